@@ -1,0 +1,111 @@
+//! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): rows of 14, 18 or 20 columns.
+
+use super::read::Kept;
+use super::scan::{lines, number, words};
+use super::{Patch, Source};
+use crate::model::disk::{DevId, DiskRaw, OpRaw};
+use crate::model::section::Section;
+use crate::root::Root;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Reads the counters of every block device and partition in one system call.
+pub struct Diskstats {
+    file: Kept,
+    buf: Vec<u8>,
+    names: HashMap<DevId, Arc<str>>,
+}
+
+impl Diskstats {
+    /// Reads below `root`.
+    pub fn new(root: &Root) -> Self {
+        Self { file: Kept::new(root.proc("diskstats")), buf: Vec::new(), names: HashMap::new() }
+    }
+
+    fn rows(&mut self) -> Section<Vec<DiskRaw>> {
+        match self.file.read(&mut self.buf) {
+            Ok(text) => Section::Ok(lines(text).filter_map(|l| parse_line(l, &mut self.names)).collect()),
+            Err(err) => Section::from_io("/proc/diskstats", &err),
+        }
+    }
+}
+
+impl Source for Diskstats {
+    fn name(&self) -> &'static str {
+        "/proc/diskstats"
+    }
+
+    fn read(&mut self) -> Patch {
+        let rows = self.rows();
+        Box::new(move |s| s.disks = rows)
+    }
+}
+
+/// One row; `None` if it is not one (a truncated last line, say). A device without any history whose
+/// name is a loop or ram placeholder is kept here: whether to show it is not this file's business.
+fn parse_line(line: &[u8], names: &mut HashMap<DevId, Arc<str>>) -> Option<DiskRaw> {
+    let mut w = words(line);
+    let id = DevId { major: next(&mut w)? as u32, minor: next(&mut w)? as u32 };
+    let name = intern(names, id, w.next()?);
+    let read = op(&mut w)?;
+    let write = op(&mut w)?;
+    let (in_flight, busy_ms, queue_ms) = (next(&mut w)?, next(&mut w)?, next(&mut w)?);
+    let discard = op(&mut w);
+    let flush = next(&mut w).zip(next(&mut w));
+    // Flushes are not counted for partitions: their columns are always 0, which is no measurement.
+    Some(DiskRaw { id, name, read, write, discard, flush, in_flight, busy_ms, queue_ms })
+}
+
+fn next<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Option<u64> {
+    number(w.next()?)
+}
+
+fn op<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Option<OpRaw> {
+    Some(OpRaw { ios: next(w)?, merged: next(w)?, sectors: next(w)?, ms: next(w)? })
+}
+
+fn intern(names: &mut HashMap<DevId, Arc<str>>, id: DevId, raw: &[u8]) -> Arc<str> {
+    match names.get(&id) {
+        Some(name) if name.as_bytes() == raw => name.clone(),
+        _ => {
+            let name: Arc<str> = String::from_utf8_lossy(raw).into();
+            names.insert(id, name.clone());
+            name
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(line: &str) -> Option<DiskRaw> {
+        parse_line(line.as_bytes(), &mut HashMap::new())
+    }
+
+    #[test]
+    fn all_three_widths() {
+        let old = parse("   8 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap();
+        assert_eq!((old.read.ios, old.write.ms, old.in_flight, old.queue_ms), (1, 8, 9, 11));
+        assert_eq!((old.discard, old.flush), (None, None));
+        let mid = parse("8 0 sda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15").unwrap();
+        assert_eq!(mid.discard.unwrap().ms, 15);
+        assert_eq!(mid.flush, None);
+        let new = parse("8 0 sda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17").unwrap();
+        assert_eq!(new.flush, Some((16, 17)));
+    }
+
+    #[test]
+    fn a_cut_line_is_no_device() {
+        assert_eq!(parse("8 0 sda 1 2 3"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_or_refused(line in "[ 0-9a-z:\\-]{0,120}") {
+            let _ = parse(&line);
+        }
+    }
+}

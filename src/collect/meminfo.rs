@@ -1,0 +1,75 @@
+//! `/proc/meminfo` (Documentation/filesystems/proc.rst).
+
+use super::read::Kept;
+use super::scan::{lines, number, words};
+use super::{Patch, Source};
+use crate::model::memory::MemRaw;
+use crate::model::section::Section;
+use crate::root::Root;
+
+/// Reads `/proc/meminfo`.
+pub struct Meminfo {
+    file: Kept,
+    buf: Vec<u8>,
+}
+
+impl Meminfo {
+    /// Reads below `root`.
+    pub fn new(root: &Root) -> Self {
+        Self { file: Kept::new(root.proc("meminfo")), buf: Vec::new() }
+    }
+}
+
+impl Source for Meminfo {
+    fn name(&self) -> &'static str {
+        "/proc/meminfo"
+    }
+
+    fn read(&mut self) -> Patch {
+        let mem = match self.file.read(&mut self.buf) {
+            Ok(text) => parse(text)
+                .map(Section::Ok)
+                .unwrap_or_else(|| Section::Absent("/proc/meminfo: no MemTotal line".into())),
+            Err(err) => Section::from_io("/proc/meminfo", &err),
+        };
+        Box::new(move |s| s.mem = mem)
+    }
+}
+
+/// The whole file, kB turned into bytes; `None` without MemTotal.
+pub fn parse(text: &[u8]) -> Option<MemRaw> {
+    let mut raw = MemRaw::default();
+    for line in lines(text) {
+        let mut w = words(line);
+        let (Some(name), Some(kb)) = (w.next(), w.next().and_then(number)) else { continue };
+        let bytes = kb.saturating_mul(1024);
+        match name {
+            b"MemTotal:" => raw.total = bytes,
+            b"MemFree:" => raw.free = bytes,
+            b"MemAvailable:" => raw.available = Some(bytes),
+            b"Buffers:" => raw.buffers = bytes,
+            b"Cached:" => raw.cached = bytes,
+            b"SwapCached:" => raw.swap_cached = bytes,
+            b"SwapTotal:" => raw.swap_total = bytes,
+            b"SwapFree:" => raw.swap_free = bytes,
+            b"Dirty:" => raw.dirty = bytes,
+            b"Writeback:" => raw.writeback = bytes,
+            b"AnonPages:" => raw.anon = Some(bytes),
+            b"Shmem:" => raw.shmem = Some(bytes),
+            _ => {}
+        }
+    }
+    (raw.total > 0).then_some(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kilobytes_become_bytes() {
+        let raw = parse(b"MemTotal:  100 kB\nMemFree: 40 kB\nDirty:   3 kB\nHugePages_Total: 7\n").unwrap();
+        assert_eq!((raw.total, raw.free, raw.dirty, raw.available), (102_400, 40_960, 3072, None));
+        assert_eq!(parse(b"nonsense\n"), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! One file per kernel source, and the list [`sources`] that names them.
+//!
+//! A source reads and parses; it never judges and never turns "could not read" into a number.
+
+pub mod read;
+pub mod scan;
+
+mod diskstats;
+mod meminfo;
+mod pressure;
+mod stat;
+mod swaps;
+mod vmstat;
+
+use crate::model::sample::Sample;
+use crate::root::Root;
+
+/// A reading's way into the sample: run by whoever assembles the tick.
+pub type Patch = Box<dyn FnOnce(&mut Sample) + Send>;
+
+/// One kernel source of counters.
+pub trait Source: Send {
+    /// Its name on screen when it is blocked or missing: the file it reads.
+    fn name(&self) -> &'static str;
+    /// Reads once. May block; the caller watches the time.
+    fn read(&mut self) -> Patch;
+}
+
+/// Every source, in reading order: the cheapest and safest first.
+pub fn sources(root: &Root) -> Vec<Box<dyn Source>> {
+    vec![
+        Box::new(diskstats::Diskstats::new(root)),
+        Box::new(stat::Stat::new(root)),
+        Box::new(vmstat::Vmstat::new(root)),
+        Box::new(meminfo::Meminfo::new(root)),
+        Box::new(pressure::PressureFiles::new(root)),
+        Box::new(swaps::Swaps::new(root)),
+    ]
+}

@@ -1,0 +1,112 @@
+//! Reading kernel files with the fewest system calls: a descriptor that stays open, one reused buffer.
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// A file under /proc or /sys that is read again and again: opened once, `pread` from 0 each time.
+///
+/// seq_file regenerates its content on a read at offset 0, so a kept descriptor sees fresh counters.
+#[derive(Debug)]
+pub struct Kept {
+    path: PathBuf,
+    fd: Option<OwnedFd>,
+}
+
+impl Kept {
+    /// Nothing is opened until the first read.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, fd: None }
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The whole content, in `buf`. The descriptor is dropped after an error, so the next read tries anew.
+    pub fn read<'b>(&mut self, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        let fd = match &self.fd {
+            Some(fd) => fd,
+            None => self.fd.insert(open(&self.path)?),
+        };
+        match slurp(fd, buf) {
+            Ok(()) => Ok(&buf[..]),
+            Err(err) => {
+                self.fd = None;
+                Err(err.into())
+            }
+        }
+    }
+}
+
+/// Opens for reading, close-on-exec, never a controlling terminal, never waiting for a FIFO.
+pub fn open(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(
+        CWD,
+        path,
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK,
+        Mode::empty(),
+    )?)
+}
+
+/// Reads a file once, whole.
+pub fn read_once<'b>(path: &Path, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+    let fd = open(path)?;
+    slurp(&fd, buf)?;
+    Ok(&buf[..])
+}
+
+/// Reads from offset 0 to the end into `buf`, growing it as needed; its capacity is kept for next time.
+pub fn slurp(fd: &OwnedFd, buf: &mut Vec<u8>) -> Result<(), Errno> {
+    buf.clear();
+    if buf.capacity() < 4096 {
+        buf.reserve(4096);
+    }
+    loop {
+        let at = buf.len() as u64;
+        let n = loop {
+            match rustix::io::pread(fd, rustix::buffer::spare_capacity(buf), at) {
+                Err(Errno::INTR) => continue,
+                other => break other?,
+            }
+        };
+        if n == 0 {
+            return Ok(());
+        }
+        if buf.len() == buf.capacity() {
+            buf.reserve(buf.capacity());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_file_is_read_whole_and_afresh() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let long = "x".repeat(20_000);
+        std::fs::write(&path, &long).unwrap();
+        let mut kept = Kept::new(path.clone());
+        let mut buf = Vec::new();
+        assert_eq!(kept.read(&mut buf).unwrap(), long.as_bytes());
+        std::fs::write(&path, "short").unwrap();
+        assert_eq!(kept.read(&mut buf).unwrap(), b"short");
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error_and_may_appear_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("late");
+        let mut kept = Kept::new(path.clone());
+        let mut buf = Vec::new();
+        assert!(kept.read(&mut buf).is_err());
+        std::fs::write(&path, "now").unwrap();
+        assert_eq!(kept.read(&mut buf).unwrap(), b"now");
+    }
+}

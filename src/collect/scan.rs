@@ -1,0 +1,96 @@
+//! Small parsers for the kernel's text: bytes in, numbers out, no allocation.
+
+/// The lines of a file.
+pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|b| *b == b'\n').filter(|l| !l.is_empty())
+}
+
+/// The blank-separated words of a line.
+pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|b| matches!(b, b' ' | b'\t' | b'\n')).filter(|w| !w.is_empty())
+}
+
+/// A decimal number; `None` for anything else or for overflow.
+pub fn number(word: &[u8]) -> Option<u64> {
+    if word.is_empty() {
+        return None;
+    }
+    let mut n: u64 = 0;
+    for b in word {
+        let digit = b.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        n = n.checked_mul(10)?.checked_add(digit as u64)?;
+    }
+    Some(n)
+}
+
+/// A decimal number with a sign.
+pub fn signed(word: &[u8]) -> Option<i64> {
+    match word.strip_prefix(b"-") {
+        Some(rest) => number(rest).and_then(|n| i64::try_from(n).ok()).map(|n| -n),
+        None => number(word).and_then(|n| i64::try_from(n).ok()),
+    }
+}
+
+/// A decimal fraction such as `12.34`.
+pub fn fraction(word: &[u8]) -> Option<f64> {
+    std::str::from_utf8(word).ok()?.parse().ok().filter(|f: &f64| f.is_finite())
+}
+
+/// Octal escapes of mount tables (`\040`) undone.
+pub fn unescape_octal(word: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(word.len());
+    let mut i = 0;
+    while i < word.len() {
+        let digits = word.get(i + 1..i + 4).filter(|d| d.iter().all(|b| (b'0'..=b'7').contains(b)));
+        match digits {
+            Some(d) if word[i] == b'\\' && d[0] <= b'3' => {
+                out.push((d[0] - b'0') * 64 + (d[1] - b'0') * 8 + (d[2] - b'0'));
+                i += 4;
+            }
+            _ => {
+                out.push(word[i]);
+                i += 1;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_exact_or_nothing() {
+        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(number(b"18446744073709551616"), None);
+        assert_eq!(number(b"12x"), None);
+        assert_eq!(number(b""), None);
+        assert_eq!(signed(b"-5"), Some(-5));
+        assert_eq!(fraction(b"1.50"), Some(1.5));
+        assert_eq!(fraction(b"nan"), None);
+    }
+
+    #[test]
+    fn octal_escapes() {
+        assert_eq!(unescape_octal(br"/mnt/a\040b\134c"), b"/mnt/a b\\c");
+        assert_eq!(unescape_octal(br"\9\04"), br"\9\04");
+    }
+
+    proptest! {
+        #[test]
+        fn parsers_never_panic(raw in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = (number(&raw), signed(&raw), fraction(&raw), unescape_octal(&raw));
+            let _ = lines(&raw).flat_map(words).count();
+        }
+
+        #[test]
+        fn every_number_is_read_back(n in any::<u64>()) {
+            prop_assert_eq!(number(n.to_string().as_bytes()), Some(n));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `/proc/stat` (proc_stat(5)): CPU time with iowait, forks, blocked tasks.
+
+use super::read::Kept;
+use super::scan::{lines, number, words};
+use super::{Patch, Source};
+use crate::model::cpu::CpuRaw;
+use crate::model::section::Section;
+use crate::root::Root;
+
+/// Reads `/proc/stat`.
+pub struct Stat {
+    file: Kept,
+    buf: Vec<u8>,
+}
+
+impl Stat {
+    /// Reads below `root`.
+    pub fn new(root: &Root) -> Self {
+        Self { file: Kept::new(root.proc("stat")), buf: Vec::new() }
+    }
+}
+
+impl Source for Stat {
+    fn name(&self) -> &'static str {
+        "/proc/stat"
+    }
+
+    fn read(&mut self) -> Patch {
+        let cpu = match self.file.read(&mut self.buf) {
+            Ok(text) => parse(text)
+                .map(Section::Ok)
+                .unwrap_or_else(|| Section::Absent("/proc/stat: no cpu line".into())),
+            Err(err) => Section::from_io("/proc/stat", &err),
+        };
+        Box::new(move |s| s.cpu = cpu)
+    }
+}
+
+/// The whole file; `None` without the `cpu` line.
+pub fn parse(text: &[u8]) -> Option<CpuRaw> {
+    let mut raw = CpuRaw::default();
+    let mut seen = false;
+    for line in lines(text) {
+        let mut w = words(line);
+        match w.next() {
+            Some(b"cpu") => {
+                for slot in &mut raw.ticks {
+                    match w.next() {
+                        Some(word) => *slot = number(word)?,
+                        None => break,
+                    }
+                }
+                seen = true;
+            }
+            Some(name) if name.starts_with(b"cpu") => raw.cpus += 1,
+            Some(b"processes") => raw.forks = number(w.next()?)?,
+            Some(b"procs_blocked") => raw.blocked = number(w.next()?)?,
+            _ => {}
+        }
+    }
+    seen.then_some(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_real_head() {
+        let raw = parse(
+            b"cpu  10 20 30 400 5 0 7 8 0 0\ncpu0 5 10 15 200 2 0 3 4 0 0\ncpu1 5 10 15 200 3 0 4 4 0 0\n\
+              intr 12 0 0\nctxt 99\nprocesses 4242\nprocs_running 1\nprocs_blocked 3\n",
+        )
+        .unwrap();
+        assert_eq!(raw.ticks, [10, 20, 30, 400, 5, 0, 7, 8, 0, 0]);
+        assert_eq!((raw.cpus, raw.forks, raw.blocked), (2, 4242, 3));
+        assert_eq!(parse(b"intr 1\n"), None);
+    }
+}

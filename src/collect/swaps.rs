@@ -1,0 +1,60 @@
+//! `/proc/swaps`: swap devices and files.
+
+use super::read::Kept;
+use super::scan::{lines, number, signed, unescape_octal, words};
+use super::{Patch, Source};
+use crate::model::memory::SwapArea;
+use crate::model::section::Section;
+use crate::root::Root;
+
+/// Reads `/proc/swaps`.
+pub struct Swaps {
+    file: Kept,
+    buf: Vec<u8>,
+}
+
+impl Swaps {
+    /// Reads below `root`.
+    pub fn new(root: &Root) -> Self {
+        Self { file: Kept::new(root.proc("swaps")), buf: Vec::new() }
+    }
+}
+
+impl Source for Swaps {
+    fn name(&self) -> &'static str {
+        "/proc/swaps"
+    }
+
+    fn read(&mut self) -> Patch {
+        let areas = match self.file.read(&mut self.buf) {
+            Ok(text) => Section::Ok(lines(text).skip(1).filter_map(parse_line).collect()),
+            Err(err) => Section::from_io("/proc/swaps", &err),
+        };
+        Box::new(move |s| s.swaps = areas)
+    }
+}
+
+fn parse_line(line: &[u8]) -> Option<SwapArea> {
+    let mut w = words(line);
+    let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+    Some(SwapArea {
+        name: text(&unescape_octal(w.next()?)),
+        kind: text(w.next()?),
+        size_bytes: number(w.next()?)?.saturating_mul(1024),
+        used_bytes: number(w.next()?)?.saturating_mul(1024),
+        priority: signed(w.next()?)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unescaped_and_priorities_signed() {
+        let a = parse_line(b"/swap\\040file file\t\t1024\t\t512\t\t-2").unwrap();
+        assert_eq!((a.name.as_str(), a.kind.as_str()), ("/swap file", "file"));
+        assert_eq!((a.size_bytes, a.used_bytes, a.priority), (1_048_576, 524_288, -2));
+        assert_eq!(parse_line(b"short line"), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! `/proc/vmstat`: dirty, writeback, thresholds, swap traffic.
+
+use super::read::Kept;
+use super::scan::{lines, number};
+use super::{Patch, Source};
+use crate::model::memory::VmRaw;
+use crate::model::section::Section;
+use crate::root::Root;
+
+/// Reads `/proc/vmstat`.
+pub struct Vmstat {
+    file: Kept,
+    buf: Vec<u8>,
+}
+
+impl Vmstat {
+    /// Reads below `root`.
+    pub fn new(root: &Root) -> Self {
+        Self { file: Kept::new(root.proc("vmstat")), buf: Vec::new() }
+    }
+}
+
+impl Source for Vmstat {
+    fn name(&self) -> &'static str {
+        "/proc/vmstat"
+    }
+
+    fn read(&mut self) -> Patch {
+        let vm = match self.file.read(&mut self.buf) {
+            Ok(text) => Section::Ok(parse(text, rustix::param::page_size() as u64)),
+            Err(err) => Section::from_io("/proc/vmstat", &err),
+        };
+        Box::new(move |s| s.vm = vm)
+    }
+}
+
+/// The lines wanted; a line that is not there stays `None`.
+pub fn parse(text: &[u8], page_size: u64) -> VmRaw {
+    let mut raw = VmRaw { page_size, ..Default::default() };
+    for line in lines(text) {
+        let Some(gap) = line.iter().position(|b| *b == b' ') else { continue };
+        let (name, value) = (&line[..gap], &line[gap + 1..]);
+        if let Some(slot) = slot(&mut raw, name) {
+            // allocstall_* comes once a zone: they add up.
+            if let Some(n) = number(value) {
+                *slot = Some(slot.unwrap_or(0) + n);
+            }
+        }
+    }
+    raw
+}
+
+fn slot<'a>(raw: &'a mut VmRaw, name: &[u8]) -> Option<&'a mut Option<u64>> {
+    Some(match name {
+        b"nr_dirty" => &mut raw.nr_dirty,
+        b"nr_writeback" => &mut raw.nr_writeback,
+        b"nr_writeback_temp" => &mut raw.nr_writeback_temp,
+        b"nr_dirtied" => &mut raw.nr_dirtied,
+        b"nr_written" => &mut raw.nr_written,
+        b"nr_dirty_threshold" => &mut raw.nr_dirty_threshold,
+        b"nr_dirty_background_threshold" => &mut raw.nr_dirty_background_threshold,
+        b"pgpgin" => &mut raw.pgpgin,
+        b"pgpgout" => &mut raw.pgpgout,
+        b"pswpin" => &mut raw.pswpin,
+        b"pswpout" => &mut raw.pswpout,
+        b"pgmajfault" => &mut raw.pgmajfault,
+        b"pgscan_kswapd" => &mut raw.pgscan_kswapd,
+        b"pgscan_direct" => &mut raw.pgscan_direct,
+        b"oom_kill" => &mut raw.oom_kill,
+        name if name.starts_with(b"allocstall_") => &mut raw.allocstall,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_summed_or_missing() {
+        let raw = parse(
+            b"nr_dirty 12\nnr_dirty_threshold 900\nallocstall_dma 1\nallocstall_normal 2\npswpin x\n",
+            4096,
+        );
+        assert_eq!((raw.nr_dirty, raw.nr_dirty_threshold), (Some(12), Some(900)));
+        assert_eq!(raw.allocstall, Some(3));
+        assert_eq!((raw.pswpin, raw.nr_writeback), (None, None));
+    }
+}

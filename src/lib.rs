@@ -1,0 +1,8 @@
+//! iotop-plus: from "this box feels slow" to proof, in one place.
+//!
+//! Imports run strictly downwards, see the README's architecture section; `tests/floors.rs` guards it.
+
+pub mod collect;
+pub mod model;
+pub mod root;
+pub mod text;

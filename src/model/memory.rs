@@ -1,0 +1,188 @@
+//! Dirty pages, writeback and swap.
+//!
+//! Sources: Documentation/filesystems/proc.rst (meminfo, vmstat), mm/page-writeback.c for the
+//! thresholds, Documentation/admin-guide/sysctl/vm.rst.
+
+use super::clock::delta;
+use serde::{Deserialize, Serialize};
+
+/// The lines of `/proc/vmstat` this program uses; `None` where the kernel lacks the line.
+/// Units: pages, or events since boot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmRaw {
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// Pages waiting to be written.
+    pub nr_dirty: Option<u64>,
+    /// Pages under writeback.
+    pub nr_writeback: Option<u64>,
+    /// Pages under writeback to FUSE and the like.
+    pub nr_writeback_temp: Option<u64>,
+    /// Pages dirtied since boot.
+    pub nr_dirtied: Option<u64>,
+    /// Pages written since boot.
+    pub nr_written: Option<u64>,
+    /// Effective dirty threshold.
+    pub nr_dirty_threshold: Option<u64>,
+    /// Effective background threshold.
+    pub nr_dirty_background_threshold: Option<u64>,
+    /// KiB paged in since boot.
+    pub pgpgin: Option<u64>,
+    /// KiB paged out since boot.
+    pub pgpgout: Option<u64>,
+    /// Pages swapped in since boot.
+    pub pswpin: Option<u64>,
+    /// Pages swapped out since boot.
+    pub pswpout: Option<u64>,
+    /// Major faults since boot.
+    pub pgmajfault: Option<u64>,
+    /// Pages reclaimed by kswapd and directly, scanned likewise.
+    pub pgscan_kswapd: Option<u64>,
+    /// Pages scanned by tasks that had to reclaim by themselves.
+    pub pgscan_direct: Option<u64>,
+    /// Times a task had to wait in direct reclaim (all zones).
+    pub allocstall: Option<u64>,
+    /// Processes ended by the OOM killer.
+    pub oom_kill: Option<u64>,
+}
+
+/// The lines of `/proc/meminfo` this program uses, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemRaw {
+    /// Usable memory.
+    pub total: u64,
+    /// Unused.
+    pub free: u64,
+    /// Estimate of what can be had without swapping.
+    pub available: Option<u64>,
+    /// Block device cache.
+    pub buffers: u64,
+    /// Page cache.
+    pub cached: u64,
+    /// Of the cache: dirty.
+    pub dirty: u64,
+    /// Under writeback.
+    pub writeback: u64,
+    /// Anonymous pages.
+    pub anon: Option<u64>,
+    /// Shared memory and tmpfs.
+    pub shmem: Option<u64>,
+    /// Swap there is.
+    pub swap_total: u64,
+    /// Swap not used.
+    pub swap_free: u64,
+    /// In swap and in memory alike.
+    pub swap_cached: u64,
+}
+
+/// A line of `/proc/swaps`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwapArea {
+    /// Device or file, unescaped and raw: clean it before showing.
+    pub name: String,
+    /// `partition` or `file`.
+    pub kind: String,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    /// Used, in bytes.
+    pub used_bytes: u64,
+    /// Higher is filled first.
+    pub priority: i64,
+}
+
+/// Dirty and writeback against the lines that matter; bytes and bytes per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct WritebackRate {
+    /// Waiting to be written.
+    pub dirty_bytes: Option<u64>,
+    /// Being written.
+    pub writeback_bytes: Option<u64>,
+    /// Above it the flushers start.
+    pub background_threshold_bytes: Option<u64>,
+    /// (background + dirty) / 2: above it writers are made to sleep (balance_dirty_pages()).
+    pub freerun_bytes: Option<u64>,
+    /// The limit writers are held to.
+    pub dirty_threshold_bytes: Option<u64>,
+    /// Newly dirtied.
+    pub dirtied_bytes_per_s: Option<f64>,
+    /// Written back.
+    pub written_bytes_per_s: Option<f64>,
+}
+
+impl WritebackRate {
+    /// Levels of `cur`, rates since `prev`.
+    pub fn derive(prev: Option<&VmRaw>, cur: &VmRaw, secs: f64) -> Self {
+        let bytes = |pages: Option<u64>| pages.map(|p| p.saturating_mul(cur.page_size));
+        let rate = |f: fn(&VmRaw) -> Option<u64>| page_rate(prev, cur, secs, f);
+        let (bg, max) = (bytes(cur.nr_dirty_background_threshold), bytes(cur.nr_dirty_threshold));
+        Self {
+            dirty_bytes: bytes(cur.nr_dirty),
+            writeback_bytes: bytes(cur.nr_writeback),
+            background_threshold_bytes: bg,
+            freerun_bytes: bg.zip(max).map(|(b, m)| b.midpoint(m)),
+            dirty_threshold_bytes: max,
+            dirtied_bytes_per_s: rate(|v| v.nr_dirtied),
+            written_bytes_per_s: rate(|v| v.nr_written),
+        }
+    }
+}
+
+/// Swap traffic and stock.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SwapRate {
+    /// Swap there is, bytes.
+    pub total_bytes: Option<u64>,
+    /// Swap in use, bytes.
+    pub used_bytes: Option<u64>,
+    /// vmstat's `si`, in bytes.
+    pub in_bytes_per_s: Option<f64>,
+    /// vmstat's `so`, in bytes.
+    pub out_bytes_per_s: Option<f64>,
+}
+
+impl SwapRate {
+    /// Stock from meminfo, traffic from vmstat.
+    pub fn derive(mem: Option<&MemRaw>, prev: Option<&VmRaw>, cur: Option<&VmRaw>, secs: f64) -> Self {
+        let rate = |f: fn(&VmRaw) -> Option<u64>| cur.and_then(|c| page_rate(prev, c, secs, f));
+        Self {
+            total_bytes: mem.map(|m| m.swap_total),
+            used_bytes: mem.map(|m| m.swap_total.saturating_sub(m.swap_free)),
+            in_bytes_per_s: rate(|v| v.pswpin),
+            out_bytes_per_s: rate(|v| v.pswpout),
+        }
+    }
+}
+
+/// A page counter's growth in bytes per second. Without `prev` the counter counts from boot.
+fn page_rate(prev: Option<&VmRaw>, cur: &VmRaw, secs: f64, f: fn(&VmRaw) -> Option<u64>) -> Option<f64> {
+    let grown = match prev {
+        Some(prev) => delta(f(prev)?, f(cur)?)?,
+        None => f(cur)?,
+    };
+    (secs > 0.0).then(|| grown as f64 * cur.page_size as f64 / secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_and_rates() {
+        let prev =
+            VmRaw { page_size: 4096, nr_dirtied: Some(100), nr_written: Some(50), ..Default::default() };
+        let cur = VmRaw {
+            nr_dirty: Some(10),
+            nr_dirtied: Some(300),
+            nr_written: Some(40),
+            nr_dirty_threshold: Some(2000),
+            nr_dirty_background_threshold: Some(1000),
+            ..prev
+        };
+        let w = WritebackRate::derive(Some(&prev), &cur, 2.0);
+        assert_eq!(w.dirty_bytes, Some(40_960));
+        assert_eq!(w.freerun_bytes, Some(1500 * 4096));
+        assert_eq!(w.dirtied_bytes_per_s, Some(100.0 * 4096.0));
+        assert_eq!(w.written_bytes_per_s, None, "a counter that ran backwards has no rate");
+        assert_eq!(w.writeback_bytes, None, "a missing line is not 0");
+    }
+}

@@ -1,0 +1,37 @@
+//! Pressure stall information (Documentation/accounting/psi.rst).
+
+use serde::{Deserialize, Serialize};
+
+/// One line of `/proc/pressure/*`: share of time in per cent, total in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// Over the last 10 s.
+    pub avg10: f64,
+    /// Over the last 60 s.
+    pub avg60: f64,
+    /// Over the last 300 s.
+    pub avg300: f64,
+    /// Microseconds stalled since boot.
+    pub total_us: u64,
+}
+
+/// `some`: at least one task stalled; `full`: all non-idle tasks at once. `None` where the kernel
+/// has no such line (`full` of cpu before 5.13).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pressure {
+    /// At least one task waited.
+    pub some: Option<Stall>,
+    /// Every non-idle task waited.
+    pub full: Option<Stall>,
+}
+
+/// The three resources.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct PressureRaw {
+    /// `/proc/pressure/cpu`.
+    pub cpu: Pressure,
+    /// `/proc/pressure/memory`.
+    pub memory: Pressure,
+    /// `/proc/pressure/io`.
+    pub io: Pressure,
+}

@@ -1,0 +1,120 @@
+//! Cleaning of hostile text.
+//!
+//! Process names, command lines, kernel lines, mount points, device and cgroup names are written by
+//! anybody. Every sink (screen, export, stderr, panic message) passes them through here: no C0, C1 or
+//! DEL byte, no bidirectional or zero-width control, no invalid UTF-8 gets out. What is taken out
+//! stays visible as an escape (`\x1b`, `\u{202e}`), so that nobody is fooled about the name.
+
+use std::fmt::Write as _;
+
+/// Combining marks kept on one base character; more is an attack on the cell, not a script.
+const MARKS: usize = 3;
+
+/// Whether a character may reach a sink as it is.
+pub fn is_safe(c: char) -> bool {
+    !matches!(c,
+        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}'          // C0, DEL, C1
+        | '\u{ad}' | '\u{61c}' | '\u{180e}'               // soft hyphen, Arabic letter mark, Mongolian separator
+        | '\u{200b}'..='\u{200f}'                         // zero width space/joiners, LRM, RLM
+        | '\u{2028}'..='\u{202e}'                         // line/paragraph separators, bidi embeddings
+        | '\u{2060}'..='\u{206f}'                         // word joiner, isolates, deprecated format
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}'            // BOM, interlinear annotation
+        | '\u{fe00}'..='\u{fe0f}'                         // variation selectors change a width after the fact
+        | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' // Hangul fillers
+        | '\u{e0000}'..='\u{e0fff}') // tags, more variation selectors
+}
+
+/// Appends `raw` to `out`, cleaned. Invalid UTF-8 bytes appear as `\xNN`.
+pub fn clean_into(out: &mut String, raw: &[u8]) {
+    let mut marks = 0;
+    for chunk in raw.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if !is_safe(c) {
+                escape(out, c);
+                marks = 0;
+            } else if c.is_ascii() {
+                out.push(c);
+                marks = 0;
+            } else if unicode_width::UnicodeWidthChar::width(c) == Some(0) {
+                marks += 1;
+                if marks <= MARKS {
+                    out.push(c);
+                }
+            } else {
+                out.push(c);
+                marks = 0;
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
+            marks = 0;
+        }
+    }
+}
+
+fn escape(out: &mut String, c: char) {
+    let _ = match c {
+        '\n' => out.write_str("\\n"),
+        '\t' => out.write_str("\\t"),
+        '\r' => out.write_str("\\r"),
+        c if (c as u32) < 0x100 => write!(out, "\\x{:02x}", c as u32),
+        c => write!(out, "\\u{{{:x}}}", c as u32),
+    };
+}
+
+/// `raw` cleaned, as a new string.
+pub fn clean(raw: impl AsRef<[u8]>) -> String {
+    let mut out = String::with_capacity(raw.as_ref().len());
+    clean_into(&mut out, raw.as_ref());
+    out
+}
+
+/// The longest prefix of `s` that is at most `cells` wide on a terminal, and its width in cells.
+pub fn fit(s: &str, cells: usize) -> (&str, usize) {
+    let mut width = 0;
+    for (at, c) in s.char_indices() {
+        let w = unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
+        if width + w > cells {
+            return (&s[..at], width);
+        }
+        width += w;
+    }
+    (s, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn attacks_become_visible_escapes() {
+        assert_eq!(clean(b"\x1b[2J"), "\\x1b[2J");
+        assert_eq!(clean("\u{9b}31m".as_bytes()), "\\x9b31m");
+        assert_eq!(clean(b"\x9b31m"), "\\x9b31m");
+        assert_eq!(clean("a\nb\tc\rd\u{7f}"), "a\\nb\\tc\\rd\\x7f");
+        assert_eq!(clean("\u{202e}gpj.exe"), "\\u{202e}gpj.exe");
+        assert_eq!(clean(b"\xff\xfe\xc3("), "\\xff\\xfe\\xc3(");
+        assert_eq!(clean("写作 مرحبا"), "写作 مرحبا");
+    }
+
+    #[test]
+    fn piled_up_marks_are_cut() {
+        let zalgo = format!("e{}x", "\u{301}".repeat(60));
+        assert_eq!(clean(&zalgo), format!("e{}x", "\u{301}".repeat(3)));
+    }
+
+    #[test]
+    fn fit_never_splits_a_wide_character() {
+        assert_eq!(fit("写作", 3), ("写", 2));
+        assert_eq!(fit("abc", 2), ("ab", 2));
+        assert_eq!(fit("abc", 9), ("abc", 3));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_unsafe_gets_through(raw in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(clean(&raw).chars().all(is_safe));
+        }
+    }
+}
