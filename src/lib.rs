@@ -6,3 +6,4 @@ pub mod collect;
 pub mod model;
 pub mod root;
 pub mod text;
+pub mod units;

@@ -4,7 +4,8 @@ use super::read::Kept;
 use super::scan::{lines, number, words};
 use super::{Patch, Source};
 use crate::model::disk::{DevId, DiskRaw, OpRaw};
-use crate::model::section::Section;
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,6 +34,10 @@ impl Diskstats {
 impl Source for Diskstats {
     fn name(&self) -> &'static str {
         "/proc/diskstats"
+    }
+
+    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+        |s, why| s.disks = Section::Blocked(why)
     }
 
     fn read(&mut self) -> Patch {

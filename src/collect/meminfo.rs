@@ -4,7 +4,8 @@ use super::read::Kept;
 use super::scan::{lines, number, words};
 use super::{Patch, Source};
 use crate::model::memory::MemRaw;
-use crate::model::section::Section;
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 
 /// Reads `/proc/meminfo`.
@@ -23,6 +24,10 @@ impl Meminfo {
 impl Source for Meminfo {
     fn name(&self) -> &'static str {
         "/proc/meminfo"
+    }
+
+    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+        |s, why| s.mem = Section::Blocked(why)
     }
 
     fn read(&mut self) -> Patch {

@@ -2,6 +2,8 @@
 //!
 //! A source reads and parses; it never judges and never turns "could not read" into a number.
 
+pub mod clock;
+pub mod lane;
 pub mod read;
 pub mod scan;
 
@@ -13,6 +15,7 @@ mod swaps;
 mod vmstat;
 
 use crate::model::sample::Sample;
+use crate::model::section::Blocked;
 use crate::root::Root;
 
 /// A reading's way into the sample: run by whoever assembles the tick.
@@ -22,6 +25,8 @@ pub type Patch = Box<dyn FnOnce(&mut Sample) + Send>;
 pub trait Source: Send {
     /// Its name on screen when it is blocked or missing: the file it reads.
     fn name(&self) -> &'static str;
+    /// How a sample says that this source is stuck.
+    fn blocked(&self) -> fn(&mut Sample, Blocked);
     /// Reads once. May block; the caller watches the time.
     fn read(&mut self) -> Patch;
 }

@@ -4,7 +4,8 @@ use super::read::Kept;
 use super::scan::{fraction, lines, number, words};
 use super::{Patch, Source};
 use crate::model::pressure::{Pressure, PressureRaw, Stall};
-use crate::model::section::Section;
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 
 /// Reads the three pressure files.
@@ -43,6 +44,10 @@ impl PressureFiles {
 impl Source for PressureFiles {
     fn name(&self) -> &'static str {
         "/proc/pressure"
+    }
+
+    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+        |s, why| s.pressure = Section::Blocked(why)
     }
 
     fn read(&mut self) -> Patch {

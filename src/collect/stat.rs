@@ -4,7 +4,8 @@ use super::read::Kept;
 use super::scan::{lines, number, words};
 use super::{Patch, Source};
 use crate::model::cpu::CpuRaw;
-use crate::model::section::Section;
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 
 /// Reads `/proc/stat`.
@@ -23,6 +24,10 @@ impl Stat {
 impl Source for Stat {
     fn name(&self) -> &'static str {
         "/proc/stat"
+    }
+
+    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+        |s, why| s.cpu = Section::Blocked(why)
     }
 
     fn read(&mut self) -> Patch {

@@ -4,7 +4,8 @@ use super::read::Kept;
 use super::scan::{lines, number, signed, unescape_octal, words};
 use super::{Patch, Source};
 use crate::model::memory::SwapArea;
-use crate::model::section::Section;
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 
 /// Reads `/proc/swaps`.
@@ -23,6 +24,10 @@ impl Swaps {
 impl Source for Swaps {
     fn name(&self) -> &'static str {
         "/proc/swaps"
+    }
+
+    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+        |s, why| s.swaps = Section::Blocked(why)
     }
 
     fn read(&mut self) -> Patch {

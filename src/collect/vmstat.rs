@@ -4,7 +4,8 @@ use super::read::Kept;
 use super::scan::{lines, number};
 use super::{Patch, Source};
 use crate::model::memory::VmRaw;
-use crate::model::section::Section;
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 
 /// Reads `/proc/vmstat`.
@@ -23,6 +24,10 @@ impl Vmstat {
 impl Source for Vmstat {
     fn name(&self) -> &'static str {
         "/proc/vmstat"
+    }
+
+    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+        |s, why| s.vm = Section::Blocked(why)
     }
 
     fn read(&mut self) -> Patch {

@@ -1,6 +1,7 @@
 //! Raw counters and the rates derived from them. Pure: no file, no clock, no kernel.
 
 pub mod clock;
+pub mod column;
 pub mod cpu;
 pub mod disk;
 pub mod memory;
@@ -8,3 +9,4 @@ pub mod network;
 pub mod pressure;
 pub mod sample;
 pub mod section;
+pub mod snapshot;

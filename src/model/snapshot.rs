@@ -1,0 +1,178 @@
+//! Two samples become rates: the one derivation for live screens, exports and replay.
+
+use super::clock::Clock;
+use super::cpu::{CpuRate, CpuRaw};
+use super::disk::{DevId, DiskRate, DiskRaw};
+use super::memory::{MemRaw, SwapArea, SwapRate, WritebackRate};
+use super::pressure::PressureRaw;
+use super::sample::Sample;
+use super::section::Section;
+use std::collections::HashMap;
+
+/// What the counters say of one interval.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    /// The later sample's number.
+    pub seq: u64,
+    /// The later sample's clocks.
+    pub at: Clock,
+    /// Length of the interval; the uptime if `since_boot`.
+    pub secs: f64,
+    /// There was no earlier sample: rates are means since boot.
+    pub since_boot: bool,
+    /// CPU shares.
+    pub cpu: Section<CpuRate>,
+    /// CPU counters, for what is not a share.
+    pub cpu_raw: Option<CpuRaw>,
+    /// Devices that ever did anything, in the kernel's order.
+    pub devices: Section<Vec<DiskRate>>,
+    /// Dirty pages.
+    pub writeback: Section<WritebackRate>,
+    /// Swap traffic and stock.
+    pub swap: Section<SwapRate>,
+    /// Swap areas.
+    pub swaps: Section<Vec<SwapArea>>,
+    /// Memory.
+    pub mem: Section<MemRaw>,
+    /// Major faults per second, whole machine.
+    pub major_faults_per_s: Option<f64>,
+    /// Pressure.
+    pub pressure: Section<PressureRaw>,
+}
+
+impl Snapshot {
+    /// Rates of `cur` since `prev`; without `prev`, since boot.
+    pub fn derive(prev: Option<&Sample>, cur: &Sample) -> Self {
+        let secs = prev.map_or(cur.at.uptime_secs(), |p| cur.at.secs_since(p.at));
+        let prev_vm = prev.and_then(|p| p.vm.ok());
+        let since_boot = prev.is_none();
+        Self {
+            seq: cur.seq,
+            at: cur.at,
+            secs,
+            since_boot,
+            cpu: cpu(prev, cur),
+            cpu_raw: cur.cpu.ok().copied(),
+            devices: devices(prev, cur, secs),
+            writeback: cur.vm.clone().map(|vm| {
+                let rate = WritebackRate::derive(prev_vm, &vm, secs);
+                match prev_vm.is_some() || since_boot {
+                    true => rate,
+                    false => WritebackRate { dirtied_bytes_per_s: None, written_bytes_per_s: None, ..rate },
+                }
+            }),
+            swap: swap(prev, cur, secs),
+            swaps: cur.swaps.clone(),
+            mem: cur.mem.clone(),
+            major_faults_per_s: cur.vm.ok().and_then(|vm| {
+                let before = prev.map_or(Some(0), |_| prev_vm?.pgmajfault)?;
+                Some(vm.pgmajfault?.checked_sub(before)? as f64 / secs.max(1e-9))
+            }),
+            pressure: cur.pressure.clone(),
+        }
+    }
+
+    /// The rates of a device.
+    pub fn device(&self, id: DevId) -> Option<&DiskRate> {
+        self.devices.ok()?.iter().find(|d| d.id == id)
+    }
+}
+
+fn devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Vec<DiskRate>> {
+    if prev.is_some_and(|p| p.disks.ok().is_none()) && cur.disks.ok().is_some() {
+        return Section::Absent("/proc/diskstats: no earlier reading to compare with".into());
+    }
+    let before = index(prev);
+    cur.disks.clone().map(|disks| {
+        let used = disks.iter().filter(|d| ever_used(d));
+        used.map(|d| DiskRate::derive(before.get(&d.id).copied(), d, secs)).collect()
+    })
+}
+
+fn cpu(prev: Option<&Sample>, cur: &Sample) -> Section<CpuRate> {
+    match &cur.cpu {
+        Section::Ok(now) => {
+            let zero = CpuRaw::default();
+            let before = match prev {
+                Some(p) => p.cpu.ok(),
+                None => Some(&zero),
+            };
+            match before.and_then(|b| CpuRate::derive(b, now)) {
+                Some(rate) => Section::Ok(rate),
+                None => Section::Absent("/proc/stat: no earlier reading to compare with".into()),
+            }
+        }
+        other => other.clone().map(|_| CpuRate::default()),
+    }
+}
+
+fn swap(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<SwapRate> {
+    let (mem, vm) = (cur.mem.ok(), cur.vm.ok());
+    if mem.is_none() && vm.is_none() {
+        return cur.mem.clone().map(|_| SwapRate::default());
+    }
+    let before = prev.and_then(|p| p.vm.ok());
+    // A rate since boot only when there was no earlier sample, never because one could not be read.
+    let vm = vm.filter(|_| prev.is_none() || before.is_some());
+    Section::Ok(SwapRate::derive(mem, before, vm, secs))
+}
+
+fn index(prev: Option<&Sample>) -> HashMap<DevId, &DiskRaw> {
+    prev.and_then(|p| p.disks.ok()).map(|d| d.iter().map(|d| (d.id, d)).collect()).unwrap_or_default()
+}
+
+/// iostat leaves out devices that never did anything; a machine has many unused loop devices.
+fn ever_used(d: &DiskRaw) -> bool {
+    d.read.ios + d.write.ios + d.discard.map_or(0, |o| o.ios) + d.flush.map_or(0, |f| f.0) + d.in_flight > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disk::OpRaw;
+    use super::super::memory::VmRaw;
+    use super::*;
+
+    fn sample(boot_s: u64, reads: u64) -> Sample {
+        Sample {
+            at: Clock { boot_ns: boot_s * 1_000_000_000, wall_ns: 0 },
+            disks: Section::Ok(vec![
+                DiskRaw {
+                    id: DevId { major: 8, minor: 0 },
+                    name: "sda".into(),
+                    read: OpRaw { ios: reads, ..Default::default() },
+                    ..Default::default()
+                },
+                DiskRaw { id: DevId { major: 7, minor: 0 }, name: "loop0".into(), ..Default::default() },
+            ]),
+            vm: Section::Ok(VmRaw { page_size: 4096, pgmajfault: Some(reads), ..Default::default() }),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn the_first_look_covers_the_time_since_boot() {
+        let snap = Snapshot::derive(None, &sample(100, 500));
+        assert!(snap.since_boot);
+        assert_eq!(snap.devices.ok().unwrap()[0].tps, 5.0);
+        assert_eq!(snap.major_faults_per_s, Some(5.0));
+    }
+
+    #[test]
+    fn later_looks_cover_their_interval_and_unused_devices_stay_out() {
+        let snap = Snapshot::derive(Some(&sample(100, 500)), &sample(102, 520));
+        assert_eq!((snap.secs, snap.since_boot), (2.0, false));
+        let devices = snap.devices.ok().unwrap();
+        assert_eq!((devices.len(), devices[0].tps), (1, 10.0));
+    }
+
+    #[test]
+    fn an_unread_earlier_sample_gives_no_rate() {
+        let mut before = sample(100, 500);
+        before.vm = Section::Denied("no".into());
+        before.disks = Section::Denied("no".into());
+        let snap = Snapshot::derive(Some(&before), &sample(102, 520));
+        assert_eq!(snap.major_faults_per_s, None);
+        assert_eq!(snap.writeback.ok().unwrap().dirtied_bytes_per_s, None);
+        assert!(snap.cpu.ok().is_none() && snap.devices.ok().is_none());
+    }
+}

@@ -1,0 +1,134 @@
+//! Numbers as people read them. Powers of 1024 throughout, as iotop, iostat and the kernel count.
+
+use std::fmt::Write;
+
+/// A byte count in at most five characters: `0`, `812B`, `48.1K`, `12.3M`, `1.00G`.
+pub fn write_bytes(out: &mut impl Write, bytes: f64) {
+    const UNITS: [char; 7] = ['B', 'K', 'M', 'G', 'T', 'P', 'E'];
+    if bytes < 0.0 {
+        let _ = out.write_char('-');
+        return write_bytes(out, -bytes);
+    }
+    if bytes < 0.5 {
+        let _ = out.write_char('0');
+        return;
+    }
+    let (mut n, mut unit) = (bytes, 0);
+    // 999.5 would be shown as 1000: step up before it needs a fifth digit.
+    while n >= 999.5 && unit < UNITS.len() - 1 {
+        n /= 1024.0;
+        unit += 1;
+    }
+    let _ = match (unit, n) {
+        (0, n) => write!(out, "{n:.0}"),
+        (_, n) if n < 9.995 => write!(out, "{n:.2}"),
+        (_, n) if n < 99.95 => write!(out, "{n:.1}"),
+        (_, n) => write!(out, "{n:.0}"),
+    };
+    let _ = out.write_char(UNITS[unit]);
+}
+
+/// [`write_bytes`] as a string.
+pub fn bytes(n: u64) -> String {
+    let mut out = String::new();
+    write_bytes(&mut out, n as f64);
+    out
+}
+
+/// A byte count with its unit spelt out: `488 MiB`, `1.50 GiB`, `0 B`.
+pub fn bytes_long(n: u64) -> String {
+    let short = bytes(n);
+    match short.chars().last() {
+        Some(unit @ ('K' | 'M' | 'G' | 'T' | 'P' | 'E')) => format!("{} {unit}iB", &short[..short.len() - 1]),
+        Some('B') => format!("{} B", &short[..short.len() - 1]),
+        _ => format!("{short} B"),
+    }
+}
+
+/// A count in at most five characters: `12`, `1234`, `12.3k`, `1.2M` (powers of 1000).
+pub fn write_count(out: &mut impl Write, n: f64) {
+    let _ = match n.abs() {
+        a if a < 99_999.5 => write!(out, "{n:.0}"),
+        a if a < 999_950.0 => write!(out, "{:.0}k", n / 1e3),
+        a if a < 99_950_000.0 => write!(out, "{:.1}M", n / 1e6),
+        a if a < 999_500_000.0 => write!(out, "{:.0}M", n / 1e6),
+        _ => write!(out, "{:.1}G", n / 1e9),
+    };
+}
+
+/// A span of time in at most two units: `12s`, `4m05s`, `3h12m`, `12d 4h`.
+pub fn span(secs: u64) -> String {
+    match secs {
+        0..60 => format!("{secs}s"),
+        60..3600 => format!("{}m{:02}s", secs / 60, secs % 60),
+        3600..86_400 => format!("{}h{:02}m", secs / 3600, secs / 60 % 60),
+        _ => format!("{}d {}h", secs / 86_400, secs / 3600 % 24),
+    }
+}
+
+/// Wall time of day in UTC plus `offset_secs`: `14:35:12`.
+pub fn time_of_day(wall_ns: i64, offset_secs: i64) -> String {
+    let secs = (wall_ns.div_euclid(1_000_000_000) + offset_secs).rem_euclid(86_400);
+    format!("{:02}:{:02}:{:02}", secs / 3600, secs / 60 % 60, secs % 60)
+}
+
+/// RFC 3339 in UTC with milliseconds: `2026-01-31T09:08:07.123Z`.
+pub fn rfc3339(wall_ns: i64) -> String {
+    let secs = wall_ns.div_euclid(1_000_000_000);
+    let ms = wall_ns.rem_euclid(1_000_000_000) / 1_000_000;
+    let (y, m, d) = civil(secs.div_euclid(86_400));
+    let s = secs.rem_euclid(86_400);
+    format!("{y:04}-{m:02}-{d:02}T{:02}:{:02}:{:02}.{ms:03}Z", s / 3600, s / 60 % 60, s % 60)
+}
+
+/// Days since 1970-01-01 to year, month, day (Howard Hinnant's `civil_from_days`).
+fn civil(days: i64) -> (i64, u32, u32) {
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    (yoe + era * 400 + i64::from(month <= 2), month as u32, (doy - (153 * mp + 2) / 5 + 1) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn short(n: f64) -> String {
+        let mut s = String::new();
+        write_bytes(&mut s, n);
+        s
+    }
+
+    #[test]
+    fn bytes_never_need_more_than_five_characters() {
+        assert_eq!(short(0.0), "0");
+        assert_eq!(short(812.0), "812B");
+        assert_eq!(short(1023.0), "1.00K");
+        assert_eq!(short(49_254.4), "48.1K");
+        assert_eq!(short(12.3 * 1_048_576.0), "12.3M");
+        for e in 0..64 {
+            for d in [0.0, 0.4999, 0.996, 0.9996] {
+                let n = 2f64.powi(e) * (1.0 + d);
+                assert!(short(n).len() <= 5, "{n} -> {}", short(n));
+            }
+        }
+        assert_eq!(bytes_long(488 << 20), "488 MiB");
+        assert_eq!(bytes_long(0), "0 B");
+        assert_eq!(bytes_long(12), "12 B");
+    }
+
+    #[test]
+    fn counts_spans_and_dates() {
+        let mut s = String::new();
+        write_count(&mut s, 102_963.0);
+        assert_eq!(s, "103k");
+        assert_eq!((span(59), span(245), span(90_000)), ("59s".into(), "4m05s".into(), "1d 1h".into()));
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339(1_709_251_199_999_000_000), "2024-02-29T23:59:59.999Z");
+        assert_eq!(time_of_day(52_512_000_000_000, 0), "14:35:12");
+    }
+}
