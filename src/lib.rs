@@ -6,4 +6,6 @@ pub mod collect;
 pub mod model;
 pub mod root;
 pub mod text;
+pub mod tui;
 pub mod units;
+pub mod worker;

@@ -28,6 +28,11 @@ impl Root {
         Self { base: base.into() }
     }
 
+    /// The directory everything hangs below.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
     /// Whether this is the running machine (system calls about live tasks make sense only there).
     pub fn is_live(&self) -> bool {
         self.base == Path::new("/")

@@ -134,18 +134,20 @@ fn run(
     first: Duration,
     commands: &Receiver<Command>,
 ) {
-    let mut due = Instant::now() + first;
+    let mut last = Instant::now();
+    let mut due = last + first;
     loop {
         match commands.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Ok(Command::Interval(new)) => {
-                due = due - interval + new;
                 interval = new;
+                due = last + interval;
                 continue;
             }
             Ok(Command::Now) => due = Instant::now(),
             Err(RecvTimeoutError::Timeout) => {}
             Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }
+        last = Instant::now();
         let Some(sample) = read_all(shared, generation) else { return };
         if !(shared.sink)(sample) {
             return;

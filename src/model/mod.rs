@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod column;
+pub mod columns;
 pub mod cpu;
 pub mod disk;
 pub mod memory;

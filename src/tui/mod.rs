@@ -1,0 +1,3 @@
+//! The full-screen program.
+
+pub mod widgets;

@@ -1,0 +1,106 @@
+//! Small graphs of one line or more: eighths of a block for levels, with marks for thresholds.
+
+use super::put::put;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+
+/// Draws `values` (oldest first, `None` where nothing was read) right-aligned, scaled to `max`.
+/// A value above 0 always shows at least the lowest step; a gap shows as `·`.
+pub fn columns(
+    buf: &mut Buffer,
+    area: Rect,
+    values: impl DoubleEndedIterator<Item = Option<f64>>,
+    max: f64,
+    style: Style,
+) {
+    let steps = u32::from(area.height) * 8;
+    for (i, value) in values.rev().take(usize::from(area.width)).enumerate() {
+        let x = area.right() - 1 - i as u16;
+        let Some(value) = value else {
+            put(buf, x, area.bottom() - 1, "·", 1, style);
+            continue;
+        };
+        let filled = level(value, max, steps);
+        for row in 0..area.height {
+            let cell = filled.saturating_sub(u32::from(row) * 8).min(8);
+            put(buf, x, area.bottom() - 1 - row, EIGHTHS[cell as usize], 1, style);
+        }
+    }
+}
+
+fn level(value: f64, max: f64, steps: u32) -> u32 {
+    if value <= 0.0 || max <= 0.0 || !value.is_finite() {
+        return 0;
+    }
+    ((value / max * f64::from(steps)).round() as u32).clamp(1, steps)
+}
+
+/// A horizontal bar of `value` against `max`, with a tick at each of `marks`.
+pub fn bar(
+    buf: &mut Buffer,
+    area: Rect,
+    value: f64,
+    max: f64,
+    marks: &[(f64, &str)],
+    style: Style,
+    dim: Style,
+) {
+    const EIGHTHS_WIDE: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
+    let filled = level(value, max, u32::from(area.width) * 8);
+    for i in 0..area.width {
+        let cell = filled.saturating_sub(u32::from(i) * 8).min(8);
+        put(buf, area.x + i, area.y, EIGHTHS_WIDE[cell as usize], 1, style);
+    }
+    for (at, sign) in marks {
+        if max > 0.0 && *at <= max && area.width > 0 {
+            let x = area.x + ((at / max * f64::from(area.width)) as u16).min(area.width - 1);
+            put(buf, x, area.y, sign, 1, dim);
+        }
+    }
+}
+
+/// A scale's top that does not jump about: the next 1, 2 or 5 times a power of ten.
+pub fn nice_max(max: f64) -> f64 {
+    if max <= 0.0 || !max.is_finite() {
+        return 1.0;
+    }
+    let power = 10f64.powf(max.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|n| *n >= max).unwrap_or(max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_value_is_at_the_right_and_gaps_show() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 4, 1));
+        let area = buf.area;
+        columns(&mut buf, area, [Some(8.0), None, Some(0.01), Some(4.0)].into_iter(), 8.0, Style::new());
+        assert_eq!(buf, Buffer::with_lines(["█·▁▄"]));
+    }
+
+    #[test]
+    fn two_rows_give_sixteen_steps() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 2, 2));
+        let area = buf.area;
+        columns(&mut buf, area, [Some(16.0), Some(9.0)].into_iter(), 16.0, Style::new());
+        assert_eq!(buf, Buffer::with_lines(["█▁", "██"]));
+    }
+
+    #[test]
+    fn bars_carry_their_marks() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 8, 1));
+        let area = buf.area;
+        bar(&mut buf, area, 4.0, 8.0, &[(6.0, "┊")], Style::new(), Style::new());
+        assert_eq!(buf, Buffer::with_lines(["████  ┊ "]));
+    }
+
+    #[test]
+    fn scales_are_round() {
+        assert_eq!((nice_max(0.0), nice_max(3.0), nice_max(100.0), nice_max(51.0)), (1.0, 5.0, 100.0, 100.0));
+    }
+}

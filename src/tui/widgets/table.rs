@@ -1,0 +1,194 @@
+//! A table whose cells are asked for only when they are on screen.
+
+use super::put::{put, put_right, tint};
+use super::theme::Theme;
+use crate::model::column::{Align, Column, Value};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// What the person did to a table; the same for every table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scroll {
+    /// First row shown.
+    pub offset: usize,
+    /// The selected row, counted from the first.
+    pub selected: usize,
+}
+
+impl Scroll {
+    /// Moves the selection by `by` rows among `len`.
+    pub fn step(&mut self, by: isize, len: usize) {
+        self.selected = self.selected.saturating_add_signed(by).min(len.saturating_sub(1));
+    }
+
+    /// Keeps the selection on screen for a body of `height` rows.
+    pub fn follow(&mut self, len: usize, height: usize) {
+        self.selected = self.selected.min(len.saturating_sub(1));
+        self.offset = self.offset.min(len.saturating_sub(height)).min(self.selected);
+        if height > 0 && self.selected >= self.offset + height {
+            self.offset = self.selected + 1 - height;
+        }
+    }
+}
+
+/// How the columns share a width.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fitted {
+    /// Index into the column list, x within the area, width.
+    pub cells: Vec<(usize, u16, u16)>,
+}
+
+/// Gives each column its width. The column of width 0 takes what is left; when that would be less than
+/// `least`, columns are left out from the end (never the flexible one, never one in `keep`).
+pub fn fit<C>(columns: &[Column<C>], width: u16, least: u16, keep: impl Fn(usize) -> bool) -> Fitted {
+    let mut used: Vec<usize> = (0..columns.len()).collect();
+    let fixed = |used: &[usize]| -> u16 {
+        used.iter().filter(|i| columns[**i].width > 0).map(|i| columns[*i].width + 1).sum()
+    };
+    while fixed(&used) + least > width {
+        let Some(at) = used.iter().rposition(|i| columns[*i].width > 0 && !keep(*i)) else { break };
+        used.remove(at);
+    }
+    let flex = width.saturating_sub(fixed(&used));
+    let mut x = 0;
+    let cells = used
+        .iter()
+        .map(|i| {
+            let w = if columns[*i].width > 0 { columns[*i].width } else { flex };
+            let cell = (*i, x, w);
+            x += w + 1;
+            cell
+        })
+        .collect();
+    Fitted { cells }
+}
+
+impl Fitted {
+    /// The column under `x` (relative to the table's area).
+    pub fn column_at(&self, x: u16) -> Option<usize> {
+        self.cells.iter().find(|(_, at, w)| x >= *at && x <= at + w).map(|c| c.0)
+    }
+}
+
+/// Draws the heads; the sorted one carries an arrow.
+pub fn heads<C>(
+    buf: &mut Buffer,
+    area: Rect,
+    columns: &[Column<C>],
+    fitted: &Fitted,
+    sorted: Option<(usize, bool)>,
+    theme: &Theme,
+) {
+    let mut text = String::new();
+    for (i, x, w) in &fitted.cells {
+        let column = &columns[*i];
+        text.clear();
+        let style = match sorted {
+            Some((at, descending)) if at == *i => {
+                text.push_str(if descending { "▾" } else { "▴" });
+                theme.head_sorted
+            }
+            _ => theme.head,
+        };
+        text.push_str(column.head);
+        let x = area.x + x;
+        match column.align {
+            Align::Left => {
+                put(buf, x, area.y, &text, *w, style);
+            }
+            Align::Right => {
+                // A head wider than its column keeps its end and may lean on the gap before it.
+                put_right(buf, x.saturating_sub(1).max(area.x), area.y, &text, w + 1, style);
+            }
+        }
+    }
+}
+
+/// Draws one row; `scratch` saves an allocation per cell.
+#[allow(clippy::too_many_arguments)]
+pub fn row<'v, C: Copy>(
+    buf: &mut Buffer,
+    area: Rect,
+    y: u16,
+    columns: &[Column<C>],
+    fitted: &Fitted,
+    value: impl Fn(C) -> Value<'v>,
+    style: impl Fn(C) -> Style,
+    scratch: &mut String,
+) {
+    for (i, x, w) in &fitted.cells {
+        let column = &columns[*i];
+        let x = area.x + x;
+        let cell = value(column.id);
+        let style = style(column.id);
+        if let (Value::Text(text), Align::Left) = (cell, column.align) {
+            put(buf, x, y, text, *w, style);
+            continue;
+        }
+        scratch.clear();
+        cell.write(scratch);
+        match column.align {
+            Align::Left => {
+                put(buf, x, y, scratch, *w, style);
+            }
+            Align::Right => put_right(buf, x, y, scratch, *w, style),
+        }
+    }
+}
+
+/// Marks the selected row over its whole width.
+pub fn select(buf: &mut Buffer, area: Rect, y: u16, theme: &Theme) {
+    tint(buf, area.x, y, area.width, theme.selected);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: &[Column<u8>] = &[
+        Column { id: 0, name: "n", head: "Name", help: "", width: 0, align: Align::Left },
+        Column { id: 1, name: "a", head: "tps", help: "", width: 5, align: Align::Right },
+        Column { id: 2, name: "b", head: "util", help: "", width: 5, align: Align::Right },
+    ];
+
+    #[test]
+    fn columns_give_way_from_the_end() {
+        assert_eq!(fit(COLUMNS, 30, 6, |_| false).cells, vec![(0, 0, 18), (1, 19, 5), (2, 25, 5)]);
+        assert_eq!(fit(COLUMNS, 14, 6, |_| false).cells, vec![(0, 0, 8), (1, 9, 5)]);
+        assert_eq!(fit(COLUMNS, 14, 6, |i| i == 2).cells, vec![(0, 0, 8), (2, 9, 5)]);
+        assert_eq!(fit(COLUMNS, 3, 6, |_| false).cells, vec![(0, 0, 3)]);
+    }
+
+    #[test]
+    fn a_click_finds_its_column() {
+        let f = fit(COLUMNS, 30, 6, |_| false);
+        assert_eq!((f.column_at(0), f.column_at(20), f.column_at(99)), (Some(0), Some(1), None));
+    }
+
+    #[test]
+    fn the_selection_stays_in_sight() {
+        let mut s = Scroll::default();
+        s.step(30, 100);
+        s.follow(100, 10);
+        assert_eq!(s, Scroll { offset: 21, selected: 30 });
+        s.step(-25, 100);
+        s.follow(100, 10);
+        assert_eq!(s, Scroll { offset: 5, selected: 5 });
+        s.follow(3, 10);
+        assert_eq!(s, Scroll { offset: 0, selected: 2 });
+    }
+
+    #[test]
+    fn rows_and_heads_line_up() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 20, 2));
+        let (area, theme) = (buf.area, Theme::new(super::super::theme::ThemeName::Mono));
+        let f = fit(COLUMNS, 20, 6, |_| false);
+        heads(&mut buf, area, COLUMNS, &f, Some((1, true)), &theme);
+        let value = |id| if id == 0 { Value::Text("sda") } else { Value::Fixed(1.25, 1) };
+        row(&mut buf, area, 1, COLUMNS, &f, value, |_| Style::new(), &mut String::new());
+        let text: Vec<String> =
+            (0..2).map(|y| (0..20).map(|x| buf[(x, y)].symbol().to_string()).collect()).collect();
+        assert_eq!(text, ["Name      ▾tps  util", "sda        1.2   1.2"]);
+    }
+}
