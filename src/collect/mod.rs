@@ -6,6 +6,7 @@ pub mod read;
 pub mod scan;
 
 mod diskstats;
+pub mod kmsg;
 mod meminfo;
 mod pressure;
 mod stat;

@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod cpu;
 pub mod disk;
+pub mod kernlog;
 pub mod memory;
 pub mod network;
 pub mod pressure;
