@@ -8,6 +8,7 @@ pub mod read;
 pub mod scan;
 
 mod diskstats;
+pub mod kmsg;
 mod meminfo;
 mod pressure;
 mod stat;

@@ -5,6 +5,7 @@ pub mod column;
 pub mod columns;
 pub mod cpu;
 pub mod disk;
+pub mod kernlog;
 pub mod memory;
 pub mod network;
 pub mod pressure;

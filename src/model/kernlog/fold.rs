@@ -1,0 +1,366 @@
+//! Which lines belong to the story begun by another line.
+//!
+//! A hung task is one finding and some forty lines: the sentence, a stack, registers. The reports carry
+//! no common mark, so a line is recognised by its shape ([`is_trace`]) or by its rule's
+//! [`Role`](super::rules::Role), and it has to come soon after the story's last line. Where the kernel
+//! says who printed a line (`caller=`), two stories printed at once are kept apart by that.
+
+use super::Class;
+
+/// A story's next line comes within this (log clock, us); a dump goes over a slow serial console too.
+const GAP_US: u64 = 2_000_000;
+/// Stories open at a time; more than a few CPUs do not print at once.
+const OPEN_MAX: usize = 4;
+
+/// A head line whose story goes on.
+#[derive(Debug, Clone)]
+struct Open {
+    /// The entry in the log.
+    entry: u64,
+    class: Class,
+    device: Option<String>,
+    caller: Option<String>,
+    last_us: u64,
+}
+
+impl Open {
+    fn may_take(&self, now_us: u64, caller: Option<&str>) -> bool {
+        now_us.saturating_sub(self.last_us) <= GAP_US
+            && (caller.is_none() || self.caller.is_none() || self.caller.as_deref() == caller)
+    }
+}
+
+/// The stories that are open now.
+#[derive(Debug, Clone, Default)]
+pub struct Stories {
+    open: Vec<Open>,
+    /// The last line that begins no story by its kind, in case a trace follows it after all.
+    loose: Option<Open>,
+}
+
+impl Stories {
+    /// Begins a story under `entry`.
+    pub fn begin(
+        &mut self,
+        entry: u64,
+        class: Class,
+        device: Option<&str>,
+        caller: Option<&str>,
+        now_us: u64,
+    ) {
+        self.open.retain(|o| o.entry != entry && now_us.saturating_sub(o.last_us) <= GAP_US);
+        if self.open.len() == OPEN_MAX {
+            self.open.remove(0);
+        }
+        self.loose = None;
+        self.open.push(Open {
+            entry,
+            class,
+            device: device.map(str::to_owned),
+            caller: caller.map(str::to_owned),
+            last_us: now_us,
+        });
+    }
+
+    /// Remembers a line that has no story of its kind: many a driver prints one and then dumps the stack.
+    pub fn remember(&mut self, entry: u64, class: Class, caller: Option<&str>, now_us: u64) {
+        self.loose =
+            Some(Open { entry, class, device: None, caller: caller.map(str::to_owned), last_us: now_us });
+    }
+
+    /// Forgets an entry that is no more.
+    pub fn end(&mut self, entry: u64) {
+        self.open.retain(|o| o.entry != entry);
+        self.loose.take_if(|o| o.entry == entry);
+    }
+
+    /// The entry that an unclassified line belongs to, if its shape says so.
+    pub fn takes_trace(
+        &mut self,
+        message: &[u8],
+        level: u8,
+        caller: Option<&str>,
+        now_us: u64,
+    ) -> Option<u64> {
+        if self.open.is_empty() && self.loose.is_none() {
+            return None;
+        }
+        let trace = is_trace(message);
+        let story =
+            self.find(now_us, caller, |o| trace || (o.class == Class::Oom && is_oom_table(message, level)));
+        if story.is_some() || !trace {
+            return story;
+        }
+        let loose = self.loose.as_mut().filter(|o| o.may_take(now_us, caller))?;
+        loose.last_us = now_us;
+        Some(loose.entry)
+    }
+
+    /// The entry that a line of this class and device belongs to.
+    pub fn takes_follow(
+        &mut self,
+        class: Class,
+        device: Option<&str>,
+        caller: Option<&str>,
+        now_us: u64,
+    ) -> Option<u64> {
+        self.find(now_us, caller, |o| o.class == class && same_device(o.device.as_deref(), device))
+    }
+
+    /// The newest open story of a class, to be taken over by a line that says it better.
+    pub fn take_over(&mut self, class: Class, caller: Option<&str>, now_us: u64) -> Option<u64> {
+        let entry = self.find(now_us, caller, |o| o.class == class)?;
+        self.open.retain(|o| o.entry != entry);
+        Some(entry)
+    }
+
+    fn find(&mut self, now_us: u64, caller: Option<&str>, fits: impl Fn(&Open) -> bool) -> Option<u64> {
+        let open = self.open.iter_mut().rev().find(|o| o.may_take(now_us, caller) && fits(o))?;
+        open.last_us = now_us;
+        Some(open.entry)
+    }
+}
+
+/// `ata4` is the port of `ata4.00`; otherwise the names have to be the same, if there are two.
+fn same_device(head: Option<&str>, line: Option<&str>) -> bool {
+    match (head, line) {
+        (Some(a), Some(b)) => {
+            let port = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+            a == b || (a.starts_with("ata") && port(a) == port(b))
+        }
+        _ => true,
+    }
+}
+
+/// Beginnings of the lines that dump_stack, show_regs, sched_show_task and the oops code print.
+const TRACE: &[&str] = &[
+    "Call Trace:",
+    "Call trace:",
+    "Backtrace:",
+    "Stack:",
+    "Stack trace:",
+    "Modules linked in:",
+    "Unloaded tainted modules:",
+    "CPU: ",
+    "Hardware name:",
+    "Workqueue: ",
+    "task:",
+    "Tainted: ",
+    "Not tainted",
+    "\"echo 0 >",
+    "Blocked by coredump",
+    "RIP: ",
+    "RSP: ",
+    "EIP: ",
+    "ESP: ",
+    "RAX: ",
+    "RBX: ",
+    "RDX: ",
+    "RSI: ",
+    "RBP: ",
+    "R08: ",
+    "R10: ",
+    "R13: ",
+    "EAX: ",
+    "ESI: ",
+    "FS: ",
+    "CS: ",
+    "DS: ",
+    "CR0: ",
+    "CR2: ",
+    "DR0: ",
+    "DR3: ",
+    "PKRU: ",
+    "Code: ",
+    "EFLAGS: ",
+    "ORIG_RAX: ",
+    "pstate: ",
+    "pc : ",
+    "lr : ",
+    "sp : ",
+    "pmr: ",
+    "x0 : ",
+    "x2 : ",
+    "x3 : ",
+    "x5 : ",
+    "x6 : ",
+    "x8 : ",
+    "x9 : ",
+    "NIP ",
+    "LR ",
+    "GPR",
+    "Kernel Offset:",
+    "note: ",
+    "Stopper: ",
+    "irq event stamp:",
+    "hardirqs last",
+    "softirqs last",
+    "Sending NMI",
+    "NMI backtrace",
+    "Task dump for CPU",
+    "Mem-Info:",
+    "#PF: ",
+    "PGD ",
+    "---[ end trace",
+    "Dumping ftrace",
+    "Showing ",
+    "Exception stack",
+    "Last Breaking-Event",
+    "Preemption disabled",
+    "pool ",
+    "workqueue ",
+    "pending: ",
+    "in-flight: ",
+];
+
+/// Whether a line has the shape of a line in a stack trace or register dump.
+pub fn is_trace(message: &[u8]) -> bool {
+    let text = message.trim_ascii_start();
+    if text.is_empty() {
+        return true;
+    }
+    TRACE.iter().any(|t| text.starts_with(t.as_bytes()))
+        || is_frame(text)
+        || is_mark(text)
+        || is_held_lock(text)
+}
+
+/// `? do_sys_openat2+0x6e/0xd0 [module]`, `[<ffffffff81012940>] (dump_backtrace) from ...`, `__schedule from schedule+0x..`.
+fn is_frame(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"? ").unwrap_or(text);
+    if text.starts_with(b"[<") {
+        return true;
+    }
+    let symbol =
+        text.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$')).count();
+    if symbol == 0 {
+        return false;
+    }
+    let rest = &text[symbol..];
+    if let Some(offset) = rest.strip_prefix(b"+0x") {
+        let digits = offset.iter().take_while(|b| b.is_ascii_hexdigit()).count();
+        return offset[digits..].starts_with(b"/0x");
+    }
+    rest.starts_with(b" from ") && rest.windows(3).any(|w| w == b"+0x")
+}
+
+/// `<TASK>`, `</IRQ>`.
+fn is_mark(text: &[u8]) -> bool {
+    text.first() == Some(&b'<') && text.last() == Some(&b'>') && text.len() < 20
+}
+
+/// The dotted line before a WARNING: it announces the next line and says nothing.
+pub fn is_cut_here(message: &[u8]) -> bool {
+    message.starts_with(b"------------[ cut here")
+}
+
+/// lockdep: `1 lock held by dd/123:`, `#0: ffff88810 (sb_writers#3){.+.+}-{0:0}, at: ...`.
+fn is_held_lock(text: &[u8]) -> bool {
+    text.windows(8).take(12).any(|w| w == b" held by")
+        || (text.starts_with(b"#") && text.windows(5).any(|w| w == b", at:"))
+}
+
+/// Words that the lines of the OOM killer's tables begin with (mm/show_mem.c, mm/oom_kill.c, mm/memcontrol.c).
+const OOM_TABLE: &[&str] = &[
+    "active_anon:",
+    "active_file:",
+    "unevictable:",
+    "slab_reclaimable:",
+    "mapped:",
+    "kernel_misc_reclaimable:",
+    "free:",
+    "sec_pagetables:",
+    "Node ",
+    "lowmem_reserve",
+    "Swap cache stats:",
+    "Free swap",
+    "Total swap",
+    "Unreclaimable slab",
+    "Name ",
+    "Tasks state",
+    "[ ",
+    "memory: usage",
+    "memory+swap: usage",
+    "swap: usage",
+    "kmem: usage",
+    "Memory cgroup stats",
+    "Task in ",
+    "cma ",
+    "Memory allocations",
+    "SLUB: ",
+];
+
+fn is_oom_table(message: &[u8], level: u8) -> bool {
+    // Statistics of a cgroup come as `key value` lines, page totals as `123 pages RAM`.
+    let number = |w: &[u8]| !w.is_empty() && w.iter().all(u8::is_ascii_digit);
+    let mut words = message.split(|b| *b == b' ').filter(|w| !w.is_empty());
+    let (first, second, third) =
+        (words.next().unwrap_or_default(), words.next().unwrap_or_default(), words.next());
+    (number(second) && third.is_none())
+        || (number(first) && matches!(second, b"pages" | b"total"))
+        || OOM_TABLE.iter().any(|t| message.trim_ascii_start().starts_with(t.as_bytes()))
+        || (level >= 6 && message.first() == Some(&b' '))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_are_known_by_their_shape() {
+        for line in [
+            " ? __pfx_percpu_rwsem_wake_function+0x10/0x10",
+            " <TASK>",
+            "RIP: 0033:0x7f464f4bf011",
+            "",
+            "[<80012940>] (dump_backtrace) from [<80012b38>] (show_stack+0x18/0x1c)",
+            " xfs_log_commit+0x1/0x2 [xfs]",
+            "task:dd              state:D stack:0     pid:11926",
+            "      Not tainted 6.18.44 #1",
+            " __schedule from schedule+0x20/0xac",
+            "1 lock held by khungtaskd/29:",
+        ] {
+            assert!(is_trace(line.as_bytes()), "{line:?}");
+        }
+        for line in [
+            "I/O error, dev sda, sector 1",
+            "EXT4-fs (loop0): unmounting filesystem",
+            "bash (11697): drop_caches: 3",
+            "+0x1/0x2",
+            "usb 1-1: new device",
+            "<3> something else entirely that is long",
+            "nothing from here",
+        ] {
+            assert!(!is_trace(line.as_bytes()), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_story_ends_in_silence_and_keeps_to_its_caller() {
+        let mut stories = Stories::default();
+        stories.begin(7, Class::HungTask, None, Some("T1"), 1_000);
+        assert_eq!(stories.takes_trace(b"Call Trace:", 6, Some("T1"), 2_000), Some(7));
+        assert_eq!(stories.takes_trace(b"Call Trace:", 6, Some("T2"), 2_000), None);
+        assert_eq!(stories.takes_trace(b"I/O error", 3, Some("T1"), 2_000), None);
+        assert_eq!(stories.takes_trace(b"Call Trace:", 6, Some("T1"), 2_000 + GAP_US), Some(7));
+        assert_eq!(stories.takes_trace(b"Call Trace:", 6, Some("T1"), 2_001 + 2 * GAP_US), None);
+    }
+
+    #[test]
+    fn a_port_and_its_device_are_one_story() {
+        let mut stories = Stories::default();
+        stories.begin(1, Class::ResetTimeout, Some("ata4.00"), None, 0);
+        assert_eq!(stories.takes_follow(Class::ResetTimeout, Some("ata4"), None, 1), Some(1));
+        assert_eq!(stories.takes_follow(Class::ResetTimeout, Some("ata5"), None, 1), None);
+        assert_eq!(stories.takes_follow(Class::IoError, Some("ata4"), None, 1), None);
+    }
+
+    #[test]
+    fn the_number_of_open_stories_is_bounded() {
+        let mut stories = Stories::default();
+        for entry in 0..100 {
+            stories.begin(entry, Class::Oops, None, None, 5);
+        }
+        assert_eq!(stories.open.len(), OPEN_MAX);
+    }
+}

@@ -1,0 +1,144 @@
+//! What to show of the log: include and exclude patterns.
+//!
+//! The default exclude is the one everybody types after `dmesg | grep -v`. It is written for noise, so it
+//! hides only lines that no rule knows: a hung task named `docker` or an I/O error quoting `IPv6` stays. A
+//! pattern the user set himself hides whatever it matches; he may have reasons.
+
+use super::{Class, LogEntry};
+use regex_lite::{Regex, RegexBuilder};
+use std::fmt;
+
+/// The classic exclude.
+pub const DEFAULT_EXCLUDE: &str = "eth0|IPv6|IPVS|docker|promiscuous";
+
+/// Longest pattern taken, in bytes.
+const PATTERN_MAX: usize = 512;
+
+/// Include and exclude patterns, matched against message, device and command name.
+#[derive(Debug, Clone)]
+pub struct Patterns {
+    include: Option<Regex>,
+    exclude: Option<Regex>,
+    /// Whether `exclude` is the default, which spares what a rule knows.
+    spares_known: bool,
+}
+
+/// A pattern that does not compile, and where it goes wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatternError {
+    /// The pattern as given.
+    pub pattern: String,
+    /// The character at which it goes wrong, counted from 1.
+    pub column: usize,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pattern = crate::text::clean(&self.pattern);
+        write!(f, "pattern '{pattern}' goes wrong at character {}: {}", self.column, self.reason)
+    }
+}
+
+impl std::error::Error for PatternError {}
+
+impl Default for Patterns {
+    fn default() -> Self {
+        Self { include: None, exclude: Regex::new(DEFAULT_EXCLUDE).ok(), spares_known: true }
+    }
+}
+
+impl Patterns {
+    /// Hides nothing.
+    pub fn none() -> Self {
+        Self { include: None, exclude: None, spares_known: false }
+    }
+
+    /// The user's patterns. `exclude` of `None` keeps the default one; an empty pattern is no pattern.
+    pub fn new(include: Option<&str>, exclude: Option<&str>) -> Result<Self, PatternError> {
+        let include = include.filter(|p| !p.is_empty()).map(compile).transpose()?;
+        match exclude {
+            None => Ok(Self { include, ..Self::default() }),
+            Some(p) => {
+                let exclude = Some(p).filter(|p| !p.is_empty()).map(compile).transpose()?;
+                Ok(Self { include, exclude, spares_known: false })
+            }
+        }
+    }
+
+    /// Whether an entry is shown.
+    pub fn shows(&self, entry: &LogEntry) -> bool {
+        let hit = |pattern: &Regex| {
+            let names = [entry.device.as_deref(), entry.comm.as_deref()];
+            pattern.is_match(&entry.message) || names.into_iter().flatten().any(|n| pattern.is_match(n))
+        };
+        if self.include.as_ref().is_some_and(|p| !hit(p)) {
+            return false;
+        }
+        let spared = self.spares_known && entry.class != Class::Other;
+        spared || !self.exclude.as_ref().is_some_and(hit)
+    }
+}
+
+fn build(pattern: &str) -> Result<Regex, regex_lite::Error> {
+    RegexBuilder::new(pattern).size_limit(1 << 20).build()
+}
+
+fn compile(pattern: &str) -> Result<Regex, PatternError> {
+    let error = |column, reason: String| PatternError { pattern: pattern.to_owned(), column, reason };
+    if pattern.len() > PATTERN_MAX {
+        let column = pattern.char_indices().take_while(|(i, _)| *i < PATTERN_MAX).count() + 1;
+        return Err(error(column, format!("longer than {PATTERN_MAX} bytes")));
+    }
+    build(pattern).map_err(|err| {
+        // regex-lite does not say where; it is behind the longest beginning that is a pattern by itself.
+        let column = pattern.char_indices().rev().find(|(i, _)| build(&pattern[..*i]).is_ok());
+        let column = column.map_or(1, |(i, _)| pattern[..i].chars().count() + 1);
+        error(column, err.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests_support::entry;
+    use super::*;
+
+    #[test]
+    fn the_default_hides_noise_and_spares_what_is_known() {
+        let patterns = Patterns::default();
+        assert!(!patterns.shows(&entry(Class::Other, "docker0: port 1(veth1) entered blocking state")));
+        assert!(patterns.shows(&entry(Class::Other, "something new")));
+        assert!(
+            patterns.shows(&entry(Class::HungTask, "INFO: task docker:1 blocked for more than 122 seconds."))
+        );
+    }
+
+    #[test]
+    fn the_users_own_patterns_are_obeyed() {
+        let hung = entry(Class::HungTask, "INFO: task docker:1 blocked for more than 122 seconds.");
+        assert!(!Patterns::new(None, Some("docker")).unwrap().shows(&hung));
+        assert!(!Patterns::new(Some("sda"), None).unwrap().shows(&hung));
+        assert!(Patterns::new(Some("task.*blocked"), Some("")).unwrap().shows(&hung));
+        let mut named = entry(Class::IoError, "x");
+        named.device = Some("sdb".into());
+        assert!(Patterns::new(Some("^sdb$"), None).unwrap().shows(&named));
+    }
+
+    #[test]
+    fn a_bad_pattern_says_where() {
+        for (pattern, column) in
+            [("foo(bar", 4), ("foo[a-", 4), ("a|b)", 4), ("*a", 1), ("ab\\", 3), ("é写(", 3)]
+        {
+            let err = Patterns::new(None, Some(pattern)).unwrap_err();
+            assert_eq!(err.column, column, "{err}");
+        }
+        assert_eq!(Patterns::new(Some(&"a".repeat(600)), None).unwrap_err().column, 513);
+        assert!(
+            Patterns::new(Some("\x1b("), None)
+                .unwrap_err()
+                .to_string()
+                .starts_with("pattern '\\x1b(' goes wrong at")
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! When two lines are the same line: their text with the numbers taken out.
+//!
+//! "I/O error, dev sda, sector 81239" and "... sector 81247" are one trouble seen twice. Device, task and
+//! class are compared as they are, so sda and sdb stay two.
+
+use super::classify::Verdict;
+
+/// A hash of what makes a line the same line: class, device, task and the text without its numbers.
+pub fn key(message: &[u8], verdict: &Verdict<'_>, origin_user: bool) -> u64 {
+    let mut hash = Fnv::new();
+    hash.byte(verdict.class as u8);
+    hash.byte(origin_user as u8);
+    hash.bytes(verdict.device.unwrap_or_default());
+    hash.byte(0);
+    hash.bytes(verdict.comm.unwrap_or_default());
+    hash.byte(0);
+    hash.bytes(&verdict.pid.unwrap_or(0).to_le_bytes());
+    let mut rest = message;
+    while let Some(&first) = rest.first() {
+        if !first.is_ascii_alphanumeric() {
+            hash.byte(first);
+            rest = &rest[1..];
+            continue;
+        }
+        let end = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        word(&mut hash, &rest[..end]);
+        rest = &rest[end..];
+    }
+    hash.0
+}
+
+/// Decimal runs, `0x...` and long hexadecimal words (addresses, identifiers) count as one sign each.
+fn word(hash: &mut Fnv, word: &[u8]) {
+    let hex = |w: &[u8]| w.iter().all(u8::is_ascii_hexdigit) && w.iter().any(u8::is_ascii_digit);
+    if word.strip_prefix(b"0x").is_some_and(|w| !w.is_empty() && w.iter().all(u8::is_ascii_hexdigit))
+        || (word.len() >= 8 && hex(word))
+    {
+        return hash.byte(b'#');
+    }
+    let mut in_number = false;
+    for &b in word {
+        if !b.is_ascii_digit() {
+            hash.byte(b);
+        } else if !in_number {
+            hash.byte(b'#');
+        }
+        in_number = b.is_ascii_digit();
+    }
+}
+
+/// FNV-1a, 64 bit.
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+    fn byte(&mut self, b: u8) {
+        self.0 = (self.0 ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
+    }
+    fn bytes(&mut self, bytes: &[u8]) {
+        for &b in bytes {
+            self.byte(b);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::classify::classify_text;
+    use super::*;
+
+    fn of(message: &str) -> u64 {
+        key(message.as_bytes(), &classify_text(message.as_bytes()), false)
+    }
+
+    #[test]
+    fn numbers_do_not_tell_lines_apart_but_devices_and_tasks_do() {
+        let read = "op 0x0:(READ) flags 0x8800 phys_seg 16 prio class 2";
+        assert_eq!(
+            of(&format!("I/O error, dev sda, sector 8 {read}")),
+            of("I/O error, dev sda, sector 81239 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2")
+        );
+        assert_ne!(of("I/O error, dev sda1, sector 8"), of("I/O error, dev sda2, sector 8"));
+        assert_ne!(
+            of(&format!("I/O error, dev sda, sector 8 {read}")),
+            of("I/O error, dev sda, sector 8 op 0x1:(WRITE)")
+        );
+        assert_ne!(
+            of("INFO: task dd:1 blocked for more than 5 seconds."),
+            of("INFO: task dd:2 blocked for more than 5 seconds.")
+        );
+        assert_eq!(
+            of("INFO: task dd:1 blocked for more than 5 seconds."),
+            of("INFO: task dd:1 blocked for more than 122 seconds.")
+        );
+        assert_eq!(
+            of("attempting task abort! scmd(ffff8814605d2100)"),
+            of("attempting task abort! scmd(ffff88146aaaaaaa)")
+        );
+    }
+}
