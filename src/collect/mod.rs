@@ -6,6 +6,7 @@ pub mod mountinfo;
 pub mod queue;
 pub mod read;
 pub mod scan;
+pub mod topology;
 
 mod diskstats;
 mod meminfo;

@@ -11,3 +11,4 @@ pub mod queue;
 pub mod raw;
 pub mod sample;
 pub mod section;
+pub mod topology;

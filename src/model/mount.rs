@@ -5,7 +5,7 @@
 use super::disk::DevId;
 use super::raw::{Raw, unescape_octal};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// One line of `/proc/self/mountinfo`, octal escapes undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,17 +104,24 @@ impl Mounts {
         self.finder().find(path)
     }
 
-    /// Whether another mount before this one shows the same file system, or this one shows only a part.
-    /// A btrfs subvolume mounted by its own name is not a bind mount.
-    pub fn is_bind(&self, mount: &Mount) -> bool {
-        let subvolume = mount.super_option("subvol").is_some_and(|s| s == mount.root.bytes());
-        if mount.root != "/" && !subvolume {
-            return true;
-        }
+    /// For each mount: whether one before it shows the same file system, or it shows only a part of one (a
+    /// bind mount). A btrfs subvolume mounted by its own name is not a bind mount.
+    pub fn binds(&self) -> Vec<bool> {
+        let mut seen: HashSet<(DevId, &[u8])> = HashSet::with_capacity(self.0.len());
         self.0
             .iter()
-            .take_while(|m| m.id != mount.id)
-            .any(|m| m.dev == mount.dev && (m.root == mount.root || (m.root == "/" && !subvolume)))
+            .map(|m| {
+                let again = !seen.insert((m.dev, m.root.bytes()));
+                let part = m.root != "/" && m.super_option("subvol").is_none_or(|s| s != m.root.bytes());
+                again || part
+            })
+            .collect()
+    }
+
+    /// [`Mounts::binds`] of one mount.
+    pub fn is_bind(&self, mount: &Mount) -> bool {
+        let at = self.0.iter().position(|m| m.id == mount.id);
+        at.is_some_and(|at| self.binds()[at])
     }
 }
 
@@ -129,7 +136,7 @@ pub struct Finder<'a> {
 impl<'a> Finder<'a> {
     fn new(all: &'a [Mount]) -> Self {
         let mut on = HashMap::with_capacity(all.len());
-        let ids: std::collections::HashSet<u64> = all.iter().map(|m| m.id).collect();
+        let ids: HashSet<u64> = all.iter().map(|m| m.id).collect();
         let mut root = None;
         for m in all {
             if m.parent != m.id {
