@@ -3,6 +3,7 @@
 //! A source reads and parses; it never judges and never turns "could not read" into a number.
 
 pub mod mountinfo;
+pub mod path;
 pub mod queue;
 pub mod read;
 pub mod scan;

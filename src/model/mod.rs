@@ -6,6 +6,7 @@ pub mod disk;
 pub mod memory;
 pub mod mount;
 pub mod network;
+pub mod path;
 pub mod pressure;
 pub mod queue;
 pub mod raw;

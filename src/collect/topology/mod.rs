@@ -20,6 +20,7 @@ use crate::root::Root;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
+pub(super) use join::number_of;
 pub use join::{Found, devices_of};
 
 /// sysfs tells of a RAID's rebuild or a read-only switch without an announcement.
