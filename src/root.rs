@@ -18,6 +18,9 @@ impl Default for Root {
 }
 
 impl Root {
+    /// How the kernel spells the directory of device nodes in mount sources, swap names and backing files.
+    pub const DEV_PREFIX: &'static [u8] = b"/dev/";
+
     /// The running machine.
     pub fn live() -> Self {
         Self { base: PathBuf::from("/") }

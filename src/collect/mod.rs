@@ -4,8 +4,12 @@
 
 pub mod clock;
 pub mod lane;
+pub mod mountinfo;
+pub mod path;
+pub mod queue;
 pub mod read;
 pub mod scan;
+pub mod topology;
 
 mod diskstats;
 pub mod kmsg;

@@ -39,25 +39,7 @@ pub fn fraction(word: &[u8]) -> Option<f64> {
     std::str::from_utf8(word).ok()?.parse().ok().filter(|f: &f64| f.is_finite())
 }
 
-/// Octal escapes of mount tables (`\040`) undone.
-pub fn unescape_octal(word: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(word.len());
-    let mut i = 0;
-    while i < word.len() {
-        let digits = word.get(i + 1..i + 4).filter(|d| d.iter().all(|b| (b'0'..=b'7').contains(b)));
-        match digits {
-            Some(d) if word[i] == b'\\' && d[0] <= b'3' => {
-                out.push((d[0] - b'0') * 64 + (d[1] - b'0') * 8 + (d[2] - b'0'));
-                i += 4;
-            }
-            _ => {
-                out.push(word[i]);
-                i += 1;
-            }
-        }
-    }
-    out
-}
+pub use crate::model::raw::unescape_octal;
 
 #[cfg(test)]
 mod tests {
@@ -73,12 +55,6 @@ mod tests {
         assert_eq!(signed(b"-5"), Some(-5));
         assert_eq!(fraction(b"1.50"), Some(1.5));
         assert_eq!(fraction(b"nan"), None);
-    }
-
-    #[test]
-    fn octal_escapes() {
-        assert_eq!(unescape_octal(br"/mnt/a\040b\134c"), b"/mnt/a b\\c");
-        assert_eq!(unescape_octal(br"\9\04"), br"\9\04");
     }
 
     proptest! {

@@ -39,7 +39,8 @@ impl Source for Swaps {
     }
 }
 
-fn parse_line(line: &[u8]) -> Option<SwapArea> {
+/// One area; `None` for a line that is none.
+pub(super) fn parse_line(line: &[u8]) -> Option<SwapArea> {
     let mut w = words(line);
     let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
     Some(SwapArea {

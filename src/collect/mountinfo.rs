@@ -1,0 +1,184 @@
+//! `/proc/self/mountinfo` (proc_pid_mountinfo(5)), read again only when it changed.
+
+use super::read::{open, slurp};
+use super::scan::{lines, number, unescape_octal, words};
+use crate::model::disk::DevId;
+use crate::model::mount::{Mount, Mounts};
+use crate::root::Root;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The kernel tells of mounts and unmounts but not of a file system that turns itself read-only.
+const REREAD: Duration = Duration::from_secs(10);
+
+/// A kernel table that announces its changes through poll(2): mountinfo, swaps.
+#[derive(Debug)]
+pub struct Watched {
+    path: PathBuf,
+    live: bool,
+    fd: Option<OwnedFd>,
+    buf: Vec<u8>,
+    hash: u64,
+    read_at: Option<Instant>,
+    reread: Duration,
+}
+
+impl Watched {
+    /// `path` below `root`; read anyhow after `reread`.
+    pub fn new(root: &Root, path: PathBuf, reread: Duration) -> Self {
+        Self { path, live: root.is_live(), fd: None, buf: Vec::new(), hash: 0, read_at: None, reread }
+    }
+
+    /// The content if it differs from the last one; costs one poll(2) if nothing happened.
+    pub fn changed(&mut self) -> io::Result<Option<&[u8]>> {
+        if self.fd.is_some() && !self.announced() && self.read_at.is_some_and(|at| at.elapsed() < self.reread)
+        {
+            return Ok(None);
+        }
+        let first = self.read_at.is_none();
+        if self.fd.is_none() {
+            self.fd = Some(open(&self.path)?);
+        }
+        if let Some(Err(err)) = self.fd.as_ref().map(|fd| slurp(fd, &mut self.buf)) {
+            self.fd = None;
+            return Err(err.into());
+        }
+        self.read_at = Some(Instant::now());
+        let mut hasher = DefaultHasher::new();
+        self.buf.hash(&mut hasher);
+        let hash = hasher.finish();
+        let same = !first && hash == self.hash;
+        self.hash = hash;
+        Ok((!same).then_some(&self.buf[..]))
+    }
+
+    /// mounts_poll() and swaps_poll() raise POLLPRI and POLLERR once per reader after a change. A captured
+    /// tree's plain file cannot: there the content decides.
+    fn announced(&self) -> bool {
+        let Some(fd) = self.fd.as_ref().filter(|_| self.live) else { return true };
+        let mut fds = [PollFd::new(fd, PollFlags::PRI)];
+        match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+            Ok(0) => false,
+            Ok(_) => fds[0].revents().intersects(PollFlags::PRI | PollFlags::ERR),
+            Err(_) => true,
+        }
+    }
+}
+
+/// The mount table of this process, kept up to date.
+#[derive(Debug)]
+pub struct MountWatch {
+    file: Watched,
+    mounts: Mounts,
+}
+
+impl MountWatch {
+    /// Reads below `root`.
+    pub fn new(root: &Root) -> Self {
+        Self { file: Watched::new(root, root.proc("self/mountinfo"), REREAD), mounts: Mounts::default() }
+    }
+
+    /// Whether the table changed since the last call; the first call says yes.
+    pub fn refresh(&mut self) -> io::Result<bool> {
+        match self.file.changed()? {
+            Some(text) => {
+                self.mounts = parse(text);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// As of the last refresh.
+    pub fn mounts(&self) -> &Mounts {
+        &self.mounts
+    }
+}
+
+/// The whole file. A line that is none (cut off, say) is left out.
+pub fn parse(text: &[u8]) -> Mounts {
+    Mounts(lines(text).filter_map(parse_line).collect())
+}
+
+/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+fn parse_line(line: &[u8]) -> Option<Mount> {
+    // Exactly one blank divides the fields, and a field may be empty (`mount "" /mnt -t tmpfs`).
+    let mut w = line.split(|b| *b == b' ');
+    let (id, parent) = (number(w.next()?)?, number(w.next()?)?);
+    let dev = dev_id(w.next()?)?;
+    let mut text = || Some(unescape_octal(w.next()?).into());
+    let (root, mount_point, options) = (text()?, text()?, text()?);
+    w.by_ref().find(|field| *field == b"-")?;
+    let mut text = || Some(unescape_octal(w.next()?).into());
+    let (fs_type, source) = (text()?, text()?);
+    // Super options may hold a blank in a file system that forgets to escape it.
+    let rest: Vec<&[u8]> = w.collect();
+    let super_options = rest.join(&b' ').into();
+    Some(Mount { id, parent, dev, root, mount_point, options, fs_type, source, super_options })
+}
+
+/// `8:1`, as sysfs and mountinfo write it.
+pub fn dev_id(text: &[u8]) -> Option<DevId> {
+    let text = words(text).next()?;
+    let colon = text.iter().position(|b| *b == b':')?;
+    let half = |raw: &[u8]| u32::try_from(number(raw)?).ok();
+    Some(DevId { major: half(&text[..colon])?, minor: half(&text[colon + 1..])? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn optional_fields_escapes_and_empty_sources() {
+        let t = parse(
+            b"36 35 98:0 /mnt1 /my\\040disk rw,noatime master:1 shared:7 - ext3 /dev/root rw,errors=continue\n\
+              40 36 0:31 / /e rw -  rw\n41 36 0:32 / /f rw - tmpfs  rw,size=4k\n42 cut",
+        );
+        assert_eq!(t.0.len(), 3);
+        let m = &t.0[0];
+        assert_eq!((m.id, m.parent, m.dev), (36, 35, DevId { major: 98, minor: 0 }));
+        assert_eq!((&m.root, &m.mount_point), (&"/mnt1".into(), &"/my disk".into()));
+        assert_eq!((&m.fs_type, &m.source), (&"ext3".into(), &"/dev/root".into()));
+        assert_eq!(m.super_options, "rw,errors=continue");
+        assert_eq!((t.0[2].source.is_empty(), t.0[2].super_options == "rw,size=4k"), (true, true));
+    }
+
+    #[test]
+    fn unchanged_content_is_told_from_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        let path = dir.path().join("proc/self/mountinfo");
+        std::fs::write(&path, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n").unwrap();
+        let mut watch = MountWatch::new(&Root::at(dir.path()));
+        assert!(watch.refresh().unwrap());
+        assert!(!watch.refresh().unwrap());
+        std::fs::write(&path, "1 0 8:1 / / rw - ext4 /dev/sda1 rw,emergency_ro\n").unwrap();
+        assert!(watch.refresh().unwrap());
+        assert!(watch.mounts().0[0].has_option("emergency_ro"));
+        std::fs::remove_file(&path).unwrap();
+        let mut gone = MountWatch::new(&Root::at(dir.path()));
+        assert!(gone.refresh().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn any_path_survives(path in proptest::collection::vec(1u8..=255, 1..40)) {
+            let escaped: String = path.iter().map(|b| format!("\\{b:03o}")).collect();
+            let line = format!("1 0 8:1 / {escaped} rw shared:1 - ext4 {escaped} rw");
+            let t = parse(line.as_bytes());
+            prop_assert_eq!(t.0[0].mount_point.bytes(), &path[..]);
+            prop_assert_eq!(t.0[0].source.bytes(), &path[..]);
+        }
+    }
+}

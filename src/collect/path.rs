@@ -1,0 +1,246 @@
+//! Which device a path is on, and everything on the way down to it.
+//!
+//! Resolving a path and asking a file system for its free space can block for good on a dead one: only for
+//! a child process.
+
+use super::mountinfo;
+use super::queue::queue_attrs;
+use super::read::read_once;
+use super::topology::{Found, TopologyReader, devices_of, number_of};
+use crate::model::disk::DevId;
+use crate::model::mount::{Mount, Mounts, is_nfs};
+use crate::model::path::{ChainDev, PathError, PathReport, ReadOnly, Space, Store};
+use crate::model::raw::Raw;
+use crate::model::section::{Section, describe};
+use crate::model::topology::{BlockDev, DeviceKind, Topology, Via};
+use crate::root::Root;
+use crate::text::clean;
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The place of `path`. A relative one is taken from the working directory, so the caller makes it absolute
+/// before it asks a child. On a captured tree the path is looked up as text and nothing is asked of a file
+/// system.
+pub fn path_report(root: &Root, path: &Path) -> Result<PathReport, PathError> {
+    let canonical = resolve(root, path)?;
+    let mut buf = Vec::new();
+    let table = read_once(&root.proc("self/mountinfo"), &mut buf).map_err(|e| {
+        PathError(format!("cannot read the mount table: {}; is /proc mounted?", describe(&e)))
+    })?;
+    let mounts = mountinfo::parse(table);
+    let mount = mount_of(root, &mounts, &canonical).ok_or_else(|| {
+        PathError(format!(
+            "no mount holds {}: the table of this process does not show it; try outside the container or chroot",
+            clean(canonical.as_os_str().as_bytes())
+        ))
+    })?;
+    let mut reader = TopologyReader::new(root);
+    let topo = match reader.refresh(&[]) {
+        Some(Section::Ok(topo)) => topo,
+        // The mount is worth telling even where sysfs is hidden.
+        _ => Topology::default(),
+    };
+    let node = device_node(root, &canonical);
+    let found = match node {
+        Some(id) => vec![(id, Via::Number)],
+        None => devices_of(root, &topo, &mounts, mount),
+    };
+    let chain = chain(root, &topo, &found);
+    let (atime, nodiratime, lazytime) = mount.atime();
+    let store = if node.is_some() || !found.is_empty() { Store::Block } else { no_device(mount) };
+    let device_ro = found.iter().any(|(id, _)| topo.get(*id).is_some_and(|d| d.read_only == Some(true)));
+    Ok(PathReport {
+        asked: Raw::from(path.as_os_str().as_bytes()),
+        bind: mounts.is_bind(mount),
+        store,
+        note: note(mount, store, &mounts, &chain, node.is_some()),
+        via: found.first().map(|(_, via)| *via),
+        device_node: node.is_some(),
+        chain,
+        space: space(root, &canonical),
+        read_only: mount.read_only().or(device_ro.then_some(ReadOnly::Device)),
+        atime,
+        nodiratime,
+        lazytime,
+        mount: mount.clone(),
+        canonical: Raw::from(canonical.as_os_str().as_bytes()),
+    })
+}
+
+fn resolve(root: &Root, path: &Path) -> Result<PathBuf, PathError> {
+    let shown = clean(path.as_os_str().as_bytes());
+    if path.as_os_str().is_empty() {
+        return Err(PathError("the path is empty: give a directory or file, such as /var/lib".into()));
+    }
+    if !root.is_live() {
+        return match path.is_absolute() {
+            true => Ok(path.to_path_buf()),
+            false => Err(PathError(format!("{shown} is relative: a captured tree needs an absolute path"))),
+        };
+    }
+    path.canonicalize().map_err(|err| {
+        let hint = match err.kind() {
+            std::io::ErrorKind::NotFound => nearest(path),
+            std::io::ErrorKind::PermissionDenied => {
+                "a directory on the way may not be searched: ask as its owner or root".into()
+            }
+            std::io::ErrorKind::NotADirectory => "a part of it that should be a directory is a file".into(),
+            _ if err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                "its symbolic links lead in a circle: see `namei -l` on it".into()
+            }
+            _ => "the file system it is on does not answer properly: see the kernel log".into(),
+        };
+        PathError(format!("cannot find {shown}: {}; {hint}", describe(&err)))
+    })
+}
+
+/// The longest part of a path that exists, as a next step.
+fn nearest(path: &Path) -> String {
+    match path.ancestors().skip(1).find(|a| !a.as_os_str().is_empty() && a.exists()) {
+        Some(dir) => {
+            format!("{} exists: ask for that, or check the spelling", clean(dir.as_os_str().as_bytes()))
+        }
+        None => "check the spelling".into(),
+    }
+}
+
+/// The kernel's own answer (stx_mnt_id, since 5.8), else the table walked by name.
+fn mount_of<'m>(root: &Root, mounts: &'m Mounts, path: &Path) -> Option<&'m Mount> {
+    let by_id = || {
+        let want = StatxFlags::MNT_ID;
+        let got = rustix::fs::statx(CWD, path, AtFlags::STATX_DONT_SYNC, want).ok()?;
+        let told = StatxFlags::from_bits_retain(got.stx_mask).contains(want);
+        told.then(|| mounts.by_id(got.stx_mnt_id)).flatten()
+    };
+    root.is_live().then(by_id).flatten().or_else(|| mounts.of_path(path.as_os_str().as_bytes()))
+}
+
+fn device_node(root: &Root, path: &Path) -> Option<DevId> {
+    let stat = root.is_live().then(|| rustix::fs::stat(path).ok()).flatten()?;
+    FileType::from_raw_mode(stat.st_mode).is_block_device().then(|| number_of(stat.st_rdev))
+}
+
+fn space(root: &Root, path: &Path) -> Section<Space> {
+    if !root.is_live() {
+        return Section::Absent("a captured tree has no file systems".into());
+    }
+    match rustix::fs::statvfs(path) {
+        Ok(fs) => Section::Ok(Space {
+            total_bytes: fs.f_blocks.saturating_mul(fs.f_frsize),
+            free_bytes: fs.f_bfree.saturating_mul(fs.f_frsize),
+            available_bytes: fs.f_bavail.saturating_mul(fs.f_frsize),
+            inodes_total: Some(fs.f_files).filter(|n| *n > 0),
+            inodes_free: (fs.f_files > 0).then_some(fs.f_ffree),
+        }),
+        Err(err) => Section::from_io("statfs", &err.into()),
+    }
+}
+
+/// The devices below, each once, with the queue settings of those that have a queue.
+fn chain(root: &Root, topo: &Topology, found: &[Found]) -> Vec<ChainDev> {
+    let mut links: Vec<(usize, &BlockDev)> = Vec::new();
+    for (id, _) in found {
+        for link in topo.chain(*id) {
+            if !links.iter().any(|(_, d)| d.id == link.device.id) {
+                links.push((link.depth, link.device));
+            }
+        }
+    }
+    // A partition's queue is its disk's; a kpartx partition is a map with a queue of its own.
+    let queue_of = |dev: &BlockDev| -> String {
+        let disk = (dev.kind == DeviceKind::Partition && dev.slaves.is_empty())
+            .then(|| dev.parent.and_then(|p| topo.get(p)))
+            .flatten();
+        disk.unwrap_or(dev).name.replace('/', "!")
+    };
+    let names: Vec<String> = links.iter().map(|(_, dev)| queue_of(dev)).collect();
+    let queues = queue_attrs(root, &names);
+    let bottom: Vec<DevId> =
+        found.iter().flat_map(|(id, _)| topo.disks_under(*id)).map(|dev| dev.id).collect();
+    links
+        .into_iter()
+        .zip(names)
+        .map(|((depth, dev), queue)| ChainDev {
+            depth,
+            id: dev.id,
+            name: dev.name.clone(),
+            kind: dev.kind,
+            label: dev.label.clone(),
+            model: dev.model.clone(),
+            size_bytes: dev.size_bytes,
+            bottom: bottom.contains(&dev.id),
+            queue: queues.get(&queue).cloned(),
+        })
+        .collect()
+}
+
+/// A file system that should have a device but shows none is `Unknown`.
+fn no_device(mount: &Mount) -> Store {
+    match mount.store() {
+        Store::Block => Store::Unknown,
+        other => other,
+    }
+}
+
+/// The place in a sentence.
+fn note(mount: &Mount, store: Store, mounts: &Mounts, chain: &[ChainDev], node: bool) -> String {
+    let kind = mount.fs_type.clean();
+    let source = mount.source.clean();
+    let device = chain.first().map_or("a device that is not in /sys/block".into(), |d| clean(&d.name));
+    if node {
+        return format!("the path is the block device {device} itself");
+    }
+    let disks = chain.iter().filter(|d| d.bottom).count();
+    match (store, mount.fs_type.bytes()) {
+        (_, b"overlay") => overlay_note(mount, mounts, chain.first().is_some().then_some(&device)),
+        (Store::Block, b"btrfs") => {
+            let members = chain.iter().filter(|d| d.depth == 0).count();
+            format!(
+                "btrfs on {device} ({members} device(s), found by the mount's source: its number is anonymous)"
+            )
+        }
+        (Store::Block, _) if disks > 1 => format!("{kind} on {device}, spread over {disks} disks"),
+        (Store::Block, _) => format!("{kind} on {device}"),
+        (Store::Memory, _) => format!("{kind}: in memory and swap, no block device beneath"),
+        (Store::Network, fs) => {
+            let addr = mount.super_option("addr").map(|a| format!(" ({})", clean(a))).unwrap_or_default();
+            let name = if is_nfs(fs) { "NFS" } else { &kind };
+            format!("{name} from {source}{addr}: over the network, no block device of this machine beneath")
+        }
+        (Store::Fuse, _) => {
+            format!(
+                "{kind} ({source}): served by a program in user space; what lies beneath only that program knows"
+            )
+        }
+        (Store::Kernel, _) => format!("{kind}: made up by the kernel, nothing is stored"),
+        (Store::Unknown, b"zfs") => {
+            let pool = source.split('/').next().unwrap_or_default().to_owned();
+            format!(
+                "ZFS dataset {source}: the kernel does not name the pool's devices; `zpool status {pool}` does"
+            )
+        }
+        (Store::Unknown, b"virtiofs") => {
+            format!("virtiofs ({source}): a directory of the host, its disks are not seen here")
+        }
+        (Store::Unknown, _) => {
+            format!("{kind} ({source}): its device was not found in the mount table or sysfs")
+        }
+    }
+}
+
+fn overlay_note(mount: &Mount, mounts: &Mounts, device: Option<&String>) -> String {
+    let Some(upper) = mount.super_option("upperdir") else {
+        let on = device.map(|d| format!(", topmost on {d}")).unwrap_or_default();
+        return format!("overlay without an upper directory: read-only layers{on}");
+    };
+    let under = mounts.of_path(&upper).map(|m| m.fs_type.clean());
+    let shown = clean(&upper);
+    match (device, under) {
+        (Some(device), Some(fs)) => format!(
+            "overlay: what is written goes to {shown} ({fs} on {device}); unchanged files are read from lower layers"
+        ),
+        (None, Some(fs)) => format!("overlay: what is written goes to {shown} ({fs}, no block device)"),
+        _ => format!("overlay: its upper directory {shown} is not in this mount table (another namespace?)"),
+    }
+}

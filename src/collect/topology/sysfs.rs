@@ -1,0 +1,189 @@
+//! `/sys/block` (Documentation/ABI/stable/sysfs-block): one pass over the disks and their partitions.
+//!
+//! Only files that answer from memory are read: not `queue/` (can block for good), not `serial` (asks the
+//! device).
+
+use crate::collect::mountinfo::dev_id;
+use crate::collect::read::read_once;
+use crate::collect::scan::number;
+use crate::model::disk::{DevId, SECTOR};
+use crate::model::topology::{BlockDev, DeviceKind, MdInfo};
+use crate::root::Root;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Every device and partition, sorted by number; slaves and the parents of partitions, dm and md are set.
+pub(super) fn scan(root: &Root) -> io::Result<Vec<BlockDev>> {
+    let mut scan = Scan { buf: Vec::new(), out: Vec::new() };
+    for entry in std::fs::read_dir(root.sys("block"))?.flatten() {
+        scan.disk(&entry.path(), &entry.file_name().to_string_lossy());
+    }
+    Ok(link(scan.out))
+}
+
+/// A device with its slaves still by name.
+struct Found {
+    dev: BlockDev,
+    slaves: Vec<String>,
+}
+
+struct Scan {
+    buf: Vec<u8>,
+    out: Vec<Found>,
+}
+
+impl Scan {
+    /// Gone before it was read, or hidden (a path of a multipath NVMe has no number): left out.
+    fn disk(&mut self, dir: &Path, sys_name: &str) {
+        let Some(mut dev) = self.common(dir, sys_name) else { return };
+        let inside = names_in(dir);
+        let has = |name: &str| inside.iter().any(|n| n == name);
+        dev.kind = kind_by_name(dev.id, sys_name);
+        dev.removable = self.flag(dir.join("removable"));
+        if has("dm") {
+            let uuid = self.text(dir.join("dm/uuid")).unwrap_or_default();
+            dev.kind = kind_by_uuid(&uuid);
+            dev.label = self.text(dir.join("dm/name")).map(Into::into);
+        } else if has("md") {
+            dev.kind = DeviceKind::Md;
+            dev.md = Some(self.md(&dir.join("md")));
+        } else if has("bcache") && sys_name.starts_with("bcache") {
+            dev.kind = DeviceKind::Bcache;
+        } else if has("loop") {
+            dev.label = self.text(dir.join("loop/backing_file")).map(Into::into);
+        }
+        if has("device") {
+            let model = self.text(dir.join("device/model")).or_else(|| self.text(dir.join("device/name")));
+            dev.model = model.map(crate::text::clean);
+        }
+        let (disk, slaves) = (dev.id, names_in(&dir.join("slaves")));
+        self.out.push(Found { dev, slaves });
+        for part in inside.iter().filter(|n| n.len() > sys_name.len() && n.starts_with(sys_name)) {
+            self.partition(&dir.join(part), part, disk);
+        }
+    }
+
+    fn partition(&mut self, dir: &Path, sys_name: &str, disk: DevId) {
+        if !dir.join("partition").exists() {
+            return;
+        }
+        let Some(mut dev) = self.common(dir, sys_name) else { return };
+        dev.kind = DeviceKind::Partition;
+        dev.parent = Some(disk);
+        self.out.push(Found { dev, slaves: Vec::new() });
+    }
+
+    fn common(&mut self, dir: &Path, sys_name: &str) -> Option<BlockDev> {
+        Some(BlockDev {
+            id: dev_id(&self.text(dir.join("dev"))?)?,
+            name: sys_name.replace('!', "/"),
+            size_bytes: self.text(dir.join("size")).and_then(|t| number(&t)?.checked_mul(SECTOR)),
+            read_only: self.flag(dir.join("ro")),
+            ..Default::default()
+        })
+    }
+
+    fn md(&mut self, dir: &Path) -> MdInfo {
+        let mut word = |file| self.text(dir.join(file)).map(crate::text::clean);
+        MdInfo {
+            level: word("level"),
+            state: word("array_state"),
+            sync_action: word("sync_action"),
+            degraded: self.text(dir.join("degraded")).and_then(|t| number(&t)),
+        }
+    }
+
+    /// Without the newline and padding; an empty file is no text.
+    fn text(&mut self, path: PathBuf) -> Option<Vec<u8>> {
+        let text = read_once(&path, &mut self.buf).ok()?.trim_ascii_end();
+        (!text.is_empty()).then(|| text.to_vec())
+    }
+
+    fn flag(&mut self, path: PathBuf) -> Option<bool> {
+        Some(number(&self.text(path)?)? != 0)
+    }
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Turns slave names into numbers and sorts.
+fn link(found: Vec<Found>) -> Vec<BlockDev> {
+    let ids: HashMap<String, DevId> = found.iter().map(|f| (f.dev.name.clone(), f.dev.id)).collect();
+    let mut out: Vec<BlockDev> = found
+        .into_iter()
+        .map(|mut f| {
+            f.dev.slaves = f.slaves.iter().filter_map(|s| ids.get(&s.replace('!', "/")).copied()).collect();
+            f.dev.parent = f.dev.parent.or(f.dev.slaves.first().copied());
+            f.dev
+        })
+        .collect();
+    out.sort_by_key(|d| d.id);
+    out.dedup_by_key(|d| d.id);
+    out
+}
+
+/// Fixed majors by Documentation/admin-guide/devices.txt, the rest by the driver's naming.
+fn kind_by_name(id: DevId, name: &str) -> DeviceKind {
+    match id.major {
+        1 => return DeviceKind::Ram,
+        2 => return DeviceKind::Floppy,
+        7 => return DeviceKind::Loop,
+        9 => return DeviceKind::Md,
+        11 => return DeviceKind::Cdrom,
+        31 => return DeviceKind::Mtd,
+        43 => return DeviceKind::Nbd,
+        147 => return DeviceKind::Drbd,
+        _ => {}
+    }
+    let numbered = |prefix: &str| {
+        name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    match () {
+        () if numbered("zram") => DeviceKind::Zram,
+        () if numbered("pmem") => DeviceKind::Pmem,
+        () if numbered("rbd") => DeviceKind::Nbd,
+        () if numbered("zd") => DeviceKind::Zvol,
+        () if numbered("bcache") => DeviceKind::Bcache,
+        () if numbered("dm-") => DeviceKind::Dm,
+        () => DeviceKind::Disk,
+    }
+}
+
+/// The owner writes itself before the dash (libdevmapper's convention; lsblk reads the same).
+fn kind_by_uuid(uuid: &[u8]) -> DeviceKind {
+    let owner = uuid.split(|b| *b == b'-').next().unwrap_or_default();
+    match owner {
+        b"LVM" => DeviceKind::Lvm,
+        b"CRYPT" => DeviceKind::Crypt,
+        b"mpath" => DeviceKind::Multipath,
+        _ if owner.strip_prefix(b"part").is_some_and(|n| number(n).is_some()) => DeviceKind::Partition,
+        _ => DeviceKind::Dm,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds() {
+        let kind = |major, name| kind_by_name(DevId { major, minor: 0 }, name);
+        assert_eq!(kind(8, "sda"), DeviceKind::Disk);
+        assert_eq!(kind(259, "nvme0n1"), DeviceKind::Disk);
+        assert_eq!(kind(253, "zram0"), DeviceKind::Zram);
+        assert_eq!(kind(230, "zd16"), DeviceKind::Zvol);
+        assert_eq!(kind(7, "loop3"), DeviceKind::Loop);
+        assert_eq!(kind_by_uuid(b"LVM-abc"), DeviceKind::Lvm);
+        assert_eq!(kind_by_uuid(b"CRYPT-LUKS2-abc-name"), DeviceKind::Crypt);
+        assert_eq!(kind_by_uuid(b"mpath-3600"), DeviceKind::Multipath);
+        assert_eq!(kind_by_uuid(b"part1-mpath-3600"), DeviceKind::Partition);
+        assert_eq!(kind_by_uuid(b""), DeviceKind::Dm);
+    }
+}

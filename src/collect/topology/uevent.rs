@@ -1,0 +1,62 @@
+//! The kernel's announcements of devices (NETLINK_KOBJECT_UEVENT, lib/kobject_uevent.c).
+//!
+//! A loop device gets its file, a map its table and a drive its disc without any change in the list of
+//! devices; the announcement says so, to anybody, without a privilege.
+
+use rustix::io::Errno;
+use rustix::net::netlink::{KOBJECT_UEVENT, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with, sockopt};
+use std::os::fd::OwnedFd;
+
+/// The kernel's own messages; udev re-sends them on group 2.
+const KERNEL_GROUP: u32 = 1;
+/// Kept small: an overflow is as good an announcement as any.
+const QUEUE_BYTES: usize = 16 * 1024;
+/// A flood ends the reading of one tick, not the tick.
+const AT_MOST: usize = 1024;
+
+pub(super) struct Listener {
+    fd: OwnedFd,
+    buf: Vec<u8>,
+}
+
+impl Listener {
+    /// `None` where the kernel refuses.
+    pub fn new() -> Option<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(KOBJECT_UEVENT)).ok()?;
+        let _ = sockopt::set_socket_recv_buffer_size(&fd, QUEUE_BYTES);
+        bind(&fd, &SocketAddrNetlink::new(0, KERNEL_GROUP)).ok()?;
+        Some(Self { fd, buf: vec![0; 4096] })
+    }
+
+    /// Whether a block device was announced since the last call, or announcements were lost.
+    pub fn heard(&mut self) -> bool {
+        let mut heard = false;
+        for _ in 0..AT_MOST {
+            match recv(&self.fd, &mut self.buf[..], RecvFlags::DONTWAIT) {
+                Ok((n, _)) => heard |= is_block(&self.buf[..n]),
+                Err(Errno::NOBUFS) => heard = true,
+                Err(Errno::INTR) => {}
+                Err(_) => break,
+            }
+        }
+        heard
+    }
+}
+
+fn is_block(message: &[u8]) -> bool {
+    message.split(|b| *b == 0).any(|field| field == b"SUBSYSTEM=block")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_block_devices_count() {
+        assert!(is_block(b"change@/devices/virtual/block/loop0\0ACTION=change\0SUBSYSTEM=block\0MAJOR=7\0"));
+        assert!(!is_block(b"add@/x\0SUBSYSTEM=net\0INTERFACE=SUBSYSTEM=blockx\0"));
+        assert!(!is_block(b""));
+    }
+}

@@ -1,0 +1,353 @@
+//! Which block device lies on which, and what is mounted on it.
+//!
+//! Source: sysfs as in Documentation/ABI/{stable,testing}/sysfs-block; device numbers from
+//! Documentation/admin-guide/devices.txt. No device is ever opened to learn this.
+
+use super::disk::DevId;
+use super::mount::Mount;
+use super::raw::Raw;
+use serde::{Deserialize, Serialize};
+
+/// What a block device is made of. Serialised in lowercase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    /// A whole disk as the hardware or hypervisor offers it (SCSI, NVMe, virtio, MMC ...).
+    #[default]
+    Disk,
+    /// A piece of a disk (or of a multipath map, made by kpartx).
+    Partition,
+    /// Device mapper, neither of the three below.
+    Dm,
+    /// LVM logical volume.
+    Lvm,
+    /// dm-crypt.
+    Crypt,
+    /// dm-multipath.
+    Multipath,
+    /// Software RAID.
+    Md,
+    /// A file as a device.
+    Loop,
+    /// Compressed memory.
+    Zram,
+    /// Memory.
+    Ram,
+    /// Network block device, also Ceph's rbd.
+    Nbd,
+    /// Replicated over the network.
+    Drbd,
+    /// Cached by a faster device.
+    Bcache,
+    /// A ZFS volume.
+    Zvol,
+    /// Persistent memory.
+    Pmem,
+    /// Optical drive.
+    Cdrom,
+    /// Floppy.
+    Floppy,
+    /// Raw flash.
+    Mtd,
+}
+
+impl DeviceKind {
+    /// The name used in JSON and on screen.
+    pub fn name(self) -> &'static str {
+        use DeviceKind::*;
+        match self {
+            Disk => "disk",
+            Partition => "partition",
+            Dm => "dm",
+            Lvm => "lvm",
+            Crypt => "crypt",
+            Multipath => "multipath",
+            Md => "md",
+            Loop => "loop",
+            Zram => "zram",
+            Ram => "ram",
+            Nbd => "nbd",
+            Drbd => "drbd",
+            Bcache => "bcache",
+            Zvol => "zvol",
+            Pmem => "pmem",
+            Cdrom => "cdrom",
+            Floppy => "floppy",
+            Mtd => "mtd",
+        }
+    }
+}
+
+/// How a mount was found to be on a device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    /// By the device number in the mount table.
+    #[default]
+    Number,
+    /// By the mount's source: the number is anonymous (btrfs, bcachefs).
+    Source,
+    /// One of several devices of the file system (btrfs).
+    Member,
+    /// By the mount that holds its upper directory (overlay).
+    Upper,
+    /// By the mount that holds its topmost lower directory (overlay without an upper one).
+    Lower,
+}
+
+/// A mount, as listed under a device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountRef {
+    /// Mount id in the mount table.
+    pub id: u64,
+    /// Where.
+    pub mount_point: Raw,
+    /// File system type.
+    pub fs_type: Raw,
+    /// Options of the mount.
+    pub options: Raw,
+    /// Options of the file system.
+    pub super_options: Raw,
+    /// Shows a file system (or part of it) that is mounted elsewhere already.
+    pub bind: bool,
+    /// A later mount covers it: no path leads here any more.
+    pub hidden: bool,
+    /// How the device was found.
+    pub via: Via,
+}
+
+impl MountRef {
+    /// `mount` as found through `via`.
+    pub fn new(mount: &Mount, via: Via, bind: bool, hidden: bool) -> Self {
+        Self {
+            id: mount.id,
+            mount_point: mount.mount_point.clone(),
+            fs_type: mount.fs_type.clone(),
+            options: mount.options.clone(),
+            super_options: mount.super_options.clone(),
+            bind,
+            hidden,
+            via,
+        }
+    }
+}
+
+/// Software RAID's own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MdInfo {
+    /// `raid0`, `raid1`, `raid5`, `linear` ...; empty for a container.
+    pub level: Option<String>,
+    /// `clean`, `active`, `degraded`-less `array_state` of Documentation/admin-guide/md.rst.
+    pub state: Option<String>,
+    /// Members missing.
+    pub degraded: Option<u64>,
+    /// `idle`, `resync`, `recover`, `check` ...
+    pub sync_action: Option<String>,
+}
+
+/// One block device or partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockDev {
+    /// Device number.
+    pub id: DevId,
+    /// Kernel name, as in diskstats (`cciss/c0d0`, where sysfs writes `!`).
+    pub name: String,
+    /// Kind.
+    pub kind: DeviceKind,
+    /// What it is a part of or lies on: the disk of a partition, the first slave of dm and md, the device
+    /// under a loop's backing file.
+    pub parent: Option<DevId>,
+    /// Devices it lies on.
+    pub slaves: Vec<DevId>,
+    /// Devices that lie on it.
+    pub holders: Vec<DevId>,
+    /// Name given by people: device-mapper name, md name, backing file of a loop device.
+    pub label: Option<Raw>,
+    /// Hardware model; cleaned, only for showing.
+    pub model: Option<String>,
+    /// Bytes; 0 for a loop device without a file or an empty drive.
+    pub size_bytes: Option<u64>,
+    /// Can be taken out.
+    pub removable: Option<bool>,
+    /// The device itself refuses writes.
+    pub read_only: Option<bool>,
+    /// Software RAID.
+    pub md: Option<MdInfo>,
+    /// What is mounted directly on it.
+    pub mounts: Vec<MountRef>,
+    /// It is a swap area (or holds a swap file): the area's name.
+    pub swaps: Vec<Raw>,
+}
+
+impl BlockDev {
+    /// A placeholder of a driver (loop0 without a file, nbd0 unconnected): nothing to see.
+    pub fn is_vacant(&self) -> bool {
+        self.size_bytes == Some(0)
+    }
+
+    /// The names under which people know it: label first (`vg-root`), then kernel name.
+    pub fn shown_name(&self) -> String {
+        let mapped =
+            matches!(self.kind, DeviceKind::Dm | DeviceKind::Lvm | DeviceKind::Crypt | DeviceKind::Multipath);
+        match &self.label {
+            Some(label) if mapped => label.clean(),
+            _ => crate::text::clean(&self.name),
+        }
+    }
+}
+
+/// All block devices, in the kernel's order of device numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topology {
+    /// Devices and partitions, sorted by number.
+    pub devices: Vec<BlockDev>,
+}
+
+/// A line of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeRow {
+    /// 0 for what lies on nothing.
+    pub depth: usize,
+    /// Index into [`Topology::devices`].
+    pub device: usize,
+    /// Index into the device's mounts: the line is a mount point.
+    pub mount: Option<usize>,
+    /// The device lies on several and its line under another one shows the rest.
+    pub repeated: bool,
+}
+
+/// A device on the way down from a file system to the hardware.
+#[derive(Debug, Clone, Copy)]
+pub struct Link<'a> {
+    /// 0 for where the search began.
+    pub depth: usize,
+    /// The device.
+    pub device: &'a BlockDev,
+}
+
+/// More layers than anybody stacks; a loop in untrusted input ends here.
+const MAX_DEPTH: usize = 32;
+
+impl Topology {
+    /// The device with this number.
+    pub fn get(&self, id: DevId) -> Option<&BlockDev> {
+        self.index(id).map(|i| &self.devices[i])
+    }
+
+    fn index(&self, id: DevId) -> Option<usize> {
+        self.devices.binary_search_by_key(&id, |d| d.id).ok()
+    }
+
+    /// By kernel name, device-mapper name, or either with `/dev/` or `/dev/mapper/` before it.
+    pub fn by_name(&self, name: &str) -> Option<&BlockDev> {
+        // A path of two or more components loses its first one: the directory of device nodes.
+        let bare = name.strip_prefix('/').and_then(|n| n.split_once('/')).map_or(name, |(_, rest)| rest);
+        let mapped = bare.strip_prefix("mapper/").unwrap_or(bare);
+        self.devices.iter().find(|d| d.name == bare).or_else(|| {
+            self.devices.iter().find(|d| {
+                d.kind != DeviceKind::Loop
+                    && d.label.as_ref().is_some_and(|l| *l == mapped || is_vg_lv(l.bytes(), bare.as_bytes()))
+            })
+        })
+    }
+
+    /// What is mounted directly on a device.
+    pub fn mounts_of(&self, id: DevId) -> &[MountRef] {
+        self.get(id).map_or(&[], |d| &d.mounts)
+    }
+
+    /// What a device lies on: its slaves, or its parent.
+    fn below(&self, dev: &BlockDev) -> Vec<DevId> {
+        match (&dev.slaves[..], dev.parent) {
+            ([], parent) => parent.into_iter().collect(),
+            (slaves, _) => slaves.to_vec(),
+        }
+    }
+
+    /// The device and everything it lies on, down to the physical disks, each once, depth first.
+    pub fn chain(&self, id: DevId) -> Vec<Link<'_>> {
+        let mut out: Vec<Link> = Vec::new();
+        let mut todo = vec![(0, id)];
+        while let Some((depth, id)) = todo.pop() {
+            let Some(device) = self.get(id) else { continue };
+            if depth > MAX_DEPTH || out.iter().any(|l| l.device.id == id) {
+                continue;
+            }
+            out.push(Link { depth, device });
+            todo.extend(self.below(device).into_iter().rev().map(|id| (depth + 1, id)));
+        }
+        out
+    }
+
+    /// The disks at the bottom of [`Topology::chain`].
+    pub fn disks_under(&self, id: DevId) -> Vec<&BlockDev> {
+        self.chain(id).into_iter().map(|l| l.device).filter(|d| self.below(d).is_empty()).collect()
+    }
+
+    /// Disk, its partitions, what lies on them, with the mount points directly below each device. A device
+    /// on several others stands in full under its parent, and as a `repeated` line under the rest.
+    pub fn tree(&self) -> Vec<TreeRow> {
+        let mut above: Vec<Vec<usize>> = vec![Vec::new(); self.devices.len()];
+        let mut roots = Vec::new();
+        for (i, dev) in self.devices.iter().enumerate() {
+            let below: Vec<usize> = self.below(dev).into_iter().filter_map(|id| self.index(id)).collect();
+            if below.is_empty() {
+                roots.push(i);
+            }
+            for b in below {
+                above[b].push(i);
+            }
+        }
+        let mut walk = Walk { topo: self, above, out: Vec::new(), full: vec![false; self.devices.len()] };
+        for root in roots {
+            walk.device(root, 0, None);
+        }
+        // A circle (impossible in a kernel, possible in a damaged recording) has no root.
+        for i in 0..self.devices.len() {
+            if !walk.full[i] {
+                walk.device(i, 0, None);
+            }
+        }
+        walk.out
+    }
+}
+
+struct Walk<'a> {
+    topo: &'a Topology,
+    above: Vec<Vec<usize>>,
+    out: Vec<TreeRow>,
+    full: Vec<bool>,
+}
+
+impl Walk<'_> {
+    fn device(&mut self, i: usize, depth: usize, from: Option<usize>) {
+        let dev = &self.topo.devices[i];
+        let home = dev.slaves.iter().chain(&dev.parent).find_map(|id| self.topo.index(*id));
+        let repeated =
+            self.full[i] || depth > MAX_DEPTH || (from.is_some() && home.is_some() && home != from);
+        self.out.push(TreeRow { depth, device: i, mount: None, repeated });
+        if repeated {
+            return;
+        }
+        self.full[i] = true;
+        let mounts = dev.mounts.len();
+        self.out.extend((0..mounts).map(|m| TreeRow {
+            depth: depth + 1,
+            device: i,
+            mount: Some(m),
+            repeated: false,
+        }));
+        for next in std::mem::take(&mut self.above[i]) {
+            self.device(next, depth + 1, Some(i));
+        }
+    }
+}
+
+/// `/dev/VG/LV` names the map `VG-LV`, in which a dash of either name is doubled.
+fn is_vg_lv(label: &[u8], path: &[u8]) -> bool {
+    let Some(slash) = path.iter().position(|b| *b == b'/') else { return false };
+    let double = |name: &[u8]| -> Vec<u8> {
+        name.iter().flat_map(|b| std::iter::repeat_n(*b, if *b == b'-' { 2 } else { 1 })).collect()
+    };
+    [double(&path[..slash]), double(&path[slash + 1..])].join(&b'-') == label
+}
