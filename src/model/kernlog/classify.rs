@@ -65,6 +65,7 @@ pub fn classify(record: &Record) -> Verdict<'_> {
 /// Classifies the text of a message the kernel printed.
 pub fn classify_text(message: &[u8]) -> Verdict<'_> {
     let message = &message[..message.len().min(LOOK_MAX)];
+    let message = message.trim_ascii_start();
     let Some((rule, at)) = find(message) else { return Verdict::OTHER };
     let mut verdict = Verdict { class: rule.class, role: rule.role, ..Verdict::OTHER };
     name(rule, message, at, &mut verdict);
@@ -147,6 +148,11 @@ fn name<'m>(rule: &Rule, message: &'m [u8], at: usize, verdict: &mut Verdict<'m>
     }
     if rule.text == "Aborting journal on device " || rule.text == "JBD2: " {
         verdict.device = verdict.device.map(without_journal_inode);
+    }
+    if rule.text.ends_with("-error on swap-device ") {
+        // `(major:minor:sector)`
+        verdict.device =
+            verdict.device.and_then(|d| d.iter().rposition(|b| *b == b':').map(|colon| &d[..colon]));
     }
 }
 

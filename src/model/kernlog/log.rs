@@ -28,7 +28,7 @@ impl Default for Limits {
 }
 
 /// Lines folded under one entry, and bytes of each.
-const FOLDED_MAX: usize = 64;
+const FOLDED_MAX: usize = 128;
 const FOLDED_BYTES: usize = 240;
 /// Bytes of a message; the kernel's own limit is about 1 KiB.
 const MESSAGE_BYTES: usize = 2_048;
@@ -151,6 +151,11 @@ impl KernLog {
         self.entries().filter(|e| patterns.shows(e))
     }
 
+    /// The kernel's own newest report that this task hangs, so that it need not be told twice.
+    pub fn hung_task(&self, pid: u32) -> Option<&LogEntry> {
+        self.entries().rev().find(|e| e.class == Class::HungTask && e.pid == Some(pid))
+    }
+
     /// Changes whenever an entry does.
     pub fn revision(&self) -> u64 {
         self.revision
@@ -205,10 +210,11 @@ impl KernLog {
 
     /// Adds lines kept back to the newest entry of their class; whether there is one.
     fn add_suppressed(&mut self, class: Class, count: u64) -> bool {
-        self.counters[class as usize].count.suppressed += count;
+        let total = &mut self.counters[class as usize].count.suppressed;
+        *total = total.saturating_add(count);
         let newest = self.slots.values_mut().rev().find(|s| s.entry.class == class && !s.entry.user());
         let Some(slot) = newest else { return false };
-        slot.entry.suppressed += count;
+        slot.entry.suppressed = slot.entry.suppressed.saturating_add(count);
         self.revision += 1;
         true
     }
@@ -219,15 +225,16 @@ impl KernLog {
         let mut entry = entry_of(record, verdict, clock);
         let caller = record.caller.as_deref();
         let mut counts = record.facility == 0;
-        if verdict.role == Role::Verdict
+        if verdict.role == Role::Summary
             && let Some(head) = self.stories.take_over(verdict.class, caller, record.boot_us)
             && let Some(slot) = self.remove(head)
         {
             counts = false;
             entry.folded.insert(0, cut(slot.entry.message, FOLDED_BYTES));
             entry.folded.extend(slot.entry.folded);
+            entry.folded_dropped =
+                slot.entry.folded_dropped + entry.folded.len().saturating_sub(FOLDED_MAX) as u32;
             entry.folded.truncate(FOLDED_MAX);
-            entry.folded_dropped += slot.entry.folded_dropped;
         }
         if counts {
             self.tally(verdict.class, record.boot_us);
@@ -238,7 +245,7 @@ impl KernLog {
         if let Some(slot) = same.and_then(|order| self.remove(order)) {
             let older = slot.entry;
             entry.count += older.count;
-            entry.suppressed += older.suppressed;
+            entry.suppressed = older.suppressed;
             entry.first_time = older.first_time;
             entry.level = entry.level.min(older.level);
         }
@@ -248,7 +255,7 @@ impl KernLog {
             return;
         }
         match verdict.role {
-            Role::Head | Role::Verdict => {
+            Role::Head | Role::Summary => {
                 self.stories.begin(order, class, device.as_deref(), caller, record.boot_us);
             }
             _ => self.stories.remember(order, class, caller, record.boot_us),
@@ -324,7 +331,7 @@ fn entry_of(record: &Record, verdict: &Verdict<'_>, clock: LogClock) -> LogEntry
         device: verdict.device.map(text),
         devno: match record.device {
             Some(DeviceTag::Block(major, minor)) => Some((major, minor)),
-            _ => None,
+            _ => verdict.device.and_then(number_pair),
         },
         pid: verdict.pid,
         comm,
@@ -339,6 +346,12 @@ fn entry_of(record: &Record, verdict: &Verdict<'_>, clock: LogClock) -> LogEntry
         fold_lines(&mut entry, rest);
     }
     entry
+}
+
+/// `8:16`, as multipath and swap name a device.
+fn number_pair(name: &[u8]) -> Option<(u32, u32)> {
+    let (major, minor) = std::str::from_utf8(name).ok()?.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 fn fold_lines(entry: &mut LogEntry, lines: &str) {

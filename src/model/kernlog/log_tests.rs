@@ -54,6 +54,7 @@ fn a_hung_task_is_one_entry_and_its_trace_is_folded() {
     assert_eq!((e.class, e.pid, e.comm.as_deref(), e.count), (Class::HungTask, Some(11926), Some("dd"), 1));
     assert_eq!(e.folded.len(), 6);
     assert_eq!(e.folded[4], " __schedule+0x3cc/0xf50");
+    assert!(k.log.hung_task(11926).is_some() && k.log.hung_task(1).is_none());
     k.after_secs(120)
         .says(3, "INFO: task dd:11926 blocked for more than 125 seconds.")
         .says(6, " newer+0x1/0x2");
@@ -126,6 +127,8 @@ fn lines_kept_back_count_towards_what_they_would_have_said() {
     let e = k.one();
     assert_eq!((e.count, e.suppressed), (1, 48));
     assert_eq!(k.log.count(Class::IoError, NOW).suppressed, 48);
+    k.says(4, "blk_print_req_error: 18446744073709551615 callbacks suppressed");
+    assert_eq!(k.one().suppressed, u64::MAX);
     let mut k = Kernel::new();
     k.says(4, "net_ratelimit: 7 callbacks suppressed");
     assert_eq!(k.one().class, Class::Other);

@@ -174,7 +174,7 @@ pub struct LogEntry {
     pub class: Class,
     /// The device it names, as the kernel names it there (`sda`, `nvme0`, `ata4.00`, a server's name).
     pub device: Option<String>,
-    /// Number of the block device, where the record carries it.
+    /// Number of the block device, where the record or its text gives it.
     pub devno: Option<(u32, u32)>,
     /// The task it names.
     pub pid: Option<u32>,

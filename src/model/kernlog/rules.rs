@@ -30,7 +30,7 @@ pub struct Rule {
 /// Where a rule's text has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
-    /// At the beginning of the message.
+    /// At the beginning of the message, blanks apart: iSCSI and FC print one before the name.
     Start,
     /// At the beginning of any word.
     Word,
@@ -48,7 +48,7 @@ pub enum Role {
     /// As `Follow`, but routine: means nothing by itself, so without an open head it stays `other`.
     Detail,
     /// As `Head`, but says it better than the head that is open: takes its place and folds it.
-    Verdict,
+    Summary,
 }
 
 /// Where a message names what it is about.
@@ -99,8 +99,8 @@ impl Rule {
         self.role = Role::Detail;
         self
     }
-    const fn verdict(mut self) -> Self {
-        self.role = Role::Verdict;
+    const fn summary(mut self) -> Self {
+        self.role = Role::Summary;
         self
     }
 }
@@ -108,7 +108,8 @@ impl Rule {
 use At::{Start, Word};
 use Who::{After, Bracket, CommBefore, First, Nobody, Paren, Process, Second, Task, Watchdog};
 
-const LOST: &[&str] = &["error", "rror", "ailed", "orrupt", "annot", "bort", "read-only", "lost", "loss"];
+const LOST: &[&str] =
+    &["error", "rror", "ailed", "orrupt", "annot", "bort", "read-only", "lost", "loss", "nconsistent"];
 const XFS: &[&str] = &[
     "rror",
     "orrupt",
@@ -119,8 +120,16 @@ const XFS: &[&str] = &[
     "deadlock",
     "Filesystem has been shut",
 ];
-const BTRFS: &[&str] =
-    &["rror", "critical", "forced readonly", "csum failed", "orrupt", "checksum", "failed"];
+const BTRFS: &[&str] = &[
+    "rror",
+    "critical",
+    "forced readonly",
+    "csum failed",
+    "orrupt",
+    "checksum error",
+    "checksum verify failed",
+    "failed",
+];
 
 /// Every kind of message this program knows, in the order of precedence.
 pub const RULES: &[Rule] = &[
@@ -136,12 +145,12 @@ pub const RULES: &[Rule] = &[
     rule(Lockup, Word, "Watchdog detected hard LOCKUP", Nobody).head(),
     rule(Lockup, Word, "hard LOCKUP", Nobody).head(),
     rule(Lockup, Word, "INFO: rcu", Nobody).with(&["stall"]).head(),
-    rule(Lockup, Start, "rcu: ", Nobody).follow(),
+    rule(Lockup, Start, "rcu: ", Nobody).with(&["starved", "stall"]).follow(),
+    rule(Lockup, Start, "rcu: ", Nobody).detail(),
     rule(Lockup, Word, "workqueue: ", Nobody).with(&["hogged CPU"]),
-    rule(Lockup, Start, "clocksource: timekeeping watchdog", Nobody),
     // File systems. Before the I/O errors: their lines quote one.
-    rule(Other, Start, "EXT4-fs (", Paren).with(&["mounted filesystem", "re-mounted", "mounting "]),
-    rule(Other, Start, "EXT3-fs (", Paren).with(&["mounted filesystem", "mounting "]),
+    rule(Other, Start, "EXT4-fs (", Paren).with(&["mounted filesystem", "re-mounted", ": mounting "]),
+    rule(Other, Start, "EXT3-fs (", Paren).with(&["mounted filesystem", ": mounting "]),
     rule(Filesystem, Start, "EXT4-fs error", Paren),
     rule(Filesystem, Start, "EXT4-fs warning", Paren),
     rule(Filesystem, Start, "EXT4-fs", Paren).with(LOST),
@@ -305,7 +314,7 @@ pub const RULES: &[Rule] = &[
     ]),
     rule(IoError, Start, "md/", After(" on ")).with(&["Disk failure on", "read error", "uncorrectable"]),
     rule(IoError, Start, "md/", First).with(&["rror", "cannot", "failed", "Too many"]),
-    rule(IoError, Start, "md: ", After("md: ")).with(&["rror", "failed", "kicking", "super_written"]),
+    rule(IoError, Start, "md: ", Nobody).with(&["rror", "failed", "kicking", "super_written"]),
     rule(IoError, Start, "raid", Nobody).with(&["Disk failure"]),
     rule(IoError, Start, "device-mapper: ", After("Failing path ")).with(&["Failing path "]),
     rule(IoError, Start, "device-mapper: ", After("Reinstating path ")).with(&["Reinstating path "]),
@@ -315,18 +324,18 @@ pub const RULES: &[Rule] = &[
     rule(IoError, Start, "bcache: ", After("on ")).with(&["rror"]),
     rule(IoError, Start, "drbd ", Second).with(&["rror", "ailed"]),
     rule(IoError, Start, "zram", First).with(&["rror", "failed"]),
-    rule(IoError, Start, "Read-error on swap-device ", After("swap-device ")),
-    rule(IoError, Start, "Write-error on swap-device ", After("swap-device ")),
+    rule(IoError, Start, "Read-error on swap-device ", After("swap-device (")),
+    rule(IoError, Start, "Write-error on swap-device ", After("swap-device (")),
     rule(IoError, Start, "Direct I/O error", Nobody),
     rule(IoError, Start, "dax: ", Nobody).with(&["rror"]),
     // Memory that runs out.
     rule(Oom, Word, "invoked oom-killer", CommBefore(" invoked oom-killer")).head(),
     rule(Oom, Word, "page allocation failure", CommBefore(": page allocation failure")).head(),
     rule(Oom, Start, "oom-kill:", Nobody).follow(),
-    rule(Oom, Start, "Out of memory", Process).with(&["ill process", "illed process"]).verdict(),
+    rule(Oom, Start, "Out of memory", Process).with(&["ill process", "illed process"]).summary(),
     rule(Oom, Start, "Memory cgroup out of memory", Process)
         .with(&["ill process", "illed process"])
-        .verdict(),
+        .summary(),
     rule(Oom, Start, "Killed process ", Process).follow(),
     rule(Oom, Start, "oom_reaper: ", Process).follow(),
     rule(Oom, Start, "Out of memory", Nobody),
@@ -364,7 +373,15 @@ pub const RULES: &[Rule] = &[
         "econnect",
         "failed",
     ]),
-    rule(NetworkFs, Start, "ceph: ", Nobody),
+    rule(NetworkFs, Start, "ceph: ", Nobody).with(&[
+        "rror",
+        "failed",
+        "reconnect",
+        "hung",
+        "stale",
+        "evicted",
+        "blocklisted",
+    ]),
     rule(NetworkFs, Start, "libceph: ", Nobody).with(&[
         "down",
         "rror",
@@ -374,7 +391,7 @@ pub const RULES: &[Rule] = &[
         "hunting",
     ]),
     rule(NetworkFs, Start, "rbd: ", After("rbd: ")).with(&["rror", "timed out", "failed"]),
-    rule(NetworkFs, Start, "9pnet: ", Nobody),
+    rule(NetworkFs, Start, "9pnet: ", Nobody).with(&["rror", "failed"]),
     // The kernel itself.
     rule(Oops, Start, "BUG: ", Nobody).head(),
     rule(Oops, Word, "Oops: ", Nobody).follow(),

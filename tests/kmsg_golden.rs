@@ -1,0 +1,66 @@
+//! Captured kernel logs, read, classified and folded: what a person would see of them.
+//!
+//! `tests/fixtures/kmsg/*/dev/kmsg` hold records as `cat /dev/kmsg` prints them: `lab` was taken while a
+//! loop device failed and a frozen file system hung a writer, `field` holds the kernel's wordings of
+//! many years and drivers, `boot` an ordinary start with nothing wrong.
+
+use iotop_plus::collect::kmsg::KmsgReader;
+use iotop_plus::model::kernlog::{Class, KernLog, Limits, LogClock, LogEntry};
+use iotop_plus::model::section::Section;
+use iotop_plus::root::Root;
+use iotop_plus::text::clean;
+use std::fmt::Write as _;
+use std::path::Path;
+
+const NOW: LogClock = LogClock { mono_ns: 10_000_000_000_000, wall_ns: 1_700_000_000_000_000_000 };
+
+fn read(name: &str) -> KernLog {
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/kmsg").join(name);
+    let Section::Ok(mut reader) = KmsgReader::open(&Root::at(base)) else { panic!("{name}: not opened") };
+    let mut log = KernLog::new(LogClock::default(), Limits::default());
+    while let Some(record) = reader.next_record().unwrap() {
+        log.push(&record, NOW);
+    }
+    assert_eq!(log.lost(), 0);
+    log
+}
+
+fn line(e: &LogEntry) -> String {
+    let mut out = format!("{:13} {}", e.class.name(), e.level);
+    let pid = e.pid.map(|p| p.to_string());
+    for field in [e.device.as_deref(), pid.as_deref(), e.comm.as_deref()] {
+        let _ = write!(out, " {}", clean(field.unwrap_or("-")));
+    }
+    let _ = write!(out, " x{} +{}", e.count, e.folded.len());
+    if e.suppressed > 0 {
+        let _ = write!(out, " kept back {}", e.suppressed);
+    }
+    let _ = write!(out, "{} | {}", if e.user() { " program" } else { "" }, clean(&e.message));
+    out.truncate(out.char_indices().nth(150).map_or(out.len(), |(i, _)| i));
+    out
+}
+
+fn golden(name: &str) {
+    let log = read(name);
+    let text: Vec<_> = log.entries().map(line).collect();
+    insta::with_settings!({ snapshot_path => "fixtures/kmsg", prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!(name, text.join("\n"));
+    });
+}
+
+#[test]
+fn a_failing_loop_device_and_a_frozen_file_system() {
+    golden("lab");
+}
+
+#[test]
+fn the_wordings_of_many_kernels() {
+    golden("field");
+}
+
+#[test]
+fn an_ordinary_boot_has_nothing_to_report() {
+    golden("boot");
+    let log = read("boot");
+    assert!(log.entries().all(|e| e.class == Class::Other));
+}
