@@ -193,7 +193,7 @@ fn note(mount: &Mount, store: Store, mounts: &Mounts, chain: &[ChainDev], node: 
     }
     let disks = chain.iter().filter(|d| d.bottom).count();
     match (store, mount.fs_type.bytes()) {
-        (_, b"overlay") => overlay_note(mount, mounts, chain.first().is_some().then_some(&device)),
+        (_, b"overlay") => overlay_note(mount, mounts, (!chain.is_empty()).then_some(&device)),
         (Store::Block, b"btrfs") => {
             let members = chain.iter().filter(|d| d.depth == 0).count();
             format!(
