@@ -34,7 +34,7 @@ impl NetFs {
     pub fn new(root: &Root) -> Self {
         Self {
             root: root.clone(),
-            mounts: MountWatch::new(root),
+            mounts: MountWatch::network(root),
             nfs: Kept::new(root.proc("self/mountstats")),
             cifs: Kept::new(root.proc("fs/cifs/Stats")),
             buf: Vec::new(),
