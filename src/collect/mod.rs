@@ -11,10 +11,15 @@ pub mod read;
 pub mod scan;
 pub mod topology;
 
+mod cifs;
 mod diskstats;
 pub mod kmsg;
 mod meminfo;
+mod netdev;
+mod netfs;
+mod nfs;
 mod pressure;
+mod route;
 mod stat;
 mod swaps;
 mod vmstat;
@@ -45,5 +50,7 @@ pub fn sources(root: &Root) -> Vec<Box<dyn Source>> {
         Box::new(meminfo::Meminfo::new(root)),
         Box::new(pressure::PressureFiles::new(root)),
         Box::new(swaps::Swaps::new(root)),
+        Box::new(netdev::Netdev::new(root)),
+        Box::new(netfs::NetFs::new(root)),
     ]
 }

@@ -3,7 +3,7 @@
 use super::read::{open, slurp};
 use super::scan::{lines, number, unescape_octal, words};
 use crate::model::disk::DevId;
-use crate::model::mount::{Mount, Mounts};
+use crate::model::mount::{Mount, Mounts, is_cifs, is_nfs};
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 
 /// The kernel tells of mounts and unmounts but not of a file system that turns itself read-only.
 const REREAD: Duration = Duration::from_secs(10);
+/// Where only mounting and unmounting matter.
+const REREAD_SELDOM: Duration = Duration::from_secs(600);
+/// A table of some hundred mounts.
+const KEEP_BYTES: usize = 64 * 1024;
 
 /// A kernel table that announces its changes through poll(2): mountinfo, swaps.
 #[derive(Debug)]
@@ -56,6 +60,13 @@ impl Watched {
         Ok((!same).then_some(&self.buf[..]))
     }
 
+    /// Gives back a large buffer: the next reading may be hours away.
+    fn rest(&mut self) {
+        if self.buf.capacity() > KEEP_BYTES {
+            self.buf = Vec::new();
+        }
+    }
+
     /// mounts_poll() and swaps_poll() raise POLLPRI and POLLERR once per reader after a change. A captured
     /// tree's plain file cannot: there the content decides.
     fn announced(&self) -> bool {
@@ -74,23 +85,31 @@ impl Watched {
 pub struct MountWatch {
     file: Watched,
     mounts: Mounts,
+    keep: fn(&Mount) -> bool,
 }
 
 impl MountWatch {
-    /// Reads below `root`.
+    /// All mounts below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Watched::new(root, root.proc("self/mountinfo"), REREAD), mounts: Mounts::default() }
+        Self::with(root, REREAD, |_| true)
+    }
+
+    /// Only NFS and CIFS mounts: most machines have none, container hosts have thousands of others.
+    pub fn network(root: &Root) -> Self {
+        Self::with(root, REREAD_SELDOM, |m| is_nfs(m.fs_type.bytes()) || is_cifs(m.fs_type.bytes()))
+    }
+
+    fn with(root: &Root, reread: Duration, keep: fn(&Mount) -> bool) -> Self {
+        let file = Watched::new(root, root.proc("self/mountinfo"), reread);
+        Self { file, mounts: Mounts::default(), keep }
     }
 
     /// Whether the table changed since the last call; the first call says yes.
     pub fn refresh(&mut self) -> io::Result<bool> {
-        match self.file.changed()? {
-            Some(text) => {
-                self.mounts = parse(text);
-                Ok(true)
-            }
-            None => Ok(false),
-        }
+        let Some(text) = self.file.changed()? else { return Ok(false) };
+        self.mounts = Mounts(lines(text).filter_map(parse_line).filter(self.keep).collect());
+        self.file.rest();
+        Ok(true)
     }
 
     /// As of the last refresh.

@@ -193,11 +193,12 @@ fn note(mount: &Mount, store: Store, mounts: &Mounts, chain: &[ChainDev], node: 
     }
     let disks = chain.iter().filter(|d| d.bottom).count();
     match (store, mount.fs_type.bytes()) {
-        (_, b"overlay") => overlay_note(mount, mounts, chain.first().is_some().then_some(&device)),
+        (_, b"overlay") => overlay_note(mount, mounts, (!chain.is_empty()).then_some(&device)),
         (Store::Block, b"btrfs") => {
             let members = chain.iter().filter(|d| d.depth == 0).count();
+            let others = if members > 1 { format!(" and {} more", members - 1) } else { String::new() };
             format!(
-                "btrfs on {device} ({members} device(s), found by the mount's source: its number is anonymous)"
+                "btrfs on {device}{others}, by the mount's source (the file system's own number is anonymous)"
             )
         }
         (Store::Block, _) if disks > 1 => format!("{kind} on {device}, spread over {disks} disks"),

@@ -1,6 +1,14 @@
-//! Network interfaces and network file systems.
+//! Network interfaces, network file systems, and their rates.
+//!
+//! Sources: fs/nfs/super.c and net/sunrpc/stats.c for `/proc/self/mountstats` (statvers 1.1);
+//! fs/smb/client/cifs_debug.c for `/proc/fs/cifs/Stats`.
 
+use super::clock::delta;
+use super::disk::DevId;
+use super::raw::Raw;
 use serde::{Deserialize, Serialize};
+
+const MIB: f64 = 1_048_576.0;
 
 /// A network interface (`/proc/net/dev`, `/sys/class/net/*/speed`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +23,47 @@ pub struct NicRaw {
     pub speed_bits: Option<u64>,
 }
 
+/// What went through an interface.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NicRate {
+    /// Interface name, raw.
+    pub name: String,
+    /// Received, 2^20 bytes a second.
+    pub rx_mb_per_s: Option<f64>,
+    /// Sent, 2^20 bytes a second.
+    pub tx_mb_per_s: Option<f64>,
+    /// Link speed in bits per second.
+    pub speed_bits: Option<u64>,
+    /// The busier direction against the link speed (links are full duplex). Bytes as the interface counts
+    /// them, without preamble and gaps: a full wire shows about 95.
+    pub used_pct: Option<f64>,
+}
+
+impl NicRate {
+    /// Rates over `secs` seconds; `None` without a `prev`, or when the interface was made anew.
+    pub fn derive(prev: Option<&NicRaw>, cur: &NicRaw, secs: f64) -> Self {
+        let per_s = |f: fn(&NicRaw) -> u64| {
+            let grown = delta(f(prev?), f(cur))?;
+            (secs > 0.0).then(|| grown as f64 / secs)
+        };
+        let (rx, tx) = (per_s(|n| n.rx_bytes), per_s(|n| n.tx_bytes));
+        let speed = cur.speed_bits.filter(|s| *s > 0);
+        Self {
+            name: cur.name.clone(),
+            rx_mb_per_s: rx.map(|b| b / MIB),
+            tx_mb_per_s: tx.map(|b| b / MIB),
+            speed_bits: cur.speed_bits,
+            used_pct: rx.zip(tx).zip(speed).map(|((rx, tx), s)| rx.max(tx) * 800.0 / s as f64),
+        }
+    }
+
+    /// All interfaces of a sample, matched by name.
+    pub fn derive_all(prev: Option<&[NicRaw]>, cur: &[NicRaw], secs: f64) -> Vec<Self> {
+        let before = |name: &str| prev.and_then(|p| p.iter().find(|n| n.name == name));
+        cur.iter().map(|n| Self::derive(before(&n.name), n, secs)).collect()
+    }
+}
+
 /// Which network file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -26,29 +75,200 @@ pub enum NetFsKind {
     Cifs,
 }
 
-/// One mounted network file system; counters since it was mounted.
+/// One mounted network file system; counters since it was mounted. Mounted at several places it is counted
+/// once by the kernel, so it stands here once, with its first mount point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetFsRaw {
     /// Kind.
     pub kind: NetFsKind,
-    /// Mount point, raw; for CIFS the share where the mount point is not known.
-    pub mount: String,
-    /// Server and export as mounted, raw.
-    pub server: String,
+    /// The file system's anonymous device number: tells a new mount of the same share from the old one.
+    pub dev: DevId,
+    /// Mount point; for CIFS the share where the mount point is not known.
+    pub mount: Raw,
+    /// Server and export as mounted.
+    pub server: Raw,
+    /// Protocol version, if told (`4.2`, `3.1.1`).
+    pub version: Option<String>,
     /// Address of the server, if the kernel tells it.
     pub address: Option<String>,
     /// Interface that routes to the server, if known.
     pub interface: Option<String>,
-    /// Bytes read over the wire.
+    /// Seconds since it was mounted.
+    pub age_s: Option<u64>,
+    /// Bytes read over the wire (not those served by the page cache).
     pub read_bytes: Option<u64>,
     /// Bytes written over the wire.
     pub write_bytes: Option<u64>,
     /// Requests completed, all operations.
     pub ops: Option<u64>,
-    /// Requests sent more than once.
+    /// Read requests completed.
+    pub read_ops: Option<u64>,
+    /// Write requests completed.
+    pub write_ops: Option<u64>,
+    /// Requests sent more than once, counted per extra sending.
     pub retransmits: Option<u64>,
+    /// Requests that waited past a major timeout.
+    pub timeouts: Option<u64>,
+    /// Requests answered with an error (since 5.3; CIFS: failed).
+    pub errors: Option<u64>,
+    /// Milliseconds from being queued to sent, all requests added up.
+    pub queue_ms: Option<u64>,
     /// Milliseconds from sending to the reply, all requests added up.
     pub rtt_ms: Option<u64>,
     /// Milliseconds from being queued to done, all requests added up.
     pub execute_ms: Option<u64>,
+}
+
+/// What happened on a network file system. The fields up to `link_used_pct` are the JSON output's; the rest
+/// is for the screen. `None`: not told by the kernel; a time with no request behind it is 0, as in iostat.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct NetFsRate {
+    /// Mount point, cleaned.
+    pub mount: String,
+    /// `nfs` or `cifs`.
+    pub kind: NetFsKind,
+    /// Server and export, cleaned.
+    pub server: String,
+    /// 2^20 bytes a second over the wire.
+    pub read_mb_per_s: Option<f64>,
+    /// 2^20 bytes a second over the wire.
+    pub write_mb_per_s: Option<f64>,
+    /// Milliseconds from sending a request to its reply.
+    pub rtt_ms: Option<f64>,
+    /// Sendings beyond the first.
+    pub retransmits_per_s: Option<f64>,
+    /// Interface that routes to the server.
+    pub interface: Option<String>,
+    /// How full that interface is, whoever fills it.
+    pub link_used_pct: Option<f64>,
+    /// Requests completed a second.
+    #[serde(skip)]
+    pub ops_per_s: Option<f64>,
+    /// Milliseconds from being queued to done.
+    #[serde(skip)]
+    pub execute_ms: Option<f64>,
+    /// Milliseconds waited before being sent: high when slots or the wire are the limit.
+    #[serde(skip)]
+    pub queue_ms: Option<f64>,
+    /// Major timeouts a second.
+    #[serde(skip)]
+    pub timeouts_per_s: Option<f64>,
+    /// Failed requests a second.
+    #[serde(skip)]
+    pub errors_per_s: Option<f64>,
+    /// Device number, to join with the mount table.
+    #[serde(skip)]
+    pub dev: DevId,
+}
+
+impl NetFsRate {
+    /// Rates over `secs` seconds. Without `prev`, or when it was mounted anew, over the time since the mount
+    /// (over `secs` where the kernel does not tell it).
+    pub fn derive(prev: Option<&NetFsRaw>, cur: &NetFsRaw, nics: &[NicRate], secs: f64) -> Self {
+        let zero = NetFsRaw { mount: cur.mount.clone(), ..Default::default() };
+        let prev = prev.filter(|p| !restarted(p, cur));
+        let fresh = prev.is_none();
+        let prev = prev.unwrap_or(&zero);
+        let secs = cur.age_s.filter(|age| fresh && *age > 0).map_or(secs, |age| age as f64);
+        let grown = |f: fn(&NetFsRaw) -> Option<u64>| {
+            let before = if fresh { Some(0) } else { f(prev) };
+            delta(before?, f(cur)?)
+        };
+        let per_s = |f| grown(f).filter(|_| secs > 0.0).map(|n| n as f64 / secs);
+        let ops = grown(|n| n.ops);
+        let mean = |f| grown(f).zip(ops).map(|(ms, n)| if n == 0 { 0.0 } else { ms as f64 / n as f64 });
+        let nic = cur.interface.as_ref().and_then(|name| nics.iter().find(|n| n.name == *name));
+        Self {
+            mount: cur.mount.clean(),
+            kind: cur.kind,
+            server: cur.server.clean(),
+            read_mb_per_s: per_s(|n| n.read_bytes).map(|b| b / MIB),
+            write_mb_per_s: per_s(|n| n.write_bytes).map(|b| b / MIB),
+            rtt_ms: mean(|n| n.rtt_ms),
+            retransmits_per_s: per_s(|n| n.retransmits),
+            interface: cur.interface.as_ref().map(crate::text::clean),
+            link_used_pct: nic.and_then(|n| n.used_pct),
+            ops_per_s: per_s(|n| n.ops),
+            execute_ms: mean(|n| n.execute_ms),
+            queue_ms: mean(|n| n.queue_ms),
+            timeouts_per_s: per_s(|n| n.timeouts),
+            errors_per_s: per_s(|n| n.errors),
+            dev: cur.dev,
+        }
+    }
+
+    /// All of a sample.
+    pub fn derive_all(prev: Option<&[NetFsRaw]>, cur: &[NetFsRaw], nics: &[NicRate], secs: f64) -> Vec<Self> {
+        let before =
+            |c: &NetFsRaw| prev.and_then(|p| p.iter().find(|n| n.dev == c.dev && n.server == c.server));
+        cur.iter().map(|c| Self::derive(before(c), c, nics, secs)).collect()
+    }
+}
+
+fn restarted(prev: &NetFsRaw, cur: &NetFsRaw) -> bool {
+    let back = |f: fn(&NetFsRaw) -> Option<u64>| matches!((f(prev), f(cur)), (Some(p), Some(c)) if c < p);
+    prev.dev != cur.dev
+        || back(|n| n.age_s)
+        || back(|n| n.ops)
+        || back(|n| n.read_bytes)
+        || back(|n| n.write_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nic(rx: u64, tx: u64) -> NicRaw {
+        NicRaw { name: "eth0".into(), rx_bytes: rx, tx_bytes: tx, speed_bits: Some(100_000_000) }
+    }
+
+    #[test]
+    fn a_full_wire_is_near_a_hundred() {
+        let r = NicRate::derive(Some(&nic(0, 0)), &nic(1_048_576, 24_000_000), 2.0);
+        assert_eq!((r.rx_mb_per_s, r.used_pct), (Some(0.5), Some(96.0)));
+        let first = NicRate::derive(None, &nic(5, 5), 2.0);
+        assert_eq!((first.rx_mb_per_s, first.used_pct), (None, None));
+        let again = NicRate::derive(Some(&nic(9, 9)), &nic(5, 5), 2.0);
+        assert_eq!(again.tx_mb_per_s, None);
+        let virt = NicRate::derive(Some(&nic(0, 0)), &NicRaw { speed_bits: None, ..nic(5, 5) }, 1.0);
+        assert_eq!(virt.used_pct, None);
+    }
+
+    fn fs(ops: u64) -> NetFsRaw {
+        NetFsRaw {
+            mount: "/mnt/n\u{1b}fs".into(),
+            server: "nas:/x".into(),
+            interface: Some("eth0".into()),
+            read_bytes: Some(ops * 1_048_576),
+            write_bytes: Some(0),
+            ops: Some(ops),
+            rtt_ms: Some(ops * 3),
+            execute_ms: Some(ops * 5),
+            retransmits: Some(ops / 10),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn the_json_has_exactly_its_names() {
+        let nics = [NicRate { name: "eth0".into(), used_pct: Some(96.0), ..Default::default() }];
+        let r = NetFsRate::derive_all(Some(&[fs(100)]), &[fs(120)], &nics, 2.0).remove(0);
+        assert_eq!(
+            serde_json::to_value(&r).unwrap(),
+            serde_json::json!({"mount": "/mnt/n\\x1bfs", "kind": "nfs", "server": "nas:/x", "read_mb_per_s": 10.0,
+                "write_mb_per_s": 0.0, "rtt_ms": 3.0, "retransmits_per_s": 1.0, "interface": "eth0", "link_used_pct": 96.0})
+        );
+        assert_eq!((r.ops_per_s, r.execute_ms, r.queue_ms), (Some(10.0), Some(5.0), None));
+    }
+
+    #[test]
+    fn idle_is_zero_unknown_is_none_and_a_remount_starts_anew() {
+        let idle = NetFsRate::derive(Some(&fs(100)), &fs(100), &[], 1.0);
+        assert_eq!((idle.rtt_ms, idle.link_used_pct), (Some(0.0), None));
+        let cifs = NetFsRaw { rtt_ms: None, retransmits: None, ..fs(5) };
+        let r = NetFsRate::derive(Some(&cifs), &cifs, &[], 1.0);
+        assert_eq!((r.rtt_ms, r.retransmits_per_s), (None, None));
+        let anew = NetFsRate::derive(Some(&fs(100)), &fs(4), &[], 1.0);
+        assert_eq!(anew.read_mb_per_s, Some(4.0));
+    }
 }

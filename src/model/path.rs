@@ -161,7 +161,7 @@ impl Mount {
     }
 
     /// Why it cannot be written, as far as the mount table tells. ext4 after an error still says `rw`, and
-    /// `emergency_ro` beside it (since 6.14).
+    /// `emergency_ro` beside it (Linux 6.15; before that, nothing).
     pub fn read_only(&self) -> Option<ReadOnly> {
         let first = |options: &Raw| options.bytes().split(|b| *b == b',').next() == Some(b"ro");
         let emergency = [&b"emergency_ro"[..], b"shutdown"];

@@ -7,10 +7,11 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-/// Bytes, unescaped and uncleaned.
+/// Bytes, unescaped and uncleaned. A clone shares them: one mount stands in several places.
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Raw(Box<[u8]>);
+pub struct Raw(Arc<[u8]>);
 
 impl Raw {
     /// The bytes.

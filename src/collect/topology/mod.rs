@@ -27,6 +27,10 @@ pub use join::{Found, devices_of};
 const RESCAN: Duration = Duration::from_secs(60);
 /// Where no announcement can be heard (another network namespace), look more often.
 const RESCAN_DEAF: Duration = Duration::from_secs(10);
+/// Thousands of LUNs that come and go must not keep a core busy: scans longer than `LONG_SCAN` take at most
+/// this part of the time.
+const AT_MOST_ONE_IN: u32 = 20;
+const LONG_SCAN: Duration = Duration::from_millis(50);
 /// Swap areas announce themselves; this is for captured trees only.
 const REREAD_SWAPS: Duration = Duration::from_secs(60);
 
@@ -39,6 +43,8 @@ pub struct TopologyReader {
     uevents: Option<uevent::Listener>,
     seen: Option<u64>,
     scanned_at: Option<Instant>,
+    scan_cost: Duration,
+    news: bool,
     bare: Vec<BlockDev>,
     last: Option<Section<Topology>>,
 }
@@ -54,6 +60,8 @@ impl TopologyReader {
             uevents: root.is_live().then(uevent::Listener::new).flatten(),
             seen: None,
             scanned_at: None,
+            scan_cost: Duration::ZERO,
+            news: false,
             bare: Vec::new(),
             last: None,
         }
@@ -88,18 +96,22 @@ impl TopologyReader {
         disks_seen.hash(&mut hasher);
         let seen = Some(hasher.finish());
         let announced = self.uevents.as_mut().is_some_and(|u| u.heard());
-        let period = if self.uevents.is_some() { RESCAN } else { RESCAN_DEAF };
-        let due = self.scanned_at.is_none_or(|at| at.elapsed() >= period);
-        let other = seen != self.seen;
+        self.news |= announced || seen != self.seen;
         self.seen = seen;
-        announced || due || other
+        let Some(elapsed) = self.scanned_at.map(|at| at.elapsed()) else { return true };
+        let period = if self.uevents.is_some() { RESCAN } else { RESCAN_DEAF };
+        let pause = if self.scan_cost < LONG_SCAN { Duration::ZERO } else { self.scan_cost * AT_MOST_ONE_IN };
+        elapsed >= period || (self.news && elapsed >= pause)
     }
 
     fn scan(&mut self, rescan: bool) -> std::io::Result<()> {
         if rescan {
             self.scanned_at = None;
+            let begin = Instant::now();
             self.bare = sysfs::scan(&self.root)?;
             self.scanned_at = Some(Instant::now());
+            self.scan_cost = begin.elapsed();
+            self.news = false;
         }
         Ok(())
     }

@@ -1,0 +1,126 @@
+//! `/proc/fs/cifs/Stats` (fs/smb/client/cifs_debug.c, smb1ops.c and smb2ops.c print_stats()).
+
+use super::scan::{lines, number, words};
+use crate::model::mount::{Mount, Mounts, is_cifs};
+use crate::model::network::{NetFsKind, NetFsRaw};
+
+/// Every connected share, joined with the mount table.
+pub(super) fn parse(text: &[u8], mounts: &Mounts) -> Vec<NetFsRaw> {
+    let mut rows: Vec<NetFsRaw> = Vec::new();
+    for line in lines(text) {
+        match share(line) {
+            Some(name) => rows.push(NetFsRaw {
+                kind: NetFsKind::Cifs,
+                mount: name.into(),
+                server: name.into(),
+                ..Default::default()
+            }),
+            None => {
+                if let Some(row) = rows.last_mut() {
+                    let _ = body(line, row);
+                }
+            }
+        }
+    }
+    join(rows, mounts)
+}
+
+/// `1) \\server\share`, perhaps with `DISCONNECTED` behind it. A share may hold blanks.
+fn share(line: &[u8]) -> Option<&[u8]> {
+    let paren = line.iter().position(|b| *b == b')')?;
+    number(&line[..paren])?;
+    let name = line[paren + 1..].trim_ascii();
+    let name = name.strip_suffix(b"DISCONNECTED").unwrap_or(name).trim_ascii_end();
+    name.starts_with(br"\\").then_some(name)
+}
+
+/// SMB2 and later: `Bytes read: N  Bytes written: N`, `Reads: N total N failed`; SMB1: `Reads: N Bytes: N`.
+fn body(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
+    let w: Vec<&[u8]> = words(line).collect();
+    match w[..] {
+        [b"SMBs:", n, ..] => row.ops = Some(number(n)?),
+        [b"Bytes", b"read:", r, b"Bytes", b"written:", w] => {
+            row.read_bytes = Some(number(r)?);
+            row.write_bytes = Some(number(w)?);
+        }
+        [b"Reads:", n, b"Bytes:", bytes] => {
+            row.read_ops = Some(number(n)?);
+            row.read_bytes = Some(number(bytes)?);
+        }
+        [b"Writes:", n, b"Bytes:", bytes] => {
+            row.write_ops = Some(number(n)?);
+            row.write_bytes = Some(number(bytes)?);
+        }
+        [op, n, b"total", failed, b"failed"] => {
+            match op {
+                b"Reads:" => row.read_ops = Some(number(n)?),
+                b"Writes:" => row.write_ops = Some(number(n)?),
+                _ => {}
+            }
+            row.errors = Some(row.errors.unwrap_or(0).saturating_add(number(failed)?));
+        }
+        _ => {}
+    }
+    Some(())
+}
+
+/// A share stays connected for a while after its last unmount: then it stands under its own name.
+fn join(mut rows: Vec<NetFsRaw>, mounts: &Mounts) -> Vec<NetFsRaw> {
+    let mut left: Vec<&Mount> = mounts.0.iter().filter(|m| is_cifs(m.fs_type.bytes())).collect();
+    for row in &mut rows {
+        let share = plain(row.server.bytes());
+        let Some(at) = left.iter().position(|m| is_of(&plain(m.source.bytes()), &share)) else { continue };
+        let mount = left.remove(at);
+        left.retain(|m| m.dev != mount.dev);
+        row.mount = mount.mount_point.clone();
+        row.server = mount.source.clone();
+        row.dev = mount.dev;
+        let text = |name| mount.super_option(name).map(|v| String::from_utf8_lossy(&v).into_owned());
+        row.address = text("addr");
+        row.version = text("vers");
+    }
+    rows
+}
+
+/// `//Server/Share` and `\\server\share` are the same.
+fn plain(name: &[u8]) -> Vec<u8> {
+    let slashed: Vec<u8> =
+        name.iter().map(|b| if *b == b'\\' { b'/' } else { b.to_ascii_lowercase() }).collect();
+    slashed.strip_suffix(b"/").map(<[u8]>::to_vec).unwrap_or(slashed)
+}
+
+/// A mount may be of a directory within the share.
+fn is_of(source: &[u8], share: &[u8]) -> bool {
+    source.strip_prefix(share).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_first_dialect() {
+        let rows = parse(
+            b"1) \\\\nas\\old share\tDISCONNECTED\nSMBs: 9 Oplock Breaks: 0\nReads:  4 Bytes: 4096\nWrites: 1 Bytes: 7\n",
+            &Mounts::default(),
+        );
+        assert_eq!(rows[0].server, "\\\\nas\\old share");
+        assert_eq!(
+            (rows[0].ops, rows[0].read_ops, rows[0].read_bytes, rows[0].write_bytes),
+            (Some(9), Some(4), Some(4096), Some(7))
+        );
+        assert_eq!((rows[0].errors, rows[0].rtt_ms), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(
+            text in proptest::collection::vec(any::<u8>(), 0..200),
+            words in "(1\\) \\\\\\\\a\\\\b\n|SMBs: |Bytes read: |Reads: |total |failed |[0-9]{1,20} |\n){0,40}",
+        ) {
+            let _ = parse(&text, &Mounts::default());
+            let _ = parse(words.as_bytes(), &Mounts::default());
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `/proc/net/dev` (proc_net(5)) and `/sys/class/net/*/speed` (Documentation/ABI/testing/sysfs-class-net).
+
+use super::read::{Kept, read_once};
+use super::scan::{lines, number, signed, words};
+use super::{Patch, Source};
+use crate::model::network::NicRaw;
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
+use crate::root::Root;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Asking a driver for its speed takes a lock of the whole network stack: seldom.
+const SPEED_PERIOD: Duration = Duration::from_secs(60);
+
+/// Reads the byte counters of every interface in one system call.
+pub struct Netdev {
+    root: Root,
+    file: Kept,
+    buf: Vec<u8>,
+    speed_buf: Vec<u8>,
+    speeds: HashMap<String, Option<u64>>,
+    asked_at: Option<Instant>,
+}
+
+impl Netdev {
+    /// Reads below `root`.
+    pub fn new(root: &Root) -> Self {
+        Self {
+            root: root.clone(),
+            file: Kept::new(root.proc("net/dev")),
+            buf: Vec::new(),
+            speed_buf: Vec::new(),
+            speeds: HashMap::new(),
+            asked_at: None,
+        }
+    }
+
+    fn nics(&mut self) -> Section<Vec<NicRaw>> {
+        let mut nics = match self.file.read(&mut self.buf) {
+            Ok(text) => parse(text),
+            Err(err) => return Section::from_io("/proc/net/dev", &err),
+        };
+        if self.asked_at.is_none_or(|at| at.elapsed() >= SPEED_PERIOD) {
+            self.speeds.clear();
+            self.asked_at = Some(Instant::now());
+        }
+        for nic in &mut nics {
+            nic.speed_bits = match self.speeds.get(&nic.name) {
+                Some(speed) => *speed,
+                None => {
+                    let speed = self.speed(&nic.name);
+                    self.speeds.insert(nic.name.clone(), speed);
+                    speed
+                }
+            };
+        }
+        Section::Ok(nics)
+    }
+
+    /// EINVAL for what has no speed (loopback, down), -1 for what does not know it (virtual).
+    fn speed(&mut self, name: &str) -> Option<u64> {
+        if name.contains('/') || name.starts_with('.') {
+            return None;
+        }
+        let text = read_once(&self.root.sys(&format!("class/net/{name}/speed")), &mut self.speed_buf).ok()?;
+        let mbit = signed(text.trim_ascii()).and_then(|n| u64::try_from(n).ok())?;
+        // SPEED_UNKNOWN is -1, which old kernels wrote unsigned.
+        mbit.checked_mul(1_000_000).filter(|_| mbit > 0 && mbit < u32::MAX as u64)
+    }
+}
+
+impl Source for Netdev {
+    fn name(&self) -> &'static str {
+        "/proc/net/dev"
+    }
+
+    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+        |s, why| s.nics = Section::Blocked(why)
+    }
+
+    fn read(&mut self) -> Patch {
+        let nics = self.nics();
+        Box::new(move |s| s.nics = nics)
+    }
+}
+
+/// Two lines of heading, then `name: rx_bytes 7 more tx_bytes ...`, on old kernels without the blank.
+fn parse(text: &[u8]) -> Vec<NicRaw> {
+    lines(text).filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &[u8]) -> Option<NicRaw> {
+    // An alias (eth0:1) has a colon of its own.
+    let colon = line.iter().rposition(|b| *b == b':')?;
+    let name = String::from_utf8_lossy(line[..colon].trim_ascii()).into_owned();
+    let mut w = words(&line[colon + 1..]);
+    let rx_bytes = number(w.next()?)?;
+    let tx_bytes = number(w.nth(7)?)?;
+    Some(NicRaw { name, rx_bytes, tx_bytes, speed_bits: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn headings_are_skipped_and_both_spellings_read() {
+        let nics = parse(
+            b"Inter-|   Receive                                                |  Transmit\n \
+              face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs\n    \
+              lo:    3193      29    0    0    0     0          0         0     3193      29    0    0    0     0       0          0\n  \
+              eth0:152373578    7857    0    0    0     0          0         0   561894    5312    0    0    0     0       0          0\n  cut: 1 2\n",
+        );
+        let got: Vec<_> = nics.iter().map(|n| (n.name.as_str(), n.rx_bytes, n.tx_bytes)).collect();
+        assert_eq!(got, [("lo", 3193, 3193), ("eth0", 152_373_578, 561_894)]);
+    }
+
+    #[test]
+    fn speeds_are_asked_once_and_unknown_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |rel: &str, text: &str| {
+            let path = dir.path().join(rel);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let row = " 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n";
+        put("proc/net/dev", &format!("eth0:{row}veth1:{row}lo:{row}old0:{row}"));
+        put("sys/class/net/eth0/speed", "1000\n");
+        put("sys/class/net/veth1/speed", "-1\n");
+        put("sys/class/net/old0/speed", "4294967295\n");
+        let mut source = Netdev::new(&Root::at(dir.path()));
+        let speeds = |s: &mut Netdev| s.nics().ok().unwrap().iter().map(|n| n.speed_bits).collect::<Vec<_>>();
+        assert_eq!(speeds(&mut source), [Some(1_000_000_000), None, None, None]);
+        put("sys/class/net/eth0/speed", "100\n");
+        assert_eq!(speeds(&mut source)[0], Some(1_000_000_000), "asked once a minute");
+        source.asked_at = None;
+        assert_eq!(speeds(&mut source)[0], Some(100_000_000));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&text);
+        }
+    }
+}
