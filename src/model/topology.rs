@@ -137,7 +137,7 @@ impl MountRef {
 pub struct MdInfo {
     /// `raid0`, `raid1`, `raid5`, `linear` ...; empty for a container.
     pub level: Option<String>,
-    /// `clean`, `active`, `degraded`-less `array_state` of Documentation/admin-guide/md.rst.
+    /// `clean`, `active`, `inactive` ... (`array_state` in Documentation/admin-guide/md.rst).
     pub state: Option<String>,
     /// Members missing.
     pub degraded: Option<u64>,
