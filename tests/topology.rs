@@ -126,7 +126,8 @@ fn devices_carry_what_sysfs_says() {
     );
     assert_eq!(md.slaves, [DevId { major: 259, minor: 2 }, DevId { major: 259, minor: 5 }]);
     assert_eq!(md.holders.len(), 3);
-    assert_eq!(md.parent, Some(md.slaves[0]));
+    assert_eq!(topo.parent_of(md.id).unwrap().name, "nvme0n1p2");
+    assert_eq!(topo.parent_of(DevId { major: 8, minor: 0 }), None);
     assert_eq!(topo.by_name("/dev/mapper/luks-pgdata").unwrap().name, "dm-3");
     assert_eq!(topo.by_name("/dev/vg0/pg-data").unwrap().name, "dm-2");
     assert_eq!(topo.by_name("/dev/sda").unwrap().model.as_deref(), Some("LUN C-Mode"));

@@ -251,6 +251,11 @@ impl Topology {
         })
     }
 
+    /// What a device is a part of or lies on first.
+    pub fn parent_of(&self, id: DevId) -> Option<&BlockDev> {
+        self.get(self.get(id)?.parent?)
+    }
+
     /// What is mounted directly on a device.
     pub fn mounts_of(&self, id: DevId) -> &[MountRef] {
         self.get(id).map_or(&[], |d| &d.mounts)
