@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub mod lane;
+pub mod process;
 pub mod read;
 pub mod scan;
 

@@ -8,6 +8,7 @@ pub mod disk;
 pub mod memory;
 pub mod network;
 pub mod pressure;
+pub mod process;
 pub mod sample;
 pub mod section;
 pub mod snapshot;
