@@ -12,3 +12,9 @@ pub fn now() -> Clock {
         wall_ns: wall.tv_sec * 1_000_000_000 + wall.tv_nsec,
     }
 }
+
+/// CLOCK_BOOTTIME now, in ns.
+pub fn boot_ns() -> u64 {
+    let boot = clock_gettime(ClockId::Boottime);
+    boot.tv_sec as u64 * 1_000_000_000 + boot.tv_nsec as u64
+}

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod lane;
 pub mod mountinfo;
 pub mod path;
+pub mod process;
 pub mod queue;
 pub mod read;
 pub mod scan;

@@ -11,6 +11,7 @@ pub mod mount;
 pub mod network;
 pub mod path;
 pub mod pressure;
+pub mod process;
 pub mod queue;
 pub mod raw;
 pub mod sample;

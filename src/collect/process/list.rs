@@ -1,0 +1,96 @@
+//! Which processes and threads there are: getdents only when something says that the set changed.
+
+use super::path::{Path, Place};
+use crate::collect::read::Kept;
+use crate::collect::scan::{number, words};
+use crate::root::Root;
+use rustix::fs::{Mode, OFlags, RawDir, openat};
+use rustix::io::Errno;
+use std::os::fd::BorrowedFd;
+
+/// A full listing at the latest after so many looks, should the sign below ever fail.
+const EVERY: u32 = 10;
+
+/// Notices that tasks were created.
+///
+/// `/proc/loadavg` ends with the id given out last. Comparing it costs far less than listing 20,000
+/// directories or making the kernel sum up `/proc/stat`, and it counts threads and processes of our
+/// own pid namespace. Ends of tasks are noticed by looking at the tasks.
+pub struct Newborn {
+    file: Kept,
+    buf: Vec<u8>,
+    last: Option<u64>,
+    looks: u32,
+}
+
+impl Newborn {
+    /// Below `root`.
+    pub fn new(root: &Root) -> Self {
+        Self { file: Kept::new(root.proc("loadavg")), buf: Vec::new(), last: None, looks: 0 }
+    }
+
+    /// Whether tasks may have been created since the last call; true when that cannot be told.
+    pub fn any(&mut self) -> bool {
+        let last = self.file.read(&mut self.buf).ok().and_then(|text| number(words(text).nth(4)?));
+        let changed = last.is_none() || last != self.last;
+        self.last = last;
+        self.looks += 1;
+        if changed || self.looks >= EVERY {
+            self.looks = 0;
+            return true;
+        }
+        false
+    }
+}
+
+/// The numbers among the entries of a directory: process ids of `/proc`, thread ids of `PID/task`.
+pub fn numbers(dir: BorrowedFd<'_>, buf: &mut Vec<u8>, out: &mut Vec<u32>) -> Result<(), Errno> {
+    out.clear();
+    if buf.capacity() < 32 * 1024 {
+        buf.reserve(32 * 1024);
+    }
+    rustix::fs::seek(dir, rustix::fs::SeekFrom::Start(0))?;
+    let mut entries = RawDir::new(dir, buf.spare_capacity_mut());
+    while let Some(entry) = entries.next() {
+        if let Some(id) = number(entry?.file_name().to_bytes()).and_then(|n| u32::try_from(n).ok()) {
+            out.push(id);
+        }
+    }
+    // procfs lists in order; a captured tree need not.
+    if !out.is_sorted() {
+        out.sort_unstable();
+    }
+    Ok(())
+}
+
+/// The threads of a process.
+pub fn threads(proc: BorrowedFd<'_>, pid: u32, buf: &mut Vec<u8>, out: &mut Vec<u32>) -> Result<(), Errno> {
+    use std::os::fd::AsFd;
+    let path = Path::of(Place { pid, tid: pid, thread: false }, "task");
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = openat(proc, path.as_cstr(), flags, Mode::empty())?;
+    numbers(dir.as_fd(), buf, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_new_id_asks_for_a_listing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
+        let file = dir.path().join("proc/loadavg");
+        std::fs::write(&file, "0.1 0.2 0.3 1/86 100\n").unwrap();
+        let mut newborn = Newborn::new(&Root::at(dir.path()));
+        assert!(newborn.any());
+        assert!(!newborn.any());
+        std::fs::write(&file, "0.1 0.2 0.3 1/86 101\n").unwrap();
+        assert!(newborn.any());
+        let quiet = (0..EVERY).filter(|_| newborn.any()).count();
+        assert_eq!(quiet, 1, "a listing now and then all the same");
+        std::fs::write(&file, "").unwrap();
+        assert!(newborn.any());
+        assert!(newborn.any());
+    }
+}

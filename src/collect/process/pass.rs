@@ -1,0 +1,446 @@
+//! One pass over all tasks: list, probe, read, tell.
+
+use super::entry::{Delays, Entry};
+use super::guard::{MAX_STUCK, Outcome};
+use super::probe::Probed;
+use super::reader::{ReadJob, Reader, Reading, What};
+use super::stuck::{StuckRead, is_runnable};
+use super::{ProcCollector, Wants, list};
+use crate::collect::clock::boot_ns;
+use crate::model::process::{Change, IoRaw, Names, ProcUpdate, TaskKey};
+use crate::model::section::Section;
+use rustix::io::Errno;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// Tasks read in one go of the reading thread: bounds what its results hold at once.
+const BATCH: usize = 512;
+
+/// Tasks whose names are fetched in one look; on a large machine the first table is there sooner.
+const NAMES: usize = 3_000;
+
+/// Looks between two tries at a task of which everything was refused.
+const RETRY: u64 = 60;
+
+/// Stuck threads from which on tasks in state D are not touched any more.
+const WARY: usize = MAX_STUCK - 2;
+
+/// Tasks probed between two looks at the clock.
+const CLOCK_EVERY: usize = 64;
+
+impl ProcCollector {
+    pub(super) fn pass(
+        &mut self,
+        proc: &Arc<OwnedFd>,
+        wants: &Wants,
+        first: bool,
+        update: &mut ProcUpdate,
+    ) -> Result<(), Errno> {
+        let delays = self.delays(wants, update);
+        self.forget_returned();
+        let born = self.newborn.any() || first;
+        if born {
+            self.list_processes(proc)?;
+        }
+        self.mark_focus(wants);
+        self.probe(proc, delays, false);
+        self.plan(update.seq);
+        self.read(proc, delays, update);
+        if self.threads && born && self.list_threads(proc) {
+            self.probe(proc, delays, true);
+            self.plan_unknown();
+            self.read(proc, delays, update);
+        }
+        self.plan_names();
+        self.read(proc, delays, update);
+        self.borrow_names(update);
+        self.finish(wants, update);
+        Ok(())
+    }
+
+    /// Where waiting times come from this time, told in the update.
+    fn delays(&mut self, wants: &Wants, update: &mut ProcUpdate) -> Delays {
+        let switch = self.delayacct.read(&mut self.buf).ok().map(|text| text.trim_ascii() != b"0");
+        let off = switch == Some(false);
+        if off {
+            update.delays = Section::Absent(
+                "the kernel does not count waiting times: `sysctl kernel.task_delayacct=1` switches it on"
+                    .into(),
+            );
+            return Delays::Off;
+        }
+        if !wants.delays {
+            update.delays = Section::Absent("waiting times were not asked for".into());
+            return Delays::Off;
+        }
+        update.delays = Section::Ok(());
+        if self.prober.taskstats.ok().is_some() {
+            return Delays::Taskstats;
+        }
+        if switch.is_none() {
+            update.delays = self.prober.taskstats.clone();
+            return Delays::Off;
+        }
+        if let Some(why) = self.prober.taskstats.why(update.at.boot_ns) {
+            update.notes.push(format!("no swap-in delays, I/O delays in steps of 10 ms: {why}"));
+        }
+        Delays::Ticks
+    }
+
+    fn forget_returned(&mut self) {
+        let Some(reader) = &self.reader else { return };
+        for job in reader.returned() {
+            self.stuck.retain(|stuck| stuck.place != job.place);
+            if let Some(entry) = find(&mut self.entries, job.place.pid, job.place.tid) {
+                entry.ran |= entry.stuck;
+                entry.stuck = false;
+                entry.names_wanted |= entry.names_stuck;
+                entry.names_stuck = false;
+            }
+        }
+    }
+
+    fn list_processes(&mut self, proc: &OwnedFd) -> Result<(), Errno> {
+        list::numbers(proc.as_fd(), &mut self.dir_buf, &mut self.ids)?;
+        let (known, mut at) = (self.entries.len(), 0);
+        for n in 0..self.ids.len() {
+            let pid = self.ids[n];
+            while at < known && self.entries[at].raw.key.pid < pid {
+                at += 1;
+            }
+            if at == known || self.entries[at].raw.key.pid != pid {
+                self.entries.push(Entry::new(pid, pid, self.threads));
+            }
+        }
+        if self.entries.len() > known {
+            sort(&mut self.entries);
+        }
+        Ok(())
+    }
+
+    /// Adds the threads of processes with several; tells whether there were new ones.
+    fn list_threads(&mut self, proc: &OwnedFd) -> bool {
+        let known = self.entries.len();
+        for at in 0..known {
+            let entry = &self.entries[at];
+            let pid = entry.raw.key.pid;
+            if entry.is_side_thread() || entry.gone || entry.raw.num_threads < 2 {
+                continue;
+            }
+            if list::threads(proc.as_fd(), pid, &mut self.dir_buf, &mut self.ids).is_err() {
+                continue;
+            }
+            for n in 0..self.ids.len() {
+                let tid = self.ids[n];
+                if find(&mut self.entries[..known], pid, tid).is_none() {
+                    self.entries.push(Entry::new(pid, tid, true));
+                }
+            }
+        }
+        if self.entries.len() > known {
+            sort(&mut self.entries);
+        }
+        self.entries.len() > known
+    }
+
+    fn mark_focus(&mut self, wants: &Wants) {
+        for entry in &mut self.entries {
+            entry.focus = false;
+            entry.told = u32::MAX;
+        }
+        for key in &wants.focus {
+            if let Some(entry) = find(&mut self.entries, key.pid, key.tid) {
+                entry.focus = true;
+            }
+        }
+    }
+
+    /// Finds out who ran; `unknown` restricts it to tasks never read.
+    fn probe(&mut self, proc: &OwnedFd, delays: Delays, unknown: bool) {
+        self.places.clear();
+        self.probed.clear();
+        for (n, entry) in self.entries.iter().enumerate() {
+            if !(entry.gone || unknown && entry.known) {
+                self.places.push(entry.place());
+                self.probed.push(n as u32);
+            }
+        }
+        let (entries, at, mut now) = (&mut self.entries, &self.probed, boot_ns());
+        self.prober.probe(proc.as_fd(), &self.places, is_runnable, |n, probed| {
+            if n % CLOCK_EVERY == 0 {
+                now = boot_ns();
+            }
+            apply_probe(&mut entries[at[n] as usize], probed, delays, now);
+        });
+    }
+
+    /// What to read of whom.
+    fn plan(&mut self, seq: u64) {
+        let moved = self.swap.moved();
+        let wary = self.reader.as_ref().is_some_and(|r| r.stuck() >= WARY);
+        let len = self.entries.len();
+        let budget = if moved { (len / 10).clamp(50, 2_000) } else { (len / 200).clamp(4, 100) };
+        let round = self.round % len.max(1);
+        self.round = round + budget;
+        self.jobs.clear();
+        for (at, entry) in self.entries.iter().enumerate() {
+            if entry.gone || entry.denied && !seq.is_multiple_of(RETRY) {
+                continue;
+            }
+            let due = at.wrapping_sub(round) < budget || at + len - round < budget;
+            let mut what = What { wary, ..What::default() };
+            if entry.stuck {
+                what.unblockable = true;
+            } else if entry.ran || entry.doubtful {
+                what.stat = true;
+                what.io = !entry.io_denied;
+                what.prio = true;
+                what.wchan = entry.focus;
+                what.status = entry.focus && moved;
+            }
+            if !entry.stuck && entry.known && !entry.is_side_thread() && !entry.raw.kernel_thread {
+                what.status |= due || entry.focus && (moved || seq.is_multiple_of(5));
+                what.cgroup = due;
+            }
+            if entry.focus && entry.known && !entry.stuck {
+                what.prio = true;
+                what.wchan |= !entry.wait_told;
+            }
+            if what != (What { wary, ..What::default() }) {
+                let unless_io = (entry.doubtful && !entry.ran && what.io).then_some(entry.io_hash);
+                self.jobs.push(ReadJob { at: at as u32, place: entry.place(), what, unless_io });
+            }
+        }
+    }
+
+    fn plan_unknown(&mut self) {
+        self.jobs.clear();
+        let what = What { stat: true, io: true, prio: true, ..What::default() };
+        for (at, entry) in self.entries.iter().enumerate() {
+            if !(entry.known || entry.gone || entry.denied || entry.stuck) {
+                self.jobs.push(ReadJob { at: at as u32, place: entry.place(), what, unless_io: None });
+            }
+        }
+    }
+
+    /// Names, uid and swap of tasks that are new or exec'd; visible ones first.
+    fn plan_names(&mut self) {
+        self.jobs.clear();
+        let what = What { status: true, cmdline: true, cgroup: true, ..What::default() };
+        for focus in [true, false] {
+            for (at, entry) in self.entries.iter_mut().enumerate() {
+                let wanted =
+                    entry.names_wanted && entry.known && !(entry.gone || entry.stuck || entry.names_stuck);
+                if !wanted || entry.focus != focus || entry.is_side_thread() || self.jobs.len() >= NAMES {
+                    continue;
+                }
+                if entry.raw.kernel_thread {
+                    entry.names_wanted = false;
+                    continue;
+                }
+                self.jobs.push(ReadJob { at: at as u32, place: entry.place(), what, unless_io: None });
+            }
+        }
+    }
+
+    /// Runs the planned jobs and takes in what they bring.
+    fn read(&mut self, proc: &Arc<OwnedFd>, delays: Delays, update: &mut ProcUpdate) {
+        let Some(mut reader) = self.reader.take() else { return };
+        let jobs = std::mem::take(&mut self.jobs);
+        for batch in jobs.chunks(BATCH) {
+            reader.run(batch, is_runnable, |job, outcome| match outcome {
+                Outcome::Done(reading) => self.take(job, reading, delays, update),
+                Outcome::Stuck { step, thread } => self.take_stuck(proc, job, step, thread, delays, update),
+                Outcome::Refused => {
+                    let reading = Reader::new(proc.clone(), false).safely(job);
+                    self.take(job, reading, delays, update);
+                }
+            });
+        }
+        self.jobs = jobs;
+        self.reader = Some(reader);
+    }
+
+    fn take_stuck(
+        &mut self,
+        proc: &Arc<OwnedFd>,
+        job: &ReadJob,
+        step: usize,
+        thread: u32,
+        delays: Delays,
+        update: &mut ProcUpdate,
+    ) {
+        let since = boot_ns().saturating_sub(super::guard::DEADLINE.as_nanos() as u64);
+        let stuck = StuckRead::new(job.place, step, thread, since);
+        let entry = &mut self.entries[job.at as usize];
+        entry.names_stuck = stuck.is_names_only();
+        entry.stuck = !entry.names_stuck;
+        let hides_counters = entry.stuck;
+        self.stuck.push(stuck);
+        if hides_counters {
+            let reading = Reader::new(proc.clone(), false).safely(job);
+            self.take(job, reading, delays, update);
+        }
+    }
+
+    fn take(&mut self, job: &ReadJob, got: Reading, delays: Delays, update: &mut ProcUpdate) {
+        let entry = &mut self.entries[job.at as usize];
+        entry.gone |= got.gone;
+        entry.denied = got.denied;
+        if got.gone || got.denied {
+            return;
+        }
+        let since_ns = entry.looked_ns;
+        let changes = entry.merge(&got, delays, self.page_size);
+        update.gone.extend(changes.replaced);
+        if got.io.is_some() || got.stat.is_some() {
+            entry.looked_ns = got.at_ns;
+        }
+        if changes.row {
+            let since_ns = if changes.first { 0 } else { since_ns };
+            tell(entry, &mut update.changed, got.at_ns, since_ns);
+        }
+        if got.stat.is_some() || job.what.wchan {
+            entry.wait_told = job.what.wchan || got.wchan.is_some();
+        }
+        let entry = &self.entries[job.at as usize];
+        if let Some(wait) = &got.wchan {
+            let wait = match self.waits.get(&**wait) {
+                Some(known) => known.clone(),
+                None => {
+                    let wait: Arc<str> = Arc::from(&**wait);
+                    self.waits.insert(wait.clone());
+                    wait
+                }
+            };
+            update.waits.push((entry.raw.key, wait));
+        }
+        if got.cmdline.is_some() || got.cgroup.is_some() {
+            self.take_names(job, got, update);
+        }
+    }
+
+    fn take_names(&mut self, job: &ReadJob, got: Reading, update: &mut ProcUpdate) {
+        let entry = &mut self.entries[job.at as usize];
+        let mut names = entry.names.as_deref().cloned().unwrap_or_default();
+        if let Some(text) = &got.cgroup {
+            let group = self.groups.of(text);
+            names.cgroup = group.path;
+            names.container = group.container;
+        }
+        if let Some(cmdline) = got.cmdline {
+            names.cmdline = cmdline;
+            entry.names_wanted = false;
+        }
+        if entry.names.as_deref() != Some(&names) {
+            let names: Arc<Names> = Arc::new(names);
+            entry.names = Some(names.clone());
+            update.names.push((entry.raw.key, names));
+        }
+    }
+
+    /// Threads take names, uid and swap from their process.
+    fn borrow_names(&mut self, update: &mut ProcUpdate) {
+        if !self.threads {
+            return;
+        }
+        for at in 0..self.entries.len() {
+            let entry = &self.entries[at];
+            if !entry.is_side_thread() || !entry.names_wanted || !entry.known || entry.gone {
+                continue;
+            }
+            let pid = entry.raw.key.pid;
+            let Some(main) = find(&mut self.entries, pid, pid).filter(|main| main.names.is_some()) else {
+                continue;
+            };
+            let (names, uid, swap) = (main.names.clone(), main.raw.uid, main.raw.swap_bytes);
+            let entry = &mut self.entries[at];
+            entry.names_wanted = false;
+            entry.raw.uid = uid;
+            entry.raw.swap_bytes = swap;
+            let at_ns = entry.looked_ns;
+            tell(entry, &mut update.changed, at_ns, at_ns);
+            update.names.extend(names.clone().map(|names| (entry.raw.key, names)));
+            entry.names = names;
+        }
+    }
+
+    /// Ends, sums, and what a new listener needs.
+    fn finish(&mut self, wants: &Wants, update: &mut ProcUpdate) {
+        for entry in self.entries.iter().filter(|entry| entry.gone && entry.known) {
+            update.gone.push(entry.raw.key);
+        }
+        if self.entries.iter().any(|entry| entry.gone) {
+            self.entries.retain(|entry| !entry.gone);
+            let entries = &mut self.entries;
+            self.stuck.retain(|stuck| find(entries, stuck.place.pid, stuck.place.tid).is_some());
+        }
+        if wants.full {
+            update.changed.clear();
+            update.names.clear();
+            for entry in self.entries.iter().filter(|entry| entry.known) {
+                let raw = entry.raw;
+                update.changed.push(Change { raw, at_ns: entry.looked_ns, since_ns: 0 });
+                update.names.extend(entry.names.iter().map(|names| (raw.key, names.clone())));
+            }
+        }
+        let mut uids: Vec<u32> = update.changed.iter().filter_map(|change| change.raw.uid).collect();
+        uids.sort_unstable();
+        uids.dedup();
+        uids.retain(|uid| !self.users.knows(*uid));
+        update.users = self.users.tell(&uids, is_runnable);
+        update.total = self.entries.iter().filter(|entry| entry.known).count();
+        update.hidden = self.entries.iter().filter(|e| e.denied || e.raw.io == IoRaw::Denied).count();
+        for stuck in &self.stuck {
+            let key = find(&mut self.entries, stuck.place.pid, stuck.place.tid).map(|entry| entry.raw.key);
+            let unknown = TaskKey { pid: stuck.place.pid, tid: stuck.place.tid, starttime: 0 };
+            update.blocked.push(stuck.tell(key.unwrap_or(unknown)));
+        }
+        if self.reader.as_ref().is_some_and(|reader| reader.stuck() >= MAX_STUCK) {
+            update
+                .notes
+                .push(format!("{MAX_STUCK} reads hang: I/O of other tasks is not read until one returns"));
+        }
+    }
+}
+
+fn apply_probe(entry: &mut Entry, probed: Probed, delays: Delays, now: u64) {
+    entry.doubtful = false;
+    match probed {
+        Probed::Gone => entry.gone = true,
+        Probed::Unknown => entry.ran = true,
+        Probed::Runs { runs, delays: waited, whole } => {
+            entry.doubtful = !whole && entry.raw.num_threads > 1;
+            if delays == Delays::Taskstats {
+                entry.raw.delays = waited;
+            }
+            if runs != entry.runs {
+                entry.runs = runs;
+                entry.ran = true;
+                entry.wait_told = false;
+            } else if !entry.ran && !entry.doubtful && entry.known {
+                entry.looked_ns = now;
+            }
+        }
+    }
+}
+
+/// Puts the row into the update. A task read twice in one look is told once: with what is known last,
+/// and with the interval of the reading that brought its counters.
+fn tell(entry: &mut Entry, changed: &mut Vec<Change>, at_ns: u64, since_ns: u64) {
+    if let Some(told) = changed.get_mut(entry.told as usize) {
+        told.raw = entry.raw;
+        return;
+    }
+    entry.told = changed.len() as u32;
+    changed.push(Change { raw: entry.raw, at_ns, since_ns });
+}
+
+fn sort(entries: &mut [Entry]) {
+    entries.sort_by_key(|entry| (entry.raw.key.pid, entry.raw.key.tid));
+}
+
+fn find(entries: &mut [Entry], pid: u32, tid: u32) -> Option<&mut Entry> {
+    let at = entries.binary_search_by_key(&(pid, tid), |e| (e.raw.key.pid, e.raw.key.tid)).ok()?;
+    Some(&mut entries[at])
+}

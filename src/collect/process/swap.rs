@@ -1,0 +1,62 @@
+//! Whether pages went to or came from swap: only then does a task's VmSwap change without it running.
+
+use crate::collect::read::Kept;
+use crate::collect::scan::{lines, number};
+use crate::root::Root;
+
+/// The swap counters of `/proc/vmstat`, compared look by look.
+pub struct SwapSign {
+    file: Kept,
+    buf: Vec<u8>,
+    live: bool,
+    last: Option<u64>,
+}
+
+impl SwapSign {
+    /// Below `root`.
+    pub fn new(root: &Root) -> Self {
+        Self { file: Kept::new(root.proc("vmstat")), buf: Vec::new(), live: root.is_live(), last: None }
+    }
+
+    /// Whether any page moved since the last call; true if that cannot be told.
+    pub fn moved(&mut self) -> bool {
+        // One cheap call spares the file where nothing is swapped out.
+        if self.live {
+            let info = rustix::system::sysinfo();
+            if info.totalswap == info.freeswap {
+                let was_used = self.last.take().is_some();
+                return was_used;
+            }
+        }
+        let now = self.file.read(&mut self.buf).ok().and_then(sum);
+        let moved = now.is_none() || now != self.last;
+        self.last = now;
+        moved
+    }
+}
+
+fn sum(text: &[u8]) -> Option<u64> {
+    let value = |line: &[u8], name: &[u8]| line.strip_prefix(name).and_then(number);
+    let mut found = lines(text).filter_map(|l| value(l, b"pswpin ").or_else(|| value(l, b"pswpout ")));
+    Some(found.next()?.wrapping_add(found.next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_traffic_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
+        let file = dir.path().join("proc/vmstat");
+        std::fs::write(&file, "nr_dirty 1\npswpin 5\npswpout 6\n").unwrap();
+        let mut sign = SwapSign::new(&Root::at(dir.path()));
+        assert!(sign.moved());
+        assert!(!sign.moved());
+        std::fs::write(&file, "nr_dirty 9\npswpin 5\npswpout 7\n").unwrap();
+        assert!(sign.moved());
+        std::fs::remove_file(&file).unwrap();
+        assert!(!sign.moved(), "the kept descriptor still reads the old file");
+    }
+}

@@ -1,0 +1,59 @@
+//! Which container a control group belongs to, told by the names runtimes give their groups.
+
+/// `docker:0123456789ab`, `podman:…`, `containerd:…`, `crio:…`, `lxc:NAME`, `machine:NAME`, or `None`
+/// for a group that no known runtime made.
+pub fn hint(cgroup: &str) -> Option<String> {
+    cgroup.rsplit('/').find_map(part)
+}
+
+fn part(name: &str) -> Option<String> {
+    let bare = name.strip_suffix(".scope").or_else(|| name.strip_suffix(".service")).unwrap_or(name);
+    for (prefix, runtime) in [
+        ("docker-", "docker"),
+        ("libpod-payload-", "podman"),
+        ("libpod-", "podman"),
+        ("cri-containerd-", "containerd"),
+        ("crio-", "crio"),
+    ] {
+        if let Some(id) = bare.strip_prefix(prefix).filter(|id| is_id(id)) {
+            return Some(format!("{runtime}:{}", &id[..12]));
+        }
+    }
+    if let Some(rest) = bare.strip_prefix("lxc.payload.").filter(|rest| !rest.is_empty()) {
+        return Some(format!("lxc:{rest}"));
+    }
+    if let Some(rest) = bare.strip_prefix("machine-").filter(|rest| !rest.is_empty()) {
+        return Some(format!("machine:{rest}"));
+    }
+    is_id(bare).then(|| format!("container:{}", &bare[..12]))
+}
+
+/// A 64-digit hexadecimal container id.
+fn is_id(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_are_known_by_their_group_names() {
+        let id = "0123456789abcdef".repeat(4);
+        for (path, want) in [
+            (format!("/system.slice/docker-{id}.scope"), Some("docker:0123456789ab")),
+            (format!("/docker/{id}"), Some("container:0123456789ab")),
+            (format!("/machine.slice/libpod-{id}.scope/container"), Some("podman:0123456789ab")),
+            (
+                format!("/kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope"),
+                Some("containerd:0123456789ab"),
+            ),
+            ("/lxc.payload.web1/init.scope".into(), Some("lxc:web1")),
+            ("/system.slice/postgresql.service".into(), None),
+            ("/docker-nothex.scope".into(), None),
+            ("/".into(), None),
+        ] {
+            assert_eq!(hint(&path).as_deref(), want, "{path}");
+        }
+    }
+}

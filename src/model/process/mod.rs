@@ -1,0 +1,21 @@
+//! Processes and threads: raw counters as they travel, the table that turns them into rates, and the
+//! selection of the rows a window shows.
+//!
+//! Only what changed since the last look travels ([`ProcUpdate`]); the table lives with whoever draws.
+
+mod container;
+mod row;
+mod select;
+mod table;
+mod task;
+mod update;
+
+#[cfg(test)]
+mod tests;
+
+pub use container::hint as container_hint;
+pub use row::ProcRow;
+pub use select::{Column, Filter, Query, Window};
+pub use table::{ProcTable, Totals};
+pub use task::{DelayRaw, IoBytes, IoPrio, IoRaw, Names, TaskKey, TaskRaw, USER_HZ};
+pub use update::{BlockedTask, Change, ProcUpdate};

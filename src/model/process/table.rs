@@ -1,0 +1,417 @@
+//! The table of tasks: applies updates, keeps counters since a reset, and derives rates over each
+//! row's own interval. A row that did not change costs nothing in an update.
+
+use super::row::ProcRow;
+use super::task::{IoBytes, IoRaw, Names, TaskKey, TaskRaw};
+use super::update::{BlockedTask, Change, ProcUpdate};
+use crate::model::clock::{Clock, delta};
+use crate::model::section::Section;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// No slot in a side table.
+const NONE: u32 = u32::MAX;
+
+/// Slack when a start time, told in ticks, is compared with the clock.
+const BIRTH_SLACK_NS: u64 = 20_000_000;
+
+/// One task as the table keeps it. Rates and accumulated counters are kept apart, because at any
+/// moment only a few rows have them.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub raw: TaskRaw,
+    pub names: Option<Arc<Names>>,
+    /// When the present state was first seen, CLOCK_BOOTTIME in ns.
+    pub state_since_ns: u64,
+    pub(super) rates: u32,
+    pub(super) acc: u32,
+    pub exited: bool,
+    pub blocked: bool,
+}
+
+/// Rates of a row that changed in the last update; `None` where they are not known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rates {
+    row: u32,
+    pub read: Option<f64>,
+    pub write: Option<f64>,
+    pub cancelled: Option<f64>,
+    pub io_delay_pct: Option<f64>,
+    pub swapin_delay_pct: Option<f64>,
+    pub major_faults: Option<f64>,
+}
+
+/// What a row did since the counters were last reset.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Acc {
+    pub io: IoBytes,
+    pub major_faults: u64,
+    pub blkio_ns: u64,
+    pub swapin_ns: u64,
+}
+
+/// Sums over all rows, hidden ones missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Totals {
+    /// Bytes read from storage per second.
+    pub read_bytes_per_s: f64,
+    /// Bytes dirtied for storage per second.
+    pub write_bytes_per_s: f64,
+}
+
+/// All tasks of the last update.
+#[derive(Debug, Default)]
+pub struct ProcTable {
+    pub(super) rows: Vec<Row>,
+    index: HashMap<TaskKey, u32>,
+    pub(super) rates: Vec<Rates>,
+    pub(super) acc: Vec<Acc>,
+    free_acc: Vec<u32>,
+    waits: HashMap<TaskKey, Arc<str>>,
+    users: HashMap<u32, Arc<str>>,
+    exited: usize,
+    any_blocked: bool,
+    /// When the counters of `Acc` began to count.
+    reset_at: Clock,
+    at: Clock,
+    hidden: usize,
+    threads: bool,
+    delays: Section<()>,
+    blocked: Vec<BlockedTask>,
+}
+
+impl ProcTable {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in one look. Updates must come in order; a `reset` update starts anew.
+    pub fn apply(&mut self, update: &ProcUpdate) {
+        if update.reset {
+            self.clear();
+            self.reset_at = update.at;
+        }
+        self.end_interval();
+        self.at = update.at;
+        self.threads = update.threads;
+        self.hidden = update.hidden;
+        self.delays = update.delays.clone();
+        self.rows.reserve(update.total.saturating_sub(self.rows.len()));
+        for change in &update.changed {
+            self.change(change, update);
+        }
+        for key in &update.gone {
+            self.end(key);
+        }
+        for (key, names) in &update.names {
+            if let Some(row) = self.row_mut(key) {
+                row.names = Some(names.clone());
+            }
+        }
+        for (uid, name) in &update.users {
+            self.users.insert(*uid, name.clone());
+        }
+        for (key, wait) in &update.waits {
+            self.waits.insert(*key, wait.clone());
+        }
+        self.mark_blocked(&update.blocked);
+    }
+
+    /// Forgets the last interval: rates go, and so do rows that ended in it.
+    fn end_interval(&mut self) {
+        for rates in self.rates.drain(..) {
+            if let Some(row) = self.rows.get_mut(rates.row as usize) {
+                row.rates = NONE;
+            }
+        }
+        if self.exited > 0 {
+            let mut at = 0;
+            while at < self.rows.len() {
+                if self.rows[at].exited { self.remove(at) } else { at += 1 }
+            }
+            self.exited = 0;
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        let row = self.rows.swap_remove(at);
+        self.index.remove(&row.raw.key);
+        self.waits.remove(&row.raw.key);
+        if row.acc != NONE {
+            self.free_acc.push(row.acc);
+        }
+        if let Some(moved) = self.rows.get(at) {
+            self.index.insert(moved.raw.key, at as u32);
+        }
+    }
+
+    fn change(&mut self, change: &Change, update: &ProcUpdate) {
+        let key = change.raw.key;
+        if !self.waits.is_empty() {
+            self.waits.remove(&key);
+        }
+        let Some(&at) = self.index.get(&key) else { return self.insert(change, update) };
+        let row = &mut self.rows[at as usize];
+        let before = std::mem::replace(&mut row.raw, change.raw);
+        // The same state, but it ran in between: it left the state and came back.
+        if before.state != row.raw.state || before.runs != row.raw.runs {
+            row.state_since_ns = change.at_ns;
+        }
+        if row.exited {
+            row.exited = false;
+            self.exited -= 1;
+        }
+        let now = &self.rows[at as usize].raw;
+        // Memory, state or a name changed, no counter: its rates are 0, like those of a row not told.
+        if before.io == now.io && before.majflt == now.majflt && before.delays == now.delays {
+            return;
+        }
+        let rates = self.rate(at, &before, change.at_ns.saturating_sub(change.since_ns));
+        self.set_rates(at, rates);
+    }
+
+    fn insert(&mut self, change: &Change, update: &ProcUpdate) {
+        let key = change.raw.key;
+        let at = self.rows.len() as u32;
+        self.rows.push(Row {
+            raw: change.raw,
+            names: None,
+            state_since_ns: change.at_ns,
+            rates: NONE,
+            acc: NONE,
+            exited: false,
+            blocked: false,
+        });
+        self.index.insert(key, at);
+        // Born since the last look: its counters count from 0, and the rate is over the whole interval,
+        // so that rates and totals add up. One that was there before has no rate until the second look.
+        let rates = match update.prev {
+            Some(prev) if key.born_ns() + BIRTH_SLACK_NS >= prev.boot_ns => {
+                let born = zero(&change.raw);
+                self.rate(at, &born, change.at_ns.saturating_sub(prev.boot_ns))
+            }
+            _ => Rates::default(),
+        };
+        self.set_rates(at, rates);
+    }
+
+    fn set_rates(&mut self, at: u32, rates: Rates) {
+        self.rows[at as usize].rates = self.rates.len() as u32;
+        self.rates.push(Rates { row: at, ..rates });
+    }
+
+    /// Rates between two readings, and what they add to the counters since the reset. A counter that
+    /// went backwards is a new start: no rate this once.
+    fn rate(&mut self, at: u32, before: &TaskRaw, interval_ns: u64) -> Rates {
+        let row = &self.rows[at as usize];
+        let secs = interval_ns as f64 / 1e9;
+        if secs <= 0.0 {
+            return Rates::default();
+        }
+        let mut grown = Acc::default();
+        let mut rates = Rates::default();
+        if let (Some(a), Some(b)) = (before.io.bytes(), row.raw.io.bytes()) {
+            let per_s = |a, b, sum: &mut u64| {
+                delta(a, b).map(|d| {
+                    *sum = d;
+                    d as f64 / secs
+                })
+            };
+            rates.read = per_s(a.read, b.read, &mut grown.io.read);
+            rates.write = per_s(a.write, b.write, &mut grown.io.write);
+            rates.cancelled = per_s(a.cancelled, b.cancelled, &mut grown.io.cancelled);
+        }
+        if let Some(d) = delta(before.majflt, row.raw.majflt) {
+            grown.major_faults = d;
+            rates.major_faults = Some(d as f64 / secs);
+        }
+        if let (Some(a), Some(b)) = (before.delays, row.raw.delays) {
+            let pct = |d: u64| {
+                (d as f64 / interval_ns as f64 * 100.0).min(100.0 * row.raw.num_threads.max(1) as f64)
+            };
+            if let Some(d) = delta(a.blkio_ns, b.blkio_ns) {
+                grown.blkio_ns = d;
+                rates.io_delay_pct = Some(pct(d));
+            }
+            if let Some(d) = a.swapin_ns.zip(b.swapin_ns).and_then(|(a, b)| delta(a, b)) {
+                grown.swapin_ns = d;
+                rates.swapin_delay_pct = Some(pct(d));
+            }
+        }
+        self.accumulate(at, grown);
+        rates
+    }
+
+    fn accumulate(&mut self, at: u32, grown: Acc) {
+        if grown.io == IoBytes::default() && grown.major_faults + grown.blkio_ns + grown.swapin_ns == 0 {
+            return;
+        }
+        let row = &mut self.rows[at as usize];
+        if row.acc == NONE {
+            row.acc = match self.free_acc.pop() {
+                Some(slot) => {
+                    self.acc[slot as usize] = Acc::default();
+                    slot
+                }
+                None => {
+                    self.acc.push(Acc::default());
+                    (self.acc.len() - 1) as u32
+                }
+            };
+        }
+        let acc = &mut self.acc[row.acc as usize];
+        acc.io.read += grown.io.read;
+        acc.io.write += grown.io.write;
+        acc.io.cancelled += grown.io.cancelled;
+        acc.major_faults += grown.major_faults;
+        acc.blkio_ns += grown.blkio_ns;
+        acc.swapin_ns += grown.swapin_ns;
+    }
+
+    fn end(&mut self, key: &TaskKey) {
+        if let Some(row) = self.row_mut(key)
+            && !row.exited
+        {
+            row.exited = true;
+            self.exited += 1;
+        }
+    }
+
+    fn mark_blocked(&mut self, blocked: &[BlockedTask]) {
+        if self.any_blocked {
+            self.rows.iter_mut().for_each(|row| row.blocked = false);
+        }
+        self.any_blocked = !blocked.is_empty();
+        for task in blocked {
+            if let Some(row) = self.row_mut(&task.key) {
+                row.blocked = true;
+            }
+        }
+        self.blocked = blocked.to_vec();
+    }
+
+    fn row_mut(&mut self, key: &TaskKey) -> Option<&mut Row> {
+        self.index.get(key).map(|at| &mut self.rows[*at as usize])
+    }
+
+    fn clear(&mut self) {
+        let users = std::mem::take(&mut self.users);
+        *self = Self { users, ..Self::default() };
+    }
+
+    /// Starts the accumulated counters anew (`D`); `now` is when.
+    pub fn reset_counters(&mut self, now: Clock) {
+        self.acc.clear();
+        self.free_acc.clear();
+        self.rows.iter_mut().for_each(|row| row.acc = NONE);
+        self.reset_at = now;
+    }
+
+    /// Rows, exited ones included.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether nothing was seen yet.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// When the last look was.
+    pub fn at(&self) -> Clock {
+        self.at
+    }
+
+    /// Since when the accumulated counters count.
+    pub fn counters_since(&self) -> Clock {
+        self.reset_at
+    }
+
+    /// Rows that are threads, see [`ProcUpdate::threads`].
+    pub fn threads(&self) -> bool {
+        self.threads
+    }
+
+    /// Tasks whose traffic the kernel refuses to show us.
+    pub fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    /// Whether waiting times are known, or why not.
+    pub fn delays(&self) -> &Section<()> {
+        &self.delays
+    }
+
+    /// Tasks with a read that does not return.
+    pub fn blocked(&self) -> &[BlockedTask] {
+        &self.blocked
+    }
+
+    /// The row of `key`.
+    pub fn get(&self, key: &TaskKey) -> Option<ProcRow<'_>> {
+        self.index.get(key).map(|at| self.row(*at))
+    }
+
+    /// The row at a position that [`ProcTable::window`] gave, before the next `apply`.
+    pub fn row(&self, at: u32) -> ProcRow<'_> {
+        let row = &self.rows[at as usize];
+        let acc = (row.acc != NONE).then(|| &self.acc[row.acc as usize]);
+        ProcRow::new(row, self.rates_of(row), acc, self.waits.get(&row.raw.key), self.user_of(row))
+    }
+
+    /// Every row, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = ProcRow<'_>> {
+        (0..self.rows.len() as u32).map(|at| self.row(at))
+    }
+
+    pub(super) fn user_of(&self, row: &Row) -> Option<&Arc<str>> {
+        row.raw.uid.and_then(|uid| self.users.get(&uid))
+    }
+
+    pub(super) fn acc_of(&self, row: &Row) -> Acc {
+        self.acc.get(row.acc as usize).copied().unwrap_or_default()
+    }
+
+    /// A row that did not change moved nothing; one that cannot be read is not known.
+    pub(super) fn rates_of(&self, row: &Row) -> Rates {
+        if row.exited || row.blocked {
+            return Rates::default();
+        }
+        if let Some(rates) = self.rates.get(row.rates as usize) {
+            return *rates;
+        }
+        let io = row.raw.io.bytes().map(|_| 0.0);
+        Rates {
+            row: NONE,
+            read: io,
+            write: io,
+            cancelled: io,
+            io_delay_pct: row.raw.delays.map(|_| 0.0),
+            swapin_delay_pct: row.raw.delays.and_then(|d| d.swapin_ns).map(|_| 0.0),
+            major_faults: Some(0.0),
+        }
+    }
+
+    /// Sums of the rates of all rows.
+    pub fn totals(&self) -> Totals {
+        self.rates.iter().fold(Totals::default(), |sum, r| Totals {
+            read_bytes_per_s: sum.read_bytes_per_s + r.read.unwrap_or(0.0),
+            write_bytes_per_s: sum.write_bytes_per_s + r.write.unwrap_or(0.0),
+        })
+    }
+}
+
+/// The counters a task is born with.
+fn zero(raw: &TaskRaw) -> TaskRaw {
+    let io = match raw.io {
+        IoRaw::Read(_) => IoRaw::Read(IoBytes::default()),
+        other => other,
+    };
+    let mut delays = raw.delays;
+    if let Some(d) = &mut delays {
+        d.blkio_ns = 0;
+        d.swapin_ns = d.swapin_ns.map(|_| 0);
+    }
+    TaskRaw { io, delays, majflt: 0, cpu_ticks: 0, ..*raw }
+}

@@ -1,0 +1,279 @@
+//! The table's promises, one test each.
+
+use super::table::Row;
+use super::*;
+use crate::model::clock::Clock;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const S: u64 = 1_000_000_000;
+
+fn key(pid: u32) -> TaskKey {
+    TaskKey { pid, tid: pid, starttime: 100 }
+}
+
+fn raw(pid: u32, read: u64, write: u64) -> TaskRaw {
+    TaskRaw {
+        key: key(pid),
+        comm: *b"task\0\0\0\0\0\0\0\0\0\0\0\0",
+        state: b'S',
+        kernel_thread: false,
+        ioprio: None,
+        ppid: 1,
+        uid: Some(0),
+        num_threads: 1,
+        majflt: 0,
+        cpu_ticks: 0,
+        runs: read + write,
+        rss_bytes: 4096,
+        swap_bytes: None,
+        io: IoRaw::Read(IoBytes { read, write, cancelled: 0 }),
+        delays: None,
+    }
+}
+
+fn clock(secs: u64) -> Clock {
+    Clock { boot_ns: secs * S, wall_ns: 0 }
+}
+
+/// A look at `secs`, one second after the one before; `first` has none before it.
+fn look(secs: u64, first: bool, changed: &[(TaskRaw, u64)]) -> ProcUpdate {
+    ProcUpdate {
+        seq: secs,
+        at: clock(secs),
+        prev: (!first).then(|| clock(secs - 1)),
+        reset: first,
+        total: changed.len(),
+        changed: changed
+            .iter()
+            .map(|(raw, since)| Change { raw: *raw, at_ns: secs * S, since_ns: since * S })
+            .collect(),
+        ..ProcUpdate::default()
+    }
+}
+
+#[test]
+fn a_rate_needs_two_looks_and_its_own_interval() {
+    let mut table = ProcTable::new();
+    table.apply(&look(10, true, &[(raw(1, 1000, 0), 0)]));
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, None, "no second look yet");
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_total, Some(1000));
+    table.apply(&look(11, false, &[]));
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(0.0), "looked at and unchanged");
+    // The row's last look was at 11.5 s: the rate is over half a second, not over the tick.
+    let mut update = look(12, false, &[(raw(1, 3000, 500), 0)]);
+    update.changed[0].since_ns = 23 * S / 2;
+    table.apply(&update);
+    let row = table.get(&key(1)).unwrap();
+    assert_eq!((row.read_bytes_per_s, row.write_bytes_per_s), (Some(4000.0), Some(1000.0)));
+    assert_eq!(table.totals(), Totals { read_bytes_per_s: 4000.0, write_bytes_per_s: 1000.0 });
+    table.apply(&look(13, false, &[]));
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(0.0));
+    assert_eq!(table.totals(), Totals::default());
+}
+
+#[test]
+fn one_born_in_the_interval_counts_from_zero() {
+    let mut table = ProcTable::new();
+    table.apply(&look(10, true, &[]));
+    let young = TaskRaw { key: TaskKey { pid: 7, tid: 7, starttime: 1050 }, ..raw(7, 0, 4096) };
+    let old = raw(8, 0, 4096);
+    table.apply(&look(11, false, &[(young, 0), (old, 0)]));
+    assert_eq!(table.get(&young.key).unwrap().write_bytes_per_s, Some(4096.0));
+    assert_eq!(
+        table.get(&old.key).unwrap().write_bytes_per_s,
+        None,
+        "was there before, only came into sight"
+    );
+}
+
+#[test]
+fn a_counter_that_goes_back_is_a_new_start() {
+    let mut table = ProcTable::new();
+    table.apply(&look(10, true, &[(raw(1, 5000, 0), 0)]));
+    table.apply(&look(11, false, &[(raw(1, 100, 0), 10)]));
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, None);
+    assert_eq!(table.get(&key(1)).unwrap().accumulated.unwrap().read, 0);
+    table.apply(&look(12, false, &[(raw(1, 300, 0), 11)]));
+    assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(200.0));
+}
+
+#[test]
+fn the_exited_stay_one_interval() {
+    let mut table = ProcTable::new();
+    table.apply(&look(10, true, &[(raw(1, 9, 9), 0), (raw(2, 0, 0), 0), (raw(3, 0, 0), 0)]));
+    table.apply(&ProcUpdate { gone: vec![key(1), key(1)], ..look(11, false, &[]) });
+    let row = table.get(&key(1)).unwrap();
+    assert!(row.exited);
+    assert_eq!((row.read_bytes_total, row.read_bytes_per_s), (Some(9), None));
+    table.apply(&look(12, false, &[(raw(3, 5, 0), 11)]));
+    assert!(table.get(&key(1)).is_none());
+    assert_eq!(table.len(), 2);
+    // The row that moved into the gap is still found under its key.
+    assert_eq!(table.get(&key(3)).unwrap().read_bytes_per_s, Some(5.0));
+    assert_eq!(table.get(&key(2)).unwrap().pid, 2);
+}
+
+#[test]
+fn what_cannot_be_read_is_not_zero() {
+    let mut table = ProcTable::new();
+    let denied = TaskRaw { io: IoRaw::Denied, ..raw(1, 0, 0) };
+    table.apply(&look(10, true, &[(denied, 0), (raw(2, 1, 1), 0)]));
+    table.apply(&look(11, false, &[(TaskRaw { runs: 5, ..denied }, 10)]));
+    let row = table.get(&key(1)).unwrap();
+    assert_eq!((row.read_bytes_per_s, row.read_bytes_total, row.accumulated), (None, None, None));
+    assert_eq!((row.io_delay_pct, row.swap_bytes), (None, None));
+    let blocked = BlockedTask { key: key(2), since_boot_ns: 10 * S, on: "its stat".into() };
+    table.apply(&ProcUpdate { blocked: vec![blocked], ..look(12, false, &[]) });
+    let row = table.get(&key(2)).unwrap();
+    assert!(row.blocked);
+    assert_eq!((row.read_bytes_per_s, row.read_bytes_total), (None, Some(1)));
+    table.apply(&look(13, false, &[]));
+    assert!(!table.get(&key(2)).unwrap().blocked);
+}
+
+#[test]
+fn counters_accumulate_until_reset() {
+    let mut table = ProcTable::new();
+    table.apply(&look(10, true, &[(raw(1, 1000, 0), 0)]));
+    table.apply(&look(11, false, &[(raw(1, 1500, 8), 10)]));
+    table.apply(&look(12, false, &[(raw(1, 1600, 8), 11)]));
+    let acc = |table: &ProcTable| table.get(&key(1)).unwrap().accumulated.unwrap();
+    assert_eq!((acc(&table).read, acc(&table).write), (600, 8));
+    table.reset_counters(clock(12));
+    assert_eq!(acc(&table), IoBytes::default());
+    assert_eq!(table.counters_since(), clock(12));
+    table.apply(&look(13, false, &[(raw(1, 1601, 8), 12)]));
+    assert_eq!(acc(&table).read, 1);
+}
+
+#[test]
+fn delays_are_per_cent_of_the_interval() {
+    let with = |blkio_ns, swapin_ns, runs| TaskRaw {
+        delays: Some(DelayRaw { blkio_ns, swapin_ns: Some(swapin_ns) }),
+        runs,
+        ..raw(1, 0, 0)
+    };
+    let mut table = ProcTable::new();
+    table.apply(&look(10, true, &[(with(0, 0, 1), 0)]));
+    table.apply(&look(11, false, &[(with(S / 4, S / 10, 2), 10)]));
+    let row = table.get(&key(1)).unwrap();
+    assert_eq!((row.io_delay_pct, row.swapin_delay_pct), (Some(25.0), Some(10.0)));
+    table.apply(&look(12, false, &[]));
+    assert_eq!(table.get(&key(1)).unwrap().io_delay_pct, Some(0.0));
+}
+
+#[test]
+fn a_state_lasts_only_while_the_task_does_not_run() {
+    let asleep = |runs| TaskRaw { state: b'D', runs, ..raw(1, 0, 0) };
+    let mut table = ProcTable::new();
+    table.apply(&look(10, true, &[(asleep(1), 0)]));
+    table.apply(&look(11, false, &[(TaskRaw { rss_bytes: 1, ..asleep(1) }, 10)]));
+    assert_eq!(table.get(&key(1)).unwrap().state_since_ns, 10 * S);
+    table.apply(&look(12, false, &[(asleep(2), 11)]));
+    assert_eq!(table.get(&key(1)).unwrap().state_since_ns, 12 * S, "it woke and slept again");
+}
+
+#[test]
+fn names_users_and_waits_reach_the_row() {
+    let mut table = ProcTable::new();
+    let names =
+        Names { cmdline: (*b"evil \x1b[2J").into(), cgroup: "/a".into(), container: Some("docker:1".into()) };
+    table.apply(&ProcUpdate {
+        names: vec![(key(1), Arc::new(names))],
+        users: vec![(0, "root".into())],
+        waits: vec![(key(1), "io_schedule".into())],
+        ..look(
+            10,
+            true,
+            &[(raw(1, 0, 0), 0), (TaskRaw { uid: Some(42), kernel_thread: true, ..raw(2, 0, 0) }, 0)],
+        )
+    });
+    let row = table.get(&key(1)).unwrap();
+    assert_eq!(row.command.as_deref(), Some("evil \\x1b[2J"));
+    assert_eq!((row.user.as_deref(), row.wchan, row.cgroup), (Some("root"), Some("io_schedule"), Some("/a")));
+    let row = table.get(&key(2)).unwrap();
+    assert_eq!((row.user.as_deref(), row.command.as_deref()), (Some("42"), Some("[task]")));
+    table.apply(&look(11, false, &[(raw(1, 7, 0), 10)]));
+    assert_eq!(table.get(&key(1)).unwrap().wchan, None, "it ran, so it waits elsewhere");
+    let json = serde_json::to_value(table.get(&key(1)).unwrap()).unwrap();
+    let fields: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut want = "pid,tid,starttime,comm,command,user,state,wchan,ionice,read_bytes_per_s,write_bytes_per_s,\
+        cancelled_bytes_per_s,read_bytes_total,write_bytes_total,io_delay_pct,swapin_delay_pct,swap_bytes,rss_bytes,\
+        major_faults_per_s,cgroup"
+        .split(',')
+        .collect::<Vec<_>>();
+    want.sort_unstable();
+    let mut fields = fields;
+    fields.sort_unstable();
+    assert_eq!(fields, want);
+}
+
+#[test]
+fn filters_choose_rows() {
+    let mut table = ProcTable::new();
+    let rows = [
+        (raw(1, 0, 0), 0),
+        (TaskRaw { kernel_thread: true, ..raw(2, 0, 0) }, 0),
+        (TaskRaw { state: b'D', uid: Some(9), ..raw(3, 0, 0) }, 0),
+        (TaskRaw { comm: *b"PostGres\0\0\0\0\0\0\0\0", ..raw(4, 0, 0) }, 0),
+    ];
+    table.apply(&ProcUpdate { users: vec![(9, "pg".into())], ..look(10, true, &rows) });
+    table.apply(&look(11, false, &[(raw(1, 5, 0), 10)]));
+    let pids = |filter: Filter| -> Vec<u32> {
+        let window = table.window(&Query { by: Column::Pid, filter, height: 9, ..Query::default() });
+        window.rows.iter().map(|at| table.row(*at).pid).collect()
+    };
+    assert_eq!(pids(Filter { only_active: true, ..Filter::default() }), [1, 3]);
+    assert_eq!(pids(Filter { only_accumulated: true, ..Filter::default() }), [1]);
+    assert_eq!(pids(Filter { no_kernel_threads: true, ..Filter::default() }), [1, 3, 4]);
+    assert_eq!(pids(Filter { user: Some("pg".into()), ..Filter::default() }), [3]);
+    assert_eq!(pids(Filter { user: Some("9".into()), ..Filter::default() }), [3]);
+    assert_eq!(pids(Filter { text: Some("postg".into()), ..Filter::default() }), [4]);
+    assert_eq!(pids(Filter { text: Some("2".into()), ..Filter::default() }), [2]);
+}
+
+#[test]
+fn an_update_survives_recording() {
+    let mut update = look(10, true, &[(raw(1, 1, 2), 0)]);
+    update.names.push((key(1), Arc::new(Names { cmdline: vec![0xff, b'a'].into(), ..Names::default() })));
+    update.blocked.push(BlockedTask { key: key(1), since_boot_ns: 1, on: "its stat".into() });
+    let back: ProcUpdate = serde_json::from_str(&serde_json::to_string(&update).unwrap()).unwrap();
+    assert_eq!(back, update);
+}
+
+#[test]
+fn rows_are_lean() {
+    // 20,000 rows, their index and their names (about 150 bytes each) stay well under 10 MiB.
+    assert!(size_of::<Row>() <= 200, "{}", size_of::<Row>());
+    assert!(size_of::<Change>() <= 184, "{}", size_of::<Change>());
+}
+
+proptest! {
+    /// The window is what a full sort would have shown there.
+    #[test]
+    fn a_window_is_a_slice_of_the_sorted_table(
+        io in proptest::collection::vec((0u64..5, 0u64..5), 0..60),
+        offset in 0usize..70, height in 0usize..70, reverse: bool, by in 0usize..4,
+    ) {
+        let by = [Column::Io, Column::ReadTotal, Column::Pid, Column::Swap][by];
+        let mut table = ProcTable::new();
+        let rows: Vec<_> = io.iter().enumerate().map(|(n, (r, w))| {
+            let swap_bytes = (r % 2 == 0).then_some(*w);
+            (TaskRaw { swap_bytes, ..raw(n as u32 + 1, *r, *w) }, 0)
+        }).collect();
+        table.apply(&look(10, true, &[]));
+        table.apply(&look(11, false, &rows));
+        let query = Query { by, reverse, offset, height, ..Query::default() };
+        let all = table.window(&Query { offset: 0, height: usize::MAX, ..query.clone() });
+        let window = table.window(&query);
+        prop_assert_eq!(window.matching, io.len());
+        let want: Vec<u32> = all.rows.iter().copied().skip(offset).take(height).collect();
+        prop_assert_eq!(window.rows, want);
+        let known = |at: &u32| table.row(*at).swap_bytes;
+        if by == Column::Swap && !reverse {
+            let values: Vec<_> = all.rows.iter().map(known).collect();
+            prop_assert!(values.is_sorted_by(|a, b| a >= b), "{values:?}");
+        }
+    }
+}

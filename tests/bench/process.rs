@@ -1,0 +1,85 @@
+//! What one look at all processes costs, and what the table makes of it:
+//! `cargo bench --bench process`. Run it beside `process-herd` of 5,000 or 20,000 for the large figures.
+//!
+//! Besides divan's wall-clock figures, `look_*` print the CPU time and, under
+//! `strace -c -f`, the system calls of a single look.
+
+use divan::Bencher;
+use iotop_plus::collect::process::{ProcCollector, Wants};
+use iotop_plus::model::process::{ProcTable, ProcUpdate, Query};
+use iotop_plus::root::Root;
+use rustix::time::{ClockId, clock_gettime};
+
+fn main() {
+    for (name, collector) in [
+        ("taskstats where allowed", ProcCollector::new(&Root::live())),
+        ("schedstat", ProcCollector::without_taskstats(&Root::live())),
+    ] {
+        cpu_per_look(name, collector);
+    }
+    divan::main();
+}
+
+/// CPU time of the process (our reading threads included) per look, over some quiet looks.
+fn cpu_per_look(name: &str, mut collector: ProcCollector) {
+    let looks = 10;
+    let first_cpu = cpu_ms();
+    let mut tasks = 0;
+    let update = collector.scan(&Wants::default());
+    let first = cpu_ms() - first_cpu;
+    for _ in 0..4 {
+        let _ = collector.scan(&Wants::default());
+    }
+    let before = cpu_ms();
+    for _ in 0..looks {
+        let update = collector.scan(&Wants::default());
+        tasks = update.ok().map_or(0, |u| u.total);
+    }
+    let each = (cpu_ms() - before) / looks as f64;
+    let told = update.ok().map_or(0, |u| u.changed.len());
+    println!(
+        "{name}: {tasks} processes, first look {first:.1} ms CPU ({told} told), then {each:.2} ms CPU a look"
+    );
+}
+
+fn cpu_ms() -> f64 {
+    let t = clock_gettime(ClockId::ProcessCPUTime);
+    t.tv_sec as f64 * 1e3 + t.tv_nsec as f64 / 1e6
+}
+
+fn first_update() -> ProcUpdate {
+    ProcCollector::new(&Root::live()).scan(&Wants::default()).ok().expect("/proc is readable").clone()
+}
+
+#[divan::bench]
+fn look(bencher: Bencher) {
+    let mut collector = ProcCollector::new(&Root::live());
+    let _ = collector.scan(&Wants::default());
+    bencher.bench_local(|| collector.scan(&Wants::default()));
+}
+
+#[divan::bench]
+fn look_by_schedstat(bencher: Bencher) {
+    let mut collector = ProcCollector::without_taskstats(&Root::live());
+    let _ = collector.scan(&Wants::default());
+    bencher.bench_local(|| collector.scan(&Wants::default()));
+}
+
+#[divan::bench]
+fn apply_all(bencher: Bencher) {
+    let update = first_update();
+    bencher.bench_local(|| {
+        let mut table = ProcTable::new();
+        table.apply(&update);
+        table
+    });
+}
+
+#[divan::bench]
+fn top_window(bencher: Bencher) {
+    let mut table = ProcTable::new();
+    table.apply(&first_update());
+    let query = Query { height: 40, ..Query::default() };
+    bencher
+        .bench_local(|| table.window(&query).rows.iter().map(|at| table.row(*at).comm.len()).sum::<usize>());
+}
