@@ -2,7 +2,10 @@
 //!
 //! Imports run strictly downwards, see the README's architecture section; `tests/floors.rs` guards it.
 
+pub mod cli;
 pub mod collect;
+pub mod commands;
+pub mod export;
 pub mod model;
 pub mod root;
 pub mod text;

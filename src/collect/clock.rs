@@ -1,6 +1,7 @@
 //! The clocks of the running machine.
 
 use crate::model::clock::Clock;
+use crate::model::kernlog::LogClock;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Now, on both clocks.
@@ -17,4 +18,10 @@ pub fn now() -> Clock {
 pub fn boot_ns() -> u64 {
     let boot = clock_gettime(ClockId::Boottime);
     boot.tv_sec as u64 * 1_000_000_000 + boot.tv_nsec as u64
+}
+
+/// Now, as the kernel log dates: CLOCK_MONOTONIC and the wall clock.
+pub fn log_clock() -> LogClock {
+    let mono = clock_gettime(ClockId::Monotonic);
+    LogClock { mono_ns: mono.tv_sec as u64 * 1_000_000_000 + mono.tv_nsec as u64, wall_ns: now().wall_ns }
 }

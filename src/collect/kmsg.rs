@@ -15,7 +15,7 @@ use crate::model::section::{Section, describe};
 use crate::root::Root;
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// One record with its dictionary, escaped, fits in the kernel's 8 KiB (CONSOLE_EXT_LOG_MAX); a smaller
 /// buffer is refused with EINVAL, so a kernel that grows the record has room here.
@@ -108,6 +108,12 @@ impl KmsgReader {
                 Ok(None)
             }
         }
+    }
+}
+
+impl AsRawFd for KmsgReader {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }
 

@@ -1,3 +1,19 @@
-//! The full-screen program.
+//! The full-screen program: update decides, effects act, render is pure.
 
+pub mod action;
+pub mod draw;
+pub mod effect;
+pub mod event;
+pub mod keys;
+pub mod layout;
+pub mod look;
+pub mod panes;
+mod ready;
+pub mod run;
+pub mod screen;
+pub mod settings;
+pub mod state;
+pub mod terminal;
+pub mod update;
 pub mod widgets;
+pub mod zone;

@@ -1,13 +1,46 @@
 //! What a child can be asked to do, and what it answers. Plain data, JSON on the pipe.
 
+use crate::collect;
+use crate::model::path::PathReport;
+use crate::model::queue::QueueAttrs;
 use crate::model::section::describe;
 use crate::root::Root;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// A piece of work that may block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Job {
+    /// Read the queue settings of devices.
+    Queues {
+        /// Kernel names.
+        names: Vec<String>,
+    },
+    /// Find out what a path lies on.
+    Path {
+        /// As typed.
+        path: String,
+    },
+    /// Read limits and other facts of a process.
+    Facts {
+        /// Process.
+        pid: u32,
+        /// Its start, so that a reused number is noticed.
+        starttime: u64,
+    },
+    /// Read the mappings of a process; walks its page tables.
+    Mappings {
+        /// Process.
+        pid: u32,
+        /// Its start.
+        starttime: u64,
+    },
+    /// Read a small file that is the user's own (or root's).
+    ReadFile {
+        /// Where.
+        path: PathBuf,
+    },
     /// Write a file whole: to a temporary name, synced, renamed; never through a symlink.
     WriteFile {
         /// Where; its directory must exist unless `make_dir`.
@@ -24,6 +57,12 @@ pub enum Job {
 /// A job's outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
+    /// Queue settings by device.
+    Queues(BTreeMap<String, QueueAttrs>),
+    /// The file's text; `None`: there is no such file.
+    File(Option<String>),
+    /// What the path lies on.
+    Path(Box<PathReport>),
     /// The file is there.
     Written {
         /// Where.
@@ -37,13 +76,28 @@ impl Job {
     /// Two jobs with the same key are the same work: the second is refused while the first runs.
     pub fn key(&self) -> String {
         match self {
+            Job::Queues { .. } => "reading queue settings".into(),
+            Job::Path { path } => format!("resolving {path}"),
+            Job::Facts { pid, .. } => format!("reading the limits of {pid}"),
+            Job::Mappings { pid, .. } => format!("reading the mappings of {pid}"),
+            Job::ReadFile { path } => format!("reading {}", path.display()),
             Job::WriteFile { path, .. } => format!("writing {}", path.display()),
         }
     }
 
     /// Does it, here and now. Only a child process calls this.
-    pub fn run(&self, _root: &Root) -> Reply {
+    pub fn run(&self, root: &Root) -> Reply {
         match self {
+            Job::Queues { names } => Reply::Queues(collect::queue::queue_attrs(root, names)),
+            Job::Path { path } => match collect::path::path_report(root, Path::new(path)) {
+                Ok(report) => Reply::Path(Box::new(report)),
+                Err(err) => Reply::Failed(err.to_string()),
+            },
+            Job::Facts { .. } | Job::Mappings { .. } => Reply::Failed("not wired yet".into()),
+            Job::ReadFile { path } => match super::child::read_own_file(path) {
+                Ok(text) => Reply::File(text),
+                Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe(&err))),
+            },
             Job::WriteFile { path, contents, replace, make_dir } => {
                 match super::child::write_file(path, contents, *replace, *make_dir) {
                     Ok(()) => Reply::Written { path: path.clone() },

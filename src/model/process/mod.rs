@@ -4,6 +4,8 @@
 //! Only what changed since the last look travels ([`ProcUpdate`]); the table lives with whoever draws.
 
 mod container;
+mod fold;
+mod past;
 mod row;
 mod select;
 mod table;
@@ -14,6 +16,7 @@ mod update;
 mod tests;
 
 pub use container::hint as container_hint;
+pub use past::PastTask;
 pub use row::ProcRow;
 pub use select::{Column, Filter, Query, Window};
 pub use table::{ProcTable, Totals};

@@ -74,6 +74,8 @@ pub struct Filter {
     pub text: Option<String>,
     /// Only the threads of this process.
     pub pid: Option<u32>,
+    /// Processes whose threads are folded into their first one, see [`ProcTable::row_folding`].
+    pub folded: Vec<u32>,
 }
 
 /// What to show.
@@ -108,7 +110,7 @@ impl ProcTable {
         let mut keys: Vec<(f64, u32)> = Vec::with_capacity(self.rows.len());
         for (at, row) in self.rows.iter().enumerate() {
             if self.passes(row, &query.filter, needle.as_deref()) {
-                keys.push((self.sort_key(row, query.by), at as u32));
+                keys.push((self.folded_key(row, query), at as u32));
             }
         }
         let matching = keys.len();
@@ -153,7 +155,7 @@ impl ProcTable {
     }
 
     /// A number that sorts, largest first; NaN for "not known"; 0 where text decides.
-    fn sort_key(&self, row: &Row, by: Column) -> f64 {
+    pub(super) fn sort_key(&self, row: &Row, by: Column) -> f64 {
         let known = |n: Option<f64>| n.unwrap_or(f64::NAN);
         let count = |n: Option<u64>| n.map_or(f64::NAN, |n| n as f64);
         let rates = || -> Rates { self.rates_of(row) };
@@ -187,6 +189,10 @@ impl ProcTable {
     }
 
     fn passes(&self, row: &Row, filter: &Filter, needle: Option<&[u8]>) -> bool {
+        let key = row.raw.key;
+        if key.tid != key.pid && filter.folded.contains(&key.pid) {
+            return false;
+        }
         if filter.no_kernel_threads && row.raw.kernel_thread
             || filter.pid.is_some_and(|pid| pid != row.raw.key.pid)
             || filter.only_active && !self.is_active(row)

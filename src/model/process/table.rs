@@ -32,7 +32,7 @@ pub(super) struct Row {
 /// Rates of a row that changed in the last update; `None` where they are not known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rates {
-    row: u32,
+    pub(super) row: u32,
     pub read: Option<f64>,
     pub write: Option<f64>,
     pub cancelled: Option<f64>,
@@ -367,6 +367,10 @@ impl ProcTable {
 
     pub(super) fn user_of(&self, row: &Row) -> Option<&Arc<str>> {
         row.raw.uid.and_then(|uid| self.users.get(&uid))
+    }
+
+    pub(super) fn wait_of(&self, row: &Row) -> Option<&Arc<str>> {
+        self.waits.get(&row.raw.key)
     }
 
     pub(super) fn acc_of(&self, row: &Row) -> Acc {

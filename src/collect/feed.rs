@@ -1,0 +1,154 @@
+//! All collectors, each on a thread of its own, handing their news to one sink.
+//!
+//! A tick of counters starts the look at the processes and at the block topology. A look that takes
+//! longer than the interval skips ticks; nothing queues up.
+
+use super::lane::{DEADLINE, Lane};
+use super::process::{ProcCollector, Wants};
+use super::topology::TopologyReader;
+use super::{clock, sources};
+use crate::model::disk::DevId;
+use crate::model::process::ProcUpdate;
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
+use crate::model::topology::Topology;
+use crate::root::Root;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Something new.
+#[derive(Debug)]
+pub enum News {
+    /// A tick of counters.
+    Sample(Box<Sample>),
+    /// A look at the tasks.
+    Procs(Box<Section<ProcUpdate>>),
+    /// Devices or mounts changed.
+    Topology(Box<Section<Topology>>),
+}
+
+/// Takes news, on the collector's thread; returns false when nobody wants more.
+pub type NewsSink = Arc<dyn Fn(News) -> bool + Send + Sync>;
+
+/// The collectors, running.
+pub struct Feed {
+    lane: Lane,
+    wants: Arc<Mutex<Wants>>,
+    look: SyncSender<()>,
+    /// Boot clock since which the topology is being read; 0: it is not.
+    topology_since: Arc<AtomicU64>,
+}
+
+impl Feed {
+    /// Starts everything; the first news comes at once.
+    pub fn start(root: &Root, interval: Duration, wants: Wants, sink: NewsSink) -> io::Result<Self> {
+        let wants = Arc::new(Mutex::new(wants));
+        let (look, looks) = sync_channel(1);
+        let (seen, sights) = sync_channel(1);
+        let topology_since = Arc::new(AtomicU64::new(0));
+        spawn("tasks", 512, {
+            let (root, wants, sink) = (root.clone(), wants.clone(), sink.clone());
+            move || look_at_tasks(&root, &wants, &looks, &sink)
+        })?;
+        spawn("topology", 512, {
+            let (root, sink, since) = (root.clone(), sink.clone(), topology_since.clone());
+            move || look_at_topology(&root, &sights, &sink, &since)
+        })?;
+        let tick = look.clone();
+        let lane = Lane::start(
+            sources(root),
+            interval,
+            Arc::new(move |sample: Sample| {
+                let ids: Vec<DevId> =
+                    sample.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
+                let more = sink(News::Sample(Box::new(sample)));
+                let _ = tick.try_send(());
+                let _ = seen.try_send(ids);
+                more
+            }),
+        )?;
+        Ok(Self { lane, wants, look, topology_since })
+    }
+
+    /// Changes the interval.
+    pub fn set_interval(&mut self, interval: Duration) {
+        self.lane.set_interval(interval);
+    }
+
+    /// Changes what is wanted of the tasks, from the next look on.
+    pub fn want(&self, change: impl FnOnce(&mut Wants)) {
+        change(&mut lock(&self.wants));
+    }
+
+    /// Looks at the tasks now.
+    pub fn look_now(&self) {
+        let _ = self.look.try_send(());
+    }
+
+    /// Looks for collectors that do not return; see [`Lane::watch`].
+    pub fn watch(&mut self) -> Vec<Blocked> {
+        self.lane.watch();
+        let since = self.topology_since.load(Ordering::Relaxed);
+        let late = since > 0 && clock::now().boot_ns.saturating_sub(since) > 4 * DEADLINE.as_nanos() as u64;
+        late.then(|| Blocked { since_boot_ns: since, on: "the block topology".into() }).into_iter().collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn spawn(name: &str, kib: usize, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.into()).stack_size(kib * 1024).spawn(body).map(drop)
+}
+
+fn look_at_tasks(root: &Root, wants: &Mutex<Wants>, looks: &Receiver<()>, sink: &NewsSink) {
+    let mut collector = ProcCollector::new(root);
+    while looks.recv().is_ok() {
+        let wants = lock(wants).clone();
+        if !sink(News::Procs(Box::new(collector.scan(&wants)))) {
+            return;
+        }
+    }
+}
+
+fn look_at_topology(root: &Root, sights: &Receiver<Vec<DevId>>, sink: &NewsSink, since: &AtomicU64) {
+    let mut reader = TopologyReader::new(root);
+    while let Ok(ids) = sights.recv() {
+        since.store(clock::now().boot_ns, Ordering::Relaxed);
+        let news = reader.refresh(&ids);
+        since.store(0, Ordering::Relaxed);
+        if news.is_some_and(|topo| !sink(News::Topology(Box::new(topo)))) {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn the_first_tick_brings_all_three() {
+        let (tx, rx) = channel();
+        let tx = Mutex::new(tx);
+        let sink: NewsSink = Arc::new(move |news| lock(&tx).send(news).is_ok());
+        let feed = Feed::start(&Root::live(), Duration::from_secs(3600), Wants::default(), sink).unwrap();
+        let mut got = [false; 3];
+        for news in rx {
+            match news {
+                News::Sample(s) => got[0] |= s.disks.ok().is_some() && s.cpu.ok().is_some(),
+                News::Procs(p) => got[1] |= p.ok().is_some_and(|p| !p.changed.is_empty()),
+                News::Topology(_) => got[2] = true,
+            }
+            if got == [true; 3] {
+                break;
+            }
+        }
+        drop(feed);
+    }
+}

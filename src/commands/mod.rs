@@ -1,0 +1,48 @@
+//! One file per subcommand. Each returns its exit code.
+
+mod docs;
+mod top;
+
+use crate::cli::{Cli, Command};
+use crate::root::Root;
+use std::process::ExitCode;
+
+/// Everything went well.
+pub const FINE: u8 = 0;
+/// It did not work.
+pub const FAILED: u8 = 1;
+/// The command line or the config file is wrong.
+pub const USAGE: u8 = 2;
+
+/// Runs what the command line asks for. Errors go to stderr, cleaned.
+pub fn run(cli: Cli) -> ExitCode {
+    let root = cli.root.as_ref().map_or_else(Root::live, Root::at);
+    let result = match cli.command {
+        None => top::run(root, cli.top),
+        Some(Command::Man) => docs::man(),
+        Some(Command::Completions { shell }) => docs::completions(shell),
+        Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
+        Some(Command::Snapshot(_)) => Err(anyhow::anyhow!("not wired")),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(err) if is_broken_pipe(&err) => ExitCode::from(FINE),
+        Err(err) => {
+            complain(&format!("{err:#}"));
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// One line to stderr, with nothing in it that a terminal would obey.
+pub fn complain(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "iotop-plus: {}", crate::text::clean(text));
+}
+
+/// The reader of our output went away: that is its right.
+fn is_broken_pipe(err: &anyhow::Error) -> bool {
+    err.chain()
+        .filter_map(|e| e.downcast_ref::<std::io::Error>())
+        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}

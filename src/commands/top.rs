@@ -1,0 +1,78 @@
+//! The full screen.
+
+use super::{FINE, USAGE, complain};
+use crate::cli::Top;
+use crate::root::Root;
+use crate::tui::run::{Options, run as run_screen};
+use crate::tui::settings::Settings;
+use crate::tui::widgets::theme::ThemeName;
+use crate::worker::job::{Job, Reply};
+use crate::worker::pool::Pool;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// How long the config file may take to be read: a home directory can be on a dead server.
+const CONFIG_WITHIN: Duration = Duration::from_millis(500);
+
+/// Takes the screen until the person leaves.
+pub fn run(root: Root, top: Top) -> anyhow::Result<u8> {
+    let config = config_path(top.config.as_deref());
+    let mut settings =
+        match config.as_deref().map_or(Ok(Settings::default()), |path| read_config(&root, path)) {
+            Ok(settings) => settings,
+            Err(why) => {
+                complain(&why);
+                return Ok(USAGE);
+            }
+        };
+    if let Some(delay) = top.delay {
+        settings.interval = delay;
+    }
+    if let Some(theme) = top.theme.as_deref().and_then(ThemeName::parse) {
+        settings.theme = theme;
+    }
+    settings.mouse &= !top.no_mouse;
+    settings.processes.only_active |= top.only;
+    settings.processes.accumulated |= top.accumulated;
+    settings.processes.threads &= !top.processes;
+    let path = top.path.map(|p| std::path::absolute(&p).unwrap_or(p).to_string_lossy().into_owned());
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    run_screen(Options { root, settings, config, path, no_color })?;
+    Ok(FINE)
+}
+
+/// `--config`, else `$XDG_CONFIG_HOME/iotop-plus/config.toml`, else `~/.config/...`.
+fn config_path(asked: Option<&Path>) -> Option<PathBuf> {
+    match asked {
+        Some(path) if path == Path::new("none") => None,
+        Some(path) => Some(path.to_owned()),
+        None => {
+            let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+            let base = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|h| h.join(".config")))?;
+            Some(base.join("iotop-plus").join("config.toml"))
+        }
+    }
+}
+
+/// Reads the config file in a child. A file that does not answer is not waited for.
+fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
+    let (tx, rx) = mpsc::channel();
+    let pool = Pool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
+    pool.start(Job::ReadFile { path: path.to_owned() })?;
+    match rx.recv_timeout(CONFIG_WITHIN) {
+        Ok(Reply::File(None)) => Ok(Settings::default()),
+        Ok(Reply::File(Some(text))) => {
+            Settings::parse(&text).map_err(|why| format!("config file {}: {why}", path.display()))
+        }
+        Ok(Reply::Failed(why)) => Err(why),
+        Ok(_) => Ok(Settings::default()),
+        Err(_) => {
+            complain(&format!(
+                "config file {}: its file system does not answer; going on without",
+                path.display()
+            ));
+            Ok(Settings::default())
+        }
+    }
+}

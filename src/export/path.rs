@@ -1,0 +1,89 @@
+//! A path report in lines, for the screen and for paper.
+
+use crate::model::path::{PathReport, ReadOnly};
+use crate::model::section::Section;
+use crate::text::clean;
+use crate::units::bytes_long;
+
+/// The report; `true` marks a line that stands out.
+pub fn lines(r: &PathReport) -> Vec<(String, bool)> {
+    let mut out = vec![(r.canonical.clean(), true)];
+    let bind = if r.bind { ", a bind mount or a part of the file system" } else { "" };
+    out.push((format!("mounted at  {}{bind}", r.mount.mount_point.clean()), false));
+    out.push((format!("type        {} from {}", r.mount.fs_type.clean(), r.mount.source.clean()), false));
+    out.push((format!("options     {}", r.mount.options.clean()), false));
+    out.push((format!("fs options  {}", r.mount.super_options.clean()), false));
+    out.push((format!("atime       {}", atime(r)), false));
+    if let Some(why) = r.read_only {
+        out.push((format!("READ-ONLY   {}", read_only(why)), true));
+    }
+    out.push((format!("stored      {}", r.note), false));
+    out.push((space(&r.space), false));
+    if !r.chain.is_empty() {
+        out.push((String::new(), false));
+        out.push(("Devices, down to the disk".into(), true));
+    }
+    for dev in &r.chain {
+        let label = dev.label.as_ref().map_or(String::new(), |l| format!(" {}", l.clean()));
+        let model = dev.model.as_ref().map_or(String::new(), |m| format!(", {m}"));
+        let size = dev.size_bytes.map_or(String::new(), |b| format!(", {}", bytes_long(b)));
+        let indent = "  ".repeat(dev.depth + 1);
+        out.push((
+            format!("{indent}{}{label} ({}{size}{model})", clean(&dev.name), dev.kind.name()),
+            dev.depth == 0,
+        ));
+        if let Some(q) = &dev.queue {
+            let spins = q.rotational.map_or("-", |r| if r { "yes" } else { "no" });
+            let ahead = q.read_ahead_kb.map_or("-".into(), |n| format!("{n} KiB"));
+            let sched = q.scheduler.as_deref().map_or("-".into(), clean);
+            out.push((format!("{indent}  scheduler {sched}, read-ahead {ahead}, rotational {spins}"), false));
+        }
+    }
+    out
+}
+
+fn atime(r: &PathReport) -> String {
+    use crate::model::path::Atime;
+    let mut out = match r.atime {
+        Atime::Strict => "strictatime: every read also writes the access time",
+        Atime::Relatime => "relatime: written at most once a day per file",
+        Atime::Noatime => "noatime: never written",
+    }
+    .to_owned();
+    if r.nodiratime {
+        out.push_str(", nodiratime");
+    }
+    if r.lazytime {
+        out.push_str(", lazytime");
+    }
+    out
+}
+
+fn read_only(why: ReadOnly) -> &'static str {
+    match why {
+        ReadOnly::Emergency => {
+            "the file system stopped writing after an error; see the kernel log, then check it"
+        }
+        ReadOnly::Filesystem => "the file system is mounted read-only",
+        ReadOnly::Mount => "this mount is read-only",
+        ReadOnly::Device => "the device below refuses writes",
+    }
+}
+
+fn space(space: &Section<crate::model::path::Space>) -> String {
+    match space {
+        Section::Ok(s) => {
+            let inodes = match (s.inodes_free, s.inodes_total) {
+                (Some(free), Some(total)) => format!(", inodes {free} of {total} free"),
+                _ => String::new(),
+            };
+            format!(
+                "space       {} available of {} ({} free){inodes}",
+                bytes_long(s.available_bytes),
+                bytes_long(s.total_bytes),
+                bytes_long(s.free_bytes)
+            )
+        }
+        other => format!("space       - {}", other.why(0).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,129 @@
+//! The recent past, kept in memory within a bound: for graphs, for freezing, for stepping back.
+
+use super::snapshot::Snapshot;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Frames kept at most.
+pub const MAX_FRAMES: usize = 900;
+/// Bytes kept at most, by estimate.
+pub const MAX_BYTES: usize = 3 << 20;
+
+/// One tick of the past. `R` is whatever the process table hands over for its busiest rows.
+#[derive(Debug, Clone)]
+pub struct Frame<R> {
+    /// The counters' rates.
+    pub snap: Arc<Snapshot>,
+    /// The busiest tasks then.
+    pub tasks: Vec<R>,
+    bytes: usize,
+}
+
+/// The ring of frames, oldest first.
+#[derive(Debug, Clone)]
+pub struct History<R> {
+    frames: VecDeque<Frame<R>>,
+    bytes: usize,
+}
+
+impl<R> Default for History<R> {
+    fn default() -> Self {
+        Self { frames: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<R> History<R> {
+    /// Adds the newest tick; the oldest go when a bound is reached.
+    pub fn push(&mut self, snap: Arc<Snapshot>) {
+        let bytes = size_of::<Frame<R>>()
+            + size_of::<Snapshot>()
+            + snap.devices.ok().map_or(0, |d| d.len() * size_of::<super::disk::DiskRate>())
+            + snap.swaps.ok().map_or(0, |s| s.len() * 100);
+        self.frames.push_back(Frame { snap, tasks: Vec::new(), bytes });
+        self.bytes += bytes;
+        self.trim();
+    }
+
+    /// Adds the busiest tasks to the tick of that number, if it is still kept.
+    pub fn attach(&mut self, seq: u64, tasks: Vec<R>) {
+        let Some(frame) = self.frames.iter_mut().rev().find(|f| f.snap.seq == seq) else { return };
+        let more = tasks.len() * size_of::<R>();
+        frame.tasks = tasks;
+        frame.bytes += more;
+        self.bytes += more;
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        while self.frames.len() > 1 && (self.frames.len() > MAX_FRAMES || self.bytes > MAX_BYTES) {
+            if let Some(old) = self.frames.pop_front() {
+                self.bytes -= old.bytes;
+            }
+        }
+    }
+
+    /// Ticks kept.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether nothing was seen yet.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// The ticks, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Frame<R>> {
+        self.frames.iter()
+    }
+
+    /// The tick of that number, or the nearest that is still kept.
+    pub fn at(&self, seq: u64) -> Option<&Frame<R>> {
+        let at = self.frames.partition_point(|f| f.snap.seq < seq);
+        self.frames.get(at.min(self.frames.len().saturating_sub(1)))
+    }
+
+    /// The number of the tick `by` steps from that of `seq`, within what is kept.
+    pub fn step(&self, seq: u64, by: isize) -> Option<u64> {
+        let at = self.frames.partition_point(|f| f.snap.seq < seq);
+        let at = at.saturating_add_signed(by).min(self.frames.len().saturating_sub(1));
+        self.frames.get(at).map(|f| f.snap.seq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disk::DiskRate;
+    use super::super::section::Section;
+    use super::*;
+
+    fn snap(seq: u64, devices: usize) -> Arc<Snapshot> {
+        let devices = Section::Ok(vec![DiskRate::default(); devices]);
+        Arc::new(Snapshot { seq, devices, ..Default::default() })
+    }
+
+    #[test]
+    fn steps_stay_within_what_is_kept() {
+        let mut h: History<u8> = History::default();
+        for seq in 1..=5 {
+            h.push(snap(seq, 1));
+        }
+        assert_eq!((h.step(5, -2), h.step(3, -9), h.step(3, 9)), (Some(3), Some(1), Some(5)));
+        h.attach(4, vec![1, 2]);
+        assert_eq!(h.at(4).unwrap().tasks, vec![1, 2]);
+        assert_eq!(h.at(99).unwrap().snap.seq, 5);
+    }
+
+    #[test]
+    fn memory_is_bounded_with_many_devices_and_with_many_ticks() {
+        let mut h: History<u8> = History::default();
+        for seq in 0..2 * MAX_FRAMES as u64 {
+            h.push(snap(seq, 1));
+        }
+        assert_eq!(h.len(), MAX_FRAMES);
+        for seq in 0..200 {
+            h.push(snap(2000 + seq, 500));
+        }
+        assert!(h.bytes <= MAX_BYTES && h.len() > 1);
+    }
+}

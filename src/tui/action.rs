@@ -1,0 +1,131 @@
+//! What a person can mean. Keys, mouse and commands all come down to one of these.
+
+/// The views, in the order of their number keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum View {
+    /// Everything that fits.
+    #[default]
+    Overview,
+    /// Block devices and network file systems.
+    Devices,
+    /// Processes and threads.
+    Processes,
+    /// Dirty pages, writeback, swap, pressure.
+    Memory,
+    /// The kernel log.
+    Kernel,
+}
+
+impl View {
+    /// All views; the first has the key `1`.
+    pub const ALL: [View; 5] = [View::Overview, View::Devices, View::Processes, View::Memory, View::Kernel];
+
+    /// Its name in the footer.
+    pub fn title(self) -> &'static str {
+        match self {
+            View::Overview => "Overview",
+            View::Devices => "Devices",
+            View::Processes => "Processes",
+            View::Memory => "Memory",
+            View::Kernel => "Kernel",
+        }
+    }
+}
+
+/// A request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Leave the program.
+    Quit,
+    /// Stop the program, back to the shell until `fg`.
+    Suspend,
+    /// Show or hide the help.
+    Help,
+    /// Draw everything anew.
+    Redraw,
+    /// Go to a view.
+    View(View),
+    /// Go to the next view.
+    NextView,
+    /// Go to the view before.
+    PreviousView,
+    /// Give the keys to the next pane of the view.
+    NextPane,
+    /// Show the focused pane alone, or all again.
+    Zoom,
+    /// Open the detail of the selected row.
+    Open,
+    /// Close what is on top.
+    Back,
+    /// Move the selection by that many rows.
+    Move(i16),
+    /// Move the selection by that many screens.
+    Page(i16),
+    /// To the first row.
+    First,
+    /// To the last row, or live again when frozen.
+    End,
+    /// Hold the picture; sampling goes on.
+    Freeze,
+    /// Show the tick before.
+    StepBack,
+    /// Show the tick after.
+    StepForward,
+    /// Sort by the column to the left.
+    SortLeft,
+    /// Sort by the column to the right.
+    SortRight,
+    /// Turn the order round.
+    Reverse,
+    /// Ask for a text to search.
+    Search,
+    /// To the next hit.
+    SearchNext,
+    /// To the hit before.
+    SearchPrevious,
+    /// Ask for a text rows must contain.
+    Filter,
+    /// Ask for a user.
+    UserFilter,
+    /// Only rows that do I/O.
+    OnlyActive,
+    /// Sums since the start instead of rates.
+    Accumulated,
+    /// Processes or threads.
+    Threads,
+    /// Fold or unfold the threads of the selected process, or an entry's trace.
+    Fold,
+    /// Ask for a new I/O priority of the selected task.
+    Ionice,
+    /// More columns.
+    Extended,
+    /// Another quantity in the graph.
+    Graph,
+    /// A shorter interval.
+    Faster,
+    /// A longer interval.
+    Slower,
+    /// Ask for an interval.
+    Delay,
+    /// Count the sums from now.
+    ResetCounters,
+    /// Write the settings to the config file.
+    SaveConfig,
+    /// Write a picture of the screen to a file.
+    Screenshot,
+    /// Copy the focused pane as Markdown to the local clipboard.
+    Yank,
+    /// Ask for a command.
+    Command,
+    /// Another theme.
+    Theme,
+    /// Ask for a pattern lines must match.
+    Include,
+    /// Ask for a pattern lines must not match.
+    Exclude,
+    /// Load the mappings of the process shown.
+    Mappings,
+    /// Do what the dialog asks about.
+    Confirm,
+}

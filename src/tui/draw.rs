@@ -1,0 +1,261 @@
+//! The whole screen from the state. Pure: no clock, no kernel, no change of state.
+
+use super::action::View;
+use super::keys::{self, BINDINGS, Binding, Context};
+use super::layout::{self, Arranged};
+use super::panes::{self, when};
+use super::state::{App, Dialog, Overlay, Prompt, PromptFor};
+use super::widgets::dialog::{input, popup, wrap};
+use super::widgets::put::{put, tint};
+use super::widgets::theme::Theme;
+use crate::units::span;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Draws everything.
+pub fn draw(app: &App, buf: &mut Buffer) {
+    let theme = app.ui.theme();
+    if layout::too_small(app.ui.size) {
+        let (w, h) = layout::LEAST;
+        put(buf, 0, 0, &format!("iotop-plus needs {w}x{h} cells; q quits"), app.ui.size.0, theme.warn);
+        return;
+    }
+    let arranged = layout::arrange(app);
+    header(app, &theme, arranged.header, buf);
+    for (i, (id, area)) in arranged.panes.iter().enumerate() {
+        let focused = arranged.panes.len() == 1 || i == app.ui.focus;
+        (panes::pane(*id).render)(app, &theme, *area, buf, focused);
+    }
+    footer(app, &theme, &arranged, buf);
+    match &app.ui.overlay {
+        Some(Overlay::Help(scroll)) => help(*scroll, &theme, buf),
+        Some(Overlay::Dialog(d)) => dialog(d, &theme, buf),
+        Some(Overlay::Prompt(p)) => prompt(p, &theme, arranged.footer, buf),
+        None => {}
+    }
+}
+
+fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
+    let snap = app.snap();
+    let mut x = area.x;
+    let mut part = |buf: &mut Buffer, text: &str, style| {
+        x += put(buf, x, area.y, text, area.right().saturating_sub(x), style);
+    };
+    let wide = area.width >= 100;
+    let host = &app.world.host;
+    part(buf, &format!(" {}  {}", host.name, app.clock_text(snap.at.wall_ns)), theme.title);
+    if wide {
+        part(buf, &format!("  up {}  {}", span(snap.at.uptime_secs() as u64), host.kernel), theme.dim);
+    }
+    match snap.cpu.ok() {
+        Some(c) => {
+            part(buf, &format!("  us {:.0} sy {:.0} ", c.user_pct, c.system_pct), theme.text);
+            let high = c.iowait_pct >= 20.0;
+            part(buf, &format!("wa {:.0}", c.iowait_pct), if high { theme.crit } else { theme.text });
+            part(buf, &format!(" st {:.0} id {:.0}", c.steal_pct, c.idle_pct), theme.text);
+        }
+        None => part(buf, "  cpu -", theme.dim),
+    }
+    if let Some(blocked) = snap.cpu_raw.map(|c| c.blocked).filter(|n| *n > 0) {
+        part(buf, &format!(" blk {blocked}"), theme.warn);
+    }
+    if let Some(p) = snap.pressure.ok() {
+        let two = |p: crate::model::pressure::Pressure| {
+            let part = |s: Option<crate::model::pressure::Stall>| {
+                s.map_or("-".into(), |s| format!("{:.1}", s.avg10))
+            };
+            format!("{}/{}", part(p.some), part(p.full))
+        };
+        let high = |p: crate::model::pressure::Pressure| p.full.is_some_and(|s| s.avg10 >= 10.0);
+        part(buf, "  psi", theme.dim);
+        part(buf, &format!(" io {}", two(p.io)), if high(p.io) { theme.crit } else { theme.text });
+        part(buf, &format!(" mem {}", two(p.memory)), if high(p.memory) { theme.crit } else { theme.text });
+    }
+    for b in app.world.blocked.iter().take(1) {
+        let secs = app.world.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
+        part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::clean(&b.on)), theme.crit);
+    }
+    let live = match app.ui.frozen {
+        Some(_) => format!(" FROZEN {} ", when(app)),
+        None => format!(" live {}s ", seconds(app.ui.interval.as_secs_f64())),
+    };
+    let width = live.len() as u16;
+    if x + width < area.right() {
+        let style = if app.ui.frozen.is_some() { theme.crit } else { theme.dim };
+        put(buf, area.right() - width, area.y, &live, width, style);
+    }
+}
+
+fn seconds(s: f64) -> String {
+    if s >= 10.0 { format!("{s:.0}") } else { format!("{s:.1}") }
+}
+
+/// The tabs and keys of the footer with their places: drawing and the mouse read the same list.
+pub fn footer_parts(app: &App, area: Rect) -> Vec<(u16, u16, FooterPart)> {
+    let mut out = Vec::new();
+    let mut x = area.x + 1;
+    let short = area.width < 110;
+    for view in View::ALL {
+        let title = view.title();
+        let width = 2 + if short { 4.min(title.len()) } else { title.len() } as u16;
+        out.push((x, width, FooterPart::Tab(view)));
+        x += width + 1;
+    }
+    x += 1;
+    for b in keys::footer(&contexts(app)) {
+        let width = keys::name(b).chars().count() as u16 + 1 + b.footer.len() as u16;
+        if x + width >= area.right() {
+            break;
+        }
+        out.push((x, width, FooterPart::Key(b)));
+        x += width + 2;
+    }
+    out
+}
+
+/// A clickable part of the footer.
+#[derive(Clone, Copy)]
+pub enum FooterPart {
+    /// A view.
+    Tab(View),
+    /// A key.
+    Key(&'static Binding),
+}
+
+fn footer(app: &App, theme: &Theme, arranged: &Arranged, buf: &mut Buffer) {
+    let area = arranged.footer;
+    if let Some(m) = &app.ui.message {
+        put(
+            buf,
+            area.x + 1,
+            area.y,
+            &m.text,
+            area.width.saturating_sub(1),
+            if m.bad { theme.crit } else { theme.title },
+        );
+        return;
+    }
+    for (x, width, part) in footer_parts(app, area) {
+        match part {
+            FooterPart::Tab(view) => {
+                let number = View::ALL.iter().position(|v| *v == view).unwrap_or(0) + 1;
+                put(buf, x, area.y, &number.to_string(), 1, theme.key);
+                put(buf, x + 2, area.y, view.title(), width - 2, theme.text);
+                if view == app.ui.view {
+                    tint(buf, x, area.y, width, theme.selected);
+                }
+            }
+            FooterPart::Key(b) => {
+                let used = put(buf, x, area.y, &keys::name(b), width, theme.key);
+                put(buf, x + used + 1, area.y, b.footer, width - used - 1, theme.dim);
+            }
+        }
+    }
+}
+
+/// The contexts whose keys act now, most specific first.
+pub fn contexts(app: &App) -> Vec<Context> {
+    match &app.ui.overlay {
+        Some(Overlay::Help(_)) => return vec![Context::Help, Context::List, Context::Global],
+        Some(Overlay::Dialog(_)) => return vec![Context::Dialog],
+        Some(Overlay::Prompt(_)) => return Vec::new(),
+        None => {}
+    }
+    let mut out = panes::pane(app.focused()).contexts.to_vec();
+    out.push(Context::Global);
+    out
+}
+
+/// The help's lines: headings and keys, all from the table.
+pub fn help_lines() -> Vec<(String, String)> {
+    let order = [
+        Context::Global,
+        Context::List,
+        Context::Devices,
+        Context::Processes,
+        Context::Kernel,
+        Context::Detail,
+        Context::ProcessDetail,
+        Context::Dialog,
+    ];
+    let mut out = Vec::new();
+    for context in order {
+        out.push((String::new(), context.title().to_owned()));
+        let mut last = None;
+        for b in BINDINGS.iter().filter(|b| b.context == context) {
+            // Keys of one meaning share a line.
+            if last == Some(b.action)
+                && let Some((names, _)) = out.last_mut()
+            {
+                names.push(' ');
+                names.push_str(&keys::name(b));
+                continue;
+            }
+            last = Some(b.action);
+            out.push((keys::name(b), b.help.to_owned()));
+        }
+    }
+    out
+}
+
+fn help(scroll: u16, theme: &Theme, buf: &mut Buffer) {
+    let area = buf.area;
+    let inner =
+        popup(buf, area, "Help: keys (Esc closes, arrows scroll)", 96, area.height.saturating_sub(2), theme);
+    let lines = help_lines();
+    let last = lines.len().saturating_sub(usize::from(inner.height));
+    for (i, (names, text)) in
+        lines.iter().skip(usize::from(scroll).min(last)).take(usize::from(inner.height)).enumerate()
+    {
+        let y = inner.y + i as u16;
+        if names.is_empty() {
+            put(buf, inner.x, y, text, inner.width, theme.head);
+        } else {
+            put(buf, inner.x + 1, y, names, 13, theme.key);
+            put(buf, inner.x + 15, y, text, inner.width.saturating_sub(15), theme.text);
+        }
+    }
+}
+
+fn dialog(d: &Dialog, theme: &Theme, buf: &mut Buffer) {
+    let area = buf.area;
+    let width = area.width.min(76);
+    let lines = wrap(&d.text, usize::from(width.saturating_sub(4)));
+    let inner = popup(buf, area, &d.title, width, lines.len() as u16 + 4, theme);
+    for (i, line) in lines.iter().enumerate() {
+        put(buf, inner.x + 1, inner.y + i as u16, line, inner.width.saturating_sub(1), theme.text);
+    }
+    put(
+        buf,
+        inner.x + 1,
+        inner.bottom().saturating_sub(1),
+        "y do it   n leave it",
+        inner.width.saturating_sub(1),
+        theme.key,
+    );
+}
+
+/// The word before a line of input.
+pub fn prompt_label(what: PromptFor) -> &'static str {
+    match what {
+        PromptFor::Search => "search: ",
+        PromptFor::Filter => "filter: ",
+        PromptFor::User => "user (name or number, empty: all): ",
+        PromptFor::Delay => "interval in seconds (0.1 to 3600): ",
+        PromptFor::Command => ":",
+        PromptFor::Include => "show only kernel lines matching: ",
+        PromptFor::Exclude => "hide kernel lines matching: ",
+        PromptFor::Ionice(_) => "class and level (rt/0..7, be/0..7, idle): ",
+    }
+}
+
+fn prompt(p: &Prompt, theme: &Theme, area: Rect, buf: &mut Buffer) {
+    input(buf, area, prompt_label(p.what), &crate::text::clean(&p.text), p.cursor, theme);
+    if let Some(err) = &p.error {
+        let above = Rect { y: area.y.saturating_sub(1), ..area };
+        for x in above.x..above.right() {
+            buf[(x, above.y)].reset();
+        }
+        put(buf, above.x, above.y, err, above.width, theme.crit);
+    }
+}

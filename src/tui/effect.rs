@@ -1,0 +1,38 @@
+//! What `update` wants done outside. It only says so; the run loop does it.
+
+use super::settings::Settings;
+use crate::model::process::{IoPrio, TaskKey};
+use crate::worker::job::Job;
+use std::time::Duration;
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Leave the program.
+    Quit,
+    /// Stop until `fg`.
+    Suspend,
+    /// Draw everything anew.
+    Redraw,
+    /// Sample at this interval.
+    Interval(Duration),
+    /// Have the collector look at processes or threads.
+    Threads(bool),
+    /// Rows on screen: their memory and priority are read at every tick.
+    Focus(Vec<TaskKey>),
+    /// Start a child.
+    Run(Job),
+    /// Copy text to the local clipboard.
+    Clipboard(String),
+    /// Write the settings.
+    Save(Settings),
+    /// Write a picture of the screen.
+    Screenshot,
+    /// Set a task's I/O class and level, then read it back.
+    SetIoPrio {
+        /// Task.
+        key: TaskKey,
+        /// New value.
+        prio: IoPrio,
+    },
+}

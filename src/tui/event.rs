@@ -1,0 +1,40 @@
+//! What comes in. One queue, whatever the origin, so that a test can play any story.
+
+use crate::model::kernlog::{LogClock, Record};
+use crate::model::process::{IoPrio, ProcUpdate, TaskKey};
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
+use crate::model::topology::Topology;
+use crate::worker::job::{Job, Reply};
+use crossterm::event::{KeyEvent, MouseEvent};
+
+/// Something happened.
+#[derive(Debug)]
+pub enum Event {
+    /// A key.
+    Key(KeyEvent),
+    /// The mouse.
+    Mouse(MouseEvent),
+    /// The terminal has this many columns and rows.
+    Resize(u16, u16),
+    /// A tick of counters.
+    Sample(Box<Sample>),
+    /// A look at the tasks.
+    Procs(Box<Section<ProcUpdate>>),
+    /// Block devices or mounts changed.
+    Topology(Box<Section<Topology>>),
+    /// Lines of the kernel log.
+    Records(Vec<Record>, LogClock),
+    /// The kernel log cannot be read (any more).
+    NoKernelLog(Section<()>),
+    /// A child answered.
+    Worker(Job, Reply),
+    /// Sources and children that do not return, all of them.
+    Blocked(Vec<Blocked>),
+    /// `kernel.hung_task_warnings`.
+    HungTaskWarnings(Option<i64>),
+    /// Setting an I/O priority came to this: what is in force now, or why not.
+    IoPrioSet(TaskKey, Result<IoPrio, String>),
+    /// A word from the run loop.
+    Notice(String),
+}

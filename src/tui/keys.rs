@@ -1,0 +1,247 @@
+//! The one table of keys: look-up, footer, help screen and the test against doubles all read it.
+
+use super::action::{Action, View};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// Where a key acts. A more specific context wins over a more general one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Context {
+    /// Everywhere but in a line of input or a dialog.
+    Global,
+    /// Any list.
+    List,
+    /// The Devices pane.
+    Devices,
+    /// The Processes pane.
+    Processes,
+    /// The Kernel pane.
+    Kernel,
+    /// A detail page.
+    Detail,
+    /// The detail page of a process.
+    ProcessDetail,
+    /// The help screen.
+    Help,
+    /// A question.
+    Dialog,
+}
+
+impl Context {
+    /// Its heading in the help.
+    pub fn title(self) -> &'static str {
+        match self {
+            Context::Global => "Everywhere",
+            Context::List => "In lists",
+            Context::Devices => "Devices",
+            Context::Processes => "Processes",
+            Context::Kernel => "Kernel log",
+            Context::Detail => "In a detail",
+            Context::ProcessDetail => "Detail of a process",
+            Context::Help => "In this help",
+            Context::Dialog => "In a question",
+        }
+    }
+}
+
+/// One key in one context.
+#[derive(Debug, Clone, Copy)]
+pub struct Binding {
+    /// Where.
+    pub context: Context,
+    /// Key.
+    pub code: KeyCode,
+    /// With the control key.
+    pub ctrl: bool,
+    /// Meaning.
+    pub action: Action,
+    /// Word in the footer; empty: not there.
+    pub footer: &'static str,
+    /// Line in the help.
+    pub help: &'static str,
+}
+
+const fn key(
+    context: Context,
+    code: KeyCode,
+    action: Action,
+    footer: &'static str,
+    help: &'static str,
+) -> Binding {
+    Binding { context, code, ctrl: false, action, footer, help }
+}
+
+const fn ch(context: Context, c: char, action: Action, footer: &'static str, help: &'static str) -> Binding {
+    key(context, KeyCode::Char(c), action, footer, help)
+}
+
+const fn ctrl(c: char, action: Action, help: &'static str) -> Binding {
+    Binding { context: Context::Global, code: KeyCode::Char(c), ctrl: true, action, footer: "", help }
+}
+
+use Context::{Detail, Devices, Dialog, Global, Help, Kernel, List, ProcessDetail, Processes};
+
+/// Every key there is.
+pub const BINDINGS: &[Binding] = &[
+    ch(Dialog, 'y', Action::Confirm, "yes", "do it"),
+    key(Dialog, KeyCode::Enter, Action::Confirm, "", "do it"),
+    ch(Dialog, 'n', Action::Back, "no", "leave it"),
+    key(Dialog, KeyCode::Esc, Action::Back, "", "leave it"),
+    ch(Dialog, 'q', Action::Back, "", "leave it"),
+    key(Help, KeyCode::Esc, Action::Back, "close", "close the help"),
+    ch(Help, 'q', Action::Back, "", "close the help"),
+    ch(
+        ProcessDetail,
+        'm',
+        Action::Mappings,
+        "mappings",
+        "read Size, Rss and Swap of its mappings; walks its page tables",
+    ),
+    key(Detail, KeyCode::Esc, Action::Back, "back", "back to the list"),
+    key(Detail, KeyCode::Backspace, Action::Back, "", "back to the list"),
+    ch(Processes, 'o', Action::OnlyActive, "active", "only tasks that do I/O"),
+    ch(Processes, 'a', Action::Accumulated, "sums", "sums since the start (or since D) instead of rates"),
+    ch(Processes, 'p', Action::Threads, "threads", "processes or threads"),
+    ch(Processes, 'f', Action::Fold, "", "fold or unfold the threads of the selected process"),
+    ch(Processes, 'i', Action::Ionice, "ionice", "I/O class and priority of the selected task (asks first)"),
+    ch(Processes, 'u', Action::UserFilter, "user", "only one user's tasks"),
+    ch(Devices, 'o', Action::OnlyActive, "active", "only devices that do I/O"),
+    ch(Devices, 'x', Action::Extended, "columns", "the columns of iostat -x"),
+    ch(Devices, 'g', Action::Graph, "graph", "another quantity in the graphs"),
+    ch(Kernel, 'f', Action::Fold, "fold", "fold or unfold traces"),
+    ch(Kernel, 'I', Action::Include, "include", "only lines that match a pattern"),
+    ch(Kernel, 'X', Action::Exclude, "exclude", "hide lines that match a pattern"),
+    key(List, KeyCode::Up, Action::Move(-1), "", "selection up"),
+    key(List, KeyCode::Down, Action::Move(1), "", "selection down"),
+    ch(List, 'k', Action::Move(-1), "", "selection up"),
+    ch(List, 'j', Action::Move(1), "", "selection down"),
+    key(List, KeyCode::PageUp, Action::Page(-1), "", "one screen up"),
+    key(List, KeyCode::PageDown, Action::Page(1), "", "one screen down"),
+    key(List, KeyCode::Home, Action::First, "", "to the first row"),
+    key(List, KeyCode::Enter, Action::Open, "detail", "detail of the selected row"),
+    key(List, KeyCode::Left, Action::SortLeft, "", "sort by the column to the left"),
+    key(List, KeyCode::Right, Action::SortRight, "sort", "sort by the column to the right"),
+    ch(List, 'r', Action::Reverse, "", "reverse the order"),
+    ch(List, '/', Action::Search, "search", "search; n and N go on"),
+    ch(List, 'n', Action::SearchNext, "", "next hit"),
+    ch(List, 'N', Action::SearchPrevious, "", "hit before"),
+    ch(List, '\\', Action::Filter, "filter", "show only rows that contain a text"),
+    ch(Global, '?', Action::Help, "help", "this help"),
+    ch(Global, 'h', Action::Help, "", "this help"),
+    key(Global, KeyCode::F(1), Action::Help, "", "this help"),
+    ch(Global, '1', Action::View(View::Overview), "", "Overview"),
+    ch(Global, '2', Action::View(View::Devices), "", "Devices"),
+    ch(Global, '3', Action::View(View::Processes), "", "Processes"),
+    ch(Global, '4', Action::View(View::Memory), "", "Memory"),
+    ch(Global, '5', Action::View(View::Kernel), "", "Kernel log"),
+    key(Global, KeyCode::Tab, Action::NextView, "", "next view"),
+    key(Global, KeyCode::BackTab, Action::NextPane, "", "next pane of the view"),
+    ch(Global, 'w', Action::NextPane, "pane", "next pane of the view"),
+    ch(Global, 'z', Action::Zoom, "zoom", "the focused pane alone, or all again"),
+    key(Global, KeyCode::Esc, Action::Back, "", "close, unzoom, drop the filter, live again"),
+    ch(Global, ' ', Action::Freeze, "freeze", "hold the picture; sampling goes on"),
+    ch(Global, ',', Action::StepBack, "", "the tick before (freezes)"),
+    ch(Global, '.', Action::StepForward, "", "the tick after"),
+    key(Global, KeyCode::End, Action::End, "", "live again; in a list that is live, its end"),
+    ch(Global, 'G', Action::End, "", "live again; in a list that is live, its end"),
+    ch(Global, '+', Action::Slower, "", "a longer interval"),
+    ch(Global, '-', Action::Faster, "", "a shorter interval"),
+    ch(Global, 'd', Action::Delay, "", "ask for the interval in seconds"),
+    ch(Global, 'D', Action::ResetCounters, "", "count sums from now"),
+    ch(
+        Global,
+        ':',
+        Action::Command,
+        "",
+        "a command: path DIR, theme NAME, interval S, include RE, exclude RE, q",
+    ),
+    ch(Global, 'y', Action::Yank, "", "copy the focused pane as Markdown to the local clipboard (OSC 52)"),
+    ch(Global, 's', Action::Screenshot, "", "write the screen as an SVG picture to the current directory"),
+    ch(Global, 'T', Action::Theme, "", "next theme"),
+    ch(Global, 'W', Action::SaveConfig, "", "write these settings to the config file"),
+    ctrl('l', Action::Redraw, "draw everything anew"),
+    ctrl('z', Action::Suspend, "back to the shell; `fg` returns"),
+    ctrl('c', Action::Quit, "quit"),
+    ch(Global, 'q', Action::Quit, "quit", "quit"),
+];
+
+/// What a key means; `contexts` from the most specific to the most general.
+pub fn lookup(contexts: &[Context], event: &KeyEvent) -> Option<Action> {
+    let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
+    if event.modifiers.contains(KeyModifiers::ALT) {
+        return None;
+    }
+    contexts.iter().find_map(|context| {
+        BINDINGS
+            .iter()
+            .find(|b| b.context == *context && b.code == event.code && b.ctrl == ctrl)
+            .map(|b| b.action)
+    })
+}
+
+/// How a key is written: `q`, `Space`, `^L`, `PgDn`.
+pub fn name(binding: &Binding) -> String {
+    match binding.code {
+        KeyCode::Char(' ') => "Space".into(),
+        KeyCode::Char(c) if binding.ctrl => format!("^{}", c.to_ascii_uppercase()),
+        KeyCode::Char(c) => c.to_string(),
+        KeyCode::Up => "↑".into(),
+        KeyCode::Down => "↓".into(),
+        KeyCode::Left => "←".into(),
+        KeyCode::Right => "→".into(),
+        KeyCode::PageUp => "PgUp".into(),
+        KeyCode::PageDown => "PgDn".into(),
+        KeyCode::BackTab => "S-Tab".into(),
+        KeyCode::F(n) => format!("F{n}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The keys of the footer for these contexts, most specific first, one for each action.
+pub fn footer(contexts: &[Context]) -> Vec<&'static Binding> {
+    let mut out: Vec<&Binding> = Vec::new();
+    for context in contexts {
+        for b in BINDINGS.iter().filter(|b| b.context == *context && !b.footer.is_empty()) {
+            if !out.iter().any(|o| o.action == b.action || (o.code == b.code && o.ctrl == b.ctrl)) {
+                out.push(b);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_key_means_two_things_in_one_context() {
+        let mut seen = HashSet::new();
+        for b in BINDINGS {
+            assert!(seen.insert((b.context, b.code, b.ctrl)), "{} twice in {:?}", name(b), b.context);
+            assert!(!b.help.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_specific_context_wins() {
+        let f = KeyEvent::new(KeyCode::Char('f'), KeyModifiers::NONE);
+        assert_eq!(lookup(&[Kernel, List, Global], &f), Some(Action::Fold));
+        assert_eq!(lookup(&[Devices, List, Global], &f), None);
+        let quit = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(lookup(&[Global], &quit), Some(Action::Quit));
+        let plain = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE);
+        assert_eq!(lookup(&[Global], &plain), None);
+        let shifted = KeyEvent::new(KeyCode::Char('D'), KeyModifiers::SHIFT);
+        assert_eq!(lookup(&[Global], &shifted), Some(Action::ResetCounters));
+    }
+
+    #[test]
+    fn every_view_has_its_number() {
+        for (i, view) in View::ALL.into_iter().enumerate() {
+            let c = char::from_digit(i as u32 + 1, 10).unwrap();
+            let event = KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE);
+            assert_eq!(lookup(&[Global], &event), Some(Action::View(view)));
+        }
+    }
+}

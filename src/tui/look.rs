@@ -1,0 +1,125 @@
+//! What panes and updates ask of the state: the tick on screen, the rows on screen, times of day.
+
+use super::layout;
+use super::panes::{PaneId, processes};
+use super::state::App;
+use crate::model::disk::DevId;
+use crate::model::history::Frame;
+use crate::model::kernlog::LogClock;
+use crate::model::process::{PastTask, ProcRow};
+use crate::model::section::Section;
+use crate::model::snapshot::Snapshot;
+
+impl App {
+    /// The tick on screen: the newest, or the one held.
+    pub fn snap(&self) -> &Snapshot {
+        match self.ui.frozen.and_then(|seq| self.world.history.at(seq)) {
+            Some(frame) => &frame.snap,
+            None => &self.world.snap,
+        }
+    }
+
+    /// The ticks up to the one on screen, oldest first.
+    pub fn past(&self) -> impl DoubleEndedIterator<Item = &Frame<PastTask>> {
+        let last = self.snap().seq;
+        self.world.history.iter().filter(move |f| f.snap.seq <= last)
+    }
+
+    /// Calls `each` with the tasks on screen, at most `height`, with their place there.
+    pub fn each_task(&self, height: usize, mut each: impl FnMut(usize, &ProcRow<'_>)) {
+        match self.ui.frozen {
+            Some(seq) => {
+                let Some(frame) = self.world.history.at(seq) else { return };
+                let skip = self.ui.procs.scroll.offset;
+                for (n, task) in frame.tasks.iter().skip(skip).take(height).enumerate() {
+                    each(n, &task.view());
+                }
+            }
+            None => {
+                for (n, at) in self.ui.procs.window.rows.iter().take(height).enumerate() {
+                    each(n, &self.world.procs.row_folding(*at, &self.ui.procs.filter.folded));
+                }
+            }
+        }
+    }
+
+    /// Tasks that match.
+    pub fn task_count(&self) -> usize {
+        match self.ui.frozen {
+            Some(seq) => self.world.history.at(seq).map_or(0, |f| f.tasks.len()),
+            None => self.ui.procs.window.matching,
+        }
+    }
+
+    /// Picks the rows of the task table that are on screen. To be called whenever the table, the order,
+    /// the filter, the selection or the size changed.
+    pub fn pick_tasks(&mut self) {
+        let arranged = layout::arrange(self);
+        let Some(area) = arranged.area(PaneId::Processes) else {
+            self.ui.procs.window = Default::default();
+            return;
+        };
+        let height = usize::from(area.height.saturating_sub(3));
+        if self.ui.frozen.is_some() {
+            let len = self.task_count();
+            self.ui.procs.scroll.follow(len, height);
+            return;
+        }
+        let offset = self.ui.procs.scroll.offset;
+        let mut window = self.world.procs.window(&processes::query(self, offset, height));
+        let mut scroll = self.ui.procs.scroll;
+        scroll.follow(window.matching, height);
+        if scroll.offset != offset {
+            window = self.world.procs.window(&processes::query(self, scroll.offset, height));
+        }
+        self.ui.procs.scroll = scroll;
+        self.ui.procs.window = window;
+    }
+
+    /// The task that is selected, if the list is on screen.
+    pub fn selected_task(&self) -> Option<ProcRow<'_>> {
+        let s = self.ui.procs.scroll;
+        let at = *self.ui.procs.window.rows.get(s.selected.checked_sub(s.offset)?)?;
+        Some(self.world.procs.row(at))
+    }
+
+    /// Which of all tasks that match contain a text (lower case), in the order shown.
+    pub fn matches(&self, needle: &str) -> Vec<bool> {
+        let all = self.world.procs.window(&processes::query(self, 0, usize::MAX));
+        let hit = |row: &ProcRow<'_>| {
+            let command = crate::model::columns::process::command(row).to_lowercase();
+            command.contains(needle)
+                || row.comm.to_lowercase().contains(needle)
+                || row.tid.to_string() == *needle
+        };
+        all.rows.into_iter().map(|at| hit(&self.world.procs.row(at))).collect()
+    }
+
+    /// The device that is selected.
+    pub fn selected_device(&self) -> Option<DevId> {
+        super::panes::devices::lines(self).get(self.ui.devices.scroll.selected).map(|l| l.id)
+    }
+
+    /// Time of day in the person's zone: `14:02:11`.
+    pub fn clock_text(&self, wall_ns: i64) -> String {
+        crate::units::time_of_day(wall_ns, self.ui.utc_offset_secs)
+    }
+
+    /// Date and time of the tick on screen, for exports.
+    pub fn stamp(&self) -> String {
+        crate::units::rfc3339(self.snap().at.wall_ns)
+    }
+
+    /// The clocks of the newest tick, for the kernel log's counts.
+    pub fn log_now(&self) -> LogClock {
+        self.ui.log_clock
+    }
+
+    /// Why the kernel log is not shown, if it is not.
+    pub fn klog_missing(&self) -> Option<String> {
+        match &self.world.klog_state {
+            Section::Ok(()) => None,
+            other => other.why(self.world.now().boot_ns),
+        }
+    }
+}

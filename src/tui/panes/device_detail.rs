@@ -1,0 +1,195 @@
+//! One device: its recent past, its queue's settings, what it lies on and what lies on it.
+
+use super::device_graphs::{PAIRS, draw};
+use super::{Pane, PaneId, when};
+use crate::export::sheet::Sheet;
+use crate::model::columns::device::{DeviceRow, EXTENDED};
+use crate::model::disk::DevId;
+use crate::text::clean;
+use crate::tui::keys::Context;
+use crate::tui::state::{App, Detail};
+use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::theme::Theme;
+use crate::units::bytes_long;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::DeviceDetail,
+    contexts: &[Context::Detail, Context::Devices, Context::List],
+    render,
+    sheet,
+    rows: |app| text(app).len(),
+};
+
+fn id(app: &App) -> Option<DevId> {
+    match &app.ui.detail {
+        Some(Detail::Device(id)) => Some(*id),
+        _ => None,
+    }
+}
+
+fn name(app: &App, id: DevId) -> String {
+    let topo = app.world.topo.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
+    let rate = || app.snap().device(id).map(|r| r.name.to_string());
+    clean(topo.or_else(rate).unwrap_or_else(|| id.to_string()))
+}
+
+fn text(app: &App) -> Vec<(String, bool)> {
+    let Some(id) = id(app) else { return Vec::new() };
+    let mut out = Vec::new();
+    rates(app, id, &mut out);
+    topology(app, id, &mut out);
+    queue(app, id, &mut out);
+    out
+}
+
+/// Every iostat column, four to a line.
+fn rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
+    let Some(rate) = app.snap().device(id) else {
+        out.push(("has done no I/O".into(), false));
+        return;
+    };
+    if rate.stalled {
+        out.push((
+            format!("STALLED: {} requests in flight, none completed in the interval", rate.in_flight),
+            true,
+        ));
+    }
+    let row = DeviceRow { rate, label: "" };
+    for four in EXTENDED[1..].chunks(4) {
+        let mut line = String::new();
+        for c in four {
+            let mut cell = String::new();
+            row.value(c.id).write(&mut cell);
+            line.push_str(&format!("{:>9} {cell:<9}", c.head));
+        }
+        out.push((line, false));
+    }
+    out.push((
+        format!("read {:.0} MB, written {:.0} MB since it appeared", rate.read_mb_total, rate.write_mb_total),
+        false,
+    ));
+}
+
+fn topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
+    let Some(topo) = app.world.topo.ok() else {
+        out.extend(
+            app.world.topo.why(app.world.now().boot_ns).map(|why| (format!("- topology: {why}"), true)),
+        );
+        return;
+    };
+    let Some(dev) = topo.get(id) else { return };
+    out.push((String::new(), false));
+    out.push(("What it is".into(), true));
+    let size = dev.size_bytes.map_or("-".into(), bytes_long);
+    let model = dev.model.as_deref().map_or(String::new(), |m| format!(", {m}"));
+    out.push((format!("  {} {}:{}, {size}{model}", dev.kind.name(), id.major, id.minor), false));
+    if let Some(label) = &dev.label {
+        out.push((format!("  {}", label.clean()), false));
+    }
+    if let Some(md) = &dev.md {
+        let word = |s: &Option<String>| s.clone().map_or("-".into(), clean);
+        let missing = md.degraded.map_or("-".into(), |n| n.to_string());
+        out.push((
+            format!(
+                "  {} {}, {missing} missing, sync {}",
+                word(&md.level),
+                word(&md.state),
+                word(&md.sync_action)
+            ),
+            false,
+        ));
+    }
+    for link in topo.chain(id).iter().skip(1) {
+        let indent = "  ".repeat(link.depth);
+        out.push((format!("{indent}on {} ({})", clean(&link.device.name), link.device.kind.name()), false));
+    }
+    for holder in &dev.holders {
+        out.push((format!("  under {}", name(app, *holder)), false));
+    }
+    for m in &dev.mounts {
+        let hidden = if m.hidden { " (covered by a later mount)" } else { "" };
+        out.push((
+            format!(
+                "  mounted {} ({}: {}){hidden}",
+                m.mount_point.clean(),
+                m.fs_type.clean(),
+                m.options.clean()
+            ),
+            false,
+        ));
+        out.push((format!("    {}", m.super_options.clean()), false));
+    }
+    for swap in &dev.swaps {
+        out.push((format!("  swap {}", swap.clean()), false));
+    }
+}
+
+fn queue(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
+    out.push((String::new(), false));
+    out.push(("Queue".into(), true));
+    let whole = app.world.topo.ok().and_then(|t| t.get(id)).and_then(|d| d.parent);
+    let attrs = [Some(id), whole].into_iter().flatten().find_map(|id| app.world.queues.get(&name(app, id)));
+    let Some(q) = attrs else {
+        out.push((
+            "  - not read (yet); it is read in a child process, because a hung device can block that".into(),
+            false,
+        ));
+        return;
+    };
+    fn n<T: ToString>(v: &Option<T>) -> String {
+        v.as_ref().map_or("-".into(), |v| clean(v.to_string()))
+    }
+    let lines = [
+        format!("scheduler {} of {}", n(&q.scheduler), clean(q.schedulers.join(" "))),
+        format!(
+            "nr_requests {}  read_ahead_kb {}  wbt_lat_usec {}",
+            n(&q.nr_requests),
+            n(&q.read_ahead_kb),
+            n(&q.wbt_lat_usec)
+        ),
+        format!("max_sectors_kb {} of {}", n(&q.max_sectors_kb), n(&q.max_hw_sectors_kb)),
+        format!("block sizes: logical {} physical {}", n(&q.logical_block_size), n(&q.physical_block_size)),
+        format!(
+            "rotational {}  write cache {}",
+            q.rotational.map_or("-", |r| if r { "yes" } else { "no" }),
+            n(&q.write_cache)
+        ),
+    ];
+    out.extend(lines.into_iter().map(|l| (format!("  {l}"), false)));
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let Some(id) = id(app) else { return };
+    let inner = frame(buf, area, &format!("Device {}", name(app, id)), &when(app), focused, theme);
+    // Beside the text where there is room, else below it; a graph needs six lines to say anything.
+    let (left, right) = if inner.width >= 130 {
+        let w = inner.width / 2;
+        (Rect { width: w - 1, ..inner }, Rect { x: inner.x + w, width: inner.width - w, ..inner })
+    } else {
+        let graphs = if inner.height >= 30 { inner.height / 2 } else { 0 };
+        let top = inner.height - graphs;
+        (Rect { height: top, ..inner }, Rect { y: inner.y + top, height: graphs, ..inner })
+    };
+    super::kernel_detail::draw_lines(app, theme, left, buf, &text(app));
+    let parts = (PAIRS.len() as u16).min(right.height / 6).max(1);
+    let each = right.height / parts;
+    for i in 0..parts {
+        let pair = &PAIRS[(app.ui.devices.graph + usize::from(i)) % PAIRS.len()];
+        let half = each / 2;
+        let at = Rect { y: right.y + i * each, height: half, ..right };
+        draw(app, theme, at, buf, id, &pair[0], false);
+        draw(app, theme, Rect { y: at.y + half, height: each - half, ..right }, buf, id, &pair[1], true);
+    }
+}
+
+fn sheet(app: &App) -> Sheet {
+    let title = id(app).map_or(String::new(), |id| {
+        format!("Device {} on {}, {}", name(app, id), app.world.host.name, app.stamp())
+    });
+    let mut sheet = Sheet::new(title, &[("", false)]);
+    sheet.rows.extend(text(app).into_iter().map(|l| vec![l.0]));
+    sheet
+}

@@ -1,0 +1,169 @@
+//! Devices: iostat's columns on a tree of disks, partitions and what lies on them.
+
+use super::{Pane, PaneId, when};
+use crate::export::sheet::Sheet;
+use crate::model::column::{Align, Column};
+use crate::model::columns::device::{DeviceCol, DeviceRow, EXTENDED, PLAIN, SHORT};
+use crate::model::device_list::{self, DeviceLine, DeviceQuery};
+use crate::model::disk::DiskRate;
+use crate::tui::keys::Context;
+use crate::tui::state::App;
+use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::table;
+use crate::tui::widgets::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::Devices,
+    contexts: &[Context::Devices, Context::List],
+    render,
+    sheet,
+    rows: |app| lines(app).len(),
+};
+
+/// The columns shown now, for a pane of that width.
+pub fn columns(app: &App, width: u16) -> &'static [Column<DeviceCol>] {
+    match (app.ui.devices.extended, width) {
+        (true, _) => EXTENDED,
+        (false, 0..90) => SHORT,
+        (false, _) => PLAIN,
+    }
+}
+
+/// The lines shown now.
+pub fn lines(app: &App) -> Vec<DeviceLine> {
+    let d = &app.ui.devices;
+    let set = columns(app, u16::MAX);
+    let query = DeviceQuery {
+        sort: d.sort.and_then(|i| set.get(i)).map(|c| c.id),
+        reverse: d.reverse,
+        only_active: d.only_active,
+        filter: &d.filter,
+    };
+    device_list::lines(app.snap(), app.world.topo.ok(), &query)
+}
+
+fn title(app: &App) -> String {
+    let d = &app.ui.devices;
+    let mut title = String::from("Devices");
+    if d.only_active {
+        title.push_str(" · active");
+    }
+    if !d.filter.is_empty() {
+        title.push_str(&format!(" · filter \"{}\"", crate::text::clean(&d.filter)));
+    }
+    title
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let inner = frame(buf, area, &title(app), &when(app), focused, theme);
+    if inner.height == 0 {
+        return;
+    }
+    if let Some(why) = app.snap().devices.why(app.world.now().boot_ns) {
+        put(buf, inner.x, inner.y, &format!("- {why}"), inner.width, theme.warn);
+        return;
+    }
+    let rates = app.snap().devices.ok().map(Vec::as_slice).unwrap_or_default();
+    let (lines, set) = (lines(app), columns(app, inner.width));
+    let least = if inner.width < 60 { 10 } else { 16 };
+    let fitted = table::fit(set, inner.width, least, |_| false);
+    let sorted =
+        app.ui.devices.sort.and_then(|i| position(app, set, i)).map(|i| (i, !app.ui.devices.reverse));
+    table::heads(buf, inner, set, &fitted, sorted, theme);
+    let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+    let mut scroll = app.ui.devices.scroll;
+    scroll.follow(lines.len(), usize::from(body.height));
+    let none = DiskRate::default();
+    let mut scratch = String::new();
+    for (n, (i, line)) in
+        lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate()
+    {
+        let y = body.y + n as u16;
+        let row = DeviceRow { rate: line.rate.map_or(&none, |i| &rates[i]), label: &line.label };
+        if line.rate.is_none() {
+            put(buf, body.x, y, &line.label, body.width, theme.dim);
+        } else {
+            let value = |c| row.value(c);
+            table::row(buf, body, y, set, &fitted, value, |c| style(&row, c, theme), &mut scratch);
+            stalled_mark(buf, body, y, row.rate, theme);
+        }
+        if focused && i == scroll.selected {
+            table::select(buf, body, y, theme);
+        }
+    }
+    if lines.is_empty() {
+        let text =
+            if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
+        put(buf, body.x, body.y, text, body.width, theme.dim);
+    }
+}
+
+/// The place, in the set shown, of column `i` of the set sorted by.
+fn position(app: &App, shown: &[Column<DeviceCol>], i: usize) -> Option<usize> {
+    let id = columns(app, u16::MAX).get(i)?.id;
+    shown.iter().position(|c| c.id == id)
+}
+
+/// The word that no column has: nothing completes while requests wait.
+fn stalled_mark(buf: &mut Buffer, body: Rect, y: u16, rate: &DiskRate, theme: &Theme) {
+    if rate.stalled {
+        let text = format!(" STALLED {} in flight ", rate.in_flight);
+        let width = (text.len() as u16).min(body.width);
+        put(buf, body.right() - width, y, &text, width, theme.crit);
+    }
+}
+
+fn style(row: &DeviceRow<'_>, col: DeviceCol, theme: &Theme) -> Style {
+    let r = row.rate;
+    match col {
+        DeviceCol::Util if r.util_pct >= 95.0 => theme.crit,
+        DeviceCol::Util if r.util_pct >= 70.0 => theme.warn,
+        DeviceCol::Await | DeviceCol::ReadAwait | DeviceCol::WriteAwait if slow(row, col) => theme.warn,
+        DeviceCol::Name => theme.text,
+        _ if r.is_active() => theme.text,
+        _ => theme.dim,
+    }
+}
+
+/// 100 ms is slow on anything that is not a tape.
+fn slow(row: &DeviceRow<'_>, col: DeviceCol) -> bool {
+    let ms = match col {
+        DeviceCol::ReadAwait => row.rate.read_await_ms,
+        DeviceCol::WriteAwait => row.rate.write_await_ms,
+        _ => row.rate.await_ms,
+    };
+    ms >= 100.0
+}
+
+fn sheet(app: &App) -> Sheet {
+    let set = columns(app, u16::MAX);
+    let mut sheet = Sheet::new(
+        format!("{} on {}, {}", title(app), app.world.host.name, app.stamp()),
+        &set.iter().map(|c| (c.head, c.align == Align::Right)).collect::<Vec<_>>(),
+    );
+    let rates = app.snap().devices.ok().map(Vec::as_slice).unwrap_or_default();
+    for line in lines(app) {
+        let Some(rate) = line.rate.map(|i| &rates[i]) else { continue };
+        let row = DeviceRow { rate, label: &line.label };
+        let cell = |c: &Column<DeviceCol>| {
+            let mut s = String::new();
+            row.value(c.id).write(&mut s);
+            s
+        };
+        sheet.rows.push(set.iter().map(cell).collect());
+        if rate.stalled {
+            sheet.notes.push(format!(
+                "{} STALLED: {} in flight, none completed",
+                line.label.trim(),
+                rate.in_flight
+            ));
+        }
+    }
+    sheet.notes.extend(app.snap().devices.why(app.world.now().boot_ns));
+    sheet
+}

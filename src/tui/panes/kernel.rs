@@ -1,0 +1,224 @@
+//! The kernel log: what the machine itself says is wrong, classified, counted, linked.
+//!
+//! Tasks that sit in state D come first, whether or not the kernel reports them.
+
+use super::{Pane, PaneId};
+use crate::export::sheet::Sheet;
+use crate::model::kernlog::{Class, LogEntry};
+use crate::model::section::Section;
+use crate::text::clean;
+use crate::tui::keys::Context;
+use crate::tui::state::App;
+use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::table;
+use crate::tui::widgets::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::Kernel,
+    contexts: &[Context::Kernel, Context::List],
+    render,
+    sheet,
+    rows: |app| app.ui.kernel.shown.len(),
+};
+
+/// The entries shown, oldest first, with their place in the log.
+pub fn shown(app: &App) -> impl Iterator<Item = &LogEntry> {
+    let shown = &app.ui.kernel.shown;
+    let entries = app.world.klog.entries().enumerate();
+    entries.filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
+}
+
+/// Recomputes which entries are shown; called when the log or the patterns changed.
+pub fn refresh(app: &mut App) {
+    let k = &app.ui.kernel;
+    let needle = k.filter.to_lowercase();
+    let fits = |e: &LogEntry| {
+        k.patterns.shows(e) && (needle.is_empty() || e.message.to_lowercase().contains(&needle))
+    };
+    let shown =
+        app.world.klog.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
+    app.ui.kernel.shown = shown;
+    if app.ui.kernel.pinned {
+        app.ui.kernel.scroll.selected = app.ui.kernel.shown.len().saturating_sub(1);
+    }
+}
+
+/// Classes that came in the last ten minutes, with their counts.
+fn counts(app: &App) -> String {
+    let mut out = String::new();
+    for class in Class::ALL {
+        let n = app.world.klog.count(class, app.log_now());
+        if n.last_10min > 0 && class != Class::Other {
+            out.push_str(&format!("{} {} · ", class.name().replace('_', " "), n.last_10min));
+        }
+    }
+    if out.is_empty() { String::new() } else { format!("{out}in 10 min") }
+}
+
+fn title(app: &App) -> String {
+    let k = &app.ui.kernel;
+    let mut title = String::from("Kernel log");
+    if let Some(p) = k.include.as_ref().filter(|p| !p.is_empty()) {
+        title.push_str(&format!(" · only /{}/", clean(p)));
+    }
+    match &k.exclude {
+        Some(p) if !p.is_empty() => title.push_str(&format!(" · not /{}/", clean(p))),
+        _ => {}
+    }
+    if !k.filter.is_empty() {
+        title.push_str(&format!(" · filter \"{}\"", clean(&k.filter)));
+    }
+    if app.world.klog.lost() > 0 {
+        title.push_str(&format!(" · {} lines lost", app.world.klog.lost()));
+    }
+    title
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let mut inner = frame(buf, area, &title(app), &counts(app), focused, theme);
+    inner = stuck(app, theme, inner, buf);
+    if let Some(why) = app.klog_missing() {
+        put(buf, inner.x, inner.y, &format!("- {why}"), inner.width, theme.warn);
+        return;
+    }
+    let (height, total) = (usize::from(inner.height), app.ui.kernel.shown.len());
+    if total == 0 && height > 0 {
+        put(buf, inner.x, inner.y, "nothing the kernel warns of", inner.width, theme.dim);
+        return;
+    }
+    let mut scroll = app.ui.kernel.scroll;
+    // Unfocused, the newest lines matter.
+    if !focused {
+        scroll.selected = total.saturating_sub(1);
+    }
+    scroll.follow(total, height);
+    let mut y = inner.y;
+    for (i, entry) in shown(app).enumerate().skip(scroll.offset) {
+        if y >= inner.bottom() {
+            break;
+        }
+        line(app, theme, Rect { y, height: 1, ..inner }, buf, entry);
+        if focused && i == scroll.selected {
+            table::select(buf, inner, y, theme);
+        }
+        y += 1;
+        if app.ui.kernel.unfolded {
+            for text in &entry.folded {
+                if y >= inner.bottom() {
+                    break;
+                }
+                put(buf, inner.x + 4, y, &clean(text), inner.width.saturating_sub(4), theme.dim);
+                y += 1;
+            }
+        }
+    }
+}
+
+/// Tasks long in state D, at the top; returns what is left of the area.
+fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> Rect {
+    let most = (area.height / 2).min(app.world.stuck.len() as u16);
+    for (i, s) in app.world.stuck.iter().take(usize::from(most)).enumerate() {
+        put(buf, area.x, area.y + i as u16, &stuck_text(app, s), area.width, theme.crit);
+    }
+    Rect { y: area.y + most, height: area.height - most, ..area }
+}
+
+fn stuck_text(app: &App, s: &crate::model::kernlog::dstate::Stuck) -> String {
+    let wait = s.wchan.as_deref().map_or(String::new(), |w| format!(" in {}", clean(w)));
+    let silent = match app.world.hung_task_warnings {
+        Some(0) => "; the kernel has gone silent (hung_task_warnings = 0)",
+        _ => "",
+    };
+    let secs = s.duration_ns / 1_000_000_000;
+    format!("stuck: {} ({}) in state D for {}{wait}{silent}", clean(&s.comm), s.tid, crate::units::span(secs))
+}
+
+/// `14:02:11  I/O error  sda  x3  text`
+fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, e: &LogEntry) {
+    let mut x = area.x;
+    let mut part = |buf: &mut Buffer, text: &str, style: Style| {
+        let used = put(buf, x, area.y, text, area.right().saturating_sub(x), style);
+        x += used;
+    };
+    part(buf, &app.clock_text(e.time), theme.dim);
+    part(buf, " ", theme.text);
+    let class = match e.user() {
+        true => "from a program",
+        false => label(e.class),
+    };
+    if e.class != Class::Other || e.user() {
+        part(buf, class, if e.user() { theme.dim } else { style(e, theme) });
+        part(buf, " ", theme.text);
+    }
+    if e.count > 1 {
+        part(buf, &format!("x{} ", e.count), theme.warn);
+    }
+    if e.suppressed > 0 {
+        part(buf, &format!("(+{} kept back) ", e.suppressed), theme.warn);
+    }
+    part(buf, &clean(&e.message), if e.level <= 3 { style(e, theme) } else { theme.text });
+    if !e.folded.is_empty() && !app.ui.kernel.unfolded {
+        part(buf, &format!("  [+{} lines]", e.folded.len() + e.folded_dropped as usize), theme.dim);
+    }
+}
+
+/// How a class reads.
+pub fn label(class: Class) -> &'static str {
+    match class {
+        Class::HungTask => "hung task",
+        Class::IoError => "I/O error",
+        Class::Filesystem => "filesystem",
+        Class::ResetTimeout => "reset/timeout",
+        Class::Oom => "out of memory",
+        Class::Lockup => "lockup",
+        Class::MemoryError => "memory error",
+        Class::NetworkFs => "network fs",
+        Class::Oops => "oops",
+        Class::Thermal => "thermal",
+        Class::Other => "other",
+    }
+}
+
+fn style(e: &LogEntry, theme: &Theme) -> Style {
+    match e.class {
+        Class::Other | Class::Thermal => theme.warn,
+        _ if e.level <= 4 => theme.crit,
+        _ => theme.warn,
+    }
+}
+
+fn sheet(app: &App) -> Sheet {
+    let heads = [
+        ("Time", false),
+        ("Class", false),
+        ("Device", false),
+        ("PID", true),
+        ("Count", true),
+        ("Message", false),
+    ];
+    let mut sheet = Sheet::new(format!("{} on {}, {}", title(app), app.world.host.name, app.stamp()), &heads);
+    for e in shown(app) {
+        let class = if e.user() { "from a program" } else { label(e.class) };
+        sheet.rows.push(vec![
+            crate::units::rfc3339(e.time),
+            class.into(),
+            e.device.as_deref().map_or("-".into(), clean),
+            e.pid.map_or("-".into(), |p| p.to_string()),
+            e.count.to_string(),
+            clean(&e.message),
+        ]);
+    }
+    sheet.notes.extend(app.world.stuck.iter().map(|s| stuck_text(app, s)));
+    sheet.notes.extend(app.klog_missing());
+    if let Section::Ok(()) = app.world.klog_state
+        && sheet.rows.is_empty()
+    {
+        sheet.notes.push("nothing the kernel warns of".into());
+    }
+    sheet
+}

@@ -1,0 +1,104 @@
+//! One entry of the kernel log, whole: its trace, the device and the task it names.
+
+use super::kernel::{label, shown};
+use super::{Pane, PaneId};
+use crate::export::sheet::Sheet;
+use crate::model::kernlog::LogEntry;
+use crate::text::clean;
+use crate::tui::keys::Context;
+use crate::tui::state::{App, Detail};
+use crate::tui::widgets::dialog::{frame, wrap};
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::KernelDetail,
+    contexts: &[Context::Detail, Context::List],
+    render,
+    sheet,
+    rows: |app| text(app).len(),
+};
+
+fn entry(app: &App) -> Option<&LogEntry> {
+    let Some(Detail::Kernel(at)) = &app.ui.detail else { return None };
+    shown(app).nth(*at)
+}
+
+fn text(app: &App) -> Vec<(String, bool)> {
+    let width = usize::from(app.ui.size.0.saturating_sub(4)).max(20);
+    let Some(e) = entry(app) else { return vec![("this entry is no longer kept".into(), true)] };
+    let mut out = Vec::new();
+    let mut fact = |name: &str, value: String| out.push((format!("{name:<10} {value}"), false));
+    fact("time", format!("{} ({} s after boot)", crate::units::rfc3339(e.time), e.boot_us / 1_000_000));
+    fact(
+        "class",
+        if e.user() { "written by a program, not the kernel".into() } else { label(e.class).into() },
+    );
+    fact("level", e.level.to_string());
+    if e.count > 1 {
+        fact("count", format!("{} since {}", e.count, crate::units::rfc3339(e.first_time)));
+    }
+    if e.suppressed > 0 {
+        fact("kept back", format!("{} more lines by the kernel's rate limit", e.suppressed));
+    }
+    if let Some(device) = &e.device {
+        fact("device", format!("{}{}", clean(device), device_words(app, device)));
+    }
+    if let Some(pid) = e.pid {
+        fact(
+            "task",
+            format!("{pid} {}{}", e.comm.as_deref().map_or(String::new(), clean), task_words(app, pid)),
+        );
+    }
+    out.push((String::new(), false));
+    out.extend(wrap(&clean(&e.message), width).into_iter().map(|l| (l, true)));
+    out.extend(e.folded.iter().map(|l| (format!("  {}", clean(l)), false)));
+    if e.folded_dropped > 0 {
+        out.push((format!("  … {} more lines not kept", e.folded_dropped), false));
+    }
+    out
+}
+
+/// What the device does right now.
+fn device_words(app: &App, name: &str) -> String {
+    let rate = app.snap().devices.ok().and_then(|d| d.iter().find(|d| &*d.name == name));
+    match rate {
+        Some(r) if r.stalled => format!("  now STALLED with {} in flight", r.in_flight),
+        Some(r) => format!("  now {:.1} tps, await {:.2} ms, util {:.0} %", r.tps, r.await_ms, r.util_pct),
+        None => String::new(),
+    }
+}
+
+/// What the task does right now.
+fn task_words(app: &App, pid: u32) -> String {
+    match app.world.procs.find_pid(pid) {
+        Some(row) => {
+            format!("  now in state {}{}", row.state, row.wchan.map_or(String::new(), |w| format!(" in {w}")))
+        }
+        None => "  no longer there".into(),
+    }
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let inner = frame(buf, area, "Kernel log entry", "Esc: back", focused, theme);
+    draw_lines(app, theme, inner, buf, &text(app));
+}
+
+/// Lines of a detail page, scrolled; `true` stands out.
+pub fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, lines: &[(String, bool)]) {
+    let last = lines.len().saturating_sub(usize::from(area.height));
+    let skip = app.ui.detail_scroll.selected.min(last);
+    for (i, (line, strong)) in lines.iter().skip(skip).take(usize::from(area.height)).enumerate() {
+        put(buf, area.x, area.y + i as u16, line, area.width, if *strong { theme.title } else { theme.text });
+    }
+}
+
+fn sheet(app: &App) -> Sheet {
+    let mut sheet =
+        Sheet::new(format!("Kernel log entry on {}, {}", app.world.host.name, app.stamp()), &[("", false)]);
+    sheet.rows.extend(text(app).into_iter().map(|l| vec![l.0]));
+    sheet
+}

@@ -1,0 +1,90 @@
+//! One file per pane, and the list [`PANES`]. Rendering is pure: state in, cells out.
+
+pub mod device_detail;
+pub mod device_graphs;
+pub mod devices;
+pub mod kernel;
+pub mod kernel_detail;
+pub mod memory;
+pub mod path_detail;
+pub mod process_detail;
+pub mod processes;
+pub mod writeback;
+
+use super::keys::Context;
+use super::state::App;
+use super::widgets::theme::Theme;
+use crate::export::sheet::Sheet;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Which pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum PaneId {
+    Devices,
+    DeviceGraphs,
+    Processes,
+    Writeback,
+    Memory,
+    Kernel,
+    DeviceDetail,
+    ProcessDetail,
+    KernelDetail,
+    PathDetail,
+}
+
+/// A pane: who it is, which keys act in it, how it looks on screen and on paper.
+pub struct Pane {
+    /// Which.
+    pub id: PaneId,
+    /// Contexts of its keys, most specific first; `Global` is always behind them.
+    pub contexts: &'static [Context],
+    /// Draws it.
+    pub render: fn(&App, &Theme, Rect, &mut Buffer, bool),
+    /// The same as a table to keep.
+    pub sheet: fn(&App) -> Sheet,
+    /// Rows the selection can move among.
+    pub rows: fn(&App) -> usize,
+}
+
+/// All panes.
+pub const PANES: &[Pane] = &[
+    devices::PANE,
+    device_graphs::PANE,
+    processes::PANE,
+    writeback::PANE,
+    memory::PANE,
+    kernel::PANE,
+    device_detail::PANE,
+    process_detail::PANE,
+    kernel_detail::PANE,
+    path_detail::PANE,
+];
+
+/// The pane of that name.
+pub fn pane(id: PaneId) -> &'static Pane {
+    PANES.iter().find(|p| p.id == id).unwrap_or(&PANES[0])
+}
+
+/// `live 1.0s`, `since boot`, `held at 14:02:11`: what the rates on screen cover.
+pub fn when(app: &App) -> String {
+    let snap = app.snap();
+    if app.ui.frozen.is_some() {
+        return format!("held at {}", app.clock_text(snap.at.wall_ns));
+    }
+    if snap.since_boot { "mean since boot".into() } else { format!("{:.1} s", snap.secs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pane_is_listed_once() {
+        for p in PANES {
+            assert_eq!(PANES.iter().filter(|other| other.id == p.id).count(), 1, "{:?}", p.id);
+            assert_eq!(pane(p.id).id, p.id);
+        }
+    }
+}

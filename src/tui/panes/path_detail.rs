@@ -1,0 +1,67 @@
+//! The answer to `:path DIR`: file system, options, the devices below it, free space.
+
+use super::kernel_detail::draw_lines;
+use super::{Pane, PaneId};
+use crate::export::sheet::Sheet;
+use crate::text::clean;
+use crate::tui::keys::Context;
+use crate::tui::state::{App, Detail};
+use crate::tui::widgets::dialog::{frame, wrap};
+use crate::tui::widgets::theme::Theme;
+use crate::worker::job::Reply;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::PathDetail,
+    contexts: &[Context::Detail, Context::List],
+    render,
+    sheet,
+    rows: |app| text(app).len(),
+};
+
+fn text(app: &App) -> Vec<(String, bool)> {
+    let Some(Detail::Path(path)) = &app.ui.detail else { return Vec::new() };
+    let width = usize::from(app.ui.size.0.saturating_sub(4)).max(20);
+    match &path.reply {
+        None => vec![(waiting(app, &path.path), true)],
+        Some(Reply::Path(report)) => crate::export::path::lines(report),
+        Some(Reply::Failed(why)) => wrap(&clean(why), width).into_iter().map(|l| (l, true)).collect(),
+        Some(_) => vec![("no answer".into(), true)],
+    }
+}
+
+/// What a child that does not answer is waiting for.
+fn waiting(app: &App, path: &str) -> String {
+    let now = app.world.now().boot_ns;
+    let secs = app
+        .world
+        .blocked
+        .iter()
+        .map(|b| now.saturating_sub(b.since_boot_ns) / 1_000_000_000)
+        .max()
+        .unwrap_or(0);
+    match secs {
+        0..2 => format!("asking about {} …", clean(path)),
+        _ => format!("{}: blocked for {secs} s; the file system does not answer", clean(path)),
+    }
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let Some(Detail::Path(path)) = &app.ui.detail else { return };
+    let inner = frame(buf, area, &format!("Path {}", clean(&path.path)), "Esc: back", focused, theme);
+    draw_lines(app, theme, inner, buf, &text(app));
+}
+
+fn sheet(app: &App) -> Sheet {
+    let title = match &app.ui.detail {
+        Some(Detail::Path(p)) => {
+            format!("Path {} on {}, {}", clean(&p.path), app.world.host.name, app.stamp())
+        }
+        _ => String::new(),
+    };
+    let mut sheet = Sheet::new(title, &[("", false)]);
+    sheet.rows.extend(text(app).into_iter().map(|l| vec![l.0]));
+    sheet
+}

@@ -1,0 +1,202 @@
+//! Processes and threads: who does the I/O, who waits for it, who is swapped out.
+
+use super::{Pane, PaneId, when};
+use crate::export::sheet::Sheet;
+use crate::model::column::{Align, Column};
+use crate::model::columns::process::{FULL, ORDERS, SHORT, SHORT_SUMS, SUMS, THREAD_SETS, command, value};
+use crate::model::process::{Column as Col, ProcRow, Query};
+use crate::model::section::Section;
+use crate::tui::keys::Context;
+use crate::tui::state::App;
+use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::table;
+use crate::tui::widgets::theme::Theme;
+use crate::units::bytes;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::Processes,
+    contexts: &[Context::Processes, Context::List],
+    render,
+    sheet,
+    rows: |app| app.task_count(),
+};
+
+/// The order of that name in the config file.
+pub fn sort_by_name(name: &str) -> Option<Col> {
+    ORDERS.iter().find(|o| o.0 == name).map(|o| o.1)
+}
+
+/// The name of an order.
+pub fn sort_name(by: Col) -> &'static str {
+    ORDERS.iter().find(|o| o.1 == by).map_or("io", |o| o.0)
+}
+
+/// Every name.
+pub fn sort_names() -> Vec<&'static str> {
+    ORDERS.iter().map(|o| o.0).collect()
+}
+
+/// The columns for a pane of that width.
+pub fn columns(app: &App, width: u16) -> &'static [Column<Col>] {
+    let (wide, sums) = (width >= 90, app.ui.procs.accumulated);
+    match (app.ui.procs.threads, wide, sums) {
+        (false, false, false) => SHORT,
+        (false, true, false) => FULL,
+        (false, true, true) => SUMS,
+        (false, false, true) => SHORT_SUMS,
+        (true, wide, sums) => THREAD_SETS[usize::from(wide) + 2 * usize::from(sums)],
+    }
+}
+
+/// What the table is asked for; `height` rows from the first one shown.
+pub fn query(app: &App, offset: usize, height: usize) -> Query {
+    let p = &app.ui.procs;
+    let mut filter = p.filter.clone();
+    if p.accumulated && filter.only_active {
+        (filter.only_active, filter.only_accumulated) = (false, true);
+    }
+    let by = match (p.by, p.accumulated) {
+        (Col::Io, true) => Col::AccIo,
+        (Col::Read, true) => Col::AccRead,
+        (Col::Write, true) => Col::AccWrite,
+        (by, _) => by,
+    };
+    Query { by, reverse: p.reverse, filter, offset, height }
+}
+
+fn title(app: &App) -> String {
+    let p = &app.ui.procs;
+    let mut title = String::from(if p.threads { "Threads" } else { "Processes" });
+    if p.accumulated {
+        title.push_str(" · sums");
+    }
+    if p.filter.only_active {
+        title.push_str(" · active");
+    }
+    if let Some(user) = &p.filter.user {
+        title.push_str(&format!(" · user {}", crate::text::clean(user)));
+    }
+    if let Some(text) = &p.filter.text {
+        title.push_str(&format!(" · filter \"{}\"", crate::text::clean(text)));
+    }
+    title
+}
+
+/// What is missing from the rows, and why.
+fn gaps(app: &App) -> Vec<String> {
+    let procs = &app.world.procs;
+    let mut out = Vec::new();
+    if procs.hidden() > 0 {
+        out.push(format!("{} hidden: needs root or CAP_SYS_PTRACE + CAP_DAC_READ_SEARCH", procs.hidden()));
+    }
+    if !procs.blocked().is_empty() {
+        out.push(format!("{} blocked", procs.blocked().len()));
+    }
+    if let Section::Denied(why) | Section::Absent(why) = procs.delays() {
+        out.push(format!("IO%: {why}"));
+    }
+    out
+}
+
+fn note(app: &App) -> String {
+    if app.ui.frozen.is_some() {
+        return format!("busiest tasks, {}", when(app));
+    }
+    let totals = app.world.procs.totals();
+    let mut note = format!(
+        "{} · read {}/s write {}/s",
+        app.task_count(),
+        bytes(totals.read_bytes_per_s as u64),
+        bytes(totals.write_bytes_per_s as u64)
+    );
+    for gap in gaps(app) {
+        note.push_str(" · ");
+        note.push_str(&gap);
+    }
+    note
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let inner = frame(buf, area, &title(app), &note(app), focused, theme);
+    if inner.height == 0 {
+        return;
+    }
+    if let Some(why) = app.procs_missing() {
+        put(buf, inner.x, inner.y, &format!("- {why}"), inner.width, theme.warn);
+        return;
+    }
+    let set = columns(app, inner.width);
+    let least = if inner.width < 70 { 12 } else { 24 };
+    let fitted = table::fit(set, inner.width, least, |_| false);
+    let by = query(app, 0, 0).by;
+    let sorted = set.iter().position(|c| c.id == by).map(|i| (i, !app.ui.procs.reverse));
+    table::heads(buf, inner, set, &fitted, sorted, theme);
+    let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+    let selected =
+        app.ui.procs.scroll.selected - app.ui.procs.scroll.offset.min(app.ui.procs.scroll.selected);
+    let mut scratch = String::new();
+    let mut any = false;
+    app.each_task(usize::from(body.height), |n, row| {
+        any = true;
+        let y = body.y + n as u16;
+        let text = command(row);
+        let cell = |c| value(row, c, &text);
+        table::row(buf, body, y, set, &fitted, cell, |c| style(row, c, theme), &mut scratch);
+        if focused && n == selected {
+            table::select(buf, body, y, theme);
+        }
+    });
+    if !any {
+        let text = match app.ui.procs.filter.only_active {
+            true => "no task does any I/O (o shows all)",
+            false => "no task matches (Esc)",
+        };
+        put(buf, body.x, body.y, text, body.width, theme.dim);
+    }
+}
+
+fn style(row: &ProcRow<'_>, col: Col, theme: &Theme) -> Style {
+    if row.exited {
+        return theme.dim;
+    }
+    let busy = |n: Option<f64>| n.is_some_and(|n| n > 0.0);
+    match col {
+        Col::State if row.state == 'D' || row.blocked => theme.crit,
+        Col::Command if row.state == 'D' => theme.warn,
+        Col::Command if row.kernel_thread => theme.dim,
+        Col::IoDelay if row.io_delay_pct.is_some_and(|n| n >= 50.0) => theme.warn,
+        Col::Read if !busy(row.read_bytes_per_s) => theme.dim,
+        Col::Write if !busy(row.write_bytes_per_s) => theme.dim,
+        Col::Swap if row.swap_bytes.is_none_or(|n| n == 0) => theme.dim,
+        Col::IoDelay if !busy(row.io_delay_pct) => theme.dim,
+        Col::SwapinDelay if !busy(row.swapin_delay_pct) => theme.dim,
+        Col::MajorFaults if !busy(row.major_faults_per_s) => theme.dim,
+        Col::Cancelled if !busy(row.cancelled_bytes_per_s) => theme.dim,
+        _ => theme.text,
+    }
+}
+
+fn sheet(app: &App) -> Sheet {
+    let set = columns(app, u16::MAX);
+    let mut sheet = Sheet::new(
+        format!("{} on {}, {}", title(app), app.world.host.name, app.stamp()),
+        &set.iter().map(|c| (c.head, c.align == Align::Right)).collect::<Vec<_>>(),
+    );
+    app.each_task(50, |_, row| {
+        let text = command(row);
+        let cell = |c: &Column<Col>| {
+            let mut s = String::new();
+            value(row, c.id, &text).write(&mut s);
+            s
+        };
+        sheet.rows.push(set.iter().map(cell).collect());
+    });
+    sheet.notes.extend(app.procs_missing());
+    sheet.notes.extend(gaps(app));
+    sheet
+}

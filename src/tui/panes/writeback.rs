@@ -1,0 +1,116 @@
+//! Writeback, small: dirty pages against the three lines that matter, swap traffic, pressure.
+
+use super::{Pane, PaneId};
+use crate::tui::state::App;
+use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::graph::{bar, columns};
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::theme::Theme;
+use crate::units::{bytes, write_bytes};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// The pane.
+pub const PANE: Pane =
+    Pane { id: PaneId::Writeback, contexts: &[], render, sheet: super::memory::sheet, rows: |_| 0 };
+
+/// `12.3M`, or `-`.
+pub fn short(n: Option<f64>) -> String {
+    let mut out = String::new();
+    match n {
+        Some(n) => write_bytes(&mut out, n),
+        None => out.push('-'),
+    }
+    out
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let inner = frame(buf, area, "Writeback", "", focused, theme);
+    let snap = app.snap();
+    let mut y = inner.y;
+    let mut line = |buf: &mut Buffer, text: &str, warn: bool| {
+        if y < inner.bottom() {
+            put(buf, inner.x, y, text, inner.width, if warn { theme.warn } else { theme.text });
+        }
+        y += 1;
+    };
+    let Some(w) = snap.writeback.ok() else {
+        line(buf, &format!("- {}", snap.writeback.why(app.world.now().boot_ns).unwrap_or_default()), true);
+        return;
+    };
+    let level = |n: Option<u64>| n.map_or("-".into(), bytes);
+    let throttled =
+        w.dirty_bytes.zip(w.writeback_bytes).zip(w.freerun_bytes).is_some_and(|((d, b), f)| d + b > f);
+    let note = if throttled { "  WRITERS THROTTLED" } else { "" };
+    line(
+        buf,
+        &format!(
+            "dirty {:>5}  writeback {:>5}  dirtied {}/s  written {}/s{note}",
+            level(w.dirty_bytes),
+            level(w.writeback_bytes),
+            short(w.dirtied_bytes_per_s),
+            short(w.written_bytes_per_s),
+        ),
+        throttled,
+    );
+    let swap = snap.swap.ok();
+    let swap_line = format!(
+        "swap  used {} of {}  si {}/s  so {}/s",
+        level(swap.and_then(|s| s.used_bytes)),
+        level(swap.and_then(|s| s.total_bytes)),
+        short(swap.and_then(|s| s.in_bytes_per_s)),
+        short(swap.and_then(|s| s.out_bytes_per_s)),
+    );
+    let swapping = swap.is_some_and(|s| s.in_bytes_per_s.is_some_and(|n| n > 0.0));
+    if inner.height <= 2 {
+        line(buf, &swap_line, swapping);
+        return;
+    }
+    limits(app, theme, Rect { y, height: 2.min(inner.bottom().saturating_sub(y)), ..inner }, buf);
+    y += 2;
+    if y < inner.bottom() {
+        put(buf, inner.x, y, &swap_line, inner.width, if swapping { theme.warn } else { theme.text });
+    }
+    y += 1;
+    let rest = Rect { y, height: inner.bottom().saturating_sub(y), ..inner };
+    graph(app, theme, rest, buf);
+}
+
+/// The bar of dirty + writeback up to the dirty threshold, and its legend.
+pub fn limits(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
+    let Some(w) = app.snap().writeback.ok() else { return };
+    let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
+    let level = |n: Option<u64>| n.map_or("-".into(), bytes);
+    if area.height >= 2 {
+        let used = dirty + w.writeback_bytes.unwrap_or(0);
+        let mark = |n: Option<u64>| n.unwrap_or(u64::MAX) as f64;
+        let marks =
+            [(mark(w.background_threshold_bytes), "b"), (mark(w.freerun_bytes), "f"), (max as f64, "┃")];
+        bar(buf, Rect { height: 1, ..area }, used as f64, max as f64 * 1.02, &marks, theme.graph, theme.head);
+    }
+    if area.height > 0 {
+        let text = format!(
+            "b background {}  f free-run {}  ┃ limit {}",
+            level(w.background_threshold_bytes),
+            level(w.freerun_bytes),
+            bytes(max)
+        );
+        put(buf, area.x, area.bottom() - 1, &text, area.width, theme.dim);
+    }
+}
+
+/// Dirty + writeback over time, scaled to the most seen.
+pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
+    if area.height < 2 {
+        return;
+    }
+    let value = |f: &crate::model::history::Frame<_>| {
+        let w = f.snap.writeback.ok()?;
+        Some((w.dirty_bytes? + w.writeback_bytes?) as f64)
+    };
+    let max = app.past().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
+    let label = format!("dirty + writeback, most {}", short(Some(max)));
+    put(buf, area.x, area.y, &label, area.width, theme.dim);
+    let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    columns(buf, graph, app.past().map(value), max.max(1.0), theme.graph);
+}

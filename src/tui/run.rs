@@ -1,0 +1,467 @@
+//! The one loop: terminal, samples, children, signals in; effects out.
+
+use super::draw::draw;
+use super::effect::Effect;
+use super::event::Event;
+use super::ready::register;
+use super::screen::Screen;
+use super::settings::Settings;
+use super::state::{App, Ui};
+use super::terminal::{self, Tty};
+use super::update::update;
+use crate::collect::feed::{Feed, News};
+use crate::collect::kmsg::{KmsgReader, hung_task_warnings};
+use crate::collect::process::{Wants, ionice};
+use crate::collect::{clock, host};
+use crate::model::section::{Blocked, Section};
+use crate::model::world::World;
+use crate::root::Root;
+use crate::worker::job::{Job, Reply};
+use crate::worker::pool::Pool;
+use anyhow::Context;
+use crossterm::event::EventStream;
+use futures_core::Stream;
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+/// A child that has not answered for so long is shown as blocked.
+const CHILD_LATE: Duration = Duration::from_secs(1);
+/// How long a tick's counters wait for its processes, so that both are drawn at once.
+const TOGETHER: Duration = Duration::from_millis(25);
+/// News that may wait; a full queue drops, so nothing piles up.
+const QUEUE: usize = 64;
+
+/// How to run.
+pub struct Options {
+    /// Machine or capture.
+    pub root: Root,
+    /// From the config file and the command line.
+    pub settings: Settings,
+    /// Where `W` writes.
+    pub config: Option<PathBuf>,
+    /// Ask about this path first.
+    pub path: Option<String>,
+    /// Show without colour.
+    pub no_color: bool,
+}
+
+/// Runs until the person leaves.
+pub fn run(options: Options) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(async { Loop::start(options)?.turn().await });
+    terminal::restore();
+    // Threads and children may be waiting on a dead disk: leave them.
+    runtime.shutdown_background();
+    result
+}
+
+enum Input {
+    Event(Event),
+    News(News),
+}
+
+struct Loop {
+    app: App,
+    options: Options,
+    tty: Option<AsyncFd<Tty>>,
+    screen: Screen,
+    feed: Feed,
+    pool: Pool,
+    inbox: mpsc::Receiver<Input>,
+    outbox: mpsc::Sender<Input>,
+    kmsg: Kmsg,
+    /// When the next frame is due, if anything changed.
+    draw_at: Option<Instant>,
+    /// When a tick of counters should have come.
+    sample_due: Instant,
+    quit: bool,
+}
+
+/// The kernel log: a device that can be waited for, or a captured file that was read whole.
+enum Kmsg {
+    Live(AsyncFd<KmsgReader>),
+    Done,
+}
+
+impl Loop {
+    fn start(options: Options) -> anyhow::Result<Self> {
+        let tty = Tty::enter(options.settings.mouse).context("cannot take the terminal")?;
+        terminal::restore_on_panic();
+        let size = tty.size();
+        let (outbox, inbox) = mpsc::channel(QUEUE);
+        let world = World::new(host::host(&options.root), clock::log_clock());
+        let mut ui = Ui::new(size, &options.settings, options.no_color);
+        ui.utc_offset_secs = super::zone::utc_offset_secs(clock::now().wall_ns);
+        ui.log_clock = clock::log_clock();
+        let wants = Wants { threads: ui.procs.threads, delays: true, ..Default::default() };
+        let to = outbox.clone();
+        let feed = Feed::start(
+            &options.root,
+            ui.interval,
+            wants,
+            Arc::new(move |news| match to.try_send(Input::News(news)) {
+                Err(mpsc::error::TrySendError::Closed(_)) => false,
+                // A full queue means that the drawing side is far behind: the next tick will do.
+                Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => true,
+            }),
+        )?;
+        let to = outbox.clone();
+        let pool = Pool::new(
+            options.root.clone(),
+            Arc::new(move |job: Job, reply: Reply| {
+                let _ = to.blocking_send(Input::Event(Event::Worker(job, reply)));
+            }),
+        );
+        let sample_due = Instant::now() + ui.interval;
+        Ok(Self {
+            app: App::new(world, ui),
+            options,
+            tty: Some(register(tty, Interest::READABLE | Interest::WRITABLE)?),
+            screen: Screen::new(size),
+            feed,
+            pool,
+            inbox,
+            outbox,
+            kmsg: Kmsg::Done,
+            draw_at: Some(Instant::now()),
+            sample_due,
+            quit: false,
+        })
+    }
+
+    async fn turn(mut self) -> anyhow::Result<()> {
+        let mut keys = EventStream::new();
+        let mut signals = Signals::new()?;
+        self.draw()?;
+        self.open_kmsg();
+        if let Some(path) = self.options.path.take() {
+            let mut effects = Vec::new();
+            super::update::ask_path(&mut self.app, &path, &mut effects);
+            self.act(effects)?;
+        }
+        while !self.quit {
+            let draw_at = self.draw_at;
+            let watch_at = self.sample_due + crate::collect::lane::DEADLINE;
+            let tty = self.tty.as_ref().context("terminal lost")?;
+            let (idle, kmsg) = (tty.get_ref().is_idle(), &self.kmsg);
+            tokio::select! {
+                biased;
+                which = signals.next() => self.signalled(which)?,
+                event = poll_fn(|cx| std::pin::Pin::new(&mut keys).poll_next(cx)) => match event {
+                    Some(Ok(event)) => self.typed(event)?,
+                    // The terminal is gone: nobody is there any more.
+                    Some(Err(_)) | None => self.quit = true,
+                },
+                Some(input) = self.inbox.recv() => self.arrived(input)?,
+                ready = tty.ready(if idle { Interest::READABLE } else { Interest::WRITABLE }) => {
+                    let mut ready = ready?;
+                    let gone = tty.get_ref().hung_up();
+                    ready.clear_ready();
+                    if gone { self.quit = true } else { self.flush()? }
+                }
+                records = read_kmsg(kmsg) => self.kernel_said(records)?,
+                () = async { sleep_until(draw_at.unwrap_or_else(Instant::now)).await }, if draw_at.is_some() && idle => self.draw()?,
+                () = sleep_until(watch_at) => self.watch()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn typed(&mut self, event: crossterm::event::Event) -> anyhow::Result<()> {
+        use crossterm::event::Event as Term;
+        let event = match event {
+            Term::Key(key) => Event::Key(key),
+            Term::Mouse(mouse) => Event::Mouse(mouse),
+            Term::Resize(..) => {
+                let (w, h) = self.tty.as_ref().map_or((80, 24), |t| t.get_ref().size());
+                Event::Resize(w, h)
+            }
+            _ => return Ok(()),
+        };
+        self.draw_soon(Duration::ZERO);
+        self.feed_event(event)
+    }
+
+    fn arrived(&mut self, input: Input) -> anyhow::Result<()> {
+        let event = match input {
+            Input::Event(event) => event,
+            Input::News(News::Sample(sample)) => {
+                self.sample_due = Instant::now() + self.app.ui.interval;
+                self.refresh_blocked();
+                self.draw_soon(TOGETHER);
+                return self.feed_event(Event::Sample(sample));
+            }
+            Input::News(News::Procs(procs)) => Event::Procs(procs),
+            Input::News(News::Topology(topo)) => Event::Topology(topo),
+        };
+        self.draw_soon(Duration::ZERO);
+        self.feed_event(event)
+    }
+
+    fn feed_event(&mut self, event: Event) -> anyhow::Result<()> {
+        let effects = update(&mut self.app, event);
+        self.act(effects)
+    }
+
+    /// Draws within `wait`, or sooner if that was promised already.
+    fn draw_soon(&mut self, wait: Duration) {
+        let at = Instant::now() + wait;
+        self.draw_at = Some(self.draw_at.map_or(at, |old| old.min(at)));
+    }
+
+    fn draw(&mut self) -> anyhow::Result<()> {
+        self.draw_at = None;
+        let (app, tty) = (&self.app, &mut self.tty);
+        let Some(tty) = tty else { return Ok(()) };
+        self.screen.frame(|buf| draw(app, buf), |bytes| tty.get_mut().send(bytes))?;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        if let Some(tty) = &mut self.tty {
+            tty.get_mut().flush_some()?;
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self) -> anyhow::Result<()> {
+        self.sample_due = Instant::now() + Duration::from_millis(500);
+        self.refresh_blocked();
+        self.draw_soon(Duration::ZERO);
+        Ok(())
+    }
+
+    /// What does not return: collectors and children.
+    fn refresh_blocked(&mut self) {
+        let now = clock::now().boot_ns;
+        let mut list = self.feed.watch();
+        for p in self.pool.pending() {
+            if now.saturating_sub(p.since_boot_ns) > CHILD_LATE.as_nanos() as u64 {
+                let on = format!("{} (child {})", p.job.key(), p.pid);
+                list.push(Blocked { since_boot_ns: p.since_boot_ns, on });
+            }
+        }
+        if list != self.app.world.blocked {
+            update(&mut self.app, Event::Blocked(list));
+        }
+        if !self.app.world.stuck.is_empty() {
+            let left = hung_task_warnings(&self.options.root).ok().copied();
+            update(&mut self.app, Event::HungTaskWarnings(left));
+        }
+    }
+
+    fn open_kmsg(&mut self) {
+        match KmsgReader::open(&self.options.root) {
+            Section::Ok(mut reader) => {
+                self.drain_kmsg(&mut reader);
+                if reader.is_live() {
+                    match register(reader, Interest::READABLE) {
+                        Ok(fd) => self.kmsg = Kmsg::Live(fd),
+                        Err(err) => self.no_kmsg(Section::from_io("/dev/kmsg", &err)),
+                    }
+                }
+            }
+            other => self.no_kmsg(other.map(|_| ())),
+        }
+    }
+
+    fn drain_kmsg(&mut self, reader: &mut KmsgReader) {
+        let clock = clock::log_clock();
+        let mut records = Vec::new();
+        while let Ok(Some(record)) = reader.next_record() {
+            records.push(record);
+        }
+        update(&mut self.app, Event::Records(records, clock));
+        self.draw_soon(Duration::ZERO);
+    }
+
+    fn no_kmsg(&mut self, why: Section<()>) {
+        update(&mut self.app, Event::NoKernelLog(why));
+    }
+
+    fn kernel_said(&mut self, ready: std::io::Result<()>) -> anyhow::Result<()> {
+        let Kmsg::Live(mut fd) = std::mem::replace(&mut self.kmsg, Kmsg::Done) else { return Ok(()) };
+        match ready {
+            Ok(()) => {
+                self.drain_kmsg(fd.get_mut());
+                self.kmsg = Kmsg::Live(fd);
+            }
+            Err(err) => self.no_kmsg(Section::from_io("/dev/kmsg", &err)),
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
+        for effect in effects {
+            match effect {
+                Effect::Quit => self.quit = true,
+                Effect::Suspend => self.suspend()?,
+                Effect::Redraw => self.redraw(),
+                Effect::Interval(interval) => {
+                    self.feed.set_interval(interval);
+                    self.sample_due = Instant::now() + interval;
+                }
+                Effect::Threads(threads) => {
+                    self.feed.want(|w| w.threads = threads);
+                    self.feed.look_now();
+                }
+                Effect::Focus(keys) => self.feed.want(|w| w.focus = keys),
+                Effect::Run(job) => self.hand_out(job)?,
+                Effect::Clipboard(text) => self.copy(&text)?,
+                Effect::Save(settings) => self.save(&settings)?,
+                Effect::Screenshot => self.screenshot()?,
+                Effect::SetIoPrio { key, prio } => {
+                    let set = ionice::set(key.tid, prio).and_then(|()| ionice::get(key.tid));
+                    let result = set.map_err(|err| {
+                        let why = crate::model::section::describe(&err);
+                        format!(
+                            "ioprio_set on task {}: {why}; it needs the task's owner or CAP_SYS_NICE",
+                            key.tid
+                        )
+                    });
+                    self.feed_event(Event::IoPrioSet(key, result))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_out(&mut self, job: Job) -> anyhow::Result<()> {
+        match self.pool.start(job) {
+            Ok(()) => Ok(()),
+            Err(why) => self.feed_event(Event::Notice(why)),
+        }
+    }
+
+    fn copy(&mut self, text: &str) -> anyhow::Result<()> {
+        use crossterm::Command;
+        let mut bytes = String::new();
+        crossterm::clipboard::CopyToClipboard::to_clipboard_from(text).write_ansi(&mut bytes)?;
+        if let Some(tty) = &mut self.tty {
+            tty.get_mut().send(bytes.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn save(&mut self, settings: &Settings) -> anyhow::Result<()> {
+        match self.options.config.clone() {
+            Some(path) => self.hand_out(Job::WriteFile {
+                path,
+                contents: settings.write(),
+                replace: true,
+                make_dir: true,
+            }),
+            None => self.feed_event(Event::Notice("no config directory: set HOME or XDG_CONFIG_HOME".into())),
+        }
+    }
+
+    fn screenshot(&mut self) -> anyhow::Result<()> {
+        let now = crate::units::rfc3339(clock::now().wall_ns);
+        let name = format!("iotop-plus-{}.svg", now[..19].replace(':', ""));
+        let path = std::env::current_dir().unwrap_or_default().join(name);
+        let title = format!("iotop-plus on {}, {now}", self.app.world.host.name);
+        let contents = crate::export::svg::svg(self.screen.shown(), &title);
+        self.hand_out(Job::WriteFile { path, contents, replace: false, make_dir: false })
+    }
+
+    fn redraw(&mut self) {
+        if let Some(tty) = &self.tty {
+            let size = tty.get_ref().size();
+            self.app.ui.size = size;
+            self.screen.reset(size);
+        }
+        self.draw_soon(Duration::ZERO);
+    }
+
+    fn signalled(&mut self, which: Sig) -> anyhow::Result<()> {
+        match which {
+            Sig::End => self.quit = true,
+            Sig::Stop => self.suspend()?,
+            Sig::Continue => self.retake()?,
+        }
+        Ok(())
+    }
+
+    /// Gives the terminal back, stops, and takes it again when continued.
+    fn suspend(&mut self) -> anyhow::Result<()> {
+        terminal::restore();
+        let me = rustix::process::getpid();
+        rustix::process::kill_process(me, rustix::process::Signal::STOP)?;
+        self.retake()
+    }
+
+    fn retake(&mut self) -> anyhow::Result<()> {
+        terminal::restore();
+        if let Some(tty) = &mut self.tty {
+            tty.get_mut().retake()?;
+        }
+        self.redraw();
+        Ok(())
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.inbox.close();
+        let _ = &self.outbox;
+    }
+}
+
+async fn read_kmsg(kmsg: &Kmsg) -> std::io::Result<()> {
+    match kmsg {
+        Kmsg::Live(fd) => {
+            fd.readable().await?.clear_ready();
+            Ok(())
+        }
+        Kmsg::Done => std::future::pending().await,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Sig {
+    End,
+    Stop,
+    Continue,
+}
+
+struct Signals {
+    end: [Signal; 4],
+    stop: Signal,
+    cont: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        let tstp = SignalKind::from_raw(libc::SIGTSTP);
+        let cont = SignalKind::from_raw(libc::SIGCONT);
+        Ok(Self {
+            end: [
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::hangup())?,
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::quit())?,
+            ],
+            stop: signal(tstp)?,
+            cont: signal(cont)?,
+        })
+    }
+
+    async fn next(&mut self) -> Sig {
+        let [term, hup, int, quit] = &mut self.end;
+        tokio::select! {
+            _ = term.recv() => Sig::End,
+            _ = hup.recv() => Sig::End,
+            _ = int.recv() => Sig::End,
+            _ = quit.recv() => Sig::End,
+            _ = self.stop.recv() => Sig::Stop,
+            _ = self.cont.recv() => Sig::Continue,
+        }
+    }
+}

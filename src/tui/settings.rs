@@ -1,0 +1,141 @@
+//! What a person may set for good: the config file, read once at start and written by `W`.
+
+use super::action::View;
+use super::widgets::theme::ThemeName;
+use serde::{Deserialize, Serialize};
+
+/// The config file's content; every field may be left out, an unknown one is an error.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Seconds between samples, 0.1 to 3600.
+    pub interval: f64,
+    /// dark, light, mono or high-contrast.
+    pub theme: ThemeName,
+    /// The view to start with.
+    pub view: View,
+    /// Whether the mouse is used.
+    pub mouse: bool,
+    /// The Devices pane.
+    pub devices: DeviceSettings,
+    /// The Processes pane.
+    pub processes: ProcessSettings,
+    /// The Kernel pane.
+    pub kernel: KernelSettings,
+}
+
+/// `[devices]`
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DeviceSettings {
+    /// The columns of `iostat -x`.
+    pub extended: bool,
+    /// Only devices that do I/O.
+    pub only_active: bool,
+}
+
+/// `[processes]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProcessSettings {
+    /// Column to sort by, by the name shown in the help.
+    pub sort: String,
+    /// Smallest first.
+    pub reverse: bool,
+    /// Only tasks that do I/O.
+    pub only_active: bool,
+    /// Sums since the start.
+    pub accumulated: bool,
+    /// Threads instead of processes.
+    pub threads: bool,
+}
+
+/// `[kernel]`
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KernelSettings {
+    /// Only lines that match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub include: Option<String>,
+    /// Not lines that match; left out: the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exclude: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            interval: 1.0,
+            theme: ThemeName::default(),
+            view: View::default(),
+            mouse: true,
+            devices: DeviceSettings::default(),
+            processes: ProcessSettings::default(),
+            kernel: KernelSettings::default(),
+        }
+    }
+}
+
+impl Default for ProcessSettings {
+    fn default() -> Self {
+        Self { sort: "io".into(), reverse: false, only_active: false, accumulated: false, threads: false }
+    }
+}
+
+/// Shortest and longest interval in seconds.
+pub const INTERVAL: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+
+impl Settings {
+    /// Reads the file's text. The error names the line and what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let settings: Self = toml::from_str(text).map_err(|err| {
+            let line = err.span().map(|s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+            let what = crate::text::clean(err.message());
+            line.map_or(what.clone(), |line| format!("line {line}: {what}"))
+        })?;
+        if !INTERVAL.contains(&settings.interval) {
+            return Err(format!("interval = {}: must be 0.1 to 3600 seconds", settings.interval));
+        }
+        if super::panes::processes::sort_by_name(&settings.processes.sort).is_none() {
+            let names = super::panes::processes::sort_names().join(", ");
+            let sort = crate::text::clean(&settings.processes.sort);
+            return Err(format!("processes.sort = \"{sort}\": must be one of {names}"));
+        }
+        crate::model::kernlog::Patterns::new(
+            settings.kernel.include.as_deref(),
+            settings.kernel.exclude.as_deref(),
+        )
+        .map_err(|err| err.to_string())?;
+        Ok(settings)
+    }
+
+    /// The file's text.
+    pub fn write(&self) -> String {
+        let body = toml::to_string(self).unwrap_or_default();
+        format!("# iotop-plus settings, written by the key W.\n{body}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut settings = Settings { interval: 2.5, theme: ThemeName::HighContrast, ..Default::default() };
+        settings.kernel.include = Some("sd[ab]".into());
+        assert_eq!(Settings::parse(&settings.write()).unwrap(), settings);
+        assert_eq!(Settings::parse("").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        let err = Settings::parse("interval = 1\n\n[devices]\nextendet = true\n").unwrap_err();
+        assert!(err.starts_with("line 4: ") && err.contains("extendet"), "{err}");
+        assert!(Settings::parse("theme = \"pink\"").unwrap_err().starts_with("line 1: "));
+        assert!(Settings::parse("interval = 0").unwrap_err().contains("0.1 to 3600"));
+        assert!(Settings::parse("interval = \"\x1b[2J").unwrap_err().chars().all(crate::text::is_safe));
+        assert!(Settings::parse("[processes]\nsort = \"x\"").unwrap_err().contains("io"));
+        assert!(Settings::parse("[kernel]\nexclude = \"(\"").is_err());
+    }
+}

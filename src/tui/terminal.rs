@@ -1,0 +1,186 @@
+//! The terminal: taken once, given back exactly once, on every way out.
+//!
+//! Output goes through a descriptor of our own (the tty opened anew), so that making it non-blocking
+//! does not change the shell's. A frame is written as far as the terminal takes it; while some of it
+//! is left, no new frame is made, so a slow line gets the newest picture, not a backlog.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Alternate screen, no cursor.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
+/// Clicks and wheel, in SGR coordinates.
+const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
+/// Everything [`ENTER`] and [`MOUSE_ON`] did, undone; also ends a synchronized update cut short.
+const LEAVE: &str = "\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?25h\x1b[?1049l";
+/// How long giving the terminal back may take when it does not read.
+const LEAVE_WITHIN: Duration = Duration::from_millis(200);
+
+/// What has to be put back; taken out by whoever puts it back first.
+static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
+
+struct Taken {
+    fd: OwnedFd,
+    before: Termios,
+}
+
+/// The terminal while the program has it.
+pub struct Tty {
+    fd: OwnedFd,
+    mouse: bool,
+    pending: Vec<u8>,
+    written: usize,
+}
+
+impl Tty {
+    /// Takes the terminal that standard output is: raw mode, alternate screen, mouse if asked for.
+    pub fn enter(mouse: bool) -> io::Result<Self> {
+        let stdout = io::stdout();
+        if !stdout.is_terminal() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "standard output is not a terminal; for a pipe or a file use `iotop-plus -b` or `iotop-plus snapshot`",
+            ));
+        }
+        let name = rustix::termios::ttyname(&stdout, Vec::new())?;
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(CWD, name.as_c_str(), flags, Mode::empty())?;
+        let mut tty = Self { fd, mouse, pending: Vec::new(), written: 0 };
+        tty.take()?;
+        Ok(tty)
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        let before = tcgetattr(&self.fd)?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        let fd = self.fd.try_clone()?;
+        tcsetattr(&self.fd, OptionalActions::Now, &raw)?;
+        *TAKEN.lock().unwrap_or_else(|e| e.into_inner()) = Some(Taken { fd, before });
+        self.pending.clear();
+        self.written = 0;
+        self.pending.extend_from_slice(ENTER.as_bytes());
+        if self.mouse {
+            self.pending.extend_from_slice(MOUSE_ON.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Takes the terminal again after [`restore`]; everything must be drawn anew.
+    pub fn retake(&mut self) -> io::Result<()> {
+        self.take()
+    }
+
+    /// Columns and rows; 80x24 where the terminal does not know.
+    pub fn size(&self) -> (u16, u16) {
+        match tcgetwinsize(&self.fd) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
+            _ => (80, 24),
+        }
+    }
+
+    /// Whether all of the last frame has been taken.
+    pub fn is_idle(&self) -> bool {
+        self.written == self.pending.len()
+    }
+
+    /// Queues bytes and writes what the terminal takes now.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_idle() {
+            self.pending.clear();
+            self.written = 0;
+        }
+        self.pending.extend_from_slice(bytes);
+        self.flush_some()
+    }
+
+    /// Writes what the terminal takes without waiting.
+    pub fn flush_some(&mut self) -> io::Result<()> {
+        while !self.is_idle() {
+            match rustix::io::write(&self.fd, &self.pending[self.written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => self.written += n,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(err) => return Err(err.into()),
+            }
+        }
+        // A burst (a first frame) must not hold its memory for ever.
+        if self.pending.capacity() > 64 * 1024 {
+            self.pending = Vec::new();
+            self.written = 0;
+        }
+        Ok(())
+    }
+
+    /// Whether the other end is gone.
+    pub fn hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.fd, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(gone)
+    }
+}
+
+impl AsFd for Tty {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for Tty {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Gives the terminal back, if it is taken. Safe to call from anywhere, any number of times.
+pub fn restore() {
+    let taken = match TAKEN.try_lock() {
+        Ok(mut guard) => guard.take(),
+        Err(std::sync::TryLockError::Poisoned(e)) => e.into_inner().take(),
+        // Somebody is giving it back right now.
+        Err(std::sync::TryLockError::WouldBlock) => None,
+    };
+    let Some(taken) = taken else { return };
+    let until = Instant::now() + LEAVE_WITHIN;
+    let mut left = LEAVE.as_bytes();
+    while !left.is_empty() {
+        match rustix::io::write(&taken.fd, left) {
+            Ok(n) => left = &left[n..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if Instant::now() < until => {
+                let wait = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+                let _ = poll(&mut [PollFd::new(&taken.fd, PollFlags::OUT)], Some(&wait));
+            }
+            Err(_) => break,
+        }
+    }
+    let _ = tcsetattr(&taken.fd, OptionalActions::Now, &taken.before);
+}
+
+/// From now on a panic in any thread gives the terminal back, says what happened (cleaned: a panic
+/// message may quote hostile text) and ends the program.
+pub fn restore_on_panic() {
+    std::panic::set_hook(Box::new(|info| {
+        restore();
+        let text = crate::text::clean(info.to_string());
+        let _ = writeln!(
+            io::stderr(),
+            "iotop-plus: internal error, please report it: {text}\nThe machine was not changed by this."
+        );
+        std::process::exit(101);
+    }));
+}

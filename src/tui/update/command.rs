@@ -1,0 +1,40 @@
+//! Commands after `:`.
+
+use super::{act, prompt};
+use crate::tui::effect::Effect;
+use crate::tui::state::{App, Detail, PathDetail};
+use crate::tui::widgets::table::Scroll;
+use crate::tui::widgets::theme::ThemeName;
+use crate::worker::job::Job;
+
+/// Does a command, or says what is wrong with it.
+pub fn run(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    let (word, rest) = text.split_once(' ').map_or((text, ""), |(w, r)| (w, r.trim()));
+    match (word, rest) {
+        ("", _) => {}
+        ("q" | "quit", "") => effects.push(Effect::Quit),
+        ("path", "") => return Err("path DIR: which directory?".into()),
+        ("path", dir) => path(app, dir, effects),
+        ("interval", secs) => act::set_interval(app, prompt::parse_interval(secs)?, effects),
+        ("theme", name) => {
+            let names = ThemeName::ALL.map(ThemeName::name).join(", ");
+            app.ui.theme_name =
+                ThemeName::parse(name).ok_or_else(|| format!("theme \"{name}\": there are {names}"))?;
+        }
+        ("include", re) => prompt::set_patterns(app, Some(re.to_owned()), app.ui.kernel.exclude.clone())?,
+        ("exclude", re) => prompt::set_patterns(app, app.ui.kernel.include.clone(), Some(re.to_owned()))?,
+        _ => {
+            return Err(format!(
+                "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, include RE, exclude RE, q"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Asks what a directory lies on; a child finds out, because the file system may be dead.
+pub fn path(app: &mut App, dir: &str, effects: &mut Vec<Effect>) {
+    app.ui.detail = Some(Detail::Path(Box::new(PathDetail { path: dir.to_owned(), reply: None })));
+    app.ui.detail_scroll = Scroll::default();
+    effects.push(Effect::Run(Job::Path { path: dir.to_owned() }));
+}

@@ -1,0 +1,129 @@
+//! News from the machine.
+
+use crate::model::section::Section;
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::panes::kernel;
+use crate::tui::state::{App, Detail};
+use crate::worker::job::{Job, Reply};
+
+/// Takes in an event that no person caused.
+pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
+    match event {
+        Event::Sample(sample) => {
+            app.world.apply_sample(*sample);
+            fade_message(app);
+        }
+        Event::Procs(update) => {
+            app.world.apply_procs(*update);
+            follow_selected(app);
+            app.pick_tasks();
+            focus(app, effects);
+        }
+        Event::Topology(topo) => topology(app, *topo, effects),
+        Event::Records(records, clock) => {
+            app.ui.log_clock = clock;
+            app.world.klog_state = Section::Ok(());
+            let before = app.world.klog.revision();
+            app.world.apply_records(records, clock);
+            if app.world.klog.revision() != before {
+                kernel::refresh(app);
+            }
+        }
+        Event::NoKernelLog(why) => app.world.klog_state = why,
+        Event::Worker(job, reply) => answered(app, job, reply),
+        Event::Blocked(list) => app.world.blocked = list,
+        Event::HungTaskWarnings(left) => app.world.hung_task_warnings = left,
+        Event::IoPrioSet(key, result) => match result {
+            Ok(prio) => app.ui.say(format!("task {}: I/O priority is now {prio} (read back)", key.tid)),
+            Err(why) => app.ui.complain(why),
+        },
+        Event::Notice(text) => app.ui.complain(text),
+        Event::Key(_) | Event::Mouse(_) | Event::Resize(..) => {}
+    }
+}
+
+fn fade_message(app: &mut App) {
+    if let Some(m) = &mut app.ui.message {
+        m.ticks = m.ticks.saturating_sub(1);
+        if m.ticks == 0 {
+            app.ui.message = None;
+        }
+    }
+}
+
+/// The selection stays with its task when a detail page of it is open; otherwise with its place.
+fn follow_selected(app: &mut App) {
+    let len = app.world.procs.len();
+    app.ui.procs.scroll.selected = app.ui.procs.scroll.selected.min(len.saturating_sub(1));
+}
+
+/// Tells the collector which rows are on screen.
+pub fn focus(app: &mut App, effects: &mut Vec<Effect>) {
+    let mut keys: Vec<_> = app.ui.procs.window.rows.iter().map(|at| app.world.procs.key_at(*at)).collect();
+    if let Some(Detail::Process(p)) = &app.ui.detail {
+        keys.push(p.key);
+    }
+    if keys != app.ui.procs.focused {
+        app.ui.procs.focused = keys.clone();
+        effects.push(Effect::Focus(keys));
+    }
+}
+
+fn topology(app: &mut App, topo: Section<crate::model::topology::Topology>, effects: &mut Vec<Effect>) {
+    if let Section::Ok(topo) = &topo {
+        let known = |d: &crate::model::topology::BlockDev| {
+            app.world
+                .last
+                .as_ref()
+                .and_then(|s| s.disks.ok())
+                .is_some_and(|disks| disks.iter().any(|r| r.id == d.id))
+        };
+        let whole = topo.devices.iter().filter(|d| d.kind != crate::model::topology::DeviceKind::Partition);
+        let names: Vec<String> =
+            whole.filter(|d| !d.is_vacant() && known(d)).map(|d| d.name.clone()).collect();
+        if !names.is_empty() {
+            effects.push(Effect::Run(Job::Queues { names }));
+        }
+    }
+    app.world.topo = topo;
+}
+
+/// Asks for the facts of the task whose detail is open.
+pub fn facts(app: &mut App, effects: &mut Vec<Effect>) {
+    if let Some(Detail::Process(p)) = &app.ui.detail {
+        effects.push(Effect::Run(Job::Facts { pid: p.key.pid, starttime: p.key.starttime }));
+    }
+}
+
+fn answered(app: &mut App, job: Job, reply: Reply) {
+    match (job, reply) {
+        (Job::Queues { .. }, Reply::Queues(queues)) => app.world.queues.extend(queues),
+        (Job::Queues { .. }, Reply::Failed(why)) => app.ui.complain(why),
+        (Job::Path { path }, reply) => {
+            if let Some(Detail::Path(open)) = &mut app.ui.detail
+                && open.path == path
+            {
+                open.reply = Some(reply);
+            }
+        }
+        (Job::Mappings { pid, starttime }, reply) => {
+            if let Some(Detail::Process(p)) = &mut app.ui.detail
+                && (p.key.pid, p.key.starttime) == (pid, starttime)
+            {
+                p.loading = false;
+                p.mappings = Some(reply);
+            }
+        }
+        (Job::Facts { pid, starttime }, reply) => {
+            if let Some(Detail::Process(p)) = &mut app.ui.detail
+                && (p.key.pid, p.key.starttime) == (pid, starttime)
+            {
+                p.facts = Some(reply);
+            }
+        }
+        (_, Reply::Written { path }) => app.ui.say(format!("written: {}", path.display())),
+        (_, Reply::Failed(why)) => app.ui.complain(why),
+        _ => {}
+    }
+}

@@ -1,0 +1,47 @@
+//! `update` decides: event in, state changed, effects out. It touches no file, no clock, no kernel.
+
+mod act;
+mod command;
+mod data;
+mod mouse;
+mod prompt;
+
+pub use command::path as ask_path;
+pub use prompt::parse_prio;
+
+use super::draw::contexts;
+use super::effect::Effect;
+use super::event::Event;
+use super::keys;
+use super::state::{App, Overlay};
+use crossterm::event::{KeyEvent, KeyEventKind};
+
+/// Takes in one event.
+pub fn update(app: &mut App, event: Event) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    match event {
+        Event::Key(key) => pressed(app, key, &mut effects),
+        Event::Mouse(mouse) => mouse::mouse(app, mouse, &mut effects),
+        Event::Resize(w, h) => {
+            app.ui.size = (w, h);
+            app.pick_tasks();
+            effects.push(Effect::Redraw);
+        }
+        other => data::take(app, other, &mut effects),
+    }
+    effects
+}
+
+fn pressed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
+    if key.kind == KeyEventKind::Release {
+        return;
+    }
+    if matches!(app.ui.overlay, Some(Overlay::Prompt(_))) {
+        prompt::typed(app, key, effects);
+    } else if let Some(action) = keys::lookup(&contexts(app), &key) {
+        app.ui.message = None;
+        act::act(app, action, effects);
+    }
+    app.pick_tasks();
+    data::focus(app, effects);
+}

@@ -1,0 +1,204 @@
+//! Typing in a line of input, and what Enter does with it.
+
+use super::{act, command};
+use crate::model::kernlog::Patterns;
+use crate::model::process::{IoPrio, TaskKey};
+use crate::tui::effect::Effect;
+use crate::tui::panes::{PaneId, devices, kernel};
+use crate::tui::settings::INTERVAL;
+use crate::tui::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// Longest input kept.
+const MOST: usize = 1024;
+
+/// A key while a line of input is open.
+pub fn typed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
+    let Some(Overlay::Prompt(mut p)) = app.ui.overlay.take() else { return };
+    let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Esc => return,
+        KeyCode::Char('c' | 'g') if ctrl => return,
+        KeyCode::Enter => {
+            let (what, text) = (p.what, p.text.clone());
+            if let Err(why) = entered(app, what, text.trim(), effects) {
+                p.error = Some(crate::text::clean(why));
+                app.ui.overlay = Some(Overlay::Prompt(p));
+            }
+            return;
+        }
+        _ => edit(&mut p, key, ctrl),
+    }
+    app.ui.overlay = Some(Overlay::Prompt(p));
+}
+
+fn edit(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
+    let before = |p: &Prompt| p.text[..p.cursor].chars().next_back().map_or(0, char::len_utf8);
+    let after = |p: &Prompt| p.text[p.cursor..].chars().next().map_or(0, char::len_utf8);
+    p.error = None;
+    match key.code {
+        KeyCode::Char('u') if ctrl => {
+            p.text.drain(..p.cursor);
+            p.cursor = 0;
+        }
+        KeyCode::Char('a') if ctrl => p.cursor = 0,
+        KeyCode::Char('e') if ctrl => p.cursor = p.text.len(),
+        KeyCode::Char('w') if ctrl => {
+            let head = p.text[..p.cursor].trim_end();
+            let keep = head.rfind(' ').map_or(0, |at| at + 1);
+            p.text.drain(keep..p.cursor);
+            p.cursor = keep;
+        }
+        KeyCode::Char(c) if !ctrl && crate::text::is_safe(c) && p.text.len() < MOST => {
+            p.text.insert(p.cursor, c);
+            p.cursor += c.len_utf8();
+        }
+        KeyCode::Backspace => {
+            let n = before(p);
+            p.text.drain(p.cursor - n..p.cursor);
+            p.cursor -= n;
+        }
+        KeyCode::Delete => {
+            let n = after(p);
+            p.text.drain(p.cursor..p.cursor + n);
+        }
+        KeyCode::Left => p.cursor -= before(p),
+        KeyCode::Right => p.cursor += after(p),
+        KeyCode::Home => p.cursor = 0,
+        KeyCode::End => p.cursor = p.text.len(),
+        _ => {}
+    }
+}
+
+/// What was typed, done; or what is wrong with it.
+fn entered(app: &mut App, what: PromptFor, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    match what {
+        PromptFor::Search => {
+            app.ui.search = text.to_owned();
+            search(app, 0);
+        }
+        PromptFor::Filter => set_filter(app, text),
+        PromptFor::User => app.ui.procs.filter.user = (!text.is_empty()).then(|| text.to_owned()),
+        PromptFor::Delay => act::set_interval(app, parse_interval(text)?, effects),
+        PromptFor::Command => command::run(app, text, effects)?,
+        PromptFor::Include => set_patterns(app, Some(text.to_owned()), app.ui.kernel.exclude.clone())?,
+        PromptFor::Exclude => set_patterns(app, app.ui.kernel.include.clone(), Some(text.to_owned()))?,
+        PromptFor::Ionice(key) => {
+            let prio = parse_prio(text)?;
+            app.ui.overlay = Some(Overlay::Dialog(ionice_dialog(app, key, prio)));
+        }
+    }
+    Ok(())
+}
+
+/// Seconds within the range.
+pub fn parse_interval(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|s| INTERVAL.contains(s))
+        .ok_or_else(|| format!("\"{text}\": the interval is 0.1 to 3600 seconds"))
+}
+
+/// `rt/0`, `be/4`, `idle`.
+pub fn parse_prio(text: &str) -> Result<IoPrio, String> {
+    let wrong = || format!("\"{text}\": class and level are rt/0 to rt/7, be/0 to be/7, or idle");
+    if text == "idle" {
+        return Ok(IoPrio { class: 3, level: 0 });
+    }
+    let (class, level) = text.split_once('/').ok_or_else(wrong)?;
+    let class = match class {
+        "rt" => 1,
+        "be" => 2,
+        _ => return Err(wrong()),
+    };
+    match level.parse::<u8>() {
+        Ok(level @ 0..=7) => Ok(IoPrio { class, level }),
+        _ => Err(wrong()),
+    }
+}
+
+fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
+    let row = app.world.procs.get(&key);
+    let name = row.as_ref().map_or(String::new(), |r| r.comm.clone());
+    let now = row.and_then(|r| r.ionice).unwrap_or_else(|| "not known".into());
+    let needs = match prio.class {
+        1 => {
+            "Real-time class: it goes before everything else and can starve the machine. Needs CAP_SYS_ADMIN or CAP_SYS_NICE."
+        }
+        3 => "Idle class: it is served only when nobody else wants the disk.",
+        _ => "Needs to be the task's owner, or CAP_SYS_NICE.",
+    };
+    Dialog {
+        title: "Set I/O priority".into(),
+        text: format!(
+            "ioprio_set(2) on task {} {name}: {now} -> {prio}\n{needs} Only schedulers that know priorities \
+             (bfq, mq-deadline) act on it. It lasts until the task ends.",
+            key.tid
+        ),
+        change: Change::IoPrio(key, prio),
+    }
+}
+
+/// Sets both patterns, if both compile.
+pub fn set_patterns(app: &mut App, include: Option<String>, exclude: Option<String>) -> Result<(), String> {
+    let patterns = Patterns::new(include.as_deref(), exclude.as_deref()).map_err(|err| err.to_string())?;
+    app.ui.kernel.patterns = patterns;
+    app.ui.kernel.include = include.filter(|p| !p.is_empty());
+    app.ui.kernel.exclude = exclude;
+    kernel::refresh(app);
+    Ok(())
+}
+
+/// The focused list's filter.
+pub fn filter_of(app: &App) -> String {
+    match app.focused() {
+        PaneId::Processes => app.ui.procs.filter.text.clone().unwrap_or_default(),
+        PaneId::Kernel => app.ui.kernel.filter.clone(),
+        _ => app.ui.devices.filter.clone(),
+    }
+}
+
+fn set_filter(app: &mut App, text: &str) {
+    match app.focused() {
+        PaneId::Processes => app.ui.procs.filter.text = (!text.is_empty()).then(|| text.to_owned()),
+        PaneId::Kernel => {
+            app.ui.kernel.filter = text.to_owned();
+            kernel::refresh(app);
+        }
+        _ => app.ui.devices.filter = text.to_owned(),
+    }
+}
+
+/// Moves the selection to the next row that contains the text searched for: `by` 1 forwards, -1 back, 0
+/// from the selected row on.
+pub fn search(app: &mut App, by: isize) {
+    let needle = app.ui.search.to_lowercase();
+    if needle.is_empty() {
+        return app.ui.complain("nothing to search for: / asks");
+    }
+    let pane = app.focused();
+    let rows: Vec<bool> = match pane {
+        PaneId::Processes => app.matches(&needle),
+        PaneId::Kernel => kernel::shown(app).map(|e| e.message.to_lowercase().contains(&needle)).collect(),
+        _ => devices::lines(app).iter().map(|l| l.label.to_lowercase().contains(&needle)).collect(),
+    };
+    let scroll = match pane {
+        PaneId::Processes => &mut app.ui.procs.scroll,
+        PaneId::Kernel => &mut app.ui.kernel.scroll,
+        _ => &mut app.ui.devices.scroll,
+    };
+    let (n, from) = (rows.len() as isize, scroll.selected as isize);
+    let order = (0..n).map(|i| (from + by + if by < 0 { -i } else { i }).rem_euclid(n.max(1)) as usize);
+    match order.into_iter().find(|i| rows[*i]) {
+        Some(at) => {
+            scroll.selected = at;
+            if pane == PaneId::Kernel {
+                app.ui.kernel.pinned = false;
+            }
+        }
+        None => {
+            let text = app.ui.search.clone();
+            app.ui.complain(format!("\"{text}\" not found"));
+        }
+    }
+}
