@@ -63,15 +63,15 @@ const NAME: Column<DeviceCol> = Column {
     align: Align::Left,
 };
 const TPS: Column<DeviceCol> =
-    col(DeviceCol::Tps, "tps", "tps", 8, "reads, writes and discards completed per second");
+    col(DeviceCol::Tps, "tps", "tps", 7, "reads, writes and discards completed per second");
 const READ_MB: Column<DeviceCol> =
-    col(DeviceCol::ReadMb, "read_mb", "MB_read/s", 10, "read per second, 2^20 bytes");
+    col(DeviceCol::ReadMb, "read_mb", "MB_read/s", 9, "read per second, 2^20 bytes");
 const WRITE_MB: Column<DeviceCol> =
-    col(DeviceCol::WriteMb, "write_mb", "MB_wrtn/s", 10, "written per second, 2^20 bytes");
+    col(DeviceCol::WriteMb, "write_mb", "MB_wrtn/s", 9, "written per second, 2^20 bytes");
 const AWAIT: Column<DeviceCol> =
     col(DeviceCol::Await, "await", "await", 8, "milliseconds a request took, queue included; all kinds");
 const QUEUE: Column<DeviceCol> =
-    col(DeviceCol::Queue, "aqu-sz", "aqu-sz", 7, "mean number of requests in flight");
+    col(DeviceCol::Queue, "aqu-sz", "aqu-sz", 6, "mean number of requests in flight");
 const UTIL: Column<DeviceCol> = col(
     DeviceCol::Util,
     "util",

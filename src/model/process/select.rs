@@ -134,12 +134,16 @@ impl ProcTable {
         // Numbers: larger first. Text: A first. NaN stands for "not known" and is last either way.
         let mut by = match (a.0.is_nan(), b.0.is_nan()) {
             (false, false) => b.0.total_cmp(&a.0).then_with(|| self.text_order(ra, rb, query.by)),
-            (a_nan, b_nan) => return a_nan.cmp(&b_nan).then(ra.raw.key.cmp(&rb.raw.key)),
+            (a_nan, b_nan) => {
+                let kernel = ra.raw.kernel_thread.cmp(&rb.raw.kernel_thread);
+                return a_nan.cmp(&b_nan).then(kernel).then(ra.raw.key.cmp(&rb.raw.key));
+            }
         };
         if query.reverse {
             by = by.reverse();
         }
-        by.then_with(|| ra.raw.key.cmp(&rb.raw.key))
+        // Among equals programs come before kernel threads: hundreds of those do nothing, ever.
+        by.then(ra.raw.kernel_thread.cmp(&rb.raw.kernel_thread)).then_with(|| ra.raw.key.cmp(&rb.raw.key))
     }
 
     fn text_order(&self, a: &Row, b: &Row, by: Column) -> Ordering {

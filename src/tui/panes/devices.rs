@@ -34,6 +34,13 @@ pub fn columns(app: &App, width: u16) -> &'static [Column<DeviceCol>] {
     }
 }
 
+/// The columns that fit into that width. What tells a slow device from a busy one goes last.
+pub fn fitted(app: &App, width: u16) -> (&'static [Column<DeviceCol>], table::Fitted) {
+    let set = columns(app, width);
+    let keep = |i: usize| matches!(set[i].id, DeviceCol::Tps | DeviceCol::Await | DeviceCol::Util);
+    (set, table::fit(set, width, if width < 60 { 10 } else { 16 }, keep))
+}
+
 /// The lines shown now.
 pub fn lines(app: &App) -> Vec<DeviceLine> {
     let d = &app.ui.devices;
@@ -69,9 +76,8 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
         return;
     }
     let rates = app.snap().devices.ok().map(Vec::as_slice).unwrap_or_default();
-    let (lines, set) = (lines(app), columns(app, inner.width));
-    let least = if inner.width < 60 { 10 } else { 16 };
-    let fitted = table::fit(set, inner.width, least, |_| false);
+    let lines = lines(app);
+    let (set, fitted) = fitted(app, inner.width);
     let sorted =
         app.ui.devices.sort.and_then(|i| position(app, set, i)).map(|i| (i, !app.ui.devices.reverse));
     table::heads(buf, inner, set, &fitted, sorted, theme);

@@ -53,6 +53,13 @@ pub fn columns(app: &App, width: u16) -> &'static [Column<Col>] {
     }
 }
 
+/// The columns that fit into that width.
+pub fn fitted(app: &App, width: u16) -> (&'static [Column<Col>], table::Fitted) {
+    let set = columns(app, width);
+    let keep = |i: usize| matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite);
+    (set, table::fit(set, width, if width < 70 { 12 } else { 30 }, keep))
+}
+
 /// What the table is asked for; `height` rows from the first one shown.
 pub fn query(app: &App, offset: usize, height: usize) -> Query {
     let p = &app.ui.procs;
@@ -114,9 +121,15 @@ fn note(app: &App) -> String {
         bytes(totals.read_bytes_per_s as u64),
         bytes(totals.write_bytes_per_s as u64)
     );
-    for gap in gaps(app) {
-        note.push_str(" · ");
-        note.push_str(&gap);
+    let procs = &app.world.procs;
+    if procs.hidden() > 0 {
+        note.push_str(&format!(" · {} hidden", procs.hidden()));
+    }
+    if !procs.blocked().is_empty() {
+        note.push_str(&format!(" · {} BLOCKED", procs.blocked().len()));
+    }
+    if let Section::Denied(why) | Section::Absent(why) = procs.delays() {
+        note.push_str(&format!(" · no IO%: {why}"));
     }
     note
 }
@@ -130,9 +143,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
         put(buf, inner.x, inner.y, &format!("- {why}"), inner.width, theme.warn);
         return;
     }
-    let set = columns(app, inner.width);
-    let least = if inner.width < 70 { 12 } else { 24 };
-    let fitted = table::fit(set, inner.width, least, |_| false);
+    let (set, fitted) = fitted(app, inner.width);
     let by = query(app, 0, 0).by;
     let sorted = set.iter().position(|c| c.id == by).map(|i| (i, !app.ui.procs.reverse));
     table::heads(buf, inner, set, &fitted, sorted, theme);

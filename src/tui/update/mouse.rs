@@ -7,7 +7,6 @@ use crate::tui::effect::Effect;
 use crate::tui::layout;
 use crate::tui::panes::{PaneId, devices, processes};
 use crate::tui::state::{App, Overlay};
-use crate::tui::widgets::table;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
@@ -86,10 +85,9 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
 }
 
 fn click_devices(app: &mut App, inner: Rect, x: u16, y: u16) {
-    let set = devices::columns(app, inner.width);
     if y == inner.y {
-        let least = if inner.width < 60 { 10 } else { 16 };
-        let Some(at) = table::fit(set, inner.width, least, |_| false).column_at(x - inner.x) else { return };
+        let (set, fitted) = devices::fitted(app, inner.width);
+        let Some(at) = fitted.column_at(x - inner.x) else { return };
         let all = devices::columns(app, u16::MAX);
         let at = all.iter().position(|c| c.id == set[at].id);
         // A second click on the same head turns the order round; on the name it is the tree again.
@@ -111,9 +109,8 @@ fn click_devices(app: &mut App, inner: Rect, x: u16, y: u16) {
 
 fn click_tasks(app: &mut App, inner: Rect, x: u16, y: u16) {
     if y == inner.y {
-        let set = processes::columns(app, inner.width);
-        let least = if inner.width < 70 { 12 } else { 24 };
-        let Some(at) = table::fit(set, inner.width, least, |_| false).column_at(x - inner.x) else { return };
+        let (set, fitted) = processes::fitted(app, inner.width);
+        let Some(at) = fitted.column_at(x - inner.x) else { return };
         if set[at].id == processes::query(app, 0, 0).by {
             app.ui.procs.reverse = !app.ui.procs.reverse;
         } else {

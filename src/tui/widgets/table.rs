@@ -98,8 +98,9 @@ pub fn heads<C>(
                 put(buf, x, area.y, &text, *w, style);
             }
             Align::Right => {
-                // A head wider than its column keeps its end and may lean on the gap before it.
-                put_right(buf, x.saturating_sub(1).max(area.x), area.y, &text, w + 1, style);
+                // A head wider than its column may lean on the gap before it.
+                let lean = u16::from(x > area.x);
+                put_right(buf, x - lean, area.y, &text, w + lean, style);
             }
         }
     }
