@@ -5,11 +5,13 @@
 //! stuck in the kernel must not stop it. Hence: run counts filter first ([`probe`]), only tasks that
 //! ran are read ([`reader`]) on a thread that may hang ([`guard`]), names are fetched once.
 
+pub mod detail;
 mod entry;
 mod groups;
 pub mod guard;
 pub mod ionice;
 mod list;
+pub mod mappings;
 mod parse;
 mod pass;
 mod path;
