@@ -32,7 +32,7 @@ impl DetailReader {
     pub fn new(root: &Root) -> std::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = Arc::new(openat(CWD, root.proc(""), flags, Mode::empty())?);
-        let (for_reader, live) = (proc.clone(), root.is_live());
+        let (for_reader, live) = (proc.clone(), super::numbers_are_ours(root));
         let guard = Guard::new(DEADLINE, move || Reader::new(for_reader.clone(), live));
         Ok(Self { proc, live, guard, buf: vec![0; 16 * 1024] })
     }
@@ -106,7 +106,7 @@ impl DetailReader {
 
     fn delays(&self, pid: u32) -> Section<DelayRaw> {
         if !self.live {
-            return Section::Absent("a captured tree has no taskstats".into());
+            return Section::Absent("this /proc is not our own pid namespace's: taskstats not asked".into());
         }
         let mut answers = Vec::new();
         match Taskstats::open().and_then(|mut stats| stats.ask(&[pid], false, &mut answers)) {

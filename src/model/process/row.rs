@@ -38,7 +38,8 @@ pub struct ProcRow<'a> {
     pub read_bytes_total: Option<u64>,
     /// Bytes dirtied since the task began.
     pub write_bytes_total: Option<u64>,
-    /// Time waiting for block I/O, per cent of the interval.
+    /// Time waiting for block I/O, per cent of the interval; of a process the sum over its threads, so up
+    /// to 100 for each.
     pub io_delay_pct: Option<f64>,
     /// Time waiting for pages from swap, per cent of the interval.
     pub swapin_delay_pct: Option<f64>,

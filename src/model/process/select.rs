@@ -166,10 +166,7 @@ impl ProcTable {
             Column::User | Column::Comm | Column::Command | Column::Cgroup => 0.0,
             Column::State => state_rank(row.raw.state),
             Column::StateSince => -(row.state_since_ns as f64),
-            Column::Ionice => known(row.raw.ioprio.map(|p| {
-                let class = if p.class == 0 { 2 } else { p.class };
-                -f64::from(class) * 8.0 - f64::from(p.level)
-            })),
+            Column::Ionice => known(row.raw.ioprio.map(|p| -f64::from(p.class) * 8.0 - f64::from(p.level))),
             Column::Io => known(rates().read.zip(rates().write).map(|(r, w)| r + w)),
             Column::Read => known(rates().read),
             Column::Write => known(rates().write),
