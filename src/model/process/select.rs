@@ -145,9 +145,7 @@ impl ProcTable {
     fn text_order(&self, a: &Row, b: &Row, by: Column) -> Ordering {
         match by {
             Column::Comm => a.raw.comm().cmp(b.raw.comm()),
-            Column::Command => {
-                a.names.as_ref().map(|n| &n.cmdline).cmp(&b.names.as_ref().map(|n| &n.cmdline))
-            }
+            Column::Command => cmdline(a).cmp(&cmdline(b)),
             Column::User => self.user_of(a).cmp(&self.user_of(b)).then(a.raw.uid.cmp(&b.raw.uid)),
             Column::Cgroup => a.names.as_ref().map(|n| &n.cgroup).cmp(&b.names.as_ref().map(|n| &n.cgroup)),
             _ => Ordering::Equal,
@@ -234,12 +232,17 @@ fn state_rank(state: u8) -> f64 {
     }
 }
 
+fn cmdline(row: &Row) -> Option<&[u8]> {
+    row.names.as_ref()?.cmdline.as_deref()
+}
+
 fn contains_text(row: &Row, needle: &[u8]) -> bool {
     let has = |hay: &[u8]| {
         needle.is_empty() || hay.windows(needle.len()).any(|part| part.eq_ignore_ascii_case(needle))
     };
     has(row.raw.comm())
-        || row.names.as_ref().is_some_and(|n| has(&n.cmdline) || has(n.cgroup.as_bytes()))
+        || cmdline(row).is_some_and(has)
+        || row.names.as_ref().is_some_and(|n| has(n.cgroup.as_bytes()))
         || row.raw.key.pid.to_string().as_bytes() == needle
         || row.raw.key.tid.to_string().as_bytes() == needle
 }

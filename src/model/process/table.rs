@@ -284,7 +284,7 @@ impl ProcTable {
             self.rows.iter_mut().for_each(|row| row.blocked = false);
         }
         self.any_blocked = !blocked.is_empty();
-        for task in blocked {
+        for task in blocked.iter().filter(|task| !task.counters_readable) {
             if let Some(row) = self.row_mut(&task.key) {
                 row.blocked = true;
             }

@@ -153,8 +153,9 @@ impl TaskRaw {
 /// What is fetched once per (pid, starttime) and again only after an exec.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
-    /// The command line, raw bytes, arguments separated by one blank; empty for kernel threads.
-    pub cmdline: Box<[u8]>,
+    /// The command line, raw bytes, arguments separated by one blank; empty for kernel threads, `None`
+    /// while it could not be read.
+    pub cmdline: Option<Box<[u8]>>,
     /// Control group path, cleaned (it is only ever shown); empty where unknown.
     pub cgroup: std::sync::Arc<str>,
     /// The container the control group's name points to, such as `docker:0123456789ab`.

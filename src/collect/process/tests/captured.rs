@@ -29,7 +29,7 @@ fn only_differences_travel() {
     let raw = first.changed[1].raw;
     assert_eq!((raw.comm(), raw.state, raw.uid), (&b.comm[..], b'S', Some(1000)));
     assert_eq!((raw.rss_bytes, raw.swap_bytes), (40 * 1024, Some(0)));
-    assert_eq!(&*first.names[0].1.cmdline, b"/bin/task --flag");
+    assert_eq!(first.names[0].1.cmdline.as_deref(), Some(&b"/bin/task --flag"[..]));
     assert_eq!(&*first.names[0].1.cgroup, "/system.slice/task.service");
 
     let quiet = scan(&mut collector, &Wants::default());
@@ -123,7 +123,7 @@ fn an_exec_fetches_names_again() {
     (task.runs, task.stack) = (3, 78);
     fake.put(&task);
     let update = scan(&mut collector, &Wants::default());
-    assert_eq!(&*update.names[0].1.cmdline, b"/bin/other");
+    assert_eq!(update.names[0].1.cmdline.as_deref(), Some(&b"/bin/other"[..]));
 }
 
 #[test]
