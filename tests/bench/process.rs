@@ -27,7 +27,8 @@ fn cpu_per_look(name: &str, mut collector: ProcCollector) {
     let mut tasks = 0;
     let update = collector.scan(&Wants::default());
     let first = cpu_ms() - first_cpu;
-    for _ in 0..4 {
+    // Names of a large herd come in over some looks.
+    for _ in 0..9 {
         let _ = collector.scan(&Wants::default());
     }
     let before = cpu_ms();

@@ -3,7 +3,7 @@
 use super::parse::{StatLine, StatusLines};
 use super::path::Place;
 use super::reader::Reading;
-use crate::model::process::{DelayRaw, IoRaw, Names, TaskKey, TaskRaw};
+use crate::model::process::{DelayRaw, IoPrio, IoRaw, Names, TaskKey, TaskRaw};
 use std::sync::Arc;
 
 /// One task.
@@ -18,6 +18,7 @@ pub struct Entry {
     /// Its names, once they were fetched.
     pub names: Option<Arc<Names>>,
     startstack: u64,
+    default_prio: IoPrio,
     /// Hash of the last `io` text.
     pub io_hash: u64,
     /// The row is one thread.
@@ -86,6 +87,7 @@ impl Entry {
             looked_ns: 0,
             names: None,
             startstack: 0,
+            default_prio: IoPrio { class: 2, level: 4 },
             io_hash: 0,
             thread,
             known: false,
@@ -146,7 +148,9 @@ impl Entry {
         if got.unblockable {
             self.take_unblockable(got);
         }
-        self.raw.ioprio = got.prio.or(self.raw.ioprio);
+        if let Some(prio) = got.prio {
+            self.raw.ioprio = Some(if prio.class == 0 { self.default_prio } else { prio });
+        }
         self.raw.runs = self.runs[2];
         if got.stat.is_some() || got.unblockable {
             self.ran = got.unblockable;
@@ -181,6 +185,7 @@ impl Entry {
         raw.ppid = stat.ppid;
         raw.num_threads = stat.num_threads;
         raw.majflt = stat.majflt;
+        self.default_prio = stat.default_prio;
         raw.cpu_ticks = stat.cpu_ticks;
         raw.rss_bytes = stat.rss_pages.saturating_mul(page_size);
         if stat.kernel_thread {

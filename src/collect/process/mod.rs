@@ -5,11 +5,13 @@
 //! stuck in the kernel must not stop it. Hence: run counts filter first ([`probe`]), only tasks that
 //! ran are read ([`reader`]) on a thread that may hang ([`guard`]), names are fetched once.
 
+pub mod detail;
 mod entry;
 mod groups;
 pub mod guard;
 pub mod ionice;
 mod list;
+pub mod mappings;
 mod parse;
 mod pass;
 mod path;
@@ -85,7 +87,7 @@ pub struct ProcCollector {
 impl ProcCollector {
     /// Nothing is read yet; threads are started with the first look.
     pub fn new(root: &Root) -> Self {
-        Self::with_prober(root, Prober::new(root.is_live()))
+        Self::with_prober(root, Prober::new(numbers_are_ours(root)))
     }
 
     /// Filters by `schedstat`, as without CAP_NET_ADMIN.
@@ -164,9 +166,16 @@ impl ProcCollector {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = Arc::new(openat(CWD, self.root.proc(""), flags, Mode::empty())?);
-        let (for_reader, live) = (proc.clone(), self.root.is_live());
+        let (for_reader, live) = (proc.clone(), numbers_are_ours(&self.root));
         self.reader = Some(Guard::new(DEADLINE, move || Reader::new(for_reader.clone(), live)));
         self.proc = Some(proc.clone());
         Ok(proc)
     }
+}
+
+/// Whether the numbers in this `/proc` mean the same tasks to system calls: not on a captured tree, and
+/// not where another pid namespace's `/proc` is mounted, as in containers that are given the host's.
+fn numbers_are_ours(root: &Root) -> bool {
+    let own = rustix::process::getpid().as_raw_nonzero().to_string();
+    root.is_live() && std::fs::read_link(root.proc("self")).is_ok_and(|link| link.as_os_str() == own.as_str())
 }

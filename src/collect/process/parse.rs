@@ -1,7 +1,7 @@
 //! The lines of `stat`, `io`, `status` and `schedstat` of one task (proc_pid_stat(5) and neighbours).
 
 use crate::collect::scan::{lines, number, signed, words};
-use crate::model::process::IoBytes;
+use crate::model::process::{IoBytes, IoPrio};
 
 /// PF_KTHREAD, PF_FORKNOEXEC (include/linux/sched.h).
 const PF_KTHREAD: u64 = 0x0020_0000;
@@ -32,6 +32,8 @@ pub struct StatLine {
     pub rss_pages: u64,
     /// Field 28: where the stack begins. Random at every exec, so a cheap sign of one; 0 if hidden.
     pub startstack: u64,
+    /// From fields 19 and 41: its I/O priority as long as it set none.
+    pub default_prio: IoPrio,
     /// Field 42: `delayacct_blkio_ticks`.
     pub blkio_ticks: u64,
 }
@@ -53,11 +55,13 @@ pub fn stat(text: &[u8]) -> Option<StatLine> {
     let majflt = number(skip(2)?)?;
     let utime = number(skip(1)?)?;
     let stime = number(skip(0)?)?;
-    let num_threads = signed(skip(4)?)?.max(0) as u32;
+    let nice = signed(skip(3)?)?;
+    let num_threads = signed(skip(0)?)?.max(0) as u32;
     let starttime = number(skip(1)?)?;
     let rss_pages = signed(skip(1)?)?.max(0) as u64;
     let startstack = number(skip(3)?)?;
-    let blkio_ticks = skip(13).and_then(number).unwrap_or(0);
+    let policy = skip(12).and_then(number).unwrap_or(0);
+    let blkio_ticks = skip(0).and_then(number).unwrap_or(0);
     Some(StatLine {
         comm,
         state,
@@ -70,8 +74,20 @@ pub fn stat(text: &[u8]) -> Option<StatLine> {
         starttime,
         rss_pages,
         startstack,
+        default_prio: default_prio(nice, policy),
         blkio_ticks,
     })
+}
+
+/// The I/O class and level of a task that never set one: from scheduling policy and nice value
+/// (task_nice_ioclass, task_nice_ioprio in include/linux/ioprio.h).
+fn default_prio(nice: i64, policy: u64) -> IoPrio {
+    let level = ((nice + 20) / 5).clamp(0, 7) as u8;
+    match policy {
+        1 | 2 | 6 => IoPrio { class: 1, level },
+        5 => IoPrio { class: 3, level },
+        _ => IoPrio { class: 2, level },
+    }
 }
 
 /// The storage lines of `io`; `None` if one of them is missing.
@@ -157,6 +173,9 @@ mod tests {
         assert_eq!((s.num_threads, s.starttime, s.rss_pages), (2, 153_244, 385));
         assert_eq!((s.startstack, s.blkio_ticks), (140_723_465_169_008, 12));
         assert!(!s.kernel_thread && !s.forked);
+        assert_eq!(s.default_prio, IoPrio { class: 2, level: 4 });
+        let kept = REAL.replace(" 17 1 0 0 12 ", " 17 1 50 1 12 ").replace(" 20 0 2 0 ", " -51 -20 2 0 ");
+        assert_eq!(stat(kept.as_bytes()).unwrap().default_prio, IoPrio { class: 1, level: 0 });
     }
 
     #[test]

@@ -226,19 +226,23 @@ impl ProcCollector {
     /// Names, uid and swap of tasks that are new or exec'd; visible ones first.
     fn plan_names(&mut self) {
         self.jobs.clear();
-        let what = What { status: true, cmdline: true, cgroup: true, ..What::default() };
+        // The command line by itself, since it may hang where the rest does not.
+        let safe = What { status: true, cgroup: true, ..What::default() };
+        let cmdline = What { cmdline: true, ..What::default() };
         for focus in [true, false] {
             for (at, entry) in self.entries.iter_mut().enumerate() {
                 let wanted =
                     entry.names_wanted && entry.known && !(entry.gone || entry.stuck || entry.names_stuck);
-                if !wanted || entry.focus != focus || entry.is_side_thread() || self.jobs.len() >= NAMES {
+                if !wanted || entry.focus != focus || entry.is_side_thread() || self.jobs.len() >= 2 * NAMES {
                     continue;
                 }
                 if entry.raw.kernel_thread {
                     entry.names_wanted = false;
                     continue;
                 }
-                self.jobs.push(ReadJob { at: at as u32, place: entry.place(), what, unless_io: None });
+                let (at, place) = (at as u32, entry.place());
+                self.jobs.push(ReadJob { at, place, what: safe, unless_io: None });
+                self.jobs.push(ReadJob { at, place, what: cmdline, unless_io: None });
             }
         }
     }
@@ -329,13 +333,17 @@ impl ProcCollector {
             names.container = group.container;
         }
         if let Some(cmdline) = got.cmdline {
-            names.cmdline = cmdline;
+            names.cmdline = Some(cmdline);
             entry.names_wanted = false;
         }
         if entry.names.as_deref() != Some(&names) {
             let names: Arc<Names> = Arc::new(names);
             entry.names = Some(names.clone());
-            update.names.push((entry.raw.key, names));
+            // Group and command line come as two readings: told together.
+            match update.names.last_mut().filter(|(key, _)| *key == entry.raw.key) {
+                Some(last) => last.1 = names,
+                None => update.names.push((entry.raw.key, names)),
+            }
         }
     }
 

@@ -14,6 +14,10 @@ use crate::model::section::Section;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
+/// Why taskstats is not even asked.
+const FOREIGN: &str =
+    "this /proc is not our own pid namespace's, so taskstats cannot be asked about its tasks";
+
 /// Looks without taskstats before it is tried again after it hung.
 const PAUSE: u32 = 60;
 
@@ -80,8 +84,7 @@ impl Hand for MaybeAsker {
 impl Prober {
     /// Tries taskstats where `live` says that the tasks are this machine's own.
     pub fn new(live: bool) -> Self {
-        let taskstats =
-            if live { usable() } else { Section::Absent("a captured tree has no taskstats".into()) };
+        let taskstats = if live { usable() } else { Section::Absent(FOREIGN.into()) };
         let make = || MaybeAsker(Taskstats::open().ok().map(Asker));
         let guard = taskstats.ok().map(|()| Guard::new(DEADLINE, make));
         Self { guard, taskstats, asks: Vec::new(), pause: 0, buf: vec![0; 256] }

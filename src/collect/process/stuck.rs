@@ -34,7 +34,12 @@ impl StuckRead {
 
     /// As told in an update.
     pub fn tell(&self, key: TaskKey) -> BlockedTask {
-        BlockedTask { key, since_boot_ns: self.since_boot_ns, on: self.on.clone() }
+        BlockedTask {
+            key,
+            since_boot_ns: self.since_boot_ns,
+            on: self.on.clone(),
+            counters_readable: self.is_names_only(),
+        }
     }
 }
 

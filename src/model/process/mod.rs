@@ -4,6 +4,7 @@
 //! Only what changed since the last look travels ([`ProcUpdate`]); the table lives with whoever draws.
 
 mod container;
+mod detail;
 mod fold;
 mod past;
 mod row;
@@ -16,6 +17,7 @@ mod update;
 mod tests;
 
 pub use container::hint as container_hint;
+pub use detail::{Detail, Limit, Mapping};
 pub use past::PastTask;
 pub use row::ProcRow;
 pub use select::{Column, Filter, Query, Window};

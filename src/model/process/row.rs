@@ -38,7 +38,8 @@ pub struct ProcRow<'a> {
     pub read_bytes_total: Option<u64>,
     /// Bytes dirtied since the task began.
     pub write_bytes_total: Option<u64>,
-    /// Time waiting for block I/O, per cent of the interval.
+    /// Time waiting for block I/O, per cent of the interval; of a process the sum over its threads, so up
+    /// to 100 for each.
     pub io_delay_pct: Option<f64>,
     /// Time waiting for pages from swap, per cent of the interval.
     pub swapin_delay_pct: Option<f64>,
@@ -68,7 +69,7 @@ pub struct ProcRow<'a> {
     /// It ended in the last interval; the figures are the last ones seen.
     #[serde(skip)]
     pub exited: bool,
-    /// One of its files is being read and does not return; figures are old.
+    /// A read of its counters does not return; figures are old.
     #[serde(skip)]
     pub blocked: bool,
     /// Why there is no traffic, if there is none.
@@ -147,9 +148,9 @@ impl<'a> ProcRow<'a> {
 }
 
 fn command(row: &Row) -> Option<String> {
-    let names = row.names.as_ref();
-    if row.raw.kernel_thread || names.is_some_and(|n| n.cmdline.is_empty()) {
+    let cmdline = row.names.as_ref().and_then(|names| names.cmdline.as_deref());
+    if row.raw.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty) {
         return Some(format!("[{}]", text::clean(row.raw.comm())));
     }
-    names.map(|n| text::clean(&n.cmdline))
+    cmdline.map(text::clean)
 }

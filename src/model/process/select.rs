@@ -149,9 +149,7 @@ impl ProcTable {
     fn text_order(&self, a: &Row, b: &Row, by: Column) -> Ordering {
         match by {
             Column::Comm => a.raw.comm().cmp(b.raw.comm()),
-            Column::Command => {
-                a.names.as_ref().map(|n| &n.cmdline).cmp(&b.names.as_ref().map(|n| &n.cmdline))
-            }
+            Column::Command => cmdline(a).cmp(&cmdline(b)),
             Column::User => self.user_of(a).cmp(&self.user_of(b)).then(a.raw.uid.cmp(&b.raw.uid)),
             Column::Cgroup => a.names.as_ref().map(|n| &n.cgroup).cmp(&b.names.as_ref().map(|n| &n.cgroup)),
             _ => Ordering::Equal,
@@ -170,10 +168,7 @@ impl ProcTable {
             Column::User | Column::Comm | Column::Command | Column::Cgroup => 0.0,
             Column::State => state_rank(row.raw.state),
             Column::StateSince => -(row.state_since_ns as f64),
-            Column::Ionice => known(row.raw.ioprio.map(|p| {
-                let class = if p.class == 0 { 2 } else { p.class };
-                -f64::from(class) * 8.0 - f64::from(p.level)
-            })),
+            Column::Ionice => known(row.raw.ioprio.map(|p| -f64::from(p.class) * 8.0 - f64::from(p.level))),
             Column::Io => known(rates().read.zip(rates().write).map(|(r, w)| r + w)),
             Column::Read => known(rates().read),
             Column::Write => known(rates().write),
@@ -241,12 +236,17 @@ fn state_rank(state: u8) -> f64 {
     }
 }
 
+fn cmdline(row: &Row) -> Option<&[u8]> {
+    row.names.as_ref()?.cmdline.as_deref()
+}
+
 fn contains_text(row: &Row, needle: &[u8]) -> bool {
     let has = |hay: &[u8]| {
         needle.is_empty() || hay.windows(needle.len()).any(|part| part.eq_ignore_ascii_case(needle))
     };
     has(row.raw.comm())
-        || row.names.as_ref().is_some_and(|n| has(&n.cmdline) || has(n.cgroup.as_bytes()))
+        || cmdline(row).is_some_and(has)
+        || row.names.as_ref().is_some_and(|n| has(n.cgroup.as_bytes()))
         || row.raw.key.pid.to_string().as_bytes() == needle
         || row.raw.key.tid.to_string().as_bytes() == needle
 }

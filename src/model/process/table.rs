@@ -227,9 +227,10 @@ impl ProcTable {
             rates.major_faults = Some(d as f64 / secs);
         }
         if let (Some(a), Some(b)) = (before.delays, row.raw.delays) {
-            let pct = |d: u64| {
-                (d as f64 / interval_ns as f64 * 100.0).min(100.0 * row.raw.num_threads.max(1) as f64)
-            };
+            // One thread cannot wait longer than it lives; a wait is counted whole when it ends, so it may
+            // have begun before the interval. A process waits in all its threads at once.
+            let threads = if self.threads { 1 } else { row.raw.num_threads.max(1) };
+            let pct = |d: u64| (d as f64 / interval_ns as f64).min(f64::from(threads)) * 100.0;
             if let Some(d) = delta(a.blkio_ns, b.blkio_ns) {
                 grown.blkio_ns = d;
                 rates.io_delay_pct = Some(pct(d));
@@ -283,7 +284,7 @@ impl ProcTable {
             self.rows.iter_mut().for_each(|row| row.blocked = false);
         }
         self.any_blocked = !blocked.is_empty();
-        for task in blocked {
+        for task in blocked.iter().filter(|task| !task.counters_readable) {
             if let Some(row) = self.row_mut(&task.key) {
                 row.blocked = true;
             }

@@ -73,7 +73,8 @@ pub struct DelayRaw {
 /// I/O scheduling class and level (ioprio_get(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct IoPrio {
-    /// 0 none set (derived from the CPU nice value), 1 realtime, 2 best effort, 3 idle.
+    /// 1 realtime, 2 best effort, 3 idle. Only ioprio_get itself also says 0, never set; tables hold what
+    /// the kernel then derives from the CPU scheduling.
     pub class: u8,
     /// 0 (first) to 7 (last) within the class.
     pub level: u8,
@@ -91,12 +92,11 @@ impl IoPrio {
     }
 }
 
-/// As iotop prints it: `rt/0`, `be/4`, `idle`; with a `?` before the class when none was ever set and
-/// the kernel derives it from the nice value.
+/// As iotop prints it: `rt/0`, `be/4`, `idle`; `none` for a raw 0.
 impl std::fmt::Display for IoPrio {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.class {
-            0 => write!(f, "?be/{}", self.level),
+            0 => f.write_str("none"),
             1 => write!(f, "rt/{}", self.level),
             2 => write!(f, "be/{}", self.level),
             3 => f.write_str("idle"),
@@ -153,8 +153,9 @@ impl TaskRaw {
 /// What is fetched once per (pid, starttime) and again only after an exec.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
-    /// The command line, raw bytes, arguments separated by one blank; empty for kernel threads.
-    pub cmdline: Box<[u8]>,
+    /// The command line, raw bytes, arguments separated by one blank; empty for kernel threads, `None`
+    /// while it could not be read.
+    pub cmdline: Option<Box<[u8]>>,
     /// Control group path, cleaned (it is only ever shown); empty where unknown.
     pub cgroup: std::sync::Arc<str>,
     /// The container the control group's name points to, such as `docker:0123456789ab`.

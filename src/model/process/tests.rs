@@ -123,7 +123,8 @@ fn what_cannot_be_read_is_not_zero() {
     let row = table.get(&key(1)).unwrap();
     assert_eq!((row.read_bytes_per_s, row.read_bytes_total, row.accumulated), (None, None, None));
     assert_eq!((row.io_delay_pct, row.swap_bytes), (None, None));
-    let blocked = BlockedTask { key: key(2), since_boot_ns: 10 * S, on: "its stat".into() };
+    let blocked =
+        BlockedTask { key: key(2), since_boot_ns: 10 * S, on: "its stat".into(), counters_readable: false };
     table.apply(&ProcUpdate { blocked: vec![blocked], ..look(12, false, &[]) });
     let row = table.get(&key(2)).unwrap();
     assert!(row.blocked);
@@ -177,8 +178,11 @@ fn a_state_lasts_only_while_the_task_does_not_run() {
 #[test]
 fn names_users_and_waits_reach_the_row() {
     let mut table = ProcTable::new();
-    let names =
-        Names { cmdline: (*b"evil \x1b[2J").into(), cgroup: "/a".into(), container: Some("docker:1".into()) };
+    let names = Names {
+        cmdline: Some((*b"evil \x1b[2J").into()),
+        cgroup: "/a".into(),
+        container: Some("docker:1".into()),
+    };
     table.apply(&ProcUpdate {
         names: vec![(key(1), Arc::new(names))],
         users: vec![(0, "root".into())],
@@ -236,8 +240,15 @@ fn filters_choose_rows() {
 #[test]
 fn an_update_survives_recording() {
     let mut update = look(10, true, &[(raw(1, 1, 2), 0)]);
-    update.names.push((key(1), Arc::new(Names { cmdline: vec![0xff, b'a'].into(), ..Names::default() })));
-    update.blocked.push(BlockedTask { key: key(1), since_boot_ns: 1, on: "its stat".into() });
+    update
+        .names
+        .push((key(1), Arc::new(Names { cmdline: Some(vec![0xff, b'a'].into()), ..Names::default() })));
+    update.blocked.push(BlockedTask {
+        key: key(1),
+        since_boot_ns: 1,
+        on: "its stat".into(),
+        counters_readable: false,
+    });
     let back: ProcUpdate = serde_json::from_str(&serde_json::to_string(&update).unwrap()).unwrap();
     assert_eq!(back, update);
 }

@@ -27,6 +27,8 @@ pub struct BlockedTask {
     pub since_boot_ns: u64,
     /// The file, and what our reader waits on in the kernel, as far as known.
     pub on: String,
+    /// Only its command line hangs; its counters are read as ever.
+    pub counters_readable: bool,
 }
 
 /// One look at all processes (or threads): only the differences.

@@ -1,0 +1,186 @@
+//! One process looked at closely: limits, groups, ancestors, waiting times. Only files that return even
+//! of a stuck task are read here; its start time, whose file may not, is read on a guarded thread.
+
+use super::guard::{DEADLINE, Guard, Outcome};
+use super::parse::{self, StatusLines};
+use super::path::{self, Path, Place};
+use super::reader::{ReadJob, Reader, What};
+use super::stuck::is_runnable;
+use super::taskstats::{Answer, Taskstats};
+use crate::collect::scan::{lines, number, signed};
+use crate::model::process::{DelayRaw, Detail, Limit, TaskKey};
+use crate::model::section::Section;
+use crate::root::Root;
+use crate::text;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// More ancestors than this are a loop.
+const DEPTH: usize = 64;
+
+/// Reads details, one process at a time.
+pub struct DetailReader {
+    proc: Arc<OwnedFd>,
+    live: bool,
+    guard: Guard<Reader>,
+    buf: Vec<u8>,
+}
+
+impl DetailReader {
+    /// Below `root`.
+    pub fn new(root: &Root) -> std::io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let proc = Arc::new(openat(CWD, root.proc(""), flags, Mode::empty())?);
+        let (for_reader, live) = (proc.clone(), super::numbers_are_ours(root));
+        let guard = Guard::new(DEADLINE, move || Reader::new(for_reader.clone(), live));
+        Ok(Self { proc, live, guard, buf: vec![0; 16 * 1024] })
+    }
+
+    /// The details of `key`; `Absent` if that process has ended.
+    pub fn read(&mut self, key: TaskKey) -> Section<Detail> {
+        let starttime = self.starttime(key);
+        if starttime == Some(None) || starttime.flatten().is_some_and(|start| start != key.starttime) {
+            return Section::Absent(format!("process {} has ended", key.pid));
+        }
+        Section::Ok(Detail {
+            key,
+            verified: starttime.is_some(),
+            limits: self.section(key.pid, "limits", limits),
+            cgroups: self.section(key.pid, "cgroup", |raw| lines(raw).map(text::clean).collect()),
+            parents: self.parents(key.pid),
+            oom_score: self.one_number(key.pid, "oom_score"),
+            oom_score_adj: self.one_number(key.pid, "oom_score_adj"),
+            delays: self.delays(key.pid),
+        })
+    }
+
+    /// `None`: not to be had without waiting; `Some(None)`: no such process.
+    fn starttime(&mut self, key: TaskKey) -> Option<Option<u64>> {
+        if self.guard.stuck() > 0 {
+            return None;
+        }
+        let place = Place { pid: key.pid, tid: key.tid, thread: key.pid != key.tid };
+        let what = What { stat: true, ..What::default() };
+        let mut found = None;
+        self.guard.run(&[ReadJob { at: 0, place, what, unless_io: None }], is_runnable, |_, outcome| {
+            if let Outcome::Done(reading) = outcome {
+                found = Some(reading.stat.map(|stat| stat.starttime));
+            }
+        });
+        found
+    }
+
+    fn file(&mut self, pid: u32, file: &str) -> Result<&[u8], rustix::io::Errno> {
+        path::read_all(
+            self.proc.as_fd(),
+            &Path::of(Place { pid, tid: pid, thread: false }, file),
+            &mut self.buf,
+        )
+    }
+
+    fn section<T>(&mut self, pid: u32, file: &str, parse: impl Fn(&[u8]) -> T) -> Section<T> {
+        match self.file(pid, file) {
+            Ok(raw) => Section::Ok(parse(raw)),
+            Err(err) => Section::from_io(file, &err.into()),
+        }
+    }
+
+    fn one_number(&mut self, pid: u32, file: &str) -> Option<i64> {
+        self.file(pid, file).ok().and_then(|raw| signed(raw.trim_ascii()))
+    }
+
+    fn parents(&mut self, pid: u32) -> Vec<(u32, String)> {
+        let mut out = Vec::new();
+        let mut at = pid;
+        while out.len() < DEPTH {
+            let status: StatusLines = self.file(at, "status").map(parse::status).unwrap_or_default();
+            let Some(parent) = status.ppid.filter(|ppid| *ppid != 0) else { break };
+            let comm =
+                self.file(parent, "comm").map(|raw| text::clean(raw.strip_suffix(b"\n").unwrap_or(raw)));
+            out.push((parent, comm.unwrap_or_default()));
+            at = parent;
+        }
+        out
+    }
+
+    fn delays(&self, pid: u32) -> Section<DelayRaw> {
+        if !self.live {
+            return Section::Absent("this /proc is not our own pid namespace's: taskstats not asked".into());
+        }
+        let mut answers = Vec::new();
+        match Taskstats::open().and_then(|mut stats| stats.ask(&[pid], false, &mut answers)) {
+            Ok(()) => {}
+            Err(err) => return Section::from_io("taskstats", &err.into()),
+        }
+        match answers.first() {
+            Some(Answer::Is(stats)) => Section::Ok(stats.delays),
+            Some(Answer::Gone) => Section::Absent(format!("process {pid} has ended")),
+            Some(Answer::Failed(code)) if *code != 0 => {
+                Section::from_io("taskstats", &std::io::Error::from_raw_os_error(*code))
+            }
+            _ => Section::Absent("taskstats: no answer that could be understood".into()),
+        }
+    }
+}
+
+/// `Max open files            1024                 4096                 files`: columns are padded, and
+/// names have blanks in them.
+fn limits(raw: &[u8]) -> Vec<Limit> {
+    lines(raw).skip(1).filter_map(limit).collect()
+}
+
+fn limit(line: &[u8]) -> Option<Limit> {
+    let (name, rest) = line.split_at_checked(25)?;
+    let mut words = crate::collect::scan::words(rest);
+    let mut value = || match words.next()? {
+        b"unlimited" => Some(None),
+        digits => number(digits).map(Some),
+    };
+    let (soft, hard) = (value()?, value()?);
+    let unit = words.next().map(text::clean).unwrap_or_default();
+    Some(Limit { name: text::clean(name.trim_ascii()), soft, hard, unit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_have_blanks_in_their_names() {
+        let raw = b"Limit                     Soft Limit           Hard Limit           Units     \n\
+            Max open files            1024                 524288               files     \n\
+            Max core file size        0                    unlimited            bytes     \n\
+            Max nice priority         0                    0                    \n";
+        let all = limits(raw);
+        assert_eq!(all.len(), 3);
+        assert_eq!(
+            (all[0].name.as_str(), all[0].soft, all[0].hard),
+            ("Max open files", Some(1024), Some(524_288))
+        );
+        assert_eq!((all[1].hard, all[1].unit.as_str()), (None, "bytes"));
+        assert_eq!(all[2].unit, "");
+    }
+
+    #[test]
+    fn our_own_details() {
+        let mut reader = DetailReader::new(&Root::live()).unwrap();
+        let pid = std::process::id();
+        let stat = std::fs::read(Root::live().proc(&format!("{pid}/stat"))).unwrap();
+        let key = TaskKey { pid, tid: pid, starttime: parse::stat(&stat).unwrap().starttime };
+        let detail = reader.read(key);
+        let detail = detail.ok().unwrap();
+        assert!(detail.verified);
+        let nofile = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        let open_files = detail.open_files().unwrap();
+        assert_eq!((open_files.soft, open_files.hard), (nofile.current, nofile.maximum));
+        let ppid = rustix::process::getppid().unwrap().as_raw_nonzero().get() as u32;
+        assert_eq!(detail.parents[0].0, ppid);
+        assert!(detail.oom_score.is_some());
+        let other = TaskKey { starttime: key.starttime + 1, ..key };
+        assert!(
+            matches!(reader.read(other), Section::Absent(_)),
+            "the number belongs to another process now"
+        );
+    }
+}

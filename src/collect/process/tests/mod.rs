@@ -1,0 +1,6 @@
+//! The collector on captured trees and on live children.
+
+mod captured;
+mod fake;
+mod hanging;
+mod live;
