@@ -3,7 +3,7 @@
 use super::columns::device::{DeviceCol, DeviceRow};
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
-use super::topology::{BlockDev, Topology};
+use super::topology::{BlockDev, DeviceKind, Topology, TreeRow};
 use crate::text::clean;
 
 /// What to list, and how.
@@ -69,7 +69,7 @@ fn tree(rates: &[DiskRate], topo: &Topology) -> Vec<DeviceLine> {
     let find = |id: DevId| rates.iter().position(|r| r.id == id);
     let mut out = Vec::new();
     let mut seen = Vec::new();
-    for row in topo.tree() {
+    for row in disks_first(topo) {
         let dev = &topo.devices[row.device];
         let rate = find(dev.id);
         if row.mount.is_some() || (rate.is_none() && dev.mounts.is_empty() && dev.swaps.is_empty()) {
@@ -88,6 +88,18 @@ fn tree(rates: &[DiskRate], topo: &Topology) -> Vec<DeviceLine> {
         out.push(DeviceLine { id: r.id, rate: Some(i), label: label(&r.name, None) });
     }
     out
+}
+
+/// The tree with what is not hardware (loop, zram, ram) after the disks.
+fn disks_first(topo: &Topology) -> Vec<TreeRow> {
+    let rows = topo.tree();
+    let mut families: Vec<&[TreeRow]> = rows.chunk_by(|_, next| next.depth > 0).collect();
+    families.sort_by_key(|family| match topo.devices[family[0].device].kind {
+        DeviceKind::Zram | DeviceKind::Ram => 1,
+        DeviceKind::Loop => 2,
+        _ => 0,
+    });
+    families.concat()
 }
 
 /// `sda1  /var/lib/neo4j (ext4)`, `dm-0 vg-data  /srv (xfs) +2`.
@@ -116,7 +128,7 @@ fn label(name: &str, dev: Option<&BlockDev>) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::section::Section;
-    use super::super::topology::{DeviceKind, MountRef};
+    use super::super::topology::MountRef;
     use super::*;
 
     fn snap() -> Snapshot {

@@ -1,6 +1,6 @@
 //! The whole screen from the state. Pure: no clock, no kernel, no change of state.
 
-use super::action::View;
+use super::action::{Action, View};
 use super::keys::{self, BINDINGS, Binding, Context};
 use super::layout::{self, Arranged};
 use super::panes::{self, when};
@@ -102,13 +102,22 @@ pub fn footer_parts(app: &App, area: Rect) -> Vec<(u16, u16, FooterPart)> {
         x += width + 1;
     }
     x += 1;
-    for b in keys::footer(&contexts(app)) {
-        let width = keys::name(b).chars().count() as u16 + 1 + b.footer.len() as u16;
-        if x + width >= area.right() {
+    let width = |b: &Binding| keys::name(b).chars().count() as u16 + 1 + b.footer.len() as u16;
+    let all = keys::footer(&contexts(app));
+    // Help and the way out stay, whatever else has no room.
+    let (last, others): (Vec<&'static Binding>, Vec<&'static Binding>) =
+        all.into_iter().partition(|b| matches!(b.action, Action::Help | Action::Quit));
+    let reserved: u16 = last.iter().map(|b| width(b) + 2).sum();
+    for b in others {
+        if x + width(b) + reserved >= area.right() {
             break;
         }
-        out.push((x, width, FooterPart::Key(b)));
-        x += width + 2;
+        out.push((x, width(b), FooterPart::Key(b)));
+        x += width(b) + 2;
+    }
+    for b in last {
+        out.push((x, width(b), FooterPart::Key(b)));
+        x += width(b) + 2;
     }
     out
 }
@@ -156,7 +165,7 @@ fn footer(app: &App, theme: &Theme, arranged: &Arranged, buf: &mut Buffer) {
 /// The contexts whose keys act now, most specific first.
 pub fn contexts(app: &App) -> Vec<Context> {
     match &app.ui.overlay {
-        Some(Overlay::Help(_)) => return vec![Context::Help, Context::List, Context::Global],
+        Some(Overlay::Help(_)) => return vec![Context::Help, Context::Scroll, Context::Global],
         Some(Overlay::Dialog(_)) => return vec![Context::Dialog],
         Some(Overlay::Prompt(_)) => return Vec::new(),
         None => {}
@@ -170,11 +179,13 @@ pub fn contexts(app: &App) -> Vec<Context> {
 pub fn help_lines() -> Vec<(String, String)> {
     let order = [
         Context::Global,
+        Context::Scroll,
         Context::List,
         Context::Devices,
         Context::Processes,
         Context::Kernel,
         Context::Detail,
+        Context::DeviceDetail,
         Context::ProcessDetail,
         Context::Dialog,
     ];

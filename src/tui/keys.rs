@@ -8,6 +8,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub enum Context {
     /// Everywhere but in a line of input or a dialog.
     Global,
+    /// Whatever scrolls: lists, details, the help.
+    Scroll,
     /// Any list.
     List,
     /// The Devices pane.
@@ -18,6 +20,8 @@ pub enum Context {
     Kernel,
     /// A detail page.
     Detail,
+    /// The detail page of a device.
+    DeviceDetail,
     /// The detail page of a process.
     ProcessDetail,
     /// The help screen.
@@ -31,11 +35,13 @@ impl Context {
     pub fn title(self) -> &'static str {
         match self {
             Context::Global => "Everywhere",
+            Context::Scroll => "Moving",
             Context::List => "In lists",
             Context::Devices => "Devices",
             Context::Processes => "Processes",
             Context::Kernel => "Kernel log",
             Context::Detail => "In a detail",
+            Context::DeviceDetail => "Detail of a device",
             Context::ProcessDetail => "Detail of a process",
             Context::Help => "In this help",
             Context::Dialog => "In a question",
@@ -78,7 +84,9 @@ const fn ctrl(c: char, action: Action, help: &'static str) -> Binding {
     Binding { context: Context::Global, code: KeyCode::Char(c), ctrl: true, action, footer: "", help }
 }
 
-use Context::{Detail, Devices, Dialog, Global, Help, Kernel, List, ProcessDetail, Processes};
+use Context::{
+    Detail, DeviceDetail, Devices, Dialog, Global, Help, Kernel, List, ProcessDetail, Processes, Scroll,
+};
 
 /// Every key there is.
 pub const BINDINGS: &[Binding] = &[
@@ -89,6 +97,7 @@ pub const BINDINGS: &[Binding] = &[
     ch(Dialog, 'q', Action::Back, "", "leave it"),
     key(Help, KeyCode::Esc, Action::Back, "close", "close the help"),
     ch(Help, 'q', Action::Back, "", "close the help"),
+    ch(DeviceDetail, 'g', Action::Graph, "graph", "another quantity in the graphs"),
     ch(
         ProcessDetail,
         'm',
@@ -110,13 +119,13 @@ pub const BINDINGS: &[Binding] = &[
     ch(Kernel, 'f', Action::Fold, "fold", "fold or unfold traces"),
     ch(Kernel, 'I', Action::Include, "include", "only lines that match a pattern"),
     ch(Kernel, 'X', Action::Exclude, "exclude", "hide lines that match a pattern"),
-    key(List, KeyCode::Up, Action::Move(-1), "", "selection up"),
-    key(List, KeyCode::Down, Action::Move(1), "", "selection down"),
-    ch(List, 'k', Action::Move(-1), "", "selection up"),
-    ch(List, 'j', Action::Move(1), "", "selection down"),
-    key(List, KeyCode::PageUp, Action::Page(-1), "", "one screen up"),
-    key(List, KeyCode::PageDown, Action::Page(1), "", "one screen down"),
-    key(List, KeyCode::Home, Action::First, "", "to the first row"),
+    key(Scroll, KeyCode::Up, Action::Move(-1), "", "selection up"),
+    key(Scroll, KeyCode::Down, Action::Move(1), "", "selection down"),
+    ch(Scroll, 'k', Action::Move(-1), "", "selection up"),
+    ch(Scroll, 'j', Action::Move(1), "", "selection down"),
+    key(Scroll, KeyCode::PageUp, Action::Page(-1), "", "one screen up"),
+    key(Scroll, KeyCode::PageDown, Action::Page(1), "", "one screen down"),
+    key(Scroll, KeyCode::Home, Action::First, "", "to the first row"),
     key(List, KeyCode::Enter, Action::Open, "detail", "detail of the selected row"),
     key(List, KeyCode::Left, Action::SortLeft, "", "sort by the column to the left"),
     key(List, KeyCode::Right, Action::SortRight, "sort", "sort by the column to the right"),

@@ -63,7 +63,7 @@ pub fn run(options: Options) -> anyhow::Result<()> {
 }
 
 enum Input {
-    Event(Event),
+    Event(Box<Event>),
     News(News),
 }
 
@@ -116,7 +116,7 @@ impl Loop {
         let pool = Pool::new(
             options.root.clone(),
             Arc::new(move |job: Job, reply: Reply| {
-                let _ = to.blocking_send(Input::Event(Event::Worker(job, reply)));
+                let _ = to.blocking_send(Input::Event(Box::new(Event::Worker(job, reply))));
             }),
         );
         let sample_due = Instant::now() + ui.interval;
@@ -191,7 +191,7 @@ impl Loop {
 
     fn arrived(&mut self, input: Input) -> anyhow::Result<()> {
         let event = match input {
-            Input::Event(event) => event,
+            Input::Event(event) => *event,
             Input::News(News::Sample(sample)) => {
                 self.sample_due = Instant::now() + self.app.ui.interval;
                 self.refresh_blocked();

@@ -1,13 +1,19 @@
 //! What a child can be asked to do, and what it answers. Plain data, JSON on the pipe.
 
 use crate::collect;
+use crate::collect::process::detail::DetailReader;
+use crate::collect::process::mappings::mappings;
 use crate::model::path::PathReport;
+use crate::model::process::{Detail, Mappings, TaskKey};
 use crate::model::queue::QueueAttrs;
-use crate::model::section::describe;
+use crate::model::section::{Section, describe};
 use crate::root::Root;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// The largest mappings of a process that travel; the rest is in the sums.
+const MAPPINGS_KEPT: usize = 1000;
 
 /// A piece of work that may block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +65,10 @@ pub enum Job {
 pub enum Reply {
     /// Queue settings by device.
     Queues(BTreeMap<String, QueueAttrs>),
+    /// Limits and the like.
+    Facts(Section<Detail>),
+    /// Mappings.
+    Mappings(Section<Mappings>),
     /// The file's text; `None`: there is no such file.
     File(Option<String>),
     /// What the path lies on.
@@ -93,7 +103,17 @@ impl Job {
                 Ok(report) => Reply::Path(Box::new(report)),
                 Err(err) => Reply::Failed(err.to_string()),
             },
-            Job::Facts { .. } | Job::Mappings { .. } => Reply::Failed("not wired yet".into()),
+            Job::Facts { pid, starttime } => {
+                let key = TaskKey { pid: *pid, tid: *pid, starttime: *starttime };
+                match DetailReader::new(root) {
+                    Ok(mut reader) => Reply::Facts(reader.read(key)),
+                    Err(err) => Reply::Facts(Section::from_io("/proc", &err)),
+                }
+            }
+            Job::Mappings { pid, starttime } => {
+                let all = mappings(root, *pid, *starttime);
+                Reply::Mappings(all.map(|all| Mappings::of(all, MAPPINGS_KEPT)))
+            }
             Job::ReadFile { path } => match super::child::read_own_file(path) {
                 Ok(text) => Reply::File(text),
                 Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe(&err))),

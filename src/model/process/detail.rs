@@ -65,3 +65,55 @@ pub struct Mapping {
     /// Swapped out, shared memory included, unlike VmSwap.
     pub swap: Option<u64>,
 }
+
+/// The mappings of a process, summed up: all of them counted, the largest kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mappings {
+    /// Mappings there are.
+    pub count: usize,
+    /// Sum of sizes, bytes.
+    pub size: u64,
+    /// Sum in memory, bytes.
+    pub rss: u64,
+    /// Sum of shares in memory, bytes; `None` where the kernel does not tell.
+    pub pss: Option<u64>,
+    /// Sum in swap, shared memory included, bytes; `None` where the kernel does not tell.
+    pub swap: Option<u64>,
+    /// Those with most in swap, then in memory, first.
+    pub largest: Vec<Mapping>,
+}
+
+impl Mappings {
+    /// Sums up, and keeps the `most` largest.
+    pub fn of(mut all: Vec<Mapping>, most: usize) -> Self {
+        let sum = |get: fn(&Mapping) -> Option<u64>| all.iter().map(get).sum::<Option<u64>>();
+        let (count, pss, swap) = (all.len(), sum(|m| m.pss), sum(|m| m.swap));
+        let (size, rss) = (all.iter().map(|m| m.size).sum(), all.iter().map(|m| m.rss).sum());
+        all.sort_by_key(|m| std::cmp::Reverse((m.swap, m.rss, m.size)));
+        all.truncate(most);
+        Self { count, size, rss, pss, swap, largest: all }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_swapped_come_first_and_sums_cover_all() {
+        let map = |rss, swap| Mapping {
+            start: 0,
+            end: 0,
+            perms: "rw-p".into(),
+            name: String::new(),
+            size: 100,
+            rss,
+            pss: Some(rss),
+            swap,
+        };
+        let m = Mappings::of(vec![map(50, Some(0)), map(1, Some(30)), map(2, Some(5))], 2);
+        assert_eq!((m.count, m.size, m.rss, m.swap), (3, 300, 53, Some(35)));
+        assert_eq!(m.largest.iter().map(|m| m.swap).collect::<Vec<_>>(), [Some(30), Some(5)]);
+        assert_eq!(Mappings::of(vec![map(1, None), map(1, Some(1))], 9).swap, None, "unread is not 0");
+    }
+}

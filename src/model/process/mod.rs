@@ -17,7 +17,7 @@ mod update;
 mod tests;
 
 pub use container::hint as container_hint;
-pub use detail::{Detail, Limit, Mapping};
+pub use detail::{Detail, Limit, Mapping, Mappings};
 pub use past::PastTask;
 pub use row::ProcRow;
 pub use select::{Column, Filter, Query, Window};

@@ -17,7 +17,7 @@ use ratatui::layout::Rect;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::DeviceDetail,
-    contexts: &[Context::Detail, Context::Devices, Context::List],
+    contexts: &[Context::Detail, Context::DeviceDetail, Context::Scroll],
     render,
     sheet,
     rows: |app| text(app).len(),

@@ -3,6 +3,7 @@
 use super::{Pane, PaneId};
 use crate::export::sheet::Sheet;
 use crate::model::disk::{DevId, DiskRate};
+use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::graph::{columns, nice_max};
@@ -14,7 +15,7 @@ use ratatui::layout::Rect;
 /// The pane; it takes no keys of its own.
 pub const PANE: Pane = Pane {
     id: PaneId::DeviceGraphs,
-    contexts: &[crate::tui::keys::Context::Devices, crate::tui::keys::Context::List],
+    contexts: &[crate::tui::keys::Context::Devices, crate::tui::keys::Context::List, Context::Scroll],
     render,
     sheet,
     rows: |_| 0,

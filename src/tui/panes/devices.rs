@@ -19,7 +19,7 @@ use ratatui::style::Style;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::Devices,
-    contexts: &[Context::Devices, Context::List],
+    contexts: &[Context::Devices, Context::List, Context::Scroll],
     render,
     sheet,
     rows: |app| lines(app).len(),

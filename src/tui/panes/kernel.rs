@@ -20,7 +20,7 @@ use ratatui::style::Style;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::Kernel,
-    contexts: &[Context::Kernel, Context::List],
+    contexts: &[Context::Kernel, Context::List, Context::Scroll],
     render,
     sheet,
     rows: |app| app.ui.kernel.shown.len(),

@@ -16,7 +16,7 @@ use ratatui::layout::Rect;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::KernelDetail,
-    contexts: &[Context::Detail, Context::List],
+    contexts: &[Context::Detail, Context::Scroll],
     render,
     sheet,
     rows: |app| text(app).len(),

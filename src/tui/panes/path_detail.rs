@@ -15,7 +15,7 @@ use ratatui::layout::Rect;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::PathDetail,
-    contexts: &[Context::Detail, Context::List],
+    contexts: &[Context::Detail, Context::Scroll],
     render,
     sheet,
     rows: |app| text(app).len(),

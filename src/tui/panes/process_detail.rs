@@ -4,19 +4,22 @@ use super::kernel_detail::draw_lines;
 use super::{Pane, PaneId, when};
 use crate::export::sheet::Sheet;
 use crate::model::process::ProcRow;
+use crate::model::section::Section;
 use crate::text::clean;
 use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail, ProcessDetail};
 use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{bytes, span};
+use crate::worker::job::Reply;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::ProcessDetail,
-    contexts: &[Context::ProcessDetail, Context::Detail, Context::List],
+    contexts: &[Context::ProcessDetail, Context::Detail, Context::Scroll],
     render,
     sheet,
     rows: |app| text(app).len(),
@@ -32,11 +35,19 @@ fn detail(app: &App) -> Option<&ProcessDetail> {
 fn text(app: &App) -> Vec<(String, bool)> {
     let Some(p) = detail(app) else { return Vec::new() };
     let mut out = Vec::new();
+    own(app, p, &mut out);
+    out.push((String::new(), false));
+    out.extend(mappings(p, app.world.now().boot_ns));
+    out
+}
+
+/// Counters and facts.
+fn own(app: &App, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
     match app.world.procs.get(&p.key) {
-        Some(row) => counters(app, &row, &mut out),
+        Some(row) => counters(app, &row, out),
         None => out.push(("this task has ended".into(), true)),
     }
-    out
+    facts(p, app.world.now().boot_ns, out);
 }
 
 fn counters(app: &App, row: &ProcRow<'_>, out: &mut Vec<(String, bool)>) {
@@ -76,10 +87,107 @@ fn counters(app: &App, row: &ProcRow<'_>, out: &mut Vec<(String, bool)>) {
     }
 }
 
+/// Limits, ancestors, delays: what a child read.
+fn facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
+    let detail = match &p.facts {
+        None => return out.push(("asking for its limits …".into(), false)),
+        Some(Reply::Facts(Section::Ok(detail))) => detail,
+        Some(Reply::Facts(other)) => {
+            return out.push((format!("- {}", other.why(now_boot_ns).unwrap_or_default()), true));
+        }
+        Some(Reply::Failed(why)) => return out.push((format!("- {}", clean(why)), true)),
+        Some(_) => return,
+    };
+    let mut fact = |name: &str, value: String| out.push((format!("{name:<12} {value}"), false));
+    let limit = |n: Option<u64>| n.map_or("unlimited".into(), |n| n.to_string());
+    let files = detail.open_files().map_or_else(
+        || format!("- {}", detail.limits.why(now_boot_ns).unwrap_or_default()),
+        |l| format!("{} soft, {} hard", limit(l.soft), limit(l.hard)),
+    );
+    fact("open files", files);
+    for l in detail.limits.ok().into_iter().flatten() {
+        if matches!(l.name.as_str(), "Max locked memory" | "Max processes") {
+            fact(
+                &l.name["Max ".len()..],
+                format!("{} soft, {} hard {}", limit(l.soft), limit(l.hard), clean(&l.unit)),
+            );
+        }
+    }
+    let parents: Vec<String> = detail.parents.iter().map(|(pid, name)| format!("{name}({pid})")).collect();
+    fact("started by", if parents.is_empty() { "-".into() } else { parents.join(" ← ") });
+    let score = |n: Option<i64>| n.map_or("-".into(), |n| n.to_string());
+    fact("OOM score", format!("{}, adjusted by {}", score(detail.oom_score), score(detail.oom_score_adj)));
+    match &detail.delays {
+        Section::Ok(d) => {
+            let secs = |ns: u64| format!("{:.2} s", ns as f64 / 1e9);
+            let swapin = d.swapin_ns.map_or("-".into(), secs);
+            fact("waited", format!("{} for block I/O, {swapin} for swap, in all its life", secs(d.blkio_ns)));
+        }
+        other => fact("waited", format!("- {}", other.why(now_boot_ns).unwrap_or_default())),
+    }
+}
+
+/// The mappings, or how to get them and what that costs.
+fn mappings(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
+    let note = |text: &str| vec![(text.to_owned(), true)];
+    let m = match &p.mappings {
+        None if p.loading => return note("reading its mappings …"),
+        None => {
+            return vec![
+                ("m reads its mappings with Size, Rss, Pss and Swap of each".into(), true),
+                (
+                    "(walks its page tables: seconds for hundreds of GB, during which it may wait)".into(),
+                    false,
+                ),
+            ];
+        }
+        Some(Reply::Mappings(Section::Ok(m))) => m,
+        Some(Reply::Mappings(other)) => {
+            return note(&format!("- {}", other.why(now_boot_ns).unwrap_or_default()));
+        }
+        Some(Reply::Failed(why)) => return note(&format!("- {}", clean(why))),
+        Some(_) => return Vec::new(),
+    };
+    let n = |n: Option<u64>| n.map_or("-".into(), bytes);
+    let mut out =
+        vec![(format!("{:>7} {:>7} {:>7} {:>7}  perms mapping", "Size", "Rss", "Pss", "Swap"), true)];
+    let totals =
+        format!("{:>7} {:>7} {:>7} {:>7}  all {}", bytes(m.size), bytes(m.rss), n(m.pss), n(m.swap), m.count);
+    out.push((totals, false));
+    for map in &m.largest {
+        let name = if map.name.is_empty() { format!("anonymous {:x}", map.start) } else { clean(&map.name) };
+        let cells = format!(
+            "{:>7} {:>7} {:>7} {:>7}  {}  ",
+            bytes(map.size),
+            bytes(map.rss),
+            n(map.pss),
+            n(map.swap),
+            map.perms
+        );
+        out.push((cells + &name, map.swap.is_some_and(|s| s > 0)));
+    }
+    if m.largest.len() < m.count {
+        out.push((format!("… {} smaller ones", m.count - m.largest.len()), false));
+    }
+    out
+}
+
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
     let Some(p) = detail(app) else { return };
     let inner = frame(buf, area, &format!("Task {}", p.key.tid), &when(app), focused, theme);
-    draw_lines(app, theme, inner, buf, &text(app));
+    if inner.width < 150 {
+        return draw_lines(app, theme, inner, buf, &text(app));
+    }
+    // Side by side; only the mappings scroll, the facts are few.
+    let half = inner.width / 2;
+    let mut left = Vec::new();
+    own(app, p, &mut left);
+    for (i, (line, strong)) in left.iter().take(usize::from(inner.height)).enumerate() {
+        let style = if *strong { theme.title } else { theme.text };
+        put(buf, inner.x, inner.y + i as u16, line, half - 1, style);
+    }
+    let right = Rect { x: inner.x + half, width: inner.width - half, ..inner };
+    draw_lines(app, theme, right, buf, &mappings(p, app.world.now().boot_ns));
 }
 
 fn sheet(app: &App) -> Sheet {
