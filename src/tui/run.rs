@@ -19,9 +19,6 @@ use crate::root::Root;
 use crate::worker::job::{Job, Reply};
 use crate::worker::pool::Pool;
 use anyhow::Context;
-use crossterm::event::EventStream;
-use futures_core::Stream;
-use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,7 +134,7 @@ impl Loop {
     }
 
     async fn turn(mut self) -> anyhow::Result<()> {
-        let mut keys = EventStream::new();
+        let mut keys = listen()?;
         let mut signals = Signals::new()?;
         self.draw()?;
         self.open_kmsg();
@@ -154,10 +151,10 @@ impl Loop {
             tokio::select! {
                 biased;
                 which = signals.next() => self.signalled(which)?,
-                event = poll_fn(|cx| std::pin::Pin::new(&mut keys).poll_next(cx)) => match event {
-                    Some(Ok(event)) => self.typed(event)?,
+                event = keys.recv() => match event {
+                    Some(event) => self.typed(event)?,
                     // The terminal is gone: nobody is there any more.
-                    Some(Err(_)) | None => self.quit = true,
+                    None => self.quit = true,
                 },
                 Some(input) = self.inbox.recv() => self.arrived(input)?,
                 ready = tty.ready(if idle { Interest::READABLE } else { Interest::WRITABLE }) => {
@@ -412,6 +409,21 @@ impl Drop for Loop {
         self.inbox.close();
         let _ = &self.outbox;
     }
+}
+
+/// Keys and mouse, read on a thread of their own: crossterm's own stream takes a contended lock at every
+/// turn of the loop. The thread may wait for ever on a dead terminal; nobody waits for it.
+fn listen() -> std::io::Result<mpsc::Receiver<crossterm::event::Event>> {
+    let (tx, rx) = mpsc::channel(QUEUE);
+    let body = move || {
+        while let Ok(event) = crossterm::event::read() {
+            if tx.blocking_send(event).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("keys".into()).stack_size(128 * 1024).spawn(body)?;
+    Ok(rx)
 }
 
 async fn read_kmsg(kmsg: &Kmsg) -> std::io::Result<()> {
