@@ -26,6 +26,13 @@ pub fn is_safe(c: char) -> bool {
 
 /// Appends `raw` to `out`, cleaned. Invalid UTF-8 bytes appear as `\xNN`.
 pub fn clean_into(out: &mut String, raw: &[u8]) {
+    // Nearly all text is plain, and this runs for every row of every frame.
+    if raw.iter().all(|b| (0x20..0x7f).contains(b))
+        && let Ok(plain) = std::str::from_utf8(raw)
+    {
+        out.push_str(plain);
+        return;
+    }
     let mut marks = 0;
     for chunk in raw.utf8_chunks() {
         for c in chunk.valid().chars() {

@@ -91,6 +91,5 @@ fn a_full_wire_shows_on_the_mounts_behind_it() {
 fn a_machine_without_network_mounts_has_none_of_them() {
     let sample = sample("layered-vm");
     assert_eq!(sample.netfs.ok(), Some(&vec![]));
-    let nics = sample.nics.ok().unwrap();
-    assert_eq!(nics.iter().find(|n| n.name == "eth0").unwrap().speed_bits, None);
+    assert_eq!(sample.nics.ok(), Some(&vec![]), "and its interfaces are not read");
 }

@@ -17,7 +17,7 @@ pub struct Meminfo {
 impl Meminfo {
     /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::new(root.proc("meminfo")), buf: Vec::new() }
+        Self { file: Kept::whole(root.proc("meminfo")), buf: Vec::new() }
     }
 }
 

@@ -30,6 +30,8 @@ mod vmstat;
 use crate::model::sample::Sample;
 use crate::model::section::Blocked;
 use crate::root::Root;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A reading's way into the sample: run by whoever assembles the tick.
 pub type Patch = Box<dyn FnOnce(&mut Sample) + Send>;
@@ -46,6 +48,7 @@ pub trait Source: Send {
 
 /// Every source, in reading order: the cheapest and safest first.
 pub fn sources(root: &Root) -> Vec<Box<dyn Source>> {
+    let has_netfs = Arc::new(AtomicBool::new(false));
     vec![
         Box::new(diskstats::Diskstats::new(root)),
         Box::new(stat::Stat::new(root)),
@@ -53,7 +56,7 @@ pub fn sources(root: &Root) -> Vec<Box<dyn Source>> {
         Box::new(meminfo::Meminfo::new(root)),
         Box::new(pressure::PressureFiles::new(root)),
         Box::new(swaps::Swaps::new(root)),
-        Box::new(netdev::Netdev::new(root)),
-        Box::new(netfs::NetFs::new(root)),
+        Box::new(netfs::NetFs::new(root, has_netfs.clone())),
+        Box::new(netdev::Netdev::new(root, has_netfs)),
     ]
 }

@@ -8,6 +8,8 @@ use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Asking a driver for its speed takes a lock of the whole network stack: seldom.
@@ -21,11 +23,13 @@ pub struct Netdev {
     speed_buf: Vec<u8>,
     speeds: HashMap<String, Option<u64>>,
     asked_at: Option<Instant>,
+    /// Whether any network file system is mounted: interfaces matter only then.
+    wanted: Arc<AtomicBool>,
 }
 
 impl Netdev {
     /// Reads below `root`.
-    pub fn new(root: &Root) -> Self {
+    pub fn new(root: &Root, wanted: Arc<AtomicBool>) -> Self {
         Self {
             root: root.clone(),
             file: Kept::new(root.proc("net/dev")),
@@ -33,10 +37,14 @@ impl Netdev {
             speed_buf: Vec::new(),
             speeds: HashMap::new(),
             asked_at: None,
+            wanted,
         }
     }
 
     fn nics(&mut self) -> Section<Vec<NicRaw>> {
+        if !self.wanted.load(Ordering::Relaxed) {
+            return Section::Ok(Vec::new());
+        }
         let mut nics = match self.file.read(&mut self.buf) {
             Ok(text) => parse(text),
             Err(err) => return Section::from_io("/proc/net/dev", &err),
@@ -130,7 +138,7 @@ mod tests {
         put("sys/class/net/eth0/speed", "1000\n");
         put("sys/class/net/veth1/speed", "-1\n");
         put("sys/class/net/old0/speed", "4294967295\n");
-        let mut source = Netdev::new(&Root::at(dir.path()));
+        let mut source = Netdev::new(&Root::at(dir.path()), Arc::new(AtomicBool::new(true)));
         let speeds = |s: &mut Netdev| s.nics().ok().unwrap().iter().map(|n| n.speed_bits).collect::<Vec<_>>();
         assert_eq!(speeds(&mut source), [Some(1_000_000_000), None, None, None]);
         put("sys/class/net/eth0/speed", "100\n");

@@ -12,6 +12,8 @@ use crate::model::network::NetFsRaw;
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::root::Root;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Routes change without a word to us.
@@ -27,11 +29,13 @@ pub struct NetFs {
     has_nfs: bool,
     has_cifs: bool,
     routes: Option<(Instant, Routes)>,
+    /// Told to whoever reads the interfaces.
+    any: Arc<AtomicBool>,
 }
 
 impl NetFs {
     /// Reads below `root`.
-    pub fn new(root: &Root) -> Self {
+    pub fn new(root: &Root, any: Arc<AtomicBool>) -> Self {
         Self {
             root: root.clone(),
             mounts: MountWatch::network(root),
@@ -41,6 +45,7 @@ impl NetFs {
             has_nfs: false,
             has_cifs: false,
             routes: None,
+            any,
         }
     }
 
@@ -50,6 +55,7 @@ impl NetFs {
                 let has =
                     |is: fn(&[u8]) -> bool| self.mounts.mounts().0.iter().any(|m| is(m.fs_type.bytes()));
                 (self.has_nfs, self.has_cifs) = (has(is_nfs), has(is_cifs));
+                self.any.store(self.has_nfs || self.has_cifs, Ordering::Relaxed);
                 self.routes = None;
             }
             Ok(false) => {}

@@ -17,7 +17,7 @@ pub struct PressureFiles {
 impl PressureFiles {
     /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
-        let file = |name| Kept::new(root.proc(&format!("pressure/{name}")));
+        let file = |name| Kept::whole(root.proc(&format!("pressure/{name}")));
         Self { files: [file("cpu"), file("memory"), file("io")], buf: Vec::new() }
     }
 

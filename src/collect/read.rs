@@ -13,12 +13,19 @@ use std::path::{Path, PathBuf};
 pub struct Kept {
     path: PathBuf,
     fd: Option<OwnedFd>,
+    whole: bool,
 }
 
 impl Kept {
     /// Nothing is opened until the first read.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, fd: None }
+        Self { path, fd: None, whole: false }
+    }
+
+    /// For files that the kernel makes in one piece (`single_open` in fs/seq_file.c: stat, meminfo, pressure):
+    /// a read that did not fill the buffer was the last one, no second is needed to find the end.
+    pub fn whole(path: PathBuf) -> Self {
+        Self { path, fd: None, whole: true }
     }
 
     /// The file's path.
@@ -32,7 +39,7 @@ impl Kept {
             Some(fd) => fd,
             None => self.fd.insert(open(&self.path)?),
         };
-        match slurp(fd, buf) {
+        match slurp_until(fd, buf, self.whole) {
             Ok(()) => Ok(&buf[..]),
             Err(err) => {
                 self.fd = None;
@@ -61,6 +68,10 @@ pub fn read_once<'b>(path: &Path, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> 
 
 /// Reads from offset 0 to the end into `buf`, growing it as needed; its capacity is kept for next time.
 pub fn slurp(fd: &OwnedFd, buf: &mut Vec<u8>) -> Result<(), Errno> {
+    slurp_until(fd, buf, false)
+}
+
+fn slurp_until(fd: &OwnedFd, buf: &mut Vec<u8>, whole: bool) -> Result<(), Errno> {
     buf.clear();
     if buf.capacity() < 4096 {
         buf.reserve(4096);
@@ -73,7 +84,7 @@ pub fn slurp(fd: &OwnedFd, buf: &mut Vec<u8>) -> Result<(), Errno> {
                 other => break other?,
             }
         };
-        if n == 0 {
+        if n == 0 || whole && buf.len() < buf.capacity() {
             return Ok(());
         }
         if buf.len() == buf.capacity() {
@@ -92,11 +103,13 @@ mod tests {
         let path = dir.path().join("f");
         let long = "x".repeat(20_000);
         std::fs::write(&path, &long).unwrap();
-        let mut kept = Kept::new(path.clone());
-        let mut buf = Vec::new();
-        assert_eq!(kept.read(&mut buf).unwrap(), long.as_bytes());
-        std::fs::write(&path, "short").unwrap();
-        assert_eq!(kept.read(&mut buf).unwrap(), b"short");
+        for mut kept in [Kept::new(path.clone()), Kept::whole(path.clone())] {
+            let mut buf = Vec::new();
+            std::fs::write(&path, &long).unwrap();
+            assert_eq!(kept.read(&mut buf).unwrap(), long.as_bytes());
+            std::fs::write(&path, "short").unwrap();
+            assert_eq!(kept.read(&mut buf).unwrap(), b"short");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct Stat {
 impl Stat {
     /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::new(root.proc("stat")), buf: Vec::new() }
+        Self { file: Kept::whole(root.proc("stat")), buf: Vec::new() }
     }
 }
 

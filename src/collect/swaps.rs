@@ -7,17 +7,23 @@ use crate::model::memory::SwapArea;
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::root::Root;
+use std::time::{Duration, Instant};
+
+/// A machine without swap is asked again only so often.
+const NONE_PERIOD: Duration = Duration::from_secs(5);
 
 /// Reads `/proc/swaps`.
 pub struct Swaps {
     file: Kept,
     buf: Vec<u8>,
+    /// When there was last seen to be none.
+    none_at: Option<Instant>,
 }
 
 impl Swaps {
     /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::new(root.proc("swaps")), buf: Vec::new() }
+        Self { file: Kept::new(root.proc("swaps")), buf: Vec::new(), none_at: None }
     }
 }
 
@@ -31,10 +37,14 @@ impl Source for Swaps {
     }
 
     fn read(&mut self) -> Patch {
-        let areas = match self.file.read(&mut self.buf) {
+        if self.none_at.is_some_and(|at| at.elapsed() < NONE_PERIOD) {
+            return Box::new(|s| s.swaps = Section::Ok(Vec::new()));
+        }
+        let areas: Section<Vec<SwapArea>> = match self.file.read(&mut self.buf) {
             Ok(text) => Section::Ok(lines(text).skip(1).filter_map(parse_line).collect()),
             Err(err) => Section::from_io("/proc/swaps", &err),
         };
+        self.none_at = areas.ok().is_some_and(Vec::is_empty).then(Instant::now);
         Box::new(move |s| s.swaps = areas)
     }
 }

@@ -6,7 +6,7 @@ use super::event::Event;
 use super::ready::register;
 use super::screen::Screen;
 use super::settings::Settings;
-use super::state::{App, Ui};
+use super::state::{App, Detail, Ui};
 use super::terminal::{self, Tty};
 use super::update::update;
 use crate::collect::feed::{Feed, News};
@@ -309,7 +309,10 @@ impl Loop {
                     self.feed.want(|w| w.threads = threads);
                     self.feed.look_now();
                 }
-                Effect::Focus(keys) => self.feed.want(|w| w.focus = keys),
+                Effect::Focus(keys) => {
+                    let waits = matches!(self.app.ui.detail, Some(Detail::Process(_)));
+                    self.feed.want(|w| (w.focus, w.waits) = (keys, waits));
+                }
                 Effect::Run(job) => self.hand_out(job)?,
                 Effect::Clipboard(text) => self.copy(&text)?,
                 Effect::Save(settings) => self.save(&settings)?,

@@ -51,6 +51,8 @@ pub struct Wants {
     pub delays: bool,
     /// Visible rows: swap, I/O class and wait channel of these are kept fresh though they do not run.
     pub focus: Vec<TaskKey>,
+    /// Wait channels of visible rows whatever their state; of tasks in state D they are told anyway.
+    pub waits: bool,
     /// Tell every row, as to a new listener (a recording's key frame). Reads nothing more.
     pub full: bool,
 }

@@ -44,7 +44,7 @@ impl ProcCollector {
         }
         self.mark_focus(wants);
         self.probe(proc, delays, false);
-        self.plan(update.seq);
+        self.plan(update.seq, wants.waits);
         self.read(proc, delays, update);
         if self.threads && born && self.list_threads(proc) {
             self.probe(proc, delays, true);
@@ -175,7 +175,7 @@ impl ProcCollector {
     }
 
     /// What to read of whom.
-    fn plan(&mut self, seq: u64) {
+    fn plan(&mut self, seq: u64, waits: bool) {
         let moved = self.swap.moved();
         let wary = self.reader.as_ref().is_some_and(|r| r.stuck() >= WARY);
         let len = self.entries.len();
@@ -195,7 +195,7 @@ impl ProcCollector {
                 what.stat = true;
                 what.io = !entry.io_denied;
                 what.prio = true;
-                what.wchan = entry.focus;
+                what.wchan = entry.focus && waits;
                 what.status = entry.focus && moved;
             }
             if !entry.stuck && entry.known && !entry.is_side_thread() && !entry.raw.kernel_thread {
@@ -204,7 +204,7 @@ impl ProcCollector {
             }
             if entry.focus && entry.known && !entry.stuck {
                 what.prio = true;
-                what.wchan |= !entry.wait_told;
+                what.wchan |= waits && !entry.wait_told;
             }
             if what != (What { wary, ..What::default() }) {
                 let unless_io = (entry.doubtful && !entry.ran && what.io).then_some(entry.io_hash);

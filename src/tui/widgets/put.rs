@@ -1,7 +1,7 @@
 //! Text into cells, quickly: most of a monitor is ASCII, which needs no grapheme work.
 
 use ratatui::buffer::Buffer;
-use ratatui::style::Style;
+use ratatui::style::{Color, Style};
 
 /// Writes `text` (cleaned) at `x`,`y`, at most `width` cells; returns the cells used.
 pub fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
@@ -12,9 +12,12 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Styl
     let width = width.min(area.right() - x);
     if text.is_ascii() {
         let n = text.len().min(usize::from(width)) as u16;
-        for (i, byte) in text.bytes().take(usize::from(n)).enumerate() {
-            let c = if (0x20..0x7f).contains(&byte) { byte as char } else { '?' };
-            buf[(x + i as u16, y)].set_char(c).set_style(style);
+        let (fg, bg) = (style.fg.unwrap_or(Color::Reset), style.bg.unwrap_or(Color::Reset));
+        let from = buf.index_of(x, y);
+        let cells = &mut buf.content[from..from + usize::from(n)];
+        for (cell, byte) in cells.iter_mut().zip(text.bytes()) {
+            cell.set_char(if (0x20..0x7f).contains(&byte) { byte as char } else { '?' });
+            (cell.fg, cell.bg, cell.modifier) = (fg, bg, style.add_modifier);
         }
         return n;
     }
