@@ -4,9 +4,11 @@ use super::clock::Clock;
 use super::cpu::{CpuRate, CpuRaw};
 use super::disk::{DevId, DiskRate, DiskRaw};
 use super::memory::{MemRaw, SwapArea, SwapRate, WritebackRate};
+use super::network::{NetFsRate, NicRate};
 use super::pressure::PressureRaw;
 use super::sample::Sample;
 use super::section::Section;
+use super::topology::{BlockDev, Topology};
 use std::collections::HashMap;
 
 /// What the counters say of one interval.
@@ -38,6 +40,10 @@ pub struct Snapshot {
     pub major_faults_per_s: Option<f64>,
     /// Pressure.
     pub pressure: Section<PressureRaw>,
+    /// Network interfaces.
+    pub nics: Section<Vec<NicRate>>,
+    /// Network file systems; their own figures first, how full their wire is last.
+    pub netfs: Section<Vec<NetFsRate>>,
 }
 
 impl Snapshot {
@@ -46,6 +52,7 @@ impl Snapshot {
         let secs = prev.map_or(cur.at.uptime_secs(), |p| cur.at.secs_since(p.at));
         let prev_vm = prev.and_then(|p| p.vm.ok());
         let since_boot = prev.is_none();
+        let nics = nics(prev, cur, secs);
         Self {
             seq: cur.seq,
             at: cur.at,
@@ -69,7 +76,18 @@ impl Snapshot {
                 Some(vm.pgmajfault?.checked_sub(before)? as f64 / secs.max(1e-9))
             }),
             pressure: cur.pressure.clone(),
+            netfs: netfs(prev, cur, nics.ok().map(Vec::as_slice).unwrap_or_default(), secs),
+            nics,
         }
+    }
+
+    /// Read and written per second by the disks themselves, 2^20 bytes; what lies on them (partitions,
+    /// dm, md, loop) would count the same bytes again. `None` while devices or topology are not known.
+    pub fn disks_mb_per_s(&self, topo: Option<&Topology>) -> Option<(f64, f64)> {
+        let topo = topo?;
+        let is_disk = |d: &&DiskRate| topo.get(d.id).is_some_and(BlockDev::is_hardware);
+        let disks = self.devices.ok()?.iter().filter(is_disk);
+        Some(disks.fold((0.0, 0.0), |(r, w), d| (r + d.read_mb_per_s, w + d.write_mb_per_s)))
     }
 
     /// The rates of a device.
@@ -115,6 +133,20 @@ fn swap(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<SwapRate> {
     // A rate since boot only when there was no earlier sample, never because one could not be read.
     let vm = vm.filter(|_| prev.is_none() || before.is_some());
     Section::Ok(SwapRate::derive(mem, before, vm, secs))
+}
+
+fn nics(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Vec<NicRate>> {
+    let before = prev.and_then(|p| p.nics.ok()).map(Vec::as_slice);
+    cur.nics.clone().map(|now| NicRate::derive_all(before, &now, secs))
+}
+
+fn netfs(prev: Option<&Sample>, cur: &Sample, nics: &[NicRate], secs: f64) -> Section<Vec<NetFsRate>> {
+    // Without an earlier reading a mount's rates would silently cover the time since it was mounted.
+    if prev.is_some_and(|p| p.netfs.ok().is_none()) && cur.netfs.ok().is_some_and(|n| !n.is_empty()) {
+        return Section::Absent("/proc/self/mountstats: no earlier reading to compare with".into());
+    }
+    let before = prev.and_then(|p| p.netfs.ok()).map(Vec::as_slice);
+    cur.netfs.clone().map(|now| NetFsRate::derive_all(before, &now, nics, secs))
 }
 
 fn index(prev: Option<&Sample>) -> HashMap<DevId, &DiskRaw> {
@@ -163,6 +195,35 @@ mod tests {
         assert_eq!((snap.secs, snap.since_boot), (2.0, false));
         let devices = snap.devices.ok().unwrap();
         assert_eq!((devices.len(), devices[0].tps), (1, 10.0));
+    }
+
+    #[test]
+    fn bytes_are_counted_once_however_deep_the_stack() {
+        use super::super::topology::DeviceKind;
+        let dev = |minor, kind, parent: Option<u32>| BlockDev {
+            id: DevId { major: 8, minor },
+            kind,
+            parent: parent.map(|minor| DevId { major: 8, minor }),
+            ..Default::default()
+        };
+        let topo = Topology {
+            devices: vec![
+                dev(0, DeviceKind::Disk, None),
+                dev(1, DeviceKind::Partition, Some(0)),
+                dev(2, DeviceKind::Lvm, Some(1)),
+                dev(3, DeviceKind::Loop, None),
+                dev(4, DeviceKind::Zram, None),
+            ],
+        };
+        let rate = |minor| DiskRate {
+            id: DevId { major: 8, minor },
+            read_mb_per_s: 1.0,
+            write_mb_per_s: 2.0,
+            ..Default::default()
+        };
+        let snap = Snapshot { devices: Section::Ok((0..5).map(rate).collect()), ..Default::default() };
+        assert_eq!(snap.disks_mb_per_s(Some(&topo)), Some((1.0, 2.0)));
+        assert_eq!(snap.disks_mb_per_s(None), None);
     }
 
     #[test]

@@ -180,6 +180,14 @@ pub struct BlockDev {
 }
 
 impl BlockDev {
+    /// Where bytes leave the machine's memory: a disk, not something made of disks, files or memory.
+    pub fn is_hardware(&self) -> bool {
+        use DeviceKind::{Cdrom, Disk, Floppy, Mtd, Nbd, Pmem};
+        matches!(self.kind, Disk | Nbd | Pmem | Cdrom | Floppy | Mtd)
+            && self.parent.is_none()
+            && self.slaves.is_empty()
+    }
+
     /// A placeholder of a driver (loop0 without a file, nbd0 unconnected): nothing to see.
     pub fn is_vacant(&self) -> bool {
         self.size_bytes == Some(0)

@@ -51,7 +51,7 @@ impl ProcCollector {
             self.plan_unknown();
             self.read(proc, delays, update);
         }
-        self.plan_names();
+        self.plan_names(if wants.all_names { usize::MAX } else { NAMES });
         self.read(proc, delays, update);
         self.borrow_names(update);
         self.finish(wants, update);
@@ -224,7 +224,7 @@ impl ProcCollector {
     }
 
     /// Names, uid and swap of tasks that are new or exec'd; visible ones first.
-    fn plan_names(&mut self) {
+    fn plan_names(&mut self, most: usize) {
         self.jobs.clear();
         // The command line by itself, since it may hang where the rest does not.
         let safe = What { status: true, cgroup: true, ..What::default() };
@@ -233,7 +233,7 @@ impl ProcCollector {
             for (at, entry) in self.entries.iter_mut().enumerate() {
                 let wanted =
                     entry.names_wanted && entry.known && !(entry.gone || entry.stuck || entry.names_stuck);
-                if !wanted || entry.focus != focus || entry.is_side_thread() || self.jobs.len() >= 2 * NAMES {
+                if !wanted || entry.focus != focus || entry.is_side_thread() || self.jobs.len() / 2 >= most {
                     continue;
                 }
                 if entry.raw.kernel_thread {

@@ -83,6 +83,9 @@ pub const SUMS: &[Column<Col>] = &[
 ];
 /// Beside other panes, sums.
 pub const SHORT_SUMS: &[Column<Col>] = &[PID, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAP, COMMAND];
+/// On paper: what fits a line of 100 beside a command.
+pub const PAPER: &[Column<Col>] =
+    &[PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJF, RSS, COMMAND];
 /// The same four for threads.
 pub const THREAD_SETS: [&[Column<Col>]; 4] = [
     &[TID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND],
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn every_column_shown_has_an_order_and_a_unique_name() {
-        for set in [SHORT, FULL, SUMS, SHORT_SUMS].into_iter().chain(THREAD_SETS) {
+        for set in [SHORT, FULL, SUMS, SHORT_SUMS, PAPER].into_iter().chain(THREAD_SETS) {
             let names: std::collections::HashSet<_> = set.iter().map(|c| c.name).collect();
             assert_eq!(names.len(), set.len());
             for c in set {

@@ -73,6 +73,8 @@ pub struct ProcTable {
     any_blocked: bool,
     /// When the counters of `Acc` began to count.
     reset_at: Clock,
+    /// What all rows did since then, those that ended meanwhile included.
+    sums: IoBytes,
     at: Clock,
     hidden: usize,
     threads: bool,
@@ -248,6 +250,9 @@ impl ProcTable {
         if grown.io == IoBytes::default() && grown.major_faults + grown.blkio_ns + grown.swapin_ns == 0 {
             return;
         }
+        self.sums.read += grown.io.read;
+        self.sums.write += grown.io.write;
+        self.sums.cancelled += grown.io.cancelled;
         let row = &mut self.rows[at as usize];
         if row.acc == NONE {
             row.acc = match self.free_acc.pop() {
@@ -306,7 +311,13 @@ impl ProcTable {
         self.acc.clear();
         self.free_acc.clear();
         self.rows.iter_mut().for_each(|row| row.acc = NONE);
+        self.sums = IoBytes::default();
         self.reset_at = now;
+    }
+
+    /// What all rows did since the counters were reset, those that ended meanwhile included.
+    pub fn sums(&self) -> IoBytes {
+        self.sums
     }
 
     /// Rows, exited ones included.

@@ -1,8 +1,8 @@
 //! Devices: iostat's columns on a tree of disks, partitions and what lies on them.
 
 use super::{Pane, PaneId, when};
-use crate::export::sheet::Sheet;
-use crate::model::column::{Align, Column};
+use crate::export::{self, sheet::Sheet};
+use crate::model::column::Column;
 use crate::model::columns::device::{DeviceCol, DeviceRow, EXTENDED, PLAIN, SHORT};
 use crate::model::device_list::{self, DeviceLine, DeviceQuery};
 use crate::model::disk::DiskRate;
@@ -147,29 +147,7 @@ fn slow(row: &DeviceRow<'_>, col: DeviceCol) -> bool {
 }
 
 fn sheet(app: &App) -> Sheet {
-    let set = columns(app, u16::MAX);
-    let mut sheet = Sheet::new(
-        format!("{} on {}, {}", title(app), app.world.host.name, app.stamp()),
-        &set.iter().map(|c| (c.head, c.align == Align::Right)).collect::<Vec<_>>(),
-    );
-    let rates = app.snap().devices.ok().map(Vec::as_slice).unwrap_or_default();
-    for line in lines(app) {
-        let Some(rate) = line.rate.map(|i| &rates[i]) else { continue };
-        let row = DeviceRow { rate, label: &line.label };
-        let cell = |c: &Column<DeviceCol>| {
-            let mut s = String::new();
-            row.value(c.id).write(&mut s);
-            s
-        };
-        sheet.rows.push(set.iter().map(cell).collect());
-        if rate.stalled {
-            sheet.notes.push(format!(
-                "{} STALLED: {} in flight, none completed",
-                line.label.trim(),
-                rate.in_flight
-            ));
-        }
-    }
-    sheet.notes.extend(app.snap().devices.why(app.world.now().boot_ns));
-    sheet
+    let title = format!("{} on {}, {}", title(app), app.world.host.name, app.stamp());
+    let (set, now) = (columns(app, u16::MAX), app.world.now().boot_ns);
+    export::devices::sheet(title, set, app.snap(), &lines(app), now)
 }

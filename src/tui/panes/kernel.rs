@@ -3,9 +3,10 @@
 //! Tasks that sit in state D come first, whether or not the kernel reports them.
 
 use super::{Pane, PaneId};
-use crate::export::sheet::Sheet;
+pub use crate::export::kernel::label;
+use crate::export::kernel::stuck_text;
+use crate::export::{self, sheet::Sheet};
 use crate::model::kernlog::{Class, LogEntry};
-use crate::model::section::Section;
 use crate::text::clean;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
@@ -123,19 +124,16 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
 fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> Rect {
     let most = (area.height / 2).min(app.world.stuck.len() as u16);
     for (i, s) in app.world.stuck.iter().take(usize::from(most)).enumerate() {
-        put(buf, area.x, area.y + i as u16, &stuck_text(app, s), area.width, theme.crit);
+        put(
+            buf,
+            area.x,
+            area.y + i as u16,
+            &stuck_text(s, app.world.hung_task_warnings),
+            area.width,
+            theme.crit,
+        );
     }
     Rect { y: area.y + most, height: area.height - most, ..area }
-}
-
-fn stuck_text(app: &App, s: &crate::model::kernlog::dstate::Stuck) -> String {
-    let wait = s.wchan.as_deref().map_or(String::new(), |w| format!(" in {}", clean(w)));
-    let silent = match app.world.hung_task_warnings {
-        Some(0) => "; the kernel has gone silent (hung_task_warnings = 0)",
-        _ => "",
-    };
-    let secs = s.duration_ns / 1_000_000_000;
-    format!("stuck: {} ({}) in state D for {}{wait}{silent}", clean(&s.comm), s.tid, crate::units::span(secs))
 }
 
 /// `14:02:11  I/O error  sda  x3  text`
@@ -167,23 +165,6 @@ fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, e: &LogEntry) {
     }
 }
 
-/// How a class reads.
-pub fn label(class: Class) -> &'static str {
-    match class {
-        Class::HungTask => "hung task",
-        Class::IoError => "I/O error",
-        Class::Filesystem => "filesystem",
-        Class::ResetTimeout => "reset/timeout",
-        Class::Oom => "out of memory",
-        Class::Lockup => "lockup",
-        Class::MemoryError => "memory error",
-        Class::NetworkFs => "network fs",
-        Class::Oops => "oops",
-        Class::Thermal => "thermal",
-        Class::Other => "other",
-    }
-}
-
 fn style(e: &LogEntry, theme: &Theme) -> Style {
     match e.class {
         Class::Other | Class::Thermal => theme.warn,
@@ -193,32 +174,8 @@ fn style(e: &LogEntry, theme: &Theme) -> Style {
 }
 
 fn sheet(app: &App) -> Sheet {
-    let heads = [
-        ("Time", false),
-        ("Class", false),
-        ("Device", false),
-        ("PID", true),
-        ("Count", true),
-        ("Message", false),
-    ];
-    let mut sheet = Sheet::new(format!("{} on {}, {}", title(app), app.world.host.name, app.stamp()), &heads);
-    for e in shown(app) {
-        let class = if e.user() { "from a program" } else { label(e.class) };
-        sheet.rows.push(vec![
-            crate::units::rfc3339(e.time),
-            class.into(),
-            e.device.as_deref().map_or("-".into(), clean),
-            e.pid.map_or("-".into(), |p| p.to_string()),
-            e.count.to_string(),
-            clean(&e.message),
-        ]);
-    }
-    sheet.notes.extend(app.world.stuck.iter().map(|s| stuck_text(app, s)));
+    let title = format!("{} on {}, {}", title(app), app.world.host.name, app.stamp());
+    let mut sheet = export::kernel::sheet(title, shown(app), &app.world);
     sheet.notes.extend(app.klog_missing());
-    if let Section::Ok(()) = app.world.klog_state
-        && sheet.rows.is_empty()
-    {
-        sheet.notes.push("nothing the kernel warns of".into());
-    }
     sheet
 }

@@ -1,11 +1,11 @@
 //! Processes and threads: who does the I/O, who waits for it, who is swapped out.
 
 use super::{Pane, PaneId, when};
-use crate::export::sheet::Sheet;
-use crate::model::column::{Align, Column};
+use crate::export::processes::{gaps, no_delays};
+use crate::export::{self, sheet::Sheet};
+use crate::model::column::Column;
 use crate::model::columns::process::{FULL, ORDERS, SHORT, SHORT_SUMS, SUMS, THREAD_SETS, command, value};
 use crate::model::process::{Column as Col, ProcRow, Query};
-use crate::model::section::Section;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::widgets::dialog::frame;
@@ -94,22 +94,6 @@ fn title(app: &App) -> String {
     title
 }
 
-/// What is missing from the rows, and why.
-fn gaps(app: &App) -> Vec<String> {
-    let procs = &app.world.procs;
-    let mut out = Vec::new();
-    if procs.hidden() > 0 {
-        out.push(format!("{} hidden: needs root or CAP_SYS_PTRACE + CAP_DAC_READ_SEARCH", procs.hidden()));
-    }
-    if !procs.blocked().is_empty() {
-        out.push(format!("{} blocked", procs.blocked().len()));
-    }
-    if let Section::Denied(why) | Section::Absent(why) = procs.delays() {
-        out.push(format!("IO%: {why}"));
-    }
-    out
-}
-
 fn note(app: &App) -> String {
     if app.ui.frozen.is_some() {
         return format!("busiest tasks, {}", when(app));
@@ -128,7 +112,7 @@ fn note(app: &App) -> String {
     if !procs.blocked().is_empty() {
         note.push_str(&format!(" · {} BLOCKED", procs.blocked().len()));
     }
-    if let Section::Denied(why) | Section::Absent(why) = procs.delays() {
+    if let Some(why) = no_delays(procs) {
         note.push_str(&format!(" · no IO%: {why}"));
     }
     note
@@ -193,21 +177,11 @@ fn style(row: &ProcRow<'_>, col: Col, theme: &Theme) -> Style {
 }
 
 fn sheet(app: &App) -> Sheet {
-    let set = columns(app, u16::MAX);
-    let mut sheet = Sheet::new(
-        format!("{} on {}, {}", title(app), app.world.host.name, app.stamp()),
-        &set.iter().map(|c| (c.head, c.align == Align::Right)).collect::<Vec<_>>(),
-    );
-    app.each_task(50, |_, row| {
-        let text = command(row);
-        let cell = |c: &Column<Col>| {
-            let mut s = String::new();
-            value(row, c.id, &text).write(&mut s);
-            s
-        };
-        sheet.rows.push(set.iter().map(cell).collect());
+    let title = format!("{} on {}, {}", title(app), app.world.host.name, app.stamp());
+    let mut sheet = export::processes::sheet(title, columns(app, u16::MAX), |put| {
+        app.each_task(50, |_, row| put(row));
     });
     sheet.notes.extend(app.procs_missing());
-    sheet.notes.extend(gaps(app));
+    sheet.notes.extend(gaps(&app.world.procs));
     sheet
 }

@@ -1,28 +1,19 @@
 //! Writeback, small: dirty pages against the three lines that matter, swap traffic, pressure.
 
 use super::{Pane, PaneId};
+pub use crate::export::memory::short;
 use crate::tui::state::App;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::graph::{bar, columns};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use crate::units::{bytes, write_bytes};
+use crate::units::bytes;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
 pub const PANE: Pane =
     Pane { id: PaneId::Writeback, contexts: &[], render, sheet: super::memory::sheet, rows: |_| 0 };
-
-/// `12.3M`, or `-`.
-pub fn short(n: Option<f64>) -> String {
-    let mut out = String::new();
-    match n {
-        Some(n) => write_bytes(&mut out, n),
-        None => out.push('-'),
-    }
-    out
-}
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
     let inner = frame(buf, area, "Writeback", "", focused, theme);

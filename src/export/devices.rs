@@ -1,0 +1,39 @@
+//! Devices on paper: the columns of the screen, a line a device.
+
+use super::sheet::Sheet;
+use crate::model::column::{Align, Column};
+use crate::model::columns::device::{DeviceCol, DeviceRow};
+use crate::model::device_list::DeviceLine;
+use crate::model::snapshot::Snapshot;
+
+/// The table of `lines`, which [`crate::model::device_list::lines`] made of the same `snap`.
+pub fn sheet(
+    title: String,
+    set: &[Column<DeviceCol>],
+    snap: &Snapshot,
+    lines: &[DeviceLine],
+    now_boot_ns: u64,
+) -> Sheet {
+    let heads: Vec<_> = set.iter().map(|c| (c.head, c.align == Align::Right)).collect();
+    let mut sheet = Sheet::new(title, &heads);
+    let rates = snap.devices.ok().map(Vec::as_slice).unwrap_or_default();
+    for line in lines {
+        let Some(rate) = line.rate.map(|i| &rates[i]) else { continue };
+        let row = DeviceRow { rate, label: &line.label };
+        let cell = |c: &Column<DeviceCol>| {
+            let mut s = String::new();
+            row.value(c.id).write(&mut s);
+            s
+        };
+        sheet.rows.push(set.iter().map(cell).collect());
+        if rate.stalled {
+            sheet.notes.push(format!(
+                "{} STALLED: {} in flight, none completed",
+                line.label.trim(),
+                rate.in_flight
+            ));
+        }
+    }
+    sheet.notes.extend(snap.devices.why(now_boot_ns));
+    sheet
+}

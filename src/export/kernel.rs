@@ -1,0 +1,68 @@
+//! The kernel log on paper.
+
+use super::sheet::Sheet;
+use crate::model::kernlog::dstate::Stuck;
+use crate::model::kernlog::{Class, LogEntry};
+use crate::model::section::Section;
+use crate::model::world::World;
+use crate::text::clean;
+use crate::units::{rfc3339, span};
+
+/// How a class reads.
+pub fn label(class: Class) -> &'static str {
+    match class {
+        Class::HungTask => "hung task",
+        Class::IoError => "I/O error",
+        Class::Filesystem => "filesystem",
+        Class::ResetTimeout => "reset/timeout",
+        Class::Oom => "out of memory",
+        Class::Lockup => "lockup",
+        Class::MemoryError => "memory error",
+        Class::NetworkFs => "network fs",
+        Class::Oops => "oops",
+        Class::Thermal => "thermal",
+        Class::Other => "other",
+    }
+}
+
+/// A task that sits in state D, in words; `warnings` is `kernel.hung_task_warnings`.
+pub fn stuck_text(s: &Stuck, warnings: Option<i64>) -> String {
+    let wait = s.wchan.as_deref().map_or(String::new(), |w| format!(" in {}", clean(w)));
+    let silent = match warnings {
+        Some(0) => "; the kernel has gone silent (hung_task_warnings = 0)",
+        _ => "",
+    };
+    let secs = s.duration_ns / 1_000_000_000;
+    format!("stuck: {} ({}) in state D for {}{wait}{silent}", clean(&s.comm), s.tid, span(secs))
+}
+
+/// The entries as a table, and below it the tasks that sit in state D.
+pub fn sheet<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, world: &World) -> Sheet {
+    let heads = [
+        ("Time", false),
+        ("Class", false),
+        ("Device", false),
+        ("PID", true),
+        ("Count", true),
+        ("Message", false),
+    ];
+    let mut sheet = Sheet::new(title, &heads);
+    for e in entries {
+        let class = if e.user() { "from a program" } else { label(e.class) };
+        sheet.rows.push(vec![
+            rfc3339(e.time),
+            class.into(),
+            e.device.as_deref().map_or("-".into(), clean),
+            e.pid.map_or("-".into(), |p| p.to_string()),
+            e.count.to_string(),
+            clean(&e.message),
+        ]);
+    }
+    sheet.notes.extend(world.stuck.iter().map(|s| stuck_text(s, world.hung_task_warnings)));
+    if let Section::Ok(()) = world.klog_state
+        && sheet.rows.is_empty()
+    {
+        sheet.notes.push("nothing the kernel warns of".into());
+    }
+    sheet
+}

@@ -1,0 +1,123 @@
+//! Dirty pages, swap, pressure and memory in numbers: one list for screen and paper.
+
+use super::sheet::Sheet;
+use crate::model::pressure::Stall;
+use crate::model::snapshot::Snapshot;
+use crate::text::clean;
+use crate::units::{bytes, write_bytes};
+
+/// A quantity and its value, with whether it deserves attention.
+pub type Fact = (String, String, bool);
+
+/// Everything the pane says in numbers; screen and paper read the same list.
+pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)> {
+    let now = now_boot_ns;
+    let level = |n: Option<u64>| n.map_or("-".into(), bytes);
+    let fact = |name: &str, value: String, warn: bool| (name.to_owned(), value, warn);
+    let mut groups = Vec::new();
+    let missing = |why: Option<String>| vec![fact("-", why.unwrap_or_default(), true)];
+    groups.push((
+        "Dirty pages",
+        match snap.writeback.ok() {
+            None => missing(snap.writeback.why(now)),
+            Some(w) => {
+                let total = w.dirty_bytes.zip(w.writeback_bytes).map(|(d, b)| d + b);
+                let over = |limit: Option<u64>| total.zip(limit).is_some_and(|(t, l)| t > l);
+                vec![
+                    fact("dirty", level(w.dirty_bytes), false),
+                    fact("writeback", level(w.writeback_bytes), false),
+                    fact(
+                        "background from",
+                        level(w.background_threshold_bytes),
+                        over(w.background_threshold_bytes),
+                    ),
+                    fact("throttled from", level(w.freerun_bytes), over(w.freerun_bytes)),
+                    fact("limit", level(w.dirty_threshold_bytes), over(w.dirty_threshold_bytes)),
+                    fact("dirtied/s", short(w.dirtied_bytes_per_s), false),
+                    fact("written/s", short(w.written_bytes_per_s), false),
+                ]
+            }
+        },
+    ));
+    groups.push((
+        "Swap",
+        match snap.swap.ok() {
+            None => missing(snap.swap.why(now)),
+            Some(s) => {
+                let moving = |n: Option<f64>| n.is_some_and(|n| n > 0.0);
+                let mut list = vec![
+                    fact("used", format!("{} of {}", level(s.used_bytes), level(s.total_bytes)), false),
+                    fact("si/s", short(s.in_bytes_per_s), moving(s.in_bytes_per_s)),
+                    fact("so/s", short(s.out_bytes_per_s), moving(s.out_bytes_per_s)),
+                    fact(
+                        "major faults/s",
+                        snap.major_faults_per_s.map_or("-".into(), |n| format!("{n:.0}")),
+                        false,
+                    ),
+                ];
+                for area in snap.swaps.ok().into_iter().flatten() {
+                    let text = format!(
+                        "{} of {} prio {}",
+                        bytes(area.used_bytes),
+                        bytes(area.size_bytes),
+                        area.priority
+                    );
+                    list.push(fact(&clean(&area.name), text, false));
+                }
+                list
+            }
+        },
+    ));
+    groups.push((
+        "Pressure some/full %",
+        match snap.pressure.ok() {
+            None => missing(snap.pressure.why(now)),
+            Some(p) => [("cpu", p.cpu), ("memory", p.memory), ("io", p.io)]
+                .into_iter()
+                .map(|(name, p)| {
+                    let part = |s: Option<Stall>| {
+                        s.map_or("-".into(), |s| format!("{:.1} {:.1} {:.1}", s.avg10, s.avg60, s.avg300))
+                    };
+                    let high = p.full.is_some_and(|s| s.avg10 >= 10.0) && name != "cpu";
+                    fact(name, format!("{} / {}", part(p.some), part(p.full)), high)
+                })
+                .collect(),
+        },
+    ));
+    groups.push((
+        "Memory",
+        match snap.mem.ok() {
+            None => missing(snap.mem.why(now)),
+            Some(m) => vec![
+                fact("total", bytes(m.total), false),
+                fact("available", level(m.available), m.available.is_some_and(|a| a < m.total / 20)),
+                fact("free", bytes(m.free), false),
+                fact("page cache", bytes(m.cached + m.buffers), false),
+                fact("anonymous", level(m.anon), false),
+                fact("shared", level(m.shmem), false),
+            ],
+        },
+    ));
+    groups
+}
+
+/// `12.3M`, or `-`.
+pub fn short(n: Option<f64>) -> String {
+    let mut out = String::new();
+    match n {
+        Some(n) => write_bytes(&mut out, n),
+        None => out.push('-'),
+    }
+    out
+}
+
+/// The facts as a table.
+pub fn sheet(title: String, snap: &Snapshot, now_boot_ns: u64) -> Sheet {
+    let mut sheet = Sheet::new(title, &[("Group", false), ("Quantity", false), ("Value", true)]);
+    for (group, list) in facts(snap, now_boot_ns) {
+        for (name, value, _) in list {
+            sheet.rows.push(vec![group.to_owned(), name, value]);
+        }
+    }
+    sheet
+}
