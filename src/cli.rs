@@ -126,7 +126,7 @@ pub enum Format {
     Text,
     /// Tables for a ticket.
     Markdown,
-    /// One object a sample, documented in the README.
+    /// One object a sample and line, documented in the README; with panes chosen, without the others' keys.
     Json,
 }
 

@@ -1,6 +1,11 @@
 //! One file per subcommand. Each returns its exit code.
 
+mod batch;
 mod docs;
+mod gather;
+mod output;
+mod printer;
+mod snapshot;
 mod top;
 
 use crate::cli::{Cli, Command};
@@ -18,11 +23,12 @@ pub const USAGE: u8 = 2;
 pub fn run(cli: Cli) -> ExitCode {
     let root = cli.root.as_ref().map_or_else(Root::live, Root::at);
     let result = match cli.command {
+        None if cli.top.batch => batch::run(&root, &cli.top),
         None => top::run(root, cli.top),
         Some(Command::Man) => docs::man(),
         Some(Command::Completions { shell }) => docs::completions(shell),
         Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
-        Some(Command::Snapshot(_)) => Err(anyhow::anyhow!("not wired")),
+        Some(Command::Snapshot(args)) => snapshot::run(&root, &args),
     };
     match result {
         Ok(code) => ExitCode::from(code),

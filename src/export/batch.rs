@@ -1,1 +1,135 @@
-//! x
+//! Batch reports, line by line as iotop prints them, so that what people wrote around it goes on working.
+//!
+//! Every row has the same number of words before the command: `TID PRIO USER`, then value and unit of
+//! `DISK READ`, `DISK WRITE`, `SWAPIN`, `IO>` and, which iotop does not have, `SWAP`. What could not be
+//! read is `-` in place of the value.
+
+use super::processes::{hidden, no_delays};
+use crate::model::columns::process::command;
+use crate::model::process::{Column, Filter, ProcRow, Query};
+use crate::model::world::World;
+use std::fmt::Write;
+
+/// What the reports show.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Only tasks that did something.
+    pub only: bool,
+    /// Sums since the start instead of rates.
+    pub accumulated: bool,
+}
+
+/// One report: two lines of sums, the head, a row a task, busiest first.
+pub fn report(world: &World, options: Options) -> String {
+    let mut out = String::new();
+    head(&mut out, world, options);
+    let filter = Filter {
+        only_active: options.only && !options.accumulated,
+        only_accumulated: options.only && options.accumulated,
+        ..Filter::default()
+    };
+    let by = if options.accumulated { Column::AccIo } else { Column::Io };
+    let query = Query { by, filter, height: usize::MAX, ..Query::default() };
+    let elapsed = world.procs.at().boot_ns.saturating_sub(world.procs.counters_since().boot_ns);
+    for at in world.procs.window(&query).rows {
+        let row = world.procs.row(at);
+        if !row.exited || options.accumulated {
+            line(&mut out, &row, options, elapsed);
+        }
+    }
+    out
+}
+
+fn head(out: &mut String, world: &World, options: Options) {
+    let known = world.procs_state.ok().is_some();
+    let (read, written) = if options.accumulated {
+        let sums = world.procs.sums();
+        (sums.read as f64, sums.write as f64)
+    } else {
+        let totals = world.procs.totals();
+        (totals.read_bytes_per_s, totals.write_bytes_per_s)
+    };
+    let suffix = if options.accumulated { "" } else { "/s" };
+    let total = |n: f64| amount(known.then_some(n), suffix);
+    let disks = world.snap.disks_mb_per_s(world.topo.ok());
+    let current = |n: Option<f64>| amount(n.map(|mb| mb * 1_048_576.0), "/s");
+    let _ =
+        writeln!(out, "Total DISK READ:   {:>14} | Total DISK WRITE:   {:>14}", total(read), total(written));
+    let _ = writeln!(
+        out,
+        "Current DISK READ: {:>14} | Current DISK WRITE: {:>14}",
+        current(disks.map(|d| d.0)),
+        current(disks.map(|d| d.1))
+    );
+    let id = if world.procs.threads() { "TID" } else { "PID" };
+    let _ =
+        writeln!(out, "{id:>7} PRIO  USER       DISK READ  DISK WRITE   SWAPIN      IO>       SWAP  COMMAND");
+}
+
+fn line(out: &mut String, row: &ProcRow<'_>, options: Options, elapsed_ns: u64) {
+    let share = |ns: Option<u64>| ns.filter(|_| elapsed_ns > 0).map(|n| n as f64 * 100.0 / elapsed_ns as f64);
+    let (read, written, swapin, io, suffix) = if options.accumulated {
+        let bytes = row.accumulated;
+        (
+            bytes.map(|b| b.read as f64),
+            bytes.map(|b| b.write as f64),
+            share(row.accumulated_swapin_delay_ns),
+            share(row.accumulated_io_delay_ns),
+            "",
+        )
+    } else {
+        (row.read_bytes_per_s, row.write_bytes_per_s, row.swapin_delay_pct, row.io_delay_pct, "/s")
+    };
+    let percent = |n: Option<f64>| n.map_or("- %".into(), |n| format!("{n:.2} %"));
+    let _ = writeln!(
+        out,
+        "{:>7} {:<5} {:<8} {:>11} {:>11} {:>8} {:>8} {:>10}  {}",
+        row.tid,
+        row.ionice.as_deref().unwrap_or("-"),
+        row.user.as_deref().unwrap_or("-"),
+        amount(read, suffix),
+        amount(written, suffix),
+        percent(swapin),
+        percent(io),
+        amount(row.swap_bytes.map(|n| n as f64), ""),
+        command(row)
+    );
+}
+
+/// `793.36 K/s` as iotop writes it: powers of 1024, two decimals, a blank before the unit.
+fn amount(bytes: Option<f64>, suffix: &str) -> String {
+    let Some(mut n) = bytes.filter(|n| n.is_finite()) else { return format!("- B{suffix}") };
+    let mut units = ["B", "K", "M", "G", "T", "P"].into_iter().peekable();
+    let mut unit = units.next().unwrap_or("B");
+    while n > 1000.0 && units.peek().is_some() {
+        n /= 1024.0;
+        unit = units.next().unwrap_or(unit);
+    }
+    format!("{n:.2} {unit}{suffix}")
+}
+
+/// What is missing from the reports and why: to be said once, not in every report.
+pub fn notes(world: &World) -> Vec<String> {
+    let now = world.now().boot_ns;
+    let mut out = Vec::new();
+    out.extend(world.procs_state.why(now).map(|why| format!("no tasks: {why}")));
+    out.extend(no_delays(&world.procs).map(|why| format!("SWAPIN and IO> are `-`: {why}")));
+    out.extend(hidden(&world.procs));
+    out.extend(world.snap.devices.why(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
+    out.extend(world.topo.why(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_iotops() {
+        let of = |n: f64| amount(Some(n), "/s");
+        assert_eq!((of(0.0), of(999.0)), ("0.00 B/s".into(), "999.00 B/s".into()));
+        assert_eq!((of(1001.0), of(812_400.64)), ("0.98 K/s".into(), "793.36 K/s".into()));
+        assert_eq!(of(8_032_092.16), "7.66 M/s");
+        assert_eq!((amount(None, ""), amount(Some(f64::NAN), "/s")), ("- B".into(), "- B/s".into()));
+    }
+}

@@ -1,1 +1,129 @@
-//! x
+//! A snapshot for people: a head line, then the panes' tables one below the other.
+
+use super::sheet::Sheet;
+use super::{devices, kernel, memory, network, processes};
+use crate::model::columns::device::PLAIN;
+use crate::model::columns::process::PAPER;
+use crate::model::device_list::{self, DeviceQuery};
+use crate::model::kernlog::Patterns;
+use crate::model::process::{Column, Filter, Query};
+use crate::model::world::World;
+use crate::units::{rfc3339, span};
+
+/// Busy tasks listed; JSON has them all.
+const TASKS: usize = 40;
+/// Tasks listed for what they have in swap.
+const SWAPPED: usize = 10;
+/// Cells of a line, where only the last column could be longer.
+const WIDTH: usize = 100;
+
+/// Which panes a snapshot shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scope {
+    /// Block devices and network file systems.
+    pub devices: bool,
+    /// Tasks.
+    pub processes: bool,
+    /// Dirty pages, swap, pressure.
+    pub memory: bool,
+    /// The kernel log.
+    pub kernel: bool,
+}
+
+impl Scope {
+    /// Everything.
+    pub const ALL: Scope = Scope { devices: true, processes: true, memory: true, kernel: true };
+}
+
+/// Aligned text.
+pub fn text(world: &World, scope: Scope) -> String {
+    let mut out = format!("{}\n", head(world));
+    for (sheet, cut) in sheets(world, scope) {
+        out.push('\n');
+        out.push_str(&if cut { sheet.text_within(WIDTH) } else { sheet.text() });
+    }
+    out
+}
+
+/// Markdown.
+pub fn markdown(world: &World, scope: Scope) -> String {
+    let mut out = format!("{}\n\n", super::sheet::escape(&head(world)));
+    for (sheet, _) in sheets(world, scope) {
+        out.push_str(&sheet.markdown());
+    }
+    out
+}
+
+/// Whose machine, when, over how long, and the CPU.
+fn head(world: &World) -> String {
+    let (snap, host) = (&world.snap, &world.host);
+    let cpu = match snap.cpu.ok() {
+        Some(c) => format!(
+            "us {:.0} sy {:.0} wa {:.0} st {:.0} id {:.0}",
+            c.user_pct, c.system_pct, c.iowait_pct, c.steal_pct, c.idle_pct
+        ),
+        None => format!("cpu - ({})", snap.cpu.why(snap.at.boot_ns).unwrap_or_default()),
+    };
+    format!(
+        "{}  {}  up {}  {}  over {:.1} s  {cpu}",
+        host.name,
+        rfc3339(snap.at.wall_ns),
+        span(snap.at.boot_ns / 1_000_000_000),
+        host.kernel,
+        snap.secs
+    )
+}
+
+/// The tables, each with whether its last column may be cut to fit.
+fn sheets(world: &World, scope: Scope) -> Vec<(Sheet, bool)> {
+    let (snap, now) = (&*world.snap, world.now().boot_ns);
+    let mut out = Vec::new();
+    if scope.devices {
+        let lines = device_list::lines(snap, world.topo.ok(), &DeviceQuery::default());
+        let mut sheet = devices::sheet("Devices".into(), PLAIN, snap, &lines, now);
+        sheet.notes.extend(world.topo.why(now).map(|why| format!("no tree, no mount points: {why}")));
+        out.push((sheet, false));
+        out.extend(network::sheet("Network file systems".into(), snap, now).map(|s| (s, false)));
+    }
+    if scope.processes {
+        out.push((tasks(world), true));
+    }
+    if scope.memory {
+        out.push((memory::sheet("Memory".into(), snap, now), false));
+    }
+    if scope.kernel {
+        let patterns = Patterns::default();
+        let mut sheet = kernel::sheet("Kernel log".into(), world.klog.visible(&patterns), world);
+        sheet.notes.extend(world.klog_state.why(now));
+        out.push((sheet, false));
+    }
+    out
+}
+
+/// Who did something, busiest first, then who is swapped out most.
+fn tasks(world: &World) -> Sheet {
+    let active = Filter { only_active: true, ..Filter::default() };
+    let busy = Query { by: Column::Io, filter: active, height: TASKS, ..Query::default() };
+    let swapped = Query { by: Column::Swap, height: SWAPPED, ..Query::default() };
+    let mut rows = world.procs.window(&busy).rows;
+    for at in world.procs.window(&swapped).rows {
+        if !rows.contains(&at) && world.procs.row(at).swap_bytes.is_some_and(|n| n > 0) {
+            rows.push(at);
+        }
+    }
+    let title = if world.procs.threads() { "Threads" } else { "Processes" };
+    let mut sheet = processes::sheet(title.into(), PAPER, |put| {
+        for at in &rows {
+            put(&world.procs.row(*at));
+        }
+    });
+    let more = world.procs.len() - rows.len();
+    if more > 0 {
+        sheet
+            .notes
+            .push(format!("{more} more, idle or less busy and less swapped out; --format json has all"));
+    }
+    sheet.notes.extend(world.procs_state.why(world.now().boot_ns));
+    sheet.notes.extend(processes::gaps(&world.procs));
+    sheet
+}

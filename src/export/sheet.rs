@@ -2,6 +2,9 @@
 
 use unicode_width::UnicodeWidthStr;
 
+/// Cells a cut column keeps at least.
+const LEAST: usize = 24;
+
 /// A table ready to be written. All text in it is cleaned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sheet {
@@ -26,6 +29,20 @@ impl Sheet {
             right: heads.iter().map(|h| h.1).collect(),
             ..Self::default()
         }
+    }
+
+    /// [`Sheet::text`] with a last column of words cut where a line would be longer than `cells`.
+    pub fn text_within(&self, cells: usize) -> String {
+        let widths = self.widths();
+        let before: usize = widths.iter().rev().skip(1).map(|w| w + 2).sum();
+        let room = cells.saturating_sub(before).max(LEAST);
+        let mut cut = self.clone();
+        for cell in cut.rows.iter_mut().filter_map(|row| row.last_mut()) {
+            if cell.width() > room {
+                *cell = format!("{}…", crate::text::fit(cell, room - 1).0);
+            }
+        }
+        cut.text()
     }
 
     /// Plain text: a title line, aligned columns, notes.
@@ -97,7 +114,8 @@ impl Sheet {
     }
 }
 
-fn escape(cell: &str) -> String {
+/// A cell or line as Markdown shows it unchanged.
+pub fn escape(cell: &str) -> String {
     let mut out = String::with_capacity(cell.len());
     for c in cell.chars() {
         if matches!(c, '|' | '\\' | '`' | '*' | '_' | '<' | '>' | '[' | ']' | '#' | '~' | '&') {
@@ -123,6 +141,15 @@ mod tests {
     #[test]
     fn columns_line_up_without_trailing_blanks() {
         assert_eq!(sheet().text(), "Devices\nDevice     tps\nsda       1.00\na|b     120.00\n(1 hidden)\n");
+    }
+
+    #[test]
+    fn a_long_last_column_is_cut_and_says_so() {
+        let mut s = Sheet::new("T", &[("PID", true), ("COMMAND", false)]);
+        s.rows.push(vec!["12345".into(), "写".repeat(40)]);
+        let line = s.text_within(40).lines().nth(2).unwrap().to_owned();
+        assert_eq!(line, format!("12345  {}…", "写".repeat(16)));
+        assert_eq!(s.text_within(500), s.text());
     }
 
     #[test]

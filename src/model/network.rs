@@ -75,6 +75,16 @@ pub enum NetFsKind {
     Cifs,
 }
 
+impl NetFsKind {
+    /// The name used in JSON and on screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            NetFsKind::Nfs => "nfs",
+            NetFsKind::Cifs => "cifs",
+        }
+    }
+}
+
 /// One mounted network file system; counters since it was mounted. Mounted at several places it is counted
 /// once by the kernel, so it stands here once, with its first mount point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

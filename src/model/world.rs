@@ -4,6 +4,7 @@
 //! are taken in here; panes and exports only read. No clock and no kernel: replay feeds the same door.
 
 use super::clock::Clock;
+use super::disk::DevId;
 use super::history::History;
 use super::kernlog::dstate::{InD, Stuck, Watcher};
 use super::kernlog::{KernLog, Limits, LogClock, Record};
@@ -12,7 +13,7 @@ use super::queue::QueueAttrs;
 use super::sample::Sample;
 use super::section::{Blocked, Section};
 use super::snapshot::Snapshot;
-use super::topology::Topology;
+use super::topology::{BlockDev, DeviceKind, Topology};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -135,6 +136,23 @@ impl World {
         for record in &records {
             self.klog.push(record, clock);
         }
+    }
+
+    /// Whole devices that ever did I/O: those whose queue settings are worth asking for.
+    pub fn queue_names(&self) -> Vec<String> {
+        let Some(topo) = self.topo.ok() else { return Vec::new() };
+        let disks = self.last.as_ref().and_then(|s| s.disks.ok()).map(Vec::as_slice).unwrap_or_default();
+        let known = |d: &BlockDev| disks.iter().any(|r| r.id == d.id);
+        let whole = topo.devices.iter().filter(|d| d.kind != DeviceKind::Partition);
+        whole.filter(|d| !d.is_vacant() && known(d)).map(|d| d.name.clone()).collect()
+    }
+
+    /// A device's queue settings; a partition has those of its disk.
+    pub fn queue_of(&self, id: DevId) -> Option<&QueueAttrs> {
+        let topo = self.topo.ok()?;
+        let dev = topo.get(id)?;
+        let disk = dev.parent.filter(|_| dev.kind == DeviceKind::Partition);
+        [Some(id), disk].into_iter().flatten().find_map(|id| self.queues.get(&topo.get(id)?.name))
     }
 
     /// Whether a device exists in what is known.

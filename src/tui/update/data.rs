@@ -71,22 +71,11 @@ pub fn focus(app: &mut App, effects: &mut Vec<Effect>) {
 }
 
 fn topology(app: &mut App, topo: Section<crate::model::topology::Topology>, effects: &mut Vec<Effect>) {
-    if let Section::Ok(topo) = &topo {
-        let known = |d: &crate::model::topology::BlockDev| {
-            app.world
-                .last
-                .as_ref()
-                .and_then(|s| s.disks.ok())
-                .is_some_and(|disks| disks.iter().any(|r| r.id == d.id))
-        };
-        let whole = topo.devices.iter().filter(|d| d.kind != crate::model::topology::DeviceKind::Partition);
-        let names: Vec<String> =
-            whole.filter(|d| !d.is_vacant() && known(d)).map(|d| d.name.clone()).collect();
-        if !names.is_empty() {
-            effects.push(Effect::Run(Job::Queues { names }));
-        }
-    }
     app.world.topo = topo;
+    let names = app.world.queue_names();
+    if !names.is_empty() {
+        effects.push(Effect::Run(Job::Queues { names }));
+    }
 }
 
 /// Asks for the facts of the task whose detail is open.

@@ -1,0 +1,248 @@
+//! Whole samples for whoever prints: counters, tasks, devices and the kernel log of one interval
+//! together, within a second or so of its end whatever does not answer.
+//!
+//! The same collectors feed the screen. Here their news is put together: a tick of counters starts a look
+//! at the tasks, and the sample is whole when that look is in. What is not in by [`GRACE`] is marked as
+//! blocked, never waited for.
+
+use crate::collect::clock;
+use crate::collect::feed::{Feed, News};
+use crate::collect::host::host;
+use crate::collect::kmsg::{KmsgReader, hung_task_warnings};
+use crate::collect::process::Wants;
+use crate::export::json::{Gap, Since};
+use crate::model::section::{Blocked, Section};
+use crate::model::world::World;
+use crate::root::Root;
+use crate::worker::job::{Job, Reply};
+use crate::worker::pool::Pool;
+use anyhow::{Context, bail};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Instant, sleep_until};
+
+/// How long after the counters the rest of a sample may arrive.
+const GRACE: Duration = Duration::from_millis(1_500);
+/// How often the collectors are asked whether they hang.
+const WATCH: Duration = Duration::from_millis(100);
+/// The first sample tells of the kernel log what is at most this old.
+const LATELY_NS: i64 = 600_000_000_000;
+
+/// What a printer needs beyond counters.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Needs {
+    /// Rows are threads.
+    pub threads: bool,
+    /// Swap, priority and wait channel of every task as of this very sample.
+    pub fresh: bool,
+    /// Queue settings of the devices.
+    pub queues: bool,
+    /// The kernel log.
+    pub log: bool,
+}
+
+enum Input {
+    News(News),
+    Queues(Reply),
+}
+
+/// Samples being gathered.
+pub struct Gather {
+    /// What is known; whole after [`Gather::next`].
+    pub world: World,
+    /// From where on the kernel log is new in this sample.
+    pub since: Since,
+    root: Root,
+    needs: Needs,
+    interval: Duration,
+    feed: Feed,
+    pool: Pool,
+    inbox: UnboundedReceiver<Input>,
+    kmsg: Option<KmsgReader>,
+    last_record: u64,
+    queues: Queues,
+    /// Boot clock of the newest look at the tasks, also of one that failed.
+    looked: u64,
+    /// Whether the topology came, or the reason why not.
+    topo_told: bool,
+    /// Boot clock of the tick that the look at the tasks has to follow, and until when it may.
+    due: Option<(u64, Instant)>,
+    /// When the next tick is missing.
+    overdue: Instant,
+}
+
+#[derive(PartialEq)]
+enum Queues {
+    NotAsked,
+    Asked { since_boot_ns: u64 },
+    Answered,
+    Failed(String),
+}
+
+impl Gather {
+    /// Starts the collectors; the first interval begins now.
+    pub fn start(root: &Root, interval: Duration, needs: Needs) -> anyhow::Result<Self> {
+        let (outbox, inbox) = unbounded_channel();
+        let world = World::new(host(root), clock::log_clock());
+        let pool = {
+            let outbox = outbox.clone();
+            Pool::new(root.clone(), Arc::new(move |_, reply| drop(outbox.send(Input::Queues(reply)))))
+        };
+        let wants = Wants { threads: needs.threads, delays: true, all_names: true, ..Default::default() };
+        let feed = Feed::start(root, interval, wants, Arc::new(move |n| outbox.send(Input::News(n)).is_ok()))
+            .context("no thread for the collectors")?;
+        let mut gather = Self {
+            since: Since::Time(world.now().wall_ns),
+            world,
+            root: root.clone(),
+            needs,
+            interval,
+            feed,
+            pool,
+            inbox,
+            kmsg: None,
+            last_record: 0,
+            queues: Queues::NotAsked,
+            looked: 0,
+            topo_told: false,
+            due: None,
+            overdue: Instant::now() + interval + GRACE,
+        };
+        if needs.log {
+            match KmsgReader::open(root) {
+                Section::Ok(reader) => gather.kmsg = Some(reader),
+                other => gather.world.klog_state = other.map(|_| ()),
+            }
+        }
+        Ok(gather)
+    }
+
+    /// Waits for the next whole sample. An error if not even the counters arrive. May be dropped and
+    /// called again at any time.
+    pub async fn next(&mut self) -> anyhow::Result<()> {
+        let mut watch = tokio::time::interval(WATCH);
+        loop {
+            let until = self.due.map_or(self.overdue, |(_, until)| until);
+            tokio::select! {
+                biased;
+                input = self.inbox.recv() => match input {
+                    Some(input) => self.take(input),
+                    None => bail!("the collectors ended"),
+                },
+                _ = watch.tick() => self.watch(),
+                () = sleep_until(until) => {
+                    if self.due.is_none() {
+                        bail!("the kernel's counters did not arrive; is /proc readable?");
+                    }
+                    self.tasks_late();
+                    break;
+                }
+            }
+            if self.is_whole() {
+                break;
+            }
+        }
+        self.due = None;
+        self.read_log();
+        Ok(())
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::News(News::Sample(sample)) => {
+                let (at, first) = (sample.at.boot_ns, self.world.last.is_none());
+                self.world.apply_sample(*sample);
+                self.overdue = Instant::now() + self.interval + GRACE;
+                // A tick during which the look at the tasks was still under way belongs to the same sample.
+                if !first && self.due.is_none() {
+                    self.due = Some((at, Instant::now() + GRACE));
+                }
+            }
+            Input::News(News::Procs(update)) => {
+                self.looked = update.ok().map_or_else(clock::boot_ns, |u| u.at.boot_ns);
+                self.world.apply_procs(*update);
+                if self.needs.fresh {
+                    let keys = self.world.procs.iter().map(|row| row.key()).collect();
+                    self.feed.want(|w| w.focus = keys);
+                }
+            }
+            Input::News(News::Topology(topo)) => {
+                self.world.topo = *topo;
+                self.topo_told = true;
+                self.ask_queues();
+            }
+            Input::Queues(Reply::Queues(queues)) => {
+                self.world.queues.extend(queues);
+                self.queues = Queues::Answered;
+            }
+            Input::Queues(Reply::Failed(why)) => self.queues = Queues::Failed(why),
+            Input::Queues(_) => {}
+        }
+    }
+
+    fn ask_queues(&mut self) {
+        let names = self.world.queue_names();
+        if !self.needs.queues || names.is_empty() {
+            return;
+        }
+        match self.pool.start(Job::Queues { names }) {
+            Ok(()) => self.queues = Queues::Asked { since_boot_ns: clock::boot_ns() },
+            Err(_) if matches!(self.queues, Queues::Asked { .. }) => {}
+            Err(why) => self.queues = Queues::Failed(why),
+        }
+    }
+
+    fn watch(&mut self) {
+        self.world.blocked = self.feed.watch();
+        if let (Some(b), false) = (self.world.blocked.first(), self.topo_told) {
+            self.world.topo = Section::Blocked(b.clone());
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        let Some((at, _)) = self.due else { return false };
+        let waits_for_queues = matches!(self.queues, Queues::Asked { .. });
+        self.looked >= at && self.topo_told && !waits_for_queues
+    }
+
+    /// What is old must not pass for new.
+    fn tasks_late(&mut self) {
+        let Some((at, _)) = self.due else { return };
+        if self.looked < at {
+            let on = "/proc/PID: the look at the tasks".into();
+            self.world.procs_state = Section::Blocked(Blocked { since_boot_ns: at, on });
+        }
+    }
+
+    fn read_log(&mut self) {
+        self.since = match self.last_record {
+            0 => Since::Time(self.world.now().wall_ns - LATELY_NS),
+            last => Since::Record(last),
+        };
+        if !self.world.stuck.is_empty() {
+            self.world.hung_task_warnings = hung_task_warnings(&self.root).ok().copied();
+        }
+        let Some(reader) = &mut self.kmsg else { return };
+        let mut records = Vec::new();
+        while let Ok(Some(record)) = reader.next_record() {
+            self.last_record = record.seq;
+            records.push(record);
+        }
+        self.world.klog_state = Section::Ok(());
+        self.world.apply_records(records, clock::log_clock());
+    }
+
+    /// What is missing from the sample that the world does not know of.
+    pub fn gaps(&self) -> Vec<Gap> {
+        let now = clock::boot_ns();
+        match &self.queues {
+            Queues::Asked { since_boot_ns } => {
+                let secs = now.saturating_sub(*since_boot_ns) / 1_000_000_000;
+                vec![Gap::new("queue_settings", format!("blocked {secs} s in /sys/block/*/queue"))]
+            }
+            Queues::Failed(why) => vec![Gap::new("queue_settings", why)],
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Standard output written by a thread of its own: a reader that is slow, or a file on a disk that hangs,
+//! must not keep a signal from ending the program.
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::io;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// What became of a text.
+pub type Written = Result<(), Errno>;
+
+/// Standard output.
+pub struct Output {
+    texts: SyncSender<String>,
+    done: UnboundedReceiver<Written>,
+    busy: bool,
+}
+
+impl Output {
+    /// Starts the thread.
+    pub fn start() -> io::Result<Self> {
+        let (texts, inbox) = sync_channel::<String>(1);
+        let (outbox, done) = unbounded_channel();
+        std::thread::Builder::new().name("output".into()).stack_size(64 * 1024).spawn(move || {
+            for text in inbox {
+                if outbox.send(write(text.as_bytes())).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { texts, done, busy: false })
+    }
+
+    /// Whether a text is being written.
+    pub fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Hands over a text; not to be called while one is being written.
+    pub fn write(&mut self, text: String) {
+        self.busy = self.texts.try_send(text).is_ok();
+    }
+
+    /// Waits until the text is written; for ever if there is none.
+    pub async fn written(&mut self) -> Written {
+        if !self.busy {
+            std::future::pending::<()>().await;
+        }
+        let written = self.done.recv().await;
+        self.busy = false;
+        written.unwrap_or(Err(Errno::IO))
+    }
+}
+
+/// The whole text, or why not; also to a pipe somebody made non-blocking.
+fn write(mut bytes: &[u8]) -> Written {
+    let out = io::stdout();
+    while !bytes.is_empty() {
+        match rustix::io::write(&out, bytes) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(n) => bytes = &bytes[n..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let mut fds = [PollFd::new(&out, PollFlags::OUT)];
+                match poll(&mut fds, None) {
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(err) => return Err(err),
+                }
+            }
+            Err(err) => return Err(err),
+        }
+    }
+    Ok(())
+}

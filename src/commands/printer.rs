@@ -1,0 +1,110 @@
+//! Samples in, texts out, until enough were printed, the reader left or a signal came.
+
+use super::gather::Gather;
+use super::output::Output;
+use anyhow::{Context, anyhow};
+use rustix::io::Errno;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How long a signal waits for the text that is being written.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A whole sample is there to be printed.
+    Sample,
+    /// Leave.
+    End,
+}
+
+/// Counts what was printed and knows when to stop.
+pub struct Printer {
+    output: Output,
+    signals: [Signal; 4],
+    /// Texts still wanted; `None`: any number.
+    left: Option<u64>,
+}
+
+impl Printer {
+    /// `count` texts at the most.
+    pub fn start(count: Option<u64>) -> anyhow::Result<Self> {
+        let on = |kind| signal(kind).context("no signal handler");
+        Ok(Self {
+            output: Output::start().context("no thread for the output")?,
+            signals: [
+                on(SignalKind::interrupt())?,
+                on(SignalKind::terminate())?,
+                on(SignalKind::hangup())?,
+                on(SignalKind::quit())?,
+            ],
+            left: count,
+        })
+    }
+
+    /// Hands over a text.
+    pub fn print(&mut self, text: String) {
+        self.output.write(text);
+        self.left = self.left.map(|n| n.saturating_sub(1));
+    }
+
+    /// Waits for a sample that can be printed. While the reader is slow, samples pass by unprinted; a
+    /// later one covers its own interval only.
+    pub async fn step(&mut self, gather: &mut Gather) -> anyhow::Result<Step> {
+        loop {
+            let enough = self.left == Some(0);
+            if enough && !self.output.is_busy() {
+                return Ok(Step::End);
+            }
+            let [int, term, hup, quit] = &mut self.signals;
+            tokio::select! {
+                biased;
+                _ = int.recv() => return self.finish().await,
+                _ = term.recv() => return self.finish().await,
+                _ = hup.recv() => return self.finish().await,
+                _ = quit.recv() => return self.finish().await,
+                written = self.output.written() => match written {
+                    Ok(()) => {}
+                    Err(Errno::PIPE) => return Ok(Step::End),
+                    Err(err) => return Err(failed(err)),
+                },
+                whole = gather.next(), if !enough => {
+                    whole?;
+                    if !self.output.is_busy() {
+                        return Ok(Step::Sample);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for anything but a sample: a signal ends it early.
+    async fn finish(&mut self) -> anyhow::Result<Step> {
+        if self.output.is_busy() {
+            match tokio::time::timeout(LAST_WORDS, self.output.written()).await {
+                Ok(Err(err)) if err != Errno::PIPE => return Err(failed(err)),
+                _ => {}
+            }
+        }
+        Ok(Step::End)
+    }
+}
+
+fn failed(err: Errno) -> anyhow::Error {
+    let why = crate::model::section::describe(&std::io::Error::from(err));
+    let next = match err {
+        Errno::NOSPC | Errno::DQUOT => "; free some space or write elsewhere",
+        _ => "",
+    };
+    anyhow!("standard output: {why}{next}")
+}
+
+/// Runs the one task there is.
+pub fn block_on<T>(body: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(body);
+    // A thread that hangs in a read is not waited for.
+    runtime.shutdown_background();
+    result
+}

@@ -1,0 +1,101 @@
+//! `snapshot`: what the screen would show, as text, Markdown or JSON.
+
+use super::gather::{Gather, Needs};
+use super::printer::{Printer, Step, block_on};
+use super::{FAILED, FINE, complain};
+use crate::cli::{Format, PaneName, Snapshot};
+use crate::export::json;
+use crate::export::page::{self, Scope};
+use crate::root::Root;
+use crate::worker::job::{Job, Reply};
+use crate::worker::pool::Pool;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+/// How long the file asked for may take to be written: its file system may hang.
+const FILE_WITHIN: Duration = Duration::from_millis(1_500);
+
+/// Prints samples, or keeps them and writes them to a file.
+pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
+    let scope = scope(&args.pane);
+    let interval = Duration::from_secs_f64(args.delay);
+    let mut kept = String::new();
+    block_on(async {
+        let needs = Needs {
+            threads: false,
+            fresh: scope.processes,
+            queues: is_json(args) && scope.devices,
+            log: scope.kernel,
+        };
+        let mut gather = Gather::start(root, interval, needs)?;
+        let mut printer = Printer::start(Some(args.count))?;
+        let mut first = true;
+        while let Step::Sample = printer.step(&mut gather).await? {
+            let text = text(&gather, args.format, scope, std::mem::take(&mut first))?;
+            match args.output {
+                None => printer.print(text),
+                Some(_) => {
+                    kept.push_str(&text);
+                    printer.print(String::new());
+                }
+            }
+        }
+        Ok(())
+    })?;
+    match &args.output {
+        None => Ok(FINE),
+        Some(_) if kept.is_empty() => {
+            complain("interrupted before the first sample; nothing was written");
+            Ok(FAILED)
+        }
+        Some(path) => write_file(root, path, kept),
+    }
+}
+
+fn is_json(args: &Snapshot) -> bool {
+    args.format == Format::Json
+}
+
+fn scope(panes: &[PaneName]) -> Scope {
+    if panes.is_empty() {
+        return Scope::ALL;
+    }
+    Scope {
+        devices: panes.contains(&PaneName::Devices),
+        processes: panes.contains(&PaneName::Processes),
+        memory: panes.contains(&PaneName::Memory),
+        kernel: panes.contains(&PaneName::Kernel),
+    }
+}
+
+fn text(gather: &Gather, format: Format, scope: Scope, first: bool) -> anyhow::Result<String> {
+    let world = &gather.world;
+    let blank = if first { "" } else { "\n" };
+    Ok(match format {
+        Format::Text => blank.to_owned() + &page::text(world, scope),
+        Format::Markdown => page::markdown(world, scope),
+        Format::Json => json::object(world, scope, gather.since, &gather.gaps())? + "\n",
+    })
+}
+
+/// In a child: a file system that hangs must not take this program with it.
+fn write_file(root: &Root, path: &Path, contents: String) -> anyhow::Result<u8> {
+    let (tx, rx) = mpsc::channel();
+    let pool = Pool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
+    let path = std::path::absolute(path)?;
+    let job = Job::WriteFile { path: path.clone(), contents, replace: false, make_dir: false };
+    let why = match pool.start(job).map(|()| rx.recv_timeout(FILE_WITHIN)) {
+        Ok(Ok(Reply::Written { .. })) => return Ok(FINE),
+        Ok(Ok(Reply::Failed(why))) => why,
+        Ok(Ok(_)) => format!("{}: not written", path.display()),
+        Ok(Err(_)) => format!(
+            "{}: its file system has not answered for {:.1} s; write elsewhere",
+            path.display(),
+            FILE_WITHIN.as_secs_f64()
+        ),
+        Err(why) => why,
+    };
+    complain(&why);
+    Ok(FAILED)
+}

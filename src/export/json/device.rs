@@ -1,0 +1,78 @@
+//! `devices[]`: iostat's definitions under readable names.
+
+use super::{known, number};
+use crate::model::disk::DiskRate;
+use crate::model::world::World;
+use crate::text::clean;
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub(super) struct Device {
+    name: String,
+    kind: Option<&'static str>,
+    parent: Option<String>,
+    mounts: Option<Vec<String>>,
+    tps: Option<f64>,
+    reads_per_s: Option<f64>,
+    writes_per_s: Option<f64>,
+    discards_per_s: Option<f64>,
+    flushes_per_s: Option<f64>,
+    read_mb_per_s: Option<f64>,
+    write_mb_per_s: Option<f64>,
+    await_ms: Option<f64>,
+    read_await_ms: Option<f64>,
+    write_await_ms: Option<f64>,
+    discard_await_ms: Option<f64>,
+    flush_await_ms: Option<f64>,
+    queue_size: Option<f64>,
+    read_request_kb: Option<f64>,
+    write_request_kb: Option<f64>,
+    util_pct: Option<f64>,
+    in_flight: u64,
+    stalled: bool,
+    read_mb_total: Option<f64>,
+    write_mb_total: Option<f64>,
+    scheduler: Option<String>,
+    rotational: Option<bool>,
+}
+
+/// The devices that ever did I/O, in the kernel's order.
+pub(super) fn devices(world: &World) -> Option<Vec<Device>> {
+    Some(world.snap.devices.ok()?.iter().map(|rate| device(world, rate)).collect())
+}
+
+fn device(world: &World, r: &DiskRate) -> Device {
+    let topo = world.topo.ok();
+    let dev = topo.and_then(|t| t.get(r.id));
+    let queue = world.queue_of(r.id);
+    // A device that completes nothing has no await: 0 would be a lie.
+    let wait = |ms: Option<f64>| known(ms).filter(|_| !r.stalled);
+    Device {
+        name: clean(&*r.name),
+        kind: dev.map(|d| d.kind.name()),
+        parent: dev.and_then(|d| Some(clean(&topo?.get(d.parent?)?.name))),
+        mounts: dev.map(|d| d.mounts.iter().filter(|m| !m.hidden).map(|m| m.mount_point.clean()).collect()),
+        tps: number(r.tps),
+        reads_per_s: number(r.reads_per_s),
+        writes_per_s: number(r.writes_per_s),
+        discards_per_s: known(r.discards_per_s),
+        flushes_per_s: known(r.flushes_per_s),
+        read_mb_per_s: number(r.read_mb_per_s),
+        write_mb_per_s: number(r.write_mb_per_s),
+        await_ms: wait(Some(r.await_ms)),
+        read_await_ms: wait(Some(r.read_await_ms)),
+        write_await_ms: wait(Some(r.write_await_ms)),
+        discard_await_ms: wait(r.discard_await_ms),
+        flush_await_ms: wait(r.flush_await_ms),
+        queue_size: number(r.queue_size),
+        read_request_kb: number(r.read_request_kb),
+        write_request_kb: number(r.write_request_kb),
+        util_pct: number(r.util_pct),
+        in_flight: r.in_flight,
+        stalled: r.stalled,
+        read_mb_total: number(r.read_mb_total),
+        write_mb_total: number(r.write_mb_total),
+        scheduler: queue.and_then(|q| q.scheduler.as_deref()).map(clean),
+        rotational: queue.and_then(|q| q.rotational),
+    }
+}

@@ -1,0 +1,57 @@
+//! `kernel_log[]`: what the kernel said lately, and the tasks that hang whether or not it says so.
+
+use crate::model::kernlog::{LogClock, LogEntry, Patterns};
+use crate::model::world::World;
+use crate::text::clean;
+use crate::units::rfc3339;
+use serde::Serialize;
+
+/// Which entries are new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// Said (or said again) at this wall time, ns, or later.
+    Time(i64),
+    /// Said (or said again) after the record of this number.
+    Record(u64),
+}
+
+#[derive(Serialize)]
+pub(super) struct Entry {
+    time: String,
+    seq: Option<u64>,
+    level: u8,
+    class: &'static str,
+    device: Option<String>,
+    pid: Option<u32>,
+    count: u64,
+    message: String,
+}
+
+/// Oldest first; then the tasks stuck in state D, which have no `seq`.
+pub(super) fn entries(world: &World, since: Since) -> Option<Vec<Entry>> {
+    let now = LogClock { mono_ns: 0, wall_ns: world.now().wall_ns };
+    let stuck = world.stuck.iter().map(|s| entry(&s.to_entry(now, world.hung_task_warnings)));
+    if world.klog_state.ok().is_none() {
+        let stuck: Vec<_> = stuck.collect();
+        return (!stuck.is_empty()).then_some(stuck);
+    }
+    let patterns = Patterns::default();
+    let new = world.klog.visible(&patterns).filter(|e| match since {
+        Since::Time(from) => e.time >= from,
+        Since::Record(last) => e.seq.is_some_and(|seq| seq > last),
+    });
+    Some(new.map(entry).chain(stuck).collect())
+}
+
+fn entry(e: &LogEntry) -> Entry {
+    Entry {
+        time: rfc3339(e.time),
+        seq: e.seq,
+        level: e.level,
+        class: e.class.name(),
+        device: e.device.as_deref().map(clean),
+        pid: e.pid,
+        count: e.count,
+        message: clean(&e.message),
+    }
+}

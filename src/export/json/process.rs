@@ -1,0 +1,79 @@
+//! `processes[]`: every task there is, busiest first.
+
+use super::{known, stream};
+use crate::model::process::{Column, ProcRow, ProcTable, Query};
+use crate::model::world::World;
+use crate::text::clean;
+use serde::{Serialize, Serializer};
+
+/// Rows of the table, in order, made while they are written.
+pub(super) struct Processes<'a> {
+    table: &'a ProcTable,
+    rows: Vec<u32>,
+}
+
+/// `None` while tasks cannot be listed.
+pub(super) fn processes(world: &World) -> Option<Processes<'_>> {
+    world.procs_state.ok()?;
+    let query = Query { by: Column::Io, height: usize::MAX, ..Query::default() };
+    Some(Processes { table: &world.procs, rows: world.procs.window(&query).rows })
+}
+
+impl Serialize for Processes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // One that ended within the interval has no rates any more.
+        let rows = self.rows.iter().map(|at| self.table.row(*at)).filter(|row| !row.exited);
+        stream(serializer, rows.map(Process::from))
+    }
+}
+
+#[derive(Serialize)]
+struct Process {
+    pid: u32,
+    tid: u32,
+    starttime: u64,
+    comm: String,
+    command: Option<String>,
+    user: Option<String>,
+    state: char,
+    wchan: Option<String>,
+    ionice: Option<String>,
+    read_bytes_per_s: Option<f64>,
+    write_bytes_per_s: Option<f64>,
+    cancelled_bytes_per_s: Option<f64>,
+    read_bytes_total: Option<u64>,
+    write_bytes_total: Option<u64>,
+    io_delay_pct: Option<f64>,
+    swapin_delay_pct: Option<f64>,
+    swap_bytes: Option<u64>,
+    rss_bytes: u64,
+    major_faults_per_s: Option<f64>,
+    cgroup: Option<String>,
+}
+
+impl From<ProcRow<'_>> for Process {
+    fn from(row: ProcRow<'_>) -> Self {
+        Self {
+            pid: row.pid,
+            tid: row.tid,
+            starttime: row.starttime,
+            comm: row.comm,
+            command: row.command,
+            user: row.user,
+            state: row.state,
+            wchan: row.wchan.map(clean),
+            ionice: row.ionice,
+            read_bytes_per_s: known(row.read_bytes_per_s),
+            write_bytes_per_s: known(row.write_bytes_per_s),
+            cancelled_bytes_per_s: known(row.cancelled_bytes_per_s),
+            read_bytes_total: row.read_bytes_total,
+            write_bytes_total: row.write_bytes_total,
+            io_delay_pct: known(row.io_delay_pct),
+            swapin_delay_pct: known(row.swapin_delay_pct),
+            swap_bytes: row.swap_bytes,
+            rss_bytes: row.rss_bytes,
+            major_faults_per_s: known(row.major_faults_per_s),
+            cgroup: row.cgroup.map(clean),
+        }
+    }
+}
