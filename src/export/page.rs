@@ -14,7 +14,7 @@ use crate::units::{rfc3339, span};
 const TASKS: usize = 40;
 /// Tasks listed for what they have in swap.
 const SWAPPED: usize = 10;
-/// Cells of a line, where only the last column could be longer.
+/// Cells of a task's line: command lines can be thousands long.
 const WIDTH: usize = 100;
 
 /// Which panes a snapshot shows.
@@ -38,9 +38,9 @@ impl Scope {
 /// Aligned text.
 pub fn text(world: &World, scope: Scope) -> String {
     let mut out = format!("{}\n", head(world));
-    for (sheet, cut) in sheets(world, scope) {
+    for sheet in sheets(world, scope) {
         out.push('\n');
-        out.push_str(&if cut { sheet.text_within(WIDTH) } else { sheet.text() });
+        out.push_str(&sheet.text());
     }
     out
 }
@@ -48,7 +48,7 @@ pub fn text(world: &World, scope: Scope) -> String {
 /// Markdown.
 pub fn markdown(world: &World, scope: Scope) -> String {
     let mut out = format!("{}\n\n", super::sheet::escape(&head(world)));
-    for (sheet, _) in sheets(world, scope) {
+    for sheet in sheets(world, scope) {
         out.push_str(&sheet.markdown());
     }
     out
@@ -74,28 +74,27 @@ fn head(world: &World) -> String {
     )
 }
 
-/// The tables, each with whether its last column may be cut to fit.
-fn sheets(world: &World, scope: Scope) -> Vec<(Sheet, bool)> {
+fn sheets(world: &World, scope: Scope) -> Vec<Sheet> {
     let (snap, now) = (&*world.snap, world.now().boot_ns);
     let mut out = Vec::new();
     if scope.devices {
         let lines = device_list::lines(snap, world.topo.ok(), &DeviceQuery::default());
         let mut sheet = devices::sheet("Devices".into(), PLAIN, snap, &lines, now);
         sheet.notes.extend(world.topo.why(now).map(|why| format!("no tree, no mount points: {why}")));
-        out.push((sheet, false));
-        out.extend(network::sheet("Network file systems".into(), snap, now).map(|s| (s, false)));
+        out.push(sheet);
+        out.extend(network::sheet("Network file systems".into(), snap, now));
     }
     if scope.processes {
-        out.push((tasks(world), true));
+        out.push(tasks(world).within(WIDTH));
     }
     if scope.memory {
-        out.push((memory::sheet("Memory".into(), snap, now), false));
+        out.push(memory::sheet("Memory".into(), snap, now));
     }
     if scope.kernel {
         let patterns = Patterns::default();
         let mut sheet = kernel::sheet("Kernel log".into(), world.klog.visible(&patterns), world);
         sheet.notes.extend(world.klog_state.why(now));
-        out.push((sheet, false));
+        out.push(sheet);
     }
     out
 }

@@ -31,8 +31,8 @@ impl Sheet {
         }
     }
 
-    /// [`Sheet::text`] with a last column of words cut where a line would be longer than `cells`.
-    pub fn text_within(&self, cells: usize) -> String {
+    /// The same with a last column of words cut where a line of text would be longer than `cells`.
+    pub fn within(&self, cells: usize) -> Sheet {
         let widths = self.widths();
         let before: usize = widths.iter().rev().skip(1).map(|w| w + 2).sum();
         let room = cells.saturating_sub(before).max(LEAST);
@@ -42,7 +42,7 @@ impl Sheet {
                 *cell = format!("{}…", crate::text::fit(cell, room - 1).0);
             }
         }
-        cut.text()
+        cut
     }
 
     /// Plain text: a title line, aligned columns, notes.
@@ -147,9 +147,9 @@ mod tests {
     fn a_long_last_column_is_cut_and_says_so() {
         let mut s = Sheet::new("T", &[("PID", true), ("COMMAND", false)]);
         s.rows.push(vec!["12345".into(), "写".repeat(40)]);
-        let line = s.text_within(40).lines().nth(2).unwrap().to_owned();
+        let line = s.within(40).text().lines().nth(2).unwrap().to_owned();
         assert_eq!(line, format!("12345  {}…", "写".repeat(16)));
-        assert_eq!(s.text_within(500), s.text());
+        assert_eq!(s.within(500), s);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{known, number};
 use crate::model::disk::DiskRate;
+use crate::model::topology::DeviceKind;
 use crate::model::world::World;
 use crate::text::clean;
 use serde::Serialize;
@@ -45,6 +46,8 @@ fn device(world: &World, r: &DiskRate) -> Device {
     let topo = world.topo.ok();
     let dev = topo.and_then(|t| t.get(r.id));
     let queue = world.queue_of(r.id);
+    // Never counted for a partition: the 0 in its line is no measurement.
+    let whole = dev.is_none_or(|d| d.kind != DeviceKind::Partition);
     // A device that completes nothing has no await: 0 would be a lie.
     let wait = |ms: Option<f64>| known(ms).filter(|_| !r.stalled);
     Device {
@@ -56,14 +59,14 @@ fn device(world: &World, r: &DiskRate) -> Device {
         reads_per_s: number(r.reads_per_s),
         writes_per_s: number(r.writes_per_s),
         discards_per_s: known(r.discards_per_s),
-        flushes_per_s: known(r.flushes_per_s),
+        flushes_per_s: known(r.flushes_per_s).filter(|_| whole),
         read_mb_per_s: number(r.read_mb_per_s),
         write_mb_per_s: number(r.write_mb_per_s),
         await_ms: wait(Some(r.await_ms)),
         read_await_ms: wait(Some(r.read_await_ms)),
         write_await_ms: wait(Some(r.write_await_ms)),
         discard_await_ms: wait(r.discard_await_ms),
-        flush_await_ms: wait(r.flush_await_ms),
+        flush_await_ms: wait(r.flush_await_ms).filter(|_| whole),
         queue_size: number(r.queue_size),
         read_request_kb: number(r.read_request_kb),
         write_request_kb: number(r.write_request_kb),
