@@ -170,7 +170,7 @@ fn hostile_names_leave_no_control_byte() {
         .arg("60")
         .spawn()
         .unwrap();
-    let pid = child.id().to_string();
+    let pid = child.id();
     let outs = [
         run(&["-b", "-P", "-n", "1", "-d", "0.1"]),
         run(&["snapshot", "-d", "0.1"]),
@@ -185,9 +185,9 @@ fn hostile_names_leave_no_control_byte() {
         }
     }
     let json = json(&outs[3]);
-    let hostile = json["processes"].as_array().unwrap().iter().find(|p| p["pid"].to_string() == pid).unwrap();
+    let hostile = json["processes"].as_array().unwrap().iter().find(|p| p["pid"] == pid).unwrap();
     assert_eq!(hostile["comm"], "e\\x1b[2J\\u{202e}\\xff\\r\\n");
-    assert!(text(&outs[0].stdout).lines().any(|l| l.trim_start().starts_with(&pid)));
+    assert!(text(&outs[0].stdout).lines().any(|l| l.trim_start().starts_with(&pid.to_string())));
 }
 
 #[test]

@@ -66,6 +66,8 @@ pub struct Gather {
     looked: u64,
     /// Whether the topology came, or the reason why not.
     topo_told: bool,
+    /// A sample has waited in vain for topology or queue settings: the next ones do not wait for them.
+    gave_up: bool,
     /// Boot clock of the tick that the look at the tasks has to follow, and until when it may.
     due: Option<(u64, Instant)>,
     /// When the next tick is missing.
@@ -106,6 +108,7 @@ impl Gather {
             queues: Queues::NotAsked,
             looked: 0,
             topo_told: false,
+            gave_up: false,
             due: None,
             overdue: Instant::now() + interval + GRACE,
         };
@@ -135,6 +138,7 @@ impl Gather {
                     if self.due.is_none() {
                         bail!("the kernel's counters did not arrive; is /proc readable?");
                     }
+                    self.gave_up = true;
                     self.tasks_late();
                     break;
                 }
@@ -202,8 +206,8 @@ impl Gather {
 
     fn is_whole(&self) -> bool {
         let Some((at, _)) = self.due else { return false };
-        let waits_for_queues = matches!(self.queues, Queues::Asked { .. });
-        self.looked >= at && self.topo_told && !waits_for_queues
+        let rest = self.topo_told && !matches!(self.queues, Queues::Asked { .. });
+        self.looked >= at && (rest || self.gave_up)
     }
 
     /// What is old must not pass for new.
