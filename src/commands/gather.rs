@@ -91,7 +91,13 @@ impl Gather {
             let outbox = outbox.clone();
             Pool::new(root.clone(), Arc::new(move |_, reply| drop(outbox.send(Input::Queues(reply)))))
         };
-        let wants = Wants { threads: needs.threads, delays: true, all_names: true, ..Default::default() };
+        let wants = Wants {
+            threads: needs.threads,
+            delays: true,
+            all_names: true,
+            waits: needs.fresh,
+            ..Default::default()
+        };
         let feed = Feed::start(root, interval, wants, Arc::new(move |n| outbox.send(Input::News(n)).is_ok()))
             .context("no thread for the collectors")?;
         let mut gather = Self {
