@@ -76,8 +76,8 @@ fn world() -> World {
             lay(&fixture.join("t1"), dir.path());
         }
         world.apply_sample(sample(&mut sources, step));
-        let focus = world.procs.iter().map(|r| r.key()).collect();
-        let wants = Wants { delays: true, all_names: true, focus, ..Default::default() };
+        let wants =
+            Wants { delays: true, all_names: true, everyone: true, waits: true, ..Default::default() };
         world.apply_procs(look(&mut collector, step, &wants));
         let Section::Ok(mut log) = KmsgReader::open(&root) else { panic!("kmsg") };
         let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();

@@ -73,6 +73,18 @@ fn a_reader_that_leaves_ends_it_quietly() {
 }
 
 #[test]
+fn a_reader_that_leaves_is_noticed_between_reports() {
+    let mut child = Command::new(BIN)
+        .args(["-b", "-d", "3600"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn a_full_disk_is_named_and_fails() {
     for args in [&["-b", "-n", "1", "-d", "0.1"][..], &["snapshot", "-d", "0.1"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

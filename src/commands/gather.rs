@@ -23,7 +23,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 
 /// How long after the counters the rest of a sample may arrive.
-const GRACE: Duration = Duration::from_millis(1_500);
+const GRACE: Duration = Duration::from_millis(1_700);
+/// The first look at very many tasks may take longer than a short interval; it is waited for this long.
+const FIRST_LOOK: Duration = Duration::from_secs(30);
 /// How often the collectors are asked whether they hang.
 const WATCH: Duration = Duration::from_millis(100);
 /// The first sample tells of the kernel log what is at most this old.
@@ -66,6 +68,9 @@ pub struct Gather {
     looked: u64,
     /// Whether the topology came, or the reason why not.
     topo_told: bool,
+    /// How long the newest look took.
+    took: Duration,
+    started: Instant,
     /// A sample has waited in vain for topology or queue settings: the next ones do not wait for them.
     gave_up: bool,
     /// Boot clock of the tick that the look at the tasks has to follow, and until when it may.
@@ -96,6 +101,7 @@ impl Gather {
             delays: true,
             all_names: true,
             waits: needs.fresh,
+            everyone: needs.fresh,
             ..Default::default()
         };
         let feed = Feed::start(root, interval, wants, Arc::new(move |n| outbox.send(Input::News(n)).is_ok()))
@@ -115,6 +121,8 @@ impl Gather {
             looked: 0,
             topo_told: false,
             gave_up: false,
+            took: Duration::ZERO,
+            started: Instant::now(),
             due: None,
             overdue: Instant::now() + interval + GRACE,
         };
@@ -132,7 +140,8 @@ impl Gather {
     pub async fn next(&mut self) -> anyhow::Result<()> {
         let mut watch = tokio::time::interval(WATCH);
         loop {
-            let until = self.due.map_or(self.overdue, |(_, until)| until);
+            // Twenty thousand tasks take their time on a busy machine: as long as they took before.
+            let until = self.due.map_or(self.overdue, |(_, until)| until + 2 * self.took);
             tokio::select! {
                 biased;
                 input = self.inbox.recv() => match input {
@@ -164,18 +173,17 @@ impl Gather {
                 let (at, first) = (sample.at.boot_ns, self.world.last.is_none());
                 self.world.apply_sample(*sample);
                 self.overdue = Instant::now() + self.interval + GRACE;
-                // A tick during which the look at the tasks was still under way belongs to the same sample.
-                if !first && self.due.is_none() {
+                // A tick during which the look at the tasks was still under way belongs to the same sample,
+                // and none is worth anything before the first look, which has all names to fetch.
+                let ready = self.looked > 0 || Instant::now() > self.started + FIRST_LOOK;
+                if !first && ready && self.due.is_none() {
                     self.due = Some((at, Instant::now() + GRACE));
                 }
             }
             Input::News(News::Procs(update)) => {
+                self.took = Duration::from_nanos(update.ok().map_or(0, |u| u.took_ns));
                 self.looked = update.ok().map_or_else(clock::boot_ns, |u| u.at.boot_ns);
                 self.world.apply_procs(*update);
-                if self.needs.fresh {
-                    let keys = self.world.procs.iter().map(|row| row.key()).collect();
-                    self.feed.want(|w| w.focus = keys);
-                }
             }
             Input::News(News::Topology(topo)) => {
                 self.world.topo = *topo;

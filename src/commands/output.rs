@@ -37,6 +37,14 @@ impl Output {
         self.busy
     }
 
+    /// Whether the reading end of the pipe was closed: noticed between texts too.
+    pub fn is_deserted() -> bool {
+        let out = io::stdout();
+        let mut fds = [PollFd::new(&out, PollFlags::empty())];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::ERR)
+    }
+
     /// Hands over a text; not to be called while one is being written.
     pub fn write(&mut self, text: String) {
         self.busy = self.texts.try_send(text).is_ok();

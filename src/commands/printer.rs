@@ -10,6 +10,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// How long a signal waits for the text that is being written.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// How soon it is noticed that the reader left while there is nothing to print.
+const GLANCE: Duration = Duration::from_millis(500);
+
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -52,6 +55,7 @@ impl Printer {
     /// Waits for a sample that can be printed. While the reader is slow, samples pass by unprinted; a
     /// later one covers its own interval only.
     pub async fn step(&mut self, gather: &mut Gather) -> anyhow::Result<Step> {
+        let mut glance = tokio::time::interval(GLANCE);
         loop {
             let enough = self.left == Some(0);
             if enough && !self.output.is_busy() {
@@ -69,6 +73,11 @@ impl Printer {
                     Err(Errno::PIPE) => return Ok(Step::End),
                     Err(err) => return Err(failed(err)),
                 },
+                _ = glance.tick() => {
+                    if Output::is_deserted() {
+                        return Ok(Step::End);
+                    }
+                }
                 whole = gather.next(), if !enough => {
                     whole?;
                     if !self.output.is_busy() {

@@ -13,8 +13,10 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How long the file asked for may take to be written: its file system may hang.
+/// How long the file asked for may take to be written, and how much longer for each thousand bytes: its
+/// file system may hang.
 const FILE_WITHIN: Duration = Duration::from_millis(1_500);
+const PER_KB: Duration = Duration::from_millis(1);
 
 /// Prints samples, or keeps them and writes them to a file.
 pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
@@ -84,15 +86,16 @@ fn write_file(root: &Root, path: &Path, contents: String) -> anyhow::Result<u8> 
     let (tx, rx) = mpsc::channel();
     let pool = Pool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
     let path = std::path::absolute(path)?;
+    let within = FILE_WITHIN + PER_KB * (contents.len() / 1000) as u32;
     let job = Job::WriteFile { path: path.clone(), contents, replace: false, make_dir: false };
-    let why = match pool.start(job).map(|()| rx.recv_timeout(FILE_WITHIN)) {
+    let why = match pool.start(job).map(|()| rx.recv_timeout(within)) {
         Ok(Ok(Reply::Written { .. })) => return Ok(FINE),
         Ok(Ok(Reply::Failed(why))) => why,
         Ok(Ok(_)) => format!("{}: not written", path.display()),
         Ok(Err(_)) => format!(
             "{}: its file system has not answered for {:.1} s; write elsewhere",
             path.display(),
-            FILE_WITHIN.as_secs_f64()
+            within.as_secs_f64()
         ),
         Err(why) => why,
     };

@@ -53,6 +53,8 @@ pub struct Wants {
     pub focus: Vec<TaskKey>,
     /// Wait channels of visible rows whatever their state; of tasks in state D they are told anyway.
     pub waits: bool,
+    /// Every row counts as visible: for who prints all.
+    pub everyone: bool,
     /// Fetch the names of all new tasks in one look, however long that takes: for who prints once.
     pub all_names: bool,
     /// Tell every row, as to a new listener (a recording's key frame). Reads nothing more.

@@ -145,7 +145,7 @@ impl ProcCollector {
 
     fn mark_focus(&mut self, wants: &Wants) {
         for entry in &mut self.entries {
-            entry.focus = false;
+            entry.focus = wants.everyone;
             entry.told = u32::MAX;
         }
         for key in &wants.focus {
