@@ -1,5 +1,6 @@
 //! One file per subcommand. Each returns its exit code.
 
+mod capture;
 mod docs;
 mod top;
 
@@ -22,6 +23,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(Command::Man) => docs::man(),
         Some(Command::Completions { shell }) => docs::completions(shell),
         Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
+        Some(Command::Capture(args)) => capture::run(&root, &args),
         Some(Command::Snapshot(_)) => Err(anyhow::anyhow!("not wired")),
     };
     match result {
