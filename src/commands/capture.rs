@@ -97,9 +97,8 @@ fn choose(root: &Root, most: usize) -> Vec<u32> {
         let line = text.lines().find_map(|l| l.strip_prefix(name));
         line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
     };
-    let text = |pid: u32, file: &str| {
-        fs::read_to_string(root.proc(&format!("{pid}/{file}"))).unwrap_or_default()
-    };
+    let text =
+        |pid: u32, file: &str| fs::read_to_string(root.proc(&format!("{pid}/{file}"))).unwrap_or_default();
     let mut found: Vec<(bool, u64, u64, u32)> = numbers(&root.proc(""))
         .into_iter()
         .map(|pid| {
@@ -251,10 +250,7 @@ mod tests {
         assert_eq!(got("t0/proc/77/cmdline"), "/home/user1/tool\0-v\0--password=...\0...\0");
         assert_eq!(got("t0/proc/77/stat"), "77 (user1-tool) S 1\n");
         assert_eq!(got("t0/proc/sys/kernel/hostname"), "host\n");
-        assert_eq!(
-            got("t0/dev/kmsg"),
-            "4,1,5,-;eth0: host at 192.0.2.1 02:00:00:00:00:00\n SUBSYSTEM=net\n"
-        );
+        assert_eq!(got("t0/dev/kmsg"), "4,1,5,-;eth0: host at 192.0.2.1 02:00:00:00:00:00\n SUBSYSTEM=net\n");
         assert_eq!(got("t0/etc/passwd"), "root:x:0:0:::\nuser1:x:1001:1001:::\n");
         assert!(!to.path().join("t0/proc/78").exists() && !to.path().join("t0/sys/block/loop0").exists());
         assert!(to.path().join("t0/sys/block/sda/dev").exists());
