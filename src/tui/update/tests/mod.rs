@@ -1,22 +1,22 @@
-//! (state, key) -> (state, effects), as a table; then keys nobody would press, at sizes nobody has.
+//! (state, key) -> (state, effects), as a table.
 
-#[path = "../../../tests/stage/mod.rs"]
+mod chance;
+mod mouse;
+#[path = "../../../../tests/stage/mod.rs"]
 mod stage;
 
 use super::update;
 use crate::model::process::{IoPrio, TaskKey};
-use crate::tui::action::View;
-use crate::tui::draw::{FooterPart, draw, footer_parts};
+use crate::tui::draw::draw;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::keys::BINDINGS;
-use crate::tui::layout::{self, arrange};
-use crate::tui::panes::PaneId;
+use crate::tui::layout;
 use crate::tui::state::{App, Detail, Overlay};
 use crate::tui::widgets::theme::ThemeName;
 use crate::worker::job::{Job, Reply};
-use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use proptest::prelude::*;
+use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
+use mouse::click;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use stage::{app, empty, press, tell_tasks};
@@ -339,117 +339,6 @@ fn yank_copies_the_pane_cleaned() {
     }
 }
 
-fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
-    let kind = MouseEventKind::Down(MouseButton::Left);
-    mouse(app, kind, x, y)
-}
-
-fn mouse(app: &mut App, kind: MouseEventKind, column: u16, row: u16) -> Vec<Effect> {
-    update(app, Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }))
-}
-
-/// Where a text stands on the screen.
-fn find(app: &App, text: &str) -> (u16, u16) {
-    let buf = paint(app);
-    for y in 0..buf.area.height {
-        let line: String =
-            (0..buf.area.width).map(|x| buf[(x, y)].symbol().chars().next().unwrap()).collect();
-        if let Some(at) = line.find(text) {
-            return (line[..at].chars().count() as u16, y);
-        }
-    }
-    panic!("{text:?} is not on the screen");
-}
-
-fn paint(app: &App) -> Buffer {
-    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
-    draw(app, &mut buf);
-    buf
-}
-
-#[test]
-fn tabs_and_footer_keys_take_clicks() {
-    let mut app = app(SIZE);
-    let footer = arrange(&app).footer;
-    for (x, _, part) in footer_parts(&app, footer) {
-        if let FooterPart::Tab(view) = part {
-            click(&mut app, x, footer.y);
-            assert_eq!(app.ui.view, view);
-        }
-    }
-    app.ui.view = View::Overview;
-    let (x, y) = find(&app, "q quit");
-    assert_eq!(outward(click(&mut app, x, y)), [Effect::Quit]);
-    let (x, y) = find(&app, "? help");
-    click(&mut app, x, y);
-    assert_eq!(state(&app), "Overview/Processes help@0");
-    click(&mut app, 5, 5);
-    assert_eq!(state(&app), "Overview/Processes", "a click beside it closes the help");
-}
-
-#[test]
-fn heads_and_rows_take_clicks() {
-    let mut app = app(SIZE);
-    press(&mut app, "3");
-    let (x, y) = find(&app, "WRITE/s");
-    click(&mut app, x + 2, y);
-    assert_eq!(crate::tui::panes::processes::sort_name(app.ui.procs.by), "write");
-    click(&mut app, x + 2, y);
-    assert!(app.ui.procs.reverse, "again: the other way round");
-    let (x, y) = find(&app, "[D percpu_rwsem");
-    click(&mut app, x, y);
-    assert_eq!(app.selected_task().unwrap().comm, "backup-agent");
-    press(&mut app, "2");
-    let (x, y) = find(&app, "%util");
-    click(&mut app, x, y);
-    assert!(app.ui.devices.sort.is_some());
-    let (x, y) = find(&app, "zram0");
-    click(&mut app, x, y);
-    assert_eq!(state(&app), "Devices/Devices");
-    press(&mut app, "<enter>");
-    assert!(matches!(app.ui.detail, Some(Detail::Device(_))));
-    press(&mut app, "5");
-    let (x, y) = find(&app, "hung task INFO");
-    click(&mut app, x, y);
-    assert!(paint(&app).content.iter().any(|c| c.modifier.contains(ratatui::style::Modifier::REVERSED)));
-    press(&mut app, "<enter>");
-    assert!(paint(&app).content.iter().map(|c| c.symbol()).collect::<String>().contains("percpu_rwsem_wait"));
-}
-
-#[test]
-fn an_unfolded_entry_is_selected_where_it_is_shown() {
-    let mut app = app((120, 24));
-    press(&mut app, "5f");
-    let (x, y) = find(&app, "from a program second line");
-    click(&mut app, x, y);
-    press(&mut app, "<enter>");
-    find(&app, "second line\\tTAB");
-    press(&mut app, "<esc><up><up><up>");
-    let (x, y) = find(&app, "Call Trace");
-    click(&mut app, x, y);
-    press(&mut app, "<enter>");
-    find(&app, "hung task");
-}
-
-#[test]
-fn a_click_gives_a_pane_the_keys_and_the_wheel_scrolls_it() {
-    let mut app = app(SIZE);
-    for id in [PaneId::Kernel, PaneId::Devices, PaneId::Writeback, PaneId::Processes] {
-        let area = arrange(&app).area(id).unwrap();
-        click(&mut app, area.x + 1, area.y + 1);
-        assert_eq!(app.focused(), id);
-    }
-    let area = arrange(&app).area(PaneId::Processes).unwrap();
-    mouse(&mut app, MouseEventKind::ScrollDown, area.x + 1, area.y + 3);
-    assert_eq!(app.ui.procs.scroll.selected, 3);
-    mouse(&mut app, MouseEventKind::ScrollUp, area.x + 1, area.y + 3);
-    assert_eq!(app.ui.procs.scroll.selected, 0);
-    press(&mut app, "3iidle<enter>");
-    let before = state(&app);
-    mouse(&mut app, MouseEventKind::ScrollDown, 5, 5);
-    assert_eq!(state(&app), before, "a question is not scrolled away");
-}
-
 #[test]
 fn a_window_too_small_and_back() {
     let mut app = app(SIZE);
@@ -504,52 +393,21 @@ fn settings_survive_themselves() {
     assert_eq!(app.ui.theme_name, ThemeName::Light);
 }
 
-/// A key that somebody could press, most of them meaningful.
-fn any_key() -> impl Strategy<Value = Event> {
-    let bound = (0..BINDINGS.len()).prop_map(|i| {
-        let b = &BINDINGS[i];
-        let modifiers = if b.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
-        Event::Key(KeyEvent::new(b.code, modifiers))
-    });
-    let typed = any::<char>()
-        .prop_map(|c| Event::Key(KeyEvent::new(crossterm::event::KeyCode::Char(c), KeyModifiers::NONE)));
-    let edit = prop::sample::select(vec![
-        "<left>", "<right>", "<bs>", "<del>", "<home>", "<end>", "<enter>", "<c-w>", "<c-u>",
-    ])
-    .prop_map(|k| match stage::keys_of(k).pop() {
-        Some(crossterm::event::Event::Key(key)) => Event::Key(key),
-        other => panic!("{other:?}"),
-    });
-    let mouse = (0..130u16, 0..50u16, 0..3u8).prop_map(|(column, row, what)| {
-        let kind = match what {
-            0 => MouseEventKind::Down(MouseButton::Left),
-            1 => MouseEventKind::ScrollUp,
-            _ => MouseEventKind::ScrollDown,
-        };
-        Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE })
-    });
-    let size = (0..200u16, 0..60u16).prop_map(|(w, h)| Event::Resize(w, h));
-    prop_oneof![8 => bound, 2 => typed, 3 => edit, 2 => mouse, 1 => size]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-
-    #[test]
-    fn no_key_at_no_size_is_the_end(
-        size in (0..220u16, 0..60u16),
-        events in prop::collection::vec(any_key(), 0..60),
-    ) {
-        let mut app = app(size);
-        paint(&app);
-        for event in events {
-            let threads = app.ui.procs.threads;
-            update(&mut app, event);
-            if threads != app.ui.procs.threads {
-                tell_tasks(&mut app, false);
-                tell_tasks(&mut app, true);
-            }
-            paint(&app);
+/// Where a text stands on the screen.
+fn find(app: &App, text: &str) -> (u16, u16) {
+    let buf = paint(app);
+    for y in 0..buf.area.height {
+        let line: String =
+            (0..buf.area.width).map(|x| buf[(x, y)].symbol().chars().next().unwrap()).collect();
+        if let Some(at) = line.find(text) {
+            return (line[..at].chars().count() as u16, y);
         }
     }
+    panic!("{text:?} is not on the screen");
+}
+
+fn paint(app: &App) -> Buffer {
+    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
+    draw(app, &mut buf);
+    buf
 }
