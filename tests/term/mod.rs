@@ -32,8 +32,8 @@ pub struct Seen {
     parser: vt100::Parser,
     /// Every byte.
     pub raw: Vec<u8>,
-    /// When the last bytes came.
-    pub last: Instant,
+    /// When bytes came.
+    pub times: Vec<Instant>,
 }
 
 /// How to start it.
@@ -78,7 +78,7 @@ impl Terminal {
         let seen = Arc::new(Mutex::new(Seen {
             parser: vt100::Parser::new(rows, cols, 0),
             raw: Vec::new(),
-            last: Instant::now(),
+            times: Vec::new(),
         }));
         let reading = Arc::new(AtomicBool::new(true));
         let reader = pair.master.try_clone_reader().unwrap();
@@ -145,9 +145,9 @@ impl Terminal {
         self.seen.lock().unwrap().raw.clone()
     }
 
-    /// When the last bytes came.
-    pub fn last_output(&self) -> Instant {
-        self.seen.lock().unwrap().last
+    /// When bytes came, since the last call.
+    pub fn times(&self) -> Vec<Instant> {
+        std::mem::take(&mut self.seen.lock().unwrap().times)
     }
 
     /// The modes now.
@@ -216,7 +216,7 @@ fn read(mut from: Box<dyn Read + Send>, to: &Mutex<Seen>, on: &AtomicBool) {
                 let mut seen = to.lock().unwrap();
                 seen.parser.process(&buf[..n]);
                 seen.raw.extend_from_slice(&buf[..n]);
-                seen.last = Instant::now();
+                seen.times.push(Instant::now());
             }
         }
     }
