@@ -82,6 +82,25 @@ pub enum Command {
     /// Do one piece of work that may block, for the program itself.
     #[command(hide = true)]
     Worker,
+    /// Write a tree that `--root` reads, without names and addresses: for tests and bug reports.
+    #[command(hide = true)]
+    Capture(Capture),
+}
+
+/// Options of `capture`.
+#[derive(Debug, Args)]
+pub struct Capture {
+    /// Where the moments go, as t0, t1, ...
+    pub dir: PathBuf,
+    /// Moments.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    pub count: u32,
+    /// Seconds between them.
+    #[arg(short, long, value_name = "S", default_value = "1", value_parser = seconds)]
+    pub delay: f64,
+    /// Processes kept, the busiest.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub processes: usize,
 }
 
 /// Options of `snapshot`.

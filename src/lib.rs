@@ -2,6 +2,10 @@
 //!
 //! Imports run strictly downwards, see the README's architecture section; `tests/floors.rs` guards it.
 
+// So that the stage in tests/stage serves unit tests as it is.
+#[cfg(test)]
+extern crate self as iotop_plus;
+
 pub mod cli;
 pub mod collect;
 pub mod commands;

@@ -1,6 +1,7 @@
 //! One file per subcommand. Each returns its exit code.
 
 mod batch;
+mod capture;
 mod docs;
 mod gather;
 mod output;
@@ -29,6 +30,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(Command::Completions { shell }) => docs::completions(shell),
         Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
         Some(Command::Snapshot(args)) => snapshot::run(&root, &args),
+        Some(Command::Capture(args)) => capture::run(&root, &args),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -30,7 +30,7 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     match &app.ui.overlay {
         Some(Overlay::Help(scroll)) => help(*scroll, &theme, buf),
         Some(Overlay::Dialog(d)) => dialog(d, &theme, buf),
-        Some(Overlay::Prompt(p)) => prompt(p, &theme, arranged.footer, buf),
+        Some(Overlay::Prompt(p)) => prompt(app, p, &theme, arranged.footer, buf),
         None => {}
     }
 }
@@ -44,6 +44,15 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
     let wide = area.width >= 100;
     let host = &app.world.host;
     part(buf, &format!(" {}  {}", host.name, app.clock_text(snap.at.wall_ns)), theme.title);
+    // What changes the meaning of everything else comes before it: narrow screens cut off the end.
+    if app.ui.frozen.is_some() {
+        part(buf, "  FROZEN", theme.crit);
+    }
+    for b in app.world.blocked.iter().take(1) {
+        let secs = app.world.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
+        let (on, _) = crate::text::fit(&b.on, usize::from(area.width / 3));
+        part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::clean(on)), theme.crit);
+    }
     if wide {
         part(buf, &format!("  up {}  {}", span(snap.at.uptime_secs() as u64), host.kernel), theme.dim);
     }
@@ -71,12 +80,8 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
         part(buf, &format!(" io {}", two(p.io)), if high(p.io) { theme.crit } else { theme.text });
         part(buf, &format!(" mem {}", two(p.memory)), if high(p.memory) { theme.crit } else { theme.text });
     }
-    for b in app.world.blocked.iter().take(1) {
-        let secs = app.world.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
-        part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::clean(&b.on)), theme.crit);
-    }
     let live = match app.ui.frozen {
-        Some(_) => format!(" FROZEN {} ", when(app)),
+        Some(_) => format!(" {} ", when(app)),
         None => format!(" live {}s ", seconds(app.ui.interval.as_secs_f64())),
     };
     let width = live.len() as u16;
@@ -209,6 +214,11 @@ pub fn help_lines() -> Vec<(String, String)> {
     out
 }
 
+/// Lines of the help on screen at once.
+pub fn help_height(size: (u16, u16)) -> u16 {
+    size.1.saturating_sub(4)
+}
+
 fn help(scroll: u16, theme: &Theme, buf: &mut Buffer) {
     let area = buf.area;
     let inner =
@@ -246,22 +256,27 @@ fn dialog(d: &Dialog, theme: &Theme, buf: &mut Buffer) {
     );
 }
 
-/// The word before a line of input.
-pub fn prompt_label(what: PromptFor) -> &'static str {
+/// The words before a line of input.
+fn prompt_label(app: &App, what: PromptFor) -> String {
     match what {
-        PromptFor::Search => "search: ",
-        PromptFor::Filter => "filter: ",
-        PromptFor::User => "user (name or number, empty: all): ",
-        PromptFor::Delay => "interval in seconds (0.1 to 3600): ",
-        PromptFor::Command => ":",
-        PromptFor::Include => "show only kernel lines matching: ",
-        PromptFor::Exclude => "hide kernel lines matching: ",
-        PromptFor::Ionice(_) => "class and level (rt/0..7, be/0..7, idle): ",
+        PromptFor::Search => "search: ".into(),
+        PromptFor::Filter => "filter: ".into(),
+        PromptFor::User => "user (name or number, empty: all): ".into(),
+        PromptFor::Delay => {
+            format!("interval in seconds (0.1 to 3600, now {}): ", app.ui.interval.as_secs_f64())
+        }
+        PromptFor::Command => ":".into(),
+        PromptFor::Include => "show only kernel lines matching: ".into(),
+        PromptFor::Exclude => "hide kernel lines matching: ".into(),
+        PromptFor::Ionice(key) => {
+            let now = app.world.procs.get(&key).and_then(|row| row.ionice);
+            format!("class and level (rt/0..7, be/0..7, idle; now {}): ", now.as_deref().unwrap_or("-"))
+        }
     }
 }
 
-fn prompt(p: &Prompt, theme: &Theme, area: Rect, buf: &mut Buffer) {
-    input(buf, area, prompt_label(p.what), &crate::text::clean(&p.text), p.cursor, theme);
+fn prompt(app: &App, p: &Prompt, theme: &Theme, area: Rect, buf: &mut Buffer) {
+    input(buf, area, &prompt_label(app, p.what), &p.text, p.cursor, theme);
     if let Some(err) = &p.error {
         let above = Rect { y: area.y.saturating_sub(1), ..area };
         for x in above.x..above.right() {

@@ -61,6 +61,8 @@ impl App {
         };
         let height = usize::from(area.height.saturating_sub(3));
         if self.ui.frozen.is_some() {
+            // The table goes on meanwhile: places in it would be somebody else's soon.
+            self.ui.procs.window = Default::default();
             let len = self.task_count();
             self.ui.procs.scroll.follow(len, height);
             return;
@@ -79,19 +81,25 @@ impl App {
     /// The task that is selected, if the list is on screen.
     pub fn selected_task(&self) -> Option<ProcRow<'_>> {
         let s = self.ui.procs.scroll;
+        if let Some(seq) = self.ui.frozen {
+            return Some(self.world.history.at(seq)?.tasks.get(s.selected)?.view());
+        }
         let at = *self.ui.procs.window.rows.get(s.selected.checked_sub(s.offset)?)?;
         Some(self.world.procs.row(at))
     }
 
     /// Which of all tasks that match contain a text (lower case), in the order shown.
     pub fn matches(&self, needle: &str) -> Vec<bool> {
-        let all = self.world.procs.window(&processes::query(self, 0, usize::MAX));
         let hit = |row: &ProcRow<'_>| {
             let command = crate::model::columns::process::command(row).to_lowercase();
             command.contains(needle)
                 || row.comm.to_lowercase().contains(needle)
                 || row.tid.to_string() == *needle
         };
+        if let Some(frame) = self.ui.frozen.and_then(|seq| self.world.history.at(seq)) {
+            return frame.tasks.iter().map(|task| hit(&task.view())).collect();
+        }
+        let all = self.world.procs.window(&processes::query(self, 0, usize::MAX));
         all.rows.into_iter().map(|at| hit(&self.world.procs.row(at))).collect()
     }
 

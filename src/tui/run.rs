@@ -52,7 +52,11 @@ pub struct Options {
 /// Runs until the person leaves.
 pub fn run(options: Options) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(async { Loop::start(options)?.turn().await });
+    let result = runtime.block_on(async {
+        // Before the terminal is taken: a signal in between would leave it as it is then.
+        let signals = Signals::new()?;
+        Loop::start(options)?.turn(signals).await
+    });
     terminal::restore();
     // Threads and children may be waiting on a dead disk: leave them.
     runtime.shutdown_background();
@@ -133,9 +137,8 @@ impl Loop {
         })
     }
 
-    async fn turn(mut self) -> anyhow::Result<()> {
+    async fn turn(mut self, mut signals: Signals) -> anyhow::Result<()> {
         let mut keys = listen()?;
-        let mut signals = Signals::new()?;
         self.draw()?;
         self.open_kmsg();
         if let Some(path) = self.options.path.take() {
@@ -176,10 +179,7 @@ impl Loop {
         let event = match event {
             Term::Key(key) => Event::Key(key),
             Term::Mouse(mouse) => Event::Mouse(mouse),
-            Term::Resize(..) => {
-                let (w, h) = self.tty.as_ref().map_or((80, 24), |t| t.get_ref().size());
-                Event::Resize(w, h)
-            }
+            // Told by the signal already, which no late reader misses.
             _ => return Ok(()),
         };
         self.draw_soon(Duration::ZERO);
@@ -385,6 +385,10 @@ impl Loop {
             Sig::End => self.quit = true,
             Sig::Stop => self.suspend()?,
             Sig::Continue => self.retake()?,
+            Sig::Resize => {
+                let (w, h) = self.tty.as_ref().map_or((80, 24), |t| t.get_ref().size());
+                self.feed_event(Event::Resize(w, h))?;
+            }
         }
         Ok(())
     }
@@ -444,12 +448,14 @@ enum Sig {
     End,
     Stop,
     Continue,
+    Resize,
 }
 
 struct Signals {
     end: [Signal; 4],
     stop: Signal,
     cont: Signal,
+    winch: Signal,
 }
 
 impl Signals {
@@ -465,6 +471,7 @@ impl Signals {
             ],
             stop: signal(tstp)?,
             cont: signal(cont)?,
+            winch: signal(SignalKind::window_change())?,
         })
     }
 
@@ -477,6 +484,7 @@ impl Signals {
             _ = quit.recv() => Sig::End,
             _ = self.stop.recv() => Sig::Stop,
             _ = self.cont.recv() => Sig::Continue,
+            _ = self.winch.recv() => Sig::Resize,
         }
     }
 }

@@ -48,6 +48,15 @@ impl Tty {
                 "standard output is not a terminal; for a pipe or a file use `iotop-plus -b` or `iotop-plus snapshot`",
             ));
         }
+        let term = std::env::var("TERM").unwrap_or_default();
+        if matches!(term.as_str(), "" | "dumb" | "unknown") {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!(
+                    "TERM is \"{term}\", a terminal without a cursor to move; set TERM (xterm, linux, ...) or use `iotop-plus -b`"
+                ),
+            ));
+        }
         let name = rustix::termios::ttyname(&stdout, Vec::new())?;
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, name.as_c_str(), flags, Mode::empty())?;

@@ -92,19 +92,15 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
         put(buf, inner.x, inner.y, "nothing the kernel warns of", inner.width, theme.dim);
         return;
     }
-    let mut scroll = app.ui.kernel.scroll;
     // Unfocused, the newest lines matter.
-    if !focused {
-        scroll.selected = total.saturating_sub(1);
-    }
-    scroll.follow(total, height);
+    let selected = if focused { app.ui.kernel.scroll.selected } else { total - 1 };
     let mut y = inner.y;
-    for (i, entry) in shown(app).enumerate().skip(scroll.offset) {
+    for (i, entry) in shown(app).enumerate().skip(first(app, selected, height)) {
         if y >= inner.bottom() {
             break;
         }
         line(app, theme, Rect { y, height: 1, ..inner }, buf, entry);
-        if focused && i == scroll.selected {
+        if focused && i == selected {
             table::select(buf, inner, y, theme);
         }
         y += 1;
@@ -120,9 +116,50 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     }
 }
 
+/// Rows an entry takes.
+fn rows(app: &App, entry: &LogEntry) -> usize {
+    1 + if app.ui.kernel.unfolded { entry.folded.len() } else { 0 }
+}
+
+/// The first entry shown, so that the selected one is whole on screen if it can be.
+fn first(app: &App, selected: usize, height: usize) -> usize {
+    let selected = selected.min(app.ui.kernel.shown.len().saturating_sub(1));
+    if !app.ui.kernel.unfolded {
+        let mut scroll = app.ui.kernel.scroll;
+        scroll.selected = selected;
+        scroll.follow(app.ui.kernel.shown.len(), height);
+        return scroll.offset;
+    }
+    let heights: Vec<usize> = shown(app).take(selected + 1).map(|e| rows(app, e)).collect();
+    let mut used = 0;
+    let fitting = heights.iter().rev().take_while(|rows| {
+        used += **rows;
+        used <= height
+    });
+    selected + 1 - fitting.count().max(1).min(selected + 1)
+}
+
+/// The first entry shown, and the one at a row of the pane's inside, if one is there.
+pub fn entry_at(app: &App, inner_height: u16, row: u16) -> Option<(usize, usize)> {
+    let stuck = stuck_rows(app, inner_height);
+    let row = usize::from(row.checked_sub(stuck)?);
+    let from = first(app, app.ui.kernel.scroll.selected, usize::from(inner_height - stuck));
+    let mut below = 0;
+    let at = shown(app).skip(from).position(|e| {
+        below += rows(app, e);
+        row < below
+    })?;
+    Some((from, from + at))
+}
+
+/// Rows that tasks long in state D take at the top.
+fn stuck_rows(app: &App, height: u16) -> u16 {
+    (height / 2).min(app.world.stuck.len().min(usize::from(u16::MAX)) as u16)
+}
+
 /// Tasks long in state D, at the top; returns what is left of the area.
 fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> Rect {
-    let most = (area.height / 2).min(app.world.stuck.len() as u16);
+    let most = stuck_rows(app, area.height);
     for (i, s) in app.world.stuck.iter().take(usize::from(most)).enumerate() {
         put(
             buf,

@@ -148,6 +148,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     });
     if !any {
         let text = match app.ui.procs.filter.only_active {
+            _ if app.ui.frozen.is_some() => "no task is known to have done I/O then",
             true => "no task does any I/O (o shows all)",
             false => "no task matches (Esc)",
         };

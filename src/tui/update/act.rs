@@ -35,9 +35,11 @@ pub fn act(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::Back => back(app),
         Action::Move(by) => step(app, isize::from(by)),
         Action::Page(by) => {
-            let height =
-                layout::arrange(app).panes.first().map_or(1, |p| p.1.height.saturating_sub(3).max(1));
-            step(app, isize::from(by) * height as isize);
+            let height = match app.ui.overlay {
+                Some(Overlay::Help(_)) => crate::tui::draw::help_height(app.ui.size),
+                _ => layout::arrange(app).area(app.focused()).map_or(0, |a| a.height).saturating_sub(3),
+            };
+            step(app, isize::from(by) * height.max(1) as isize);
         }
         Action::First => step(app, isize::MIN / 2),
         Action::End => match app.ui.frozen {
@@ -107,7 +109,7 @@ fn ask(app: &mut App, action: Action) {
         Action::Search => (PromptFor::Search, String::new()),
         Action::Filter => (PromptFor::Filter, super::prompt::filter_of(app)),
         Action::UserFilter => (PromptFor::User, app.ui.procs.filter.user.clone().unwrap_or_default()),
-        Action::Delay => (PromptFor::Delay, app.ui.interval.as_secs_f64().to_string()),
+        Action::Delay => (PromptFor::Delay, String::new()),
         Action::Command => (PromptFor::Command, String::new()),
         Action::Include => (PromptFor::Include, app.ui.kernel.include.clone().unwrap_or_default()),
         Action::Exclude => {
@@ -115,11 +117,7 @@ fn ask(app: &mut App, action: Action) {
             (PromptFor::Exclude, app.ui.kernel.exclude.clone().unwrap_or(default))
         }
         Action::Ionice => match app.selected_task() {
-            Some(row) => {
-                let key = row.key();
-                let now = row.ionice.clone().unwrap_or_default();
-                (PromptFor::Ionice(key), now.trim_start_matches('?').to_owned())
-            }
+            Some(row) => (PromptFor::Ionice(row.key()), String::new()),
             None => return app.ui.complain("no task selected"),
         },
         _ => return,
@@ -194,7 +192,8 @@ fn back(app: &mut App) {
 
 fn step(app: &mut App, by: isize) {
     if let Some(Overlay::Help(scroll)) = &mut app.ui.overlay {
-        let last = crate::tui::draw::help_lines().len() as isize;
+        let lines = crate::tui::draw::help_lines().len();
+        let last = lines.saturating_sub(crate::tui::draw::help_height(app.ui.size).into()) as isize;
         *scroll = (*scroll as isize).saturating_add(by).clamp(0, last) as u16;
         return;
     }

@@ -5,6 +5,8 @@ mod command;
 mod data;
 mod mouse;
 mod prompt;
+#[cfg(test)]
+mod tests;
 
 pub use command::path as ask_path;
 pub use prompt::parse_prio;

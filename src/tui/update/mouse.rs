@@ -5,8 +5,9 @@ use crate::tui::action::Action;
 use crate::tui::draw::{FooterPart, footer_parts};
 use crate::tui::effect::Effect;
 use crate::tui::layout;
-use crate::tui::panes::{PaneId, devices, processes};
+use crate::tui::panes::{PaneId, devices, kernel, processes};
 use crate::tui::state::{App, Overlay};
+use crate::tui::widgets::table::Scroll;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
@@ -71,13 +72,9 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
         PaneId::Devices => click_devices(app, inner, x, y),
         PaneId::Processes => click_tasks(app, inner, x, y),
         PaneId::Kernel => {
-            let height = usize::from(inner.height);
-            let k = &mut app.ui.kernel;
-            k.scroll.follow(k.shown.len(), height);
-            let at = k.scroll.offset + usize::from(y - inner.y);
-            if at < k.shown.len() {
-                k.scroll.selected = at;
-                k.pinned = at + 1 == k.shown.len();
+            if let Some((first, at)) = kernel::entry_at(app, inner.height, y - inner.y) {
+                app.ui.kernel.scroll = Scroll { offset: first, selected: at };
+                app.ui.kernel.pinned = at + 1 == app.ui.kernel.shown.len();
             }
         }
         _ => {}

@@ -79,6 +79,8 @@ fn entered(app: &mut App, what: PromptFor, text: &str, effects: &mut Vec<Effect>
         }
         PromptFor::Filter => set_filter(app, text),
         PromptFor::User => app.ui.procs.filter.user = (!text.is_empty()).then(|| text.to_owned()),
+        // Nothing typed, nothing changed.
+        PromptFor::Delay | PromptFor::Ionice(_) if text.is_empty() => {}
         PromptFor::Delay => act::set_interval(app, parse_interval(text)?, effects),
         PromptFor::Command => command::run(app, text, effects)?,
         PromptFor::Include => set_patterns(app, Some(text.to_owned()), app.ui.kernel.exclude.clone())?,

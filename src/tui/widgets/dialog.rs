@@ -42,7 +42,8 @@ pub fn popup(buf: &mut Buffer, area: Rect, title: &str, width: u16, height: u16,
     frame(buf, at, title, "", true, theme)
 }
 
-/// A line of input with its label and a block for the cursor (a byte offset at a character boundary).
+/// A line of input with its label and a block for the cursor (a byte offset of `text` at a character
+/// boundary). What does not fit is cut off at the left, so that the cursor stays in sight.
 pub fn input(buf: &mut Buffer, area: Rect, label: &str, text: &str, cursor: usize, theme: &Theme) {
     let mut x = area.x;
     let mut style = |buf: &mut Buffer, s: &str, style: Style| {
@@ -51,14 +52,28 @@ pub fn input(buf: &mut Buffer, area: Rect, label: &str, text: &str, cursor: usiz
     for column in area.x..area.right() {
         buf[(column, area.y)].reset();
     }
-    style(buf, label, theme.key);
+    let cells = |s: &str| unicode_width::UnicodeWidthStr::width(s);
+    // Cleaning changes lengths: the parts are cleaned, not the whole.
     let (before, after) = text.split_at(cursor.min(text.len()));
-    style(buf, before, theme.text);
+    let (before, after) = (crate::text::clean(before), crate::text::clean(after));
+    let width = usize::from(area.width);
+    let label = if cells(label) + 8 > width { "" } else { label };
+    // The cursor needs a cell, two on a wide character.
+    let room = width.saturating_sub(cells(label) + 2);
+    let mut shown = before.as_str();
+    while cells(shown) > room {
+        let first = shown.chars().next().map_or(shown.len(), char::len_utf8);
+        shown = &shown[first..];
+    }
+    style(buf, label, theme.key);
+    style(buf, shown, theme.text);
     let reverse = theme.text.add_modifier(Modifier::REVERSED);
     let mut rest = after.chars();
     match rest.next() {
-        Some(c) => style(buf, c.encode_utf8(&mut [0; 4]), reverse),
-        None => style(buf, " ", reverse),
+        Some(c) if unicode_width::UnicodeWidthChar::width(c) > Some(0) => {
+            style(buf, c.encode_utf8(&mut [0; 4]), reverse);
+        }
+        _ => style(buf, " ", reverse),
     }
     style(buf, rest.as_str(), theme.text);
 }
@@ -98,6 +113,25 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cursor_stays_in_sight_whatever_was_typed() {
+        let theme = Theme::new(crate::tui::widgets::theme::ThemeName::Mono);
+        // Marks beyond the third are not shown: what is on screen is shorter than what was typed.
+        let marks = format!("e{}éé写写写写写写写写写写", "\u{20d0}".repeat(4));
+        for text in ["", "abc", "0123456789012345678901234567890", &marks] {
+            for cursor in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+                for width in [0, 1, 5, 12, 24] {
+                    let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
+                    let area = buf.area;
+                    input(&mut buf, area, "label: ", text, cursor, &theme);
+                    let cursors =
+                        buf.content.iter().filter(|c| c.modifier.contains(Modifier::REVERSED)).count();
+                    assert!(cursors == 1 || width < 2, "{text:?} at {cursor} in {width}: {cursors}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn words_wrap_and_long_ones_are_cut() {

@@ -1,0 +1,413 @@
+//! (state, key) -> (state, effects), as a table.
+
+mod chance;
+mod mouse;
+#[path = "../../../../tests/stage/mod.rs"]
+mod stage;
+
+use super::update;
+use crate::model::process::{IoPrio, TaskKey};
+use crate::tui::draw::draw;
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::keys::BINDINGS;
+use crate::tui::layout;
+use crate::tui::state::{App, Detail, Overlay};
+use crate::tui::widgets::theme::ThemeName;
+use crate::worker::job::{Job, Reply};
+use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
+use mouse::click;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use stage::{app, empty, press, tell_tasks};
+use std::time::Duration;
+
+const SIZE: (u16, u16) = (120, 40);
+
+/// What is on screen, in one line, for the tables below.
+fn state(app: &App) -> String {
+    let u = &app.ui;
+    let mut out = format!("{:?}/{:?}", u.view, app.focused());
+    if u.zoomed {
+        out += " zoomed";
+    }
+    match &u.overlay {
+        Some(Overlay::Help(n)) => out += &format!(" help@{n}"),
+        Some(Overlay::Prompt(p)) => {
+            out += &format!(" prompt {:?}", p.text);
+            out += p.error.as_ref().map_or("", |_| " wrong");
+        }
+        Some(Overlay::Dialog(d)) => out += &format!(" dialog {:?}", d.title),
+        None => {}
+    }
+    match &u.detail {
+        Some(Detail::Device(id)) => out += &format!(" device {}:{}", id.major, id.minor),
+        Some(Detail::Process(p)) => out += &format!(" task {}", p.key.tid),
+        Some(Detail::Kernel(at)) => out += &format!(" entry {at}"),
+        Some(Detail::Path(p)) => out += &format!(" path {}", p.path),
+        None => {}
+    }
+    if u.frozen.is_some() {
+        out += " frozen";
+    }
+    out
+}
+
+/// Effects but the collector's wishes, which follow every move of the list.
+fn outward(effects: Vec<Effect>) -> Vec<Effect> {
+    effects.into_iter().filter(|e| !matches!(e, Effect::Focus(_))).collect()
+}
+
+#[test]
+fn keys_lead_where_they_should() {
+    for (keys, want) in [
+        ("", "Overview/Processes"),
+        ("2", "Devices/Devices"),
+        ("3", "Processes/Processes"),
+        ("4", "Memory/Memory"),
+        ("5", "Kernel/Kernel"),
+        ("51", "Overview/Processes"),
+        ("<tab><tab>", "Processes/Processes"),
+        ("5<tab>", "Overview/Processes"),
+        ("w", "Overview/Devices"),
+        ("<s-tab>ww", "Overview/Kernel"),
+        ("wwww", "Overview/Processes"),
+        ("z", "Overview/Processes zoomed"),
+        ("wz", "Overview/Devices zoomed"),
+        ("wzw", "Overview/Devices zoomed"),
+        ("zz", "Overview/Processes"),
+        ("z<esc>", "Overview/Processes"),
+        ("z2", "Devices/Devices"),
+        ("?", "Overview/Processes help@0"),
+        ("h", "Overview/Processes help@0"),
+        ("<f1>", "Overview/Processes help@0"),
+        ("?<down><down>", "Overview/Processes help@2"),
+        ("?<down><home>", "Overview/Processes help@0"),
+        ("?<esc>", "Overview/Processes"),
+        ("??", "Overview/Processes"),
+        ("?q", "Overview/Processes"),
+        ("2<enter>", "Devices/DeviceDetail device 254:0"),
+        ("2<down><enter>", "Devices/DeviceDetail device 7:0"),
+        ("2<enter><esc>", "Devices/Devices"),
+        ("2<enter><bs>", "Devices/Devices"),
+        ("2<enter>3", "Processes/Processes"),
+        ("5<home><enter>", "Kernel/KernelDetail entry 0"),
+        ("4<enter>", "Memory/Memory"),
+        (" ", "Overview/Processes frozen"),
+        ("  ", "Overview/Processes"),
+        (" <esc>", "Overview/Processes"),
+        (" <end>", "Overview/Processes"),
+        (",", "Overview/Processes frozen"),
+        ("/", "Overview/Processes prompt \"\""),
+        ("/abc<bs>", "Overview/Processes prompt \"ab\""),
+        ("/abc<left><left><del>x", "Overview/Processes prompt \"axc\""),
+        ("/abc<home>x<end>y", "Overview/Processes prompt \"xabcy\""),
+        ("/one two<c-w>", "Overview/Processes prompt \"one \""),
+        ("/one two<c-u>", "Overview/Processes prompt \"\""),
+        ("/写<left>a<right>b", "Overview/Processes prompt \"a写b\""),
+        ("/a<esc>", "Overview/Processes"),
+        ("/a<c-c>", "Overview/Processes"),
+        ("/q", "Overview/Processes prompt \"q\""),
+        ("d", "Overview/Processes prompt \"\""),
+        ("d<enter>", "Overview/Processes"),
+        ("d0<enter>", "Overview/Processes prompt \"0\" wrong"),
+        ("dabc<enter>", "Overview/Processes prompt \"abc\" wrong"),
+        ("d1e9<enter>", "Overview/Processes prompt \"1e9\" wrong"),
+        ("dnan<enter>", "Overview/Processes prompt \"nan\" wrong"),
+        ("d0<enter>x", "Overview/Processes prompt \"0x\""),
+        (":bogus<enter>", "Overview/Processes prompt \"bogus\" wrong"),
+        (":path<enter>", "Overview/Processes prompt \"path\" wrong"),
+        (":theme pink<enter>", "Overview/Processes prompt \"theme pink\" wrong"),
+        (":<enter>", "Overview/Processes"),
+        ("5I(<enter>", "Kernel/Kernel prompt \"(\" wrong"),
+        ("3ibogus<enter>", "Processes/Processes prompt \"bogus\" wrong"),
+        ("3irt/8<enter>", "Processes/Processes prompt \"rt/8\" wrong"),
+        ("3iidle<enter>", "Processes/Processes dialog \"Set I/O priority\""),
+        ("3iidle<enter>n", "Processes/Processes"),
+        ("3iidle<enter><esc>", "Processes/Processes"),
+        ("3iidle<enter>q", "Processes/Processes"),
+        ("3iidle<enter>5", "Processes/Processes dialog \"Set I/O priority\""),
+    ] {
+        let mut app = app(SIZE);
+        let effects = outward(press(&mut app, keys));
+        assert_eq!(state(&app), want, "after {keys:?}");
+        assert_eq!(effects, [], "{keys:?} does nothing outside");
+    }
+}
+
+#[test]
+fn keys_cause_what_they_should() {
+    let busiest = TaskKey { pid: 6398, tid: 6398, starttime: 0 };
+    let started = |app: &App| app.world.procs.find_pid(busiest.pid).unwrap().key().starttime;
+    let key = TaskKey { starttime: started(&app(SIZE)), ..busiest };
+    let facts = |key: TaskKey| Effect::Run(Job::Facts { pid: key.pid, starttime: key.starttime });
+    for (keys, want) in [
+        ("q", vec![Effect::Quit]),
+        ("<c-c>", vec![Effect::Quit]),
+        (":q<enter>", vec![Effect::Quit]),
+        ("2<enter>q", vec![Effect::Quit]),
+        ("<c-z>", vec![Effect::Suspend]),
+        ("<c-l>", vec![Effect::Redraw]),
+        ("s", vec![Effect::Screenshot]),
+        ("W", vec![Effect::Save(app(SIZE).ui.settings())]),
+        ("+", vec![Effect::Interval(Duration::from_millis(1500))]),
+        ("-", vec![Effect::Interval(Duration::from_millis(500))]),
+        (
+            "--",
+            vec![Effect::Interval(Duration::from_millis(500)), Effect::Interval(Duration::from_millis(100))],
+        ),
+        ("d2.5<enter>", vec![Effect::Interval(Duration::from_millis(2500))]),
+        (":interval 7<enter>", vec![Effect::Interval(Duration::from_secs(7))]),
+        ("3p", vec![Effect::Threads(true)]),
+        ("3pp", vec![Effect::Threads(true), Effect::Threads(false)]),
+        ("3<enter>", vec![facts(key)]),
+        (
+            "3<enter>m",
+            vec![facts(key), Effect::Run(Job::Mappings { pid: key.pid, starttime: key.starttime })],
+        ),
+        (":path /srv/a b<enter>", vec![Effect::Run(Job::Path { path: "/srv/a b".into() })]),
+        ("3iidle<enter>y", vec![Effect::SetIoPrio { key, prio: IoPrio { class: 3, level: 0 } }]),
+        ("3ibe/7<enter><enter>", vec![Effect::SetIoPrio { key, prio: IoPrio { class: 2, level: 7 } }]),
+        ("3irt/0<enter>n", vec![]),
+    ] {
+        let mut app = app(SIZE);
+        assert_eq!(outward(press(&mut app, keys)), want, "{keys:?}");
+    }
+}
+
+#[test]
+fn keys_change_what_is_listed() {
+    type Look = fn(&App) -> String;
+    let sorted: Look = |a| crate::tui::panes::processes::sort_name(a.ui.procs.by).into();
+    let tasks: Look = |a| a.task_count().to_string();
+    let lines: Look = |a| crate::tui::panes::devices::lines(a).len().to_string();
+    let selected: Look = |a| a.selected_task().map_or("-".into(), |r| r.comm.clone());
+    for (keys, look, want) in [
+        ("3", sorted, "io"),
+        ("3<right>", sorted, "pid"),
+        ("3<left>", sorted, "command"),
+        ("3<right><left>", sorted, "io"),
+        ("3", tasks, "24"),
+        ("3o", tasks, "4"),
+        ("3oo", tasks, "24"),
+        ("3ua-nobody<enter>", tasks, "0"),
+        ("3uledger<enter>", tasks, "2"),
+        ("3uledger<enter>u<c-u><enter>", tasks, "24"),
+        ("3\\ledg<enter>", tasks, "2"),
+        ("3\\ledg<enter><esc>", tasks, "24"),
+        ("3/backup<enter>", selected, "backup-agent"),
+        ("3/ledgerd<enter>n", selected, "ledgerd"),
+        ("3<down>", selected, "ledgerd"),
+        ("3<down><up>", selected, "写日志"),
+        ("3jk", selected, "写日志"),
+        ("3<end><home>", selected, "写日志"),
+        ("3<pgdn><pgup>", selected, "写日志"),
+        ("3a", |a| a.ui.procs.accumulated.to_string(), "true"),
+        ("3r", |a| a.ui.procs.reverse.to_string(), "true"),
+        ("2r", |a| (a.ui.devices.reverse, a.ui.procs.reverse).0.to_string(), "true"),
+        ("2", lines, "7"),
+        ("2o", lines, "2"),
+        ("2\\zram<enter>", lines, "1"),
+        ("2x", |a| a.ui.devices.extended.to_string(), "true"),
+        ("2g", |a| a.ui.devices.graph.to_string(), "1"),
+        ("2<right>", |a| format!("{:?}", a.ui.devices.sort), "Some(0)"),
+        ("2<right><left>", |a| format!("{:?}", a.ui.devices.sort), "None"),
+        ("5f", |a| a.ui.kernel.unfolded.to_string(), "true"),
+        ("5Iloop0<enter>", |a| a.ui.kernel.include.clone().unwrap_or_default(), "loop0"),
+        ("5X<c-u>EXT4<enter>", |a| a.ui.kernel.exclude.clone().unwrap_or_default(), "EXT4"),
+        (":exclude x|y<enter>", |a| a.ui.kernel.exclude.clone().unwrap_or_default(), "x|y"),
+        ("T", |a| a.ui.theme_name.name().into(), "light"),
+        ("TTTT", |a| a.ui.theme_name.name().into(), "dark"),
+        (":theme mono<enter>", |a| a.ui.theme_name.name().into(), "mono"),
+        ("D", |a| a.ui.message.as_ref().map_or(String::new(), |m| m.text.clone()), "sums count from now"),
+        ("n", |a| a.ui.message.as_ref().map_or(String::new(), |m| m.bad.to_string()), "true"),
+    ] {
+        let mut app = app(SIZE);
+        press(&mut app, keys);
+        assert_eq!(look(&app), want, "after {keys:?}");
+    }
+}
+
+#[test]
+fn every_action_of_the_table_is_handled_everywhere() {
+    for binding in BINDINGS {
+        for start in
+            ["", "2", "3", "4", "5", "2<enter>", "3<enter>", "5<enter>", "?", "/", "3iidle<enter>", " "]
+        {
+            for size in [SIZE, (80, 24), (30, 8)] {
+                let mut app = app(size);
+                press(&mut app, start);
+                let modifiers = if binding.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
+                update(&mut app, Event::Key(KeyEvent::new(binding.code, modifiers)));
+                paint(&app);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_released_key_does_nothing() {
+    let mut app = app(SIZE);
+    let mut key = KeyEvent::new(crossterm::event::KeyCode::Char('q'), KeyModifiers::NONE);
+    key.kind = KeyEventKind::Release;
+    assert_eq!(update(&mut app, Event::Key(key)), []);
+}
+
+#[test]
+fn help_scrolls_by_its_own_screens_and_stops_at_its_end() {
+    let mut app = app((80, 24));
+    press(&mut app, "?<pgdn>");
+    assert_eq!(state(&app), "Overview/Processes help@20");
+    for _ in 0..20 {
+        press(&mut app, "<pgdn>");
+    }
+    let end = state(&app);
+    press(&mut app, "<up>");
+    assert_ne!(state(&app), end, "one key up is seen at once");
+}
+
+#[test]
+fn a_page_is_that_of_the_pane_with_the_keys() {
+    let mut app = app((80, 24));
+    press(&mut app, "3<pgdn>");
+    assert_eq!(app.ui.procs.scroll.selected, 19);
+    press(&mut app, "5<home><pgdn>");
+    assert_eq!(app.ui.kernel.scroll.selected, 18.min(app.ui.kernel.shown.len() - 1));
+}
+
+#[test]
+fn the_past_is_stepped_through_and_left() {
+    let mut app = app(SIZE);
+    let newest = app.snap().seq;
+    press(&mut app, ",,");
+    assert_eq!(app.snap().seq, newest - 2);
+    press(&mut app, ".");
+    assert_eq!(app.snap().seq, newest - 1);
+    press(&mut app, "....");
+    assert_eq!(app.snap().seq, newest, "not beyond the newest");
+    for _ in 0..200 {
+        press(&mut app, ",");
+    }
+    assert_eq!(app.snap().seq, 1, "not before the oldest");
+    // Sampling goes on behind a held picture.
+    let mut sample = app.world.last.clone().unwrap();
+    sample.seq += 1;
+    sample.at.boot_ns += 1_000_000_000;
+    update(&mut app, Event::Sample(Box::new(sample)));
+    assert_eq!((app.snap().seq, app.world.snap.seq), (1, newest + 1));
+    press(&mut app, "<end>");
+    assert_eq!((app.snap().seq, app.ui.frozen), (newest + 1, None));
+    let mut fresh = empty(SIZE);
+    press(&mut fresh, " ,.");
+    assert_eq!(fresh.ui.frozen, None, "nothing to hold yet");
+}
+
+#[test]
+fn tasks_may_go_while_the_picture_is_held() {
+    let mut app = app(SIZE);
+    press(&mut app, "3 ");
+    let held = app.selected_task().unwrap().comm.clone();
+    let mut sample = app.world.last.clone().unwrap();
+    sample.seq += 1;
+    sample.at.boot_ns += 1_000_000_000;
+    update(&mut app, Event::Sample(Box::new(sample)));
+    // The new table is much smaller.
+    press(&mut app, "p");
+    tell_tasks(&mut app, false);
+    press(&mut app, "<down><up>");
+    assert_eq!(app.selected_task().unwrap().comm, held, "what is selected is what is shown");
+    paint(&app);
+    press(&mut app, "<esc><down>");
+    assert!(app.task_count() < 10 && app.selected_task().is_some());
+}
+
+#[test]
+fn yank_copies_the_pane_cleaned() {
+    for (keys, has) in [
+        ("3y", "写日志"),
+        ("2y", "vda"),
+        ("4y", "dirty"),
+        ("5y", "hung task"),
+        ("2<enter>y", "scheduler"),
+        ("5<enter>y", "class"),
+    ] {
+        let mut app = app(SIZE);
+        let effects = outward(press(&mut app, keys));
+        let [.., Effect::Clipboard(text)] = &effects[..] else { panic!("{keys:?}: {effects:?}") };
+        assert!(text.contains(has), "{keys:?}: {text}");
+        assert!(text.chars().all(|c| c == '\n' || crate::text::is_safe(c)), "{keys:?}");
+    }
+}
+
+#[test]
+fn a_window_too_small_and_back() {
+    let mut app = app(SIZE);
+    press(&mut app, "3<down>");
+    let before = paint(&app);
+    assert_eq!(outward(update(&mut app, Event::Resize(20, 5))), [Effect::Redraw]);
+    assert!(layout::too_small(app.ui.size));
+    let said: String = paint(&app).content.iter().map(|c| c.symbol()).collect();
+    assert!(said.starts_with("iotop-plus needs"), "{said}");
+    click(&mut app, 3, 3);
+    assert_eq!(outward(press(&mut app, "")), []);
+    update(&mut app, Event::Resize(SIZE.0, SIZE.1));
+    assert_eq!(paint(&app), before);
+    update(&mut app, Event::Resize(1, 1));
+    paint(&app);
+    assert_eq!(outward(press(&mut app, "q")), [Effect::Quit]);
+}
+
+#[test]
+fn answers_reach_only_the_page_that_asked() {
+    let mut app = app(SIZE);
+    press(&mut app, ":path /a<enter>:path /b<enter>");
+    let failed = || Reply::Failed("gone".into());
+    update(&mut app, Event::Worker(Job::Path { path: "/a".into() }, failed()));
+    let Some(Detail::Path(p)) = &app.ui.detail else { panic!() };
+    assert_eq!((p.path.as_str(), &p.reply), ("/b", &None));
+    update(&mut app, Event::Worker(Job::Path { path: "/b".into() }, failed()));
+    let Some(Detail::Path(p)) = &app.ui.detail else { panic!() };
+    assert!(p.reply.is_some());
+}
+
+#[test]
+fn the_result_of_a_change_is_said() {
+    let mut app = app(SIZE);
+    let key = app.selected_task().map(|r| r.key());
+    press(&mut app, "3");
+    let key = key.or(app.selected_task().map(|r| r.key())).unwrap();
+    update(&mut app, Event::IoPrioSet(key, Ok(IoPrio { class: 3, level: 0 })));
+    assert!(app.ui.message.as_ref().unwrap().text.contains("idle (read back)"));
+    update(&mut app, Event::IoPrioSet(key, Err("no \x1b[2J".into())));
+    let message = app.ui.message.as_ref().unwrap();
+    assert!(message.bad && message.text == "no \\x1b[2J", "{}", message.text);
+}
+
+#[test]
+fn settings_survive_themselves() {
+    let mut app = app(SIZE);
+    press(&mut app, "3oap<right>rd2<enter>2xoT5Iloop<enter>");
+    let text = app.ui.settings().write();
+    let read = crate::tui::settings::Settings::parse(&text).unwrap();
+    assert_eq!(crate::tui::state::Ui::new(SIZE, &read, false).settings(), app.ui.settings());
+    assert_eq!(app.ui.theme_name, ThemeName::Light);
+}
+
+/// Where a text stands on the screen.
+fn find(app: &App, text: &str) -> (u16, u16) {
+    let buf = paint(app);
+    for y in 0..buf.area.height {
+        let line: String =
+            (0..buf.area.width).map(|x| buf[(x, y)].symbol().chars().next().unwrap()).collect();
+        if let Some(at) = line.find(text) {
+            return (line[..at].chars().count() as u16, y);
+        }
+    }
+    panic!("{text:?} is not on the screen");
+}
+
+fn paint(app: &App) -> Buffer {
+    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
+    draw(app, &mut buf);
+    buf
+}

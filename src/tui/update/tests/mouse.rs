@@ -1,0 +1,105 @@
+//! Clicks and the wheel do what keys do.
+
+use super::stage::{app, press};
+use super::{SIZE, find, outward, paint, state};
+use crate::tui::action::View;
+use crate::tui::draw::{FooterPart, footer_parts};
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::layout::arrange;
+use crate::tui::panes::PaneId;
+use crate::tui::state::{App, Detail};
+use crate::tui::update::update;
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+
+pub fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
+    let kind = MouseEventKind::Down(MouseButton::Left);
+    mouse(app, kind, x, y)
+}
+
+fn mouse(app: &mut App, kind: MouseEventKind, column: u16, row: u16) -> Vec<Effect> {
+    update(app, Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }))
+}
+
+#[test]
+fn tabs_and_footer_keys_take_clicks() {
+    let mut app = app(SIZE);
+    let footer = arrange(&app).footer;
+    for (x, _, part) in footer_parts(&app, footer) {
+        if let FooterPart::Tab(view) = part {
+            click(&mut app, x, footer.y);
+            assert_eq!(app.ui.view, view);
+        }
+    }
+    app.ui.view = View::Overview;
+    let (x, y) = find(&app, "q quit");
+    assert_eq!(outward(click(&mut app, x, y)), [Effect::Quit]);
+    let (x, y) = find(&app, "? help");
+    click(&mut app, x, y);
+    assert_eq!(state(&app), "Overview/Processes help@0");
+    click(&mut app, 5, 5);
+    assert_eq!(state(&app), "Overview/Processes", "a click beside it closes the help");
+}
+
+#[test]
+fn heads_and_rows_take_clicks() {
+    let mut app = app(SIZE);
+    press(&mut app, "3");
+    let (x, y) = find(&app, "WRITE/s");
+    click(&mut app, x + 2, y);
+    assert_eq!(crate::tui::panes::processes::sort_name(app.ui.procs.by), "write");
+    click(&mut app, x + 2, y);
+    assert!(app.ui.procs.reverse, "again: the other way round");
+    let (x, y) = find(&app, "[D percpu_rwsem");
+    click(&mut app, x, y);
+    assert_eq!(app.selected_task().unwrap().comm, "backup-agent");
+    press(&mut app, "2");
+    let (x, y) = find(&app, "%util");
+    click(&mut app, x, y);
+    assert!(app.ui.devices.sort.is_some());
+    let (x, y) = find(&app, "zram0");
+    click(&mut app, x, y);
+    assert_eq!(state(&app), "Devices/Devices");
+    press(&mut app, "<enter>");
+    assert!(matches!(app.ui.detail, Some(Detail::Device(_))));
+    press(&mut app, "5");
+    let (x, y) = find(&app, "hung task INFO");
+    click(&mut app, x, y);
+    assert!(paint(&app).content.iter().any(|c| c.modifier.contains(ratatui::style::Modifier::REVERSED)));
+    press(&mut app, "<enter>");
+    assert!(paint(&app).content.iter().map(|c| c.symbol()).collect::<String>().contains("percpu_rwsem_wait"));
+}
+
+#[test]
+fn an_unfolded_entry_is_selected_where_it_is_shown() {
+    let mut app = app((120, 24));
+    press(&mut app, "5f");
+    let (x, y) = find(&app, "from a program second line");
+    click(&mut app, x, y);
+    press(&mut app, "<enter>");
+    find(&app, "second line\\tTAB");
+    press(&mut app, "<esc><up><up><up>");
+    let (x, y) = find(&app, "Call Trace");
+    click(&mut app, x, y);
+    press(&mut app, "<enter>");
+    find(&app, "hung task");
+}
+
+#[test]
+fn a_click_gives_a_pane_the_keys_and_the_wheel_scrolls_it() {
+    let mut app = app(SIZE);
+    for id in [PaneId::Kernel, PaneId::Devices, PaneId::Writeback, PaneId::Processes] {
+        let area = arrange(&app).area(id).unwrap();
+        click(&mut app, area.x + 1, area.y + 1);
+        assert_eq!(app.focused(), id);
+    }
+    let area = arrange(&app).area(PaneId::Processes).unwrap();
+    mouse(&mut app, MouseEventKind::ScrollDown, area.x + 1, area.y + 3);
+    assert_eq!(app.ui.procs.scroll.selected, 3);
+    mouse(&mut app, MouseEventKind::ScrollUp, area.x + 1, area.y + 3);
+    assert_eq!(app.ui.procs.scroll.selected, 0);
+    press(&mut app, "3iidle<enter>");
+    let before = state(&app);
+    mouse(&mut app, MouseEventKind::ScrollDown, 5, 5);
+    assert_eq!(state(&app), before, "a question is not scrolled away");
+}

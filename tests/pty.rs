@@ -1,0 +1,444 @@
+//! The real program in a pseudo-terminal: starts, shows, obeys, and gives the terminal back as it was.
+
+mod term;
+
+use crossterm::event::KeyCode;
+use iotop_plus::text::is_safe;
+use iotop_plus::tui::action::Action;
+use iotop_plus::tui::keys::{BINDINGS, Binding};
+use rustix::process::Signal;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use term::{BINARY, PATIENCE, Start, Terminal, count, files};
+
+/// A pause between keys as a quick typist makes it. Nothing is asserted about it.
+const TYPING: Duration = Duration::from_millis(15);
+
+fn started(args: &[&str]) -> Terminal {
+    let terminal = Terminal::with(args);
+    terminal.shows("q quit");
+    terminal
+}
+
+#[test]
+fn every_view_is_shown() {
+    let mut t = started(&[]);
+    for (key, text) in [
+        ("2", "recent past"),
+        ("3", "READ/s"),
+        ("4", "Pressure"),
+        ("5", "Kernel log"),
+        ("1", "Writeback"),
+        ("?", "Everywhere"),
+    ] {
+        t.send(key);
+        t.shows(text);
+    }
+    t.send("\x1b");
+    t.until("the help closed", |s| !s.contents().contains("Everywhere"));
+    t.until("live figures", |s| s.contents().contains(" us ") && s.contents().contains(" id "));
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    t.given_back(1);
+}
+
+/// A key as a terminal sends it.
+fn bytes(b: &Binding) -> Vec<u8> {
+    match b.code {
+        KeyCode::Char(c) if b.ctrl => vec![c as u8 & 0x1f],
+        KeyCode::Char(c) => c.to_string().into_bytes(),
+        KeyCode::Enter => b"\r".to_vec(),
+        KeyCode::Esc => b"\x1b".to_vec(),
+        KeyCode::Tab => b"\t".to_vec(),
+        KeyCode::BackTab => b"\x1b[Z".to_vec(),
+        KeyCode::Backspace => b"\x7f".to_vec(),
+        KeyCode::Up => b"\x1b[A".to_vec(),
+        KeyCode::Down => b"\x1b[B".to_vec(),
+        KeyCode::Right => b"\x1b[C".to_vec(),
+        KeyCode::Left => b"\x1b[D".to_vec(),
+        KeyCode::Home => b"\x1b[H".to_vec(),
+        KeyCode::End => b"\x1b[F".to_vec(),
+        KeyCode::PageUp => b"\x1b[5~".to_vec(),
+        KeyCode::PageDown => b"\x1b[6~".to_vec(),
+        KeyCode::F(1) => b"\x1bOP".to_vec(),
+        other => panic!("how is {other:?} sent?"),
+    }
+}
+
+#[test]
+fn every_key_of_the_table_is_survived() {
+    let mut t = started(&[]);
+    for view in ["1", "2", "3", "5"] {
+        t.send(view);
+        for b in BINDINGS {
+            // Confirm would change the machine; the way out and the shell have tests of their own.
+            let leaves = matches!(b.action, Action::Quit | Action::Suspend) || b.code == KeyCode::Char('q');
+            if leaves || matches!(b.action, Action::Confirm | Action::View(_)) {
+                continue;
+            }
+            t.send(bytes(b));
+            std::thread::sleep(TYPING);
+            // Whatever opened is closed again, one key at a time: Esc and a letter together are Alt.
+            t.send("\x1b");
+            std::thread::sleep(TYPING);
+        }
+    }
+    t.send("4");
+    t.shows("Pressure");
+    assert!(t.alive());
+    let written = files(t.home.path());
+    let svg = written.iter().any(|f| f.extension().is_some_and(|e| e == "svg"));
+    assert!(svg && t.home.path().join(".config/iotop-plus/config.toml").exists(), "{written:?}");
+    t.send("\x03");
+    assert_eq!(t.ended().exit_code(), 0);
+    t.given_back(1);
+}
+
+#[test]
+fn a_saved_config_is_read_again() {
+    let mut t = started(&[]);
+    t.send("4W");
+    t.shows("written: ");
+    let config = t.home.path().join(".config/iotop-plus/config.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    assert!(text.contains("view = \"memory\""), "{text}");
+    let again = started(&["--config", config.to_str().unwrap()]);
+    again.shows("Pressure");
+}
+
+#[test]
+fn the_window_changes_its_size() {
+    let mut t = started(&[]);
+    for (w, h) in [(140, 45), (80, 24), (40, 12)] {
+        t.resize(w, h);
+        t.until("a footer in the last line", |s| {
+            let last = s.contents_between(h - 1, 0, h - 1, w);
+            last.trim_start().starts_with("1 Over")
+        });
+    }
+    t.resize(25, 6);
+    t.shows("iotop-plus needs");
+    t.resize(100, 30);
+    t.shows("q quit");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    t.given_back(1);
+}
+
+#[test]
+fn every_signal_that_ends_gives_the_terminal_back() {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
+        let mut t = started(&[]);
+        assert_ne!(t.modes(), t.modes_before(), "taken");
+        t.signal(signal);
+        let status = t.ended();
+        assert_eq!((status.exit_code(), status.signal()), (0, None), "{signal:?}");
+        t.given_back(1);
+    }
+}
+
+#[test]
+fn a_signal_right_at_the_start_gives_the_terminal_back() {
+    for _ in 0..10 {
+        let mut t = Terminal::with(&[]);
+        let start = Instant::now();
+        // As soon as the modes are ours, before anything is on the screen.
+        while t.modes() == t.modes_before() && start.elapsed() < PATIENCE {}
+        t.signal(Signal::TERM);
+        t.ended();
+        assert_eq!(t.modes(), t.modes_before());
+    }
+}
+
+#[test]
+fn stopped_and_continued() {
+    let mut t = started(&[]);
+    for (round, stop) in [(1, None), (2, Some(Signal::TSTP))] {
+        match stop {
+            Some(signal) => t.signal(signal),
+            None => t.send("\x1a"),
+        }
+        let stat = format!("/proc/{}/stat", t.pid());
+        t.until("stopped", |_| {
+            std::fs::read_to_string(&stat).is_ok_and(|s| s.rsplit(')').next().unwrap().starts_with(" T"))
+        });
+        t.until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
+        assert_eq!(t.modes(), t.modes_before());
+        t.signal(Signal::CONT);
+        t.until("back", |s| s.alternate_screen() && s.contents().contains("q quit"));
+        t.until("raw again", |_| t.modes() != t.modes_before());
+        assert!(count(&t.raw(), "\x1b[?1049l") >= round);
+    }
+    t.send("5");
+    t.shows("Kernel log");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    t.until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
+    assert_eq!(t.modes(), t.modes_before());
+}
+
+#[test]
+fn a_closed_terminal_ends_it() {
+    let pair = portable_pty::native_pty_system().openpty(Default::default()).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let mut command = portable_pty::CommandBuilder::new(BINARY);
+    command.env("TERM", "xterm");
+    command.env("HOME", home.path());
+    // No controlling terminal: no SIGHUP either, the program must notice by itself.
+    command.set_controlling_tty(false);
+    let mut child = pair.slave.spawn_command(command).unwrap();
+    let mut reader = pair.master.try_clone_reader().unwrap();
+    let (mut buf, mut got) = ([0; 4096], Vec::new());
+    while !String::from_utf8_lossy(&got).contains("quit") {
+        let n = reader.read(&mut buf).unwrap();
+        got.extend_from_slice(&buf[..n]);
+    }
+    drop((reader, pair));
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > Duration::from_secs(5) {
+            let _ = child.kill();
+            panic!("goes on without a terminal");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    println!("ended {:?} after the terminal", start.elapsed());
+}
+
+#[test]
+fn a_terminal_that_does_not_read_gets_the_newest_frame() {
+    let mut t = Terminal::start(Start { size: (200, 50), ..Default::default() });
+    t.shows("q quit");
+    t.read_on(false);
+    let from = t.raw().len();
+    // Every one of them is a new picture of the whole screen.
+    for i in 0..300 {
+        t.send(["2", "3", "4", "\x0c"][i % 4]);
+        std::thread::sleep(Duration::from_millis(4));
+    }
+    t.send("5");
+    assert!(t.alive());
+    t.read_on(true);
+    t.until("the newest picture", |s| {
+        s.contents().contains("Kernel log") && !s.contents().contains("Pressure")
+    });
+    let came = t.raw().len() - from;
+    println!("{came} bytes for 300 pictures to a terminal that did not read");
+    assert!(came < 300_000, "{came} bytes: a backlog was kept");
+    t.read_on(false);
+    t.send("q");
+    t.ended();
+    t.read_on(true);
+    assert_eq!(t.modes(), t.modes_before());
+}
+
+#[test]
+fn without_colour_there_is_none() {
+    let mut t = Terminal::start(Start { env: vec![("NO_COLOR", "1")], ..Default::default() });
+    t.shows("q quit");
+    for key in ["2", "3", "4", "5", "T", "?", "\x1b"] {
+        t.send(key);
+        std::thread::sleep(TYPING);
+    }
+    t.send("q");
+    t.ended();
+    let raw = String::from_utf8(t.raw()).unwrap();
+    let sgr = regex_lite::Regex::new(r"\x1b\[([0-9;]*)m").unwrap();
+    for found in sgr.captures_iter(&raw) {
+        for n in found[1].split(';').filter_map(|n| n.parse::<u8>().ok()) {
+            assert!(!matches!(n, 30..=38 | 40..=48 | 58 | 90..=97 | 100..=107), "{:?}", &found[0]);
+        }
+    }
+    let mut coloured = started(&[]);
+    coloured.send("q");
+    coloured.ended();
+    assert!(
+        sgr.captures_iter(&String::from_utf8(coloured.raw()).unwrap())
+            .any(|c| c[1].starts_with("3") && !c[1].starts_with("39") || c[1].contains("38;5"))
+    );
+}
+
+fn plain(args: &[&str], env: &[(&str, &str)]) -> (i32, String) {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(BINARY);
+    command.args(args).env_clear().env("HOME", home.path()).env("TERM", "xterm").envs(env.iter().copied());
+    let out = command.stdin(Stdio::null()).output().unwrap();
+    (out.status.code().unwrap(), String::from_utf8(out.stderr).unwrap())
+}
+
+#[test]
+fn no_terminal_is_said_plainly() {
+    let (code, said) = plain(&[], &[]);
+    assert!(code == 1 && said.contains("not a terminal") && said.contains("-b"), "{code} {said}");
+    for term in ["dumb", ""] {
+        let mut t = Terminal::start(Start { env: vec![("TERM", term)], ..Default::default() });
+        assert_eq!(t.ended().exit_code(), 1);
+        t.shows("TERM");
+        assert_eq!((t.modes(), count(&t.raw(), "\x1b")), (t.modes_before().to_owned(), 0));
+    }
+}
+
+#[test]
+fn a_wrong_config_file_is_named_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    let path = file.to_str().unwrap();
+    for (text, has) in [
+        ("interval = 1\n\nbogus = 2\n", vec!["line 3", "bogus"]),
+        ("interval = 0\n", vec!["0.1 to 3600"]),
+        ("theme = \"\\u001b[31mpink\"\n", vec!["line 1"]),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let (code, said) = plain(&["--config", path], &[]);
+        assert!(code == 2 && said.contains(path), "{code} {said}");
+        assert!(has.iter().all(|h| said.contains(h)), "{said}");
+        assert!(said.trim_end().chars().all(is_safe), "{said:?}");
+    }
+    std::fs::write(&file, vec![b'#'; 100_000]).unwrap();
+    assert_eq!(plain(&["--config", path], &[]).0, 2);
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED another user's config: needs root");
+        return;
+    }
+    std::fs::write(&file, "").unwrap();
+    std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
+    let (code, said) = plain(&["--config", path], &[]);
+    assert!(code == 2 && said.contains("another user"), "{code} {said}");
+}
+
+/// Processes whose names attack a terminal, ended when dropped.
+struct Hostile(Vec<std::process::Child>, #[allow(dead_code)] tempfile::TempDir);
+
+const NAMES: [&str; 6] = [
+    "\x1b[31mEVIL\x1b[0m",
+    "\x1b]0;EVIL\x07",
+    "\u{202e}EVILtxt",
+    "\u{9b}2JEVIL",
+    "EVIL\r\n\x08\x7f",
+    "\u{200b}EVIL\u{2066}",
+];
+
+impl Hostile {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let start = |name: &str| {
+            let path = dir.path().join(name);
+            std::fs::copy("/bin/sleep", &path).unwrap();
+            Command::new(path).arg("1000").spawn().unwrap()
+        };
+        Self(NAMES.map(start).into(), dir)
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Asserts that the output is text that is safe, sequences of our own, and nothing else.
+fn nothing_hostile(raw: &[u8]) {
+    let text = std::str::from_utf8(raw).expect("valid UTF-8");
+    let own = regex_lite::Regex::new(
+        r"\x1b\[\?(1049|25|1000|1006|2026)[hl]|\x1b\[[0-9;]*[mHJ]|\x1b\]52;c;[A-Za-z0-9+/=]*(\x1b\\|\x07)",
+    )
+    .unwrap();
+    let rest = own.replace_all(text, "");
+    let at = rest.char_indices().find(|(_, c)| !is_safe(*c));
+    if let Some((at, c)) = at {
+        let around: String =
+            rest[..at].chars().rev().take(30).collect::<Vec<_>>().into_iter().rev().collect();
+        panic!("{c:?} after {around:?}");
+    }
+}
+
+/// The texts put on the clipboard.
+fn clipboard(raw: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(raw);
+    text.split("\x1b]52;c;")
+        .skip(1)
+        .filter_map(|part| part.split(['\x1b', '\x07']).next())
+        .map(|base64| String::from_utf8(decode(base64)).unwrap())
+        .collect()
+}
+
+fn decode(base64: &str) -> Vec<u8> {
+    let value = |c: u8| {
+        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".iter().position(|x| *x == c)
+    };
+    let mut out = Vec::new();
+    for four in base64.trim_end_matches('=').as_bytes().chunks(4) {
+        let bits = four.iter().fold(0usize, |n, c| n << 6 | value(*c).unwrap()) << (6 * (4 - four.len()));
+        out.extend((0..four.len() - 1).map(|i| (bits >> (16 - 8 * i)) as u8));
+    }
+    out
+}
+
+#[test]
+fn hostile_names_stay_names() {
+    if !Path::new("/bin/sleep").exists() {
+        eprintln!("SKIPPED hostile_names_stay_names: no /bin/sleep");
+        return;
+    }
+    let mut hostile = Hostile::start();
+    if hostile.0.iter_mut().any(|c| c.try_wait().unwrap().is_some()) {
+        eprintln!("SKIPPED hostile_names_stay_names: a copy of sleep does not run under another name");
+        return;
+    }
+    let mut t = Terminal::start(Start { size: (150, 40), ..Default::default() });
+    t.shows("q quit");
+    t.send("3\\EVIL\r");
+    t.until("all of them", |s| s.contents().matches("EVIL").count() > NAMES.len());
+    t.send("y");
+    t.until_seen("the clipboard", |seen| count(&seen.raw, "\x1b]52;c;") == 1);
+    t.send("s");
+    t.shows("written: ");
+    for _ in NAMES {
+        t.send("\r");
+        t.shows("Task ");
+        t.send("\x1b");
+        t.until("the list", |s| s.contents().contains("WRITE/s"));
+        t.send("j");
+    }
+    for view in ["1", "2", "4", "5"] {
+        t.send(view);
+        std::thread::sleep(TYPING);
+    }
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    t.given_back(1);
+    nothing_hostile(&t.raw());
+    let copied = clipboard(&t.raw());
+    assert!(copied[0].matches("EVIL").count() >= NAMES.len(), "{copied:?}");
+    assert!(copied[0].chars().all(|c| c == '\n' || is_safe(c)), "{:?}", copied[0]);
+    let svg = files(t.home.path()).into_iter().find(|f| f.extension().is_some_and(|e| e == "svg")).unwrap();
+    let picture = std::fs::read_to_string(svg).unwrap();
+    assert!(picture.contains("EVIL") && picture.chars().all(|c| c == '\n' || is_safe(c)));
+}
+
+/// A thread of a program that has the terminal panics with a hostile message.
+#[test]
+fn a_panic_in_any_thread_gives_the_terminal_back() {
+    let me = std::env::current_exe().unwrap();
+    let args = vec!["--ignored", "--exact", "panic_inside", "--nocapture"];
+    let mut t = Terminal::start(Start { program: &me, args, ..Default::default() });
+    assert_eq!(t.ended().exit_code(), 101);
+    t.shows("internal error");
+    assert!(t.contents().contains("EVIL\\x1b[31m"), "{}", t.contents());
+    t.given_back(1);
+}
+
+#[test]
+#[ignore = "run by a_panic_in_any_thread_gives_the_terminal_back in a terminal of its own"]
+fn panic_inside() {
+    let mut tty = iotop_plus::tui::terminal::Tty::enter(true).unwrap();
+    iotop_plus::tui::terminal::restore_on_panic();
+    tty.send(b"a frame").unwrap();
+    let _ = std::thread::spawn(|| panic!("EVIL\x1b[31m")).join();
+    unreachable!("the hook ends the program");
+}

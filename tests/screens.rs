@@ -1,0 +1,220 @@
+//! Every view, detail and overlay as a person would see it, over the captured machine `busy-vm`.
+//!
+//! The pictures are kept in `tests/snapshots`; after a wanted change `INSTA_UPDATE=always cargo test`
+//! writes them anew, and the diff shows what changed on the screen.
+
+mod stage;
+
+use iotop_plus::collect::path::path_report;
+use iotop_plus::root::Root;
+use iotop_plus::tui::draw::draw;
+use iotop_plus::tui::event::Event;
+use iotop_plus::tui::state::{App, Detail};
+use iotop_plus::tui::update::{ask_path, update};
+use iotop_plus::tui::widgets::theme::ThemeName;
+use iotop_plus::worker::job::{Job, Reply};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
+use stage::{app, empty, press, tell_tasks, tree};
+use std::path::Path;
+
+const SIZES: [(u16, u16); 4] = [(30, 8), (80, 24), (120, 40), (200, 50)];
+
+fn picture(app: &App) -> Buffer {
+    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
+    draw(app, &mut buf);
+    buf
+}
+
+/// The cells' text, one line a row; the second cell of a wide character is not a blank.
+fn text(buf: &Buffer) -> String {
+    let mut out = String::new();
+    for y in 0..buf.area.height {
+        let mut x = 0;
+        while x < buf.area.width {
+            let symbol = buf[(x, y)].symbol();
+            out.push_str(symbol);
+            x += unicode_width::UnicodeWidthStr::width(symbol).max(1) as u16;
+        }
+        out.truncate(out.trim_end().len().max(out.rfind('\n').map_or(0, |at| at + 1)));
+        out.push('\n');
+    }
+    out
+}
+
+/// How each cell stands out: a letter for the colour, or for the modifiers where there is no colour.
+fn looks(buf: &Buffer) -> String {
+    let mut out = String::new();
+    for y in 0..buf.area.height {
+        for x in 0..buf.area.width {
+            let cell = &buf[(x, y)];
+            let colour = match (cell.fg, cell.bg) {
+                (Color::Reset, Color::Reset) => None,
+                (Color::Reset, bg) => Some(format!("{bg:?}")),
+                (fg, _) => Some(format!("{fg:?}")),
+            };
+            let m = cell.modifier;
+            out.push(match colour {
+                // LightRed and Red differ in the case of the letter.
+                Some(name) => match name.strip_prefix("Light") {
+                    Some(light) => light.chars().next().unwrap_or('?'),
+                    None => name.to_lowercase().chars().next().unwrap_or('?'),
+                },
+                None if m.contains(Modifier::REVERSED | Modifier::BOLD) => '!',
+                None if m.contains(Modifier::REVERSED) => '#',
+                None if m.contains(Modifier::UNDERLINED) => '_',
+                None if m.contains(Modifier::BOLD) => '+',
+                None if m.contains(Modifier::DIM) => '-',
+                None => '.',
+            });
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn keep(name: &str, app: &App) {
+    keep_text(name, text(&picture(app)));
+}
+
+fn keep_text(name: &str, text: String) {
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+fn at_every_size(name: &str, keys: &str) {
+    for size in SIZES {
+        let mut app = app(size);
+        press(&mut app, keys);
+        keep(&format!("{name}_{}x{}", size.0, size.1), &app);
+    }
+}
+
+#[test]
+fn views() {
+    for (key, name) in
+        [("1", "overview"), ("2", "devices"), ("3", "processes"), ("4", "memory"), ("5", "kernel")]
+    {
+        at_every_size(name, key);
+    }
+}
+
+#[test]
+fn nothing_has_come_yet() {
+    for size in [(80, 24), (120, 40)] {
+        keep(&format!("start_{}x{}", size.0, size.1), &empty(size));
+    }
+}
+
+#[test]
+fn device_detail() {
+    at_every_size("device_detail", "2<enter>");
+}
+
+#[test]
+fn kernel_detail() {
+    at_every_size("kernel_detail", "5<home><enter>");
+}
+
+/// The facts are read by the child's own code, from the tree.
+fn open_task(app: &mut App, name: &str) {
+    press(app, &format!("3/{name}<enter><enter>"));
+    let Some(Detail::Process(p)) = &app.ui.detail else { panic!("no detail of {name}") };
+    let job = Job::Facts { pid: p.key.pid, starttime: p.key.starttime };
+    let reply = job.run(&Root::at(tree("t1")));
+    update(app, Event::Worker(job, reply));
+}
+
+#[test]
+fn process_detail() {
+    for size in SIZES {
+        let mut app = app(size);
+        open_task(&mut app, "ledgerd");
+        keep(&format!("process_detail_{}x{}", size.0, size.1), &app);
+    }
+}
+
+#[test]
+fn path_detail() {
+    for size in SIZES {
+        let mut app = app(size);
+        let mut effects = Vec::new();
+        ask_path(&mut app, "/srv/lab/frz", &mut effects);
+        if size == (80, 24) {
+            keep("path_detail_waiting_80x24", &app);
+        }
+        let report = path_report(&Root::at(tree("t1")), Path::new("/srv/lab/frz")).unwrap();
+        let job = Job::Path { path: "/srv/lab/frz".into() };
+        update(&mut app, Event::Worker(job, Reply::Path(Box::new(report))));
+        keep(&format!("path_detail_{}x{}", size.0, size.1), &app);
+    }
+}
+
+#[test]
+fn variants() {
+    for (name, size, keys) in [
+        ("help", (80, 24), "?"),
+        ("help", (120, 40), "?"),
+        ("help_scrolled", (80, 24), "?<pgdn><pgdn>"),
+        ("prompt", (80, 24), "3\\ledg"),
+        ("prompt_wrong", (80, 24), "d9999<enter>"),
+        ("filtered", (80, 24), "3\\ledg<enter>"),
+        ("filtered_away", (80, 24), "3\\nowhere<enter>"),
+        ("only_active", (120, 40), "3o"),
+        ("sorted_by_pid", (120, 40), "3<right>"),
+        ("sorted_reversed", (120, 40), "3<right>r"),
+        ("accumulated", (120, 40), "3a"),
+        ("extended", (200, 50), "2x"),
+        ("extended", (80, 24), "2x"),
+        ("devices_sorted", (120, 40), "2<right><right>"),
+        ("graph_await", (120, 40), "2gg"),
+        ("frozen", (120, 40), " ,,"),
+        ("zoomed", (120, 40), "wwz"),
+        ("kernel_unfolded", (120, 40), "5f"),
+        ("kernel_included", (120, 40), "5Ierror<enter>"),
+        ("message", (80, 24), "y"),
+    ] {
+        let mut app = app(size);
+        press(&mut app, keys);
+        keep(&format!("{name}_{}x{}", size.0, size.1), &app);
+    }
+}
+
+#[test]
+fn dialog() {
+    for size in [(80, 24), (40, 12)] {
+        let mut app = app(size);
+        press(&mut app, "3/ledgerd<enter>i<c-u>rt/0<enter>");
+        keep(&format!("dialog_{}x{}", size.0, size.1), &app);
+    }
+}
+
+#[test]
+fn threads() {
+    for size in [(80, 24), (120, 40)] {
+        let mut app = app(size);
+        press(&mut app, "3p");
+        tell_tasks(&mut app, false);
+        tell_tasks(&mut app, true);
+        keep(&format!("threads_{}x{}", size.0, size.1), &app);
+    }
+}
+
+#[test]
+fn every_theme_says_the_same_in_its_own_way() {
+    let mut words = None;
+    for theme in ThemeName::ALL {
+        let mut app = app((80, 24));
+        app.ui.theme_name = theme;
+        press(&mut app, "w");
+        let buf = picture(&app);
+        assert_eq!(words.get_or_insert_with(|| text(&buf)), &text(&buf));
+        keep_text(&format!("theme_{}", theme.name()), looks(&buf));
+        app.ui.no_color = true;
+        let plain = picture(&app);
+        let coloured = plain.content.iter().any(|c| (c.fg, c.bg) != (Color::Reset, Color::Reset));
+        assert!(!coloured, "{}: colour in spite of NO_COLOR", theme.name());
+    }
+}

@@ -1,0 +1,248 @@
+//! A screen over a captured machine, for tests: the real sources read `tests/fixtures/busy-vm`, the clocks
+//! come from the tree, and everything enters through `update`, as on the live machine.
+
+#![allow(dead_code)]
+
+use crossterm::event::{Event as Term, KeyCode, KeyEvent, KeyModifiers};
+use iotop_plus::collect::kmsg::KmsgReader;
+use iotop_plus::collect::process::{ProcCollector, Wants};
+use iotop_plus::collect::queue::queue_attrs;
+use iotop_plus::collect::topology::TopologyReader;
+use iotop_plus::collect::{host, sources};
+use iotop_plus::model::clock::Clock;
+use iotop_plus::model::kernlog::LogClock;
+use iotop_plus::model::process::{IoPrio, ProcUpdate};
+use iotop_plus::model::sample::Sample;
+use iotop_plus::model::section::Section;
+use iotop_plus::model::world::World;
+use iotop_plus::root::Root;
+use iotop_plus::tui::effect::Effect;
+use iotop_plus::tui::event::Event;
+use iotop_plus::tui::settings::Settings;
+use iotop_plus::tui::state::{App, Ui};
+use iotop_plus::tui::update::update;
+use iotop_plus::worker::job::{Job, Reply};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Ticks before the two that were captured, made from them: graphs need a past.
+const PAST: u64 = 40;
+/// Time between the ticks.
+const TICK_NS: u64 = 2_000_000_000;
+/// How long the tasks were as they are before the first captured tick: long enough to be called stuck.
+const QUIET_NS: u64 = 90_000_000_000;
+
+/// The captured tree of a moment.
+pub fn tree(moment: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-vm").join(moment)
+}
+
+fn clock(moment: &str) -> Clock {
+    let text = std::fs::read_to_string(tree(moment).join("clock")).unwrap();
+    let (boot, wall) = text.trim().split_once(' ').unwrap();
+    Clock { boot_ns: boot.parse().unwrap(), wall_ns: wall.parse().unwrap() }
+}
+
+fn sample(moment: &str) -> Sample {
+    let mut sample = Sample { at: clock(moment), ..Default::default() };
+    for mut source in sources(&Root::at(tree(moment))) {
+        source.read()(&mut sample);
+    }
+    sample
+}
+
+/// A look at the tasks with the tree's clocks.
+fn procs(moment: &str, threads: bool) -> ProcUpdate {
+    let wants = Wants { threads, delays: true, ..Default::default() };
+    let mut collector = ProcCollector::without_taskstats(&Root::at(tree(moment)));
+    let Section::Ok(mut update) = collector.scan(&wants) else { panic!("no tasks in {moment}") };
+    let at = clock(moment);
+    (update.at, update.took_ns) = (at, 1_000_000);
+    for change in &mut update.changed {
+        (change.at_ns, change.since_ns) = (at.boot_ns, 0);
+        change.raw.ioprio = Some(IoPrio { class: 0, level: 4 });
+    }
+    update
+}
+
+/// The counters of `b` as they would have been, had they run at `w` times the pace from `a` to `b`.
+fn between(a: &Value, b: &Value, w: f64) -> Value {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            b.iter().map(|(k, v)| (k.clone(), between(a.get(k).unwrap_or(v), v, w))).collect()
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            a.iter().zip(b).map(|(a, b)| between(a, b, w)).collect()
+        }
+        (Value::Number(x), Value::Number(y)) => match (x.as_u64(), y.as_u64()) {
+            (Some(x), Some(y)) => ((x as f64 + (y as f64 - x as f64) * w).max(0.0).round() as u64).into(),
+            _ => b.clone(),
+        },
+        _ => b.clone(),
+    }
+}
+
+/// What was captured, and the past made from it, oldest first.
+fn samples() -> Vec<Sample> {
+    let (first, last) = (sample("t0"), sample("t1"));
+    let [a, b] = [&first, &last].map(|s| serde_json::to_value(s).unwrap());
+    let mut out = Vec::new();
+    let mut pace = 0.0;
+    for i in 1..=PAST {
+        // Busier and quieter, never backwards.
+        pace -= 1.0 + 0.4 * (i as f64 / 3.0).sin();
+        let mut sample: Sample = serde_json::from_value(between(&a, &b, pace)).unwrap();
+        let back = TICK_NS * i;
+        sample.at = Clock { boot_ns: first.at.boot_ns - back, wall_ns: first.at.wall_ns - back as i64 };
+        out.push(sample);
+    }
+    out.reverse();
+    out.extend([first, last]);
+    for (i, sample) in out.iter_mut().enumerate() {
+        sample.seq = i as u64 + 1;
+    }
+    out
+}
+
+/// Everything that arrives, in order.
+pub struct Story {
+    samples: Vec<Sample>,
+    procs: [[ProcUpdate; 2]; 2],
+}
+
+/// Read once for all tests of a binary.
+pub fn story() -> &'static Story {
+    static STORY: OnceLock<Story> = OnceLock::new();
+    STORY.get_or_init(|| Story {
+        samples: samples(),
+        procs: [false, true].map(|threads| ["t0", "t1"].map(|t| procs(t, threads))),
+    })
+}
+
+/// The screen before anything has come.
+pub fn empty(size: (u16, u16)) -> App {
+    let start = clock("t0");
+    let log = LogClock { mono_ns: start.boot_ns, wall_ns: start.wall_ns };
+    let world = World::new(host::host(&Root::at(tree("t0"))), log);
+    App::new(world, Ui::new(size, &Settings::default(), false))
+}
+
+/// The screen when everything has come.
+pub fn app(size: (u16, u16)) -> App {
+    let mut app = empty(size);
+    play(&mut app);
+    app
+}
+
+/// Plays the story.
+pub fn play(app: &mut App) {
+    let root = Root::at(tree("t1"));
+    let story = story();
+    let before_last = story.samples.len() - 1;
+    for (i, sample) in story.samples.iter().enumerate() {
+        update(app, Event::Sample(Box::new(sample.clone())));
+        if i == before_last - 1 {
+            tell_tasks(app, false);
+            let topo = TopologyReader::new(&root).refresh(&[]).unwrap();
+            update(app, Event::Topology(Box::new(topo)));
+        }
+    }
+    tell_tasks(app, true);
+    let names = vec!["vda".to_owned(), "loop0".into(), "zram0".into()];
+    let queues = Reply::Queues(queue_attrs(&root, &names));
+    update(app, Event::Worker(Job::Queues { names }, queues));
+    let Section::Ok(mut log) = KmsgReader::open(&root) else { panic!("no kernel log") };
+    let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();
+    let at = clock("t1");
+    update(app, Event::Records(records, LogClock { mono_ns: at.boot_ns, wall_ns: at.wall_ns }));
+}
+
+/// The look at the tasks of the first captured tick (as it was long before, too), or that of the last.
+pub fn tell_tasks(app: &mut App, last: bool) {
+    let [first, second] = &story().procs[usize::from(app.ui.procs.threads)];
+    let tell = |app: &mut App, u: ProcUpdate| {
+        update(app, Event::Procs(Box::new(Section::Ok(u))));
+    };
+    if last {
+        let mut u = second.clone();
+        (u.seq, u.reset, u.prev) = (3, false, Some(first.at));
+        u.changed.iter_mut().for_each(|c| c.since_ns = first.at.boot_ns);
+        let there: HashSet<_> = u.changed.iter().map(|c| c.raw.key).collect();
+        u.gone = first.changed.iter().map(|c| c.raw.key).filter(|k| !there.contains(k)).collect();
+        tell(app, u);
+    } else {
+        let mut u = first.clone();
+        u.at.boot_ns -= QUIET_NS;
+        u.at.wall_ns -= QUIET_NS as i64;
+        u.changed.iter_mut().for_each(|c| c.at_ns -= QUIET_NS);
+        let quiet = ProcUpdate {
+            seq: 2,
+            prev: Some(u.at),
+            reset: false,
+            changed: Vec::new(),
+            names: Vec::new(),
+            ..first.clone()
+        };
+        tell(app, u);
+        tell(app, quiet);
+    }
+}
+
+/// Presses keys: a letter each, or a name in angle brackets (`<esc>`, `<c-c>`). What it caused.
+pub fn press(app: &mut App, keys: &str) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for event in keys_of(keys) {
+        if let Term::Key(key) = event {
+            effects.extend(update(app, Event::Key(key)));
+        }
+    }
+    effects
+}
+
+/// The keys of such a text.
+pub fn keys_of(text: &str) -> Vec<Term> {
+    let mut out = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let named = rest.strip_prefix('<').and_then(|r| r.split_once('>'));
+        let event = match named {
+            Some((name, after)) => {
+                rest = after;
+                named_key(name)
+            }
+            None => {
+                rest = &rest[c.len_utf8()..];
+                KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)
+            }
+        };
+        out.push(Term::Key(event));
+    }
+    out
+}
+
+fn named_key(name: &str) -> KeyEvent {
+    let code = match name {
+        "esc" => KeyCode::Esc,
+        "enter" => KeyCode::Enter,
+        "tab" => KeyCode::Tab,
+        "s-tab" => KeyCode::BackTab,
+        "up" => KeyCode::Up,
+        "down" => KeyCode::Down,
+        "left" => KeyCode::Left,
+        "right" => KeyCode::Right,
+        "pgup" => KeyCode::PageUp,
+        "pgdn" => KeyCode::PageDown,
+        "home" => KeyCode::Home,
+        "end" => KeyCode::End,
+        "bs" => KeyCode::Backspace,
+        "del" => KeyCode::Delete,
+        "f1" => KeyCode::F(1),
+        _ => {
+            let c = name.strip_prefix("c-").and_then(|c| c.chars().next()).expect(name);
+            return KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
+        }
+    };
+    KeyEvent::new(code, KeyModifiers::NONE)
+}

@@ -1,0 +1,228 @@
+//! The program in a pseudo-terminal, with a screen that can be asked what it shows.
+
+#![allow(dead_code)]
+
+use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Whatever is waited for has come by then, or never will.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The binary under test.
+pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
+
+/// A terminal as a person has it.
+pub struct Terminal {
+    master: Box<dyn MasterPty + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    writer: Box<dyn Write + Send>,
+    seen: Arc<Mutex<Seen>>,
+    reading: Arc<AtomicBool>,
+    before: String,
+    /// Its home and working directory, empty at first.
+    pub home: tempfile::TempDir,
+}
+
+/// What came out so far.
+pub struct Seen {
+    parser: vt100::Parser,
+    /// Every byte.
+    pub raw: Vec<u8>,
+    /// When bytes came.
+    pub times: Vec<Instant>,
+}
+
+/// How to start it.
+pub struct Start<'a> {
+    pub program: &'a Path,
+    pub args: Vec<&'a str>,
+    pub env: Vec<(&'a str, &'a str)>,
+    pub size: (u16, u16),
+}
+
+impl Default for Start<'_> {
+    fn default() -> Self {
+        Self { program: Path::new(BINARY), args: Vec::new(), env: Vec::new(), size: (100, 30) }
+    }
+}
+
+impl Terminal {
+    /// Starts the program with these arguments.
+    pub fn with(args: &[&str]) -> Self {
+        Self::start(Start { args: args.to_vec(), ..Default::default() })
+    }
+
+    /// Starts it.
+    pub fn start(start: Start) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (cols, rows) = start.size;
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(start.program);
+        command.args(&start.args);
+        command.env_clear();
+        for (name, value) in [("TERM", "xterm-256color"), ("PATH", "/usr/bin:/bin"), ("TZ", "UTC")] {
+            command.env(name, value);
+        }
+        command.env("HOME", home.path());
+        for (name, value) in &start.env {
+            command.env(name, value);
+        }
+        command.cwd(home.path());
+        let before = modes(&*pair.master);
+        let child = pair.slave.spawn_command(command).unwrap();
+        let seen = Arc::new(Mutex::new(Seen {
+            parser: vt100::Parser::new(rows, cols, 0),
+            raw: Vec::new(),
+            times: Vec::new(),
+        }));
+        let reading = Arc::new(AtomicBool::new(true));
+        let reader = pair.master.try_clone_reader().unwrap();
+        let (to, on) = (seen.clone(), reading.clone());
+        std::thread::spawn(move || read(reader, &to, &on));
+        let writer = pair.master.take_writer().unwrap();
+        Self { master: pair.master, child, writer, seen, reading, before, home }
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
+    /// Types.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.writer.write_all(bytes.as_ref()).unwrap();
+        self.writer.flush().unwrap();
+    }
+
+    /// The signal of that number.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.pid() as i32).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Whether the terminal takes output, as a line to a far host would not for a while.
+    pub fn read_on(&self, on: bool) {
+        self.reading.store(on, Ordering::SeqCst);
+    }
+
+    /// Changes the window.
+    pub fn resize(&self, cols: u16, rows: u16) {
+        self.seen.lock().unwrap().parser.screen_mut().set_size(rows, cols);
+        self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+    }
+
+    /// Waits until the screen satisfies `is`; says what was waited for, and shows the screen, if it never does.
+    pub fn until(&self, what: &str, is: impl Fn(&vt100::Screen) -> bool) {
+        self.until_seen(what, |seen| is(seen.parser.screen()));
+    }
+
+    /// The same for everything that came out.
+    pub fn until_seen(&self, what: &str, is: impl Fn(&Seen) -> bool) {
+        let start = Instant::now();
+        while !is(&self.seen.lock().unwrap()) {
+            assert!(start.elapsed() < PATIENCE, "never came: {what}; the screen:\n{}", self.contents());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for a text on the screen.
+    pub fn shows(&self, text: &str) {
+        self.until(text, |s| s.contents().contains(text));
+    }
+
+    /// The screen's text.
+    pub fn contents(&self) -> String {
+        self.seen.lock().unwrap().parser.screen().contents()
+    }
+
+    /// Everything that came out.
+    pub fn raw(&self) -> Vec<u8> {
+        self.seen.lock().unwrap().raw.clone()
+    }
+
+    /// When bytes came, since the last call.
+    pub fn times(&self) -> Vec<Instant> {
+        std::mem::take(&mut self.seen.lock().unwrap().times)
+    }
+
+    /// The modes now.
+    pub fn modes(&self) -> String {
+        modes(&*self.master)
+    }
+
+    /// The modes before it was started.
+    pub fn modes_before(&self) -> &str {
+        &self.before
+    }
+
+    /// Waits for its end.
+    pub fn ended(&mut self) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(start.elapsed() < PATIENCE, "does not end; the screen:\n{}", self.contents());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Whether it lives.
+    pub fn alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Asserts that the terminal is as it was: modes, screen, cursor, mouse; each given back once.
+    pub fn given_back(&self, times: usize) {
+        self.until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
+        let raw = self.raw();
+        for sequence in ["\x1b[?1049l", "\x1b[?25h", "\x1b[?1000l", "\x1b[?1006l"] {
+            assert_eq!(count(&raw, sequence), times, "{sequence:?}");
+        }
+        assert_eq!(count(&raw, "\x1b[?1049h"), times, "taken as often as given back");
+        assert_eq!(self.modes(), self.before);
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+/// How often a sequence came.
+pub fn count(raw: &[u8], sequence: &str) -> usize {
+    raw.windows(sequence.len()).filter(|w| *w == sequence.as_bytes()).count()
+}
+
+fn modes(master: &dyn MasterPty) -> String {
+    format!("{:?}", master.get_termios())
+}
+
+fn read(mut from: Box<dyn Read + Send>, to: &Mutex<Seen>, on: &AtomicBool) {
+    let mut buf = [0; 4096];
+    loop {
+        while !on.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        match from.read(&mut buf) {
+            Ok(0) | Err(_) => return,
+            Ok(n) => {
+                let mut seen = to.lock().unwrap();
+                seen.parser.process(&buf[..n]);
+                seen.raw.extend_from_slice(&buf[..n]);
+                seen.times.push(Instant::now());
+            }
+        }
+    }
+}
+
+/// A file below the terminal's home.
+pub fn files(dir: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(dir).unwrap().flatten().map(|e| e.path()).collect()
+}
