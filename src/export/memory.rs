@@ -69,7 +69,7 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
         },
     ));
     groups.push((
-        "Pressure some/full %",
+        "Pressure %, some / full, 10 60 300 s",
         match snap.pressure.ok() {
             None => missing(snap.pressure.why(now)),
             Some(p) => [("cpu", p.cpu), ("memory", p.memory), ("io", p.io)]

@@ -24,8 +24,12 @@ pub fn sheet(title: String, set: &[Column<Col>], each: impl FnOnce(&mut dyn FnMu
 
 /// Tasks whose traffic the kernel does not show us, in words.
 pub fn hidden(procs: &ProcTable) -> Option<String> {
-    (procs.hidden() > 0)
-        .then(|| format!("{} hidden: needs root or CAP_SYS_PTRACE + CAP_DAC_READ_SEARCH", procs.hidden()))
+    (procs.hidden() > 0).then(|| {
+        format!(
+            "{} hidden: needs CAP_SYS_PTRACE + CAP_DAC_READ_SEARCH, and every capability the task has",
+            procs.hidden()
+        )
+    })
 }
 
 /// Why waiting times are not known, if they are not.

@@ -76,6 +76,10 @@ pub enum Action {
     SortLeft,
     /// Sort by the column to the right.
     SortRight,
+    /// Bring columns at the left back into sight.
+    ColumnsLeft,
+    /// Bring columns at the right into sight.
+    ColumnsRight,
     /// Turn the order round.
     Reverse,
     /// Ask for a text to search.

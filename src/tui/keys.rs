@@ -129,6 +129,8 @@ pub const BINDINGS: &[Binding] = &[
     key(List, KeyCode::Enter, Action::Open, "detail", "detail of the selected row"),
     key(List, KeyCode::Left, Action::SortLeft, "", "sort by the column to the left"),
     key(List, KeyCode::Right, Action::SortRight, "sort", "sort by the column to the right"),
+    ch(List, '<', Action::ColumnsLeft, "", "columns back to the left"),
+    ch(List, '>', Action::ColumnsRight, "", "further columns, where the screen is too narrow for all"),
     ch(List, 'r', Action::Reverse, "", "reverse the order"),
     ch(List, '/', Action::Search, "search", "search; n and N go on"),
     ch(List, 'n', Action::SearchNext, "", "next hit"),

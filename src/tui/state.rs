@@ -194,6 +194,8 @@ pub struct DevicesUi {
     pub only_active: bool,
     /// Rows must contain this.
     pub filter: String,
+    /// Columns passed over after the name.
+    pub shift: usize,
     /// Which quantity the graphs show.
     pub graph: usize,
     /// A device to select as soon as it is in the list.
@@ -213,6 +215,8 @@ pub struct ProcsUi {
     pub reverse: bool,
     /// Which rows.
     pub filter: Filter,
+    /// Columns passed over after the first.
+    pub shift: usize,
     /// Sums instead of rates.
     pub accumulated: bool,
     /// Threads instead of processes.

@@ -1,7 +1,8 @@
 //! Devices: iostat's columns on a tree of disks, partitions and what lies on them.
 
 use super::{Pane, PaneId, when};
-use crate::export::{self, sheet::Sheet};
+use crate::export;
+use crate::export::sheet::Sheet;
 use crate::model::column::Column;
 use crate::model::columns::device::{DeviceCol, DeviceRow, EXTENDED, PLAIN, SHORT};
 use crate::model::device_list::{self, DeviceLine, DeviceQuery};
@@ -38,7 +39,7 @@ pub fn columns(app: &App, width: u16) -> &'static [Column<DeviceCol>] {
 pub fn fitted(app: &App, width: u16) -> (&'static [Column<DeviceCol>], table::Fitted) {
     let set = columns(app, width);
     let keep = |i: usize| matches!(set[i].id, DeviceCol::Tps | DeviceCol::Await | DeviceCol::Util);
-    (set, table::fit(set, width, if width < 60 { 10 } else { 16 }, keep))
+    (set, table::fit(set, width, if width < 60 { 10 } else { 16 }, app.ui.devices.shift, keep))
 }
 
 /// The lines shown now.
@@ -75,6 +76,10 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
         put(buf, inner.x, inner.y, &format!("- {why}"), inner.width, theme.warn);
         return;
     }
+    let inner = network(app, theme, inner, buf);
+    if inner.height == 0 {
+        return;
+    }
     let rates = app.snap().devices.ok().map(Vec::as_slice).unwrap_or_default();
     let lines = lines(app);
     let (set, fitted) = fitted(app, inner.width);
@@ -107,6 +112,25 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
             if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
         put(buf, body.x, body.y, text, body.width, theme.dim);
     }
+}
+
+/// Lines the network file systems take, heads included.
+pub fn network_lines(app: &App) -> u16 {
+    app.snap().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
+}
+
+/// Network file systems below the devices, at most a third of the pane; returns what is left above them.
+fn network(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> Rect {
+    let rows = network_lines(app).min(area.height / 3);
+    let sheet = if rows < 2 { None } else { export::network::sheet(String::new(), app.snap(), 0) };
+    let Some(sheet) = sheet else { return area };
+    let top = Rect { height: area.height - rows, ..area };
+    let text = sheet.text();
+    for (i, line) in text.lines().skip(1).take(usize::from(rows)).enumerate() {
+        let style = if i == 0 { theme.head } else { theme.text };
+        put(buf, area.x, top.bottom() + i as u16, line, area.width, style);
+    }
+    top
 }
 
 /// The place, in the set shown, of column `i` of the set sorted by.

@@ -57,7 +57,7 @@ pub fn columns(app: &App, width: u16) -> &'static [Column<Col>] {
 pub fn fitted(app: &App, width: u16) -> (&'static [Column<Col>], table::Fitted) {
     let set = columns(app, width);
     let keep = |i: usize| matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite);
-    (set, table::fit(set, width, if width < 70 { 12 } else { 24 }, keep))
+    (set, table::fit(set, width, if width < 70 { 12 } else { 24 }, app.ui.procs.shift, keep))
 }
 
 /// What the table is asked for; `height` rows from the first one shown.

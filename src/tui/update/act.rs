@@ -60,6 +60,8 @@ fn settings(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
     match action {
         Action::SortLeft => sort(app, -1),
         Action::SortRight => sort(app, 1),
+        Action::ColumnsLeft => shift(app, -1),
+        Action::ColumnsRight => shift(app, 1),
         Action::Reverse => match app.focused() {
             PaneId::Devices | PaneId::DeviceGraphs => app.ui.devices.reverse = !app.ui.devices.reverse,
             PaneId::Processes => app.ui.procs.reverse = !app.ui.procs.reverse,
@@ -273,6 +275,19 @@ fn sort(app: &mut App, by: isize) {
             app.ui.devices.sort = (at > 0).then(|| at as usize - 1);
         }
         _ => {}
+    }
+}
+
+/// Passes over one column more or less, as long as one is left to pass over.
+fn shift(app: &mut App, by: isize) {
+    let (shift, columns) = match app.focused() {
+        PaneId::Processes => (app.ui.procs.shift, processes::columns(app, app.ui.size.0).len()),
+        _ => (app.ui.devices.shift, devices::columns(app, app.ui.size.0).len()),
+    };
+    let shift = shift.saturating_add_signed(by).min(columns.saturating_sub(3));
+    match app.focused() {
+        PaneId::Processes => app.ui.procs.shift = shift,
+        _ => app.ui.devices.shift = shift,
     }
 }
 

@@ -41,13 +41,22 @@ pub struct Fitted {
 
 /// Gives each column its width. The column of width 0 takes what is left; when that would be less than
 /// `least`, columns are left out from the end (never the flexible one, never one in `keep`).
-pub fn fit<C>(columns: &[Column<C>], width: u16, least: u16, keep: impl Fn(usize) -> bool) -> Fitted {
-    let mut used: Vec<usize> = (0..columns.len()).collect();
+pub fn fit<C>(
+    columns: &[Column<C>],
+    width: u16,
+    least: u16,
+    skip: usize,
+    keep: impl Fn(usize) -> bool,
+) -> Fitted {
+    let passed = |i: usize| i > 0 && i <= skip && columns[i].width > 0;
+    let mut used: Vec<usize> = (0..columns.len()).filter(|i| !passed(*i)).collect();
     let fixed = |used: &[usize]| -> u16 {
         used.iter().filter(|i| columns[**i].width > 0).map(|i| columns[*i].width + 1).sum()
     };
     while fixed(&used) + least > width {
-        let Some(at) = used.iter().rposition(|i| columns[*i].width > 0 && !keep(*i)) else { break };
+        let Some(at) = used.iter().rposition(|i| columns[*i].width > 0 && !(keep(*i) && skip == 0)) else {
+            break;
+        };
         used.remove(at);
     }
     let flex = width.saturating_sub(fixed(&used));
@@ -155,15 +164,16 @@ mod tests {
 
     #[test]
     fn columns_give_way_from_the_end() {
-        assert_eq!(fit(COLUMNS, 30, 6, |_| false).cells, vec![(0, 0, 18), (1, 19, 5), (2, 25, 5)]);
-        assert_eq!(fit(COLUMNS, 14, 6, |_| false).cells, vec![(0, 0, 8), (1, 9, 5)]);
-        assert_eq!(fit(COLUMNS, 14, 6, |i| i == 2).cells, vec![(0, 0, 8), (2, 9, 5)]);
-        assert_eq!(fit(COLUMNS, 3, 6, |_| false).cells, vec![(0, 0, 3)]);
+        assert_eq!(fit(COLUMNS, 30, 6, 0, |_| false).cells, vec![(0, 0, 18), (1, 19, 5), (2, 25, 5)]);
+        assert_eq!(fit(COLUMNS, 14, 6, 0, |_| false).cells, vec![(0, 0, 8), (1, 9, 5)]);
+        assert_eq!(fit(COLUMNS, 14, 6, 0, |i| i == 2).cells, vec![(0, 0, 8), (2, 9, 5)]);
+        assert_eq!(fit(COLUMNS, 3, 6, 0, |_| false).cells, vec![(0, 0, 3)]);
+        assert_eq!(fit(COLUMNS, 14, 6, 1, |i| i == 1).cells, vec![(0, 0, 8), (2, 9, 5)]);
     }
 
     #[test]
     fn a_click_finds_its_column() {
-        let f = fit(COLUMNS, 30, 6, |_| false);
+        let f = fit(COLUMNS, 30, 6, 0, |_| false);
         assert_eq!((f.column_at(0), f.column_at(20), f.column_at(99)), (Some(0), Some(1), None));
     }
 
@@ -184,7 +194,7 @@ mod tests {
     fn rows_and_heads_line_up() {
         let mut buf = Buffer::empty(Rect::new(0, 0, 20, 2));
         let (area, theme) = (buf.area, Theme::new(super::super::theme::ThemeName::Mono));
-        let f = fit(COLUMNS, 20, 6, |_| false);
+        let f = fit(COLUMNS, 20, 6, 0, |_| false);
         heads(&mut buf, area, COLUMNS, &f, Some((1, true)), &theme);
         let value = |id| if id == 0 { Value::Text("sda") } else { Value::Fixed(1.25, 1) };
         row(&mut buf, area, 1, COLUMNS, &f, value, |_| Style::new(), &mut String::new());
