@@ -79,9 +79,10 @@ impl Root {
         Path::new("/proc/self/exe")
     }
 
-    /// The null device, for a child's unused standard streams.
-    pub fn null() -> &'static Path {
-        Path::new("/dev/null")
+    /// The controlling terminal. Opening it asks no permission of the terminal's own node, which may
+    /// belong to another user after `su` or `sudo -u`.
+    pub fn tty() -> &'static Path {
+        Path::new("/dev/tty")
     }
 }
 

@@ -4,6 +4,7 @@
 //! does not change the shell's. A frame is written as far as the terminal takes it; while some of it
 //! is left, no new frame is made, so a slow line gets the newest picture, not a backlog.
 
+use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -57,9 +58,14 @@ impl Tty {
                 ),
             ));
         }
-        let name = rustix::termios::ttyname(&stdout, Vec::new())?;
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(CWD, name.as_c_str(), flags, Mode::empty())?;
+        let ours = rustix::termios::tcgetsid(&stdout).ok() == rustix::process::getsid(None).ok();
+        let fd = if ours {
+            rustix::fs::openat(CWD, Root::tty(), flags, Mode::empty())?
+        } else {
+            let name = rustix::termios::ttyname(&stdout, Vec::new())?;
+            rustix::fs::openat(CWD, name.as_c_str(), flags, Mode::empty())?
+        };
         let mut tty = Self { fd, mouse, pending: Vec::new(), written: 0 };
         tty.take()?;
         Ok(tty)

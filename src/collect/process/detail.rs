@@ -7,6 +7,7 @@ use super::path::{self, Path, Place};
 use super::reader::{ReadJob, Reader, What};
 use super::stuck::is_runnable;
 use super::taskstats::{Answer, Taskstats};
+use crate::collect::read::read_once;
 use crate::collect::scan::{lines, number, signed};
 use crate::model::process::{DelayRaw, Detail, Limit, TaskKey};
 use crate::model::section::Section;
@@ -19,8 +20,13 @@ use std::sync::Arc;
 /// More ancestors than this are a loop.
 const DEPTH: usize = 64;
 
+/// Why there are no waiting times.
+pub(super) const NO_DELAYACCT: &str =
+    "the kernel does not count waiting times: `sysctl kernel.task_delayacct=1` switches it on";
+
 /// Reads details, one process at a time.
 pub struct DetailReader {
+    root: Root,
     proc: Arc<OwnedFd>,
     live: bool,
     guard: Guard<Reader>,
@@ -34,7 +40,7 @@ impl DetailReader {
         let proc = Arc::new(openat(CWD, root.proc(""), flags, Mode::empty())?);
         let (for_reader, live) = (proc.clone(), super::numbers_are_ours(root));
         let guard = Guard::new(DEADLINE, move || Reader::new(for_reader.clone(), live));
-        Ok(Self { proc, live, guard, buf: vec![0; 16 * 1024] })
+        Ok(Self { root: root.clone(), proc, live, guard, buf: vec![0; 16 * 1024] })
     }
 
     /// The details of `key`; `Absent` if that process has ended.
@@ -107,6 +113,13 @@ impl DetailReader {
     fn delays(&self, pid: u32) -> Section<DelayRaw> {
         if !self.live {
             return Section::Absent("this /proc is not our own pid namespace's: taskstats not asked".into());
+        }
+        // Switched off, the kernel answers 0 for everything, which is no measurement.
+        let mut switch = Vec::new();
+        if read_once(&self.root.proc("sys/kernel/task_delayacct"), &mut switch)
+            .is_ok_and(|t| t.trim_ascii() == b"0")
+        {
+            return Section::Absent(NO_DELAYACCT.into());
         }
         let mut answers = Vec::new();
         match Taskstats::open().and_then(|mut stats| stats.ask(&[pid], false, &mut answers)) {

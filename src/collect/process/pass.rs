@@ -63,10 +63,7 @@ impl ProcCollector {
         let switch = self.delayacct.read(&mut self.buf).ok().map(|text| text.trim_ascii() != b"0");
         let off = switch == Some(false);
         if off {
-            update.delays = Section::Absent(
-                "the kernel does not count waiting times: `sysctl kernel.task_delayacct=1` switches it on"
-                    .into(),
-            );
+            update.delays = Section::Absent(super::detail::NO_DELAYACCT.into());
             return Delays::Off;
         }
         if !wants.delays {

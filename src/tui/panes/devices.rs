@@ -9,7 +9,7 @@ use crate::model::device_list::{self, DeviceLine, DeviceQuery};
 use crate::model::disk::DiskRate;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
-use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::dialog::{frame, reason};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
@@ -73,7 +73,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
         return;
     }
     if let Some(why) = app.snap().devices.why(app.world.now().boot_ns) {
-        put(buf, inner.x, inner.y, &format!("- {why}"), inner.width, theme.warn);
+        reason(buf, inner, &why, theme.warn);
         return;
     }
     let inner = network(app, theme, inner, buf);

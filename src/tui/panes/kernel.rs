@@ -10,7 +10,7 @@ use crate::model::kernlog::{Class, LogEntry};
 use crate::text::clean;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
-use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::dialog::{frame, reason};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
@@ -84,7 +84,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     let mut inner = frame(buf, area, &title(app), &counts(app), focused, theme);
     inner = stuck(app, theme, inner, buf);
     if let Some(why) = app.klog_missing() {
-        put(buf, inner.x, inner.y, &format!("- {why}"), inner.width, theme.warn);
+        reason(buf, inner, &why, theme.warn);
         return;
     }
     let (height, total) = (usize::from(inner.height), app.ui.kernel.shown.len());

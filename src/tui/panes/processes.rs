@@ -8,7 +8,7 @@ use crate::model::columns::process::{FULL, ORDERS, SHORT, SHORT_SUMS, SUMS, THRE
 use crate::model::process::{Column as Col, ProcRow, Query};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
-use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::dialog::{frame, reason};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
@@ -57,7 +57,7 @@ pub fn columns(app: &App, width: u16) -> &'static [Column<Col>] {
 pub fn fitted(app: &App, width: u16) -> (&'static [Column<Col>], table::Fitted) {
     let set = columns(app, width);
     let keep = |i: usize| matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite);
-    (set, table::fit(set, width, if width < 70 { 12 } else { 24 }, app.ui.procs.shift, keep))
+    (set, table::fit(set, width, if width < 66 { 12 } else { 18 }, app.ui.procs.shift, keep))
 }
 
 /// What the table is asked for; `height` rows from the first one shown.
@@ -124,7 +124,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
         return;
     }
     if let Some(why) = app.procs_missing() {
-        put(buf, inner.x, inner.y, &format!("- {why}"), inner.width, theme.warn);
+        reason(buf, inner, &why, theme.warn);
         return;
     }
     let (set, fitted) = fitted(app, inner.width);

@@ -78,6 +78,14 @@ pub fn input(buf: &mut Buffer, area: Rect, label: &str, text: &str, cursor: usiz
     style(buf, rest.as_str(), theme.text);
 }
 
+/// A reason for a gap, wrapped over as many lines as there are.
+pub fn reason(buf: &mut Buffer, area: Rect, text: &str, style: Style) {
+    let lines = wrap(&format!("- {text}"), usize::from(area.width));
+    for (i, line) in lines.iter().take(usize::from(area.height)).enumerate() {
+        put(buf, area.x, area.y + i as u16, line, area.width, style);
+    }
+}
+
 /// `text` cut into lines of at most `width` cells, at blanks where there are any.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
