@@ -5,5 +5,8 @@ use iotop_plus::{cli::Cli, commands};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    commands::run(Cli::parse())
+    match Cli::try_parse() {
+        Ok(cli) => commands::run(cli),
+        Err(err) => commands::usage(&err),
+    }
 }

@@ -42,6 +42,19 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
+/// Help and version as they are; a usage error cleaned, because it quotes what was typed or pasted.
+pub fn usage(err: &clap::Error) -> ExitCode {
+    use std::io::Write;
+    if !err.use_stderr() {
+        let _ = err.print();
+        return ExitCode::from(FINE);
+    }
+    for line in err.render().to_string().lines() {
+        let _ = writeln!(std::io::stderr(), "{}", crate::text::clean(line));
+    }
+    ExitCode::from(USAGE)
+}
+
 /// One line to stderr, with nothing in it that a terminal would obey.
 pub fn complain(text: &str) {
     use std::io::Write;
