@@ -1,6 +1,6 @@
 //! The answer to `:path DIR`: file system, options, the devices below it, free space.
 
-use super::kernel_detail::draw_lines;
+use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId};
 use crate::export::sheet::Sheet;
 use crate::text::clean;
@@ -18,7 +18,7 @@ pub const PANE: Pane = Pane {
     contexts: &[Context::Detail, Context::Scroll],
     render,
     sheet,
-    rows: |app| text(app).len(),
+    rows: |app| stops(text(app).len(), inside(app).height),
 };
 
 fn text(app: &App) -> Vec<(String, bool)> {
