@@ -4,6 +4,7 @@ pub mod action;
 pub mod draw;
 pub mod effect;
 pub mod event;
+mod inbox;
 pub mod keys;
 pub mod layout;
 pub mod look;

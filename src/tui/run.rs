@@ -3,6 +3,7 @@
 use super::draw::draw;
 use super::effect::Effect;
 use super::event::Event;
+use super::inbox::{Input, QUEUE, deliver};
 use super::ready::register;
 use super::screen::Screen;
 use super::settings::Settings;
@@ -32,8 +33,6 @@ use tokio::time::{Instant, sleep_until};
 const CHILD_LATE: Duration = Duration::from_secs(1);
 /// How long a tick's counters wait for its processes, so that both are drawn at once.
 const TOGETHER: Duration = Duration::from_millis(25);
-/// News that may wait; a full queue drops, so nothing piles up.
-const QUEUE: usize = 64;
 
 /// How to run.
 pub struct Options {
@@ -61,11 +60,6 @@ pub fn run(options: Options) -> anyhow::Result<()> {
     // Threads and children may be waiting on a dead disk: leave them.
     runtime.shutdown_background();
     result
-}
-
-enum Input {
-    Event(Box<Event>),
-    News(News),
 }
 
 struct Loop {
@@ -103,16 +97,7 @@ impl Loop {
         ui.log_clock = clock::log_clock();
         let wants = Wants { threads: ui.procs.threads, delays: true, ..Default::default() };
         let to = outbox.clone();
-        let feed = Feed::start(
-            &options.root,
-            ui.interval,
-            wants,
-            Arc::new(move |news| match to.try_send(Input::News(news)) {
-                Err(mpsc::error::TrySendError::Closed(_)) => false,
-                // A full queue means that the drawing side is far behind: the next tick will do.
-                Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => true,
-            }),
-        )?;
+        let feed = Feed::start(&options.root, ui.interval, wants, Arc::new(move |news| deliver(&to, news)))?;
         let to = outbox.clone();
         let pool = Pool::new(
             options.root.clone(),

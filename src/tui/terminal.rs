@@ -8,7 +8,7 @@ use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Mutex;
@@ -20,6 +20,8 @@ const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
 /// Everything [`ENTER`] and [`MOUSE_ON`] did, undone; also ends a synchronized update cut short.
 const LEAVE: &str = "\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?25h\x1b[?1049l";
+/// The same after a sequence that was cut in the middle: CAN ends whatever it was (ECMA-48).
+const CUT_AND_LEAVE: &str = "\x18\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?25h\x1b[?1049l";
 /// How long giving the terminal back may take when it does not read.
 const LEAVE_WITHIN: Duration = Duration::from_millis(200);
 
@@ -172,10 +174,17 @@ pub fn restore() {
     let Some(taken) = taken else { return };
     let until = Instant::now() + LEAVE_WITHIN;
     let mut left = LEAVE.as_bytes();
+    let mut flushed = false;
     while !left.is_empty() {
         match rustix::io::write(&taken.fd, left) {
             Ok(n) => left = &left[n..],
             Err(Errno::INTR) => {}
+            // A line that does not read is full of a frame nobody needs any more: it gives way.
+            Err(Errno::AGAIN) if !flushed => {
+                flushed = true;
+                let _ = tcflush(&taken.fd, QueueSelector::OFlush);
+                left = CUT_AND_LEAVE.as_bytes();
+            }
             Err(Errno::AGAIN) if Instant::now() < until => {
                 let wait = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
                 let _ = poll(&mut [PollFd::new(&taken.fd, PollFlags::OUT)], Some(&wait));

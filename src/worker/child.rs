@@ -10,6 +10,8 @@ use std::path::Path;
 pub fn main(root: &Root) -> anyhow::Result<()> {
     // A session of its own: the terminal's signals and its hang-up are the parent's business.
     let _ = rustix::process::setsid();
+    // Started through a link in /proc it would be called `exe`, and so would it be when it is stuck.
+    let _ = rustix::thread::set_name(c"iotop-plus");
     // Should the parent be killed, nobody is left to read the reply.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let mut text = String::new();

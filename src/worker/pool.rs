@@ -5,6 +5,7 @@ use super::job::{Job, Reply};
 use crate::collect::clock;
 use crate::root::Root;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -108,6 +109,8 @@ fn converse(entry: &Running, root: &Root) -> Reply {
 fn try_converse(entry: &Running, root: &Root) -> anyhow::Result<Reply> {
     let request = serde_json::to_vec(&entry.job)?;
     let mut child = Command::new(Root::self_exe())
+        // What a person sees of it in a process list, ours too.
+        .arg0("iotop-plus")
         .arg("worker")
         .arg("--root")
         .arg(root.base())

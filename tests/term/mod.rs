@@ -32,7 +32,7 @@ pub struct Seen {
     parser: vt100::Parser,
     /// Every byte.
     pub raw: Vec<u8>,
-    /// When bytes came.
+    /// When frames began to come.
     pub times: Vec<Instant>,
 }
 
@@ -145,7 +145,7 @@ impl Terminal {
         self.seen.lock().unwrap().raw.clone()
     }
 
-    /// When bytes came, since the last call.
+    /// When frames came, since the last call.
     pub fn times(&self) -> Vec<Instant> {
         std::mem::take(&mut self.seen.lock().unwrap().times)
     }
@@ -216,7 +216,9 @@ fn read(mut from: Box<dyn Read + Send>, to: &Mutex<Seen>, on: &AtomicBool) {
                 let mut seen = to.lock().unwrap();
                 seen.parser.process(&buf[..n]);
                 seen.raw.extend_from_slice(&buf[..n]);
-                seen.times.push(Instant::now());
+                if count(&buf[..n], "\x1b[?2026h") > 0 {
+                    seen.times.push(Instant::now());
+                }
             }
         }
     }

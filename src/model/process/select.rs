@@ -102,6 +102,14 @@ pub struct Window {
     pub matching: usize,
 }
 
+impl Column {
+    /// Its first row is the smallest or A, not the largest, unless reversed.
+    pub fn starts_small(self) -> bool {
+        use Column::{Cgroup, Comm, Command, Ionice, Pid, Tid, User};
+        matches!(self, Pid | Tid | User | Comm | Command | Cgroup | Ionice)
+    }
+}
+
 impl ProcTable {
     /// The rows of a window: linear in the rows, sorting only those shown. Ties go by (pid, tid), so
     /// rows do not jump. What is not known sorts after everything known.

@@ -1,9 +1,10 @@
 //! One device: its recent past, its queue's settings, what it lies on and what lies on it.
 
 use super::device_graphs::{PAIRS, draw};
+use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId, when};
 use crate::export::sheet::Sheet;
-use crate::model::columns::device::{DeviceRow, EXTENDED};
+use crate::model::columns::device::{DeviceCol, DeviceRow};
 use crate::model::disk::DevId;
 use crate::text::clean;
 use crate::tui::keys::Context;
@@ -20,7 +21,7 @@ pub const PANE: Pane = Pane {
     contexts: &[Context::Detail, Context::DeviceDetail, Context::Scroll],
     render,
     sheet,
-    rows: |app| text(app).len(),
+    rows: |app| stops(text(app).len(), split(inside(app)).0.height),
 };
 
 fn id(app: &App) -> Option<DevId> {
@@ -45,7 +46,40 @@ fn text(app: &App) -> Vec<(String, bool)> {
     out
 }
 
-/// Every iostat column, four to a line.
+use DeviceCol as C;
+
+/// The columns of `iostat -x`, a line for each kind of operation.
+const OPERATIONS: [(&str, [Option<DeviceCol>; 6]); 4] = [
+    (
+        "read",
+        [
+            Some(C::Reads),
+            Some(C::ReadMb),
+            Some(C::ReadMerges),
+            Some(C::ReadMergePct),
+            Some(C::ReadAwait),
+            Some(C::ReadSize),
+        ],
+    ),
+    (
+        "write",
+        [
+            Some(C::Writes),
+            Some(C::WriteMb),
+            Some(C::WriteMerges),
+            Some(C::WriteMergePct),
+            Some(C::WriteAwait),
+            Some(C::WriteSize),
+        ],
+    ),
+    (
+        "discard",
+        [Some(C::Discards), Some(C::DiscardMb), None, None, Some(C::DiscardAwait), Some(C::DiscardSize)],
+    ),
+    ("flush", [Some(C::Flushes), None, None, None, Some(C::FlushAwait), None]),
+];
+
+/// Rates of the interval on screen.
 fn rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     let Some(rate) = app.snap().device(id) else {
         out.push(("has done no I/O".into(), false));
@@ -58,15 +92,32 @@ fn rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
         ));
     }
     let row = DeviceRow { rate, label: "" };
-    for four in EXTENDED[1..].chunks(4) {
-        let mut line = String::new();
-        for c in four {
-            let mut cell = String::new();
-            row.value(c.id).write(&mut cell);
-            line.push_str(&format!("{:>9} {cell:<9}", c.head));
+    let cell = |col: DeviceCol| {
+        let mut cell = String::new();
+        row.value(col).write(&mut cell);
+        cell
+    };
+    let mut line = |name: &str, cells: [Option<String>; 6]| {
+        let mut text = format!("{name:<8}");
+        for cell in cells {
+            text.push_str(&format!("{:>10}", cell.unwrap_or_default()));
         }
-        out.push((line, false));
+        out.push((text.trim_end().to_owned(), name.is_empty()));
+    };
+    line("", ["per s", "MB/s", "merged/s", "merged %", "await ms", "size KiB"].map(|s| Some(s.into())));
+    for (name, cols) in OPERATIONS {
+        line(name, cols.map(|c| c.map(cell)));
     }
+    out.push((
+        format!(
+            "await {} ms, aqu-sz {}, %util {}, in flight {}",
+            cell(DeviceCol::Await),
+            cell(DeviceCol::Queue),
+            cell(DeviceCol::Util),
+            cell(DeviceCol::InFlight)
+        ),
+        false,
+    ));
     out.push((
         format!("read {:.0} MB, written {:.0} MB since it appeared", rate.read_mb_total, rate.write_mb_total),
         false,
@@ -161,19 +212,23 @@ fn queue(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     out.extend(lines.into_iter().map(|l| (format!("  {l}"), false)));
 }
 
+/// Text and graphs: beside each other where there is room, else the graphs below; a graph needs six lines
+/// to say anything.
+fn split(inner: Rect) -> (Rect, Rect) {
+    if inner.width >= 130 {
+        let w = inner.width / 2;
+        return (Rect { width: w - 1, ..inner }, Rect { x: inner.x + w, width: inner.width - w, ..inner });
+    }
+    let graphs = if inner.height >= 30 { inner.height / 2 } else { 0 };
+    let top = inner.height - graphs;
+    (Rect { height: top, ..inner }, Rect { y: inner.y + top, height: graphs, ..inner })
+}
+
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
     let Some(id) = id(app) else { return };
     let inner = frame(buf, area, &format!("Device {}", name(app, id)), &when(app), focused, theme);
-    // Beside the text where there is room, else below it; a graph needs six lines to say anything.
-    let (left, right) = if inner.width >= 130 {
-        let w = inner.width / 2;
-        (Rect { width: w - 1, ..inner }, Rect { x: inner.x + w, width: inner.width - w, ..inner })
-    } else {
-        let graphs = if inner.height >= 30 { inner.height / 2 } else { 0 };
-        let top = inner.height - graphs;
-        (Rect { height: top, ..inner }, Rect { y: inner.y + top, height: graphs, ..inner })
-    };
-    super::kernel_detail::draw_lines(app, theme, left, buf, &text(app));
+    let (left, right) = split(inner);
+    draw_lines(app, theme, left, buf, &text(app));
     let parts = (PAIRS.len() as u16).min(right.height / 6).max(1);
     let each = right.height / parts;
     for i in 0..parts {

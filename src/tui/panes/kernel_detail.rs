@@ -6,6 +6,7 @@ use crate::export::sheet::Sheet;
 use crate::model::kernlog::LogEntry;
 use crate::text::clean;
 use crate::tui::keys::Context;
+use crate::tui::layout;
 use crate::tui::state::{App, Detail};
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::put::put;
@@ -19,7 +20,7 @@ pub const PANE: Pane = Pane {
     contexts: &[Context::Detail, Context::Scroll],
     render,
     sheet,
-    rows: |app| text(app).len(),
+    rows: |app| stops(text(app).len(), inside(app).height),
 };
 
 fn entry(app: &App) -> Option<&LogEntry> {
@@ -85,6 +86,22 @@ fn task_words(app: &App, pid: u32) -> String {
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
     let inner = frame(buf, area, "Kernel log entry", "Esc: back", focused, theme);
     draw_lines(app, theme, inner, buf, &text(app));
+}
+
+/// The inside of the pane that has the keys.
+pub fn inside(app: &App) -> Rect {
+    let area = layout::arrange(app).area(app.focused()).unwrap_or_default();
+    Rect {
+        x: area.x + 1,
+        y: area.y + 1,
+        width: area.width.saturating_sub(2),
+        height: area.height.saturating_sub(2),
+    }
+}
+
+/// Places a page of so many lines can be scrolled to: the last one shows its end.
+pub fn stops(lines: usize, height: u16) -> usize {
+    lines.saturating_sub(usize::from(height)) + 1
 }
 
 /// Lines of a detail page, scrolled; `true` stands out.

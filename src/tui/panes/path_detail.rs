@@ -1,6 +1,6 @@
 //! The answer to `:path DIR`: file system, options, the devices below it, free space.
 
-use super::kernel_detail::draw_lines;
+use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId};
 use crate::export::sheet::Sheet;
 use crate::text::clean;
@@ -8,7 +8,7 @@ use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail};
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::theme::Theme;
-use crate::worker::job::Reply;
+use crate::worker::job::{Job, Reply};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -18,7 +18,7 @@ pub const PANE: Pane = Pane {
     contexts: &[Context::Detail, Context::Scroll],
     render,
     sheet,
-    rows: |app| text(app).len(),
+    rows: |app| stops(text(app).len(), inside(app).height),
 };
 
 fn text(app: &App) -> Vec<(String, bool)> {
@@ -35,13 +35,10 @@ fn text(app: &App) -> Vec<(String, bool)> {
 /// What a child that does not answer is waiting for.
 fn waiting(app: &App, path: &str) -> String {
     let now = app.world.now().boot_ns;
-    let secs = app
-        .world
-        .blocked
-        .iter()
-        .map(|b| now.saturating_sub(b.since_boot_ns) / 1_000_000_000)
-        .max()
-        .unwrap_or(0);
+    // Others may be stuck for longer; this one counts.
+    let own = Job::Path { path: path.to_owned() }.key();
+    let blocked = app.world.blocked.iter().find(|b| b.on.starts_with(&own));
+    let secs = blocked.map_or(0, |b| now.saturating_sub(b.since_boot_ns) / 1_000_000_000);
     match secs {
         0..2 => format!("asking about {} …", clean(path)),
         _ => format!("{}: blocked for {secs} s; the file system does not answer", clean(path)),

@@ -1,6 +1,6 @@
 //! One task: its counters, limits, what it waits for, and on demand its mappings.
 
-use super::kernel_detail::draw_lines;
+use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId, when};
 use crate::export::sheet::Sheet;
 use crate::model::process::ProcRow;
@@ -22,7 +22,7 @@ pub const PANE: Pane = Pane {
     contexts: &[Context::ProcessDetail, Context::Detail, Context::Scroll],
     render,
     sheet,
-    rows: |app| text(app).len(),
+    rows,
 };
 
 fn detail(app: &App) -> Option<&ProcessDetail> {
@@ -172,10 +172,22 @@ fn mappings(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
     out
 }
 
+/// Facts and mappings side by side from this width on.
+const BESIDE: u16 = 150;
+
+fn rows(app: &App) -> usize {
+    let inner = inside(app);
+    let lines = match detail(app) {
+        Some(p) if inner.width >= BESIDE => mappings(p, app.world.now().boot_ns).len(),
+        _ => text(app).len(),
+    };
+    stops(lines, inner.height)
+}
+
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
     let Some(p) = detail(app) else { return };
     let inner = frame(buf, area, &format!("Task {}", p.key.tid), &when(app), focused, theme);
-    if inner.width < 150 {
+    if inner.width < BESIDE {
         return draw_lines(app, theme, inner, buf, &text(app));
     }
     // Side by side; only the mappings scroll, the facts are few.

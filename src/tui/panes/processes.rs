@@ -129,7 +129,8 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     }
     let (set, fitted) = fitted(app, inner.width);
     let by = query(app, 0, 0).by;
-    let sorted = set.iter().position(|c| c.id == by).map(|i| (i, !app.ui.procs.reverse));
+    let descending = app.ui.procs.reverse == by.starts_small();
+    let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
     table::heads(buf, inner, set, &fitted, sorted, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
     let selected =

@@ -411,3 +411,19 @@ fn paint(app: &App) -> Buffer {
     draw(app, &mut buf);
     buf
 }
+
+#[test]
+fn a_detail_scrolls_to_its_end_and_turns_at_once() {
+    for (size, keys) in [((80, 14), "2<enter>"), ((200, 14), "2<enter>"), ((80, 14), "3<enter>")] {
+        let mut app = app(size);
+        press(&mut app, keys);
+        let top = paint(&app);
+        press(&mut app, "<pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><down><down>");
+        let end = paint(&app);
+        assert_ne!(top, end, "{keys} scrolls");
+        press(&mut app, "<up>");
+        assert_ne!(paint(&app), end, "{keys}: one key up is seen at once");
+        press(&mut app, "<home>");
+        assert_eq!(paint(&app), top);
+    }
+}
