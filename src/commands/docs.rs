@@ -1,16 +1,41 @@
-//! `man` and `completions`, from the command definition.
+//! `man` and `completions`, from the command definition, the key table and the settings' list: nothing is
+//! said twice.
 
-use super::FINE;
+use super::{FAILED, FINE, USAGE};
 use crate::cli::Cli;
-use clap::CommandFactory;
-use std::io::Write;
+use crate::tui::draw::help_lines;
+use crate::tui::settings;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use std::io::{self, Write};
 
-/// Prints the man page, section 8: the program's, then each subcommand's.
+/// What the program takes from its surroundings.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("NO_COLOR", "not empty: no colour, whatever the theme."),
+    ("XDG_CONFIG_HOME, HOME", "where the config file is; paths that do not begin with / are passed over."),
+    ("TZ", "the zone of the times shown."),
+];
+
+/// Files read or written, but for the kernel's own.
+const FILES: &[(&str, &str)] = &[(
+    "$XDG_CONFIG_HOME/iotop-plus/config.toml, else ~/.config/iotop-plus/config.toml",
+    "Settings in TOML, written by the key W. All may be left out; one that is not known is an error that \
+     names its line. Root does not read a file that belongs to another user.",
+)];
+
+/// Exit codes.
+const EXITS: &[(u8, &str)] = &[
+    (FINE, "All went well, or the reader of our output went away."),
+    (FAILED, "It did not work; the reason is on standard error."),
+    (USAGE, "The command line or the config file is wrong."),
+    (3, "Refused for safety."),
+    (4, "A privilege is missing."),
+];
+
+/// Prints the man page, section 8: one page with every subcommand, key, setting and exit code.
 pub fn man() -> anyhow::Result<u8> {
-    let mut out = Vec::new();
-    let command = Cli::command();
-    clap_mangen::Man::new(command).section("8").render(&mut out)?;
-    std::io::stdout().write_all(&out)?;
+    io::stdout().write_all(&page()?)?;
     Ok(FINE)
 }
 
@@ -18,6 +43,119 @@ pub fn man() -> anyhow::Result<u8> {
 pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<u8> {
     let mut out = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "iotop-plus", &mut out);
-    std::io::stdout().write_all(&out)?;
+    io::stdout().write_all(&out)?;
     Ok(FINE)
+}
+
+fn page() -> io::Result<Vec<u8>> {
+    let mut command = Cli::command();
+    command.build();
+    let mut out = Vec::new();
+    let man = Man::new(command.clone()).section("8").manual("System Administration");
+    man.render_title(&mut out)?;
+    man.render_name_section(&mut out)?;
+    man.render_synopsis_section(&mut out)?;
+    man.render_description_section(&mut out)?;
+    man.render_options_section(&mut out)?;
+    heading(&mut out, "COMMANDS")?;
+    subcommands(&mut out, &command)?;
+    keys(&mut out)?;
+    heading(&mut out, "SETTINGS")?;
+    list(&mut out, settings::HELP.iter().map(|(name, help)| (*name, *help)))?;
+    heading(&mut out, "FILES")?;
+    list(&mut out, FILES.iter().copied())?;
+    heading(&mut out, "ENVIRONMENT")?;
+    list(&mut out, ENVIRONMENT.iter().copied())?;
+    heading(&mut out, "EXIT STATUS")?;
+    let exits: Vec<_> = EXITS.iter().map(|(code, help)| (code.to_string(), *help)).collect();
+    list(&mut out, exits.iter().map(|(code, help)| (code.as_str(), *help)))?;
+    heading(&mut out, "EXAMPLES")?;
+    let after = command.get_after_help().map(|help| help.to_string()).unwrap_or_default();
+    let examples = after.lines().skip_while(|l| *l != "Examples:").skip(1).take_while(|l| !l.is_empty());
+    verbatim(&mut out, examples)?;
+    heading(&mut out, "SEE ALSO")?;
+    Roff::new()
+        .text(vec![roman("iotop(8), iostat(1), vmstat(8), pidstat(1), dmesg(1), ionice(1), proc(5)")])
+        .to_writer(&mut out)?;
+    Ok(out)
+}
+
+/// Every subcommand that is not hidden, and theirs.
+fn subcommands(out: &mut Vec<u8>, command: &Command) -> io::Result<()> {
+    for sub in command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help") {
+        let name = sub.get_bin_name().unwrap_or(sub.get_name()).to_owned();
+        let mut roff = Roff::new();
+        roff.control("SS", [name.as_str()]);
+        roff.text(vec![roman(sub.get_about().map(|a| a.to_string()).unwrap_or_default())]);
+        roff.to_writer(out)?;
+        // The section's own heading would look like a section of the whole page.
+        let mut options = Vec::new();
+        Man::new(sub.clone()).render_options_section(&mut options)?;
+        let options = String::from_utf8_lossy(&options).replace(".SH OPTIONS\n", "");
+        out.write_all(options.as_bytes())?;
+        if let Some(help) = sub.get_after_help().map(|help| help.to_string()) {
+            verbatim(out, help.lines())?;
+        }
+        subcommands(out, sub)?;
+    }
+    Ok(())
+}
+
+fn keys(out: &mut Vec<u8>) -> io::Result<()> {
+    heading(out, "KEYS")?;
+    for (names, help) in help_lines() {
+        let mut roff = Roff::new();
+        if names.is_empty() {
+            roff.control("SS", [help.as_str()]);
+        } else {
+            roff.control("TP", ["12"]);
+            roff.text(vec![bold(names)]).text(vec![roman(help)]);
+        }
+        roff.to_writer(out)?;
+    }
+    Ok(())
+}
+
+fn heading(out: &mut Vec<u8>, title: &str) -> io::Result<()> {
+    Roff::new().control("SH", [title]).to_writer(out)
+}
+
+fn list<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&'a str, &'a str)>) -> io::Result<()> {
+    let mut roff = Roff::new();
+    for (name, help) in entries {
+        roff.control("TP", []).text(vec![bold(name)]).text(vec![roman(help)]);
+    }
+    roff.to_writer(out)
+}
+
+/// Lines as they are.
+fn verbatim<'a>(out: &mut Vec<u8>, lines: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    let mut roff = Roff::new();
+    roff.control("PP", []).control("nf", []);
+    for line in lines {
+        roff.text(vec![roman(line)]);
+    }
+    roff.control("fi", []).to_writer(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_every_subcommand_key_and_setting() {
+        let page = String::from_utf8(page().unwrap()).unwrap();
+        // roff writes a hyphen as \-.
+        let page = page.replace("\\-", "-");
+        for sub in Cli::command().get_subcommands().filter(|c| !c.is_hide_set()) {
+            assert!(page.contains(&format!(".SS \"iotop-plus {}\"", sub.get_name())), "{}", sub.get_name());
+        }
+        for (_, help) in help_lines() {
+            let first = help.split(['\'', '`', '\\']).next().unwrap().to_owned();
+            assert!(page.contains(&first), "{help}");
+        }
+        assert!(settings::HELP.iter().all(|(name, _)| page.contains(name)));
+        assert!(!page.contains("worker"), "what is hidden stays hidden");
+        assert_eq!(page.matches(".SH OPTIONS").count(), 1);
+    }
 }

@@ -82,6 +82,26 @@ impl Default for ProcessSettings {
     }
 }
 
+/// Every setting by its name in the file, for the man page; the README has the same list.
+pub const HELP: &[(&str, &str)] = &[
+    ("interval", "Seconds between samples, 0.1 to 3600. Default 1.0."),
+    ("theme", "dark, light, mono or high-contrast. Default dark."),
+    ("view", "The view to start with: overview, devices, processes, memory or kernel. Default overview."),
+    ("mouse", "Whether the mouse is used. Default true."),
+    ("devices.extended", "The columns of iostat -x. Default false."),
+    ("devices.only_active", "Only devices that do I/O. Default false."),
+    ("processes.sort", "Column to sort by; io is reads and writes together. Default io."),
+    ("processes.reverse", "Smallest first. Default false."),
+    ("processes.only_active", "Only tasks that do I/O. Default false."),
+    ("processes.accumulated", "Sums since the start instead of rates. Default false."),
+    ("processes.threads", "Threads instead of processes. Default false."),
+    ("kernel.include", "Only kernel lines that match this regular expression. Default: all."),
+    (
+        "kernel.exclude",
+        "No kernel lines that match this regular expression. Default: network noise that belongs to no class.",
+    ),
+];
+
 /// Shortest and longest interval in seconds.
 pub const INTERVAL: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
@@ -126,6 +146,30 @@ mod tests {
         settings.kernel.include = Some("sd[ab]".into());
         assert_eq!(Settings::parse(&settings.write()).unwrap(), settings);
         assert_eq!(Settings::parse("").unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn every_setting_is_described_with_its_default() {
+        let mut all = Settings::default();
+        all.kernel = KernelSettings { include: Some(String::new()), exclude: Some(String::new()) };
+        let table: toml::Table = toml::from_str(&all.write()).unwrap();
+        let mut names = Vec::new();
+        for (name, value) in &table {
+            let named = |(key, value): (&String, &toml::Value)| (format!("{name}.{key}"), value.clone());
+            match value {
+                toml::Value::Table(inner) => names.extend(inner.iter().map(named)),
+                value => names.push((name.clone(), value.clone())),
+            }
+        }
+        assert_eq!(names.len(), HELP.len());
+        for (name, value) in names {
+            let help = HELP.iter().find(|h| h.0 == name).unwrap_or_else(|| panic!("{name}")).1;
+            let default = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            assert!(
+                name.starts_with("kernel.") || help.contains(&format!("Default {default}.")),
+                "{name}: {help}"
+            );
+        }
     }
 
     #[test]

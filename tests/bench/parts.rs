@@ -1,0 +1,147 @@
+//! What the parts of one refresh cost, apart from the task pass (that is `process`):
+//! `cargo bench --bench parts`.
+//!
+//! Sources read the live machine, so the figures hold for its devices; parsing the kernel log reads a
+//! captured one.
+
+use divan::Bencher;
+use iotop_plus::collect::kmsg::parse_record;
+use iotop_plus::collect::process::{ProcCollector, Wants};
+use iotop_plus::collect::topology::TopologyReader;
+use iotop_plus::collect::{clock, host, sources};
+use iotop_plus::model::disk::DevId;
+use iotop_plus::model::kernlog::classify::classify;
+use iotop_plus::model::kernlog::{KernLog, Limits, LogClock, Record};
+use iotop_plus::model::sample::Sample;
+use iotop_plus::model::snapshot::Snapshot;
+use iotop_plus::model::world::World;
+use iotop_plus::root::Root;
+use iotop_plus::tui::action::View;
+use iotop_plus::tui::draw::draw;
+use iotop_plus::tui::event::Event;
+use iotop_plus::tui::screen::Screen;
+use iotop_plus::tui::settings::Settings;
+use iotop_plus::tui::state::{App, Ui};
+use iotop_plus::tui::update::update;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+const SIZE: (u16, u16) = (200, 50);
+
+fn main() {
+    divan::main();
+}
+
+/// Reading and parsing of one source, by its file.
+#[divan::bench(args = ["/proc/diskstats", "/proc/stat", "/proc/vmstat", "/proc/meminfo", "/proc/pressure"])]
+fn read(bencher: Bencher, file: &str) {
+    let mut all = sources(&Root::live());
+    let Some(source) = all.iter_mut().find(|s| s.name().starts_with(file)) else {
+        panic!(
+            "no source {file}; there are {:?}",
+            sources(&Root::live()).iter().map(|s| s.name()).collect::<Vec<_>>()
+        )
+    };
+    bencher.bench_local(|| source.read());
+}
+
+/// Every source: one tick of counters.
+#[divan::bench]
+fn tick(bencher: Bencher) {
+    let mut all = sources(&Root::live());
+    bencher.bench_local(|| {
+        let mut sample = Sample::default();
+        for source in &mut all {
+            source.read()(&mut sample);
+        }
+        sample
+    });
+}
+
+#[divan::bench]
+fn derive(bencher: Bencher) {
+    let (a, b) = two_samples();
+    bencher.bench_local(|| Snapshot::derive(Some(&a), &b));
+}
+
+/// A frame of a view, from the state to cells.
+#[divan::bench(args = View::ALL)]
+fn frame(bencher: Bencher, view: View) {
+    let app = app(view);
+    let mut buf = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
+    bencher.bench_local(|| {
+        buf.reset();
+        draw(&app, &mut buf);
+    });
+}
+
+/// The same, compared with the last one, when nothing changed: what a refresh costs at rest.
+#[divan::bench]
+fn frame_and_difference(bencher: Bencher) {
+    let app = app(View::Overview);
+    let mut screen = Screen::new(SIZE);
+    bencher.bench_local(|| screen.frame(|buf| draw(&app, buf), |_| Ok(())));
+}
+
+/// The class, device and task of every line of a captured log.
+#[divan::bench]
+fn classify_log(bencher: Bencher) {
+    let records = log();
+    bencher
+        .counter(divan::counter::ItemsCount::new(records.len()))
+        .bench_local(|| records.iter().filter(|r| classify(r).pid.is_some()).count());
+}
+
+/// The same with folding and counting.
+#[divan::bench]
+fn take_in_log(bencher: Bencher) {
+    let records = log();
+    bencher.counter(divan::counter::ItemsCount::new(records.len())).bench_local(|| {
+        let mut log = KernLog::new(LogClock::default(), Limits::default());
+        for record in &records {
+            log.push(record, LogClock::default());
+        }
+        log
+    });
+}
+
+fn log() -> Vec<Record> {
+    let text = std::fs::read("tests/fixtures/kmsg/field/dev/kmsg").expect("run from the repository");
+    text.split(|b| *b == b'\n').filter_map(parse_record).collect()
+}
+
+fn sample(seq: u64) -> Sample {
+    let mut sample = Sample { seq, at: clock::now(), ..Sample::default() };
+    for mut source in sources(&Root::live()) {
+        source.read()(&mut sample);
+    }
+    sample
+}
+
+fn two_samples() -> (Sample, Sample) {
+    let first = sample(1);
+    let mut second = sample(2);
+    second.at.boot_ns = first.at.boot_ns + 1_000_000_000;
+    (first, second)
+}
+
+/// The program as it stands after two looks at this machine.
+fn app(view: View) -> App {
+    let root = Root::live();
+    let settings = Settings { view, ..Settings::default() };
+    let ui = Ui::new(SIZE, &settings, false);
+    let mut app = App::new(World::new(host::host(&root), clock::log_clock()), ui);
+    let (first, second) = two_samples();
+    let disks: Vec<DevId> = second.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
+    let mut procs = ProcCollector::new(&root);
+    let wants = Wants { delays: true, ..Wants::default() };
+    update(&mut app, Event::Sample(Box::new(first)));
+    update(&mut app, Event::Procs(Box::new(procs.scan(&wants))));
+    if let Some(topo) = TopologyReader::new(&root).refresh(&disks) {
+        update(&mut app, Event::Topology(Box::new(topo)));
+    }
+    update(&mut app, Event::Records(log(), clock::log_clock()));
+    update(&mut app, Event::Sample(Box::new(second)));
+    update(&mut app, Event::Procs(Box::new(procs.scan(&wants))));
+    app
+}

@@ -1,0 +1,211 @@
+//! What the whole program costs beside its peers:
+//! `cargo bench --bench peers -- --rounds 3 --seconds 30 [--herd 5000]`.
+//!
+//! Each program that is installed runs in turn in a pseudo-terminal of the same size, refreshing once a
+//! second, on the same machine with the same processes. A program that does not keep its refresh must not
+//! look cheap, so CPU is given per second and per frame made.
+
+mod account;
+mod herd;
+mod term;
+
+use clap::Parser;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The programs, with the options that make them refresh once a second.
+const PEERS: [(&str, &str); 5] = [
+    ("htop", "htop -d 10"),
+    ("iotop-c", "iotop-c -d 1"),
+    ("btop", "btop"),
+    ("bottom", "btm -r 1000"),
+    ("atop", "atop 1"),
+];
+
+/// Compares iotop-plus with the monitors that are installed.
+#[derive(Parser)]
+struct Args {
+    /// Times each program runs, in turn.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of each run; the first five (or a third, if that is less) are not in the steady figures.
+    #[arg(long, default_value_t = 30.0)]
+    seconds: f64,
+    /// Sleeping processes to add: 5000, 20000.
+    #[arg(long, default_value_t = 0)]
+    herd: u32,
+    /// Only these, by name: iotop-plus,htop,iotop-c,btop,bottom,atop.
+    #[arg(long, value_delimiter = ',')]
+    tools: Vec<String>,
+    /// Another program: NAME=COMMAND with options.
+    #[arg(long, value_name = "NAME=COMMAND")]
+    add: Vec<String>,
+    /// Columns and rows.
+    #[arg(long, default_value = "200x50")]
+    size: String,
+    /// Wait so many seconds at most, before each run, for the rest of the machine to be idle.
+    #[arg(long, default_value_t = 20.0)]
+    patience: f64,
+    #[arg(long, hide = true)]
+    be_herd: Option<u32>,
+    /// What cargo adds.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// One run's figures.
+#[derive(Default, Clone)]
+struct Run {
+    cpu_pct: f64,
+    cpu_ms_per_frame: f64,
+    frames_per_s: f64,
+    bytes_per_frame: f64,
+    rss_mib: f64,
+    open_files: f64,
+    first_ms: Option<f64>,
+    full_ms: Option<f64>,
+    others_cores: f64,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    if let Some(n) = args.be_herd {
+        return herd::be_herd(n);
+    }
+    let (cols, rows) = args.size.split_once('x').ok_or_else(|| anyhow::anyhow!("--size is COLSxROWS"))?;
+    let size = (cols.parse()?, rows.parse()?);
+    let home = tempfile::tempdir()?;
+    let btop = home.path().join(".config/btop");
+    fs::create_dir_all(&btop)?;
+    fs::write(btop.join("btop.conf"), "update_ms = 1000\n")?;
+    let tools = tools(&args);
+    let herd = if args.herd > 0 { Some(herd::Herd::start(args.herd)?) } else { None };
+    let there = account::processes();
+    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); tools.len()];
+    for round in 1..=args.rounds {
+        for (i, (name, argv)) in tools.iter().enumerate() {
+            wait_for_quiet(args.patience);
+            eprintln!("round {round}: {name}");
+            match measure(argv, size, home.path(), args.seconds) {
+                Ok(run) => runs[i].push(run),
+                Err(err) => eprintln!("{name}: {err:#}"),
+            }
+        }
+    }
+    drop(herd);
+    println!(
+        "\n{there} processes, {}, {} rounds of {} s, refresh 1 s; median (least to most)\n",
+        args.size, args.rounds, args.seconds
+    );
+    table(&tools, &runs);
+    Ok(())
+}
+
+/// What to run: the programs asked for that can be found.
+fn tools(args: &Args) -> Vec<(String, Vec<String>)> {
+    let ours = format!("{} --config none -d 1", env!("CARGO_BIN_EXE_iotop-plus"));
+    let mut all = vec![("iotop-plus".to_owned(), ours)];
+    all.extend(PEERS.map(|(name, command)| (name.to_owned(), command.to_owned())));
+    all.retain(|(name, _)| args.tools.is_empty() || args.tools.contains(name));
+    all.extend(args.add.iter().filter_map(|a| a.split_once('=')).map(|(n, c)| (n.to_owned(), c.to_owned())));
+    let mut out = Vec::new();
+    for (name, command) in all {
+        let mut argv: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        match argv.first().and_then(|program| find(program)) {
+            Some(path) => {
+                argv[0] = path.to_string_lossy().into_owned();
+                out.push((name, argv));
+            }
+            None => eprintln!("{name}: not installed, left out"),
+        }
+    }
+    out
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|p| p.exists());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let cargo = std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cargo/bin"));
+    let dirs = std::env::split_paths(&path).chain(cargo).chain(["/usr/sbin".into(), "/sbin".into()]);
+    dirs.map(|dir| dir.join(program)).find(|p| p.is_file())
+}
+
+/// Other work on the machine disturbs the figures.
+fn wait_for_quiet(patience: f64) {
+    let start = Instant::now();
+    while start.elapsed().as_secs_f64() < patience {
+        let (busy, from) = (account::machine_secs(), Instant::now());
+        std::thread::sleep(Duration::from_millis(500));
+        if (account::machine_secs() - busy) / from.elapsed().as_secs_f64() < 0.15 {
+            return;
+        }
+    }
+}
+
+fn measure(argv: &[String], size: (u16, u16), home: &Path, seconds: f64) -> anyhow::Result<Run> {
+    let (warm, end) = (Duration::from_secs_f64((seconds / 3.0).min(5.0)), Duration::from_secs_f64(seconds));
+    let mut term = term::Term::start(argv, size, home)?;
+    let pid = term.pid();
+    let alive = term.run_until(warm);
+    let (cpu, machine, from) = (account::cpu_secs(pid), account::machine_secs(), Instant::now());
+    if !alive || !term.run_until(end) {
+        anyhow::bail!("ended early: {}", term.last_words());
+    }
+    let (cpu, secs) = (account::cpu_secs(pid) - cpu, from.elapsed().as_secs_f64());
+    let machine = account::machine_secs() - machine;
+    let (frames, bytes) = term.frames(warm, end);
+    let per_frame = |n: f64| if frames > 0 { n / frames as f64 } else { f64::NAN };
+    let (first, full) = term.first_frames();
+    let ms = |d: Duration| d.as_secs_f64() * 1e3;
+    let run = Run {
+        cpu_pct: 100.0 * cpu / secs,
+        cpu_ms_per_frame: per_frame(1e3 * cpu),
+        frames_per_s: frames as f64 / secs,
+        bytes_per_frame: per_frame(bytes as f64),
+        rss_mib: account::rss_mib(pid),
+        open_files: account::open_files(pid),
+        first_ms: first.map(ms),
+        full_ms: full.map(ms),
+        others_cores: (machine - cpu).max(0.0) / secs,
+    };
+    term.end();
+    Ok(run)
+}
+
+/// The table, in Markdown.
+fn table(tools: &[(String, Vec<String>)], runs: &[Vec<Run>]) {
+    println!(
+        "| | CPU ms/frame | % of a core | frames/s | RSS MiB | open files | bytes/frame | first ms | full ms | others' cores |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for ((name, _), runs) in tools.iter().zip(runs) {
+        let cell = |f: fn(&Run) -> Option<f64>, digits: usize| spread(runs.iter().filter_map(f), digits);
+        println!(
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            cell(|r| Some(r.cpu_ms_per_frame), 2),
+            cell(|r| Some(r.cpu_pct), 2),
+            cell(|r| Some(r.frames_per_s), 2),
+            cell(|r| Some(r.rss_mib), 1),
+            cell(|r| Some(r.open_files), 0),
+            cell(|r| Some(r.bytes_per_frame), 0),
+            cell(|r| r.first_ms, 0),
+            cell(|r| r.full_ms, 0),
+            cell(|r| Some(r.others_cores), 2),
+        );
+    }
+}
+
+/// `median (least to most)`, or the one value there is.
+fn spread(values: impl Iterator<Item = f64>, digits: usize) -> String {
+    let mut v: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+    v.sort_by(f64::total_cmp);
+    let (Some(least), Some(most)) = (v.first(), v.last()) else { return "-".into() };
+    let median = (v[(v.len() - 1) / 2] + v[v.len() / 2]) / 2.0;
+    match v.len() {
+        1 => format!("{median:.digits$}"),
+        _ => format!("{median:.digits$} ({least:.digits$} to {most:.digits$})"),
+    }
+}

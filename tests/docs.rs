@@ -1,0 +1,162 @@
+//! What the README, the changelog and the man page say, held against the program.
+
+use clap::CommandFactory;
+use iotop_plus::cli::Cli;
+use iotop_plus::tui::action::View;
+use iotop_plus::tui::keys::{BINDINGS, Context, name};
+use iotop_plus::tui::settings::{HELP, Settings};
+use std::process::{Command, Stdio};
+
+const README: &str = include_str!("../README.md");
+const CHANGELOG: &str = include_str!("../CHANGELOG.md");
+
+/// The README from a heading to the next of its rank.
+fn section(title: &str) -> &'static str {
+    let from = README.find(&format!("\n## {title}\n")).unwrap_or_else(|| panic!("no section {title}"));
+    let rest = &README[from + 4..];
+    &rest[..rest.find("\n## ").unwrap_or(rest.len())]
+}
+
+/// The blocks of one language in a text.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let open = format!("```{language}\n");
+    text.split(open.as_str()).skip(1).filter_map(|b| b.split("```").next()).collect()
+}
+
+fn run(args: &[&str]) -> std::process::Output {
+    let program = env!("CARGO_BIN_EXE_iotop-plus");
+    Command::new(program).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn man() -> String {
+    String::from_utf8(run(&["man"]).stdout).unwrap().replace("\\-", "-")
+}
+
+#[test]
+fn the_first_screenful_has_picture_and_both_commands() {
+    let first: Vec<&str> = README.lines().take(24).collect();
+    let first = first.join("\n");
+    assert!(first.contains("](assets/screen.svg)"));
+    let commands: Vec<&str> =
+        blocks(&first, "sh")[0].lines().filter_map(|l| l.split('#').next()).map(str::trim).collect();
+    assert_eq!(commands, ["cargo run --release", "cargo test"]);
+}
+
+#[test]
+fn every_link_to_a_file_leads_somewhere() {
+    let base = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let links = README.split("](").skip(1).filter_map(|l| l.split(')').next());
+    let files: Vec<_> = links.filter(|l| !l.starts_with("http") && !l.starts_with('#')).collect();
+    assert!(files.len() >= 3, "{files:?}");
+    for file in files {
+        assert!(base.join(file).exists(), "{file}");
+    }
+    let svg = std::fs::read_to_string(base.join("assets/screen.svg")).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+}
+
+#[test]
+fn every_option_is_in_readme_and_man_page() {
+    let man = man();
+    let mut commands = vec![Cli::command()];
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands().filter(|c| !c.is_hide_set()).cloned());
+        for long in command.get_arguments().filter(|a| !a.is_hide_set()).filter_map(|a| a.get_long()) {
+            let (option, place) = (format!("--{long}"), command.get_name());
+            assert!(man.contains(&option), "man page: {option} of {place}");
+            let known = matches!(long, "help" | "version") || README.contains(&option);
+            assert!(known, "README: {option} of {place}");
+        }
+        let name = command.get_name();
+        assert!(README.contains(&format!("iotop-plus {name}")) || name == "iotop-plus", "README: {name}");
+    }
+}
+
+#[test]
+fn the_commands_of_the_readme_are_understood() {
+    use clap::Parser;
+    let lines = README.lines().map(str::trim).filter(|l| l.starts_with("iotop-plus "));
+    let mut seen = 0;
+    for line in lines {
+        let words = line.split('#').next().unwrap().split_whitespace();
+        Cli::try_parse_from(words).unwrap_or_else(|err| panic!("{line}: {err}"));
+        seen += 1;
+    }
+    assert!(seen >= 4, "only {seen} commands found");
+}
+
+#[test]
+fn the_config_file_of_the_readme_is_the_default() {
+    let text = blocks(section("Config file"), "toml")[0];
+    let shown = Settings::parse(text).unwrap();
+    let mut default = Settings::default();
+    default.kernel.exclude = Some(iotop_plus::model::kernlog::DEFAULT_EXCLUDE.into());
+    assert_eq!(shown, default);
+    for (name, _) in HELP {
+        let key = name.rsplit('.').next().unwrap();
+        let there = |l: &str| l.trim_start_matches("# ").starts_with(&format!("{key} = "));
+        assert!(text.lines().any(there), "{name}");
+    }
+}
+
+#[test]
+fn the_table_of_keys_names_only_keys_there_are_and_all_of_them() {
+    let table = section("Keys");
+    let mut cells: Vec<&str> = table
+        .lines()
+        .filter(|l| l.starts_with("| `"))
+        .filter_map(|l| l.split('|').nth(1))
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    let views: Vec<String> = (1..=View::ALL.len()).map(|n| n.to_string()).collect();
+    cells.extend(views.iter().map(String::as_str));
+    for cell in &cells {
+        assert!(BINDINGS.iter().any(|b| name(b) == *cell), "no key {cell}");
+    }
+    for b in BINDINGS {
+        assert!(!b.help.trim().is_empty(), "{}", name(b));
+        let general = !matches!(b.context, Context::Dialog | Context::Help | Context::Scroll);
+        // One key of an action is enough, and those of a detail stand in the text.
+        let mut same = BINDINGS.iter().filter(|o| o.action == b.action).map(name);
+        let told = same.any(|n| cells.contains(&n.as_str()) || README.contains(&format!("`{n}`")));
+        assert!(!general || told, "README: {} {}", name(b), b.help);
+    }
+}
+
+#[test]
+fn exit_codes_are_as_written() {
+    let table = section("Exit codes");
+    for code in 0..=4 {
+        assert!(table.contains(&format!("\n| {code} | ")), "{code}");
+    }
+    assert_eq!(run(&["completions", "bash"]).status.code(), Some(0));
+    assert_eq!(run(&["--bogus"]).status.code(), Some(2));
+    // Standard output is a pipe here, no terminal.
+    let out = run(&["--config", "none"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("iotop-plus -b"));
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("c.toml");
+    std::fs::write(&config, "mouse = true\nmouze = true\n").unwrap();
+    let out = run(&["--config", config.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("line 2"));
+}
+
+#[test]
+fn the_changelog_has_this_version() {
+    let heading = format!("## [{}]", env!("CARGO_PKG_VERSION"));
+    assert!(CHANGELOG.lines().any(|l| l.starts_with(&heading)), "{heading}");
+}
+
+#[test]
+fn completions_know_every_option() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let out = run(&["completions", shell]);
+        let text = String::from_utf8(out.stdout).unwrap();
+        for word in ["snapshot", "format", "no-mouse", "high-contrast"] {
+            assert!(text.contains(word), "{shell}: {word}");
+        }
+        assert!(README.contains(shell), "{shell}");
+    }
+}
