@@ -31,13 +31,12 @@ pub fn deliver(to: &Sender<Input>, news: News) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::section::Section;
     use tokio::sync::mpsc::channel;
 
     #[test]
     fn differences_wait_for_a_place_and_counters_do_not() {
         let (to, mut inbox) = channel(1);
-        let procs = || News::Procs(Box::new(Section::default()));
+        let procs = || News::Procs(Box::default());
         assert!(deliver(&to, procs()));
         assert!(deliver(&to, News::Sample(Box::default())), "left out, not the end");
         let late = std::thread::spawn(move || {

@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn every_setting_is_described_with_its_default() {
-        let mut all = Settings::default();
-        all.kernel = KernelSettings { include: Some(String::new()), exclude: Some(String::new()) };
+        let kernel = KernelSettings { include: Some(String::new()), exclude: Some(String::new()) };
+        let all = Settings { kernel, ..Settings::default() };
         let table: toml::Table = toml::from_str(&all.write()).unwrap();
         let mut names = Vec::new();
         for (name, value) in &table {
