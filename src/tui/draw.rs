@@ -192,6 +192,7 @@ pub fn help_lines() -> Vec<(String, String)> {
         Context::Detail,
         Context::DeviceDetail,
         Context::ProcessDetail,
+        Context::KernelDetail,
         Context::Dialog,
     ];
     let mut out = Vec::new();

@@ -24,6 +24,8 @@ pub enum Context {
     DeviceDetail,
     /// The detail page of a process.
     ProcessDetail,
+    /// The detail page of a kernel message.
+    KernelDetail,
     /// The help screen.
     Help,
     /// A question.
@@ -43,6 +45,7 @@ impl Context {
             Context::Detail => "In a detail",
             Context::DeviceDetail => "Detail of a device",
             Context::ProcessDetail => "Detail of a process",
+            Context::KernelDetail => "Detail of a kernel message",
             Context::Help => "In this help",
             Context::Dialog => "In a question",
         }
@@ -85,7 +88,8 @@ const fn ctrl(c: char, action: Action, help: &'static str) -> Binding {
 }
 
 use Context::{
-    Detail, DeviceDetail, Devices, Dialog, Global, Help, Kernel, List, ProcessDetail, Processes, Scroll,
+    Detail, DeviceDetail, Devices, Dialog, Global, Help, Kernel, KernelDetail, List, ProcessDetail,
+    Processes, Scroll,
 };
 
 /// Every key there is.
@@ -104,6 +108,13 @@ pub const BINDINGS: &[Binding] = &[
         Action::Mappings,
         "mappings",
         "read Size, Rss and Swap of its mappings; walks its page tables",
+    ),
+    key(
+        KernelDetail,
+        KeyCode::Enter,
+        Action::Open,
+        "task or device",
+        "detail of the task it names, else of the device",
     ),
     key(Detail, KeyCode::Esc, Action::Back, "back", "back to the list"),
     key(Detail, KeyCode::Backspace, Action::Back, "", "back to the list"),

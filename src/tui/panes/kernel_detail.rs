@@ -3,7 +3,9 @@
 use super::kernel::{label, shown};
 use super::{Pane, PaneId};
 use crate::export::sheet::Sheet;
+use crate::model::disk::DevId;
 use crate::model::kernlog::LogEntry;
+use crate::model::process::TaskKey;
 use crate::text::clean;
 use crate::tui::keys::Context;
 use crate::tui::layout;
@@ -17,11 +19,33 @@ use ratatui::layout::Rect;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::KernelDetail,
-    contexts: &[Context::Detail, Context::Scroll],
+    contexts: &[Context::Detail, Context::KernelDetail, Context::Scroll],
     render,
     sheet,
     rows: |app| stops(text(app).len(), inside(app).height),
 };
+
+/// What the entry shown points to: the task it names if that is still there, else the device.
+pub fn target(app: &App) -> Option<Target> {
+    let e = entry(app)?;
+    let task = e.pid.and_then(|pid| app.world.procs.find_pid(pid)).map(|row| Target::Task(row.key()));
+    task.or_else(|| {
+        // `loop0-8` and `sda1` in a message may be a journal's or a partition's name.
+        let name = e.device.as_deref()?;
+        let rates = app.snap().devices.ok()?;
+        let rate = rates.iter().find(|r| &*r.name == name || name.split('-').next() == Some(&*r.name));
+        rate.map(|r| Target::Device(r.id))
+    })
+}
+
+/// Where an entry leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A task.
+    Task(TaskKey),
+    /// A device.
+    Device(DevId),
+}
 
 fn entry(app: &App) -> Option<&LogEntry> {
     let Some(Detail::Kernel(at)) = &app.ui.detail else { return None };
@@ -84,7 +108,7 @@ fn task_words(app: &App, pid: u32) -> String {
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
-    let inner = frame(buf, area, "Kernel log entry", "Esc: back", focused, theme);
+    let inner = frame(buf, area, "Kernel log entry", "Enter: its task or device", focused, theme);
     draw_lines(app, theme, inner, buf, &text(app));
 }
 

@@ -2,10 +2,11 @@
 
 use super::data;
 use crate::model::disk::DevId;
-use crate::model::process::Column as Col;
+use crate::model::process::{Column as Col, TaskKey};
 use crate::tui::action::{Action, View};
 use crate::tui::effect::Effect;
 use crate::tui::layout;
+use crate::tui::panes::kernel_detail::{self, Target};
 use crate::tui::panes::{self, PaneId, devices, kernel, processes};
 use crate::tui::settings::INTERVAL;
 use crate::tui::state::{App, Change, Detail, Overlay, ProcessDetail, Prompt, PromptFor};
@@ -147,6 +148,11 @@ pub fn open_device(app: &mut App, id: DevId) {
     app.ui.detail_scroll = Scroll::default();
 }
 
+fn open_task(app: &mut App, key: TaskKey, effects: &mut Vec<Effect>) {
+    app.ui.detail = Some(Detail::Process(Box::new(ProcessDetail::new(key))));
+    data::facts(app, effects);
+}
+
 fn open(app: &mut App, effects: &mut Vec<Effect>) {
     app.ui.detail_scroll = Scroll::default();
     match app.focused() {
@@ -157,10 +163,14 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
         }
         PaneId::Processes => {
             if let Some(key) = app.selected_task().map(|row| row.key()) {
-                app.ui.detail = Some(Detail::Process(Box::new(ProcessDetail::new(key))));
-                data::facts(app, effects);
+                open_task(app, key, effects);
             }
         }
+        PaneId::KernelDetail => match kernel_detail::target(app) {
+            Some(Target::Task(key)) => open_task(app, key, effects),
+            Some(Target::Device(id)) => open_device(app, id),
+            None => app.ui.complain("it names no task that is still there and no device"),
+        },
         PaneId::Kernel if !app.ui.kernel.shown.is_empty() => {
             app.ui.detail = Some(Detail::Kernel(app.ui.kernel.scroll.selected));
         }
