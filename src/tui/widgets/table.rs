@@ -149,7 +149,8 @@ pub fn row<'v, C: Copy>(
 
 /// Marks the selected row over its whole width.
 pub fn select(buf: &mut Buffer, area: Rect, y: u16, theme: &Theme) {
-    tint(buf, area.x, y, area.width, theme.selected);
+    // One colour over the whole row: dim cells, reversed, would be holes in it.
+    tint(buf, area.x, y, area.width, Style::reset().patch(theme.selected));
 }
 
 #[cfg(test)]
