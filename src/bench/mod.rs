@@ -4,8 +4,10 @@
 //! same binary ([`child::main`]), which sends [`message::Message`]s and, last, a [`report::Report`].
 
 pub mod child;
+pub mod compare;
 pub mod drive;
 pub mod engine;
+pub mod fiojob;
 pub mod host;
 pub mod measure;
 pub mod message;
@@ -14,6 +16,7 @@ pub mod report;
 pub mod rng;
 pub mod session;
 pub mod spec;
+pub mod store;
 pub mod sys;
 pub mod target;
 pub mod watch;

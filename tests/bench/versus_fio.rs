@@ -51,7 +51,7 @@ fn main() {
                     fsync_every: 0,
                     fill: Fill::Stamp,
                     gap_ns: 0,
-                    complete_min: m % 100,
+                    complete_min: m % 100, bytes: 0,
                     submit_max: m / 100,
                     seed: (1, 0),
                 };
@@ -59,7 +59,7 @@ fn main() {
                 drive(
                     &mut e,
                     &s,
-                    Limits { ramp_ns: 500_000_000, time_ns: secs * 1_000_000_000, bytes: 0 },
+                    Limits { ramp_ns: 500_000_000, time_ns: secs * 1_000_000_000,
                     &rec,
                     &stop,
                     &mut || c0 = Cpu::now(),

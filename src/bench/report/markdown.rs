@@ -57,7 +57,7 @@ fn rows(out: &mut String, p: &Part) {
     let all = [
         ("read", p.read.ios, p.read.bytes, &p.read.lat),
         ("write", p.write.ios, p.write.bytes, &p.write.lat),
-        ("sync", p.sync.ios, 0, &p.sync.lat),
+        (if p.verb.is_empty() { "sync" } else { &p.verb }, p.sync.ios, 0, &p.sync.lat),
     ];
     for (what, ios, bytes, lat) in all {
         if ios == 0 {

@@ -159,8 +159,11 @@ pub struct Part {
     pub read: Direction,
     /// Writes.
     pub write: Direction,
-    /// Syncs.
+    /// Syncs, or what [`Part::verb`] says.
     pub sync: Sync,
+    /// What was timed instead of syncs, in workloads that do no I/O; empty: syncs.
+    #[serde(default)]
+    pub verb: String,
     /// CPU time; `None` where other work of this process would be in it.
     pub cpu: Option<CpuUse>,
     /// Spans without any completion.
@@ -214,6 +217,7 @@ impl Part {
     pub fn app_to_device(&self) -> Option<f64> {
         let device = self.device.as_ref()?;
         let app = self.bytes_per_s() / 1_048_576.0;
-        (app > 0.0).then(|| app / (device.read_mb_per_s + device.write_mb_per_s).max(1e-9))
+        let moved = device.read_mb_per_s + device.write_mb_per_s;
+        (app > 0.0).then(|| if moved > 0.0 { app / moved } else { f64::INFINITY })
     }
 }

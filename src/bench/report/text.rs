@@ -53,7 +53,8 @@ fn one(out: &mut String, p: &Part) {
         }
     }
     if p.sync.ios > 0 {
-        let _ = writeln!(out, "  sync   {} calls, {:.1}/s", p.sync.ios, p.per_s(p.sync.ios));
+        let verb = if p.verb.is_empty() { "sync" } else { &p.verb };
+        let _ = writeln!(out, "  {verb:<6} {} calls, {:.1}/s", p.sync.ios, p.per_s(p.sync.ios));
         latency(out, "lat", &p.sync.lat);
         percentiles(out, "lat", &p.sync.lat);
     }
@@ -82,7 +83,7 @@ fn one(out: &mut String, p: &Part) {
             d.await_ms,
             d.queue_size,
             d.util_pct,
-            p.app_to_device().map_or(String::new(), |r| format!(", program : device {r:.2}"))
+            ratio(p)
         );
     }
     let longest = p.stalls.longest_ns as f64 / 1e6;
@@ -92,6 +93,15 @@ fn one(out: &mut String, p: &Part) {
             "  stalls {} of 100 ms or more; longest without a completion {longest:.1} ms",
             p.stalls.count
         );
+    }
+}
+
+/// `, program : device 1.00`; what the device did not see came from a cache.
+fn ratio(p: &Part) -> String {
+    match p.app_to_device() {
+        None => String::new(),
+        Some(r) if r > 1000.0 => ", program : device more than 1000 (a cache)".into(),
+        Some(r) => format!(", program : device {r:.2}"),
     }
 }
 
@@ -117,8 +127,11 @@ fn direction(out: &mut String, p: &Part, name: &str, d: &Direction) {
         bytes_long(d.bytes),
         d.ios
     );
-    latency(out, "slat", &d.slat);
-    latency(out, "clat", &d.clat);
+    // A synchronous engine has no submission apart: all of it is completion.
+    if d.slat.max_ns > 0 {
+        latency(out, "slat", &d.slat);
+        latency(out, "clat", &d.clat);
+    }
     latency(out, "lat", &d.lat);
     percentiles(out, "lat", &d.lat);
 }

@@ -56,14 +56,18 @@ fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
     }
     if let (Some(ratio), true) = (part.app_to_device(), report.plan.direct) {
         let foreign = 1.0 - ratio;
-        if foreign > NEIGHBOUR && ios > 0 && part.sync.ios == 0 {
+        if foreign > NEIGHBOUR && ios > 0 && part.sync.ios == 0 && part.secs() >= 1.0 {
             all.push(format!(
                 "{name}: {:.0} % of what the device moved was not this run's: somebody else works on it",
                 foreign * 100.0
             ));
         }
     }
-    if report.plan.time_ms > 0 && part.secs() < SHORT_S && ios > 0 && report.parts.len() == 1 {
+    if report.plan.time_ms > 0
+        && part.secs() < SHORT_S
+        && part.read.bytes + part.write.bytes > 0
+        && report.parts.len() == 1
+    {
         all.push(format!("{name}: {:.1} s are too short for bursts and caches to show", part.secs()));
     }
     if ios > 0 && ios < FEW && report.parts.len() == 1 {

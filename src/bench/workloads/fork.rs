@@ -108,7 +108,8 @@ impl Workload for Fork {
             memory.slice(at, len).chunks_mut(4096).for_each(|page| page[0] = 1);
             session.watch.pulse(monotonic_ns());
         }
-        let part = Part { label: format!("fork with {}", bytes_long(size)), ..Part::default() };
+        let part =
+            Part { label: format!("fork with {}", bytes_long(size)), verb: "fork".into(), ..Part::default() };
         session
             .measure_with(part, (0, 0), |session, recorder, part| work(session, recorder, part, &memory))?;
         Ok(())

@@ -12,7 +12,7 @@ use crate::bench::session::{Session, Stop};
 pub struct Intrinsic;
 
 /// Rounds of the computation: two to three microseconds on the machines of the day.
-const ROUNDS: u32 = 4096;
+const ROUNDS: u32 = 1024;
 
 /// The fixed computation: cannot be optimised away, touches no memory.
 fn compute(mut x: u64) -> u64 {
@@ -32,7 +32,7 @@ fn work(session: &Session, recorder: &Recorder, part: &mut Part) {
     while before < end && session.check().is_ok() {
         x = compute(x);
         let now = monotonic_ns();
-        recorder.add(Kind::Read, 0, before, before, now);
+        recorder.add(Kind::Sync, 0, before, before, now);
         recorder.seen(now);
         worst = worst.max(now - before);
         runs += 1;
@@ -83,7 +83,8 @@ impl Workload for Intrinsic {
     }
 
     fn run(&self, session: &mut Session) -> Result<(), Stop> {
-        let part = Part { label: "computing without system calls".into(), ..Part::default() };
+        let part =
+            Part { label: "computing without system calls".into(), verb: "run".into(), ..Part::default() };
         session.measure_with(part, (session.plan.time_ms * 1_000_000, 0), |session, recorder, part| {
             work(session, recorder, part);
             session.check()
