@@ -166,8 +166,10 @@ async fn attend(
         let stalled = progress.silent_ms >= plan.stall_limit_ms;
         if stalled && stopping.is_none() {
             let what = progress.phase.clone();
-            stop =
-                Some(End::Stalled(format!("{what}: nothing has moved for {} s", progress.silent_ms / 1000)));
+            stop = Some(End::Stalled(format!(
+                "{what}: nothing has moved for {} s: is the file system frozen, its server gone, or the device hung?",
+                progress.silent_ms / 1000
+            )));
         }
         flush_notes(watch, &mut notes);
         if !send(&Message::Progress(progress)) && stopping.is_none() {
@@ -193,7 +195,7 @@ fn flush_notes(watch: &Watch, sent: &mut usize) {
 }
 
 fn report(workload: &dyn Workload, plan: Plan, watch: &Watch, end: End, wall: i64) -> Report {
-    let (parts, target) = watch.harvest();
+    let (parts, target) = watch.harvest(monotonic_ns());
     let uname = rustix::system::uname();
     let on_ruler = workload.on_ruler(&plan);
     let mut report = Report {

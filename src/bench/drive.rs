@@ -214,7 +214,7 @@ impl<E: Engine> Loop<'_, E> {
         match self.spec.fill {
             Fill::Refill => self.rng.fill(buffer),
             Fill::Stamp => {
-                let stamp = self.rng.next().to_le_bytes();
+                let stamp = self.rng.bits().to_le_bytes();
                 for sector in buffer.chunks_exact_mut(512) {
                     sector[..8].copy_from_slice(&stamp);
                 }

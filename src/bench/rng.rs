@@ -18,7 +18,7 @@ impl Rng {
 
     /// 64 random bits.
     #[inline(always)]
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -28,16 +28,16 @@ impl Rng {
     /// Uniform in `0..n` (Lemire's multiply-shift; its bias is below n / 2^64). `n` = 0 gives 0.
     #[inline(always)]
     pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+        ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
     /// Fills with random bytes: data that neither compresses nor deduplicates.
     pub fn fill(&mut self, buf: &mut [u8]) {
         let mut chunks = buf.chunks_exact_mut(8);
         for chunk in &mut chunks {
-            chunk.copy_from_slice(&self.next().to_le_bytes());
+            chunk.copy_from_slice(&self.bits().to_le_bytes());
         }
-        let rest = self.next().to_le_bytes();
+        let rest = self.bits().to_le_bytes();
         for (byte, random) in chunks.into_remainder().iter_mut().zip(rest) {
             *byte = random;
         }

@@ -130,7 +130,7 @@ impl Session {
 
     fn write_data(&mut self, file: &File, bytes: u64) -> Result<(), Stop> {
         const MIB: u32 = 1 << 20;
-        let mut spec = IoSpec::layout(bytes, MIB, 8, self.plan.seed);
+        let mut spec = IoSpec::layout(bytes, MIB, 4, self.plan.seed);
         // A cap is there because somebody else needs the disk: it holds for the layout as well.
         spec.gap_ns = self.plan.gap_ns(MIB) / u64::from(self.plan.jobs.max(1));
         let part = Part { label: "writing the file's data".into(), ..Part::default() };
@@ -202,12 +202,12 @@ impl Session {
             match self.attempt_uring(part.clone(), number, file, &specs, limits) {
                 Ok(done) => return Ok(done),
                 Err(why) if self.plan.engine == EngineChoice::Uring => return Err(Stop::Failed(why)),
+                // Preparation needs other buffers than measuring: its refusal decides nothing for that.
+                Err(_) if number.is_none() => {}
+                Err(why) if !self.plan.fits_threads() => {
+                    return Err(Stop::Failed(format!("{why}. Too deep for threads instead: use --depth 64")));
+                }
                 Err(why) => {
-                    if !self.plan.fits_threads() {
-                        return Err(Stop::Failed(format!(
-                            "{why}. Too deep for threads instead: use --depth 64"
-                        )));
-                    }
                     self.watch.note(format!("{why}. Running on a pool of threads instead"));
                     self.threads_instead = true;
                 }

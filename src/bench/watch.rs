@@ -117,13 +117,21 @@ impl Watch {
     }
 
     /// Finished parts and target. Of an unfinished part with something counted, what there is.
-    pub fn harvest(&self) -> (Vec<Part>, Option<Target>) {
+    pub fn harvest(&self, now: u64) -> (Vec<Part>, Option<Target>) {
         let mut inner = self.lock();
         let mut parts = std::mem::take(&mut inner.parts);
         let phase = std::mem::take(&mut inner.phase);
         if phase.number.is_some() && phase.recorders.iter().any(|r| r.began().is_some()) {
             let mut part = gather(phase.part, &phase.recorders);
             part.series = std::mem::take(&mut inner.series);
+            // The gap it hangs in has no end yet.
+            let last = phase.recorders.iter().map(|r| r.last()).max().unwrap_or(now);
+            let gap = now.saturating_sub(last);
+            if gap >= super::measure::recorder::STALL_NS {
+                part.stalls.count += 1;
+                part.stalls.total_ns += gap;
+                part.stalls.longest_ns = part.stalls.longest_ns.max(gap);
+            }
             if part.read.ios + part.write.ios + part.sync.ios > 0 {
                 parts.push(part);
             }
@@ -282,9 +290,9 @@ mod tests {
         recorder.begin(SECOND);
         recorder.add(Kind::Write, 4096, 0, 10, 1000);
         recorder.seen(3 * SECOND);
-        let (parts, _) = watch.harvest();
+        let (parts, _) = watch.harvest(3 * SECOND);
         assert_eq!((parts.len(), parts[0].write.ios, parts[0].elapsed_ns), (1, 1, 2 * SECOND));
-        assert!(watch.harvest().0.is_empty());
+        assert!(watch.harvest(3 * SECOND).0.is_empty());
     }
 
     #[test]

@@ -1,145 +1,294 @@
-fn main() {
-    use iotop_plus::bench::{
-        drive::*,
-        engine::{uring::*, *},
-        measure::recorder::*,
-        spec::*,
-        sys::Cpu,
-        target::*,
+//! Ours against fio, in turn, on the very same file: `cargo bench --bench versus_fio -- DIR [options]`.
+//!
+//! The file is made as every benchmark's is (nameless, filled with real data) and lent to fio as
+//! `/proc/PID/fd/N`. Within a round the three run A B C, in the next C B A; medians are reported. CPU per
+//! I/O is the counted interval's user and system time of the process: ours with every thread of it and the
+//! kernel's workers, fio's as its JSON has it (the job alone, without fio's start and its other threads).
+//! `machine` is what the whole machine used meanwhile, kernel threads of a loop device included.
+//!
+//! Options: `--pairs N` (5), `--seconds S` (5), `--patterns a,b` (randread,randwrite,randrw), `--size MIB` (1024),
+//! `--loop-tmpfs`: DIR is ignored; ext4 on a loop device on tmpfs is made and taken away (root, 3 GiB of memory).
+
+use iotop_plus::bench::plan::Plan;
+use iotop_plus::bench::session::{Session, Stop};
+use iotop_plus::bench::watch::Watch;
+use iotop_plus::bench::workloads::{self, io};
+use iotop_plus::root::Root;
+use serde_json::Value;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const FIO_BEST: &str = "--ioengine=io_uring --registerfiles --fixedbufs --iodepth=64 --iodepth_batch_submit=16 \
+                        --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=64";
+
+#[derive(Clone, Copy)]
+enum Who {
+    Ours,
+    Fio,
+    FioNoClock,
+}
+
+const WHO: [(Who, &str); 3] =
+    [(Who::Ours, "iotop-plus"), (Who::Fio, "fio, best"), (Who::FioNoClock, "fio, gtod_reduce")];
+
+/// One run's figures.
+#[derive(Clone, Copy, Default)]
+struct Figures {
+    iops: f64,
+    cpu_ns: f64,
+    machine_ns: f64,
+    p50_us: f64,
+    p99_us: f64,
+}
+
+struct Options {
+    dir: PathBuf,
+    pairs: usize,
+    seconds: u64,
+    patterns: Vec<String>,
+    mib: u64,
+    loop_tmpfs: bool,
+}
+
+fn options() -> Option<Options> {
+    let mut o = Options {
+        dir: PathBuf::new(),
+        pairs: 5,
+        seconds: 5,
+        patterns: ["randread", "randwrite", "randrw"].map(String::from).to_vec(),
+        mib: 1024,
+        loop_tmpfs: false,
     };
-    use std::os::fd::AsRawFd;
-    let a: Vec<String> = std::env::args().collect();
-    let dir = std::path::PathBuf::from(&a[1]);
-    let secs: u64 = a[2].parse().unwrap();
-    let pairs: u32 = a[3].parse().unwrap();
-    let mins: Vec<u32> = a[4].split(',').map(|s| s.parse().unwrap()).collect();
-    let pats: Vec<&str> = a[5].split(',').collect();
-    let size: u64 = 1 << 30;
-    let root = iotop_plus::root::Root::live();
-    let place = Place::check(&root, &dir, false).unwrap_or_else(|e| panic!("{}", e.why));
-    let mut file = place.create(size).unwrap_or_else(|e| panic!("{}", e.why));
-    file.open_direct(&root).unwrap_or_else(|e| panic!("{}", e.why));
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    {
-        let rec = Recorder::new();
-        let mut e = Uring::new(file.fd(), 8, 1 << 20, Ask::default()).unwrap();
-        println!("{}", e.features().describe());
-        let s = IoSpec::layout(size, 1 << 20, 8, 1);
-        println!(
-            "layout {:?}",
-            drive(&mut e, &s, Limits { bytes: size, ..Default::default() }, &rec, &stop, &mut || {})
-        );
-        rustix::fs::fsync(file.fd()).unwrap();
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--bench" | "--test" => {}
+            "--pairs" => o.pairs = args.next()?.parse().ok()?,
+            "--seconds" => o.seconds = args.next()?.parse().ok()?,
+            "--size" => o.mib = args.next()?.parse().ok()?,
+            "--patterns" => o.patterns = args.next()?.split(',').map(String::from).collect(),
+            "--loop-tmpfs" => o.loop_tmpfs = true,
+            dir if !dir.starts_with('-') => o.dir = dir.into(),
+            _ => return None,
+        }
     }
-    for pat in pats {
-        let pct = match pat {
+    (o.loop_tmpfs || o.dir.is_dir()).then_some(o)
+}
+
+/// ext4 on a loop device on a file in tmpfs, for as long as it lives.
+struct LoopTmpfs {
+    base: PathBuf,
+    device: String,
+}
+
+fn command(line: &[&str]) -> String {
+    let out = Command::new(line[0]).args(&line[1..]).output().expect("command not found");
+    assert!(out.status.success(), "{line:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).trim().to_owned()
+}
+
+impl LoopTmpfs {
+    fn up() -> Self {
+        let base = std::env::temp_dir().join(format!("versus-fio-{}", std::process::id()));
+        let (ram, mnt) = (base.join("ram"), base.join("mnt"));
+        std::fs::create_dir_all(&ram).expect("directory");
+        std::fs::create_dir_all(&mnt).expect("directory");
+        let s = |p: &Path| p.to_str().expect("UTF-8").to_owned();
+        command(&["mount", "-t", "tmpfs", "-o", "size=6g", "tmpfs", &s(&ram)]);
+        let image = ram.join("disk.img");
+        command(&["truncate", "-s", "5G", &s(&image)]);
+        let device = command(&["losetup", "-f", "--show", &s(&image)]);
+        command(&["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device]);
+        command(&["mount", &device, &s(&mnt)]);
+        Self { base, device }
+    }
+}
+
+impl Drop for LoopTmpfs {
+    fn drop(&mut self) {
+        for line in [
+            vec!["umount", self.base.join("mnt").to_str().unwrap_or_default()],
+            vec!["losetup", "-d", &self.device],
+            vec!["umount", self.base.join("ram").to_str().unwrap_or_default()],
+        ] {
+            let _ = Command::new(line[0]).args(&line[1..]).status();
+        }
+        let _ = std::fs::remove_dir_all(&self.base);
+    }
+}
+
+/// CPU the whole machine used since boot, ns (10 ms steps).
+fn machine_ns() -> f64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let v: Vec<f64> =
+        text.lines().next().unwrap_or("").split_whitespace().skip(1).filter_map(|x| x.parse().ok()).collect();
+    (v.iter().take(8).sum::<f64>() - v.get(3).unwrap_or(&0.0) - v.get(4).unwrap_or(&0.0)) * 1e7
+}
+
+fn ours(session: &mut Session, plan: &Plan, fd: std::os::fd::BorrowedFd<'_>) -> Result<Figures, Stop> {
+    let specs = io::specs(plan, iotop_plus::bench::spec::Order::Random, plan.block, plan.read_pct);
+    let part = session.measure("run", fd, specs, io::limits(plan))?;
+    let lat = part.lat();
+    let us = |p| lat.percentile(p).unwrap_or(0) as f64 / 1e3;
+    let cpu_ns = part.cpu.map_or(0.0, |c| c.ns_per_io);
+    Ok(Figures { iops: part.iops(), cpu_ns, p50_us: us(50.0), p99_us: us(99.0), machine_ns: 0.0 })
+}
+
+fn fio(plan: &Plan, fd: i32, no_clock: bool) -> Figures {
+    let out = Command::new("fio")
+        .arg("--name=b")
+        .arg(format!("--filename=/proc/{}/fd/{fd}", std::process::id()))
+        .arg(format!("--size={}", plan.size))
+        .arg(format!("--rw={}", plan.profile))
+        .arg(format!("--runtime={}ms", plan.time_ms))
+        .arg(format!("--ramp_time={}ms", plan.ramp_ms))
+        .args([
+            "--bs=4k",
+            "--direct=1",
+            "--time_based",
+            "--randrepeat=1",
+            "--overwrite=1",
+            "--output-format=json",
+        ])
+        .args(["--lat_percentiles=1", "--rwmixread=50"])
+        .args(FIO_BEST.split_whitespace())
+        .args(no_clock.then_some("--gtod_reduce=1"))
+        .output()
+        .expect("fio is needed");
+    let text = String::from_utf8_lossy(&out.stdout);
+    let at = text.find('{').unwrap_or_else(|| panic!("fio: {text}{}", String::from_utf8_lossy(&out.stderr)));
+    let all: Value = serde_json::from_str(&text[at..]).expect("fio's JSON");
+    let job = &all["jobs"][0];
+    let n = |v: &Value| v.as_f64().unwrap_or(0.0);
+    let ios = n(&job["read"]["total_ios"]) + n(&job["write"]["total_ios"]);
+    let cpu = (n(&job["usr_cpu"]) + n(&job["sys_cpu"])) / 100.0 * n(&job["job_runtime"]) * 1e6;
+    let side = if n(&job["read"]["total_ios"]) > 0.0 { "read" } else { "write" };
+    let percentile = |p: &str| n(&job[side]["lat_ns"]["percentile"][p]) / 1e3;
+    Figures {
+        iops: n(&job["read"]["iops"]) + n(&job["write"]["iops"]),
+        cpu_ns: cpu / ios.max(1.0),
+        machine_ns: 0.0,
+        p50_us: percentile("50.000000"),
+        p99_us: percentile("99.000000"),
+    }
+}
+
+fn median(runs: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+    let mut v: Vec<f64> = runs.iter().map(of).collect();
+    v.sort_by(f64::total_cmp);
+    v.get(v.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Median over the rounds of ours : theirs within the round.
+fn ratio(a: &[Figures], b: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+    let mut v: Vec<f64> = a.iter().zip(b).map(|(x, y)| of(x) / of(y).max(1e-9)).collect();
+    v.sort_by(f64::total_cmp);
+    v.get(v.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn table(pattern: &str, runs: &[Vec<Figures>; 3]) {
+    println!("\n{pattern}, medians of {} rounds:\n", runs[0].len());
+    println!(
+        "| | IOPS | CPU ns per I/O | machine ns per I/O | lat p50 µs | lat p99 µs |\n|---|--:|--:|--:|--:|--:|"
+    );
+    for ((_, name), r) in WHO.iter().zip(runs) {
+        println!(
+            "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
+            median(r, |f| f.iops),
+            median(r, |f| f.cpu_ns),
+            median(r, |f| f.machine_ns),
+            median(r, |f| f.p50_us),
+            median(r, |f| f.p99_us)
+        );
+    }
+    for (other, name) in [(1, "fio's best"), (2, "fio without latencies")] {
+        println!(
+            "ours : {name}: IOPS {:.3}, CPU per I/O {:.3}, machine per I/O {:.3}",
+            ratio(&runs[0], &runs[other], |f| f.iops),
+            ratio(&runs[0], &runs[other], |f| f.cpu_ns),
+            ratio(&runs[0], &runs[other], |f| f.machine_ns)
+        );
+    }
+}
+
+fn run(o: &Options) -> Result<(), Stop> {
+    let plan = Plan {
+        directory: o.dir.clone(),
+        size: o.mib << 20,
+        ramp_ms: 500,
+        time_ms: o.seconds * 1000,
+        ..workloads::find("randrw").expect("randrw").defaults()
+    };
+    let watch = Arc::new(Watch::default());
+    let mut session = Session::new(plan.clone(), Root::live(), watch.clone(), Arc::new(Vec::new));
+    let place = session.place()?;
+    let file = session.laid_out(&place, plan.size)?;
+    let over = Arc::new(AtomicBool::new(false));
+    // What looks on in the real program looks on here: progress four times a second.
+    let looker = {
+        let over = over.clone();
+        std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                std::hint::black_box(watch.progress(iotop_plus::bench::engine::monotonic_ns()));
+                std::thread::sleep(Duration::from_millis(250));
+            }
+        })
+    };
+    for pattern in &o.patterns {
+        let read_pct = match pattern.as_str() {
             "randread" => 100,
             "randwrite" => 0,
             _ => 50,
         };
-        for _ in 0..pairs {
-            for &m in &mins {
-                let rec = Recorder::new();
-                let mut e = Uring::new(file.fd(), 64, 4096, Ask::default()).unwrap();
-                let s = IoSpec {
-                    order: Order::Random,
-                    read_pct: pct,
-                    block: 4096,
-                    start: 0,
-                    len: size,
-                    depth: 64,
-                    fsync_every: 0,
-                    fill: Fill::Stamp,
-                    gap_ns: 0,
-                    complete_min: m % 100, bytes: 0,
-                    submit_max: m / 100,
-                    seed: (1, 0),
-                };
-                let mut c0 = Cpu::now();
-                drive(
-                    &mut e,
-                    &s,
-                    Limits { ramp_ns: 500_000_000, time_ns: secs * 1_000_000_000,
-                    &rec,
-                    &stop,
-                    &mut || c0 = Cpu::now(),
-                );
-                let c = Cpu::now().since(&c0);
-                let (r, w) = (rec.direction(Kind::Read), rec.direction(Kind::Write));
-                let n = r.ios + w.ios;
-                let el = (rec.last() - rec.began().unwrap()) as f64 / 1e9;
-                let l = r.lat.merged(&w.lat);
-                println!(
-                    "{pat} ours min={m:4} iops {:.0} cpu/io {:.0} ns (usr {:.0}) lat p50 {} p99 {} slat {:.0} csw/io {:.3}",
-                    n as f64 / el,
-                    (c.user_ns + c.system_ns) as f64 / n as f64,
-                    c.user_ns as f64 / n as f64,
-                    l.percentile(50.0).unwrap() / 1000,
-                    l.percentile(99.0).unwrap() / 1000,
-                    r.slat.mean_ns.max(w.slat.mean_ns),
-                    c.switches as f64 / n as f64
-                );
+        let plan = Plan { profile: pattern.clone(), read_pct, ..plan.clone() };
+        let mut runs: [Vec<Figures>; 3] = Default::default();
+        for round in 0..o.pairs {
+            let mut order = [0, 1, 2];
+            if round % 2 == 1 {
+                order.reverse();
             }
-            for (name, extra) in [
-                ("batch", "--iodepth_batch_complete_min=1"),
-                ("gtodr", "--iodepth_batch_complete_min=1 --gtod_reduce=1"),
-            ] {
-                let c0 = Cpu::of_children();
-                let out = std::process::Command::new("fio")
-                    .args([
-                        "--name=b",
-                        &format!("--filename=/proc/{}/fd/{}", std::process::id(), file.fd().as_raw_fd()),
-                        "--size=1G",
-                        "--direct=1",
-                        "--time_based",
-                        &format!("--runtime={secs}"),
-                        "--ramp_time=0.5",
-                        "--randrepeat=1",
-                        "--overwrite=1",
-                        "--output-format=json",
-                        "--bs=4k",
-                        "--ioengine=io_uring",
-                        "--iodepth=64",
-                        "--registerfiles",
-                        "--fixedbufs",
-                        "--iodepth_batch_submit=16",
-                        "--iodepth_batch_complete_max=64",
-                        "--lat_percentiles=1",
-                        &format!("--rw={pat}"),
-                    ])
-                    .args(extra.split(' '))
-                    .output()
-                    .unwrap();
-                let c = Cpu::of_children().since(&c0);
-                let text = String::from_utf8_lossy(&out.stdout);
-                let Some(at) = text.find('{') else {
-                    panic!("{text} {}", String::from_utf8_lossy(&out.stderr))
+            for i in order {
+                let before = machine_ns();
+                let mut f = match WHO[i].0 {
+                    Who::Ours => ours(&mut session, &plan, file.fd())?,
+                    Who::Fio => fio(&plan, file.fd().as_raw_fd(), false),
+                    Who::FioNoClock => fio(&plan, file.fd().as_raw_fd(), true),
                 };
-                let v: serde_json::Value = serde_json::from_str(&text[at..]).unwrap();
-                let j = &v["jobs"][0];
-                let f = |d: &str, k: &str| j[d][k].as_f64().unwrap();
-                let n = f("read", "total_ios") + f("write", "total_ios");
-                let el = f("read", "runtime").max(f("write", "runtime")) / 1e3;
-                let cpu = (j["usr_cpu"].as_f64().unwrap() + j["sys_cpu"].as_f64().unwrap()) / 100.0
-                    * j["job_runtime"].as_f64().unwrap()
-                    / 1e3;
-                let p = |q: &str| {
-                    j[if pct == 0 { "write" } else { "read" }]["lat_ns"]["percentile"][q]
-                        .as_f64()
-                        .unwrap_or(0.0)
-                        / 1e3
-                };
-                println!(
-                    "{pat} fio {name}   iops {:.0} cpu/io {:.0} ns (usr {:.0}) lat p50 {:.0} p99 {:.0}  whole process {:.0} ns ctx {}",
-                    n / el,
-                    cpu * 1e9 / n,
-                    j["usr_cpu"].as_f64().unwrap() / 100.0 * el * 1e9 / n,
-                    p("50.000000"),
-                    p("99.000000"),
-                    (c.user_ns + c.system_ns) as f64 / n * el / (el + 0.5),
-                    j["ctx"].as_f64().unwrap() / n
+                let counted = plan.time_ms as f64 / 1e3;
+                let all = counted + plan.ramp_ms as f64 / 1e3;
+                f.machine_ns = (machine_ns() - before) / (f.iops * all);
+                eprintln!(
+                    "{pattern} {}: {:.0} IOPS, {:.0} ns, machine {:.0} ns per I/O",
+                    WHO[i].1, f.iops, f.cpu_ns, f.machine_ns
                 );
+                runs[i].push(f);
             }
         }
+        table(pattern, &runs);
     }
+    over.store(true, Ordering::Relaxed);
+    let _ = looker.join();
+    Ok(())
+}
+
+fn main() {
+    let Some(mut o) = options() else {
+        // Also how `cargo test --benches` and a bare `cargo bench` come by: nothing to measure, nothing wrong.
+        println!(
+            "versus_fio: name a directory: cargo bench --bench versus_fio -- DIR [--pairs N] [--seconds S] [--loop-tmpfs]"
+        );
+        return;
+    };
+    let lab = o.loop_tmpfs.then(LoopTmpfs::up);
+    if let Some(lab) = &lab {
+        o.dir = lab.base.join("mnt");
+    }
+    if let Err(stop) = run(&o) {
+        println!("{stop:?}");
+    }
+    drop(lab);
 }

@@ -26,7 +26,7 @@ pub fn report(r: &Report) -> String {
         let _ = write!(out, "\n{}\n{}\n", super::ruler::drawing(p, 64), p.sentence);
     }
     for (n, w) in r.warnings.iter().enumerate() {
-        let _ = write!(out, "{}! {w}\n", if n == 0 { "\n" } else { "" });
+        let _ = writeln!(out, "{}! {w}", if n == 0 { "\n" } else { "" });
     }
     out
 }

@@ -1,6 +1,6 @@
 //! What to know before believing a figure.
 
-use super::{Part, Report};
+use super::{End, Part, Report};
 use crate::units::bytes_long;
 
 /// Application to device bytes from which a figure is a cache's.
@@ -30,6 +30,12 @@ pub fn of(report: &Report) -> Vec<String> {
                 "{} passes I/O on to other file systems; their devices are not watched here",
                 t.filesystem
             ));
+        }
+        if t.device.as_deref().is_some_and(|d| d.starts_with("7:")) {
+            all.push(
+                "on a loop device: the cache below it may answer; the disk under its file is not watched"
+                    .into(),
+            );
         }
         if t.network {
             all.push("a network is in between: its figures and its server's caches are in the result".into());
@@ -81,7 +87,7 @@ fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
             part.stalls.longest_ns as f64 / 1e9
         ));
     }
-    if let Some((before, after)) = burst(part) {
+    if let (Some((before, after)), End::Complete) = (burst(part), &report.end) {
         all.push(format!(
             "{name}: {before:.0} IOPS at first, {after:.0} at the end: burst credits used up, as cloud volumes do, \
              or a write cache that ran full. The later figure is what lasts"

@@ -76,7 +76,7 @@ fn write(session: &Session, recorder: &Recorder, file: &File, each: bool) -> Res
     while at < plan.size {
         session.check()?;
         let start = pace.wait();
-        piece[..8].copy_from_slice(&rng.next().to_le_bytes());
+        piece[..8].copy_from_slice(&rng.bits().to_le_bytes());
         let end = at + u64::from(plan.block).min(plan.size - at);
         while at < end {
             let rest = &piece[..(end - at) as usize];

@@ -95,7 +95,7 @@ impl Workload for Fork {
                 "{} is more than a quarter of the {} of memory available: at most --size {}M",
                 bytes_long(size),
                 bytes_long(available),
-                available / 4 >> 20
+                (available / 4) >> 20
             ))?);
         }
         session.prepare("touching memory");

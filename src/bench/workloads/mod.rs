@@ -6,7 +6,7 @@ mod chunks;
 mod fork;
 mod fsync;
 mod intrinsic;
-mod io;
+pub mod io;
 mod sweep;
 mod txlog;
 
