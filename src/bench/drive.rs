@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How often a waiting worker looks whether it should stop, in ns.
 const LOOK_UP_NS: u64 = 100_000_000;
+/// A wait for several completions that took longer shows a device too slow for waiting for several: it
+/// would blur the latencies.
+const SLOW_WAIT_NS: u64 = 2_000_000;
 /// How long a stopped worker waits for what is in flight, in ns.
 const DRAIN_NS: u64 = 1_000_000_000;
 
@@ -80,6 +83,7 @@ struct Loop<'a, E: Engine> {
     fresh: Vec<u32>,
     done: Vec<Done>,
     unsynced: u64,
+    want: u32,
     next_due: u64,
     queued_bytes: u64,
     counting: bool,
@@ -113,6 +117,7 @@ pub fn drive<E: Engine>(
         fresh: Vec::with_capacity(depth as usize),
         done: Vec::with_capacity(depth as usize),
         unsynced: 0,
+        want: spec.complete_min,
         next_due: engine.now(),
         queued_bytes: 0,
         counting: false,
@@ -250,10 +255,12 @@ impl<E: Engine> Loop<'_, E> {
                 timeout = timeout.min(self.next_due.saturating_sub(now));
             }
             if self.done.is_empty() && (timeout > 0 || inflight > 0) {
-                let want = (self.spec.complete_min as usize).clamp(1, inflight.max(1));
+                let want = (self.want as usize).clamp(1, inflight.max(1));
                 self.engine.wait(want as u32, timeout).map_err(handed_over)?;
             }
+            let before = now;
             now = self.engine.now();
+            self.want = if now - before > SLOW_WAIT_NS { 1 } else { self.spec.complete_min };
             self.engine.reap(&mut self.done);
         }
         if self.done.is_empty() {

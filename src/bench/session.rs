@@ -309,6 +309,7 @@ impl Session {
             major_faults: used.major_faults,
             minor_faults: used.minor_faults,
         });
+        part.device_ns = ns;
         part.device = self.device.and_then(|id| {
             let of = |ends: &Ends| ends.disks.iter().find(|d| d.id == id).cloned();
             Some(DiskRate::derive(Some(&of(before)?), &of(after)?, ns as f64 / 1e9))

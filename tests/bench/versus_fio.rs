@@ -7,6 +7,7 @@
 //! `machine` is what the whole machine used meanwhile, kernel threads of a loop device included.
 //!
 //! Options: `--pairs N` (5), `--seconds S` (5), `--patterns a,b` (randread,randwrite,randrw), `--size MIB` (1024),
+//! `--rate IOPS`: paced, for comparing percentiles (one direction only);
 //! `--loop-tmpfs`: DIR is ignored; ext4 on a loop device on tmpfs is made and taken away (root, 3 GiB of memory).
 
 use iotop_plus::bench::plan::Plan;
@@ -51,6 +52,7 @@ struct Options {
     seconds: u64,
     patterns: Vec<String>,
     mib: u64,
+    rate: u64,
     loop_tmpfs: bool,
 }
 
@@ -61,6 +63,7 @@ fn options() -> Option<Options> {
         seconds: 5,
         patterns: ["randread", "randwrite", "randrw"].map(String::from).to_vec(),
         mib: 1024,
+        rate: 0,
         loop_tmpfs: false,
     };
     let mut args = std::env::args().skip(1);
@@ -69,6 +72,7 @@ fn options() -> Option<Options> {
             "--bench" | "--test" => {}
             "--pairs" => o.pairs = args.next()?.parse().ok()?,
             "--seconds" => o.seconds = args.next()?.parse().ok()?,
+            "--rate" => o.rate = args.next()?.parse().ok()?,
             "--size" => o.mib = args.next()?.parse().ok()?,
             "--patterns" => o.patterns = args.next()?.split(',').map(String::from).collect(),
             "--loop-tmpfs" => o.loop_tmpfs = true,
@@ -156,6 +160,7 @@ fn fio(plan: &Plan, fd: i32, no_clock: bool) -> Figures {
         ])
         .args(["--lat_percentiles=1", "--rwmixread=50"])
         .args(FIO_BEST.split_whitespace())
+        .args((plan.rate_iops > 0).then(|| format!("--rate_iops={}", plan.rate_iops)))
         .args(no_clock.then_some("--gtod_reduce=1"))
         .output()
         .expect("fio is needed");
@@ -221,10 +226,12 @@ fn run(o: &Options) -> Result<(), Stop> {
         size: o.mib << 20,
         ramp_ms: 500,
         time_ms: o.seconds * 1000,
+        rate_iops: o.rate,
         ..workloads::find("randrw").expect("randrw").defaults()
     };
     let watch = Arc::new(Watch::default());
-    let mut session = Session::new(plan.clone(), Root::live(), watch.clone(), Arc::new(Vec::new));
+    let unpaced = Plan { rate_iops: 0, ..plan.clone() };
+    let mut session = Session::new(unpaced, Root::live(), watch.clone(), Arc::new(Vec::new));
     let place = session.place()?;
     let file = session.laid_out(&place, plan.size)?;
     let over = Arc::new(AtomicBool::new(false));

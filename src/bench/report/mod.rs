@@ -170,6 +170,9 @@ pub struct Part {
     pub stalls: Stalls,
     /// The device's own counters over the same time.
     pub device: Option<DiskRate>,
+    /// The time those counters cover, ns: more than `elapsed_ns` when the run hung at its end.
+    #[serde(default)]
+    pub device_ns: u64,
     /// What only this workload has.
     pub figures: Vec<Figure>,
     /// Its course.
@@ -216,8 +219,8 @@ impl Part {
     /// nothing to compare.
     pub fn app_to_device(&self) -> Option<f64> {
         let device = self.device.as_ref()?;
-        let app = self.bytes_per_s() / 1_048_576.0;
-        let moved = device.read_mb_per_s + device.write_mb_per_s;
+        let app = (self.read.bytes + self.write.bytes) as f64 / 1_048_576.0;
+        let moved = (device.read_mb_per_s + device.write_mb_per_s) * self.device_ns as f64 / 1e9;
         (app > 0.0).then(|| if moved > 0.0 { app / moved } else { f64::INFINITY })
     }
 }

@@ -126,6 +126,7 @@ mod tests {
         Part {
             label: "p".into(),
             elapsed_ns: 20_000_000_000,
+            device_ns: 20_000_000_000,
             read: Direction { ios: app_mib * 256, bytes: app_mib << 20, ..Direction::default() },
             device: Some(DiskRate { read_mb_per_s: device_mib / 20.0, ..DiskRate::default() }),
             ..Part::default()

@@ -170,5 +170,13 @@ mod tests {
         let of = |kind: &str| Filesystem { kind: kind.into(), ..fs.clone() };
         assert!(of("nfs4").is_network() && of("tmpfs").is_memory() && of("overlay").is_stacked());
         assert!(of("sysfs").is_pseudo() && !of("xfs").is_pseudo());
+        let refused = |fs: Filesystem, twice| {
+            super::super::refuse::by_kind(&fs, dir.path(), twice).err().map(|r| r.why)
+        };
+        assert!(refused(of("nfs4"), false).is_some_and(|why| why.contains("--network")));
+        let sound = |kind: &str| Filesystem { read_only: false, ..of(kind) };
+        assert_eq!((refused(sound("nfs4"), true), refused(sound("xfs"), false)), (None, None));
+        let ro = Filesystem { read_only: true, ..of("ext4") };
+        assert!(refused(ro, true).is_some_and(|why| why.contains("read-only")));
     }
 }
