@@ -117,7 +117,8 @@ pub fn drive<E: Engine>(
         fresh: Vec::with_capacity(depth as usize),
         done: Vec::with_capacity(depth as usize),
         unsynced: 0,
-        want: spec.complete_min,
+        // Paced operations come one by one; waiting for several would only blur their latencies.
+        want: if spec.gap_ns > 0 { 1 } else { spec.complete_min },
         next_due: engine.now(),
         queued_bytes: 0,
         counting: false,
@@ -260,7 +261,8 @@ impl<E: Engine> Loop<'_, E> {
             }
             let before = now;
             now = self.engine.now();
-            self.want = if now - before > SLOW_WAIT_NS { 1 } else { self.spec.complete_min };
+            let one = self.spec.gap_ns > 0 || now - before > SLOW_WAIT_NS;
+            self.want = if one { 1 } else { self.spec.complete_min };
             self.engine.reap(&mut self.done);
         }
         if self.done.is_empty() {

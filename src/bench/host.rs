@@ -93,10 +93,8 @@ fn relay(mut child: Child, mut sink: impl FnMut(Message)) {
         }
     }
     if ended {
-        // It ends by itself; if it is stuck in the kernel, so is its entry, but not we.
-        let _ = child.try_wait();
-        std::thread::sleep(std::time::Duration::from_millis(200));
-        let _ = child.try_wait();
+        // So that no zombie stays. A child stuck in the kernel keeps this thread, and nothing else.
+        let _ = child.wait();
         return;
     }
     // Its pipe is closed, so it has ended or is ending.

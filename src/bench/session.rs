@@ -261,6 +261,10 @@ impl Session {
             if let Err(why) = &engine {
                 *refused.lock().unwrap_or_else(|e| e.into_inner()) = Some(why.clone());
             }
+            if spec.gap_ns > 0 {
+                // The usual 50 us by which the kernel may wake us late would show in the pace.
+                let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+            }
             standing.wait();
             let (Ok(mut engine), None) = (engine, lock(&refused)) else { return Ended::Stopped };
             let mut begin = || {
@@ -355,6 +359,7 @@ fn outcome(ends: &[Ended]) -> Result<(), Stop> {
                 libc::ENOSPC => "no space left on the device: choose a smaller --size".into(),
                 libc::EIO => "the device reports an error (EIO); the kernel log says more".into(),
                 libc::EINVAL => "refused as invalid: block size or offset not aligned for direct I/O?".into(),
+                libc::EOPNOTSUPP => "not supported here; --iopoll needs a device with polling queues".into(),
                 n => describe(&std::io::Error::from_raw_os_error(n)),
             };
             return Err(Stop::Failed(format!("{what}: {why}")));

@@ -1,7 +1,8 @@
 //! Results kept between runs: one JSON file each under the state directory, the newest 200.
 //!
 //! `$XDG_STATE_HOME/iotop-plus/bench`, else `~/.local/state/iotop-plus/bench`: a person's own, root's for
-//! root. Directories 0700, files 0600, nothing made through a symlink.
+//! root. Directories 0700, files 0600, nothing made through a symlink. Root keeps nothing under another
+//! user's directories (sudo may leave HOME pointing there). All of this may block on a dead home.
 
 use super::report::{Report, SCHEMA};
 use crate::model::section::describe;
@@ -30,12 +31,14 @@ pub struct Entry {
 }
 
 impl Store {
-    /// The person's own. `None` without a home.
+    /// The person's own. `None` without a home, or for root with somebody else's.
     pub fn of_person() -> Option<Self> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let base = absolute("XDG_STATE_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
-        Some(Self::at(base.join("iotop-plus").join("bench")))
+        let path = base.join("iotop-plus").join("bench");
+        let foreign = rustix::process::geteuid().is_root() && !path.ancestors().all(mine_or_missing);
+        (!foreign).then(|| Self::at(path))
     }
 
     /// In `path`, which is made when something is kept.
@@ -141,6 +144,11 @@ impl Store {
         }
         Ok(report)
     }
+}
+
+/// Whether nobody but root can put a symlink there.
+fn mine_or_missing(dir: &Path) -> bool {
+    rustix::fs::lstat(dir).map_or(true, |s| s.st_uid == 0)
 }
 
 /// Whether a name can be one of ours: nothing that leads out of the directory.

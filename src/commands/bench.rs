@@ -86,7 +86,8 @@ fn headline(r: &Report) -> String {
 }
 
 fn store() -> anyhow::Result<Store> {
-    Store::of_person().ok_or_else(|| anyhow::anyhow!("no home directory: set XDG_STATE_HOME to keep results"))
+    Store::of_person()
+        .ok_or_else(|| anyhow::anyhow!("no home directory of this user: set XDG_STATE_HOME to keep results"))
 }
 
 fn show(name: &str, format: BenchFormat) -> anyhow::Result<u8> {
@@ -244,7 +245,7 @@ fn finish(mut report: Report, options: &BenchRun) -> anyhow::Result<u8> {
         match Store::of_person().map(|s| s.keep(&report)) {
             Some(Ok(id)) => report.id = id,
             Some(Err(why)) => complain(&format!("result not kept: {why}")),
-            None => complain("result not kept: no home directory (XDG_STATE_HOME)"),
+            None => complain("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
         }
     }
     say(&written(&report, options.format)?)?;
