@@ -13,9 +13,18 @@ pub struct Sweep;
 const LARGEST: u32 = 1 << 20;
 const LARGEST_RANDOM: u32 = 128 << 10;
 
+/// Doubling the block at most doubles the bandwidth at the same latency; above this something else begins.
+const JUMP: f64 = 2.5;
+
 /// 512 B, 1 KiB ... up to `largest`.
 fn sizes(largest: u32) -> impl Iterator<Item = u32> {
     (9..).map(|n| 1u32 << n).take_while(move |s| *s <= largest)
+}
+
+/// The steepest step between neighbours (sizes, ratio), if it is far more than twice the size explains.
+fn jump(rates: &[(u32, f64)]) -> Option<(u32, u32, f64)> {
+    let steps = rates.windows(2).filter(|w| w[0].1 > 0.0).map(|w| (w[0].0, w[1].0, w[1].1 / w[0].1));
+    steps.filter(|s| s.2 > JUMP).max_by(|a, b| a.2.total_cmp(&b.2))
 }
 
 impl Workload for Sweep {
@@ -74,6 +83,7 @@ impl Workload for Sweep {
         for (order, name, largest) in
             [(Order::Sequential, "sequential", LARGEST), (Order::Random, "random", LARGEST_RANDOM)]
         {
+            let mut rates = Vec::new();
             for block in sizes(largest) {
                 if block < least {
                     session.watch.note(format!(
@@ -84,7 +94,16 @@ impl Workload for Sweep {
                 }
                 let specs = io::specs(&plan, order, block, plan.read_pct);
                 let label = format!("{name} {}", bytes_long(block.into()));
-                session.measure(&label, file.fd(), specs, io::limits(&plan))?;
+                let part = session.measure(&label, file.fd(), specs, io::limits(&plan))?;
+                rates.push((block, part.bytes_per_s()));
+            }
+            if let Some((before, after, ratio)) = jump(&rates) {
+                session.watch.note(format!(
+                    "{name}: bandwidth rises {ratio:.1} times from {} to {}: beyond a stripe or a read-ahead window, \
+                     where several disks begin to work at once",
+                    bytes_long(before.into()),
+                    bytes_long(after.into())
+                ));
             }
         }
         Ok(())
@@ -94,6 +113,14 @@ impl Workload for Sweep {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stripe_shows_as_a_jump() {
+        let flat = [(512, 10.0), (1024, 20.0), (2048, 41.0), (4096, 60.0)];
+        assert_eq!(jump(&flat), None);
+        assert_eq!(jump(&[(512, 10.0), (1024, 20.0), (2048, 100.0), (4096, 150.0)]), Some((1024, 2048, 5.0)));
+        assert_eq!(jump(&[(512, 0.0), (1024, 20.0)]), None);
+    }
 
     #[test]
     fn the_guides_steps() {
