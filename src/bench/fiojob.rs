@@ -39,13 +39,12 @@ pub fn emit(plan: &Plan) -> Result<String, String> {
     if plan.engine == EngineChoice::Threads {
         put("ioengine", &"psync");
     } else {
-        let batch = (plan.depth / 8).max(1);
         put("ioengine", &"io_uring");
         for flag in ["registerfiles", "fixedbufs"] {
             put(flag, &1);
         }
-        put("iodepth_batch_submit", &batch);
-        put("iodepth_batch_complete_min", &batch);
+        put("iodepth_batch_submit", &(plan.depth / 4).max(1));
+        put("iodepth_batch_complete_min", &(plan.depth / 8).max(1));
         put("iodepth_batch_complete_max", &plan.depth);
         for (on, flag) in [(plan.sqpoll, "sqthread_poll"), (plan.iopoll, "hipri")] {
             if on {

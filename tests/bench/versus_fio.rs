@@ -8,6 +8,7 @@
 //!
 //! Options: `--pairs N` (5), `--seconds S` (5), `--patterns a,b` (randread,randwrite,randrw), `--size MIB` (1024),
 //! `--rate IOPS`: paced, for comparing percentiles (one direction only);
+//! `--batch S/C`: ours hands over S at a time and waits for C;
 //! `--loop-tmpfs`: DIR is ignored; ext4 on a loop device on tmpfs is made and taken away (root, 3 GiB of memory).
 
 use iotop_plus::bench::plan::Plan;
@@ -53,6 +54,7 @@ struct Options {
     patterns: Vec<String>,
     mib: u64,
     rate: u64,
+    batch: Option<(u32, u32)>,
     loop_tmpfs: bool,
 }
 
@@ -64,6 +66,7 @@ fn options() -> Option<Options> {
         patterns: ["randread", "randwrite", "randrw"].map(String::from).to_vec(),
         mib: 1024,
         rate: 0,
+        batch: None,
         loop_tmpfs: false,
     };
     let mut args = std::env::args().skip(1);
@@ -72,6 +75,11 @@ fn options() -> Option<Options> {
             "--bench" | "--test" => {}
             "--pairs" => o.pairs = args.next()?.parse().ok()?,
             "--seconds" => o.seconds = args.next()?.parse().ok()?,
+            "--batch" => {
+                let text = args.next()?;
+                let (submit, complete) = text.split_once('/')?;
+                o.batch = Some((submit.parse().ok()?, complete.parse().ok()?));
+            }
             "--rate" => o.rate = args.next()?.parse().ok()?,
             "--size" => o.mib = args.next()?.parse().ok()?,
             "--patterns" => o.patterns = args.next()?.split(',').map(String::from).collect(),
@@ -133,8 +141,16 @@ fn machine_ns() -> f64 {
     (v.iter().take(8).sum::<f64>() - v.get(3).unwrap_or(&0.0) - v.get(4).unwrap_or(&0.0)) * 1e7
 }
 
-fn ours(session: &mut Session, plan: &Plan, fd: std::os::fd::BorrowedFd<'_>) -> Result<Figures, Stop> {
-    let specs = io::specs(plan, iotop_plus::bench::spec::Order::Random, plan.block, plan.read_pct);
+fn ours(
+    session: &mut Session,
+    plan: &Plan,
+    fd: std::os::fd::BorrowedFd<'_>,
+    batch: Option<(u32, u32)>,
+) -> Result<Figures, Stop> {
+    let mut specs = io::specs(plan, iotop_plus::bench::spec::Order::Random, plan.block, plan.read_pct);
+    for spec in &mut specs {
+        (spec.submit_max, spec.complete_min) = batch.unwrap_or((spec.submit_max, spec.complete_min));
+    }
     let part = session.measure("run", fd, specs, io::limits(plan))?;
     let lat = part.lat();
     let us = |p| lat.percentile(p).unwrap_or(0) as f64 / 1e3;
@@ -261,7 +277,7 @@ fn run(o: &Options) -> Result<(), Stop> {
             for i in order {
                 let before = machine_ns();
                 let mut f = match WHO[i].0 {
-                    Who::Ours => ours(&mut session, &plan, file.fd())?,
+                    Who::Ours => ours(&mut session, &plan, file.fd(), o.batch)?,
                     Who::Fio => fio(&plan, file.fd().as_raw_fd(), false),
                     Who::FioNoClock => fio(&plan, file.fd().as_raw_fd(), true),
                 };
