@@ -159,7 +159,7 @@ mod tests {
         assert!(std::fs::metadata(&fifo).unwrap().file_type().is_fifo());
         assert!(why(&fifo).contains("FIFO"), "{}", why(&fifo));
         let device = dir.path().join("device");
-        std::os::unix::fs::symlink(Root::null(), &device).unwrap();
+        std::os::unix::fs::symlink(Root::live().dev("null"), &device).unwrap();
         assert!(why(&device).contains("device"), "{}", why(&device));
         assert!(why(Path::new("/nonexistent/x")).contains("does not exist"));
         assert!(why(Path::new("/proc")).contains("pseudo"), "{}", why(Path::new("/proc")));
