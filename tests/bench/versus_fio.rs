@@ -127,7 +127,13 @@ impl Drop for LoopTmpfs {
             vec!["losetup", "-d", &self.device],
             vec!["umount", self.base.join("ram").to_str().unwrap_or_default()],
         ] {
-            let _ = Command::new(line[0]).args(&line[1..]).status();
+            // A ring lets go of its file a moment after it was closed.
+            for _ in 0..50 {
+                if Command::new(line[0]).args(&line[1..]).output().is_ok_and(|o| o.status.success()) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
         }
         let _ = std::fs::remove_dir_all(&self.base);
     }
