@@ -135,7 +135,10 @@ impl Drop for LoopTmpfs {
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
-        let _ = std::fs::remove_dir_all(&self.base);
+        // Empty directories only: what is still mounted stays as it is.
+        for dir in ["mnt", "ram", ""] {
+            let _ = std::fs::remove_dir(self.base.join(dir));
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! Set up for the cheapest path the kernel has and stepped down flag by flag where it has not:
 //! SINGLE_ISSUER with DEFER_TASKRUN (6.1) runs completions only when this thread asks for them, so the
 //! device's interrupts do not break into it; COOP_TASKRUN (5.19) at least saves the inter-processor
-//! interrupts; NO_SQARRAY (6.6) drops an indirection; a registered ring (5.18) saves a descriptor
-//! look-up per call.
+//! interrupts; NO_SQARRAY (6.6) drops an indirection. The ring itself is not registered: the kernel would
+//! keep it, its file and its buffers until the thread ends.
 
 #![allow(unsafe_code)]
 
@@ -28,8 +28,6 @@ pub struct Features {
     pub coop_taskrun: bool,
     /// No index array between us and the entries.
     pub no_sqarray: bool,
-    /// The ring itself is registered.
-    pub registered_ring: bool,
     /// Buffers are registered.
     pub registered_buffers: bool,
     /// A kernel thread takes submissions.
@@ -45,7 +43,6 @@ impl Features {
             (self.defer_taskrun, "DEFER_TASKRUN"),
             (self.coop_taskrun, "COOP_TASKRUN"),
             (self.no_sqarray, "NO_SQARRAY"),
-            (self.registered_ring, "registered ring"),
             (self.registered_buffers, "registered buffers"),
             (self.sqpoll, "SQPOLL"),
             (self.iopoll, "IOPOLL"),
@@ -77,7 +74,7 @@ pub struct Uring {
 impl Uring {
     /// A ring of `depth` slots of `slot_bytes` each on `file`. Must be called on the thread that uses it.
     pub fn new(file: BorrowedFd<'_>, depth: u32, slot_bytes: usize, ask: Ask) -> Result<Self, Refusal> {
-        let (mut ring, mut features) = build(depth, ask).map_err(Refusal::setup)?;
+        let (ring, mut features) = build(depth, ask).map_err(Refusal::setup)?;
         ring.submitter().register_files(&[file.as_raw_fd()]).map_err(Refusal::setup)?;
         let len = depth as usize * slot_bytes;
         let memory = Memory::new(len, len >= 2 << 20).map_err(Refusal::memory)?;
@@ -89,8 +86,6 @@ impl Uring {
             Err(err) if err.raw_os_error() == Some(libc::ENOMEM) => return Err(Refusal::memlock(len)),
             Err(err) => return Err(Refusal::setup(err)),
         }
-        features.registered_ring = ring.submitter().register_ring_fd().is_ok();
-        let _ = &mut ring;
         Ok(Self { ring, memory, slot_bytes, queued: 0, features })
     }
 
