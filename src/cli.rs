@@ -70,6 +70,9 @@ pub struct Top {
 pub enum Command {
     /// Print what the screen would show, once or several times.
     Snapshot(Snapshot),
+    /// Measure storage: list what can be measured, run it, compare results.
+    #[command(subcommand)]
+    Bench(Bench),
     /// Print the man page.
     #[command(after_help = "Example:\n  iotop-plus man > /usr/local/share/man/man8/iotop-plus.8")]
     Man,
@@ -82,6 +85,9 @@ pub enum Command {
     /// Do one piece of work that may block, for the program itself.
     #[command(hide = true)]
     Worker,
+    /// Measure, for the program itself: a plan on standard input, messages on standard output.
+    #[command(hide = true)]
+    BenchChild,
     /// Write a tree that `--root` reads, without names and addresses: for tests and bug reports.
     #[command(hide = true)]
     Capture(Capture),
@@ -125,6 +131,168 @@ pub struct Snapshot {
     pub output: Option<PathBuf>,
 }
 
+/// Subcommands of `bench`.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Profiles, and the results that are kept.
+    #[command(after_help = "Example:\n  iotop-plus bench list")]
+    List,
+    /// Run a profile in a directory, or a fio job file.
+    #[command(after_help = "Examples:\n  iotop-plus bench run randrw /var/lib/db\n  \
+                            iotop-plus bench run fsync /var/lib/etcd --time 60 --format json\n  \
+                            iotop-plus bench run randread /data --dry-run\n  \
+                            iotop-plus bench run txlog /data --set transactions=10 --set min=1000 --set max=5000\n\n\
+                            It works on a nameless file of its own, never on an existing one, and leaves nothing\n\
+                            behind. Ctrl-C ends it with the figures up to then.")]
+    Run(Box<BenchRun>),
+    /// A kept result again.
+    #[command(after_help = "Example:\n  iotop-plus bench show 1 --format markdown")]
+    Show {
+        /// Its name, or its number in `bench list`.
+        result: String,
+        /// How it is written.
+        #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
+        format: BenchFormat,
+    },
+    /// Two kept results side by side.
+    #[command(after_help = "Example:\n  iotop-plus bench compare 2 1")]
+    Compare {
+        /// The one before: name, or number in `bench list`.
+        a: String,
+        /// The one after.
+        b: String,
+    },
+}
+
+/// Options of `bench run`. What is left out is the profile's own.
+#[derive(Debug, Args)]
+pub struct BenchRun {
+    /// A profile from `bench list`, or a fio job file (its name ends in .fio).
+    pub profile: String,
+    /// Directory on the storage to measure.
+    pub directory: Option<PathBuf>,
+    /// The directory once more, if it is on a network mount and that is meant.
+    #[arg(long, value_name = "DIR")]
+    pub network: Option<PathBuf>,
+    /// Size of the file (or of the memory, for `fork`): 512M, 4G.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub size: Option<u64>,
+    /// Size of one operation, record or piece: 4k, 1M.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub block: Option<u64>,
+    /// Operations in flight per job.
+    #[arg(long, value_name = "N")]
+    pub depth: Option<u32>,
+    /// Worker threads.
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<u32>,
+    /// Reads among 100 operations.
+    #[arg(long, value_name = "PCT")]
+    pub read_pct: Option<u8>,
+    /// Through the page cache.
+    #[arg(long, conflicts_with = "direct")]
+    pub buffered: bool,
+    /// Past the page cache (O_DIRECT).
+    #[arg(long)]
+    pub direct: bool,
+    /// fdatasync after so many writes.
+    #[arg(long, value_name = "N")]
+    pub fsync: Option<u64>,
+    /// At most so many operations a second, 0 for no cap.
+    #[arg(long, value_name = "IOPS")]
+    pub rate: Option<u64>,
+    /// At most so many bytes a second, 0 for no cap.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub rate_bytes: Option<u64>,
+    /// Fresh random data for every write, for stores that compress or deduplicate.
+    #[arg(long)]
+    pub refill: bool,
+    /// Seconds to count (of every step, where there are several); 0 for no limit.
+    #[arg(long, value_name = "S")]
+    pub time: Option<f64>,
+    /// Seconds of ramp-up that are not counted.
+    #[arg(long, value_name = "S")]
+    pub ramp: Option<f64>,
+    /// End after so many bytes.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub io_size: Option<u64>,
+    /// Give up when nothing has moved for so many seconds.
+    #[arg(long, value_name = "S")]
+    pub stall_limit: Option<f64>,
+    /// Idle I/O priority: served only when nobody else wants the disk.
+    #[arg(long)]
+    pub idle: bool,
+    /// How operations reach the kernel.
+    #[arg(long, value_name = "ENGINE", value_enum)]
+    pub engine: Option<Engine>,
+    /// io_uring with a submitting kernel thread, which costs a core of its own.
+    #[arg(long)]
+    pub sqpoll: bool,
+    /// io_uring with polled completions; the device needs polling queues.
+    #[arg(long)]
+    pub iopoll: bool,
+    /// Seed of positions and data.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// txlog: transactions=N, min=N, max=N (records of a transaction); may be given several times.
+    #[arg(long, value_name = "KEY=N")]
+    pub set: Vec<String>,
+    /// txlog: the store by pread and pwrite.
+    #[arg(long)]
+    pub no_mmap: bool,
+    /// txlog: do not sync the log.
+    #[arg(long)]
+    pub nosync: bool,
+    /// txlog: do not write the log.
+    #[arg(long)]
+    pub nowritelog: bool,
+    /// txlog: do not write the records back.
+    #[arg(long)]
+    pub nowritestore: bool,
+    /// txlog: do not read the records first.
+    #[arg(long)]
+    pub noread: bool,
+    /// How the result is written.
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
+    pub format: BenchFormat,
+    /// Only say what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print the fio job file that does the same work, and do nothing.
+    #[arg(long)]
+    pub fio_job: bool,
+    /// Do not keep the result.
+    #[arg(long)]
+    pub no_keep: bool,
+    /// No progress on stderr.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Engines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// io_uring, or threads where it is refused.
+    Auto,
+    /// io_uring or nothing.
+    Uring,
+    /// pread and pwrite on a pool of threads.
+    Threads,
+}
+
+/// Written forms of a benchmark's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchFormat {
+    /// For people.
+    Text,
+    /// One object with everything.
+    Json,
+    /// The structure of fio's JSON.
+    Fio,
+    /// Tables for a ticket.
+    Markdown,
+}
+
 /// Panes a snapshot can be cut down to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PaneName {
@@ -158,6 +326,20 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Bytes with an optional k, M, G or T (powers of 1024).
+fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim_end_matches("iB").trim_end_matches('B');
+    let (digits, shift) = match text.char_indices().next_back() {
+        Some((at, unit)) if unit.is_ascii_alphabetic() => {
+            let shift = "kmgt".find(unit.to_ascii_lowercase()).ok_or("units are k, M, G, T")?;
+            (&text[..at], 10 * (shift as u32 + 1))
+        }
+        _ => (text, 0),
+    };
+    let n: u64 = digits.parse().map_err(|_| "is not a size such as 4096, 4k, 512M")?;
+    n.checked_mul(1 << shift).ok_or_else(|| "is too large".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +361,11 @@ mod tests {
             vec!["--bogus"],
             vec!["snapshot", "--pane", "nowhere"],
             vec!["snapshot", "--format", "pdf"],
+            vec!["bench"],
+            vec!["bench", "run"],
+            vec!["bench", "run", "randrw", "/tmp", "--size", "4X"],
+            vec!["bench", "run", "randrw", "/tmp", "--size", "99999999T"],
+            vec!["bench", "run", "randrw", "/tmp", "--direct", "--buffered"],
         ] {
             let all = ["iotop-plus"].into_iter().chain(args.iter().copied());
             assert!(Cli::try_parse_from(all).is_err(), "{args:?}");

@@ -6,6 +6,7 @@
 #[cfg(test)]
 extern crate self as iotop_plus;
 
+pub mod bench;
 pub mod cli;
 pub mod collect;
 pub mod commands;

@@ -58,17 +58,17 @@ fn every_link_to_a_file_leads_somewhere() {
 #[test]
 fn every_option_is_in_readme_and_man_page() {
     let man = man();
-    let mut commands = vec![Cli::command()];
-    while let Some(command) = commands.pop() {
-        commands.extend(command.get_subcommands().filter(|c| !c.is_hide_set()).cloned());
+    let mut commands = vec![(String::from("iotop-plus"), Cli::command())];
+    while let Some((path, command)) = commands.pop() {
+        let below = command.get_subcommands().filter(|c| !c.is_hide_set());
+        commands.extend(below.map(|c| (format!("{path} {}", c.get_name()), c.clone())));
         for long in command.get_arguments().filter(|a| !a.is_hide_set()).filter_map(|a| a.get_long()) {
             let (option, place) = (format!("--{long}"), command.get_name());
             assert!(man.contains(&option), "man page: {option} of {place}");
             let known = matches!(long, "help" | "version") || README.contains(&option);
             assert!(known, "README: {option} of {place}");
         }
-        let name = command.get_name();
-        assert!(README.contains(&format!("iotop-plus {name}")) || name == "iotop-plus", "README: {name}");
+        assert!(README.contains(&path), "README: {path}");
     }
 }
 

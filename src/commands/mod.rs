@@ -1,6 +1,7 @@
 //! One file per subcommand. Each returns its exit code.
 
 mod batch;
+mod bench;
 mod capture;
 mod docs;
 mod gather;
@@ -19,6 +20,10 @@ pub const FINE: u8 = 0;
 pub const FAILED: u8 = 1;
 /// The command line or the config file is wrong.
 pub const USAGE: u8 = 2;
+/// Refused for safety.
+pub const REFUSED: u8 = 3;
+/// A privilege is missing.
+pub const PRIVILEGE: u8 = 4;
 
 /// Runs what the command line asks for. Errors go to stderr, cleaned.
 pub fn run(cli: Cli) -> ExitCode {
@@ -28,6 +33,8 @@ pub fn run(cli: Cli) -> ExitCode {
         None => top::run(root, cli.top),
         Some(Command::Man) => docs::man(),
         Some(Command::Completions { shell }) => docs::completions(shell),
+        Some(Command::Bench(what)) => bench::run(root, what),
+        Some(Command::BenchChild) => bench::child(root),
         Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
         Some(Command::Snapshot(args)) => snapshot::run(&root, &args),
         Some(Command::Capture(args)) => capture::run(&root, &args),

@@ -1,0 +1,161 @@
+//! Two kept results side by side, and what can and cannot be concluded from one run each.
+
+use super::report::{End, Part, Report};
+use crate::text::clean;
+use std::fmt::Write as _;
+
+/// A difference below this between single runs is no difference: storage varies more than that by itself.
+const NOISE: f64 = 0.10;
+
+/// What the two measured differently; nothing may be compared across some of these.
+fn differences(a: &Report, b: &Report) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut differ = |what: &str, x: String, y: String| {
+        if x != y {
+            all.push(format!("{what}: {} against {}", clean(&x), clean(&y)));
+        }
+    };
+    let place = |r: &Report| r.target.clone().unwrap_or_default();
+    let (p, q) = (&a.plan, &b.plan);
+    differ("host", a.host.clone(), b.host.clone());
+    differ("kernel", a.kernel.clone(), b.kernel.clone());
+    differ("directory", place(a).directory, place(b).directory);
+    differ("file system", place(a).filesystem, place(b).filesystem);
+    differ("mount options", place(a).options, place(b).options);
+    differ("file size", p.size.to_string(), q.size.to_string());
+    differ("block size", p.block.to_string(), q.block.to_string());
+    differ("depth x jobs", format!("{} x {}", p.depth, p.jobs), format!("{} x {}", q.depth, q.jobs));
+    differ("read share", p.read_pct.to_string(), q.read_pct.to_string());
+    differ("direct I/O", p.direct.to_string(), q.direct.to_string());
+    differ("fsync every", p.fsync_every.to_string(), q.fsync_every.to_string());
+    differ(
+        "rate cap",
+        format!("{} {}", p.rate_iops, p.rate_bytes),
+        format!("{} {}", q.rate_iops, q.rate_bytes),
+    );
+    differ("time (ms)", p.time_ms.to_string(), q.time_ms.to_string());
+    differ("transactions", format!("{:?}", p.txlog), format!("{:?}", q.txlog));
+    let engine = |r: &Report| r.parts.first().map(|p| p.engine.clone()).unwrap_or_default();
+    differ("engine", engine(a), engine(b));
+    all
+}
+
+/// Both results as text.
+pub fn text(a: &Report, b: &Report) -> Result<String, String> {
+    if a.plan.profile != b.plan.profile {
+        return Err(format!("{} and {} measure different things", a.plan.profile, b.plan.profile));
+    }
+    let mut out = format!("A: {} ({})\nB: {} ({})\n", a.id, a.time, b.id, b.time);
+    for line in differences(a, b) {
+        let _ = writeln!(out, "  differs in {line}");
+    }
+    let _ = writeln!(out, "\n{:<44} {:>14} {:>14} {:>8}", "", "A", "B", "B/A");
+    for pa in &a.parts {
+        if let Some(pb) = b.parts.iter().find(|p| p.label == pa.label) {
+            rows(&mut out, pa, pb);
+        }
+    }
+    out.push('\n');
+    for line in conclusions(a, b) {
+        let _ = writeln!(out, "{line}");
+    }
+    Ok(out)
+}
+
+fn rows(out: &mut String, a: &Part, b: &Part) {
+    let mut row = |name: &str, x: f64, y: f64| {
+        if x == 0.0 && y == 0.0 {
+            return;
+        }
+        let ratio = if x > 0.0 { format!("{:.2}x", y / x) } else { "-".into() };
+        let name = format!("{} {name}", clean(&a.label));
+        let _ = writeln!(out, "{name:<44} {x:>14.1} {y:>14.1} {ratio:>8}");
+    };
+    for (name, da, db) in [("read", &a.read, &b.read), ("write", &a.write, &b.write)] {
+        row(&format!("{name} IOPS"), a.per_s(da.ios), b.per_s(db.ios));
+        row(&format!("{name} MiB/s"), a.per_s(da.bytes) / 1_048_576.0, b.per_s(db.bytes) / 1_048_576.0);
+        for p in [50.0, 99.0] {
+            let us = |l: &super::measure::latency::Latency| l.percentile(p).unwrap_or(0) as f64 / 1e3;
+            row(&format!("{name} lat p{p} us"), us(&da.lat), us(&db.lat));
+        }
+    }
+    for p in [50.0, 99.0] {
+        let us = |s: &super::measure::latency::Sync| s.lat.percentile(p).unwrap_or(0) as f64 / 1e3;
+        row(&format!("sync p{p} us"), us(&a.sync), us(&b.sync));
+    }
+    for f in &a.figures {
+        row(&format!("{} {}", clean(&f.name), f.unit), f.value, b.figure(&f.name).unwrap_or(0.0));
+    }
+}
+
+/// What may be said, in sentences.
+fn conclusions(a: &Report, b: &Report) -> Vec<String> {
+    let mut all = Vec::new();
+    for (name, r) in [("A", a), ("B", b)] {
+        if r.end != End::Complete {
+            all.push(format!(
+                "{name} did not run to its end ({}): compare with care.",
+                super::report::text::end(&r.end)
+            ));
+        }
+    }
+    let differ = differences(a, b);
+    if differ.len() > 1 {
+        all.push(format!(
+            "{} things differ between them: the cause of a difference cannot be told.",
+            differ.len()
+        ));
+    }
+    let ratio = |pa: &Part| {
+        let pb = b.parts.iter().find(|p| p.label == pa.label)?;
+        (pa.iops() > 0.0 && pb.iops() > 0.0).then(|| pb.iops() / pa.iops())
+    };
+    let ratios: Vec<f64> = a.parts.iter().filter_map(ratio).collect();
+    if !ratios.is_empty() && ratios.iter().all(|r| (r - 1.0).abs() < NOISE) {
+        all.push(format!("No difference shown: all rates are within {:.0} % of each other.", NOISE * 100.0));
+    } else if let Some(most) = ratios.iter().copied().max_by(|x, y| x.ln().abs().total_cmp(&y.ln().abs())) {
+        all.push(format!("The rates differ by up to {most:.2}x (B against A)."));
+    }
+    all.push(
+        "One run each cannot tell a difference from chance: repeat both in turn (A B B A ...), four times at \
+         least, and compare medians."
+            .into(),
+    );
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::measure::latency::Direction;
+    use crate::bench::store::tests::report;
+
+    fn with(ios: u64) -> Report {
+        let mut r = report("1-randrw");
+        let read = Direction { ios, bytes: ios * 4096, ..Direction::default() };
+        r.parts = vec![Part { label: "randrw".into(), elapsed_ns: 1_000_000_000, read, ..Part::default() }];
+        r
+    }
+
+    #[test]
+    fn small_differences_are_called_none() {
+        let said = text(&with(1000), &with(1050)).unwrap();
+        assert!(said.contains("No difference shown") && said.contains("cannot tell"), "{said}");
+        let said = text(&with(1000), &with(3000)).unwrap();
+        assert!(said.contains("3.00x") && !said.contains("No difference"), "{said}");
+    }
+
+    #[test]
+    fn what_differs_is_named_and_other_profiles_are_refused() {
+        let (a, mut b) = (with(1000), with(1000));
+        b.plan.depth = 1;
+        b.end = End::Cancelled;
+        let said = text(&a, &b).unwrap();
+        assert!(
+            said.contains("depth x jobs: 64 x 1 against 1 x 1") && said.contains("B did not run to its end"),
+            "{said}"
+        );
+        b.plan.profile = "fsync".into();
+        assert!(text(&a, &b).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! The program's side of a run: starts the child, hands over its messages, tells it to end.
+//!
+//! Nothing here waits for the child: one that is stuck in the kernel is left behind.
+
+use super::message::{Command, Message};
+use super::plan::Plan;
+use crate::root::Root;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::Mutex;
+
+/// The hidden subcommand under which the child is started.
+pub const COMMAND: &str = "bench-child";
+/// Longest message that is read: a child is not trusted with our memory.
+const MAX_MESSAGE: u64 = 64 << 20;
+
+/// A run in its child process. Dropping it cancels the run.
+pub struct Running {
+    stdin: Mutex<Option<ChildStdin>>,
+    pid: u32,
+}
+
+impl Running {
+    /// Starts `plan`. `sink` gets every message on a thread of its own; the last one is a report, a refusal
+    /// or a failure, whatever becomes of the child.
+    pub fn start(
+        root: &Root,
+        plan: &Plan,
+        sink: impl FnMut(Message) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let mut child = std::process::Command::new(Root::self_exe())
+            .arg(COMMAND)
+            .arg("--root")
+            .arg(root.base())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut stdin = child.stdin.take();
+        if let Some(pipe) = &mut stdin {
+            let mut line = serde_json::to_vec(plan)?;
+            line.push(b'\n');
+            pipe.write_all(&line)?;
+        }
+        let pid = child.id();
+        std::thread::Builder::new().name("bench".into()).spawn(move || relay(child, sink))?;
+        Ok(Self { stdin: Mutex::new(stdin), pid })
+    }
+
+    /// The child's process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Ends the run; its report, complete up to now, follows as the last message.
+    pub fn cancel(&self) {
+        let mut stdin = self.stdin.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(pipe) = stdin.as_mut()
+            && let Ok(mut line) = serde_json::to_vec(&Command::Cancel)
+        {
+            line.push(b'\n');
+            // If it cannot be written the closed pipe says the same.
+            let _ = pipe.write_all(&line);
+        }
+        *stdin = None;
+    }
+
+    /// Ends the child without a report. Its file goes with it.
+    pub fn kill(&self) {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.pid as i32) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+fn relay(mut child: Child, mut sink: impl FnMut(Message)) {
+    let mut ended = false;
+    if let Some(stdout) = child.stdout.take() {
+        let mut reader = BufReader::new(stdout);
+        let mut line = Vec::new();
+        while let Ok(n) = reader.by_ref().take(MAX_MESSAGE).read_until(b'\n', &mut line) {
+            if n == 0 {
+                break;
+            }
+            let message = serde_json::from_slice(&line)
+                .unwrap_or_else(|err| Message::Failed(format!("the measuring process sent nonsense: {err}")));
+            ended = !matches!(message, Message::Progress(_) | Message::Note(_));
+            sink(message);
+            if ended {
+                break;
+            }
+            line.clear();
+        }
+    }
+    if ended {
+        // So that no zombie stays. A child stuck in the kernel keeps this thread, and nothing else.
+        let _ = child.wait();
+        return;
+    }
+    // Its pipe is closed, so it has ended or is ending.
+    let how = child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
+    sink(Message::Failed(format!(
+        "the measuring process ended without a report ({how}); its file went with it"
+    )));
+}

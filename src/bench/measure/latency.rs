@@ -1,0 +1,159 @@
+//! Finished figures of latency, in fio's definitions.
+
+use super::histogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// One latency's summary. All ns; zero samples give all zeros, as fio prints them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Samples.
+    pub n: u64,
+    /// Shortest.
+    pub min_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+    /// Arithmetic mean.
+    pub mean_ns: f64,
+    /// Sample standard deviation (n - 1).
+    pub stddev_ns: f64,
+    /// Where the samples lie; not kept for slat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<Histogram>,
+}
+
+impl Latency {
+    /// From sums over `n` samples.
+    pub fn from_sums(
+        n: u64,
+        sum: u64,
+        squares: f64,
+        min: u64,
+        max: u64,
+        histogram: Option<Histogram>,
+    ) -> Self {
+        if n == 0 {
+            return Self { histogram, ..Self::default() };
+        }
+        let mean = sum as f64 / n as f64;
+        Self {
+            n,
+            min_ns: min,
+            max_ns: max,
+            mean_ns: mean,
+            stddev_ns: deviation(n, sum as f64, squares),
+            histogram,
+        }
+    }
+
+    /// The value in ns at `percent`; `None` without samples or histogram.
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
+        let exact = self.histogram.as_ref()?.percentile(percent)?;
+        // A bucket's middle may lie outside what really occurred.
+        Some(exact.clamp(self.min_ns, self.max_ns))
+    }
+
+    /// This latency and another one's samples taken together.
+    pub fn merged(&self, other: &Latency) -> Latency {
+        let n = self.n + other.n;
+        if self.n == 0 || other.n == 0 {
+            return if self.n == 0 { other.clone() } else { self.clone() };
+        }
+        let sum = |l: &Latency| l.mean_ns * l.n as f64;
+        let squares = |l: &Latency| {
+            l.stddev_ns * l.stddev_ns * (l.n.saturating_sub(1)) as f64 + l.mean_ns * l.mean_ns * l.n as f64
+        };
+        let total = sum(self) + sum(other);
+        let histogram = match (&self.histogram, &other.histogram) {
+            (Some(a), Some(b)) => {
+                let mut both = a.clone();
+                both.add(b);
+                Some(both)
+            }
+            (a, b) => a.clone().or_else(|| b.clone()),
+        };
+        Latency {
+            n,
+            min_ns: self.min_ns.min(other.min_ns),
+            max_ns: self.max_ns.max(other.max_ns),
+            mean_ns: total / n as f64,
+            stddev_ns: deviation(n, total, squares(self) + squares(other)),
+            histogram,
+        }
+    }
+}
+
+fn deviation(n: u64, sum: f64, squares: f64) -> f64 {
+    if n < 2 {
+        return 0.0;
+    }
+    let spread = squares - sum * (sum / n as f64);
+    (spread.max(0.0) / (n - 1) as f64).sqrt()
+}
+
+/// All operations of one direction.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Direction {
+    /// Completed.
+    pub ios: u64,
+    /// Moved.
+    pub bytes: u64,
+    /// Submission latency: from the start of preparation until the kernel has it.
+    pub slat: Latency,
+    /// Completion latency: from then on until its completion is seen.
+    pub clat: Latency,
+    /// Both: the one to compare across engines.
+    pub lat: Latency,
+}
+
+impl Direction {
+    /// Two workers' figures taken together.
+    pub fn merged(&self, other: &Direction) -> Direction {
+        Direction {
+            ios: self.ios + other.ios,
+            bytes: self.bytes + other.bytes,
+            slat: self.slat.merged(&other.slat),
+            clat: self.clat.merged(&other.clat),
+            lat: self.lat.merged(&other.lat),
+        }
+    }
+}
+
+/// fsync or fdatasync calls.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sync {
+    /// Completed.
+    pub ios: u64,
+    /// Time of each.
+    pub lat: Latency,
+}
+
+impl Sync {
+    /// Two workers' figures taken together.
+    pub fn merged(&self, other: &Sync) -> Sync {
+        Sync { ios: self.ios + other.ios, lat: self.lat.merged(&other.lat) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merging_equals_counting_together() {
+        let of = |v: &[u64]| {
+            Latency::from_sums(
+                v.len() as u64,
+                v.iter().sum(),
+                v.iter().map(|x| (*x as f64).powi(2)).sum(),
+                *v.iter().min().unwrap_or(&0),
+                *v.iter().max().unwrap_or(&0),
+                None,
+            )
+        };
+        let both = of(&[1, 5, 9]).merged(&of(&[100, 2]));
+        let once = of(&[1, 5, 9, 100, 2]);
+        assert_eq!((both.n, both.min_ns, both.max_ns), (once.n, once.min_ns, once.max_ns));
+        assert!((both.stddev_ns - once.stddev_ns).abs() < 1e-6);
+        assert_eq!(of(&[]).merged(&once), once);
+    }
+}

@@ -1,0 +1,5 @@
+//! Counting: recorders that worker threads fill, and the figures made of them.
+
+pub mod histogram;
+pub mod latency;
+pub mod recorder;

@@ -1,0 +1,277 @@
+//! Everything a run will do, decided before it starts: what is shown, sent to the child, and kept with
+//! the result.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Which way operations reach the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineChoice {
+    /// io_uring, or threads where it is refused.
+    #[default]
+    Auto,
+    /// io_uring or nothing.
+    Uring,
+    /// pread and pwrite on a pool of threads.
+    Threads,
+}
+
+/// What a run does. Fields that a workload has no use for keep their defaults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Plan {
+    /// The workload's name.
+    pub profile: String,
+    /// Where its file is made.
+    pub directory: PathBuf,
+    /// The same directory again: allows a network mount.
+    pub network: Option<PathBuf>,
+    /// Bytes of the file.
+    pub size: u64,
+    /// Bytes of one operation (of one append, record or piece).
+    pub block: u32,
+    /// Operations in flight per job.
+    pub depth: u32,
+    /// Worker threads, each with `depth` of its own.
+    pub jobs: u32,
+    /// Reads among 100 operations.
+    pub read_pct: u8,
+    /// O_DIRECT; otherwise through the page cache.
+    pub direct: bool,
+    /// fdatasync after so many writes; 0: never.
+    pub fsync_every: u64,
+    /// Operations per second, all jobs together; 0: no cap.
+    pub rate_iops: u64,
+    /// Bytes per second, all jobs together; 0: no cap.
+    pub rate_bytes: u64,
+    /// Fresh random data for every write.
+    pub refill: bool,
+    /// Not counted at the start of every measurement, ms.
+    pub ramp_ms: u64,
+    /// Counted time of every measurement, ms; 0: until `io_bytes` or the work is done.
+    pub time_ms: u64,
+    /// Counted bytes, all jobs together; 0: no limit.
+    pub io_bytes: u64,
+    /// Without any sign of life for so long, the run is given up, ms.
+    pub stall_limit_ms: u64,
+    /// Served only when nobody else wants the disk.
+    pub idle: bool,
+    /// Which way operations reach the kernel.
+    pub engine: EngineChoice,
+    /// A kernel thread takes submissions.
+    pub sqpoll: bool,
+    /// Polled completions.
+    pub iopoll: bool,
+    /// Of positions and data.
+    pub seed: u64,
+    /// `txlog` only.
+    pub txlog: TxLog,
+}
+
+/// Parameters of the database write test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TxLog {
+    /// Transactions.
+    pub transactions: u64,
+    /// Fewest records of one.
+    pub min_records: u64,
+    /// Upper bound of the records of one; the same as `min_records` for a fixed number.
+    pub max_records: u64,
+    /// The store through a memory mapping.
+    pub mmap: bool,
+    /// Sync the log at the end of every transaction.
+    pub sync: bool,
+    /// Append the records to the log.
+    pub write_log: bool,
+    /// Write the records back to the store.
+    pub write_store: bool,
+    /// Read the records first.
+    pub read: bool,
+}
+
+impl Default for TxLog {
+    fn default() -> Self {
+        Self {
+            transactions: 100,
+            min_records: 100,
+            max_records: 500,
+            mmap: true,
+            sync: true,
+            write_log: true,
+            write_store: true,
+            read: true,
+        }
+    }
+}
+
+impl Default for Plan {
+    /// Case 1's job: 4 KiB random half and half, depth 64, direct, 1 GiB, for half a minute.
+    fn default() -> Self {
+        Self {
+            profile: "randrw".into(),
+            directory: PathBuf::new(),
+            network: None,
+            size: 1 << 30,
+            block: 4096,
+            depth: 64,
+            jobs: 1,
+            read_pct: 50,
+            direct: true,
+            fsync_every: 0,
+            rate_iops: 0,
+            rate_bytes: 0,
+            refill: false,
+            ramp_ms: 1000,
+            time_ms: 30_000,
+            io_bytes: 0,
+            stall_limit_ms: 30_000,
+            idle: false,
+            engine: EngineChoice::Auto,
+            sqpoll: false,
+            iopoll: false,
+            seed: 0x1075_06ca_11ed,
+            txlog: TxLog::default(),
+        }
+    }
+}
+
+/// Most of these a plan may ask for, each for a reason that its message tells.
+const MAX_DEPTH: u32 = 4096;
+const MAX_JOBS: u32 = 64;
+const MAX_BLOCK: u32 = 64 << 20;
+const MAX_BUFFERS: u64 = 512 << 20;
+const MAX_THREADS: u32 = 1024;
+
+impl Plan {
+    /// What is wrong with the figures themselves, whatever the machine.
+    pub fn check(&self) -> Result<(), String> {
+        let within = |what: &str, n: u64, least: u64, most: u64| {
+            if (least..=most).contains(&n) {
+                Ok(())
+            } else {
+                Err(format!("{what} {n}: must be {least} to {most}"))
+            }
+        };
+        within("depth", self.depth.into(), 1, MAX_DEPTH.into())?;
+        within("jobs", self.jobs.into(), 1, MAX_JOBS.into())?;
+        within("block size", self.block.into(), 1, MAX_BLOCK.into())?;
+        within("read share", self.read_pct.into(), 0, 100)?;
+        within("stall limit (ms)", self.stall_limit_ms, 1000, 3_600_000)?;
+        within("time (ms)", self.time_ms, 0, 7 * 86_400_000)?;
+        within("ramp-up (ms)", self.ramp_ms, 0, 3_600_000)?;
+        if self.size < u64::from(self.block) {
+            return Err(format!("size {} is less than one block of {}", self.size, self.block));
+        }
+        if self.size / u64::from(self.jobs) < u64::from(self.block) {
+            return Err(format!("size {} leaves {} jobs less than one block each", self.size, self.jobs));
+        }
+        if self.size > 1 << 50 {
+            return Err(format!("size {}: at most 1 PiB", self.size));
+        }
+        let buffers = u64::from(self.depth) * u64::from(self.jobs) * u64::from(self.block);
+        if buffers > MAX_BUFFERS {
+            return Err(format!(
+                "depth {} x jobs {} x block size {} needs {} MiB of buffers, at most {}",
+                self.depth,
+                self.jobs,
+                self.block,
+                buffers >> 20,
+                MAX_BUFFERS >> 20
+            ));
+        }
+        if self.engine == EngineChoice::Threads && self.depth * self.jobs > MAX_THREADS {
+            return Err(format!(
+                "depth x jobs would be {} threads, at most {MAX_THREADS}",
+                self.depth * self.jobs
+            ));
+        }
+        if self.iopoll && !self.direct {
+            return Err("--iopoll works with direct I/O only".into());
+        }
+        if self.direct && !self.block.is_multiple_of(512) {
+            return Err(format!(
+                "block size {}: direct I/O needs a multiple of the device's block, 512 at least; or add --buffered",
+                self.block
+            ));
+        }
+        let t = &self.txlog;
+        if t.min_records == 0
+            || t.max_records < t.min_records
+            || t.max_records > 1_000_000
+            || t.transactions == 0
+        {
+            return Err("txlog: transactions >= 1 and 1 <= min records <= max records <= 1000000".into());
+        }
+        Ok(())
+    }
+
+    /// Whether the pool of threads could serve this depth.
+    pub fn fits_threads(&self) -> bool {
+        self.depth * self.jobs <= MAX_THREADS
+    }
+
+    /// ns between two operations of one job for operations of `block` bytes; 0 without a cap.
+    pub fn gap_ns(&self, block: u32) -> u64 {
+        let share = u64::from(self.jobs) * 1_000_000_000;
+        let by_iops = share.checked_div(self.rate_iops).unwrap_or(0);
+        let bytes = u128::from(share) * u128::from(block);
+        let by_bytes = bytes.checked_div(self.rate_bytes.into()).unwrap_or(0);
+        by_iops.max(u64::try_from(by_bytes).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silly_figures_are_named() {
+        assert_eq!(Plan::default().check(), Ok(()));
+        let why = |change: fn(&mut Plan)| {
+            let mut plan = Plan::default();
+            change(&mut plan);
+            plan.check().expect_err("accepted")
+        };
+        assert!(why(|p| p.depth = 0).contains("depth 0"));
+        assert!(why(|p| p.depth = 1_000_000).contains("4096"));
+        assert!(why(|p| p.block = 4095).contains("direct"));
+        assert!(why(|p| p.size = 100).contains("less than one block"));
+        assert!(why(|p| p.read_pct = 101).contains("read share"));
+        assert!(
+            why(|p| {
+                p.block = 64 << 20;
+                p.depth = 4096
+            })
+            .contains("buffers")
+        );
+        assert!(
+            why(|p| {
+                p.direct = false;
+                p.iopoll = true
+            })
+            .contains("iopoll")
+        );
+        assert!(why(|p| p.txlog.max_records = 1).contains("txlog"));
+    }
+
+    #[test]
+    fn rate_caps_become_gaps() {
+        let gap = |rate_iops, rate_bytes, jobs| {
+            Plan { rate_iops, rate_bytes, jobs, ..Plan::default() }.gap_ns(4096)
+        };
+        assert_eq!(gap(0, 0, 1), 0);
+        assert_eq!(gap(1000, 0, 1), 1_000_000);
+        assert_eq!(gap(1000, 0, 2), 2_000_000);
+        assert_eq!(gap(0, 4096 * 100, 1), 10_000_000);
+        assert_eq!(gap(1000, 4096 * 100, 1), 10_000_000);
+    }
+
+    #[test]
+    fn a_plan_from_elsewhere_may_not_smuggle_fields() {
+        assert!(serde_json::from_str::<Plan>(r#"{"profile":"randrw","shell":"rm"}"#).is_err());
+        let plan = Plan::default();
+        assert_eq!(serde_json::from_str::<Plan>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);
+    }
+}

@@ -1,0 +1,179 @@
+//! A report in the structure of `fio --output-format=json`, for programs made to read that.
+//!
+//! Fields as fio 3.33 writes them (`stat.c`: `show_thread_status_json`, `add_ddir_status_json`). What fio
+//! has and we do not measure is there with fio's own "nothing" value, because consumers index without
+//! asking.
+
+use super::{End, Part, Report};
+use crate::bench::measure::histogram::PERCENTILES;
+use crate::bench::measure::latency::{Direction, Latency, Sync};
+use serde_json::{Map, Value, json};
+
+/// The whole document.
+pub fn document(r: &Report) -> Value {
+    let direct = u8::from(r.plan.direct).to_string();
+    json!({
+        "fio version": format!("iotop-plus-{}", r.version),
+        "timestamp": seconds(&r.id),
+        "timestamp_ms": seconds(&r.id) * 1000,
+        "time": r.time,
+        "global options": { "ioengine": "io_uring", "direct": direct },
+        "jobs": r.parts.iter().map(|p| job(p, r)).collect::<Vec<_>>(),
+        "disk_util": r.parts.iter().filter_map(disk_util).collect::<Vec<_>>(),
+    })
+}
+
+/// A report's name begins with its time in seconds.
+fn seconds(id: &str) -> u64 {
+    id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0)
+}
+
+fn job(p: &Part, r: &Report) -> Value {
+    let error = i32::from(matches!(r.end, End::Failed(_) | End::Stalled(_)));
+    let ms = p.elapsed_ns / 1_000_000;
+    let cpu = p.cpu.unwrap_or_default();
+    json!({
+        "jobname": p.label,
+        "groupid": 0,
+        "error": error,
+        "eta": 0,
+        "elapsed": p.elapsed_ns.div_ceil(1_000_000_000),
+        "job options": {
+            "name": p.label, "bs": p.block.to_string(), "iodepth": p.depth.to_string(),
+            "numjobs": p.jobs.to_string(), "size": r.plan.size.to_string(),
+        },
+        "read": direction(p, &p.read),
+        "write": direction(p, &p.write),
+        "trim": direction(p, &Direction::default()),
+        "sync": sync(&p.sync),
+        "job_runtime": ms,
+        "usr_cpu": cpu.user_pct,
+        "sys_cpu": cpu.system_pct,
+        "ctx": cpu.switches,
+        "majf": cpu.major_faults,
+        "minf": cpu.minor_faults,
+        "iodepth_level": levels(p.depth, &["1", "2", "4", "8", "16", "32", ">=64"]),
+        "iodepth_submit": levels(p.depth, &["0", "4", "8", "16", "32", "64", ">=64"]),
+        "iodepth_complete": levels(p.depth, &["0", "4", "8", "16", "32", "64", ">=64"]),
+        "latency_ns": spread(p, 1, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000]),
+        "latency_us": spread(p, 1_000, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000]),
+        "latency_ms": spread(p, 1_000_000, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000]),
+        "latency_depth": p.depth,
+        "latency_target": 0,
+        "latency_percentile": 100.0,
+        "latency_window": 0,
+    })
+}
+
+fn direction(p: &Part, d: &Direction) -> Value {
+    let (lo, hi, mean, dev, n) = iops_over_time(p, d);
+    let bw = |x: f64| (x * d.bytes as f64 / (d.ios.max(1) as f64) / 1024.0) as u64;
+    let bytes = p.per_s(d.bytes);
+    json!({
+        "io_bytes": d.bytes,
+        "io_kbytes": d.bytes >> 10,
+        "bw_bytes": bytes as u64,
+        "bw": (bytes / 1024.0) as u64,
+        "iops": p.per_s(d.ios),
+        "runtime": if d.ios > 0 { p.elapsed_ns / 1_000_000 } else { 0 },
+        "total_ios": d.ios,
+        "short_ios": 0,
+        "drop_ios": 0,
+        "slat_ns": latency(&d.slat),
+        "clat_ns": latency(&d.clat),
+        "lat_ns": latency(&d.lat),
+        "bw_min": bw(lo),
+        "bw_max": bw(hi),
+        "bw_agg": if d.ios > 0 { 100.0 } else { 0.0 },
+        "bw_mean": mean * d.bytes as f64 / (d.ios.max(1) as f64) / 1024.0,
+        "bw_dev": dev * d.bytes as f64 / (d.ios.max(1) as f64) / 1024.0,
+        "bw_samples": n,
+        "iops_min": lo as u64,
+        "iops_max": hi as u64,
+        "iops_mean": mean,
+        "iops_stddev": dev,
+        "iops_samples": n,
+    })
+}
+
+fn latency(l: &Latency) -> Value {
+    let mut v = json!({
+        "min": l.min_ns, "max": l.max_ns, "mean": l.mean_ns, "stddev": l.stddev_ns, "N": l.n,
+    });
+    let list: Map<String, Value> =
+        PERCENTILES.iter().filter_map(|p| Some((format!("{p:.6}"), json!(l.percentile(*p)?)))).collect();
+    if !list.is_empty() {
+        v["percentile"] = Value::Object(list);
+    }
+    v
+}
+
+fn sync(s: &Sync) -> Value {
+    json!({ "total_ios": s.ios, "lat_ns": latency(&s.lat) })
+}
+
+/// Minimum, maximum, mean, standard deviation of IOPS over the course, and its points. Intervals without
+/// any I/O count here: fio leaves them out, which hides stalls.
+fn iops_over_time(p: &Part, d: &Direction) -> (f64, f64, f64, f64, u64) {
+    let reads = std::ptr::eq(d, &p.read);
+    let of = |s: &super::Point| if reads { s.read_iops } else { s.write_iops };
+    let points: Vec<f64> = p.series.iter().map(of).collect();
+    if points.is_empty() || d.ios == 0 {
+        return (0.0, 0.0, 0.0, 0.0, 0);
+    }
+    let n = points.len() as f64;
+    let mean = points.iter().sum::<f64>() / n;
+    let spread: f64 = points.iter().map(|x| (x - mean).powi(2)).sum();
+    let dev = if n > 1.0 { (spread / (n - 1.0)).sqrt() } else { 0.0 };
+    let (lo, hi) = points.iter().fold((f64::MAX, 0.0f64), |(lo, hi), x| (lo.min(*x), hi.max(*x)));
+    (lo, hi, mean, dev, points.len() as u64)
+}
+
+/// fio's per cent in each class of depth; ours is constant.
+fn levels(depth: u32, names: &[&str]) -> Value {
+    let number = |n: &&str| n.trim_start_matches(">=").parse::<u32>().unwrap_or(0);
+    let mine = names.iter().rposition(|n| number(n) <= depth).unwrap_or(0);
+    Value::Object(
+        names
+            .iter()
+            .enumerate()
+            .map(|(i, n)| ((*n).to_owned(), json!(if i == mine { 100.0 } else { 0.0 })))
+            .collect(),
+    )
+}
+
+/// Per cent of operations in each class of `lat`, the classes' upper ends in `unit` ns.
+fn spread(p: &Part, unit: u64, ends: &[u64]) -> Value {
+    let lat = p.lat();
+    let total = lat.n.max(1) as f64;
+    let mut out = Map::new();
+    let mut low = if unit == 1 { 0 } else { unit };
+    let buckets = lat.histogram.as_ref().map(|h| h.buckets.as_slice()).unwrap_or_default();
+    let share = |from: u64, to: u64| {
+        let within = |i: u16| {
+            let v = crate::bench::measure::histogram::value_of(i as usize);
+            v >= from && v < to
+        };
+        buckets.iter().filter(|(i, _)| within(*i)).map(|(_, n)| n).sum::<u64>() as f64 / total * 100.0
+    };
+    for end in ends {
+        out.insert(end.to_string(), json!(share(low, end * unit)));
+        low = end * unit;
+    }
+    if unit == 1_000_000 {
+        out.insert(">=2000".into(), json!(share(low, u64::MAX)));
+    }
+    Value::Object(out)
+}
+
+fn disk_util(p: &Part) -> Option<Value> {
+    let d = p.device.as_ref()?;
+    let n = |per_s: f64| (per_s * p.secs()) as u64;
+    Some(json!({
+        "name": crate::text::clean(d.name.as_bytes()),
+        "read_ios": n(d.reads_per_s), "write_ios": n(d.writes_per_s),
+        "read_merges": n(d.read_merges_per_s), "write_merges": n(d.write_merges_per_s),
+        "read_ticks": n(d.reads_per_s * d.read_await_ms), "write_ticks": n(d.writes_per_s * d.write_await_ms),
+        "in_queue": n(d.queue_size * 1000.0), "util": d.util_pct,
+    }))
+}

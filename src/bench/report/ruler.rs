@@ -1,0 +1,137 @@
+//! The ruler: where a random-I/O figure lies among storage that people know.
+//!
+//! Classes from the field guides behind case 1 and 12: a throughput-optimised cloud HDD 66 IOPS per
+//! direction, seven 10,000 rpm disks in RAID 5 about 200 random, a general-purpose cloud volume (gp2,
+//! burst credits used up) 1,518/1,516, a laptop SSD 13.4k/13.4k, a local NVMe drive 102,963/102,800; all
+//! 4 KiB random, half read, half written, depth 64, direct.
+
+use super::{Part, Target};
+use serde::{Deserialize, Serialize};
+
+/// A known class of storage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Class {
+    /// Name, with an article.
+    pub name: &'static str,
+    /// 4 KiB random IOPS per direction.
+    pub iops: f64,
+}
+
+/// The marks on the ruler, slowest first.
+pub const CLASSES: [Class; 5] = [
+    Class { name: "a throughput-optimised HDD volume", iops: 66.0 },
+    Class { name: "a RAID 5 of 10,000 rpm disks", iops: 200.0 },
+    Class { name: "a general-purpose cloud volume (gp2)", iops: 1_518.0 },
+    Class { name: "a laptop SSD", iops: 13_400.0 },
+    Class { name: "a local NVMe drive", iops: 102_963.0 },
+];
+
+/// Where a result lies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// IOPS per direction that was placed.
+    pub iops: f64,
+    /// Name of the class nearest on a logarithmic scale; `None` where the figure says nothing about storage.
+    pub class: Option<String>,
+    /// 0 (10 IOPS) to 1 (1,000,000 IOPS) on a logarithmic scale.
+    pub position: f64,
+    /// In a plain sentence.
+    pub sentence: String,
+}
+
+/// The position of `iops` on the scale.
+pub fn position(iops: f64) -> f64 {
+    ((iops.max(1.0).log10() - 1.0) / 5.0).clamp(0.0, 1.0)
+}
+
+/// Places a random-I/O part. `None` for parts the classes are not comparable with.
+pub fn place(part: &Part, target: Option<&Target>) -> Option<Placement> {
+    let (r, w) = (part.per_s(part.read.ios), part.per_s(part.write.ios));
+    let directions = [r, w].iter().filter(|x| **x > 0.0).count();
+    if directions == 0 {
+        return None;
+    }
+    let iops = (r + w) / directions as f64;
+    let sentence = |text: String, class: Option<&str>| {
+        Some(Placement { iops, class: class.map(Into::into), position: position(iops), sentence: text })
+    };
+    if target.is_some_and(|t| t.memory) {
+        let text =
+            format!("{iops:.0} IOPS per direction, but from memory (tmpfs): it says nothing about a disk.");
+        return sentence(text, None);
+    }
+    if super::warnings::is_cache(part) {
+        let text =
+            format!("{iops:.0} IOPS per direction, but from a cache: the device itself moved far less.");
+        return sentence(text, None);
+    }
+    let distance = |c: &Class| (iops.max(1.0) / c.iops).ln().abs();
+    let nearest = CLASSES.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    let ratio = iops / nearest.iops;
+    let text = match ratio {
+        0.7..=1.4 => format!("{iops:.0} IOPS per direction: about what {} gives.", nearest.name),
+        r if r > 1.4 => {
+            format!("{iops:.0} IOPS per direction: {r:.1} times {} ({:.0}).", nearest.name, nearest.iops)
+        }
+        r => format!(
+            "{iops:.0} IOPS per direction: {:.0} % of {} ({:.0}).",
+            r * 100.0,
+            nearest.name,
+            nearest.iops
+        ),
+    };
+    sentence(text, Some(nearest.name))
+}
+
+/// The scale as two lines of `width` characters: marks of the classes, and the result.
+pub fn drawing(p: &Placement, width: usize) -> String {
+    let at = |x: f64| (x * width.saturating_sub(1) as f64).round() as usize;
+    let mut scale: Vec<char> = vec!['-'; width];
+    let mut names = vec![' '; width + 8];
+    for (class, short) in CLASSES.iter().zip(["HDD", "RAID", "gp2", "SSD", "NVMe"]) {
+        let x = at(position(class.iops));
+        scale[x] = '|';
+        for (i, c) in short.chars().enumerate() {
+            names[x + i] = c;
+        }
+    }
+    scale[at(p.position)] = '#';
+    let line = |v: Vec<char>| v.into_iter().collect::<String>().trim_end().to_owned();
+    format!("  10 {} 1M IOPS\n     {}", line(scale), line(names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::measure::latency::Direction;
+
+    fn part(reads: u64, writes: u64) -> Part {
+        let of = |ios| Direction { ios, bytes: ios * 4096, ..Direction::default() };
+        Part { elapsed_ns: 1_000_000_000, read: of(reads), write: of(writes), ..Part::default() }
+    }
+
+    #[test]
+    fn the_guides_own_figures_land_on_their_classes() {
+        for (n, class) in [(66, 0), (200, 1), (1_516, 2), (13_400, 3), (102_800, 4), (900_000, 4), (20, 0)] {
+            let p = place(&part(n, n), None).unwrap();
+            assert_eq!(p.class.as_deref(), Some(CLASSES[class].name), "{n}");
+        }
+        assert!(
+            place(&part(66, 0), None).unwrap().sentence.contains("about what a throughput-optimised HDD")
+        );
+        assert_eq!(place(&part(0, 0), None), None);
+    }
+
+    #[test]
+    fn memory_is_no_disk() {
+        let target = Target { memory: true, ..Target::default() };
+        let p = place(&part(300_000, 0), Some(&target)).unwrap();
+        assert!(p.class.is_none() && p.sentence.contains("memory"));
+    }
+
+    #[test]
+    fn the_scale_is_logarithmic() {
+        assert_eq!((position(10.0), position(1e6), position(1e9)), (0.0, 1.0, 1.0));
+        assert!((position(1000.0) - 0.4).abs() < 1e-9);
+    }
+}

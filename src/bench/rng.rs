@@ -1,0 +1,78 @@
+//! The generator behind positions, sizes and buffer contents: xorshift64*, seeded, no allocation.
+//!
+//! A benchmark that is to be repeated needs the same positions again; a seed is part of every plan.
+
+/// Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled" (2016).
+#[derive(Debug, Clone)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// `stream` tells apart the workers of one run.
+    pub fn new(seed: u64, stream: u64) -> Self {
+        // splitmix64: neighbouring seeds must not give neighbouring sequences, and 0 is not allowed.
+        let mut z = seed.wrapping_add(stream.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Self((z ^ (z >> 31)) | 1)
+    }
+
+    /// 64 random bits.
+    #[inline(always)]
+    pub fn bits(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Uniform in `0..n` (Lemire's multiply-shift; its bias is below n / 2^64). `n` = 0 gives 0.
+    #[inline(always)]
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// Fills with random bytes: data that neither compresses nor deduplicates.
+    pub fn fill(&mut self, buf: &mut [u8]) {
+        let mut chunks = buf.chunks_exact_mut(8);
+        for chunk in &mut chunks {
+            chunk.copy_from_slice(&self.bits().to_le_bytes());
+        }
+        let rest = self.bits().to_le_bytes();
+        for (byte, random) in chunks.into_remainder().iter_mut().zip(rest) {
+            *byte = random;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_seed_same_work_other_stream_other_work() {
+        let take = |seed, stream| {
+            let mut r = Rng::new(seed, stream);
+            (0..8).map(|_| r.below(1000)).collect::<Vec<_>>()
+        };
+        assert_eq!(take(1, 0), take(1, 0));
+        assert_ne!(take(1, 0), take(1, 1));
+        assert_ne!(take(0, 0), take(1, 0));
+    }
+
+    #[test]
+    fn positions_are_spread_evenly() {
+        let mut r = Rng::new(42, 0);
+        let mut tenths = [0u32; 10];
+        for _ in 0..100_000 {
+            tenths[r.below(10) as usize] += 1;
+        }
+        assert!(tenths.iter().all(|n| n.abs_diff(10_000) < 500), "{tenths:?}");
+    }
+
+    #[test]
+    fn filling_reaches_the_last_byte() {
+        let mut buf = [0u8; 19];
+        Rng::new(7, 0).fill(&mut buf);
+        assert!(buf[16..].iter().any(|b| *b != 0));
+    }
+}

@@ -1,0 +1,218 @@
+//! Results kept between runs: one JSON file each under the state directory, the newest 200.
+//!
+//! `$XDG_STATE_HOME/iotop-plus/bench`, else `~/.local/state/iotop-plus/bench`: a person's own, root's for
+//! root. Directories 0700, files 0600, nothing made through a symlink. Root keeps nothing under another
+//! user's directories (sudo may leave HOME pointing there). All of this may block on a dead home.
+
+use super::report::{Report, SCHEMA};
+use crate::model::section::describe;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// Results kept.
+pub const KEEP: usize = 200;
+/// A file larger than this is not one of ours.
+const MAX_FILE: u64 = 64 << 20;
+
+/// The directory of results.
+pub struct Store {
+    path: PathBuf,
+}
+
+/// A kept result, as far as a list shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Number in the list, the newest is 1.
+    pub number: usize,
+    /// Its name.
+    pub id: String,
+}
+
+impl Store {
+    /// The person's own. `None` without a home, or for root with somebody else's.
+    pub fn of_person() -> Option<Self> {
+        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let base = absolute("XDG_STATE_HOME")
+            .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
+        let path = base.join("iotop-plus").join("bench");
+        let foreign = rustix::process::geteuid().is_root() && !path.ancestors().all(mine_or_missing);
+        (!foreign).then(|| Self::at(path))
+    }
+
+    /// In `path`, which is made when something is kept.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self) -> Result<OwnedFd, String> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(CWD, &self.path, flags, Mode::empty()).map_err(|e| self.failed(e))
+    }
+
+    fn failed(&self, err: impl Into<std::io::Error>) -> String {
+        format!(
+            "results in {}: {}",
+            crate::text::clean(self.path.as_os_str().as_encoded_bytes()),
+            describe(&err.into())
+        )
+    }
+
+    /// Keeps `report`, and drops the oldest beyond [`KEEP`]. Its id may get a suffix; the kept one comes back.
+    pub fn keep(&self, report: &Report) -> Result<String, String> {
+        use std::os::unix::fs::DirBuilderExt;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.path)
+            .map_err(|e| self.failed(e))?;
+        let dir = self.open()?;
+        let text = serde_json::to_vec(report).map_err(|e| e.to_string())?;
+        for n in 0..100 {
+            let id = if n == 0 { report.id.clone() } else { format!("{}-{n}", report.id) };
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let fd = match rustix::fs::openat(&dir, format!("{id}.json"), flags, Mode::RUSR | Mode::WUSR) {
+                Ok(fd) => fd,
+                Err(rustix::io::Errno::EXIST) => continue,
+                Err(e) => return Err(self.failed(e)),
+            };
+            if let Err(e) = std::fs::File::from(fd).write_all(&text) {
+                let _ = rustix::fs::unlinkat(&dir, format!("{id}.json"), AtFlags::empty());
+                return Err(self.failed(e));
+            }
+            for old in self.ids()?.into_iter().skip(KEEP) {
+                let _ = rustix::fs::unlinkat(&dir, format!("{old}.json"), AtFlags::empty());
+            }
+            return Ok(id);
+        }
+        Err(format!("results: too many runs called {}", report.id))
+    }
+
+    /// Names of all, newest first.
+    fn ids(&self) -> Result<Vec<String>, String> {
+        let entries = match std::fs::read_dir(&self.path) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(self.failed(e)),
+        };
+        let mut ids: Vec<_> = entries
+            .flatten()
+            .filter_map(|e| {
+                e.file_name().to_str()?.strip_suffix(".json").filter(|id| is_id(id)).map(Into::into)
+            })
+            .collect();
+        // Names begin with the time in seconds; suffixes of the same second follow each other.
+        ids.sort_by_key(|id: &String| {
+            let seconds: u64 = id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0);
+            std::cmp::Reverse((seconds, id.clone()))
+        });
+        Ok(ids)
+    }
+
+    /// What is kept, newest first.
+    pub fn list(&self) -> Result<Vec<Entry>, String> {
+        let ids = self.ids()?;
+        Ok(ids.into_iter().enumerate().map(|(i, id)| Entry { number: i + 1, id }).collect())
+    }
+
+    /// The result called `name`: its id, or its number in the list.
+    pub fn load(&self, name: &str) -> Result<Report, String> {
+        let shown = crate::text::clean(name);
+        let ids = self.ids()?;
+        let id = match name.parse::<usize>() {
+            Ok(n) if n >= 1 && n <= ids.len() => ids[n - 1].clone(),
+            Ok(n) if n <= KEEP => return Err(format!("no result number {n}: {} are kept", ids.len())),
+            _ if is_id(name) => name.to_owned(),
+            _ => return Err(format!("{shown}: neither a number nor a name from `bench list`")),
+        };
+        let dir = self.open()?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let fd = rustix::fs::openat(&dir, format!("{id}.json"), flags, Mode::empty())
+            .map_err(|_| format!("{shown}: no such result; `bench list` shows them"))?;
+        let mut text = Vec::new();
+        std::fs::File::from(fd).take(MAX_FILE).read_to_end(&mut text).map_err(|e| self.failed(e))?;
+        let report: Report =
+            serde_json::from_slice(&text).map_err(|e| format!("result {id} is damaged: {e}"))?;
+        if report.schema != SCHEMA {
+            return Err(format!("result {id} has form {}, this program reads {SCHEMA}", report.schema));
+        }
+        Ok(report)
+    }
+}
+
+/// Whether nobody but root can put a symlink there.
+fn mine_or_missing(dir: &Path) -> bool {
+    rustix::fs::lstat(dir).map_or(true, |s| s.st_uid == 0)
+}
+
+/// Whether a name can be one of ours: nothing that leads out of the directory.
+fn is_id(name: &str) -> bool {
+    (1..=80).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::bench::plan::Plan;
+    use crate::bench::report::End;
+
+    pub(crate) fn report(id: &str) -> Report {
+        Report {
+            schema: SCHEMA,
+            id: id.into(),
+            time: String::new(),
+            host: "h".into(),
+            kernel: "k".into(),
+            version: "v".into(),
+            plan: Plan::default(),
+            target: None,
+            parts: Vec::new(),
+            warnings: Vec::new(),
+            ruler: None,
+            end: End::Complete,
+        }
+    }
+
+    #[test]
+    fn kept_results_come_back_by_number_and_name() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path().join("state").join("bench"));
+        assert_eq!(store.list().unwrap(), []);
+        assert_eq!(store.keep(&report("100-randrw")).unwrap(), "100-randrw");
+        assert_eq!(store.keep(&report("100-randrw")).unwrap(), "100-randrw-1");
+        store.keep(&report("99-fsync")).unwrap();
+        let ids: Vec<_> = store.list().unwrap().into_iter().map(|e| e.id).collect();
+        assert_eq!(ids, ["100-randrw-1", "100-randrw", "99-fsync"]);
+        assert_eq!(store.load("3").unwrap().id, "99-fsync");
+        assert_eq!(store.load("100-randrw").unwrap().id, "100-randrw");
+        assert!(store.load("4").unwrap_err().contains("3 are kept"));
+        let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(store.path()), mode(&store.path().join("99-fsync.json"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        let store = Store::at("/nonexistent");
+        for name in ["../../etc/passwd", "", "a/b", "x\u{1b}[2J"] {
+            assert!(store.load(name).is_err_and(|e| !e.contains('\u{1b}')), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_newest_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path().join("b"));
+        for n in 0..KEEP + 5 {
+            store.keep(&report(&format!("{}-x", 1000 + n))).unwrap();
+        }
+        let all = store.list().unwrap();
+        assert_eq!((all.len(), all[KEEP - 1].id.as_str()), (KEEP, "1005-x"));
+    }
+}

@@ -1,0 +1,240 @@
+//! The few system calls that no safe wrapper offers. Every `unsafe` here is one call with its reason.
+
+#![allow(unsafe_code)]
+
+use std::io;
+
+/// CPU time of this process, all its threads and the kernel's io_uring workers in it, in ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cpu {
+    /// In user mode.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+    /// Voluntary context switches.
+    pub switches: u64,
+    /// Involuntary context switches.
+    pub preempted: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+    /// Page faults that did not.
+    pub minor_faults: u64,
+}
+
+impl Cpu {
+    /// Used up to now by the whole process.
+    pub fn now() -> Self {
+        Self::of(libc::RUSAGE_SELF)
+    }
+
+    /// Used by children that were waited for.
+    pub fn of_children() -> Self {
+        Self::of(libc::RUSAGE_CHILDREN)
+    }
+
+    fn of(who: i32) -> Self {
+        // SAFETY: rusage is plain numbers, for which all zeroes are valid; the kernel writes into a
+        // live, exclusively borrowed struct of the right type.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(who, &raw mut usage);
+            usage
+        };
+        let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
+        Self {
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+            switches: usage.ru_nvcsw as u64,
+            preempted: usage.ru_nivcsw as u64,
+            major_faults: usage.ru_majflt as u64,
+            minor_faults: usage.ru_minflt as u64,
+        }
+    }
+
+    /// What was used since `earlier`.
+    pub fn since(&self, earlier: &Cpu) -> Cpu {
+        Cpu {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            switches: self.switches.saturating_sub(earlier.switches),
+            preempted: self.preempted.saturating_sub(earlier.preempted),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+        }
+    }
+}
+
+/// Puts the calling thread, and every thread it starts from now on, into the idle I/O class
+/// (Documentation/block/ioprio.rst): served only when nobody else wants the disk.
+pub fn idle_io_priority() -> io::Result<()> {
+    const WHO_PROCESS: i32 = 1;
+    const CLASS_IDLE: i32 = 3 << 13;
+    // SAFETY: plain integers; 0 means the calling thread.
+    let done = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What one fork cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Fork {
+    /// How long the caller stood in fork(), ns.
+    pub fork_ns: u64,
+}
+
+/// Forks; the child ends at once. Times the call as the parent sees it.
+pub fn timed_fork() -> io::Result<Fork> {
+    let begin = std::time::Instant::now();
+    // SAFETY: the child calls nothing but _exit, which is async-signal-safe, so it does not matter
+    // what other threads held at that moment.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: ends this process without running any handler.
+        unsafe { libc::_exit(0) };
+    }
+    let fork_ns = begin.elapsed().as_nanos() as u64;
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+        let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+    }
+    Ok(Fork { fork_ns })
+}
+
+/// Page-aligned anonymous memory that lives until dropped. It is handed to the kernel, which writes
+/// into it while an operation is in flight, so access goes through one slot at a time.
+pub struct Memory {
+    base: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the memory belongs to this value alone; sending it to another thread sends all of it.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// `len` bytes, zeroed; `huge` asks for huge pages, which the kernel may not have.
+    pub fn new(len: usize, huge: bool) -> io::Result<Self> {
+        use rustix::mm::{Advice, MapFlags, ProtFlags};
+        let len = len.max(1).next_multiple_of(if huge { 2 << 20 } else { 4096 });
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )?
+        };
+        if huge {
+            // SAFETY: exactly the mapping made above.
+            let _ = unsafe { rustix::mm::madvise(base, len, Advice::LinuxHugepage) };
+        }
+        Ok(Self { base: base.cast(), len })
+    }
+
+    /// `len` bytes in pages of 4 KiB, however the machine is set up.
+    pub fn small_pages(len: usize) -> io::Result<Self> {
+        let memory = Self::new(len, false)?;
+        // SAFETY: exactly the mapping just made; the advice changes no content.
+        unsafe { rustix::mm::madvise(memory.base.cast(), memory.len, rustix::mm::Advice::LinuxNoHugepage)? };
+        Ok(memory)
+    }
+
+    /// Bytes in it.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Its address, for the kernel.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// Bytes `at..at + len`. The caller sees to it that no operation on them is in flight.
+    pub fn slice(&mut self, at: usize, len: usize) -> &mut [u8] {
+        assert!(at.checked_add(len).is_some_and(|end| end <= self.len), "outside the buffer");
+        // SAFETY: inside the mapping (just checked), initialised (zeroed by the kernel), and
+        // exclusively borrowed through `&mut self`.
+        unsafe { std::slice::from_raw_parts_mut(self.base.add(at), len) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`, unmapped once; nothing borrowed from it is left.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.len) };
+    }
+}
+
+/// A file of our own, mapped shared. Nobody else has its name, so nobody can cut it short under us.
+pub struct Mapping {
+    base: *mut u8,
+    len: usize,
+}
+
+// SAFETY: as for `Memory`.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps the first `len` bytes of `file`.
+    pub fn new(file: impl std::os::fd::AsFd, len: usize) -> io::Result<Self> {
+        use rustix::mm::{MapFlags, ProtFlags};
+        // SAFETY: a fresh mapping at an address of the kernel's choice; the file is an unlinked one
+        // of our own that is never truncated while mapped.
+        let base = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                file,
+                0,
+            )?
+        };
+        Ok(Self { base: base.cast(), len })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the whole mapping, exclusively borrowed through `&mut self`.
+        unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`, unmapped once.
+        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_and_bounded() {
+        let mut m = Memory::new(10_000, false).unwrap();
+        assert_eq!((m.as_ptr() as usize % 4096, m.len()), (0, 12_288));
+        m.slice(8192, 4096)[4095] = 7;
+        assert_eq!(m.slice(0, 12_288)[12_287], 7);
+        assert!(std::panic::catch_unwind(move || m.slice(8192, 4097).len()).is_err());
+    }
+
+    #[test]
+    fn a_fork_takes_time_and_leaves_no_child() {
+        assert!(timed_fork().unwrap().fork_ns > 0);
+    }
+
+    #[test]
+    fn cpu_time_only_grows() {
+        let a = Cpu::now();
+        let b = Cpu::now();
+        assert!(b.user_ns + b.system_ns >= a.user_ns + a.system_ns);
+    }
+}

@@ -1,0 +1,182 @@
+//! What a directory lies on: file system, its mount, and the device that counts its I/O.
+
+use super::mount::{self, Mount};
+use super::refuse::{Refused, opening};
+use crate::model::disk::DevId;
+use crate::root::Root;
+use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, StatxFlags};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Kinds without storage behind them (statfs(2), mount(8)).
+const PSEUDO: [&str; 30] = [
+    "proc",
+    "sysfs",
+    "devtmpfs",
+    "devpts",
+    "cgroup",
+    "cgroup2",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "bpf",
+    "pstore",
+    "efivarfs",
+    "configfs",
+    "fusectl",
+    "mqueue",
+    "hugetlbfs",
+    "autofs",
+    "binfmt_misc",
+    "rpc_pipefs",
+    "nsfs",
+    "ramfs",
+    "selinuxfs",
+    "nfsd",
+    "squashfs",
+    "iso9660",
+    "erofs",
+    "cramfs",
+    "romfs",
+    "binder",
+    "resctrl",
+];
+
+/// Kinds served over a network.
+const NETWORK: [&str; 16] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "ceph",
+    "glusterfs",
+    "fuse.glusterfs",
+    "fuse.sshfs",
+    "lustre",
+    "afs",
+    "gfs2",
+    "ocfs2",
+    "beegfs",
+    "virtiofs",
+];
+
+/// A file system as a benchmark sees it. Names are raw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filesystem {
+    /// Type, as in mountinfo: `ext4`, `nfs4`.
+    pub kind: String,
+    /// What it was mounted from.
+    pub source: Vec<u8>,
+    /// Where it is mounted.
+    pub point: Vec<u8>,
+    /// Mount and superblock options.
+    pub options: String,
+    /// Mounted read-only, or made so by an error.
+    pub read_only: bool,
+    /// Size and what is free for this user, bytes.
+    pub size: u64,
+    /// Free for this user, bytes.
+    pub free: u64,
+    /// The block device whose counters see its I/O; `None` on network, memory and stacked ones.
+    pub device: Option<DevId>,
+}
+
+impl Filesystem {
+    /// Of the open directory `dir`, which the person named `path`.
+    pub fn of(root: &Root, dir: impl AsFd, path: &Path) -> Result<Self, Refused> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+        let stat = rustix::fs::statx(dir.as_fd(), "", flags, wanted).map_err(|e| opening(path, e))?;
+        let mountinfo = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
+        let mount = mount::find(&mountinfo, stat.stx_mnt_id).unwrap_or_else(|| Mount {
+            id: 0,
+            device: (stat.stx_dev_major, stat.stx_dev_minor),
+            point: Vec::new(),
+            options: String::new(),
+            kind: "unknown".into(),
+            source: Vec::new(),
+        });
+        let kind = mount.kind.as_str();
+        // A network mount is refused by its kind; its server is asked nothing before that.
+        let vfs = match PSEUDO.contains(&kind) || NETWORK.contains(&kind) {
+            true => None,
+            false => Some(rustix::fs::fstatvfs(dir.as_fd()).map_err(|e| opening(path, e))?),
+        };
+        let read_only = vfs.as_ref().is_some_and(|v| v.f_flag.contains(StatVfsMountFlags::RDONLY))
+            || mount.options.split(',').any(|o| matches!(o, "ro" | "emergency_ro"));
+        let numbered = (stat.stx_dev_major, stat.stx_dev_minor);
+        Ok(Self {
+            device: device(root, numbered, &mount),
+            read_only,
+            size: vfs.as_ref().map_or(0, |v| v.f_blocks * v.f_frsize),
+            free: vfs.map_or(0, |v| v.f_bavail * v.f_frsize),
+            kind: mount.kind,
+            source: mount.source,
+            point: mount.point,
+            options: mount.options,
+        })
+    }
+
+    /// Whether there is no storage behind it at all.
+    pub fn is_pseudo(&self) -> bool {
+        PSEUDO.contains(&self.kind.as_str())
+    }
+
+    /// Whether a network is in between.
+    pub fn is_network(&self) -> bool {
+        NETWORK.contains(&self.kind.as_str())
+    }
+
+    /// Whether its files live in memory.
+    pub fn is_memory(&self) -> bool {
+        self.kind == "tmpfs"
+    }
+
+    /// Whether it passes I/O on to other file systems.
+    pub fn is_stacked(&self) -> bool {
+        matches!(self.kind.as_str(), "overlay" | "ecryptfs" | "aufs" | "fuse.mergerfs" | "fuse.unionfs")
+    }
+}
+
+/// The device whose counters tell of this file system's I/O. btrfs and others have an anonymous number:
+/// there the mount's source names a device node. Only its number is looked at; it is never opened.
+fn device(root: &Root, numbered: (u32, u32), mount: &Mount) -> Option<DevId> {
+    use std::os::unix::ffi::OsStrExt;
+    let id = |(major, minor)| (major != 0).then_some(DevId { major, minor });
+    id(numbered).or_else(|| id(mount.device)).or_else(|| {
+        let source = Path::new(std::ffi::OsStr::from_bytes(&mount.source));
+        let inside = source.strip_prefix(Root::live().dev("")).ok()?;
+        let stat = rustix::fs::stat(root.dev("").join(inside)).ok()?;
+        let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+        (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
+            .then_some((major, minor))
+            .and_then(id)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let fd = super::super::refuse::open_directory(dir.path()).unwrap();
+        let fs = Filesystem::of(&Root::live(), &fd, dir.path()).unwrap();
+        assert!(!fs.kind.is_empty() && fs.size > 0);
+        assert!(!fs.is_pseudo() || !fs.is_network());
+        let of = |kind: &str| Filesystem { kind: kind.into(), ..fs.clone() };
+        assert!(of("nfs4").is_network() && of("tmpfs").is_memory() && of("overlay").is_stacked());
+        assert!(of("sysfs").is_pseudo() && !of("xfs").is_pseudo());
+        let refused = |fs: Filesystem, twice| {
+            super::super::refuse::by_kind(&fs, dir.path(), twice).err().map(|r| r.why)
+        };
+        assert!(refused(of("nfs4"), false).is_some_and(|why| why.contains("--network")));
+        let sound = |kind: &str| Filesystem { read_only: false, ..of(kind) };
+        assert_eq!((refused(sound("nfs4"), true), refused(sound("xfs"), false)), (None, None));
+        let ro = Filesystem { read_only: true, ..of("ext4") };
+        assert!(refused(ro, true).is_some_and(|why| why.contains("read-only")));
+    }
+}

@@ -1,0 +1,239 @@
+//! Case 15: a database's write test. Per transaction: n random records are read from a mapped store,
+//! appended to a log, the log is synced, the records are written back to their places, in order. The store
+//! itself is never synced: the kernel's writeback has to, which is what the dirty thresholds are about.
+
+use super::Workload;
+use crate::bench::engine::monotonic_ns;
+use crate::bench::measure::recorder::{Kind, Recorder};
+use crate::bench::plan::{Plan, TxLog};
+use crate::bench::report::Part;
+use crate::bench::rng::Rng;
+use crate::bench::session::{Session, Stop};
+use crate::bench::sys::Mapping;
+use crate::bench::target::File;
+use crate::units::bytes_long;
+
+/// See the module.
+pub struct TxLogTest;
+
+/// The store, through a mapping or by system calls.
+enum Store<'f> {
+    Mapped(Mapping),
+    File(&'f File),
+}
+
+impl Store<'_> {
+    fn read(&mut self, at: u64, record: &mut [u8]) -> Result<(), Stop> {
+        match self {
+            Store::Mapped(map) => {
+                let at = at as usize;
+                record.copy_from_slice(&map.bytes()[at..at + record.len()]);
+                Ok(())
+            }
+            Store::File(file) => rustix::io::pread(file.buffered(), record, at)
+                .map(drop)
+                .map_err(|e| Stop::from_errno("reading the store", e)),
+        }
+    }
+
+    fn write(&mut self, at: u64, record: &[u8]) -> Result<(), Stop> {
+        match self {
+            Store::Mapped(map) => {
+                let at = at as usize;
+                map.bytes()[at..at + record.len()].copy_from_slice(record);
+                Ok(())
+            }
+            Store::File(file) => rustix::io::pwrite(file.buffered(), record, at)
+                .map(drop)
+                .map_err(|e| Stop::from_errno("writing the store", e)),
+        }
+    }
+}
+
+/// What was done.
+#[derive(Default)]
+struct Tally {
+    transactions: u64,
+    records: u64,
+    syncs: u64,
+    read: u64,
+    written: u64,
+}
+
+fn work(
+    session: &Session,
+    recorder: &Recorder,
+    store: &mut Store<'_>,
+    log: &File,
+    tally: &mut Tally,
+) -> Result<(), Stop> {
+    let (plan, p) = (&session.plan, session.plan.txlog.clone());
+    let size = plan.block as usize;
+    let count = plan.size / plan.block as u64;
+    let mut rng = Rng::new(plan.seed, 0);
+    let mut positions: Vec<u64> = Vec::with_capacity(p.max_records as usize);
+    let mut records = vec![0u8; p.max_records as usize * size];
+    rng.fill(&mut records);
+    let mut log_at = 0;
+    while tally.transactions < p.transactions {
+        session.check()?;
+        let n = p.min_records + rng.below(p.max_records - p.min_records);
+        positions.clear();
+        positions.extend((0..n).map(|_| rng.below(count) * size as u64));
+        let records = &mut records[..n as usize * size];
+        if p.read {
+            for (at, record) in positions.iter().zip(records.chunks_exact_mut(size)) {
+                store.read(*at, record)?;
+            }
+            tally.read += records.len() as u64;
+        }
+        if p.write_log {
+            let start = monotonic_ns();
+            let mut rest = &records[..];
+            while !rest.is_empty() {
+                let n = rustix::io::pwrite(log.buffered(), rest, log_at)
+                    .map_err(|e| Stop::from_errno("appending to the log", e))?;
+                log_at += n as u64;
+                rest = &rest[n..];
+            }
+            recorder.add(Kind::Write, records.len() as u64, start, start, monotonic_ns());
+            tally.written += records.len() as u64;
+        }
+        if p.sync {
+            let start = monotonic_ns();
+            rustix::fs::fdatasync(log.buffered()).map_err(|e| Stop::from_errno("fdatasync of the log", e))?;
+            recorder.add(Kind::Sync, 0, start, start, monotonic_ns());
+            tally.syncs += 1;
+        }
+        if p.write_store {
+            positions.sort_unstable();
+            for (at, record) in positions.iter().zip(records.chunks_exact(size)) {
+                store.write(*at, record)?;
+            }
+            tally.written += records.len() as u64;
+        }
+        tally.transactions += 1;
+        tally.records += n;
+        recorder.seen(monotonic_ns());
+    }
+    Ok(())
+}
+
+/// The output figures of the original, under its names.
+fn say(part: &mut Part, t: &Tally, ns: u64) {
+    let s = (ns as f64 / 1e9).max(1e-9);
+    part.say("tx_count", t.transactions as f64, "");
+    part.say("records", t.records as f64, "");
+    part.say("fdatasyncs", t.syncs as f64, "");
+    part.say("read", t.read as f64 / 1_048_576.0, "MB");
+    part.say("wrote", t.written as f64 / 1_048_576.0, "MB");
+    part.say("tx/s", t.transactions as f64 / s, "");
+    part.say("records/s", t.records as f64 / s, "");
+    part.say("fdatasyncs/s", t.syncs as f64 / s, "");
+    part.say("read rate", t.read as f64 / 1024.0 / s, "kB/s");
+    part.say("write rate", t.written as f64 / 1024.0 / s, "kB/s");
+}
+
+/// Most bytes the log can come to.
+fn log_bytes(plan: &Plan) -> u64 {
+    let TxLog { transactions, max_records, .. } = plan.txlog;
+    transactions.saturating_mul(max_records).saturating_mul(plan.block.into())
+}
+
+impl Workload for TxLogTest {
+    fn name(&self) -> &'static str {
+        "txlog"
+    }
+
+    fn about(&self) -> &'static str {
+        "a database's write test: mapped store, synced log, records written back (dirty thresholds matter)"
+    }
+
+    fn defaults(&self) -> Plan {
+        Plan {
+            profile: "txlog".into(),
+            block: 33,
+            depth: 1,
+            direct: false,
+            ramp_ms: 0,
+            time_ms: 0,
+            ..Plan::default()
+        }
+    }
+
+    fn check(&self, plan: &Plan) -> Result<(), String> {
+        super::append::buffered_and_single(self.name(), plan)?;
+        if plan.txlog.max_records * u64::from(plan.block) > 64 << 20 {
+            return Err("txlog: max records x record size at most 64 MiB".into());
+        }
+        if log_bytes(plan) > 1 << 44 {
+            return Err("txlog: transactions x max records x record size at most 16 TiB of log".into());
+        }
+        Ok(())
+    }
+
+    fn footprint(&self, plan: &Plan) -> u64 {
+        plan.size.saturating_add(log_bytes(plan))
+    }
+
+    fn describe(&self, plan: &Plan) -> Vec<String> {
+        let t = &plan.txlog;
+        let off = |on: bool, what: &'static str| (!on).then_some(what);
+        let left_out: Vec<_> = [
+            off(t.read, "reading the records"),
+            off(t.write_log, "writing the log"),
+            off(t.sync, "syncing the log"),
+            off(t.write_store, "writing the records back"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let mut lines = vec![
+            format!(
+                "a nameless store of {}, filled with random data in 1 MiB writes, and a log of at most {}",
+                bytes_long(plan.size),
+                bytes_long(log_bytes(plan))
+            ),
+            format!(
+                "{} transactions of {} to {} records of {} bytes; the store {}",
+                t.transactions,
+                t.min_records,
+                t.max_records,
+                plan.block,
+                if t.mmap { "through a memory mapping" } else { "by pread and pwrite" }
+            ),
+        ];
+        if !left_out.is_empty() {
+            lines.push(format!("without {}", left_out.join(", ")));
+        }
+        lines
+    }
+
+    fn run(&self, session: &mut Session) -> Result<(), Stop> {
+        let place = session.place()?;
+        place.room_for(self.footprint(&session.plan))?;
+        let file = session.laid_out(&place, session.plan.size)?;
+        let log = place.create(0)?;
+        let mapped = session.plan.txlog.mmap;
+        let mut store = if mapped {
+            let map = Mapping::new(file.buffered(), session.plan.size as usize);
+            Store::Mapped(map.map_err(|e| Stop::from_errno("mapping the store", e))?)
+        } else {
+            Store::File(&file)
+        };
+        let part = Part {
+            label: "transactions".into(),
+            engine: if mapped { "mmap, pwrite, fdatasync" } else { "pread, pwrite, fdatasync" }.into(),
+            block: session.plan.block,
+            ..Part::default()
+        };
+        session.measure_with(part, (0, 0), |session, recorder, part| {
+            let mut tally = Tally::default();
+            let begin = monotonic_ns();
+            let ended = work(session, recorder, &mut store, &log, &mut tally);
+            say(part, &tally, monotonic_ns() - begin);
+            ended
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,326 @@
+//! Ours against fio, in turn, on the very same file: `cargo bench --bench versus_fio -- DIR [options]`.
+//!
+//! The file is made as every benchmark's is (nameless, filled with real data) and lent to fio as
+//! `/proc/PID/fd/N`. Within a round the three run A B C, in the next C B A; medians are reported. CPU per
+//! I/O is the counted interval's user and system time of the process: ours with every thread of it and the
+//! kernel's workers, fio's as its JSON has it (the job alone, without fio's start and its other threads).
+//! `machine` is what the whole machine used meanwhile, kernel threads of a loop device included.
+//!
+//! Options: `--pairs N` (5), `--seconds S` (5), `--patterns a,b` (randread,randwrite,randrw), `--size MIB` (1024),
+//! `--rate IOPS`: paced, for comparing percentiles (one direction only);
+//! `--batch S/C`: ours hands over S at a time and waits for C;
+//! `--loop-tmpfs`: DIR is ignored; ext4 on a loop device on tmpfs is made and taken away (root, 3 GiB of memory).
+
+use iotop_plus::bench::plan::Plan;
+use iotop_plus::bench::session::{Session, Stop};
+use iotop_plus::bench::watch::Watch;
+use iotop_plus::bench::workloads::{self, io};
+use iotop_plus::root::Root;
+use serde_json::Value;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const FIO_BEST: &str = "--ioengine=io_uring --registerfiles --fixedbufs --iodepth=64 --iodepth_batch_submit=16 \
+                        --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=64";
+
+#[derive(Clone, Copy)]
+enum Who {
+    Ours,
+    Fio,
+    FioNoClock,
+}
+
+const WHO: [(Who, &str); 3] =
+    [(Who::Ours, "iotop-plus"), (Who::Fio, "fio, best"), (Who::FioNoClock, "fio, gtod_reduce")];
+
+/// One run's figures.
+#[derive(Clone, Copy, Default)]
+struct Figures {
+    iops: f64,
+    cpu_ns: f64,
+    machine_ns: f64,
+    p50_us: f64,
+    p99_us: f64,
+}
+
+struct Options {
+    dir: PathBuf,
+    pairs: usize,
+    seconds: u64,
+    patterns: Vec<String>,
+    mib: u64,
+    rate: u64,
+    batch: Option<(u32, u32)>,
+    loop_tmpfs: bool,
+}
+
+fn options() -> Option<Options> {
+    let mut o = Options {
+        dir: PathBuf::new(),
+        pairs: 5,
+        seconds: 5,
+        patterns: ["randread", "randwrite", "randrw"].map(String::from).to_vec(),
+        mib: 1024,
+        rate: 0,
+        batch: None,
+        loop_tmpfs: false,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--bench" | "--test" => {}
+            "--pairs" => o.pairs = args.next()?.parse().ok()?,
+            "--seconds" => o.seconds = args.next()?.parse().ok()?,
+            "--batch" => {
+                let text = args.next()?;
+                let (submit, complete) = text.split_once('/')?;
+                o.batch = Some((submit.parse().ok()?, complete.parse().ok()?));
+            }
+            "--rate" => o.rate = args.next()?.parse().ok()?,
+            "--size" => o.mib = args.next()?.parse().ok()?,
+            "--patterns" => o.patterns = args.next()?.split(',').map(String::from).collect(),
+            "--loop-tmpfs" => o.loop_tmpfs = true,
+            dir if !dir.starts_with('-') => o.dir = dir.into(),
+            _ => return None,
+        }
+    }
+    (o.loop_tmpfs || o.dir.is_dir()).then_some(o)
+}
+
+/// ext4 on a loop device on a file in tmpfs, for as long as it lives.
+struct LoopTmpfs {
+    base: PathBuf,
+    device: String,
+}
+
+fn command(line: &[&str]) -> String {
+    let out = Command::new(line[0]).args(&line[1..]).output().expect("command not found");
+    assert!(out.status.success(), "{line:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).trim().to_owned()
+}
+
+impl LoopTmpfs {
+    fn up() -> Self {
+        let base = std::env::temp_dir().join(format!("versus-fio-{}", std::process::id()));
+        let (ram, mnt) = (base.join("ram"), base.join("mnt"));
+        std::fs::create_dir_all(&ram).expect("directory");
+        std::fs::create_dir_all(&mnt).expect("directory");
+        let s = |p: &Path| p.to_str().expect("UTF-8").to_owned();
+        command(&["mount", "-t", "tmpfs", "-o", "size=6g", "tmpfs", &s(&ram)]);
+        let image = ram.join("disk.img");
+        command(&["truncate", "-s", "5G", &s(&image)]);
+        let device = command(&["losetup", "-f", "--show", &s(&image)]);
+        command(&["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device]);
+        command(&["mount", &device, &s(&mnt)]);
+        Self { base, device }
+    }
+}
+
+impl Drop for LoopTmpfs {
+    fn drop(&mut self) {
+        for line in [
+            vec!["umount", self.base.join("mnt").to_str().unwrap_or_default()],
+            vec!["losetup", "-d", &self.device],
+            vec!["umount", self.base.join("ram").to_str().unwrap_or_default()],
+        ] {
+            // A ring lets go of its file a moment after it was closed.
+            for _ in 0..50 {
+                if Command::new(line[0]).args(&line[1..]).output().is_ok_and(|o| o.status.success()) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        // Empty directories only: what is still mounted stays as it is.
+        for dir in ["mnt", "ram", ""] {
+            let _ = std::fs::remove_dir(self.base.join(dir));
+        }
+    }
+}
+
+/// CPU the whole machine used since boot, ns (10 ms steps).
+fn machine_ns() -> f64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let v: Vec<f64> =
+        text.lines().next().unwrap_or("").split_whitespace().skip(1).filter_map(|x| x.parse().ok()).collect();
+    (v.iter().take(8).sum::<f64>() - v.get(3).unwrap_or(&0.0) - v.get(4).unwrap_or(&0.0)) * 1e7
+}
+
+fn ours(
+    session: &mut Session,
+    plan: &Plan,
+    fd: std::os::fd::BorrowedFd<'_>,
+    batch: Option<(u32, u32)>,
+) -> Result<Figures, Stop> {
+    let mut specs = io::specs(plan, iotop_plus::bench::spec::Order::Random, plan.block, plan.read_pct);
+    for spec in &mut specs {
+        (spec.submit_max, spec.complete_min) = batch.unwrap_or((spec.submit_max, spec.complete_min));
+    }
+    let part = session.measure("run", fd, specs, io::limits(plan))?;
+    let lat = part.lat();
+    let us = |p| lat.percentile(p).unwrap_or(0) as f64 / 1e3;
+    let cpu_ns = part.cpu.map_or(0.0, |c| c.ns_per_io);
+    Ok(Figures { iops: part.iops(), cpu_ns, p50_us: us(50.0), p99_us: us(99.0), machine_ns: 0.0 })
+}
+
+fn fio(plan: &Plan, fd: i32, no_clock: bool) -> Figures {
+    let out = Command::new("fio")
+        .arg("--name=b")
+        .arg(format!("--filename=/proc/{}/fd/{fd}", std::process::id()))
+        .arg(format!("--size={}", plan.size))
+        .arg(format!("--rw={}", plan.profile))
+        .arg(format!("--runtime={}ms", plan.time_ms))
+        .arg(format!("--ramp_time={}ms", plan.ramp_ms))
+        .args([
+            "--bs=4k",
+            "--direct=1",
+            "--time_based",
+            "--randrepeat=1",
+            "--overwrite=1",
+            "--output-format=json",
+        ])
+        .args(["--lat_percentiles=1", "--rwmixread=50"])
+        .args(FIO_BEST.split_whitespace())
+        .args((plan.rate_iops > 0).then(|| format!("--rate_iops={}", plan.rate_iops)))
+        .args(no_clock.then_some("--gtod_reduce=1"))
+        .output()
+        .expect("fio is needed");
+    let text = String::from_utf8_lossy(&out.stdout);
+    let at = text.find('{').unwrap_or_else(|| panic!("fio: {text}{}", String::from_utf8_lossy(&out.stderr)));
+    let all: Value = serde_json::from_str(&text[at..]).expect("fio's JSON");
+    let job = &all["jobs"][0];
+    let n = |v: &Value| v.as_f64().unwrap_or(0.0);
+    let ios = n(&job["read"]["total_ios"]) + n(&job["write"]["total_ios"]);
+    let cpu = (n(&job["usr_cpu"]) + n(&job["sys_cpu"])) / 100.0 * n(&job["job_runtime"]) * 1e6;
+    let side = if n(&job["read"]["total_ios"]) > 0.0 { "read" } else { "write" };
+    let percentile = |p: &str| n(&job[side]["lat_ns"]["percentile"][p]) / 1e3;
+    Figures {
+        iops: n(&job["read"]["iops"]) + n(&job["write"]["iops"]),
+        cpu_ns: cpu / ios.max(1.0),
+        machine_ns: 0.0,
+        p50_us: percentile("50.000000"),
+        p99_us: percentile("99.000000"),
+    }
+}
+
+fn median(runs: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+    let mut v: Vec<f64> = runs.iter().map(of).collect();
+    v.sort_by(f64::total_cmp);
+    v.get(v.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Median over the rounds of ours : theirs within the round.
+fn ratio(a: &[Figures], b: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+    let mut v: Vec<f64> = a.iter().zip(b).map(|(x, y)| of(x) / of(y).max(1e-9)).collect();
+    v.sort_by(f64::total_cmp);
+    v.get(v.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn table(pattern: &str, runs: &[Vec<Figures>; 3]) {
+    println!("\n{pattern}, medians of {} rounds:\n", runs[0].len());
+    println!(
+        "| | IOPS | CPU ns per I/O | machine ns per I/O | lat p50 µs | lat p99 µs |\n|---|--:|--:|--:|--:|--:|"
+    );
+    for ((_, name), r) in WHO.iter().zip(runs) {
+        println!(
+            "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
+            median(r, |f| f.iops),
+            median(r, |f| f.cpu_ns),
+            median(r, |f| f.machine_ns),
+            median(r, |f| f.p50_us),
+            median(r, |f| f.p99_us)
+        );
+    }
+    for (other, name) in [(1, "fio's best"), (2, "fio without latencies")] {
+        println!(
+            "ours : {name}: IOPS {:.3}, CPU per I/O {:.3}, machine per I/O {:.3}",
+            ratio(&runs[0], &runs[other], |f| f.iops),
+            ratio(&runs[0], &runs[other], |f| f.cpu_ns),
+            ratio(&runs[0], &runs[other], |f| f.machine_ns)
+        );
+    }
+}
+
+fn run(o: &Options) -> Result<(), Stop> {
+    let plan = Plan {
+        directory: o.dir.clone(),
+        size: o.mib << 20,
+        ramp_ms: 500,
+        time_ms: o.seconds * 1000,
+        rate_iops: o.rate,
+        ..workloads::find("randrw").expect("randrw").defaults()
+    };
+    let watch = Arc::new(Watch::default());
+    let unpaced = Plan { rate_iops: 0, ..plan.clone() };
+    let mut session = Session::new(unpaced, Root::live(), watch.clone(), Arc::new(Vec::new));
+    let place = session.place()?;
+    let file = session.laid_out(&place, plan.size)?;
+    let over = Arc::new(AtomicBool::new(false));
+    // What looks on in the real program looks on here: progress four times a second.
+    let looker = {
+        let over = over.clone();
+        std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                std::hint::black_box(watch.progress(iotop_plus::bench::engine::monotonic_ns()));
+                std::thread::sleep(Duration::from_millis(250));
+            }
+        })
+    };
+    for pattern in &o.patterns {
+        let read_pct = match pattern.as_str() {
+            "randread" => 100,
+            "randwrite" => 0,
+            _ => 50,
+        };
+        let plan = Plan { profile: pattern.clone(), read_pct, ..plan.clone() };
+        let mut runs: [Vec<Figures>; 3] = Default::default();
+        for round in 0..o.pairs {
+            let mut order = [0, 1, 2];
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for i in order {
+                let before = machine_ns();
+                let mut f = match WHO[i].0 {
+                    Who::Ours => ours(&mut session, &plan, file.fd(), o.batch)?,
+                    Who::Fio => fio(&plan, file.fd().as_raw_fd(), false),
+                    Who::FioNoClock => fio(&plan, file.fd().as_raw_fd(), true),
+                };
+                let counted = plan.time_ms as f64 / 1e3;
+                let all = counted + plan.ramp_ms as f64 / 1e3;
+                f.machine_ns = (machine_ns() - before) / (f.iops * all);
+                eprintln!(
+                    "{pattern} {}: {:.0} IOPS, {:.0} ns, machine {:.0} ns per I/O",
+                    WHO[i].1, f.iops, f.cpu_ns, f.machine_ns
+                );
+                runs[i].push(f);
+            }
+        }
+        table(pattern, &runs);
+    }
+    over.store(true, Ordering::Relaxed);
+    let _ = looker.join();
+    Ok(())
+}
+
+fn main() {
+    let Some(mut o) = options() else {
+        // Also how `cargo test --benches` and a bare `cargo bench` come by: nothing to measure, nothing wrong.
+        println!(
+            "versus_fio: name a directory: cargo bench --bench versus_fio -- DIR [--pairs N] [--seconds S] [--loop-tmpfs]"
+        );
+        return;
+    };
+    let lab = o.loop_tmpfs.then(LoopTmpfs::up);
+    if let Some(lab) = &lab {
+        o.dir = lab.base.join("mnt");
+    }
+    if let Err(stop) = run(&o) {
+        println!("{stop:?}");
+    }
+    drop(lab);
+}
