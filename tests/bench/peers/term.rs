@@ -124,8 +124,8 @@ impl Term {
         (frames, bytes)
     }
 
-    /// When there first was anything on the screen, and when the screen was first full: 80 % of the lines
-    /// that it has in the end.
+    /// When there first was anything on the screen, and when the screen was first full: 80 % of the letters
+    /// and digits that it has in the end. Frames around empty tables do not count.
     pub fn first_frames(&self) -> (Option<Duration>, Option<Duration>) {
         let (cols, rows) = self.size;
         let mut parser = vt100::Parser::new(rows, cols, 0);
@@ -134,8 +134,8 @@ impl Term {
             parser.process(&c.bytes);
             let finished = self.chunks.get(i + 1).is_none_or(|next| next.at - c.at > PICTURE_GAP);
             if finished {
-                let lines = parser.screen().rows(0, cols).filter(|l| !l.trim().is_empty()).count();
-                pictures.push((c.at, lines));
+                let filled = parser.screen().contents().chars().filter(|c| c.is_alphanumeric()).count();
+                pictures.push((c.at, filled));
             }
         }
         let last = pictures.last().map_or(0, |p| p.1);
