@@ -1,7 +1,7 @@
 //! `man` and `completions`, from the command definition, the key table and the settings' list: nothing is
 //! said twice.
 
-use super::{FAILED, FINE, USAGE};
+use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE};
 use crate::cli::Cli;
 use crate::tui::draw::help_lines;
 use crate::tui::settings;
@@ -29,8 +29,8 @@ const EXITS: &[(u8, &str)] = &[
     (FINE, "All went well, or the reader of our output went away."),
     (FAILED, "It did not work; the reason is on standard error."),
     (USAGE, "The command line or the config file is wrong."),
-    (3, "Refused for safety."),
-    (4, "A privilege is missing."),
+    (REFUSED, "Refused for safety."),
+    (PRIVILEGE, "A privilege is missing."),
 ];
 
 /// Prints the man page, section 8: one page with every subcommand, key, setting and exit code.
