@@ -1,5 +1,7 @@
 //! The whole command line in one place: parser, help, man page and completions come from it.
 
+pub mod tune;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -82,6 +84,9 @@ pub enum Command {
         /// Which shell.
         shell: Shell,
     },
+    /// Show and change the kernel's storage and memory settings, with a way back.
+    #[command(subcommand)]
+    Tune(tune::Tune),
     /// Do one piece of work that may block, for the program itself.
     #[command(hide = true)]
     Worker,
@@ -91,6 +96,16 @@ pub enum Command {
     /// Write a tree that `--root` reads, without names and addresses: for tests and bug reports.
     #[command(hide = true)]
     Capture(Capture),
+    /// Make a change and hold its lease, for the program itself.
+    #[command(hide = true)]
+    Tuner {
+        /// Only read and write knobs.
+        #[arg(long)]
+        io: bool,
+        /// For tests: kill at a step, `STEP[:PID[:own]]`.
+        #[arg(long, value_name = "PLAN")]
+        kill: Option<String>,
+    },
 }
 
 /// Options of `capture`.
@@ -366,6 +381,13 @@ mod tests {
             vec!["bench", "run", "randrw", "/tmp", "--size", "4X"],
             vec!["bench", "run", "randrw", "/tmp", "--size", "99999999T"],
             vec!["bench", "run", "randrw", "/tmp", "--direct", "--buffered"],
+            vec!["tune"],
+            vec!["tune", "set"],
+            vec!["tune", "set", "vm.swappiness=1", "--for", "0"],
+            vec!["tune", "set", "vm.swappiness=1", "--for", "25h"],
+            vec!["tune", "set", "vm.swappiness=1", "--for", "99999999999999999999h"],
+            vec!["tune", "set", "vm.swappiness=1", "--for", "2m", "--keep"],
+            vec!["tune", "undo", "x"],
         ] {
             let all = ["iotop-plus"].into_iter().chain(args.iter().copied());
             assert!(Cli::try_parse_from(all).is_err(), "{args:?}");

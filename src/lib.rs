@@ -15,5 +15,6 @@ pub mod model;
 pub mod root;
 pub mod text;
 pub mod tui;
+pub mod tune;
 pub mod units;
 pub mod worker;

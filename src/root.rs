@@ -74,6 +74,11 @@ impl Root {
         self.under("etc", rel)
     }
 
+    /// Where sysctl settings are read from at boot, the directory whose files count first in front.
+    pub fn sysctl_dirs(&self) -> [PathBuf; 5] {
+        ["etc", "run", "usr/local/lib", "usr/lib", "lib"].map(|top| self.under(top, "sysctl.d"))
+    }
+
     /// The running program, for starting a child of the same binary even after the file was replaced.
     pub fn self_exe() -> &'static Path {
         Path::new("/proc/self/exe")

@@ -18,11 +18,19 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 ];
 
 /// Files read or written, but for the kernel's own.
-const FILES: &[(&str, &str)] = &[(
-    "$XDG_CONFIG_HOME/iotop-plus/config.toml, else ~/.config/iotop-plus/config.toml",
-    "Settings in TOML, written by the key W. All may be left out; one that is not known is an error that \
-     names its line. Root does not read a file that belongs to another user.",
-)];
+const FILES: &[(&str, &str)] = &[
+    (
+        "$XDG_CONFIG_HOME/iotop-plus/config.toml, else ~/.config/iotop-plus/config.toml",
+        "Settings in TOML, written by the key W. All may be left out; one that is not known is an error that \
+         names its line. Root does not read a file that belongs to another user.",
+    ),
+    ("/run/iotop-plus", "The journal of this boot's changes by tune, and the sockets of leases. Root's own."),
+    (
+        "/etc/sysctl.d/99-zz-iotop-plus.conf, /etc/udev/rules.d/99-zz-iotop-plus.rules, \
+         /etc/tmpfiles.d/zz-iotop-plus.conf",
+        "What tune persist wrote.",
+    ),
+];
 
 /// Exit codes.
 const EXITS: &[(u8, &str)] = &[
@@ -30,7 +38,7 @@ const EXITS: &[(u8, &str)] = &[
     (FAILED, "It did not work; the reason is on standard error."),
     (USAGE, "The command line or the config file is wrong."),
     (REFUSED, "Refused for safety."),
-    (PRIVILEGE, "A privilege is missing."),
+    (PRIVILEGE, "A privilege is missing; for tune the sudo line is on standard error."),
 ];
 
 /// Prints the man page, section 8: one page with every subcommand, key, setting and exit code.

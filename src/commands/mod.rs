@@ -9,6 +9,7 @@ mod output;
 mod printer;
 mod snapshot;
 mod top;
+mod tune;
 
 use crate::cli::{Cli, Command};
 use crate::root::Root;
@@ -35,6 +36,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(Command::Completions { shell }) => docs::completions(shell),
         Some(Command::Bench(what)) => bench::run(root, what),
         Some(Command::BenchChild) => bench::child(root),
+        Some(Command::Tune(action)) => tune::run(&root, action),
+        Some(Command::Tuner { io: true, .. }) => crate::tune::child::main(&root).map(|()| FINE),
+        Some(Command::Tuner { io: false, kill }) => tune::tuner(&root, kill.as_deref()),
         Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
         Some(Command::Snapshot(args)) => snapshot::run(&root, &args),
         Some(Command::Capture(args)) => capture::run(&root, &args),

@@ -1,0 +1,99 @@
+//! `tune`: the knobs without a screen.
+
+mod out;
+mod persist;
+mod set;
+mod show;
+mod status;
+mod undo;
+
+use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE, complain};
+use crate::cli::tune::Tune;
+use crate::root::Root;
+use crate::tune::address::Address;
+use crate::tune::child::Careful;
+use crate::tune::plan::Refusal;
+
+/// Does it; the exit code says how it went.
+pub fn run(root: &Root, action: Tune) -> anyhow::Result<u8> {
+    let done = match action {
+        Tune::List { part } => show::list(root, part.as_deref()),
+        Tune::Get { knobs } => show::get(root, &knobs),
+        Tune::Set { changes, lease, keep, dry_run } => {
+            set::run(root, changes, (!keep).then_some(lease), dry_run)
+        }
+        Tune::Keep { id } => undo::keep(root, id),
+        Tune::Undo { id } => undo::undo(root, id),
+        Tune::Status { knobs } => status::run(root, &knobs),
+        Tune::Persist { knobs } => persist::persist(root, &knobs),
+        Tune::Unpersist { knobs } => persist::unpersist(root, &knobs),
+    };
+    match done {
+        Ok(done) => done,
+        Err(refusal) => {
+            complain(&refusal.to_string());
+            Ok(match refusal {
+                Refusal::Usage(_) => USAGE,
+                Refusal::Unsafe(_) => REFUSED,
+                Refusal::Privilege(_) => {
+                    complain(&format!("to do it as root: {}", sudo_line(std::env::args().skip(1))));
+                    PRIVILEGE
+                }
+                Refusal::Failed(_) => FAILED,
+            })
+        }
+    }
+}
+
+/// The process behind `tune set`; `kill` is a test's plan.
+pub fn tuner(root: &Root, kill: Option<&str>) -> anyhow::Result<u8> {
+    let plan = kill.map(str::parse).transpose().map_err(anyhow::Error::msg::<String>)?;
+    crate::tune::lease::main(root, plan).map(|()| FINE)
+}
+
+/// What a step of `tune` comes to: refused with a reason, or an exit code, or an error of the output.
+type Done = Result<anyhow::Result<u8>, Refusal>;
+
+/// Access to knobs that never hangs this process.
+fn careful(root: &Root) -> Careful {
+    Careful::new(root, Root::self_exe().into())
+}
+
+/// Only root changes anything.
+fn need_root(root: &Root, what: &str) -> Result<(), Refusal> {
+    match rustix::process::geteuid().is_root() || !root.is_live() {
+        true => Ok(()),
+        false => Err(Refusal::Privilege(format!("{what} needs root"))),
+    }
+}
+
+fn addresses(words: &[String]) -> Result<Vec<Address>, Refusal> {
+    words.iter().map(|w| Address::parse(w).map_err(Refusal::Usage)).collect()
+}
+
+/// The same command under sudo, ready to be pasted into a shell.
+fn sudo_line(args: impl Iterator<Item = String>) -> String {
+    let program = std::env::current_exe().map(|p| p.to_string_lossy().into_owned());
+    let words = std::iter::once(program.unwrap_or_else(|_| "iotop-plus".into())).chain(args);
+    words.fold("sudo".to_owned(), |line, word| line + " " + &quoted(&word))
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b);
+    match !word.is_empty() && word.bytes().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sudo_line_survives_a_shell() {
+        let line = sudo_line(["tune", "set", "atime@/a b'c=noatime"].into_iter().map(String::from));
+        assert!(line.starts_with("sudo /"), "{line}");
+        assert!(line.ends_with(" tune set 'atime@/a b'\\''c=noatime'"), "{line}");
+    }
+}

@@ -1,0 +1,151 @@
+//! `tune list` and `tune get`.
+
+use super::super::{FAILED, FINE};
+use super::out::Out;
+use super::{Done, addresses, careful};
+use crate::root::Root;
+use crate::tune::address::Address;
+use crate::tune::kernel::{Fail, KnobIo, Reading};
+use crate::tune::knob::{Link, Place};
+use crate::tune::knobs::KNOBS;
+use crate::tune::machine::Machine;
+use crate::tune::value;
+
+/// All knobs in their groups.
+pub fn list(root: &Root, part: Option<&str>) -> Done {
+    let machine = Machine::read(root);
+    let mut out = Out::default();
+    let wanted: Vec<Address> =
+        every(root).into_iter().filter(|a| part.is_none_or(|p| a.to_string().contains(p))).collect();
+    let readings = careful(root).read_many(&wanted);
+    let mut group = None;
+    let mut rows = Vec::new();
+    for (at, reading) in wanted.iter().zip(&readings) {
+        if group != Some(at.knob().group) {
+            section(&mut out, &mut rows);
+            if group.is_some() {
+                out.gap();
+            }
+            out.line(at.knob().group.title());
+            group = Some(at.knob().group);
+        }
+        rows.push(row(at, reading, &machine));
+    }
+    section(&mut out, &mut rows);
+    if part.is_none() {
+        out.gap();
+        out.line("Processes: nofile@PID and ioprio@PID");
+        out.line("`iotop-plus tune get KNOB` says what one does and costs.");
+    } else if wanted.is_empty() {
+        out.line("no knob is called like that");
+    }
+    Ok(out.print().map(|()| FINE))
+}
+
+fn section(out: &mut Out, rows: &mut Vec<Vec<String>>) {
+    if !rows.is_empty() {
+        out.table(&["  KNOB", "NOW", "ALLOWED", "KERNEL DEFAULT"], rows);
+        rows.clear();
+    }
+}
+
+fn row(at: &Address, reading: &Result<Reading, Fail>, machine: &Machine) -> Vec<String> {
+    let unknown = Reading::default();
+    let knob = at.knob();
+    vec![
+        format!("  {at}"),
+        told(at, reading, machine),
+        value::allowed(knob, machine, reading.as_ref().unwrap_or(&unknown)),
+        knob.default_words().into(),
+    ]
+}
+
+/// A value in words, or why there is none.
+pub fn told(at: &Address, reading: &Result<Reading, Fail>, machine: &Machine) -> String {
+    match reading {
+        Ok(reading) => value::show(at.knob(), &reading.value, machine),
+        Err(Fail::Absent(_)) => "- (not here)".into(),
+        Err(Fail::Denied(_)) => "- (denied)".into(),
+        Err(Fail::Invalid(_)) => "- (not readable)".into(),
+        Err(Fail::Blocked(_)) => "- (blocked)".into(),
+    }
+}
+
+/// The machine's knobs, those of its disks, those of its mounts of disks.
+pub fn every(root: &Root) -> Vec<Address> {
+    let (disks, mounts) = (disks(root), mounts(root));
+    let mut all = Vec::new();
+    for knob in KNOBS {
+        let places: Vec<String> = match knob.place {
+            Place::Queue(_) | Place::Bdi(_) => disks.iter().map(|d| format!("{}@{d}", knob.name)).collect(),
+            Place::Atime => mounts.iter().map(|m| format!("{}@{m}", knob.name)).collect(),
+            Place::Nofile | Place::IoPrio => Vec::new(),
+            Place::Sysctl(_) | Place::Sys(_) => vec![knob.name.to_owned()],
+        };
+        all.extend(places.iter().filter_map(|p| Address::parse(p).ok()));
+    }
+    all
+}
+
+/// Disks; ones made of memory or files only where somebody names them.
+fn disks(root: &Root) -> Vec<String> {
+    let Ok(dir) = std::fs::read_dir(root.sys("block")) else { return Vec::new() };
+    let mut names: Vec<String> = dir.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
+    names.retain(|n| !["loop", "ram", "zram", "nbd", "fd", "sr"].iter().any(|p| n.starts_with(p)));
+    names.sort();
+    names
+}
+
+fn mounts(root: &Root) -> Vec<String> {
+    let table = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
+    let mut points: Vec<String> = String::from_utf8_lossy(&table)
+        .lines()
+        .filter_map(|line| {
+            let source = line.split_once(" - ")?.1.split(' ').nth(1)?;
+            let point = line.split(' ').nth(4)?;
+            let point = crate::model::raw::unescape_octal(point.as_bytes());
+            source.as_bytes().starts_with(Root::DEV_PREFIX).then(|| String::from_utf8(point).ok()).flatten()
+        })
+        .collect();
+    points.sort();
+    points.dedup();
+    points
+}
+
+/// Everything about a few knobs.
+pub fn get(root: &Root, knobs: &[String]) -> Done {
+    let machine = Machine::read(root);
+    let wanted = addresses(knobs)?;
+    let mut io = careful(root);
+    let readings = io.read_many(&wanted);
+    let mut out = Out::default();
+    let mut code = FINE;
+    for (n, (at, reading)) in wanted.iter().zip(&readings).enumerate() {
+        if n > 0 {
+            out.gap();
+        }
+        let knob = at.knob();
+        match reading {
+            Ok(r) => out.line(format!("{at} = {}", value::show(knob, &r.value, &machine))),
+            Err(fail) => {
+                out.line(format!("{at}: {}", fail.text()));
+                code = FAILED;
+            }
+        }
+        let unknown = Reading::default();
+        out.line(format!(
+            "allowed: {}",
+            value::allowed(knob, &machine, reading.as_ref().unwrap_or(&unknown))
+        ));
+        out.line(format!("kernel default: {}", knob.default_words()));
+        out.line(format!("needs: {}", knob.needs));
+        match knob.link {
+            Link::Pair(other) => out.line(format!("writing it sets {other} to 0")),
+            Link::Moves(others) => out.line(format!("the kernel also moves {}", others.join(", "))),
+            Link::Alone => {}
+        }
+        out.paragraph(knob.about, 100);
+        out.line(format!("source: {}", knob.source));
+    }
+    Ok(out.print().map(|()| code))
+}

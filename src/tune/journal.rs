@@ -1,0 +1,250 @@
+//! The journal file: one per boot, below the run directory, root's own.
+//!
+//! Settings die with the boot, so must what would restore them: the boot's id is in the file's name, and
+//! files of other boots are taken away.
+
+use super::record::{Record, decode_all};
+use super::steps::Steps;
+use crate::model::section::describe;
+use crate::root::Root;
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The most a journal may hold; some 10,000 changes in one boot.
+const MAX_JOURNAL: u64 = 8 << 20;
+
+/// Below the run directory.
+const DIR: &str = "iotop-plus";
+
+/// The boot's journal.
+#[derive(Debug)]
+pub struct Journal {
+    dir: OwnedFd,
+    path: PathBuf,
+    name: String,
+    file: File,
+}
+
+/// Held while changes are made; dropped, it is free.
+#[derive(Debug)]
+pub struct Lock(#[allow(dead_code, reason = "held for its drop")] OwnedFd);
+
+impl Journal {
+    /// Opens this boot's journal, making it if missing.
+    pub fn open(root: &Root) -> io::Result<Self> {
+        Self::open_as(root, true)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Opens it if there is one.
+    pub fn open_existing(root: &Root) -> io::Result<Option<Self>> {
+        Self::open_as(root, false)
+    }
+
+    fn open_as(root: &Root, create: bool) -> io::Result<Option<Self>> {
+        let path = root.run(DIR);
+        if create {
+            use std::os::unix::fs::DirBuilderExt;
+            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+                Err(err) if err.kind() != io::ErrorKind::AlreadyExists => return Err(said(&path, &err)),
+                _ => {}
+            }
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = match rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
+            Ok(dir) => dir,
+            Err(Errno::NOENT) if !create => return Ok(None),
+            Err(err) => return Err(said(&path, &err.into())),
+        };
+        private(&dir, FileType::Directory).map_err(|err| said(&path, &err))?;
+        let name = format!("journal-{}", boot_id(root));
+        let mut flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        if create {
+            flags |= OFlags::CREATE;
+        }
+        let full = path.join(&name);
+        let fd = match rustix::fs::openat(&dir, &name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) if !create => return Ok(None),
+            Err(err) => return Err(said(&full, &err.into())),
+        };
+        private(&fd, FileType::RegularFile).map_err(|err| said(&full, &err))?;
+        let journal = Self { dir, path, name, file: File::from(fd) };
+        if create {
+            journal.forget_other_boots();
+            let _ = rustix::fs::fsync(&journal.dir);
+        }
+        Ok(Some(journal))
+    }
+
+    /// The directory, for the tuners' sockets.
+    pub fn dir(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits at most so long for other changes to be through; one that hangs on a device must not hang us.
+    pub fn lock(&self, within: Duration) -> io::Result<Lock> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.dir, "lock", flags, Mode::RUSR | Mode::WUSR)?;
+        let end = Instant::now() + within;
+        loop {
+            match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Lock(fd)),
+                Err(Errno::WOULDBLOCK) if Instant::now() < end => {
+                    std::thread::sleep(Duration::from_millis(5))
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    return Err(io::Error::other("another change is being made right now; try again"));
+                }
+                Err(err) => return Err(err.into()),
+            }
+        }
+    }
+
+    /// All intact records, and the number of damaged lines.
+    pub fn load(&mut self) -> io::Result<(Vec<Record>, usize)> {
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(0))?;
+        (&self.file).take(MAX_JOURNAL).read_to_end(&mut bytes)?;
+        Ok(decode_all(&bytes))
+    }
+
+    /// Appends a record and has it on disk when it returns. Only under the lock.
+    pub fn append(&mut self, record: &Record, steps: &mut Steps) -> io::Result<()> {
+        let mut line = record.encode().map_err(io::Error::other)?;
+        let size = self.file.metadata()?.len();
+        if size + line.len() as u64 > MAX_JOURNAL {
+            return Err(io::Error::other(format!("{} is full", self.path.join(&self.name).display())));
+        }
+        steps.pass("before the record");
+        let mut last = [b'\n'];
+        if size > 0 {
+            rustix::io::pread(&self.file, &mut last[..], size - 1)?;
+        }
+        if last != *b"\n" {
+            // Somebody died within a record: end its line, so that ours stands on one of its own.
+            line.insert(0, b'\n');
+        }
+        if steps.armed() {
+            let (first, second) = line.split_at(line.len() / 2);
+            self.file.write_all(first)?;
+            steps.pass("within the record");
+            self.file.write_all(second)?;
+        } else {
+            self.file.write_all(&line)?;
+        }
+        steps.pass("before the sync");
+        self.file.sync_data()?;
+        steps.pass("after the record");
+        Ok(())
+    }
+
+    /// Their settings are gone, so is what they would restore.
+    fn forget_other_boots(&self) {
+        let Ok(entries) = rustix::fs::Dir::read_from(&self.dir) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_bytes();
+            if name.starts_with(b"journal-") && name != self.name.as_bytes() {
+                let _ = rustix::fs::unlinkat(&self.dir, entry.file_name(), AtFlags::empty());
+            }
+        }
+    }
+}
+
+fn said(path: &Path, err: &io::Error) -> io::Error {
+    io::Error::new(err.kind(), format!("{}: {}", path.display(), describe(err)))
+}
+
+/// Refuses what another user could have written or could read.
+fn private(fd: &OwnedFd, kind: FileType) -> io::Result<()> {
+    let stat = rustix::fs::fstat(fd)?;
+    if FileType::from_raw_mode(stat.st_mode) != kind {
+        return Err(io::Error::other("is not what it should be"));
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other(format!("belongs to user {}; remove it", stat.st_uid)));
+    }
+    if stat.st_mode & 0o077 != 0 {
+        return Err(io::Error::other("is open to other users; remove it"));
+    }
+    Ok(())
+}
+
+/// Names the boot; a tree without one has a single journal.
+fn boot_id(root: &Root) -> String {
+    let text = std::fs::read_to_string(root.proc("sys/kernel/random/boot_id")).unwrap_or_default();
+    let id: String = text.trim().chars().filter(|c| c.is_ascii_hexdigit() || *c == '-').take(40).collect();
+    if id.is_empty() { "unknown".into() } else { id }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn tree() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("run")).unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/sys/kernel/random")).unwrap();
+        std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "aa-bb\n").unwrap();
+        let root = Root::at(dir.path());
+        (dir, root)
+    }
+
+    #[test]
+    fn records_last_and_a_torn_one_is_stepped_over() {
+        let (dir, root) = tree();
+        assert!(Journal::open_existing(&root).unwrap().is_none());
+        let mut steps = Steps::default();
+        Journal::open(&root).unwrap().append(&Record::Kept { id: 1 }, &mut steps).unwrap();
+        let path = dir.path().join("run/iotop-plus/journal-aa-bb");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes.extend_from_slice(b"0123");
+        std::fs::write(&path, bytes).unwrap();
+        let mut journal = Journal::open_existing(&root).unwrap().unwrap();
+        journal.append(&Record::Kept { id: 2 }, &mut steps).unwrap();
+        assert_eq!(journal.load().unwrap(), (vec![Record::Kept { id: 1 }, Record::Kept { id: 2 }], 1));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn another_boot_starts_afresh() {
+        let (dir, root) = tree();
+        Journal::open(&root).unwrap().append(&Record::Kept { id: 7 }, &mut Steps::default()).unwrap();
+        std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "cc\n").unwrap();
+        assert_eq!(Journal::open(&root).unwrap().load().unwrap().0, vec![]);
+        assert!(!dir.path().join("run/iotop-plus/journal-aa-bb").exists());
+    }
+
+    #[test]
+    fn what_others_could_have_made_is_refused() {
+        let (dir, root) = tree();
+        let run = dir.path().join("run/iotop-plus");
+        symlink(dir.path(), &run).unwrap();
+        assert!(Journal::open(&root).is_err(), "a link for a directory");
+        std::fs::remove_file(&run).unwrap();
+        Journal::open(&root).unwrap();
+        let file = run.join("journal-aa-bb");
+        std::fs::remove_file(&file).unwrap();
+        symlink("/etc/passwd", &file).unwrap();
+        assert!(Journal::open(&root).is_err(), "a link for a file");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(Journal::open(&root).unwrap_err().to_string().contains("open to other users"));
+    }
+
+    #[test]
+    fn the_lock_is_one_and_is_not_waited_for_long() {
+        let (_dir, root) = tree();
+        let journal = Journal::open(&root).unwrap();
+        let held = journal.lock(Duration::ZERO).unwrap();
+        assert!(Journal::open(&root).unwrap().lock(Duration::ZERO).is_err());
+        drop(held);
+        assert!(Journal::open(&root).unwrap().lock(Duration::ZERO).is_ok());
+    }
+}

@@ -1,0 +1,94 @@
+//! What of the machine decides which values are allowed, and what a ratio means in bytes here.
+
+use crate::root::Root;
+
+/// Sizes of this machine. What could not be read is `None` and then bounds nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Bytes of a page.
+    pub page: u64,
+    /// All memory, bytes.
+    pub memory: Option<u64>,
+    /// Dirtyable memory, bytes: what vm.dirty_ratio is a share of.
+    pub dirtyable: Option<u64>,
+    /// fs.nr_open: the most open files a limit may say.
+    pub nr_open: Option<u64>,
+}
+
+impl Machine {
+    /// Reads meminfo, vmstat and fs.nr_open; none of them can block.
+    pub fn read(root: &Root) -> Self {
+        let text = |rel: &str| std::fs::read_to_string(root.proc(rel)).unwrap_or_default();
+        let page = rustix::param::page_size() as u64;
+        Self {
+            page,
+            memory: field(&text("meminfo"), "MemTotal:").map(|kb| kb * 1024),
+            dirtyable: dirtyable(
+                &text("vmstat"),
+                text("sys/vm/dirty_ratio").trim().parse().ok(),
+                text("sys/vm/dirty_background_ratio").trim().parse().ok(),
+            )
+            .map(|pages| pages * page),
+            nr_open: text("sys/fs/nr_open").trim().parse().ok(),
+        }
+    }
+
+    /// Percent of dirtyable memory in bytes, whole pages.
+    pub fn percent_in_bytes(&self, percent: u64) -> Option<u64> {
+        let bytes = u128::from(self.dirtyable?) * u128::from(percent) / 100;
+        let page = u128::from(self.page.max(1));
+        u64::try_from(bytes / page * page).ok()
+    }
+
+    /// Bytes as a share of dirtyable memory, in percent.
+    pub fn bytes_in_percent(&self, bytes: u64) -> Option<f64> {
+        let all = self.dirtyable.filter(|d| *d > 0)?;
+        Some(bytes as f64 * 100.0 / all as f64)
+    }
+}
+
+/// Pages the dirty ratios apply to. The kernel's own thresholds tell it exactly while a ratio is in force
+/// (mm/page-writeback.c, domain_dirty_limits); otherwise free plus file pages, which leaves out the reserves.
+fn dirtyable(vmstat: &str, ratio: Option<u64>, background: Option<u64>) -> Option<u64> {
+    let by = |threshold: &str, ratio: Option<u64>| {
+        let (pages, ratio) = (field(vmstat, threshold)?, ratio.filter(|r| *r > 0)?);
+        Some(pages.checked_mul(100)? / ratio).filter(|p| *p > 0)
+    };
+    by("nr_dirty_threshold", ratio).or_else(|| by("nr_dirty_background_threshold", background)).or_else(
+        || {
+            let one = |name| field(vmstat, name);
+            Some(one("nr_free_pages")? + one("nr_inactive_file")? + one("nr_active_file")?)
+        },
+    )
+}
+
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        (words.next() == Some(name)).then(|| words.next()?.parse().ok()).flatten()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VMSTAT: &str = "nr_free_pages 1000\nnr_inactive_file 200\nnr_active_file 300\n\
+                          nr_dirty_threshold 280\nnr_dirty_background_threshold 140\n";
+
+    #[test]
+    fn the_kernels_own_threshold_is_believed_first() {
+        assert_eq!(dirtyable(VMSTAT, Some(20), Some(10)), Some(1400));
+        assert_eq!(dirtyable(VMSTAT, Some(0), Some(10)), Some(1400));
+        assert_eq!(dirtyable(VMSTAT, Some(0), Some(0)), Some(1500));
+        assert_eq!(dirtyable("", Some(20), None), None);
+    }
+
+    #[test]
+    fn ratio_and_bytes_convert_both_ways() {
+        let m = Machine { page: 4096, dirtyable: Some(1000 * 4096), ..Machine::default() };
+        assert_eq!(m.percent_in_bytes(10), Some(100 * 4096));
+        assert_eq!(m.bytes_in_percent(100 * 4096), Some(10.0));
+        assert_eq!(Machine::default().bytes_in_percent(1), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! Making a value last over a boot: a file of our own for each kind, written whole or not at all.
+
+use super::address::Address;
+use super::knob::{Persist, Place};
+use super::value::plausible;
+use crate::model::section::describe;
+use crate::root::Root;
+use crate::text::clean;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Sorts behind 99-sysctl.conf, so that only /etc/sysctl.conf read by procps comes later.
+const SYSCTL: &str = "sysctl.d/99-zz-iotop-plus.conf";
+const UDEV: &str = "udev/rules.d/99-zz-iotop-plus.rules";
+const TMPFILES: &str = "tmpfiles.d/zz-iotop-plus.conf";
+const HEAD: &str = "# Written by `iotop-plus tune persist`; `iotop-plus tune unpersist` takes lines out.\n";
+/// What a line of ours is known by when it is read again.
+const MARK: &str = "# iotop-plus: ";
+
+/// The file a knob is persisted in; an error says where it belongs instead.
+pub fn file(root: &Root, at: &Address) -> Result<PathBuf, String> {
+    match at.knob().persist {
+        Persist::Sysctl => Ok(root.etc(SYSCTL)),
+        Persist::Udev => Ok(root.etc(UDEV)),
+        Persist::Tmpfiles => Ok(root.etc(TMPFILES)),
+        Persist::Elsewhere(where_to) => Err(format!("{at}: not by this program; {where_to}")),
+    }
+}
+
+/// What we persist now, by file. A file that is not there holds nothing; lines that are not ours are lost when
+/// it is written, so a file without our first line is an error.
+pub fn persisted(path: &Path) -> io::Result<BTreeMap<Address, String>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(BTreeMap::new()),
+        Err(rustix::io::Errno::LOOP) => return Err(said(path, "is a link; take it away first")),
+        Err(err) => return Err(said(path, &describe(&err.into()))),
+    };
+    let mut text = String::new();
+    std::fs::File::from(fd).take(1 << 20).read_to_string(&mut text)?;
+    if !text.starts_with(HEAD) {
+        return Err(said(path, "was not written by this program; move it away first"));
+    }
+    let entry = |line: &str| {
+        let (at, value) = line.strip_prefix(MARK)?.rsplit_once('=')?;
+        let at = Address::parse(at).ok()?;
+        plausible(at.knob(), value).then(|| (at, value.to_owned()))
+    };
+    Ok(text.lines().filter_map(entry).collect())
+}
+
+fn said(path: &Path, why: &str) -> io::Error {
+    io::Error::other(format!("{}: {why}", path.display()))
+}
+
+/// Adds, replaces (`Some`) and takes out (`None`) values. Says which files were written. All are read and
+/// rendered before the first is written.
+pub fn change(root: &Root, changes: &[(Address, Option<String>)]) -> Result<Vec<PathBuf>, String> {
+    let mut files: BTreeMap<PathBuf, BTreeMap<Address, String>> = BTreeMap::new();
+    for (at, value) in changes {
+        let path = file(root, at)?;
+        let all = match files.entry(path.clone()) {
+            std::collections::btree_map::Entry::Occupied(e) => e.into_mut(),
+            std::collections::btree_map::Entry::Vacant(e) => {
+                e.insert(persisted(&path).map_err(|e| e.to_string())?)
+            }
+        };
+        // Of a pair only one half: the kernel zeroes the other.
+        if let (super::knob::Link::Pair(other), Some(_)) = (at.knob().link, value) {
+            all.retain(|a, _| a.knob().name != other);
+        }
+        match value {
+            Some(value) => drop(all.insert(at.clone(), value.clone())),
+            None => drop(all.remove(at)),
+        }
+    }
+    let mut texts = Vec::new();
+    for (path, all) in &files {
+        texts.push((path, render(root, all)?));
+    }
+    for (path, text) in texts {
+        let done = match text {
+            Some(text) => write_whole(path, &text),
+            None => remove(path),
+        };
+        done.map_err(|err| format!("{}: {}", path.display(), describe(&err)))?;
+    }
+    Ok(files.into_keys().collect())
+}
+
+/// The file's text; `None`: there is nothing to say.
+fn render(root: &Root, all: &BTreeMap<Address, String>) -> Result<Option<String>, String> {
+    let mut text = HEAD.to_owned();
+    for (at, value) in all {
+        let line = match (at.knob().persist, at.knob().place) {
+            (Persist::Sysctl, Place::Sysctl(file)) => format!("{} = {value}", file.replace('/', ".")),
+            (Persist::Tmpfiles, Place::Sys(file)) => {
+                format!("w {} - - - - {value}", Root::live().sys(file).display())
+            }
+            (Persist::Udev, Place::Queue(file)) => udev_rule(root, at, &format!("queue/{file}"), value)?,
+            (Persist::Udev, Place::Bdi(file)) => udev_rule(root, at, &format!("bdi/{file}"), value)?,
+            _ => return Err(format!("{at}: cannot be persisted")),
+        };
+        text.push_str(&format!("{MARK}{at}={value}\n{line}\n"));
+    }
+    Ok((!all.is_empty()).then_some(text))
+}
+
+/// A rule for this very disk: names like sda may go to another disk at the next boot, its serial number stays.
+fn udev_rule(root: &Root, at: &Address, attr: &str, value: &str) -> Result<String, String> {
+    let plain = |s: &str| s.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+:!@ ".contains(&b));
+    let known = |file: &str| {
+        let text = std::fs::read_to_string(root.sys(&format!("block/{}/{file}", at.at()))).ok()?;
+        Some(text.trim().to_owned()).filter(|t| !t.is_empty() && plain(t))
+    };
+    let same = match (known("wwid").or_else(|| known("device/wwid")), known("serial")) {
+        (Some(wwid), _) => format!("ATTRS{{wwid}}==\"{wwid}\""),
+        (None, Some(serial)) => format!("ATTR{{serial}}==\"{serial}\""),
+        _ if plain(at.at()) => format!("KERNEL==\"{}\"", at.at()),
+        _ => return Err(format!("{at}: its name cannot stand in a udev rule")),
+    };
+    Ok(format!(
+        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {same}, ATTR{{{attr}}}=\"{value}\""
+    ))
+}
+
+/// A new file under a temporary name, synced, renamed over the old one.
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    std::fs::create_dir_all(parent)?;
+    let dir =
+        rustix::fs::openat(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let temporary = format!(".iotop-plus.{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // Read by services that may not be root: no secret in it.
+    let fd = rustix::fs::openat(&dir, &temporary, flags, Mode::from_raw_mode(0o644))?;
+    let mut file = std::fs::File::from(fd);
+    let done = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| Ok(rustix::fs::renameat(&dir, &temporary, &dir, name)?));
+    if done.is_err() {
+        let _ = rustix::fs::unlinkat(&dir, &temporary, AtFlags::empty());
+        return done;
+    }
+    let _ = rustix::fs::fsync(&dir);
+    Ok(())
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
+        _ => Ok(()),
+    }
+}
+
+/// Other programs that set knobs at boot or later, for a note; cleaned.
+pub fn others(root: &Root) -> Option<String> {
+    let profile = std::fs::read_to_string(root.etc("tuned/active_profile")).ok()?;
+    Some(format!(
+        "tuned is set up (profile {}): it may set values again after the boot",
+        clean(profile.trim())
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn at(text: &str) -> Address {
+        Address::parse(text).unwrap()
+    }
+
+    fn some(k: &str, v: &str) -> (Address, Option<String>) {
+        (at(k), Some(v.into()))
+    }
+
+    #[test]
+    fn lines_come_go_and_replace_their_pair() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let disk = dir.path().join("sys/block/vda");
+        std::fs::create_dir_all(&disk).unwrap();
+        std::fs::write(disk.join("serial"), "abc-1\n").unwrap();
+        let wrote = change(
+            &root,
+            &[
+                some("vm.dirty_ratio", "40"),
+                some("vm.page-cluster", "0"),
+                some("scheduler@vda", "none"),
+                some("bdi.max_ratio@sdx", "30"),
+                some("transparent_hugepage.enabled", "madvise"),
+            ],
+        )
+        .unwrap();
+        assert_eq!(wrote.len(), 3);
+        let read = |p: &str| std::fs::read_to_string(dir.path().join("etc").join(p)).unwrap_or_default();
+        assert!(
+            read(SYSCTL).contains("\nvm.dirty_ratio = 40\n")
+                && read(SYSCTL).contains("\nvm.page-cluster = 0\n")
+        );
+        assert!(
+            read(UDEV).contains("ATTR{serial}==\"abc-1\", ATTR{queue/scheduler}=\"none\""),
+            "{}",
+            read(UDEV)
+        );
+        assert!(read(UDEV).contains("KERNEL==\"sdx\", ATTR{bdi/max_ratio}=\"30\""));
+        assert!(read(TMPFILES).contains("\nw /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise\n"));
+        change(&root, &[some("vm.dirty_bytes", "8192"), (at("vm.page-cluster"), None)]).unwrap();
+        let all = persisted(&root.etc(SYSCTL)).unwrap();
+        assert_eq!(all.into_iter().collect::<Vec<_>>(), [(at("vm.dirty_bytes"), "8192".into())]);
+        change(&root, &[(at("vm.dirty_bytes"), None)]).unwrap();
+        assert!(!root.etc(SYSCTL).exists(), "an empty file goes");
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("etc/sysctl.d")).unwrap().count(),
+            0,
+            "nothing else is left"
+        );
+    }
+
+    #[test]
+    fn what_is_not_ours_is_never_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let path = root.etc(SYSCTL);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "vm.swappiness=1\n").unwrap();
+        let err = change(&root, &[some("scheduler@a", "none"), some("vm.swappiness", "2")]).unwrap_err();
+        assert!(err.contains("not written by this program"), "{err}");
+        assert!(!root.etc(UDEV).exists(), "nothing is written before all is known to be fine");
+        std::fs::remove_file(&path).unwrap();
+        symlink("/dev/null", &path).unwrap();
+        assert!(change(&root, &[some("vm.swappiness", "2")]).unwrap_err().contains("is a link"));
+        assert!(change(&root, &[some("atime@/srv", "noatime")]).unwrap_err().contains("fstab"));
+    }
+}

@@ -1,0 +1,87 @@
+//! What is said to a tuner process and what it says: one JSON object a line, on its pipes and on its socket.
+
+use super::address::Address;
+use super::change::Change;
+use super::plan::Refusal;
+use super::record::Setting;
+use super::restore::Undone;
+use serde::{Deserialize, Serialize};
+
+/// Longest line either side reads, bytes.
+pub const MAX_LINE: usize = 256 * 1024;
+
+/// To the tuner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Change these; the first line, and only on the pipe.
+    Set {
+        /// `KNOB[@WHERE]=VALUE`.
+        words: Vec<String>,
+        /// Seconds of the lease; `None`: keep.
+        lease_secs: Option<u64>,
+    },
+    /// The lease starts anew with so many seconds.
+    Renew {
+        /// From now.
+        secs: u64,
+    },
+    /// The change stays; the tuner ends.
+    Keep,
+    /// The change is taken back now; the tuner ends.
+    Undo,
+    /// From now on the end of the pipe is not the end of the change: only the lease counts.
+    Detach,
+    /// How does it stand?
+    State,
+}
+
+/// From the tuner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// It is done.
+    Applied {
+        /// The change's number.
+        id: u64,
+        /// What was changed.
+        members: Vec<Applied>,
+        /// Seconds of the lease; `None`: it stays.
+        lease_secs: Option<u64>,
+    },
+    /// Nothing was done.
+    Refused(Refusal),
+    /// The lease.
+    Left {
+        /// Seconds until the old values come back.
+        secs: u64,
+    },
+    /// It stays.
+    Kept,
+    /// It was taken back.
+    Undone(Vec<(Address, Undone)>),
+    /// The request was not understood or could not be carried out.
+    Bad(String),
+}
+
+/// One changed knob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Applied {
+    /// Itself first, then what moves with it.
+    pub before: Vec<Setting>,
+    /// The same after the change; empty if it stood so already.
+    pub after: Vec<Setting>,
+}
+
+impl Reply {
+    /// For a change that was made.
+    pub fn applied(change: &Change) -> Self {
+        let one = |m: &super::change::Member| Applied {
+            before: m.before.clone(),
+            after: m.after.clone().unwrap_or_default(),
+        };
+        Reply::Applied {
+            id: change.id,
+            members: change.members.iter().map(one).collect(),
+            lease_secs: change.lease_secs,
+        }
+    }
+}

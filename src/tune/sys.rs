@@ -1,0 +1,52 @@
+//! The two system calls no crate here wraps.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// ioprio_get(2) of one thread: class << 13 | level.
+pub fn ioprio_get(tid: i32) -> io::Result<u32> {
+    ioprio(libc::SYS_ioprio_get, tid, 0)
+}
+
+/// ioprio_set(2) of one thread.
+pub fn ioprio_set(tid: i32, value: u32) -> io::Result<()> {
+    ioprio(libc::SYS_ioprio_set, tid, value).map(|_| ())
+}
+
+#[allow(unsafe_code)]
+fn ioprio(call: libc::c_long, tid: i32, value: u32) -> io::Result<u32> {
+    const WHO_PROCESS: libc::c_int = 1;
+    // SAFETY: both calls take plain integers only (the get ignores the third); no memory of ours is touched.
+    let got = unsafe { libc::syscall(call, WHO_PROCESS, tid, value as libc::c_int) };
+    if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as u32) }
+}
+
+/// `struct mount_attr` of linux/mount.h, its first and only version.
+#[repr(C)]
+struct MountAttr {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    userns_fd: u64,
+}
+
+/// mount_setattr(2), Linux 5.12: changes these attributes of the mount at `fd` (O_PATH) and leaves the rest.
+#[allow(unsafe_code)]
+pub fn mount_setattr(fd: BorrowedFd<'_>, set: u64, clear: u64) -> io::Result<()> {
+    const EMPTY: &CStr = c"";
+    let attr = MountAttr { set, clear, propagation: 0, userns_fd: 0 };
+    // SAFETY: the path is a C string that lives for ever, `attr` lives through the call, and its size is
+    // passed along; the kernel only reads them.
+    let got = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            fd.as_raw_fd(),
+            EMPTY.as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const attr,
+            size_of::<MountAttr>(),
+        )
+    };
+    if got < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
