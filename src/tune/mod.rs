@@ -25,3 +25,8 @@ pub mod steps;
 mod sys;
 pub mod sysctl;
 pub mod value;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;

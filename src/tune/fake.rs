@@ -1,0 +1,120 @@
+//! A kernel for tests: the pairs zero each other, a scheduler switch resets the queue, and writes can fail.
+
+use super::address::Address;
+use super::kernel::{Fail, KnobIo, Reading};
+use std::collections::BTreeMap;
+
+/// Values by address.
+pub type Values = BTreeMap<String, String>;
+
+/// The kernel.
+#[derive(Debug, Clone, Default)]
+pub struct Fake {
+    pub values: Values,
+    pub idents: BTreeMap<String, String>,
+    /// Writes to these fail.
+    pub broken: Vec<String>,
+    /// Writes to these are clamped to the value.
+    pub clamped: BTreeMap<String, String>,
+    /// The journal's file, to note how long it is at each write.
+    pub journal: Option<std::path::PathBuf>,
+    /// Length of the journal before each write, and the values after it.
+    pub log: Vec<(usize, Values)>,
+}
+
+impl Fake {
+    pub fn new() -> Self {
+        let start = [
+            ("vm.dirty_ratio", "20"),
+            ("vm.dirty_bytes", "0"),
+            ("vm.dirty_background_ratio", "10"),
+            ("vm.dirty_background_bytes", "0"),
+            ("vm.swappiness", "60"),
+            ("vm.page-cluster", "3"),
+            ("vm.min_free_kbytes", "67584"),
+            ("transparent_hugepage.enabled", "madvise"),
+            ("scheduler@sda", "mq-deadline"),
+            ("nr_requests@sda", "256"),
+            ("wbt_lat_usec@sda", "75000"),
+        ];
+        let values = start.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
+        Self { values, idents: [("sda".into(), "7".into())].into(), ..Self::default() }
+    }
+
+    pub fn get(&self, name: &str) -> &str {
+        &self.values[name]
+    }
+
+    /// Somebody else writes.
+    pub fn admin(&mut self, name: &str, value: &str) {
+        self.set(name, value).unwrap();
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let mut put = |k: &str, v: &str| drop(self.values.insert(k.into(), v.into()));
+        match name {
+            "vm.dirty_bytes" | "vm.dirty_background_bytes" => {
+                let least = if name == "vm.dirty_bytes" { 8192 } else { 1 };
+                if value.parse::<u64>().unwrap_or(0) < least {
+                    return Err("invalid argument".into());
+                }
+                put(name, value);
+                put(&name.replace("bytes", "ratio"), "0");
+            }
+            "vm.dirty_background_ratio" => {
+                put(name, value);
+                put("vm.dirty_background_bytes", "0");
+            }
+            "vm.dirty_ratio" => {
+                let same = self.values[name] == value;
+                self.values.insert(name.into(), value.into());
+                if !same {
+                    self.values.insert("vm.dirty_bytes".into(), "0".into());
+                }
+            }
+            "scheduler@sda" => {
+                put(name, value);
+                put("nr_requests@sda", if value == "none" { "128" } else { "256" });
+                put("wbt_lat_usec@sda", if value == "bfq" { "0" } else { "75000" });
+            }
+            "transparent_hugepage.enabled" => {
+                put(name, value);
+                put("vm.min_free_kbytes", if value == "never" { "11584" } else { "67584" });
+            }
+            _ => put(name, value),
+        }
+        Ok(())
+    }
+}
+
+impl KnobIo for Fake {
+    fn read(&mut self, at: &Address) -> Result<Reading, Fail> {
+        let name = at.to_string();
+        let value = self.values.get(&name).cloned().ok_or_else(|| Fail::Absent(format!("{at}: none")))?;
+        let choices = match at.knob().name {
+            "scheduler" => vec!["none".into(), "mq-deadline".into(), "bfq".into()],
+            "transparent_hugepage.enabled" => vec!["always".into(), "madvise".into(), "never".into()],
+            _ => Vec::new(),
+        };
+        Ok(Reading { value, choices, max: None })
+    }
+
+    fn write(&mut self, at: &Address, value: &str) -> Result<(), Fail> {
+        let name = at.to_string();
+        if self.broken.contains(&name) {
+            return Err(Fail::Invalid(format!("{at}: broken")));
+        }
+        let before = self.journal.as_ref().map_or(0, |p| std::fs::read(p).unwrap().len());
+        let value = self.clamped.get(&name).cloned().unwrap_or_else(|| value.to_owned());
+        self.set(&name, &value).map_err(|why| Fail::Invalid(format!("{at}: {why}")))?;
+        self.log.push((before, self.values.clone()));
+        Ok(())
+    }
+
+    fn identity(&mut self, at: &Address) -> Result<String, Fail> {
+        match at.at() {
+            "" => Ok(String::new()),
+            name => self.idents.get(name).cloned().ok_or_else(|| Fail::Absent(format!("{at}: gone"))),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Changes against a kernel that is not there: all or nothing, compare and swap, pairs, and a death at every byte.
+
+use super::apply::{Bench, apply, keep};
+use super::change::{Change, fold};
+use super::fake::{Fake, Values};
+use super::journal::Journal;
+use super::machine::Machine;
+use super::plan::{Planned, Refusal, plan};
+use super::record::Outcome;
+use super::restore::{Undone, undo};
+use super::steps::Steps;
+use crate::root::Root;
+use std::path::PathBuf;
+
+struct World {
+    dir: tempfile::TempDir,
+    kernel: Fake,
+}
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("run")).unwrap();
+        Self { dir, kernel: Fake::new() }
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.dir.path().join("run/iotop-plus/journal-unknown")
+    }
+
+    fn bench(&mut self) -> Bench<'_> {
+        let journal = Journal::open(&Root::at(self.dir.path())).unwrap();
+        Bench { io: &mut self.kernel, journal, steps: Steps::default() }
+    }
+
+    fn plan(&mut self, words: &[&str]) -> Result<Vec<Planned>, Refusal> {
+        let machine =
+            Machine { page: 4096, memory: Some(24 << 30), dirtyable: Some(20 << 30), nr_open: None };
+        plan(&mut self.kernel, &machine, &words.iter().map(|w| w.to_string()).collect::<Vec<_>>())
+    }
+
+    fn set(&mut self, words: &[&str]) -> Result<Change, Refusal> {
+        let planned = self.plan(words)?;
+        apply(&mut self.bench(), &planned, Some(120))
+    }
+
+    fn undo(&mut self, id: u64) -> Vec<String> {
+        let all = undo(&mut self.bench(), id).unwrap();
+        all.into_iter().map(|(at, u)| format!("{at} {u:?}")).collect()
+    }
+}
+
+#[test]
+fn a_pair_goes_there_and_back_in_both_modes() {
+    for (start, change) in [
+        (None, "vm.dirty_ratio=50"),
+        (None, "vm.dirty_bytes=4G"),
+        (None, "vm.dirty_background_bytes=16M"),
+        (Some(("vm.dirty_bytes", "5368709120")), "vm.dirty_ratio=50"),
+        (Some(("vm.dirty_bytes", "5368709120")), "vm.dirty_ratio=20"),
+        (Some(("vm.dirty_bytes", "5368709120")), "vm.dirty_bytes=3G"),
+        (Some(("vm.dirty_background_bytes", "4096")), "vm.dirty_background_ratio=10"),
+    ] {
+        let mut w = World::new();
+        if let Some((name, value)) = start {
+            w.kernel.admin(name, value);
+        }
+        let before = w.kernel.values.clone();
+        let change = w.set(&[change]).unwrap();
+        assert_ne!(w.kernel.values, before);
+        assert_eq!(w.undo(change.id).len(), 1);
+        assert_eq!(w.kernel.values, before, "{start:?}");
+        assert_eq!(w.undo(change.id).len(), 0, "nothing is left to do");
+    }
+}
+
+#[test]
+fn wrong_input_changes_nothing_and_is_not_journalled() {
+    let mut w = World::new();
+    let before = w.kernel.values.clone();
+    for bad in [
+        "vm.bogus=1",
+        "vm.swappiness",
+        "vm.swappiness=",
+        "vm.swappiness=201",
+        "vm.swappiness=-1",
+        "vm.dirty_ratio=0",
+        "vm.dirty_ratio=text",
+        "vm.dirty_ratio=10",
+        "vm.dirty_ratio=5",
+        "vm.dirty_background_ratio=20",
+        "vm.dirty_background_bytes=5G",
+        "vm.dirty_bytes=1G",
+        "vm.dirty_bytes=18446744073709551616",
+        "vm.dirty_bytes=9999999999T",
+        "vm.dirty_bytes=16X",
+        "vm.dirty_bytes=4096",
+        "scheduler@sda=kyber",
+        "scheduler@sdz=none",
+        "scheduler=none",
+        "vm.page-cluster=1",
+    ] {
+        // The last one is right by itself: set twice it is wrong.
+        let got = w.set(&["vm.page-cluster=0", bad]);
+        assert!(matches!(got, Err(Refusal::Usage(_))), "{bad}: {got:?}");
+        assert_eq!(w.kernel.values, before, "{bad}");
+    }
+    assert!(matches!(w.set(&["vm.dirty_ratio=50", "vm.dirty_bytes=1G"]), Err(Refusal::Usage(_))));
+    assert!(!w.journal().exists());
+    assert!(w.plan(&["vm.dirty_background_ratio=30", "vm.dirty_ratio=40"]).is_ok(), "together they are fine");
+    assert!(w.plan(&["vm.dirty_background_bytes=16M", "vm.dirty_bytes=256M"]).is_ok());
+}
+
+#[test]
+fn several_knobs_are_changed_all_or_none() {
+    let mut w = World::new();
+    let before = w.kernel.values.clone();
+    w.kernel.broken.push("vm.page-cluster".into());
+    let why = w.set(&["vm.dirty_bytes=4G", "scheduler@sda=none", "vm.page-cluster=0"]).unwrap_err();
+    assert!(why.to_string().ends_with("broken; nothing is changed"), "{why}");
+    assert_eq!(w.kernel.values, before);
+}
+
+#[test]
+fn a_value_the_kernel_bends_is_taken_back() {
+    let mut w = World::new();
+    let before = w.kernel.values.clone();
+    w.kernel.clamped.insert("nr_requests@sda".into(), "64".into());
+    let why = w.set(&["vm.swappiness=10", "nr_requests@sda=999"]).unwrap_err();
+    // The clamp bends the restore as well, which is told.
+    assert!(why.to_string().contains("the kernel made 64 of 999"), "{why}");
+    assert!(why.to_string().contains("taken back except nr_requests@sda"), "{why}");
+    w.kernel.clamped.clear();
+    assert_eq!(w.undo(1), ["nr_requests@sda Closed(Restored)"]);
+    assert_eq!(w.kernel.values, before);
+}
+
+#[test]
+fn an_admins_edit_is_never_overwritten() {
+    for (change, edit) in [
+        ("vm.swappiness=10", ("vm.swappiness", "33")),
+        ("vm.dirty_ratio=50", ("vm.dirty_bytes", "5368709120")),
+        ("vm.dirty_bytes=4G", ("vm.dirty_ratio", "30")),
+        ("scheduler@sda=none", ("scheduler@sda", "bfq")),
+    ] {
+        let mut w = World::new();
+        let id = w.set(&[change]).unwrap().id;
+        w.kernel.admin(edit.0, edit.1);
+        let theirs = w.kernel.values.clone();
+        let told = w.undo(id);
+        assert!(told[0].contains("Conflict"), "{told:?}");
+        assert_eq!(w.kernel.values, theirs);
+    }
+}
+
+#[test]
+fn what_the_kernel_moved_along_goes_back_unless_somebody_set_it() {
+    let mut w = World::new();
+    w.kernel.admin("nr_requests@sda", "512");
+    w.kernel.admin("vm.min_free_kbytes", "90000");
+    let before = w.kernel.values.clone();
+    let change = w.set(&["scheduler@sda=none", "transparent_hugepage.enabled=never"]).unwrap();
+    assert_eq!((w.kernel.get("nr_requests@sda"), w.kernel.get("vm.min_free_kbytes")), ("128", "11584"));
+    w.undo(change.id);
+    assert_eq!(w.kernel.values, before);
+
+    let change = w.set(&["scheduler@sda=none"]).unwrap();
+    w.kernel.admin("nr_requests@sda", "99");
+    w.undo(change.id);
+    assert_eq!((w.kernel.get("scheduler@sda"), w.kernel.get("nr_requests@sda")), ("mq-deadline", "99"));
+}
+
+#[test]
+fn changes_on_top_of_each_other_end_in_any_order() {
+    for order in [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]] {
+        let mut w = World::new();
+        let before = w.kernel.values.clone();
+        w.set(&["vm.dirty_ratio=30", "vm.swappiness=10"]).unwrap();
+        w.set(&["vm.dirty_bytes=4G"]).unwrap();
+        w.set(&["vm.dirty_ratio=40"]).unwrap();
+        for id in order {
+            w.undo(id);
+        }
+        assert_eq!(w.kernel.values, before, "{order:?}");
+    }
+}
+
+#[test]
+fn another_device_of_the_same_name_is_left_alone() {
+    let mut w = World::new();
+    let id = w.set(&["scheduler@sda=none"]).unwrap().id;
+    w.kernel.idents.insert("sda".into(), "8".into());
+    assert_eq!(w.undo(id), ["scheduler@sda Closed(Gone)"]);
+    assert_eq!(w.kernel.get("scheduler@sda"), "none");
+}
+
+#[test]
+fn a_kept_change_can_still_be_undone() {
+    let mut w = World::new();
+    let id = w.set(&["vm.swappiness=10"]).unwrap().id;
+    keep(&mut w.bench().journal, &mut Steps::default(), id).unwrap();
+    let (records, _) = w.bench().journal.load().unwrap();
+    assert!(fold(&records)[0].kept);
+    assert_eq!(w.undo(id), ["vm.swappiness Closed(Restored)"]);
+}
+
+/// The journal cut around every end of a record and in between, with the kernel in every state it can have been
+/// in by then: the undo of what is left must bring every value back, and report nothing else.
+#[test]
+fn a_death_at_every_record_of_the_journal_is_undone() {
+    let mut points = 0;
+    for start in [None, Some(("vm.dirty_bytes", "5368709120"))] {
+        let mut w = World::new();
+        if let Some((name, value)) = start {
+            w.kernel.admin(name, value);
+        }
+        let before = w.kernel.values.clone();
+        Journal::open(&Root::at(w.dir.path())).unwrap();
+        w.kernel.journal = Some(w.journal());
+        let words =
+            ["vm.dirty_ratio=50", "vm.swappiness=10", "scheduler@sda=none", "vm.dirty_background_bytes=16M"];
+        let id = w.set(&words).unwrap().id;
+        w.undo(id);
+        let whole = std::fs::read(w.journal()).unwrap();
+        let log = std::mem::take(&mut w.kernel.log);
+        assert!(log.len() >= 8, "{}", log.len());
+        let near_end = |cut: usize| whole[cut.saturating_sub(2)..(cut + 1).min(whole.len())].contains(&b'\n');
+        for cut in (0..=whole.len()).filter(|cut| near_end(*cut) || cut % 40 == 0) {
+            // A write happens with the journal at a certain length: before it was that long it had not happened,
+            // when it is longer it has, and just then it may or may not.
+            let done = log.iter().filter(|(len, _)| *len < cut).count();
+            let maybe = log.iter().filter(|(len, _)| *len <= cut).count();
+            for n in done..=maybe {
+                let state: Values = if n == 0 { before.clone() } else { log[n - 1].1.clone() };
+                let mut fresh = World::new();
+                Journal::open(&Root::at(fresh.dir.path())).unwrap();
+                std::fs::write(fresh.journal(), &whole[..cut]).unwrap();
+                fresh.kernel.values = state;
+                let told = undo(&mut fresh.bench(), id).unwrap();
+                let fine = |u: &Undone| matches!(u, Undone::Closed(Outcome::Restored | Outcome::Already));
+                assert!(told.iter().all(|(_, u)| fine(u)), "cut {cut}, {n} writes: {told:?}");
+                assert_eq!(fresh.kernel.values, before, "cut {cut}, {n} writes");
+                points += 1;
+            }
+        }
+    }
+    assert!(points > 150, "{points}");
+}
