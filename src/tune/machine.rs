@@ -13,6 +13,8 @@ pub struct Machine {
     pub dirtyable: Option<u64>,
     /// fs.nr_open: the most open files a limit may say.
     pub nr_open: Option<u64>,
+    /// Whether this process has CAP_SYS_RESOURCE: without it no hard limit can be raised, or raised again.
+    pub sys_resource: bool,
 }
 
 impl Machine {
@@ -30,6 +32,10 @@ impl Machine {
             )
             .map(|pages| pages * page),
             nr_open: text("sys/fs/nr_open").trim().parse().ok(),
+            sys_resource: text("self/status")
+                .lines()
+                .find_map(|l| u64::from_str_radix(l.strip_prefix("CapEff:")?.trim(), 16).ok())
+                .is_some_and(|caps| caps & (1 << 24) != 0),
         }
     }
 

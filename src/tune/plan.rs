@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::kernel::{Fail, KnobIo, Reading};
-use super::knob::Link;
+use super::knob::{Link, Place};
 use super::machine::Machine;
 use super::value;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,7 @@ pub fn plan(io: &mut dyn KnobIo, machine: &Machine, words: &[String]) -> Result<
         let now = io.read(&at).map_err(absent_is_usage)?;
         let want = value::canonical(at.knob(), text, machine, &now)
             .map_err(|why| Refusal::Usage(format!("{at}: {why}")))?;
+        hard_limit(machine, &at, &now.value, &want)?;
         let zeroes = match at.knob().link {
             Link::Pair(other) => at.sibling(other).and_then(|o| io.read(&o).ok().map(|r| (o, r.value))),
             _ => None,
@@ -82,6 +83,18 @@ pub fn plan(io: &mut dyn KnobIo, machine: &Machine, words: &[String]) -> Result<
     thresholds(io, machine, &all)?;
     shares(io, &all)?;
     Ok(all)
+}
+
+/// A hard limit lowered without the capability to raise it could never be taken back.
+fn hard_limit(machine: &Machine, at: &Address, now: &str, want: &str) -> Result<(), Refusal> {
+    let hard = |v: &str| v.split_once(':').map(|(_, hard)| hard.to_owned());
+    if at.knob().place == Place::Nofile && hard(now) != hard(want) && !machine.sys_resource {
+        return Err(Refusal::Privilege(format!(
+            "{at}: changing the hard limit (from {now} to {want}) needs CAP_SYS_RESOURCE, lowering it too: it could not \
+             be taken back; a soft limit within the hard one can be set"
+        )));
+    }
+    Ok(())
 }
 
 fn pair(at: &Address) -> bool {

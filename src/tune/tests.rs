@@ -34,8 +34,13 @@ impl World {
     }
 
     fn plan(&mut self, words: &[&str]) -> Result<Vec<Planned>, Refusal> {
-        let machine =
-            Machine { page: 4096, memory: Some(24 << 30), dirtyable: Some(20 << 30), nr_open: None };
+        let machine = Machine {
+            page: 4096,
+            memory: Some(24 << 30),
+            dirtyable: Some(20 << 30),
+            nr_open: None,
+            sys_resource: true,
+        };
         plan(&mut self.kernel, &machine, &words.iter().map(|w| w.to_string()).collect::<Vec<_>>())
     }
 

@@ -259,7 +259,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn machine() -> Machine {
-        Machine { page: 4096, memory: Some(24 << 30), dirtyable: Some(20 << 30), nr_open: Some(1 << 20) }
+        Machine {
+            page: 4096,
+            memory: Some(24 << 30),
+            dirtyable: Some(20 << 30),
+            nr_open: Some(1 << 20),
+            sys_resource: true,
+        }
     }
 
     fn now() -> Reading {

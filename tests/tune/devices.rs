@@ -1,0 +1,196 @@
+//! Knobs of devices, mounts and processes, on ones made for the purpose.
+
+use crate::machine::{Machine, text};
+use iotop_plus::root::Root;
+use iotop_plus::tune::apply::{Bench, apply};
+use iotop_plus::tune::journal::Journal;
+use iotop_plus::tune::kernel::{Direct, KnobIo};
+use iotop_plus::tune::machine::Machine as Sizes;
+use iotop_plus::tune::plan::{Refusal, plan};
+use iotop_plus::tune::restore::undo;
+use iotop_plus::tune::steps::Steps;
+use std::process::Command;
+
+/// A loop device, taken down when dropped. Its number lives on with its settings: the read-ahead goes back.
+struct Loop(String, String);
+
+impl Loop {
+    fn new(m: &Machine) -> Option<Self> {
+        let file = m.dir.path().join("disk");
+        std::fs::File::create(&file).unwrap().set_len(8 << 20).unwrap();
+        let made = Command::new("losetup").args(["-f", "--show"]).arg(&file).output().ok()?;
+        let name = String::from_utf8_lossy(&made.stdout).trim().strip_prefix("/dev/")?.to_owned();
+        let read_ahead = std::fs::read_to_string(format!("/sys/block/{name}/queue/read_ahead_kb")).unwrap();
+        Some(Self(name, read_ahead))
+    }
+
+    fn state(&self) -> Vec<String> {
+        let files = [
+            "queue/scheduler",
+            "queue/nr_requests",
+            "queue/wbt_lat_usec",
+            "queue/read_ahead_kb",
+            "queue/max_sectors_kb",
+            "bdi/max_ratio",
+            "bdi/min_ratio",
+            "bdi/strict_limit",
+        ];
+        let read = |f| std::fs::read_to_string(format!("/sys/block/{}/{f}", self.0)).unwrap_or_default();
+        files.into_iter().map(read).collect()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = std::fs::write(format!("/sys/block/{}/queue/read_ahead_kb", self.0), &self.1);
+        let _ = Command::new("losetup").args(["-d", &format!("/dev/{}", self.0)]).status();
+    }
+}
+
+#[test]
+fn every_knob_of_a_device_goes_there_and_back() {
+    let test = "every_knob_of_a_device_goes_there_and_back";
+    let Some(m) = Machine::take(test) else { return };
+    let Some(disk) = Loop::new(&m) else {
+        eprintln!("SKIPPED {test}: no loop device");
+        return;
+    };
+    let before = disk.state();
+    for change in [
+        "scheduler=mq-deadline",
+        "scheduler=bfq",
+        "read_ahead_kb=3000",
+        "nr_requests=64",
+        "wbt_lat_usec=10ms",
+        "wbt_lat_usec=0",
+        "max_sectors_kb=64",
+        "bdi.max_ratio=50",
+        "bdi.min_ratio=1",
+        "bdi.strict_limit=on",
+    ] {
+        let (knob, value) = change.split_once('=').unwrap();
+        let word = format!("{knob}@{}={value}", disk.0);
+        if knob == "scheduler" && !before[0].contains(value) {
+            eprintln!("SKIPPED {word}: this kernel has no such scheduler");
+            continue;
+        }
+        let set = m.tune(&["set", "--keep", &word]);
+        assert_eq!(set.status.code(), Some(0), "{word}: {}", text(&set));
+        assert_ne!(disk.state(), before, "{word}");
+        let undone = m.tune(&["undo"]);
+        assert_eq!(undone.status.code(), Some(0), "{word}: {}", text(&undone));
+        assert_eq!(disk.state(), before, "{word}: {}", text(&undone));
+    }
+    let got =
+        m.tune(&["set", &format!("bdi.min_ratio@{}=60", disk.0), &format!("bdi.max_ratio@{}=50", disk.0)]);
+    assert_eq!(got.status.code(), Some(2), "{}", text(&got));
+    // A device of that name that is another one is left alone.
+    let set = m.tune(&["set", "--keep", &format!("read_ahead_kb@{}=3000", disk.0)]);
+    assert_eq!(set.status.code(), Some(0), "{}", text(&set));
+    let name = disk.0.clone();
+    drop(disk);
+    let again = Loop::new(&m).unwrap();
+    if again.0 == name {
+        assert!(text(&m.tune(&["undo"])).contains("is gone"));
+    }
+}
+
+/// Sets and undoes on the running machine, with the journal elsewhere.
+fn there_and_back(m: &Machine, word: &str) -> (String, String, String) {
+    let live = Root::live();
+    let mut io = Direct::new(live.clone());
+    let planned = plan(&mut io, &Sizes::read(&live), &[word.to_owned()]).unwrap();
+    let at = planned[0].at.clone();
+    let before = planned[0].now.value.clone();
+    let journal = Journal::open(&Root::at(m.dir.path())).unwrap();
+    let mut bench = Bench { io: &mut io, journal, steps: Steps::default() };
+    let change = apply(&mut bench, &planned, Some(1)).unwrap();
+    let during = bench.io.read(&at).unwrap().value;
+    undo(&mut bench, change.id).unwrap();
+    (before, during, io.read(&at).unwrap().value)
+}
+
+#[test]
+fn limits_and_priorities_of_a_process_go_there_and_back() {
+    let Some(m) = Machine::take("limits_and_priorities_of_a_process_go_there_and_back") else { return };
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let mut changes = vec!["nofile@PID=77", "ioprio@PID=idle", "ioprio@PID=be/7", "ioprio@PID=rt/0"];
+    let live = Root::live();
+    if Sizes::read(&live).sys_resource {
+        changes.push("nofile@PID=50:60");
+    } else {
+        let word = format!("nofile@{}=50:60", child.id());
+        let got = plan(&mut Direct::new(live.clone()), &Sizes::read(&live), &[word]);
+        assert!(matches!(got, Err(Refusal::Privilege(_))), "it could not be taken back: {got:?}");
+    }
+    for change in changes {
+        let (before, during, after) = there_and_back(&m, &change.replace("PID", &child.id().to_string()));
+        assert_ne!(before, during, "{change}");
+        assert_eq!(before, after, "{change}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// A mount, taken down when dropped.
+struct Mounted(std::path::PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn access_time_options_of_a_mount_go_there_and_back() {
+    let test = "access_time_options_of_a_mount_go_there_and_back";
+    let Some(m) = Machine::take(test) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let point = dir.path().join("a b");
+    std::fs::create_dir(&point).unwrap();
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "nosuid,nodev", "none"]).arg(&point).status();
+    if !mounted.is_ok_and(|s| s.success()) {
+        eprintln!("SKIPPED {test}: cannot mount");
+        return;
+    }
+    let _mounted = Mounted(point.clone());
+    let line = || {
+        // Other mounts may have names that are no text.
+        let table = String::from_utf8_lossy(&std::fs::read("/proc/self/mountinfo").unwrap()).into_owned();
+        table.lines().find(|l| l.contains("/a\\040b ")).unwrap().to_owned()
+    };
+    let before = line();
+    let changes = ["noatime", "noatime,nodiratime", "strictatime", "relatime,nodiratime"];
+    let got: Vec<_> =
+        changes.iter().map(|v| there_and_back(&m, &format!("atime@{}={v}", point.display()))).collect();
+    let after = line();
+    for (value, got) in changes.iter().zip(got) {
+        assert_eq!(got, ("relatime".into(), value.to_string(), "relatime".into()));
+    }
+    assert_eq!(before, after, "nosuid and nodev are still there");
+}
+
+#[test]
+fn a_device_without_progress_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = dir.path().join("sys/block/sdz");
+    std::fs::create_dir_all(disk.join("queue")).unwrap();
+    for (file, text) in [
+        ("inflight", "1 0\n"),
+        ("stat", "9 0 0 0 9 0 0 0 1 0 0\n"),
+        ("queue/scheduler", "[none] mq-deadline\n"),
+        ("diskseq", "1\n"),
+    ] {
+        std::fs::write(disk.join(file), text).unwrap();
+    }
+    let got = Command::new(crate::machine::BIN)
+        .arg("--root")
+        .arg(dir.path())
+        .args(["tune", "set", "scheduler@sdz=mq-deadline"])
+        .output()
+        .unwrap();
+    assert_eq!(got.status.code(), Some(3), "{}", text(&got));
+    assert!(text(&got).contains("makes no progress"), "{}", text(&got));
+    assert_eq!(std::fs::read_to_string(disk.join("queue/scheduler")).unwrap(), "[none] mq-deadline\n");
+}

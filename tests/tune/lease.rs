@@ -1,0 +1,122 @@
+//! The end of a lease, a closed terminal, and who may do what.
+
+use crate::machine::{BIN, Machine, all, get, put, put_all, text};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Waits for the process `set` named to end; a lease of 1 s must be over within 6 s.
+fn wait_for_tuner(said: &str) {
+    let at = said.find("(process ").unwrap_or_else(|| panic!("{said}")) + "(process ".len();
+    let pid = said[at..].split_ascii_whitespace().next().unwrap().parse().unwrap();
+    // Gone already is fine, too.
+    let Ok(fd) = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()) else { return };
+    let within = Timespec { tv_sec: 6, tv_nsec: 0 };
+    let ended = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&within)).unwrap();
+    assert_eq!(ended, 1, "the tuner lives 5 s after the end of its lease");
+}
+
+#[test]
+fn a_lease_that_runs_out_restores_unless_kept() {
+    let Some(m) = Machine::take("a_lease_that_runs_out_restores_unless_kept") else { return };
+    let (was, new) = (get("page-cluster"), if get("page-cluster") == "2" { "1" } else { "2" });
+    let said = text(&m.tune(&["set", "--for", "1s", &format!("vm.page-cluster={new}")]));
+    assert_eq!(get("page-cluster"), new);
+    wait_for_tuner(&said);
+    assert_eq!(get("page-cluster"), was);
+
+    let said = text(&m.tune(&["set", "--for", "1h", &format!("vm.page-cluster={new}")]));
+    let kept = m.tune(&["keep"]);
+    assert_eq!(kept.status.code(), Some(0), "{}", text(&kept));
+    wait_for_tuner(&said);
+    assert_eq!(get("page-cluster"), new, "kept");
+    assert!(text(&m.tune(&["status", "vm.page-cluster"])).contains("stays until the boot"));
+    let undone = m.tune(&["undo"]);
+    assert_eq!(get("page-cluster"), was, "{}", text(&undone));
+    assert!(text(&m.tune(&["status", "vm.page-cluster"])).contains("No change of this boot stands"));
+}
+
+#[test]
+fn an_admins_edit_during_a_lease_survives_its_end() {
+    let Some(m) = Machine::take("an_admins_edit_during_a_lease_survives_its_end") else { return };
+    let said = text(&m.tune(&["set", "--for", "1s", "vm.page-cluster=2"]));
+    put("page-cluster", "1");
+    wait_for_tuner(&said);
+    let stands = get("page-cluster");
+    put_all(&m.start);
+    assert_eq!(stands, "1");
+    assert!(std::fs::read_to_string(m.journal()).unwrap().contains("Conflict"));
+}
+
+#[test]
+fn a_closed_terminal_does_not_end_the_promise() {
+    let Some(m) = Machine::take("a_closed_terminal_does_not_end_the_promise") else { return };
+    let pair = portable_pty::native_pty_system().openpty(portable_pty::PtySize::default()).unwrap();
+    let mut command = portable_pty::CommandBuilder::new(BIN);
+    command.arg("--root");
+    command.arg(m.dir.path());
+    command.args(["tune", "set", "--for", "1s", "vm.page-cluster=2"]);
+    let mut child = pair.slave.spawn_command(command).unwrap();
+    drop(pair.slave);
+    let mut reader = pair.master.try_clone_reader().unwrap();
+    let mut said = Vec::new();
+    let mut buf = [0; 1024];
+    while !String::from_utf8_lossy(&said).contains("tune undo") {
+        let n = std::io::Read::read(&mut reader, &mut buf).unwrap();
+        assert!(n > 0, "{}", String::from_utf8_lossy(&said));
+        said.extend_from_slice(&buf[..n]);
+    }
+    // The terminal goes: hang-up to all in its session.
+    drop(reader);
+    drop(pair.master);
+    let _ = child.wait();
+    assert_eq!(get("page-cluster"), "2", "on lease");
+    wait_for_tuner(&String::from_utf8_lossy(&said));
+    assert_eq!(all(), m.start);
+}
+
+#[test]
+fn a_dry_run_and_wrong_input_change_nothing() {
+    let Some(m) = Machine::take("a_dry_run_and_wrong_input_change_nothing") else { return };
+    let before = m.tune(&["list", "vm."]).stdout;
+    let dry =
+        m.tune(&["set", "--dry-run", "vm.swappiness=61", "vm.dirty_bytes=3G", "vm.min_free_kbytes=100M"]);
+    assert_eq!(dry.status.code(), Some(0), "{}", text(&dry));
+    assert!(text(&dry).contains("nothing was changed"));
+    for bad in
+        ["vm.swappiness=201", "vm.dirty_ratio=0", "vm.bogus=1", "vm.dirty_bytes=1e9", "vm.page-cluster=x"]
+    {
+        let got = m.tune(&["set", "vm.vfs_cache_pressure=101", bad]);
+        assert_eq!(got.status.code(), Some(2), "{bad}: {}", text(&got));
+        assert_eq!(m.tune(&["list", "vm."]).stdout, before, "{bad}");
+    }
+    assert!(!m.dir.path().join("run/iotop-plus").exists(), "not even a journal");
+}
+
+#[test]
+fn nobody_reads_everything_and_writes_nothing() {
+    let Some(m) = Machine::take("nobody_reads_everything_and_writes_nothing") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = dir.path().join("iotop-plus");
+    std::fs::copy(BIN, &program).unwrap();
+    let run =
+        |args: &[&str]| Command::new(&program).arg("tune").args(args).uid(65534).gid(65534).output().unwrap();
+    let list = run(&["list", "vm."]);
+    assert_eq!(list.status.code(), Some(0));
+    assert_eq!(list.stdout, Command::new(BIN).args(["tune", "list", "vm."]).output().unwrap().stdout);
+    assert_eq!(run(&["status"]).status.code(), Some(0));
+    assert_eq!(run(&["set", "--dry-run", "vm.swappiness=61"]).status.code(), Some(0));
+    for args in
+        [vec!["set", "vm.swappiness=61"], vec!["persist", "vm.swappiness"], vec!["undo"], vec!["keep"]]
+    {
+        let got = run(&args);
+        assert_eq!(got.status.code(), Some(4), "{args:?}: {}", text(&got));
+        let line = format!("sudo {} tune {}\n", program.display(), args.join(" "));
+        assert!(text(&got).contains(&line), "{}", text(&got));
+    }
+    assert_eq!(run(&["set", "vm.swappiness=999"]).status.code(), Some(2), "wrong is wrong for everybody");
+    assert_eq!(all(), m.start);
+}

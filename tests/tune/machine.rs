@@ -1,0 +1,108 @@
+//! A root directory of its own over the machine's /proc and /sys, and the promise to put everything back.
+
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+pub const BIN: &str = env!("CARGO_BIN_EXE_iotop-plus");
+
+/// Small steps from the values most machines have, so that nothing is disturbed.
+pub const KNOBS: [&str; 11] = [
+    "dirty_ratio",
+    "dirty_bytes",
+    "dirty_background_ratio",
+    "dirty_background_bytes",
+    "dirty_expire_centisecs",
+    "dirty_writeback_centisecs",
+    "swappiness",
+    "page-cluster",
+    "vfs_cache_pressure",
+    "min_free_kbytes",
+    "watermark_scale_factor",
+];
+
+pub fn file(knob: &str) -> String {
+    format!("/proc/sys/vm/{knob}")
+}
+
+pub fn get(knob: &str) -> String {
+    std::fs::read_to_string(file(knob)).unwrap().trim().to_owned()
+}
+
+pub fn put(knob: &str, value: &str) {
+    std::fs::write(file(knob), value).unwrap();
+}
+
+pub fn all() -> BTreeMap<&'static str, String> {
+    KNOBS.iter().map(|k| (*k, get(k))).collect()
+}
+
+/// Writes values back: of a pair the half that is not 0.
+pub fn put_all(values: &BTreeMap<&'static str, String>) {
+    for (knob, value) in values {
+        let half = knob.ends_with("_bytes") || knob.ends_with("_ratio");
+        if (!half || value != "0") && get(knob) != *value {
+            put(knob, value);
+        }
+    }
+}
+
+/// One test at a time on this machine, whoever runs it.
+pub struct Machine {
+    pub dir: tempfile::TempDir,
+    pub start: BTreeMap<&'static str, String>,
+    _alone: OwnedFd,
+}
+
+impl Machine {
+    /// `None`, said why, where this cannot be tested.
+    pub fn take(test: &str) -> Option<Self> {
+        let writable = rustix::fs::access(file("swappiness").as_str(), rustix::fs::Access::WRITE_OK).is_ok();
+        if !rustix::process::geteuid().is_root() || !writable {
+            eprintln!("SKIPPED {test}: needs root and a writable /proc/sys/vm");
+            return None;
+        }
+        let lock = std::env::temp_dir().join("iotop-plus-tune-tests.lock");
+        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let alone = rustix::fs::openat(CWD, &lock, flags, Mode::RUSR | Mode::WUSR).unwrap();
+        rustix::fs::flock(&alone, FlockOperation::LockExclusive).unwrap();
+        // The journal belongs on a memory file system, as the run directory is.
+        let shm = Path::new("/dev/shm");
+        let dir = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap();
+        for top in ["run", "etc"] {
+            std::fs::create_dir(dir.path().join(top)).unwrap();
+        }
+        symlink("/proc", dir.path().join("proc")).unwrap();
+        symlink("/sys", dir.path().join("sys")).unwrap();
+        Some(Self { dir, start: all(), _alone: alone })
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(BIN);
+        command.arg("--root").arg(self.dir.path()).args(args);
+        command
+    }
+
+    pub fn tune(&self, args: &[&str]) -> Output {
+        self.command(&["tune"]).args(args).output().unwrap()
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        let run = self.dir.path().join("run/iotop-plus");
+        let mut files = std::fs::read_dir(run).unwrap().flatten().map(|e| e.path());
+        files.find(|p| p.file_name().unwrap().to_string_lossy().starts_with("journal-")).unwrap()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        put_all(&self.start);
+    }
+}
+
+pub fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}

@@ -1,0 +1,11 @@
+//! The tuner on the real kernel: killed at every step, its lease run out, its terminal closed, the admin in
+//! between. Needs root; every value is as it was afterwards, also when a test fails.
+
+#[path = "tune/devices.rs"]
+mod devices;
+#[path = "tune/killed.rs"]
+mod killed;
+#[path = "tune/lease.rs"]
+mod lease;
+#[path = "tune/machine.rs"]
+mod machine;
