@@ -31,6 +31,7 @@ impl Fake {
             ("vm.dirty_background_bytes", "0"),
             ("vm.swappiness", "60"),
             ("vm.page-cluster", "3"),
+            ("kernel.hung_task_warnings", "4"),
             ("vm.min_free_kbytes", "67584"),
             ("transparent_hugepage.enabled", "madvise"),
             ("scheduler@sda", "mq-deadline"),

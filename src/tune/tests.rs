@@ -200,6 +200,17 @@ fn another_device_of_the_same_name_is_left_alone() {
 }
 
 #[test]
+fn warnings_the_kernel_counted_down_are_no_admins_edit() {
+    for (now, restored) in [("100", true), ("97", true), ("0", true), ("101", false), ("-1", false)] {
+        let mut w = World::new();
+        let id = w.set(&["kernel.hung_task_warnings=100"]).unwrap().id;
+        w.kernel.admin("kernel.hung_task_warnings", now);
+        assert_eq!(w.undo(id)[0].contains("Restored"), restored, "{now}");
+        assert_eq!(w.kernel.get("kernel.hung_task_warnings"), if restored { "4" } else { now });
+    }
+}
+
+#[test]
 fn a_kept_change_can_still_be_undone() {
     let mut w = World::new();
     let id = w.set(&["vm.swappiness=10"]).unwrap().id;

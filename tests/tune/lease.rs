@@ -1,10 +1,15 @@
 //! The end of a lease, a closed terminal, and who may do what.
 
 use crate::machine::{BIN, Machine, all, get, put, put_all, text};
+use iotop_plus::root::Root;
+use iotop_plus::tune::client::Held;
+use iotop_plus::tune::protocol::{Reply, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 /// Waits for the process `set` named to end; a lease of 1 s must be over within 6 s.
@@ -36,6 +41,52 @@ fn a_lease_that_runs_out_restores_unless_kept() {
     let undone = m.tune(&["undo"]);
     assert_eq!(get("page-cluster"), was, "{}", text(&undone));
     assert!(text(&m.tune(&["status", "vm.page-cluster"])).contains("No change of this boot stands"));
+}
+
+#[test]
+fn a_screen_renews_keeps_or_goes_away() {
+    let Some(m) = Machine::take("a_screen_renews_keeps_or_goes_away") else { return };
+    let root = Root::at(m.dir.path());
+    let start = || {
+        let words = vec!["vm.page-cluster=2".to_owned()];
+        let (held, reply) = Held::start(Path::new(BIN), &root, words, Some(2)).unwrap();
+        assert!(matches!(reply, Reply::Applied { .. }), "{reply:?}");
+        assert_eq!(get("page-cluster"), "2");
+        let ended = pidfd_open(Pid::from_raw(held.pid() as i32).unwrap(), PidfdFlags::empty()).unwrap();
+        (held, ended)
+    };
+    let over = |fd: &OwnedFd| {
+        let within = Timespec { tv_sec: 6, tv_nsec: 0 };
+        assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&within)).unwrap(), 1);
+    };
+    let (mut held, ended) = start();
+    assert!(matches!(held.ask(&Request::Renew { secs: 500 }).unwrap(), Reply::Left { secs: 490..=500 }));
+    assert!(matches!(held.ask(&Request::State).unwrap(), Reply::Left { secs: 490..=500 }));
+    assert!(matches!(held.ask(&Request::Set { words: vec![], lease_secs: None }).unwrap(), Reply::Bad(_)));
+    drop(held);
+    over(&ended);
+    assert_eq!(all(), m.start, "gone without a word");
+
+    let (mut held, ended) = start();
+    assert!(matches!(held.ask(&Request::Undo).unwrap(), Reply::Undone(all) if all.len() == 1));
+    over(&ended);
+    assert_eq!(all(), m.start);
+
+    let (held, ended) = start();
+    rustix::process::kill_process(Pid::from_raw(held.pid() as i32).unwrap(), Signal::TERM).unwrap();
+    over(&ended);
+    assert_eq!(all(), m.start, "told to end, it takes the change back first");
+
+    let (held, ended) = start();
+    over(&ended);
+    assert_eq!(all(), m.start, "a screen nobody looks at");
+    assert!(matches!(held.said(), Some(Reply::Undone(_))));
+
+    let (mut held, ended) = start();
+    assert_eq!(held.ask(&Request::Keep).unwrap(), Reply::Kept);
+    over(&ended);
+    drop(held);
+    assert_eq!(get("page-cluster"), "2");
 }
 
 #[test]

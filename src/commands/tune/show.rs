@@ -15,8 +15,10 @@ use crate::tune::value;
 pub fn list(root: &Root, part: Option<&str>) -> Done {
     let machine = Machine::read(root);
     let mut out = Out::default();
-    let wanted: Vec<Address> =
-        every(root).into_iter().filter(|a| part.is_none_or(|p| a.to_string().contains(p))).collect();
+    let wanted: Vec<Address> = every(root, part.is_some())
+        .into_iter()
+        .filter(|a| part.is_none_or(|p| a.to_string().contains(p)))
+        .collect();
     let readings = careful(root).read_many(&wanted);
     let mut group = None;
     let mut rows = Vec::new();
@@ -71,9 +73,10 @@ pub fn told(at: &Address, reading: &Result<Reading, Fail>, machine: &Machine) ->
     }
 }
 
-/// The machine's knobs, those of its disks, those of its mounts of disks.
-pub fn every(root: &Root) -> Vec<Address> {
-    let (disks, mounts) = (disks(root), mounts(root));
+/// The machine's knobs, those of its disks (with `all_disks` also of disks made of memory or files), those of its
+/// mounts of disks.
+pub fn every(root: &Root, all_disks: bool) -> Vec<Address> {
+    let (disks, mounts) = (disks(root, all_disks), mounts(root));
     let mut all = Vec::new();
     for knob in KNOBS {
         let places: Vec<String> = match knob.place {
@@ -87,11 +90,10 @@ pub fn every(root: &Root) -> Vec<Address> {
     all
 }
 
-/// Disks; ones made of memory or files only where somebody names them.
-fn disks(root: &Root) -> Vec<String> {
+fn disks(root: &Root, all: bool) -> Vec<String> {
     let Ok(dir) = std::fs::read_dir(root.sys("block")) else { return Vec::new() };
     let mut names: Vec<String> = dir.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
-    names.retain(|n| !["loop", "ram", "zram", "nbd", "fd", "sr"].iter().any(|p| n.starts_with(p)));
+    names.retain(|n| all || !["loop", "ram", "zram", "nbd", "fd", "sr"].iter().any(|p| n.starts_with(p)));
     names.sort();
     names
 }

@@ -23,7 +23,7 @@ pub fn run(root: &Root, knobs: &[String]) -> Done {
     let mut out = Out::default();
     let (mut journal, changes, trouble) = changes(root);
     let wanted = match knobs {
-        [] => every(root),
+        [] => every(root, false),
         some => addresses(some)?,
     };
     let next = NextBoot::read(root);

@@ -1,0 +1,137 @@
+//! `status`, `persist` and `unpersist` over a tree of files: what the next boot will bring and who decides.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    fn new() -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        for (file, text) in [
+            ("proc/sys/vm/swappiness", "60"),
+            ("proc/sys/vm/page-cluster", "3"),
+            ("proc/sys/vm/dirty_ratio", "20"),
+            ("proc/sys/vm/dirty_bytes", "0"),
+            ("proc/sys/vm/dirty_background_ratio", "10"),
+            ("proc/sys/vm/dirty_background_bytes", "0"),
+            ("proc/meminfo", "MemTotal: 8388608 kB"),
+            ("proc/vmstat", "nr_dirty_threshold 400000"),
+            ("sys/block/vda/queue/scheduler", "[none] bfq"),
+            ("sys/block/vda/serial", "s-1"),
+            ("sys/block/vda/diskseq", "1"),
+            ("run/x", ""),
+        ] {
+            tree.put(file, &format!("{text}\n"));
+        }
+        tree
+    }
+
+    fn put(&self, file: &str, text: &str) {
+        let path = self.0.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn tune(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_iotop-plus"));
+        command.arg("--root").arg(self.0.path()).arg("tune").args(args).output().unwrap()
+    }
+
+    fn said(&self, args: &[&str]) -> String {
+        let got = self.tune(args);
+        format!("{}{}", String::from_utf8_lossy(&got.stdout), String::from_utf8_lossy(&got.stderr))
+    }
+
+    /// The line of a knob in `status`, single spaces.
+    fn status(&self, knob: &str) -> String {
+        let all = self.said(&["status", knob]);
+        let line =
+            all.lines().find(|l| l.starts_with(&format!("{knob} "))).unwrap_or_else(|| panic!("{all}"));
+        line.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[test]
+fn the_file_that_decides_is_named() {
+    let t = Tree::new();
+    assert_eq!(t.status("vm.swappiness"), "vm.swappiness 60 unchanged 60 60 the kernel: no file sets it");
+    let said = t.said(&["persist", "vm.swappiness=10"]);
+    assert!(said.contains("vm.swappiness will be 10 at the next boot"), "{said}");
+    assert_eq!(
+        t.status("vm.swappiness"),
+        "vm.swappiness 60 unchanged 60 10 /etc/sysctl.d/99-zz-iotop-plus.conf:3"
+    );
+    // An earlier file loses to ours.
+    t.put("etc/sysctl.d/50-site.conf", "vm.swappiness = 40\n");
+    assert!(t.status("vm.swappiness").ends_with("(over /etc/sysctl.d/50-site.conf:1)"));
+    // A later name wins, wherever it lies.
+    t.put("usr/lib/sysctl.d/zz-vendor.conf", "\nvm/swappiness = 33\n");
+    assert!(t.status("vm.swappiness").ends_with(
+        "60 33 /usr/lib/sysctl.d/zz-vendor.conf:2; OURS LOSES (/etc/sysctl.d/99-zz-iotop-plus.conf)"
+    ));
+    // Masked, it does not.
+    std::os::unix::fs::symlink("/dev/null", t.0.path().join("etc/sysctl.d/zz-vendor.conf")).unwrap();
+    assert!(t.status("vm.swappiness").contains(" 10 /etc/sysctl.d/99-zz-iotop-plus.conf:3"));
+    let note = "note: /usr/lib/sysctl.d/zz-vendor.conf does not count, /etc/sysctl.d/zz-vendor.conf stands before it";
+    assert!(t.said(&["status"]).contains(note));
+    // sysctl.conf comes last of all.
+    t.put("etc/sysctl.conf", "# site\nvm.swappiness=5\n");
+    assert!(t.status("vm.swappiness").contains(" 5 /etc/sysctl.conf:2; OURS LOSES"));
+    let said = t.said(&["persist", "vm.swappiness=11"]);
+    assert!(
+        said.contains("WARNING: vm.swappiness will be 5 at the next boot, not 11: /etc/sysctl.conf:2"),
+        "{said}"
+    );
+}
+
+#[test]
+fn persisting_is_undone_without_a_trace() {
+    let t = Tree::new();
+    let said = t.said(&["persist", "vm.dirty_background_bytes=16M", "scheduler@vda=bfq", "vm.page-cluster"]);
+    assert!(said.contains("wrote /etc/udev/rules.d/99-zz-iotop-plus.rules"), "{said}");
+    assert!(t.status("vm.dirty_background_ratio").contains(" 0 /etc/sysctl.d/99-zz-iotop-plus.conf"));
+    assert!(t.status("scheduler@vda").ends_with(" bfq /etc/udev/rules.d/99-zz-iotop-plus.rules"));
+    assert!(std::fs::read_to_string(t.0.path().join("proc/sys/vm/dirty_background_bytes")).unwrap() == "0\n");
+    let said = t.said(&["unpersist", "vm.dirty_background_bytes", "scheduler@vda", "page-cluster"]);
+    assert!(said.contains("nothing is left in /etc/sysctl.d/99-zz-iotop-plus.conf"), "{said}");
+    let left = |dir: &str| std::fs::read_dir(t.0.path().join(dir)).unwrap().count();
+    assert_eq!((left("etc/sysctl.d"), left("etc/udev/rules.d")), (0, 0));
+}
+
+#[test]
+fn what_cannot_be_persisted_says_where_it_belongs() {
+    let t = Tree::new();
+    for (args, part) in [
+        (["persist", "vm.dirty_bytes"], "persist that one"),
+        (["persist", "vm.swappiness=999"], "allowed: 0 to 200"),
+        (["unpersist", "atime@/srv"], "/etc/fstab"),
+        (["unpersist", "nofile@1"], "LimitNOFILE="),
+        (["persist", "vm.bogus"], "no such knob"),
+    ] {
+        let got = t.tune(&args);
+        assert_eq!(got.status.code(), Some(2), "{args:?}");
+        assert!(t.said(&args).contains(part), "{args:?}: {}", t.said(&args));
+    }
+    assert!(!Path::new(&t.0.path().join("etc")).exists());
+}
+
+#[test]
+fn list_get_and_status_name_every_knob_and_nothing_hostile() {
+    let t = Tree::new();
+    t.put("proc/self/mountinfo", "21 1 8:1 / /a\\033[2Jb rw,noatime - ext4 /dev/x rw\n");
+    let list = t.said(&["list"]);
+    for part in
+        ["vm.dirty_ratio", "scheduler@vda", "kernel.task_delayacct", "atime@/a\\x1b[2Jb", "nofile@PID"]
+    {
+        assert!(list.contains(part), "{part}: {list}");
+    }
+    assert!(!list.contains('\x1b'));
+    let get = t.said(&["get", "vm.dirty_ratio"]);
+    assert!(
+        get.contains("vm.dirty_ratio = 20 % (1.53 GiB here)") && get.contains("sets vm.dirty_bytes to 0"),
+        "{get}"
+    );
+    assert_eq!(t.tune(&["get", "vm.bogus"]).status.code(), Some(2));
+    assert_eq!(t.tune(&["get", "scheduler@nope"]).status.code(), Some(1));
+}
