@@ -43,7 +43,7 @@ fn threshold(name: &str) -> i64 {
 
 /// Starts a stand-in for the screen that holds the tuner's pipe, has the tuner make (and unmake) a change, and
 /// kills at the step. Returns whether the tuner was killed, and false in the second if the step was never reached.
-fn run(m: &Machine, word: &str, step: u32, victim: Victim) -> (bool, bool) {
+fn run(m: &Machine, words: &[String], step: u32, victim: Victim) -> (bool, bool) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let mut screen = Command::new("sleep")
         .arg("60")
@@ -65,8 +65,8 @@ fn run(m: &Machine, word: &str, step: u32, victim: Victim) -> (bool, bool) {
         // A tuner killed early does not read any more.
         let _ = writer.write_all(&line);
     };
-    say(&Request::Set { words: vec![word.to_owned()], lease_secs: Some(600) });
-    let making = step <= MAKING;
+    say(&Request::Set { words: words.to_vec(), lease_secs: Some(600) });
+    let making = step <= making(words.len());
     if !making {
         say(&Request::Undo);
     }
@@ -86,10 +86,16 @@ fn died(pid: u32) -> bool {
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&within)).unwrap() == 1
 }
 
-/// Steps of making a change of one knob: four for each of three records, the write, the reading back, and two
-/// around the answer. Of unmaking it: the write and four for the record.
-const MAKING: u32 = 16;
-const ALL: u32 = MAKING + 5;
+/// Steps of making a change: four for its first record; for each knob four for each of two records, the write and
+/// the reading back; two around the answer.
+fn making(knobs: usize) -> u32 {
+    4 + 10 * knobs as u32 + 2
+}
+
+/// With those of unmaking it: for each knob the write and four for the record.
+fn steps(knobs: usize) -> u32 {
+    making(knobs) + 5 * knobs as u32
+}
 
 #[test]
 fn killed_at_every_step_everything_is_restored() {
@@ -98,8 +104,8 @@ fn killed_at_every_step_everything_is_restored() {
     for knob in KNOBS {
         let word = format!("vm.{knob}={}", nearby(knob, &m.start, 1));
         for victim in [Victim::Tuner, Victim::Screen, Victim::Both] {
-            for step in 1..=ALL {
-                point(&m, &word, step, victim);
+            for step in 1..=steps(1) {
+                point(&m, std::slice::from_ref(&word), step, victim);
                 assert_eq!(all(), m.start, "{word} step {step} {victim:?}");
                 points += 1;
             }
@@ -110,14 +116,26 @@ fn killed_at_every_step_everything_is_restored() {
 }
 
 /// One death, and the next start's undo where the tuner died.
-fn point(m: &Machine, word: &str, step: u32, victim: Victim) {
-    let (killed, reached) = run(m, word, step, victim);
-    assert!(reached, "{word}: step {step} is never passed, {victim:?}");
-    assert_eq!(killed, victim != Victim::Screen, "{word} step {step} {victim:?}");
+fn point(m: &Machine, words: &[String], step: u32, victim: Victim) {
+    let (killed, reached) = run(m, words, step, victim);
+    assert!(reached, "{words:?}: step {step} is never passed, {victim:?}");
+    assert_eq!(killed, victim != Victim::Screen, "{words:?} step {step} {victim:?}");
     if killed {
         let undone = m.tune(&["undo"]);
-        assert_eq!(undone.status.code(), Some(0), "{word} step {step} {victim:?}: {}", text(&undone));
+        assert_eq!(undone.status.code(), Some(0), "{words:?} step {step} {victim:?}: {}", text(&undone));
     }
+}
+
+#[test]
+fn several_knobs_at_once_are_restored_from_every_step() {
+    let Some(m) = Machine::take("several_knobs_at_once_are_restored_from_every_step") else { return };
+    let knobs = ["dirty_background_ratio", "swappiness", "dirty_bytes"];
+    let words = knobs.map(|k| format!("vm.{k}={}", nearby(k, &m.start, 1)));
+    for step in 1..=steps(words.len()) {
+        point(&m, &words, step, Victim::Tuner);
+        assert_eq!(all(), m.start, "step {step}");
+    }
+    println!("{} points, all restored", steps(words.len()));
 }
 
 #[test]
@@ -131,11 +149,11 @@ fn pairs_set_in_bytes_are_restored_in_bytes() {
     for (half, bytes) in [("dirty_bytes", 4u64 << 30), ("dirty_background_bytes", 1 << 30)] {
         let other = half.replace("bytes", "ratio");
         for knob in [half, other.as_str()] {
-            for step in 1..=ALL {
+            for step in 1..=steps(1) {
                 put(half, &bytes.to_string());
                 let start = all();
                 let word = format!("vm.{knob}={}", nearby(knob, &start, 1));
-                point(&m, &word, step, Victim::Tuner);
+                point(&m, std::slice::from_ref(&word), step, Victim::Tuner);
                 let stands = all();
                 put_all(&m.start);
                 assert_eq!(stands, start, "{word} step {step}");
@@ -154,8 +172,8 @@ fn an_admins_edit_after_a_death_is_never_overwritten() {
     for knob in KNOBS {
         let word = format!("vm.{knob}={}", nearby(knob, &m.start, 1));
         let theirs = nearby(knob, &m.start, 2);
-        for step in 1..=ALL {
-            let (killed, _) = run(&m, &word, step, Victim::Tuner);
+        for step in 1..=steps(1) {
+            let (killed, _) = run(&m, std::slice::from_ref(&word), step, Victim::Tuner);
             assert!(killed);
             put(knob, &theirs);
             let undone = m.tune(&["undo"]);
@@ -163,7 +181,7 @@ fn an_admins_edit_after_a_death_is_never_overwritten() {
             put_all(&m.start);
             assert_eq!(stands, theirs, "{word} step {step}: {}", text(&undone));
             // Once the write is on record it must say that it found somebody else's value.
-            if (8..ALL - 1).contains(&step) {
+            if (8..steps(1) - 1).contains(&step) {
                 assert_eq!(undone.status.code(), Some(1), "{word} step {step}: {}", text(&undone));
                 assert!(text(&undone).contains("CONFLICT"), "{word} step {step}: {}", text(&undone));
                 reported += 1;
