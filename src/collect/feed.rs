@@ -1,7 +1,8 @@
 //! All collectors, each on a thread of its own, handing their news to one sink.
 //!
 //! A tick of counters starts the look at the processes and at the block topology. A look that takes
-//! longer than the interval skips ticks; nothing queues up.
+//! longer than the interval skips ticks; nothing queues up. Where the look is quick the tick travels with
+//! it, so that whoever draws wakes once: at rest most of the cost is in waking up.
 
 use super::lane::{DEADLINE, Lane};
 use super::process::{ProcCollector, Wants};
@@ -14,10 +15,10 @@ use crate::model::section::{Blocked, Section};
 use crate::model::topology::Topology;
 use crate::root::Root;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Something new.
 #[derive(Debug)]
@@ -33,11 +34,22 @@ pub enum News {
 /// Takes news, on the collector's thread; returns false when nobody wants more.
 pub type NewsSink = Arc<dyn Fn(News) -> bool + Send + Sync>;
 
+/// A look at the tasks that takes longer is not waited for by its tick.
+const QUICK: Duration = Duration::from_millis(15);
+
+/// Why to look at the tasks.
+enum Look {
+    /// A tick that waits for the look.
+    With(Box<Sample>),
+    /// A tick that has gone ahead, or somebody asks.
+    Alone,
+}
+
 /// The collectors, running.
 pub struct Feed {
     lane: Lane,
     wants: Arc<Mutex<Wants>>,
-    look: SyncSender<()>,
+    look: SyncSender<Look>,
     /// Boot clock since which the topology is being read; 0: it is not.
     topology_since: Arc<AtomicU64>,
 }
@@ -49,9 +61,11 @@ impl Feed {
         let (look, looks) = sync_channel(1);
         let (seen, sights) = sync_channel(1);
         let topology_since = Arc::new(AtomicU64::new(0));
+        // Until the first look has shown how long one takes, and while one is under way, ticks go ahead.
+        let slow = Arc::new(AtomicBool::new(true));
         spawn("tasks", 512, {
-            let (root, wants, sink) = (root.clone(), wants.clone(), sink.clone());
-            move || look_at_tasks(&root, &wants, &looks, &sink)
+            let (root, wants, sink, slow) = (root.clone(), wants.clone(), sink.clone(), slow.clone());
+            move || look_at_tasks(&root, &wants, &looks, &sink, &slow)
         })?;
         spawn("topology", 512, {
             let (root, sink, since) = (root.clone(), sink.clone(), topology_since.clone());
@@ -64,9 +78,12 @@ impl Feed {
             Arc::new(move |sample: Sample| {
                 let ids: Vec<DevId> =
                     sample.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
-                let more = sink(News::Sample(Box::new(sample)));
-                let _ = tick.try_send(());
-                let _ = seen.try_send(ids);
+                let seq = sample.seq;
+                let more = hand_over(Box::new(sample), &slow, &tick, &sink);
+                // Mounts and devices can wait for a second tick; their reading is a wake-up too.
+                if seq % 2 == 1 {
+                    let _ = seen.try_send(ids);
+                }
                 more
             }),
         )?;
@@ -85,7 +102,7 @@ impl Feed {
 
     /// Looks at the tasks now.
     pub fn look_now(&self) {
-        let _ = self.look.try_send(());
+        let _ = self.look.try_send(Look::Alone);
     }
 
     /// Looks for collectors that do not return; see [`Lane::watch`].
@@ -105,11 +122,42 @@ fn spawn(name: &str, kib: usize, body: impl FnOnce() + Send + 'static) -> io::Re
     std::thread::Builder::new().name(name.into()).stack_size(kib * 1024).spawn(body).map(drop)
 }
 
-fn look_at_tasks(root: &Root, wants: &Mutex<Wants>, looks: &Receiver<()>, sink: &NewsSink) {
+/// Gives a tick to the task thread to bring along, or to the sink at once.
+fn hand_over(sample: Box<Sample>, slow: &AtomicBool, tick: &SyncSender<Look>, sink: &NewsSink) -> bool {
+    if slow.load(Ordering::Acquire) {
+        let more = sink(News::Sample(sample));
+        let _ = tick.try_send(Look::Alone);
+        return more;
+    }
+    match tick.try_send(Look::With(sample)) {
+        Ok(()) => true,
+        Err(TrySendError::Full(Look::With(sample)) | TrySendError::Disconnected(Look::With(sample))) => {
+            sink(News::Sample(sample))
+        }
+        Err(_) => true,
+    }
+}
+
+fn look_at_tasks(
+    root: &Root,
+    wants: &Mutex<Wants>,
+    looks: &Receiver<Look>,
+    sink: &NewsSink,
+    slow: &AtomicBool,
+) {
     let mut collector = ProcCollector::new(root);
-    while looks.recv().is_ok() {
+    while let Ok(look) = looks.recv() {
+        slow.store(true, Ordering::Release);
+        let began = Instant::now();
         let wants = lock(wants).clone();
-        if !sink(News::Procs(Box::new(collector.scan(&wants)))) {
+        let procs = collector.scan(&wants);
+        slow.store(began.elapsed() > QUICK, Ordering::Release);
+        if let Look::With(sample) = look
+            && !sink(News::Sample(sample))
+        {
+            return;
+        }
+        if !sink(News::Procs(Box::new(procs))) {
             return;
         }
     }

@@ -65,8 +65,8 @@ pub fn arrange(app: &App) -> Arranged {
 
 /// Rows the device list would fill.
 fn device_rows(app: &App) -> u16 {
-    super::panes::devices::lines(app).len().min(500) as u16
-        + super::panes::devices::network_lines(app).min(20)
+    let devices = super::panes::devices::line_count(app).min(500) as u16;
+    devices + super::panes::devices::network_lines(app).min(20)
 }
 
 fn overview(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {

@@ -27,10 +27,12 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// A child that has not answered for so long is shown as blocked.
 const CHILD_LATE: Duration = Duration::from_secs(1);
+/// How often a terminal that does not take a whole frame is tried again.
+const SLOW_TERMINAL: Duration = Duration::from_millis(10);
 /// How long a tick's counters wait for its processes, so that both are drawn at once.
 const TOGETHER: Duration = Duration::from_millis(25);
 
@@ -109,7 +111,8 @@ impl Loop {
         Ok(Self {
             app: App::new(world, ui),
             options,
-            tty: Some(register(tty, Interest::READABLE | Interest::WRITABLE)?),
+            // Readable only: told of every drained write, the loop would wake once more for each frame.
+            tty: Some(register(tty, Interest::READABLE)?),
             screen: Screen::new(size),
             feed,
             pool,
@@ -145,12 +148,13 @@ impl Loop {
                     None => self.quit = true,
                 },
                 Some(input) = self.inbox.recv() => self.arrived(input)?,
-                ready = tty.ready(if idle { Interest::READABLE } else { Interest::WRITABLE }) => {
+                ready = tty.readable() => {
                     let mut ready = ready?;
                     let gone = tty.get_ref().hung_up();
                     ready.clear_ready();
                     if gone { self.quit = true } else { self.flush()? }
                 }
+                () = sleep(SLOW_TERMINAL), if !idle => self.flush()?,
                 records = read_kmsg(kmsg) => self.kernel_said(records)?,
                 () = async { sleep_until(draw_at.unwrap_or_else(Instant::now)).await }, if draw_at.is_some() && idle => self.draw()?,
                 () = sleep_until(watch_at) => self.watch()?,

@@ -26,7 +26,7 @@ pub struct Newborn {
 impl Newborn {
     /// Below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::new(root.proc("loadavg")), buf: Vec::new(), last: None, looks: 0 }
+        Self { file: Kept::whole(root.proc("loadavg")), buf: Vec::new(), last: None, looks: 0 }
     }
 
     /// Whether tasks may have been created since the last call; true when that cannot be told.

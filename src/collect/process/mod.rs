@@ -117,7 +117,7 @@ impl ProcCollector {
             jobs: Vec::new(),
             places: Vec::new(),
             probed: Vec::new(),
-            delayacct: Kept::new(root.proc("sys/kernel/task_delayacct")),
+            delayacct: Kept::whole(root.proc("sys/kernel/task_delayacct")),
             buf: Vec::new(),
             ids: Vec::new(),
             dir_buf: Vec::new(),

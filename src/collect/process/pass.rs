@@ -176,7 +176,7 @@ impl ProcCollector {
         let moved = self.swap.moved();
         let wary = self.reader.as_ref().is_some_and(|r| r.stuck() >= WARY);
         let len = self.entries.len();
-        let budget = if moved { (len / 10).clamp(50, 2_000) } else { (len / 200).clamp(4, 100) };
+        let budget = if moved { (len / 10).clamp(50, 2_000) } else { (len / 200).clamp(1, 100) };
         let round = self.round % len.max(1);
         self.round = round + budget;
         self.jobs.clear();
@@ -191,16 +191,18 @@ impl ProcCollector {
             } else if entry.ran || entry.doubtful {
                 what.stat = true;
                 what.io = !entry.io_denied;
-                what.prio = true;
+                what.prio = entry.raw.ioprio.is_none() || seq.is_multiple_of(5);
                 what.wchan = entry.focus && waits;
                 what.status = entry.focus && moved;
             }
             if !entry.stuck && entry.known && !entry.is_side_thread() && !entry.raw.kernel_thread {
-                what.status |= due || entry.focus && (moved || seq.is_multiple_of(5));
+                // Swap moves with the machine's swap counters, or when the task itself runs and lets go of memory.
+                what.status |= due || entry.focus && (moved || entry.ran && seq.is_multiple_of(5));
                 what.cgroup = due;
             }
             if entry.focus && entry.known && !entry.stuck {
-                what.prio = true;
+                // Somebody else may change it, but not every second.
+                what.prio |= entry.raw.ioprio.is_none() || seq.is_multiple_of(5);
                 what.wchan |= waits && !entry.wait_told;
             }
             if what != (What { wary, ..What::default() }) {

@@ -7,6 +7,7 @@ use crate::model::column::Column;
 use crate::model::columns::device::{DeviceCol, DeviceRow, EXTENDED, PLAIN, SHORT};
 use crate::model::device_list::{self, DeviceLine, DeviceQuery};
 use crate::model::disk::DiskRate;
+use crate::model::topology::BlockDev;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::widgets::dialog::{frame, reason};
@@ -112,6 +113,24 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
             if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
         put(buf, body.x, body.y, text, body.width, theme.dim);
     }
+}
+
+/// How many lines there are, without making them: asked several times a frame.
+pub fn line_count(app: &App) -> usize {
+    let d = &app.ui.devices;
+    if !d.filter.is_empty() {
+        return lines(app).len();
+    }
+    let rates = app.snap().devices.ok().map(Vec::as_slice).unwrap_or_default();
+    if d.only_active {
+        return rates.iter().filter(|r| r.is_active()).count();
+    }
+    // The tree also has devices that never did anything but are mounted.
+    let idle = app.world.topo.ok().filter(|_| d.sort.is_none()).map_or(0, |topo| {
+        let used = |dev: &&BlockDev| !dev.mounts.is_empty() || !dev.swaps.is_empty();
+        topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count()
+    });
+    rates.len() + idle
 }
 
 /// Lines the network file systems take, heads included.
