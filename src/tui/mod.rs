@@ -13,6 +13,7 @@ mod ready;
 pub mod run;
 pub mod screen;
 pub mod settings;
+mod signals;
 pub mod state;
 pub mod terminal;
 pub mod update;

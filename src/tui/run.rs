@@ -7,6 +7,7 @@ use super::inbox::{Input, QUEUE, deliver};
 use super::ready::register;
 use super::screen::Screen;
 use super::settings::Settings;
+use super::signals::{self, Sig};
 use super::state::{App, Detail, Ui};
 use super::terminal::{self, Tty};
 use super::update::update;
@@ -25,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -55,7 +55,7 @@ pub fn run(options: Options) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         // Before the terminal is taken: a signal in between would leave it as it is then.
-        let signals = Signals::new()?;
+        let signals = signals::listen()?;
         Loop::start(options)?.turn(signals).await
     });
     terminal::restore();
@@ -125,7 +125,7 @@ impl Loop {
         })
     }
 
-    async fn turn(mut self, mut signals: Signals) -> anyhow::Result<()> {
+    async fn turn(mut self, mut signals: mpsc::Receiver<Sig>) -> anyhow::Result<()> {
         let mut keys = listen()?;
         self.draw()?;
         self.open_kmsg();
@@ -141,7 +141,7 @@ impl Loop {
             let (idle, kmsg) = (tty.get_ref().is_idle(), &self.kmsg);
             tokio::select! {
                 biased;
-                which = signals.next() => self.signalled(which)?,
+                Some(which) = signals.recv() => self.signalled(which)?,
                 event = keys.recv() => match event {
                     Some(event) => self.typed(event)?,
                     // The terminal is gone: nobody is there any more.
@@ -429,51 +429,5 @@ async fn read_kmsg(kmsg: &Kmsg) -> std::io::Result<()> {
             Ok(())
         }
         Kmsg::Done => std::future::pending().await,
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Sig {
-    End,
-    Stop,
-    Continue,
-    Resize,
-}
-
-struct Signals {
-    end: [Signal; 4],
-    stop: Signal,
-    cont: Signal,
-    winch: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        let tstp = SignalKind::from_raw(libc::SIGTSTP);
-        let cont = SignalKind::from_raw(libc::SIGCONT);
-        Ok(Self {
-            end: [
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::hangup())?,
-                signal(SignalKind::interrupt())?,
-                signal(SignalKind::quit())?,
-            ],
-            stop: signal(tstp)?,
-            cont: signal(cont)?,
-            winch: signal(SignalKind::window_change())?,
-        })
-    }
-
-    async fn next(&mut self) -> Sig {
-        let [term, hup, int, quit] = &mut self.end;
-        tokio::select! {
-            _ = term.recv() => Sig::End,
-            _ = hup.recv() => Sig::End,
-            _ = int.recv() => Sig::End,
-            _ = quit.recv() => Sig::End,
-            _ = self.stop.recv() => Sig::Stop,
-            _ = self.cont.recv() => Sig::Continue,
-            _ = self.winch.recv() => Sig::Resize,
-        }
     }
 }

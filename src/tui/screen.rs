@@ -1,7 +1,10 @@
 //! Two buffers and what differs between them, as bytes.
+//!
+//! Most of a monitor's screen stays as it was, so the time of a frame is the time of finding that out: rows
+//! are compared with no regard to how wide a symbol is, and only those that differ are looked at closely.
 
 use ratatui::backend::{Backend, CrosstermBackend};
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::layout::Rect;
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -28,7 +31,10 @@ impl Write for Bytes {
 /// The picture as the terminal has it, and the one being made.
 pub struct Screen {
     shown: Buffer,
+    /// Blank between two frames.
     next: Buffer,
+    /// What differs, by place in the buffer.
+    changed: Vec<u32>,
     bytes: Bytes,
     backend: CrosstermBackend<Bytes>,
     clear: bool,
@@ -42,6 +48,7 @@ impl Screen {
         Self {
             shown: Buffer::empty(area),
             next: Buffer::empty(area),
+            changed: Vec::new(),
             backend: CrosstermBackend::new(bytes.clone()),
             bytes,
             clear: true,
@@ -63,29 +70,44 @@ impl Screen {
         draw: impl FnOnce(&mut Buffer),
         send: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        self.next.reset();
         draw(&mut self.next);
+        self.compare();
+        std::mem::swap(&mut self.shown, &mut self.next);
+        if self.changed.is_empty() && !self.clear {
+            return Ok(());
+        }
         {
             let mut bytes = self.bytes.0.borrow_mut();
             bytes.clear();
             bytes.extend_from_slice(BEGIN);
-            if self.clear {
+            if std::mem::take(&mut self.clear) {
                 bytes.extend_from_slice(b"\x1b[0m\x1b[2J");
             }
         }
-        let mut updates = self.shown.diff_iter(&self.next).peekable();
-        if updates.peek().is_some() || self.clear {
-            self.backend.draw(updates)?;
-            let mut bytes = self.bytes.0.borrow_mut();
-            bytes.extend_from_slice(END);
-            send(&bytes)?;
-            if bytes.capacity() > 64 * 1024 {
-                *bytes = Vec::new();
-            }
+        let (cells, width) = (&self.shown.content, u32::from(self.shown.area.width.max(1)));
+        let place = |at: &u32| ((at % width) as u16, (at / width) as u16, &cells[*at as usize]);
+        self.backend.draw(self.changed.iter().map(place))?;
+        let mut bytes = self.bytes.0.borrow_mut();
+        bytes.extend_from_slice(END);
+        send(&bytes)?;
+        if bytes.capacity() > 64 * 1024 {
+            *bytes = Vec::new();
         }
-        self.clear = false;
-        std::mem::swap(&mut self.shown, &mut self.next);
         Ok(())
+    }
+
+    /// Finds what of `next` differs from `shown`, and blanks `shown` row by row on the way: it is the next
+    /// frame's paper, and at hand right now.
+    fn compare(&mut self) {
+        self.changed.clear();
+        let width = usize::from(self.shown.area.width).max(1);
+        let rows = self.shown.content.chunks_mut(width).zip(self.next.content.chunks(width));
+        for (row, (old, new)) in rows.enumerate() {
+            if let Some(first) = old.iter().zip(new).position(|(old, new)| !same(old, new)) {
+                differences(old, new, first, (row * width) as u32, &mut self.changed);
+            }
+            old.fill(Cell::EMPTY);
+        }
     }
 
     /// The picture last handed over.
@@ -94,10 +116,35 @@ impl Screen {
     }
 }
 
+/// The cells of a row to send, none of them before `first`; `start` is the row's place in the buffer.
+fn differences(old: &[Cell], new: &[Cell], first: usize, start: u32, changed: &mut Vec<u32>) {
+    let wide = |cell: &Cell| cell.symbol().len() > 1 && cell.cell_width() != 1;
+    if !old.iter().chain(new).any(wide) {
+        let at = (first..new.len()).filter(|at| !same(&old[*at], &new[*at]));
+        return changed.extend(at.map(|at| start + at as u32));
+    }
+    // Symbols of two columns: what stands right of one depends on it, so the row is sent whole.
+    let mut at = 0;
+    while at < new.len() {
+        changed.push(start + at as u32);
+        at += usize::from(new[at].cell_width().max(1));
+    }
+}
+
+/// Whether two cells look the same. An empty cell is a blank.
+fn same(a: &Cell, b: &Cell) -> bool {
+    (a.modifier, a.fg, a.bg) == (b.modifier, b.fg, b.bg) && {
+        let (a, b) = (a.symbol().as_bytes(), b.symbol().as_bytes());
+        // Symbols are a few bytes: a call to compare them costs more than comparing them.
+        a.len() == b.len() && a.iter().eq(b)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ratatui::style::Style;
+    use proptest::prelude::*;
+    use ratatui::style::{Modifier, Style};
 
     #[test]
     fn only_differences_travel_and_a_reset_sends_all() {
@@ -125,5 +172,40 @@ mod tests {
         }
         assert!(sizes[0] > sizes[2] && sizes[1] == 0 && sizes[2] > 0);
         assert!(sizes[3] > BEGIN.len() + END.len() + 4);
+    }
+
+    proptest! {
+        /// Whatever was there before, the terminal shows the new picture.
+        #[test]
+        fn a_terminal_shows_what_was_drawn(
+            pictures in proptest::collection::vec(
+                proptest::collection::vec((0u16..22, 0u16..4, "[ab 写é│]{1,5}", any::<bool>()), 0..6), 1..5)
+        ) {
+            let mut screen = Screen::new((20, 3));
+            let mut terminal = vt100::Parser::new(3, 20, 0);
+            for picture in &pictures {
+                screen
+                    .frame(
+                        |buf| for (x, y, text, bold) in picture {
+                            let modifier = if *bold { Modifier::BOLD } else { Modifier::empty() };
+                            crate::tui::widgets::put::put(
+                                buf, *x, *y, text, 20, Style::new().add_modifier(modifier));
+                        },
+                        |bytes| { terminal.process(bytes); Ok(()) },
+                    )
+                    .unwrap();
+                let shown = screen.shown();
+                for y in 0..3 {
+                    let mut x = 0;
+                    while x < 20 {
+                        let (ours, theirs) = (&shown[(x, y)], terminal.screen().cell(y, x).unwrap());
+                        let seen = if theirs.has_contents() { theirs.contents() } else { " " };
+                        prop_assert_eq!(ours.symbol(), seen, "at {},{}", x, y);
+                        prop_assert_eq!(ours.modifier.contains(Modifier::BOLD), theirs.bold());
+                        x += ours.cell_width().max(1);
+                    }
+                }
+            }
+        }
     }
 }

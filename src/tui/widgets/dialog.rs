@@ -1,19 +1,16 @@
 //! Boxes over the screen: a frame, a question, a line of input.
 
-use super::put::put;
+use super::put::{fill, put};
 use super::theme::Theme;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 use ratatui::style::{Modifier, Style};
-use ratatui::symbols::border;
-use ratatui::widgets::{Block, Clear, Widget};
+use ratatui::widgets::{Clear, Widget};
 
 /// A frame with a title on its top edge and, at the right of it, a note; returns the inside.
 pub fn frame(buf: &mut Buffer, area: Rect, title: &str, note: &str, focused: bool, theme: &Theme) -> Rect {
     let style = if focused { theme.border_focus } else { theme.border };
-    let block = Block::bordered().border_set(border::PLAIN).border_style(style);
-    let inner = block.inner(area);
-    block.render(area, buf);
+    edges(buf, area, style);
     if area.width > 6 {
         let room = area.width - 4;
         let mut x = area.x + 1;
@@ -30,7 +27,24 @@ pub fn frame(buf: &mut Buffer, area: Rect, title: &str, note: &str, focused: boo
             put(buf, at + 1 + shown, area.y, " ", 1, theme.dim);
         }
     }
-    inner
+    area.inner(Margin::new(1, 1))
+}
+
+/// The four edges alone: a ratatui `Block` styles every cell inside as well, at every frame.
+fn edges(buf: &mut Buffer, area: Rect, style: Style) {
+    let area = area.intersection(buf.area);
+    if area.is_empty() {
+        return;
+    }
+    let (right, bottom) = (area.right() - 1, area.bottom() - 1);
+    for (y, left_corner, right_corner) in [(bottom, "└", "┘"), (area.y, "┌", "┐")] {
+        fill(buf, Rect { y, height: 1, ..area }, "─", style);
+        put(buf, area.x, y, left_corner, 1, style);
+        put(buf, right, y, right_corner, 1, style);
+    }
+    let sides = Rect { y: area.y + 1, height: area.height.saturating_sub(2), width: 1, ..area };
+    fill(buf, sides, "│", style);
+    fill(buf, Rect { x: right, ..sides }, "│", style);
 }
 
 /// A box of `width` by `height` in the middle of `area`, cleared and framed; returns the inside.

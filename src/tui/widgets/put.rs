@@ -1,6 +1,7 @@
 //! Text into cells, quickly: most of a monitor is ASCII, which needs no grapheme work.
 
 use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 
 /// Writes `text` (cleaned) at `x`,`y`, at most `width` cells; returns the cells used.
@@ -23,6 +24,17 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Styl
     }
     let (end, _) = buf.set_stringn(x, y, text, usize::from(width), style);
     end - x
+}
+
+/// Puts one symbol of one cell's width into every cell of `area`.
+pub fn fill(buf: &mut Buffer, area: Rect, symbol: &str, style: Style) {
+    let area = area.intersection(buf.area);
+    for y in area.top()..area.bottom() {
+        let from = buf.index_of(area.x, y);
+        for cell in &mut buf.content[from..from + usize::from(area.width)] {
+            cell.set_symbol(symbol).set_style(style);
+        }
+    }
 }
 
 /// Writes `text` so that it ends before `x + width`.
@@ -49,7 +61,6 @@ pub fn tint(buf: &mut Buffer, x: u16, y: u16, width: u16, style: Style) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ratatui::layout::Rect;
 
     #[test]
     fn text_stays_within_its_width_and_the_buffer() {
