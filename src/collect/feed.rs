@@ -5,7 +5,9 @@
 //! it, so that whoever draws wakes once: at rest most of the cost is in waking up.
 
 use super::lane::{DEADLINE, Lane};
-use super::process::{ProcCollector, Wants};
+use super::process::Wants;
+use super::process::relay::{Client, Relay};
+use super::process::tasks::Tasks;
 use super::topology::TopologyReader;
 use super::{clock, sources};
 use crate::model::disk::DevId;
@@ -50,6 +52,7 @@ pub struct Feed {
     lane: Lane,
     wants: Arc<Mutex<Wants>>,
     look: SyncSender<Look>,
+    _tasks: Relay,
     /// Boot clock since which the topology is being read; 0: it is not.
     topology_since: Arc<AtomicU64>,
 }
@@ -63,10 +66,17 @@ impl Feed {
         let topology_since = Arc::new(AtomicU64::new(0));
         // Until the first look has shown how long one takes, and while one is under way, ticks go ahead.
         let slow = Arc::new(AtomicBool::new(true));
-        spawn("tasks", 512, {
-            let (root, wants, sink, slow) = (root.clone(), wants.clone(), sink.clone(), slow.clone());
-            move || look_at_tasks(&root, &wants, &looks, &sink, &slow)
-        })?;
+        let mut tasks = Relay::new(
+            Tasks::new(root),
+            Arc::new(TaskLooks {
+                looks: Mutex::new(looks),
+                wants: wants.clone(),
+                sink: sink.clone(),
+                slow: slow.clone(),
+                under_way: Mutex::new(None),
+            }),
+        );
+        tasks.start()?;
         spawn("topology", 512, {
             let (root, sink, since) = (root.clone(), sink.clone(), topology_since.clone());
             move || look_at_topology(&root, &sights, &sink, &since)
@@ -87,7 +97,7 @@ impl Feed {
                 more
             }),
         )?;
-        Ok(Self { lane, wants, look, topology_since })
+        Ok(Self { lane, wants, look, topology_since, _tasks: tasks })
     }
 
     /// Changes the interval.
@@ -138,28 +148,33 @@ fn hand_over(sample: Box<Sample>, slow: &AtomicBool, tick: &SyncSender<Look>, si
     }
 }
 
-fn look_at_tasks(
-    root: &Root,
-    wants: &Mutex<Wants>,
-    looks: &Receiver<Look>,
-    sink: &NewsSink,
-    slow: &AtomicBool,
-) {
-    let mut collector = ProcCollector::new(root);
-    while let Ok(look) = looks.recv() {
-        slow.store(true, Ordering::Release);
-        let began = Instant::now();
-        let wants = lock(wants).clone();
-        let procs = collector.scan(&wants);
-        slow.store(began.elapsed() > QUICK, Ordering::Release);
-        if let Look::With(sample) = look
-            && !sink(News::Sample(sample))
-        {
-            return;
+/// The looks that ticks ask for.
+struct TaskLooks {
+    looks: Mutex<Receiver<Look>>,
+    wants: Arc<Mutex<Wants>>,
+    sink: NewsSink,
+    slow: Arc<AtomicBool>,
+    under_way: Mutex<Option<(Look, Instant)>>,
+}
+
+impl Client for TaskLooks {
+    fn wants(&self) -> Option<Wants> {
+        let look = lock(&self.looks).recv().ok()?;
+        self.slow.store(true, Ordering::Release);
+        *lock(&self.under_way) = Some((look, Instant::now()));
+        Some(lock(&self.wants).clone())
+    }
+
+    fn looked(&self, procs: Section<ProcUpdate>) -> bool {
+        if let Some((look, began)) = lock(&self.under_way).take() {
+            self.slow.store(began.elapsed() > QUICK, Ordering::Release);
+            if let Look::With(sample) = look
+                && !(self.sink)(News::Sample(sample))
+            {
+                return false;
+            }
         }
-        if !sink(News::Procs(Box::new(procs))) {
-            return;
-        }
+        (self.sink)(News::Procs(Box::new(procs)))
     }
 }
 

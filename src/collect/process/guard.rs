@@ -36,6 +36,11 @@ impl Step {
     pub fn set(&self, step: usize) {
         self.0.store(step, Relaxed);
     }
+
+    /// The step published last.
+    pub fn get(&self) -> usize {
+        self.0.load(Relaxed)
+    }
 }
 
 /// How a job ended.
@@ -150,9 +155,7 @@ impl<H: Hand> Guard<H> {
 
     fn abandon(&mut self, batch: &mut MutexGuard<'_, Batch<H>>) {
         let Some(live) = self.live.take() else { return };
-        batch
-            .done
-            .push(Outcome::Stuck { step: live.step.0.load(Relaxed), thread: live.thread.load(Relaxed) });
+        batch.done.push(Outcome::Stuck { step: live.step.get(), thread: live.thread.load(Relaxed) });
         // Any number but the thread's own tells it, when it comes back, that it was given up.
         self.owner += 1;
         batch.owner = self.owner;

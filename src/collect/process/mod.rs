@@ -3,7 +3,8 @@
 //!
 //! A look at 20,000 quiet processes must cost a fraction of a second of CPU per minute, and a task
 //! stuck in the kernel must not stop it. Hence: run counts filter first ([`probe`]), only tasks that
-//! ran are read ([`reader`]) on a thread that may hang ([`guard`]), names are fetched once.
+//! ran are read ([`reader`]), names are fetched once, and a look is taken in steps ([`stage`]) so that
+//! another thread can go on where one hangs ([`relay`]).
 
 pub mod detail;
 mod entry;
@@ -17,30 +18,25 @@ mod pass;
 mod path;
 mod probe;
 mod reader;
+pub mod relay;
+mod stage;
 mod stuck;
 mod swap;
+pub mod tasks;
 mod taskstats;
 mod users;
 
 #[cfg(test)]
 mod tests;
 
-use crate::collect::clock;
-use crate::collect::read::Kept;
-use crate::model::clock::Clock;
 use crate::model::process::{ProcUpdate, TaskKey};
 use crate::model::section::Section;
 use crate::root::Root;
-use entry::Entry;
-use guard::{DEADLINE, Guard};
-use list::Newborn;
 use probe::Prober;
-use reader::{ReadJob, Reader};
-use rustix::fs::{CWD, Mode, OFlags, openat};
-use std::collections::HashSet;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use stuck::StuckRead;
+use relay::{Client, Relay};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use tasks::Tasks;
 
 /// What the one who looks at the table wants of the next look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,121 +57,61 @@ pub struct Wants {
     pub full: bool,
 }
 
-/// Looks at all tasks, again and again. Owned by one thread, which may be slow but never hangs.
+/// Looks at all tasks when asked, and waits for the look: for who has nothing else to do. It may be slow
+/// but never hangs.
 pub struct ProcCollector {
-    root: Root,
-    proc: Option<Arc<OwnedFd>>,
-    newborn: Newborn,
-    prober: Prober,
-    reader: Option<Guard<Reader>>,
-    users: users::Users,
-    groups: groups::Groups,
-    swap: swap::SwapSign,
-    /// Sorted by (pid, tid).
-    entries: Vec<Entry>,
-    stuck: Vec<StuckRead>,
-    waits: HashSet<Arc<str>>,
-    jobs: Vec<ReadJob>,
-    places: Vec<path::Place>,
-    probed: Vec<u32>,
-    ids: Vec<u32>,
-    dir_buf: Vec<u8>,
-    threads: bool,
-    delayacct: Kept,
-    buf: Vec<u8>,
-    /// Where the slow round over all tasks stands.
-    round: usize,
-    seq: u64,
-    prev: Option<Clock>,
-    page_size: u64,
+    relay: Relay,
+    ask: SyncSender<Wants>,
+    looks: Receiver<Section<ProcUpdate>>,
+}
+
+struct Asked {
+    asks: Mutex<Receiver<Wants>>,
+    tell: Sender<Section<ProcUpdate>>,
+}
+
+impl Client for Asked {
+    fn wants(&self) -> Option<Wants> {
+        self.asks.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+    }
+
+    fn looked(&self, look: Section<ProcUpdate>) -> bool {
+        self.tell.send(look).is_ok()
+    }
 }
 
 impl ProcCollector {
-    /// Nothing is read yet; threads are started with the first look.
+    /// Nothing is read yet.
     pub fn new(root: &Root) -> Self {
-        Self::with_prober(root, Prober::new(numbers_are_ours(root)))
+        Self::with(Tasks::new(root))
     }
 
     /// Filters by `schedstat`, as without CAP_NET_ADMIN.
     pub fn without_taskstats(root: &Root) -> Self {
-        Self::with_prober(root, Prober::without_taskstats())
+        Self::with(Tasks::with_prober(root, Prober::without_taskstats()))
     }
 
-    fn with_prober(root: &Root, prober: Prober) -> Self {
-        Self {
-            root: root.clone(),
-            proc: None,
-            newborn: Newborn::new(root),
-            prober,
-            reader: None,
-            users: users::Users::new(root),
-            groups: groups::Groups::default(),
-            swap: swap::SwapSign::new(root),
-            entries: Vec::new(),
-            stuck: Vec::new(),
-            waits: HashSet::new(),
-            jobs: Vec::new(),
-            places: Vec::new(),
-            probed: Vec::new(),
-            delayacct: Kept::whole(root.proc("sys/kernel/task_delayacct")),
-            buf: Vec::new(),
-            ids: Vec::new(),
-            dir_buf: Vec::new(),
-            threads: false,
-            round: 0,
-            seq: 0,
-            prev: None,
-            page_size: rustix::param::page_size() as u64,
-        }
+    fn with(tasks: Tasks) -> Self {
+        let (ask, asks) = sync_channel(1);
+        let (tell, looks) = channel();
+        Self { relay: Relay::new(tasks, Arc::new(Asked { asks: Mutex::new(asks), tell })), ask, looks }
     }
 
     /// One look. Returns within about the time its reads take, plus 100 ms for each task that hangs
     /// for the first time.
     pub fn scan(&mut self, wants: &Wants) -> Section<ProcUpdate> {
-        let proc = match self.open() {
-            Ok(proc) => proc,
-            Err(err) => return Section::from_io("/proc", &err),
-        };
-        let at = clock::now();
-        let reset = self.seq == 0 || wants.threads != self.threads;
-        if reset {
-            self.entries.clear();
-            self.users.retell();
-            self.prev = None;
-            self.threads = wants.threads;
+        if let Err(err) = self.relay.start() {
+            return Section::from_io("a thread for /proc", &err);
         }
-        if wants.full {
-            self.users.retell();
-        }
-        self.seq += 1;
-        let mut update = ProcUpdate {
-            seq: self.seq,
-            at,
-            prev: self.prev,
-            threads: self.threads,
-            reset: reset || wants.full,
-            ..ProcUpdate::default()
-        };
-        match self.pass(&proc, wants, reset, &mut update) {
-            Ok(()) => {
-                self.prev = Some(at);
-                update.took_ns = clock::boot_ns().saturating_sub(at.boot_ns);
-                Section::Ok(update)
-            }
-            Err(err) => Section::from_io("/proc", &err.into()),
-        }
+        let _ = self.ask.send(wants.clone());
+        let gone = || Section::Absent("the thread that reads /proc ended".into());
+        self.looks.recv().unwrap_or_else(|_| gone())
     }
 
-    fn open(&mut self) -> std::io::Result<Arc<OwnedFd>> {
-        if let Some(proc) = &self.proc {
-            return Ok(proc.clone());
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let proc = Arc::new(openat(CWD, self.root.proc(""), flags, Mode::empty())?);
-        let (for_reader, live) = (proc.clone(), numbers_are_ours(&self.root));
-        self.reader = Some(Guard::new(DEADLINE, move || Reader::new(for_reader.clone(), live)));
-        self.proc = Some(proc.clone());
-        Ok(proc)
+    /// Reads that hang at this moment.
+    #[cfg(test)]
+    fn hanging(&self) -> usize {
+        self.relay.hanging()
     }
 }
 

@@ -1,23 +1,18 @@
-//! One pass over all tasks: list, probe, read, tell.
+//! The steps of a look at all tasks: list, probe, read, tell.
 
 use super::entry::{Delays, Entry};
-use super::guard::{MAX_STUCK, Outcome};
+use super::guard::MAX_STUCK;
 use super::probe::Probed;
-use super::reader::{ReadJob, Reader, Reading, What};
-use super::stuck::{StuckRead, is_runnable};
-use super::{ProcCollector, Wants, list};
-use crate::collect::clock::boot_ns;
+use super::reader::{ReadJob, Reading, What};
+use super::stage::Pass;
+use super::stuck::is_runnable;
+use super::tasks::Tasks;
+use super::{Wants, list};
 use crate::model::process::{Change, IoRaw, Names, ProcUpdate, TaskKey};
 use crate::model::section::Section;
 use rustix::io::Errno;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
-
-/// Tasks read in one go of the reading thread: bounds what its results hold at once.
-const BATCH: usize = 512;
-
-/// Tasks whose names are fetched in one look; on a large machine the first table is there sooner.
-const NAMES: usize = 3_000;
 
 /// Looks between two tries at a task of which everything was refused.
 const RETRY: u64 = 60;
@@ -25,41 +20,9 @@ const RETRY: u64 = 60;
 /// Stuck threads from which on tasks in state D are not touched any more.
 const WARY: usize = MAX_STUCK - 2;
 
-/// Tasks probed between two looks at the clock.
-const CLOCK_EVERY: usize = 64;
-
-impl ProcCollector {
-    pub(super) fn pass(
-        &mut self,
-        proc: &Arc<OwnedFd>,
-        wants: &Wants,
-        first: bool,
-        update: &mut ProcUpdate,
-    ) -> Result<(), Errno> {
-        let delays = self.delays(wants, update);
-        self.forget_returned();
-        let born = self.newborn.any() || first;
-        if born {
-            self.list_processes(proc)?;
-        }
-        self.mark_focus(wants);
-        self.probe(proc, delays, false);
-        self.plan(update.seq, wants.waits);
-        self.read(proc, delays, update);
-        if self.threads && born && self.list_threads(proc) {
-            self.probe(proc, delays, true);
-            self.plan_unknown();
-            self.read(proc, delays, update);
-        }
-        self.plan_names(if wants.all_names { usize::MAX } else { NAMES });
-        self.read(proc, delays, update);
-        self.borrow_names(update);
-        self.finish(wants, update);
-        Ok(())
-    }
-
+impl Tasks {
     /// Where waiting times come from this time, told in the update.
-    fn delays(&mut self, wants: &Wants, update: &mut ProcUpdate) -> Delays {
+    pub(super) fn delays(&mut self, wants: &Wants, update: &mut ProcUpdate) -> Delays {
         let switch = self.delayacct.read(&mut self.buf).ok().map(|text| text.trim_ascii() != b"0");
         let off = switch == Some(false);
         if off {
@@ -84,9 +47,8 @@ impl ProcCollector {
         Delays::Ticks
     }
 
-    fn forget_returned(&mut self) {
-        let Some(reader) = &self.reader else { return };
-        for job in reader.returned() {
+    pub(super) fn forget_returned(&mut self) {
+        for job in std::mem::take(&mut self.returned) {
             self.stuck.retain(|stuck| stuck.place != job.place);
             if let Some(entry) = find(&mut self.entries, job.place.pid, job.place.tid) {
                 entry.ran |= entry.stuck;
@@ -97,7 +59,8 @@ impl ProcCollector {
         }
     }
 
-    fn list_processes(&mut self, proc: &OwnedFd) -> Result<(), Errno> {
+    pub(super) fn list_processes(&mut self) -> Result<(), Errno> {
+        let Some(proc) = self.proc.clone() else { return Ok(()) };
         list::numbers(proc.as_fd(), &mut self.dir_buf, &mut self.ids)?;
         let (known, mut at) = (self.entries.len(), 0);
         for n in 0..self.ids.len() {
@@ -116,7 +79,8 @@ impl ProcCollector {
     }
 
     /// Adds the threads of processes with several; tells whether there were new ones.
-    fn list_threads(&mut self, proc: &OwnedFd) -> bool {
+    pub(super) fn list_threads(&mut self) -> bool {
+        let Some(proc) = self.proc.clone() else { return false };
         let known = self.entries.len();
         for at in 0..known {
             let entry = &self.entries[at];
@@ -140,7 +104,7 @@ impl ProcCollector {
         self.entries.len() > known
     }
 
-    fn mark_focus(&mut self, wants: &Wants) {
+    pub(super) fn mark_focus(&mut self, wants: &Wants) {
         for entry in &mut self.entries {
             entry.focus = wants.everyone;
             entry.told = u32::MAX;
@@ -152,8 +116,8 @@ impl ProcCollector {
         }
     }
 
-    /// Finds out who ran; `unknown` restricts it to tasks never read.
-    fn probe(&mut self, proc: &OwnedFd, delays: Delays, unknown: bool) {
+    /// Who is to be probed; `unknown` restricts it to tasks never read.
+    pub(super) fn list_places(&mut self, unknown: bool) {
         self.places.clear();
         self.probed.clear();
         for (n, entry) in self.entries.iter().enumerate() {
@@ -162,19 +126,17 @@ impl ProcCollector {
                 self.probed.push(n as u32);
             }
         }
-        let (entries, at, mut now) = (&mut self.entries, &self.probed, boot_ns());
-        self.prober.probe(proc.as_fd(), &self.places, is_runnable, |n, probed| {
-            if n % CLOCK_EVERY == 0 {
-                now = boot_ns();
-            }
-            apply_probe(&mut entries[at[n] as usize], probed, delays, now);
-        });
+    }
+
+    /// Takes in what the probe says of a place.
+    pub(super) fn apply_probe(&mut self, place: usize, probed: Probed, delays: Delays, now: u64) {
+        apply_probe(&mut self.entries[self.probed[place] as usize], probed, delays, now);
     }
 
     /// What to read of whom.
-    fn plan(&mut self, seq: u64, waits: bool) {
+    pub(super) fn plan(&mut self, seq: u64, waits: bool) {
         let moved = self.swap.moved();
-        let wary = self.reader.as_ref().is_some_and(|r| r.stuck() >= WARY);
+        let wary = self.hanging >= WARY;
         let len = self.entries.len();
         let budget = if moved { (len / 10).clamp(50, 2_000) } else { (len / 200).clamp(1, 100) };
         let round = self.round % len.max(1);
@@ -212,7 +174,7 @@ impl ProcCollector {
         }
     }
 
-    fn plan_unknown(&mut self) {
+    pub(super) fn plan_unknown(&mut self) {
         self.jobs.clear();
         let what = What { stat: true, io: true, prio: true, ..What::default() };
         for (at, entry) in self.entries.iter().enumerate() {
@@ -223,7 +185,7 @@ impl ProcCollector {
     }
 
     /// Names, uid and swap of tasks that are new or exec'd; visible ones first.
-    fn plan_names(&mut self, most: usize) {
+    pub(super) fn plan_names(&mut self, most: usize) {
         self.jobs.clear();
         // The command line by itself, since it may hang where the rest does not.
         let safe = What { status: true, cgroup: true, ..What::default() };
@@ -246,47 +208,9 @@ impl ProcCollector {
         }
     }
 
-    /// Runs the planned jobs and takes in what they bring.
-    fn read(&mut self, proc: &Arc<OwnedFd>, delays: Delays, update: &mut ProcUpdate) {
-        let Some(mut reader) = self.reader.take() else { return };
-        let jobs = std::mem::take(&mut self.jobs);
-        for batch in jobs.chunks(BATCH) {
-            reader.run(batch, is_runnable, |job, outcome| match outcome {
-                Outcome::Done(reading) => self.take(job, reading, delays, update),
-                Outcome::Stuck { step, thread } => self.take_stuck(proc, job, step, thread, delays, update),
-                Outcome::Refused => {
-                    let reading = Reader::new(proc.clone(), false).safely(job);
-                    self.take(job, reading, delays, update);
-                }
-            });
-        }
-        self.jobs = jobs;
-        self.reader = Some(reader);
-    }
-
-    fn take_stuck(
-        &mut self,
-        proc: &Arc<OwnedFd>,
-        job: &ReadJob,
-        step: usize,
-        thread: u32,
-        delays: Delays,
-        update: &mut ProcUpdate,
-    ) {
-        let since = boot_ns().saturating_sub(super::guard::DEADLINE.as_nanos() as u64);
-        let stuck = StuckRead::new(job.place, step, thread, since);
-        let entry = &mut self.entries[job.at as usize];
-        entry.names_stuck = stuck.is_names_only();
-        entry.stuck = !entry.names_stuck;
-        let hides_counters = entry.stuck;
-        self.stuck.push(stuck);
-        if hides_counters {
-            let reading = Reader::new(proc.clone(), false).safely(job);
-            self.take(job, reading, delays, update);
-        }
-    }
-
-    fn take(&mut self, job: &ReadJob, got: Reading, delays: Delays, update: &mut ProcUpdate) {
+    /// Takes in what was read of a task.
+    pub(super) fn take(&mut self, job: &ReadJob, got: Reading, pass: &mut Pass) {
+        let (delays, update) = (pass.delays, &mut pass.update);
         let entry = &mut self.entries[job.at as usize];
         entry.gone |= got.gone;
         entry.denied = got.denied;
@@ -347,7 +271,7 @@ impl ProcCollector {
     }
 
     /// Threads take names, uid and swap from their process.
-    fn borrow_names(&mut self, update: &mut ProcUpdate) {
+    pub(super) fn borrow_names(&mut self, update: &mut ProcUpdate) {
         if !self.threads {
             return;
         }
@@ -373,7 +297,7 @@ impl ProcCollector {
     }
 
     /// Ends, sums, and what a new listener needs.
-    fn finish(&mut self, wants: &Wants, update: &mut ProcUpdate) {
+    pub(super) fn finish(&mut self, wants: &Wants, update: &mut ProcUpdate) {
         for entry in self.entries.iter().filter(|entry| entry.gone && entry.known) {
             update.gone.push(entry.raw.key);
         }
@@ -402,11 +326,6 @@ impl ProcCollector {
             let key = find(&mut self.entries, stuck.place.pid, stuck.place.tid).map(|entry| entry.raw.key);
             let unknown = TaskKey { pid: stuck.place.pid, tid: stuck.place.tid, starttime: 0 };
             update.blocked.push(stuck.tell(key.unwrap_or(unknown)));
-        }
-        if self.reader.as_ref().is_some_and(|reader| reader.stuck() >= MAX_STUCK) {
-            update
-                .notes
-                .push(format!("{MAX_STUCK} reads hang: I/O of other tasks is not read until one returns"));
         }
     }
 }

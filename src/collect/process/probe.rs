@@ -5,7 +5,6 @@
 //! that, nothing is filtered. The order matters: run counts are taken before the counters are read,
 //! so what a task does in between shows as a run at the next look.
 
-use super::guard::{DEADLINE, Guard, Hand, Outcome, Step};
 use super::parse;
 use super::path::{self, Path, Place};
 use super::taskstats::{Answer, CHUNK, Stats, Taskstats};
@@ -33,61 +32,64 @@ pub enum Probed {
     Unknown,
 }
 
+impl Probed {
+    /// What taskstats says.
+    pub fn from_stats(stats: &Stats) -> Self {
+        Probed::Runs { runs: stats.runs, delays: Some(stats.delays), whole: true }
+    }
+}
+
+/// A question about several tasks. The kernel answers it under a lock that other users of generic netlink
+/// hold while they wait for a device (nbd does), so it may not return.
 #[derive(Clone, Copy)]
-struct Ask {
+pub struct Ask {
     ids: [u32; CHUNK],
     n: u8,
     threads: bool,
 }
 
-struct Asker(Taskstats);
-
-impl Hand for Asker {
-    type Job = Ask;
-    type Out = Vec<Answer>;
-
-    fn run(&mut self, job: &Ask, _step: &Step) -> Vec<Answer> {
-        let mut answers = Vec::with_capacity(CHUNK);
-        if self.0.ask(&job.ids[..job.n as usize], job.threads, &mut answers).is_err() {
-            answers.clear();
-            answers.resize(job.n as usize, Answer::Failed(0));
-        }
-        answers
+impl Ask {
+    /// Tasks asked about.
+    pub fn len(&self) -> usize {
+        usize::from(self.n)
     }
 }
 
-/// Probes many tasks.
+/// Asks taskstats; every thread has its own socket, opened when it first asks.
+#[derive(Default)]
+pub struct Asker {
+    socket: Option<Taskstats>,
+    failed: bool,
+}
+
+impl Asker {
+    /// Asks; fewer answers than questions if that fails.
+    pub fn ask(&mut self, ask: &Ask, answers: &mut Vec<Answer>) {
+        answers.clear();
+        if self.socket.is_none() && !self.failed {
+            self.socket = Taskstats::open().ok();
+            self.failed = self.socket.is_none();
+        }
+        let ids = &ask.ids[..ask.len()];
+        if self.socket.as_mut().is_some_and(|s| s.ask(ids, ask.threads, answers).is_err()) {
+            answers.clear();
+        }
+    }
+}
+
+/// Says how tasks are probed.
 pub struct Prober {
-    guard: Option<Guard<MaybeAsker>>,
     /// Whether taskstats works, and why not.
     pub taskstats: Section<()>,
-    asks: Vec<Ask>,
     pause: u32,
     buf: Vec<u8>,
-}
-
-/// An asker whose socket may have failed to open on a fresh thread.
-struct MaybeAsker(Option<Asker>);
-
-impl Hand for MaybeAsker {
-    type Job = Ask;
-    type Out = Vec<Answer>;
-
-    fn run(&mut self, job: &Ask, step: &Step) -> Vec<Answer> {
-        match &mut self.0 {
-            Some(asker) => asker.run(job, step),
-            None => vec![Answer::Failed(0); job.n as usize],
-        }
-    }
 }
 
 impl Prober {
     /// Tries taskstats where `live` says that the tasks are this machine's own.
     pub fn new(live: bool) -> Self {
         let taskstats = if live { usable() } else { Section::Absent(FOREIGN.into()) };
-        let make = || MaybeAsker(Taskstats::open().ok().map(Asker));
-        let guard = taskstats.ok().map(|()| Guard::new(DEADLINE, make));
-        Self { guard, taskstats, asks: Vec::new(), pause: 0, buf: vec![0; 256] }
+        Self { taskstats, pause: 0, buf: vec![0; 256] }
     }
 
     /// Never uses taskstats.
@@ -95,65 +97,29 @@ impl Prober {
         Self::new(false)
     }
 
-    /// Probes every place and hands position and answer to `take`, in order.
-    pub fn probe(
-        &mut self,
-        proc: BorrowedFd<'_>,
-        places: &[Place],
-        alive: impl FnMut(u32) -> bool,
-        mut take: impl FnMut(usize, Probed),
-    ) {
+    /// The questions about these places, in order; none if taskstats is not to be asked.
+    pub fn plan(&mut self, places: &[Place], asks: &mut Vec<Ask>) {
+        asks.clear();
         self.pause = self.pause.saturating_sub(1);
-        if self.guard.is_some() && self.pause == 0 {
-            self.by_taskstats(proc, places, alive, take);
-        } else {
-            for (at, place) in places.iter().enumerate() {
-                take(at, by_schedstat(proc, *place, &mut self.buf));
-            }
+        if self.taskstats.ok().is_none() || self.pause > 0 {
+            return;
         }
-    }
-
-    fn by_taskstats(
-        &mut self,
-        proc: BorrowedFd<'_>,
-        places: &[Place],
-        alive: impl FnMut(u32) -> bool,
-        mut take: impl FnMut(usize, Probed),
-    ) {
-        self.asks.clear();
         for chunk in places.chunks(CHUNK) {
             let mut ids = [0; CHUNK];
             ids.iter_mut().zip(chunk).for_each(|(id, place)| *id = place.tid);
-            self.asks.push(Ask { ids, n: chunk.len() as u8, threads: chunk[0].thread });
-        }
-        let Some(guard) = &mut self.guard else { return };
-        let (mut at, mut hung, buf) = (0, false, &mut self.buf);
-        guard.run(&self.asks, alive, |job, outcome| {
-            let answers = match outcome {
-                Outcome::Done(answers) => answers,
-                Outcome::Stuck { .. } | Outcome::Refused => {
-                    hung = true;
-                    Vec::new()
-                }
-            };
-            for n in 0..job.n as usize {
-                let probed = match answers.get(n) {
-                    Some(Answer::Is(stats)) => from_stats(stats),
-                    Some(Answer::Gone) => Probed::Gone,
-                    Some(Answer::Failed(_)) | None => by_schedstat(proc, places[at], buf),
-                };
-                take(at, probed);
-                at += 1;
-            }
-        });
-        if hung {
-            self.pause = PAUSE;
+            asks.push(Ask { ids, n: chunk.len() as u8, threads: chunk[0].thread });
         }
     }
-}
 
-fn from_stats(stats: &Stats) -> Probed {
-    Probed::Runs { runs: stats.runs, delays: Some(stats.delays), whole: true }
+    /// It hung: left alone for a while.
+    pub fn pause(&mut self) {
+        self.pause = PAUSE;
+    }
+
+    /// What `schedstat` says; never blocks.
+    pub fn by_schedstat(&mut self, proc: BorrowedFd<'_>, place: Place) -> Probed {
+        by_schedstat(proc, place, &mut self.buf)
+    }
 }
 
 fn by_schedstat(proc: BorrowedFd<'_>, place: Place, buf: &mut [u8]) -> Probed {
