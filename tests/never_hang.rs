@@ -1,17 +1,16 @@
-//! The program beside dead file systems: a frozen ext4 with a writer stuck on it, and a FUSE mount whose
-//! server takes every request and answers none, so that even SIGKILL does not end who waits there.
+//! The program beside dead file systems: a frozen ext4 with a writer stuck on it, a FUSE mount whose
+//! server takes every request and answers none, so that even SIGKILL does not end who waits there, a task
+//! stuck in a page fault and one stuck in exec, all at once.
 //!
 //! Needs root, loop devices, util-linux and e2fsprogs; says so and passes where they are missing. All of it
 //! lives in a mount namespace of its own: nobody else's `df` hangs. Bounds are loose, figures are printed.
 
+mod dead;
 mod term;
 
-use rustix::fs::{CWD, Mode, OFlags};
-use rustix::io::{FdFlags, fcntl_setfd};
-use std::os::fd::{AsRawFd, OwnedFd};
+use dead::{Dead, FAULT, Frozen, Victims, state};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use term::{Start, Terminal};
 
@@ -53,111 +52,6 @@ fn missing() -> Option<String> {
     ["unshare", "mount", "fsfreeze", "mkfs.ext4"].into_iter().find(|t| !has(t)).map(|t| format!("needs {t}"))
 }
 
-fn run(program: &str, args: &[&str]) -> Result<(), String> {
-    let out = Command::new(program).args(args).output().map_err(|e| format!("{program}: {e}"))?;
-    match out.status.success() {
-        true => Ok(()),
-        false => Err(format!("{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr))),
-    }
-}
-
-/// A frozen ext4 with a writer in state D.
-struct Frozen {
-    at: PathBuf,
-    writer: Option<Child>,
-}
-
-impl Frozen {
-    fn up(dir: &Path) -> Result<Self, String> {
-        let (image, at) = (dir.join("frozen.img"), dir.join("frozen"));
-        std::fs::create_dir(&at).map_err(|e| e.to_string())?;
-        let text = |p: &Path| p.to_str().unwrap().to_owned();
-        run("truncate", &["-s", "32M", &text(&image)])?;
-        run("mkfs.ext4", &["-qF", &text(&image)])?;
-        run("mount", &["-o", "loop", &text(&image), &text(&at)])?;
-        let mut frozen = Self { at: at.clone(), writer: None };
-        run("fsfreeze", &["-f", &text(&at)])?;
-        let out = format!("of={}", at.join("x").display());
-        let mut writer = Command::new("dd");
-        writer.args(["if=/dev/zero", &out, "bs=4k", "count=1"]).stderr(Stdio::null());
-        frozen.writer = Some(writer.spawn().map_err(|e| e.to_string())?);
-        Ok(frozen)
-    }
-
-    fn writer(&self) -> u32 {
-        self.writer.as_ref().unwrap().id()
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        let at = self.at.to_str().unwrap();
-        let _ = run("fsfreeze", &["-u", at]);
-        if let Some(mut writer) = self.writer.take() {
-            let _ = writer.wait();
-        }
-        let _ = run("umount", &[at]);
-    }
-}
-
-/// A FUSE file system that has died after it was mounted.
-struct Dead {
-    at: PathBuf,
-}
-
-impl Dead {
-    fn up(dir: &Path) -> Result<Self, String> {
-        let at = dir.join("dead");
-        std::fs::create_dir(&at).map_err(|e| e.to_string())?;
-        let fuse =
-            rustix::fs::openat(CWD, "/dev/fuse", OFlags::RDWR, Mode::empty()).map_err(|e| e.to_string())?;
-        let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
-        run("mount", &["-i", "-t", "fuse", "-o", &options, "dead", at.to_str().unwrap()])?;
-        let _ = fcntl_setfd(&fuse, FdFlags::CLOEXEC);
-        let fuse = Arc::new(fuse);
-        std::thread::spawn(move || serve(&fuse));
-        Ok(Self { at })
-    }
-}
-
-/// Answers FUSE_INIT (include/uapi/linux/fuse.h), takes everything else and says nothing.
-fn serve(fuse: &OwnedFd) {
-    let mut request = vec![0; 128 * 1024];
-    while let Ok(n) = rustix::io::read(fuse, &mut request[..]) {
-        let word = |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().unwrap());
-        const INIT: u32 = 26;
-        if n < 40 || word(4) != INIT {
-            continue;
-        }
-        // out header: len, error, unique; then fuse_init_out of 64 bytes: major, minor, ...
-        let mut reply = vec![0; 80];
-        reply[..4].copy_from_slice(&80u32.to_ne_bytes());
-        reply[8..16].copy_from_slice(&request[8..16]);
-        reply[16..20].copy_from_slice(&7u32.to_ne_bytes());
-        reply[20..24].copy_from_slice(&31u32.to_ne_bytes());
-        reply[36..40].copy_from_slice(&65536u32.to_ne_bytes());
-        reply[40..44].copy_from_slice(&1u32.to_ne_bytes());
-        if rustix::io::write(fuse, &reply).is_err() {
-            return;
-        }
-    }
-}
-
-impl Drop for Dead {
-    fn drop(&mut self) {
-        // MNT_FORCE ends the connection and with it every wait.
-        let _ = run("umount", &["-f", self.at.to_str().unwrap()]);
-        let _ = run("umount", &["-l", self.at.to_str().unwrap()]);
-    }
-}
-
-/// The state of a process, and its parent.
-fn state(pid: u32) -> Option<(char, u32)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
-    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
-}
-
 fn children(of: u32) -> Vec<u32> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     pids.filter_map(|e| e.file_name().to_str()?.parse().ok())
@@ -191,7 +85,7 @@ fn keys(t: &mut Terminal, rounds: usize) -> Vec<Duration> {
 fn inside() {
     let lab = PathBuf::from(std::env::var(LAB).expect("set by dead_file_systems_hang_nothing"));
     let made = Frozen::up(&lab).and_then(|frozen| Ok((frozen, Dead::up(&lab)?)));
-    let (frozen, dead) = match made {
+    let (mut frozen, dead) = match made {
         Ok(made) => made,
         Err(why) => {
             eprintln!("SKIPPED {why}");
@@ -202,12 +96,21 @@ fn inside() {
     while state(frozen.writer()).is_some_and(|s| s.0 != 'D') {
         assert!(start.elapsed() < term::PATIENCE, "the writer does not block");
     }
-    beside(&frozen, &dead);
+    let victims = Victims::up(&mut frozen);
+    beside(&frozen, &dead, &victims);
     config_on(&dead);
 }
 
+#[test]
+#[ignore = "run by inside, as the task that is stuck in a page fault"]
+fn stuck_in_a_page_fault() {
+    if let Some(path) = std::env::var_os(FAULT) {
+        dead::fault(Path::new(&path));
+    }
+}
+
 /// A day beside both.
-fn beside(frozen: &Frozen, dead: &Dead) {
+fn beside(frozen: &Frozen, dead: &Dead, victims: &Victims) {
     let config = frozen.at.join("config.toml");
     let mut t = Terminal::start(Start {
         args: vec!["-d", "0.1", "--config", config.to_str().unwrap(), "--path", dead.at.to_str().unwrap()],
@@ -229,6 +132,14 @@ fn beside(frozen: &Frozen, dead: &Dead) {
     t.shows("children are stuck already");
     assert!(children(t.pid()).len() <= CHILDREN, "{:?}", children(t.pid()));
     pace(&mut t);
+    // One of the two hides its counters, the other only its command line.
+    t.send("3");
+    t.shows("2 BLOCKED");
+    for pid in [victims.exec, victims.fault] {
+        t.send(format!("/{pid}\r"));
+        t.until("the stuck task in the table", |s| s.contents().contains(&format!(" {pid} ")));
+    }
+    println!("{}", t.contents());
     t.send(format!("3/{}\r", frozen.writer()));
     t.shows("[D ");
     t.send("5");

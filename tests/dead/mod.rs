@@ -1,0 +1,217 @@
+//! File systems that do not answer, and tasks stuck on them.
+
+#![allow(dead_code)]
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+/// Names the file to map, to the task that is to be stuck in a page fault.
+pub const FAULT: &str = "IOTOP_PLUS_FAULT";
+/// A file on the frozen file system.
+const MAPPED: &str = "mapped";
+
+pub fn run(program: &str, args: &[&str]) -> Result<(), String> {
+    let out = Command::new(program).args(args).output().map_err(|e| format!("{program}: {e}"))?;
+    match out.status.success() {
+        true => Ok(()),
+        false => Err(format!("{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr))),
+    }
+}
+
+/// A frozen ext4 with a writer in state D.
+pub struct Frozen {
+    /// Where it is mounted.
+    pub at: PathBuf,
+    /// Tasks that no signal ends before it thaws; the writer is the first.
+    stuck: Vec<Child>,
+}
+
+impl Frozen {
+    /// Makes it below `dir`.
+    pub fn up(dir: &Path) -> Result<Self, String> {
+        let (image, at) = (dir.join("frozen.img"), dir.join("frozen"));
+        std::fs::create_dir(&at).map_err(|e| e.to_string())?;
+        let text = |p: &Path| p.to_str().unwrap().to_owned();
+        run("truncate", &["-s", "32M", &text(&image)])?;
+        run("mkfs.ext4", &["-qF", &text(&image)])?;
+        run("mount", &["-o", "loop", &text(&image), &text(&at)])?;
+        let mut frozen = Self { at: at.clone(), stuck: Vec::new() };
+        std::fs::write(at.join(MAPPED), [0; 4096]).map_err(|e| e.to_string())?;
+        run("fsfreeze", &["-f", &text(&at)])?;
+        let out = format!("of={}", at.join("x").display());
+        let mut writer = Command::new("dd");
+        writer.args(["if=/dev/zero", &out, "bs=4k", "count=1"]).stderr(Stdio::null());
+        frozen.stuck.push(writer.spawn().map_err(|e| e.to_string())?);
+        Ok(frozen)
+    }
+
+    /// The writer.
+    pub fn writer(&self) -> u32 {
+        self.stuck[0].id()
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let at = self.at.to_str().unwrap();
+        let _ = run("fsfreeze", &["-u", at]);
+        for stuck in &mut self.stuck {
+            let _ = stuck.kill();
+            let _ = stuck.wait();
+        }
+        let _ = run("umount", &[at]);
+    }
+}
+
+/// A FUSE file system that has died after it was mounted.
+pub struct Dead {
+    /// Where it is mounted.
+    pub at: PathBuf,
+}
+
+impl Dead {
+    /// Makes it below `dir`.
+    pub fn up(dir: &Path) -> Result<Self, String> {
+        let at = dir.join("dead");
+        std::fs::create_dir(&at).map_err(|e| e.to_string())?;
+        let fuse =
+            rustix::fs::openat(CWD, "/dev/fuse", OFlags::RDWR, Mode::empty()).map_err(|e| e.to_string())?;
+        let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
+        run("mount", &["-i", "-t", "fuse", "-o", &options, "dead", at.to_str().unwrap()])?;
+        let _ = fcntl_setfd(&fuse, FdFlags::CLOEXEC);
+        let fuse = Arc::new(fuse);
+        std::thread::spawn(move || serve(&fuse));
+        Ok(Self { at })
+    }
+}
+
+/// Answers FUSE_INIT (include/uapi/linux/fuse.h), takes everything else and says nothing.
+fn serve(fuse: &OwnedFd) {
+    let mut request = vec![0; 128 * 1024];
+    while let Ok(n) = rustix::io::read(fuse, &mut request[..]) {
+        let word = |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().unwrap());
+        const INIT: u32 = 26;
+        if n < 40 || word(4) != INIT {
+            continue;
+        }
+        // out header: len, error, unique; then fuse_init_out of 64 bytes: major, minor, ...
+        let mut reply = vec![0; 80];
+        reply[..4].copy_from_slice(&80u32.to_ne_bytes());
+        reply[8..16].copy_from_slice(&request[8..16]);
+        reply[16..20].copy_from_slice(&7u32.to_ne_bytes());
+        reply[20..24].copy_from_slice(&31u32.to_ne_bytes());
+        reply[36..40].copy_from_slice(&65536u32.to_ne_bytes());
+        reply[40..44].copy_from_slice(&1u32.to_ne_bytes());
+        if rustix::io::write(fuse, &reply).is_err() {
+            return;
+        }
+    }
+}
+
+impl Drop for Dead {
+    fn drop(&mut self) {
+        // MNT_FORCE ends the connection and with it every wait.
+        let _ = run("umount", &["-f", self.at.to_str().unwrap()]);
+        let _ = run("umount", &["-l", self.at.to_str().unwrap()]);
+    }
+}
+
+/// A process with a thread stuck in a page fault, and one stuck in exec.
+pub struct Victims {
+    /// Whose mappings, and command line, cannot be read.
+    pub fault: u32,
+    /// Whose counters cannot be read.
+    pub exec: u32,
+}
+
+impl Victims {
+    /// Starts them and waits until they are stuck; `frozen` ends them.
+    pub fn up(frozen: &mut Frozen) -> Self {
+        let fault = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "stuck_in_a_page_fault", "--nocapture"])
+            .env(FAULT, frozen.at.join(MAPPED))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pid = fault.id();
+        frozen.stuck.push(fault);
+        let start = std::time::Instant::now();
+        loop {
+            if let Some(exec) = child_of(pid)
+                && hangs(exec, "io")
+                && hangs(pid, "cmdline")
+            {
+                return Self { fault: pid, exec };
+            }
+            assert!(start.elapsed() < super::term::PATIENCE, "{:?} {:?}", state(pid), child_of(pid));
+        }
+    }
+}
+
+/// The first child that any thread of a process has.
+fn child_of(pid: u32) -> Option<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let lists = threads.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
+    lists.filter_map(|list| list.split_whitespace().next()?.parse().ok()).next()
+}
+
+/// Whether reading that file of a task does not return within a moment; asked in a child, which is killed.
+fn hangs(pid: u32, file: &str) -> bool {
+    let status = Command::new("timeout")
+        .args(["0.2", "cat", &format!("/proc/{pid}/{file}")])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|s| s.code() == Some(124))
+}
+
+/// Gets stuck: one thread in a fault on a mapped page, another in changing that mapping, which holds the lock
+/// of all mappings, and a process that shares them in exec, which waits for that lock while it holds its own.
+#[allow(unsafe_code)]
+pub fn fault(path: &Path) {
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let (all, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+    let stack = Box::leak(vec![0u8; 64 * 1024].into_boxed_slice()).as_mut_ptr_range().end;
+    // SAFETY: the child has a stack of its own, sleeps and becomes another program.
+    let child = unsafe {
+        libc::clone(exec_later, stack.cast(), libc::CLONE_VM | libc::SIGCHLD, std::ptr::null_mut())
+    };
+    assert!(child > 0);
+    // SAFETY: a fresh mapping at a place of the kernel's choice, never unmapped, of a file nobody truncates.
+    let page =
+        unsafe { rustix::mm::mmap(std::ptr::null_mut(), 4096, all, shared, &file, 0) }.unwrap() as usize;
+    let writer = std::thread::spawn(move || {
+        // SAFETY: the first byte of the mapping above.
+        unsafe { (page as *mut u8).write_volatile(1) }
+    });
+    // Until the other one waits in its fault; then this call waits for it.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    // SAFETY: the mapping above; its writer is stuck or fails, and nothing else uses it.
+    let _ = unsafe { rustix::mm::mprotect(page as *mut _, 4096, MprotectFlags::READ) };
+    let _ = writer.join();
+}
+
+/// Sleeps until the others are stuck, then starts `true`.
+#[allow(unsafe_code)]
+extern "C" fn exec_later(_: *mut libc::c_void) -> libc::c_int {
+    let program = c"/bin/true";
+    let args = [program.as_ptr(), std::ptr::null()];
+    // SAFETY: neither allocates; program and arguments are C strings that live on.
+    unsafe {
+        libc::usleep(500_000);
+        libc::execve(program.as_ptr(), args.as_ptr(), args[1..].as_ptr());
+        libc::_exit(1)
+    }
+}
+
+/// The state of a process, and its parent, from the file that never blocks.
+pub fn state(pid: u32) -> Option<(char, u32)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let field = |name: &str| text.lines().find_map(|l| Some(l.strip_prefix(name)?.trim()));
+    Some((field("State:")?.chars().next()?, field("PPid:")?.parse().ok()?))
+}
