@@ -10,7 +10,7 @@ use super::report::{CpuUse, Part, Target};
 use super::spec::{IoSpec, Limits};
 use super::sys::Cpu;
 use super::target::refuse::Refused;
-use super::target::{File, Place};
+use super::target::{File, Place, sizes};
 use super::watch::{Phase, Watch, gather};
 use crate::model::disk::{DevId, DiskRate, DiskRaw};
 use crate::model::section::describe;
@@ -81,6 +81,11 @@ impl Session {
         Self { plan, root, watch, counters, device: None, threads_instead }
     }
 
+    /// One system call per operation, as `dd` does it, unless an engine was named.
+    pub fn one_by_one(&mut self) {
+        self.threads_instead |= self.plan.engine == EngineChoice::Auto;
+    }
+
     /// Whether to end now.
     pub fn check(&self) -> Result<(), Stop> {
         if self.watch.stop.load(Ordering::Relaxed) { Err(Stop::Cancelled) } else { Ok(()) }
@@ -104,6 +109,7 @@ impl Session {
             memory: fs.is_memory(),
             network: fs.is_network(),
             stacked: fs.is_stacked(),
+            sizes: fs.device.map(|d| sizes::known(&self.root, d)).unwrap_or_default(),
         });
         Ok(place)
     }

@@ -18,9 +18,19 @@ pub fn report(r: &Report) -> String {
         let _ = writeln!(out, "  {}: {} on {} (device {device})", t.directory, t.filesystem, t.source);
     }
     let _ = writeln!(out, "  {}", end(&r.end));
-    for part in &r.parts {
-        out.push('\n');
-        one(&mut out, part);
+    if super::sweep::is_one(r) {
+        sweep(&mut out, r);
+    } else {
+        if r.parts.iter().filter(|p| p.read.ios + p.write.ios + p.sync.ios > 0).count() > 1 {
+            side_by_side(&mut out, r);
+        }
+        for part in &r.parts {
+            out.push('\n');
+            one(&mut out, part, r);
+        }
+    }
+    for sentence in super::scale::sentences(r) {
+        let _ = writeln!(out, "\n{sentence}");
     }
     if let Some(p) = &r.ruler {
         let _ = write!(out, "\n{}\n{}\n", super::ruler::drawing(p, 64), p.sentence);
@@ -29,6 +39,64 @@ pub fn report(r: &Report) -> String {
         let _ = writeln!(out, "{}! {w}", if n == 0 { "\n" } else { "" });
     }
     out
+}
+
+/// Twenty parts in full are for programs (`--format json`); people get a table and three pictures.
+fn sweep(out: &mut String, r: &Report) {
+    let engine = r.parts.first().map_or("", |p| p.engine.as_str());
+    let _ = writeln!(
+        out,
+        "  depth {}, jobs {}, {}, {engine}\n\n{}\n{}",
+        r.plan.depth,
+        r.plan.jobs,
+        if r.plan.direct { "direct I/O" } else { "through the page cache" },
+        super::sweep::table(r),
+        super::sweep::charts(r)
+    );
+    for finding in super::sweep::findings(r) {
+        let _ = writeln!(out, "{}", clean(&finding));
+    }
+}
+
+/// The parts against each other, before each of them in full.
+fn side_by_side(out: &mut String, r: &Report) {
+    let _ = writeln!(out, "\n{:<22}{:>10}{:>10}{:>9}{:>9}{:>9}", "", "per s", "MiB/s", "p50", "p99", "max");
+    for p in &r.parts {
+        let rows = super::rows(p);
+        if !rows.is_empty() {
+            let _ = writeln!(out, "{}", p.label);
+        }
+        for row in rows {
+            let mib = if row.bytes > 0 { format!("{:.1}", p.per_s(row.bytes) / MIB) } else { String::new() };
+            let time = |percent| {
+                let known = enough(row.lat.n, percent).then(|| row.lat.percentile(percent)).flatten();
+                known.map_or("-".into(), |ns| us(ns as f64))
+            };
+            let _ = writeln!(
+                out,
+                "  {:<20}{:>10.1}{mib:>10}{:>9}{:>9}{:>9}",
+                row.what,
+                p.per_s(row.ios),
+                time(50.0),
+                time(99.0),
+                us(row.lat.max_ns as f64)
+            );
+        }
+    }
+}
+
+/// Whether `n` samples can say anything about a percentile: one at least must lie beyond it.
+fn enough(n: u64, percent: f64) -> bool {
+    n as f64 * percent.min(100.0 - percent) / 100.0 >= 0.999
+}
+
+/// What one operation of a profile moves.
+fn piece(r: &Report) -> &'static str {
+    match r.plan.profile.as_str() {
+        "append" | "fsync" | "txlog" => "records",
+        "chunks" => "pieces",
+        _ => "blocks",
+    }
 }
 
 /// How it ended, in words.
@@ -41,10 +109,11 @@ pub fn end(end: &End) -> String {
     }
 }
 
-fn one(out: &mut String, p: &Part) {
+fn one(out: &mut String, p: &Part, r: &Report) {
     let _ = write!(out, "{}", p.label);
     if p.block > 0 {
-        let _ = write!(out, ": {} blocks, depth {}, jobs {}", bytes_long(p.block.into()), p.depth, p.jobs);
+        let size = bytes_long(p.block.into());
+        let _ = write!(out, ": {size} {}, depth {}, jobs {}", piece(r), p.depth, p.jobs);
     }
     let _ = writeln!(out, ", {:.2} s{}{}", p.secs(), if p.engine.is_empty() { "" } else { ", " }, p.engine);
     for (name, d) in [("read", &p.read), ("write", &p.write)] {
@@ -53,8 +122,8 @@ fn one(out: &mut String, p: &Part) {
         }
     }
     if p.sync.ios > 0 {
-        let verb = if p.verb.is_empty() { "sync" } else { &p.verb };
-        let _ = writeln!(out, "  {verb:<6} {} calls, {:.1}/s", p.sync.ios, p.per_s(p.sync.ios));
+        let (verb, calls) = if p.verb.is_empty() { ("sync", " calls") } else { (p.verb.as_str(), "") };
+        let _ = writeln!(out, "  {verb:<6} {}{calls}, {:.1}/s", p.sync.ios, p.per_s(p.sync.ios));
         latency(out, "lat", &p.sync.lat);
         percentiles(out, "lat", &p.sync.lat);
     }
@@ -62,13 +131,14 @@ fn one(out: &mut String, p: &Part) {
         let _ = writeln!(out, "  {:<34} {}", f.name, figure(f.value, &f.unit));
     }
     if let Some(c) = &p.cpu {
+        let each = match c.ns_per_io {
+            0.0 => String::new(),
+            ns => format!(", {:.2} us per operation", ns / 1e3),
+        };
         let _ = writeln!(
             out,
-            "  cpu    usr {:.1} %, sys {:.1} %, {:.2} us per operation, {} switches",
-            c.user_pct,
-            c.system_pct,
-            c.ns_per_io / 1e3,
-            c.switches
+            "  cpu    usr {:.1} %, sys {:.1} %{each}, {} switches",
+            c.user_pct, c.system_pct, c.switches
         );
     }
     if let Some(d) = &p.device {
@@ -87,7 +157,8 @@ fn one(out: &mut String, p: &Part) {
         );
     }
     let longest = p.stalls.longest_ns as f64 / 1e6;
-    if longest > 0.0 {
+    // What does no I/O has no completions to miss.
+    if longest > 0.0 && p.verb.is_empty() {
         let _ = writeln!(
             out,
             "  stalls {} of 100 ms or more; longest without a completion {longest:.1} ms",
@@ -136,7 +207,8 @@ fn direction(out: &mut String, p: &Part, name: &str, d: &Direction) {
     percentiles(out, "lat", &d.lat);
 }
 
-fn us(ns: f64) -> String {
+/// A time, digits by size: `1.23us`, `12.3ms`, `1.2s`.
+pub fn us(ns: f64) -> String {
     match ns {
         n if n < 10_000.0 => format!("{:.2}us", n / 1e3),
         n if n < 10_000_000.0 => format!("{:.0}us", n / 1e3),
@@ -158,8 +230,8 @@ fn latency(out: &mut String, name: &str, l: &Latency) {
 
 fn percentiles(out: &mut String, name: &str, l: &Latency) {
     use crate::bench::measure::histogram::PERCENTILES;
-    let all: Vec<_> =
-        PERCENTILES.iter().filter_map(|p| Some(format!("p{p} {}", us(l.percentile(*p)? as f64)))).collect();
+    let sound = PERCENTILES.iter().filter(|p| enough(l.n, **p));
+    let all: Vec<_> = sound.filter_map(|p| Some(format!("p{p} {}", us(l.percentile(*p)? as f64)))).collect();
     for row in all.chunks(6) {
         let _ = writeln!(out, "    {name} {}", row.join("  "));
     }

@@ -70,7 +70,8 @@ fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
         }
     }
     if report.plan.time_ms > 0
-        && part.secs() < SHORT_S
+        // A run of ten seconds ends with the last completion before they are over.
+        && part.secs() < SHORT_S * 0.99
         && part.read.bytes + part.write.bytes > 0
         && report.parts.len() == 1
     {
@@ -81,8 +82,9 @@ fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
     }
     if part.stalls.count > 0 {
         all.push(format!(
-            "{name}: {} stalls of at least 100 ms without any completion, {:.1} s together, the longest {:.2} s",
+            "{name}: {} {} of at least 100 ms without any completion, {:.1} s together, the longest {:.2} s",
             part.stalls.count,
+            if part.stalls.count == 1 { "stall" } else { "stalls" },
             part.stalls.total_ns as f64 / 1e9,
             part.stalls.longest_ns as f64 / 1e9
         ));
