@@ -9,6 +9,7 @@ pub mod sweep;
 pub mod text;
 pub mod warnings;
 
+use super::measure::depth::Depths;
 use super::measure::latency::{Direction, Latency, Sync};
 use super::plan::Plan;
 use super::target::sizes::KnownSize;
@@ -171,6 +172,9 @@ pub struct Part {
     /// What was timed instead of syncs, in workloads that do no I/O; empty: syncs.
     #[serde(default)]
     pub verb: String,
+    /// How deep it really was; all zero in results of before this was counted.
+    #[serde(default)]
+    pub depths: Depths,
     /// CPU time; `None` where other work of this process would be in it.
     pub cpu: Option<CpuUse>,
     /// Spans without any completion.

@@ -12,10 +12,8 @@ const MIB: f64 = 1_048_576.0;
 /// Marks and trails of the series, in order.
 const MARKS: [(char, char); 2] = [('S', '-'), ('R', '.')];
 const READAHEAD_MARKS: [(char, char); 2] = [('0', '.'), ('A', '-')];
-/// Twice the block explains twice the bandwidth; a jump is so many times more than that,
+/// Twice the block explains twice the bandwidth; a jump is so many times more than that.
 const EXCESS: f64 = 1.25;
-/// or so many times more where only one smaller block says what was to be expected.
-const EXCESS_ALONE: f64 = 2.0;
 /// What comes after a jump keeps at least this share of its bandwidth.
 const STAYS: f64 = 0.7;
 /// A step with fewer operations proves nothing.
@@ -140,13 +138,15 @@ pub fn table(r: &Report) -> String {
 
 /// What the figures show; nothing where they show nothing.
 pub fn findings(r: &Report) -> Vec<String> {
-    let sizes = r.target.as_ref().map_or(&[][..], |t| t.sizes.as_slice());
+    // Direct I/O is never read ahead, so that size explains nothing there.
+    let counts = |z: &&KnownSize| !r.plan.direct || z.name != "read_ahead_kb";
+    let sizes: Vec<KnownSize> = r.target.iter().flat_map(|t| &t.sizes).filter(counts).cloned().collect();
     let all = steps(r);
     let mut out = Vec::new();
     for s in &all {
-        out.extend(jump(s).map(|(from, to)| jump_words(s.name, from, to, sizes)));
+        out.extend(jump(s).map(|(from, to)| jump_words(s.name, from, to, &sizes)));
         if r.plan.direct {
-            out.extend(split(s, sizes));
+            out.extend(split(s, &sizes));
         }
     }
     if let (true, [off, on]) = (r.plan.readahead, &all[..]) {
@@ -155,24 +155,21 @@ pub fn findings(r: &Report) -> Vec<String> {
     out
 }
 
-/// The steepest step that is far more than twice the block explains, and lasts. Up to two smaller blocks say
+/// The steepest step that is far more than twice the block explains, and lasts. The two smaller blocks say
 /// what was to be expected, so that one slow step by chance is not taken for a jump after it.
 fn jump<'a>(s: &Steps<'a>) -> Option<(&'a Part, &'a Part)> {
     let rate = |n: usize| s.parts[n].bytes_per_s();
     let ios = |p: &Part| p.read.ios + p.write.ios;
     let mut best: Option<(f64, usize)> = None;
-    for n in 1..s.parts.len() {
+    for n in 2..s.parts.len() {
         let doubled = s.parts[n].block == s.parts[n - 1].block * 2;
         if !doubled || rate(n - 1) <= 0.0 || ios(s.parts[n - 1]) < FEW || ios(s.parts[n]) < FEW {
             continue;
         }
-        let (expected, least) = match n {
-            1 => (2.0 * rate(0), EXCESS_ALONE),
-            n => ((2.0 * rate(n - 1)).max(4.0 * rate(n - 2)), EXCESS),
-        };
+        let expected = (2.0 * rate(n - 1)).max(4.0 * rate(n - 2));
         let excess = rate(n) / expected;
         let stays = (n + 1..s.parts.len()).all(|later| rate(later) >= STAYS * rate(n));
-        if excess >= least && stays && best.is_none_or(|b| excess > b.0) {
+        if excess >= EXCESS && stays && best.is_none_or(|b| excess > b.0) {
             best = Some((excess, n));
         }
     }

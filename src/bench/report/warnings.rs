@@ -40,7 +40,8 @@ pub fn of(report: &Report) -> Vec<String> {
         if t.network {
             all.push("a network is in between: its figures and its server's caches are in the result".into());
         }
-        if !report.plan.direct {
+        // With --readahead every pass is a cold one, and checked below.
+        if !report.plan.direct && !report.plan.readahead {
             all.push("buffered: the page cache takes part in these figures".into());
         }
     }
@@ -53,7 +54,7 @@ pub fn of(report: &Report) -> Vec<String> {
 fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
     let name = &part.label;
     let ios = part.read.ios + part.write.ios;
-    if is_cache(part) && report.plan.direct {
+    if is_cache(part) && (report.plan.direct || report.plan.readahead) {
         all.push(format!(
             "{name}: the program moved {}/s and the device {}/s: a cache answered, not the device",
             bytes_long(part.bytes_per_s() as u64),

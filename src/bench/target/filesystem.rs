@@ -84,6 +84,8 @@ pub struct Filesystem {
     /// The file system's own number, where that is a block device's; `None` for anonymous ones (btrfs,
     /// overlay, FUSE, network, memory).
     pub number: Option<DevId>,
+    /// Mount ID.
+    pub mount: u64,
 }
 
 impl Filesystem {
@@ -113,6 +115,7 @@ impl Filesystem {
         Ok(Self {
             device: device(root, numbered, &mount),
             number: id(numbered),
+            mount: stat.stx_mnt_id,
             read_only,
             size: vfs.as_ref().map_or(0, |v| v.f_blocks * v.f_frsize),
             free: vfs.map_or(0, |v| v.f_bavail * v.f_frsize),
@@ -121,6 +124,14 @@ impl Filesystem {
             point: mount.point,
             options: mount.options,
         })
+    }
+
+    /// Whether it was mounted where it was, and no longer is. An open file keeps a file system that was
+    /// unmounted lazily alive.
+    pub fn is_gone(&self, root: &Root) -> bool {
+        let known = !self.point.is_empty();
+        let now = std::fs::read(root.proc("self/mountinfo"));
+        known && now.is_ok_and(|text| mount::find(&text, self.mount).is_none())
     }
 
     /// Whether there is no storage behind it at all.

@@ -38,7 +38,6 @@ pub fn known(root: &Root, id: DevId) -> Vec<KnownSize> {
         ("chunk_sectors", "queue/chunk_sectors", 512),
         ("read_ahead_kb", "queue/read_ahead_kb", 1024),
         ("max_sectors_kb", "queue/max_sectors_kb", 1024),
-        ("logical_block_size", "queue/logical_block_size", 1),
     ];
     let read = |(name, file, unit): (&str, &str, u64)| {
         let n: u64 = std::fs::read_to_string(dir.join(file)).ok()?.trim().parse().ok()?;
