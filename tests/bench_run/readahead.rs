@@ -32,20 +32,14 @@ impl Disk {
         std::fs::create_dir(&mnt).ok()?;
         let file = std::fs::File::create(&image).ok()?;
         file.set_len(4 << 30).ok()?;
-        // A master boot record with one Linux partition from sector 2048 on: sfdisk is not everywhere.
-        let mut record = [0u8; 512];
-        record[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 2, 0, 0, 8, 0, 0, 0, 0xf0, 0x7f, 0]);
-        record[510..].copy_from_slice(&[0x55, 0xaa]);
-        std::os::unix::fs::FileExt::write_all_at(&file, &record, 0).ok()?;
-        let device = run(&["losetup", "-P", "-f", "--show", image.to_str()?])?;
+        drop(file);
+        let device = run(&["losetup", "-f", "--show", image.to_str()?])?;
         let name = device.strip_prefix("/dev/")?.to_owned();
         let mut disk = Self { dir, name, own_kb: String::new() };
         disk.own_kb = disk.read_ahead();
+        // Told to the kernel, not read from a table: not every kernel knows tables.
         let partition = format!("{device}p1");
-        if !Path::new(&partition).exists() {
-            skip("loop devices have no partitions here");
-            return None;
-        }
+        run(&["addpart", &device, "1", "2048", "8386560"])?;
         run(&["mkfs.ext4", "-q", "-F", &partition])?;
         run(&["mount", &partition, mnt.to_str()?])?;
         std::fs::write(disk.file(), "256").ok()?;
@@ -93,6 +87,7 @@ impl Drop for Disk {
     fn drop(&mut self) {
         let _ = std::fs::write(self.file(), &self.own_kb);
         let _ = Command::new("umount").arg("-l").arg(self.mnt()).status();
+        let _ = Command::new("delpart").args([&format!("/dev/{}", self.name), "1"]).status();
         let _ = Command::new("losetup").args(["-d", &format!("/dev/{}", self.name)]).status();
     }
 }
