@@ -5,6 +5,8 @@
 mod fio;
 #[path = "bench_run/lab.rs"]
 mod lab;
+#[path = "bench_run/network.rs"]
+mod network;
 #[path = "bench_run/readahead.rs"]
 mod readahead;
 #[path = "bench_run/trouble.rs"]

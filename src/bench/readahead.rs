@@ -42,7 +42,8 @@ impl Disk {
     pub fn of(root: &Root, place: &Place) -> Result<Self, Refused> {
         let fs = &place.filesystem;
         let path = clean(place.path.as_os_str().as_encoded_bytes());
-        let Some(id) = fs.number.filter(|_| fs.kind != "fuseblk") else {
+        let own = fs.is_network() || fs.is_stacked() || fs.kind == "fuseblk";
+        let Some(id) = fs.number.filter(|_| !own) else {
             return refused(format!(
                 "{path} is on {}, which is not one disk's: it has a read-ahead of its own that no device's \
                  read_ahead_kb changes. Name a directory on a file system that lies on one device, such as ext4 or xfs",

@@ -5,6 +5,9 @@ use super::text::us;
 use super::{Part, Report};
 use crate::units::bytes_long;
 
+/// A task that only computes and gets less of a core than this shares it.
+const CORE_PCT: f64 = 95.0;
+
 /// The sentences of this report; none where a part is missing.
 pub fn sentences(r: &Report) -> Vec<String> {
     let said = match r.plan.profile.as_str() {
@@ -27,10 +30,10 @@ fn fork(r: &Report) -> Option<String> {
     let each = r.parts.first()?.figure("fork per GiB")?;
     let like = match each {
         x if x < 7.0 => "less than physical machines and VMware (9 to 13)",
-        x if x <= 16.0 => "what physical machines, VMware and HVM guests take (9 to 13)",
-        x if x <= 60.0 => "what KVM guests take (23)",
+        x if x <= 16.0 => "about what physical machines, VMware and HVM guests take (9 to 13)",
+        x if x <= 60.0 => "nearest to KVM guests (23)",
         x if x <= 180.0 => "between KVM guests (23) and Xen paravirtual ones (239 to 424)",
-        _ => "what old Xen guests take (239 to 424)",
+        _ => "nearest to old Xen guests (239 to 424)",
     };
     Some(format!(
         "{each:.1} ms per GiB: {like}. A process of 24 GiB would stand still for {:.2} s at each fork.",
@@ -46,8 +49,16 @@ fn intrinsic(r: &Report) -> Option<String> {
         x if x < 20.0 => "as in a small virtual machine (9.7)",
         _ => "more than a small virtual machine's 9.7; 40 has been seen",
     };
+    let core = r.parts.first()?.cpu.map(|c| c.user_pct + c.system_pct).filter(|pct| *pct < CORE_PCT);
+    let shared = core.map_or(String::new(), |pct| {
+        format!(
+            " It had a core for {pct:.0} % of the time only: other tasks or the hypervisor ran meanwhile. On an idle \
+             machine it would tell of the machine alone."
+        )
+    });
     Some(format!(
-        "The longest time this task was not run is {worst:.3} ms: {like}. No program here can promise to answer faster."
+        "The longest time this task was not run is {worst:.3} ms: {like}. No program here can promise to answer \
+         faster.{shared}"
     ))
 }
 
@@ -99,6 +110,7 @@ fn chunks(r: &Report) -> Option<String> {
 mod tests {
     use super::*;
     use crate::bench::measure::latency::Direction;
+    use crate::bench::report::CpuUse;
     use crate::bench::store::tests::report;
 
     fn with(profile: &str, figures: &[(&str, &str, f64)]) -> Report {
@@ -119,7 +131,7 @@ mod tests {
     #[test]
     fn fork_lies_on_the_guides_scale() {
         let said = |ms| sentences(&with("fork", &[("fork with 1.00 GiB", "fork per GiB", ms)])).concat();
-        assert!(said(12.1).starts_with("12.1 ms per GiB: what physical machines"), "{}", said(12.1));
+        assert!(said(12.1).starts_with("12.1 ms per GiB: about what physical machines"), "{}", said(12.1));
         assert!(
             said(23.0).contains("KVM") && said(300.0).contains("old Xen") && said(3.0).contains("less than")
         );
@@ -130,6 +142,9 @@ mod tests {
     fn intrinsic_lies_on_the_guides_scale() {
         let said = |worst| sentences(&with("intrinsic", &[("x", "worst run", worst)])).concat();
         assert!(said(115.0).contains("0.115 ms: as on bare metal"), "{}", said(115.0));
+        let mut r = with("intrinsic", &[("x", "worst run", 9700.0)]);
+        r.parts[0].cpu = Some(CpuUse { user_pct: 42.0, ..CpuUse::default() });
+        assert!(sentences(&r)[0].contains("42 % of the time only"), "{:?}", sentences(&r));
         assert!(
             said(9700.0).contains("small virtual machine") && said(40_000.0).contains("40 has been seen")
         );

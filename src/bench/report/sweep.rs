@@ -138,14 +138,15 @@ pub fn table(r: &Report) -> String {
 
 /// What the figures show; nothing where they show nothing.
 pub fn findings(r: &Report) -> Vec<String> {
-    // Direct I/O is never read ahead, so that size explains nothing there.
-    let counts = |z: &&KnownSize| !r.plan.direct || z.name != "read_ahead_kb";
+    // Direct I/O is never read ahead: that size explains nothing here.
+    let counts = |z: &&KnownSize| z.name != "read_ahead_kb";
     let sizes: Vec<KnownSize> = r.target.iter().flat_map(|t| &t.sizes).filter(counts).cloned().collect();
     let all = steps(r);
     let mut out = Vec::new();
     for s in &all {
-        out.extend(jump(s).map(|(from, to)| jump_words(s.name, from, to, &sizes)));
+        // Through the page cache most operations touch no device, and its read-ahead decides the rest.
         if r.plan.direct {
+            out.extend(jump(s).map(|(from, to)| jump_words(s.name, from, to, &sizes)));
             out.extend(split(s, &sizes));
         }
     }
@@ -153,6 +154,22 @@ pub fn findings(r: &Report) -> Vec<String> {
         out.extend(readahead(off, on));
     }
     out
+}
+
+/// How many times more the third of three steps moves than the two before it let expect.
+fn excess(three: &[&Part], rate: fn(&Part) -> f64) -> f64 {
+    match three {
+        [a, b, c] => rate(c) / (2.0 * rate(b)).max(4.0 * rate(a)),
+        _ => 0.0,
+    }
+}
+
+/// Bandwidth as the median operation has it: a mean is at the mercy of a few slow ones, and on a busy machine
+/// they come in bursts that hit one step and not the next.
+fn median_rate(p: &Part) -> f64 {
+    let lat = p.lat();
+    let us = lat.percentile(50.0).map_or(lat.mean_ns, |ns| ns as f64);
+    if us > 0.0 { f64::from(p.block) / us } else { 0.0 }
 }
 
 /// The steepest step that is far more than twice the block explains, and lasts. The two smaller blocks say
@@ -166,8 +183,8 @@ fn jump<'a>(s: &Steps<'a>) -> Option<(&'a Part, &'a Part)> {
         if !doubled || rate(n - 1) <= 0.0 || ios(s.parts[n - 1]) < FEW || ios(s.parts[n]) < FEW {
             continue;
         }
-        let expected = (2.0 * rate(n - 1)).max(4.0 * rate(n - 2));
-        let excess = rate(n) / expected;
+        let excess =
+            excess(&s.parts[n - 2..=n], Part::bytes_per_s).min(excess(&s.parts[n - 2..=n], median_rate));
         let stays = (n + 1..s.parts.len()).all(|later| rate(later) >= STAYS * rate(n));
         if excess >= EXCESS && stays && best.is_none_or(|b| excess > b.0) {
             best = Some((excess, n));
@@ -218,8 +235,11 @@ fn split(s: &Steps, sizes: &[KnownSize]) -> Option<String> {
         return None;
     }
     let (last, block) = (s.parts[first - 1].block, s.parts[first].block);
-    let limit = sizes.iter().find(|z| z.name == "max_sectors_kb");
-    let limit = limit.map_or(String::new(), |z| format!(" (max_sectors_kb is {})", bytes_long(z.bytes)));
+    let limit = match sizes.iter().find(|z| z.name == "max_sectors_kb").map(|z| z.bytes) {
+        Some(n) if n == u64::from(last) => ", its max_sectors_kb".into(),
+        Some(n) => format!(" (max_sectors_kb would allow {})", bytes_long(n)),
+        None => String::new(),
+    };
     Some(format!(
         "{}: the device gets {:.1} requests for one operation of {}: {} is the largest that goes as one{limit}",
         s.name,

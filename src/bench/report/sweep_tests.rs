@@ -1,6 +1,7 @@
 //! What a sweep's report says of figures made for the purpose, and what it does not say.
 
 use super::*;
+use crate::bench::measure::histogram::{Histogram, bucket_of};
 use crate::bench::measure::latency::{Direction, Latency};
 use crate::bench::report::Target;
 use crate::bench::store::tests::report;
@@ -77,6 +78,19 @@ fn without_a_jump_nothing_is_said() {
 }
 
 #[test]
+fn a_few_slow_operations_make_no_jump() {
+    let mut r = sweep(&[("random", &[2.6, 4.8, 10.1, 20.3, 74.7, 131.8])]);
+    // Means as measured on a busy machine; the median operation took 60 us in every step.
+    for p in &mut r.parts {
+        p.read.lat.histogram = Some(Histogram { buckets: vec![(bucket_of(60_000) as u16, 1000)] });
+        (p.read.lat.min_ns, p.read.lat.max_ns) = (1, u64::MAX);
+    }
+    assert_eq!(findings(&r), Vec::<String>::new());
+    r.parts.iter_mut().for_each(|p| p.read.lat.histogram = None);
+    assert_eq!(findings(&r).len(), 1, "by its means alone it is one");
+}
+
+#[test]
 fn an_operation_that_the_device_gets_in_pieces_is_pointed_out() {
     let rates = [100.0, 200.0, 400.0, 700.0];
     let mut r = sweep(&[("sequential", &rates)]);
@@ -88,6 +102,11 @@ fn an_operation_that_the_device_gets_in_pieces_is_pointed_out() {
             "sequential: the device gets 2.0 requests for one operation of 4.00 KiB: 2.00 KiB is the largest that goes as one"
         ]
     );
+    let limit = |kib: u64| vec![KnownSize { name: "max_sectors_kb".into(), bytes: kib << 10 }];
+    r.target.get_or_insert_default().sizes = limit(2);
+    assert!(findings(&r)[0].ends_with("goes as one, its max_sectors_kb"), "{:?}", findings(&r));
+    r.target.get_or_insert_default().sizes = limit(4096);
+    assert!(findings(&r)[0].ends_with("(max_sectors_kb would allow 4.00 MiB)"), "{:?}", findings(&r));
     // Somebody else's requests prove nothing.
     if let Some(d) = r.parts[3].device.as_mut() {
         d.read_mb_per_s *= 2.0;

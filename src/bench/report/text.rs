@@ -44,7 +44,7 @@ pub fn report(r: &Report) -> String {
 /// Twenty parts in full are for programs (`--format json`); people get a table and three pictures.
 fn sweep(out: &mut String, r: &Report) {
     let engine = r.parts.first().map_or("", |p| p.engine.as_str());
-    let _ = writeln!(
+    let _ = write!(
         out,
         "  depth {}, jobs {}, {}, {engine}\n\n{}\n{}",
         r.plan.depth,
@@ -54,7 +54,7 @@ fn sweep(out: &mut String, r: &Report) {
         super::sweep::charts(r)
     );
     for finding in super::sweep::findings(r) {
-        let _ = writeln!(out, "{}", clean(&finding));
+        let _ = writeln!(out, "\n{}", clean(&finding));
     }
 }
 
@@ -67,7 +67,11 @@ fn side_by_side(out: &mut String, r: &Report) {
             let _ = writeln!(out, "{}", p.label);
         }
         for row in rows {
-            let mib = if row.bytes > 0 { format!("{:.1}", p.per_s(row.bytes) / MIB) } else { String::new() };
+            let mib = match p.per_s(row.bytes) / MIB {
+                0.0 => String::new(),
+                mib if mib < 1.0 => format!("{mib:.3}"),
+                mib => format!("{mib:.1}"),
+            };
             let time = |percent| {
                 let known = enough(row.lat.n, percent).then(|| row.lat.percentile(percent)).flatten();
                 known.map_or("-".into(), |ns| us(ns as f64))
@@ -122,7 +126,11 @@ fn one(out: &mut String, p: &Part, r: &Report) {
         }
     }
     if p.sync.ios > 0 {
-        let (verb, calls) = if p.verb.is_empty() { ("sync", " calls") } else { (p.verb.as_str(), "") };
+        let (verb, calls) = match (p.verb.as_str(), p.sync.ios) {
+            ("", 1) => ("sync", " call"),
+            ("", _) => ("sync", " calls"),
+            (verb, _) => (verb, ""),
+        };
         let _ = writeln!(out, "  {verb:<6} {}{calls}, {:.1}/s", p.sync.ios, p.per_s(p.sync.ios));
         latency(out, "lat", &p.sync.lat);
         percentiles(out, "lat", &p.sync.lat);
@@ -189,12 +197,15 @@ pub fn figure(value: f64, unit: &str) -> String {
 
 fn direction(out: &mut String, p: &Part, name: &str, d: &Direction) {
     let bytes = p.per_s(d.bytes);
+    // A log's kilobytes are not 0.0 MiB.
+    let rate = match bytes {
+        b if b < MIB => format!("{:.1} KiB/s ({:.1} kB/s)", b / 1024.0, b / 1e3),
+        b => format!("{:.1} MiB/s ({:.1} MB/s)", b / MIB, b / 1e6),
+    };
     let _ = writeln!(
         out,
-        "  {name:<6} IOPS {:.0}, {:.1} MiB/s ({:.1} MB/s), {} in {} operations",
+        "  {name:<6} IOPS {:.0}, {rate}, {} in {} operations",
         p.per_s(d.ios),
-        bytes / MIB,
-        bytes / 1e6,
         bytes_long(d.bytes),
         d.ios
     );

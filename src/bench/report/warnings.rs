@@ -81,7 +81,7 @@ fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
     if ios > 0 && ios < FEW && report.parts.len() == 1 {
         all.push(format!("{name}: only {ios} operations: percentiles above p90 are guesswork"));
     }
-    if part.stalls.count > 0 {
+    if part.stalls.count > 0 && part.verb.is_empty() {
         all.push(format!(
             "{name}: {} {} of at least 100 ms without any completion, {:.1} s together, the longest {:.2} s",
             part.stalls.count,

@@ -57,11 +57,7 @@ fn work(session: &Session, recorder: &Recorder, part: &mut Part) {
     part.say("worst run", worst as f64 / 1e3, "us");
     part.say("worst / average", worst as f64 / average.max(1.0), "");
     for (count, limit) in over.into_iter().zip(OVER_US) {
-        part.say(
-            &format!("runs of {} or more", super::super::report::text::us(limit as f64 * 1e3)),
-            count as f64,
-            "",
-        );
+        part.say(&format!("runs of {} ms or more", limit as f64 / 1e3), count as f64, "");
     }
 }
 
