@@ -155,3 +155,17 @@ fn a_step_that_was_skipped_leaves_a_gap() {
     assert_eq!(line.split_whitespace().count(), 6, "{text}");
     assert!(charts(&r).contains('R'));
 }
+
+#[test]
+fn text_and_markdown_have_the_pictures_and_not_every_part_in_full() {
+    let r = sweep(&[("sequential", &RAID), ("random", &SEEKS)]);
+    let text = super::super::text::report(&r);
+    assert!(text.contains("Bandwidth, MiB/s") && text.contains("bandwidth rises 15.0"), "{text}");
+    assert!(!text.contains("slat") && !text.contains("program : device"), "{text}");
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    let markdown = super::super::markdown::report(&r);
+    let blocks: Vec<&str> = markdown.split("```").collect();
+    assert_eq!(blocks.len(), 3, "{markdown}");
+    assert!(blocks[1].contains("Latency (mean of lat), us") && blocks[2].contains("bandwidth rises 15.0"));
+    assert_eq!(markdown.matches("| sequential ").count(), RAID.len(), "{markdown}");
+}

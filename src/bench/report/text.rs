@@ -30,7 +30,7 @@ pub fn report(r: &Report) -> String {
         }
     }
     for sentence in super::scale::sentences(r) {
-        let _ = writeln!(out, "\n{sentence}");
+        let _ = write!(out, "\n{}", wrapped(&sentence));
     }
     if let Some(p) = &r.ruler {
         let _ = write!(out, "\n{}\n{}\n", super::ruler::drawing(p, 64), p.sentence);
@@ -54,7 +54,7 @@ fn sweep(out: &mut String, r: &Report) {
         super::sweep::charts(r)
     );
     for finding in super::sweep::findings(r) {
-        let _ = writeln!(out, "\n{}", clean(&finding));
+        let _ = write!(out, "\n{}", wrapped(&clean(&finding)));
     }
 }
 
@@ -87,6 +87,26 @@ fn side_by_side(out: &mut String, r: &Report) {
             );
         }
     }
+}
+
+/// A sentence in lines of at most 80 columns, broken between words.
+fn wrapped(text: &str) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if column > 0 && column + 1 + len > 80 {
+            out.push('\n');
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += len;
+    }
+    out.push('\n');
+    out
 }
 
 /// Whether `n` samples can say anything about a percentile: one at least must lie beyond it.
