@@ -210,6 +210,9 @@ pub struct BenchRun {
     /// Past the page cache (O_DIRECT).
     #[arg(long)]
     pub direct: bool,
+    /// sweep: the sequential series with the disk's read-ahead off and on; needs root, and gives it back.
+    #[arg(long, conflicts_with = "direct")]
+    pub readahead: bool,
     /// fdatasync after so many writes.
     #[arg(long, value_name = "N")]
     pub fsync: Option<u64>,

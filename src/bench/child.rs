@@ -101,7 +101,9 @@ async fn run(
     let (finished, mut done) = mpsc::unbounded_channel();
     let mut session = Session::new(plan.clone(), root, watch.clone(), counters);
     std::thread::Builder::new().name("measure".into()).spawn(move || {
-        let _ = finished.send(workload.run(&mut session));
+        let ended = workload.run(&mut session);
+        session.look_again();
+        let _ = finished.send(ended);
     })?;
     let outcome = attend(&watch, &plan, input, &mut done).await;
     let end = match outcome {

@@ -27,6 +27,7 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
     differ("depth x jobs", format!("{} x {}", p.depth, p.jobs), format!("{} x {}", q.depth, q.jobs));
     differ("read share", p.read_pct.to_string(), q.read_pct.to_string());
     differ("direct I/O", p.direct.to_string(), q.direct.to_string());
+    differ("read-ahead series", p.readahead.to_string(), q.readahead.to_string());
     differ("fsync every", p.fsync_every.to_string(), q.fsync_every.to_string());
     differ(
         "rate cap",

@@ -243,6 +243,9 @@ impl<E: Engine> Loop<'_, E> {
                     self.slots[slot as usize].issue = now;
                 }
             }
+            if self.counting {
+                self.recorder.handed_over(fresh, self.slots.len() - self.free.len());
+            }
             self.fresh.clear();
         }
         self.done.clear();
@@ -276,6 +279,9 @@ impl<E: Engine> Loop<'_, E> {
 
     #[inline(always)]
     fn count(&mut self, now: u64) -> Result<u64, Ended> {
+        if self.counting {
+            self.recorder.reaped(self.done.len());
+        }
         let mut failed = None;
         for &Done { slot, result } in &self.done {
             let s = self.slots[slot as usize];

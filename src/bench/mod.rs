@@ -12,6 +12,7 @@ pub mod host;
 pub mod measure;
 pub mod message;
 pub mod plan;
+pub mod readahead;
 pub mod report;
 pub mod rng;
 pub mod session;

@@ -65,6 +65,8 @@ pub struct Plan {
     pub iopoll: bool,
     /// Of positions and data.
     pub seed: u64,
+    /// `sweep` only: the sequential series with the device's read-ahead off and on.
+    pub readahead: bool,
     /// `txlog` only.
     pub txlog: TxLog,
 }
@@ -132,6 +134,7 @@ impl Default for Plan {
             sqpoll: false,
             iopoll: false,
             seed: 0x1075_06ca_11ed,
+            readahead: false,
             txlog: TxLog::default(),
         }
     }
@@ -196,6 +199,9 @@ impl Plan {
                 self.block
             ));
         }
+        if self.readahead && (self.profile != "sweep" || self.direct || self.read_pct != 100) {
+            return Err("--readahead: only for sweep, which then only reads, through the page cache".into());
+        }
         let t = &self.txlog;
         if t.min_records == 0
             || t.max_records < t.min_records
@@ -253,6 +259,7 @@ mod tests {
             })
             .contains("iopoll")
         );
+        assert!(why(|p| p.readahead = true).contains("--readahead"));
         assert!(why(|p| p.txlog.max_records = 1).contains("txlog"));
     }
 

@@ -4,13 +4,15 @@ use super::drive::{Ended, drive};
 use super::engine::monotonic_ns;
 use super::engine::threads::Threads;
 use super::engine::uring::{Ask, Uring};
+use super::measure::depth::Depths;
 use super::measure::recorder::Recorder;
 use super::plan::{EngineChoice, Plan};
 use super::report::{CpuUse, Part, Target};
 use super::spec::{IoSpec, Limits};
 use super::sys::Cpu;
+use super::target::filesystem::Filesystem;
 use super::target::refuse::Refused;
-use super::target::{File, Place};
+use super::target::{File, Place, sizes};
 use super::watch::{Phase, Watch, gather};
 use crate::model::disk::{DevId, DiskRate, DiskRaw};
 use crate::model::section::describe;
@@ -57,6 +59,7 @@ pub struct Session {
     pub watch: Arc<Watch>,
     counters: Counters,
     device: Option<DevId>,
+    filesystem: Option<Filesystem>,
     threads_instead: bool,
 }
 
@@ -78,7 +81,12 @@ impl Session {
     /// For `plan`.
     pub fn new(plan: Plan, root: Root, watch: Arc<Watch>, counters: Counters) -> Self {
         let threads_instead = plan.engine == EngineChoice::Threads;
-        Self { plan, root, watch, counters, device: None, threads_instead }
+        Self { plan, root, watch, counters, device: None, filesystem: None, threads_instead }
+    }
+
+    /// One system call per operation, as `dd` does it, unless an engine was named.
+    pub fn one_by_one(&mut self) {
+        self.threads_instead |= self.plan.engine == EngineChoice::Auto;
     }
 
     /// Whether to end now.
@@ -104,8 +112,20 @@ impl Session {
             memory: fs.is_memory(),
             network: fs.is_network(),
             stacked: fs.is_stacked(),
+            sizes: fs.device.map(|d| sizes::known(&self.root, d)).unwrap_or_default(),
         });
+        self.filesystem = Some(fs.clone());
         Ok(place)
+    }
+
+    /// After the last measurement: whether the directory is what it was.
+    pub fn look_again(&self) {
+        if let Some(fs) = self.filesystem.as_ref().filter(|fs| fs.is_gone(&self.root)) {
+            self.watch.note(format!(
+                "{} was unmounted during the run (umount -l); the figures are of the file system that was there",
+                clean(&fs.point)
+            ));
+        }
     }
 
     /// A nameless file of `bytes` with real data in it: holes and unwritten extents give fantasy figures.
@@ -182,6 +202,7 @@ impl Session {
         if part.elapsed_ns == 0 {
             part.elapsed_ns = after.at - before.at;
         }
+        part.depths = Depths::one_by_one(part.read.ios + part.write.ios + part.sync.ios);
         self.watch.keep(part.clone());
         ended.map(|()| part)
     }

@@ -241,6 +241,7 @@ pub fn gather(mut part: Part, recorders: &[Arc<Recorder>]) -> Part {
         part.read = part.read.merged(&r.direction(Kind::Read));
         part.write = part.write.merged(&r.direction(Kind::Write));
         part.sync = part.sync.merged(&r.sync());
+        part.depths = part.depths.merged(&r.depths());
         let (count, total, longest) = r.stalls();
         // Workers stall together when the device does: the worst one's count, not the sum.
         stalls.count = stalls.count.max(count);

@@ -161,7 +161,9 @@ fn fill(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
     set(&mut plan.depth, o.depth);
     set(&mut plan.jobs, o.jobs);
     set(&mut plan.read_pct, o.read_pct);
-    plan.direct = (plan.direct || o.direct) && !o.buffered;
+    plan.readahead = o.readahead;
+    // Read-ahead acts on what goes through the page cache only.
+    plan.direct = (plan.direct || o.direct) && !o.buffered && !o.readahead;
     set(&mut plan.fsync_every, o.fsync);
     set(&mut plan.rate_iops, o.rate);
     set(&mut plan.rate_bytes, o.rate_bytes);
@@ -231,7 +233,11 @@ fn start(root: &Root, options: &BenchRun) -> anyhow::Result<u8> {
         Message::Report(report) => *report,
         Message::Refused(refused) => {
             complain(&format!("refused: {}", refused.why));
-            return Ok(if refused.privilege { PRIVILEGE } else { REFUSED });
+            if !refused.privilege {
+                return Ok(REFUSED);
+            }
+            complain(&format!("to do it as root: {}", super::tune::sudo_line(std::env::args().skip(1))));
+            return Ok(PRIVILEGE);
         }
         Message::Failed(why) => anyhow::bail!("{why}"),
         Message::Progress(_) | Message::Note(_) => anyhow::bail!("the measuring process broke off"),

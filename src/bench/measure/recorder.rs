@@ -4,6 +4,7 @@
 //! an ordinary increment costs. A reader sees figures that are at most one operation apart, which is why
 //! a thread that hangs in the kernel for ever still leaves a valid partial report behind.
 
+use super::depth::{CLASSES, Depths, batch_of, level_of};
 use super::histogram::{BUCKETS, Histogram, bucket_of};
 use super::latency::{Direction, Latency, Sync};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -134,6 +135,9 @@ pub struct Recorder {
     stalls: AtomicU64,
     stalled_ns: AtomicU64,
     longest_gap: AtomicU64,
+    level: [AtomicU64; CLASSES],
+    submit: [AtomicU64; CLASSES],
+    complete: [AtomicU64; CLASSES],
 }
 
 /// A span without any completion that is shown as a stall, in ns.
@@ -157,6 +161,9 @@ impl Recorder {
             stalls: zero(),
             stalled_ns: zero(),
             longest_gap: zero(),
+            level: std::array::from_fn(|_| zero()),
+            submit: std::array::from_fn(|_| zero()),
+            complete: std::array::from_fn(|_| zero()),
         }
     }
 
@@ -173,6 +180,9 @@ impl Recorder {
             side.lat_counts.clear();
         }
         for n in [&self.stalls, &self.stalled_ns, &self.longest_gap] {
+            n.store(0, Relaxed);
+        }
+        for n in self.level.iter().chain(&self.submit).chain(&self.complete) {
             n.store(0, Relaxed);
         }
         self.last.store(now, Relaxed);
@@ -195,6 +205,25 @@ impl Recorder {
             side.clat.add(clat);
             side.clat_counts.add(clat);
         }
+    }
+
+    /// A batch of `n` operations was handed over, after which `inflight` are in flight.
+    #[inline(always)]
+    pub fn handed_over(&self, n: usize, inflight: usize) {
+        bump(&self.submit[batch_of(n)], 1);
+        bump(&self.level[level_of(inflight)], n as u64);
+    }
+
+    /// A batch of `n` completions was taken.
+    #[inline(always)]
+    pub fn reaped(&self, n: usize) {
+        bump(&self.complete[batch_of(n)], 1);
+    }
+
+    /// How deep it was.
+    pub fn depths(&self) -> Depths {
+        let read = |a: &[AtomicU64; CLASSES]| std::array::from_fn(|n| a[n].load(Relaxed));
+        Depths { level: read(&self.level), submit: read(&self.submit), complete: read(&self.complete) }
     }
 
     /// Completions were seen at `now`: ends the gap since the one before.
@@ -303,6 +332,11 @@ mod tests {
         r.begin(1_000_000_000);
         assert_eq!(r.direction(Kind::Write).ios, 0);
         assert_eq!(r.direction(Kind::Write).lat.histogram, Some(Histogram::default()));
+        r.handed_over(16, 64);
+        r.reaped(8);
+        assert_eq!((r.depths().level[6], r.depths().submit[3], r.depths().complete[2]), (16, 1, 1));
+        r.begin(2_000_000_000);
+        assert_eq!(r.depths(), Depths::default());
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! asking.
 
 use super::{End, Part, Report};
+use crate::bench::fiojob;
+use crate::bench::measure::depth::{BATCHES, LEVELS};
 use crate::bench::measure::histogram::PERCENTILES;
 use crate::bench::measure::latency::{Direction, Latency, Sync};
 use serde_json::{Map, Value, json};
@@ -15,9 +17,9 @@ pub fn document(r: &Report) -> Value {
     json!({
         "fio version": format!("iotop-plus-{}", r.version),
         "timestamp": seconds(&r.id),
-        "timestamp_ms": seconds(&r.id) * 1000,
+        "timestamp_ms": seconds(&r.id) * 1000 + milliseconds(&r.time),
         "time": r.time,
-        "global options": { "ioengine": "io_uring", "direct": direct },
+        "global options": { "ioengine": engine(r), "direct": direct },
         "jobs": r.parts.iter().map(|p| job(p, r)).collect::<Vec<_>>(),
         "disk_util": r.parts.iter().filter_map(disk_util).collect::<Vec<_>>(),
     })
@@ -26,6 +28,29 @@ pub fn document(r: &Report) -> Value {
 /// A report's name begins with its time in seconds.
 fn seconds(id: &str) -> u64 {
     id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0)
+}
+
+/// And its RFC 3339 form ends with the milliseconds.
+fn milliseconds(time: &str) -> u64 {
+    time.rsplit_once('.').and_then(|(_, ms)| ms.trim_end_matches('Z').parse().ok()).unwrap_or(0)
+}
+
+/// fio's name of what the operations went through.
+fn engine(r: &Report) -> &'static str {
+    let ring = r.parts.first().is_some_and(|p| p.engine.starts_with("io_uring"));
+    if ring { "io_uring" } else { "psync" }
+}
+
+/// The options of the job file that does the same; without one, those that both know.
+fn options(p: &Part, r: &Report) -> Map<String, Value> {
+    if let Ok(file) = fiojob::emit(&r.plan) {
+        let pairs = file.lines().filter_map(|l| l.split_once('='));
+        return pairs.map(|(k, v)| (k.to_owned(), json!(v))).collect();
+    }
+    let all =
+        [("bs", p.block.to_string()), ("iodepth", p.depth.to_string()), ("numjobs", p.jobs.to_string())];
+    let size = ("size", r.plan.size.to_string());
+    all.into_iter().chain([size]).map(|(k, v)| (k.to_owned(), json!(v))).collect()
 }
 
 fn job(p: &Part, r: &Report) -> Value {
@@ -38,10 +63,7 @@ fn job(p: &Part, r: &Report) -> Value {
         "error": error,
         "eta": 0,
         "elapsed": p.elapsed_ns.div_ceil(1_000_000_000),
-        "job options": {
-            "name": p.label, "bs": p.block.to_string(), "iodepth": p.depth.to_string(),
-            "numjobs": p.jobs.to_string(), "size": r.plan.size.to_string(),
-        },
+        "job options": options(p, r),
         "read": direction(p, &p.read),
         "write": direction(p, &p.write),
         "trim": direction(p, &Direction::default()),
@@ -52,9 +74,9 @@ fn job(p: &Part, r: &Report) -> Value {
         "ctx": cpu.switches,
         "majf": cpu.major_faults,
         "minf": cpu.minor_faults,
-        "iodepth_level": levels(p.depth, &["1", "2", "4", "8", "16", "32", ">=64"]),
-        "iodepth_submit": levels(p.depth, &["0", "4", "8", "16", "32", "64", ">=64"]),
-        "iodepth_complete": levels(p.depth, &["0", "4", "8", "16", "32", "64", ">=64"]),
+        "iodepth_level": shares(&LEVELS, &p.depths.level),
+        "iodepth_submit": shares(&BATCHES, &p.depths.submit),
+        "iodepth_complete": shares(&BATCHES, &p.depths.complete),
         "latency_ns": spread(p, 1, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000]),
         "latency_us": spread(p, 1_000, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000]),
         "latency_ms": spread(p, 1_000_000, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000]),
@@ -129,17 +151,11 @@ fn iops_over_time(p: &Part, d: &Direction) -> (f64, f64, f64, f64, u64) {
     (lo, hi, mean, dev, points.len() as u64)
 }
 
-/// fio's per cent in each class of depth; ours is constant.
-fn levels(depth: u32, names: &[&str]) -> Value {
-    let number = |n: &&str| n.trim_start_matches(">=").parse::<u32>().unwrap_or(0);
-    let mine = names.iter().rposition(|n| number(n) <= depth).unwrap_or(0);
-    Value::Object(
-        names
-            .iter()
-            .enumerate()
-            .map(|(i, n)| ((*n).to_owned(), json!(if i == mine { 100.0 } else { 0.0 })))
-            .collect(),
-    )
+/// Per cent in each class; all 0 where nothing was counted, as fio has it.
+fn shares(names: &[&str], counts: &[u64]) -> Value {
+    let total = counts.iter().sum::<u64>().max(1) as f64;
+    let one = |(name, n): (&&str, &u64)| ((*name).to_owned(), json!(*n as f64 / total * 100.0));
+    Value::Object(names.iter().zip(counts).map(one).collect())
 }
 
 /// Per cent of operations in each class of `lat`, the classes' upper ends in `unit` ns.

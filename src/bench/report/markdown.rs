@@ -28,6 +28,12 @@ pub fn report(r: &Report) -> String {
     for p in &r.parts {
         rows(&mut out, p);
     }
+    if super::sweep::is_one(r) {
+        let _ = write!(out, "\n```\n{}```\n", super::sweep::charts(r));
+        for finding in super::sweep::findings(r) {
+            let _ = writeln!(out, "\n{}", cell(&finding));
+        }
+    }
     let figures: Vec<_> = r.parts.iter().flat_map(|p| p.figures.iter().map(move |f| (p, f))).collect();
     if !figures.is_empty() {
         out.push_str("\n| part | figure | value |\n|---|---|--:|\n");
@@ -40,6 +46,9 @@ pub fn report(r: &Report) -> String {
                 super::text::figure(f.value, &f.unit)
             );
         }
+    }
+    for sentence in super::scale::sentences(r) {
+        let _ = writeln!(out, "\n{}", cell(&sentence));
     }
     if let Some(p) = &r.ruler {
         let _ = writeln!(out, "\n{}", cell(&p.sentence));
@@ -54,22 +63,16 @@ pub fn report(r: &Report) -> String {
 }
 
 fn rows(out: &mut String, p: &Part) {
-    let all = [
-        ("read", p.read.ios, p.read.bytes, &p.read.lat),
-        ("write", p.write.ios, p.write.bytes, &p.write.lat),
-        (if p.verb.is_empty() { "sync" } else { &p.verb }, p.sync.ios, 0, &p.sync.lat),
-    ];
-    for (what, ios, bytes, lat) in all {
-        if ios == 0 {
-            continue;
-        }
-        let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}", n as f64 / 1e3));
+    for row in super::rows(p) {
+        let (lat, us) =
+            (row.lat, |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}", n as f64 / 1e3)));
         let _ = writeln!(
             out,
-            "| {} | {what} | {:.0} | {:.1} | {:.0} | {} | {} | {} | {:.0} |",
+            "| {} | {} | {:.0} | {:.1} | {:.0} | {} | {} | {} | {:.0} |",
             cell(&p.label),
-            p.per_s(ios),
-            p.per_s(bytes) / 1_048_576.0,
+            cell(row.what),
+            p.per_s(row.ios),
+            p.per_s(row.bytes) / 1_048_576.0,
             lat.mean_ns / 1e3,
             us(lat.percentile(50.0)),
             us(lat.percentile(99.0)),

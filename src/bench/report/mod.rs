@@ -1,13 +1,18 @@
 //! A finished run: plain data, and one file per way to write it down.
 
+pub mod chart;
 pub mod fio;
 pub mod markdown;
 pub mod ruler;
+pub mod scale;
+pub mod sweep;
 pub mod text;
 pub mod warnings;
 
+use super::measure::depth::Depths;
 use super::measure::latency::{Direction, Latency, Sync};
 use super::plan::Plan;
+use super::target::sizes::KnownSize;
 use crate::model::disk::DiskRate;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +56,9 @@ pub struct Target {
     pub network: bool,
     /// Whether it passes I/O on to other file systems.
     pub stacked: bool,
+    /// Sizes the kernel knows of its disk.
+    #[serde(default)]
+    pub sizes: Vec<KnownSize>,
 }
 
 /// A run's report.
@@ -164,6 +172,9 @@ pub struct Part {
     /// What was timed instead of syncs, in workloads that do no I/O; empty: syncs.
     #[serde(default)]
     pub verb: String,
+    /// How deep it really was; all zero in results of before this was counted.
+    #[serde(default)]
+    pub depths: Depths,
     /// CPU time; `None` where other work of this process would be in it.
     pub cpu: Option<CpuUse>,
     /// Spans without any completion.
@@ -223,4 +234,27 @@ impl Part {
         let moved = (device.read_mb_per_s + device.write_mb_per_s) * self.device_ns as f64 / 1e9;
         (app > 0.0).then(|| if moved > 0.0 { app / moved } else { f64::INFINITY })
     }
+}
+
+/// One kind of operation of a part, as tables list it.
+pub struct Row<'a> {
+    /// `read`, `write`, or what was timed.
+    pub what: &'a str,
+    /// Completed.
+    pub ios: u64,
+    /// Moved.
+    pub bytes: u64,
+    /// `lat`.
+    pub lat: &'a Latency,
+}
+
+/// The kinds that occurred.
+pub fn rows(p: &Part) -> Vec<Row<'_>> {
+    let timed = if p.verb.is_empty() { "sync" } else { &p.verb };
+    let all = [
+        Row { what: "read", ios: p.read.ios, bytes: p.read.bytes, lat: &p.read.lat },
+        Row { what: "write", ios: p.write.ios, bytes: p.write.bytes, lat: &p.write.lat },
+        Row { what: timed, ios: p.sync.ios, bytes: 0, lat: &p.sync.lat },
+    ];
+    all.into_iter().filter(|row| row.ios > 0).collect()
 }

@@ -81,6 +81,11 @@ pub struct Filesystem {
     pub free: u64,
     /// The block device whose counters see its I/O; `None` on network, memory and stacked ones.
     pub device: Option<DevId>,
+    /// The file system's own number, where that is a block device's; `None` for anonymous ones (btrfs,
+    /// overlay, FUSE, network, memory).
+    pub number: Option<DevId>,
+    /// Mount ID.
+    pub mount: u64,
 }
 
 impl Filesystem {
@@ -109,6 +114,8 @@ impl Filesystem {
         let numbered = (stat.stx_dev_major, stat.stx_dev_minor);
         Ok(Self {
             device: device(root, numbered, &mount),
+            number: id(numbered),
+            mount: stat.stx_mnt_id,
             read_only,
             size: vfs.as_ref().map_or(0, |v| v.f_blocks * v.f_frsize),
             free: vfs.map_or(0, |v| v.f_bavail * v.f_frsize),
@@ -117,6 +124,14 @@ impl Filesystem {
             point: mount.point,
             options: mount.options,
         })
+    }
+
+    /// Whether it was mounted where it was, and no longer is. An open file keeps a file system that was
+    /// unmounted lazily alive.
+    pub fn is_gone(&self, root: &Root) -> bool {
+        let known = !self.point.is_empty();
+        let now = std::fs::read(root.proc("self/mountinfo"));
+        known && now.is_ok_and(|text| mount::find(&text, self.mount).is_none())
     }
 
     /// Whether there is no storage behind it at all.
@@ -140,11 +155,15 @@ impl Filesystem {
     }
 }
 
+/// A block device's number; major 0 is an anonymous one.
+fn id((major, minor): (u32, u32)) -> Option<DevId> {
+    (major != 0).then_some(DevId { major, minor })
+}
+
 /// The device whose counters tell of this file system's I/O. btrfs and others have an anonymous number:
 /// there the mount's source names a device node. Only its number is looked at; it is never opened.
 fn device(root: &Root, numbered: (u32, u32), mount: &Mount) -> Option<DevId> {
     use std::os::unix::ffi::OsStrExt;
-    let id = |(major, minor)| (major != 0).then_some(DevId { major, minor });
     id(numbered).or_else(|| id(mount.device)).or_else(|| {
         let source = Path::new(std::ffi::OsStr::from_bytes(&mount.source));
         let inside = source.strip_prefix(Root::live().dev("")).ok()?;

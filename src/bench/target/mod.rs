@@ -6,6 +6,7 @@
 pub mod filesystem;
 pub mod mount;
 pub mod refuse;
+pub mod sizes;
 
 use self::filesystem::Filesystem;
 use self::refuse::{Refused, refused};
@@ -117,6 +118,12 @@ impl File {
         rustix::fs::fsync(&self.fd)?;
         rustix::fs::fadvise(&self.fd, 0, None, rustix::fs::Advice::DontNeed)?;
         Ok(())
+    }
+
+    /// Takes over the read-ahead its disk has now: an open file keeps the one from when it was opened
+    /// (mm/fadvise.c, POSIX_FADV_NORMAL).
+    pub fn take_readahead(&self) -> std::io::Result<()> {
+        Ok(rustix::fs::fadvise(&self.fd, 0, None, rustix::fs::Advice::Normal)?)
     }
 
     /// What direct I/O on it has to be aligned to: (memory, offset and length), in bytes.

@@ -72,7 +72,7 @@ pub fn by_kind(fs: &Filesystem, path: &Path, twice: bool) -> Result<(), Refused>
     if fs.is_network() && !twice {
         return refused(format!(
             "{} is on a network mount ({} from {}): the load hits a server that others use. If that is meant, \
-             name it twice: --directory DIR --network DIR",
+             name it twice: DIR --network DIR",
             shown(path),
             fs.kind,
             clean(&fs.source)

@@ -180,7 +180,7 @@ impl Workload for Append {
             let file = place.create(0)?;
             let part = Part {
                 label: label.into(),
-                engine: "pwrite, fdatasync".into(),
+                engine: if policy == Policy::Never { "pwrite".into() } else { "pwrite, fdatasync".into() },
                 block: session.plan.block,
                 ..Part::default()
             };

@@ -14,6 +14,9 @@ pub struct Intrinsic;
 /// Rounds of the computation: two to three microseconds on the machines of the day.
 const ROUNDS: u32 = 1024;
 
+/// The runs that took so long or longer are counted, in us: how often it happens, beside how bad it gets.
+const OVER_US: [u64; 4] = [100, 1_000, 10_000, 100_000];
+
 /// The fixed computation: cannot be optimised away, touches no memory.
 fn compute(mut x: u64) -> u64 {
     for _ in 0..ROUNDS {
@@ -28,13 +31,23 @@ fn work(session: &Session, recorder: &Recorder, part: &mut Part) {
     let begin = monotonic_ns();
     let end = begin + session.plan.time_ms * 1_000_000;
     let (mut x, mut before, mut runs, mut worst) = (1, begin, 0u64, 0);
+    let mut over = [0u64; OVER_US.len()];
     // clock_gettime stays in user space (vDSO): reading it is no system call.
     while before < end && session.check().is_ok() {
         x = compute(x);
         let now = monotonic_ns();
         recorder.add(Kind::Sync, 0, before, before, now);
         recorder.seen(now);
-        worst = worst.max(now - before);
+        let took = now - before;
+        if took > worst {
+            worst = took;
+        }
+        // Hardly ever: the first limit is far above a run.
+        if took >= OVER_US[0] * 1000 {
+            for (count, limit) in over.iter_mut().zip(OVER_US) {
+                *count += u64::from(took >= limit * 1000);
+            }
+        }
         runs += 1;
         before = now;
     }
@@ -43,6 +56,9 @@ fn work(session: &Session, recorder: &Recorder, part: &mut Part) {
     part.say("average run", average / 1e3, "us");
     part.say("worst run", worst as f64 / 1e3, "us");
     part.say("worst / average", worst as f64 / average.max(1.0), "");
+    for (count, limit) in over.into_iter().zip(OVER_US) {
+        part.say(&format!("runs of {} ms or more", limit as f64 / 1e3), count as f64, "");
+    }
 }
 
 impl Workload for Intrinsic {

@@ -1,10 +1,14 @@
 //! Case 12: sequential and random over block sizes, for three charts: bandwidth, latency, IOPS.
-//! Random ends at 128 KiB, where a disk's seek no longer dominates.
+//! Random ends at 128 KiB, where a disk's seek no longer dominates. Case 13: the sequential series with
+//! the disk's read-ahead off and on, through the page cache, which is where read-ahead acts.
 
 use super::{Workload, file_line, io};
 use crate::bench::plan::Plan;
+use crate::bench::readahead::{Disk, Set};
+use crate::bench::report::sweep::{READAHEAD_OFF, label};
 use crate::bench::session::{Session, Stop};
-use crate::bench::spec::Order;
+use crate::bench::spec::{Limits, Order};
+use crate::bench::target::File;
 use crate::units::bytes_long;
 
 /// See the module.
@@ -12,19 +16,13 @@ pub struct Sweep;
 
 const LARGEST: u32 = 1 << 20;
 const LARGEST_RANDOM: u32 = 128 << 10;
-
-/// Doubling the block at most doubles the bandwidth at the same latency; above this something else begins.
-const JUMP: f64 = 2.5;
+/// The lease of a changed read-ahead, beyond two steps: it is renewed at each, and the tuner needs no lease to
+/// notice that this process is gone.
+const LEASE_SECS: u64 = 600;
 
 /// 512 B, 1 KiB ... up to `largest`.
 fn sizes(largest: u32) -> impl Iterator<Item = u32> {
     (9..).map(|n| 1u32 << n).take_while(move |s| *s <= largest)
-}
-
-/// The steepest step between neighbours (sizes, ratio), if it is far more than twice the size explains.
-fn jump(rates: &[(u32, f64)]) -> Option<(u32, u32, f64)> {
-    let steps = rates.windows(2).filter(|w| w[0].1 > 0.0).map(|w| (w[0].0, w[1].0, w[1].1 / w[0].1));
-    steps.filter(|s| s.2 > JUMP).max_by(|a, b| a.2.total_cmp(&b.2))
 }
 
 impl Workload for Sweep {
@@ -62,6 +60,9 @@ impl Workload for Sweep {
     }
 
     fn describe(&self, plan: &Plan) -> Vec<String> {
+        if plan.readahead {
+            return describe_readahead(plan);
+        }
         let steps = sizes(LARGEST).count() + sizes(LARGEST_RANDOM).count();
         let what = if plan.read_pct == 100 { "reads" } else { "reads and writes" };
         vec![
@@ -74,53 +75,117 @@ impl Workload for Sweep {
     fn run(&self, session: &mut Session) -> Result<(), Stop> {
         let plan = session.plan.clone();
         let place = session.place()?;
+        // Before a byte is written: what would be refused is refused now.
+        let disk = match plan.readahead {
+            true => {
+                let disk = Disk::of(&session.root, &place)?;
+                disk.may_change(&session.root)?;
+                Some(disk)
+            }
+            false => None,
+        };
         // The layout's own alignment check is about the plan's block, which is a start value here.
         session.plan.block = 4096;
         let file = session.laid_out(&place, plan.size);
         session.plan.block = plan.block;
         let file = file?;
-        let least = if plan.direct { file.alignment().1 } else { 1 };
-        for (order, name, largest) in
-            [(Order::Sequential, "sequential", LARGEST), (Order::Random, "random", LARGEST_RANDOM)]
-        {
-            let mut rates = Vec::new();
-            for block in sizes(largest) {
-                if block < least {
-                    session.watch.note(format!(
-                        "{name} {}: skipped, direct I/O here takes {least} bytes at least",
-                        bytes_long(block.into())
-                    ));
-                    continue;
-                }
-                let specs = io::specs(&plan, order, block, plan.read_pct);
-                let label = format!("{name} {}", bytes_long(block.into()));
-                let part = session.measure(&label, file.fd(), specs, io::limits(&plan))?;
-                rates.push((block, part.bytes_per_s()));
-            }
-            if let Some((before, after, ratio)) = jump(&rates) {
-                session.watch.note(format!(
-                    "{name}: bandwidth rises {ratio:.1} times from {} to {}: beyond a stripe or a read-ahead window, \
-                     where several disks begin to work at once",
-                    bytes_long(before.into()),
-                    bytes_long(after.into())
-                ));
-            }
+        match disk {
+            Some(disk) => with_and_without(session, &disk, &file),
+            None => both_orders(session, &file),
         }
-        Ok(())
     }
+}
+
+fn describe_readahead(plan: &Plan) -> Vec<String> {
+    vec![
+        file_line(plan, "then read sequentially in every block size"),
+        format!(
+            "{} steps of {} s or one pass over the file, whichever ends first; the page cache is emptied of the file \
+             before each",
+            2 * sizes(LARGEST).count(),
+            plan.time_ms as f64 / 1e3
+        ),
+        "changes a setting: read_ahead_kb of the disk below the directory is set to 0 for the first series (needs root)"
+            .into(),
+        "a tuner process holds the change on a lease and gives the old value back, also if this program is killed".into(),
+    ]
+}
+
+/// Sequential, then random, without caches in between.
+fn both_orders(session: &mut Session, file: &File) -> Result<(), Stop> {
+    let plan = session.plan.clone();
+    let least = if plan.direct { file.alignment().1 } else { 1 };
+    for (order, name, largest) in
+        [(Order::Sequential, "sequential", LARGEST), (Order::Random, "random", LARGEST_RANDOM)]
+    {
+        for block in sizes(largest) {
+            if block < least {
+                session.watch.note(format!(
+                    "{name} {}: skipped, direct I/O here takes {least} bytes at least",
+                    bytes_long(block.into())
+                ));
+                continue;
+            }
+            let specs = io::specs(&plan, order, block, plan.read_pct);
+            session.measure(&label(name, block), file.fd(), specs, io::limits(&plan))?;
+        }
+    }
+    Ok(())
+}
+
+/// The sequential series twice: with the disk's read-ahead off and on.
+fn with_and_without(session: &mut Session, disk: &Disk, file: &File) -> Result<(), Stop> {
+    session.one_by_one();
+    let secs = LEASE_SECS + session.plan.time_ms / 500;
+    for kb in disk.settings() {
+        session.check()?;
+        session.prepare("setting the read-ahead");
+        let mut set = disk.set(&session.root, kb, secs)?;
+        let name = match kb {
+            0 => READAHEAD_OFF.to_owned(),
+            kb => format!("read-ahead {}", bytes_long(kb << 10)),
+        };
+        let done = cold_series(session, &name, file, set.as_mut());
+        // Whatever came of the series: the disk is somebody else's.
+        let undone = set.map_or(Ok(()), Set::undo);
+        if let (Err(_), Err(why)) = (&done, &undone) {
+            session.watch.note(why.clone());
+        }
+        done.and(undone.map_err(Stop::Failed))?;
+    }
+    Ok(())
+}
+
+/// Every block size once over the file at most, so that nothing is read twice.
+fn cold_series(
+    session: &mut Session,
+    name: &str,
+    file: &File,
+    mut set: Option<&mut Set>,
+) -> Result<(), Stop> {
+    let plan = session.plan.clone();
+    for block in sizes(LARGEST) {
+        session.prepare("emptying the cache");
+        if let Some(set) = &mut set {
+            set.renew()?;
+        }
+        file.forget()
+            .and_then(|()| file.take_readahead())
+            .map_err(|e| Stop::from_errno("emptying the cache", e))?;
+        let mut specs = io::specs(&plan, Order::Sequential, block, plan.read_pct);
+        for spec in &mut specs {
+            spec.bytes = if spec.bytes == 0 { spec.len } else { spec.bytes.min(spec.len) };
+        }
+        // What a ramp-up reads would be missing from the one pass.
+        let limits = Limits { ramp_ns: 0, ..io::limits(&plan) };
+        session.measure(&label(name, block), file.fd(), specs, limits)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_stripe_shows_as_a_jump() {
-        let flat = [(512, 10.0), (1024, 20.0), (2048, 41.0), (4096, 60.0)];
-        assert_eq!(jump(&flat), None);
-        assert_eq!(jump(&[(512, 10.0), (1024, 20.0), (2048, 100.0), (4096, 150.0)]), Some((1024, 2048, 5.0)));
-        assert_eq!(jump(&[(512, 0.0), (1024, 20.0)]), None);
-    }
 
     #[test]
     fn the_guides_steps() {

@@ -72,7 +72,7 @@ fn addresses(words: &[String]) -> Result<Vec<Address>, Refusal> {
 }
 
 /// The same command under sudo, ready to be pasted into a shell.
-fn sudo_line(args: impl Iterator<Item = String>) -> String {
+pub fn sudo_line(args: impl Iterator<Item = String>) -> String {
     let program = std::env::current_exe().map(|p| p.to_string_lossy().into_owned());
     let words = std::iter::once(program.unwrap_or_else(|_| "iotop-plus".into())).chain(args);
     words.fold("sudo".to_owned(), |line, word| line + " " + &quoted(&word))

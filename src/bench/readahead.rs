@@ -1,0 +1,140 @@
+//! The read-ahead of the disk below a directory, changed for one series of measurements: case 13.
+//!
+//! The change is a tuner's, on a lease: it is taken back when the series is over, when this process ends in
+//! whatever way (the tuner's pipe closes), and at the latest when the lease does. The file systems that are
+//! refused have no read-ahead of a disk: theirs is that of a bdi of their own (mm/readahead.c takes
+//! `inode_to_bdi`), which no knob here reaches.
+
+use super::session::Stop;
+use super::target::Place;
+use super::target::refuse::{Refused, refused};
+use super::target::sizes;
+use crate::model::section::describe;
+use crate::root::Root;
+use crate::text::clean;
+use crate::tune::client::Held;
+use crate::tune::plan::Refusal;
+use crate::tune::protocol::{Reply, Request};
+use crate::tune::record::Outcome;
+use crate::tune::restore::Undone;
+
+/// The kernel's default, KiB: the "on" of a disk whose read-ahead is off.
+const STANDARD_KB: u64 = 128;
+
+/// A disk whose read-ahead can be changed.
+pub struct Disk {
+    /// Its name in `/sys/block`.
+    pub name: String,
+    /// Read-ahead now, KiB.
+    pub now_kb: u64,
+}
+
+/// A read-ahead that is not the disk's own until this is undone or dropped.
+pub struct Set {
+    held: Held,
+    lease_secs: u64,
+    disk: String,
+}
+
+impl Disk {
+    /// The one whose read-ahead counts for files in `place`: that of the file system's device number, or the
+    /// whole disk if that is a partition.
+    pub fn of(root: &Root, place: &Place) -> Result<Self, Refused> {
+        let fs = &place.filesystem;
+        let path = clean(place.path.as_os_str().as_encoded_bytes());
+        let own = fs.is_network() || fs.is_stacked() || fs.kind == "fuseblk";
+        let Some(id) = fs.number.filter(|_| !own) else {
+            return refused(format!(
+                "{path} is on {}, which is not one disk's: it has a read-ahead of its own that no device's \
+                 read_ahead_kb changes. Name a directory on a file system that lies on one device, such as ext4 or xfs",
+                clean(&fs.kind)
+            ));
+        };
+        let name = sizes::disk(root, id);
+        let now = name.as_ref().and_then(|name| {
+            let file = root.sys(&format!("block/{name}/queue/read_ahead_kb"));
+            std::fs::read_to_string(file).ok()?.trim().parse().ok()
+        });
+        match (name, now) {
+            (Some(name), Some(now_kb)) => Ok(Self { name, now_kb }),
+            _ => refused(format!("{path}: the read-ahead of device {id} could not be read from sysfs")),
+        }
+    }
+
+    /// The two settings, KiB: off, and what the disk has or, where that is off, the kernel's default.
+    pub fn settings(&self) -> [u64; 2] {
+        [0, if self.now_kb > 0 { self.now_kb } else { STANDARD_KB }]
+    }
+
+    /// Whether changing it is allowed to this process.
+    pub fn may_change(&self, root: &Root) -> Result<(), Refused> {
+        if rustix::process::geteuid().is_root() || !root.is_live() {
+            return Ok(());
+        }
+        let why = format!(
+            "changing the read-ahead of {} needs root (it is {} KiB now)",
+            clean(self.name.as_bytes()),
+            self.now_kb
+        );
+        Err(Refused { why, privilege: true })
+    }
+
+    /// Changes it to `kb` for at most `lease_secs` without a word from us. `None`: it stands so already.
+    pub fn set(&self, root: &Root, kb: u64, lease_secs: u64) -> Result<Option<Set>, Stop> {
+        if kb == self.now_kb {
+            return Ok(None);
+        }
+        let words = vec![format!("read_ahead_kb@{}={kb}K", self.name)];
+        let failed = |why: String| Stop::Failed(format!("read-ahead not changed: {why}"));
+        let (held, reply) = Held::start(Root::self_exe(), root, words, Some(lease_secs))
+            .map_err(|err| failed(describe(&err)))?;
+        match reply {
+            Reply::Applied { .. } => Ok(Some(Set { held, lease_secs, disk: self.name.clone() })),
+            Reply::Refused(Refusal::Privilege(why)) => Err(Stop::Refused(Refused { why, privilege: true })),
+            Reply::Refused(Refusal::Unsafe(why)) => Err(Stop::Refused(Refused { why, privilege: false })),
+            Reply::Refused(other) => Err(failed(other.to_string())),
+            other => Err(failed(format!("the tuner said {other:?}"))),
+        }
+    }
+}
+
+impl Set {
+    /// A sign of life: the lease starts anew. Fails if the change is no longer there.
+    pub fn renew(&mut self) -> Result<(), Stop> {
+        let lost = |why: String| {
+            Stop::Failed(format!(
+                "the read-ahead of {} is no longer ours: {why}",
+                clean(self.disk.as_bytes())
+            ))
+        };
+        if let Some(said) = self.held.said() {
+            return Err(lost(format!("the tuner said {said:?}")));
+        }
+        match self.held.ask(&Request::Renew { secs: self.lease_secs }) {
+            Ok(Reply::Left { .. }) => Ok(()),
+            Ok(other) => Err(lost(format!("the tuner said {other:?}"))),
+            Err(err) => Err(lost(describe(&err))),
+        }
+    }
+
+    /// Gives it back. The error is for the person: what stands there now, and what to do.
+    pub fn undo(mut self) -> Result<(), String> {
+        let left = |why: String| {
+            Err(format!(
+                "read-ahead not given back: {why}; see `iotop-plus tune status` and `iotop-plus tune undo`"
+            ))
+        };
+        match self.held.ask(&Request::Undo) {
+            Ok(Reply::Undone(all)) => {
+                let bad =
+                    |u: &Undone| matches!(u, Undone::Failed(_) | Undone::Closed(Outcome::Conflict { .. }));
+                match all.iter().find(|(_, u)| bad(u)) {
+                    Some((at, undone)) => left(format!("{at}: {undone}")),
+                    None => Ok(()),
+                }
+            }
+            Ok(other) => left(format!("the tuner said {other:?}")),
+            Err(err) => left(describe(&err)),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A chart in plain characters, both axes logarithmic: for terminals, tickets and mails, so told apart
+//! without colour and no wider than 80 columns.
+
+/// Rows of the drawing area.
+const ROWS: usize = 11;
+/// Columns from one block size to the next.
+const STEP: usize = 6;
+/// Columns left of the axis: the largest label and a blank.
+const LEFT: usize = 7;
+/// Where two series share a cell.
+const BOTH: char = '*';
+
+/// One line of a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// Its points' mark.
+    pub mark: char,
+    /// What joins them.
+    pub trail: char,
+    /// In the legend.
+    pub name: String,
+    /// Position on the x axis (number of doublings from its left end) and value; values above 0 only count.
+    pub points: Vec<(usize, f64)>,
+}
+
+/// 1, 2 and 5 times powers of ten: the next at or below `x` if `down`, else at or above.
+fn round_value(x: f64, down: bool) -> f64 {
+    let ten = 10f64.powf(x.log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * ten);
+    // A hair's breadth, because powers of ten are not exact.
+    let fits = |s: &&f64| if down { **s <= x * 1.0001 } else { **s >= x * 0.9999 };
+    let found = if down { steps.iter().rev().find(fits) } else { steps.iter().find(fits) };
+    found.copied().unwrap_or(x)
+}
+
+/// `0.5`, `20`, `5k`, `1M`: the values of the y axis.
+fn label(x: f64) -> String {
+    match x {
+        x if x >= 999_999.0 => format!("{:.0}M", x / 1e6),
+        x if x >= 999.9 => format!("{:.0}k", x / 1e3),
+        x if x >= 0.999 => format!("{x:.0}"),
+        x => format!("{x}").chars().take(LEFT - 2).collect(),
+    }
+}
+
+/// The y axis: from where to where.
+struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    fn of(series: &[Series]) -> Option<Self> {
+        let all = || series.iter().flat_map(|s| &s.points).map(|p| p.1).filter(|v| v.is_finite() && *v > 0.0);
+        let (least, most) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
+        let (low, mut high) = (round_value(least, true), round_value(most, false));
+        if high <= low {
+            high = round_value(low * 1.5, false);
+        }
+        Some(Self { low, high })
+    }
+
+    /// Row of a value, 0 at the bottom.
+    fn row(&self, value: f64) -> usize {
+        let share = (value.max(self.low) / self.low).ln() / (self.high / self.low).ln();
+        ((share.min(1.0) * (ROWS - 1) as f64).round() as usize).min(ROWS - 1)
+    }
+
+    /// Round values in it, as many as have rows of their own: 1-2-5 over little, else powers of ten.
+    fn marks(&self) -> Vec<(usize, f64)> {
+        let wide = (self.high / self.low).log10() > 2.5;
+        let mut at = self.low;
+        let mut out: Vec<(usize, f64)> = Vec::new();
+        while at <= self.high * 1.0001 {
+            let ten = (at.log10() - at.log10().round()).abs() < 1e-6;
+            let row = self.row(at);
+            if (ten || !wide) && out.last().is_none_or(|l| l.0 != row) {
+                out.push((row, at));
+            }
+            at = round_value(at * 1.01, false);
+        }
+        out
+    }
+}
+
+/// The chart: title, drawing, the names of `ticks` below it. Empty without a value.
+pub fn draw(title: &str, series: &[Series], ticks: &[String]) -> String {
+    let Some(scale) = Scale::of(series) else { return String::new() };
+    let width = ticks.len().saturating_sub(1) * STEP + 3;
+    let mut cells = vec![vec![' '; width]; ROWS];
+    // Trails first: a mark is never hidden by another series' trail.
+    for s in series {
+        trail(&mut cells, s, &scale);
+    }
+    for s in series {
+        for (x, y) in s.points.iter().filter(|p| p.1 > 0.0 && p.0 < ticks.len()) {
+            let cell = &mut cells[scale.row(*y)][x * STEP + 1];
+            let taken = series.iter().any(|o| o.mark != s.mark && *cell == o.mark);
+            *cell = if taken || *cell == BOTH { BOTH } else { s.mark };
+        }
+    }
+    let marks = scale.marks();
+    let mut out = format!("{title}\n");
+    for (n, row) in cells.iter().enumerate().rev() {
+        let mark = marks.iter().find(|m| m.0 == n);
+        let text = mark.map_or(String::new(), |m| label(m.1));
+        let edge = if mark.is_some() { '+' } else { '|' };
+        let line: String = row.iter().collect();
+        out.push_str(format!("{text:>w$} {edge}{line}", w = LEFT - 1).trim_end());
+        out.push('\n');
+    }
+    out.push_str(&format!("{:>w$} +{}\n", "", "-".repeat(width), w = LEFT - 1));
+    let mut names = " ".repeat(LEFT + 1);
+    for (n, tick) in ticks.iter().enumerate() {
+        // Centred under its point.
+        let at = LEFT + 2 + n * STEP;
+        let from = (at + 1).saturating_sub(tick.chars().count().div_ceil(2)).max(names.len());
+        names.push_str(&" ".repeat(from - names.len()));
+        names.push_str(tick);
+    }
+    out.push_str(names.trim_end());
+    out.push('\n');
+    out
+}
+
+/// `S sequential   R random   * both`.
+pub fn legend(series: &[Series]) -> String {
+    let mut all: Vec<String> = series.iter().map(|s| format!("{} {}", s.mark, s.name)).collect();
+    if series.len() > 1 {
+        all.push(format!("{BOTH} both"));
+    }
+    all.join("   ")
+}
+
+/// Joins a series' points where nothing else stands.
+fn trail(cells: &mut [Vec<char>], s: &Series, scale: &Scale) {
+    for pair in s.points.windows(2).filter(|w| w[0].1 > 0.0 && w[1].1 > 0.0 && w[1].0 == w[0].0 + 1) {
+        let (from, to) = (pair[0].1.ln(), pair[1].1.ln());
+        for n in 1..STEP {
+            let value = (from + (to - from) * n as f64 / STEP as f64).exp();
+            let column = pair[0].0 * STEP + 1 + n;
+            if let Some(cell) = cells[scale.row(value)].get_mut(column).filter(|c| **c == ' ') {
+                *cell = s.trail;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(mark: char, trail: char, values: &[f64]) -> Series {
+        let points = values.iter().copied().enumerate().collect();
+        Series { mark, trail, name: format!("series {mark}"), points }
+    }
+
+    fn ticks(n: usize) -> Vec<String> {
+        ["512", "1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k", "256k", "512k", "1M"]
+            .into_iter()
+            .take(n)
+            .map(String::from)
+            .collect()
+    }
+
+    #[test]
+    fn two_series_are_told_apart_without_colour() {
+        let drawn = draw(
+            "Bandwidth, MiB/s",
+            &[series('S', '-', &[10.0, 20.0, 40.0, 80.0]), series('R', '.', &[10.0, 11.0, 12.0])],
+            &ticks(4),
+        );
+        let golden = "\
+Bandwidth, MiB/s
+   100 +
+       |                  -S
+       |                --
+    50 +              --
+       |            -S
+       |          --
+       |        --
+    20 +      -S
+       |    --
+       |  --     ....R
+    10 + *.....R.
+       +---------------------
+        512    1k    2k    4k
+";
+        assert_eq!(drawn, golden, "\n{drawn}");
+    }
+
+    #[test]
+    fn values_round_outwards_and_read_shortly() {
+        assert_eq!((round_value(0.3, true), round_value(0.3, false)), (0.2, 0.5));
+        assert_eq!((round_value(1000.0, true), round_value(1000.0, false)), (1000.0, 1000.0));
+        let said = [0.02, 0.5, 1.0, 50.0, 1000.0, 20_000.0, 1e6].map(label);
+        assert_eq!(said, ["0.02", "0.5", "1", "50", "1k", "20k", "1M"]);
+    }
+
+    #[test]
+    fn nothing_measured_draws_nothing_and_one_value_draws_a_chart() {
+        assert_eq!(draw("t", &[series('S', '-', &[])], &ticks(2)), "");
+        assert_eq!(draw("t", &[series('S', '-', &[0.0, f64::NAN])], &ticks(2)), "");
+        assert!(draw("t", &[series('S', '-', &[7.0])], &ticks(1)).contains('S'));
+    }
+
+    #[test]
+    fn it_fits_80_columns() {
+        let wide: Vec<f64> = (0..12).map(|n| 3.0f64.powi(n)).collect();
+        let drawn = draw("t", &[series('S', '-', &wide)], &ticks(12));
+        assert!(drawn.lines().all(|l| l.chars().count() <= 80), "{drawn}");
+        assert_eq!(drawn.matches('S').count(), 12, "{drawn}");
+    }
+}

@@ -1,0 +1,189 @@
+//! What a result means beside the figures people have: one sentence for the profiles the ruler of random I/O
+//! says nothing about (cases 5, 9, 10, 14, 19).
+
+use super::text::us;
+use super::{Part, Report};
+use crate::units::bytes_long;
+
+/// A task that only computes and gets less of a core than this shares it.
+const CORE_PCT: f64 = 95.0;
+
+/// The sentences of this report; none where a part is missing.
+pub fn sentences(r: &Report) -> Vec<String> {
+    let said = match r.plan.profile.as_str() {
+        "fork" => fork(r),
+        "intrinsic" => intrinsic(r),
+        "append" => append(r),
+        "cached" => cached(r),
+        "chunks" => chunks(r),
+        _ => None,
+    };
+    said.into_iter().collect()
+}
+
+fn part<'a>(r: &'a Report, label: &str) -> Option<&'a Part> {
+    r.parts.iter().find(|p| p.label.starts_with(label))
+}
+
+/// Classes of the guide, ms per GiB: physical and VMware 9 to 13, HVM 10, KVM 23, old Xen 239 to 424.
+fn fork(r: &Report) -> Option<String> {
+    let each = r.parts.first()?.figure("fork per GiB")?;
+    let like = match each {
+        x if x < 7.0 => "less than physical machines and VMware (9 to 13)",
+        x if x <= 16.0 => "about what physical machines, VMware and HVM guests take (9 to 13)",
+        x if x <= 60.0 => "nearest to KVM guests (23)",
+        x if x <= 180.0 => "between KVM guests (23) and Xen paravirtual ones (239 to 424)",
+        _ => "nearest to old Xen guests (239 to 424)",
+    };
+    Some(format!(
+        "{each:.1} ms per GiB: {like}. A process of 24 GiB would stand still for {:.2} s at each fork.",
+        each * 0.024
+    ))
+}
+
+/// The guide's: bare metal 0.115 ms, a small virtual machine 9.7 ms, up to 40 ms seen.
+fn intrinsic(r: &Report) -> Option<String> {
+    let worst = r.parts.first()?.figure("worst run")? / 1e3;
+    let like = match worst {
+        x if x < 1.0 => "as on bare metal (0.115)",
+        x if x < 20.0 => "as in a small virtual machine (9.7)",
+        _ => "more than a small virtual machine's 9.7; 40 has been seen",
+    };
+    let core = r.parts.first()?.cpu.map(|c| c.user_pct + c.system_pct).filter(|pct| *pct < CORE_PCT);
+    let shared = core.map_or(String::new(), |pct| {
+        format!(
+            " It had a core for {pct:.0} % of the time only: other tasks or the hypervisor ran meanwhile. On an idle \
+             machine it would tell of the machine alone."
+        )
+    });
+    Some(format!(
+        "The longest time this task was not run is {worst:.3} ms: {like}. No program here can promise to answer \
+         faster.{shared}"
+    ))
+}
+
+fn append(r: &Report) -> Option<String> {
+    let policies = [part(r, "sync always")?, part(r, "sync every second")?, part(r, "sync never")?];
+    let [always, second, never] = policies.map(|p| us(p.write.lat.max_ns as f64));
+    let rate = |p: &Part| p.per_s(p.write.ios);
+    let capped = match r.plan.rate_iops {
+        0 => String::new(),
+        cap => format!(" (the cap is {cap})"),
+    };
+    Some(format!(
+        "Records a second: {:.0} synced always, {:.0} every second, {:.0} never{capped}. Longest write: {always}, \
+         {second}, {never}; where a sync in a second thread makes it longer, write() waited for the sync.",
+        rate(policies[0]),
+        rate(policies[1]),
+        rate(policies[2])
+    ))
+}
+
+fn cached(r: &Report) -> Option<String> {
+    let [first, .., third] = &r.parts[..] else { return None };
+    let (a, b) = (first.bytes_per_s(), third.bytes_per_s());
+    let memory = r.target.as_ref().is_some_and(|t| t.memory);
+    if memory || a <= 0.0 || super::warnings::is_cache(first) {
+        return None;
+    }
+    Some(format!(
+        "{}/s is the storage's, {}/s the page cache's: {:.1} times. A benchmark that reads a file twice measures the \
+         second.",
+        bytes_long(a as u64),
+        bytes_long(b as u64),
+        b / a
+    ))
+}
+
+fn chunks(r: &Report) -> Option<String> {
+    let longest = |label| part(r, label)?.figure("bystander: longest sync");
+    let (alone, each, once) =
+        (longest("bystander alone")?, longest("sync after each")?, longest("sync once")?);
+    let last = part(r, "sync once")?.figure("final sync")?;
+    Some(format!(
+        "Somebody else's longest sync: {alone:.1} ms alone, {each:.1} ms with a sync after each piece, {once:.1} ms with \
+         one at the end, which itself took {last:.1} ms."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::measure::latency::Direction;
+    use crate::bench::report::CpuUse;
+    use crate::bench::store::tests::report;
+
+    fn with(profile: &str, figures: &[(&str, &str, f64)]) -> Report {
+        let mut r = report("1-randrw");
+        r.plan.profile = profile.into();
+        r.parts.clear();
+        for (label, figure, value) in figures {
+            if r.parts.last().is_none_or(|p: &Part| p.label != *label) {
+                r.parts.push(Part { label: (*label).into(), ..Part::default() });
+            }
+            if let Some(p) = r.parts.last_mut() {
+                p.say(figure, *value, "");
+            }
+        }
+        r
+    }
+
+    #[test]
+    fn fork_lies_on_the_guides_scale() {
+        let said = |ms| sentences(&with("fork", &[("fork with 1.00 GiB", "fork per GiB", ms)])).concat();
+        assert!(said(12.1).starts_with("12.1 ms per GiB: about what physical machines"), "{}", said(12.1));
+        assert!(
+            said(23.0).contains("KVM") && said(300.0).contains("old Xen") && said(3.0).contains("less than")
+        );
+        assert!(said(10.0).contains("0.24 s"));
+    }
+
+    #[test]
+    fn intrinsic_lies_on_the_guides_scale() {
+        let said = |worst| sentences(&with("intrinsic", &[("x", "worst run", worst)])).concat();
+        assert!(said(115.0).contains("0.115 ms: as on bare metal"), "{}", said(115.0));
+        let mut r = with("intrinsic", &[("x", "worst run", 9700.0)]);
+        r.parts[0].cpu = Some(CpuUse { user_pct: 42.0, ..CpuUse::default() });
+        assert!(sentences(&r)[0].contains("42 % of the time only"), "{:?}", sentences(&r));
+        assert!(
+            said(9700.0).contains("small virtual machine") && said(40_000.0).contains("40 has been seen")
+        );
+    }
+
+    #[test]
+    fn a_run_cut_short_is_not_summed_up() {
+        for profile in ["fork", "intrinsic", "append", "cached", "chunks", "randrw"] {
+            assert_eq!(
+                sentences(&with(profile, &[("sync always", "x", 1.0)])),
+                Vec::<String>::new(),
+                "{profile}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_bystander_is_compared() {
+        let said = sentences(&with(
+            "chunks",
+            &[
+                ("bystander alone", "bystander: longest sync", 5.0),
+                ("sync after each piece", "bystander: longest sync", 25.0),
+                ("sync once at the end", "bystander: longest sync", 900.0),
+                ("sync once at the end", "final sync", 1200.0),
+            ],
+        ));
+        assert!(said[0].contains("5.0 ms alone, 25.0 ms with") && said[0].contains("1200.0 ms"), "{said:?}");
+    }
+
+    #[test]
+    fn a_cache_is_set_against_the_storage_only_where_there_is_one() {
+        let mut r = with("cached", &[("a", "x", 0.0), ("b", "x", 0.0), ("c", "x", 0.0)]);
+        for (part, mib) in r.parts.iter_mut().zip([27u64, 688, 1400]) {
+            part.elapsed_ns = 1_000_000_000;
+            part.read = Direction { ios: mib, bytes: mib << 20, ..Direction::default() };
+        }
+        assert!(sentences(&r).concat().contains("51.9 times"), "{:?}", sentences(&r));
+        r.target.get_or_insert_default().memory = true;
+        assert_eq!(sentences(&r), Vec::<String>::new());
+    }
+}

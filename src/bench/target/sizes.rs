@@ -1,0 +1,86 @@
+//! Sizes the kernel knows of a file system's disk: where a block passes one of them the figures may jump.
+//!
+//! Source: Documentation/ABI/stable/sysfs-block and Documentation/admin-guide/md.rst. Reading these files
+//! neither wakes nor waits for a device.
+
+use crate::model::disk::DevId;
+use crate::root::Root;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownSize {
+    /// What it is, in the kernel's word: `optimal_io_size`.
+    pub name: String,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// The directory of the disk that device `id` is, or is a partition of, below `/sys/devices`.
+fn directory(root: &Root, id: DevId) -> Option<PathBuf> {
+    let device = std::fs::canonicalize(root.sys(&format!("dev/block/{id}"))).ok()?;
+    // A partition has no queue of its own: it is a directory inside its disk's.
+    if device.join("partition").exists() { device.parent().map(Into::into) } else { Some(device) }
+}
+
+/// The name of that disk, as knobs and `/sys/block` spell it.
+pub fn disk(root: &Root, id: DevId) -> Option<String> {
+    directory(root, id)?.file_name()?.to_str().map(Into::into)
+}
+
+/// What is known about that disk, except what says nothing (0).
+pub fn known(root: &Root, id: DevId) -> Vec<KnownSize> {
+    let Some(dir) = directory(root, id) else { return Vec::new() };
+    let all = [
+        ("md chunk_size", "md/chunk_size", 1),
+        ("optimal_io_size", "queue/optimal_io_size", 1),
+        ("chunk_sectors", "queue/chunk_sectors", 512),
+        ("read_ahead_kb", "queue/read_ahead_kb", 1024),
+        ("max_sectors_kb", "queue/max_sectors_kb", 1024),
+    ];
+    let read = |(name, file, unit): (&str, &str, u64)| {
+        let n: u64 = std::fs::read_to_string(dir.join(file)).ok()?.trim().parse().ok()?;
+        (n > 0).then(|| KnownSize { name: name.into(), bytes: n.saturating_mul(unit) })
+    };
+    all.into_iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partitions_disk_has_the_queue() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk_dir = dir.path().join("sys/devices/virtual/block/sdz");
+        std::fs::create_dir_all(disk_dir.join("queue")).unwrap();
+        std::fs::create_dir_all(disk_dir.join("sdz1")).unwrap();
+        std::fs::create_dir_all(dir.path().join("sys/dev/block")).unwrap();
+        for (file, text) in [
+            ("sdz1/partition", "1\n"),
+            ("queue/optimal_io_size", "65536\n"),
+            ("queue/chunk_sectors", "0\n"),
+            ("queue/read_ahead_kb", "128\n"),
+            ("queue/max_sectors_kb", "nonsense\n"),
+        ] {
+            std::fs::write(disk_dir.join(file), text).unwrap();
+        }
+        for (id, to) in [("8:1", "sdz/sdz1"), ("8:0", "sdz")] {
+            let to = format!("../../devices/virtual/block/{to}");
+            std::os::unix::fs::symlink(to, dir.path().join("sys/dev/block").join(id)).unwrap();
+        }
+        let root = Root::at(dir.path());
+        for minor in [0, 1] {
+            let id = DevId { major: 8, minor };
+            assert_eq!(disk(&root, id).as_deref(), Some("sdz"));
+            let sizes: Vec<_> = known(&root, id).into_iter().map(|s| (s.name, s.bytes)).collect();
+            assert_eq!(
+                sizes,
+                [("optimal_io_size".into(), 65_536), ("read_ahead_kb".into(), 131_072)],
+                "{minor}"
+            );
+        }
+        assert_eq!(disk(&root, DevId { major: 9, minor: 9 }), None);
+    }
+}
