@@ -189,6 +189,8 @@ pub fn help_lines() -> Vec<(String, String)> {
         Context::Devices,
         Context::Processes,
         Context::Kernel,
+        Context::Bench,
+        Context::Tune,
         Context::Detail,
         Context::DeviceDetail,
         Context::ProcessDetail,

@@ -18,6 +18,10 @@ pub enum Context {
     Processes,
     /// The Kernel pane.
     Kernel,
+    /// The Bench view.
+    Bench,
+    /// The Tune view.
+    Tune,
     /// A detail page.
     Detail,
     /// The detail page of a device.
@@ -42,6 +46,8 @@ impl Context {
             Context::Devices => "Devices",
             Context::Processes => "Processes",
             Context::Kernel => "Kernel log",
+            Context::Bench => "Bench",
+            Context::Tune => "Tune",
             Context::Detail => "In a detail",
             Context::DeviceDetail => "Detail of a device",
             Context::ProcessDetail => "Detail of a process",
@@ -155,6 +161,10 @@ pub const BINDINGS: &[Binding] = &[
     ch(Global, '3', Action::View(View::Processes), "", "Processes"),
     ch(Global, '4', Action::View(View::Memory), "", "Memory"),
     ch(Global, '5', Action::View(View::Kernel), "", "Kernel log"),
+    ch(Global, '6', Action::View(View::Bench), "", "Bench"),
+    ch(Global, 'b', Action::View(View::Bench), "", "Bench: measure storage"),
+    ch(Global, '7', Action::View(View::Tune), "", "Tune"),
+    ch(Global, 't', Action::View(View::Tune), "", "Tune: settings of the kernel, with a way back"),
     key(Global, KeyCode::Tab, Action::NextView, "", "next view"),
     key(Global, KeyCode::BackTab, Action::NextPane, "", "next pane of the view"),
     ch(Global, 'w', Action::NextPane, "pane", "next pane of the view"),

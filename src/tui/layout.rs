@@ -41,6 +41,8 @@ pub fn panes(app: &App) -> Vec<PaneId> {
         (None, View::Processes) => vec![PaneId::Processes],
         (None, View::Memory) => vec![PaneId::Memory],
         (None, View::Kernel) => vec![PaneId::Kernel],
+        (None, View::Bench) => vec![PaneId::Bench],
+        (None, View::Tune) => vec![PaneId::Tune],
     }
 }
 

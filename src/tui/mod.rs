@@ -1,6 +1,7 @@
 //! The full-screen program: update decides, effects act, render is pure.
 
 pub mod action;
+pub mod bench;
 pub mod draw;
 pub mod effect;
 pub mod event;
@@ -13,8 +14,10 @@ mod ready;
 pub mod run;
 pub mod screen;
 pub mod settings;
+mod signals;
 pub mod state;
 pub mod terminal;
+pub mod tuning;
 pub mod update;
 pub mod widgets;
 pub mod zone;

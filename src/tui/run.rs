@@ -7,6 +7,7 @@ use super::inbox::{Input, QUEUE, deliver};
 use super::ready::register;
 use super::screen::Screen;
 use super::settings::Settings;
+use super::signals::{Sig, Signals};
 use super::state::{App, Detail, Ui};
 use super::terminal::{self, Tty};
 use super::update::update;
@@ -25,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -71,6 +71,8 @@ struct Loop {
     screen: Screen,
     feed: Feed,
     pool: Pool,
+    bench: super::bench::runner::Runner,
+    tuning: super::tuning::runner::Runner,
     inbox: mpsc::Receiver<Input>,
     outbox: mpsc::Sender<Input>,
     kmsg: Kmsg,
@@ -107,6 +109,12 @@ impl Loop {
                 let _ = to.blocking_send(Input::Event(Box::new(Event::Worker(job, reply))));
             }),
         );
+        let to = outbox.clone();
+        let news = move |n| drop(to.blocking_send(Input::Event(Box::new(Event::Bench(Box::new(n))))));
+        let bench = super::bench::runner::Runner::new(options.root.clone(), Arc::new(news));
+        let to = outbox.clone();
+        let news = move |n| drop(to.blocking_send(Input::Event(Box::new(Event::Tune(Box::new(n))))));
+        let tuning = super::tuning::runner::Runner::new(options.root.clone(), Arc::new(news));
         let sample_due = Instant::now() + ui.interval;
         Ok(Self {
             app: App::new(world, ui),
@@ -116,6 +124,8 @@ impl Loop {
             screen: Screen::new(size),
             feed,
             pool,
+            bench,
+            tuning,
             inbox,
             outbox,
             kmsg: Kmsg::Done,
@@ -306,6 +316,8 @@ impl Loop {
                 Effect::Clipboard(text) => self.copy(&text)?,
                 Effect::Save(settings) => self.save(&settings)?,
                 Effect::Screenshot => self.screenshot()?,
+                Effect::Bench(effect) => self.bench.act(effect),
+                Effect::Tune(effect) => self.tuning.act(effect),
                 Effect::SetIoPrio { key, prio } => {
                     let set = ionice::set(key.tid, prio).and_then(|()| ionice::get(key.tid));
                     let result = set.map_err(|err| {
@@ -429,51 +441,5 @@ async fn read_kmsg(kmsg: &Kmsg) -> std::io::Result<()> {
             Ok(())
         }
         Kmsg::Done => std::future::pending().await,
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Sig {
-    End,
-    Stop,
-    Continue,
-    Resize,
-}
-
-struct Signals {
-    end: [Signal; 4],
-    stop: Signal,
-    cont: Signal,
-    winch: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        let tstp = SignalKind::from_raw(libc::SIGTSTP);
-        let cont = SignalKind::from_raw(libc::SIGCONT);
-        Ok(Self {
-            end: [
-                signal(SignalKind::terminate())?,
-                signal(SignalKind::hangup())?,
-                signal(SignalKind::interrupt())?,
-                signal(SignalKind::quit())?,
-            ],
-            stop: signal(tstp)?,
-            cont: signal(cont)?,
-            winch: signal(SignalKind::window_change())?,
-        })
-    }
-
-    async fn next(&mut self) -> Sig {
-        let [term, hup, int, quit] = &mut self.end;
-        tokio::select! {
-            _ = term.recv() => Sig::End,
-            _ = hup.recv() => Sig::End,
-            _ = int.recv() => Sig::End,
-            _ = quit.recv() => Sig::End,
-            _ = self.stop.recv() => Sig::Stop,
-            _ = self.cont.recv() => Sig::Continue,
-            _ = self.winch.recv() => Sig::Resize,
-        }
     }
 }

@@ -55,6 +55,10 @@ pub struct Ui {
     pub procs: ProcsUi,
     /// The Kernel pane.
     pub kernel: KernelUi,
+    /// The Bench view.
+    pub bench: super::bench::BenchUi,
+    /// The Tune view.
+    pub tune: super::tuning::TuneUi,
     /// The text searched for.
     pub search: String,
     /// The person's zone, seconds east of Greenwich.

@@ -38,6 +38,8 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
             Ok(prio) => app.ui.say(format!("task {}: I/O priority is now {prio} (read back)", key.tid)),
             Err(why) => app.ui.complain(why),
         },
+        Event::Bench(news) => super::bench::take(app, *news, effects),
+        Event::Tune(news) => super::tune::take(app, *news, effects),
         Event::Notice(text) => app.ui.complain(text),
         Event::Key(_) | Event::Mouse(_) | Event::Resize(..) => {}
     }
