@@ -37,8 +37,10 @@ pub enum Tune {
         dry_run: bool,
     },
     /// Settings for a kind of work, applied as by set; without a name what there is and what it costs.
-    #[command(after_help = "Examples:\n  iotop-plus tune preset\n  iotop-plus tune preset database --dry-run\n  \
-                            iotop-plus tune preset latency --for 10m")]
+    #[command(
+        after_help = "Examples:\n  iotop-plus tune preset\n  iotop-plus tune preset database --dry-run\n  \
+                            iotop-plus tune preset latency --for 10m"
+    )]
     Preset {
         /// database, latency, ingest or defaults.
         name: Option<String>,

@@ -317,7 +317,11 @@ impl Loop {
                 Effect::Save(settings) => self.save(&settings)?,
                 Effect::Screenshot => self.screenshot()?,
                 Effect::Bench(effect) => self.bench.act(effect),
-                Effect::Tune(effect) => self.tuning.act(effect),
+                Effect::Tune(effect) => {
+                    if let Err(why) = self.tuning.act(effect) {
+                        self.feed_event(Event::Notice(why))?;
+                    }
+                }
                 Effect::SetIoPrio { key, prio } => {
                     let set = ionice::set(key.tid, prio).and_then(|()| ionice::get(key.tid));
                     let result = set.map_err(|err| {

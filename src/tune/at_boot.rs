@@ -58,9 +58,8 @@ fn by_file(root: &Root, decided: Decided, own: Option<&Path>, ours: Option<Strin
         true => String::new(),
         false => format!(" (over {})", decided.losers.join(", ")),
     };
-    let later = |own: &Path| {
-        decided.file == root.etc("sysctl.conf") || decided.file.file_name() > own.file_name()
-    };
+    let later =
+        |own: &Path| decided.file == root.etc("sysctl.conf") || decided.file.file_name() > own.file_name();
     AtBoot {
         stronger: foreign.filter(|own| later(own)).map(|_| decided.from.clone()),
         by: format!("{}{over}{note}", decided.from),

@@ -20,8 +20,7 @@ mod tests {
 
     #[test]
     fn the_line_survives_a_shell() {
-        let line =
-            sudo_line("/a b/iotop-plus", ["tune", "set", "atime@/a b'c=noatime"].map(String::from));
+        let line = sudo_line("/a b/iotop-plus", ["tune", "set", "atime@/a b'c=noatime"].map(String::from));
         assert_eq!(line, "sudo '/a b/iotop-plus' tune set 'atime@/a b'\\''c=noatime'");
     }
 }

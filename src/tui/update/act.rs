@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Does it.
 pub fn act(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
     match action {
-        Action::Quit => effects.push(Effect::Quit),
+        Action::Quit => super::tune::quit(app, effects),
         Action::Suspend => effects.push(Effect::Suspend),
         Action::Redraw => effects.push(Effect::Redraw),
         Action::Help => {
@@ -38,6 +38,7 @@ pub fn act(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::Page(by) => {
             let height = match app.ui.overlay {
                 Some(Overlay::Help(_)) => crate::tui::draw::help_height(app.ui.size),
+                Some(Overlay::Dialog(_)) => app.ui.size.1.saturating_sub(6),
                 _ => layout::arrange(app).area(app.focused()).map_or(0, |a| a.height).saturating_sub(3),
             };
             step(app, isize::from(by) * height.max(1) as isize);
@@ -179,7 +180,7 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
             None => app.ui.complain("it names no task that is still there and no device"),
         },
         PaneId::Bench => super::bench::open(app, effects),
-        PaneId::Tune => super::tune::open(app, effects),
+        PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::open(app, effects),
         PaneId::Kernel if !app.ui.kernel.shown.is_empty() => {
             app.ui.detail = Some(Detail::Kernel(app.ui.kernel.scroll.selected));
         }
@@ -194,7 +195,7 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
     }
     let closed = match app.focused() {
         PaneId::Bench => super::bench::back(app, effects),
-        PaneId::Tune => super::tune::back(app, effects),
+        PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::back(app, effects),
         _ => false,
     };
     if closed {
@@ -214,13 +215,18 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
                 app.ui.kernel.filter.clear();
                 kernel::refresh(app);
             }
-            PaneId::Bench | PaneId::Tune => {}
+            PaneId::Bench | PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => {}
             _ => app.ui.devices.filter.clear(),
         }
     }
 }
 
 fn step(app: &mut App, by: isize) {
+    if let Some(Overlay::Dialog(dialog)) = &mut app.ui.overlay {
+        let most = crate::tui::draw::dialog_overhang(dialog, app.ui.size);
+        dialog.scroll = (dialog.scroll as isize).saturating_add(by).clamp(0, most as isize) as u16;
+        return;
+    }
     if let Some(Overlay::Help(scroll)) = &mut app.ui.overlay {
         let lines = crate::tui::draw::help_lines().len();
         let last = lines.saturating_sub(crate::tui::draw::help_height(app.ui.size).into()) as isize;
@@ -248,7 +254,7 @@ fn step(app: &mut App, by: isize) {
             app.ui.devices.scroll.step(by, len);
         }
         PaneId::Bench => super::bench::step(app, by),
-        PaneId::Tune => super::tune::step(app, by),
+        PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::step(app, by),
         _ => {}
     }
 }
@@ -361,5 +367,6 @@ fn confirm(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(Overlay::Dialog(dialog)) = app.ui.overlay.take() else { return };
     match dialog.change {
         Change::IoPrio(key, prio) => effects.push(Effect::SetIoPrio { key, prio }),
+        Change::Tune(ask) => super::tune::confirmed(app, ask, effects),
     }
 }

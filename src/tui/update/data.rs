@@ -12,6 +12,7 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Sample(sample) => {
             app.world.apply_sample(*sample);
+            super::tune::tick(app, effects);
             fade_message(app);
         }
         Event::Procs(update) => {
@@ -31,6 +32,8 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
             }
         }
         Event::NoKernelLog(why) => app.world.klog_state = why,
+        Event::Worker(Job::AtBoot { .. }, reply) => super::tune::boot_known(app, reply),
+        Event::Worker(Job::Persist { .. }, reply) => super::tune::persisted(app, reply, effects),
         Event::Worker(job, reply) => answered(app, job, reply),
         Event::Blocked(list) => app.world.blocked = list,
         Event::HungTaskWarnings(left) => app.world.hung_task_warnings = left,

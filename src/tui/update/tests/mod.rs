@@ -4,6 +4,7 @@ mod chance;
 mod mouse;
 #[path = "../../../../tests/stage/mod.rs"]
 mod stage;
+mod tune;
 
 use super::update;
 use crate::model::process::{IoPrio, TaskKey};
