@@ -391,6 +391,9 @@ mod tests {
             vec!["tune", "set", "vm.swappiness=1", "--for", "99999999999999999999h"],
             vec!["tune", "set", "vm.swappiness=1", "--for", "2m", "--keep"],
             vec!["tune", "undo", "x"],
+            vec!["tune", "renew", "--for", "0"],
+            vec!["tune", "preset", "--dry-run"],
+            vec!["tune", "preset", "database", "--keep", "--for", "2m"],
         ] {
             let all = ["iotop-plus"].into_iter().chain(args.iter().copied());
             assert!(Cli::try_parse_from(all).is_err(), "{args:?}");

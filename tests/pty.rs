@@ -75,6 +75,7 @@ fn every_key_of_the_table_is_survived() {
         for b in BINDINGS {
             // Confirm would change the machine; the way out and the shell have tests of their own.
             let leaves = matches!(b.action, Action::Quit | Action::Suspend) || b.code == KeyCode::Char('q');
+            let leaves = leaves || (b.ctrl && b.code == KeyCode::Char('c'));
             if leaves || matches!(b.action, Action::Confirm | Action::View(_)) {
                 continue;
             }
@@ -85,6 +86,9 @@ fn every_key_of_the_table_is_survived() {
             std::thread::sleep(TYPING);
         }
     }
+    // On a busy machine the last Esc and a letter may arrive as one key: the second letter stands alone.
+    t.send("4");
+    std::thread::sleep(TYPING);
     t.send("4");
     t.shows("Pressure");
     assert!(t.alive());

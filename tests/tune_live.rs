@@ -9,3 +9,6 @@ mod killed;
 mod lease;
 #[path = "tune/machine.rs"]
 mod machine;
+#[path = "tune/screen.rs"]
+mod screen;
+mod term;

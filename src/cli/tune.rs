@@ -36,10 +36,36 @@ pub enum Tune {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Settings for a kind of work, applied as by set; without a name what there is and what it costs.
+    #[command(
+        after_help = "Examples:\n  iotop-plus tune preset\n  iotop-plus tune preset database --dry-run\n  \
+                            iotop-plus tune preset latency --for 10m"
+    )]
+    Preset {
+        /// database, latency, ingest or defaults.
+        name: Option<String>,
+        /// How long the change lasts unless it is kept, 1s to 24h.
+        #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = lease)]
+        lease: u64,
+        /// Let it stay until it is undone or the machine boots.
+        #[arg(long, conflicts_with = "lease")]
+        keep: bool,
+        /// Only say what would be done.
+        #[arg(long, requires = "name")]
+        dry_run: bool,
+    },
     /// Let changes on lease stay; without a number all of them.
     Keep {
         /// The change's number, as `set` and `status` say it.
         id: Option<u64>,
+    },
+    /// Start leases anew; without a number all of them.
+    Renew {
+        /// The change's number, as `set` and `status` say it.
+        id: Option<u64>,
+        /// How long they last from now, 1s to 24h.
+        #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = lease)]
+        lease: u64,
     },
     /// Take changes back; without a number all that are on lease or were left behind, else the newest kept one.
     Undo {

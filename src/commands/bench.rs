@@ -236,7 +236,7 @@ fn start(root: &Root, options: &BenchRun) -> anyhow::Result<u8> {
             if !refused.privilege {
                 return Ok(REFUSED);
             }
-            complain(&format!("to do it as root: {}", super::tune::sudo_line(std::env::args().skip(1))));
+            complain(&format!("to do it as root: {}", super::tune::this_as_root()));
             return Ok(PRIVILEGE);
         }
         Message::Failed(why) => anyhow::bail!("{why}"),

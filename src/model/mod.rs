@@ -1,5 +1,6 @@
 //! Raw counters and the rates derived from them. Pure: no file, no clock, no kernel.
 
+pub mod beforeafter;
 pub mod clock;
 pub mod column;
 pub mod columns;

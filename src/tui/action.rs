@@ -15,11 +15,16 @@ pub enum View {
     Memory,
     /// The kernel log.
     Kernel,
+    /// Measuring.
+    Bench,
+    /// Settings of the kernel.
+    Tune,
 }
 
 impl View {
     /// All views; the first has the key `1`.
-    pub const ALL: [View; 5] = [View::Overview, View::Devices, View::Processes, View::Memory, View::Kernel];
+    pub const ALL: [View; 7] =
+        [View::Overview, View::Devices, View::Processes, View::Memory, View::Kernel, View::Bench, View::Tune];
 
     /// Its name in the footer.
     pub fn title(self) -> &'static str {
@@ -29,6 +34,8 @@ impl View {
             View::Processes => "Processes",
             View::Memory => "Memory",
             View::Kernel => "Kernel",
+            View::Bench => "Bench",
+            View::Tune => "Tune",
         }
     }
 }
@@ -132,4 +139,8 @@ pub enum Action {
     Mappings,
     /// Do what the dialog asks about.
     Confirm,
+    /// Something of the Bench view.
+    Bench(super::bench::BenchAction),
+    /// Something of the Tune view.
+    Tune(super::tuning::TuneAction),
 }

@@ -4,7 +4,8 @@ use super::action::{Action, View};
 use super::keys::{self, BINDINGS, Binding, Context};
 use super::layout::{self, Arranged};
 use super::panes::{self, when};
-use super::state::{App, Dialog, Overlay, Prompt, PromptFor};
+use super::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
+use super::tuning::Ask;
 use super::widgets::dialog::{input, popup, wrap};
 use super::widgets::put::{put, tint};
 use super::widgets::theme::Theme;
@@ -30,6 +31,9 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     match &app.ui.overlay {
         Some(Overlay::Help(scroll)) => help(*scroll, &theme, buf),
         Some(Overlay::Dialog(d)) => dialog(d, &theme, buf),
+        Some(Overlay::Prompt(p)) if p.what == PromptFor::Knob => {
+            panes::tune::edit::render(app, p, &theme, buf);
+        }
         Some(Overlay::Prompt(p)) => prompt(app, p, &theme, arranged.footer, buf),
         None => {}
     }
@@ -47,6 +51,11 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
     // What changes the meaning of everything else comes before it: narrow screens cut off the end.
     if app.ui.frozen.is_some() {
         part(buf, "  FROZEN", theme.crit);
+    }
+    if let Some(lease) = app.ui.tune.leases.last() {
+        let style = if lease.left <= 15 { theme.crit } else { theme.changed };
+        part(buf, "  ", theme.text);
+        part(buf, &format!("LEASE {} {}", lease.id, span(lease.left)), style);
     }
     for b in app.world.blocked.iter().take(1) {
         let secs = app.world.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
@@ -171,7 +180,10 @@ fn footer(app: &App, theme: &Theme, arranged: &Arranged, buf: &mut Buffer) {
 pub fn contexts(app: &App) -> Vec<Context> {
     match &app.ui.overlay {
         Some(Overlay::Help(_)) => return vec![Context::Help, Context::Scroll, Context::Global],
-        Some(Overlay::Dialog(_)) => return vec![Context::Dialog],
+        Some(Overlay::Dialog(d)) if d.change == Change::Tune(Ask::Leave) => {
+            return vec![Context::TuneLeave, Context::Scroll];
+        }
+        Some(Overlay::Dialog(_)) => return vec![Context::Dialog, Context::Scroll],
         Some(Overlay::Prompt(_)) => return Vec::new(),
         None => {}
     }
@@ -189,6 +201,9 @@ pub fn help_lines() -> Vec<(String, String)> {
         Context::Devices,
         Context::Processes,
         Context::Kernel,
+        Context::Bench,
+        Context::Tune,
+        Context::TuneLeave,
         Context::Detail,
         Context::DeviceDetail,
         Context::ProcessDetail,
@@ -239,22 +254,34 @@ fn help(scroll: u16, theme: &Theme, buf: &mut Buffer) {
     }
 }
 
+/// Width of a question's box, and its lines.
+fn dialog_lines(d: &Dialog, size: (u16, u16)) -> (u16, Vec<String>) {
+    let width = size.0.min(if matches!(d.change, Change::Tune(_)) { 96 } else { 76 });
+    (width, wrap(&d.text, usize::from(width.saturating_sub(4))))
+}
+
+/// Lines of a question that its box has no room for.
+pub fn dialog_overhang(d: &Dialog, size: (u16, u16)) -> u16 {
+    (dialog_lines(d, size).1.len() as u16 + 3).saturating_sub(size.1)
+}
+
 fn dialog(d: &Dialog, theme: &Theme, buf: &mut Buffer) {
     let area = buf.area;
-    let width = area.width.min(76);
-    let lines = wrap(&d.text, usize::from(width.saturating_sub(4)));
+    let size = (area.width, area.height);
+    let (width, lines) = dialog_lines(d, size);
     let inner = popup(buf, area, &d.title, width, lines.len() as u16 + 4, theme);
-    for (i, line) in lines.iter().enumerate() {
-        put(buf, inner.x + 1, inner.y + i as u16, line, inner.width.saturating_sub(1), theme.text);
+    let room = inner.width.saturating_sub(1);
+    let shown = usize::from(inner.height.saturating_sub(1));
+    let skip = usize::from(d.scroll.min(dialog_overhang(d, size)));
+    for (i, line) in lines.iter().skip(skip).take(shown).enumerate() {
+        put(buf, inner.x + 1, inner.y + i as u16, line, room, theme.text);
     }
-    put(
-        buf,
-        inner.x + 1,
-        inner.bottom().saturating_sub(1),
-        "y do it   n leave it",
-        inner.width.saturating_sub(1),
-        theme.key,
-    );
+    let answers = match &d.change {
+        Change::IoPrio(..) => "y do it   n leave it",
+        Change::Tune(ask) => ask.answers(),
+    };
+    let more = if lines.len() > skip + shown { "   ↓ more" } else { "" };
+    put(buf, inner.x + 1, inner.bottom().saturating_sub(1), &format!("{answers}{more}"), room, theme.key);
 }
 
 /// The words before a line of input.
@@ -267,6 +294,10 @@ fn prompt_label(app: &App, what: PromptFor) -> String {
             format!("interval in seconds (0.1 to 3600, now {}): ", app.ui.interval.as_secs_f64())
         }
         PromptFor::Command => ":".into(),
+        PromptFor::Knob => String::new(),
+        PromptFor::Lease => {
+            format!("lease in seconds (1 to 86400, now {}): ", app.ui.tune.lease_secs)
+        }
         PromptFor::Include => "show only kernel lines matching: ".into(),
         PromptFor::Exclude => "hide kernel lines matching: ".into(),
         PromptFor::Ionice(key) => {

@@ -28,6 +28,10 @@ pub enum Effect {
     Save(Settings),
     /// Write a picture of the screen.
     Screenshot,
+    /// For the run that measures.
+    Bench(super::bench::BenchEffect),
+    /// For the tuner.
+    Tune(super::tuning::TuneEffect),
     /// Set a task's I/O class and level, then read it back.
     SetIoPrio {
         /// Task.

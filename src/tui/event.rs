@@ -35,6 +35,10 @@ pub enum Event {
     HungTaskWarnings(Option<i64>),
     /// Setting an I/O priority came to this: what is in force now, or why not.
     IoPrioSet(TaskKey, Result<IoPrio, String>),
+    /// From the run that measures.
+    Bench(Box<super::bench::BenchNews>),
+    /// From the tuner.
+    Tune(Box<super::tuning::TuneNews>),
     /// A word from the run loop.
     Notice(String),
 }

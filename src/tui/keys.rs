@@ -1,6 +1,7 @@
 //! The one table of keys: look-up, footer, help screen and the test against doubles all read it.
 
 use super::action::{Action, View};
+use super::tuning::TuneAction;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Where a key acts. A more specific context wins over a more general one.
@@ -18,6 +19,12 @@ pub enum Context {
     Processes,
     /// The Kernel pane.
     Kernel,
+    /// The Bench view.
+    Bench,
+    /// The Tune view.
+    Tune,
+    /// The question about leases when leaving.
+    TuneLeave,
     /// A detail page.
     Detail,
     /// The detail page of a device.
@@ -42,6 +49,9 @@ impl Context {
             Context::Devices => "Devices",
             Context::Processes => "Processes",
             Context::Kernel => "Kernel log",
+            Context::Bench => "Bench",
+            Context::Tune => "Tune",
+            Context::TuneLeave => "Leaving with a change on lease",
             Context::Detail => "In a detail",
             Context::DeviceDetail => "Detail of a device",
             Context::ProcessDetail => "Detail of a process",
@@ -89,8 +99,9 @@ const fn ctrl(c: char, action: Action, help: &'static str) -> Binding {
 
 use Context::{
     Detail, DeviceDetail, Devices, Dialog, Global, Help, Kernel, KernelDetail, List, ProcessDetail,
-    Processes, Scroll,
+    Processes, Scroll, Tune, TuneLeave,
 };
+use TuneAction as T;
 
 /// Every key there is.
 pub const BINDINGS: &[Binding] = &[
@@ -102,6 +113,13 @@ pub const BINDINGS: &[Binding] = &[
     key(Help, KeyCode::Esc, Action::Back, "close", "close the help"),
     ch(Help, 'q', Action::Back, "", "close the help"),
     ch(DeviceDetail, 'g', Action::Graph, "graph", "another quantity in the graphs"),
+    ch(
+        ProcessDetail,
+        't',
+        Action::Tune(T::OfTask),
+        "tune",
+        "its limit of open files and I/O priority in the Tune view",
+    ),
     ch(
         ProcessDetail,
         'm',
@@ -130,6 +148,60 @@ pub const BINDINGS: &[Binding] = &[
     ch(Kernel, 'f', Action::Fold, "fold", "fold or unfold traces"),
     ch(Kernel, 'I', Action::Include, "include", "only lines that match a pattern"),
     ch(Kernel, 'X', Action::Exclude, "exclude", "hide lines that match a pattern"),
+    key(
+        Tune,
+        KeyCode::Enter,
+        Action::Open,
+        "edit",
+        "edit the selected knob; in the presets: propose this one",
+    ),
+    ch(Tune, 'a', Action::Tune(T::Apply), "apply", "apply what is proposed, all or none (asks first)"),
+    ch(Tune, 'p', Action::Tune(T::Presets), "presets", "presets: settings for a kind of work"),
+    ch(Tune, 'x', Action::Tune(T::Drop), "", "drop every proposal; Esc drops that of the selected knob"),
+    ch(Tune, 'K', Action::Tune(T::Keep), "keep", "let a change on lease stay until the machine boots"),
+    ch(
+        Tune,
+        'u',
+        Action::Tune(T::Undo),
+        "undo",
+        "take back the selected change, else the newest (asks first)",
+    ),
+    ch(Tune, 'R', Action::Tune(T::Renew), "renew", "start the lease anew"),
+    ch(Tune, 'L', Action::Tune(T::Lease), "", "how long a lease lasts, in seconds"),
+    ch(Tune, 'P', Action::Tune(T::Persist), "", "make the value last over a boot, or no longer (asks first)"),
+    ch(
+        Tune,
+        'g',
+        Action::Tune(T::Graph),
+        "graph",
+        "to the graphs of what the knob steers; changes are marked there",
+    ),
+    ch(Tune, 'c', Action::Tune(T::Changes), "changes", "to the changes, and the figures before and since"),
+    ch(Tune, 'i', Action::Tune(T::About), "", "to what the knob does and costs"),
+    ch(Tune, '/', Action::Search, "", "search; n and N go on"),
+    ch(Tune, 'n', Action::SearchNext, "", "next hit"),
+    ch(Tune, 'N', Action::SearchPrevious, "", "hit before"),
+    ch(Tune, '\\', Action::Filter, "", "show only knobs that contain a text"),
+    ch(TuneLeave, 'u', Action::Tune(T::LeaveUndo), "undo", "take the change back now, and leave"),
+    ch(TuneLeave, 'k', Action::Tune(T::LeaveKeep), "keep", "let the change stay, and leave"),
+    ch(
+        TuneLeave,
+        'l',
+        Action::Tune(T::LeaveLease),
+        "lease",
+        "leave; the change takes itself back when its time is over",
+    ),
+    key(TuneLeave, KeyCode::Esc, Action::Back, "stay", "do not leave"),
+    ch(TuneLeave, 'n', Action::Back, "", "do not leave"),
+    ch(TuneLeave, 'q', Action::Back, "", "do not leave"),
+    Binding {
+        context: TuneLeave,
+        code: KeyCode::Char('c'),
+        ctrl: true,
+        action: Action::Tune(T::LeaveUndo),
+        footer: "",
+        help: "take the change back now, and leave",
+    },
     key(Scroll, KeyCode::Up, Action::Move(-1), "", "selection up"),
     key(Scroll, KeyCode::Down, Action::Move(1), "", "selection down"),
     ch(Scroll, 'k', Action::Move(-1), "", "selection up"),
@@ -155,6 +227,10 @@ pub const BINDINGS: &[Binding] = &[
     ch(Global, '3', Action::View(View::Processes), "", "Processes"),
     ch(Global, '4', Action::View(View::Memory), "", "Memory"),
     ch(Global, '5', Action::View(View::Kernel), "", "Kernel log"),
+    ch(Global, '6', Action::View(View::Bench), "", "Bench"),
+    ch(Global, 'b', Action::View(View::Bench), "", "Bench: measure storage"),
+    ch(Global, '7', Action::View(View::Tune), "", "Tune"),
+    ch(Global, 't', Action::View(View::Tune), "", "Tune: settings of the kernel, with a way back"),
     key(Global, KeyCode::Tab, Action::NextView, "", "next view"),
     key(Global, KeyCode::BackTab, Action::NextPane, "", "next pane of the view"),
     ch(Global, 'w', Action::NextPane, "pane", "next pane of the view"),
@@ -174,7 +250,7 @@ pub const BINDINGS: &[Binding] = &[
         ':',
         Action::Command,
         "",
-        "a command: path DIR, theme NAME, interval S, include RE, exclude RE, q",
+        "command: path DIR, tune KNOB, theme NAME, interval S, include RE, exclude RE, q",
     ),
     ch(Global, 'y', Action::Yank, "", "copy the focused pane as Markdown to the local clipboard (OSC 52)"),
     ch(Global, 's', Action::Screenshot, "", "write the screen as an SVG picture to the current directory"),

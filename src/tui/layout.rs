@@ -41,6 +41,8 @@ pub fn panes(app: &App) -> Vec<PaneId> {
         (None, View::Processes) => vec![PaneId::Processes],
         (None, View::Memory) => vec![PaneId::Memory],
         (None, View::Kernel) => vec![PaneId::Kernel],
+        (None, View::Bench) => vec![PaneId::Bench],
+        (None, View::Tune) => super::panes::tune::placed(app),
     }
 }
 
@@ -55,6 +57,7 @@ pub fn arrange(app: &App) -> Arranged {
     } else {
         match list[..] {
             [PaneId::Processes, ..] if list.len() > 1 => overview(body, device_rows(app)),
+            [PaneId::Tune, ..] => super::panes::tune::places(body, &list),
             [PaneId::Devices, PaneId::DeviceGraphs] => devices(body, device_rows(app)),
             _ => list.iter().map(|id| (*id, body)).collect(),
         }

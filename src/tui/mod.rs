@@ -1,6 +1,7 @@
 //! The full-screen program: update decides, effects act, render is pure.
 
 pub mod action;
+pub mod bench;
 pub mod draw;
 pub mod effect;
 pub mod event;
@@ -16,6 +17,7 @@ pub mod settings;
 mod signals;
 pub mod state;
 pub mod terminal;
+pub mod tuning;
 pub mod update;
 pub mod widgets;
 pub mod zone;

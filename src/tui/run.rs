@@ -71,6 +71,8 @@ struct Loop {
     screen: Screen,
     feed: Feed,
     pool: Pool,
+    bench: super::bench::runner::Runner,
+    tuning: super::tuning::runner::Runner,
     inbox: mpsc::Receiver<Input>,
     outbox: mpsc::Sender<Input>,
     kmsg: Kmsg,
@@ -107,6 +109,12 @@ impl Loop {
                 let _ = to.blocking_send(Input::Event(Box::new(Event::Worker(job, reply))));
             }),
         );
+        let to = outbox.clone();
+        let news = move |n| drop(to.blocking_send(Input::Event(Box::new(Event::Bench(Box::new(n))))));
+        let bench = super::bench::runner::Runner::new(options.root.clone(), Arc::new(news));
+        let to = outbox.clone();
+        let news = move |n| drop(to.blocking_send(Input::Event(Box::new(Event::Tune(Box::new(n))))));
+        let tuning = super::tuning::runner::Runner::new(options.root.clone(), Arc::new(news));
         let sample_due = Instant::now() + ui.interval;
         Ok(Self {
             app: App::new(world, ui),
@@ -116,6 +124,8 @@ impl Loop {
             screen: Screen::new(size),
             feed,
             pool,
+            bench,
+            tuning,
             inbox,
             outbox,
             kmsg: Kmsg::Done,
@@ -306,6 +316,12 @@ impl Loop {
                 Effect::Clipboard(text) => self.copy(&text)?,
                 Effect::Save(settings) => self.save(&settings)?,
                 Effect::Screenshot => self.screenshot()?,
+                Effect::Bench(effect) => self.bench.act(effect),
+                Effect::Tune(effect) => {
+                    if let Err(why) = self.tuning.act(effect) {
+                        self.feed_event(Event::Notice(why))?;
+                    }
+                }
                 Effect::SetIoPrio { key, prio } => {
                     let set = ionice::set(key.tid, prio).and_then(|()| ionice::get(key.tid));
                     let result = set.map_err(|err| {

@@ -22,6 +22,8 @@ pub struct Settings {
     pub processes: ProcessSettings,
     /// The Kernel pane.
     pub kernel: KernelSettings,
+    /// The Tune view.
+    pub tune: TuneSettings,
 }
 
 /// `[devices]`
@@ -62,6 +64,20 @@ pub struct KernelSettings {
     pub exclude: Option<String>,
 }
 
+/// `[tune]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TuneSettings {
+    /// Seconds after which a change takes itself back, 1 to 86400.
+    pub lease: u64,
+}
+
+impl Default for TuneSettings {
+    fn default() -> Self {
+        Self { lease: super::tuning::LEASE }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -72,6 +88,7 @@ impl Default for Settings {
             devices: DeviceSettings::default(),
             processes: ProcessSettings::default(),
             kernel: KernelSettings::default(),
+            tune: TuneSettings::default(),
         }
     }
 }
@@ -86,7 +103,10 @@ impl Default for ProcessSettings {
 pub const HELP: &[(&str, &str)] = &[
     ("interval", "Seconds between samples, 0.1 to 3600. Default 1.0."),
     ("theme", "dark, light, mono or high-contrast. Default dark."),
-    ("view", "The view to start with: overview, devices, processes, memory or kernel. Default overview."),
+    (
+        "view",
+        "The view to start with: overview, devices, processes, memory, kernel, bench or tune. Default overview.",
+    ),
     ("mouse", "Whether the mouse is used. Default true."),
     ("devices.extended", "The columns of iostat -x. Default false."),
     ("devices.only_active", "Only devices that do I/O. Default false."),
@@ -100,7 +120,11 @@ pub const HELP: &[(&str, &str)] = &[
         "kernel.exclude",
         "No kernel lines that match this regular expression. Default: network noise that belongs to no class.",
     ),
+    ("tune.lease", "Seconds after which a change of a setting takes itself back, 1 to 86400. Default 120."),
 ];
+
+/// Shortest and longest lease in seconds.
+pub const LEASE: std::ops::RangeInclusive<u64> = 1..=crate::tune::lease::MAX_LEASE;
 
 /// Shortest and longest interval in seconds.
 pub const INTERVAL: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
@@ -115,6 +139,9 @@ impl Settings {
         })?;
         if !INTERVAL.contains(&settings.interval) {
             return Err(format!("interval = {}: must be 0.1 to 3600 seconds", settings.interval));
+        }
+        if !LEASE.contains(&settings.tune.lease) {
+            return Err(format!("tune.lease = {}: must be 1 to 86400 seconds", settings.tune.lease));
         }
         if super::panes::processes::sort_by_name(&settings.processes.sort).is_none() {
             let names = super::panes::processes::sort_names().join(", ");
@@ -180,6 +207,7 @@ mod tests {
         assert!(Settings::parse("interval = 0").unwrap_err().contains("0.1 to 3600"));
         assert!(Settings::parse("interval = \"\x1b[2J").unwrap_err().chars().all(crate::text::is_safe));
         assert!(Settings::parse("[processes]\nsort = \"x\"").unwrap_err().contains("io"));
+        assert!(Settings::parse("[tune]\nlease = 0").unwrap_err().contains("1 to 86400"));
         assert!(Settings::parse("[kernel]\nexclude = \"(\"").is_err());
     }
 }

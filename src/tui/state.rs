@@ -55,6 +55,10 @@ pub struct Ui {
     pub procs: ProcsUi,
     /// The Kernel pane.
     pub kernel: KernelUi,
+    /// The Bench view.
+    pub bench: super::bench::BenchUi,
+    /// The Tune view.
+    pub tune: super::tuning::TuneUi,
     /// The text searched for.
     pub search: String,
     /// The person's zone, seconds east of Greenwich.
@@ -104,6 +108,10 @@ pub enum PromptFor {
     Exclude,
     /// Class and level for a task.
     Ionice(TaskKey),
+    /// A value for the knob that is edited.
+    Knob,
+    /// Seconds of a lease.
+    Lease,
 }
 
 /// A line of input.
@@ -126,6 +134,8 @@ pub struct Dialog {
     pub title: String,
     /// Exactly what would be done, cleaned.
     pub text: String,
+    /// Lines passed over, where it is longer than the screen.
+    pub scroll: u16,
     /// What `y` does.
     pub change: Change,
 }
@@ -135,6 +145,8 @@ pub struct Dialog {
 pub enum Change {
     /// I/O class and level of a task.
     IoPrio(TaskKey, IoPrio),
+    /// Something of the Tune view.
+    Tune(super::tuning::Ask),
 }
 
 /// A detail page.
@@ -270,6 +282,7 @@ impl Ui {
         self.procs.filter.only_active = s.processes.only_active;
         self.procs.accumulated = s.processes.accumulated;
         self.procs.threads = s.processes.threads;
+        self.tune.lease_secs = s.tune.lease;
         self.kernel.include = s.kernel.include.clone();
         self.kernel.exclude = s.kernel.exclude.clone();
         // Settings::parse has compiled them already.
@@ -293,6 +306,7 @@ impl Ui {
         s.processes.only_active = self.procs.filter.only_active;
         s.processes.accumulated = self.procs.accumulated;
         s.processes.threads = self.procs.threads;
+        s.tune.lease = self.tune.lease_secs;
         s.kernel.include = self.kernel.include.clone();
         s.kernel.exclude = self.kernel.exclude.clone();
         s

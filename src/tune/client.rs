@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 /// How long a tuner may take to make or unmake a change: several device writes up to their deadlines.
@@ -20,6 +20,17 @@ pub struct Held {
     pid: u32,
     stdin: ChildStdin,
     replies: Receiver<Reply>,
+}
+
+/// What a tuner said by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// Nothing so far.
+    Nothing,
+    /// This.
+    Reply(Reply),
+    /// It is gone and will not say anything any more.
+    Ended,
 }
 
 impl Held {
@@ -74,9 +85,13 @@ impl Held {
         })
     }
 
-    /// What the tuner said by itself: that the lease is over.
-    pub fn said(&self) -> Option<Reply> {
-        self.replies.try_recv().ok()
+    /// What the tuner said by itself, without waiting: that the lease is over.
+    pub fn said(&self) -> Said {
+        match self.replies.try_recv() {
+            Ok(reply) => Said::Reply(reply),
+            Err(TryRecvError::Empty) => Said::Nothing,
+            Err(TryRecvError::Disconnected) => Said::Ended,
+        }
     }
 
     /// Lets it go on alone: the change lives until its lease ends.
@@ -87,13 +102,23 @@ impl Held {
 
 /// Speaks to the tuner that holds a change; `None`: none does.
 pub fn call(journal: &Journal, id: u64, request: &Request) -> Option<io::Result<Reply>> {
-    let stream = UnixStream::connect(socket(journal, id)).ok()?;
-    Some(exchange(stream, request))
+    call_within(journal, id, request, ANSWER)
 }
 
-fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Reply> {
-    stream.set_read_timeout(Some(ANSWER))?;
-    stream.set_write_timeout(Some(ANSWER))?;
+/// [`call`] with another deadline for the answer.
+pub fn call_within(
+    journal: &Journal,
+    id: u64,
+    request: &Request,
+    within: Duration,
+) -> Option<io::Result<Reply>> {
+    let stream = UnixStream::connect(socket(journal, id)).ok()?;
+    Some(exchange(stream, request, within))
+}
+
+fn exchange(mut stream: UnixStream, request: &Request, within: Duration) -> io::Result<Reply> {
+    stream.set_read_timeout(Some(within))?;
+    stream.set_write_timeout(Some(within))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stream.write_all(&line)?;

@@ -6,6 +6,7 @@
 
 pub mod address;
 pub mod apply;
+pub mod at_boot;
 pub mod change;
 pub mod child;
 pub mod client;
@@ -14,14 +15,19 @@ pub mod journal;
 pub mod kernel;
 pub mod knob;
 pub mod knobs;
+pub mod lasting;
 pub mod lease;
 pub mod machine;
+pub mod manage;
 pub mod persist;
+pub mod places;
 pub mod plan;
+pub mod presets;
 pub mod protocol;
 pub mod record;
 pub mod restore;
 pub mod steps;
+pub mod sudo;
 mod sys;
 pub mod sysctl;
 pub mod value;

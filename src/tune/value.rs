@@ -94,6 +94,21 @@ pub fn show(knob: &Knob, value: &str, machine: &Machine) -> String {
     }
 }
 
+/// A value with its unit in a few characters: `16.0 MiB`, `3000 cs`, `10 %`.
+pub fn brief(knob: &Knob, value: &str) -> String {
+    let number = matches!(knob.values, Values::Range(..)).then(|| value.parse::<u64>().ok()).flatten();
+    match (knob.unit, number) {
+        (Unit::Percent, Some(n)) => format!("{n} %"),
+        (Unit::Bytes, Some(n)) if n > 0 => units::bytes_long(n),
+        (Unit::KiB, Some(n)) if n >= 1024 => units::bytes_long(n.saturating_mul(1024)),
+        (Unit::KiB, Some(n)) => format!("{n} KiB"),
+        (Unit::Centisecs, Some(n)) => format!("{n} cs"),
+        (Unit::Seconds, Some(n)) => format!("{n} s"),
+        (Unit::Microsecs, Some(n)) => format!("{n} us"),
+        _ => value.to_owned(),
+    }
+}
+
 fn with_unit(unit: Unit, value: &str) -> String {
     let n = value.parse::<u64>().unwrap_or(0);
     match unit {
@@ -367,6 +382,12 @@ mod tests {
         assert_eq!(show("vm.dirty_bytes", "1073741824"), "1073741824 (1.00 GiB), 5.0 % here");
         assert_eq!(show("vm.dirty_bytes", "0"), "0");
         assert_eq!(show("vm.dirty_expire_centisecs", "3000"), "3000 (30 s)");
+        let brief = |name, v| brief(find(name).unwrap(), v);
+        assert_eq!(brief("vm.dirty_bytes", "16777216"), "16.0 MiB");
+        assert_eq!(brief("vm.dirty_bytes", "0"), "0");
+        assert_eq!(brief("wbt_lat_usec", "-1"), "-1");
+        assert_eq!(brief("vm.dirty_writeback_centisecs", "500"), "500 cs");
+        assert_eq!(brief("scheduler", "none"), "none");
     }
 
     proptest! {

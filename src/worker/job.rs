@@ -8,6 +8,13 @@ use crate::model::process::{Detail, Mappings, TaskKey};
 use crate::model::queue::QueueAttrs;
 use crate::model::section::{Section, describe};
 use crate::root::Root;
+use crate::tune::address::Address;
+use crate::tune::at_boot::{AtBoot, at_boot};
+use crate::tune::child::Careful;
+use crate::tune::lasting;
+use crate::tune::persist::others;
+use crate::tune::plan::Refusal;
+use crate::tune::sysctl::NextBoot;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,6 +54,18 @@ pub enum Job {
         /// Where.
         path: PathBuf,
     },
+    /// Find out what knobs will be at the next boot, and what decides it.
+    AtBoot {
+        /// `KNOB[@WHERE]` each.
+        knobs: Vec<String>,
+    },
+    /// Make knobs last over a boot in our own files, or take them out.
+    Persist {
+        /// `KNOB=VALUE`, or `KNOB` to take out.
+        words: Vec<String>,
+        /// Take out.
+        out: bool,
+    },
     /// Write a file whole: to a temporary name, synced, renamed; never through a symlink.
     WriteFile {
         /// Where; its directory must exist unless `make_dir`.
@@ -73,6 +92,10 @@ pub enum Reply {
     File(Option<String>),
     /// What the path lies on.
     Path(Box<PathReport>),
+    /// The next boot by knob, and what else has a say in it.
+    AtBoot(BTreeMap<String, AtBoot>, Vec<String>),
+    /// What was done, in words.
+    Told(Vec<String>),
     /// The file is there.
     Written {
         /// Where.
@@ -91,6 +114,8 @@ impl Job {
             Job::Facts { pid, .. } => format!("reading the limits of {pid}"),
             Job::Mappings { pid, .. } => format!("reading the mappings of {pid}"),
             Job::ReadFile { path } => format!("reading {}", path.display()),
+            Job::AtBoot { .. } => "reading what decides the next boot".into(),
+            Job::Persist { .. } => "writing what is to last over a boot".into(),
             Job::WriteFile { path, .. } => format!("writing {}", path.display()),
         }
     }
@@ -118,6 +143,16 @@ impl Job {
                 Ok(text) => Reply::File(text),
                 Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe(&err))),
             },
+            Job::AtBoot { knobs } => {
+                let next = NextBoot::read(root);
+                let all = knobs.iter().filter_map(|k| Address::parse(k).ok());
+                let all = all.map(|at| (at.to_string(), at_boot(root, &next, &at))).collect();
+                Reply::AtBoot(all, others(root).into_iter().collect())
+            }
+            Job::Persist { words, out } => match persist(root, words, *out) {
+                Ok(lines) => Reply::Told(lines),
+                Err(why) => Reply::Failed(why.to_string()),
+            },
             Job::WriteFile { path, contents, replace, make_dir } => {
                 match super::child::write_file(path, contents, *replace, *make_dir) {
                     Ok(()) => Reply::Written { path: path.clone() },
@@ -126,4 +161,12 @@ impl Job {
             }
         }
     }
+}
+
+fn persist(root: &Root, words: &[String], out: bool) -> Result<Vec<String>, Refusal> {
+    let wanted = match out {
+        true => lasting::unwanted(root, words)?,
+        false => lasting::wanted(root, &mut Careful::new(root, Root::self_exe().into()), words)?,
+    };
+    lasting::write(root, &wanted)
 }

@@ -3,6 +3,8 @@
 
 #![allow(dead_code)]
 
+pub mod tune;
+
 use crossterm::event::{Event as Term, KeyCode, KeyEvent, KeyModifiers};
 use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::collect::process::{ProcCollector, Wants};

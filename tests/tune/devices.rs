@@ -171,8 +171,8 @@ fn access_time_options_of_a_mount_go_there_and_back() {
     assert_eq!(before, after, "nosuid and nodev are still there");
 }
 
-#[test]
-fn a_device_without_progress_is_refused() {
+/// A tree with the disk sdz that holds a request and completes none.
+pub fn without_progress() -> (tempfile::TempDir, std::path::PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("sys/block/sdz");
     std::fs::create_dir_all(disk.join("queue")).unwrap();
@@ -184,6 +184,12 @@ fn a_device_without_progress_is_refused() {
     ] {
         std::fs::write(disk.join(file), text).unwrap();
     }
+    (dir, disk)
+}
+
+#[test]
+fn a_device_without_progress_is_refused() {
+    let (dir, disk) = without_progress();
     let got = Command::new(crate::machine::BIN)
         .arg("--root")
         .arg(dir.path())

@@ -2,7 +2,7 @@
 
 use crate::machine::{BIN, Machine, all, get, put, put_all, text};
 use iotop_plus::root::Root;
-use iotop_plus::tune::client::Held;
+use iotop_plus::tune::client::{Held, Said};
 use iotop_plus::tune::protocol::{Reply, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
@@ -80,7 +80,7 @@ fn a_screen_renews_keeps_or_goes_away() {
     let (held, ended) = start();
     over(&ended);
     assert_eq!(all(), m.start, "a screen nobody looks at");
-    assert!(matches!(held.said(), Some(Reply::Undone(_))));
+    assert!(matches!(held.said(), Said::Reply(Reply::Undone(_))));
 
     let (mut held, ended) = start();
     assert_eq!(held.ask(&Request::Keep).unwrap(), Reply::Kept);

@@ -2,6 +2,7 @@
 
 mod out;
 mod persist;
+mod preset;
 mod set;
 mod show;
 mod status;
@@ -13,6 +14,7 @@ use crate::root::Root;
 use crate::tune::address::Address;
 use crate::tune::child::Careful;
 use crate::tune::plan::Refusal;
+use crate::tune::sudo::sudo_line;
 
 /// Does it; the exit code says how it went.
 pub fn run(root: &Root, action: Tune) -> anyhow::Result<u8> {
@@ -22,7 +24,12 @@ pub fn run(root: &Root, action: Tune) -> anyhow::Result<u8> {
         Tune::Set { changes, lease, keep, dry_run } => {
             set::run(root, changes, (!keep).then_some(lease), dry_run)
         }
+        Tune::Preset { name: None, .. } => preset::list(root),
+        Tune::Preset { name: Some(name), lease, keep, dry_run } => {
+            preset::run(root, &name, (!keep).then_some(lease), dry_run)
+        }
         Tune::Keep { id } => undo::keep(root, id),
+        Tune::Renew { id, lease } => undo::renew(root, id, lease),
         Tune::Undo { id } => undo::undo(root, id),
         Tune::Status { knobs } => status::run(root, &knobs),
         Tune::Persist { knobs } => persist::persist(root, &knobs),
@@ -36,7 +43,7 @@ pub fn run(root: &Root, action: Tune) -> anyhow::Result<u8> {
                 Refusal::Usage(_) => USAGE,
                 Refusal::Unsafe(_) => REFUSED,
                 Refusal::Privilege(_) => {
-                    complain(&format!("to do it as root: {}", sudo_line(std::env::args().skip(1))));
+                    complain(&format!("to do it as root: {}", this_as_root()));
                     PRIVILEGE
                 }
                 Refusal::Failed(_) => FAILED,
@@ -71,29 +78,8 @@ fn addresses(words: &[String]) -> Result<Vec<Address>, Refusal> {
     words.iter().map(|w| Address::parse(w).map_err(Refusal::Usage)).collect()
 }
 
-/// The same command under sudo, ready to be pasted into a shell.
-pub fn sudo_line(args: impl Iterator<Item = String>) -> String {
+/// This very command under sudo.
+pub fn this_as_root() -> String {
     let program = std::env::current_exe().map(|p| p.to_string_lossy().into_owned());
-    let words = std::iter::once(program.unwrap_or_else(|_| "iotop-plus".into())).chain(args);
-    words.fold("sudo".to_owned(), |line, word| line + " " + &quoted(&word))
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b);
-    match !word.is_empty() && word.bytes().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sudo_line_survives_a_shell() {
-        let line = sudo_line(["tune", "set", "atime@/a b'c=noatime"].into_iter().map(String::from));
-        assert!(line.starts_with("sudo /"), "{line}");
-        assert!(line.ends_with(" tune set 'atime@/a b'\\''c=noatime'"), "{line}");
-    }
+    sudo_line(&program.unwrap_or_else(|_| "iotop-plus".into()), std::env::args().skip(1))
 }

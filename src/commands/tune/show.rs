@@ -6,9 +6,9 @@ use super::{Done, addresses, careful};
 use crate::root::Root;
 use crate::tune::address::Address;
 use crate::tune::kernel::{Fail, KnobIo, Reading};
-use crate::tune::knob::{Link, Place};
-use crate::tune::knobs::KNOBS;
+use crate::tune::knob::Link;
 use crate::tune::machine::Machine;
+use crate::tune::places::every;
 use crate::tune::value;
 
 /// All knobs in their groups.
@@ -71,47 +71,6 @@ pub fn told(at: &Address, reading: &Result<Reading, Fail>, machine: &Machine) ->
         Err(Fail::Invalid(_)) => "- (not readable)".into(),
         Err(Fail::Blocked(_)) => "- (blocked)".into(),
     }
-}
-
-/// The machine's knobs, those of its disks (with `all_disks` also of disks made of memory or files), those of its
-/// mounts of disks.
-pub fn every(root: &Root, all_disks: bool) -> Vec<Address> {
-    let (disks, mounts) = (disks(root, all_disks), mounts(root));
-    let mut all = Vec::new();
-    for knob in KNOBS {
-        let places: Vec<String> = match knob.place {
-            Place::Queue(_) | Place::Bdi(_) => disks.iter().map(|d| format!("{}@{d}", knob.name)).collect(),
-            Place::Atime => mounts.iter().map(|m| format!("{}@{m}", knob.name)).collect(),
-            Place::Nofile | Place::IoPrio => Vec::new(),
-            Place::Sysctl(_) | Place::Sys(_) => vec![knob.name.to_owned()],
-        };
-        all.extend(places.iter().filter_map(|p| Address::parse(p).ok()));
-    }
-    all
-}
-
-fn disks(root: &Root, all: bool) -> Vec<String> {
-    let Ok(dir) = std::fs::read_dir(root.sys("block")) else { return Vec::new() };
-    let mut names: Vec<String> = dir.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
-    names.retain(|n| all || !["loop", "ram", "zram", "nbd", "fd", "sr"].iter().any(|p| n.starts_with(p)));
-    names.sort();
-    names
-}
-
-fn mounts(root: &Root) -> Vec<String> {
-    let table = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
-    let mut points: Vec<String> = String::from_utf8_lossy(&table)
-        .lines()
-        .filter_map(|line| {
-            let source = line.split_once(" - ")?.1.split(' ').nth(1)?;
-            let point = line.split(' ').nth(4)?;
-            let point = crate::model::raw::unescape_octal(point.as_bytes());
-            source.as_bytes().starts_with(Root::DEV_PREFIX).then(|| String::from_utf8(point).ok()).flatten()
-        })
-        .collect();
-    points.sort();
-    points.dedup();
-    points
 }
 
 /// Everything about a few knobs.

@@ -2,18 +2,17 @@
 
 use super::super::FINE;
 use super::out::Out;
-use super::show::{every, told};
+use super::show::told;
 use super::{Done, addresses, careful};
 use crate::root::Root;
-use crate::tune::address::Address;
+use crate::tune::at_boot::at_boot;
 use crate::tune::change::{Change, at_start, fold};
-use crate::tune::client::call;
 use crate::tune::journal::Journal;
 use crate::tune::kernel::KnobIo;
-use crate::tune::knob::{Persist, Place};
 use crate::tune::machine::Machine;
+use crate::tune::manage::{Holder, holder};
 use crate::tune::persist;
-use crate::tune::protocol::{Reply, Request};
+use crate::tune::places::every;
 use crate::tune::sysctl::{NextBoot, shown};
 use crate::units;
 
@@ -37,14 +36,14 @@ pub fn run(root: &Root, knobs: &[String]) -> Done {
                 (None, Some(value)) => value.to_owned(),
                 (None, None) => "unchanged".into(),
             };
-            let (value, file) = next_boot(root, &next, at);
+            let boot = at_boot(root, &next, at);
             vec![
                 at.to_string(),
                 told(at, reading, &machine),
                 start,
                 at.knob().default_words().into(),
-                value,
-                file,
+                boot.value,
+                boot.by,
             ]
         })
         .collect();
@@ -79,44 +78,6 @@ fn changes(root: &Root) -> (Option<Journal>, Vec<Change>, Option<String>) {
     }
 }
 
-/// The value at the next boot, and what decides it.
-fn next_boot(root: &Root, next: &NextBoot, at: &Address) -> (String, String) {
-    let knob = at.knob();
-    let own = persist::file(root, at).ok();
-    let ours = own.as_deref().and_then(|f| persist::persisted(f).ok()?.get(at).cloned());
-    let default = || knob.default_words().to_owned();
-    match (knob.persist, knob.place) {
-        (Persist::Sysctl, _) => match next.of(at) {
-            Some(decided) => {
-                let loses = own.filter(|o| ours.is_some() && *o != decided.file);
-                let note = loses.map(|o| format!("; OURS LOSES ({})", shown(root, &o))).unwrap_or_default();
-                let over = match decided.losers.is_empty() || !note.is_empty() {
-                    true => String::new(),
-                    false => format!(" (over {})", decided.losers.join(", ")),
-                };
-                (decided.value, format!("{}{over}{note}", decided.from))
-            }
-            None => (default(), "the kernel: no file sets it".into()),
-        },
-        (Persist::Elsewhere(_), Place::Atime) => ("?".into(), "/etc/fstab or a mount unit".into()),
-        (Persist::Elsewhere(_), _) => ("-".into(), "the process is gone by then".into()),
-        (_, place) => match (ours, own) {
-            (Some(value), Some(file)) => (value, shown(root, &file)),
-            _ => match (place, thp_on_cmdline(root, knob.name)) {
-                (_, Some(value)) => (value, "the kernel's command line".into()),
-                (Place::Sys(_), None) => (default(), "the kernel, or a program at boot".into()),
-                _ => (default(), "the driver, or another udev rule".into()),
-            },
-        },
-    }
-}
-
-fn thp_on_cmdline(root: &Root, name: &str) -> Option<String> {
-    let line = std::fs::read_to_string(root.proc("cmdline")).ok()?;
-    let value = line.split_ascii_whitespace().rev().find_map(|w| w.strip_prefix("transparent_hugepage="))?;
-    (name == "transparent_hugepage.enabled").then(|| value.to_owned())
-}
-
 fn tell(out: &mut Out, journal: Option<&mut Journal>, changes: &[Change]) {
     let open: Vec<&Change> = changes.iter().filter(|c| c.is_open()).collect();
     let Some(journal) = journal.filter(|_| !open.is_empty()) else {
@@ -126,10 +87,10 @@ fn tell(out: &mut Out, journal: Option<&mut Journal>, changes: &[Change]) {
     for change in open {
         let how = match change.kept {
             true => format!("stays until the boot; to take it back: iotop-plus tune undo {}", change.id),
-            false => match call(journal, change.id, &Request::State) {
-                Some(Ok(Reply::Left { secs })) => format!("on lease for another {}", units::span(secs)),
-                Some(_) => "its tuner does not answer".into(),
-                None => {
+            false => match holder(journal, change.id) {
+                Holder::Lease(secs) => format!("on lease for another {}", units::span(secs)),
+                Holder::Silent => "its tuner does not answer".into(),
+                Holder::Nobody => {
                     format!("LEFT BEHIND, its tuner is dead; to restore: iotop-plus tune undo {}", change.id)
                 }
             },

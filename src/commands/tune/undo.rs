@@ -1,26 +1,15 @@
-//! `tune keep` and `tune undo`: through the tuner that holds the change, or by the journal where none lives.
+//! `tune keep`, `tune renew` and `tune undo`.
 
 use super::super::{FAILED, FINE};
 use super::out::Out;
 use super::{Done, careful, need_root};
 use crate::root::Root;
-use crate::tune::address::Address;
-use crate::tune::apply::{self, Bench};
-use crate::tune::change::{Change, fold};
-use crate::tune::client::call;
-use crate::tune::journal::Journal;
+use crate::tune::change::Change;
+use crate::tune::manage::{self, Holder, opened};
 use crate::tune::plan::Refusal;
-use crate::tune::protocol::{Reply, Request};
 use crate::tune::record::Outcome;
-use crate::tune::restore::{self, Undone};
-use crate::tune::steps::Steps;
-
-fn opened(root: &Root) -> Result<Option<(Journal, Vec<Change>)>, Refusal> {
-    let failed = |err: std::io::Error| Refusal::Failed(err.to_string());
-    let Some(mut journal) = Journal::open_existing(root).map_err(failed)? else { return Ok(None) };
-    let (records, _) = journal.load().map_err(failed)?;
-    Ok(Some((journal, fold(&records))))
-}
+use crate::tune::restore::Undone;
+use crate::units::span;
 
 /// The change of that number, or those that `pick` takes.
 fn chosen(changes: &[Change], id: Option<u64>, pick: impl Fn(&Change) -> bool) -> Result<Vec<u64>, Refusal> {
@@ -48,18 +37,29 @@ pub fn keep(root: &Root, id: Option<u64>) -> Done {
     }
     let mut out = Out::default();
     for id in ids {
-        match call(&journal, id, &Request::Keep) {
-            Some(Ok(Reply::Kept)) => {}
-            Some(Ok(other)) => {
-                return Err(Refusal::Failed(format!("the tuner of change {id} said {other:?}")));
-            }
-            Some(Err(err)) => return Err(Refusal::Failed(format!("the tuner of change {id}: {err}"))),
-            None => apply::keep(&mut journal, &mut Steps::default(), id)
-                .map_err(|err| Refusal::Failed(format!("change {id}: {err}")))?,
-        }
+        manage::keep(&mut journal, id)?;
         out.line(format!(
             "Change {id} stays until the machine boots. To take it back: iotop-plus tune undo {id}"
         ));
+    }
+    Ok(out.print().map(|()| FINE))
+}
+
+/// Starts leases anew. Without a number all that a tuner holds; what was left behind has none.
+pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> Done {
+    need_root(root, "renewing a lease")?;
+    let Some((journal, changes)) = opened(root)? else {
+        return nothing("no change was made in this boot");
+    };
+    let held = |c: &Change| !c.kept && manage::holder(&journal, c.id) != Holder::Nobody;
+    let ids = chosen(&changes, id, held)?;
+    if ids.is_empty() {
+        return nothing("no change is on lease");
+    }
+    let mut out = Out::default();
+    for id in ids {
+        let left = manage::renew(&journal, id, secs)?;
+        out.line(format!("Change {id} is on lease for another {}.", span(left)));
     }
     Ok(out.print().map(|()| FINE))
 }
@@ -80,7 +80,7 @@ pub fn undo(root: &Root, id: Option<u64>) -> Done {
     let mut out = Out::default();
     let mut code = FINE;
     for id in ids {
-        for (at, undone) in one(root, id)? {
+        for (at, undone) in manage::undo(root, &mut careful(root), id)? {
             out.line(format!("change {id}: {at}: {undone}"));
             if matches!(undone, Undone::Failed(_) | Undone::Closed(Outcome::Conflict { .. })) {
                 code = FAILED;
@@ -88,20 +88,6 @@ pub fn undo(root: &Root, id: Option<u64>) -> Done {
         }
     }
     Ok(out.print().map(|()| code))
-}
-
-fn one(root: &Root, id: u64) -> Result<Vec<(Address, Undone)>, Refusal> {
-    let failed = |err: std::io::Error| Refusal::Failed(format!("change {id}: {err}"));
-    let journal = Journal::open(root).map_err(failed)?;
-    match call(&journal, id, &Request::Undo) {
-        Some(Ok(Reply::Undone(all))) => Ok(all),
-        Some(Ok(other)) => Err(Refusal::Failed(format!("the tuner of change {id} said {other:?}"))),
-        // It may have died in the middle: the journal says how far it came.
-        Some(Err(_)) | None => {
-            let mut io = careful(root);
-            restore::undo(&mut Bench { io: &mut io, journal, steps: Steps::default() }, id).map_err(failed)
-        }
-    }
 }
 
 fn nothing(text: &str) -> Done {

@@ -6,7 +6,7 @@ use crate::model::disk::{DevId, DiskRate};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::graph::{columns, nice_max};
+use crate::tui::widgets::graph::{columns, marks, nice_max};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
 use ratatui::buffer::Buffer;
@@ -67,10 +67,13 @@ pub fn draw(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, id: DevId, q
     }
     let top = q.top.unwrap_or_else(|| nice_max(max));
     let now = last.map_or("-".into(), |v| format!("{v:.2}"));
-    let label = format!("{}  now {now}  max {max:.2}  scale 0..{top}", q.name);
+    let changed = app.change_marks();
+    let legend = if changed.iter().any(|at| *at < shown) { "  ┊ knob changed" } else { "" };
+    let label = format!("{}  now {now}  max {max:.2}  scale 0..{top}{legend}", q.name);
     put(buf, area.x, area.y, &label, area.width, theme.head);
     let style = if second { theme.graph2 } else { theme.graph };
     columns(buf, graph, series(app, id, q.value), top, style);
+    marks(buf, graph, &changed, theme.changed);
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {

@@ -7,7 +7,7 @@ use crate::export::{self, sheet::Sheet};
 use crate::model::process::{Column as Col, Filter, ProcRow, Query};
 use crate::tui::state::App;
 use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::graph::{columns, nice_max};
+use crate::tui::widgets::graph::{columns, marks, nice_max};
 use crate::tui::widgets::put::{put, put_right};
 use crate::tui::widgets::theme::Theme;
 use crate::units::bytes;
@@ -32,7 +32,10 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
         swap_graphs(app, theme, part(third + 2, third.saturating_sub(1)), buf);
         tasks(app, theme, part(2 * third + 2, right.height.saturating_sub(2 * third + 2)), buf);
     } else if right.width >= 24 {
-        tasks(app, theme, right, buf);
+        let past = (right.height / 3).min(8);
+        let above = Rect { height: right.height - past, ..right };
+        tasks(app, theme, above, buf);
+        graph(app, theme, Rect { y: above.bottom(), height: past, ..right }, buf);
     } else if used < inner.height {
         tasks(app, theme, Rect { y: inner.y + used, height: inner.height - used, ..inner }, buf);
     }
@@ -87,6 +90,7 @@ fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
         let graph = Rect { y: part.y + 1, height: part.height - 1, ..part };
         let style = if i == 0 { theme.graph } else { theme.graph2 };
         columns(buf, graph, app.past().map(value), nice_max(max), style);
+        marks(buf, graph, &app.change_marks(), theme.changed);
     }
 }
 

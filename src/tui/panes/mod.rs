@@ -1,5 +1,6 @@
 //! One file per pane, and the list [`PANES`]. Rendering is pure: state in, cells out.
 
+pub mod bench;
 pub mod device_detail;
 pub mod device_graphs;
 pub mod devices;
@@ -9,6 +10,7 @@ pub mod memory;
 pub mod path_detail;
 pub mod process_detail;
 pub mod processes;
+pub mod tune;
 pub mod writeback;
 
 use super::keys::Context;
@@ -28,6 +30,10 @@ pub enum PaneId {
     Writeback,
     Memory,
     Kernel,
+    Bench,
+    Tune,
+    TuneKnob,
+    TuneChanges,
     DeviceDetail,
     ProcessDetail,
     KernelDetail,
@@ -56,6 +62,10 @@ pub const PANES: &[Pane] = &[
     writeback::PANE,
     memory::PANE,
     kernel::PANE,
+    bench::PANE,
+    tune::PANE,
+    tune::knob::PANE,
+    tune::changes::PANE,
     device_detail::PANE,
     process_detail::PANE,
     kernel_detail::PANE,

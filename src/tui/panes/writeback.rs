@@ -4,7 +4,7 @@ use super::{Pane, PaneId};
 pub use crate::export::memory::short;
 use crate::tui::state::App;
 use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::graph::{bar, columns};
+use crate::tui::widgets::graph::{bar, columns, marks};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
 use crate::units::bytes;
@@ -100,8 +100,11 @@ pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
         Some((w.dirty_bytes? + w.writeback_bytes?) as f64)
     };
     let max = app.past().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
-    let label = format!("dirty + writeback, most {}", short(Some(max)));
+    let changed = app.change_marks();
+    let legend = if changed.iter().any(|at| *at < usize::from(area.width)) { "┊ changed  " } else { "" };
+    let label = format!("{legend}dirty + writeback, most {}", short(Some(max)));
     put(buf, area.x, area.y, &label, area.width, theme.dim);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
     columns(buf, graph, app.past().map(value), max.max(1.0), theme.graph);
+    marks(buf, graph, &changed, theme.changed);
 }

@@ -17,27 +17,28 @@ use std::time::Duration;
 /// Does it.
 pub fn act(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
     match action {
-        Action::Quit => effects.push(Effect::Quit),
+        Action::Quit => super::tune::quit(app, effects),
         Action::Suspend => effects.push(Effect::Suspend),
         Action::Redraw => effects.push(Effect::Redraw),
         Action::Help => {
             let open = matches!(app.ui.overlay, Some(Overlay::Help(_)));
             app.ui.overlay = (!open).then_some(Overlay::Help(0));
         }
-        Action::View(view) => go(app, view),
-        Action::NextView => go(app, next(app.ui.view, 1)),
-        Action::PreviousView => go(app, next(app.ui.view, View::ALL.len() - 1)),
+        Action::View(view) => go(app, view, effects),
+        Action::NextView => go(app, next(app.ui.view, 1), effects),
+        Action::PreviousView => go(app, next(app.ui.view, View::ALL.len() - 1), effects),
         Action::NextPane => {
             let panes = layout::arrange(app).panes.len().max(1);
             app.ui.focus = if app.ui.zoomed { app.ui.focus } else { (app.ui.focus + 1) % panes };
         }
         Action::Zoom => app.ui.zoomed = !app.ui.zoomed,
         Action::Open => open(app, effects),
-        Action::Back => back(app),
+        Action::Back => back(app, effects),
         Action::Move(by) => step(app, isize::from(by)),
         Action::Page(by) => {
             let height = match app.ui.overlay {
                 Some(Overlay::Help(_)) => crate::tui::draw::help_height(app.ui.size),
+                Some(Overlay::Dialog(_)) => app.ui.size.1.saturating_sub(6),
                 _ => layout::arrange(app).area(app.focused()).map_or(0, |a| a.height).saturating_sub(3),
             };
             step(app, isize::from(by) * height.max(1) as isize);
@@ -52,6 +53,8 @@ pub fn act(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::StepForward => hold(app, 1),
         Action::Confirm => confirm(app, effects),
         Action::Mappings => mappings(app, effects),
+        Action::Bench(action) => super::bench::act(app, action, effects),
+        Action::Tune(action) => super::tune::act(app, action, effects),
         _ => settings(app, action, effects),
     }
 }
@@ -135,11 +138,16 @@ fn next(view: View, by: usize) -> View {
 }
 
 /// Opens a view.
-pub fn go(app: &mut App, view: View) {
+pub fn go(app: &mut App, view: View, effects: &mut Vec<Effect>) {
     app.ui.view = view;
     app.ui.focus = 0;
     app.ui.zoomed = false;
     app.ui.detail = None;
+    match view {
+        View::Bench => super::bench::opened(app, effects),
+        View::Tune => super::tune::opened(app, effects),
+        _ => {}
+    }
 }
 
 /// Opens the detail page of a device.
@@ -171,6 +179,8 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
             Some(Target::Device(id)) => open_device(app, id),
             None => app.ui.complain("it names no task that is still there and no device"),
         },
+        PaneId::Bench => super::bench::open(app, effects),
+        PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::open(app, effects),
         PaneId::Kernel if !app.ui.kernel.shown.is_empty() => {
             app.ui.detail = Some(Detail::Kernel(app.ui.kernel.scroll.selected));
         }
@@ -179,8 +189,16 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
 }
 
 /// Undoes the topmost thing: overlay, detail, zoom, frozen picture, filters.
-fn back(app: &mut App) {
+fn back(app: &mut App, effects: &mut Vec<Effect>) {
     if app.ui.overlay.take().is_some() || app.ui.detail.take().is_some() {
+        return;
+    }
+    let closed = match app.focused() {
+        PaneId::Bench => super::bench::back(app, effects),
+        PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::back(app, effects),
+        _ => false,
+    };
+    if closed {
         return;
     }
     if app.ui.zoomed {
@@ -197,12 +215,18 @@ fn back(app: &mut App) {
                 app.ui.kernel.filter.clear();
                 kernel::refresh(app);
             }
+            PaneId::Bench | PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => {}
             _ => app.ui.devices.filter.clear(),
         }
     }
 }
 
 fn step(app: &mut App, by: isize) {
+    if let Some(Overlay::Dialog(dialog)) = &mut app.ui.overlay {
+        let most = crate::tui::draw::dialog_overhang(dialog, app.ui.size);
+        dialog.scroll = (dialog.scroll as isize).saturating_add(by).clamp(0, most as isize) as u16;
+        return;
+    }
     if let Some(Overlay::Help(scroll)) = &mut app.ui.overlay {
         let lines = crate::tui::draw::help_lines().len();
         let last = lines.saturating_sub(crate::tui::draw::help_height(app.ui.size).into()) as isize;
@@ -229,6 +253,8 @@ fn step(app: &mut App, by: isize) {
             let len = devices::lines(app).len();
             app.ui.devices.scroll.step(by, len);
         }
+        PaneId::Bench => super::bench::step(app, by),
+        PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::step(app, by),
         _ => {}
     }
 }
@@ -341,5 +367,6 @@ fn confirm(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(Overlay::Dialog(dialog)) = app.ui.overlay.take() else { return };
     match dialog.change {
         Change::IoPrio(key, prio) => effects.push(Effect::SetIoPrio { key, prio }),
+        Change::Tune(ask) => super::tune::confirmed(app, ask, effects),
     }
 }

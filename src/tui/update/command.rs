@@ -12,7 +12,8 @@ pub fn run(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), S
     let (word, rest) = text.split_once(' ').map_or((text, ""), |(w, r)| (w, r.trim()));
     match (word, rest) {
         ("", _) => {}
-        ("q" | "quit", "") => effects.push(Effect::Quit),
+        ("q" | "quit", "") => super::tune::quit(app, effects),
+        ("tune", knob) => super::tune::show_knob(app, knob, effects)?,
         ("path", "") => return Err("path DIR: which directory?".into()),
         ("path", dir) => path(app, dir, effects),
         ("interval", secs) => act::set_interval(app, prompt::parse_interval(secs)?, effects),
@@ -25,7 +26,7 @@ pub fn run(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), S
         ("exclude", re) => prompt::set_patterns(app, app.ui.kernel.include.clone(), Some(re.to_owned()))?,
         _ => {
             return Err(format!(
-                "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, include RE, exclude RE, q"
+                "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, tune KNOB, include RE, exclude RE, q"
             ));
         }
     }

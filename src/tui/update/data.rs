@@ -12,6 +12,7 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Sample(sample) => {
             app.world.apply_sample(*sample);
+            super::tune::tick(app, effects);
             fade_message(app);
         }
         Event::Procs(update) => {
@@ -31,6 +32,8 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
             }
         }
         Event::NoKernelLog(why) => app.world.klog_state = why,
+        Event::Worker(Job::AtBoot { .. }, reply) => super::tune::boot_known(app, reply),
+        Event::Worker(Job::Persist { .. }, reply) => super::tune::persisted(app, reply, effects),
         Event::Worker(job, reply) => answered(app, job, reply),
         Event::Blocked(list) => app.world.blocked = list,
         Event::HungTaskWarnings(left) => app.world.hung_task_warnings = left,
@@ -38,6 +41,8 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
             Ok(prio) => app.ui.say(format!("task {}: I/O priority is now {prio} (read back)", key.tid)),
             Err(why) => app.ui.complain(why),
         },
+        Event::Bench(news) => super::bench::take(app, *news, effects),
+        Event::Tune(news) => super::tune::take(app, *news, effects),
         Event::Notice(text) => app.ui.complain(text),
         Event::Key(_) | Event::Mouse(_) | Event::Resize(..) => {}
     }

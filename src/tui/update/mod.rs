@@ -1,12 +1,14 @@
 //! `update` decides: event in, state changed, effects out. It touches no file, no clock, no kernel.
 
 mod act;
+mod bench;
 mod command;
 mod data;
 mod mouse;
 mod prompt;
 #[cfg(test)]
 mod tests;
+mod tune;
 
 pub use command::path as ask_path;
 pub use prompt::parse_prio;

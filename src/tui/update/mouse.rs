@@ -48,7 +48,7 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
     if y == footer.y {
         let hit = footer_parts(app, footer).into_iter().find(|(at, w, _)| x >= *at && x < at + w);
         match (hit, app.ui.overlay.is_some()) {
-            (Some((_, _, FooterPart::Tab(view))), false) => act::go(app, view),
+            (Some((_, _, FooterPart::Tab(view))), false) => act::go(app, view, effects),
             (Some((_, _, FooterPart::Key(b))), false) => act::act(app, b.action, effects),
             _ => {}
         }
@@ -71,6 +71,7 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
     match id {
         PaneId::Devices => click_devices(app, inner, x, y),
         PaneId::Processes => click_tasks(app, inner, x, y),
+        PaneId::Tune | PaneId::TuneChanges => super::tune::click(app, id, inner, y),
         PaneId::Kernel => {
             if let Some((first, at)) = kernel::entry_at(app, inner.height, y - inner.y) {
                 app.ui.kernel.scroll = Scroll { offset: first, selected: at };

@@ -1,6 +1,6 @@
 //! Typing in a line of input, and what Enter does with it.
 
-use super::{act, command};
+use super::{act, command, tune};
 use crate::model::kernlog::Patterns;
 use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::effect::Effect;
@@ -27,7 +27,11 @@ pub fn typed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
             }
             return;
         }
+        KeyCode::Up | KeyCode::Down if p.what == PromptFor::Knob => tune::choose(app, &mut p, key.code),
         _ => edit(&mut p, key, ctrl),
+    }
+    if p.what == PromptFor::Knob {
+        tune::preview(app, &p.text);
     }
     app.ui.overlay = Some(Overlay::Prompt(p));
 }
@@ -80,11 +84,13 @@ fn entered(app: &mut App, what: PromptFor, text: &str, effects: &mut Vec<Effect>
         PromptFor::Filter => set_filter(app, text),
         PromptFor::User => app.ui.procs.filter.user = (!text.is_empty()).then(|| text.to_owned()),
         // Nothing typed, nothing changed.
-        PromptFor::Delay | PromptFor::Ionice(_) if text.is_empty() => {}
+        PromptFor::Delay | PromptFor::Ionice(_) | PromptFor::Knob | PromptFor::Lease if text.is_empty() => {}
         PromptFor::Delay => act::set_interval(app, parse_interval(text)?, effects),
         PromptFor::Command => command::run(app, text, effects)?,
         PromptFor::Include => set_patterns(app, Some(text.to_owned()), app.ui.kernel.exclude.clone())?,
         PromptFor::Exclude => set_patterns(app, app.ui.kernel.include.clone(), Some(text.to_owned()))?,
+        PromptFor::Knob => tune::propose(app, text)?,
+        PromptFor::Lease => tune::set_lease(app, text)?,
         PromptFor::Ionice(key) => {
             let prio = parse_prio(text)?;
             app.ui.overlay = Some(Overlay::Dialog(ionice_dialog(app, key, prio)));
@@ -137,6 +143,7 @@ fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
              (bfq, mq-deadline) act on it. It lasts until the task ends.",
             key.tid
         ),
+        scroll: 0,
         change: Change::IoPrio(key, prio),
     }
 }
@@ -156,6 +163,7 @@ pub fn filter_of(app: &App) -> String {
     match app.focused() {
         PaneId::Processes => app.ui.procs.filter.text.clone().unwrap_or_default(),
         PaneId::Kernel => app.ui.kernel.filter.clone(),
+        PaneId::Tune => app.ui.tune.filter.clone(),
         _ => app.ui.devices.filter.clone(),
     }
 }
@@ -167,6 +175,7 @@ fn set_filter(app: &mut App, text: &str) {
             app.ui.kernel.filter = text.to_owned();
             kernel::refresh(app);
         }
+        PaneId::Tune => tune::set_filter(app, text),
         _ => app.ui.devices.filter = text.to_owned(),
     }
 }
@@ -182,11 +191,13 @@ pub fn search(app: &mut App, by: isize) {
     let rows: Vec<bool> = match pane {
         PaneId::Processes => app.matches(&needle),
         PaneId::Kernel => kernel::shown(app).map(|e| e.message.to_lowercase().contains(&needle)).collect(),
+        PaneId::Tune => tune::hits(app, &needle),
         _ => devices::lines(app).iter().map(|l| l.label.to_lowercase().contains(&needle)).collect(),
     };
     let scroll = match pane {
         PaneId::Processes => &mut app.ui.procs.scroll,
         PaneId::Kernel => &mut app.ui.kernel.scroll,
+        PaneId::Tune => &mut app.ui.tune.scroll,
         _ => &mut app.ui.devices.scroll,
     };
     let (n, from) = (rows.len() as isize, scroll.selected as isize);

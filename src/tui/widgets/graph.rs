@@ -31,6 +31,16 @@ pub fn columns(
     }
 }
 
+/// Marks columns, counted from the right edge, over their whole height: a line of its own shape, so that it is
+/// seen without colour too.
+pub fn marks(buf: &mut Buffer, area: Rect, columns: &[usize], style: Style) {
+    for at in columns.iter().filter(|at| **at < usize::from(area.width)) {
+        for y in area.y..area.bottom() {
+            put(buf, area.right() - 1 - *at as u16, y, "┊", 1, style);
+        }
+    }
+}
+
 fn level(value: f64, max: f64, steps: u32) -> u32 {
     if value <= 0.0 || max <= 0.0 || !value.is_finite() {
         return 0;
@@ -89,6 +99,15 @@ mod tests {
         let area = buf.area;
         columns(&mut buf, area, [Some(16.0), Some(9.0)].into_iter(), 16.0, Style::new());
         assert_eq!(buf, Buffer::with_lines(["█▁", "██"]));
+    }
+
+    #[test]
+    fn marked_columns_show_whatever_the_value() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 4, 2));
+        let area = buf.area;
+        columns(&mut buf, area, [8.0; 4].map(Some).into_iter(), 8.0, Style::new());
+        marks(&mut buf, area, &[1, 3, 4, 900], Style::new());
+        assert_eq!(buf, Buffer::with_lines(["┊█┊█", "┊█┊█"]));
     }
 
     #[test]

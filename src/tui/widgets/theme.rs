@@ -64,6 +64,8 @@ pub struct Theme {
     pub warn: Style,
     /// Wrong.
     pub crit: Style,
+    /// Changed by the person: a setting, a mark in a graph, a lease that runs.
+    pub changed: Style,
     /// Graph of reads, or of a level.
     pub graph: Style,
     /// Graph of writes, or the second series.
@@ -91,6 +93,7 @@ impl Theme {
             selected: reverse,
             warn: bold,
             crit: bold.add_modifier(Modifier::REVERSED),
+            changed: bold.add_modifier(Modifier::UNDERLINED),
             graph: plain,
             graph2: bold,
             key: bold,
@@ -106,6 +109,7 @@ impl Theme {
                 head_sorted: bold.fg(Color::Cyan).add_modifier(Modifier::UNDERLINED),
                 warn: bold.fg(Color::Yellow),
                 crit: bold.fg(Color::LightRed),
+                changed: bold.fg(Color::LightBlue).add_modifier(Modifier::UNDERLINED),
                 graph: plain.fg(Color::Green),
                 graph2: plain.fg(Color::Magenta),
                 key: bold.fg(Color::Cyan),
@@ -120,6 +124,7 @@ impl Theme {
                 head_sorted: bold.fg(Color::Blue).add_modifier(Modifier::UNDERLINED),
                 warn: bold.fg(Color::Magenta),
                 crit: bold.fg(Color::Red),
+                changed: bold.fg(Color::Green).add_modifier(Modifier::UNDERLINED),
                 graph: plain.fg(Color::Blue),
                 graph2: plain.fg(Color::Magenta),
                 key: bold.fg(Color::Blue),
@@ -134,6 +139,7 @@ impl Theme {
                 head_sorted: bold.fg(Color::LightYellow).add_modifier(Modifier::UNDERLINED),
                 warn: bold.fg(Color::LightYellow),
                 crit: bold.fg(Color::White).bg(Color::Red),
+                changed: bold.fg(Color::LightCyan).add_modifier(Modifier::UNDERLINED),
                 graph: plain.fg(Color::LightGreen),
                 graph2: plain.fg(Color::LightMagenta),
                 key: bold.fg(Color::LightYellow),
@@ -153,10 +159,14 @@ mod tests {
             assert_eq!(ThemeName::parse(name.name()), Some(name));
             let t = Theme::new(name);
             assert_ne!(t.warn.add_modifier, t.text.add_modifier);
+            assert_ne!(t.changed.add_modifier, t.text.add_modifier);
+            assert_ne!(t.changed.add_modifier, t.warn.add_modifier);
             assert!(t.selected.add_modifier.contains(Modifier::REVERSED));
         }
         let mono = Theme::new(ThemeName::Mono);
-        for style in [mono.text, mono.dim, mono.warn, mono.crit, mono.graph, mono.graph2, mono.hit] {
+        for style in
+            [mono.text, mono.dim, mono.warn, mono.crit, mono.graph, mono.graph2, mono.hit, mono.changed]
+        {
             assert_eq!((style.fg, style.bg), (None, None));
         }
     }

@@ -4,6 +4,7 @@ mod chance;
 mod mouse;
 #[path = "../../../../tests/stage/mod.rs"]
 mod stage;
+mod tune;
 
 use super::update;
 use crate::model::process::{IoPrio, TaskKey};
@@ -68,7 +69,7 @@ fn keys_lead_where_they_should() {
         ("5", "Kernel/Kernel"),
         ("51", "Overview/Processes"),
         ("<tab><tab>", "Processes/Processes"),
-        ("5<tab>", "Overview/Processes"),
+        ("7<tab>", "Overview/Processes"),
         ("w", "Overview/Devices"),
         ("<s-tab>ww", "Overview/Kernel"),
         ("wwww", "Overview/Processes"),

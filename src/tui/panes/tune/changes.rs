@@ -1,0 +1,268 @@
+//! The changes of this boot, and for the selected one the figures before and since.
+
+use super::super::{Pane, PaneId};
+use super::cut;
+use crate::export::sheet::Sheet;
+use crate::model::beforeafter::{Comparison, LEAST_SECS, LEAST_TICKS, Line, Spread, Unit, Window};
+use crate::tui::keys::Context;
+use crate::tui::state::App;
+use crate::tui::tuning::survey::{ChangeRow, Standing};
+use crate::tui::widgets::dialog::{frame, reason, wrap};
+use crate::tui::widgets::put::{put, tint};
+use crate::tui::widgets::theme::Theme;
+use crate::units::{span, write_bytes};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::TuneChanges,
+    contexts: &[Context::Tune, Context::Scroll],
+    render,
+    sheet,
+    rows: |app| app.ui.tune.changes().len(),
+};
+
+/// How a change stands, and whether that wants attention.
+fn standing(s: &Standing) -> (String, bool) {
+    match s {
+        Standing::Lease(secs) => (format!("lease {}", span(*secs)), false),
+        Standing::Silent => ("its tuner does not answer".into(), true),
+        Standing::Making => ("being made".into(), false),
+        Standing::LeftBehind => ("LEFT BEHIND".into(), true),
+        Standing::Kept => ("kept".into(), false),
+        Standing::Over(how) => (how.clone(), how == "CONFLICT"),
+    }
+}
+
+/// What it did in one line.
+fn summary(c: &ChangeRow) -> String {
+    let mut members = c.members.iter();
+    let first = members.next().map_or("-".into(), |m| format!("{} {} -> {}", m.shown, m.before, m.after));
+    match members.count() {
+        0 => first,
+        n => format!("{first} +{n}"),
+    }
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let tune = &app.ui.tune;
+    let inner = frame(buf, area, "Changes of this boot", "u undo  K keep  R renew", focused, theme);
+    if let Some(why) = tune.trouble() {
+        return reason(buf, inner, why, theme.dim);
+    }
+    let all = tune.changes();
+    if all.is_empty() {
+        put(buf, inner.x, inner.y, "none", inner.width, theme.dim);
+        return;
+    }
+    // A third for the list, the rest for the figures; where there is little, the selected change alone.
+    let listed = (inner.height / 3).clamp(1, 8).min(all.len() as u16);
+    let mut scroll = tune.changes;
+    scroll.follow(all.len(), usize::from(listed));
+    let shown = all.iter().enumerate().skip(scroll.offset).take(usize::from(listed));
+    for ((i, change), y) in shown.zip(inner.y..) {
+        line(app, theme, Rect { y, height: 1, ..inner }, buf, change);
+        if i == scroll.selected && (focused || all.len() > 1) {
+            tint(buf, inner.x, y, inner.width, theme.selected);
+        }
+    }
+    let rest = Rect { y: inner.y + listed, height: inner.height.saturating_sub(listed), ..inner };
+    if let Some(change) = tune.selected_change() {
+        let rest = members(theme, rest, buf, change);
+        figures(app, theme, rest, buf, change);
+    }
+}
+
+fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, change: &ChangeRow) {
+    let (how, attention) = standing(&change.standing);
+    let when = if change.wall_ns > 0 { app.clock_text(change.wall_ns) } else { "-".into() };
+    let mut x = area.x;
+    x += put(buf, x, area.y, &format!("{:>3} {when} ", change.id), area.width, theme.dim);
+    let style = match change.standing {
+        _ if attention => theme.crit,
+        Standing::Lease(_) => theme.changed,
+        Standing::Over(_) => theme.dim,
+        _ => theme.text,
+    };
+    x += put(buf, x, area.y, &how, area.right().saturating_sub(x), style);
+    cut(buf, x + 1, area.y, &summary(change), area.right().saturating_sub(x + 1), theme.text);
+}
+
+/// The knobs of a change that has several, or of which there is something to tell.
+fn members(theme: &Theme, area: Rect, buf: &mut Buffer, change: &ChangeRow) -> Rect {
+    let told = |closed: &Option<String>| closed.as_ref().is_some_and(|c| c != "restored");
+    let worth = change.members.len() > 1 || change.members.iter().any(|m| told(&m.closed));
+    if !worth || area.height < 12 {
+        return area;
+    }
+    let room = (area.height - 10).min(6);
+    let mut y = area.y;
+    for m in change.members.iter().take(usize::from(room)) {
+        let end = m.closed.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
+        cut(
+            buf,
+            area.x + 1,
+            y,
+            &format!("{} {} -> {}{end}", m.shown, m.before, m.after),
+            area.width - 1,
+            theme.dim,
+        );
+        y += 1;
+    }
+    Rect { y, height: area.bottom() - y, ..area }
+}
+
+/// Heads with the lengths of both windows.
+fn heads(theme: &Theme, area: Rect, buf: &mut Buffer, c: &Comparison, [name, side, last]: [u16; 3]) {
+    let one = |word: &str, w: &Window| match side >= WIDE {
+        true => format!("{word} {:.0} s, {} ticks", w.secs, w.ticks),
+        false => format!("{word} {:.0} s", w.secs),
+    };
+    let x = area.x + name;
+    cut(buf, x, area.y, &one("before", &c.before), side - 1, theme.head);
+    cut(buf, x + side, area.y, &one("since", &c.since), side - 1, theme.head);
+    let at = x + 2 * side;
+    cut(buf, at, area.y, "difference", last.min(area.right().saturating_sub(at)), theme.head);
+}
+
+/// A side's column has room for the quartiles from here on.
+const WIDE: u16 = 20;
+
+/// Why nothing is compared yet.
+fn too_little(c: &Comparison) -> String {
+    let wants = |name: &str, w: &Window| match (w.is_enough(), w.secs < LEAST_SECS) {
+        (true, _) => None,
+        (false, true) => Some(format!("{name} {:.0} of {LEAST_SECS} s", w.secs)),
+        (false, false) => Some(format!("{name} {} of {LEAST_TICKS} ticks", w.ticks)),
+    };
+    let missing: Vec<String> =
+        [wants("before", &c.before), wants("since", &c.since)].into_iter().flatten().collect();
+    format!("Too little to compare: {}.", missing.join(", "))
+}
+
+fn figures(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, change: &ChangeRow) {
+    if area.height == 0 {
+        return;
+    }
+    let Some(c) = app.change_comparison(change) else {
+        return reason(buf, area, "it is not known when it began or ended: nothing to compare", theme.dim);
+    };
+    if c.lines.is_empty() {
+        let lines = wrap(&too_little(&c), usize::from(area.width));
+        for (line, y) in lines.iter().zip(area.y..area.bottom()) {
+            put(buf, area.x, y, line, area.width, theme.dim);
+        }
+        return;
+    }
+    let mut y = area.y;
+    let columns = columns(area.width);
+    heads(theme, area, buf, &c, columns);
+    y += 1;
+    // What was not measured on either side is left out first, then what moved least.
+    let mut rows: Vec<&Line> = c.lines.iter().filter(|l| l.before.is_some() || l.since.is_some()).collect();
+    let note = note(app, change, &c);
+    let room = usize::from(area.bottom().saturating_sub(y));
+    let notes = wrap(&note, usize::from(area.width));
+    let room = if room > rows.len().min(4) + notes.len() { room - notes.len() } else { room };
+    if rows.len() > room {
+        rows.sort_by_key(|l| !l.differs());
+        rows.truncate(room);
+    }
+    for line in rows {
+        figure(theme, Rect { y, height: 1, ..area }, buf, line, columns);
+        y += 1;
+    }
+    for (line, y) in notes.iter().zip(y..area.bottom()) {
+        put(buf, area.x, y, line, area.width, theme.dim);
+    }
+}
+
+/// Widths of name, either side and difference.
+fn columns(width: u16) -> [u16; 3] {
+    let side = (width.saturating_sub(13 + 16) / 2).clamp(7, 24);
+    [13, side, 16]
+}
+
+fn figure(theme: &Theme, area: Rect, buf: &mut Buffer, line: &Line, [name, side, last]: [u16; 3]) {
+    let wide = side >= WIDE;
+    put(buf, area.x, area.y, line.name, name, theme.text);
+    cut(buf, area.x + name, area.y, &shown(line.before, line.unit, wide), side - 1, theme.text);
+    cut(buf, area.x + name + side, area.y, &shown(line.since, line.unit, wide), side - 1, theme.text);
+    let x = area.x + name + 2 * side;
+    let style = if line.differs() { theme.changed } else { theme.dim };
+    cut(buf, x, area.y, &difference(line), last.min(area.right().saturating_sub(x)), style);
+}
+
+/// `93.4M (80.1M..120M)`: median and quartiles.
+fn shown(s: Option<Spread>, unit: Unit, wide: bool) -> String {
+    let Some(s) = s else { return "-".into() };
+    let median = amount(s.median, unit);
+    match wide {
+        true => format!("{median} ({}..{})", amount(s.low, unit), amount(s.high, unit)),
+        false => median,
+    }
+}
+
+fn amount(n: f64, unit: Unit) -> String {
+    let mut out = String::new();
+    match unit {
+        Unit::Bytes | Unit::BytesPerS => write_bytes(&mut out, n),
+        Unit::MbPerS => out = format!("{n:.1}"),
+        Unit::Ms => out = format!("{n:.2}"),
+        Unit::Percent => out = format!("{n:.1}"),
+    }
+    out
+}
+
+/// `-81.4M  -87 % *`; the star: the quartiles do not overlap.
+fn difference(line: &Line) -> String {
+    let (Some(d), Some(before)) = (line.difference(), line.before) else { return "-".into() };
+    let shown = amount(d, line.unit);
+    if shown.chars().all(|c| matches!(c, '-' | '0' | '.')) {
+        return if line.differs() { "0 *".into() } else { "0".into() };
+    }
+    let sign = if d > 0.0 { "+" } else { "" };
+    let share = match before.median.abs() > 1e-9 {
+        true => format!(" {:+.0} %", d * 100.0 / before.median),
+        false => String::new(),
+    };
+    let star = if line.differs() { " *" } else { "" };
+    format!("{sign}{shown}{share}{star}")
+}
+
+/// What must be known to read the figures.
+fn note(app: &App, change: &ChangeRow, c: &Comparison) -> String {
+    let mut text = String::from("Medians (quartiles). * quartiles apart; other load can do that, too.");
+    let buffered = change.members.iter().any(|m| m.of_writeback);
+    if let Some(expire) = app.dirty_expire_secs().filter(|e| buffered && c.since.secs < *e) {
+        text += &format!(" Since is shorter than dirty_expire ({expire:.0} s): old pages are not due yet.");
+    }
+    text
+}
+
+fn sheet(app: &App) -> Sheet {
+    let tune = &app.ui.tune;
+    let title = format!("Changes on {}, {}", app.world.host.name, app.stamp());
+    let heads = ["", "when", "state", "what", "before", "since", "difference"];
+    let mut sheet = Sheet::new(title, &heads.map(|h| (h, false)));
+    for c in tune.changes() {
+        let (how, _) = standing(&c.standing);
+        for m in &c.members {
+            let what = format!("{} {} -> {}", m.shown, m.before, m.after);
+            let id = c.id.to_string();
+            let when = crate::units::rfc3339(c.wall_ns);
+            sheet.rows.push(
+                [id, when, how.clone(), what].into_iter().chain([(); 3].map(|()| String::new())).collect(),
+            );
+        }
+    }
+    let Some(change) = tune.selected_change() else { return sheet };
+    for line in app.change_comparison(change).iter().flat_map(|c| &c.lines) {
+        let sides =
+            [shown(line.before, line.unit, true), shown(line.since, line.unit, true), difference(line)];
+        let head = [change.id.to_string(), String::new(), String::new(), line.name.to_owned()];
+        sheet.rows.push(head.into_iter().chain(sides).collect());
+    }
+    sheet
+}

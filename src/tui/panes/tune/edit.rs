@@ -1,0 +1,60 @@
+//! The line of input for a knob's value: beside it what it may be, below it what it comes to.
+
+use crate::tui::layout;
+use crate::tui::panes::PaneId;
+use crate::tui::state::{App, Prompt};
+use crate::tui::widgets::dialog::{frame, input, wrap};
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::widgets::{Clear, Widget};
+
+/// Draws it below the selected row, or above where there is no room below.
+pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut Buffer) {
+    let tune = &app.ui.tune;
+    let Some(row) = tune.editing.as_ref().and_then(|name| tune.row(name)) else { return };
+    let list = layout::arrange(app).area(PaneId::Tune).unwrap_or(buf.area);
+    let width = buf.area.width.min(88);
+    let room = width.saturating_sub(4);
+    let mut lines = Vec::new();
+    match (&p.error, &tune.preview) {
+        (Some(error), _) => lines.extend(wrap(error, room.into()).into_iter().map(|l| (l, theme.crit))),
+        (None, Ok(meaning)) => lines.push((format!("= {meaning}"), theme.changed)),
+        // Half a word is not wrong yet: only the range is told.
+        (None, Err(_)) => {
+            let allowed = wrap(&format!("allowed: {}", row.allowed), room.into());
+            lines.extend(allowed.into_iter().map(|l| (l, theme.warn)));
+        }
+    }
+    if p.error.is_none() && tune.preview.is_ok() {
+        let allowed = wrap(&format!("allowed: {}", row.allowed), room.into());
+        lines.extend(allowed.into_iter().map(|l| (l, theme.dim)));
+    }
+    lines.extend(wrap(&format!("now {}", row.long), room.into()).into_iter().map(|l| (l, theme.dim)));
+    if !row.link.is_empty() {
+        lines.push((row.link.clone(), theme.dim));
+    }
+    let height = (lines.len() as u16 + 3).min(buf.area.height);
+    let at = place(app, list, width, height, buf.area);
+    Clear.render(at, buf);
+    let inner = frame(buf, at, &row.shown, "Enter proposes  Esc leaves", true, theme);
+    let line = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), height: 1, ..inner };
+    input(buf, line, "new value: ", &p.text, p.cursor, theme);
+    for ((text, style), y) in lines.iter().zip(inner.y + 1..inner.bottom()) {
+        put(buf, inner.x + 1, y, text, inner.width.saturating_sub(1), *style);
+    }
+}
+
+fn place(app: &App, list: Rect, width: u16, height: u16, screen: Rect) -> Rect {
+    let tune = &app.ui.tune;
+    let lines = tune.lines().len();
+    let mut scroll = tune.scroll;
+    scroll.follow(lines, usize::from(list.height.saturating_sub(3)));
+    let row = list.y + 2 + (scroll.selected - scroll.offset) as u16;
+    let y = match row + 1 + height <= screen.bottom() {
+        true => row + 1,
+        false => row.saturating_sub(height).min(screen.bottom() - height),
+    };
+    Rect { x: screen.x + (screen.width - width).min(2), y, width, height }
+}

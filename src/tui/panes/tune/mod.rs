@@ -1,0 +1,238 @@
+//! The Tune view on screen: the list of knobs with their five values, or the presets.
+
+pub mod changes;
+pub mod edit;
+pub mod knob;
+mod presets;
+
+use super::{Pane, PaneId};
+use crate::export::sheet::Sheet;
+use crate::tui::keys::Context;
+use crate::tui::state::App;
+use crate::tui::tuning::survey::Row;
+use crate::tui::tuning::{Line, Lower, known};
+use crate::tui::widgets::dialog::{frame, wrap};
+use crate::tui::widgets::put::{put, tint};
+use crate::tui::widgets::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::Tune,
+    contexts: &[Context::Tune, Context::Scroll],
+    render,
+    sheet,
+    rows: |app| app.ui.tune.lines().len(),
+};
+
+/// The panes of the view there is room for, in focus order.
+pub fn placed(app: &App) -> Vec<PaneId> {
+    if app.ui.tune.presets.is_some() {
+        return vec![PaneId::Tune];
+    }
+    match (app.ui.size.0 >= 110 && app.ui.size.1 >= 28, app.ui.tune.lower) {
+        (true, _) => vec![PaneId::Tune, PaneId::TuneKnob, PaneId::TuneChanges],
+        (false, Lower::Knob) => vec![PaneId::Tune, PaneId::TuneKnob],
+        (false, Lower::Changes) => vec![PaneId::Tune, PaneId::TuneChanges],
+    }
+}
+
+/// Where they go.
+pub fn places(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
+    let part = |x: u16, y: u16, width: u16, height: u16| Rect::new(body.x + x, body.y + y, width, height);
+    let (w, h) = (body.width, body.height);
+    match *panes {
+        [list, page, changes] if w >= 170 => {
+            let (left, top) = (w * 11 / 20, h * 2 / 5);
+            vec![
+                (list, part(0, 0, left, h)),
+                (page, part(left, 0, w - left, top)),
+                (changes, part(left, top, w - left, h - top)),
+            ]
+        }
+        [list, page, changes] => {
+            let (top, left) = (h / 2, w * 9 / 20);
+            vec![
+                (list, part(0, 0, w, top)),
+                (page, part(0, top, left, h - top)),
+                (changes, part(left, top, w - left, h - top)),
+            ]
+        }
+        [list, lower] => {
+            let top = (h * 11 / 20).max(h.min(5));
+            vec![(list, part(0, 0, w, top)), (lower, part(0, top, w, h - top))]
+        }
+        _ => panes.iter().map(|id| (*id, body)).collect(),
+    }
+}
+
+/// Widths of the values' columns: now, at start, kernel default, next boot, proposed, decided by.
+fn widths(width: u16) -> [u16; 6] {
+    match width {
+        0..60 => [10, 0, 0, 0, 10, 0],
+        60..100 => [10, 9, 9, 9, 10, 0],
+        100..130 => [14, 13, 11, 13, 14, 0],
+        _ => [14, 13, 11, 13, 14, width - 104],
+    }
+}
+
+const HEADS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PROPOSED", "DECIDED BY"];
+
+/// The values of a row in the order of the columns.
+fn cells(app: &App, row: &Row) -> [String; 6] {
+    let tune = &app.ui.tune;
+    let brief = |v: Option<&String>| v.map(|v| known::brief(&row.at, v));
+    let boot = tune.boot.get(&row.name);
+    // Words such as "computed from memory size" stand on the knob's page.
+    let default = if row.default_brief.is_empty() { "varies".into() } else { row.default_brief.clone() };
+    let next = match boot {
+        Some(b) if b.value == row.default => default.clone(),
+        Some(b) => known::brief(&row.at, &b.value),
+        None => "-".into(),
+    };
+    let next = if row.default_brief.is_empty() && boot.is_some_and(|b| b.value.contains(' ')) {
+        "varies".into()
+    } else {
+        next
+    };
+    [
+        row.brief.clone(),
+        brief(tune.start.get(&row.name)).unwrap_or_else(|| "-".into()),
+        default,
+        next,
+        brief(tune.proposed.get(&row.name)).unwrap_or_default(),
+        boot.map(|b| crate::text::clean(&b.by)).unwrap_or_default(),
+    ]
+}
+
+/// What the keys do now, for the pane's upper edge.
+fn hint(app: &App) -> String {
+    let tune = &app.ui.tune;
+    let proposed = tune.proposed.len();
+    if let Some(busy) = &tune.busy {
+        return format!("{busy} ...");
+    }
+    match (&tune.survey, tune.leases.last()) {
+        (None, _) => "looking ...".into(),
+        _ if proposed > 0 => format!("a applies {proposed} proposed, Esc drops"),
+        (_, Some(lease)) => format!("change {} on lease: K keep  u undo  R renew", lease.id),
+        (Some(s), _) if !s.writable => "not root: shows the sudo line".into(),
+        _ => "Enter edit  p presets  a apply".into(),
+    }
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let tune = &app.ui.tune;
+    if let Some(at) = tune.presets {
+        return presets::render(app, theme, area, buf, at);
+    }
+    let title = match tune.filter.is_empty() {
+        true => "Tune".to_owned(),
+        false => format!("Tune, only {}", crate::text::clean(&tune.filter)),
+    };
+    let inner = frame(buf, area, &title, &hint(app), focused, theme);
+    let inner = problem(app, theme, inner, buf);
+    if inner.height == 0 {
+        return;
+    }
+    let widths = widths(inner.width);
+    let used: u16 = widths.iter().filter(|w| **w > 0).map(|w| w + 1).sum();
+    let name = inner.width.saturating_sub(used);
+    let mut x = inner.x + name;
+    put(buf, inner.x + 1, inner.y, "KNOB", name, theme.head);
+    for (head, width) in HEADS.iter().zip(widths).filter(|(_, w)| *w > 0) {
+        put(buf, x + 1, inner.y, head, width, theme.head);
+        x += width + 1;
+    }
+    let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+    let lines = tune.lines();
+    let mut scroll = tune.scroll;
+    scroll.follow(lines.len(), usize::from(body.height));
+    // With the first knob selected its heading is in sight, too.
+    if scroll.selected == scroll.offset
+        && scroll.offset > 0
+        && matches!(lines[scroll.offset - 1], Line::Head(_))
+    {
+        scroll.offset -= 1;
+    }
+    let shown = lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height));
+    for ((i, line), y) in shown.zip(body.y..) {
+        match line {
+            Line::Head(at) => drop(put(buf, body.x, y, &tune.rows()[*at].heading, body.width, theme.title)),
+            Line::Knob(at) => {
+                knob_line(app, theme, Rect { y, height: 1, ..body }, buf, &tune.rows()[*at], name, widths)
+            }
+        }
+        if focused && i == scroll.selected {
+            tint(buf, body.x, y, body.width, theme.selected);
+        }
+    }
+    let end = body.y + lines.len().saturating_sub(scroll.offset).min(usize::from(body.height)) as u16;
+    if !lines.is_empty() && tune.filter.is_empty() && end + 1 < body.bottom() {
+        let text = "nofile@PID, ioprio@PID: t on the page of a process, or :tune nofile@PID";
+        put(buf, body.x, end + 1, text, body.width, theme.dim);
+    }
+    if lines.is_empty() {
+        let text = if tune.survey.is_none() { "looking at the knobs ..." } else { "no knob matches (Esc)" };
+        put(buf, body.x, body.y, text, body.width, theme.dim);
+    }
+}
+
+/// Why the last request was refused, over as many lines as it takes; returns what is left below.
+fn problem(app: &App, theme: &Theme, inner: Rect, buf: &mut Buffer) -> Rect {
+    let Some(problem) = &app.ui.tune.problem else { return inner };
+    let lines = wrap(&format!("! {problem}"), usize::from(inner.width));
+    let height = (lines.len() as u16).min(inner.height);
+    for (line, y) in lines.iter().zip(inner.y..inner.y + height) {
+        put(buf, inner.x, y, line, inner.width, theme.crit);
+    }
+    Rect { y: inner.y + height, height: inner.height - height, ..inner }
+}
+
+fn knob_line(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, row: &Row, name: u16, widths: [u16; 6]) {
+    let tune = &app.ui.tune;
+    let changed = tune.is_changed(&row.name);
+    let values = cells(app, row);
+    // The star says without colour what the colour says.
+    put(buf, area.x, area.y, if changed { "*" } else { " " }, 1, theme.changed);
+    cut(buf, area.x + 1, area.y, &row.short, name.saturating_sub(1), theme.text);
+    let mut x = area.x + name;
+    for (i, (value, width)) in values.iter().zip(widths).enumerate().filter(|(_, (_, w))| *w > 0) {
+        let style = match i {
+            0 if row.reading.is_err() => theme.dim,
+            0 if changed => theme.changed,
+            0 => theme.text,
+            4 => theme.changed,
+            // What does not say anything new stands back.
+            _ if *value == values[0] || value == "-" || i == 5 => theme.dim,
+            _ => theme.text,
+        };
+        cut(buf, x + 1, area.y, value, width, style);
+        x += width + 1;
+    }
+}
+
+/// Writes text; what was cut off ends in a mark.
+pub fn cut(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
+    let (fits, _) = crate::text::fit(text, usize::from(width));
+    if fits.len() == text.len() {
+        put(buf, x, y, text, width, style);
+    } else if width > 1 {
+        let (fits, used) = crate::text::fit(text, usize::from(width - 1));
+        put(buf, x, y, fits, width - 1, style);
+        put(buf, x + used as u16, y, "…", 1, style);
+    }
+}
+
+fn sheet(app: &App) -> Sheet {
+    let title = format!("Knobs on {}, {}", app.world.host.name, app.stamp());
+    let heads = ["knob", "now", "at start", "kernel default", "next boot", "proposed", "decided by"];
+    let mut sheet = Sheet::new(title, &heads.map(|h| (h, false)));
+    for row in app.ui.tune.rows() {
+        let cells = cells(app, row);
+        sheet.rows.push(std::iter::once(row.shown.clone()).chain(cells).collect());
+    }
+    sheet
+}

@@ -1,0 +1,51 @@
+//! The presets: what each is for and costs, and what it would change here.
+
+use crate::tui::state::App;
+use crate::tui::tuning::presets::{Choice, choices};
+use crate::tui::widgets::dialog::{frame, wrap};
+use crate::tui::widgets::put::{put, tint};
+use crate::tui::widgets::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// Draws them with the one at `at` selected.
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, at: usize) {
+    let inner = frame(buf, area, "Presets", "Enter proposes and asks  Esc closes", true, theme);
+    let all = choices(&app.ui.tune);
+    for (i, (choice, y)) in all.iter().zip(inner.y..inner.bottom()).enumerate() {
+        put(buf, inner.x + 1, y, choice.name, 12, theme.key);
+        put(buf, inner.x + 13, y, choice.title, inner.width.saturating_sub(13), theme.text);
+        if i == at {
+            tint(buf, inner.x, y, inner.width, theme.selected);
+        }
+    }
+    let top = (all.len() as u16 + 1).min(inner.height);
+    let rest = Rect { y: inner.y + top, height: inner.height - top, ..inner };
+    if let Some(choice) = all.get(at) {
+        explain(theme, rest, buf, choice);
+    }
+}
+
+fn explain(theme: &Theme, area: Rect, buf: &mut Buffer, choice: &Choice) {
+    let width = usize::from(area.width.min(100));
+    let mut lines: Vec<(String, Style)> = Vec::new();
+    let mut add = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|l| (l, style)));
+    add(choice.about, theme.text);
+    add(&format!("Source: {}", choice.source), theme.dim);
+    add("", theme.text);
+    match &choice.diff {
+        Err(why) => add(&format!("! {why}"), theme.crit),
+        Ok(diff) => {
+            for (text, same) in diff {
+                add(text, if *same { theme.dim } else { theme.changed });
+            }
+        }
+    }
+    for missing in &choice.missing {
+        add(&format!("{missing}: not on this machine, left out"), theme.dim);
+    }
+    for ((line, style), y) in lines.iter().zip(area.y..area.bottom()) {
+        put(buf, area.x, y, line, area.width, *style);
+    }
+}

@@ -1,0 +1,69 @@
+//! Where changes stand in the past that is kept: the columns graphs are marked at, and the windows that are
+//! compared.
+
+use super::survey::{ChangeRow, Standing};
+use crate::model::beforeafter::{Comparison, When, compare};
+use crate::model::disk::DevId;
+use crate::tui::state::App;
+
+impl App {
+    /// When knobs were changed or changed back, CLOCK_BOOTTIME in ns.
+    fn tune_events(&self) -> impl Iterator<Item = u64> + '_ {
+        let tune = &self.ui.tune;
+        tune.changes().iter().filter_map(|c| c.boot_ns).chain(tune.ended.values().copied())
+    }
+
+    /// The columns of a graph of the past at which knobs changed, counted from the right edge.
+    pub fn change_marks(&self) -> Vec<usize> {
+        let mut out = Vec::new();
+        for at in self.tune_events() {
+            // The tick that ended first after it has the change within it.
+            let after = self.past().rev().take_while(|f| f.snap.at.boot_ns >= at).count();
+            let kept = self.past().next().is_some_and(|f| f.snap.at.boot_ns < at);
+            if kept && after > 0 {
+                out.push(after - 1);
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    /// What is compared for a change: `None` if it is not known when it was made.
+    pub fn change_window(&self, change: &ChangeRow) -> Option<When> {
+        let at_ns = change.boot_ns?;
+        let before = self.tune_events().filter(|t| *t < at_ns).max();
+        let after = self.tune_events().filter(|t| *t > at_ns).min();
+        // Of a change that ended unseen it is not known how long it was in force.
+        let over =
+            matches!(change.standing, Standing::Over(_)) && !self.ui.tune.ended.contains_key(&change.id);
+        (!over).then_some(When {
+            not_before_ns: before.unwrap_or(0),
+            at_ns,
+            until_ns: after.unwrap_or(u64::MAX),
+        })
+    }
+
+    /// The devices a change is looked at with: its own, else all disks.
+    fn devices_of(&self, change: &ChangeRow) -> Vec<DevId> {
+        let Some(topo) = self.world.topo.ok() else { return Vec::new() };
+        let named = change.members.iter().filter_map(|m| m.device.as_deref());
+        let own: Vec<DevId> = named.filter_map(|name| topo.by_name(name)).map(|d| d.id).collect();
+        match own.is_empty() {
+            true => topo.devices.iter().filter(|d| d.is_hardware()).map(|d| d.id).collect(),
+            false => own,
+        }
+    }
+
+    /// The figures before and since a change.
+    pub fn change_comparison(&self, change: &ChangeRow) -> Option<Comparison> {
+        let when = self.change_window(change)?;
+        Some(compare(self.past().map(|f| &*f.snap), when, &self.devices_of(change)))
+    }
+
+    /// Seconds after which old dirty pages are written, as the kernel has it now.
+    pub fn dirty_expire_secs(&self) -> Option<f64> {
+        let row = self.ui.tune.row("vm.dirty_expire_centisecs")?;
+        Some(row.reading.as_ref().ok()?.value.parse::<f64>().ok()? / 100.0)
+    }
+}

@@ -1,0 +1,289 @@
+//! A look at every knob of the machine and every change of the boot, as rows to be shown.
+//!
+//! Taken on a thread of the runner: what may block goes through the given [`KnobIo`], which asks a child.
+
+use crate::model::clock::Clock;
+use crate::root::Root;
+use crate::text::clean;
+use crate::tune::address::Address;
+use crate::tune::change::{Change, Member};
+use crate::tune::journal::Journal;
+use crate::tune::kernel::{Fail, KnobIo, Reading};
+use crate::tune::knob::{Group, Link, Place};
+use crate::tune::machine::Machine;
+use crate::tune::manage::{Holder, holder, opened};
+use crate::tune::persist::file;
+use crate::tune::places::every;
+use crate::tune::record::Outcome;
+use crate::tune::sysctl::shown;
+use crate::tune::value;
+
+/// Changes shown at most, the newest.
+const CHANGES: usize = 200;
+/// A change nobody holds is left behind only when it is older: its tuner may just be starting, ns.
+const STARTING: i64 = 3_000_000_000;
+
+/// Everything at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Survey {
+    /// All knobs, grouped.
+    pub rows: Vec<Row>,
+    /// The boot's changes, newest first.
+    pub changes: Vec<ChangeRow>,
+    /// Why the changes are not known.
+    pub trouble: Option<String>,
+    /// Whether this process may change anything.
+    pub writable: bool,
+    /// What a ratio means here.
+    pub machine: Machine,
+}
+
+/// A knob, ready to be shown; names and texts are cleaned but for `name`.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Which.
+    pub at: Address,
+    /// The same as text, raw: what other tables are looked up with.
+    pub name: String,
+    /// The same, cleaned.
+    pub shown: String,
+    /// Under its heading: without device or process.
+    pub short: String,
+    /// The heading it stands under.
+    pub heading: String,
+    /// Device, mount point or process; empty: the machine.
+    pub place: String,
+    /// Whether `place` is a device.
+    pub of_device: bool,
+    /// Whether it steers buffered writes.
+    pub of_writeback: bool,
+    /// The value, or why there is none.
+    pub reading: Result<Reading, Fail>,
+    /// The value in few characters; `-`: not read.
+    pub brief: String,
+    /// The value with its meaning on this machine, or the reason for there being none.
+    pub long: String,
+    /// The kernel's own value, in few characters; empty where it depends on the machine.
+    pub default_brief: String,
+    /// The kernel's own value in words.
+    pub default: String,
+    /// What may be written.
+    pub allowed: String,
+    /// What it does and costs.
+    pub about: &'static str,
+    /// Where that is written.
+    pub source: &'static str,
+    /// What writing needs.
+    pub needs: &'static str,
+    /// What moves with it.
+    pub link: String,
+    /// The file it is written to, or the call.
+    pub target: String,
+    /// Where a value that is to last is written, or where it belongs.
+    pub lasts: Result<String, String>,
+}
+
+/// How a change stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Its tuner undoes it in so many seconds.
+    Lease(u64),
+    /// Its tuner does not answer.
+    Silent,
+    /// It is being made.
+    Making,
+    /// Its tuner is dead: nobody will undo it.
+    LeftBehind,
+    /// Somebody wanted it to stay.
+    Kept,
+    /// Nothing of it stands: what became of it.
+    Over(String),
+}
+
+/// A change of this boot.
+#[derive(Debug, Clone)]
+pub struct ChangeRow {
+    /// Its number.
+    pub id: u64,
+    /// When it was made, ns since 1970; 0: not known.
+    pub wall_ns: i64,
+    /// The same by CLOCK_BOOTTIME; `None`: not known, or before this boot's clock.
+    pub boot_ns: Option<u64>,
+    /// How it stands.
+    pub standing: Standing,
+    /// Its knobs.
+    pub members: Vec<MemberRow>,
+}
+
+/// A knob of a change.
+#[derive(Debug, Clone)]
+pub struct MemberRow {
+    /// Which, raw.
+    pub name: String,
+    /// The same, cleaned.
+    pub shown: String,
+    /// Its device, if it is a device's.
+    pub device: Option<String>,
+    /// Whether it steers buffered writes.
+    pub of_writeback: bool,
+    /// Value before, as the kernel spells it.
+    pub old: String,
+    /// Value before, in few characters.
+    pub before: String,
+    /// Value written.
+    pub after: String,
+    /// What became of it.
+    pub closed: Option<String>,
+}
+
+/// Takes it. `extra` are knobs beside those always listed; `now` the clocks.
+pub fn survey(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Clock) -> Survey {
+    let machine = Machine::read(root);
+    let mut all = every(root, false);
+    for at in extra.iter().filter_map(|e| Address::parse(e).ok()) {
+        if !all.contains(&at) {
+            all.push(at);
+        }
+    }
+    // What belongs to one device stands together, its queue before its share of dirty memory.
+    all.sort_by_cached_key(|at| (rank(at), if rank(at) == 0 { String::new() } else { at.at().to_owned() }));
+    let readings = io.read_many(&all);
+    let rows = all.into_iter().zip(readings).map(|(at, r)| row(root, at, r, &machine)).collect();
+    let (changes, trouble) = match opened(root) {
+        Ok(None) => (Vec::new(), None),
+        Ok(Some((journal, changes))) => {
+            let newest = changes.iter().rev().take(CHANGES);
+            (newest.map(|c| change_row(&journal, c, now)).collect(), None)
+        }
+        Err(why) => (Vec::new(), Some(clean(why.to_string()))),
+    };
+    let writable = rustix::process::geteuid().is_root() || !root.is_live();
+    Survey { rows, changes, trouble, writable, machine }
+}
+
+fn rank(at: &Address) -> u8 {
+    match at.knob().group {
+        Group::Device | Group::Bdi => 1,
+        Group::Mount => 2,
+        Group::Process => 3,
+        _ => 0,
+    }
+}
+
+fn is_device(at: &Address) -> bool {
+    matches!(at.knob().place, Place::Queue(_) | Place::Bdi(_))
+}
+
+fn heading(at: &Address) -> String {
+    match at.knob().group {
+        Group::Device | Group::Bdi => format!("Device {}", clean(at.at())),
+        Group::Mount => "Mounts".into(),
+        Group::Process => format!("Process {}", at.at()),
+        group => group.title().into(),
+    }
+}
+
+fn row(root: &Root, at: Address, reading: Result<Reading, Fail>, machine: &Machine) -> Row {
+    let knob = at.knob();
+    let (brief, long) = match &reading {
+        Ok(r) => (value::brief(knob, &r.value), value::show(knob, &r.value, machine)),
+        Err(fail) => ("-".into(), format!("- {}", fail.text())),
+    };
+    let unknown = Reading::default();
+    let allowed = value::allowed(knob, machine, reading.as_ref().unwrap_or(&unknown));
+    let short = match knob.group {
+        Group::Mount => format!("{} {}", knob.name, at.at()),
+        _ => knob.name.to_owned(),
+    };
+    Row {
+        name: at.to_string(),
+        shown: clean(at.to_string()),
+        short: clean(short),
+        heading: heading(&at),
+        place: at.at().to_owned(),
+        of_device: is_device(&at),
+        of_writeback: knob.group == Group::Writeback,
+        brief: clean(brief),
+        long: clean(long),
+        default_brief: knob.default.map(|d| value::brief(knob, d)).unwrap_or_default(),
+        default: knob.default.map_or(knob.default_text.into(), |d| value::show(knob, d, machine)),
+        allowed: clean(allowed),
+        about: knob.about,
+        source: knob.source,
+        needs: knob.needs,
+        link: match knob.link {
+            Link::Pair(other) => format!("writing it sets {other} to 0"),
+            Link::Moves(others) => format!("the kernel also moves {}", others.join(", ")),
+            Link::Alone => String::new(),
+        },
+        target: clean(target(&at)),
+        lasts: file(root, &at).map(|f| clean(shown(root, &f))).map_err(clean),
+        reading,
+        at,
+    }
+}
+
+/// What is written to, in words a person can check.
+fn target(at: &Address) -> String {
+    let live = Root::live();
+    let file = match at.knob().place {
+        Place::Sysctl(file) => live.proc(&format!("sys/{file}")),
+        Place::Sys(file) => live.sys(file),
+        Place::Queue(file) => live.sys(&format!("block/{}/queue/{file}", at.at())),
+        Place::Bdi(file) => live.sys(&format!("block/{}/bdi/{file}", at.at())),
+        Place::Atime => return format!("mount_setattr(2) on {}", at.at()),
+        Place::Nofile => return format!("prlimit(2) on process {}", at.at()),
+        Place::IoPrio => return format!("ioprio_set(2) on process {}", at.at()),
+    };
+    file.to_string_lossy().into_owned()
+}
+
+fn change_row(journal: &Journal, change: &Change, now: Clock) -> ChangeRow {
+    let age = now.wall_ns - change.wall_ns;
+    let boot_ns = (change.wall_ns > 0 && age >= 0).then(|| now.boot_ns.checked_sub(age as u64)).flatten();
+    let members: Vec<MemberRow> = change.members.iter().map(member).collect();
+    let standing = match (change.is_open(), change.kept) {
+        (false, _) => Standing::Over(over(change)),
+        (true, true) => Standing::Kept,
+        (true, false) => match holder(journal, change.id) {
+            Holder::Lease(secs) => Standing::Lease(secs),
+            Holder::Silent => Standing::Silent,
+            Holder::Nobody if age < STARTING => Standing::Making,
+            Holder::Nobody => Standing::LeftBehind,
+        },
+    };
+    ChangeRow { id: change.id, wall_ns: change.wall_ns, boot_ns, standing, members }
+}
+
+fn over(change: &Change) -> String {
+    let all = |is: fn(&Outcome) -> bool| change.members.iter().filter_map(|m| m.closed.as_ref()).all(is);
+    let any = |is: fn(&Outcome) -> bool| change.members.iter().filter_map(|m| m.closed.as_ref()).any(is);
+    if change.members.is_empty()
+        || all(|o| *o == Outcome::Already) && change.members.iter().all(|m| m.after.is_none())
+    {
+        "nothing to change".into()
+    } else if any(|o| matches!(o, Outcome::Conflict { .. })) {
+        "CONFLICT".into()
+    } else if all(|o| *o == Outcome::Gone) {
+        "gone".into()
+    } else {
+        "taken back".into()
+    }
+}
+
+fn member(m: &Member) -> MemberRow {
+    let knob = m.at.knob();
+    let own = |all: &[(Address, String)]| all.first().map(|(_, v)| v.clone());
+    let old = own(&m.before).unwrap_or_default();
+    let new = m.after.as_deref().and_then(own).unwrap_or_else(|| m.want.clone());
+    MemberRow {
+        name: m.at.to_string(),
+        shown: clean(m.at.to_string()),
+        device: is_device(&m.at).then(|| m.at.at().to_owned()),
+        of_writeback: knob.group == Group::Writeback,
+        before: clean(value::brief(knob, &old)),
+        after: clean(value::brief(knob, &new)),
+        old,
+        closed: m.closed.clone().map(|o| clean(crate::tune::restore::Undone::Closed(o).to_string())),
+    }
+}

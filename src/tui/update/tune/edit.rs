@@ -1,0 +1,109 @@
+//! Typing a value: what it comes to while it is typed, and what it is refused for.
+
+use crate::tui::settings::LEASE;
+use crate::tui::state::{App, Overlay, Prompt, PromptFor};
+use crate::tui::tuning::known;
+use crate::tune::knob::{Link, Unit, Values};
+use crossterm::event::KeyCode;
+
+/// Opens the line of input for the selected knob.
+pub fn start(app: &mut App) {
+    let tune = &mut app.ui.tune;
+    let Some(row) = tune.selected() else { return };
+    let (name, text) = match &row.reading {
+        Ok(reading) => (row.name.clone(), tune.proposed.get(&row.name).unwrap_or(&reading.value).clone()),
+        Err(fail) => {
+            tune.problem = Some(crate::text::clean(format!("cannot be changed: {}", fail.text())));
+            return;
+        }
+    };
+    tune.editing = Some(name);
+    preview(app, &text);
+    open(app, PromptFor::Knob, text);
+}
+
+/// Asks how long leases are to be.
+pub fn ask_lease(app: &mut App) {
+    open(app, PromptFor::Lease, String::new());
+}
+
+fn open(app: &mut App, what: PromptFor, text: String) {
+    let cursor = text.len();
+    app.ui.overlay = Some(Overlay::Prompt(Prompt { what, text, cursor, error: None }));
+}
+
+/// Sets it, if it is one.
+pub fn set_lease(app: &mut App, text: &str) -> Result<(), String> {
+    let secs = text.parse::<u64>().ok().filter(|s| LEASE.contains(s));
+    app.ui.tune.lease_secs = secs.ok_or_else(|| format!("\"{text}\": a lease is 1 to 86400 seconds"))?;
+    app.ui.say(format!("changes take themselves back after {} s; W saves that", app.ui.tune.lease_secs));
+    Ok(())
+}
+
+/// What is typed, as it would be written.
+fn typed(app: &App, text: &str) -> Result<(String, String), String> {
+    let tune = &app.ui.tune;
+    let (Some(survey), Some(name)) = (&tune.survey, &tune.editing) else {
+        return Err("the knob is not known any more".into());
+    };
+    Ok((name.clone(), known::canonical(survey, name, text)?))
+}
+
+/// Says what the text typed so far comes to.
+pub fn preview(app: &mut App, text: &str) {
+    app.ui.tune.preview = match typed(app, text.trim()) {
+        Ok((name, value)) => {
+            let survey = app.ui.tune.survey.as_ref();
+            Ok(survey.map(|s| known::meaning(s, &name, &value)).unwrap_or_default())
+        }
+        Err(why) => Err(crate::text::clean(why)),
+    };
+}
+
+/// Takes the text as the knob's proposal, or says what is wrong with it.
+pub fn propose(app: &mut App, text: &str) -> Result<(), String> {
+    let (name, value) = typed(app, text)?;
+    set(app, &name, value);
+    Ok(())
+}
+
+/// Proposes a value. A value that stands already is no proposal; of a pair only one half is.
+pub fn set(app: &mut App, name: &str, value: String) {
+    let tune = &mut app.ui.tune;
+    let Some(row) = tune.row(name) else { return };
+    let same = row.reading.as_ref().is_ok_and(|r| r.value == value);
+    let other = match row.at.knob().link {
+        Link::Pair(other) => row.at.sibling(other).map(|o| o.to_string()),
+        _ => None,
+    };
+    if same {
+        tune.proposed.remove(name);
+        let shown = crate::text::clean(name);
+        return app.ui.say(format!("{shown} stands at that already"));
+    }
+    if let Some(other) = other {
+        tune.proposed.remove(&other);
+    }
+    tune.proposed.insert(name.to_owned(), value);
+}
+
+/// The next or previous word of those there are to choose from.
+pub fn choose(app: &App, p: &mut Prompt, key: KeyCode) {
+    let tune = &app.ui.tune;
+    let Some(row) = tune.editing.as_ref().and_then(|name| tune.row(name)) else { return };
+    let knob = row.at.knob();
+    let fixed = |words: &[&str]| words.iter().map(|w| w.to_string()).collect::<Vec<_>>();
+    let words = match (knob.values, knob.unit) {
+        (Values::Listed, _) => row.reading.as_ref().map(|r| r.choices.clone()).unwrap_or_default(),
+        (Values::Atime, _) => fixed(&["relatime", "noatime", "strictatime"]),
+        (_, Unit::Switch) => fixed(&["0", "1"]),
+        _ => return,
+    };
+    let at = words.iter().position(|w| *w == p.text).unwrap_or(0);
+    let by = if key == KeyCode::Up { words.len().saturating_sub(1) } else { 1 };
+    if let Some(word) = words.get((at + by) % words.len().max(1)) {
+        p.text.clone_from(word);
+        p.cursor = p.text.len();
+        p.error = None;
+    }
+}

@@ -1,0 +1,182 @@
+//! Sets of settings for well-known kinds of work, one entry each: what they are for, what they cost, and who
+//! says so.
+
+use super::address::Address;
+use super::kernel::{Fail, KnobIo};
+use super::knob::Group;
+use super::knobs::KNOBS;
+use super::plan::Refusal;
+
+/// Settings that belong together.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// As the person types it.
+    pub name: &'static str,
+    /// What it is for.
+    pub title: &'static str,
+    /// What it does and what it costs.
+    pub about: &'static str,
+    /// Where that is written.
+    pub source: &'static str,
+    /// Knob and value; empty: every knob of writeback and memory at the kernel's own default.
+    pub settings: &'static [(&'static str, &'static str)],
+}
+
+/// Every preset there is.
+pub static PRESETS: &[Preset] = &[
+    Preset {
+        name: "database",
+        title: "Database with a large store",
+        about: "For a store that is mapped or written through the page cache, with a log that is synced. Pages \
+                that are dirtied again and again stay in memory instead of being written each time: several \
+                times the transactions on a slow disk. Costs: up to 80 % of file memory may be lost in a crash \
+                but for what was synced, a checkpoint or `sync` takes much longer, and whoever writes \
+                at the ceiling then waits long. No gain where the default background threshold already exceeds \
+                the store.",
+        source: "Documentation/admin-guide/sysctl/vm.rst; Documentation/admin-guide/mm/transhuge.rst",
+        settings: &[
+            ("vm.dirty_background_ratio", "50"),
+            ("vm.dirty_ratio", "80"),
+            ("vm.swappiness", "10"),
+            ("transparent_hugepage.enabled", "madvise"),
+        ],
+    },
+    Preset {
+        name: "latency",
+        title: "Latency-sensitive key-value store",
+        about: "For a store in memory that forks to write a snapshot and syncs a log. Few dirty pages wait at any \
+                time, so an fsync is short; nothing is swapped while file pages can be dropped; no huge page \
+                is copied after the fork. Costs: less write throughput where pages are rewritten, and the file \
+                cache shrinks first when memory is short.",
+        source: "Documentation/admin-guide/sysctl/vm.rst; redis.io, Diagnosing latency issues",
+        settings: &[
+            ("vm.dirty_background_bytes", "64M"),
+            ("vm.dirty_bytes", "512M"),
+            ("vm.dirty_expire_centisecs", "1000"),
+            ("vm.dirty_writeback_centisecs", "100"),
+            ("vm.swappiness", "1"),
+            ("vm.page-cluster", "0"),
+            ("transparent_hugepage.enabled", "never"),
+        ],
+    },
+    Preset {
+        name: "ingest",
+        title: "Bulk ingest",
+        about: "For large files written once, one after the other. Writing begins early and goes on steadily, and \
+                the ceiling is high enough for a burst. Costs: other programs' syncs on the same disk wait \
+                behind the stream, and up to 40 % of file memory may be dirty when the power fails.",
+        source: "Documentation/admin-guide/sysctl/vm.rst",
+        settings: &[
+            ("vm.dirty_background_ratio", "3"),
+            ("vm.dirty_ratio", "40"),
+            ("vm.dirty_expire_centisecs", "1500"),
+            ("vm.dirty_writeback_centisecs", "100"),
+            ("vm.vfs_cache_pressure", "200"),
+        ],
+    },
+    Preset {
+        name: "defaults",
+        title: "Kernel defaults",
+        about: "Writeback and memory as the kernel itself starts, whatever a distribution or an administrator \
+                made of them. Knobs whose default depends on the machine, huge pages, devices and mounts are \
+                left as they are.",
+        source: "mm/page-writeback.c, mm/vmscan.c, mm/swap.c, fs/dcache.c",
+        settings: &[],
+    },
+];
+
+/// The preset of that name.
+pub fn find(name: &str) -> Result<&'static Preset, Refusal> {
+    let names = || PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
+    PRESETS
+        .iter()
+        .find(|p| p.name == name)
+        .ok_or_else(|| Refusal::Usage(format!("{name}: no such preset; there are {}", names())))
+}
+
+impl Preset {
+    /// What it sets, `KNOB=VALUE` each. Of a pair of ratio and bytes only the half in force is named.
+    pub fn words(&self) -> Vec<String> {
+        if !self.settings.is_empty() {
+            return self.settings.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
+        }
+        let wide = |g| matches!(g, Group::Writeback | Group::Memory);
+        let zero_half = |name: &str, value: &str| name.ends_with("_bytes") && value == "0";
+        KNOBS
+            .iter()
+            .filter(|k| wide(k.group))
+            .filter_map(|k| Some((k.name, k.default?)))
+            .filter(|(name, value)| !zero_half(name, value))
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    }
+
+    /// The same without knobs this kernel does not have; their names follow.
+    pub fn words_here(&self, io: &mut dyn KnobIo) -> (Vec<String>, Vec<String>) {
+        let absent = |word: &String| {
+            let knob = word.split('=').next().unwrap_or_default();
+            Address::parse(knob).is_ok_and(|at| matches!(io.read(&at), Err(Fail::Absent(_))))
+        };
+        let (missing, there) = self.words().into_iter().partition(absent);
+        (there, missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::Fake;
+    use super::super::machine::Machine;
+    use super::super::plan::plan;
+    use super::*;
+
+    fn whole_kernel() -> Fake {
+        let mut fake = Fake::new();
+        for knob in KNOBS.iter().filter(|k| k.instance().is_none()) {
+            fake.values.entry(knob.name.into()).or_insert_with(|| knob.default.unwrap_or("64").into());
+        }
+        fake
+    }
+
+    fn machine() -> Machine {
+        Machine { page: 4096, memory: Some(24 << 30), dirtyable: Some(20 << 30), ..Machine::default() }
+    }
+
+    #[test]
+    fn every_preset_explains_itself_and_is_accepted_whole() {
+        for preset in PRESETS {
+            assert!(preset.about.ends_with('.') && !preset.source.is_empty(), "{}", preset.name);
+            assert!(preset.name == "defaults" || preset.about.contains("Costs: "), "{}", preset.name);
+            let planned = plan(&mut whole_kernel(), &machine(), &preset.words()).unwrap();
+            assert_eq!(planned.len(), preset.words().len());
+        }
+        assert!(find("bogus").unwrap_err().to_string().contains("database, latency, ingest, defaults"));
+    }
+
+    #[test]
+    fn the_defaults_undo_every_other_preset() {
+        let start = whole_kernel();
+        for preset in PRESETS {
+            let mut kernel = start.clone();
+            for words in [preset.words(), find("defaults").unwrap().words()] {
+                for p in plan(&mut kernel, &machine(), &words).unwrap() {
+                    kernel.write(&p.at, &p.want).unwrap();
+                }
+            }
+            let of = |k: &Fake| {
+                let all = KNOBS.iter().filter(|k| matches!(k.group, Group::Writeback | Group::Memory));
+                let set = all.filter(|k| k.default.is_some());
+                set.map(|knob| (knob.name, k.values[knob.name].clone())).collect::<Vec<_>>()
+            };
+            assert_eq!(of(&kernel), of(&start), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn what_this_kernel_lacks_is_left_out_and_named() {
+        let mut kernel = whole_kernel();
+        kernel.values.remove("transparent_hugepage.enabled");
+        let (words, missing) = find("latency").unwrap().words_here(&mut kernel);
+        assert_eq!(missing, ["transparent_hugepage.enabled=never"]);
+        assert_eq!(words.len(), 6);
+    }
+}

@@ -1,0 +1,26 @@
+//! The command line that does as root what this process may not.
+
+/// The same command under sudo, ready to be pasted into a shell.
+pub fn sudo_line(program: &str, args: impl IntoIterator<Item = String>) -> String {
+    let words = std::iter::once(program.to_owned()).chain(args);
+    words.fold("sudo".to_owned(), |line, word| line + " " + &quoted(&word))
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b);
+    match !word.is_empty() && word.bytes().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_survives_a_shell() {
+        let line = sudo_line("/a b/iotop-plus", ["tune", "set", "atime@/a b'c=noatime"].map(String::from));
+        assert_eq!(line, "sudo '/a b/iotop-plus' tune set 'atime@/a b'\\''c=noatime'");
+    }
+}

@@ -1,0 +1,190 @@
+//! The Tune view as a person would see it, over knobs that are files of a tree of its own.
+//!
+//! The pictures are kept in `tests/snapshots`; `INSTA_UPDATE=always cargo test` writes them anew.
+
+mod stage;
+
+use iotop_plus::tui::draw::draw;
+use iotop_plus::tui::state::App;
+use iotop_plus::tui::tuning::TuneNews;
+use iotop_plus::tui::tuning::survey::Standing;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use stage::press;
+use stage::tune::{Tree, news, on_lease, view};
+
+const SIZES: [(u16, u16); 4] = [(30, 8), (80, 24), (120, 40), (200, 50)];
+
+fn picture(app: &App) -> Buffer {
+    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
+    draw(app, &mut buf);
+    buf
+}
+
+fn text(app: &App) -> String {
+    let buf = picture(app);
+    let row = |y| (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect::<String>();
+    (0..buf.area.height).map(|y| row(y).trim_end().to_owned() + "\n").collect()
+}
+
+fn keep(name: &str, app: &App) {
+    let name = format!("tune_{name}_{}x{}", app.ui.size.0, app.ui.size.1);
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!(name, text(app));
+    });
+}
+
+/// The view at every size, after keys.
+fn at_every_size(name: &str, keys: &str) {
+    for size in SIZES {
+        let (mut app, _tree) = view(size);
+        press(&mut app, keys);
+        app.ui.message = None;
+        keep(name, &app);
+    }
+}
+
+#[test]
+fn idle() {
+    at_every_size("idle", "");
+}
+
+#[test]
+fn editing() {
+    at_every_size("editing", "<enter><c-u>2500M");
+    at_every_size("editing_wrong", "<enter><c-u>101<enter>");
+    let (mut app, _tree) = view((80, 24));
+    press(&mut app, "<pgdn><pgdn><pgdn><up><up><up><up><up><up><up><up><enter><down>");
+    keep("editing_word", &app);
+}
+
+#[test]
+fn proposed() {
+    at_every_size("proposed", "<enter><c-u>30<enter><down><down><down><down><enter><c-u>20s<enter>");
+    at_every_size("refused", "<enter><c-u>10<enter>a");
+    at_every_size("asking", "<enter><c-u>30<enter>a");
+}
+
+#[test]
+fn presets() {
+    at_every_size("presets", "p<down>");
+    at_every_size("preset_asking", "p<down><enter>");
+    // A question longer than the screen can be scrolled.
+    let (mut app, _tree) = view((40, 12));
+    press(&mut app, "p<down><enter>");
+    let first = text(&app);
+    press(&mut app, "<down><down><down>");
+    assert!(first.contains("more") && text(&app) != first);
+    press(&mut app, "<pgdn><pgdn><pgdn><pgdn><pgdn><pgdn>");
+    assert!(text(&app).contains("once."), "{}", text(&app));
+}
+
+#[test]
+fn on_lease_with_and_without_enough_data() {
+    for size in SIZES {
+        let (mut app, tree) = view(size);
+        on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000", "vm.swappiness=10"], 40);
+        keep("lease", &app);
+        press(&mut app, "1");
+        assert!(size.0 < 40 || text(&app).contains("LEASE 1 1m20s"), "seen in every view");
+        let (mut app, tree) = view(size);
+        on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000"], 4);
+        keep("lease_young", &app);
+    }
+}
+
+#[test]
+fn history() {
+    for size in SIZES {
+        let (mut app, tree) = view(size);
+        let first = tree.set(&["vm.swappiness=10"]);
+        tree.undo(first);
+        tree.set(&["scheduler@vda=none"]);
+        let third = tree.set(&["vm.page-cluster=2"]);
+        std::fs::write(tree.dir.path().join("proc/sys/vm/page-cluster"), "1\n").unwrap();
+        tree.undo(third);
+        tree.set(&["vm.vfs_cache_pressure=50"]);
+        tree.set(&["vm.dirty_ratio=40", "vm.dirty_background_ratio=5"]);
+        let over = |how: &str| Standing::Over(how.into());
+        let all = [
+            (30, Standing::Lease(90)),
+            (50, Standing::LeftBehind),
+            (60, over("CONFLICT")),
+            (70, Standing::Kept),
+            (80, over("taken back")),
+        ];
+        tree.tell(&mut app, &all);
+        app.ui.overlay = None;
+        press(&mut app, "c<down><down>");
+        keep("history", &app);
+    }
+}
+
+#[test]
+fn leaving() {
+    for size in SIZES {
+        let (mut app, tree) = view(size);
+        on_lease(&mut app, &tree, &["vm.swappiness=10"], 40);
+        press(&mut app, "q");
+        keep("leaving", &app);
+    }
+}
+
+#[test]
+fn as_an_ordinary_user() {
+    for size in SIZES {
+        let (mut app, tree) = view(size);
+        let mut look = tree.look(&app, &[], &[]);
+        look.writable = false;
+        look.trouble = Some("/run/iotop-plus: permission denied".into());
+        news(&mut app, TuneNews::Survey(look));
+        press(&mut app, "c");
+        keep("user", &app);
+        press(&mut app, "<esc><enter><c-u>30<enter>a");
+        keep("user_asking", &app);
+    }
+}
+
+#[test]
+fn graphs_are_marked_where_a_knob_changed() {
+    for size in SIZES {
+        let (mut app, tree) = view(size);
+        on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000"], 20);
+        press(&mut app, "<down><down><down><down>g");
+        keep("graph", &app);
+    }
+    let (mut app, tree) = view((120, 40));
+    on_lease(&mut app, &tree, &["read_ahead_kb@vda=256"], 20);
+    press(&mut app, "cg");
+    keep("graph_device", &app);
+}
+
+#[test]
+fn what_you_changed_is_seen_without_colour() {
+    let (mut app, tree) = view((120, 40));
+    app.ui.no_color = true;
+    on_lease(&mut app, &tree, &["vm.swappiness=10"], 20);
+    let buf = picture(&app);
+    let row = (0..40).find(|y| buf[(1, *y)].symbol() == "*").expect("a star");
+    let now = (20..60).find(|x| buf[(*x, row)].symbol() == "1").expect("its value");
+    assert!(buf[(now, row)].modifier.contains(Modifier::BOLD | Modifier::UNDERLINED));
+    press(&mut app, "g");
+    assert!(text(&app).contains('┊'));
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let tree = Tree::new();
+    let mounts = "21 1 254:0 / /a\\033[2J\u{202e}x rw,relatime - ext4 /dev/vda rw\n";
+    std::fs::write(tree.dir.path().join("proc/self/mountinfo"), mounts).unwrap();
+    let mut app = stage::app((120, 40));
+    press(&mut app, "7");
+    tree.tell(&mut app, &[]);
+    for keys in ["<pgdn><pgdn>", "<enter>", "<c-u>noatime<enter>", "a"] {
+        press(&mut app, keys);
+        let shown = text(&app);
+        assert!(shown.contains("\\x1b[2J\\u{202e}x"), "{keys}: {shown}");
+        assert!(shown.chars().all(|c| c == '\n' || iotop_plus::text::is_safe(c)), "{keys}");
+    }
+}

@@ -1,0 +1,187 @@
+//! The Tune view on the real kernel, in a pseudo-terminal: a change with its countdown, undone, run out, kept,
+//! and the screen killed.
+
+use crate::machine::{Machine, all, get};
+use crate::term::{Start, Terminal};
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+
+const FILE: &str = "dirty_expire_centisecs";
+
+/// The view with the knob selected, on the test's own run directory.
+fn screen(m: &Machine, lease: u32) -> Terminal {
+    let config = m.dir.path().join("config.toml");
+    std::fs::write(&config, format!("view = \"tune\"\n[tune]\nlease = {lease}\n")).unwrap();
+    let (root, config) = (m.dir.path().to_str().unwrap(), config.to_str().unwrap());
+    let args = vec!["--root", root, "--config", config];
+    let mut t = Terminal::start(Start { args, size: (120, 40), ..Default::default() });
+    t.shows("vm.dirty_expire_centisecs");
+    t.send(":tune vm.dirty_expire_centisecs\r");
+    t.shows("Age at which a dirty page");
+    t
+}
+
+/// Changes it by the keys a person presses.
+fn change(t: &mut Terminal, value: &str) {
+    t.send("\r");
+    t.shows("new value:");
+    t.send("\x15");
+    t.send(value);
+    t.send("\r");
+    t.shows("a applies 1 proposed");
+    t.send("a");
+    t.shows("All or none");
+    t.send("y");
+    t.shows("LEASE ");
+}
+
+/// Another value than the one there is.
+fn other() -> &'static str {
+    if get(FILE) == "2900" { "2800" } else { "2900" }
+}
+
+/// Waits for the value; a tuner restores by itself within its lease and 5 s.
+fn until(value: &str) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while get(FILE) != value {
+        assert!(Instant::now() < end, "{FILE} stays at {}", get(FILE));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_change_made_on_the_screen_counts_down_and_is_undone() {
+    let Some(m) = Machine::take("a_change_made_on_the_screen_counts_down_and_is_undone") else { return };
+    let (was, new) = (get(FILE), other());
+    let mut t = screen(&m, 600);
+    change(&mut t, new);
+    assert_eq!(get(FILE), new);
+    t.shows("LEASE 1 9m5");
+    t.send("1");
+    t.until("the countdown in another view", |s| {
+        s.contents().contains("Writeback") && s.contents().contains("LEASE 1 9m")
+    });
+    t.send("tu");
+    t.shows("Take change 1 back");
+    t.send("y");
+    t.shows("taken back");
+    assert_eq!(get(FILE), was);
+    t.until("no lease", |s| !s.contents().contains("LEASE"));
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    assert_eq!(all(), m.start);
+}
+
+#[test]
+fn a_screen_that_is_killed_takes_its_change_along() {
+    let Some(m) = Machine::take("a_screen_that_is_killed_takes_its_change_along") else { return };
+    let (was, new) = (get(FILE), other());
+    let mut t = screen(&m, 600);
+    change(&mut t, new);
+    t.signal(Signal::KILL);
+    until(&was);
+    t.ended();
+    assert_eq!(all(), m.start);
+}
+
+#[test]
+fn a_lease_nobody_renews_runs_out_before_the_persons_eyes() {
+    let Some(m) = Machine::take("a_lease_nobody_renews_runs_out_before_the_persons_eyes") else { return };
+    let was = get(FILE);
+    let mut t = screen(&m, 2);
+    change(&mut t, other());
+    t.shows("the lease of change 1 is over");
+    assert_eq!(get(FILE), was);
+    t.shows("taken back");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+}
+
+#[test]
+fn leaving_keeps_undoes_or_leaves_the_lease() {
+    let Some(m) = Machine::take("leaving_keeps_undoes_or_leaves_the_lease") else { return };
+    let (was, new) = (get(FILE), other());
+    for (key, stands) in [("u", false), ("k", true), ("l", true)] {
+        let mut t = screen(&m, 600);
+        change(&mut t, new);
+        t.send("q");
+        t.shows("Leave with a change on lease?");
+        t.send(key);
+        assert_eq!(t.ended().exit_code(), 0, "{key}");
+        assert_eq!(get(FILE), if stands { new } else { was.as_str() }, "{key}");
+        let status = crate::machine::text(&m.tune(&["status", "vm.dirty_expire_centisecs"]));
+        let want = match key {
+            "u" => "No change of this boot stands",
+            "k" => "stays until the boot",
+            _ => "on lease for another ",
+        };
+        assert!(status.contains(want), "{key}: {status}");
+        // Without a screen, as it would be done over ssh.
+        if key == "l" {
+            let renewed = crate::machine::text(&m.tune(&["renew", "--for", "1h"]));
+            assert!(renewed.contains("on lease for another 1h00m"), "{renewed}");
+        }
+        m.tune(&["undo"]);
+        assert_eq!(get(FILE), was, "{key}");
+    }
+    assert_eq!(all(), m.start);
+}
+
+#[test]
+fn what_a_killed_tuner_left_behind_is_offered_at_the_next_start() {
+    let Some(m) = Machine::take("what_a_killed_tuner_left_behind_is_offered_at_the_next_start") else {
+        return;
+    };
+    let (was, new) = (get(FILE), other());
+    let said = crate::machine::text(&m.tune(&["set", "--for", "1h", &format!("vm.{FILE}={new}")]));
+    let pid = said.split("(process ").nth(1).and_then(|s| s.split(' ').next()).expect(&said);
+    let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    let config = m.dir.path().join("config.toml");
+    std::fs::write(&config, "view = \"overview\"\n").unwrap();
+    let (root, config) = (m.dir.path().to_str().unwrap(), config.to_str().unwrap());
+    let args = vec!["--root", root, "--config", config];
+    let mut t = Terminal::start(Start { args, size: (120, 40), ..Default::default() });
+    t.shows("q quit");
+    // A change nobody holds counts as left behind once it cannot be one that is just being made.
+    let start = Instant::now();
+    while !t.contents().contains("Restore what was left behind") {
+        assert!(start.elapsed() < crate::term::PATIENCE, "never offered:\n{}", t.contents());
+        t.send("1t");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    t.send("y");
+    until(&was);
+    t.shows("taken back");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    assert_eq!(all(), m.start);
+}
+
+#[test]
+fn a_device_without_progress_is_refused_while_the_screen_goes_on() {
+    let (dir, disk) = crate::devices::without_progress();
+    std::os::unix::fs::symlink("/proc", dir.path().join("proc")).unwrap();
+    let args = vec!["--root", dir.path().to_str().unwrap(), "--config", "none"];
+    let mut t = Terminal::start(Start { args, size: (120, 40), ..Default::default() });
+    t.shows("q quit");
+    t.send("7");
+    t.shows("vm.dirty_ratio");
+    t.send(":tune scheduler@sdz\r");
+    t.shows("Who orders the requests");
+    t.send("\r");
+    t.shows("new value:");
+    t.send("\x1b[B\r");
+    t.shows("a applies 1 proposed");
+    t.send("a");
+    t.shows("scheduler@sdz: none -> mq-deadline");
+    t.send("y");
+    // The answer takes the guard half a second; keys are obeyed meanwhile.
+    t.send("1");
+    t.shows("Kernel log");
+    t.send("7");
+    t.shows("makes no progress: 1 requests in flight");
+    assert_eq!(std::fs::read_to_string(disk.join("queue/scheduler")).unwrap(), "[none] mq-deadline\n");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+}
