@@ -11,6 +11,7 @@ pub mod fiojob;
 pub mod host;
 pub mod measure;
 pub mod message;
+pub mod params;
 pub mod plan;
 pub mod report;
 pub mod rng;

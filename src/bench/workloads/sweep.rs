@@ -1,7 +1,7 @@
 //! Case 12: sequential and random over block sizes, for three charts: bandwidth, latency, IOPS.
 //! Random ends at 128 KiB, where a disk's seek no longer dominates.
 
-use super::{Workload, file_line, io};
+use super::{Workload, Written, file_line, io};
 use crate::bench::plan::Plan;
 use crate::bench::session::{Session, Stop};
 use crate::bench::spec::Order;
@@ -46,6 +46,36 @@ impl Workload for Sweep {
             time_ms: 2000,
             ..Plan::default()
         }
+    }
+
+    fn takes(&self) -> &'static [&'static str] {
+        &[
+            "size",
+            "depth",
+            "jobs",
+            "read-pct",
+            "direct",
+            "fsync",
+            "refill",
+            "rate",
+            "rate-bytes",
+            "time",
+            "ramp",
+            "io-size",
+            "stall-limit",
+            "idle",
+            "engine",
+            "sqpoll",
+            "iopoll",
+            "seed",
+        ]
+    }
+
+    fn writes(&self, plan: &Plan) -> Written {
+        let steps = sizes(LARGEST).count() + sizes(LARGEST_RANDOM).count();
+        // Its blocks grow, so a cap on operations says nothing about bytes.
+        let capped = Plan { rate_iops: 0, ..plan.clone() };
+        Written::timed(&capped, plan.size, 100u8.saturating_sub(plan.read_pct), steps as u64)
     }
 
     fn check(&self, plan: &Plan) -> Result<(), String> {
