@@ -9,6 +9,7 @@ pub mod drive;
 pub mod engine;
 pub mod fiojob;
 pub mod host;
+pub mod look;
 pub mod measure;
 pub mod message;
 pub mod params;

@@ -61,7 +61,7 @@ fn list() -> anyhow::Result<u8> {
         out.push_str(&format!("  {:<10} {}\n", w.name(), w.about()));
     }
     if let Some(store) = Store::of_person() {
-        let entries = store.list().map_err(anyhow::Error::msg)?;
+        let entries = store.kept().map_err(anyhow::Error::msg)?;
         if !entries.is_empty() {
             out.push_str(&format!(
                 "\nResults in {}:\n",
@@ -69,22 +69,10 @@ fn list() -> anyhow::Result<u8> {
             ));
         }
         for e in entries {
-            let about = store.load(&e.id).map_or_else(|why| why, |r| headline(&r));
-            out.push_str(&format!("  {:>3}  {:<28} {about}\n", e.number, e.id));
+            out.push_str(&format!("  {:>3}  {:<28} {}\n", e.number, e.id, e.headline()));
         }
     }
     say(&out)
-}
-
-/// A result in one line.
-fn headline(r: &Report) -> String {
-    let place = r.target.as_ref().map_or("", |t| t.directory.as_str());
-    let best = r.parts.iter().max_by(|a, b| a.iops().total_cmp(&b.iops()));
-    let rate = best.filter(|p| p.read.bytes + p.write.bytes > 0).map_or(String::new(), |p| {
-        format!(", {:.0} IOPS, {}/s", p.iops(), bytes_long(p.bytes_per_s() as u64))
-    });
-    let end = if r.end == End::Complete { "" } else { ", not complete" };
-    format!("{} {place}{rate}{end}", r.time)
 }
 
 fn store() -> anyhow::Result<Store> {

@@ -1,5 +1,9 @@
 //! What a child can be asked to do, and what it answers. Plain data, JSON on the pipe.
 
+use super::bench;
+use crate::bench::look::Look;
+use crate::bench::report::Report;
+use crate::bench::store::Kept;
 use crate::collect;
 use crate::collect::process::detail::DetailReader;
 use crate::collect::process::mappings::mappings;
@@ -16,7 +20,7 @@ use std::path::{Path, PathBuf};
 const MAPPINGS_KEPT: usize = 1000;
 
 /// A piece of work that may block.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Job {
     /// Read the queue settings of devices.
     Queues {
@@ -58,6 +62,20 @@ pub enum Job {
         /// Whether to make the missing directory (0700).
         make_dir: bool,
     },
+    /// Look at a directory in which something may be measured.
+    Look {
+        /// Absolute.
+        directory: PathBuf,
+    },
+    /// List the results that are kept.
+    Kept,
+    /// Keep a result.
+    Keep(Box<Report>),
+    /// Read kept results.
+    Results {
+        /// Their names.
+        ids: Vec<String>,
+    },
 }
 
 /// A job's outcome.
@@ -73,6 +91,14 @@ pub enum Reply {
     File(Option<String>),
     /// What the path lies on.
     Path(Box<PathReport>),
+    /// The directory as a benchmark sees it.
+    Look(Box<Look>),
+    /// The results that are kept, newest first.
+    Kept(Vec<Kept>),
+    /// The result is kept under this name.
+    Keeping(String),
+    /// Kept results, in the order asked for.
+    Results(Vec<Report>),
     /// The file is there.
     Written {
         /// Where.
@@ -92,6 +118,10 @@ impl Job {
             Job::Mappings { pid, .. } => format!("reading the mappings of {pid}"),
             Job::ReadFile { path } => format!("reading {}", path.display()),
             Job::WriteFile { path, .. } => format!("writing {}", path.display()),
+            Job::Look { directory } => format!("looking at {}", directory.display()),
+            Job::Kept => "listing the results kept".into(),
+            Job::Keep(report) => format!("keeping the result {}", report.id),
+            Job::Results { ids } => format!("reading the result {}", ids.join(" and ")),
         }
     }
 
@@ -124,6 +154,10 @@ impl Job {
                     Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe(&err))),
                 }
             }
+            Job::Look { directory } => Reply::Look(Box::new(bench::look(root, directory))),
+            Job::Kept => bench::kept().map_or_else(Reply::Failed, Reply::Kept),
+            Job::Keep(report) => bench::keep(report).map_or_else(Reply::Failed, Reply::Keeping),
+            Job::Results { ids } => bench::load(ids).map_or_else(Reply::Failed, Reply::Results),
         }
     }
 }
