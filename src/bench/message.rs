@@ -35,6 +35,10 @@ pub struct Progress {
     pub point: Point,
     /// Operations counted in this phase: reads, writes, syncs.
     pub counts: [u64; 3],
+    /// Median and 99th percentile of `lat` since the message before, ns, for each of them; `None` where
+    /// none completed.
+    #[serde(default)]
+    pub lat: [[Option<u64>; 2]; 3],
     /// For so long nothing has completed, ms.
     pub silent_ms: u64,
 }

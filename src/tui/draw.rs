@@ -30,6 +30,8 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     match &app.ui.overlay {
         Some(Overlay::Help(scroll)) => help(*scroll, &theme, buf),
         Some(Overlay::Dialog(d)) => dialog(d, &theme, buf),
+        // Typed where it stands.
+        Some(Overlay::Prompt(Prompt { what: PromptFor::Bench(_), .. })) => {}
         Some(Overlay::Prompt(p)) => prompt(app, p, &theme, arranged.footer, buf),
         None => {}
     }
@@ -52,6 +54,9 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
         let secs = app.world.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
         let (on, _) = crate::text::fit(&b.on, usize::from(area.width / 3));
         part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::clean(on)), theme.crit);
+    }
+    if let Some(word) = app.ui.bench.word() {
+        part(buf, &format!("  {word}"), theme.warn);
     }
     if wide {
         part(buf, &format!("  up {}  {}", span(snap.at.uptime_secs() as u64), host.kernel), theme.dim);
@@ -246,7 +251,8 @@ fn dialog(d: &Dialog, theme: &Theme, buf: &mut Buffer) {
     let width = area.width.min(76);
     let lines = wrap(&d.text, usize::from(width.saturating_sub(4)));
     let inner = popup(buf, area, &d.title, width, lines.len() as u16 + 4, theme);
-    for (i, line) in lines.iter().enumerate() {
+    let room = usize::from(inner.height.saturating_sub(2));
+    for (i, line) in lines.iter().take(room).enumerate() {
         put(buf, inner.x + 1, inner.y + i as u16, line, inner.width.saturating_sub(1), theme.text);
     }
     put(
@@ -271,6 +277,7 @@ fn prompt_label(app: &App, what: PromptFor) -> String {
         PromptFor::Command => ":".into(),
         PromptFor::Include => "show only kernel lines matching: ".into(),
         PromptFor::Exclude => "hide kernel lines matching: ".into(),
+        PromptFor::Bench(_) => String::new(),
         PromptFor::Ionice(key) => {
             let now = app.world.procs.get(&key).and_then(|row| row.ionice);
             format!("class and level (rt/0..7, be/0..7, idle; now {}): ", now.as_deref().unwrap_or("-"))

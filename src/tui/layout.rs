@@ -41,7 +41,7 @@ pub fn panes(app: &App) -> Vec<PaneId> {
         (None, View::Processes) => vec![PaneId::Processes],
         (None, View::Memory) => vec![PaneId::Memory],
         (None, View::Kernel) => vec![PaneId::Kernel],
-        (None, View::Bench) => vec![PaneId::Bench],
+        (None, View::Bench) => super::bench::place::PANES.to_vec(),
         (None, View::Tune) => vec![PaneId::Tune],
     }
 }
@@ -57,6 +57,7 @@ pub fn arrange(app: &App) -> Arranged {
     } else {
         match list[..] {
             [PaneId::Processes, ..] if list.len() > 1 => overview(body, device_rows(app)),
+            [PaneId::BenchList, ..] => super::bench::place::arrange(body, app.ui.focus),
             [PaneId::Devices, PaneId::DeviceGraphs] => devices(body, device_rows(app)),
             _ => list.iter().map(|id| (*id, body)).collect(),
         }

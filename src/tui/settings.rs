@@ -22,6 +22,8 @@ pub struct Settings {
     pub processes: ProcessSettings,
     /// The Kernel pane.
     pub kernel: KernelSettings,
+    /// The Bench view.
+    pub bench: BenchSettings,
 }
 
 /// `[devices]`
@@ -62,6 +64,20 @@ pub struct KernelSettings {
     pub exclude: Option<String>,
 }
 
+/// `[bench]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BenchSettings {
+    /// Where to measure; a relative one is taken from where the program is started.
+    pub directory: String,
+}
+
+impl Default for BenchSettings {
+    fn default() -> Self {
+        Self { directory: ".".into() }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -72,6 +88,7 @@ impl Default for Settings {
             devices: DeviceSettings::default(),
             processes: ProcessSettings::default(),
             kernel: KernelSettings::default(),
+            bench: BenchSettings::default(),
         }
     }
 }
@@ -96,6 +113,7 @@ pub const HELP: &[(&str, &str)] = &[
     ("processes.accumulated", "Sums since the start instead of rates. Default false."),
     ("processes.threads", "Threads instead of processes. Default false."),
     ("kernel.include", "Only kernel lines that match this regular expression. Default: all."),
+    ("bench.directory", "Where to measure; a dot is where the program is started. Default a dot."),
     (
         "kernel.exclude",
         "No kernel lines that match this regular expression. Default: network noise that belongs to no class.",
@@ -166,7 +184,9 @@ mod tests {
             let help = HELP.iter().find(|h| h.0 == name).unwrap_or_else(|| panic!("{name}")).1;
             let default = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             assert!(
-                name.starts_with("kernel.") || help.contains(&format!("Default {default}.")),
+                name.starts_with("kernel.")
+                    || name == "bench.directory"
+                    || help.contains(&format!("Default {default}.")),
                 "{name}: {help}"
             );
         }

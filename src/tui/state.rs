@@ -108,6 +108,8 @@ pub enum PromptFor {
     Exclude,
     /// Class and level for a task.
     Ionice(TaskKey),
+    /// A line of a benchmark's parameters, by its place.
+    Bench(usize),
 }
 
 /// A line of input.
@@ -139,6 +141,8 @@ pub struct Dialog {
 pub enum Change {
     /// I/O class and level of a task.
     IoPrio(TaskKey, IoPrio),
+    /// Start measuring.
+    Bench(Box<crate::bench::plan::Plan>),
 }
 
 /// A detail page.
@@ -267,6 +271,7 @@ impl Ui {
         self.theme_name = s.theme;
         self.view = s.view;
         self.mouse = s.mouse;
+        self.bench.directory = s.bench.directory.clone().into();
         self.devices.extended = s.devices.extended;
         self.devices.only_active = s.devices.only_active;
         self.procs.by = super::panes::processes::sort_by_name(&s.processes.sort).unwrap_or_default();
@@ -290,6 +295,7 @@ impl Ui {
             mouse: self.mouse,
             ..Settings::default()
         };
+        s.bench.directory = self.bench.setting();
         s.devices.extended = self.devices.extended;
         s.devices.only_active = self.devices.only_active;
         s.processes.sort = super::panes::processes::sort_name(self.procs.by).into();

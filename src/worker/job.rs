@@ -125,6 +125,11 @@ impl Job {
         }
     }
 
+    /// Whether it is about measuring: whoever asked waits for an answer, and be it a refusal.
+    pub fn is_measuring(&self) -> bool {
+        matches!(self, Job::Look { .. } | Job::Kept | Job::Keep(_) | Job::Results { .. })
+    }
+
     /// Does it, here and now. Only a child process calls this.
     pub fn run(&self, root: &Root) -> Reply {
         match self {

@@ -1,6 +1,7 @@
 //! A report as Markdown: one table row per part and direction, for notes and tickets.
 
 use super::{Part, Report};
+use crate::bench::measure::latency::Latency;
 use crate::text::clean;
 use std::fmt::Write as _;
 
@@ -24,7 +25,7 @@ pub fn report(r: &Report) -> String {
         );
     }
     let _ = writeln!(out, "Ended: {}\n", cell(&super::text::end(&r.end)));
-    out.push_str("| part | what | IOPS | MiB/s | mean µs | p50 µs | p99 µs | p99.9 µs | max µs |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n");
+    let _ = writeln!(out, "| {} |\n|---|---{}|", HEADS.join(" | "), "|--:".repeat(HEADS.len() - 2));
     for p in &r.parts {
         rows(&mut out, p);
     }
@@ -54,29 +55,37 @@ pub fn report(r: &Report) -> String {
 }
 
 fn rows(out: &mut String, p: &Part) {
+    for row in cells(p) {
+        let _ = writeln!(out, "| {} |", row.map(|c| cell(&c)).join(" | "));
+    }
+}
+
+/// Heads of the columns of [`cells`].
+pub const HEADS: [&str; 9] =
+    ["part", "what", "IOPS", "MiB/s", "mean µs", "p50 µs", "p99 µs", "p99.9 µs", "max µs"];
+
+/// A part as rows of a table, one for each direction that has operations; labels are raw.
+pub fn cells(p: &Part) -> Vec<[String; 9]> {
     let all = [
         ("read", p.read.ios, p.read.bytes, &p.read.lat),
         ("write", p.write.ios, p.write.bytes, &p.write.lat),
         (if p.verb.is_empty() { "sync" } else { &p.verb }, p.sync.ios, 0, &p.sync.lat),
     ];
-    for (what, ios, bytes, lat) in all {
-        if ios == 0 {
-            continue;
-        }
-        let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}", n as f64 / 1e3));
-        let _ = writeln!(
-            out,
-            "| {} | {what} | {:.0} | {:.1} | {:.0} | {} | {} | {} | {:.0} |",
-            cell(&p.label),
-            p.per_s(ios),
-            p.per_s(bytes) / 1_048_576.0,
-            lat.mean_ns / 1e3,
+    let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}", n as f64 / 1e3));
+    let row = |(what, ios, bytes, lat): (&str, u64, u64, &Latency)| {
+        [
+            p.label.clone(),
+            what.to_owned(),
+            format!("{:.0}", p.per_s(ios)),
+            format!("{:.1}", p.per_s(bytes) / 1_048_576.0),
+            format!("{:.0}", lat.mean_ns / 1e3),
             us(lat.percentile(50.0)),
             us(lat.percentile(99.0)),
             us(lat.percentile(99.9)),
-            lat.max_ns as f64 / 1e3
-        );
-    }
+            format!("{:.0}", lat.max_ns as f64 / 1e3),
+        ]
+    };
+    all.into_iter().filter(|(_, ios, ..)| *ios > 0).map(row).collect()
 }
 
 #[cfg(test)]

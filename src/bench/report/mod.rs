@@ -1,5 +1,6 @@
 //! A finished run: plain data, and one file per way to write it down.
 
+pub mod charts;
 pub mod fio;
 pub mod markdown;
 pub mod ruler;

@@ -22,6 +22,10 @@ pub fn report(r: &Report) -> String {
         out.push('\n');
         one(&mut out, part);
     }
+    let charts = super::charts::sweep(r, 90);
+    if !charts.is_empty() {
+        let _ = writeln!(out, "\n{}", charts.join("\n"));
+    }
     if let Some(p) = &r.ruler {
         let _ = write!(out, "\n{}\n{}\n", super::ruler::drawing(p, 64), p.sentence);
     }
@@ -136,7 +140,8 @@ fn direction(out: &mut String, p: &Part, name: &str, d: &Direction) {
     percentiles(out, "lat", &d.lat);
 }
 
-fn us(ns: f64) -> String {
+/// A latency with its unit, digits by size.
+pub fn us(ns: f64) -> String {
     match ns {
         n if n < 10_000.0 => format!("{:.2}us", n / 1e3),
         n if n < 10_000_000.0 => format!("{:.0}us", n / 1e3),

@@ -85,6 +85,7 @@ fn entered(app: &mut App, what: PromptFor, text: &str, effects: &mut Vec<Effect>
         PromptFor::Command => command::run(app, text, effects)?,
         PromptFor::Include => set_patterns(app, Some(text.to_owned()), app.ui.kernel.exclude.clone())?,
         PromptFor::Exclude => set_patterns(app, app.ui.kernel.include.clone(), Some(text.to_owned()))?,
+        PromptFor::Bench(at) => super::bench::edit::entered(app, at, text, effects)?,
         PromptFor::Ionice(key) => {
             let prio = parse_prio(text)?;
             app.ui.overlay = Some(Overlay::Dialog(ionice_dialog(app, key, prio)));

@@ -1,0 +1,21 @@
+//! Clicks in the Bench view.
+
+use super::{LIST, PAGE, select};
+use crate::tui::panes::{PaneId, bench as panes};
+use crate::tui::state::App;
+use ratatui::layout::Rect;
+
+/// A click inside the list or the page.
+pub fn click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
+    if id == PaneId::BenchList {
+        if let Some(row) = panes::list::row_at(app, inner.height, y - inner.y) {
+            super::focus(app, LIST);
+            select(app, row);
+        }
+        return;
+    }
+    super::focus(app, PAGE);
+    if let Some(at) = panes::plan::line_at(app, inner, x, y) {
+        app.ui.bench.params.selected = at;
+    }
+}
