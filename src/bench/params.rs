@@ -81,7 +81,7 @@ pub const PARAMS: &[Param] = &[
     number(
         "size",
         "",
-        "one block to 1P; k, M, G, T are powers of 1024",
+        "one block to 1P (k, M, G, T)",
         "bytes of the file (of the memory, for fork)",
         |p| short_bytes(p.size),
         |p, t| parse_bytes(t).map(|n| p.size = n),

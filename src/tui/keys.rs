@@ -141,7 +141,7 @@ pub const BINDINGS: &[Binding] = &[
         Bench,
         KeyCode::Enter,
         Action::Open,
-        "start, show, change",
+        "go",
         "start a profile (asks first), show a result, change a parameter",
     ),
     ch(Bench, 'r', Action::Bench(BenchAction::Run), "run", "start the selected profile (asks first)"),

@@ -14,7 +14,7 @@ use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table::select;
 use crate::tui::widgets::theme::Theme;
-use crate::units::{bytes_long, write_count};
+use crate::units::{bytes_long, rfc3339, write_count};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -90,13 +90,15 @@ fn now(run: &Run) -> String {
     }
 }
 
-/// `11-21 15:49` of an RFC 3339 time.
-fn short_time(time: &str) -> String {
-    time.get(5..16).map_or_else(|| clean(time), |t| clean(t).replace('T', " "))
+/// `11-21 15:49` in the person's zone: names of results begin with the second they are of.
+fn short_time(id: &str, offset_secs: i64) -> String {
+    let secs: i64 = id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0);
+    let local = secs.saturating_add(offset_secs).saturating_mul(1_000_000_000);
+    rfc3339(local).get(5..16).map_or_else(String::new, |t| t.replace('T', " "))
 }
 
 /// `11-21 15:49 randrw 51k`
-fn kept_line(k: &Kept, marked: bool) -> String {
+fn kept_line(k: &Kept, marked: bool, offset_secs: i64) -> String {
     let mark = if marked { '*' } else { ' ' };
     if k.damaged.is_some() {
         return format!("{mark} {} unreadable", clean(&k.id));
@@ -107,7 +109,7 @@ fn kept_line(k: &Kept, marked: bool) -> String {
         write_count(&mut rate, iops);
     }
     let end = if k.complete { "" } else { " part" };
-    format!("{mark}{} {}{rate}{end}", short_time(&k.time), clean(&k.profile))
+    format!("{mark}{} {}{rate}{end}", short_time(&k.id, offset_secs), clean(&k.profile))
 }
 
 fn text(app: &App, row: &Row) -> String {
@@ -116,14 +118,19 @@ fn text(app: &App, row: &Row) -> String {
         Row::Now => bench.run.as_ref().map_or(String::new(), now),
         Row::Profile(at) => format!(" {:<9} {}", WORKLOADS[*at].name(), WORKLOADS[*at].about()),
         Row::Kept(id) => match bench.kept_results().iter().find(|k| k.id == *id) {
-            Some(k) => kept_line(k, bench.marked.as_ref() == Some(id)),
+            Some(k) => kept_line(k, bench.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
             None => clean(id),
         },
     }
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
-    let inner = frame(buf, area, "Bench", "", focused, theme);
+    let note = match app.ui.bench.selected {
+        Row::Profile(_) => "Enter: run",
+        Row::Kept(_) => "Enter: show",
+        Row::Now => "Enter: to it",
+    };
+    let inner = frame(buf, area, "Bench", note, focused, theme);
     let lines = lines(app);
     let from = offset(app, &lines, inner.height.into());
     for (i, line) in lines.iter().skip(from).take(inner.height.into()).enumerate() {
@@ -182,16 +189,15 @@ mod tests {
     #[test]
     fn a_kept_result_is_a_short_line() {
         let k = Kept {
-            id: "1-randrw".into(),
+            id: "1795276156-randrw".into(),
             profile: "randrw".into(),
-            time: "2026-11-21T15:49:16.123Z".into(),
             rate: Some((123_456.0, 1e9)),
             complete: false,
             ..Kept::default()
         };
-        assert_eq!(kept_line(&k, true), "*11-21 15:49 randrw 123k part");
+        assert_eq!(kept_line(&k, true, 3600), "*11-21 16:49 randrw 123k part");
         let broken = Kept { damaged: Some("x".into()), ..k };
-        assert_eq!(kept_line(&broken, false), "  1-randrw unreadable");
-        assert_eq!(short_time("\x1b[2J"), "\\x1b[2J");
+        assert_eq!(kept_line(&broken, false, 0), "  1795276156-randrw unreadable");
+        assert_eq!(short_time("99999999999999999-x", 0).len(), 11);
     }
 }

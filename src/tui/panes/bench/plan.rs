@@ -11,6 +11,7 @@ use crate::model::disk::DiskRate;
 use crate::model::process::{Column, Filter, Query};
 use crate::text::clean;
 use crate::tui::bench::Line;
+use crate::tui::panes::PaneId;
 use crate::tui::state::{App, Overlay, Prompt, PromptFor};
 use crate::tui::widgets::dialog::{frame, input};
 use crate::tui::widgets::put::put;
@@ -33,14 +34,15 @@ pub fn will_write(workload: &dyn Workload, plan: &Plan) -> String {
     let written = workload.writes(plan);
     let more = match written.further {
         Some(0) => String::new(),
-        Some(n) if written.certain == 0 => format!("{} at most", bytes_long(n)),
-        Some(n) => format!(", then at most {} more", bytes_long(n)),
-        None => format!(", then as much as {} s allow", (plan.time_ms + plan.ramp_ms) as f64 / 1e3),
+        Some(n) if written.certain == 0 => format!(" at most {}", bytes_long(n)),
+        Some(n) => format!(", then at most {} more,", bytes_long(n)),
+        None => format!(", then as much as {} s allow,", (plan.time_ms + plan.ramp_ms) as f64 / 1e3),
     };
-    let certain = if written.certain == 0 { String::new() } else { bytes_long(written.certain) };
+    let certain =
+        if written.certain == 0 { String::new() } else { format!(" {}", bytes_long(written.certain)) };
     format!(
-        "Writes {certain}{more} into nameless files of its own in {}, and takes {} of space meanwhile. Nothing that \
-         exists is touched; the files go with the run.",
+        "Writes{certain}{more} into nameless files of its own in {}; takes {} of space meanwhile. Nothing that exists \
+         is touched, and nothing stays.",
         clean(plan.directory.as_os_str().as_encoded_bytes()),
         bytes_long(workload.footprint(plan))
     )
@@ -99,24 +101,20 @@ fn about(app: &App, at: usize) -> Vec<Toned> {
     out
 }
 
+/// File system and devices down to the disk, in one line.
 fn where_to(place: &Seen, out: &mut Vec<Toned>) {
     let mount = if place.mount.is_empty() { String::new() } else { format!(", mounted on {}", place.mount) };
-    out.push((
-        format!("On {} from {}{mount} ({})", place.filesystem, place.source, place.options),
-        Tone::Plain,
-    ));
     let chain: Vec<String> = place
         .chain
         .iter()
         .map(|d| {
             let model = d.model.as_ref().map_or(String::new(), |m| format!(" {}", clean(m)));
             let size = d.size_bytes.map_or(String::new(), |n| format!(", {}", bytes_long(n)));
-            format!("{}{} ({}{size})", clean(&d.name), model, d.kind.name())
+            format!("{}{model} ({}{size})", clean(&d.name), d.kind.name())
         })
         .collect();
-    if !chain.is_empty() {
-        out.push((format!("Devices: {}", chain.join(" > ")), Tone::Plain));
-    }
+    let below = if chain.is_empty() { String::new() } else { format!("; on {}", chain.join(" > ")) };
+    out.push((format!("{} from {}{mount}{below}", place.filesystem, place.source), Tone::Plain));
 }
 
 fn room(place: &Seen, bytes: u64, out: &mut Vec<Toned>) {
@@ -204,12 +202,15 @@ fn value(app: &App, at: usize, line: Line) -> String {
     }
 }
 
+/// The plan's text goes before the parameters until these have the keys.
 fn places(app: &App, at: usize, inner: Rect) -> (Grid, Vec<Toned>) {
     let bench = &app.ui.bench;
     let lines = bench.lines(at);
     let text = folded(about(app, at), inner.width.into());
     let wide = matches!(lines.first(), Some(Line::Directory));
-    (grid(inner, lines.len(), wide, bench.params.selected, text.len()), text)
+    let least = usize::from(inner.height / 3);
+    let needed = if app.focused() == PaneId::Bench { text.len().min(least) } else { text.len() };
+    (grid(inner, lines.len(), wide, bench.params.selected, needed), text)
 }
 
 /// The parameter under a cell.

@@ -14,8 +14,10 @@ pub fn click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
         }
         return;
     }
+    // Before the keys go there: then the parameters get more room, and stand elsewhere.
+    let line = panes::plan::line_at(app, inner, x, y);
     super::focus(app, PAGE);
-    if let Some(at) = panes::plan::line_at(app, inner, x, y) {
+    if let Some(at) = line {
         app.ui.bench.params.selected = at;
     }
 }
