@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Message {
     /// How far it is; about four times a second.
-    Progress(Progress),
+    Progress(Box<Progress>),
     /// Something to know at once: io_uring was refused, a block size was skipped.
     Note(String),
     /// Not begun, for safety or for want of a privilege. The last message.

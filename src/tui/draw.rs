@@ -251,8 +251,11 @@ fn dialog(d: &Dialog, theme: &Theme, buf: &mut Buffer) {
     let width = area.width.min(76);
     let lines = wrap(&d.text, usize::from(width.saturating_sub(4)));
     let inner = popup(buf, area, &d.title, width, lines.len() as u16 + 4, theme);
-    let room = usize::from(inner.height.saturating_sub(2));
+    // The last line says what to press.
+    let room = usize::from(inner.height.saturating_sub(1));
     for (i, line) in lines.iter().take(room).enumerate() {
+        let cut = i + 1 == room && lines.len() > room;
+        let line = if cut { "…" } else { line };
         put(buf, inner.x + 1, inner.y + i as u16, line, inner.width.saturating_sub(1), theme.text);
     }
     put(

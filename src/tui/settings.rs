@@ -103,7 +103,10 @@ impl Default for ProcessSettings {
 pub const HELP: &[(&str, &str)] = &[
     ("interval", "Seconds between samples, 0.1 to 3600. Default 1.0."),
     ("theme", "dark, light, mono or high-contrast. Default dark."),
-    ("view", "The view to start with: overview, devices, processes, memory or kernel. Default overview."),
+    (
+        "view",
+        "The view to start with: overview, devices, processes, memory, kernel or bench. Default overview.",
+    ),
     ("mouse", "Whether the mouse is used. Default true."),
     ("devices.extended", "The columns of iostat -x. Default false."),
     ("devices.only_active", "Only devices that do I/O. Default false."),

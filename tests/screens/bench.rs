@@ -143,7 +143,7 @@ fn run(app: &mut App, from: u64, to: u64, silent_ms: u64) {
             lat: [[Some(lat), Some(lat * 6)], [Some(lat * 2), Some(lat * 9)], [None, None]],
             silent_ms,
         };
-        say(app, What::Said(Message::Progress(progress)));
+        say(app, What::Said(Message::Progress(Box::new(progress))));
     }
 }
 

@@ -8,8 +8,13 @@ use std::fmt::Write as _;
 
 const MIB: f64 = 1_048_576.0;
 
-/// The whole report.
+/// The whole report, for a terminal of usual width.
 pub fn report(r: &Report) -> String {
+    report_within(r, 90)
+}
+
+/// The whole report, its drawings at most `width` cells wide.
+pub fn report_within(r: &Report, width: usize) -> String {
     let mut out = String::new();
     let _ =
         writeln!(out, "{} on {} (kernel {}), {}", r.plan.profile, clean(&r.host), clean(&r.kernel), r.time);
@@ -22,12 +27,17 @@ pub fn report(r: &Report) -> String {
         out.push('\n');
         one(&mut out, part);
     }
-    let charts = super::charts::sweep(r, 90);
+    let charts = super::charts::sweep(r, width);
     if !charts.is_empty() {
         let _ = writeln!(out, "\n{}", charts.join("\n"));
     }
     if let Some(p) = &r.ruler {
-        let _ = write!(out, "\n{}\n{}\n", super::ruler::drawing(p, 64), p.sentence);
+        let _ = write!(
+            out,
+            "\n{}\n{}\n",
+            super::ruler::drawing(p, width.saturating_sub(16).clamp(16, 64)),
+            p.sentence
+        );
     }
     for (n, w) in r.warnings.iter().enumerate() {
         let _ = writeln!(out, "{}! {w}", if n == 0 { "\n" } else { "" });

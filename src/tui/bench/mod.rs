@@ -73,7 +73,7 @@ pub enum Opened {
     /// A kept result.
     Result(Box<Report>),
     /// Two results side by side.
-    Compared(Box<[Report; 2]>, String),
+    Compared(Box<[Report; 2]>),
     /// Why there is nothing to show.
     Failed(String),
 }
@@ -288,7 +288,7 @@ impl BenchNews {
     /// Whether it changes nothing that is on screen while another view is.
     pub fn is_unseen(&self, ui: &BenchUi) -> bool {
         let What::Said(Message::Progress(p)) = &self.what else { return false };
-        ui.running().is_some_and(|run| run.number == self.run && run.word_at(Some(p)) == run.word())
+        ui.running().is_some_and(|run| run.number == self.run && run.word_at(Some(p.as_ref())) == run.word())
     }
 }
 

@@ -70,7 +70,7 @@ impl Run {
         match message {
             Message::Progress(p) => {
                 self.course.push(&p);
-                self.progress = Some(p);
+                self.progress = Some(*p);
             }
             Message::Note(note) => {
                 if self.notes.len() < NOTES {
@@ -138,11 +138,11 @@ mod tests {
     fn the_word_says_how_far_and_what_is_wrong() {
         let mut run = Run::new(1, Plan::default(), 0);
         assert_eq!(run.word(), "bench randrw starting");
-        run.take(Message::Progress(progress(None, 0.5, 0)), 1);
+        run.take(Message::Progress(Box::new(progress(None, 0.5, 0))), 1);
         assert_eq!(run.word(), "bench randrw preparing 50 %");
-        run.take(Message::Progress(progress(Some(0), 0.42, 1500)), 1);
+        run.take(Message::Progress(Box::new(progress(Some(0), 0.42, 1500))), 1);
         assert_eq!(run.word(), "bench randrw 42 %");
-        run.take(Message::Progress(progress(Some(0), 0.42, 7100)), 1);
+        run.take(Message::Progress(Box::new(progress(Some(0), 0.42, 7100))), 1);
         assert_eq!(run.word(), "bench randrw BLOCKED 7 s");
         run.stopping = true;
         assert_eq!(run.word(), "bench randrw ending");
@@ -152,9 +152,9 @@ mod tests {
     fn silence_of_the_device_and_of_the_child_are_told_apart() {
         let mut run = Run::new(1, Plan::default(), 0);
         run.pid = Some(77);
-        run.take(Message::Progress(progress(Some(0), 0.1, 200)), 5_000_000_000);
+        run.take(Message::Progress(Box::new(progress(Some(0), 0.1, 200))), 5_000_000_000);
         assert_eq!(run.trouble(6_000_000_000), None);
-        run.take(Message::Progress(progress(Some(0), 0.1, 3000)), 8_000_000_000);
+        run.take(Message::Progress(Box::new(progress(Some(0), 0.1, 3000))), 8_000_000_000);
         assert!(run.trouble(8_000_000_000).unwrap().contains("nothing has completed for 3 s (process 77)"));
         assert!(run.trouble(18_000_000_000).unwrap().contains("said nothing for 10 s"));
     }

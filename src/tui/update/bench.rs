@@ -7,7 +7,6 @@ mod point;
 pub use ask::confirmed;
 pub use point::click;
 
-use crate::bench::compare;
 use crate::bench::message::Message;
 use crate::bench::report::Report;
 use crate::tui::action::View;
@@ -105,11 +104,9 @@ pub fn answered(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>
         _ => {}
     }
     match (job, reply) {
-        (Job::Look { .. }, Reply::Look(look)) => {
-            if look.directory == bench.directory {
-                bench.look = Some(Ok(*look));
-                select_device(app);
-            }
+        (Job::Look { .. }, Reply::Look(look)) if look.directory == bench.directory => {
+            bench.look = Some(Ok(*look));
+            select_device(app);
         }
         (Job::Look { directory }, Reply::Failed(why)) if directory == bench.directory => {
             bench.look = Some(Err(why))
@@ -149,12 +146,7 @@ fn read(app: &mut App, ids: Vec<String>, reply: Reply) {
     bench.opened = Some(match reply {
         Reply::Failed(why) => Opened::Failed(why),
         Reply::Results(reports) => match <[Report; 2]>::try_from(reports) {
-            Ok(both) => match compare::text(&both[0], &both[1]) {
-                Ok(text) => Opened::Compared(Box::new(both), text),
-                Err(why) => {
-                    Opened::Failed(format!("nothing to compare: {why}; mark a result of the same profile"))
-                }
-            },
+            Ok(both) => Opened::Compared(Box::new(both)),
             Err(mut one) => match one.pop() {
                 Some(report) => Opened::Result(Box::new(report)),
                 None => Opened::Failed("the result is gone".into()),
@@ -277,8 +269,14 @@ pub fn back(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
 pub fn step(app: &mut App, by: isize) {
     if app.focused() == PaneId::Bench {
         if let (true, Some(at)) = (app.ui.bench.planning(), app.ui.bench.profile()) {
-            let len = app.ui.bench.lines(at).len();
-            app.ui.bench.params.step(by, len);
+            // Below the last parameter the text goes on.
+            let (last, hidden) =
+                (app.ui.bench.lines(at).len().saturating_sub(1), panes::bench::plan::hidden(app));
+            let bench = &mut app.ui.bench;
+            let to =
+                (bench.params.selected + bench.line.min(hidden)).saturating_add_signed(by).min(last + hidden);
+            bench.params.selected = to.min(last);
+            bench.line = to - bench.params.selected;
         } else {
             let last = panes::bench::last_line(app);
             app.ui.bench.line = app.ui.bench.line.min(last).saturating_add_signed(by).min(last);

@@ -22,10 +22,13 @@ const KINDS: [&str; 3] = ["read", "write", "sync"];
 /// Notes shown at once.
 const NOTES: usize = 2;
 
+/// What a chart shows of a moment; `None`: a gap.
+type Value = Box<dyn Fn(&Moment) -> Option<f64>>;
+
 /// A chart: what it shows, how its newest value is written, and its value at a moment.
 struct Chart {
     label: String,
-    value: Box<dyn Fn(&Moment) -> Option<f64>>,
+    value: Value,
     write: fn(f64) -> String,
     second: bool,
 }
@@ -51,9 +54,7 @@ fn kind_name(run: &Run, kind: usize) -> &'static str {
 
 /// The charts in pairs, the most telling first: rates of every kind, then its latencies.
 fn charts(run: &Run) -> Vec<[Option<Chart>; 2]> {
-    let chart = |label: String, write, second, value: Box<dyn Fn(&Moment) -> Option<f64>>| {
-        Some(Chart { label, value, write, second })
-    };
+    let chart = |label: String, write, second, value: Value| Some(Chart { label, value, write, second });
     let (mut rates, mut lats) = (Vec::new(), Vec::new());
     for kind in (0..3).filter(|k| run.course.seen[*k]) {
         let (name, second) = (kind_name(run, kind), kind == 1);
@@ -192,8 +193,8 @@ fn draw_chart(run: &Run, theme: &Theme, area: Rect, buf: &mut Buffer, chart: &Ch
     let all = run.course.within(area.width.into());
     let values: Vec<Option<f64>> = all.iter().map(|m| (chart.value)(m)).collect();
     let max = values.iter().flatten().copied().fold(0.0, f64::max);
-    let now = run.course.last().and_then(|m| (chart.value)(m)).map_or("-".into(), chart.write);
-    let label = format!("{} {now}  max {}", chart.label, (chart.write)(max));
+    // The newest value stands above, in the figures.
+    let label = format!("{}, at most {}", chart.label, (chart.write)(max));
     put(buf, area.x, area.y, &label, area.width, theme.head);
     let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
     let style = if chart.second { theme.graph2 } else { theme.graph };

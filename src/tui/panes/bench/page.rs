@@ -1,6 +1,7 @@
 //! Pages of text: how a run ended, a kept result, two of them side by side.
 
 use super::{Tone, Toned, folded};
+use crate::bench::compare;
 use crate::bench::report::{Report, charts, markdown, text};
 use crate::export::sheet::Sheet;
 use crate::text::clean;
@@ -13,7 +14,7 @@ pub fn title(app: &App) -> (String, &'static str) {
     let bench = &app.ui.bench;
     match &bench.opened {
         Some(Opened::Result(r)) => (format!("Result {}", clean(&r.id)), "Esc: back"),
-        Some(Opened::Compared(..)) => ("Two results".into(), "Esc: back"),
+        Some(Opened::Compared(_)) => ("Two results".into(), "Esc: back"),
         Some(Opened::Waiting(_) | Opened::Failed(_)) => ("Result".into(), "Esc: back"),
         None => match (&bench.selected, &bench.run) {
             (Row::Now, Some(run)) => (format!("Result of {}", run.plan.profile), ""),
@@ -31,7 +32,10 @@ pub fn lines(app: &App, width: u16) -> Vec<Toned> {
         }
         Some(Opened::Failed(why)) => vec![(clean(why), Tone::Crit)],
         Some(Opened::Result(report)) => report_lines(report, width),
-        Some(Opened::Compared(_, text)) => text.lines().map(told).collect(),
+        Some(Opened::Compared(both)) => match compare::text_within(&both[0], &both[1], width.into()) {
+            Ok(text) => text.lines().map(told).collect(),
+            Err(why) => vec![(format!("{why}; mark a result of the same profile"), Tone::Crit)],
+        },
         None => match (&bench.selected, &bench.run) {
             (Row::Now, Some(run)) => ended(run, width),
             _ => card(app),
@@ -56,7 +60,7 @@ fn report_lines(report: &Report, width: u16) -> Vec<Toned> {
     if let Some(p) = &report.ruler {
         out.extend([(clean(&p.sentence), Tone::Strong), (String::new(), Tone::Plain)]);
     }
-    out.extend(text::report(report).lines().map(told));
+    out.extend(text::report_within(report, width.into()).lines().map(told));
     let course = charts::course(report, usize::from(width).clamp(20, 120) - 2);
     if !course.is_empty() {
         out.push((String::new(), Tone::Plain));

@@ -12,6 +12,7 @@ use crate::model::process::{Column, Filter, Query};
 use crate::text::clean;
 use crate::tui::bench::Line;
 use crate::tui::panes::PaneId;
+use crate::tui::panes::kernel_detail::inside;
 use crate::tui::state::{App, Overlay, Prompt, PromptFor};
 use crate::tui::widgets::dialog::{frame, input};
 use crate::tui::widgets::put::put;
@@ -257,13 +258,21 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: b
         }
     }
     hint(app, theme, &grid, buf, at, focused);
-    let cut = text.len() > usize::from(grid.rest.height);
-    let room = Rect { height: grid.rest.height - u16::from(cut && grid.rest.height > 0), ..grid.rest };
-    draw(theme, room, buf, &text, 0);
-    if cut {
-        let more = format!("… {} more lines: z shows them", text.len() - usize::from(room.height));
-        put(buf, grid.rest.x, room.bottom(), &more, grid.rest.width, theme.dim);
+    let below = text.len().saturating_sub(grid.rest.height.into());
+    let from = bench.line.min(below);
+    draw(theme, grid.rest, buf, &text, from);
+    if from < below {
+        let go = if focused { "↓ goes on" } else { "e, then z shows them" };
+        let more = format!(" {} more lines: {go} ", below - from);
+        put(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
     }
+}
+
+/// Lines of the plan that have no room.
+pub fn hidden(app: &App) -> usize {
+    let Some(at) = app.ui.bench.profile().filter(|_| app.ui.bench.planning()) else { return 0 };
+    let (grid, text) = places(app, at, inside(app));
+    text.len().saturating_sub(grid.rest.height.into())
 }
 
 /// What may be typed, or what was wrong with it.
@@ -281,7 +290,10 @@ fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Buffer, at: usize, focu
     let text = match lines.get(app.ui.bench.params.selected).filter(|_| focused) {
         Some(Line::Directory) => "on the storage to measure".to_owned(),
         Some(Line::Param(p)) => format!("{}; {}", p.about, p.range),
-        None => "* not the profile's own".to_owned(),
+        None if lines.iter().any(|l| matches!(l, Line::Param(p) if app.ui.bench.changed(at, p))) => {
+            "* not as the profile has it".to_owned()
+        }
+        None => String::new(),
     };
     put(buf, area.x, area.y, &format!("{hidden}{text}"), area.width, theme.dim);
 }

@@ -34,8 +34,8 @@ fn question(app: &App, workload: &dyn Workload, plan: &Plan) -> String {
     let mut out = will_write(workload, plan);
     if let Some(Ok(look)) = app.ui.bench.look().filter(|_| workload.needs_directory()) {
         if let Some(place) = &look.place {
-            let disks: Vec<_> = place.chain.iter().filter(|d| d.bottom).map(|d| clean(&d.name)).collect();
-            let on = if disks.is_empty() { clean(&place.source) } else { disks.join(", ") };
+            let chain: Vec<_> = place.chain.iter().map(|d| clean(&d.name)).collect();
+            let on = if chain.is_empty() { place.source.clone() } else { chain.join(" > ") };
             out.push_str(&format!("\nThat is {} on {on}.", place.filesystem));
         }
         for warning in look.warnings(plan.direct) {

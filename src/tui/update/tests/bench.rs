@@ -133,6 +133,7 @@ fn keys_lead_where_they_should() {
         ("<down><down><enter>", "Bench/BenchList dialog \"Run randwrite\""),
         ("<enter>n", "Bench/BenchList"),
         ("z<enter>", "Bench/BenchList zoomed dialog \"Run randrw\""),
+        ("e<end><home>", "Bench/Bench"),
         ("ez", "Bench/Bench zoomed"),
         ("ez<esc>", "Bench/Bench"),
     ] {
@@ -187,6 +188,22 @@ fn parameters_are_changed_where_they_stand() {
 }
 
 #[test]
+fn below_the_last_parameter_the_plan_goes_on() {
+    let mut app = opened();
+    app.ui.size = (80, 24);
+    press(&mut app, "e");
+    let last = app.ui.bench.lines(0).len() - 1;
+    assert!(!screen(&app).contains("stay free in any case"));
+    press(&mut app, "<end>");
+    assert_eq!(app.ui.bench.params.selected, last);
+    assert!(app.ui.bench.line > 0 && screen(&app).contains("stay free in any case"));
+    press(&mut app, "<up>");
+    assert_eq!(app.ui.bench.params.selected, last);
+    press(&mut app, "<home>");
+    assert_eq!((app.ui.bench.params.selected, app.ui.bench.line), (0, 0));
+}
+
+#[test]
 fn what_is_refused_is_not_asked_about() {
     let refusal = Refused { why: "/srv/lab is on proc, a pseudo file system".into(), privilege: false };
     let cases = [
@@ -230,7 +247,10 @@ fn running() -> App {
     let mut app = opened();
     press(&mut app, "<enter>y");
     tell(&mut app, 1, What::Started { pid: 4711 });
-    say(&mut app, Message::Progress(Progress { part: Some(0), done: Some(0.42), ..Progress::default() }));
+    say(
+        &mut app,
+        Message::Progress(Box::new(Progress { part: Some(0), done: Some(0.42), ..Progress::default() })),
+    );
     app
 }
 
@@ -242,11 +262,11 @@ fn a_run_goes_on_behind_other_views() {
     assert!(screen(&app).contains("bench randrw 42 %"));
     let news = |done| BenchNews {
         run: 1,
-        what: What::Said(Message::Progress(Progress {
+        what: What::Said(Message::Progress(Box::new(Progress {
             part: Some(0),
             done: Some(done),
             ..Progress::default()
-        })),
+        }))),
     };
     assert!(app.bench_unseen(&news(0.421)) && !app.bench_unseen(&news(0.43)));
     press(&mut app, "b");
