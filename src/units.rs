@@ -45,6 +45,29 @@ pub fn bytes_long(n: u64) -> String {
     }
 }
 
+/// Bytes in the form that [`parse_bytes`] reads back exactly: `1G`, `22M`, `2300`.
+pub fn short_bytes(n: u64) -> String {
+    let unit = |shift: u32| n > 0 && n.is_multiple_of(1 << shift);
+    match [(40, 'T'), (30, 'G'), (20, 'M'), (10, 'k')].into_iter().find(|(shift, _)| unit(*shift)) {
+        Some((shift, sign)) => format!("{}{sign}", n >> shift),
+        None => n.to_string(),
+    }
+}
+
+/// Bytes with an optional k, M, G or T (powers of 1024). The error says what is wrong with the text.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let text = text.trim_end_matches("iB").trim_end_matches('B');
+    let (digits, shift) = match text.char_indices().next_back() {
+        Some((at, unit)) if unit.is_ascii_alphabetic() => {
+            let shift = "kmgt".find(unit.to_ascii_lowercase()).ok_or("units are k, M, G, T")?;
+            (&text[..at], 10 * (shift as u32 + 1))
+        }
+        _ => (text, 0),
+    };
+    let n: u64 = digits.parse().map_err(|_| "is not a size such as 4096, 4k, 512M")?;
+    n.checked_mul(1 << shift).ok_or_else(|| "is too large".into())
+}
+
 /// A count in at most five characters: `12`, `1234`, `12.3k`, `1.2M` (powers of 1000).
 pub fn write_count(out: &mut impl Write, n: f64) {
     let _ = match n.abs() {

@@ -3,6 +3,8 @@
 //! The pictures are kept in `tests/snapshots`; after a wanted change `INSTA_UPDATE=always cargo test`
 //! writes them anew, and the diff shows what changed on the screen.
 
+#[path = "screens/bench.rs"]
+mod bench;
 mod stage;
 
 use iotop_plus::collect::path::path_report;

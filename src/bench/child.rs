@@ -174,7 +174,7 @@ async fn attend(
             )));
         }
         flush_notes(watch, &mut notes);
-        if !send(&Message::Progress(progress)) && stopping.is_none() {
+        if !send(&Message::Progress(Box::new(progress))) && stopping.is_none() {
             // Nobody reads any more.
             stop = Some(End::Cancelled);
         }

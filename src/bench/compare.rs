@@ -41,8 +41,13 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
     all
 }
 
-/// Both results as text.
+/// Both results as text, for a terminal of usual width.
 pub fn text(a: &Report, b: &Report) -> Result<String, String> {
+    text_within(a, b, 80)
+}
+
+/// Both results as text, its table about `width` cells wide.
+pub fn text_within(a: &Report, b: &Report, width: usize) -> Result<String, String> {
     if a.plan.profile != b.plan.profile {
         return Err(format!("{} and {} measure different things", a.plan.profile, b.plan.profile));
     }
@@ -50,10 +55,12 @@ pub fn text(a: &Report, b: &Report) -> Result<String, String> {
     for line in differences(a, b) {
         let _ = writeln!(out, "  differs in {line}");
     }
-    let _ = writeln!(out, "\n{:<44} {:>14} {:>14} {:>8}", "", "A", "B", "B/A");
+    let name = width.saturating_sub(33).clamp(19, 44);
+    let _ = writeln!(out, "\n{:<name$} {:>11} {:>11} {:>8}", "", "A", "B", "B/A");
     for pa in &a.parts {
         if let Some(pb) = b.parts.iter().find(|p| p.label == pa.label) {
-            rows(&mut out, pa, pb);
+            let _ = writeln!(out, "{}", clean(&pa.label));
+            rows(&mut out, name, pa, pb);
         }
     }
     out.push('\n');
@@ -63,14 +70,14 @@ pub fn text(a: &Report, b: &Report) -> Result<String, String> {
     Ok(out)
 }
 
-fn rows(out: &mut String, a: &Part, b: &Part) {
+fn rows(out: &mut String, width: usize, a: &Part, b: &Part) {
     let mut row = |name: &str, x: f64, y: f64| {
         if x == 0.0 && y == 0.0 {
             return;
         }
         let ratio = if x > 0.0 { format!("{:.2}x", y / x) } else { "-".into() };
-        let name = format!("{} {name}", clean(&a.label));
-        let _ = writeln!(out, "{name:<44} {x:>14.1} {y:>14.1} {ratio:>8}");
+        let name = format!("  {name}");
+        let _ = writeln!(out, "{name:<width$} {x:>11.1} {y:>11.1} {ratio:>8}");
     };
     for (name, da, db) in [("read", &a.read, &b.read), ("write", &a.write, &b.write)] {
         row(&format!("{name} IOPS"), a.per_s(da.ios), b.per_s(db.ios));

@@ -5,7 +5,9 @@
 use super::message::{Command, Message};
 use super::plan::Plan;
 use crate::root::Root;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::Mutex;
 
@@ -18,6 +20,8 @@ const MAX_MESSAGE: u64 = 64 << 20;
 pub struct Running {
     stdin: Mutex<Option<ChildStdin>>,
     pid: u32,
+    /// The very process, also when it has ended and its number is another's.
+    pidfd: Option<OwnedFd>,
 }
 
 impl Running {
@@ -43,8 +47,10 @@ impl Running {
             pipe.write_all(&line)?;
         }
         let pid = child.id();
+        // Before anybody can have waited for it.
+        let pidfd = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         std::thread::Builder::new().name("bench".into()).spawn(move || relay(child, sink))?;
-        Ok(Self { stdin: Mutex::new(stdin), pid })
+        Ok(Self { stdin: Mutex::new(stdin), pid, pidfd })
     }
 
     /// The child's process.
@@ -65,10 +71,12 @@ impl Running {
         *stdin = None;
     }
 
-    /// Ends the child without a report. Its file goes with it.
+    /// Ends the child without a report. Its file goes with it. Where the kernel gave no descriptor of the
+    /// process (before Linux 5.3) its pipe is closed, which ends it within seconds.
     pub fn kill(&self) {
-        if let Some(pid) = rustix::process::Pid::from_raw(self.pid as i32) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        match &self.pidfd {
+            Some(fd) => drop(pidfd_send_signal(fd, Signal::KILL)),
+            None => self.cancel(),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Message {
     /// How far it is; about four times a second.
-    Progress(Progress),
+    Progress(Box<Progress>),
     /// Something to know at once: io_uring was refused, a block size was skipped.
     Note(String),
     /// Not begun, for safety or for want of a privilege. The last message.
@@ -35,6 +35,10 @@ pub struct Progress {
     pub point: Point,
     /// Operations counted in this phase: reads, writes, syncs.
     pub counts: [u64; 3],
+    /// Median and 99th percentile of `lat` since the message before, ns, for each of them; `None` where
+    /// none completed.
+    #[serde(default)]
+    pub lat: [[Option<u64>; 2]; 3],
     /// For so long nothing has completed, ms.
     pub silent_ms: u64,
 }

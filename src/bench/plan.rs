@@ -18,7 +18,7 @@ pub enum EngineChoice {
 }
 
 /// What a run does. Fields that a workload has no use for keep their defaults.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Plan {
     /// The workload's name.

@@ -12,7 +12,7 @@ use super::target::sizes;
 use crate::model::section::describe;
 use crate::root::Root;
 use crate::text::clean;
-use crate::tune::client::Held;
+use crate::tune::client::{Held, Said};
 use crate::tune::plan::Refusal;
 use crate::tune::protocol::{Reply, Request};
 use crate::tune::record::Outcome;
@@ -107,8 +107,10 @@ impl Set {
                 clean(self.disk.as_bytes())
             ))
         };
-        if let Some(said) = self.held.said() {
-            return Err(lost(format!("the tuner said {said:?}")));
+        match self.held.said() {
+            Said::Nothing => {}
+            Said::Reply(said) => return Err(lost(format!("the tuner said {said:?}"))),
+            Said::Ended => return Err(lost("the tuner ended".into())),
         }
         match self.held.ask(&Request::Renew { secs: self.lease_secs }) {
             Ok(Reply::Left { .. }) => Ok(()),

@@ -4,9 +4,10 @@
 //! root. Directories 0700, files 0600, nothing made through a symlink. Root keeps nothing under another
 //! user's directories (sudo may leave HOME pointing there). All of this may block on a dead home.
 
-use super::report::{Report, SCHEMA};
+use super::report::{End, Report, SCHEMA};
 use crate::model::section::describe;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,60 @@ pub struct Entry {
     pub number: usize,
     /// Its name.
     pub id: String,
+}
+
+/// A kept result in a line.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Number in the list, the newest is 1.
+    pub number: usize,
+    /// Its name.
+    pub id: String,
+    /// Its profile; empty where the result cannot be read.
+    pub profile: String,
+    /// When it began, RFC 3339.
+    pub time: String,
+    /// Its directory, clean; empty for profiles without one.
+    pub place: String,
+    /// The best part's operations and bytes per second; `None` where neither was measured.
+    pub rate: Option<(f64, f64)>,
+    /// It ran to its end.
+    pub complete: bool,
+    /// Why it cannot be read.
+    pub damaged: Option<String>,
+}
+
+impl Kept {
+    fn of(entry: Entry, report: Result<Report, String>) -> Self {
+        let Entry { number, id } = entry;
+        let r = match report {
+            Ok(report) => report,
+            Err(why) => return Self { number, id, damaged: Some(why), ..Self::default() },
+        };
+        let moved = r.parts.iter().filter(|p| p.read.bytes + p.write.bytes > 0);
+        Self {
+            number,
+            id,
+            rate: moved.map(|p| (p.iops(), p.bytes_per_s())).max_by(|a, b| a.0.total_cmp(&b.0)),
+            place: r.target.map_or(String::new(), |t| t.directory),
+            profile: r.plan.profile,
+            time: r.time,
+            complete: r.end == End::Complete,
+            damaged: None,
+        }
+    }
+
+    /// When, where, how fast.
+    pub fn headline(&self) -> String {
+        if let Some(why) = &self.damaged {
+            return why.clone();
+        }
+        let rate = self.rate.map_or(String::new(), |(iops, bytes)| {
+            format!(", {iops:.0} IOPS, {}/s", crate::units::bytes_long(bytes as u64))
+        });
+        let end = if self.complete { "" } else { ", not complete" };
+        format!("{} {}{rate}{end}", self.time, self.place)
+    }
 }
 
 impl Store {
@@ -121,6 +176,12 @@ impl Store {
         Ok(ids.into_iter().enumerate().map(|(i, id)| Entry { number: i + 1, id }).collect())
     }
 
+    /// What is kept, newest first, each with what a line about it needs. Reads every result.
+    pub fn kept(&self) -> Result<Vec<Kept>, String> {
+        let all = self.list()?;
+        Ok(all.into_iter().map(|e| (self.load(&e.id), e)).map(|(report, e)| Kept::of(e, report)).collect())
+    }
+
     /// The result called `name`: its id, or its number in the list.
     pub fn load(&self, name: &str) -> Result<Report, String> {
         let shown = crate::text::clean(name);
@@ -160,7 +221,6 @@ fn is_id(name: &str) -> bool {
 pub(crate) mod tests {
     use super::*;
     use crate::bench::plan::Plan;
-    use crate::bench::report::End;
 
     pub(crate) fn report(id: &str) -> Report {
         Report {

@@ -52,7 +52,7 @@ struct Last {
     now: u64,
     began: u64,
     counts: [(u64, u64); 3],
-    histogram: Histogram,
+    histograms: [Histogram; 3],
 }
 
 impl Watch {
@@ -144,7 +144,7 @@ impl Watch {
         let alive = self.last_alive();
         let mut inner = self.lock();
         let began = inner.phase.recorders.iter().filter_map(|r| r.began()).min();
-        let point = inner.next_point(now, began);
+        let (point, lat) = inner.next_point(now, began);
         if began.is_some() && point.at_ms > 0 && inner.phase.number.is_some() {
             inner.push(point);
         }
@@ -162,30 +162,37 @@ impl Watch {
             ramping: began.is_none() && !inner.phase.recorders.is_empty(),
             point,
             counts: [sum(Kind::Read), sum(Kind::Write), sum(Kind::Sync)],
+            lat,
             silent_ms: now.saturating_sub(alive) / 1_000_000,
         }
     }
 }
 
 impl Inner {
-    /// Rates since the last point.
-    fn next_point(&mut self, now: u64, began: Option<u64>) -> Point {
-        let Some(began) = began else { return Point::default() };
+    /// Rates since the last point, and `lat` of each kind of operation.
+    fn next_point(&mut self, now: u64, began: Option<u64>) -> (Point, [[Option<u64>; 2]; 3]) {
+        let Some(began) = began else { return Default::default() };
         if self.last.began != began {
             self.last = Last { now: began, began, ..Last::default() };
         }
         let mut counts = [(0, 0); 3];
-        let mut histogram = Histogram::default();
+        let mut histograms: [Histogram; 3] = Default::default();
         for r in &self.phase.recorders {
-            for (sum, kind) in counts.iter_mut().zip([Kind::Read, Kind::Write, Kind::Sync]) {
+            for (i, kind) in [Kind::Read, Kind::Write, Kind::Sync].into_iter().enumerate() {
                 let (ios, bytes) = r.count(kind);
-                *sum = (sum.0 + ios, sum.1 + bytes);
-                histogram.add(&r.lat_histogram(kind));
+                counts[i] = (counts[i].0 + ios, counts[i].1 + bytes);
+                histograms[i].add(&r.lat_histogram(kind));
             }
         }
         let secs = now.saturating_sub(self.last.now) as f64 / 1e9;
         let per_s = |new: u64, old: u64| if secs > 0.0 { new.saturating_sub(old) as f64 / secs } else { 0.0 };
-        let recent = histogram.since(&self.last.histogram);
+        let mut recent = Histogram::default();
+        let mut lat = [[None; 2]; 3];
+        for (i, (new, old)) in histograms.iter().zip(&self.last.histograms).enumerate() {
+            let since = new.since(old);
+            lat[i] = [since.percentile(50.0), since.percentile(99.0)];
+            recent.add(&since);
+        }
         let old = self.last.counts;
         let point = Point {
             at_ms: now.saturating_sub(began) / 1_000_000,
@@ -196,8 +203,8 @@ impl Inner {
             p50_ns: recent.percentile(50.0),
             p99_ns: recent.percentile(99.0),
         };
-        self.last = Last { now, began, counts, histogram };
-        point
+        self.last = Last { now, began, counts, histograms };
+        (point, lat)
     }
 
     /// Adds to the course, which stays bounded however long the run is.
@@ -280,6 +287,7 @@ mod tests {
         let p = watch.progress(2 * SECOND);
         assert_eq!((p.point.read_iops, p.point.write_iops, p.done), (100.0, 0.0, Some(0.1)));
         assert!(p.point.p50_ns.is_some());
+        assert_eq!((p.lat[0], p.lat[1], p.lat[2]), ([p.point.p50_ns, p.point.p99_ns], [None; 2], [None; 2]));
         let p = watch.progress(4 * SECOND);
         assert_eq!((p.point.read_iops, p.point.p50_ns, p.silent_ms), (0.0, None, 2000));
     }

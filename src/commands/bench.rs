@@ -3,17 +3,19 @@
 use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE, complain};
 use crate::bench::host::Running;
 use crate::bench::message::{Message, Progress};
-use crate::bench::plan::{EngineChoice, Plan};
+use crate::bench::params;
+use crate::bench::plan::Plan;
 use crate::bench::report::{self, End, Report};
 use crate::bench::session::Counters;
 use crate::bench::store::Store;
 use crate::bench::workloads::{self, WORKLOADS, Workload};
 use crate::bench::{child, compare, fiojob};
-use crate::cli::{Bench, BenchFormat, BenchRun, Engine};
+use crate::cli::{Bench, BenchFormat, BenchRun};
 use crate::collect;
 use crate::model::sample::Sample;
 use crate::root::Root;
 use crate::units::bytes_long;
+use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -59,7 +61,7 @@ fn list() -> anyhow::Result<u8> {
         out.push_str(&format!("  {:<10} {}\n", w.name(), w.about()));
     }
     if let Some(store) = Store::of_person() {
-        let entries = store.list().map_err(anyhow::Error::msg)?;
+        let entries = store.kept().map_err(anyhow::Error::msg)?;
         if !entries.is_empty() {
             out.push_str(&format!(
                 "\nResults in {}:\n",
@@ -67,22 +69,10 @@ fn list() -> anyhow::Result<u8> {
             ));
         }
         for e in entries {
-            let about = store.load(&e.id).map_or_else(|why| why, |r| headline(&r));
-            out.push_str(&format!("  {:>3}  {:<28} {about}\n", e.number, e.id));
+            out.push_str(&format!("  {:>3}  {:<28} {}\n", e.number, e.id, e.headline()));
         }
     }
     say(&out)
-}
-
-/// A result in one line.
-fn headline(r: &Report) -> String {
-    let place = r.target.as_ref().map_or("", |t| t.directory.as_str());
-    let best = r.parts.iter().max_by(|a, b| a.iops().total_cmp(&b.iops()));
-    let rate = best.filter(|p| p.read.bytes + p.write.bytes > 0).map_or(String::new(), |p| {
-        format!(", {:.0} IOPS, {}/s", p.iops(), bytes_long(p.bytes_per_s() as u64))
-    });
-    let end = if r.end == End::Complete { "" } else { ", not complete" };
-    format!("{} {place}{rate}{end}", r.time)
 }
 
 fn store() -> anyhow::Result<Store> {
@@ -141,73 +131,63 @@ fn plan(options: &BenchRun) -> Result<(&'static dyn Workload, Plan), String> {
 }
 
 fn fill(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
-    fn set<T: Copy>(field: &mut T, value: Option<T>) {
-        if let Some(value) = value {
-            *field = value;
-        }
-    }
-    let ms = |what: &str, s: Option<f64>| match s {
-        None => Ok(None),
-        Some(s) if (0.0..=1e7).contains(&s) => Ok(Some((s * 1000.0).round() as u64)),
-        Some(s) => Err(format!("{what} {s}: not a number of seconds")),
-    };
     if let Some(directory) = &o.directory {
         plan.directory.clone_from(directory);
     }
     plan.network.clone_from(&o.network);
-    set(&mut plan.size, o.size);
-    let block = o.block.map(u32::try_from).transpose().map_err(|_| "block size: too large")?;
-    set(&mut plan.block, block);
-    set(&mut plan.depth, o.depth);
-    set(&mut plan.jobs, o.jobs);
-    set(&mut plan.read_pct, o.read_pct);
-    plan.readahead = o.readahead;
-    // Read-ahead acts on what goes through the page cache only.
-    plan.direct = (plan.direct || o.direct) && !o.buffered && !o.readahead;
-    set(&mut plan.fsync_every, o.fsync);
-    set(&mut plan.rate_iops, o.rate);
-    set(&mut plan.rate_bytes, o.rate_bytes);
-    plan.refill |= o.refill;
-    set(&mut plan.time_ms, ms("time", o.time)?);
-    set(&mut plan.ramp_ms, ms("ramp", o.ramp)?);
-    set(&mut plan.io_bytes, o.io_size);
-    set(&mut plan.stall_limit_ms, ms("stall limit", o.stall_limit)?);
-    plan.idle |= o.idle;
-    set(
-        &mut plan.engine,
-        o.engine.map(|e| match e {
-            Engine::Auto => EngineChoice::Auto,
-            Engine::Uring => EngineChoice::Uring,
-            Engine::Threads => EngineChoice::Threads,
-        }),
-    );
-    plan.sqpoll |= o.sqpoll;
-    plan.iopoll |= o.iopoll;
-    set(&mut plan.seed, o.seed);
+    let engine = o.engine.and_then(|e| e.to_possible_value()).map(|v| v.get_name().to_owned());
+    let on = |given: bool| given.then(|| "on".to_owned());
+    for (name, text) in [
+        ("size", &o.size),
+        ("block", &o.block),
+        ("depth", &o.depth),
+        ("jobs", &o.jobs),
+        ("read-pct", &o.read_pct),
+        ("direct", &if o.buffered { Some("off".into()) } else { on(o.direct) }),
+        // After that one: it acts on what goes through the page cache only.
+        ("readahead", &on(o.readahead)),
+        ("fsync", &o.fsync),
+        ("rate", &o.rate),
+        ("rate-bytes", &o.rate_bytes),
+        ("refill", &on(o.refill)),
+        ("time", &o.time),
+        ("ramp", &o.ramp),
+        ("io-size", &o.io_size),
+        ("stall-limit", &o.stall_limit),
+        ("idle", &on(o.idle)),
+        ("engine", &engine),
+        ("sqpoll", &on(o.sqpoll)),
+        ("iopoll", &on(o.iopoll)),
+        ("seed", &o.seed),
+    ] {
+        if let Some(text) = text {
+            params::set(plan, name, text)?;
+        }
+    }
     fill_txlog(plan, o)
 }
 
 fn fill_txlog(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
-    let used = !o.set.is_empty() || o.no_mmap || o.nosync || o.nowritelog || o.nowritestore || o.noread;
-    if used && plan.profile != "txlog" {
+    let left_out = [
+        (o.no_mmap, "mmap"),
+        (o.nosync, "synclog"),
+        (o.nowritelog, "writelog"),
+        (o.nowritestore, "writestore"),
+        (o.noread, "readrecords"),
+    ];
+    if plan.profile != "txlog" && (!o.set.is_empty() || left_out.iter().any(|(given, _)| *given)) {
         return Err("--set, --no-mmap, --nosync, --nowritelog, --nowritestore, --noread are txlog's".into());
     }
-    let t = &mut plan.txlog;
     for pair in &o.set {
         let (key, n) = pair.split_once('=').ok_or_else(|| format!("--set {pair}: KEY=N is needed"))?;
-        let n = n.parse().map_err(|_| format!("--set {pair}: {n} is no number"))?;
-        match key {
-            "transactions" => t.transactions = n,
-            "min" => t.min_records = n,
-            "max" => t.max_records = n,
-            _ => return Err(format!("--set {pair}: transactions, min or max")),
+        if !["transactions", "min", "max"].contains(&key) {
+            return Err(format!("--set {pair}: transactions, min or max"));
         }
+        params::set(plan, key, n)?;
     }
-    t.mmap &= !o.no_mmap;
-    t.sync &= !o.nosync;
-    t.write_log &= !o.nowritelog;
-    t.write_store &= !o.nowritestore;
-    t.read &= !o.noread;
+    for (_, name) in left_out.into_iter().filter(|(given, _)| *given) {
+        params::set(plan, name, "off")?;
+    }
     Ok(())
 }
 

@@ -34,6 +34,8 @@ pub fn draw(app: &App, buf: &mut Buffer) {
         Some(Overlay::Prompt(p)) if p.what == PromptFor::Knob => {
             panes::tune::edit::render(app, p, &theme, buf);
         }
+        // Typed where it stands.
+        Some(Overlay::Prompt(Prompt { what: PromptFor::Bench(_), .. })) => {}
         Some(Overlay::Prompt(p)) => prompt(app, p, &theme, arranged.footer, buf),
         None => {}
     }
@@ -61,6 +63,9 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
         let secs = app.world.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
         let (on, _) = crate::text::fit(&b.on, usize::from(area.width / 3));
         part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::clean(on)), theme.crit);
+    }
+    if let Some(word) = app.ui.bench.word() {
+        part(buf, &format!("  {word}"), theme.warn);
     }
     if wide {
         part(buf, &format!("  up {}  {}", span(snap.at.uptime_secs() as u64), host.kernel), theme.dim);
@@ -277,7 +282,7 @@ fn dialog(d: &Dialog, theme: &Theme, buf: &mut Buffer) {
         put(buf, inner.x + 1, inner.y + i as u16, line, room, theme.text);
     }
     let answers = match &d.change {
-        Change::IoPrio(..) => "y do it   n leave it",
+        Change::IoPrio(..) | Change::Bench(_) => "y do it   n leave it",
         Change::Tune(ask) => ask.answers(),
     };
     let more = if lines.len() > skip + shown { "   ↓ more" } else { "" };
@@ -300,6 +305,7 @@ fn prompt_label(app: &App, what: PromptFor) -> String {
         }
         PromptFor::Include => "show only kernel lines matching: ".into(),
         PromptFor::Exclude => "hide kernel lines matching: ".into(),
+        PromptFor::Bench(_) => String::new(),
         PromptFor::Ionice(key) => {
             let now = app.world.procs.get(&key).and_then(|row| row.ionice);
             format!("class and level (rt/0..7, be/0..7, idle; now {}): ", now.as_deref().unwrap_or("-"))

@@ -97,8 +97,9 @@ const fn ctrl(c: char, action: Action, help: &'static str) -> Binding {
     Binding { context: Context::Global, code: KeyCode::Char(c), ctrl: true, action, footer: "", help }
 }
 
+use super::bench::BenchAction;
 use Context::{
-    Detail, DeviceDetail, Devices, Dialog, Global, Help, Kernel, KernelDetail, List, ProcessDetail,
+    Bench, Detail, DeviceDetail, Devices, Dialog, Global, Help, Kernel, KernelDetail, List, ProcessDetail,
     Processes, Scroll, Tune, TuneLeave,
 };
 use TuneAction as T;
@@ -202,6 +203,33 @@ pub const BINDINGS: &[Binding] = &[
         footer: "",
         help: "take the change back now, and leave",
     },
+    key(
+        Bench,
+        KeyCode::Enter,
+        Action::Open,
+        "go",
+        "start a profile (asks first), show a result, change a parameter",
+    ),
+    ch(Bench, 'r', Action::Bench(BenchAction::Run), "run", "start the selected profile (asks first)"),
+    ch(Bench, 'e', Action::Bench(BenchAction::Edit), "edit", "change the parameters"),
+    ch(Bench, 'u', Action::Bench(BenchAction::Reset), "", "the selected parameter as the profile has it"),
+    ch(
+        Bench,
+        'x',
+        Action::Bench(BenchAction::Cancel),
+        "cancel",
+        "end the run, with the figures up to now; again: kill it",
+    ),
+    ch(Bench, 'm', Action::Bench(BenchAction::Mark), "mark", "mark a kept result to compare others with"),
+    ch(
+        Bench,
+        'c',
+        Action::Bench(BenchAction::Compare),
+        "compare",
+        "the marked result and the selected one side by side",
+    ),
+    key(Bench, KeyCode::Right, Action::Bench(BenchAction::ToPage), "", "to the page beside the list"),
+    key(Bench, KeyCode::Left, Action::Bench(BenchAction::ToList), "", "back to the list"),
     key(Scroll, KeyCode::Up, Action::Move(-1), "", "selection up"),
     key(Scroll, KeyCode::Down, Action::Move(1), "", "selection down"),
     ch(Scroll, 'k', Action::Move(-1), "", "selection up"),

@@ -99,6 +99,7 @@ impl Loop {
         let mut ui = Ui::new(size, &options.settings, options.no_color);
         ui.utc_offset_secs = super::zone::utc_offset_secs(clock::now().wall_ns);
         ui.log_clock = clock::log_clock();
+        ui.bench.start_in(std::env::current_dir().unwrap_or_default());
         let wants = Wants { threads: ui.procs.threads, delays: true, ..Default::default() };
         let to = outbox.clone();
         let feed = Feed::start(&options.root, ui.interval, wants, Arc::new(move |news| deliver(&to, news)))?;
@@ -187,7 +188,12 @@ impl Loop {
 
     fn arrived(&mut self, input: Input) -> anyhow::Result<()> {
         let event = match input {
-            Input::Event(event) => *event,
+            Input::Event(event) => match *event {
+                Event::Bench(news) if self.app.bench_unseen(&news) => {
+                    return self.feed_event(Event::Bench(news));
+                }
+                event => event,
+            },
             Input::News(News::Sample(sample)) => {
                 self.sample_due = Instant::now() + self.app.ui.interval;
                 self.refresh_blocked();
@@ -316,7 +322,11 @@ impl Loop {
                 Effect::Clipboard(text) => self.copy(&text)?,
                 Effect::Save(settings) => self.save(&settings)?,
                 Effect::Screenshot => self.screenshot()?,
-                Effect::Bench(effect) => self.bench.act(effect),
+                Effect::Bench(effect) => {
+                    if let Some(news) = self.bench.act(effect) {
+                        self.feed_event(Event::Bench(Box::new(news)))?;
+                    }
+                }
                 Effect::Tune(effect) => {
                     if let Err(why) = self.tuning.act(effect) {
                         self.feed_event(Event::Notice(why))?;
@@ -339,9 +349,11 @@ impl Loop {
     }
 
     fn hand_out(&mut self, job: Job) -> anyhow::Result<()> {
-        match self.pool.start(job) {
-            Ok(()) => Ok(()),
-            Err(why) => self.feed_event(Event::Notice(why)),
+        let waited_for = job.is_measuring().then(|| job.clone());
+        match (self.pool.start(job), waited_for) {
+            (Ok(()), _) => Ok(()),
+            (Err(why), None) => self.feed_event(Event::Notice(why)),
+            (Err(why), Some(job)) => self.feed_event(Event::Worker(job, Reply::Failed(why))),
         }
     }
 

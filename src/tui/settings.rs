@@ -24,6 +24,8 @@ pub struct Settings {
     pub kernel: KernelSettings,
     /// The Tune view.
     pub tune: TuneSettings,
+    /// The Bench view.
+    pub bench: BenchSettings,
 }
 
 /// `[devices]`
@@ -78,6 +80,20 @@ impl Default for TuneSettings {
     }
 }
 
+/// `[bench]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BenchSettings {
+    /// Where to measure; a relative one is taken from where the program is started.
+    pub directory: String,
+}
+
+impl Default for BenchSettings {
+    fn default() -> Self {
+        Self { directory: ".".into() }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -89,6 +105,7 @@ impl Default for Settings {
             processes: ProcessSettings::default(),
             kernel: KernelSettings::default(),
             tune: TuneSettings::default(),
+            bench: BenchSettings::default(),
         }
     }
 }
@@ -116,6 +133,7 @@ pub const HELP: &[(&str, &str)] = &[
     ("processes.accumulated", "Sums since the start instead of rates. Default false."),
     ("processes.threads", "Threads instead of processes. Default false."),
     ("kernel.include", "Only kernel lines that match this regular expression. Default: all."),
+    ("bench.directory", "Where to measure; a dot is where the program is started. Default a dot."),
     (
         "kernel.exclude",
         "No kernel lines that match this regular expression. Default: network noise that belongs to no class.",
@@ -193,7 +211,9 @@ mod tests {
             let help = HELP.iter().find(|h| h.0 == name).unwrap_or_else(|| panic!("{name}")).1;
             let default = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             assert!(
-                name.starts_with("kernel.") || help.contains(&format!("Default {default}.")),
+                name.starts_with("kernel.")
+                    || name == "bench.directory"
+                    || help.contains(&format!("Default {default}.")),
                 "{name}: {help}"
             );
         }

@@ -112,6 +112,8 @@ pub enum PromptFor {
     Knob,
     /// Seconds of a lease.
     Lease,
+    /// A line of a benchmark's parameters, by its place.
+    Bench(usize),
 }
 
 /// A line of input.
@@ -147,6 +149,8 @@ pub enum Change {
     IoPrio(TaskKey, IoPrio),
     /// Something of the Tune view.
     Tune(super::tuning::Ask),
+    /// Start measuring.
+    Bench(Box<crate::bench::plan::Plan>),
 }
 
 /// A detail page.
@@ -275,6 +279,7 @@ impl Ui {
         self.theme_name = s.theme;
         self.view = s.view;
         self.mouse = s.mouse;
+        self.bench.directory = s.bench.directory.clone().into();
         self.devices.extended = s.devices.extended;
         self.devices.only_active = s.devices.only_active;
         self.procs.by = super::panes::processes::sort_by_name(&s.processes.sort).unwrap_or_default();
@@ -299,6 +304,7 @@ impl Ui {
             mouse: self.mouse,
             ..Settings::default()
         };
+        s.bench.directory = self.bench.setting();
         s.devices.extended = self.devices.extended;
         s.devices.only_active = self.devices.only_active;
         s.processes.sort = super::panes::processes::sort_name(self.procs.by).into();

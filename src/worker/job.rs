@@ -1,5 +1,9 @@
 //! What a child can be asked to do, and what it answers. Plain data, JSON on the pipe.
 
+use super::bench;
+use crate::bench::look::Look;
+use crate::bench::report::Report;
+use crate::bench::store::Kept;
 use crate::collect;
 use crate::collect::process::detail::DetailReader;
 use crate::collect::process::mappings::mappings;
@@ -23,7 +27,7 @@ use std::path::{Path, PathBuf};
 const MAPPINGS_KEPT: usize = 1000;
 
 /// A piece of work that may block.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Job {
     /// Read the queue settings of devices.
     Queues {
@@ -77,6 +81,20 @@ pub enum Job {
         /// Whether to make the missing directory (0700).
         make_dir: bool,
     },
+    /// Look at a directory in which something may be measured.
+    Look {
+        /// Absolute.
+        directory: PathBuf,
+    },
+    /// List the results that are kept.
+    Kept,
+    /// Keep a result.
+    Keep(Box<Report>),
+    /// Read kept results.
+    Results {
+        /// Their names.
+        ids: Vec<String>,
+    },
 }
 
 /// A job's outcome.
@@ -96,6 +114,14 @@ pub enum Reply {
     AtBoot(BTreeMap<String, AtBoot>, Vec<String>),
     /// What was done, in words.
     Told(Vec<String>),
+    /// The directory as a benchmark sees it.
+    Look(Box<Look>),
+    /// The results that are kept, newest first.
+    Kept(Vec<Kept>),
+    /// The result is kept under this name.
+    Keeping(String),
+    /// Kept results, in the order asked for.
+    Results(Vec<Report>),
     /// The file is there.
     Written {
         /// Where.
@@ -117,7 +143,16 @@ impl Job {
             Job::AtBoot { .. } => "reading what decides the next boot".into(),
             Job::Persist { .. } => "writing what is to last over a boot".into(),
             Job::WriteFile { path, .. } => format!("writing {}", path.display()),
+            Job::Look { directory } => format!("looking at {}", directory.display()),
+            Job::Kept => "listing the results kept".into(),
+            Job::Keep(report) => format!("keeping the result {}", report.id),
+            Job::Results { ids } => format!("reading the result {}", ids.join(" and ")),
         }
+    }
+
+    /// Whether it is about measuring: whoever asked waits for an answer, and be it a refusal.
+    pub fn is_measuring(&self) -> bool {
+        matches!(self, Job::Look { .. } | Job::Kept | Job::Keep(_) | Job::Results { .. })
     }
 
     /// Does it, here and now. Only a child process calls this.
@@ -159,6 +194,10 @@ impl Job {
                     Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe(&err))),
                 }
             }
+            Job::Look { directory } => Reply::Look(Box::new(bench::look(root, directory))),
+            Job::Kept => bench::kept().map_or_else(Reply::Failed, Reply::Kept),
+            Job::Keep(report) => bench::keep(report).map_or_else(Reply::Failed, Reply::Keeping),
+            Job::Results { ids } => bench::load(ids).map_or_else(Reply::Failed, Reply::Results),
         }
     }
 }

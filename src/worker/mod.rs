@@ -6,6 +6,7 @@
 //! inherited but its two pipes. A child that does not come back is left behind, named, and never waited
 //! for; there are never more than [`MAX_CHILDREN`] of them.
 
+mod bench;
 pub mod child;
 pub mod job;
 pub mod pool;

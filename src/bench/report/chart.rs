@@ -7,6 +7,8 @@ const ROWS: usize = 11;
 const STEP: usize = 6;
 /// Columns left of the axis: the largest label and a blank.
 const LEFT: usize = 7;
+/// Columns a chart of twelve block sizes takes.
+pub const WIDTH: usize = LEFT + 1 + 12 * STEP;
 /// Where two series share a cell.
 const BOTH: char = '*';
 

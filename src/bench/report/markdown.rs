@@ -24,7 +24,7 @@ pub fn report(r: &Report) -> String {
         );
     }
     let _ = writeln!(out, "Ended: {}\n", cell(&super::text::end(&r.end)));
-    out.push_str("| part | what | IOPS | MiB/s | mean µs | p50 µs | p99 µs | p99.9 µs | max µs |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n");
+    let _ = writeln!(out, "| {} |\n|---|---{}|", HEADS.join(" | "), "|--:".repeat(HEADS.len() - 2));
     for p in &r.parts {
         rows(&mut out, p);
     }
@@ -63,23 +63,32 @@ pub fn report(r: &Report) -> String {
 }
 
 fn rows(out: &mut String, p: &Part) {
-    for row in super::rows(p) {
-        let (lat, us) =
-            (row.lat, |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}", n as f64 / 1e3)));
-        let _ = writeln!(
-            out,
-            "| {} | {} | {:.0} | {:.1} | {:.0} | {} | {} | {} | {:.0} |",
-            cell(&p.label),
-            cell(row.what),
-            p.per_s(row.ios),
-            p.per_s(row.bytes) / 1_048_576.0,
-            lat.mean_ns / 1e3,
-            us(lat.percentile(50.0)),
-            us(lat.percentile(99.0)),
-            us(lat.percentile(99.9)),
-            lat.max_ns as f64 / 1e3
-        );
+    for row in cells(p) {
+        let _ = writeln!(out, "| {} |", row.map(|c| cell(&c)).join(" | "));
     }
+}
+
+/// Heads of the columns of [`cells`].
+pub const HEADS: [&str; 9] =
+    ["part", "what", "IOPS", "MiB/s", "mean µs", "p50 µs", "p99 µs", "p99.9 µs", "max µs"];
+
+/// A part as rows of a table, one for each kind of operation it has; labels are raw.
+pub fn cells(p: &Part) -> Vec<[String; 9]> {
+    let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}", n as f64 / 1e3));
+    let row = |row: super::Row| {
+        [
+            p.label.clone(),
+            row.what.to_owned(),
+            format!("{:.0}", p.per_s(row.ios)),
+            format!("{:.1}", p.per_s(row.bytes) / 1_048_576.0),
+            format!("{:.0}", row.lat.mean_ns / 1e3),
+            us(row.lat.percentile(50.0)),
+            us(row.lat.percentile(99.0)),
+            us(row.lat.percentile(99.9)),
+            format!("{:.0}", row.lat.max_ns as f64 / 1e3),
+        ]
+    };
+    super::rows(p).into_iter().map(row).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A finished run: plain data, and one file per way to write it down.
 
 pub mod chart;
+pub mod course;
 pub mod fio;
 pub mod markdown;
 pub mod ruler;

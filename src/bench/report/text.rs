@@ -8,8 +8,13 @@ use std::fmt::Write as _;
 
 const MIB: f64 = 1_048_576.0;
 
-/// The whole report.
+/// The whole report, for a terminal of usual width.
 pub fn report(r: &Report) -> String {
+    report_within(r, 90)
+}
+
+/// The whole report, its drawings at most `width` cells wide.
+pub fn report_within(r: &Report, width: usize) -> String {
     let mut out = String::new();
     let _ =
         writeln!(out, "{} on {} (kernel {}), {}", r.plan.profile, clean(&r.host), clean(&r.kernel), r.time);
@@ -19,7 +24,7 @@ pub fn report(r: &Report) -> String {
     }
     let _ = writeln!(out, "  {}", end(&r.end));
     if super::sweep::is_one(r) {
-        sweep(&mut out, r);
+        sweep(&mut out, r, width);
     } else {
         if r.parts.iter().filter(|p| p.read.ios + p.write.ios + p.sync.ios > 0).count() > 1 {
             side_by_side(&mut out, r);
@@ -33,7 +38,12 @@ pub fn report(r: &Report) -> String {
         let _ = write!(out, "\n{}", wrapped(&sentence));
     }
     if let Some(p) = &r.ruler {
-        let _ = write!(out, "\n{}\n{}\n", super::ruler::drawing(p, 64), p.sentence);
+        let _ = write!(
+            out,
+            "\n{}\n{}\n",
+            super::ruler::drawing(p, width.saturating_sub(16).clamp(16, 64)),
+            p.sentence
+        );
     }
     for (n, w) in r.warnings.iter().enumerate() {
         let _ = writeln!(out, "{}! {w}", if n == 0 { "\n" } else { "" });
@@ -42,16 +52,19 @@ pub fn report(r: &Report) -> String {
 }
 
 /// Twenty parts in full are for programs (`--format json`); people get a table and three pictures.
-fn sweep(out: &mut String, r: &Report) {
+fn sweep(out: &mut String, r: &Report, width: usize) {
     let engine = r.parts.first().map_or("", |p| p.engine.as_str());
+    let charts = match width < super::chart::WIDTH {
+        true => format!("The charts need {} columns.\n", super::chart::WIDTH),
+        false => super::sweep::charts(r),
+    };
     let _ = write!(
         out,
-        "  depth {}, jobs {}, {}, {engine}\n\n{}\n{}",
+        "  depth {}, jobs {}, {}, {engine}\n\n{}\n{charts}",
         r.plan.depth,
         r.plan.jobs,
         if r.plan.direct { "direct I/O" } else { "through the page cache" },
-        super::sweep::table(r),
-        super::sweep::charts(r)
+        super::sweep::table(r)
     );
     for finding in super::sweep::findings(r) {
         let _ = write!(out, "\n{}", wrapped(&clean(&finding)));

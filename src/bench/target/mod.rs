@@ -40,9 +40,15 @@ impl Place {
         Ok(Self { dir, path: path.to_owned(), filesystem })
     }
 
+    /// Bytes of its file system and those free for this user.
+    pub fn space(&self) -> Result<(u64, u64), Refused> {
+        refuse::space(&self.dir, &self.path)
+    }
+
     /// Refuses what would not leave the reserve free.
     pub fn room_for(&self, bytes: u64) -> Result<(), Refused> {
-        refuse::by_space(&self.dir, &self.path, bytes)
+        let (size, free) = self.space()?;
+        refuse::for_space(&self.path, size, free, bytes)
     }
 
     /// A nameless file of `bytes`, allocated but not yet written.

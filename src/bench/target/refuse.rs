@@ -94,12 +94,20 @@ pub fn by_owner(dir: impl AsFd, path: &Path) -> Result<(), Refused> {
     Err(Refused { why, privilege: true })
 }
 
-/// Keeps `max(5 %, 2 GiB)` free.
-pub fn by_space(dir: impl AsFd, path: &Path, bytes: u64) -> Result<(), Refused> {
+/// Bytes of the file system and those free for this user.
+pub fn space(dir: impl AsFd, path: &Path) -> Result<(u64, u64), Refused> {
     let stat = rustix::fs::fstatvfs(dir).map_err(|e| opening(path, e))?;
-    let size = stat.f_blocks * stat.f_frsize;
-    let free = stat.f_bavail * stat.f_frsize;
-    let reserve = (size / 100 * RESERVE_PCT).max(RESERVE_BYTES);
+    Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
+}
+
+/// What stays free on a file system of `size` bytes: `max(5 %, 2 GiB)`.
+pub fn reserve(size: u64) -> u64 {
+    (size / 100 * RESERVE_PCT).max(RESERVE_BYTES)
+}
+
+/// Refuses what would not leave the reserve free on a file system of `size` bytes with `free` left.
+pub fn for_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), Refused> {
+    let reserve = reserve(size);
     if free.saturating_sub(reserve) >= bytes {
         return Ok(());
     }

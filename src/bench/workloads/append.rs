@@ -1,7 +1,7 @@
 //! Case 10: an append-only log under its three policies: sync always, every second in a second thread,
 //! never. A write that waits while a sync is running is the stall to look for.
 
-use super::Workload;
+use super::{Workload, Written};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{Kind, Recorder};
 use crate::bench::plan::Plan;
@@ -149,6 +149,17 @@ impl Workload for Append {
             rate_iops: 20_000,
             ..Plan::default()
         }
+    }
+
+    fn takes(&self) -> &'static [&'static str] {
+        &["size", "block", "time", "rate", "rate-bytes", "io-size", "idle", "stall-limit", "seed"]
+    }
+
+    fn writes(&self, plan: &Plan) -> Written {
+        let times = POLICIES.len() as u64;
+        let whole = plan.size.saturating_mul(times);
+        let timed = Written::timed(plan, 0, 100, times);
+        Written { further: Some(timed.further.map_or(whole, |n| n.min(whole))), ..timed }
     }
 
     fn check(&self, plan: &Plan) -> Result<(), String> {

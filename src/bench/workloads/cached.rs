@@ -1,7 +1,7 @@
 //! Case 14: the same file read three times through the page cache: cold, second, third. The guide's:
 //! 27 MB/s cold, then 688 MB/s and 1.4 GB/s.
 
-use super::Workload;
+use super::{Workload, Written};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{Kind, Recorder};
 use crate::bench::plan::Plan;
@@ -56,6 +56,14 @@ impl Workload for Cached {
             time_ms: 0,
             ..Plan::default()
         }
+    }
+
+    fn takes(&self) -> &'static [&'static str] {
+        &["size", "block", "rate", "rate-bytes", "idle", "stall-limit", "seed"]
+    }
+
+    fn writes(&self, plan: &Plan) -> Written {
+        Written { certain: plan.size, further: Some(0) }
     }
 
     fn check(&self, plan: &Plan) -> Result<(), String> {

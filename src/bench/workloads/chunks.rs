@@ -1,7 +1,7 @@
 //! Case 19: a big file written in 6 MiB pieces, synced after each piece or once at the end, and what that
 //! does to somebody else's small syncs on the same file system.
 
-use super::Workload;
+use super::{Workload, Written};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::latency::Latency;
 use crate::bench::measure::recorder::{Kind, Recorder};
@@ -125,6 +125,15 @@ impl Workload for Chunks {
             time_ms: 0,
             ..Plan::default()
         }
+    }
+
+    fn takes(&self) -> &'static [&'static str] {
+        &["size", "block", "rate", "rate-bytes", "idle", "stall-limit", "seed"]
+    }
+
+    fn writes(&self, plan: &Plan) -> Written {
+        // The bystander's few bytes are as many as the time allows, and nothing against the pieces.
+        Written { certain: plan.size.saturating_mul(2), further: Some(1 << 20) }
     }
 
     fn check(&self, plan: &Plan) -> Result<(), String> {

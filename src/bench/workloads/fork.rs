@@ -2,7 +2,7 @@
 //! 24 GB of memory make 48 MB of tables. Guides: 9-13 ms/GB physical or VMware, 23 KVM, 10 HVM,
 //! 239-424 on old Xen.
 
-use super::Workload;
+use super::{Workload, Written};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{Kind, Recorder};
 use crate::bench::plan::Plan;
@@ -72,6 +72,14 @@ impl Workload for Fork {
             time_ms: 0,
             ..Plan::default()
         }
+    }
+
+    fn takes(&self) -> &'static [&'static str] {
+        &["size"]
+    }
+
+    fn writes(&self, _plan: &Plan) -> Written {
+        Written { certain: 0, further: Some(0) }
     }
 
     fn footprint(&self, _plan: &Plan) -> u64 {

@@ -1,7 +1,7 @@
 //! etcd's disk rule: small records appended one after the other, each with fdatasync. Its p99 must be
 //! under 10 ms.
 
-use super::Workload;
+use super::{Workload, Written};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{Kind, Recorder};
 use crate::bench::plan::Plan;
@@ -64,6 +64,14 @@ impl Workload for Fsync {
             ramp_ms: 0,
             ..Plan::default()
         }
+    }
+
+    fn takes(&self) -> &'static [&'static str] {
+        &["size", "block", "time", "rate", "rate-bytes", "io-size", "idle", "stall-limit", "seed"]
+    }
+
+    fn writes(&self, plan: &Plan) -> Written {
+        Written::timed(plan, plan.size, 100, 1)
     }
 
     fn check(&self, plan: &Plan) -> Result<(), String> {

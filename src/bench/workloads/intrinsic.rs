@@ -1,7 +1,7 @@
 //! Case 5: the machine's own latency. A fixed computation of a few microseconds, without any system call,
 //! over and over: whenever it takes longer, this task was not run (redis-cli's --intrinsic-latency).
 
-use super::Workload;
+use super::{Workload, Written};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{Kind, Recorder};
 use crate::bench::plan::Plan;
@@ -84,6 +84,14 @@ impl Workload for Intrinsic {
             time_ms: 30_000,
             ..Plan::default()
         }
+    }
+
+    fn takes(&self) -> &'static [&'static str] {
+        &["time"]
+    }
+
+    fn writes(&self, _plan: &Plan) -> Written {
+        Written { certain: 0, further: Some(0) }
     }
 
     fn check(&self, plan: &Plan) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! Plain reading and writing: random or sequential, mixed or not. `randrw` is case 1's job.
 
-use super::{Workload, file_line, span_line};
+use super::{Workload, Written, file_line, span_line};
 use crate::bench::plan::Plan;
 use crate::bench::session::{Session, Stop};
 use crate::bench::spec::{Fill, IoSpec, Limits, Order};
@@ -85,6 +85,74 @@ impl Workload for Io {
             depth: self.depth,
             ..Plan::default()
         }
+    }
+
+    fn takes(&self) -> &'static [&'static str] {
+        match self.read_pct {
+            100 => &[
+                "size",
+                "block",
+                "depth",
+                "jobs",
+                "direct",
+                "rate",
+                "rate-bytes",
+                "time",
+                "ramp",
+                "io-size",
+                "stall-limit",
+                "idle",
+                "engine",
+                "sqpoll",
+                "iopoll",
+                "seed",
+            ],
+            0 => &[
+                "size",
+                "block",
+                "depth",
+                "jobs",
+                "direct",
+                "fsync",
+                "refill",
+                "rate",
+                "rate-bytes",
+                "time",
+                "ramp",
+                "io-size",
+                "stall-limit",
+                "idle",
+                "engine",
+                "sqpoll",
+                "iopoll",
+                "seed",
+            ],
+            _ => &[
+                "size",
+                "block",
+                "depth",
+                "jobs",
+                "read-pct",
+                "direct",
+                "fsync",
+                "refill",
+                "rate",
+                "rate-bytes",
+                "time",
+                "ramp",
+                "io-size",
+                "stall-limit",
+                "idle",
+                "engine",
+                "sqpoll",
+                "iopoll",
+                "seed",
+            ],
+        }
+    }
+
+    fn writes(&self, plan: &Plan) -> Written {
+        Written::timed(plan, plan.size, 100u8.saturating_sub(plan.read_pct), 1)
     }
 
     fn check(&self, plan: &Plan) -> Result<(), String> {

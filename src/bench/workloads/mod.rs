@@ -26,6 +26,8 @@ pub trait Workload: Sync {
     }
     /// Its usual figures; the directory is still empty.
     fn defaults(&self) -> Plan;
+    /// Names of the [`super::params::PARAMS`] that have a meaning for it.
+    fn takes(&self) -> &'static [&'static str];
     /// What is wrong with a plan for this workload, beyond [`Plan::check`].
     fn check(&self, _plan: &Plan) -> Result<(), String> {
         Ok(())
@@ -34,6 +36,8 @@ pub trait Workload: Sync {
     fn footprint(&self, plan: &Plan) -> u64 {
         plan.size
     }
+    /// Bytes it writes.
+    fn writes(&self, plan: &Plan) -> Written;
     /// What it will do, a line each, exact: shown before the start.
     fn describe(&self, plan: &Plan) -> Vec<String>;
     /// Whether its parts can be placed on the ruler.
@@ -42,6 +46,36 @@ pub trait Workload: Sync {
     }
     /// Does it.
     fn run(&self, session: &mut Session) -> Result<(), Stop>;
+}
+
+/// What a run writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// In any case, bytes.
+    pub certain: u64,
+    /// Beyond that at most, bytes; `None`: as many as the time allows.
+    pub further: Option<u64>,
+}
+
+impl Written {
+    /// Of a plan whose counted writes end with its time, its bytes or its caps; `share`: the writes among
+    /// 100 operations, `times`: measurements that run through.
+    fn timed(plan: &Plan, certain: u64, share: u8, times: u64) -> Self {
+        let cap = |rate: u64, unit: u64| {
+            let all = rate.saturating_mul(unit).saturating_mul(plan.time_ms + plan.ramp_ms) / 1000;
+            (rate > 0 && plan.time_ms > 0).then_some(all)
+        };
+        let limits = [
+            (plan.io_bytes > 0).then_some(plan.io_bytes),
+            cap(plan.rate_bytes, 1),
+            cap(plan.rate_iops, plan.block.into()),
+        ];
+        let most = match share {
+            0 => Some(0),
+            share => limits.into_iter().flatten().min().map(|n| n / 100 * u64::from(share)),
+        };
+        Self { certain, further: most.map(|n| n.saturating_mul(times)) }
+    }
 }
 
 /// Every workload, in the order of the list.
@@ -100,5 +134,25 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), WORKLOADS.len());
+    }
+
+    #[test]
+    fn what_is_written_is_told_from_the_limits() {
+        let writes = |name: &str, change: fn(&mut Plan)| {
+            let w = find(name).unwrap();
+            let mut plan = w.defaults();
+            change(&mut plan);
+            let Written { certain, further } = w.writes(&plan);
+            (certain, further)
+        };
+        const GIB: u64 = 1 << 30;
+        assert_eq!(writes("randread", |_| {}), (GIB, Some(0)));
+        assert_eq!(writes("randrw", |_| {}), (GIB, None));
+        assert_eq!(writes("randrw", |p| p.io_bytes = 1000), (GIB, Some(500)));
+        assert_eq!(writes("randwrite", |p| p.rate_bytes = 1000), (GIB, Some(31_000)));
+        assert_eq!(writes("append", |_| {}), (0, Some(3 * 20_000 * 512 * 10)));
+        assert_eq!(writes("append", |p| p.rate_iops = 0), (0, Some(6 * GIB)));
+        assert_eq!(writes("txlog", |_| {}), (GIB, Some(2 * 100 * 500 * 33)));
+        assert_eq!(writes("fork", |_| {}), (0, Some(0)));
     }
 }

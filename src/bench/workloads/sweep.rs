@@ -2,7 +2,7 @@
 //! Random ends at 128 KiB, where a disk's seek no longer dominates. Case 13: the sequential series with
 //! the disk's read-ahead off and on, through the page cache, which is where read-ahead acts.
 
-use super::{Workload, file_line, io};
+use super::{Workload, Written, file_line, io};
 use crate::bench::plan::Plan;
 use crate::bench::readahead::{Disk, Set};
 use crate::bench::report::sweep::{READAHEAD_OFF, label};
@@ -44,6 +44,37 @@ impl Workload for Sweep {
             time_ms: 2000,
             ..Plan::default()
         }
+    }
+
+    fn takes(&self) -> &'static [&'static str] {
+        &[
+            "size",
+            "depth",
+            "jobs",
+            "read-pct",
+            "readahead",
+            "direct",
+            "fsync",
+            "refill",
+            "rate",
+            "rate-bytes",
+            "time",
+            "ramp",
+            "io-size",
+            "stall-limit",
+            "idle",
+            "engine",
+            "sqpoll",
+            "iopoll",
+            "seed",
+        ]
+    }
+
+    fn writes(&self, plan: &Plan) -> Written {
+        let steps = sizes(LARGEST).count() + sizes(LARGEST_RANDOM).count();
+        // Its blocks grow, so a cap on operations says nothing about bytes.
+        let capped = Plan { rate_iops: 0, ..plan.clone() };
+        Written::timed(&capped, plan.size, 100u8.saturating_sub(plan.read_pct), steps as u64)
     }
 
     fn check(&self, plan: &Plan) -> Result<(), String> {

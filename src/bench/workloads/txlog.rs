@@ -2,7 +2,7 @@
 //! appended to a log, the log is synced, the records are written back to their places, in order. The store
 //! itself is never synced: the kernel's writeback has to, which is what the dirty thresholds are about.
 
-use super::Workload;
+use super::{Workload, Written};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{Kind, Recorder};
 use crate::bench::plan::{Plan, TxLog};
@@ -159,6 +159,30 @@ impl Workload for TxLogTest {
             time_ms: 0,
             ..Plan::default()
         }
+    }
+
+    fn takes(&self) -> &'static [&'static str] {
+        &[
+            "size",
+            "block",
+            "transactions",
+            "min",
+            "max",
+            "mmap",
+            "readrecords",
+            "writelog",
+            "synclog",
+            "writestore",
+            "idle",
+            "stall-limit",
+            "seed",
+        ]
+    }
+
+    fn writes(&self, plan: &Plan) -> Written {
+        let t = &plan.txlog;
+        let times = u64::from(t.write_log) + u64::from(t.write_store);
+        Written { certain: plan.size, further: Some(log_bytes(plan).saturating_mul(times)) }
     }
 
     fn check(&self, plan: &Plan) -> Result<(), String> {

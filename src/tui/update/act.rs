@@ -179,7 +179,7 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
             Some(Target::Device(id)) => open_device(app, id),
             None => app.ui.complain("it names no task that is still there and no device"),
         },
-        PaneId::Bench => super::bench::open(app, effects),
+        PaneId::BenchList | PaneId::Bench => super::bench::open(app, effects),
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::open(app, effects),
         PaneId::Kernel if !app.ui.kernel.shown.is_empty() => {
             app.ui.detail = Some(Detail::Kernel(app.ui.kernel.scroll.selected));
@@ -194,7 +194,7 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
         return;
     }
     let closed = match app.focused() {
-        PaneId::Bench => super::bench::back(app, effects),
+        PaneId::BenchList | PaneId::Bench => super::bench::back(app, effects),
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::back(app, effects),
         _ => false,
     };
@@ -215,7 +215,7 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
                 app.ui.kernel.filter.clear();
                 kernel::refresh(app);
             }
-            PaneId::Bench | PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => {}
+            PaneId::BenchList | PaneId::Bench | PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => {}
             _ => app.ui.devices.filter.clear(),
         }
     }
@@ -253,7 +253,7 @@ fn step(app: &mut App, by: isize) {
             let len = devices::lines(app).len();
             app.ui.devices.scroll.step(by, len);
         }
-        PaneId::Bench => super::bench::step(app, by),
+        PaneId::BenchList | PaneId::Bench => super::bench::step(app, by),
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::step(app, by),
         _ => {}
     }
@@ -368,5 +368,6 @@ fn confirm(app: &mut App, effects: &mut Vec<Effect>) {
     match dialog.change {
         Change::IoPrio(key, prio) => effects.push(Effect::SetIoPrio { key, prio }),
         Change::Tune(ask) => super::tune::confirmed(app, ask, effects),
+        Change::Bench(plan) => super::bench::confirmed(app, *plan, effects),
     }
 }

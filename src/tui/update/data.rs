@@ -34,7 +34,7 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
         Event::NoKernelLog(why) => app.world.klog_state = why,
         Event::Worker(Job::AtBoot { .. }, reply) => super::tune::boot_known(app, reply),
         Event::Worker(Job::Persist { .. }, reply) => super::tune::persisted(app, reply, effects),
-        Event::Worker(job, reply) => answered(app, job, reply),
+        Event::Worker(job, reply) => answered(app, job, reply, effects),
         Event::Blocked(list) => app.world.blocked = list,
         Event::HungTaskWarnings(left) => app.world.hung_task_warnings = left,
         Event::IoPrioSet(key, result) => match result {
@@ -90,8 +90,11 @@ pub fn facts(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-fn answered(app: &mut App, job: Job, reply: Reply) {
+fn answered(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
     match (job, reply) {
+        (job, reply) if job.is_measuring() => {
+            super::bench::answered(app, job, reply, effects);
+        }
         (Job::Queues { .. }, Reply::Queues(queues)) => app.world.queues.extend(queues),
         (Job::Queues { .. }, Reply::Failed(why)) => app.ui.complain(why),
         (Job::Path { path }, reply) => {

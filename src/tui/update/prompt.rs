@@ -91,6 +91,7 @@ fn entered(app: &mut App, what: PromptFor, text: &str, effects: &mut Vec<Effect>
         PromptFor::Exclude => set_patterns(app, app.ui.kernel.include.clone(), Some(text.to_owned()))?,
         PromptFor::Knob => tune::propose(app, text)?,
         PromptFor::Lease => tune::set_lease(app, text)?,
+        PromptFor::Bench(at) => super::bench::edit::entered(app, at, text, effects)?,
         PromptFor::Ionice(key) => {
             let prio = parse_prio(text)?;
             app.ui.overlay = Some(Overlay::Dialog(ionice_dialog(app, key, prio)));

@@ -1,28 +1,155 @@
-//! The Bench view on screen.
+//! The Bench view on screen: the list, and the page of what is selected in it.
 
+pub mod grid;
+pub mod list;
+pub mod live;
+pub mod page;
+pub mod plan;
+
+use super::kernel_detail::inside;
 use super::{Pane, PaneId};
 use crate::export::sheet::Sheet;
+use crate::tui::bench::Row;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
-/// The pane.
-pub const PANE: Pane = Pane {
-    id: PaneId::Bench,
-    contexts: &[Context::Bench, Context::Scroll, Context::List],
-    render,
-    sheet,
-    rows,
-};
+/// The page beside the list.
+pub const PANE: Pane =
+    Pane { id: PaneId::Bench, contexts: &[Context::Bench, Context::Scroll], render, sheet, rows: last_line };
 
-fn render(_app: &App, _theme: &Theme, _area: Rect, _buf: &mut Buffer, _focused: bool) {}
-
-fn sheet(_app: &App) -> Sheet {
-    Sheet::default()
+/// How a line of text stands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// As text.
+    Plain,
+    /// What may be overlooked.
+    Dim,
+    /// A heading.
+    Strong,
+    /// To know before believing a figure.
+    Warn,
+    /// Why something is not done.
+    Crit,
 }
 
-fn rows(_app: &App) -> usize {
-    0
+impl Tone {
+    fn style(self, theme: &Theme) -> Style {
+        match self {
+            Tone::Plain => theme.text,
+            Tone::Dim => theme.dim,
+            Tone::Strong => theme.title,
+            Tone::Warn => theme.warn,
+            Tone::Crit => theme.crit,
+        }
+    }
+}
+
+/// A line of text and how it stands out.
+pub type Toned = (String, Tone);
+
+/// Lines as they fit into `width`: cut at blanks, with the indent of their first part and two more.
+pub fn folded(lines: Vec<Toned>, width: usize) -> Vec<Toned> {
+    let width = width.max(12);
+    let mut out = Vec::with_capacity(lines.len());
+    for (line, tone) in lines {
+        let cells = |s: &str| unicode_width::UnicodeWidthStr::width(s);
+        if cells(&line) <= width {
+            out.push((line, tone));
+            continue;
+        }
+        let indent = (line.len() - line.trim_start().len() + 2).min(width / 2);
+        let mut rest = line.as_str();
+        let mut pad = 0;
+        while !rest.is_empty() {
+            let (head, _) = crate::text::fit(rest, width - pad);
+            let mut cut = head.len();
+            if cut < rest.len()
+                && let Some(at) = head.rfind(' ').filter(|at| *at > cut / 2)
+            {
+                cut = at;
+            }
+            cut = cut.max(rest.chars().next().map_or(1, char::len_utf8));
+            out.push((format!("{}{}", " ".repeat(pad), &rest[..cut]), tone));
+            rest = rest[cut..].trim_start();
+            pad = indent;
+        }
+    }
+    out
+}
+
+/// Draws lines from number `from` on.
+pub fn draw(theme: &Theme, area: Rect, buf: &mut Buffer, lines: &[Toned], from: usize) {
+    for (i, (line, tone)) in lines.iter().skip(from).take(usize::from(area.height)).enumerate() {
+        put(buf, area.x, area.y + i as u16, line, area.width, tone.style(theme));
+    }
+}
+
+/// Whether the page is a run under way.
+fn is_live(app: &App) -> bool {
+    let bench = &app.ui.bench;
+    bench.opened.is_none() && bench.selected == Row::Now && bench.running().is_some()
+}
+
+/// The furthest a page of text can be scrolled.
+pub fn last_line(app: &App) -> usize {
+    let inner = match app.focused() {
+        PaneId::Bench => inside(app),
+        _ => return 0,
+    };
+    if app.ui.bench.planning() || is_live(app) {
+        return 0;
+    }
+    page::lines(app, inner.width).len().saturating_sub(usize::from(inner.height))
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let bench = &app.ui.bench;
+    if let Some(at) = bench.profile().filter(|_| bench.planning()) {
+        return plan::render(app, theme, area, buf, focused, at);
+    }
+    if let Some(run) = bench.running().filter(|_| is_live(app)) {
+        return live::render(app, theme, area, buf, focused, run);
+    }
+    let (title, note) = page::title(app);
+    let inner = frame(buf, area, &title, note, focused, theme);
+    let lines = page::lines(app, inner.width);
+    let from = bench.line.min(lines.len().saturating_sub(usize::from(inner.height)));
+    draw(theme, inner, buf, &lines, from);
+    if from + usize::from(inner.height) < lines.len() {
+        let more = format!(" {} more lines ", lines.len() - from - usize::from(inner.height));
+        put(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
+    }
+}
+
+fn sheet(app: &App) -> Sheet {
+    let bench = &app.ui.bench;
+    match bench.profile().filter(|_| bench.planning()) {
+        Some(at) => plan::sheet(app, at),
+        None => page::sheet(app),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_fold_under_themselves() {
+        let fold = |text: &str, width| -> Vec<String> {
+            folded(vec![(text.into(), Tone::Plain)], width).into_iter().map(|l| l.0).collect()
+        };
+        assert_eq!(fold("  one two three four", 12), ["  one two", "    three", "    four"]);
+        assert_eq!(fold("abcdefghijklmnopqrst", 12), ["abcdefghijkl", "  mnopqrst"]);
+        assert_eq!(fold("a  b   c", 20), ["a  b   c"]);
+        assert_eq!(fold("", 20), [""]);
+        for width in 0..40 {
+            fold("写作程序 写作程序写作程序写作程序 x 写作", width);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! (state, key) -> (state, effects), as a table.
 
+mod bench;
 mod chance;
 mod mouse;
 #[path = "../../../../tests/stage/mod.rs"]

@@ -1,0 +1,88 @@
+//! Where the parameters of a plan stand: the directory over the whole width, the others below it in columns,
+//! then a line about the selected one. Pure, so that drawing and the mouse agree.
+
+use ratatui::layout::Rect;
+
+/// Cells a column of parameters wants.
+const COLUMN: u16 = 38;
+/// Rows of parameters that stay, however long the plan is.
+const LEAST: u16 = 3;
+
+/// Places of the lines on screen.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Line numbers with their places.
+    pub cells: Vec<(usize, Rect)>,
+    /// Lines that have no room: before and after those shown.
+    pub hidden: (usize, usize),
+    /// The line about the selected parameter.
+    pub hint: Rect,
+    /// What is left for the plan.
+    pub rest: Rect,
+}
+
+/// Places `count` lines of which the first is wide if `wide`, with `selected` among those shown; `needed` rows
+/// are for the plan below if they can be had.
+pub fn grid(inner: Rect, count: usize, wide: bool, selected: usize, needed: usize) -> Grid {
+    let columns = (inner.width / COLUMN).clamp(1, 3);
+    let head = u16::from(wide && inner.height > 0);
+    let first = usize::from(wide);
+    let others = count - first.min(count);
+    let all = others.div_ceil(usize::from(columns)) as u16;
+    // One row is for the line about the selected parameter.
+    let room = inner.height.saturating_sub(head + 1);
+    let needed = needed.min(usize::from(u16::MAX)) as u16;
+    let rows = all.min(room.saturating_sub(needed).max(LEAST.min(room)));
+    let page = usize::from(rows) * usize::from(columns);
+    let offset = selected.saturating_sub(first).saturating_sub(page.saturating_sub(1)).min(others);
+    let width = inner.width / columns;
+    let mut cells = Vec::new();
+    if head > 0 {
+        cells.push((0, Rect { height: 1, ..inner }));
+    }
+    let shown = others.saturating_sub(offset).min(page);
+    for i in 0..shown {
+        let (column, row) = (i / usize::from(rows), i % usize::from(rows));
+        let at = Rect {
+            x: inner.x + column as u16 * width,
+            y: inner.y + head + row as u16,
+            width: width.saturating_sub(2),
+            height: 1,
+        };
+        cells.push((first + offset + i, at));
+    }
+    let used = (head + rows + 1).min(inner.height);
+    Grid {
+        cells,
+        hidden: (offset, others.saturating_sub(offset + shown)),
+        hint: Rect { y: inner.y + used.saturating_sub(1), height: 1.min(inner.height), ..inner },
+        rest: Rect { y: inner.y + used, height: inner.height - used, ..inner },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_selected_line_is_always_shown_and_nothing_overlaps() {
+        for (w, h) in [(26, 1), (38, 8), (52, 20), (86, 26), (154, 40)] {
+            for (count, wide) in [(20, true), (1, false), (13, true)] {
+                for needed in [0, 8, 100] {
+                    for selected in 0..count {
+                        let inner = Rect::new(3, 5, w, h);
+                        let g = grid(inner, count, wide, selected, needed);
+                        let seen = g.cells.iter().any(|(at, _)| *at == selected);
+                        assert!(seen || h < 3, "{w}x{h} {count} {needed} {selected}: {g:?}");
+                        for (i, (_, a)) in g.cells.iter().enumerate() {
+                            assert_eq!(a.intersection(inner), *a, "{w}x{h} {g:?}");
+                            assert!(g.cells[i + 1..].iter().all(|(_, b)| !a.intersects(*b)));
+                        }
+                        assert_eq!(g.cells.len() + g.hidden.0 + g.hidden.1, count.max(g.cells.len()));
+                        assert_eq!(g.rest.bottom(), inner.bottom());
+                    }
+                }
+            }
+        }
+    }
+}

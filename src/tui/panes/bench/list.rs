@@ -1,0 +1,203 @@
+//! The list of the Bench view: the run of this session, the profiles, the results kept.
+
+use super::super::{Pane, PaneId};
+use crate::bench::store::Kept;
+use crate::bench::workloads::WORKLOADS;
+use crate::export::sheet::Sheet;
+use crate::text::clean;
+use crate::tui::bench::Row;
+use crate::tui::bench::run::{Ended, Run};
+use crate::tui::keys::Context;
+use crate::tui::layout;
+use crate::tui::state::App;
+use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::table::select;
+use crate::tui::widgets::theme::Theme;
+use crate::units::{bytes_long, rfc3339, write_count};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::BenchList,
+    contexts: &[Context::Bench, Context::Scroll],
+    render,
+    sheet,
+    rows: |app| app.ui.bench.rows().len(),
+};
+
+/// A line: a heading, or a row.
+enum Line {
+    Head(String),
+    Row(Row),
+}
+
+fn lines(app: &App) -> Vec<Line> {
+    let bench = &app.ui.bench;
+    let mut out = Vec::new();
+    for row in bench.rows() {
+        match &row {
+            Row::Profile(0) => out.push(Line::Head("Profiles".into())),
+            Row::Kept(id) if bench.kept_results().first().is_some_and(|k| k.id == *id) => {
+                out.push(Line::Head("Results, newest first".into()));
+            }
+            _ => {}
+        }
+        out.push(Line::Row(row));
+    }
+    match &bench.kept {
+        None => {}
+        Some(Err(why)) => out.push(Line::Head(format!("- {}", clean(why)))),
+        Some(Ok(all)) if all.is_empty() => out.push(Line::Head("No results kept yet".into())),
+        Some(Ok(_)) => {}
+    }
+    out
+}
+
+/// First line on screen, with the selected row in sight.
+fn offset(app: &App, lines: &[Line], height: usize) -> usize {
+    let at = lines.iter().position(|l| matches!(l, Line::Row(r) if *r == app.ui.bench.selected)).unwrap_or(0);
+    // The heading above the first profile comes into sight with it.
+    let top = if at <= 1 { 0 } else { at };
+    let offset = app.ui.bench.list_offset.min(lines.len().saturating_sub(height)).min(top);
+    if height > 0 && at >= offset + height { at + 1 - height } else { offset }
+}
+
+/// The first line on screen now.
+pub fn offset_now(app: &App) -> usize {
+    let height = layout::arrange(app).area(PaneId::BenchList).map_or(0, |a| a.height.saturating_sub(2));
+    offset(app, &lines(app), height.into())
+}
+
+/// The row in line `y` of a pane of that height.
+pub fn row_at(app: &App, height: u16, y: u16) -> Option<Row> {
+    let lines = lines(app);
+    let from = offset(app, &lines, height.into());
+    match lines.into_iter().nth(from + usize::from(y))? {
+        Line::Row(row) => Some(row),
+        Line::Head(_) => None,
+    }
+}
+
+fn now(run: &Run) -> String {
+    let name = &run.plan.profile;
+    match &run.end {
+        None => format!("> {}", run.word().trim_start_matches("bench ")),
+        Some(Ended::Report(_)) => format!("> {name}: its result"),
+        Some(Ended::Refused(_)) => format!("> {name}: refused"),
+        Some(Ended::Failed(_)) => format!("> {name}: failed"),
+    }
+}
+
+/// `11-21 15:49` in the person's zone: names of results begin with the second they are of.
+fn short_time(id: &str, offset_secs: i64) -> String {
+    let secs: i64 = id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0);
+    let local = secs.saturating_add(offset_secs).saturating_mul(1_000_000_000);
+    rfc3339(local).get(5..16).map_or_else(String::new, |t| t.replace('T', " "))
+}
+
+/// `11-21 15:49 randrw 51k`
+fn kept_line(k: &Kept, marked: bool, offset_secs: i64) -> String {
+    let mark = if marked { '*' } else { ' ' };
+    if k.damaged.is_some() {
+        return format!("{mark} {} unreadable", clean(&k.id));
+    }
+    let mut rate = String::new();
+    if let Some((iops, _)) = k.rate {
+        rate.push(' ');
+        write_count(&mut rate, iops);
+    }
+    let end = if k.complete { "" } else { " part" };
+    format!("{mark}{} {}{rate}{end}", short_time(&k.id, offset_secs), clean(&k.profile))
+}
+
+fn text(app: &App, row: &Row) -> String {
+    let bench = &app.ui.bench;
+    match row {
+        Row::Now => bench.run.as_ref().map_or(String::new(), now),
+        Row::Profile(at) => format!(" {:<9} {}", WORKLOADS[*at].name(), WORKLOADS[*at].about()),
+        Row::Kept(id) => match bench.kept_results().iter().find(|k| k.id == *id) {
+            Some(k) => kept_line(k, bench.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
+            None => clean(id),
+        },
+    }
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let note = match app.ui.bench.selected {
+        Row::Profile(_) => "Enter: run",
+        Row::Kept(_) => "Enter: show",
+        Row::Now => "Enter: to it",
+    };
+    let inner = frame(buf, area, "Bench", note, focused, theme);
+    let lines = lines(app);
+    let from = offset(app, &lines, inner.height.into());
+    for (i, line) in lines.iter().skip(from).take(inner.height.into()).enumerate() {
+        let y = inner.y + i as u16;
+        match line {
+            Line::Head(text) => {
+                put(buf, inner.x, y, text, inner.width, theme.head);
+            }
+            Line::Row(row) => {
+                let (text, style) = (text(app, row), if *row == Row::Now { theme.warn } else { theme.text });
+                let (shown, cells) = crate::text::fit(&text, inner.width.into());
+                put(buf, inner.x, y, shown, inner.width, style);
+                if shown.len() < text.len() && cells > 0 {
+                    put(buf, inner.right() - 1, y, "…", 1, style);
+                }
+                if *row == app.ui.bench.selected {
+                    select(buf, inner, y, theme);
+                }
+            }
+        }
+    }
+}
+
+fn sheet(app: &App) -> Sheet {
+    let title = format!("Benchmarks on {}, {}", app.world.host.name, app.stamp());
+    let heads = [
+        ("result", false),
+        ("began", false),
+        ("profile", false),
+        ("directory", false),
+        ("IOPS", true),
+        ("per s", true),
+    ];
+    let mut sheet = Sheet::new(title, &heads);
+    for k in app.ui.bench.kept_results() {
+        let rate = |f: fn((f64, f64)) -> String| k.rate.map_or("-".into(), f);
+        sheet.rows.push(vec![
+            clean(&k.id),
+            clean(&k.time),
+            clean(&k.profile),
+            clean(&k.place),
+            rate(|r| format!("{:.0}", r.0)),
+            rate(|r| bytes_long(r.1 as u64)),
+        ]);
+        if let Some(why) = &k.damaged {
+            sheet.notes.push(clean(why));
+        }
+    }
+    sheet
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_result_is_a_short_line() {
+        let k = Kept {
+            id: "1795276156-randrw".into(),
+            profile: "randrw".into(),
+            rate: Some((123_456.0, 1e9)),
+            complete: false,
+            ..Kept::default()
+        };
+        assert_eq!(kept_line(&k, true, 3600), "*11-21 16:49 randrw 123k part");
+        let broken = Kept { damaged: Some("x".into()), ..k };
+        assert_eq!(kept_line(&broken, false, 0), "  1795276156-randrw unreadable");
+        assert_eq!(short_time("99999999999999999-x", 0).len(), 11);
+    }
+}

@@ -1,0 +1,312 @@
+//! The page of a profile: its parameters, changed where they stand, and exactly what a run would do.
+
+use super::grid::{Grid, grid};
+use super::{Tone, Toned, draw, folded};
+use crate::bench::look::Seen;
+use crate::bench::plan::Plan;
+use crate::bench::target::refuse::reserve;
+use crate::bench::workloads::{WORKLOADS, Workload};
+use crate::export::sheet::Sheet;
+use crate::model::disk::DiskRate;
+use crate::model::process::{Column, Filter, Query};
+use crate::text::clean;
+use crate::tui::bench::Line;
+use crate::tui::panes::PaneId;
+use crate::tui::panes::kernel_detail::inside;
+use crate::tui::state::{App, Overlay, Prompt, PromptFor};
+use crate::tui::widgets::dialog::{frame, input};
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::table::select;
+use crate::tui::widgets::theme::Theme;
+use crate::units::{bytes_long, short_bytes};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Cells of a parameter's name.
+const NAME: u16 = 13;
+/// A device this busy distorts what is measured on it, per cent.
+const BUSY_PCT: f64 = 10.0;
+
+/// What would be written where, in sentences.
+pub fn will_write(workload: &dyn Workload, plan: &Plan) -> String {
+    if !workload.needs_directory() {
+        return "Touches no file and no device.".into();
+    }
+    let written = workload.writes(plan);
+    let more = match written.further {
+        Some(0) => String::new(),
+        Some(n) if written.certain == 0 => format!(" at most {}", bytes_long(n)),
+        Some(n) => format!(", then at most {} more,", bytes_long(n)),
+        None => format!(", then as much as {} s allow,", (plan.time_ms + plan.ramp_ms) as f64 / 1e3),
+    };
+    let certain =
+        if written.certain == 0 { String::new() } else { format!(" {}", bytes_long(written.certain)) };
+    format!(
+        "Writes{certain}{more} into nameless files of its own in {}; takes {} of space meanwhile. Nothing that exists \
+         is touched, and nothing stays.",
+        clean(plan.directory.as_os_str().as_encoded_bytes()),
+        bytes_long(workload.footprint(plan))
+    )
+}
+
+/// Why the profile cannot be started now: what was found, and what to do.
+pub fn wont_start(app: &App, at: usize) -> Option<String> {
+    let (workload, plan) = app.ui.bench.plan(at);
+    if let Err(why) = plan.check().and_then(|()| workload.check(&plan)) {
+        return Some(why);
+    }
+    if !workload.needs_directory() {
+        return None;
+    }
+    let dir = clean(plan.directory.as_os_str().as_encoded_bytes());
+    if !plan.directory.is_absolute() {
+        return Some("no directory yet: choose one on the storage to measure (e)".into());
+    }
+    match app.ui.bench.look() {
+        None => Some(format!(
+            "{dir} has not answered yet: its file system may be blocked; another directory? (e)"
+        )),
+        Some(Err(why)) => Some(clean(why)),
+        Some(Ok(look)) => {
+            let refused = look.refuses(workload.footprint(&plan))?;
+            let next = if refused.privilege { "; as its owner or root it would be allowed" } else { "" };
+            Some(format!("refused: {}{next}", refused.why))
+        }
+    }
+}
+
+/// What a run would do and meet.
+fn about(app: &App, at: usize) -> Vec<Toned> {
+    let (workload, plan) = app.ui.bench.plan(at);
+    let mut out: Vec<Toned> = Vec::new();
+    if let Some(why) = wont_start(app, at) {
+        out.push((format!("NOT TO BE STARTED: {why}"), Tone::Crit));
+    }
+    out.push((workload.about().to_owned(), Tone::Dim));
+    let look = app.ui.bench.look().and_then(|l| l.as_ref().ok()).filter(|_| workload.needs_directory());
+    let place = look.and_then(|l| l.place.as_ref());
+    if let Some(place) = place {
+        where_to(place, &mut out);
+    }
+    out.push((will_write(workload, &plan), Tone::Plain));
+    out.extend(workload.describe(&plan).into_iter().map(|l| (format!("- {l}"), Tone::Plain)));
+    if let Some(place) = place {
+        room(place, workload.footprint(&plan), &mut out);
+    }
+    if let Some(look) = look {
+        out.extend(look.warnings(plan.direct).into_iter().map(|w| (format!("! {w}"), Tone::Warn)));
+    }
+    if let Some(place) = place {
+        neighbours(app, place, &mut out);
+    }
+    out
+}
+
+/// File system and devices down to the disk, in one line.
+fn where_to(place: &Seen, out: &mut Vec<Toned>) {
+    let mount = if place.mount.is_empty() { String::new() } else { format!(", mounted on {}", place.mount) };
+    let chain: Vec<String> = place
+        .chain
+        .iter()
+        .map(|d| {
+            let model = d.model.as_ref().map_or(String::new(), |m| format!(" {}", clean(m)));
+            let size = d.size_bytes.map_or(String::new(), |n| format!(", {}", bytes_long(n)));
+            format!("{}{model} ({}{size})", clean(&d.name), d.kind.name())
+        })
+        .collect();
+    let below = if chain.is_empty() { String::new() } else { format!("; on {}", chain.join(" > ")) };
+    out.push((format!("{} from {}{mount}{below}", place.filesystem, place.source), Tone::Plain));
+}
+
+fn room(place: &Seen, bytes: u64, out: &mut Vec<Toned>) {
+    let line = match place.free.checked_sub(bytes) {
+        Some(left) => format!(
+            "Free: {} now and after, {} while it runs; {} stay free in any case",
+            bytes_long(place.free),
+            bytes_long(left),
+            bytes_long(reserve(place.size))
+        ),
+        None => format!("Free: {}", bytes_long(place.free)),
+    };
+    out.push((line, Tone::Plain));
+}
+
+/// What a device does now, in iostat's words.
+pub fn device_line(r: &DiskRate) -> String {
+    let stalled = if r.stalled { format!(", STALLED with {} in flight", r.in_flight) } else { String::new() };
+    format!(
+        "{}: {:.0} tps, {:.1} MB_read/s, {:.1} MB_wrtn/s, await {:.1} ms, aqu-sz {:.1}, util {:.0} %{stalled}",
+        clean(&*r.name),
+        r.tps,
+        r.read_mb_per_s,
+        r.write_mb_per_s,
+        r.await_ms,
+        r.queue_size,
+        r.util_pct
+    )
+}
+
+/// What else is at work where the run would be.
+fn neighbours(app: &App, place: &Seen, out: &mut Vec<Toned>) {
+    let mut ids: Vec<_> = place.chain.iter().filter(|d| d.bottom).map(|d| d.id).collect();
+    if ids.is_empty() {
+        ids.extend(place.device);
+    }
+    let mut busy = false;
+    for rate in ids.iter().filter_map(|id| app.snap().device(*id)) {
+        let much = rate.util_pct >= BUSY_PCT || rate.stalled;
+        busy |= much;
+        let line = format!("Now on {}", device_line(rate));
+        out.push((line, if much { Tone::Warn } else { Tone::Plain }));
+    }
+    if let Some(task) = busiest(app) {
+        out.push((task, Tone::Plain));
+    }
+    if busy {
+        out.push((
+            "! others work on this device: they would share the figures, and feel the run".into(),
+            Tone::Warn,
+        ));
+    }
+}
+
+fn busiest(app: &App) -> Option<String> {
+    let filter = Filter { only_active: true, ..Filter::default() };
+    let query = Query { by: Column::Io, reverse: false, filter, offset: 0, height: 1 };
+    let at = *app.world.procs.window(&query).rows.first()?;
+    let row = app.world.procs.row(at);
+    let rate = |n: Option<f64>| n.map_or("-".into(), |n| format!("{}/s", bytes_long(n as u64)));
+    Some(format!(
+        "Busiest task, on any device: {} {}, reads {}, writes {}",
+        row.pid,
+        row.comm,
+        rate(row.read_bytes_per_s),
+        rate(row.write_bytes_per_s)
+    ))
+}
+
+/// The value of a parameter as it is shown.
+fn value(app: &App, at: usize, line: Line) -> String {
+    let (_, plan) = app.ui.bench.plan(at);
+    match line {
+        Line::Directory => clean(plan.directory.as_os_str().as_encoded_bytes()),
+        Line::Param(p) => {
+            let text = (p.get)(&plan);
+            // `0 (no cap) or more`: what nought means.
+            let nought = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");
+            match (nought, p.unit) {
+                (Some((meaning, _)), _) => meaning.into(),
+                (None, "") => text,
+                (None, unit) => format!("{text} {unit}"),
+            }
+        }
+    }
+}
+
+/// The plan's text goes before the parameters until these have the keys.
+fn places(app: &App, at: usize, inner: Rect) -> (Grid, Vec<Toned>) {
+    let bench = &app.ui.bench;
+    let lines = bench.lines(at);
+    let text = folded(about(app, at), inner.width.into());
+    let wide = matches!(lines.first(), Some(Line::Directory));
+    let least = usize::from(inner.height / 3);
+    let needed = if app.focused() == PaneId::Bench { text.len().min(least) } else { text.len() };
+    (grid(inner, lines.len(), wide, bench.params.selected, needed), text)
+}
+
+/// The parameter under a cell.
+pub fn line_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
+    let at = app.ui.bench.profile().filter(|_| app.ui.bench.planning())?;
+    let (grid, _) = places(app, at, inner);
+    grid.cells.into_iter().find(|(_, r)| y == r.y && x >= r.x && x < r.right()).map(|(line, _)| line)
+}
+
+/// The line of input, while a parameter is typed.
+fn typed(app: &App) -> Option<(usize, &Prompt)> {
+    match &app.ui.overlay {
+        Some(Overlay::Prompt(p)) => match p.what {
+            PromptFor::Bench(at) => Some((at, p)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Draws the page.
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool, at: usize) {
+    let bench = &app.ui.bench;
+    let title = format!("Plan: {}", WORKLOADS[at].name());
+    let note = if focused { "Enter: change, r: run" } else { "e: change, r: run" };
+    let inner = frame(buf, area, &title, note, focused, theme);
+    let (grid, text) = places(app, at, inner);
+    let lines = bench.lines(at);
+    let typed = typed(app);
+    for (i, cell) in &grid.cells {
+        let line = lines[*i];
+        let changed = matches!(line, Line::Param(p) if bench.changed(at, p));
+        put(buf, cell.x, cell.y, line.name(), NAME.min(cell.width), theme.head);
+        let field = Rect { x: cell.x + NAME, width: cell.width.saturating_sub(NAME), ..*cell };
+        if let Some((_, prompt)) = typed.filter(|(at, _)| at == i) {
+            input(buf, field, "", &prompt.text, prompt.cursor, theme);
+            continue;
+        }
+        let mark = if changed { " *" } else { "" };
+        let shown = format!("{}{mark}", value(app, at, line));
+        put(buf, field.x, field.y, &shown, field.width, if changed { theme.warn } else { theme.text });
+        if focused && *i == bench.params.selected {
+            select(buf, *cell, cell.y, theme);
+        }
+    }
+    hint(app, theme, &grid, buf, at, focused);
+    let below = text.len().saturating_sub(grid.rest.height.into());
+    let from = bench.line.min(below);
+    draw(theme, grid.rest, buf, &text, from);
+    if from < below {
+        let go = if focused { "↓ goes on" } else { "e, then z shows them" };
+        let more = format!(" {} more lines: {go} ", below - from);
+        put(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
+    }
+}
+
+/// Lines of the plan that have no room.
+pub fn hidden(app: &App) -> usize {
+    let Some(at) = app.ui.bench.profile().filter(|_| app.ui.bench.planning()) else { return 0 };
+    let (grid, text) = places(app, at, inside(app));
+    text.len().saturating_sub(grid.rest.height.into())
+}
+
+/// What may be typed, or what was wrong with it.
+fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Buffer, at: usize, focused: bool) {
+    let area = grid.hint;
+    if let Some(why) = typed(app).and_then(|(_, p)| p.error.as_ref()) {
+        put(buf, area.x, area.y, why, area.width, theme.crit);
+        return;
+    }
+    let hidden = match grid.hidden {
+        (0, 0) => String::new(),
+        (before, after) => format!("({} more parameters) ", before + after),
+    };
+    let lines = app.ui.bench.lines(at);
+    let text = match lines.get(app.ui.bench.params.selected).filter(|_| focused) {
+        Some(Line::Directory) => "on the storage to measure".to_owned(),
+        Some(Line::Param(p)) => format!("{}; {}", p.about, p.range),
+        None if lines.iter().any(|l| matches!(l, Line::Param(p) if app.ui.bench.changed(at, p))) => {
+            "* not as the profile has it".to_owned()
+        }
+        None => String::new(),
+    };
+    put(buf, area.x, area.y, &format!("{hidden}{text}"), area.width, theme.dim);
+}
+
+/// The plan as a table to keep.
+pub fn sheet(app: &App, at: usize) -> Sheet {
+    let (workload, plan) = app.ui.bench.plan(at);
+    let title = format!("Plan of {} on {}, {}", workload.name(), app.world.host.name, app.stamp());
+    let mut sheet = Sheet::new(title, &[("parameter", false), ("value", false)]);
+    for line in app.ui.bench.lines(at) {
+        sheet.rows.push(vec![line.name().into(), value(app, at, line)]);
+    }
+    sheet.rows.push(vec!["space".into(), short_bytes(workload.footprint(&plan))]);
+    sheet.notes.extend(about(app, at).into_iter().map(|l| l.0));
+    sheet
+}

@@ -1,0 +1,88 @@
+//! Before a run: what would happen, asked about; a network mount asked about twice.
+
+use crate::bench::look::Look;
+use crate::bench::plan::Plan;
+use crate::bench::workloads::Workload;
+use crate::text::clean;
+use crate::tui::bench::run::Run;
+use crate::tui::bench::{BenchEffect, Row, workload_of};
+use crate::tui::effect::Effect;
+use crate::tui::panes::bench::plan::{will_write, wont_start};
+use crate::tui::state::{App, Change, Dialog, Overlay};
+
+/// Asks to start the selected profile.
+pub fn start(app: &mut App) {
+    let Some(at) = app.ui.bench.profile() else {
+        return app.ui.complain("select a profile to run");
+    };
+    if let Some(run) = app.ui.bench.running() {
+        let why = format!("{} is still on: x ends it", run.plan.profile);
+        return app.ui.complain(why);
+    }
+    let (workload, plan) = app.ui.bench.plan(at);
+    // The reasons stand on the page, with what to do.
+    if let Some(why) = wont_start(app, at) {
+        return app.ui.complain(why);
+    }
+    let text = question(app, workload, &plan);
+    let title = format!("Run {}", plan.profile);
+    app.ui.overlay =
+        Some(Overlay::Dialog(Dialog { title, text, scroll: 0, change: Change::Bench(Box::new(plan)) }));
+}
+
+/// What would be written where, and for how long.
+fn question(app: &App, workload: &dyn Workload, plan: &Plan) -> String {
+    let mut out = will_write(workload, plan);
+    if let Some(Ok(look)) = app.ui.bench.look().filter(|_| workload.needs_directory()) {
+        if let Some(place) = &look.place {
+            let chain: Vec<_> = place.chain.iter().map(|d| clean(&d.name)).collect();
+            let on = if chain.is_empty() { place.source.clone() } else { chain.join(" > ") };
+            out.push_str(&format!("\nThat is {} on {on}.", place.filesystem));
+        }
+        for warning in look.warnings(plan.direct) {
+            out.push_str(&format!("\n! {warning}"));
+        }
+    }
+    for line in workload.describe(plan) {
+        out.push_str(&format!("\n- {line}"));
+    }
+    out
+}
+
+/// The person said yes.
+pub fn confirmed(app: &mut App, plan: Plan, effects: &mut Vec<Effect>) {
+    if app.ui.bench.running().is_some() {
+        return;
+    }
+    let look = app.ui.bench.look().and_then(|l| l.as_ref().ok());
+    let network =
+        look.filter(|l| l.place.as_ref().is_some_and(|p| p.network) && l.directory == plan.directory);
+    if let (Some(look), None, true) = (network, &plan.network, needs_directory(&plan)) {
+        app.ui.overlay = Some(Overlay::Dialog(once_more(look, plan)));
+        return;
+    }
+    let bench = &mut app.ui.bench;
+    bench.runs += 1;
+    bench.run = Some(Run::new(bench.runs, plan.clone(), app.world.now().boot_ns));
+    bench.selected = Row::Now;
+    (bench.opened, bench.line) = (None, 0);
+    super::focus(app, super::PAGE);
+    effects.push(Effect::Bench(BenchEffect::Start { run: app.ui.bench.runs, plan: Box::new(plan) }));
+}
+
+fn needs_directory(plan: &Plan) -> bool {
+    workload_of(plan).is_some_and(|w| w.needs_directory())
+}
+
+/// A network mount is measured only by those who mean it.
+fn once_more(look: &Look, plan: Plan) -> Dialog {
+    let place = look.place.clone().unwrap_or_default();
+    let dir = clean(plan.directory.as_os_str().as_encoded_bytes());
+    let text = format!(
+        "{dir} is on a network mount: {} from {}.\nThe load goes to a server that others use, and through the network \
+         between. They will feel it.\nMeasure it all the same?",
+        place.filesystem, place.source
+    );
+    let plan = Plan { network: Some(plan.directory.clone()), ..plan };
+    Dialog { title: "Over the network?".into(), text, scroll: 0, change: Change::Bench(Box::new(plan)) }
+}

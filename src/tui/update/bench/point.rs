@@ -1,0 +1,23 @@
+//! Clicks in the Bench view.
+
+use super::{LIST, PAGE, select};
+use crate::tui::panes::{PaneId, bench as panes};
+use crate::tui::state::App;
+use ratatui::layout::Rect;
+
+/// A click inside the list or the page.
+pub fn click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
+    if id == PaneId::BenchList {
+        if let Some(row) = panes::list::row_at(app, inner.height, y - inner.y) {
+            super::focus(app, LIST);
+            select(app, row);
+        }
+        return;
+    }
+    // Before the keys go there: then the parameters get more room, and stand elsewhere.
+    let line = panes::plan::line_at(app, inner, x, y);
+    super::focus(app, PAGE);
+    if let Some(at) = line {
+        app.ui.bench.params.selected = at;
+    }
+}

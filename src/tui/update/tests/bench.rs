@@ -1,0 +1,385 @@
+//! The Bench view: keys, news and answers, and what they cause.
+
+use super::stage::{app, press};
+use super::{SIZE, draw, outward, state};
+use crate::bench::look::{Look, Seen};
+use crate::bench::message::{Message, Progress};
+use crate::bench::plan::Plan;
+use crate::bench::report::{End, Report, SCHEMA};
+use crate::bench::store::Kept;
+use crate::bench::target::refuse::Refused;
+use crate::bench::workloads::WORKLOADS;
+use crate::model::disk::DevId;
+use crate::tui::bench::run::Ended;
+use crate::tui::bench::{BenchEffect, BenchNews, Line, Opened, Row, What};
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::state::{App, Overlay};
+use crate::tui::update::update;
+use crate::worker::job::{Job, Reply};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+const DIR: &str = "/srv/lab";
+
+fn look(change: impl FnOnce(&mut Seen)) -> Look {
+    let mut seen = Seen {
+        filesystem: "ext4".into(),
+        size: 1 << 40,
+        free: 1 << 39,
+        device: Some(DevId { major: 7, minor: 0 }),
+        ..Seen::default()
+    };
+    change(&mut seen);
+    Look { directory: DIR.into(), refused: None, place: Some(seen) }
+}
+
+fn answer(app: &mut App, job: Job, reply: Reply) -> Vec<Effect> {
+    outward(update(app, Event::Worker(job, reply)))
+}
+
+fn looked(app: &mut App, look: Look) {
+    answer(app, Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look)));
+}
+
+fn kept(ids: &[&str]) -> Vec<Kept> {
+    let one = |(i, id): (usize, &&str)| Kept { number: i + 1, id: (*id).into(), ..Kept::default() };
+    ids.iter().enumerate().map(one).collect()
+}
+
+/// The view, opened, with a directory that was looked at and three results.
+fn opened() -> App {
+    let mut app = app(SIZE);
+    app.ui.bench.start_in(DIR.into());
+    press(&mut app, "b");
+    looked(&mut app, look(|_| {}));
+    answer(&mut app, Job::Kept, Reply::Kept(kept(&["30-randrw", "20-fsync", "10-randrw"])));
+    app
+}
+
+fn tell(app: &mut App, run: u64, what: What) -> Vec<Effect> {
+    outward(update(app, Event::Bench(Box::new(BenchNews { run, what }))))
+}
+
+fn say(app: &mut App, message: Message) -> Vec<Effect> {
+    let run = app.ui.bench.runs;
+    tell(app, run, What::Said(message))
+}
+
+fn report(id: &str) -> Report {
+    Report {
+        schema: SCHEMA,
+        id: id.into(),
+        time: String::new(),
+        host: "h".into(),
+        kernel: "k".into(),
+        version: "v".into(),
+        plan: Plan::default(),
+        target: None,
+        parts: Vec::new(),
+        warnings: Vec::new(),
+        ruler: None,
+        end: End::Complete,
+    }
+}
+
+fn message(app: &App) -> &str {
+    app.ui.message.as_ref().map_or("", |m| &m.text)
+}
+
+/// The program's words on the whole screen.
+fn screen(app: &App) -> String {
+    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
+    draw(app, &mut buf);
+    buf.content.iter().map(|c| c.symbol()).collect()
+}
+
+#[test]
+fn opening_asks_for_the_directory_and_the_results_once() {
+    let mut app = app(SIZE);
+    app.ui.bench.start_in(DIR.into());
+    let asked = outward(press(&mut app, "6"));
+    assert_eq!(asked, [Effect::Run(Job::Kept), Effect::Run(Job::Look { directory: DIR.into() })]);
+    assert_eq!(outward(press(&mut app, "1b")), [], "both are under way");
+    looked(&mut app, look(|_| {}));
+    answer(&mut app, Job::Kept, Reply::Failed("no home".into()));
+    assert!(screen(&app).contains("- no home"));
+    assert_eq!(outward(press(&mut app, "1b")).len(), 2);
+    assert_eq!(app.selected_device(), Some(DevId { major: 7, minor: 0 }), "the device measured is marked");
+}
+
+#[test]
+fn keys_lead_where_they_should() {
+    for (keys, want) in [
+        ("", "Bench/BenchList"),
+        ("w", "Bench/Bench"),
+        ("ww", "Bench/Devices"),
+        ("www", "Bench/Writeback"),
+        ("<right>", "Bench/Bench"),
+        ("<right><left>", "Bench/BenchList"),
+        ("<right><esc>", "Bench/BenchList"),
+        ("e", "Bench/Bench"),
+        ("ee", "Bench/Bench prompt \"/srv/lab\""),
+        ("e<enter>", "Bench/Bench prompt \"/srv/lab\""),
+        ("e<enter><esc>", "Bench/Bench"),
+        ("e<down><enter>", "Bench/Bench prompt \"1G\""),
+        ("e<down><enter><c-u>64X<enter>", "Bench/Bench prompt \"64X\" wrong"),
+        ("e<down><enter><c-u>1k<enter>", "Bench/Bench prompt \"1k\" wrong"),
+        ("e<down><enter><c-u>64M<enter>", "Bench/Bench"),
+        ("e<enter><c-u><enter>", "Bench/Bench prompt \"\" wrong"),
+        ("<enter>", "Bench/BenchList dialog \"Run randrw\""),
+        ("r", "Bench/BenchList dialog \"Run randrw\""),
+        ("<right>r", "Bench/Bench dialog \"Run randrw\""),
+        ("<down><down><enter>", "Bench/BenchList dialog \"Run randwrite\""),
+        ("<enter>n", "Bench/BenchList"),
+        ("z<enter>", "Bench/BenchList zoomed dialog \"Run randrw\""),
+        ("e<end><home>", "Bench/Bench"),
+        ("ez", "Bench/Bench zoomed"),
+        ("ez<esc>", "Bench/Bench"),
+    ] {
+        let mut app = opened();
+        let effects = outward(press(&mut app, keys));
+        assert_eq!(state(&app), want, "after {keys:?}");
+        assert_eq!(effects, [], "{keys:?} does nothing outside");
+    }
+}
+
+#[test]
+fn every_workload_is_started_as_it_was_asked_about() {
+    for (at, w) in WORKLOADS.into_iter().enumerate() {
+        let mut app = opened();
+        let keys = "<down>".repeat(at) + "<enter>";
+        assert_eq!(outward(press(&mut app, &keys)), []);
+        let Some(Overlay::Dialog(asked)) = &app.ui.overlay else { panic!("{}: not asked", w.name()) };
+        assert_eq!(asked.title, format!("Run {}", w.name()));
+        let where_to = asked.text.contains("nameless files of its own in /srv/lab");
+        assert_eq!(where_to, w.needs_directory(), "{}: {}", w.name(), asked.text);
+        let directory = if w.needs_directory() { DIR.into() } else { Default::default() };
+        let plan = Box::new(Plan { directory, ..w.defaults() });
+        assert_eq!(outward(press(&mut app, "y")), [Effect::Bench(BenchEffect::Start { run: 1, plan })]);
+        assert_eq!((&app.ui.bench.selected, app.ui.focus), (&Row::Now, 1));
+    }
+}
+
+#[test]
+fn parameters_are_changed_where_they_stand() {
+    let mut app = opened();
+    let names: Vec<_> = app.ui.bench.lines(0).into_iter().map(Line::name).collect();
+    let to = |name: &str| "<down>".repeat(names.iter().position(|n| *n == name).unwrap());
+    press(&mut app, &format!("e<home>{}<enter><c-u>64M<enter>", to("size")));
+    press(&mut app, &format!("<home>{}<enter>", to("direct")));
+    press(&mut app, &format!("<home>{}<enter>", to("engine")));
+    let (_, plan) = app.ui.bench.plan(0);
+    assert_eq!((plan.size, plan.direct, (names.len() > 15)), (64 << 20, false, true));
+    assert_eq!(plan.engine, crate::bench::plan::EngineChoice::Uring);
+    // Polled completions need direct I/O: the plan stays as it was.
+    press(&mut app, &format!("<home>{}<enter>", to("iopoll")));
+    assert!(message(&app).contains("--iopoll works with direct I/O only"), "{}", message(&app));
+    assert!(!app.ui.bench.plan(0).1.iopoll);
+    press(&mut app, &format!("<home>{}u", to("size")));
+    assert_eq!(app.ui.bench.plan(0).1.size, 1 << 30);
+    // Each profile has its own; the directory is everybody's.
+    let asked = outward(press(&mut app, "<home>e<c-u>db<enter>"));
+    assert_eq!(asked, [Effect::Run(Job::Look { directory: "/srv/lab/db".into() })]);
+    press(&mut app, "<left><down>");
+    let (_, other) = app.ui.bench.plan(1);
+    assert!(other.direct && other.directory.ends_with("lab/db"));
+    assert_eq!(app.ui.settings().bench.directory, "/srv/lab/db");
+}
+
+#[test]
+fn below_the_last_parameter_the_plan_goes_on() {
+    let mut app = opened();
+    app.ui.size = (80, 24);
+    press(&mut app, "e");
+    let last = app.ui.bench.lines(0).len() - 1;
+    assert!(!screen(&app).contains("stay free in any case"));
+    press(&mut app, "<end>");
+    assert_eq!(app.ui.bench.params.selected, last);
+    assert!(app.ui.bench.line > 0 && screen(&app).contains("stay free in any case"));
+    press(&mut app, "<up>");
+    assert_eq!(app.ui.bench.params.selected, last);
+    press(&mut app, "<home>");
+    assert_eq!((app.ui.bench.params.selected, app.ui.bench.line), (0, 0));
+}
+
+#[test]
+fn what_is_refused_is_not_asked_about() {
+    let refusal = Refused { why: "/srv/lab is on proc, a pseudo file system".into(), privilege: false };
+    let cases = [
+        (Some(Look { refused: Some(refusal), place: None, directory: DIR.into() }), "pseudo file system"),
+        (Some(look(|s| s.free = 1 << 30)), "would not leave the reserve"),
+        (None, "has not answered yet"),
+    ];
+    for (found, why) in cases {
+        let mut app = app(SIZE);
+        app.ui.bench.start_in(DIR.into());
+        press(&mut app, "b");
+        if let Some(found) = found {
+            looked(&mut app, found);
+        }
+        assert!(screen(&app).contains("NOT TO BE STARTED"), "{why}");
+        assert_eq!(outward(press(&mut app, "<enter>")), []);
+        assert!(app.ui.overlay.is_none() && message(&app).contains(why), "{}", message(&app));
+        // What needs no directory runs all the same.
+        press(&mut app, "<end><up><enter>");
+        assert_eq!(state(&app), "Bench/BenchList dialog \"Run intrinsic\"");
+    }
+}
+
+#[test]
+fn a_network_mount_is_asked_about_twice() {
+    let mut app = opened();
+    looked(&mut app, look(|s| s.network = true));
+    assert_eq!(outward(press(&mut app, "<enter>y")), []);
+    assert_eq!(state(&app), "Bench/BenchList dialog \"Over the network?\"");
+    let started = outward(press(&mut app, "y"));
+    let plan = Plan { directory: DIR.into(), network: Some(DIR.into()), ..Plan::default() };
+    assert_eq!(started, [Effect::Bench(BenchEffect::Start { run: 1, plan: Box::new(plan) })]);
+    let mut app = opened();
+    looked(&mut app, look(|s| s.network = true));
+    assert_eq!(outward(press(&mut app, "<enter>yn")), []);
+    assert!(app.ui.bench.run.is_none());
+}
+
+/// A run under way.
+fn running() -> App {
+    let mut app = opened();
+    press(&mut app, "<enter>y");
+    tell(&mut app, 1, What::Started { pid: 4711 });
+    say(
+        &mut app,
+        Message::Progress(Box::new(Progress { part: Some(0), done: Some(0.42), ..Progress::default() })),
+    );
+    app
+}
+
+#[test]
+fn a_run_goes_on_behind_other_views() {
+    let mut app = running();
+    assert!(screen(&app).contains("bench randrw 42 %"));
+    press(&mut app, "1");
+    assert!(screen(&app).contains("bench randrw 42 %"));
+    let news = |done| BenchNews {
+        run: 1,
+        what: What::Said(Message::Progress(Box::new(Progress {
+            part: Some(0),
+            done: Some(done),
+            ..Progress::default()
+        }))),
+    };
+    assert!(app.bench_unseen(&news(0.421)) && !app.bench_unseen(&news(0.43)));
+    press(&mut app, "b");
+    assert!(!app.bench_unseen(&news(0.421)), "on its own page every message is seen");
+    assert_eq!(app.ui.bench.selected, Row::Now);
+    press(&mut app, "<left><down>r");
+    assert!(message(&app).contains("still on: x ends it"));
+    press(&mut app, "1");
+    say(&mut app, Message::Report(Box::new(report("1-randrw"))));
+    assert!(message(&app).contains("b shows the figures"), "{}", message(&app));
+}
+
+#[test]
+fn ending_it_is_asked_once_and_forced_the_second_time() {
+    let mut app = running();
+    assert_eq!(outward(press(&mut app, "x")), [Effect::Bench(BenchEffect::Cancel)]);
+    assert_eq!(outward(press(&mut app, "x")), [Effect::Bench(BenchEffect::Kill)]);
+    assert!(matches!(app.ui.bench.run.as_ref().unwrap().end, Some(Ended::Failed(_))));
+    assert_eq!(say(&mut app, Message::Report(Box::new(report("1-randrw")))), [], "too late");
+    assert_eq!(outward(press(&mut app, "x")), []);
+    assert_eq!(message(&app), "no run is on");
+    // The next run does not listen to the last one's child.
+    press(&mut app, "<left><down>ry");
+    assert_eq!(app.ui.bench.runs, 2);
+    tell(&mut app, 1, What::Said(Message::Failed("old".into())));
+    assert!(app.ui.bench.running().is_some());
+    let quit = press(&mut app, "q");
+    assert!(quit.contains(&Effect::Quit), "no run keeps anybody");
+}
+
+#[test]
+fn a_result_is_shown_kept_and_listed() {
+    let mut app = running();
+    let r = Box::new(report("99-randrw"));
+    assert_eq!(say(&mut app, Message::Report(r.clone())), [Effect::Run(Job::Keep(r.clone()))]);
+    assert!(screen(&app).contains("being kept"));
+    let list = answer(&mut app, Job::Keep(r.clone()), Reply::Keeping("99-randrw".into()));
+    assert_eq!(list, [Effect::Run(Job::Kept)]);
+    assert!(screen(&app).contains("kept as 99-randrw"));
+    answer(&mut app, Job::Kept, Reply::Kept(kept(&["99-randrw", "30-randrw"])));
+    assert!(app.ui.bench.rows().contains(&Row::Kept("99-randrw".into())));
+    let mut app = running();
+    say(&mut app, Message::Report(r.clone()));
+    answer(&mut app, Job::Keep(r), Reply::Failed("no space left".into()));
+    assert!(screen(&app).contains("not kept: no space left"), "on the page as long as it is there");
+    for (last, has) in [
+        (Message::Failed("io_uring went away".into()), "failed: io_uring went away"),
+        (Message::Refused(Refused { why: "no room".into(), privilege: false }), "refused: no room"),
+    ] {
+        let mut app = running();
+        assert_eq!(say(&mut app, last), []);
+        assert!(screen(&app).contains(has), "{has}");
+    }
+}
+
+#[test]
+fn kept_results_are_shown_and_compared() {
+    let results = |ids: &[&str]| Job::Results { ids: ids.iter().map(|i| (*i).into()).collect() };
+    let mut app = opened();
+    let read = outward(press(&mut app, "<end><enter>"));
+    assert_eq!(read, [Effect::Run(results(&["10-randrw"]))]);
+    assert!(screen(&app).contains("reading 10-randrw"));
+    answer(&mut app, results(&["10-randrw"]), Reply::Results(vec![report("10-randrw")]));
+    assert!(matches!(app.ui.bench.opened, Some(Opened::Result(_))));
+    press(&mut app, "<esc>");
+    assert_eq!((state(&app), app.ui.bench.opened.is_none()), ("Bench/BenchList".into(), true));
+    // An answer nobody waits for any more.
+    answer(&mut app, results(&["10-randrw"]), Reply::Results(vec![report("10-randrw")]));
+    assert!(app.ui.bench.opened.is_none());
+    press(&mut app, "c");
+    assert!(message(&app).contains("mark another result first"), "{}", message(&app));
+    let both = outward(press(&mut app, "m<up><up>c"));
+    assert_eq!(both, [Effect::Run(results(&["10-randrw", "30-randrw"]))]);
+    let pair = vec![report("10-randrw"), report("30-randrw")];
+    answer(&mut app, results(&["10-randrw", "30-randrw"]), Reply::Results(pair));
+    assert!(screen(&app).contains("A: 10-randrw") && screen(&app).contains("B: 30-randrw"));
+    press(&mut app, "<esc><down>c");
+    let mut other = report("20-fsync");
+    other.plan.profile = "fsync".into();
+    let job = results(&["10-randrw", "20-fsync"]);
+    answer(&mut app, job.clone(), Reply::Results(vec![report("10-randrw"), other]));
+    assert!(screen(&app).contains("measure different things"));
+    press(&mut app, "<esc>c");
+    answer(&mut app, job, Reply::Failed("result 20-fsync is damaged".into()));
+    assert!(screen(&app).contains("20-fsync is damaged"));
+    assert_eq!(outward(press(&mut app, "<esc><home>m")), []);
+    assert!(message(&app).contains("m marks a kept result"));
+}
+
+#[test]
+fn clicks_select_rows_and_parameters() {
+    let mut app = opened();
+    super::click(&mut app, 5, 5);
+    assert_eq!(app.ui.bench.selected, Row::Profile(2));
+    super::click(&mut app, 5, 2);
+    assert_eq!(app.ui.bench.selected, Row::Profile(2), "a heading is no row");
+    super::click(&mut app, 40, 4);
+    assert_eq!((state(&app), app.ui.bench.params.selected), ("Bench/Bench".into(), 2));
+}
+
+#[test]
+fn every_page_can_be_copied() {
+    let copied = |app: &mut App| match &outward(press(app, "y"))[..] {
+        [Effect::Clipboard(text)] => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    let mut app = opened();
+    assert!(copied(&mut app).contains("| 30-randrw |"));
+    press(&mut app, "e");
+    let plan = copied(&mut app);
+    assert!(plan.contains("| size | 1G |") && plan.contains("nameless files"), "{plan}");
+    let mut app = running();
+    assert!(copied(&mut app).contains("42 %"));
+    say(&mut app, Message::Report(Box::new(report("9-randrw"))));
+    assert!(copied(&mut app).contains("complete"));
+}

@@ -1,0 +1,68 @@
+//! What the Bench view asks of a file system: a directory looked at, results kept and read.
+
+use crate::bench::look::{Look, Seen};
+use crate::bench::report::Report;
+use crate::bench::store::{Kept, Store};
+use crate::bench::target::Place;
+use crate::collect::path::path_report;
+use crate::root::Root;
+use crate::text::clean;
+use std::path::Path;
+
+/// Looks at `directory` without writing anything there.
+pub fn look(root: &Root, directory: &Path) -> Look {
+    let mut look = Look { directory: directory.to_owned(), ..Look::default() };
+    // As if it had been named twice: that a network is in between is told, and asked about, by the screen.
+    let place = match Place::check(root, directory, true) {
+        Ok(place) => place,
+        Err(refused) => {
+            look.refused = Some(refused);
+            return look;
+        }
+    };
+    let fs = &place.filesystem;
+    let (size, free) = match place.space() {
+        Ok(space) => space,
+        Err(refused) => {
+            look.refused = Some(refused);
+            return look;
+        }
+    };
+    // Where the chain cannot be found the file system is still worth showing.
+    let chain = path_report(root, directory).map(|r| r.chain).unwrap_or_default();
+    look.place = Some(Seen {
+        filesystem: clean(&fs.kind),
+        source: clean(&fs.source),
+        mount: clean(&fs.point),
+        options: clean(&fs.options),
+        device: fs.device,
+        chain,
+        memory: fs.is_memory(),
+        network: fs.is_network(),
+        stacked: fs.is_stacked(),
+        size,
+        free,
+    });
+    look
+}
+
+fn store() -> Result<Store, String> {
+    Store::of_person()
+        .ok_or_else(|| "no home directory of this user: set XDG_STATE_HOME to keep results".into())
+}
+
+/// The results of earlier runs, newest first. A person without a home has none.
+pub fn kept() -> Result<Vec<Kept>, String> {
+    Store::of_person().map_or(Ok(Vec::new()), |store| store.kept())
+}
+
+/// Keeps a report; the name it got.
+pub fn keep(report: &Report) -> Result<String, String> {
+    store()?.keep(report)
+}
+
+/// Kept reports by their names.
+pub fn load(ids: &[String]) -> Result<Vec<Report>, String> {
+    let store = store()?;
+    ids.iter().map(|id| store.load(id)).collect()
+}

@@ -1,0 +1,175 @@
+//! The Bench view of the real program in a pseudo-terminal: every profile started from it, watched to its
+//! report, kept; left with a run under way.
+
+mod term;
+
+use iotop_plus::bench::workloads::WORKLOADS;
+use iotop_plus::tui::bench::{BenchUi, Line};
+use std::path::Path;
+use term::{Start, Terminal, count};
+
+/// The program with its Bench view open, started in `dir`; `None` where a benchmark has no room.
+fn opened(dir: &Path) -> Option<Terminal> {
+    let stat = rustix::fs::statvfs(dir).ok()?;
+    let reserve = (stat.f_blocks * stat.f_frsize / 20).max(2 << 30);
+    if stat.f_bavail * stat.f_frsize < reserve + (256 << 20) {
+        eprintln!("SKIPPED: no room for a benchmark's file");
+        return None;
+    }
+    let mut t = Terminal::start(Start { size: (120, 40), ..Default::default() });
+    t.shows("q quit");
+    t.send("6");
+    t.shows("Plan: randrw");
+    t.send(format!("e\r\x15{}\r", dir.display()));
+    t.shows("Free: ");
+    t.send("\x1b[D");
+    Some(t)
+}
+
+fn place() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Types a parameter's text; the list has the keys before and after.
+fn set(t: &mut Terminal, profile: usize, name: &str, text: &str) {
+    let lines = BenchUi::default().lines(profile);
+    let at = lines.iter().position(|l| l.name() == name).unwrap();
+    t.send(format!("e\x1b[H{}", "j".repeat(at)));
+    match lines[at] {
+        Line::Param(p) if !p.choices.is_empty() => t.send("\r"),
+        _ => t.send(format!("\r\x15{text}\r")),
+    }
+    t.send("\x1b[D");
+}
+
+/// Selects a profile, from a list with or without a run above it.
+fn choose(t: &mut Terminal, profile: usize, above: usize) {
+    t.send(format!("\x1b[H{}", "j".repeat(profile + above)));
+    t.shows(&format!("Plan: {}", WORKLOADS[profile].name()));
+}
+
+#[test]
+fn every_profile_is_run_from_the_view() {
+    let dir = place();
+    let Some(mut t) = opened(dir.path()) else { return };
+    for (at, w) in WORKLOADS.into_iter().enumerate() {
+        choose(&mut t, at, usize::from(at > 0));
+        for (name, text) in [("size", "16M"), ("time", "0.1"), ("ramp", "0"), ("transactions", "3")] {
+            if w.takes().contains(&name) {
+                set(&mut t, at, name, text);
+            }
+        }
+        t.send("r");
+        t.shows(&format!("Run {}", w.name()));
+        t.send("y");
+        t.shows(&format!("Result of {}", w.name()));
+        t.shows(&format!("-{} ", w.name()));
+        let kept = format!("-{}", w.name());
+        t.until("kept", |s| s.contents().lines().any(|l| l.contains("kept as ") && l.contains(&kept)));
+        println!(
+            "{:<9} {}",
+            w.name(),
+            t.contents().lines().find(|l| l.contains("kept as")).unwrap_or_default()
+        );
+        assert!(t.contents().contains("complete"), "{}", t.contents());
+        t.send("\x1b[D");
+    }
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    t.given_back(1);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing stays in the directory");
+    let store = t.home.path().join(".local/state/iotop-plus/bench");
+    assert_eq!(std::fs::read_dir(store).unwrap().count(), WORKLOADS.len());
+}
+
+#[test]
+fn results_are_compared_and_copied() {
+    let dir = place();
+    let Some(mut t) = opened(dir.path()) else { return };
+    for (name, text) in [("size", "16M"), ("time", "0.1"), ("ramp", "0"), ("engine", "")] {
+        set(&mut t, 0, name, text);
+    }
+    for n in 0..2 {
+        choose(&mut t, 0, n);
+        t.send("ry");
+        t.shows("kept as ");
+        t.until("listed", |s| s.contents().matches("randrw").count() > 3 + n);
+        t.send("\x1b[D");
+    }
+    t.send("\x1b[Fm");
+    t.shows("*");
+    t.send("kc");
+    t.shows("Two results");
+    t.shows("One run each cannot tell");
+    t.send("y");
+    t.until_seen("the clipboard", |seen| count(&seen.raw, "\x1b]52;c;") == 1);
+}
+
+/// The measuring children of a process.
+fn children(parent: u32) -> Vec<u32> {
+    let of = |entry: std::fs::DirEntry| -> Option<u32> {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let ppid = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()?;
+        let command = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let measures = command.split(|b| *b == 0).any(|word| word == b"bench-child");
+        (ppid == parent && measures).then_some(pid)
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
+}
+
+/// Whether a process is there and no zombie.
+fn lives(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|s| !s.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+}
+
+#[test]
+fn leaving_during_a_run_leaves_no_child_and_no_byte() {
+    let dir = place();
+    let Some(mut t) = opened(dir.path()) else { return };
+    set(&mut t, 0, "size", "16M");
+    set(&mut t, 0, "rate", "100");
+    t.send("ry");
+    // Laying the file out on a busy disk may take long: that is a run, too.
+    t.until("the child", |_| children(t.pid()).len() == 1);
+    let running = children(t.pid());
+    t.send("1");
+    t.shows("bench randrw");
+    t.shows("Writeback");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    t.given_back(1);
+    t.until("the child's end", |_| !lives(running[0]));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert!(!t.home.path().join(".local/state").exists(), "a run that was left is no result");
+}
+
+#[test]
+fn a_cancelled_run_keeps_its_figures() {
+    let dir = place();
+    let Some(mut t) = opened(dir.path()) else { return };
+    set(&mut t, 0, "size", "16M");
+    t.send("ry");
+    t.until("figures", |s| s.contents().contains("p99") && s.contents().contains("1. randrw"));
+    t.send("x");
+    t.shows("cancelled: the figures are those up to then");
+    t.shows("kept as ");
+}
+
+#[test]
+fn what_is_refused_is_refused_here_too() {
+    let dir = place();
+    let Some(mut t) = opened(dir.path()) else { return };
+    for (path, why) in
+        [("/proc", "a pseudo file system"), ("/nonexistent/x", "does not exist"), ("/dev/null", "device")]
+    {
+        t.send(format!("e\x1b[H\r\x15{path}\r"));
+        t.shows("NOT TO BE STARTED");
+        t.shows(why);
+        t.send("r");
+        t.shows("refused: ");
+        assert!(!t.contents().contains("y do it"));
+        t.send("\x1b[D");
+    }
+}

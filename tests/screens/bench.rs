@@ -1,0 +1,260 @@
+//! The Bench view in all its states: idle, editing, asked, running, blocked, ended, kept, compared, refused.
+
+use super::stage::{app, press, tree};
+use super::{SIZES, keep};
+use iotop_plus::bench::look::{Look, Seen};
+use iotop_plus::bench::measure::histogram::{Histogram, bucket_of};
+use iotop_plus::bench::measure::latency::{Direction, Latency, Sync};
+use iotop_plus::bench::message::{Message, Progress};
+use iotop_plus::bench::plan::Plan;
+use iotop_plus::bench::report::{End, Part, Point, Report, SCHEMA, Target, ruler, warnings};
+use iotop_plus::bench::store::Kept;
+use iotop_plus::collect::path::path_report;
+use iotop_plus::root::Root;
+use iotop_plus::tui::bench::{BenchNews, What};
+use iotop_plus::tui::event::Event;
+use iotop_plus::tui::state::App;
+use iotop_plus::tui::update::update;
+use iotop_plus::worker::job::{Job, Reply};
+use std::path::Path;
+
+const DIR: &str = "/srv/lab/frz";
+
+/// The sizes of the other views, and the smallest that works.
+fn sizes() -> impl Iterator<Item = (u16, u16)> {
+    [(40, 12)].into_iter().chain(SIZES).filter(|s| *s != (30, 8))
+}
+
+fn look() -> Look {
+    let path = path_report(&Root::at(tree("t1")), Path::new(DIR)).unwrap();
+    let place = Seen {
+        filesystem: path.mount.fs_type.clean(),
+        source: path.mount.source.clean(),
+        mount: path.mount.mount_point.clean(),
+        options: path.mount.options.clean(),
+        device: path.chain.first().map(|d| d.id),
+        chain: path.chain,
+        size: 64 << 30,
+        free: 40 << 30,
+        ..Seen::default()
+    };
+    Look { directory: DIR.into(), refused: None, place: Some(place) }
+}
+
+fn kept() -> Vec<Kept> {
+    [
+        ("1795276156-randrw", 71_541.0, true),
+        ("1795270000-fsync", 412.0, true),
+        ("1795100000-randrw", 132.0, false),
+    ]
+    .into_iter()
+    .enumerate()
+    .map(|(i, (id, iops, complete))| Kept {
+        number: i + 1,
+        id: id.into(),
+        profile: id.split('-').nth(1).unwrap().into(),
+        time: "2026-11-21T15:49:16.123Z".into(),
+        place: DIR.into(),
+        rate: Some((iops, iops * 4096.0)),
+        complete,
+        damaged: None,
+    })
+    .collect()
+}
+
+fn opened_with(size: (u16, u16), look: Look) -> App {
+    let mut app = app(size);
+    app.ui.bench.start_in(DIR.into());
+    press(&mut app, "b");
+    update(&mut app, Event::Worker(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look))));
+    update(&mut app, Event::Worker(Job::Kept, Reply::Kept(kept())));
+    app
+}
+
+fn opened(size: (u16, u16)) -> App {
+    opened_with(size, look())
+}
+
+/// The picture at every size after `keys`.
+fn at_every_size(name: &str, keys: &str) {
+    for size in sizes() {
+        let mut app = opened(size);
+        press(&mut app, keys);
+        keep(&format!("{name}_{}x{}", size.0, size.1), &app);
+    }
+}
+
+#[test]
+fn idle_editing_asked() {
+    at_every_size("bench", "");
+    at_every_size("bench_dialog", "<enter>");
+    at_every_size("bench_editing", "e<down><enter><c-u>64X<enter>");
+    at_every_size("bench_txlog", "<down><down><down><down><down><down><down><down><down>e");
+    at_every_size("bench_zoomed", "ez");
+}
+
+#[test]
+fn refused() {
+    for size in sizes() {
+        let mut crowded = look();
+        crowded.place.as_mut().unwrap().free = 2 << 30;
+        let mut app = opened_with(size, crowded);
+        press(&mut app, "<enter>");
+        keep(&format!("bench_refused_{}x{}", size.0, size.1), &app);
+    }
+}
+
+#[test]
+fn over_the_network() {
+    let mut far = look();
+    let place = far.place.as_mut().unwrap();
+    (place.network, place.filesystem, place.source) = (true, "nfs4".into(), "server:/export".into());
+    let mut app = opened_with((80, 24), far);
+    press(&mut app, "<enter>y");
+    keep("bench_network_80x24", &app);
+}
+
+fn say(app: &mut App, what: What) {
+    let run = app.ui.bench.runs;
+    update(app, Event::Bench(Box::new(BenchNews { run, what })));
+}
+
+/// A run whose rates and latencies go up and down.
+fn run(app: &mut App, from: u64, to: u64, silent_ms: u64) {
+    for n in from..=to {
+        let wave = 1.0 + 0.6 * (n as f64 / 5.0).sin();
+        let (iops, lat) = (20_000.0 * wave, (600_000.0 / wave) as u64);
+        let point = Point {
+            at_ms: n * 250,
+            read_iops: iops,
+            write_iops: iops * 0.9,
+            read_bytes_per_s: iops * 4096.0,
+            write_bytes_per_s: iops * 0.9 * 4096.0,
+            p50_ns: Some(lat),
+            p99_ns: Some(lat * 6),
+        };
+        let progress = Progress {
+            phase: "randrw".into(),
+            part: Some(0),
+            done: Some(n as f64 / 120.0),
+            ramping: false,
+            point,
+            counts: [n * 5000, n * 4500, 0],
+            lat: [[Some(lat), Some(lat * 6)], [Some(lat * 2), Some(lat * 9)], [None, None]],
+            silent_ms,
+        };
+        say(app, What::Said(Message::Progress(Box::new(progress))));
+    }
+}
+
+fn started(size: (u16, u16)) -> App {
+    let mut app = opened(size);
+    press(&mut app, "<enter>y");
+    say(&mut app, What::Started { pid: 4711 });
+    app
+}
+
+#[test]
+fn running() {
+    for size in sizes() {
+        let mut app = started(size);
+        run(&mut app, 1, 50, 0);
+        keep(&format!("bench_running_{}x{}", size.0, size.1), &app);
+    }
+    let mut app = started((80, 24));
+    say(&mut app, What::Said(Message::Note("io_uring is refused here (EPERM): threads instead".into())));
+    run(&mut app, 1, 50, 0);
+    press(&mut app, "x1");
+    keep("bench_elsewhere_80x24", &app);
+}
+
+#[test]
+fn blocked() {
+    for size in [(80, 24), (120, 40)] {
+        let mut app = started(size);
+        run(&mut app, 1, 20, 0);
+        run(&mut app, 21, 21, 12_300);
+        keep(&format!("bench_blocked_{}x{}", size.0, size.1), &app);
+    }
+}
+
+fn latency(n: u64, ns: u64) -> Latency {
+    let from = bucket_of(ns / 4);
+    let counts = (0..from + 200).map(|i| if i >= from { n / (2 + (i - from) as u64) } else { 0 });
+    let histogram = Some(Histogram::of(counts));
+    let mean_ns = ns as f64;
+    Latency { n, min_ns: ns / 10, max_ns: ns * 40, mean_ns, stddev_ns: mean_ns / 2.0, histogram }
+}
+
+fn direction(ios: u64, ns: u64) -> Direction {
+    Direction { ios, bytes: ios * 4096, lat: latency(ios, ns), ..Direction::default() }
+}
+
+fn report(id: &str, ios: u64) -> Report {
+    let series = (1..=40u64)
+        .map(|n| Point { at_ms: n * 250, read_iops: ios as f64 / 10.0 + (n * n) as f64, ..Point::default() })
+        .collect();
+    let part = Part {
+        label: "randrw".into(),
+        engine: "io_uring (registered buffers)".into(),
+        block: 4096,
+        depth: 64,
+        jobs: 1,
+        elapsed_ns: 10_000_000_000,
+        read: direction(ios, 800_000),
+        write: direction(ios * 9 / 10, 1_100_000),
+        sync: Sync::default(),
+        series,
+        ..Part::default()
+    };
+    let target = Target {
+        directory: DIR.into(),
+        filesystem: "ext4".into(),
+        source: "/dev/loop0".into(),
+        device: Some("7:0".into()),
+        ..Target::default()
+    };
+    let mut report = Report {
+        schema: SCHEMA,
+        id: id.into(),
+        time: "2026-11-21T15:49:16.123Z".into(),
+        host: "host".into(),
+        kernel: "6.18.0".into(),
+        version: "0.1.0".into(),
+        plan: Plan { directory: DIR.into(), ..Plan::default() },
+        ruler: ruler::place(&part, None),
+        target: Some(target),
+        parts: vec![part],
+        warnings: Vec::new(),
+        end: End::Complete,
+    };
+    report.warnings = warnings::of(&report);
+    report
+}
+
+#[test]
+fn ended() {
+    for size in sizes() {
+        let mut app = started(size);
+        run(&mut app, 1, 120, 0);
+        let done = Box::new(report("1795277000-randrw", 152_000));
+        say(&mut app, What::Said(Message::Report(done.clone())));
+        update(&mut app, Event::Worker(Job::Keep(done), Reply::Keeping("1795277000-randrw".into())));
+        keep(&format!("bench_ended_{}x{}", size.0, size.1), &app);
+        press(&mut app, "<pgdn><pgdn><pgdn><pgdn>");
+        keep(&format!("bench_ended_below_{}x{}", size.0, size.1), &app);
+    }
+}
+
+#[test]
+fn history() {
+    at_every_size("bench_kept", "<end>m<up><up>");
+    for size in sizes() {
+        let mut app = opened(size);
+        press(&mut app, "<end>m<up><up>c");
+        let ids = vec!["1795100000-randrw".to_owned(), "1795276156-randrw".to_owned()];
+        let both = vec![report(&ids[0], 15_000), report(&ids[1], 152_000)];
+        update(&mut app, Event::Worker(Job::Results { ids }, Reply::Results(both)));
+        keep(&format!("bench_compared_{}x{}", size.0, size.1), &app);
+    }
+}
