@@ -34,6 +34,8 @@ enum Outcome {
 pub fn main(root: Root, counters: Counters) -> anyhow::Result<()> {
     // A session of its own: the terminal's signals and its hang-up are the parent's business.
     let _ = rustix::process::setsid();
+    // Started through a link in /proc it would be called `exe`, and so would it be when it is stuck.
+    let _ = rustix::thread::set_name(c"iotop-plus");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(root, counters))?;
     // Not by returning: a thread stuck in the kernel must not be waited for.

@@ -8,6 +8,7 @@ use crate::root::Root;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::Mutex;
 
@@ -33,6 +34,8 @@ impl Running {
         sink: impl FnMut(Message) + Send + 'static,
     ) -> std::io::Result<Self> {
         let mut child = std::process::Command::new(Root::self_exe())
+            // What a person sees of it in a process list, ours too.
+            .arg0("iotop-plus")
             .arg(COMMAND)
             .arg("--root")
             .arg(root.base())
