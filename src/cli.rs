@@ -186,6 +186,32 @@ pub struct BenchRun {
     pub profile: String,
     /// Directory on the storage to measure.
     pub directory: Option<PathBuf>,
+    /// The work itself.
+    #[command(flatten)]
+    pub load: BenchLoad,
+    /// txlog: transactions=N, min=N, max=N (records of a transaction); may be given several times.
+    #[arg(long, value_name = "KEY=N")]
+    pub set: Vec<String>,
+    /// How the result is written.
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
+    pub format: BenchFormat,
+    /// Only say what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print the fio job file that does the same work, and do nothing.
+    #[arg(long)]
+    pub fio_job: bool,
+    /// Do not keep the result.
+    #[arg(long)]
+    pub no_keep: bool,
+    /// No progress on stderr.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What a workload does, for `bench run` and `experiment`.
+#[derive(Debug, Args)]
+pub struct BenchLoad {
     /// The directory once more, if it is on a network mount and that is meant.
     #[arg(long, value_name = "DIR")]
     pub network: Option<PathBuf>,
@@ -249,9 +275,9 @@ pub struct BenchRun {
     /// Seed of positions and data.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// txlog: transactions=N, min=N, max=N (records of a transaction); may be given several times.
-    #[arg(long, value_name = "KEY=N")]
-    pub set: Vec<String>,
+    /// txlog: how the store lies in the page cache at the start.
+    #[arg(long, value_name = "LAYOUT", value_enum)]
+    pub layout: Option<StoreLayout>,
     /// txlog: the store by pread and pwrite.
     #[arg(long)]
     pub no_mmap: bool,
@@ -267,21 +293,6 @@ pub struct BenchRun {
     /// txlog: do not read the records first.
     #[arg(long)]
     pub noread: bool,
-    /// How the result is written.
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-    pub format: BenchFormat,
-    /// Only say what would be done.
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print the fio job file that does the same work, and do nothing.
-    #[arg(long)]
-    pub fio_job: bool,
-    /// Do not keep the result.
-    #[arg(long)]
-    pub no_keep: bool,
-    /// No progress on stderr.
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// Engines.
@@ -293,6 +304,17 @@ pub enum Engine {
     Uring,
     /// pread and pwrite on a pool of threads.
     Threads,
+}
+
+/// How txlog's store lies in the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StoreLayout {
+    /// Written in 4 KiB pieces and left there: a record makes 4 KiB dirty.
+    Small,
+    /// Written in 1 MiB pieces and left there: a record makes up to 1 MiB dirty where there are large folios.
+    Large,
+    /// Dropped: records are read from the device.
+    Cold,
 }
 
 /// Written forms of a benchmark's result.

@@ -40,7 +40,8 @@ pub fn main(root: Root, counters: Counters) -> anyhow::Result<()> {
     std::process::exit(0)
 }
 
-fn send(message: &Message) -> bool {
+/// Sends a message as one line; `false`: nobody reads any more.
+pub fn send(message: &impl serde::Serialize) -> bool {
     let mut out = std::io::stdout().lock();
     let Ok(mut line) = serde_json::to_vec(message) else { return false };
     line.push(b'\n');
@@ -48,7 +49,7 @@ fn send(message: &Message) -> bool {
 }
 
 /// Standard input line by line, on a thread of its own; its end is the channel's end.
-fn lines() -> mpsc::UnboundedReceiver<String> {
+pub fn lines() -> mpsc::UnboundedReceiver<String> {
     let (tx, rx) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
@@ -217,7 +218,8 @@ fn report(workload: &dyn Workload, plan: Plan, watch: &Watch, end: End, wall: i6
     report
 }
 
-fn wall_ns() -> i64 {
+/// Now, ns since 1970.
+pub fn wall_ns() -> i64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     t.tv_sec * 1_000_000_000 + t.tv_nsec
 }

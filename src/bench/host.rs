@@ -5,6 +5,8 @@
 use super::message::{Command, Message};
 use super::plan::Plan;
 use crate::root::Root;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::Mutex;
@@ -14,22 +16,42 @@ pub const COMMAND: &str = "bench-child";
 /// Longest message that is read: a child is not trusted with our memory.
 const MAX_MESSAGE: u64 = 64 << 20;
 
-/// A run in its child process. Dropping it cancels the run.
-pub struct Running {
+/// What a child sends: one JSON object a line, the last one of a kind of its own.
+pub trait FromChild: DeserializeOwned {
+    /// Whether nothing follows it.
+    fn is_last(&self) -> bool;
+    /// What is handed over instead when the child sends nonsense or ends without a last message.
+    fn broken(why: String) -> Self;
+}
+
+impl FromChild for Message {
+    fn is_last(&self) -> bool {
+        !matches!(self, Message::Progress(_) | Message::Note(_))
+    }
+
+    fn broken(why: String) -> Self {
+        Message::Failed(format!("the measuring process {why}; its file went with it"))
+    }
+}
+
+/// A child of the same binary that works by itself: one line in, messages out, a line or the end of the pipe
+/// to stop it. Dropping it closes the pipe.
+pub struct Link {
     stdin: Mutex<Option<ChildStdin>>,
     pid: u32,
 }
 
-impl Running {
-    /// Starts `plan`. `sink` gets every message on a thread of its own; the last one is a report, a refusal
-    /// or a failure, whatever becomes of the child.
-    pub fn start(
+impl Link {
+    /// Starts the hidden subcommand `command` and gives it `first`. `sink` gets every message on a thread of its
+    /// own; whatever becomes of the child, the last one satisfies [`FromChild::is_last`].
+    pub fn start<M: FromChild + 'static>(
         root: &Root,
-        plan: &Plan,
-        sink: impl FnMut(Message) + Send + 'static,
+        command: &str,
+        first: &impl Serialize,
+        sink: impl FnMut(M) + Send + 'static,
     ) -> std::io::Result<Self> {
         let mut child = std::process::Command::new(Root::self_exe())
-            .arg(COMMAND)
+            .arg(command)
             .arg("--root")
             .arg(root.base())
             .stdin(Stdio::piped())
@@ -38,12 +60,12 @@ impl Running {
             .spawn()?;
         let mut stdin = child.stdin.take();
         if let Some(pipe) = &mut stdin {
-            let mut line = serde_json::to_vec(plan)?;
+            let mut line = serde_json::to_vec(first)?;
             line.push(b'\n');
             pipe.write_all(&line)?;
         }
         let pid = child.id();
-        std::thread::Builder::new().name("bench".into()).spawn(move || relay(child, sink))?;
+        std::thread::Builder::new().name("child".into()).spawn(move || relay(child, sink))?;
         Ok(Self { stdin: Mutex::new(stdin), pid })
     }
 
@@ -52,7 +74,7 @@ impl Running {
         self.pid
     }
 
-    /// Ends the run; its report, complete up to now, follows as the last message.
+    /// Tells it to end; its last message follows.
     pub fn cancel(&self) {
         let mut stdin = self.stdin.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(pipe) = stdin.as_mut()
@@ -65,7 +87,7 @@ impl Running {
         *stdin = None;
     }
 
-    /// Ends the child without a report. Its file goes with it.
+    /// Ends it without another word.
     pub fn kill(&self) {
         if let Some(pid) = rustix::process::Pid::from_raw(self.pid as i32) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -73,7 +95,37 @@ impl Running {
     }
 }
 
-fn relay(mut child: Child, mut sink: impl FnMut(Message)) {
+/// A run in its child process. Dropping it cancels the run.
+pub struct Running(Link);
+
+impl Running {
+    /// Starts `plan`. `sink` gets every message on a thread of its own; the last one is a report, a refusal
+    /// or a failure, whatever becomes of the child.
+    pub fn start(
+        root: &Root,
+        plan: &Plan,
+        sink: impl FnMut(Message) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        Link::start(root, COMMAND, plan, sink).map(Self)
+    }
+
+    /// The child's process.
+    pub fn pid(&self) -> u32 {
+        self.0.pid()
+    }
+
+    /// Ends the run; its report, complete up to now, follows as the last message.
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    /// Ends the child without a report. Its file goes with it.
+    pub fn kill(&self) {
+        self.0.kill();
+    }
+}
+
+fn relay<M: FromChild>(mut child: Child, mut sink: impl FnMut(M)) {
     let mut ended = false;
     if let Some(stdout) = child.stdout.take() {
         let mut reader = BufReader::new(stdout);
@@ -83,8 +135,8 @@ fn relay(mut child: Child, mut sink: impl FnMut(Message)) {
                 break;
             }
             let message = serde_json::from_slice(&line)
-                .unwrap_or_else(|err| Message::Failed(format!("the measuring process sent nonsense: {err}")));
-            ended = !matches!(message, Message::Progress(_) | Message::Note(_));
+                .unwrap_or_else(|err| M::broken(format!("sent nonsense: {err}")));
+            ended = message.is_last();
             sink(message);
             if ended {
                 break;
@@ -99,7 +151,5 @@ fn relay(mut child: Child, mut sink: impl FnMut(Message)) {
     }
     // Its pipe is closed, so it has ended or is ending.
     let how = child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
-    sink(Message::Failed(format!(
-        "the measuring process ended without a report ({how}); its file went with it"
-    )));
+    sink(M::broken(format!("ended without a report ({how})")));
 }

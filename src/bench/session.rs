@@ -20,6 +20,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+/// Pieces files are written in before counting begins.
+pub const MIB: u32 = 1 << 20;
+
 /// Reads the devices' counters: given by the caller, who knows how.
 pub type Counters = Arc<dyn Fn() -> Vec<DiskRaw> + Send + Sync>;
 
@@ -122,17 +125,26 @@ impl Session {
                 )));
             }
         }
-        self.write_data(&file, bytes)?;
+        self.write_data(&file, bytes, MIB)?;
         self.prepare("writing it back");
         file.forget().map_err(|e| Stop::from_errno("writing the file back", e))?;
         Ok(file)
     }
 
-    fn write_data(&mut self, file: &File, bytes: u64) -> Result<(), Stop> {
-        const MIB: u32 = 1 << 20;
-        let mut spec = IoSpec::layout(bytes, MIB, 4, self.plan.seed);
+    /// As [`Session::laid_out`], but clean in the page cache at the end, in folios of at most `piece` bytes.
+    pub fn laid_out_cached(&mut self, place: &Place, bytes: u64, piece: u32) -> Result<File, Stop> {
+        self.prepare("allocating the file");
+        let file = place.create(bytes)?;
+        self.write_data(&file, bytes, piece)?;
+        self.prepare("writing it back");
+        rustix::fs::fsync(file.buffered()).map_err(|e| Stop::from_errno("writing the file back", e))?;
+        Ok(file)
+    }
+
+    fn write_data(&mut self, file: &File, bytes: u64, piece: u32) -> Result<(), Stop> {
+        let mut spec = IoSpec::layout(bytes, piece, 4, self.plan.seed);
         // A cap is there because somebody else needs the disk: it holds for the layout as well.
-        spec.gap_ns = self.plan.gap_ns(MIB) / u64::from(self.plan.jobs.max(1));
+        spec.gap_ns = self.plan.gap_ns(piece) / u64::from(self.plan.jobs.max(1));
         let part = Part { label: "writing the file's data".into(), ..Part::default() };
         self.run(part, None, file.fd(), vec![spec], Limits::default())?.1
     }

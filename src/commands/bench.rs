@@ -3,13 +3,13 @@
 use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE, complain};
 use crate::bench::host::Running;
 use crate::bench::message::{Message, Progress};
-use crate::bench::plan::{EngineChoice, Plan};
+use crate::bench::plan::{EngineChoice, Layout, Plan};
 use crate::bench::report::{self, End, Report};
 use crate::bench::session::Counters;
 use crate::bench::store::Store;
 use crate::bench::workloads::{self, WORKLOADS, Workload};
 use crate::bench::{child, compare, fiojob};
-use crate::cli::{Bench, BenchFormat, BenchRun, Engine};
+use crate::cli::{Bench, BenchFormat, BenchLoad, BenchRun, Engine, StoreLayout};
 use crate::collect;
 use crate::model::sample::Sample;
 use crate::root::Root;
@@ -67,7 +67,7 @@ fn list() -> anyhow::Result<u8> {
             ));
         }
         for e in entries {
-            let about = store.load(&e.id).map_or_else(|why| why, |r| headline(&r));
+            let about = store.load::<Report>(&e.id).map_or_else(|why| why, |r| headline(&r));
             out.push_str(&format!("  {:>3}  {:<28} {about}\n", e.number, e.id));
         }
     }
@@ -91,13 +91,14 @@ fn store() -> anyhow::Result<Store> {
 }
 
 fn show(name: &str, format: BenchFormat) -> anyhow::Result<u8> {
-    let report = store()?.load(name).map_err(anyhow::Error::msg)?;
+    let report: Report = store()?.load(name).map_err(anyhow::Error::msg)?;
     say(&written(&report, format)?)
 }
 
 fn compare_results(a: &str, b: &str) -> anyhow::Result<u8> {
     let store = store()?;
-    let (a, b) = (store.load(a).map_err(anyhow::Error::msg)?, store.load(b).map_err(anyhow::Error::msg)?);
+    let load = |name| store.load::<Report>(name).map_err(anyhow::Error::msg);
+    let (a, b) = (load(a)?, load(b)?);
     match compare::text(&a, &b) {
         Ok(text) => say(&text),
         Err(why) => wrong(&why),
@@ -115,17 +116,31 @@ fn written(report: &Report, format: BenchFormat) -> anyhow::Result<String> {
 
 /// The plan of the command line.
 fn plan(options: &BenchRun) -> Result<(&'static dyn Workload, Plan), String> {
-    let mut plan = if options.profile.ends_with(".fio") {
-        let text = std::fs::read_to_string(&options.profile)
-            .map_err(|e| format!("{}: {}", options.profile, crate::model::section::describe(&e)))?;
-        fiojob::parse(&text).map_err(|e| format!("{}: {e}", options.profile))?
+    plan_of(&options.profile, options.directory.as_deref(), &options.load, &options.set)
+}
+
+/// The plan of a profile, or of a fio job file, in `directory`, as `load` and the pairs of `txlog` change it.
+pub(super) fn plan_of(
+    profile: &str,
+    directory: Option<&Path>,
+    load: &BenchLoad,
+    txlog: &[String],
+) -> Result<(&'static dyn Workload, Plan), String> {
+    let mut plan = if profile.ends_with(".fio") {
+        let text = std::fs::read_to_string(profile)
+            .map_err(|e| format!("{profile}: {}", crate::model::section::describe(&e)))?;
+        fiojob::parse(&text).map_err(|e| format!("{profile}: {e}"))?
     } else {
-        let workload = workloads::find(&options.profile)
-            .ok_or_else(|| format!("no profile {}; `iotop-plus bench list` shows them", options.profile))?;
+        let workload = workloads::find(profile)
+            .ok_or_else(|| format!("no profile {profile}; `iotop-plus bench list` shows them"))?;
         workload.defaults()
     };
     let workload = workloads::find(&plan.profile).ok_or("no such profile")?;
-    fill(&mut plan, options)?;
+    if let Some(directory) = directory {
+        plan.directory = directory.to_owned();
+    }
+    fill(&mut plan, load)?;
+    fill_txlog(&mut plan, load, txlog)?;
     if workload.needs_directory() {
         if plan.directory.as_os_str().is_empty() {
             return Err(format!("{} needs a directory on the storage to measure", plan.profile));
@@ -133,14 +148,14 @@ fn plan(options: &BenchRun) -> Result<(&'static dyn Workload, Plan), String> {
         // The child has the same working directory, but results are read elsewhere.
         plan.directory = std::path::absolute(&plan.directory).map_err(|e| e.to_string())?;
         plan.network = plan.network.map(|d| std::path::absolute(&d).unwrap_or(d));
-    } else if options.directory.is_some() {
+    } else if directory.is_some() {
         return Err(format!("{} takes no directory", plan.profile));
     }
     plan.check().and_then(|()| workload.check(&plan))?;
     Ok((workload, plan))
 }
 
-fn fill(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
+fn fill(plan: &mut Plan, o: &BenchLoad) -> Result<(), String> {
     fn set<T: Copy>(field: &mut T, value: Option<T>) {
         if let Some(value) = value {
             *field = value;
@@ -151,9 +166,6 @@ fn fill(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
         Some(s) if (0.0..=1e7).contains(&s) => Ok(Some((s * 1000.0).round() as u64)),
         Some(s) => Err(format!("{what} {s}: not a number of seconds")),
     };
-    if let Some(directory) = &o.directory {
-        plan.directory.clone_from(directory);
-    }
     plan.network.clone_from(&o.network);
     set(&mut plan.size, o.size);
     let block = o.block.map(u32::try_from).transpose().map_err(|_| "block size: too large")?;
@@ -182,24 +194,38 @@ fn fill(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
     plan.sqpoll |= o.sqpoll;
     plan.iopoll |= o.iopoll;
     set(&mut plan.seed, o.seed);
-    fill_txlog(plan, o)
+    Ok(())
 }
 
-fn fill_txlog(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
-    let used = !o.set.is_empty() || o.no_mmap || o.nosync || o.nowritelog || o.nowritestore || o.noread;
+fn fill_txlog(plan: &mut Plan, o: &BenchLoad, pairs: &[String]) -> Result<(), String> {
+    let flags = o.no_mmap || o.nosync || o.nowritelog || o.nowritestore || o.noread;
+    let used = !pairs.is_empty() || flags || o.layout.is_some();
     if used && plan.profile != "txlog" {
-        return Err("--set, --no-mmap, --nosync, --nowritelog, --nowritestore, --noread are txlog's".into());
+        return Err(
+            "transactions, min, max, --layout, --no-mmap, --nosync, --nowritelog, --nowritestore, --noread are txlog's"
+                .into(),
+        );
     }
     let t = &mut plan.txlog;
-    for pair in &o.set {
-        let (key, n) = pair.split_once('=').ok_or_else(|| format!("--set {pair}: KEY=N is needed"))?;
-        let n = n.parse().map_err(|_| format!("--set {pair}: {n} is no number"))?;
+    if o.time.is_some_and(|s| s > 0.0) {
+        t.transactions = 0; // as many as the time allows, unless a number is given, too
+    }
+    for pair in pairs {
+        let (key, n) = pair.split_once('=').ok_or_else(|| format!("{pair}: KEY=N is needed"))?;
+        let n = n.parse().map_err(|_| format!("{pair}: {n} is no number"))?;
         match key {
             "transactions" => t.transactions = n,
             "min" => t.min_records = n,
             "max" => t.max_records = n,
-            _ => return Err(format!("--set {pair}: transactions, min or max")),
+            _ => return Err(format!("{pair}: transactions, min or max")),
         }
+    }
+    if let Some(layout) = o.layout {
+        t.layout = match layout {
+            StoreLayout::Small => Layout::Small,
+            StoreLayout::Large => Layout::Large,
+            StoreLayout::Cold => Layout::Cold,
+        };
     }
     t.mmap &= !o.no_mmap;
     t.sync &= !o.nosync;

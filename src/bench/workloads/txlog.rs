@@ -5,16 +5,19 @@
 use super::Workload;
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{Kind, Recorder};
-use crate::bench::plan::{Plan, TxLog};
+use crate::bench::plan::{Layout, Plan, TxLog};
 use crate::bench::report::Part;
 use crate::bench::rng::Rng;
-use crate::bench::session::{Session, Stop};
+use crate::bench::session::{MIB, Session, Stop};
 use crate::bench::sys::Mapping;
 use crate::bench::target::File;
 use crate::units::bytes_long;
 
 /// See the module.
 pub struct TxLogTest;
+
+/// With time for a limit the log has none: it begins anew after so many bytes, as databases rotate theirs.
+const LOG_TURN: u64 = 256 << 20;
 
 /// The store, through a mapping or by system calls.
 enum Store<'f> {
@@ -75,7 +78,8 @@ fn work(
     let mut records = vec![0u8; p.max_records as usize * size];
     rng.fill(&mut records);
     let mut log_at = 0;
-    while tally.transactions < p.transactions {
+    let end = if plan.time_ms == 0 { u64::MAX } else { monotonic_ns() + plan.time_ms * 1_000_000 };
+    while (p.transactions == 0 || tally.transactions < p.transactions) && monotonic_ns() < end {
         session.check()?;
         let n = p.min_records + rng.below(p.max_records - p.min_records);
         positions.clear();
@@ -88,6 +92,11 @@ fn work(
             tally.read += records.len() as u64;
         }
         if p.write_log {
+            if p.transactions == 0 && log_at + records.len() as u64 > LOG_TURN {
+                rustix::fs::ftruncate(log.buffered(), 0)
+                    .map_err(|e| Stop::from_errno("beginning the log anew", e))?;
+                log_at = 0;
+            }
             let start = monotonic_ns();
             let mut rest = &records[..];
             while !rest.is_empty() {
@@ -137,6 +146,9 @@ fn say(part: &mut Part, t: &Tally, ns: u64) {
 /// Most bytes the log can come to.
 fn log_bytes(plan: &Plan) -> u64 {
     let TxLog { transactions, max_records, .. } = plan.txlog;
+    if transactions == 0 {
+        return LOG_TURN;
+    }
     transactions.saturating_mul(max_records).saturating_mul(plan.block.into())
 }
 
@@ -190,13 +202,26 @@ impl Workload for TxLogTest {
         .collect();
         let mut lines = vec![
             format!(
-                "a nameless store of {}, filled with random data in 1 MiB writes, and a log of at most {}",
+                "a nameless store of {}, filled with random data {}; a log of at most {}",
                 bytes_long(plan.size),
+                match t.layout {
+                    Layout::Small => "in 4 KiB writes and left in the page cache (folios of 4 KiB)",
+                    Layout::Large => {
+                        "in 1 MiB writes and left in the page cache (large folios, where the file system has them: a \
+                         record then makes up to 1 MiB dirty)"
+                    }
+                    Layout::Cold =>
+                        "in 1 MiB writes and dropped from the page cache (records are read from the device)",
+                },
                 bytes_long(log_bytes(plan))
             ),
             format!(
-                "{} transactions of {} to {} records of {} bytes; the store {}",
-                t.transactions,
+                "{} of {} to {} records of {} bytes; the store {}",
+                match (t.transactions, plan.time_ms) {
+                    (0, ms) => format!("transactions for {} s", ms as f64 / 1e3),
+                    (n, 0) => format!("{n} transactions"),
+                    (n, ms) => format!("{n} transactions, at most {} s,", ms as f64 / 1e3),
+                },
                 t.min_records,
                 t.max_records,
                 plan.block,
@@ -212,7 +237,12 @@ impl Workload for TxLogTest {
     fn run(&self, session: &mut Session) -> Result<(), Stop> {
         let place = session.place()?;
         place.room_for(self.footprint(&session.plan))?;
-        let file = session.laid_out(&place, session.plan.size)?;
+        let size = session.plan.size;
+        let file = match session.plan.txlog.layout {
+            Layout::Small => session.laid_out_cached(&place, size, 4096)?,
+            Layout::Large => session.laid_out_cached(&place, size, MIB)?,
+            Layout::Cold => session.laid_out(&place, size)?,
+        };
         let log = place.create(0)?;
         let mapped = session.plan.txlog.mmap;
         let mut store = if mapped {
@@ -227,7 +257,8 @@ impl Workload for TxLogTest {
             block: session.plan.block,
             ..Part::default()
         };
-        session.measure_with(part, (0, 0), |session, recorder, part| {
+        let goal = (session.plan.time_ms * 1_000_000, 0);
+        session.measure_with(part, goal, |session, recorder, part| {
             let mut tally = Tally::default();
             let begin = monotonic_ns();
             let ended = work(session, recorder, &mut store, &log, &mut tally);
