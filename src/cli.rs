@@ -1,5 +1,6 @@
 //! The whole command line in one place: parser, help, man page and completions come from it.
 
+pub mod experiment;
 pub mod tune;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -87,12 +88,30 @@ pub enum Command {
     /// Show and change the kernel's storage and memory settings, with a way back.
     #[command(subcommand)]
     Tune(tune::Tune),
+    /// Does a change of settings help? A workload under the old values and the new in turn, with a verdict.
+    #[command(
+        after_help = "Examples:\n  iotop-plus experiment --workload txlog --dir /data --set vm.dirty_background_ratio=50 vm.dirty_ratio=80\n  \
+                            iotop-plus experiment --workload txlog --dir /data --control --base vm.dirty_background_bytes=16M \\\n    \
+                            vm.dirty_bytes=256M --set vm.dirty_background_ratio=50 vm.dirty_ratio=80\n  \
+                            iotop-plus experiment --workload randread --dir /data --set scheduler@vda=none --then lease=10m\n  \
+                            iotop-plus experiment show 1 --format markdown\n\n\
+                            Rounds go A B B A ...; before each, dirty pages are drained, after each the old values are put\n\
+                            back. Ctrl-C ends it with the figures up to then; the old values come back however it ends."
+    )]
+    Experiment(Box<experiment::Experiment>),
     /// Do one piece of work that may block, for the program itself.
     #[command(hide = true)]
     Worker,
     /// Measure, for the program itself: a plan on standard input, messages on standard output.
     #[command(hide = true)]
     BenchChild,
+    /// Conduct an experiment, for the program itself: a spec on standard input, messages on standard output.
+    #[command(hide = true)]
+    ExperimentChild {
+        /// Only sync this directory's file system, or all.
+        #[arg(long, value_name = "DIR", num_args = 0..=1)]
+        sync: Option<Option<PathBuf>>,
+    },
     /// Write a tree that `--root` reads, without names and addresses: for tests and bug reports.
     #[command(hide = true)]
     Capture(Capture),
@@ -410,6 +429,14 @@ mod tests {
             vec!["tune", "set", "vm.swappiness=1", "--for", "99999999999999999999h"],
             vec!["tune", "set", "vm.swappiness=1", "--for", "2m", "--keep"],
             vec!["tune", "undo", "x"],
+            vec!["experiment"],
+            vec!["experiment", "--workload", "txlog"],
+            vec!["experiment", "--set", "vm.swappiness=1"],
+            vec!["experiment", "--workload", "fork", "--set", "vm.swappiness=1", "--rounds", "0"],
+            vec!["experiment", "--workload", "fork", "--set", "vm.swappiness=1", "--rounds", "51"],
+            vec!["experiment", "--workload", "fork", "--set", "vm.swappiness=1", "--then", "lease=0"],
+            vec!["experiment", "--workload", "fork", "--set", "vm.swappiness=1", "--then", "hope"],
+            vec!["experiment", "show"],
         ] {
             let all = ["iotop-plus"].into_iter().chain(args.iter().copied());
             assert!(Cli::try_parse_from(all).is_err(), "{args:?}");

@@ -1,5 +1,6 @@
 //! `bench`: profiles and results, a run from the command line, two results compared.
 
+use super::follow::{follow, overwrite};
 use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE, complain};
 use crate::bench::host::Running;
 use crate::bench::message::{Message, Progress};
@@ -253,7 +254,7 @@ fn start(root: &Root, options: &BenchRun) -> anyhow::Result<u8> {
     if !options.quiet {
         eprint!("{described}");
     }
-    let last = match follow(root, &plan, options.quiet)? {
+    let last = match watched(root, &plan, options.quiet)? {
         Message::Report(report) => *report,
         Message::Refused(refused) => {
             complain(&format!("refused: {}", refused.why));
@@ -279,7 +280,7 @@ fn finish(mut report: Report, options: &BenchRun) -> anyhow::Result<u8> {
 }
 
 /// What is going to happen, before it does.
-fn describe(workload: &dyn Workload, plan: &Plan) -> String {
+pub(super) fn describe(workload: &dyn Workload, plan: &Plan) -> String {
     let mut out = format!("{}: {}\n", workload.name(), workload.about());
     if workload.needs_directory() {
         let path = |p: &Path| crate::text::clean(p.as_os_str().as_encoded_bytes());
@@ -296,39 +297,25 @@ fn describe(workload: &dyn Workload, plan: &Plan) -> String {
 }
 
 /// Runs the plan in its child and shows progress until the last message.
-fn follow(root: &Root, plan: &Plan, quiet: bool) -> anyhow::Result<Message> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (mut int, mut term, mut hup) = (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
-        );
-        let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
-        let running = Running::start(root, plan, move |message| {
-            let _ = tx.send(message);
-        })?;
-        let live = !quiet && std::io::stderr().is_terminal();
-        let mut asked = false;
-        loop {
-            tokio::select! {
-                message = rx.recv() => match message {
-                    Some(Message::Progress(p)) => if live { draw(&p) },
-                    Some(Message::Note(note)) => if !quiet { erase(live); complain(&note) },
-                    Some(last) => { erase(live); return Ok(last) }
-                    None => anyhow::bail!("the measuring process broke off"),
-                },
-                _ = int.recv() => if asked { running.kill() } else { asked = true; running.cancel() },
-                _ = term.recv() => if asked { running.kill() } else { asked = true; running.cancel() },
-                _ = hup.recv() => if asked { running.kill() } else { asked = true; running.cancel() },
+fn watched(root: &Root, plan: &Plan, quiet: bool) -> anyhow::Result<Message> {
+    let live = !quiet && std::io::stderr().is_terminal();
+    let last = follow(
+        |sink| Running::start(root, plan, sink),
+        |message| match message {
+            Message::Progress(p) if live => overwrite(&told(&p)),
+            Message::Note(note) if !quiet => {
+                erase(live);
+                complain(&note);
             }
-        }
-    })
+            _ => {}
+        },
+    );
+    erase(live);
+    last
 }
 
-/// One line of progress, over the one before.
-fn draw(p: &Progress) {
+/// Progress in a line.
+pub(super) fn told(p: &Progress) -> String {
     let done = p.done.map_or(String::new(), |d| format!(" {:3.0} %", d * 100.0));
     let mut line = format!("{}{done}", p.phase);
     if p.ramping {
@@ -346,11 +333,11 @@ fn draw(p: &Progress) {
     if p.silent_ms >= 1000 {
         line.push_str(&format!("  nothing for {} s", p.silent_ms / 1000));
     }
-    let _ = write!(std::io::stderr(), "\r\x1b[K{}", crate::text::fit(&line, 78).0);
+    line
 }
 
-fn erase(live: bool) {
+pub(super) fn erase(live: bool) {
     if live {
-        let _ = write!(std::io::stderr(), "\r\x1b[K");
+        overwrite("");
     }
 }

@@ -136,7 +136,8 @@ fn direction(out: &mut String, p: &Part, name: &str, d: &Direction) {
     percentiles(out, "lat", &d.lat);
 }
 
-fn us(ns: f64) -> String {
+/// A latency in ns, in the unit that suits it.
+pub fn us(ns: f64) -> String {
     match ns {
         n if n < 10_000.0 => format!("{:.2}us", n / 1e3),
         n if n < 10_000_000.0 => format!("{:.0}us", n / 1e3),
