@@ -13,7 +13,7 @@ pub struct Experiment {
     pub kept: Option<Kept>,
     /// A new one.
     #[command(flatten)]
-    pub run: Option<ExperimentRun>,
+    pub run: ExperimentRun,
 }
 
 /// Subcommands: experiments that are kept.
@@ -45,8 +45,9 @@ pub enum Kept {
 #[derive(Debug, Args)]
 pub struct ExperimentRun {
     /// A profile from `bench list`, or a fio job file: the work of every round.
+    // Not there with a subcommand, which needs none.
     #[arg(long, value_name = "PROFILE", required = true)]
-    pub workload: String,
+    pub workload: Option<String>,
     /// Directory on the storage to work on.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -68,6 +69,9 @@ pub struct ExperimentRun {
     /// How long dirty pages may take to drain before a round, in seconds.
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub drain_limit: u64,
+    /// How long others are watched before a round, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=60))]
+    pub calm: u64,
     /// txlog: transactions=N, min=N, max=N (records of a transaction); may be given several times.
     #[arg(long, value_name = "KEY=N")]
     pub tx: Vec<String>,

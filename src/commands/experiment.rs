@@ -27,17 +27,14 @@ const OUTLAST: f64 = 1.3;
 
 /// Runs `experiment`.
 pub fn run(root: Root, what: Experiment) -> anyhow::Result<u8> {
-    match (what.kept, what.run) {
-        (Some(Kept::List), _) => list(),
-        (Some(Kept::Show { result, format, output }), _) => {
-            put(&root, &load(&result)?, format, output.as_deref())
-        }
-        (Some(Kept::Compare { a, b }), _) => match compare::text(&load(&a)?, &load(&b)?) {
+    match what.kept {
+        None => new(&root, &what.run),
+        Some(Kept::List) => list(),
+        Some(Kept::Show { result, format, output }) => put(&root, &load(&result)?, format, output.as_deref()),
+        Some(Kept::Compare { a, b }) => match compare::text(&load(&a)?, &load(&b)?) {
             Ok(text) => say(&text),
             Err(why) => wrong(&why),
         },
-        (None, Some(options)) => new(&root, &options),
-        (None, None) => wrong("what to run (--workload) and what to change (--set) must be given"),
     }
 }
 
@@ -138,7 +135,8 @@ fn new(root: &Root, options: &ExperimentRun) -> anyhow::Result<u8> {
 
 /// The experiment of the command line.
 fn spec(o: &ExperimentRun) -> Result<Spec, String> {
-    let (_, plan) = plan_of(&o.workload, o.dir.as_deref(), &o.load, &o.tx)?;
+    let profile = o.workload.as_deref().unwrap_or_default();
+    let (_, plan) = plan_of(profile, o.dir.as_deref(), &o.load, &o.tx)?;
     let spec = Spec {
         plan,
         base: o.base.clone(),
@@ -151,7 +149,7 @@ fn spec(o: &ExperimentRun) -> Result<Spec, String> {
             cli::Then::Lease(secs) => Then::Lease(secs),
         },
         drain_limit_ms: o.drain_limit * 1000,
-        ..Spec::default()
+        calm_ms: o.calm * 1000,
     };
     spec.check().map(|()| spec)
 }
@@ -161,7 +159,8 @@ fn outlast(spec: &mut Spec, checked: &Checked, o: &ExperimentRun) {
     let asked = o.load.time.is_some() || o.load.io_size.is_some() || !o.tx.is_empty();
     let plan = &mut spec.plan;
     let txlog = plan.profile == "txlog";
-    let timed = txlog || (plan.time_ms > 0 && plan.profile != "sweep" && !o.workload.ends_with(".fio"));
+    let job_file = o.workload.as_ref().is_some_and(|w| w.ends_with(".fio"));
+    let timed = txlog || (plan.time_ms > 0 && plan.profile != "sweep" && !job_file);
     let Some(expire) = checked.memory.expire_centisecs.filter(|_| checked.only_page_cache) else { return };
     if asked || !timed || plan.direct {
         return;

@@ -26,7 +26,7 @@ pub struct Conducted {
 
 /// Conducts `spec`; `Err`: refused before the first round was over.
 pub fn conduct(spec: &Spec, lab: &mut dyn Lab, say: &mut dyn FnMut(Message)) -> Result<Conducted, Refusal> {
-    let mut run = Run { spec, lab, say, thresholds: Default::default(), done: 0 };
+    let mut run = Run { spec, lab, say, thresholds: Default::default(), done: 0, stuck: false };
     let mut trials = Vec::new();
     let mut end = End::Complete;
     let plans = [(false, Some(spec.plan.clone())), (true, spec.control_plan())];
@@ -55,6 +55,8 @@ struct Run<'a> {
     thresholds: [Thresholds; 2],
     /// Rounds that are over, of all trials.
     done: u32,
+    /// Values of a round could not be put back.
+    stuck: bool,
 }
 
 impl Run<'_> {
@@ -119,6 +121,7 @@ impl Run<'_> {
         self.tell(control, arm, Phase::Restore);
         // Before anything is made of the round, and whatever became of it.
         let restored = self.lab.restore();
+        self.stuck |= restored.is_err();
         let worked = measured.map_err(|fail| both(fail, &restored))?;
         let round = round(number, arm, drained_ms, calm, worked);
         let failed = match &round.bench.end {
@@ -157,6 +160,9 @@ impl Run<'_> {
 
     /// Sets B again if that was asked for and it earned it; in a sentence.
     fn afterwards(&mut self, end: &End, outcome: Option<Outcome>) -> String {
+        if self.stuck {
+            return "Not all old values are back; `iotop-plus tune status` shows how things stand.".into();
+        }
         let lease = match self.spec.then {
             Then::Undo if outcome == Some(Outcome::Better) => {
                 return format!(

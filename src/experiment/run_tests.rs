@@ -287,7 +287,9 @@ fn values_that_are_not_back_are_said_along_with_the_first_trouble() {
     let mut lab = Fake::new(100_000);
     lab.ends = Some((2, Err(Fail::Failed("disk gone".into()))));
     lab.breaks = Some((2, "restore", Fail::Failed("CONFLICT".into())));
-    assert_eq!(run(&spec(), &mut lab).0.unwrap().end, End::Failed("disk gone; CONFLICT".into()));
+    let done = run(&spec(), &mut lab).0.unwrap();
+    assert_eq!(done.end, End::Failed("disk gone; CONFLICT".into()));
+    assert!(done.after.contains("Not all old values are back"), "{}", done.after);
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub fn of(report: &Report) -> Vec<String> {
             say(format!("only {done} of {planned} rounds came to their end; the verdict is about those"));
         }
         others(report, trial).into_iter().for_each(&mut say);
-        if !trial.control && report.only_page_cache {
+        // A workload without a file has no pages to make dirty.
+        if !trial.control && report.only_page_cache && report.target().is_some() {
             page_cache(report, trial).into_iter().for_each(&mut say);
         }
         of_every_round(trial).into_iter().for_each(&mut say);
