@@ -185,7 +185,7 @@ impl Mapping {
     pub fn new(file: impl std::os::fd::AsFd, len: usize) -> io::Result<Self> {
         use rustix::mm::{MapFlags, ProtFlags};
         // SAFETY: a fresh mapping at an address of the kernel's choice; the file is an unlinked one
-        // of our own that is never truncated while mapped.
+        // of our own that is emptied only after its mapping is gone (txlog drops them in this order).
         let base = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),

@@ -277,6 +277,11 @@ fn finish(root: &Root, mut report: Report, options: &ExperimentRun) -> anyhow::R
         }
     }
     let code = put(root, &report, options.format, options.output.as_deref())?;
-    let failed = matches!(report.end, End::Failed(_) | End::Stalled(_));
-    Ok(if failed { FAILED } else { code })
+    Ok(match &report.end {
+        End::Failed(why) | End::Stalled(why) => {
+            complain(&format!("{why}. {}", report.after));
+            FAILED
+        }
+        End::Complete | End::Cancelled => code,
+    })
 }

@@ -19,6 +19,9 @@ use crate::tune::protocol::{Reply, Request};
 use crate::tune::record::Outcome;
 use crate::tune::restore::{self, Undone};
 use crate::tune::steps::Steps;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{PidfdFlags, pidfd_open};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -47,6 +50,8 @@ pub struct Live {
     /// What holds the arm's values now: the tuner and the change's number.
     held: Option<(Held, u64)>,
     renewed: Instant,
+    /// The measuring process of the round before, until it is gone with its file.
+    before: Option<(u32, OwnedFd)>,
     /// A file system did not finish its sync: asked again, another process would be left behind.
     sync_hangs: bool,
 }
@@ -63,6 +68,7 @@ impl Live {
             calm,
             held: None,
             renewed: Instant::now(),
+            before: None,
             sync_hangs: false,
         }
     }
@@ -134,6 +140,27 @@ impl Live {
         }
     }
 
+    /// Waits for the measuring process of the round before: what is written of its file would be written into the
+    /// next one.
+    fn gone(&mut self) -> Result<(), Fail> {
+        let Some((pid, fd)) = self.before.take() else { return Ok(()) };
+        let end = Instant::now() + self.drain_limit;
+        loop {
+            self.check()?;
+            let slice = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            if poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&slice)) == Ok(1) {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                return Err(Fail::Failed(format!(
+                    "the measuring process {pid} has not ended within {} s: its file's last pages are still being \
+                     written. Allow more by --drain-limit",
+                    self.drain_limit.as_secs()
+                )));
+            }
+        }
+    }
+
     fn start(&mut self, words: &[String], lease: Option<u64>) -> Result<(Held, Reply), Fail> {
         Held::start(Root::self_exe(), &self.root, words.to_vec(), lease)
             .map_err(|err| Fail::Failed(format!("starting the tuner: {err}")))
@@ -161,6 +188,7 @@ fn lost(id: u64, why: &str) -> Fail {
 impl Lab for Live {
     fn drain(&mut self, plan: &Plan) -> Result<u64, Fail> {
         let begun = Instant::now();
+        self.gone()?;
         let needs = workloads::find(&plan.profile).is_some_and(|w| w.needs_directory());
         if needs && !self.sync(Some(&plan.directory), self.drain_limit)? {
             return Err(Fail::Failed(format!(
@@ -214,6 +242,10 @@ impl Lab for Live {
         let (tx, messages) = channel();
         let running = Running::start(&self.root, plan, move |message| drop(tx.send(message)))
             .map_err(|err| Fail::Failed(format!("starting the measuring process: {err}")))?;
+        let pid = rustix::process::Pid::from_raw(running.pid() as i32);
+        // Without it, gone already.
+        let fd = pid.and_then(|p| pidfd_open(p, PidfdFlags::empty()).ok());
+        self.before = fd.map(|fd| (running.pid(), fd));
         let mut watch = Watch::default();
         let (mut cancelled, mut trouble) = (false, None);
         let mut heard = Instant::now();

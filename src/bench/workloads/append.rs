@@ -214,6 +214,7 @@ impl Workload for Append {
                 }
             })?;
         }
+        session.measured();
         Ok(())
     }
 }
