@@ -328,9 +328,9 @@ pub enum Engine {
 /// How txlog's store lies in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StoreLayout {
-    /// Written in 4 KiB pieces and left there: a record makes 4 KiB dirty.
+    /// Written in 4 KiB pieces and pinned there: a record makes 4 KiB dirty.
     Small,
-    /// Written in 1 MiB pieces and left there: a record makes up to 1 MiB dirty where there are large folios.
+    /// Written in 1 MiB pieces and pinned there: a record makes up to 1 MiB dirty where there are large folios.
     Large,
     /// Dropped: records are read from the device.
     Cold,

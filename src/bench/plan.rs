@@ -74,10 +74,10 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// Written in 4 KiB pieces and left in the cache: folios of one page.
+    /// Written in 4 KiB pieces and pinned in the cache: folios of one page.
     #[default]
     Small,
-    /// Written in 1 MiB pieces and left in the cache: large folios, where the file system has them.
+    /// Written in 1 MiB pieces and pinned in the cache: large folios, where the file system has them.
     Large,
     /// Dropped from the cache: every record is read from the device first.
     Cold,

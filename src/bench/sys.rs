@@ -199,6 +199,13 @@ impl Mapping {
         Ok(Self { base: base.cast(), len })
     }
 
+    /// Keeps its pages in memory. Missing ones are read; none becomes dirty by that (mlock(2), shared mappings).
+    /// Needs CAP_IPC_LOCK or so much RLIMIT_MEMLOCK.
+    pub fn lock(&self) -> io::Result<()> {
+        // SAFETY: exactly the mapping made in `new`; locking changes no content.
+        unsafe { Ok(rustix::mm::mlock(self.base.cast(), self.len)?) }
+    }
+
     /// Its bytes.
     pub fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the whole mapping, exclusively borrowed through `&mut self`.

@@ -22,7 +22,8 @@ const LOG_TURN: u64 = 256 << 20;
 /// The store, through a mapping or by system calls.
 enum Store<'f> {
     Mapped(Mapping),
-    File(&'f File),
+    /// The mapping only pins its pages.
+    File(&'f File, #[expect(dead_code, reason = "held for what dropping it does")] Mapping),
 }
 
 impl Store<'_> {
@@ -33,7 +34,7 @@ impl Store<'_> {
                 record.copy_from_slice(&map.bytes()[at..at + record.len()]);
                 Ok(())
             }
-            Store::File(file) => rustix::io::pread(file.buffered(), record, at)
+            Store::File(file, _) => rustix::io::pread(file.buffered(), record, at)
                 .map(drop)
                 .map_err(|e| Stop::from_errno("reading the store", e)),
         }
@@ -46,7 +47,7 @@ impl Store<'_> {
                 map.bytes()[at..at + record.len()].copy_from_slice(record);
                 Ok(())
             }
-            Store::File(file) => rustix::io::pwrite(file.buffered(), record, at)
+            Store::File(file, _) => rustix::io::pwrite(file.buffered(), record, at)
                 .map(drop)
                 .map_err(|e| Stop::from_errno("writing the store", e)),
         }
@@ -205,9 +206,9 @@ impl Workload for TxLogTest {
                 "a nameless store of {}, filled with random data {}; a log of at most {}",
                 bytes_long(plan.size),
                 match t.layout {
-                    Layout::Small => "in 4 KiB writes and left in the page cache (folios of 4 KiB)",
+                    Layout::Small => "in 4 KiB writes and pinned in the page cache (folios of 4 KiB)",
                     Layout::Large => {
-                        "in 1 MiB writes and left in the page cache (large folios, where the file system has them: a \
+                        "in 1 MiB writes and pinned in the page cache (large folios, where the file system has them: a \
                          record then makes up to 1 MiB dirty)"
                     }
                     Layout::Cold =>
@@ -244,13 +245,21 @@ impl Workload for TxLogTest {
             Layout::Cold => session.laid_out(&place, size)?,
         };
         let log = place.create(0)?;
+        let map = Mapping::new(file.buffered(), size as usize)
+            .map_err(|e| Stop::from_errno("mapping the store", e))?;
+        if session.plan.txlog.layout != Layout::Cold {
+            session.prepare("pinning the store in memory");
+            if let Err(e) = map.lock() {
+                session.watch.note(format!(
+                    "the store could not be pinned in memory ({}): pages of it may leave the cache and be read from the \
+                     device. As root it is pinned",
+                    crate::model::section::describe(&e)
+                ));
+            }
+        }
         let mapped = session.plan.txlog.mmap;
-        let mut store = if mapped {
-            let map = Mapping::new(file.buffered(), session.plan.size as usize);
-            Store::Mapped(map.map_err(|e| Stop::from_errno("mapping the store", e))?)
-        } else {
-            Store::File(&file)
-        };
+        // The mapping stays either way: it pins the pages.
+        let mut store = if mapped { Store::Mapped(map) } else { Store::File(&file, map) };
         let part = Part {
             label: "transactions".into(),
             engine: if mapped { "mmap, pwrite, fdatasync" } else { "pread, pwrite, fdatasync" }.into(),
