@@ -131,16 +131,6 @@ impl Session {
         Ok(file)
     }
 
-    /// As [`Session::laid_out`], but clean in the page cache at the end, in folios of at most `piece` bytes.
-    pub fn laid_out_cached(&mut self, place: &Place, bytes: u64, piece: u32) -> Result<File, Stop> {
-        self.prepare("allocating the file");
-        let file = place.create(bytes)?;
-        self.write_data(&file, bytes, piece)?;
-        self.prepare("writing it back");
-        rustix::fs::fsync(file.buffered()).map_err(|e| Stop::from_errno("writing the file back", e))?;
-        Ok(file)
-    }
-
     fn write_data(&mut self, file: &File, bytes: u64, piece: u32) -> Result<(), Stop> {
         let mut spec = IoSpec::layout(bytes, piece, 4, self.plan.seed);
         // A cap is there because somebody else needs the disk: it holds for the layout as well.

@@ -199,11 +199,12 @@ impl Mapping {
         Ok(Self { base: base.cast(), len })
     }
 
-    /// Keeps its pages in memory. Missing ones are read; none becomes dirty by that (mlock(2), shared mappings).
-    /// Needs CAP_IPC_LOCK or so much RLIMIT_MEMLOCK.
-    pub fn lock(&self) -> io::Result<()> {
-        // SAFETY: exactly the mapping made in `new`; locking changes no content.
-        unsafe { Ok(rustix::mm::mlock(self.base.cast(), self.len)?) }
+    /// Keeps `len` bytes from `at` on, which must be a page's beginning, in memory. Missing pages are read; none
+    /// becomes dirty by that (mlock(2), shared mappings). Needs CAP_IPC_LOCK or so much RLIMIT_MEMLOCK.
+    pub fn lock(&self, at: usize, len: usize) -> io::Result<()> {
+        let at = at.min(self.len);
+        // SAFETY: within the mapping made in `new`, by the two bounds; locking changes no content.
+        unsafe { Ok(rustix::mm::mlock(self.base.add(at).cast(), len.min(self.len - at))?) }
     }
 
     /// Its bytes.

@@ -3,6 +3,7 @@
 //! itself is never synced: the kernel's writeback has to, which is what the dirty thresholds are about.
 
 use super::Workload;
+use super::append::Pace;
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{Kind, Recorder};
 use crate::bench::plan::{Layout, Plan, TxLog};
@@ -10,7 +11,7 @@ use crate::bench::report::Part;
 use crate::bench::rng::Rng;
 use crate::bench::session::{MIB, Session, Stop};
 use crate::bench::sys::Mapping;
-use crate::bench::target::File;
+use crate::bench::target::{File, Place};
 use crate::units::bytes_long;
 
 /// See the module.
@@ -99,13 +100,8 @@ fn work(
                 log_at = 0;
             }
             let start = monotonic_ns();
-            let mut rest = &records[..];
-            while !rest.is_empty() {
-                let n = rustix::io::pwrite(log.buffered(), rest, log_at)
-                    .map_err(|e| Stop::from_errno("appending to the log", e))?;
-                log_at += n as u64;
-                rest = &rest[n..];
-            }
+            write_all(log, records, log_at)?;
+            log_at += records.len() as u64;
             recorder.add(Kind::Write, records.len() as u64, start, start, monotonic_ns());
             tally.written += records.len() as u64;
         }
@@ -125,6 +121,60 @@ fn work(
         tally.transactions += 1;
         tally.records += n;
         recorder.seen(monotonic_ns());
+    }
+    Ok(())
+}
+
+fn mapping(session: &Session, file: &File) -> Result<Mapping, Stop> {
+    Mapping::new(file.buffered(), session.plan.size as usize)
+        .map_err(|e| Stop::from_errno("mapping the store", e))
+}
+
+/// The store in the page cache, in folios of at most `piece` bytes, clean, and kept there: a machine under pressure,
+/// or one that pages out whatever is not hot, would otherwise have records read from the device.
+fn pinned(session: &Session, place: &Place, piece: u32) -> Result<(File, Mapping), Stop> {
+    session.prepare("writing the store's data");
+    let (plan, file) = (&session.plan, place.create(session.plan.size)?);
+    let map = mapping(session, &file)?;
+    let mut pace = Pace::new(&Plan { block: MIB, ..plan.clone() }, monotonic_ns());
+    let mut data = vec![0; MIB as usize];
+    let mut rng = Rng::new(plan.seed, u64::MAX);
+    let (mut at, mut refused) = (0, None);
+    while at < plan.size {
+        session.check()?;
+        pace.wait();
+        rng.fill(&mut data);
+        let now = &data[..(plan.size - at).min(MIB.into()) as usize];
+        for (n, chunk) in (0u64..).zip(now.chunks(piece as usize)) {
+            write_all(&file, chunk, at + n * u64::from(piece))?;
+        }
+        // At once, while it is surely there.
+        if let (None, Err(e)) = (&refused, map.lock(at as usize, now.len())) {
+            refused = Some(e);
+        }
+        at += now.len() as u64;
+        if at.is_multiple_of(32 << 20) || at == plan.size {
+            // Bit by bit: a slow disk would need longer for all of it than a run may be silent.
+            rustix::fs::fdatasync(file.buffered())
+                .map_err(|e| Stop::from_errno("writing the store back", e))?;
+        }
+        session.watch.pulse(monotonic_ns());
+    }
+    if let Some(e) = refused {
+        session.watch.note(format!(
+            "the store could not be pinned in memory ({}): pages of it may leave the cache and be read from the device. \
+             Run as root to have it pinned",
+            crate::model::section::describe(&e)
+        ));
+    }
+    Ok((file, map))
+}
+
+fn write_all(file: &File, mut data: &[u8], mut at: u64) -> Result<(), Stop> {
+    while !data.is_empty() {
+        let n = rustix::io::pwrite(file.buffered(), data, at).map_err(|e| Stop::from_errno("writing", e))?;
+        at += n as u64;
+        data = &data[n..];
     }
     Ok(())
 }
@@ -238,25 +288,16 @@ impl Workload for TxLogTest {
     fn run(&self, session: &mut Session) -> Result<(), Stop> {
         let place = session.place()?;
         place.room_for(self.footprint(&session.plan))?;
-        let size = session.plan.size;
-        let file = match session.plan.txlog.layout {
-            Layout::Small => session.laid_out_cached(&place, size, 4096)?,
-            Layout::Large => session.laid_out_cached(&place, size, MIB)?,
-            Layout::Cold => session.laid_out(&place, size)?,
+        let (file, map) = match session.plan.txlog.layout {
+            Layout::Small => pinned(session, &place, 4096)?,
+            Layout::Large => pinned(session, &place, MIB)?,
+            Layout::Cold => {
+                let file = session.laid_out(&place, session.plan.size)?;
+                let map = mapping(session, &file)?;
+                (file, map)
+            }
         };
         let log = place.create(0)?;
-        let map = Mapping::new(file.buffered(), size as usize)
-            .map_err(|e| Stop::from_errno("mapping the store", e))?;
-        if session.plan.txlog.layout != Layout::Cold {
-            session.prepare("pinning the store in memory");
-            if let Err(e) = map.lock() {
-                session.watch.note(format!(
-                    "the store could not be pinned in memory ({}): pages of it may leave the cache and be read from the \
-                     device. As root it is pinned",
-                    crate::model::section::describe(&e)
-                ));
-            }
-        }
         let mapped = session.plan.txlog.mmap;
         // The mapping stays either way: it pins the pages.
         let mut store = if mapped { Store::Mapped(map) } else { Store::File(&file, map) };
