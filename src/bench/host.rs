@@ -74,7 +74,7 @@ impl Link {
         self.pid
     }
 
-    /// Tells it to end; its last message follows.
+    /// Tells it to end; a report, complete up to now, follows as its last message.
     pub fn cancel(&self) {
         let mut stdin = self.stdin.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(pipe) = stdin.as_mut()
@@ -87,7 +87,7 @@ impl Link {
         *stdin = None;
     }
 
-    /// Ends it without another word.
+    /// Ends it without another word. What it holds (a nameless file, a lease) goes with it.
     pub fn kill(&self) {
         if let Some(pid) = rustix::process::Pid::from_raw(self.pid as i32) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -108,20 +108,13 @@ impl Running {
     ) -> std::io::Result<Self> {
         Link::start(root, COMMAND, plan, sink).map(Self)
     }
+}
 
-    /// The child's process.
-    pub fn pid(&self) -> u32 {
-        self.0.pid()
-    }
+impl std::ops::Deref for Running {
+    type Target = Link;
 
-    /// Ends the run; its report, complete up to now, follows as the last message.
-    pub fn cancel(&self) {
-        self.0.cancel();
-    }
-
-    /// Ends the child without a report. Its file goes with it.
-    pub fn kill(&self) {
-        self.0.kill();
+    fn deref(&self) -> &Link {
+        &self.0
     }
 }
 

@@ -199,6 +199,13 @@ impl Mapping {
         Ok(Self { base: base.cast(), len })
     }
 
+    /// Faults bring in single pages and read nothing ahead: read-ahead makes large folios, even of a file's blocks
+    /// that nobody wrote yet.
+    pub fn without_read_ahead(&self) -> io::Result<()> {
+        // SAFETY: exactly the mapping made in `new`; the advice changes no content.
+        unsafe { Ok(rustix::mm::madvise(self.base.cast(), self.len, rustix::mm::Advice::Random)?) }
+    }
+
     /// Keeps `len` bytes from `at` on, which must be a page's beginning, in memory. Missing pages are read; none
     /// becomes dirty by that (mlock(2), shared mappings). Needs CAP_IPC_LOCK or so much RLIMIT_MEMLOCK.
     pub fn lock(&self, at: usize, len: usize) -> io::Result<()> {

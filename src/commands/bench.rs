@@ -7,7 +7,7 @@ use crate::bench::message::{Message, Progress};
 use crate::bench::plan::{EngineChoice, Layout, Plan};
 use crate::bench::report::{self, End, Report};
 use crate::bench::session::Counters;
-use crate::bench::store::Store;
+use crate::bench::store::{Kept, Store};
 use crate::bench::workloads::{self, WORKLOADS, Workload};
 use crate::bench::{child, compare, fiojob};
 use crate::cli::{Bench, BenchFormat, BenchLoad, BenchRun, Engine, StoreLayout};
@@ -44,12 +44,12 @@ pub fn child(root: Root) -> anyhow::Result<u8> {
     Ok(FINE)
 }
 
-fn say(text: &str) -> anyhow::Result<u8> {
+pub(super) fn say(text: &str) -> anyhow::Result<u8> {
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(FINE)
 }
 
-fn wrong(why: &str) -> anyhow::Result<u8> {
+pub(super) fn wrong(why: &str) -> anyhow::Result<u8> {
     complain(why);
     Ok(USAGE)
 }
@@ -86,18 +86,19 @@ fn headline(r: &Report) -> String {
     format!("{} {place}{rate}{end}", r.time)
 }
 
-fn store() -> anyhow::Result<Store> {
-    Store::of_person()
+/// Where results of a kind are kept.
+pub(super) fn store<T: Kept>() -> anyhow::Result<Store> {
+    Store::of_person_for::<T>()
         .ok_or_else(|| anyhow::anyhow!("no home directory of this user: set XDG_STATE_HOME to keep results"))
 }
 
 fn show(name: &str, format: BenchFormat) -> anyhow::Result<u8> {
-    let report: Report = store()?.load(name).map_err(anyhow::Error::msg)?;
+    let report: Report = store::<Report>()?.load(name).map_err(anyhow::Error::msg)?;
     say(&written(&report, format)?)
 }
 
 fn compare_results(a: &str, b: &str) -> anyhow::Result<u8> {
-    let store = store()?;
+    let store = store::<Report>()?;
     let load = |name| store.load::<Report>(name).map_err(anyhow::Error::msg);
     let (a, b) = (load(a)?, load(b)?);
     match compare::text(&a, &b) {

@@ -1,10 +1,10 @@
 //! `experiment`: a new one from the command line, and the kept ones.
 
-use super::bench::{describe, erase, plan_of, told};
+use super::bench::{describe, erase, plan_of, say, store, told, wrong};
 use super::follow::{follow, overwrite};
 use super::snapshot::write_file;
 use super::tune::{need_root, refused};
-use super::{FAILED, FINE, USAGE, complain};
+use super::{FAILED, FINE, complain};
 use crate::bench::plan::Plan;
 use crate::bench::report::End;
 use crate::bench::store::Store;
@@ -47,27 +47,12 @@ pub fn child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8> {
     Ok(FINE)
 }
 
-fn say(text: &str) -> anyhow::Result<u8> {
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(FINE)
-}
-
-fn wrong(why: &str) -> anyhow::Result<u8> {
-    complain(why);
-    Ok(USAGE)
-}
-
-fn store() -> anyhow::Result<Store> {
-    Store::of_person_for::<Report>()
-        .ok_or_else(|| anyhow::anyhow!("no home directory of this user: set XDG_STATE_HOME to keep results"))
-}
-
 fn load(name: &str) -> anyhow::Result<Report> {
-    store()?.load(name).map_err(anyhow::Error::msg)
+    store::<Report>()?.load(name).map_err(anyhow::Error::msg)
 }
 
 fn list() -> anyhow::Result<u8> {
-    let store = store()?;
+    let store = store::<Report>()?;
     let entries = store.list().map_err(anyhow::Error::msg)?;
     if entries.is_empty() {
         return say("No experiment is kept.\n");

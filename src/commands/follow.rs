@@ -1,44 +1,16 @@
 //! Looks on at a child that works, until its last message. Ctrl-C, SIGTERM and a closed terminal ask it to end,
 //! a second time they end it.
 
-use crate::bench::host::FromChild;
-use crate::{bench, experiment};
+use crate::bench::host::{FromChild, Link};
 use std::io::Write;
+use std::ops::Deref;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Where a child's messages go.
 pub type Sink<M> = Box<dyn FnMut(M) + Send>;
 
-/// A child that works.
-pub trait Working {
-    /// Asks it to end.
-    fn cancel(&self);
-    /// Ends it.
-    fn kill(&self);
-}
-
-impl Working for bench::host::Running {
-    fn cancel(&self) {
-        self.cancel();
-    }
-
-    fn kill(&self) {
-        self.kill();
-    }
-}
-
-impl Working for experiment::host::Running {
-    fn cancel(&self) {
-        self.cancel();
-    }
-
-    fn kill(&self) {
-        self.kill();
-    }
-}
-
 /// Starts a child and hands its messages to `seen`; the last one comes back.
-pub fn follow<M: FromChild + Send + 'static, W: Working>(
+pub fn follow<M: FromChild + Send + 'static, W: Deref<Target = Link>>(
     start: impl FnOnce(Sink<M>) -> std::io::Result<W>,
     mut seen: impl FnMut(M),
 ) -> anyhow::Result<M> {
@@ -67,7 +39,7 @@ pub fn follow<M: FromChild + Send + 'static, W: Working>(
     })
 }
 
-fn end(working: &impl Working, asked: &mut bool) {
+fn end(working: &Link, asked: &mut bool) {
     if std::mem::replace(asked, true) { working.kill() } else { working.cancel() }
 }
 

@@ -21,19 +21,12 @@ impl Running {
     ) -> std::io::Result<Self> {
         Link::start(root, COMMAND, spec, sink).map(Self)
     }
+}
 
-    /// The child's process.
-    pub fn pid(&self) -> u32 {
-        self.0.pid()
-    }
+impl std::ops::Deref for Running {
+    type Target = Link;
 
-    /// Ends the experiment: the round stops, the old values come back, the report follows as the last message.
-    pub fn cancel(&self) {
-        self.0.cancel();
-    }
-
-    /// Ends the child without a report. The tuner notices and puts the old values back.
-    pub fn kill(&self) {
-        self.0.kill();
+    fn deref(&self) -> &Link {
+        &self.0
     }
 }

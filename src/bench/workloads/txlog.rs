@@ -136,6 +136,7 @@ fn pinned(session: &Session, place: &Place, piece: u32) -> Result<(File, Mapping
     session.prepare("writing the store's data");
     let (plan, file) = (&session.plan, place.create(session.plan.size)?);
     let map = mapping(session, &file)?;
+    map.without_read_ahead().map_err(|e| Stop::from_errno("mapping the store", e))?;
     let mut pace = Pace::new(&Plan { block: MIB, ..plan.clone() }, monotonic_ns());
     let mut data = vec![0; MIB as usize];
     let mut rng = Rng::new(plan.seed, u64::MAX);
