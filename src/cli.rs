@@ -1,5 +1,6 @@
 //! The whole command line in one place: parser, help, man page and completions come from it.
 
+pub mod experiment;
 pub mod tune;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -87,12 +88,30 @@ pub enum Command {
     /// Show and change the kernel's storage and memory settings, with a way back.
     #[command(subcommand)]
     Tune(tune::Tune),
+    /// Does a change of settings help? A workload under the old values and the new in turn, with a verdict.
+    #[command(
+        after_help = "Examples:\n  iotop-plus experiment --workload txlog --dir /data --set vm.dirty_background_ratio=50 vm.dirty_ratio=80\n  \
+                            iotop-plus experiment --workload txlog --dir /data --control --base vm.dirty_background_bytes=16M \\\n    \
+                            vm.dirty_bytes=256M --set vm.dirty_background_ratio=50 vm.dirty_ratio=80\n  \
+                            iotop-plus experiment --workload randread --dir /data --set scheduler@vda=none --then lease=10m\n  \
+                            iotop-plus experiment show 1 --format markdown\n\n\
+                            Rounds go A B B A ...; before each, dirty pages are drained, after each the old values are put\n\
+                            back. Ctrl-C ends it with the figures up to then; the old values come back however it ends."
+    )]
+    Experiment(Box<experiment::Experiment>),
     /// Do one piece of work that may block, for the program itself.
     #[command(hide = true)]
     Worker,
     /// Measure, for the program itself: a plan on standard input, messages on standard output.
     #[command(hide = true)]
     BenchChild,
+    /// Conduct an experiment, for the program itself: a spec on standard input, messages on standard output.
+    #[command(hide = true)]
+    ExperimentChild {
+        /// Only sync this directory's file system, or all.
+        #[arg(long, value_name = "DIR", num_args = 0..=1)]
+        sync: Option<Option<PathBuf>>,
+    },
     /// Write a tree that `--root` reads, without names and addresses: for tests and bug reports.
     #[command(hide = true)]
     Capture(Capture),
@@ -186,6 +205,32 @@ pub struct BenchRun {
     pub profile: String,
     /// Directory on the storage to measure.
     pub directory: Option<PathBuf>,
+    /// The work itself.
+    #[command(flatten)]
+    pub load: BenchLoad,
+    /// txlog: transactions=N, min=N, max=N (records of a transaction); may be given several times.
+    #[arg(long, value_name = "KEY=N")]
+    pub set: Vec<String>,
+    /// How the result is written.
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
+    pub format: BenchFormat,
+    /// Only say what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print the fio job file that does the same work, and do nothing.
+    #[arg(long)]
+    pub fio_job: bool,
+    /// Do not keep the result.
+    #[arg(long)]
+    pub no_keep: bool,
+    /// No progress on stderr.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What a workload does, for `bench run` and `experiment`.
+#[derive(Debug, Args)]
+pub struct BenchLoad {
     /// The directory once more, if it is on a network mount and that is meant.
     #[arg(long, value_name = "DIR")]
     pub network: Option<PathBuf>,
@@ -252,9 +297,9 @@ pub struct BenchRun {
     /// Seed of positions and data.
     #[arg(long, value_name = "N")]
     pub seed: Option<String>,
-    /// txlog: transactions=N, min=N, max=N (records of a transaction); may be given several times.
-    #[arg(long, value_name = "KEY=N")]
-    pub set: Vec<String>,
+    /// txlog: how the store lies in the page cache at the start.
+    #[arg(long, value_name = "LAYOUT", value_enum)]
+    pub layout: Option<StoreLayout>,
     /// txlog: the store by pread and pwrite.
     #[arg(long)]
     pub no_mmap: bool,
@@ -270,21 +315,6 @@ pub struct BenchRun {
     /// txlog: do not read the records first.
     #[arg(long)]
     pub noread: bool,
-    /// How the result is written.
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-    pub format: BenchFormat,
-    /// Only say what would be done.
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Print the fio job file that does the same work, and do nothing.
-    #[arg(long)]
-    pub fio_job: bool,
-    /// Do not keep the result.
-    #[arg(long)]
-    pub no_keep: bool,
-    /// No progress on stderr.
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// Engines.
@@ -296,6 +326,17 @@ pub enum Engine {
     Uring,
     /// pread and pwrite on a pool of threads.
     Threads,
+}
+
+/// How txlog's store lies in the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StoreLayout {
+    /// Written in 4 KiB pieces and pinned there: a record makes 4 KiB dirty.
+    Small,
+    /// Written in 1 MiB pieces and pinned there: a record makes up to 1 MiB dirty where there are large folios.
+    Large,
+    /// Dropped: records are read from the device.
+    Cold,
 }
 
 /// Written forms of a benchmark's result.
@@ -378,6 +419,14 @@ mod tests {
             vec!["tune", "renew", "--for", "0"],
             vec!["tune", "preset", "--dry-run"],
             vec!["tune", "preset", "database", "--keep", "--for", "2m"],
+            vec!["experiment"],
+            vec!["experiment", "--workload", "txlog"],
+            vec!["experiment", "--set", "vm.swappiness=1"],
+            vec!["experiment", "--workload", "fork", "--set", "vm.swappiness=1", "--rounds", "0"],
+            vec!["experiment", "--workload", "fork", "--set", "vm.swappiness=1", "--rounds", "51"],
+            vec!["experiment", "--workload", "fork", "--set", "vm.swappiness=1", "--then", "lease=0"],
+            vec!["experiment", "--workload", "fork", "--set", "vm.swappiness=1", "--then", "hope"],
+            vec!["experiment", "show"],
         ] {
             let all = ["iotop-plus"].into_iter().chain(args.iter().copied());
             assert!(Cli::try_parse_from(all).is_err(), "{args:?}");

@@ -17,6 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["diagnose"],
     &["worker"],
     &["record"],
+    &["experiment"],
     &["collect"],
     &["bench"],
     &["tune"],

@@ -6,6 +6,8 @@ use super::message::{Command, Message};
 use super::plan::Plan;
 use crate::root::Root;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -17,26 +19,46 @@ pub const COMMAND: &str = "bench-child";
 /// Longest message that is read: a child is not trusted with our memory.
 const MAX_MESSAGE: u64 = 64 << 20;
 
-/// A run in its child process. Dropping it cancels the run.
-pub struct Running {
+/// What a child sends: one JSON object a line, the last one of a kind of its own.
+pub trait FromChild: DeserializeOwned {
+    /// Whether nothing follows it.
+    fn is_last(&self) -> bool;
+    /// What is handed over instead when the child sends nonsense or ends without a last message.
+    fn broken(why: String) -> Self;
+}
+
+impl FromChild for Message {
+    fn is_last(&self) -> bool {
+        !matches!(self, Message::Progress(_) | Message::Note(_))
+    }
+
+    fn broken(why: String) -> Self {
+        Message::Failed(format!("the measuring process {why}; its file went with it"))
+    }
+}
+
+/// A child of the same binary that works by itself: one line in, messages out, a line or the end of the pipe
+/// to stop it. Dropping it closes the pipe.
+pub struct Link {
     stdin: Mutex<Option<ChildStdin>>,
     pid: u32,
     /// The very process, also when it has ended and its number is another's.
     pidfd: Option<OwnedFd>,
 }
 
-impl Running {
-    /// Starts `plan`. `sink` gets every message on a thread of its own; the last one is a report, a refusal
-    /// or a failure, whatever becomes of the child.
-    pub fn start(
+impl Link {
+    /// Starts the hidden subcommand `command` and gives it `first`. `sink` gets every message on a thread of its
+    /// own; whatever becomes of the child, the last one satisfies [`FromChild::is_last`].
+    pub fn start<M: FromChild + 'static>(
         root: &Root,
-        plan: &Plan,
-        sink: impl FnMut(Message) + Send + 'static,
+        command: &str,
+        first: &impl Serialize,
+        sink: impl FnMut(M) + Send + 'static,
     ) -> std::io::Result<Self> {
         let mut child = std::process::Command::new(Root::self_exe())
             // What a person sees of it in a process list, ours too.
             .arg0("iotop-plus")
-            .arg(COMMAND)
+            .arg(command)
             .arg("--root")
             .arg(root.base())
             .stdin(Stdio::piped())
@@ -45,14 +67,14 @@ impl Running {
             .spawn()?;
         let mut stdin = child.stdin.take();
         if let Some(pipe) = &mut stdin {
-            let mut line = serde_json::to_vec(plan)?;
+            let mut line = serde_json::to_vec(first)?;
             line.push(b'\n');
             pipe.write_all(&line)?;
         }
         let pid = child.id();
         // Before anybody can have waited for it.
         let pidfd = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        std::thread::Builder::new().name("bench".into()).spawn(move || relay(child, sink))?;
+        std::thread::Builder::new().name("child".into()).spawn(move || relay(child, sink))?;
         Ok(Self { stdin: Mutex::new(stdin), pid, pidfd })
     }
 
@@ -61,7 +83,7 @@ impl Running {
         self.pid
     }
 
-    /// Ends the run; its report, complete up to now, follows as the last message.
+    /// Tells it to end; a report, complete up to now, follows as its last message.
     pub fn cancel(&self) {
         let mut stdin = self.stdin.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(pipe) = stdin.as_mut()
@@ -74,8 +96,8 @@ impl Running {
         *stdin = None;
     }
 
-    /// Ends the child without a report. Its file goes with it. Where the kernel gave no descriptor of the
-    /// process (before Linux 5.3) its pipe is closed, which ends it within seconds.
+    /// Ends it without another word. What it holds (a nameless file, a lease) goes with it. Where the kernel gave
+    /// no descriptor of the process (before Linux 5.3) its pipe is closed, which ends it within seconds.
     pub fn kill(&self) {
         match &self.pidfd {
             Some(fd) => drop(pidfd_send_signal(fd, Signal::KILL)),
@@ -84,7 +106,30 @@ impl Running {
     }
 }
 
-fn relay(mut child: Child, mut sink: impl FnMut(Message)) {
+/// A run in its child process. Dropping it cancels the run.
+pub struct Running(Link);
+
+impl Running {
+    /// Starts `plan`. `sink` gets every message on a thread of its own; the last one is a report, a refusal
+    /// or a failure, whatever becomes of the child.
+    pub fn start(
+        root: &Root,
+        plan: &Plan,
+        sink: impl FnMut(Message) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        Link::start(root, COMMAND, plan, sink).map(Self)
+    }
+}
+
+impl std::ops::Deref for Running {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        &self.0
+    }
+}
+
+fn relay<M: FromChild>(mut child: Child, mut sink: impl FnMut(M)) {
     let mut ended = false;
     if let Some(stdout) = child.stdout.take() {
         let mut reader = BufReader::new(stdout);
@@ -94,8 +139,8 @@ fn relay(mut child: Child, mut sink: impl FnMut(Message)) {
                 break;
             }
             let message = serde_json::from_slice(&line)
-                .unwrap_or_else(|err| Message::Failed(format!("the measuring process sent nonsense: {err}")));
-            ended = !matches!(message, Message::Progress(_) | Message::Note(_));
+                .unwrap_or_else(|err| M::broken(format!("sent nonsense: {err}")));
+            ended = message.is_last();
             sink(message);
             if ended {
                 break;
@@ -110,7 +155,5 @@ fn relay(mut child: Child, mut sink: impl FnMut(Message)) {
     }
     // Its pipe is closed, so it has ended or is ending.
     let how = child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
-    sink(Message::Failed(format!(
-        "the measuring process ended without a report ({how}); its file went with it"
-    )));
+    sink(M::broken(format!("ended without a report ({how})")));
 }

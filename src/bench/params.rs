@@ -1,7 +1,7 @@
 //! The parameters of a run, each with its name, unit, range and its way into a plan: one list, read by the
 //! command line and by the screen, so that both take the same texts and refuse them with the same words.
 
-use super::plan::{EngineChoice, Plan};
+use super::plan::{EngineChoice, Layout, Plan};
 use crate::units::{parse_bytes, short_bytes};
 
 /// A parameter of a plan.
@@ -76,6 +76,9 @@ fn secs(ms: u64) -> String {
     (ms as f64 / 1e3).to_string()
 }
 
+const LAYOUTS: [(&str, Layout); 3] =
+    [("small", Layout::Small), ("large", Layout::Large), ("cold", Layout::Cold)];
+
 /// Every parameter, those that are changed most first.
 pub const PARAMS: &[Param] = &[
     number(
@@ -136,11 +139,24 @@ pub const PARAMS: &[Param] = &[
     number(
         "transactions",
         "",
-        "1 or more",
+        "0 for as many as the time allows, or more",
         "transactions of the test",
         |p| p.txlog.transactions.to_string(),
         |p, t| count(t).map(|n| p.txlog.transactions = n),
     ),
+    Param {
+        name: "layout",
+        unit: "",
+        range: "small, large or cold",
+        about: "how the store lies in the page cache at the start",
+        choices: &["small", "large", "cold"],
+        get: |p| LAYOUTS.iter().find(|(_, l)| *l == p.txlog.layout).map_or("", |(name, _)| name).into(),
+        set: |p, t| {
+            let found = LAYOUTS.iter().find(|(name, _)| *name == t);
+            p.txlog.layout = found.ok_or("is neither small nor large nor cold")?.1;
+            Ok(())
+        },
+    },
     number(
         "min",
         "",

@@ -71,16 +71,32 @@ pub struct Plan {
     pub txlog: TxLog,
 }
 
+/// How txlog's store lies in the page cache when counting begins. It decides how much a write of one record
+/// makes dirty: a folio at least.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layout {
+    /// Written in 4 KiB pieces and pinned in the cache: folios of one page.
+    #[default]
+    Small,
+    /// Written in 1 MiB pieces and pinned in the cache: large folios, where the file system has them.
+    Large,
+    /// Dropped from the cache: every record is read from the device first.
+    Cold,
+}
+
 /// Parameters of the database write test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TxLog {
-    /// Transactions.
+    /// Transactions; 0: as many as the plan's time allows.
     pub transactions: u64,
     /// Fewest records of one.
     pub min_records: u64,
     /// Upper bound of the records of one; the same as `min_records` for a fixed number.
     pub max_records: u64,
+    /// How the store lies in the page cache at the start.
+    pub layout: Layout,
     /// The store through a memory mapping.
     pub mmap: bool,
     /// Sync the log at the end of every transaction.
@@ -99,6 +115,7 @@ impl Default for TxLog {
             transactions: 100,
             min_records: 100,
             max_records: 500,
+            layout: Layout::default(),
             mmap: true,
             sync: true,
             write_log: true,
@@ -206,9 +223,12 @@ impl Plan {
         if t.min_records == 0
             || t.max_records < t.min_records
             || t.max_records > 1_000_000
-            || t.transactions == 0
+            || (t.transactions == 0 && self.time_ms == 0)
         {
-            return Err("txlog: transactions >= 1 and 1 <= min records <= max records <= 1000000".into());
+            return Err(
+                "txlog: transactions >= 1 (0 with a time) and 1 <= min records <= max records <= 1000000"
+                    .into(),
+            );
         }
         Ok(())
     }

@@ -22,6 +22,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+/// Pieces files are written in before counting begins.
+pub const MIB: u32 = 1 << 20;
+
 /// Reads the devices' counters: given by the caller, who knows how.
 pub type Counters = Arc<dyn Fn() -> Vec<DiskRaw> + Send + Sync>;
 
@@ -142,17 +145,16 @@ impl Session {
                 )));
             }
         }
-        self.write_data(&file, bytes)?;
+        self.write_data(&file, bytes, MIB)?;
         self.prepare("writing it back");
         file.forget().map_err(|e| Stop::from_errno("writing the file back", e))?;
         Ok(file)
     }
 
-    fn write_data(&mut self, file: &File, bytes: u64) -> Result<(), Stop> {
-        const MIB: u32 = 1 << 20;
-        let mut spec = IoSpec::layout(bytes, MIB, 4, self.plan.seed);
+    fn write_data(&mut self, file: &File, bytes: u64, piece: u32) -> Result<(), Stop> {
+        let mut spec = IoSpec::layout(bytes, piece, 4, self.plan.seed);
         // A cap is there because somebody else needs the disk: it holds for the layout as well.
-        spec.gap_ns = self.plan.gap_ns(MIB) / u64::from(self.plan.jobs.max(1));
+        spec.gap_ns = self.plan.gap_ns(piece) / u64::from(self.plan.jobs.max(1));
         let part = Part { label: "writing the file's data".into(), ..Part::default() };
         self.run(part, None, file.fd(), vec![spec], Limits::default())?.1
     }
@@ -161,6 +163,13 @@ impl Session {
     pub fn prepare(&self, what: &str) {
         let part = Part { label: what.into(), ..Part::default() };
         self.watch.begin(Phase { part, ..Phase::default() }, monotonic_ns());
+    }
+
+    /// All is measured. The kernel takes a file with dirty pages away only after what it is writing of it now,
+    /// which a slow device makes long: that is no stall of the run.
+    pub fn measured(&self) {
+        self.prepare("giving the file back");
+        self.watch.measured.store(true, Ordering::Relaxed);
     }
 
     /// Runs `specs`, one worker thread each, as the next measurement. It is kept in the report even if it

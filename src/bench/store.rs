@@ -1,12 +1,13 @@
 //! Results kept between runs: one JSON file each under the state directory, the newest 200.
 //!
 //! `$XDG_STATE_HOME/iotop-plus/bench`, else `~/.local/state/iotop-plus/bench`: a person's own, root's for
-//! root. Directories 0700, files 0600, nothing made through a symlink. Root keeps nothing under another
+//! root; experiments beside it in a directory of their own. Directories 0700, files 0600, nothing made through a symlink. Root keeps nothing under another
 //! user's directories (sudo may leave HOME pointing there). All of this may block on a dead home.
 
 use super::report::{End, Report, SCHEMA};
 use crate::model::section::describe;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -17,9 +18,35 @@ pub const KEEP: usize = 200;
 /// A file larger than this is not one of ours.
 const MAX_FILE: u64 = 64 << 20;
 
-/// The directory of results.
+/// The directory of results of one kind.
 pub struct Store {
     path: PathBuf,
+    kind: &'static str,
+}
+
+/// What can be kept.
+pub trait Keepable: Serialize + DeserializeOwned {
+    /// The subcommand it belongs to, and its directory's name.
+    const KIND: &'static str;
+    /// The version of the stored form this program reads.
+    const SCHEMA: u32;
+    /// Time in seconds and what it was, as in `1700000000-randrw`.
+    fn id(&self) -> &str;
+    /// The version it was stored in.
+    fn schema(&self) -> u32;
+}
+
+impl Keepable for Report {
+    const KIND: &'static str = "bench";
+    const SCHEMA: u32 = SCHEMA;
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn schema(&self) -> u32 {
+        self.schema
+    }
 }
 
 /// A kept result, as far as a list shows it.
@@ -86,19 +113,24 @@ impl Kept {
 }
 
 impl Store {
-    /// The person's own. `None` without a home, or for root with somebody else's.
+    /// The person's own of benchmarks. `None` without a home, or for root with somebody else's.
     pub fn of_person() -> Option<Self> {
+        Self::of_person_for::<Report>()
+    }
+
+    /// The person's own of one kind.
+    pub fn of_person_for<T: Keepable>() -> Option<Self> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let base = absolute("XDG_STATE_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
-        let path = base.join("iotop-plus").join("bench");
+        let path = base.join("iotop-plus").join(T::KIND);
         let foreign = rustix::process::geteuid().is_root() && !path.ancestors().all(mine_or_missing);
-        (!foreign).then(|| Self::at(path))
+        (!foreign).then_some(Self { path, kind: T::KIND })
     }
 
     /// In `path`, which is made when something is kept.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), kind: Report::KIND }
     }
 
     /// Where it is.
@@ -120,7 +152,7 @@ impl Store {
     }
 
     /// Keeps `report`, and drops the oldest beyond [`KEEP`]. Its id may get a suffix; the kept one comes back.
-    pub fn keep(&self, report: &Report) -> Result<String, String> {
+    pub fn keep<T: Keepable>(&self, report: &T) -> Result<String, String> {
         use std::os::unix::fs::DirBuilderExt;
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -130,7 +162,7 @@ impl Store {
         let dir = self.open()?;
         let text = serde_json::to_vec(report).map_err(|e| e.to_string())?;
         for n in 0..100 {
-            let id = if n == 0 { report.id.clone() } else { format!("{}-{n}", report.id) };
+            let id = if n == 0 { report.id().to_owned() } else { format!("{}-{n}", report.id()) };
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = match rustix::fs::openat(&dir, format!("{id}.json"), flags, Mode::RUSR | Mode::WUSR) {
                 Ok(fd) => fd,
@@ -146,7 +178,7 @@ impl Store {
             }
             return Ok(id);
         }
-        Err(format!("results: too many runs called {}", report.id))
+        Err(format!("results: too many runs called {}", report.id()))
     }
 
     /// Names of all, newest first.
@@ -179,29 +211,37 @@ impl Store {
     /// What is kept, newest first, each with what a line about it needs. Reads every result.
     pub fn kept(&self) -> Result<Vec<Kept>, String> {
         let all = self.list()?;
-        Ok(all.into_iter().map(|e| (self.load(&e.id), e)).map(|(report, e)| Kept::of(e, report)).collect())
+        Ok(all
+            .into_iter()
+            .map(|e| (self.load::<Report>(&e.id), e))
+            .map(|(report, e)| Kept::of(e, report))
+            .collect())
     }
 
     /// The result called `name`: its id, or its number in the list.
-    pub fn load(&self, name: &str) -> Result<Report, String> {
+    pub fn load<T: Keepable>(&self, name: &str) -> Result<T, String> {
+        let kind = self.kind;
         let shown = crate::text::clean(name);
         let ids = self.ids()?;
         let id = match name.parse::<usize>() {
             Ok(n) if n >= 1 && n <= ids.len() => ids[n - 1].clone(),
             Ok(n) if n <= KEEP => return Err(format!("no result number {n}: {} are kept", ids.len())),
             _ if is_id(name) => name.to_owned(),
-            _ => return Err(format!("{shown}: neither a number nor a name from `bench list`")),
+            _ => return Err(format!("{shown}: neither a number nor a name from `{kind} list`")),
         };
         let dir = self.open()?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::openat(&dir, format!("{id}.json"), flags, Mode::empty())
-            .map_err(|_| format!("{shown}: no such result; `bench list` shows them"))?;
+            .map_err(|_| format!("{shown}: no such result; `{kind} list` shows them"))?;
         let mut text = Vec::new();
         std::fs::File::from(fd).take(MAX_FILE).read_to_end(&mut text).map_err(|e| self.failed(e))?;
-        let report: Report =
-            serde_json::from_slice(&text).map_err(|e| format!("result {id} is damaged: {e}"))?;
-        if report.schema != SCHEMA {
-            return Err(format!("result {id} has form {}, this program reads {SCHEMA}", report.schema));
+        let report: T = serde_json::from_slice(&text).map_err(|e| format!("result {id} is damaged: {e}"))?;
+        if report.schema() != T::SCHEMA {
+            return Err(format!(
+                "result {id} has form {}, this program reads {}",
+                report.schema(),
+                T::SCHEMA
+            ));
         }
         Ok(report)
     }
@@ -250,9 +290,9 @@ pub(crate) mod tests {
         store.keep(&report("99-fsync")).unwrap();
         let ids: Vec<_> = store.list().unwrap().into_iter().map(|e| e.id).collect();
         assert_eq!(ids, ["100-randrw-1", "100-randrw", "99-fsync"]);
-        assert_eq!(store.load("3").unwrap().id, "99-fsync");
-        assert_eq!(store.load("100-randrw").unwrap().id, "100-randrw");
-        assert!(store.load("4").unwrap_err().contains("3 are kept"));
+        assert_eq!(store.load::<Report>("3").unwrap().id, "99-fsync");
+        assert_eq!(store.load::<Report>("100-randrw").unwrap().id, "100-randrw");
+        assert!(store.load::<Report>("4").unwrap_err().contains("3 are kept"));
         let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(store.path()), mode(&store.path().join("99-fsync.json"))), (0o700, 0o600));
     }
@@ -261,7 +301,7 @@ pub(crate) mod tests {
     fn names_lead_nowhere_else() {
         let store = Store::at("/nonexistent");
         for name in ["../../etc/passwd", "", "a/b", "x\u{1b}[2J"] {
-            assert!(store.load(name).is_err_and(|e| !e.contains('\u{1b}')), "{name:?}");
+            assert!(store.load::<Report>(name).is_err_and(|e| !e.contains('\u{1b}')), "{name:?}");
         }
     }
 

@@ -185,7 +185,7 @@ impl Mapping {
     pub fn new(file: impl std::os::fd::AsFd, len: usize) -> io::Result<Self> {
         use rustix::mm::{MapFlags, ProtFlags};
         // SAFETY: a fresh mapping at an address of the kernel's choice; the file is an unlinked one
-        // of our own that is never truncated while mapped.
+        // of our own that is emptied only after its mapping is gone (txlog drops them in this order).
         let base = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -197,6 +197,21 @@ impl Mapping {
             )?
         };
         Ok(Self { base: base.cast(), len })
+    }
+
+    /// Faults bring in single pages and read nothing ahead: read-ahead makes large folios, even of a file's blocks
+    /// that nobody wrote yet.
+    pub fn without_read_ahead(&self) -> io::Result<()> {
+        // SAFETY: exactly the mapping made in `new`; the advice changes no content.
+        unsafe { Ok(rustix::mm::madvise(self.base.cast(), self.len, rustix::mm::Advice::Random)?) }
+    }
+
+    /// Keeps `len` bytes from `at` on, which must be a page's beginning, in memory. Missing pages are read; none
+    /// becomes dirty by that (mlock(2), shared mappings). Needs CAP_IPC_LOCK or so much RLIMIT_MEMLOCK.
+    pub fn lock(&self, at: usize, len: usize) -> io::Result<()> {
+        let at = at.min(self.len);
+        // SAFETY: within the mapping made in `new`, by the two bounds; locking changes no content.
+        unsafe { Ok(rustix::mm::mlock(self.base.add(at).cast(), len.min(self.len - at))?) }
     }
 
     /// Its bytes.

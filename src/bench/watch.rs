@@ -30,6 +30,8 @@ pub struct Phase {
 pub struct Watch {
     /// Set to end the run.
     pub stop: AtomicBool,
+    /// All is measured; what is left is giving the file back.
+    pub measured: AtomicBool,
     /// Last sign of life that is no operation, CLOCK_MONOTONIC ns.
     pulse: AtomicU64,
     inner: Mutex<Inner>,

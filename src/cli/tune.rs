@@ -93,7 +93,7 @@ pub enum Tune {
 }
 
 /// A lease: `120`, `120s`, `10m`, `2h`.
-fn lease(text: &str) -> Result<u64, String> {
+pub(super) fn lease(text: &str) -> Result<u64, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let factor = match unit {
         "" | "s" => Some(1),

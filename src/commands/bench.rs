@@ -1,5 +1,6 @@
 //! `bench`: profiles and results, a run from the command line, two results compared.
 
+use super::follow::{follow, overwrite};
 use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE, complain};
 use crate::bench::host::Running;
 use crate::bench::message::{Message, Progress};
@@ -7,10 +8,10 @@ use crate::bench::params;
 use crate::bench::plan::Plan;
 use crate::bench::report::{self, End, Report};
 use crate::bench::session::Counters;
-use crate::bench::store::Store;
+use crate::bench::store::{Keepable, Store};
 use crate::bench::workloads::{self, WORKLOADS, Workload};
 use crate::bench::{child, compare, fiojob};
-use crate::cli::{Bench, BenchFormat, BenchRun};
+use crate::cli::{Bench, BenchFormat, BenchLoad, BenchRun};
 use crate::collect;
 use crate::model::sample::Sample;
 use crate::root::Root;
@@ -45,12 +46,12 @@ pub fn child(root: Root) -> anyhow::Result<u8> {
     Ok(FINE)
 }
 
-fn say(text: &str) -> anyhow::Result<u8> {
+pub(super) fn say(text: &str) -> anyhow::Result<u8> {
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(FINE)
 }
 
-fn wrong(why: &str) -> anyhow::Result<u8> {
+pub(super) fn wrong(why: &str) -> anyhow::Result<u8> {
     complain(why);
     Ok(USAGE)
 }
@@ -75,19 +76,21 @@ fn list() -> anyhow::Result<u8> {
     say(&out)
 }
 
-fn store() -> anyhow::Result<Store> {
-    Store::of_person()
+/// Where results of a kind are kept.
+pub(super) fn store<T: Keepable>() -> anyhow::Result<Store> {
+    Store::of_person_for::<T>()
         .ok_or_else(|| anyhow::anyhow!("no home directory of this user: set XDG_STATE_HOME to keep results"))
 }
 
 fn show(name: &str, format: BenchFormat) -> anyhow::Result<u8> {
-    let report = store()?.load(name).map_err(anyhow::Error::msg)?;
+    let report: Report = store::<Report>()?.load(name).map_err(anyhow::Error::msg)?;
     say(&written(&report, format)?)
 }
 
 fn compare_results(a: &str, b: &str) -> anyhow::Result<u8> {
-    let store = store()?;
-    let (a, b) = (store.load(a).map_err(anyhow::Error::msg)?, store.load(b).map_err(anyhow::Error::msg)?);
+    let store = store::<Report>()?;
+    let load = |name| store.load::<Report>(name).map_err(anyhow::Error::msg);
+    let (a, b) = (load(a)?, load(b)?);
     match compare::text(&a, &b) {
         Ok(text) => say(&text),
         Err(why) => wrong(&why),
@@ -105,17 +108,31 @@ fn written(report: &Report, format: BenchFormat) -> anyhow::Result<String> {
 
 /// The plan of the command line.
 fn plan(options: &BenchRun) -> Result<(&'static dyn Workload, Plan), String> {
-    let mut plan = if options.profile.ends_with(".fio") {
-        let text = std::fs::read_to_string(&options.profile)
-            .map_err(|e| format!("{}: {}", options.profile, crate::model::section::describe(&e)))?;
-        fiojob::parse(&text).map_err(|e| format!("{}: {e}", options.profile))?
+    plan_of(&options.profile, options.directory.as_deref(), &options.load, &options.set)
+}
+
+/// The plan of a profile, or of a fio job file, in `directory`, as `load` and the pairs of `txlog` change it.
+pub(super) fn plan_of(
+    profile: &str,
+    directory: Option<&Path>,
+    load: &BenchLoad,
+    txlog: &[String],
+) -> Result<(&'static dyn Workload, Plan), String> {
+    let mut plan = if profile.ends_with(".fio") {
+        let text = std::fs::read_to_string(profile)
+            .map_err(|e| format!("{profile}: {}", crate::model::section::describe(&e)))?;
+        fiojob::parse(&text).map_err(|e| format!("{profile}: {e}"))?
     } else {
-        let workload = workloads::find(&options.profile)
-            .ok_or_else(|| format!("no profile {}; `iotop-plus bench list` shows them", options.profile))?;
+        let workload = workloads::find(profile)
+            .ok_or_else(|| format!("no profile {profile}; `iotop-plus bench list` shows them"))?;
         workload.defaults()
     };
     let workload = workloads::find(&plan.profile).ok_or("no such profile")?;
-    fill(&mut plan, options)?;
+    if let Some(directory) = directory {
+        plan.directory = directory.to_owned();
+    }
+    fill(&mut plan, load)?;
+    fill_txlog(&mut plan, load, txlog)?;
     if workload.needs_directory() {
         if plan.directory.as_os_str().is_empty() {
             return Err(format!("{} needs a directory on the storage to measure", plan.profile));
@@ -123,17 +140,14 @@ fn plan(options: &BenchRun) -> Result<(&'static dyn Workload, Plan), String> {
         // The child has the same working directory, but results are read elsewhere.
         plan.directory = std::path::absolute(&plan.directory).map_err(|e| e.to_string())?;
         plan.network = plan.network.map(|d| std::path::absolute(&d).unwrap_or(d));
-    } else if options.directory.is_some() {
+    } else if directory.is_some() {
         return Err(format!("{} takes no directory", plan.profile));
     }
     plan.check().and_then(|()| workload.check(&plan))?;
     Ok((workload, plan))
 }
 
-fn fill(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
-    if let Some(directory) = &o.directory {
-        plan.directory.clone_from(directory);
-    }
+fn fill(plan: &mut Plan, o: &BenchLoad) -> Result<(), String> {
     plan.network.clone_from(&o.network);
     let engine = o.engine.and_then(|e| e.to_possible_value()).map(|v| v.get_name().to_owned());
     let on = |given: bool| given.then(|| "on".to_owned());
@@ -164,10 +178,10 @@ fn fill(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
             params::set(plan, name, text)?;
         }
     }
-    fill_txlog(plan, o)
+    Ok(())
 }
 
-fn fill_txlog(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
+fn fill_txlog(plan: &mut Plan, o: &BenchLoad, pairs: &[String]) -> Result<(), String> {
     let left_out = [
         (o.no_mmap, "mmap"),
         (o.nosync, "synclog"),
@@ -175,18 +189,27 @@ fn fill_txlog(plan: &mut Plan, o: &BenchRun) -> Result<(), String> {
         (o.nowritestore, "writestore"),
         (o.noread, "readrecords"),
     ];
-    if plan.profile != "txlog" && (!o.set.is_empty() || left_out.iter().any(|(given, _)| *given)) {
-        return Err("--set, --no-mmap, --nosync, --nowritelog, --nowritestore, --noread are txlog's".into());
+    let used = !pairs.is_empty() || o.layout.is_some() || left_out.iter().any(|(given, _)| *given);
+    if plan.profile != "txlog" {
+        let why = "transactions, min, max, --layout, --no-mmap, --nosync, --nowritelog, --nowritestore, --noread are txlog's";
+        return if used { Err(why.into()) } else { Ok(()) };
     }
-    for pair in &o.set {
-        let (key, n) = pair.split_once('=').ok_or_else(|| format!("--set {pair}: KEY=N is needed"))?;
+    if o.time.is_some() && plan.time_ms > 0 {
+        // As many as the time allows, unless a number is given, too.
+        plan.txlog.transactions = 0;
+    }
+    for pair in pairs {
+        let (key, n) = pair.split_once('=').ok_or_else(|| format!("{pair}: KEY=N is needed"))?;
         if !["transactions", "min", "max"].contains(&key) {
-            return Err(format!("--set {pair}: transactions, min or max"));
+            return Err(format!("{pair}: transactions, min or max"));
         }
         params::set(plan, key, n)?;
     }
     for (_, name) in left_out.into_iter().filter(|(given, _)| *given) {
         params::set(plan, name, "off")?;
+    }
+    if let Some(layout) = o.layout.and_then(|l| l.to_possible_value()) {
+        params::set(plan, "layout", layout.get_name())?;
     }
     Ok(())
 }
@@ -209,7 +232,7 @@ fn start(root: &Root, options: &BenchRun) -> anyhow::Result<u8> {
     if !options.quiet {
         eprint!("{described}");
     }
-    let last = match follow(root, &plan, options.quiet)? {
+    let last = match watched(root, &plan, options.quiet)? {
         Message::Report(report) => *report,
         Message::Refused(refused) => {
             complain(&format!("refused: {}", refused.why));
@@ -239,7 +262,7 @@ fn finish(mut report: Report, options: &BenchRun) -> anyhow::Result<u8> {
 }
 
 /// What is going to happen, before it does.
-fn describe(workload: &dyn Workload, plan: &Plan) -> String {
+pub(super) fn describe(workload: &dyn Workload, plan: &Plan) -> String {
     let mut out = format!("{}: {}\n", workload.name(), workload.about());
     if workload.needs_directory() {
         let path = |p: &Path| crate::text::clean(p.as_os_str().as_encoded_bytes());
@@ -256,39 +279,25 @@ fn describe(workload: &dyn Workload, plan: &Plan) -> String {
 }
 
 /// Runs the plan in its child and shows progress until the last message.
-fn follow(root: &Root, plan: &Plan, quiet: bool) -> anyhow::Result<Message> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (mut int, mut term, mut hup) = (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
-        );
-        let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
-        let running = Running::start(root, plan, move |message| {
-            let _ = tx.send(message);
-        })?;
-        let live = !quiet && std::io::stderr().is_terminal();
-        let mut asked = false;
-        loop {
-            tokio::select! {
-                message = rx.recv() => match message {
-                    Some(Message::Progress(p)) => if live { draw(&p) },
-                    Some(Message::Note(note)) => if !quiet { erase(live); complain(&note) },
-                    Some(last) => { erase(live); return Ok(last) }
-                    None => anyhow::bail!("the measuring process broke off"),
-                },
-                _ = int.recv() => if asked { running.kill() } else { asked = true; running.cancel() },
-                _ = term.recv() => if asked { running.kill() } else { asked = true; running.cancel() },
-                _ = hup.recv() => if asked { running.kill() } else { asked = true; running.cancel() },
+fn watched(root: &Root, plan: &Plan, quiet: bool) -> anyhow::Result<Message> {
+    let live = !quiet && std::io::stderr().is_terminal();
+    let last = follow(
+        |sink| Running::start(root, plan, sink),
+        |message| match message {
+            Message::Progress(p) if live => overwrite(&told(&p)),
+            Message::Note(note) if !quiet => {
+                erase(live);
+                complain(&note);
             }
-        }
-    })
+            _ => {}
+        },
+    );
+    erase(live);
+    last
 }
 
-/// One line of progress, over the one before.
-fn draw(p: &Progress) {
+/// Progress in a line.
+pub(super) fn told(p: &Progress) -> String {
     let done = p.done.map_or(String::new(), |d| format!(" {:3.0} %", d * 100.0));
     let mut line = format!("{}{done}", p.phase);
     if p.ramping {
@@ -306,11 +315,11 @@ fn draw(p: &Progress) {
     if p.silent_ms >= 1000 {
         line.push_str(&format!("  nothing for {} s", p.silent_ms / 1000));
     }
-    let _ = write!(std::io::stderr(), "\r\x1b[K{}", crate::text::fit(&line, 78).0);
+    line
 }
 
-fn erase(live: bool) {
+pub(super) fn erase(live: bool) {
     if live {
-        let _ = write!(std::io::stderr(), "\r\x1b[K");
+        overwrite("");
     }
 }

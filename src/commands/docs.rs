@@ -38,7 +38,7 @@ const EXITS: &[(u8, &str)] = &[
     (FAILED, "It did not work; the reason is on standard error."),
     (USAGE, "The command line or the config file is wrong."),
     (REFUSED, "Refused for safety."),
-    (PRIVILEGE, "A privilege is missing; for tune the sudo line is on standard error."),
+    (PRIVILEGE, "A privilege is missing; for tune and experiment the sudo line is on standard error."),
 ];
 
 /// Prints the man page, section 8: one page with every subcommand, key, setting and exit code.

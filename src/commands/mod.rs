@@ -4,6 +4,8 @@ mod batch;
 mod bench;
 mod capture;
 mod docs;
+mod experiment;
+mod follow;
 mod gather;
 mod output;
 mod printer;
@@ -36,6 +38,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(Command::Completions { shell }) => docs::completions(shell),
         Some(Command::Bench(what)) => bench::run(root, what),
         Some(Command::BenchChild) => bench::child(root),
+        Some(Command::Experiment(what)) => experiment::run(root, *what),
+        Some(Command::ExperimentChild { sync }) => experiment::child(root, sync),
         Some(Command::Tune(action)) => tune::run(&root, action),
         Some(Command::Tuner { io: true, .. }) => crate::tune::child::main(&root).map(|()| FINE),
         Some(Command::Tuner { io: false, kill }) => tune::tuner(&root, kill.as_deref()),

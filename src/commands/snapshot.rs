@@ -82,7 +82,7 @@ fn text(gather: &Gather, format: Format, scope: Scope, first: bool) -> anyhow::R
 }
 
 /// In a child: a file system that hangs must not take this program with it.
-fn write_file(root: &Root, path: &Path, contents: String) -> anyhow::Result<u8> {
+pub(super) fn write_file(root: &Root, path: &Path, contents: String) -> anyhow::Result<u8> {
     let (tx, rx) = mpsc::channel();
     let pool = Pool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
     let path = std::path::absolute(path)?;

@@ -33,6 +33,6 @@ pub mod sysctl;
 pub mod value;
 
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 #[cfg(test)]
 mod tests;

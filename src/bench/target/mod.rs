@@ -91,6 +91,14 @@ pub struct File {
     pub bytes: u64,
 }
 
+impl Drop for File {
+    /// Empties it first. Its dirty pages then need not be written any more; closing alone would wait for all that
+    /// the flusher has taken up of it, which on a slow device is minutes.
+    fn drop(&mut self) {
+        let _ = rustix::fs::ftruncate(&self.fd, 0);
+    }
+}
+
 impl File {
     /// Opens it a second time for O_DIRECT. Refused where the file system has no direct I/O.
     pub fn open_direct(&mut self, root: &Root) -> Result<(), Refused> {

@@ -225,6 +225,7 @@ impl Workload for Append {
                 }
             })?;
         }
+        session.measured();
         Ok(())
     }
 }

@@ -199,6 +199,8 @@ impl Workload for Io {
         let place = session.place()?;
         let file = session.laid_out(&place, plan.size)?;
         let specs = specs(&plan, self.order, plan.block, plan.read_pct);
-        session.measure(self.name, file.fd(), specs, limits(&plan)).map(drop)
+        session.measure(self.name, file.fd(), specs, limits(&plan))?;
+        session.measured();
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@ mod cached;
 mod chunks;
 mod fork;
 mod fsync;
+pub mod headline;
 mod intrinsic;
 pub mod io;
 mod sweep;

@@ -37,18 +37,21 @@ pub fn run(root: &Root, action: Tune) -> anyhow::Result<u8> {
     };
     match done {
         Ok(done) => done,
-        Err(refusal) => {
-            complain(&refusal.to_string());
-            Ok(match refusal {
-                Refusal::Usage(_) => USAGE,
-                Refusal::Unsafe(_) => REFUSED,
-                Refusal::Privilege(_) => {
-                    complain(&format!("to do it as root: {}", this_as_root()));
-                    PRIVILEGE
-                }
-                Refusal::Failed(_) => FAILED,
-            })
+        Err(refusal) => Ok(refused(&refusal)),
+    }
+}
+
+/// Says why nothing was done, and for want of a privilege the `sudo` line; the exit code.
+pub(super) fn refused(refusal: &Refusal) -> u8 {
+    complain(&refusal.to_string());
+    match refusal {
+        Refusal::Usage(_) => USAGE,
+        Refusal::Unsafe(_) => REFUSED,
+        Refusal::Privilege(_) => {
+            complain(&format!("to do it as root: {}", this_as_root()));
+            PRIVILEGE
         }
+        Refusal::Failed(_) => FAILED,
     }
 }
 
@@ -67,7 +70,7 @@ fn careful(root: &Root) -> Careful {
 }
 
 /// Only root changes anything.
-fn need_root(root: &Root, what: &str) -> Result<(), Refusal> {
+pub(super) fn need_root(root: &Root, what: &str) -> Result<(), Refusal> {
     match rustix::process::geteuid().is_root() || !root.is_live() {
         true => Ok(()),
         false => Err(Refusal::Privilege(format!("{what} needs root"))),

@@ -1,0 +1,49 @@
+//! Looks on at a child that works, until its last message. Ctrl-C, SIGTERM and a closed terminal ask it to end,
+//! a second time they end it.
+
+use crate::bench::host::{FromChild, Link};
+use std::io::Write;
+use std::ops::Deref;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Where a child's messages go.
+pub type Sink<M> = Box<dyn FnMut(M) + Send>;
+
+/// Starts a child and hands its messages to `seen`; the last one comes back.
+pub fn follow<M: FromChild + Send + 'static, W: Deref<Target = Link>>(
+    start: impl FnOnce(Sink<M>) -> std::io::Result<W>,
+    mut seen: impl FnMut(M),
+) -> anyhow::Result<M> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (mut int, mut term, mut hup) = (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        );
+        let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
+        let working = start(Box::new(move |message| drop(tx.send(message))))?;
+        let mut asked = false;
+        loop {
+            tokio::select! {
+                message = rx.recv() => match message {
+                    Some(last) if last.is_last() => return Ok(last),
+                    Some(message) => seen(message),
+                    None => anyhow::bail!("the working process broke off"),
+                },
+                _ = int.recv() => end(&working, &mut asked),
+                _ = term.recv() => end(&working, &mut asked),
+                _ = hup.recv() => end(&working, &mut asked),
+            }
+        }
+    })
+}
+
+fn end(working: &Link, asked: &mut bool) {
+    if std::mem::replace(asked, true) { working.kill() } else { working.cancel() }
+}
+
+/// A line on stderr over the one before.
+pub fn overwrite(line: &str) {
+    let _ = write!(std::io::stderr(), "\r\x1b[K{}", crate::text::fit(line, 78).0);
+}

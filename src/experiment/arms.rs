@@ -1,0 +1,194 @@
+//! What the two arms set on this machine: read and checked before anything is written.
+
+use super::spec::{Arm, Spec};
+use crate::root::Root;
+use crate::tune::address::Address;
+use crate::tune::child::Careful;
+use crate::tune::guard;
+use crate::tune::kernel::KnobIo;
+use crate::tune::knob::{Group, Link};
+use crate::tune::machine::Machine;
+use crate::tune::plan::{Planned, Refusal, plan};
+use crate::tune::value;
+use serde::{Deserialize, Serialize};
+
+/// A knob in one arm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Which, cleaned.
+    pub knob: String,
+    /// Its value as the kernel has it, in A and in B.
+    pub values: [String; 2],
+    /// The same for people, with sizes in bytes of this machine; empty for a half of a pair that does not count.
+    pub shown: [String; 2],
+}
+
+/// The state of memory that decides what thresholds mean.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// All of it, bytes.
+    pub total: Option<u64>,
+    /// What ratios apply to: free and file pages, bytes.
+    pub dirtyable: Option<u64>,
+    /// A dirty page of that age is written, hundredths of a second.
+    pub expire_centisecs: Option<u64>,
+    /// How often the kernel looks for such pages, hundredths of a second.
+    pub writeback_centisecs: Option<u64>,
+}
+
+/// What was found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// Every knob that an arm names or moves.
+    pub settings: Vec<Setting>,
+    /// The machine's memory.
+    pub memory: Memory,
+    /// Whether all of it is about the page cache.
+    pub only_page_cache: bool,
+}
+
+/// Checks both arms. Knobs of devices are read in a child with a deadline of seconds, so this is no work for the
+/// process that draws.
+pub fn check(root: &Root, spec: &Spec) -> Result<Checked, Refusal> {
+    let mut io = Careful::new(root, Root::self_exe().into());
+    let checked = check_with(&mut io, &Machine::read(root), memory(root), spec)?;
+    for word in spec.base.iter().chain(&spec.set) {
+        if let Some(Ok(at)) = word.rsplit_once('=').map(|(knob, _)| Address::parse(knob)) {
+            guard::check(root, &at).map_err(Refusal::Unsafe)?;
+        }
+    }
+    Ok(checked)
+}
+
+/// [`check`] on a given kernel.
+fn check_with(
+    io: &mut dyn KnobIo,
+    machine: &Machine,
+    memory: Memory,
+    spec: &Spec,
+) -> Result<Checked, Refusal> {
+    let (a, b) = (plan(io, machine, &spec.base)?, plan(io, machine, &spec.set)?);
+    let mut knobs: Vec<Address> = Vec::new();
+    for p in a.iter().chain(&b) {
+        let zeroed = p.zeroes.iter().map(|(at, _)| at.clone());
+        for at in std::iter::once(p.at.clone()).chain(zeroed) {
+            if !knobs.contains(&at) {
+                knobs.push(at);
+            }
+        }
+    }
+    let mut settings = Vec::new();
+    for at in &knobs {
+        let now = io.read(at)?.value;
+        let values = [later(&a, at, &now), later(&b, at, &now)];
+        settings.push(Setting {
+            knob: crate::text::clean(at.to_string()),
+            shown: values.each_ref().map(|v| shown(at, v, machine)),
+            values,
+        });
+    }
+    if settings.iter().all(|s| s.values[0] == s.values[1]) {
+        return Err(Refusal::Usage(
+            "A and B are the same: what --set asks for is in force already; choose other values, or give A's by \
+             --base"
+                .into(),
+        ));
+    }
+    let page_cache = |at: &Address| matches!(at.knob().group, Group::Writeback | Group::Bdi);
+    let only_page_cache = knobs.iter().all(page_cache);
+    if spec.control && !only_page_cache {
+        return Err(Refusal::Usage(
+            "--control: direct I/O is a control for dirty-page knobs only; others may well act on it".into(),
+        ));
+    }
+    Ok(Checked { settings, memory, only_page_cache })
+}
+
+/// Nothing for a half of a pair that is 0: the other half counts then.
+fn shown(at: &Address, value: &str, machine: &Machine) -> String {
+    match at.knob().link {
+        Link::Pair(_) if value == "0" => String::new(),
+        _ => crate::text::clean(value::show(at.knob(), value, machine)),
+    }
+}
+
+/// A knob's value in an arm: what it plans, 0 if the other half of its pair is planned, else as now.
+fn later(planned: &[Planned], at: &Address, now: &str) -> String {
+    if let Some(p) = planned.iter().find(|p| p.at == *at) {
+        return p.want.clone();
+    }
+    let zeroed = planned.iter().any(|p| p.zeroes.as_ref().is_some_and(|(other, _)| other == at));
+    if zeroed { "0".into() } else { now.to_owned() }
+}
+
+fn memory(root: &Root) -> Memory {
+    let machine = Machine::read(root);
+    let number = |file: &str| std::fs::read_to_string(root.proc(file)).ok()?.trim().parse().ok();
+    Memory {
+        total: machine.memory,
+        dirtyable: machine.dirtyable,
+        expire_centisecs: number("sys/vm/dirty_expire_centisecs"),
+        writeback_centisecs: number("sys/vm/dirty_writeback_centisecs"),
+    }
+}
+
+impl Checked {
+    /// The arm's settings in one line.
+    pub fn line(&self, arm: Arm) -> String {
+        line(&self.settings, arm)
+    }
+}
+
+/// `knob=value knob=value`, the ones that differ first; values as people read them.
+pub fn line(settings: &[Setting], arm: Arm) -> String {
+    let different = settings.iter().filter(|s| s.values[0] != s.values[1]);
+    let same = settings.iter().filter(|s| s.values[0] == s.values[1]);
+    let all = different.chain(same).filter(|s| !s.shown[arm.index()].is_empty());
+    all.map(|s| format!("{} = {}", s.knob, s.shown[arm.index()])).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::fake::Fake;
+
+    fn run(base: &[&str], set: &[&str], control: bool) -> Result<Checked, Refusal> {
+        let words = |all: &[&str]| all.iter().map(|w| w.to_string()).collect();
+        let spec = Spec { base: words(base), set: words(set), control, ..Spec::default() };
+        let machine =
+            Machine { page: 4096, dirtyable: Some(1 << 30), memory: Some(2 << 30), ..Machine::default() };
+        check_with(&mut Fake::new(), &machine, Memory::default(), &spec)
+    }
+
+    #[test]
+    fn both_arms_have_every_knob_and_halves_of_pairs_become_zero() {
+        let got = run(
+            &["vm.dirty_background_bytes=16M", "vm.dirty_bytes=256M"],
+            &["vm.dirty_background_ratio=50", "vm.dirty_ratio=80"],
+            true,
+        );
+        let got = got.unwrap();
+        let value = |knob: &str| {
+            got.settings.iter().find(|s| s.knob == knob).map(|s| (s.values[0].as_str(), s.values[1].as_str()))
+        };
+        assert_eq!(value("vm.dirty_background_bytes"), Some(("16777216", "0")));
+        assert_eq!(value("vm.dirty_background_ratio"), Some(("0", "50")));
+        assert_eq!(value("vm.dirty_ratio"), Some(("0", "80")));
+        let line = got.line(Arm::A);
+        assert!(line.contains("16.0 MiB") && !line.contains("ratio"), "{line}");
+    }
+
+    #[test]
+    fn what_makes_no_experiment_is_refused() {
+        let why = |base: &[&str], set: &[&str], control| match run(base, set, control) {
+            Err(Refusal::Usage(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(why(&[], &["vm.swappiness=60"], false).contains("A and B are the same"));
+        assert!(why(&["vm.swappiness=1"], &["vm.swappiness=1"], false).contains("the same"));
+        assert!(why(&[], &["vm.swappiness=1"], true).contains("--control"));
+        assert!(why(&[], &["vm.bogus=1"], false).contains("no such knob"));
+        assert!(why(&["vm.swappiness=x"], &["vm.swappiness=1"], false).contains("vm.swappiness"));
+        assert!(run(&[], &["vm.swappiness=1"], false).is_ok());
+    }
+}

@@ -1,0 +1,119 @@
+//! Dirty pages over a round, A above B on one scale, in characters any terminal has.
+
+use super::super::spec::Arm;
+use super::{Point, Report, Trial};
+use crate::units::bytes_long;
+use std::fmt::Write as _;
+
+/// Rows of one arm's graph.
+const ROWS: usize = 6;
+/// Columns of both.
+pub const COLUMNS: usize = 64;
+const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Dirty and being written at one moment, bytes.
+type Moment = Option<(f64, f64)>;
+
+/// Both arms, or nothing where nothing was seen.
+pub fn both(report: &Report, trial: &Trial) -> String {
+    let end = Arm::A.points(trial).chain(Arm::B.points(trial)).map(|p| p.at_ms).max().unwrap_or(0);
+    let courses = [Arm::A, Arm::B].map(|arm| course(arm.points(trial), end));
+    let most = courses.iter().flatten().flatten().map(|(d, w)| d + w).fold(0.0, f64::max);
+    if end == 0 || most < 1.0 {
+        return String::new();
+    }
+    let mut out = String::from(
+        "Dirty pages of the machine: █ waiting, ▒ being written; ┄ where background writing begins\n",
+    );
+    for (arm, course) in [Arm::A, Arm::B].into_iter().zip(&courses) {
+        let threshold = report.thresholds[arm.index()].background;
+        let above = threshold.filter(|t| *t as f64 > most);
+        let note = above
+            .map_or(String::new(), |t| format!("; background threshold {}, above the graph", bytes_long(t)));
+        let _ = writeln!(out, "{}, mean of {} rounds{note}", arm.name(), trial.of(arm).count());
+        draw(&mut out, course, most, threshold.map(|t| t as f64));
+    }
+    let secs = format!("{:.0} s", end as f64 / 1e3);
+    let _ = writeln!(out, "{:>10} 0 s{secs:>width$}", "", width = COLUMNS - 3);
+    out
+}
+
+impl Arm {
+    fn points(self, trial: &Trial) -> impl Iterator<Item = &Point> {
+        trial.of(self).flat_map(|r| &r.points)
+    }
+}
+
+/// The mean of all rounds in each column.
+fn course<'p>(points: impl Iterator<Item = &'p Point>, end: u64) -> Vec<Moment> {
+    let mut sums = vec![(0.0, 0.0, 0u32); COLUMNS];
+    for p in points {
+        let at = (p.at_ms * COLUMNS as u64 / (end + 1)) as usize;
+        let sum = &mut sums[at.min(COLUMNS - 1)];
+        *sum = (sum.0 + p.dirty as f64, sum.1 + p.writeback as f64, sum.2 + 1);
+    }
+    let mut course: Vec<Moment> =
+        sums.into_iter().map(|(d, w, n)| (n > 0).then(|| (d / f64::from(n), w / f64::from(n)))).collect();
+    // Of a short round there are fewer looks than columns: what was seen holds until the next one.
+    let last = course.iter().rposition(Option::is_some).unwrap_or(0);
+    for at in 1..last {
+        course[at] = course[at].or(course[at - 1]);
+    }
+    course
+}
+
+fn draw(out: &mut String, course: &[Moment], most: f64, threshold: Option<f64>) {
+    let height = |bytes: f64| (bytes / most * (ROWS * 8) as f64).round() as usize;
+    let line = threshold.filter(|t| *t <= most).map(|t| (height(t).max(1) - 1) / 8);
+    for row in (0..ROWS).rev() {
+        let label = match row {
+            _ if row == ROWS - 1 => bytes_long(most as u64),
+            0 => "0".into(),
+            _ => String::new(),
+        };
+        let empty = if line == Some(row) { '┄' } else { ' ' };
+        let cell = |moment: &Moment| {
+            let Some((dirty, writeback)) = *moment else { return empty };
+            let filled = height(dirty + writeback).saturating_sub(row * 8).min(8);
+            match filled {
+                0 => empty,
+                _ if height(writeback) >= row * 8 + 4 => '▒',
+                n => EIGHTHS[n],
+            }
+        };
+        let cells: String = course.iter().map(cell).collect();
+        let _ = writeln!(out, "{label:>10} {}", cells.trim_end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_graph_is_to_scale() {
+        let course: Vec<Moment> =
+            vec![Some((0.0, 0.0)), Some((48.0, 0.0)), Some((24.0, 24.0)), None, Some((4.0, 0.0))];
+        let mut out = String::new();
+        draw(&mut out, &course, 48.0, Some(20.0));
+        let rows: Vec<&str> = out.lines().map(|l| &l[11..]).collect();
+        assert_eq!(rows, [" ██", " ██", " ██", "┄█▒┄┄", " █▒", " █▒ ▄"]);
+        assert!(out.starts_with("      48 B "), "{out}");
+    }
+
+    #[test]
+    fn rounds_are_averaged_by_time() {
+        let p = |at_ms, dirty| Point { at_ms, dirty, writeback: 0 };
+        let got = course([p(0, 10), p(0, 30), p(63, 7)].iter(), 63);
+        assert_eq!(
+            (got[0], got[1], got[COLUMNS - 1]),
+            (Some((20.0, 0.0)), Some((20.0, 0.0)), Some((7.0, 0.0)))
+        );
+        let got = course([p(0, 10), p(10, 30)].iter(), 63);
+        assert_eq!(
+            (got[5], got[10], got[11]),
+            (Some((10.0, 0.0)), Some((30.0, 0.0)), None),
+            "nothing after its end"
+        );
+    }
+}

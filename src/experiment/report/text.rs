@@ -1,0 +1,86 @@
+//! An experiment for people.
+
+use super::super::spec::Arm;
+use super::sheet::{self, Table};
+use super::{Report, Trial, graph, verdict};
+use crate::text::clean;
+use std::fmt::Write as _;
+
+/// The whole report.
+pub fn report(r: &Report) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "Experiment: {} on {} (kernel {}), {}",
+        r.spec.plan.profile,
+        clean(&r.host),
+        clean(&r.kernel),
+        r.time
+    );
+    if let Some(t) = r.target() {
+        let device = t.device.as_deref().unwrap_or("none of its own");
+        let _ = writeln!(out, "  in {}: {} on {} (device {device})", t.directory, t.filesystem, t.source);
+    }
+    for arm in [Arm::A, Arm::B] {
+        let _ = writeln!(out, "  {}: {}", arm.name(), clean(sheet::arm(r, arm)));
+    }
+    let _ = writeln!(out, "  memory: {}", sheet::memory(r));
+    let order: Vec<&str> = r.spec.order().into_iter().map(Arm::name).collect();
+    let _ = writeln!(out, "  {} rounds of each, order {}", r.spec.rounds, order.join(" "));
+    let _ = writeln!(out, "  {}", crate::bench::report::text::end(&r.end));
+    for t in &r.trials {
+        trial(&mut out, r, t);
+    }
+    for (n, w) in r.warnings.iter().enumerate() {
+        let _ = writeln!(out, "{}! {}", if n == 0 { "\n" } else { "" }, clean(w));
+    }
+    let _ = writeln!(out, "\n{}", r.after);
+    out
+}
+
+fn trial(out: &mut String, r: &Report, t: &Trial) {
+    let name = if t.control { "Negative control" } else { "Work of every round" };
+    let _ = writeln!(out, "\n{name}: {}", t.plan.profile);
+    for line in &t.work {
+        let _ = writeln!(out, "  {line}");
+    }
+    out.push('\n');
+    table(out, &sheet::rounds(t));
+    let Some(c) = &t.comparison else {
+        let _ = writeln!(out, "\n{}", t.verdict.text);
+        return;
+    };
+    for part in [sheet::medians(t), sheet::latencies(t)] {
+        if !part.1.is_empty() {
+            out.push('\n');
+            table(out, &part);
+        }
+    }
+    out.push('\n');
+    for line in sheet::ratio(c) {
+        let _ = writeln!(out, "{line}");
+    }
+    let _ = writeln!(out, "\n{}", t.verdict.text);
+    if t.control {
+        let _ = writeln!(out, "{}", verdict::of_control(t.verdict.outcome));
+    }
+    let graph = graph::both(r, t);
+    if !graph.is_empty() {
+        let _ = write!(out, "\n{graph}");
+    }
+}
+
+/// Columns as wide as they need; all but the first to the right.
+fn table(out: &mut String, (heads, rows): &Table) {
+    let width = |c: usize| {
+        let cells = std::iter::once(heads).chain(rows).filter_map(|r| r.get(c));
+        cells.map(|t| t.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    for row in std::iter::once(heads).chain(rows) {
+        let cells = row.iter().zip(&widths).enumerate();
+        let cells: Vec<String> =
+            cells.map(|(c, (t, w))| if c == 0 { format!("{t:<w$}") } else { format!("{t:>w$}") }).collect();
+        let _ = writeln!(out, "{}", clean(cells.join("  ").trim_end()));
+    }
+}

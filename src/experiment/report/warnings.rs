@@ -1,0 +1,114 @@
+//! What to know before believing an experiment.
+
+use super::super::spec::Arm;
+use super::super::stats::FEWEST;
+use super::{End, Report, Trial};
+use crate::units::bytes_long;
+
+/// What others may move on the device, bytes per second, before it is worth a word.
+const OTHERS: f64 = 1_048_576.0;
+/// What others may use of the processors, per cent.
+const BUSY: f64 = 25.0;
+
+/// Everything that applies to `report`.
+pub fn of(report: &Report) -> Vec<String> {
+    let mut all = Vec::new();
+    let rounds = report.spec.rounds as usize;
+    if rounds < FEWEST {
+        all.push(format!("{rounds} rounds of each arm: fewer than {FEWEST} can show nothing"));
+    }
+    for trial in &report.trials {
+        let name = if trial.control { "control: " } else { "" };
+        let mut say = |what: String| all.push(format!("{name}{what}"));
+        let (done, planned) = (trial.rounds.iter().filter(|r| r.counts()).count(), 2 * rounds);
+        if done < planned && report.end != End::Complete {
+            say(format!("only {done} of {planned} rounds came to their end; the verdict is about those"));
+        }
+        others(report, trial).into_iter().for_each(&mut say);
+        // A workload without a file has no pages to make dirty.
+        if !trial.control && report.only_page_cache && report.target().is_some() {
+            page_cache(report, trial).into_iter().for_each(&mut say);
+        }
+        of_every_round(trial).into_iter().for_each(&mut say);
+    }
+    all
+}
+
+/// About thresholds and ages, for knobs that are nothing else.
+fn page_cache(report: &Report, trial: &Trial) -> Vec<String> {
+    let mut all = Vec::new();
+    if trial.plan.direct {
+        all.push(
+            "this workload passes the page cache (direct I/O): settings of dirty pages cannot act on it"
+                .into(),
+        );
+        return all;
+    }
+    let shortest = trial.rounds.iter().filter(|r| r.counts()).map(|r| r.secs()).reduce(f64::min);
+    let expire = report.memory.expire_centisecs.map(|c| c as f64 / 100.0);
+    if let (Some(secs), Some(expire)) = (shortest, expire)
+        && secs < expire
+    {
+        all.push(format!(
+            "the shortest round counted for {secs:.1} s, less than the {expire:.0} s of vm.dirty_expire_centisecs: \
+             writing by age is not in these figures, and B may cost later what it saves now"
+        ));
+    }
+    let size = trial.plan.size;
+    let beyond = |arm: Arm| report.thresholds[arm.index()].background.filter(|b| *b > size);
+    match (beyond(Arm::A), beyond(Arm::B)) {
+        (Some(_), Some(_)) => all.push(format!(
+            "neither arm's background threshold can be reached with a file of {}: both write by age only",
+            bytes_long(size)
+        )),
+        (Some(b), None) => all.push(format!(
+            "A's background threshold ({}) is above the file's {}: A writes by age only",
+            bytes_long(b),
+            bytes_long(size)
+        )),
+        _ => {}
+    }
+    all
+}
+
+/// About other load.
+fn others(report: &Report, trial: &Trial) -> Vec<String> {
+    let mut all = Vec::new();
+    let n = trial.rounds.len();
+    let device = report.target().and_then(|t| t.device.clone());
+    let moved: Vec<f64> = trial
+        .rounds
+        .iter()
+        .filter_map(|r| r.calm.disks.iter().find(|(d, _)| Some(d) == device.as_ref()))
+        .map(|(_, moved)| *moved)
+        .filter(|moved| *moved > OTHERS)
+        .collect();
+    if let Some(most) = moved.iter().copied().reduce(f64::max) {
+        all.push(format!(
+            "others worked on the device before {} of {n} rounds, up to {}/s",
+            moved.len(),
+            bytes_long(most as u64)
+        ));
+    }
+    let busy: Vec<f64> = trial.rounds.iter().filter_map(|r| r.calm.cpu_pct).filter(|p| *p > BUSY).collect();
+    if let Some(most) = busy.iter().copied().reduce(f64::max) {
+        all.push(format!(
+            "the processors were busy with other work before {} of {n} rounds, up to {most:.0} %",
+            busy.len()
+        ));
+    }
+    if trial.rounds.iter().any(|r| r.calm.undrained) {
+        all.push(
+            "another file system did not finish its sync: its dirty pages count towards the thresholds"
+                .into(),
+        );
+    }
+    all
+}
+
+/// What the workload itself warned of in every round.
+fn of_every_round(trial: &Trial) -> Vec<String> {
+    let Some((first, rest)) = trial.rounds.split_first() else { return Vec::new() };
+    let always = |w: &&String| rest.iter().all(|r| r.bench.warnings.contains(w));
+    first.bench.warnings.iter().filter(always).map(|w| format!("every round: {w}")).collect()
+}

@@ -1,0 +1,200 @@
+//! Everything an experiment will do, decided before it starts.
+
+use crate::bench::plan::Plan;
+use crate::bench::workloads;
+use serde::{Deserialize, Serialize};
+
+/// Which settings a round ran under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Arm {
+    /// As things stand, or as the base says.
+    A,
+    /// The change.
+    B,
+}
+
+impl Arm {
+    /// `A` or `B`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arm::A => "A",
+            Arm::B => "B",
+        }
+    }
+
+    /// 0 or 1.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What becomes of the change at the end of a complete experiment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// The old values stay.
+    #[default]
+    Undo,
+    /// If B is shown to be better it is set again, to stay until the boot.
+    Keep,
+    /// If B is shown to be better it is set again, on a lease of so many seconds.
+    Lease(u64),
+}
+
+/// An experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Spec {
+    /// The work of every round.
+    pub plan: Plan,
+    /// What A sets, `KNOB[@WHERE]=VALUE`; none: A is how things stand.
+    pub base: Vec<String>,
+    /// What B sets.
+    pub set: Vec<String>,
+    /// Rounds of each arm, fixed beforehand: going on until it looks good proves nothing.
+    pub rounds: u32,
+    /// The same again with direct I/O, on which knobs of the page cache cannot act.
+    pub control: bool,
+    /// What becomes of the change.
+    pub then: Then,
+    /// How long dirty pages may take to drain before a round, ms.
+    pub drain_limit_ms: u64,
+    /// How long others are watched before a round, ms.
+    pub calm_ms: u64,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            plan: Plan::default(),
+            base: Vec::new(),
+            set: Vec::new(),
+            rounds: super::stats::FEWEST as u32,
+            control: false,
+            then: Then::default(),
+            drain_limit_ms: 300_000,
+            calm_ms: 1000,
+        }
+    }
+}
+
+impl Spec {
+    /// What is wrong with it, whatever the machine.
+    pub fn check(&self) -> Result<(), String> {
+        if self.set.is_empty() {
+            return Err("nothing to compare: --set KNOB=VALUE says what B changes".into());
+        }
+        if self.rounds == 0 || self.rounds as usize > super::stats::MOST {
+            return Err(format!("rounds {}: must be 1 to {} of each arm", self.rounds, super::stats::MOST));
+        }
+        if !(1000..=3_600_000).contains(&self.drain_limit_ms) || self.calm_ms > 60_000 {
+            return Err("drain limit: 1 to 3600 s; watching before a round: at most 60 s".into());
+        }
+        if matches!(self.then, Then::Lease(s) if !(1..=86_400).contains(&s)) {
+            return Err("a lease lasts 1s to 24h".into());
+        }
+        if self.control && self.plan.directory.as_os_str().is_empty() {
+            return Err(format!("{} has no directory for the control's file", self.plan.profile));
+        }
+        let plans = std::iter::once(self.plan.clone()).chain(self.control_plan());
+        for plan in plans {
+            let workload = workloads::find(&plan.profile).ok_or(format!("no profile {}", plan.profile))?;
+            plan.check().and_then(|()| workload.check(&plan))?;
+        }
+        Ok(())
+    }
+
+    /// Who is on when: A B B A A B B A ..., so that a drift over time falls on both alike.
+    pub fn order(&self) -> Vec<Arm> {
+        (0..self.rounds).flat_map(|n| if n % 2 == 0 { [Arm::A, Arm::B] } else { [Arm::B, Arm::A] }).collect()
+    }
+
+    /// What an arm sets.
+    pub fn words(&self, arm: Arm) -> &[String] {
+        match arm {
+            Arm::A => &self.base,
+            Arm::B => &self.set,
+        }
+    }
+
+    /// The negative control's work: random 4 KiB writes past the page cache in the same place.
+    pub fn control_plan(&self) -> Option<Plan> {
+        let p = &self.plan;
+        self.control.then(|| Plan {
+            profile: "randwrite".into(),
+            directory: p.directory.clone(),
+            network: p.network.clone(),
+            size: p.size.max(4096),
+            depth: 16,
+            read_pct: 0,
+            direct: true,
+            time_ms: if p.time_ms > 0 { p.time_ms } else { 30_000 },
+            stall_limit_ms: p.stall_limit_ms,
+            idle: p.idle,
+            rate_iops: p.rate_iops,
+            rate_bytes: p.rate_bytes,
+            seed: p.seed,
+            ..Plan::default()
+        })
+    }
+
+    /// Rounds of all, the control's too.
+    pub fn all_rounds(&self) -> u32 {
+        2 * self.rounds * if self.control { 2 } else { 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> Spec {
+        Spec { set: vec!["vm.swappiness=1".into()], ..Spec::default() }
+    }
+
+    #[test]
+    fn arms_take_turns_and_are_even() {
+        let order = |rounds| {
+            Spec { rounds, ..spec() }.order().into_iter().map(Arm::name).collect::<Vec<_>>().join("")
+        };
+        assert_eq!(order(1), "AB");
+        assert_eq!(order(2), "ABBA");
+        assert_eq!(order(4), "ABBAABBA");
+        assert_eq!(order(5), "ABBAABBAAB");
+        assert_eq!(Spec { control: true, ..spec() }.all_rounds(), 16);
+    }
+
+    #[test]
+    fn silly_ones_are_named() {
+        assert_eq!(spec().check(), Ok(()));
+        let why = |change: fn(&mut Spec)| {
+            let mut s = spec();
+            change(&mut s);
+            s.check().expect_err("accepted")
+        };
+        assert!(why(|s| s.set.clear()).contains("--set"));
+        assert!(why(|s| s.rounds = 0).contains("rounds 0"));
+        assert!(why(|s| s.rounds = 51).contains("1 to 50"));
+        assert!(why(|s| s.then = Then::Lease(0)).contains("lease"));
+        assert!(why(|s| s.control = true).contains("directory"));
+        assert!(why(|s| s.plan.profile = "x".into()).contains("no profile"));
+        assert!(why(|s| s.plan.depth = 0).contains("depth"));
+        assert!(serde_json::from_str::<Spec>(r#"{"shell":"rm"}"#).is_err());
+    }
+
+    #[test]
+    fn the_control_passes_the_page_cache_in_the_same_place() {
+        let plan = Plan {
+            directory: "/x".into(),
+            profile: "txlog".into(),
+            direct: false,
+            block: 33,
+            ..Plan::default()
+        };
+        let s = Spec { plan: Plan { depth: 1, ..plan }, control: true, ..spec() };
+        assert_eq!(s.check(), Ok(()));
+        let control = s.control_plan().unwrap();
+        assert!(control.direct && control.directory.as_os_str() == "/x" && control.block == 4096);
+        assert_eq!(spec().control_plan(), None);
+    }
+}

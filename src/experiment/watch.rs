@@ -1,0 +1,175 @@
+//! The machine's counters while an experiment runs: dirty pages during a round, and what others do before it.
+
+use super::report::{Calm, Point};
+use crate::bench::message::Progress;
+use crate::collect::{self, Source};
+use crate::model::cpu::{CpuRate, CpuRaw};
+use crate::model::disk::{DiskRaw, SECTOR};
+use crate::model::memory::VmRaw;
+use crate::model::sample::Sample;
+use crate::root::Root;
+use std::time::Instant;
+
+/// Points kept of a round; two neighbours become one when it is full.
+const MOST: usize = 960;
+/// Of less than this, bytes per second, a device counts as idle.
+const IDLE: f64 = 64.0 * 1024.0;
+
+/// Reads the files that never block: CPU, devices, dirty pages.
+pub struct Counters(Vec<Box<dyn Source>>);
+
+/// One look at them.
+#[derive(Debug, Clone)]
+pub struct Look {
+    at: Instant,
+    /// Dirty pages and thresholds.
+    pub vm: VmRaw,
+    cpu: Option<CpuRaw>,
+    disks: Vec<DiskRaw>,
+}
+
+impl Counters {
+    /// Of the machine below `root`.
+    pub fn new(root: &Root) -> Self {
+        let wanted = ["/proc/diskstats", "/proc/stat", "/proc/vmstat"];
+        Self(collect::sources(root).into_iter().filter(|s| wanted.contains(&s.name())).collect())
+    }
+
+    /// Reads them. What cannot be read is missing.
+    pub fn read(&mut self) -> Look {
+        let mut sample = Sample::default();
+        for source in &mut self.0 {
+            source.read()(&mut sample);
+        }
+        Look {
+            at: Instant::now(),
+            vm: sample.vm.ok().copied().unwrap_or_default(),
+            cpu: sample.cpu.ok().copied(),
+            disks: sample.disks.ok().cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// What went on between two looks.
+pub fn calm(before: &Look, after: &Look) -> Calm {
+    let secs = after.at.duration_since(before.at).as_secs_f64().max(1e-3);
+    let cpu = before.cpu.zip(after.cpu).and_then(|(a, b)| CpuRate::derive(&a, &b));
+    let mut disks = Vec::new();
+    for disk in &after.disks {
+        let Some(old) = before.disks.iter().find(|d| d.id == disk.id) else { continue };
+        let sectors = |d: &DiskRaw| d.read.sectors.wrapping_add(d.write.sectors);
+        let moved = sectors(disk).saturating_sub(sectors(old)) as f64 * SECTOR as f64 / secs;
+        if moved >= IDLE {
+            disks.push((disk.id.to_string(), moved));
+        }
+    }
+    Calm { cpu_pct: cpu.map(|c| c.user_pct + c.system_pct + c.steal_pct), disks, undrained: false }
+}
+
+/// Dirty pages in the course of a round.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// What was seen while the workload counted.
+    pub points: Vec<Point>,
+    begun: Option<(Instant, VmRaw)>,
+    last: VmRaw,
+    /// Every so many looks become a point.
+    stride: usize,
+    skipped: usize,
+}
+
+impl Watch {
+    /// Takes a look if the workload counts now.
+    pub fn look(&mut self, progress: &Progress, counters: &mut Counters) -> Option<Point> {
+        if progress.part.is_none() || progress.ramping {
+            return None;
+        }
+        let look = counters.read();
+        self.add(look.at, look.vm)
+    }
+
+    fn add(&mut self, at: Instant, vm: VmRaw) -> Option<Point> {
+        let (begun, _) = *self.begun.get_or_insert((at, vm));
+        self.last = vm;
+        let point = Point {
+            at_ms: at.duration_since(begun).as_millis() as u64,
+            dirty: vm.nr_dirty? * vm.page_size,
+            writeback: vm.nr_writeback.unwrap_or(0) * vm.page_size,
+        };
+        self.skipped += 1;
+        if self.skipped >= self.stride {
+            self.skipped = 0;
+            self.points.push(point);
+        }
+        if self.points.len() >= MOST {
+            self.points = self.points.iter().step_by(2).copied().collect();
+            self.stride = self.stride.max(1) * 2;
+        }
+        Some(point)
+    }
+
+    /// Bytes made dirty and written back since counting began.
+    pub fn sums(&self) -> (Option<u64>, Option<u64>) {
+        let Some((_, first)) = &self.begun else { return (None, None) };
+        let since = |new: Option<u64>, old: Option<u64>| Some(new?.saturating_sub(old?) * first.page_size);
+        (since(self.last.nr_dirtied, first.nr_dirtied), since(self.last.nr_written, first.nr_written))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn vm(dirty: u64, dirtied: u64) -> VmRaw {
+        VmRaw { page_size: 4096, nr_dirty: Some(dirty), nr_dirtied: Some(dirtied), ..VmRaw::default() }
+    }
+
+    #[test]
+    fn a_long_round_stays_bounded_and_in_order() {
+        let (mut watch, start) = (Watch::default(), Instant::now());
+        for n in 0..10_000u64 {
+            watch.add(start + Duration::from_millis(250 * n), vm(n, 100 + n));
+        }
+        assert!((MOST / 2 - 1..MOST).contains(&watch.points.len()), "{}", watch.points.len());
+        assert!(watch.points.windows(2).all(|w| w[0].at_ms < w[1].at_ms));
+        assert!(watch.points.iter().all(|p| p.dirty == p.at_ms / 250 * 4096));
+        assert_eq!(watch.sums(), (Some(9_999 * 4096), None));
+    }
+
+    #[test]
+    fn nothing_is_seen_before_counting_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
+        std::fs::write(dir.path().join("proc/vmstat"), "nr_dirty 3\nnr_writeback 1\nnr_dirtied 7\n").unwrap();
+        let mut counters = Counters::new(&Root::at(dir.path()));
+        let mut watch = Watch::default();
+        assert_eq!(watch.look(&Progress::default(), &mut counters), None);
+        assert_eq!(
+            watch.look(&Progress { part: Some(0), ramping: true, ..Progress::default() }, &mut counters),
+            None
+        );
+        let got = watch.look(&Progress { part: Some(0), ..Progress::default() }, &mut counters).unwrap();
+        let page = rustix::param::page_size() as u64;
+        assert_eq!((got.at_ms, got.dirty, got.writeback), (0, 3 * page, page));
+    }
+
+    #[test]
+    fn others_are_seen_and_idle_devices_are_not() {
+        let disk = |minor, sectors| DiskRaw {
+            id: crate::model::disk::DevId { major: 7, minor },
+            write: crate::model::disk::OpRaw { sectors, ..Default::default() },
+            ..DiskRaw::default()
+        };
+        let now = Instant::now();
+        let look = |secs, disks| Look {
+            at: now + Duration::from_secs(secs),
+            vm: VmRaw::default(),
+            cpu: None,
+            disks,
+        };
+        let got =
+            calm(&look(0, vec![disk(0, 10), disk(1, 10)]), &look(2, vec![disk(0, 10 + 4096), disk(1, 12)]));
+        assert_eq!(got, Calm { disks: vec![("7:0".into(), 1_048_576.0)], ..Calm::default() });
+    }
+}
