@@ -71,7 +71,7 @@ impl Store {
             .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
         let path = base.join("iotop-plus").join(T::KIND);
         let foreign = rustix::process::geteuid().is_root() && !path.ancestors().all(mine_or_missing);
-        (!foreign).then(|| Self { path, kind: T::KIND })
+        (!foreign).then_some(Self { path, kind: T::KIND })
     }
 
     /// In `path`, which is made when something is kept.
