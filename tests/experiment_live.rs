@@ -140,7 +140,6 @@ fn ended(fd: &OwnedFd) -> bool {
 }
 
 impl Conducting {
-    #[expect(clippy::zombie_processes, reason = "waited for by those who end it; a failed test ends it all")]
     fn start(m: &Machine) -> Self {
         let spec = json!({
             "plan": {"profile": "intrinsic", "depth": 1, "direct": false, "ramp_ms": 0, "time_ms": 600_000},
