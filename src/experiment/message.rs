@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// From the child. To it goes the [`super::spec::Spec`], then [`crate::bench::message::Command`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant)] // a few a second
 pub enum Message {
     /// How far it is; several times a second during a round.
     Progress(Progress),
