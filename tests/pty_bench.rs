@@ -21,7 +21,14 @@ fn opened(dir: &Path) -> Option<Terminal> {
     t.send("6");
     t.shows("Plan: randrw");
     t.send(format!("e\r\x15{}\r", dir.display()));
-    t.shows("Free: ");
+    // What stood there before was about another directory.
+    let name = dir.file_name().unwrap().to_str().unwrap();
+    t.until("the plan in this directory", |s| {
+        let shown = s.contents();
+        shown.contains(&format!("{name};"))
+            && shown.contains("Free: ")
+            && !shown.contains("NOT TO BE STARTED")
+    });
     t.send("\x1b[D");
     Some(t)
 }
@@ -91,7 +98,9 @@ fn results_are_compared_and_copied() {
     }
     for n in 0..2 {
         choose(&mut t, 0, n);
-        t.send("ry");
+        t.send("r");
+        t.shows("y do it");
+        t.send("y");
         t.shows("kept as ");
         let row = regex_lite::Regex::new(r"[0-9]{2}:[0-9]{2} randrw [0-9]").unwrap();
         t.until("listed", |s| row.find_iter(&s.contents()).count() == n + 1);
@@ -131,7 +140,9 @@ fn leaving_during_a_run_leaves_no_child_and_no_byte() {
     let Some(mut t) = opened(dir.path()) else { return };
     set(&mut t, 0, "size", "16M");
     set(&mut t, 0, "rate", "100");
-    t.send("ry");
+    t.send("r");
+    t.shows("y do it");
+    t.send("y");
     // Laying the file out on a busy disk may take long: that is a run, too.
     t.until("the child", |_| children(t.pid()).len() == 1);
     let running = children(t.pid());
@@ -151,7 +162,9 @@ fn a_cancelled_run_keeps_its_figures() {
     let dir = place();
     let Some(mut t) = opened(dir.path()) else { return };
     set(&mut t, 0, "size", "16M");
-    t.send("ry");
+    t.send("r");
+    t.shows("y do it");
+    t.send("y");
     t.until("figures", |s| s.contents().contains("p99") && s.contents().contains("1. randrw"));
     t.send("x");
     t.shows("cancelled: the figures are those up to then");
