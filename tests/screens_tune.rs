@@ -137,7 +137,7 @@ fn as_an_ordinary_user() {
         let (mut app, tree) = view(size);
         let mut look = tree.look(&app, &[], &[]);
         look.writable = false;
-        look.trouble = Some("/run/iotop-plus: permission denied".into());
+        look.trouble = Some("/run/iotop-plus: permission denied; only root may read what was changed".into());
         news(&mut app, TuneNews::Survey(look));
         press(&mut app, "c");
         keep("user", &app);

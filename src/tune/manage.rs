@@ -19,7 +19,10 @@ const ASKED: Duration = Duration::from_secs(1);
 
 /// The boot's journal and what it tells; `None`: there is none.
 pub fn opened(root: &Root) -> Result<Option<(Journal, Vec<Change>)>, Refusal> {
-    let failed = |err: std::io::Error| Refusal::Failed(err.to_string());
+    let failed = |err: std::io::Error| {
+        let roots = err.kind() == std::io::ErrorKind::PermissionDenied;
+        Refusal::Failed(format!("{err}{}", if roots { "; only root may read what was changed" } else { "" }))
+    };
     let Some(mut journal) = Journal::open_existing(root).map_err(failed)? else { return Ok(None) };
     let (records, _) = journal.load().map_err(failed)?;
     Ok(Some((journal, fold(&records))))

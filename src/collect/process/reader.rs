@@ -1,4 +1,4 @@
-//! Reads the files of one task that changed. Runs on a guarded thread, because for a task stuck in exec
+//! Reads the files of one task that changed. Runs where a read may hang, because for a task stuck in exec
 //! or in a page fault some of these files do not return.
 
 use super::guard::{Hand, Step};

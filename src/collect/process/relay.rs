@@ -72,7 +72,7 @@ impl Relay {
         Self { idle: Some((tasks, client)), shared: None }
     }
 
-    /// Starts the threads, once.
+    /// Starts the threads, once: after a failure there is no client any more, and nobody waits for it.
     pub fn start(&mut self) -> io::Result<()> {
         let Some((tasks, client)) = self.idle.take() else { return Ok(()) };
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
@@ -82,8 +82,12 @@ impl Relay {
         let watched = shared.clone();
         spawn("proc-watch", 128, move || watch(&watched))?;
         let run = shared.clone();
-        self.shared = Some(shared);
-        spawn("tasks", 512, move || serve(&run, 1, false))
+        let started = spawn("tasks", 512, move || serve(&run, 1, false));
+        match &started {
+            Ok(()) => self.shared = Some(shared),
+            Err(_) => shared.end(),
+        }
+        started
     }
 
     /// Reads that hang at this moment.
@@ -96,14 +100,19 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         if let Some(shared) = &self.shared {
-            shared.quit.store(true, Relaxed);
-            // Wakes the watching thread, which ends; the other one ends with its client.
-            shared.set_timer(Duration::from_nanos(1));
+            // The other thread ends with its client.
+            shared.end();
         }
     }
 }
 
 impl Shared {
+    /// Wakes the watching thread, which ends.
+    fn end(&self) {
+        self.quit.store(true, Relaxed);
+        self.set_timer(Duration::from_nanos(1));
+    }
+
     /// Fires after `first`, and from then on again and again; zero: never.
     fn set_timer(&self, first: Duration) {
         let spec = |t: Duration| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos().into() };
