@@ -1,12 +1,13 @@
-//! All collectors, each on a thread of its own, handing their news to one sink.
+//! All collectors, handing their news to one sink.
 //!
-//! A tick of counters starts the look at the processes and at the block topology. A look that takes
-//! longer than the interval skips ticks; nothing queues up. Where the look is quick the tick travels with
-//! it, so that whoever draws wakes once: at rest most of the cost is in waking up.
+//! A tick of counters starts the look at the processes and at the block topology. At rest most of the cost is
+//! in waking up: where looks are quick the thread that read the counters takes the look as well, and hands over
+//! both together, and the topology has its thread woken only when there may be something new. A look that is
+//! not quick has a thread of its own; if it takes longer than the interval it skips ticks; nothing queues up.
 
 use super::lane::{DEADLINE, Lane};
 use super::process::Wants;
-use super::process::relay::{Client, Relay};
+use super::process::relay::{Client, Guest, Relay};
 use super::process::tasks::Tasks;
 use super::topology::TopologyReader;
 use super::{clock, sources};
@@ -18,7 +19,7 @@ use crate::model::topology::Topology;
 use crate::root::Root;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -39,19 +40,11 @@ pub type NewsSink = Arc<dyn Fn(News) -> bool + Send + Sync>;
 /// A look at the tasks that takes longer is not waited for by its tick.
 const QUICK: Duration = Duration::from_millis(15);
 
-/// Why to look at the tasks.
-enum Look {
-    /// A tick that waits for the look.
-    With(Box<Sample>),
-    /// A tick that has gone ahead, or somebody asks.
-    Alone,
-}
-
 /// The collectors, running.
 pub struct Feed {
     lane: Lane,
     wants: Arc<Mutex<Wants>>,
-    look: SyncSender<Look>,
+    look: SyncSender<()>,
     _tasks: Relay,
     /// Boot clock since which the topology is being read; 0: it is not.
     topology_since: Arc<AtomicU64>,
@@ -64,22 +57,20 @@ impl Feed {
         let (look, looks) = sync_channel(1);
         let (seen, sights) = sync_channel(1);
         let topology_since = Arc::new(AtomicU64::new(0));
-        // Until the first look has shown how long one takes, and while one is under way, ticks go ahead.
-        let slow = Arc::new(AtomicBool::new(true));
-        let mut tasks = Relay::new(
-            Tasks::new(root),
-            Arc::new(TaskLooks {
-                looks: Mutex::new(looks),
-                wants: wants.clone(),
-                sink: sink.clone(),
-                slow: slow.clone(),
-                under_way: Mutex::new(None),
-            }),
-        );
+        let looks = Arc::new(TaskLooks {
+            asked: Mutex::new(looks),
+            wants: wants.clone(),
+            sink: sink.clone(),
+            slow: AtomicBool::new(true),
+            under_way: Mutex::new(None),
+        });
+        let mut tasks = Relay::new(Tasks::new(root), looks.clone());
         tasks.start()?;
+        let guest = tasks.guest();
+        let topology = Arc::new(Mutex::new(TopologyReader::new(root)));
         spawn("topology", 512, {
-            let (root, sink, since) = (root.clone(), sink.clone(), topology_since.clone());
-            move || look_at_topology(&root, &sights, &sink, &since)
+            let (topology, sink, since) = (topology.clone(), sink.clone(), topology_since.clone());
+            move || look_at_topology(&topology, &sights, &sink, &since)
         })?;
         let tick = look.clone();
         let lane = Lane::start(
@@ -89,9 +80,9 @@ impl Feed {
                 let ids: Vec<DevId> =
                     sample.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
                 let seq = sample.seq;
-                let more = hand_over(Box::new(sample), &slow, &tick, &sink);
-                // Mounts and devices can wait for a second tick; their reading is a wake-up too.
-                if seq % 2 == 1 {
+                let more = looks.hand_over(Box::new(sample), guest.as_ref(), &tick);
+                // Mounts and devices can wait for a second tick.
+                if seq % 2 == 1 && topology.try_lock().map_or(true, |mut reader| reader.due(&ids)) {
                     let _ = seen.try_send(ids);
                 }
                 more
@@ -112,7 +103,7 @@ impl Feed {
 
     /// Looks at the tasks now.
     pub fn look_now(&self) {
-        let _ = self.look.try_send(Look::Alone);
+        let _ = self.look.try_send(());
     }
 
     /// Looks for collectors that do not return; see [`Lane::watch`].
@@ -132,45 +123,51 @@ fn spawn(name: &str, kib: usize, body: impl FnOnce() + Send + 'static) -> io::Re
     std::thread::Builder::new().name(name.into()).stack_size(kib * 1024).spawn(body).map(drop)
 }
 
-/// Gives a tick to the task thread to bring along, or to the sink at once.
-fn hand_over(sample: Box<Sample>, slow: &AtomicBool, tick: &SyncSender<Look>, sink: &NewsSink) -> bool {
-    if slow.load(Ordering::Acquire) {
-        let more = sink(News::Sample(sample));
-        let _ = tick.try_send(Look::Alone);
-        return more;
-    }
-    match tick.try_send(Look::With(sample)) {
-        Ok(()) => true,
-        Err(TrySendError::Full(Look::With(sample)) | TrySendError::Disconnected(Look::With(sample))) => {
-            sink(News::Sample(sample))
-        }
-        Err(_) => true,
-    }
-}
-
 /// The looks that ticks ask for.
 struct TaskLooks {
-    looks: Mutex<Receiver<Look>>,
+    asked: Mutex<Receiver<()>>,
     wants: Arc<Mutex<Wants>>,
     sink: NewsSink,
-    slow: Arc<AtomicBool>,
-    under_way: Mutex<Option<(Look, Instant)>>,
+    /// Looks take long: ticks go ahead. So until the first has shown how long one takes, and while one is
+    /// under way on a thread of its own.
+    slow: AtomicBool,
+    /// The look being taken: since when, and the tick that waits for it.
+    under_way: Mutex<Option<(Instant, Option<Box<Sample>>)>>,
+}
+
+impl TaskLooks {
+    /// Takes the look on this thread and hands over both, or the tick at once.
+    fn hand_over(&self, sample: Box<Sample>, guest: Option<&Guest>, look: &SyncSender<()>) -> bool {
+        if self.slow.load(Ordering::Acquire) {
+            let more = (self.sink)(News::Sample(sample));
+            let _ = look.try_send(());
+            return more;
+        }
+        match guest.and_then(|guest| guest.begin(lock(&self.wants).clone())) {
+            Some(look) => {
+                *lock(&self.under_way) = Some((Instant::now(), Some(sample)));
+                look.take()
+            }
+            None => (self.sink)(News::Sample(sample)),
+        }
+    }
 }
 
 impl Client for TaskLooks {
     fn wants(&self) -> Option<Wants> {
-        let look = lock(&self.looks).recv().ok()?;
-        self.slow.store(true, Ordering::Release);
-        *lock(&self.under_way) = Some((look, Instant::now()));
+        lock(&self.asked).recv().ok()?;
         Some(lock(&self.wants).clone())
     }
 
+    fn begun(&self) {
+        self.slow.store(true, Ordering::Release);
+        *lock(&self.under_way) = Some((Instant::now(), None));
+    }
+
     fn looked(&self, procs: Section<ProcUpdate>) -> bool {
-        if let Some((look, began)) = lock(&self.under_way).take() {
+        if let Some((began, sample)) = lock(&self.under_way).take() {
             self.slow.store(began.elapsed() > QUICK, Ordering::Release);
-            if let Look::With(sample) = look
-                && !(self.sink)(News::Sample(sample))
-            {
+            if sample.is_some_and(|sample| !(self.sink)(News::Sample(sample))) {
                 return false;
             }
         }
@@ -178,11 +175,15 @@ impl Client for TaskLooks {
     }
 }
 
-fn look_at_topology(root: &Root, sights: &Receiver<Vec<DevId>>, sink: &NewsSink, since: &AtomicU64) {
-    let mut reader = TopologyReader::new(root);
+fn look_at_topology(
+    reader: &Mutex<TopologyReader>,
+    sights: &Receiver<Vec<DevId>>,
+    sink: &NewsSink,
+    since: &AtomicU64,
+) {
     while let Ok(ids) = sights.recv() {
         since.store(clock::now().boot_ns, Ordering::Relaxed);
-        let news = reader.refresh(&ids);
+        let news = lock(reader).refresh(&ids);
         since.store(0, Ordering::Relaxed);
         if news.is_some_and(|topo| !sink(News::Topology(Box::new(topo)))) {
             return;

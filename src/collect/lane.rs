@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// A read that takes longer is called blocked.
 pub const DEADLINE: Duration = Duration::from_millis(250);
 
-/// Takes over each finished sample; returns false when nobody wants more.
+/// Takes over each finished sample, and may use the thread for a while; returns false when nobody wants more.
 pub type Sink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
 
 enum Command {
@@ -37,7 +37,8 @@ struct Shared {
     sources: Vec<Slot>,
     /// Which thread is in charge; an older one that wakes up ends itself.
     generation: AtomicU64,
-    /// 1 + index of the source being read, 0 between ticks.
+    /// 1 + index of the source being read, one more than that of the last while the sink has the sample,
+    /// 0 between ticks.
     reading: AtomicUsize,
     /// Boot clock at which that read began.
     since: AtomicU64,
@@ -85,23 +86,25 @@ impl Lane {
         let _ = self.commands.send(Command::Now);
     }
 
-    /// Looks for a source that does not return; call it a few times a second. Returns the name of a
-    /// source newly found stuck.
+    /// Looks for a source (or a sink) that does not return; call it a few times a second. Returns the name
+    /// of a source newly found stuck.
     pub fn watch(&mut self) -> Option<&'static str> {
         let shared = &self.shared;
         let at = shared.reading.load(Ordering::Acquire).checked_sub(1)?;
         let since = shared.since.load(Ordering::Acquire);
-        if clock::now().boot_ns.saturating_sub(since) < DEADLINE.as_nanos() as u64 {
+        if clock::boot_ns().saturating_sub(since) < DEADLINE.as_nanos() as u64 {
             return None;
         }
-        shared.stuck[at].store(since.max(1), Ordering::Release);
+        if let Some(stuck) = shared.stuck.get(at) {
+            stuck.store(since.max(1), Ordering::Release);
+        }
         shared.reading.store(0, Ordering::Release);
         let next = shared.generation.fetch_add(1, Ordering::AcqRel) + 1;
         // The deadline is over already: the fresh thread reads at once what the stuck one did not.
         if let Ok(commands) = spawn(shared, next, self.interval, Duration::ZERO) {
             self.commands = commands;
         }
-        Some(shared.sources[at].name)
+        shared.sources.get(at).map(|source| source.name)
     }
 }
 
@@ -149,11 +152,23 @@ fn run(
         }
         last = Instant::now();
         let Some(sample) = read_all(shared, generation) else { return };
-        if !(shared.sink)(sample) {
+        if !hand_over(shared, generation, sample) {
             return;
         }
         due = (due + interval).max(Instant::now());
     }
+}
+
+/// Gives the sample away; false if nobody wants more, or if another thread has taken over meanwhile.
+fn hand_over(shared: &Shared, generation: u64, sample: Sample) -> bool {
+    shared.since.store(clock::boot_ns(), Ordering::Release);
+    shared.reading.store(shared.sources.len() + 1, Ordering::Release);
+    let more = (shared.sink)(sample);
+    if shared.generation.load(Ordering::Acquire) != generation {
+        return false;
+    }
+    shared.reading.store(0, Ordering::Release);
+    more
 }
 
 /// One tick; `None` if another thread has taken over meanwhile.
@@ -175,7 +190,7 @@ fn read_one(shared: &Shared, index: usize, generation: u64) -> Option<Result<Pat
         let since = shared.stuck[index].load(Ordering::Acquire);
         return Some(Err(Blocked { since_boot_ns: since, on: slot.name.into() }));
     };
-    shared.since.store(clock::now().boot_ns, Ordering::Release);
+    shared.since.store(clock::boot_ns(), Ordering::Release);
     shared.reading.store(index + 1, Ordering::Release);
     let patch = source.read();
     if shared.generation.load(Ordering::Acquire) != generation {
@@ -237,6 +252,27 @@ mod tests {
         assert!(matches!(&first.disks, Section::Blocked(b) if b.on == "slow" && b.since_boot_ns > 0));
         drop(go); // every further read of it returns at once
         assert!(rx.iter().any(|s| s.disks.ok().is_some()), "it is read again once it has returned");
+    }
+
+    #[test]
+    fn a_sink_that_hangs_is_left_behind() {
+        let (go, wait) = sync_channel::<()>(1);
+        let (tx, rx) = sync_channel(64);
+        let wait = Mutex::new(wait);
+        let sink: Sink = Arc::new(move |s| {
+            if s.seq == 1 {
+                let _ = wait.lock().unwrap().recv();
+            }
+            tx.send(s.seq).is_ok()
+        });
+        let mut lane = Lane::start(vec![Box::new(Quick)], Duration::from_millis(20), sink).unwrap();
+        while lane.shared.generation.load(Ordering::Acquire) == 0 {
+            assert_eq!(lane.watch(), None, "no source is to blame");
+            std::thread::yield_now();
+        }
+        assert_eq!(rx.recv().unwrap(), 2, "the next tick comes from another thread");
+        drop(go);
+        assert!(rx.iter().any(|seq| seq == 1), "what was held is still handed over");
     }
 
     #[test]

@@ -29,20 +29,38 @@ pub struct Watched {
     hash: u64,
     read_at: Option<Instant>,
     reread: Duration,
+    /// Announced and not read since.
+    news: bool,
 }
 
 impl Watched {
     /// `path` below `root`; read anyhow after `reread`.
     pub fn new(root: &Root, path: PathBuf, reread: Duration) -> Self {
-        Self { path, live: root.is_live(), fd: None, buf: Vec::new(), hash: 0, read_at: None, reread }
+        Self {
+            path,
+            live: root.is_live(),
+            fd: None,
+            buf: Vec::new(),
+            hash: 0,
+            read_at: None,
+            reread,
+            news: false,
+        }
+    }
+
+    /// Whether it is to be read: one poll(2), which never waits.
+    pub fn due(&mut self) -> bool {
+        let fresh = self.fd.is_some() && self.read_at.is_some_and(|at| at.elapsed() < self.reread);
+        self.news |= !fresh || self.announced();
+        self.news
     }
 
     /// The content if it differs from the last one; costs one poll(2) if nothing happened.
     pub fn changed(&mut self) -> io::Result<Option<&[u8]>> {
-        if self.fd.is_some() && !self.announced() && self.read_at.is_some_and(|at| at.elapsed() < self.reread)
-        {
+        if !self.due() {
             return Ok(None);
         }
+        self.news = false;
         let first = self.read_at.is_none();
         if self.fd.is_none() {
             self.fd = Some(open(&self.path)?);
@@ -102,6 +120,11 @@ impl MountWatch {
     fn with(root: &Root, reread: Duration, keep: fn(&Mount) -> bool) -> Self {
         let file = Watched::new(root, root.proc("self/mountinfo"), reread);
         Self { file, mounts: Mounts::default(), keep }
+    }
+
+    /// Whether the table is to be read anew; never waits.
+    pub fn due(&mut self) -> bool {
+        self.file.due()
     }
 
     /// Whether the table changed since the last call; the first call says yes.

@@ -146,6 +146,9 @@ impl Loop {
             self.act(effects)?;
         }
         while !self.quit {
+            if self.draw_is_due() && keys.is_empty() {
+                self.draw()?;
+            }
             let draw_at = self.draw_at;
             let watch_at = self.sample_due + crate::collect::lane::DEADLINE;
             let tty = self.tty.as_ref().context("terminal lost")?;
@@ -216,6 +219,14 @@ impl Loop {
     fn draw_soon(&mut self, wait: Duration) {
         let at = Instant::now() + wait;
         self.draw_at = Some(self.draw_at.map_or(at, |old| old.min(at)));
+    }
+
+    /// A frame is wanted now, the terminal can take it, and nothing else waits to be taken in: a timer would
+    /// wake the loop a second time.
+    fn draw_is_due(&self) -> bool {
+        self.draw_at.is_some_and(|at| at <= Instant::now())
+            && self.inbox.is_empty()
+            && self.tty.as_ref().is_some_and(|tty| tty.get_ref().is_idle())
     }
 
     fn draw(&mut self) -> anyhow::Result<()> {

@@ -118,8 +118,7 @@ impl Screen {
 
 /// The cells of a row to send, none of them before `first`; `start` is the row's place in the buffer.
 fn differences(old: &[Cell], new: &[Cell], first: usize, start: u32, changed: &mut Vec<u32>) {
-    let wide = |cell: &Cell| cell.symbol().len() > 1 && cell.cell_width() != 1;
-    if !old.iter().chain(new).any(wide) {
+    if !old.iter().any(is_wide) && !new.iter().any(is_wide) {
         let at = (first..new.len()).filter(|at| !same(&old[*at], &new[*at]));
         return changed.extend(at.map(|at| start + at as u32));
     }
@@ -128,6 +127,15 @@ fn differences(old: &[Cell], new: &[Cell], first: usize, start: u32, changed: &m
     while at < new.len() {
         changed.push(start + at as u32);
         at += usize::from(new[at].cell_width().max(1));
+    }
+}
+
+/// Whether a symbol takes two columns. Box drawing and block elements (U+2500 to U+259F) and braille (U+2800 to
+/// U+28FF), which graphs and frames are made of, do not, and are known by their bytes.
+fn is_wide(cell: &Cell) -> bool {
+    match cell.symbol().as_bytes() {
+        [_] | [0xe2, 0x94..=0x96 | 0xa0..=0xa3, _] => false,
+        _ => cell.cell_width() != 1,
     }
 }
 
@@ -172,6 +180,15 @@ mod tests {
         }
         assert!(sizes[0] > sizes[2] && sizes[1] == 0 && sizes[2] > 0);
         assert!(sizes[3] > BEGIN.len() + END.len() + 4);
+    }
+
+    #[test]
+    fn symbols_known_by_their_bytes_take_one_column() {
+        for code in (0x2500..0x25c0).chain(0x2800..0x2900) {
+            let symbol = char::from_u32(code).unwrap().to_string();
+            assert_eq!(unicode_width::UnicodeWidthStr::width(symbol.as_str()), 1, "U+{code:X}");
+        }
+        assert!(is_wide(&Cell::new("写")) && !is_wide(&Cell::new("é")) && !is_wide(&Cell::new("⠿")));
     }
 
     proptest! {

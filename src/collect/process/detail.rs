@@ -69,7 +69,7 @@ impl DetailReader {
         let place = Place { pid: key.pid, tid: key.tid, thread: key.pid != key.tid };
         let what = What { stat: true, ..What::default() };
         let mut found = None;
-        self.guard.run(&[ReadJob { at: 0, place, what, unless_io: None }], is_runnable, |_, outcome| {
+        self.guard.run(&[ReadJob::once(0, place, what)], is_runnable, |_, outcome| {
             if let Outcome::Done(reading) = outcome {
                 found = Some(reading.stat.map(|stat| stat.starttime));
             }

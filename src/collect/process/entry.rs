@@ -27,6 +27,8 @@ pub struct Entry {
     pub known: bool,
     /// It ran (or may have) and was not read since.
     pub ran: bool,
+    /// Looks in a row at which that was so.
+    pub streak: u8,
     /// The probe speaks for one of several threads: `io` must tell.
     pub doubtful: bool,
     /// A visible row.
@@ -92,6 +94,7 @@ impl Entry {
             thread,
             known: false,
             ran: true,
+            streak: 0,
             doubtful: false,
             focus: false,
             io_denied: false,

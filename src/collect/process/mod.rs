@@ -25,6 +25,7 @@ mod swap;
 pub mod tasks;
 mod taskstats;
 mod users;
+mod warm;
 
 #[cfg(test)]
 mod tests;

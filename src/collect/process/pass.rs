@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// Looks between two tries at a task of which everything was refused.
 const RETRY: u64 = 60;
 
+/// Looks in a row at which a task was found to have run, from which on it is read with kept descriptors.
+const HOT: u8 = 3;
+
 /// Stuck threads from which on tasks in state D are not touched any more.
 const WARY: usize = MAX_STUCK - 2;
 
@@ -142,7 +145,8 @@ impl Tasks {
         let round = self.round % len.max(1);
         self.round = round + budget;
         self.jobs.clear();
-        for (at, entry) in self.entries.iter().enumerate() {
+        for (at, entry) in self.entries.iter_mut().enumerate() {
+            entry.streak = if entry.ran { entry.streak.saturating_add(1) } else { 0 };
             if entry.gone || entry.denied && !seq.is_multiple_of(RETRY) {
                 continue;
             }
@@ -169,7 +173,8 @@ impl Tasks {
             }
             if what != (What { wary, ..What::default() }) {
                 let unless_io = (entry.doubtful && !entry.ran && what.io).then_some(entry.io_hash);
-                self.jobs.push(ReadJob { at: at as u32, place: entry.place(), what, unless_io });
+                let (place, hot) = (entry.place(), entry.streak >= HOT);
+                self.jobs.push(ReadJob { at: at as u32, place, what, unless_io, hot });
             }
         }
     }
@@ -179,7 +184,7 @@ impl Tasks {
         let what = What { stat: true, io: true, prio: true, ..What::default() };
         for (at, entry) in self.entries.iter().enumerate() {
             if !(entry.known || entry.gone || entry.denied || entry.stuck) {
-                self.jobs.push(ReadJob { at: at as u32, place: entry.place(), what, unless_io: None });
+                self.jobs.push(ReadJob::once(at, entry.place(), what));
             }
         }
     }
@@ -201,9 +206,8 @@ impl Tasks {
                     entry.names_wanted = false;
                     continue;
                 }
-                let (at, place) = (at as u32, entry.place());
-                self.jobs.push(ReadJob { at, place, what: safe, unless_io: None });
-                self.jobs.push(ReadJob { at, place, what: cmdline, unless_io: None });
+                self.jobs.push(ReadJob::once(at, entry.place(), safe));
+                self.jobs.push(ReadJob::once(at, entry.place(), cmdline));
             }
         }
     }

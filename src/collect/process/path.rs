@@ -1,13 +1,12 @@
 //! Opening `PID/file` below a kept `/proc` descriptor without an allocation, and reading it with one
 //! call.
 //!
-//! No descriptor is kept per process: at 20,000 processes the kernel memory behind them would be more
-//! than this program's own.
+//! Descriptors are kept of a few tasks only ([`super::warm`]).
 
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::ffi::CStr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Where a task's files are: `PID/` or `PID/task/TID/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,26 +79,33 @@ impl Path {
 /// Reads a file that fits `buf` with open, read, close. A short read is the whole of a kernel file of
 /// one record, so no second read asks for the end.
 pub fn read_at<'b>(proc: BorrowedFd<'_>, path: &Path, buf: &'b mut [u8]) -> Result<&'b [u8], Errno> {
-    let fd = openat(proc, path.as_cstr(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let n = read(&open_at(proc, path)?, buf)?;
+    Ok(&buf[..n])
+}
+
+/// Opens for reading.
+pub fn open_at(proc: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
+    openat(proc, path.as_cstr(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Reads with one call.
+pub fn read(fd: &OwnedFd, buf: &mut [u8]) -> Result<usize, Errno> {
     loop {
-        match rustix::io::read(&fd, &mut *buf) {
-            Ok(n) => return Ok(&buf[..n]),
+        match rustix::io::read(fd, &mut *buf) {
             Err(Errno::INTR) => {}
-            Err(err) => return Err(err),
+            other => return other,
         }
     }
 }
 
 /// Reads up to `buf.len()` bytes, with as many reads as it takes: for files that come in pieces.
 pub fn read_all<'b>(proc: BorrowedFd<'_>, path: &Path, buf: &'b mut [u8]) -> Result<&'b [u8], Errno> {
-    let fd = openat(proc, path.as_cstr(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let fd = open_at(proc, path)?;
     let mut len = 0;
     while len < buf.len() {
-        match rustix::io::read(&fd, &mut buf[len..]) {
-            Ok(0) => break,
-            Ok(n) => len += n,
-            Err(Errno::INTR) => {}
-            Err(err) => return Err(err),
+        match read(&fd, &mut buf[len..])? {
+            0 => break,
+            n => len += n,
         }
     }
     Ok(&buf[..len])

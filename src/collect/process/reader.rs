@@ -5,6 +5,7 @@ use super::guard::{Hand, Step};
 use super::ionice;
 use super::parse::{self, StatLine, StatusLines};
 use super::path::{self, Path, Place};
+use super::warm::Warm;
 use crate::collect::clock::boot_ns;
 use crate::model::process::{IoPrio, IoRaw};
 use rustix::io::Errno;
@@ -59,6 +60,15 @@ pub struct ReadJob {
     pub what: What,
     /// Stop after `io` if its text still has this hash.
     pub unless_io: Option<u64>,
+    /// It is read at every look.
+    pub hot: bool,
+}
+
+impl ReadJob {
+    /// In any case, and not again soon.
+    pub fn once(at: usize, place: Place, what: What) -> Self {
+        Self { at: at as u32, place, what, unless_io: None, hot: false }
+    }
 }
 
 /// What was read of one task; `None` for files that were not asked for or could not be read.
@@ -90,12 +100,18 @@ pub struct Reader {
     proc: Arc<OwnedFd>,
     live: bool,
     buf: Vec<u8>,
+    warm: Warm,
 }
 
 impl Reader {
     /// Reads below the kept descriptor; `live` allows system calls about tasks.
     pub fn new(proc: Arc<OwnedFd>, live: bool) -> Self {
-        Self { proc, live, buf: vec![0; CMDLINE.max(4096)] }
+        Self { proc, live, buf: vec![0; CMDLINE.max(4096)], warm: Warm::default() }
+    }
+
+    /// A new look begins.
+    pub fn begin(&mut self) {
+        self.warm.begin();
     }
 
     /// What never blocks, read on the caller's own thread.
@@ -110,10 +126,27 @@ impl Reader {
         path::read_at(self.proc.as_fd(), &Path::of(place, FILES[file]), &mut self.buf)
     }
 
+    /// One of the files read again and again, by a kept descriptor where the task is hot.
+    fn counters(&mut self, job: &ReadJob, file: usize, step: &Step) -> Result<&[u8], Errno> {
+        if !job.hot {
+            return self.file(job.place, file, step);
+        }
+        step.set(file);
+        if let Some(read) = self.warm.read(job.place, file, &mut self.buf) {
+            return read.map(|n| &self.buf[..n]);
+        }
+        let fd = path::open_at(self.proc.as_fd(), &Path::of(job.place, FILES[file]))?;
+        let n = path::read(&fd, &mut self.buf)?;
+        if self.warm.has_room() {
+            self.warm.keep(job.place, file, fd);
+        }
+        Ok(&self.buf[..n])
+    }
+
     /// `io`, and whether to stop because nothing moved.
     fn io(&mut self, job: &ReadJob, step: &Step, out: &mut Reading) -> bool {
         out.at_ns = boot_ns();
-        let (io, hash) = match self.file(job.place, IO, step) {
+        let (io, hash) = match self.counters(job, IO, step) {
             Ok(text) => (parse::io(text).map_or(IoRaw::Absent, IoRaw::Read), hash(text)),
             Err(err) if path::is_denied(err) => (IoRaw::Denied, 0),
             Err(Errno::SRCH) => {
@@ -129,7 +162,7 @@ impl Reader {
     }
 
     fn stat(&mut self, job: &ReadJob, step: &Step, out: &mut Reading) -> bool {
-        match self.file(job.place, STAT, step).map(parse::stat) {
+        match self.counters(job, STAT, step).map(parse::stat) {
             Ok(line) => out.stat = line,
             Err(err) if path::is_gone(err) => out.gone = true,
             Err(err) if path::is_denied(err) => out.denied = true,

@@ -1,7 +1,8 @@
 //! Threads that take looks at the tasks, one after the other in the same look if need be.
 //!
-//! One thread does everything, because handing each read to another costs more than most reads. What it
-//! knows is in [`Tasks`], which it lets go of while it reads a file that may not return. A timer is set for
+//! One thread does everything, because handing each read to another costs more than most reads; where looks
+//! are short it is the caller's own, a [`Guest`], because a thread that wakes costs more than many reads. What
+//! is known is in [`Tasks`], let go of while a file is read that may not return. A timer is set for
 //! the look, and a second thread sleeps on it: if the look makes no progress within the deadline, that one
 //! puts the stuck read down as such and starts a fresh thread, which goes on with the same look from there.
 //! The one left behind ends when its read returns. These waits are killable, so it does not keep the process
@@ -32,14 +33,18 @@ use std::time::Duration;
 pub trait Client: Send + Sync + 'static {
     /// Waits until a look is wanted; `None`: no more.
     fn wants(&self) -> Option<Wants>;
+    /// The look that was wanted begins.
+    fn begun(&self) {}
     /// Takes the look; returns false when no more are wanted.
     fn looked(&self, look: Section<ProcUpdate>) -> bool;
 }
 
 struct State {
     tasks: Tasks,
-    /// The thread in charge; one with another number was left behind.
+    /// The thread in charge of the look under way; one with another number was left behind.
     owner: u64,
+    /// It is a guest.
+    guest: bool,
     /// What it is doing that may not return.
     doing: Option<Doing>,
 }
@@ -76,18 +81,23 @@ impl Relay {
     pub fn start(&mut self) -> io::Result<()> {
         let Some((tasks, client)) = self.idle.take() else { return Ok(()) };
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
-        let state = State { tasks, owner: 1, doing: None };
+        let state = State { tasks, owner: 0, guest: false, doing: None };
         let shared =
             Arc::new(Shared { state: Mutex::new(state), client, timer, quit: AtomicBool::new(false) });
         let watched = shared.clone();
         spawn("proc-watch", 128, move || watch(&watched))?;
         let run = shared.clone();
-        let started = spawn("tasks", 512, move || serve(&run, 1, false));
+        let started = spawn("tasks", 512, move || serve(&run, None));
         match &started {
             Ok(()) => self.shared = Some(shared),
             Err(_) => shared.end(),
         }
         started
+    }
+
+    /// For a thread that wants to take looks by itself; `None` before the start.
+    pub fn guest(&self) -> Option<Guest> {
+        Some(Guest { shared: self.shared.clone()?, hands: Mutex::default() })
     }
 
     /// Reads that hang at this moment.
@@ -106,7 +116,60 @@ impl Drop for Relay {
     }
 }
 
+/// Takes looks on the caller's thread.
+pub struct Guest {
+    shared: Arc<Shared>,
+    /// What earlier looks read with; a thread left behind keeps its own.
+    hands: Mutex<Vec<Hands>>,
+}
+
+/// A look that has begun.
+pub struct Begun<'g> {
+    guest: &'g Guest,
+    owner: u64,
+}
+
+impl Guest {
+    /// Begins a look; `None` if one is under way, or if `/proc` cannot be read, which the client is told.
+    pub fn begin(&self, wants: Wants) -> Option<Begun<'_>> {
+        match self.shared.begin(wants, true) {
+            Ok(owner) => owner.map(|owner| Begun { guest: self, owner }),
+            Err(err) => {
+                self.shared.client.looked(Section::from_io("/proc", &err));
+                None
+            }
+        }
+    }
+}
+
+impl Begun<'_> {
+    /// Takes the look; the client gets it. Returns false when no more are wanted. Where this thread was left
+    /// behind in a read that hung, another one has taken, or takes, the look to its end.
+    pub fn take(self) -> bool {
+        let shared = &self.guest.shared;
+        let mut hands = lock(&self.guest.hands).pop().unwrap_or_default();
+        let look = look(shared, self.owner, &mut hands);
+        lock(&self.guest.hands).push(hands);
+        look.is_none_or(|look| shared.client.looked(look))
+    }
+}
+
 impl Shared {
+    /// Begins a look and gives the number of the thread in charge; `None` if one is under way.
+    fn begin(&self, wants: Wants, guest: bool) -> io::Result<Option<u64>> {
+        let mut state = lock(&self.state);
+        if state.tasks.is_looking() {
+            return Ok(None);
+        }
+        state.tasks.begin(wants)?;
+        state.owner += 1;
+        state.guest = guest;
+        let owner = state.owner;
+        drop(state);
+        self.set_timer(DEADLINE);
+        Ok(Some(owner))
+    }
+
     /// Wakes the watching thread, which ends.
     fn end(&self) {
         self.quit.store(true, Relaxed);
@@ -125,23 +188,27 @@ fn spawn(name: &str, kib: usize, body: impl FnOnce() + Send + 'static) -> io::Re
     std::thread::Builder::new().name(name.into()).stack_size(kib * 1024).spawn(body).map(drop)
 }
 
-/// A thread's life: look after look, until nobody wants more or it finds itself given up. With `resume` a
-/// look is under way already.
-fn serve(shared: &Arc<Shared>, owner: u64, mut resume: bool) {
+/// A thread's life: look after look, until nobody wants more or it finds itself given up. With an owner's
+/// number it takes on the look under way first.
+fn serve(shared: &Arc<Shared>, mut under_way: Option<u64>) {
     let mut hands = Hands::default();
     loop {
-        if !resume {
-            let Some(wants) = shared.client.wants() else { return };
-            let begun = lock(&shared.state).tasks.begin(wants);
-            if let Err(err) = begun {
-                match shared.client.looked(Section::from_io("/proc", &err)) {
-                    true => continue,
-                    false => return,
+        let owner = match under_way.take() {
+            Some(owner) => owner,
+            None => {
+                let Some(wants) = shared.client.wants() else { return };
+                match shared.begin(wants, false) {
+                    Ok(Some(owner)) => {
+                        shared.client.begun();
+                        owner
+                    }
+                    // Whoever takes it tells what there is to tell.
+                    Ok(None) => continue,
+                    Err(err) if shared.client.looked(Section::from_io("/proc", &err)) => continue,
+                    Err(_) => return,
                 }
             }
-            shared.set_timer(DEADLINE);
-        }
-        resume = false;
+        };
         let Some(look) = look(shared, owner, &mut hands) else { return };
         if !shared.client.looked(look) {
             return;
@@ -149,8 +216,25 @@ fn serve(shared: &Arc<Shared>, owner: u64, mut resume: bool) {
     }
 }
 
+/// Takes on the look under way, where its thread was left behind.
+fn relieve(shared: &Arc<Shared>, owner: u64, guest: bool) {
+    match guest {
+        // The guest's place is not ours to fill.
+        true => {
+            if let Some(look) = look(shared, owner, &mut Hands::default()) {
+                shared.client.looked(look);
+            }
+        }
+        false => serve(shared, Some(owner)),
+    }
+}
+
 /// Takes the look under way to its end; `None` if this thread was given up meanwhile.
 fn look(shared: &Shared, owner: u64, hands: &mut Hands) -> Option<Section<ProcUpdate>> {
+    hands.thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    if let Some(reader) = &mut hands.reader {
+        reader.begin();
+    }
     let mut state = lock(&shared.state);
     loop {
         let Some(job) = state.tasks.next() else {
@@ -202,14 +286,14 @@ fn watch(shared: &Arc<Shared>) {
         }
         let Some(doing) = state.doing.take() else { continue };
         state.owner += 1;
-        let owner = state.owner;
+        let (owner, guest) = (state.owner, state.guest);
         state.tasks.hanging += 1;
         state.tasks.give_up(&doing.job, doing.step.get(), doing.thread);
         drop(state);
         let next = shared.clone();
-        if spawn("tasks", 512, move || serve(&next, owner, true)).is_err() {
+        if spawn("tasks", 512, move || relieve(&next, owner, guest)).is_err() {
             // No more threads to be had: this one takes the looks, and nobody watches it.
-            return serve(shared, owner, true);
+            return relieve(shared, owner, guest);
         }
     }
 }
@@ -221,12 +305,13 @@ struct Hands {
     asker: Asker,
     answers: Vec<Answer>,
     step: Arc<Step>,
+    /// Whose they are in this look.
+    thread: u32,
 }
 
 impl Hands {
     fn doing(&self, job: Job) -> Doing {
-        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        Doing { job, since: boot_ns(), step: self.step.clone(), thread }
+        Doing { job, since: boot_ns(), step: self.step.clone(), thread: self.thread }
     }
 
     /// Does the job; the answers to a question are in `answers`.
@@ -242,6 +327,6 @@ impl Hands {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -89,6 +89,11 @@ impl Tasks {
         Ok(())
     }
 
+    /// Whether a look is under way.
+    pub(super) fn is_looking(&self) -> bool {
+        self.pass.is_some()
+    }
+
     /// Goes on until there is something to do that may not return; `None`: the look is taken.
     pub(super) fn next(&mut self) -> Option<Job> {
         let mut pass = self.pass.take()?;

@@ -67,6 +67,12 @@ impl TopologyReader {
         }
     }
 
+    /// Whether there may be something new to read; never waits.
+    pub fn due(&mut self, disks_seen: &[DevId]) -> bool {
+        // Each of them remembers what it was told.
+        self.needs_scan(disks_seen) | self.mounts.due() | self.swaps.due()
+    }
+
     /// The topology, if it differs from what the last call gave. `disks_seen`: the numbers in diskstats.
     pub fn refresh(&mut self, disks_seen: &[DevId]) -> Option<Section<Topology>> {
         let rescan = self.needs_scan(disks_seen);

@@ -1,8 +1,18 @@
 //! Text into cells, quickly: most of a monitor is ASCII, which needs no grapheme work.
 
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
+use std::sync::LazyLock;
+
+/// A cell for each character: copying one is quicker than setting its symbol.
+static ASCII: LazyLock<[Cell; 128]> = LazyLock::new(|| {
+    std::array::from_fn(|n| {
+        let mut cell = Cell::EMPTY;
+        cell.set_char(if (0x20..0x7f).contains(&n) { n as u8 as char } else { '?' });
+        cell
+    })
+});
 
 /// Writes `text` (cleaned) at `x`,`y`, at most `width` cells; returns the cells used.
 pub fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
@@ -17,7 +27,7 @@ pub fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Styl
         let from = buf.index_of(x, y);
         let cells = &mut buf.content[from..from + usize::from(n)];
         for (cell, byte) in cells.iter_mut().zip(text.bytes()) {
-            cell.set_char(if (0x20..0x7f).contains(&byte) { byte as char } else { '?' });
+            cell.clone_from(&ASCII[usize::from(byte & 0x7f)]);
             (cell.fg, cell.bg, cell.modifier) = (fg, bg, style.add_modifier);
         }
         return n;
