@@ -4,6 +4,7 @@ use super::follow::{follow, overwrite};
 use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE, complain};
 use crate::bench::host::Running;
 use crate::bench::message::{Message, Progress};
+use crate::bench::outline::outline;
 use crate::bench::params;
 use crate::bench::plan::Plan;
 use crate::bench::report::{self, End, Report};
@@ -225,7 +226,7 @@ fn start(root: &Root, options: &BenchRun) -> anyhow::Result<u8> {
             Err(why) => wrong(&why),
         };
     }
-    let described = describe(workload, &plan);
+    let described = outline(workload, &plan);
     if options.dry_run {
         return say(&described);
     }
@@ -259,23 +260,6 @@ fn finish(mut report: Report, options: &BenchRun) -> anyhow::Result<u8> {
     }
     say(&written(&report, options.format)?)?;
     Ok(if matches!(report.end, End::Failed(_) | End::Stalled(_)) { FAILED } else { FINE })
-}
-
-/// What is going to happen, before it does.
-pub(super) fn describe(workload: &dyn Workload, plan: &Plan) -> String {
-    let mut out = format!("{}: {}\n", workload.name(), workload.about());
-    if workload.needs_directory() {
-        let path = |p: &Path| crate::text::clean(p.as_os_str().as_encoded_bytes());
-        out.push_str(&format!(
-            "  in {}, {} of space\n",
-            path(&plan.directory),
-            bytes_long(workload.footprint(plan))
-        ));
-    }
-    for line in workload.describe(plan) {
-        out.push_str(&format!("  {line}\n"));
-    }
-    out
 }
 
 /// Runs the plan in its child and shows progress until the last message.

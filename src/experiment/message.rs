@@ -1,6 +1,6 @@
 //! What passes between the program and the child that conducts: JSON, one message a line.
 
-use super::report::{Point, Report, Round};
+use super::report::{Point, Report, Round, Thresholds};
 use super::spec::Arm;
 use crate::bench::host::FromChild;
 use crate::bench::message::Progress as BenchProgress;
@@ -85,4 +85,6 @@ pub struct Progress {
     pub bench: Option<BenchProgress>,
     /// Dirty pages now, while counting.
     pub point: Option<Point>,
+    /// The arm's thresholds, while it runs.
+    pub thresholds: Thresholds,
 }

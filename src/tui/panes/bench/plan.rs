@@ -3,9 +3,9 @@
 use super::grid::{Grid, grid};
 use super::{Tone, Toned, draw, folded};
 use crate::bench::look::Seen;
-use crate::bench::plan::Plan;
+use crate::bench::outline::will_write;
 use crate::bench::target::refuse::reserve;
-use crate::bench::workloads::{WORKLOADS, Workload};
+use crate::bench::workloads::WORKLOADS;
 use crate::export::sheet::Sheet;
 use crate::model::disk::DiskRate;
 use crate::model::process::{Column, Filter, Query};
@@ -26,28 +26,6 @@ use ratatui::layout::Rect;
 const NAME: u16 = 13;
 /// A device this busy distorts what is measured on it, per cent.
 const BUSY_PCT: f64 = 10.0;
-
-/// What would be written where, in sentences.
-pub fn will_write(workload: &dyn Workload, plan: &Plan) -> String {
-    if !workload.needs_directory() {
-        return "Touches no file and no device.".into();
-    }
-    let written = workload.writes(plan);
-    let more = match written.further {
-        Some(0) => String::new(),
-        Some(n) if written.certain == 0 => format!(" at most {}", bytes_long(n)),
-        Some(n) => format!(", then at most {} more,", bytes_long(n)),
-        None => format!(", then as much as {} s allow,", (plan.time_ms + plan.ramp_ms) as f64 / 1e3),
-    };
-    let certain =
-        if written.certain == 0 { String::new() } else { format!(" {}", bytes_long(written.certain)) };
-    format!(
-        "Writes{certain}{more} into nameless files of its own in {}; takes {} of space meanwhile. Nothing that exists \
-         is touched, and nothing stays.",
-        clean(plan.directory.as_os_str().as_encoded_bytes()),
-        bytes_long(workload.footprint(plan))
-    )
-}
 
 /// Why the profile cannot be started now: what was found, and what to do.
 pub fn wont_start(app: &App, at: usize) -> Option<String> {

@@ -1,13 +1,14 @@
 //! Before a run: what would happen, asked about; a network mount asked about twice.
 
 use crate::bench::look::Look;
+use crate::bench::outline::will_write;
 use crate::bench::plan::Plan;
 use crate::bench::workloads::Workload;
 use crate::text::clean;
 use crate::tui::bench::run::Run;
 use crate::tui::bench::{BenchEffect, Row, workload_of};
 use crate::tui::effect::Effect;
-use crate::tui::panes::bench::plan::{will_write, wont_start};
+use crate::tui::panes::bench::plan::wont_start;
 use crate::tui::state::{App, Change, Dialog, Overlay};
 
 /// Asks to start the selected profile.

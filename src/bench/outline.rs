@@ -1,0 +1,44 @@
+//! What a run is going to do, in words, for whoever starts it: the command line, the screen, an experiment.
+
+use super::plan::Plan;
+use super::workloads::Workload;
+use crate::text::clean;
+use crate::units::bytes_long;
+
+/// The workload, where it works, and what it does, a line each.
+pub fn outline(workload: &dyn Workload, plan: &Plan) -> String {
+    let mut out = format!("{}: {}\n", workload.name(), workload.about());
+    if workload.needs_directory() {
+        out.push_str(&format!(
+            "  in {}, {} of space\n",
+            clean(plan.directory.as_os_str().as_encoded_bytes()),
+            bytes_long(workload.footprint(plan))
+        ));
+    }
+    for line in workload.describe(plan) {
+        out.push_str(&format!("  {line}\n"));
+    }
+    out
+}
+
+/// What would be written where, in sentences.
+pub fn will_write(workload: &dyn Workload, plan: &Plan) -> String {
+    if !workload.needs_directory() {
+        return "Touches no file and no device.".into();
+    }
+    let written = workload.writes(plan);
+    let more = match written.further {
+        Some(0) => String::new(),
+        Some(n) if written.certain == 0 => format!(" at most {}", bytes_long(n)),
+        Some(n) => format!(", then at most {} more,", bytes_long(n)),
+        None => format!(", then as much as {} s allow,", (plan.time_ms + plan.ramp_ms) as f64 / 1e3),
+    };
+    let certain =
+        if written.certain == 0 { String::new() } else { format!(" {}", bytes_long(written.certain)) };
+    format!(
+        "Writes{certain}{more} into nameless files of its own in {}; takes {} of space meanwhile. Nothing that exists \
+         is touched, and nothing stays.",
+        clean(plan.directory.as_os_str().as_encoded_bytes()),
+        bytes_long(workload.footprint(plan))
+    )
+}
