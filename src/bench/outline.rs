@@ -1,5 +1,6 @@
-//! What a run is going to do, in words, for whoever starts it: the command line, the screen, an experiment.
+//! What a run is going to do and how far it is, in words, for whoever starts it: the command line, the screen, an experiment.
 
+use super::message::Progress;
 use super::plan::Plan;
 use super::workloads::Workload;
 use crate::text::clean;
@@ -41,4 +42,26 @@ pub fn will_write(workload: &dyn Workload, plan: &Plan) -> String {
         clean(plan.directory.as_os_str().as_encoded_bytes()),
         bytes_long(workload.footprint(plan))
     )
+}
+
+/// Progress in a line.
+pub fn told(p: &Progress) -> String {
+    let done = p.done.map_or(String::new(), |d| format!(" {:3.0} %", d * 100.0));
+    let mut line = format!("{}{done}", p.phase);
+    if p.ramping {
+        line.push_str(" (ramp-up)");
+    } else if p.counts.iter().any(|n| *n > 0) {
+        let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}us", n as f64 / 1e3));
+        line.push_str(&format!(
+            "  {:.0} IOPS  {}/s  p50 {} p99 {}",
+            p.point.read_iops + p.point.write_iops,
+            bytes_long((p.point.read_bytes_per_s + p.point.write_bytes_per_s) as u64),
+            us(p.point.p50_ns),
+            us(p.point.p99_ns)
+        ));
+    }
+    if p.silent_ms >= 1000 {
+        line.push_str(&format!("  nothing for {} s", p.silent_ms / 1000));
+    }
+    line
 }

@@ -1,10 +1,11 @@
 //! `experiment`: a new one from the command line, and the kept ones.
 
-use super::bench::{erase, plan_of, say, store, told, wrong};
+use super::bench::{erase, plan_of, say, store, wrong};
 use super::follow::{follow, overwrite};
 use super::snapshot::write_file;
 use super::tune::{need_root, refused};
 use super::{FAILED, FINE, complain};
+use crate::bench::outline::told;
 use crate::bench::report::End;
 use crate::bench::store::Store;
 use crate::bench::workloads;

@@ -37,6 +37,10 @@ impl FromChild for Message {
             "the conducting process {why}; the tuner takes the change back by itself, `iotop-plus tune status` shows it"
         ))
     }
+
+    fn failed(why: String) -> Self {
+        Message::Failed(why)
+    }
 }
 
 /// A step of a round.

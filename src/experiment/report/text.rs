@@ -77,7 +77,7 @@ fn trial(out: &mut String, r: &Report, t: &Trial, width: usize) {
 
 /// Columns as wide as they need; all but the first to the right. Where that is more than `most`, heads take two
 /// lines.
-fn table(out: &mut String, (heads, rows): &Table, most: usize) {
+pub fn table(out: &mut String, (heads, rows): &Table, most: usize) {
     let needed = |heads: &[Vec<String>]| -> Vec<usize> {
         let one = |c: usize| {
             let cells = heads.iter().chain(rows).filter_map(|r| r.get(c));

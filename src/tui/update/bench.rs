@@ -4,7 +4,7 @@ mod ask;
 pub mod edit;
 mod point;
 
-pub use ask::confirmed;
+pub use ask::{confirmed, once_more};
 pub use point::click;
 
 use crate::bench::message::Message;
@@ -143,17 +143,11 @@ fn read(app: &mut App, ids: Vec<String>, reply: Reply) {
         return;
     }
     bench.line = 0;
-    bench.opened = Some(match reply {
-        Reply::Failed(why) => Opened::Failed(why),
-        Reply::Results(reports) => match <[Report; 2]>::try_from(reports) {
-            Ok(both) => Opened::Compared(Box::new(both)),
-            Err(mut one) => match one.pop() {
-                Some(report) => Opened::Result(Box::new(report)),
-                None => Opened::Failed("the result is gone".into()),
-            },
-        },
+    bench.opened = Some(Opened::of(match reply {
+        Reply::Failed(why) => Err(why),
+        Reply::Results(reports) => Ok(reports),
         _ => return,
-    });
+    }));
 }
 
 /// The device under the directory is the selected one in the list below.
@@ -184,7 +178,7 @@ fn list(app: &mut App, effects: &mut Vec<Effect>) {
 }
 
 /// Asks about the directory anew; what was found before stays until the answer, if it was about this one.
-fn look(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
     let bench = &mut app.ui.bench;
     if bench.directory.is_absolute() {
         if bench.look().is_none() {

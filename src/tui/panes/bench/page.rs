@@ -45,7 +45,7 @@ pub fn lines(app: &App, width: u16) -> Vec<Toned> {
 }
 
 /// A line of a report in text form.
-fn told(line: &str) -> Toned {
+pub fn told(line: &str) -> Toned {
     let tone = match line.chars().next() {
         Some('!') => Tone::Warn,
         Some(c) if !c.is_whitespace() => Tone::Strong,

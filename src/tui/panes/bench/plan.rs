@@ -4,8 +4,9 @@ use super::grid::{Grid, grid};
 use super::{Tone, Toned, draw, folded};
 use crate::bench::look::Seen;
 use crate::bench::outline::will_write;
+use crate::bench::plan::Plan;
 use crate::bench::target::refuse::reserve;
-use crate::bench::workloads::WORKLOADS;
+use crate::bench::workloads::{WORKLOADS, Workload};
 use crate::export::sheet::Sheet;
 use crate::model::disk::DiskRate;
 use crate::model::process::{Column, Filter, Query};
@@ -22,8 +23,8 @@ use crate::units::{bytes_long, short_bytes};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Cells of a parameter's name.
-const NAME: u16 = 13;
+/// Cells of a line's name.
+pub const NAME: u16 = 13;
 /// A device this busy distorts what is measured on it, per cent.
 const BUSY_PCT: f64 = 10.0;
 
@@ -33,6 +34,11 @@ pub fn wont_start(app: &App, at: usize) -> Option<String> {
     if let Err(why) = plan.check().and_then(|()| workload.check(&plan)) {
         return Some(why);
     }
+    place_refuses(app, workload, &plan, workload.footprint(&plan))
+}
+
+/// Why the directory does not take a workload that needs so many bytes there.
+pub fn place_refuses(app: &App, workload: &dyn Workload, plan: &Plan, bytes: u64) -> Option<String> {
     if !workload.needs_directory() {
         return None;
     }
@@ -46,7 +52,7 @@ pub fn wont_start(app: &App, at: usize) -> Option<String> {
         )),
         Some(Err(why)) => Some(clean(why)),
         Some(Ok(look)) => {
-            let refused = look.refuses(workload.footprint(&plan))?;
+            let refused = look.refuses(bytes)?;
             let next = if refused.privilege { "; as its owner or root it would be allowed" } else { "" };
             Some(format!("refused: {}{next}", refused.why))
         }
@@ -186,7 +192,7 @@ fn places(app: &App, at: usize, inner: Rect) -> (Grid, Vec<Toned>) {
     let bench = &app.ui.bench;
     let lines = bench.lines(at);
     let text = folded(about(app, at), inner.width.into());
-    let wide = matches!(lines.first(), Some(Line::Directory));
+    let wide = usize::from(matches!(lines.first(), Some(Line::Directory)));
     let least = usize::from(inner.height / 3);
     let needed = if app.focused() == PaneId::Bench { text.len().min(least) } else { text.len() };
     (grid(inner, lines.len(), wide, bench.params.selected, needed), text)
