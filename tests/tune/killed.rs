@@ -1,6 +1,6 @@
-//! SIGKILL of the tuner, of the screen, and of both, at every step of every knob of vm.
+//! SIGKILL of the tuner, of the screen, and of both, at every step of every knob of vm, and of the kernel's others.
 
-use crate::machine::{KNOBS, Machine, all, get, put, put_all, text};
+use crate::machine::{KNOBS, Machine, all, all_kernel, get, put, put_all, room, text};
 use iotop_plus::tune::protocol::Request;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -21,6 +21,10 @@ fn nearby(knob: &str, start: &BTreeMap<&'static str, String>, by: i64) -> String
     let n: i64 = start[knob].parse().unwrap();
     let of = |k: &str| start[k].parse::<i64>().unwrap();
     match knob {
+        // A switch has one other value.
+        "task_delayacct" => (1 - n).to_string(),
+        // -1: no limit.
+        "hung_task_warnings" => (n.max(0) + by).to_string(),
         // A half that is 0 gets what its other half means now.
         "dirty_bytes" if n == 0 => (threshold("nr_dirty_threshold ") + by * 4096).to_string(),
         "dirty_background_bytes" if n == 0 => {
@@ -100,19 +104,48 @@ fn steps(knobs: usize) -> u32 {
 #[test]
 fn killed_at_every_step_everything_is_restored() {
     let Some(m) = Machine::take("killed_at_every_step_everything_is_restored") else { return };
+    let points = everywhere(&m, &m.start, all);
+    println!("{points} points, all restored");
+    assert!(points >= 500);
+}
+
+#[test]
+fn knobs_beside_those_of_memory_are_restored_from_every_step() {
+    let Some(m) = Machine::take("knobs_beside_those_of_memory_are_restored_from_every_step") else { return };
+    if m.start_kernel.is_empty() {
+        eprintln!("SKIPPED knobs_beside_those_of_memory_are_restored_from_every_step: this kernel has none");
+        return;
+    }
+    let points = everywhere(&m, &m.start_kernel, all_kernel);
+    println!("{points} points of {:?}, all restored", m.start_kernel.keys());
+    assert_eq!(points, 3 * steps(1) * m.start_kernel.len() as u32);
+    // And by the tool that is run afterwards, all of them in one change.
+    let words: Vec<String> =
+        m.start_kernel.keys().map(|k| format!("{}.{k}={}", room(k), nearby(k, &m.start_kernel, 1))).collect();
+    for step in 1..=steps(words.len()) {
+        point(&m, &words, step, Victim::Tuner);
+        assert_eq!(all_kernel(), m.start_kernel, "{words:?} step {step}");
+    }
+}
+
+/// Kills everybody at every step of every knob of `start`, which `now` reads; how often.
+fn everywhere(
+    m: &Machine,
+    start: &BTreeMap<&'static str, String>,
+    now: fn() -> BTreeMap<&'static str, String>,
+) -> u32 {
     let mut points = 0;
-    for knob in KNOBS {
-        let word = format!("vm.{knob}={}", nearby(knob, &m.start, 1));
+    for knob in start.keys() {
+        let word = format!("{}.{knob}={}", room(knob), nearby(knob, start, 1));
         for victim in [Victim::Tuner, Victim::Screen, Victim::Both] {
             for step in 1..=steps(1) {
-                point(&m, std::slice::from_ref(&word), step, victim);
-                assert_eq!(all(), m.start, "{word} step {step} {victim:?}");
+                point(m, std::slice::from_ref(&word), step, victim);
+                assert_eq!(now(), *start, "{word} step {step} {victim:?}");
                 points += 1;
             }
         }
     }
-    println!("{points} points, all restored");
-    assert!(points >= 500);
+    points
 }
 
 /// One death, and the next start's undo where the tuner died.

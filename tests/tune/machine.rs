@@ -24,8 +24,16 @@ pub const KNOBS: [&str; 11] = [
     "watermark_scale_factor",
 ];
 
+/// Knobs of the kernel that are not of memory.
+pub const KERNEL: [&str; 3] = ["task_delayacct", "hung_task_timeout_secs", "hung_task_warnings"];
+
+/// `vm` or `kernel`.
+pub fn room(knob: &str) -> &'static str {
+    if KERNEL.contains(&knob) { "kernel" } else { "vm" }
+}
+
 pub fn file(knob: &str) -> String {
-    format!("/proc/sys/vm/{knob}")
+    format!("/proc/sys/{}/{knob}", room(knob))
 }
 
 pub fn get(knob: &str) -> String {
@@ -38,6 +46,11 @@ pub fn put(knob: &str, value: &str) {
 
 pub fn all() -> BTreeMap<&'static str, String> {
     KNOBS.iter().map(|k| (*k, get(k))).collect()
+}
+
+/// Those this kernel was built with.
+pub fn all_kernel() -> BTreeMap<&'static str, String> {
+    KERNEL.iter().filter(|k| Path::new(&file(k)).exists()).map(|k| (*k, get(k))).collect()
 }
 
 /// Writes values back: of a pair the half that is not 0.
@@ -54,6 +67,7 @@ pub fn put_all(values: &BTreeMap<&'static str, String>) {
 pub struct Machine {
     pub dir: tempfile::TempDir,
     pub start: BTreeMap<&'static str, String>,
+    pub start_kernel: BTreeMap<&'static str, String>,
     _alone: OwnedFd,
 }
 
@@ -77,7 +91,7 @@ impl Machine {
         }
         symlink("/proc", dir.path().join("proc")).unwrap();
         symlink("/sys", dir.path().join("sys")).unwrap();
-        Some(Self { dir, start: all(), _alone: alone })
+        Some(Self { dir, start: all(), start_kernel: all_kernel(), _alone: alone })
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
@@ -100,6 +114,7 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         put_all(&self.start);
+        put_all(&self.start_kernel);
     }
 }
 

@@ -26,8 +26,7 @@ pub struct Curve<'p> {
 }
 
 /// What the signs mean.
-pub const LEGEND: &str =
-    "Dirty pages of the machine: █ waiting, ▒ being written; ┄ where background writing begins";
+pub const LEGEND: &str = "Dirty pages of the machine: █ waiting, ▒ being written; ┄ background threshold";
 
 /// Both arms of a finished trial within `width` columns, or nothing where nothing was seen.
 pub fn both(report: &Report, trial: &Trial, width: usize) -> String {

@@ -4,6 +4,7 @@ use super::grid::{Grid, grid};
 use super::{Tone, Toned, draw, folded};
 use crate::bench::look::Seen;
 use crate::bench::outline::will_write;
+use crate::bench::params::Param;
 use crate::bench::plan::Plan;
 use crate::bench::target::refuse::reserve;
 use crate::bench::workloads::{WORKLOADS, Workload};
@@ -174,16 +175,19 @@ fn value(app: &App, at: usize, line: Line) -> String {
     let (_, plan) = app.ui.bench.plan(at);
     match line {
         Line::Directory => clean(plan.directory.as_os_str().as_encoded_bytes()),
-        Line::Param(p) => {
-            let text = (p.get)(&plan);
-            // `0 (no cap) or more`: what nought means.
-            let nought = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");
-            match (nought, p.unit) {
-                (Some((meaning, _)), _) => meaning.into(),
-                (None, "") => text,
-                (None, unit) => format!("{text} {unit}"),
-            }
-        }
+        Line::Param(p) => param_text(p, &plan),
+    }
+}
+
+/// A parameter's value with its unit, or what nought means: `no cap`.
+pub fn param_text(p: &Param, plan: &Plan) -> String {
+    let text = (p.get)(plan);
+    // `0 (no cap) or more`.
+    let nought = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");
+    match (nought, p.unit) {
+        (Some((meaning, _)), _) => meaning.into(),
+        (None, "") => text,
+        (None, unit) => format!("{text} {unit}"),
     }
 }
 

@@ -2,7 +2,7 @@
 //! `experiment --dry-run` says it.
 
 use super::super::bench::grid::{Grid, grid};
-use super::super::bench::plan::{NAME, place_refuses};
+use super::super::bench::plan::{NAME, param_text, place_refuses};
 use super::super::bench::{Tone, Toned, draw, folded};
 use crate::bench::workloads;
 use crate::experiment::outline::outline;
@@ -71,10 +71,7 @@ fn value(app: &App, line: Line) -> String {
         Line::Base if form.base.is_empty() => "nothing: as things stand".into(),
         Line::Set | Line::Base => clean(form.text(line)),
         Line::Calm | Line::Drain => format!("{} s", form.text(line)),
-        Line::Param(p) => {
-            let text = (p.get)(&app.planned_experiment().plan);
-            if p.unit.is_empty() { text } else { format!("{text} {}", p.unit) }
-        }
+        Line::Param(p) => param_text(p, &app.planned_experiment().plan),
         _ => form.text(line),
     }
 }

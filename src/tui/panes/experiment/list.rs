@@ -98,9 +98,9 @@ fn text(app: &App, row: &Row) -> String {
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
     let ui = &app.ui.experiment;
     let note = match ui.selected {
-        Row::Plan => "Enter: fill in, r: run, Esc: knobs",
-        Row::Kept(_) => "Enter: show, m: mark, c: compare",
-        Row::Now => "Enter: to it, Esc: knobs",
+        Row::Plan => "r: run",
+        Row::Kept(_) => "Enter: show",
+        Row::Now => "Enter: to it",
     };
     let inner = frame(buf, area, "Experiments", note, focused, theme);
     let rows = ui.rows();

@@ -1,7 +1,7 @@
 //! The page of an experiment under way: which round of which arm, the figures of the rounds so far, and the dirty
 //! pages of both arms, one above the other on one scale.
 
-use super::super::bench::{Tone, Toned};
+use super::super::bench::{Tone, Toned, folded};
 use crate::bench::outline::told;
 use crate::bench::workloads::headline::{self, Metric};
 use crate::experiment::message::Phase;
@@ -34,7 +34,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: b
     if let Some(trouble) = run.trouble(app.world.now().boot_ns) {
         lines.extend(wrap(&trouble, inner.width.into()).into_iter().map(|l| (l, Tone::Crit)));
     }
-    lines.extend(running(run));
+    lines.extend(folded(running(run), inner.width.into()));
     lines.extend(run.notes.iter().rev().take(NOTES).map(|n| (format!("! {n}"), Tone::Warn)));
     let graphs = 2 * (LEAST + 1) + 2;
     let table = table(run, inner.width.into());
@@ -55,7 +55,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: b
 fn phase(run: &Run) -> String {
     let Some(p) = &run.progress else { return "starting the conducting process".into() };
     let what = if p.control { " (control)" } else { "" };
-    let ending = if run.stopping { "; ending: the old values come back, the report follows" } else { "" };
+    let ending = if run.stopping { "; ending, the report follows" } else { "" };
     format!("round {} of {}{what}, {}: {}{ending}", p.round, p.of, p.arm.name(), p.phase.words())
 }
 

@@ -73,6 +73,8 @@ fn standing(app: &App, report: &Report) -> String {
     let open = tune.changes().iter().find(|c| c.is_of(report) && !matches!(c.standing, Standing::Over(_)));
     match open.map(|c| (c.id, &c.standing)) {
         Some((id, Standing::Lease(left))) => {
+            // This screen's own leases are counted to the second.
+            let left = tune.leases.iter().find(|l| l.id == id).map_or(left, |l| &l.left);
             format!(
                 "Now: B is in force, change {id} on lease for another {}. K keeps it, u takes it back.",
                 span(*left)
