@@ -162,6 +162,14 @@ pub const BINDINGS: &[Binding] = &[
     ),
     ch(Tune, 'a', Action::Tune(T::Apply), "apply", "apply what is proposed, all or none (asks first)"),
     ch(Tune, 'p', Action::Tune(T::Presets), "presets", "presets: settings for a kind of work"),
+    ch(
+        Tune,
+        'e',
+        Action::Experiment(E::Try),
+        "experiment",
+        "experiment: does it help? B is what is proposed, the preset, or the selected knob",
+    ),
+    ch(Tune, 'E', Action::Experiment(E::Return), "", "the experiments: under way, next, kept"),
     ch(Tune, 'x', Action::Tune(T::Drop), "", "drop every proposal; Esc drops that of the selected knob"),
     ch(Tune, 'K', Action::Tune(T::Keep), "keep", "let a change on lease stay until the machine boots"),
     ch(
@@ -172,14 +180,6 @@ pub const BINDINGS: &[Binding] = &[
         "take back the selected change, else the newest (asks first)",
     ),
     ch(Tune, 'R', Action::Tune(T::Renew), "renew", "start the lease anew"),
-    ch(
-        Tune,
-        'e',
-        Action::Experiment(E::Try),
-        "experiment",
-        "experiment: does it help? B is what is proposed, the preset, or the selected knob",
-    ),
-    ch(Tune, 'E', Action::Experiment(E::Return), "", "the experiments: under way, next, kept"),
     ch(Tune, 'L', Action::Tune(T::Lease), "", "how long a lease lasts, in seconds"),
     ch(Tune, 'P', Action::Tune(T::Persist), "", "make the value last over a boot, or no longer (asks first)"),
     ch(

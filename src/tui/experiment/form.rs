@@ -154,7 +154,7 @@ impl Form {
     }
 
     /// How many lines there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         let (wide, others) = self.lines();
         wide.len() + others.len()
     }
@@ -324,7 +324,7 @@ mod tests {
     fn every_line_takes_what_it_shows_and_goes_back() {
         for at in 0..WORKLOADS.len() {
             let mut form = Form { workload: at, ..Form::default() };
-            for i in 0..form.len() {
+            for i in 0..form.count() {
                 let line = form.line(i).unwrap();
                 let text = form.text(line);
                 assert_eq!(form.put(line, &text), Ok(()), "{} {}", form.work().name(), line.name());

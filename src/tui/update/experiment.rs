@@ -283,7 +283,7 @@ pub fn step(app: &mut App, by: isize) {
         let ui = &mut app.ui.experiment;
         if ui.planning() {
             // Below the last line of the form the text goes on.
-            let lines = ui.form.len() - 1;
+            let lines = ui.form.count() - 1;
             let to = (ui.lines.selected + ui.line.min(last)).saturating_add_signed(by).min(lines + last);
             ui.lines.selected = to.min(lines);
             ui.line = to - ui.lines.selected;

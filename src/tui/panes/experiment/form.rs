@@ -83,7 +83,7 @@ fn places(app: &App, inner: Rect) -> (Grid, Vec<Toned>) {
     let least = usize::from(inner.height / 3);
     let needed = if app.focused() == PaneId::Experiment { text.len().min(least) } else { text.len() };
     let (wide, others) = ui.form.lines();
-    let at = ui.lines.selected.min(ui.form.len() - 1);
+    let at = ui.lines.selected.min(ui.form.count() - 1);
     (grid(inner, wide.len() + others.len(), wide.len(), at, needed), text)
 }
 

@@ -9,7 +9,7 @@ use crossterm::event::KeyCode;
 /// The selected line with its place.
 fn chosen(app: &App) -> Option<(usize, Line)> {
     let ui = &app.ui.experiment;
-    let at = ui.lines.selected.min(ui.form.len() - 1);
+    let at = ui.lines.selected.min(ui.form.count() - 1);
     Some((at, ui.form.line(at).filter(|_| ui.planning())?))
 }
 
