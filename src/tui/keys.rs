@@ -166,7 +166,7 @@ pub const BINDINGS: &[Binding] = &[
         Tune,
         'e',
         Action::Experiment(E::Try),
-        "experiment",
+        "try",
         "experiment: does it help? B is what is proposed, the preset, or the selected knob",
     ),
     ch(Tune, 'E', Action::Experiment(E::Return), "", "the experiments: under way, next, kept"),

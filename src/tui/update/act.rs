@@ -148,7 +148,10 @@ pub fn go(app: &mut App, view: View, effects: &mut Vec<Effect>) {
     app.ui.detail = None;
     match view {
         View::Bench => super::bench::opened(app, effects),
-        View::Tune => super::tune::opened(app, effects),
+        View::Tune => {
+            super::tune::opened(app, effects);
+            super::experiment::returned(app);
+        }
         _ => {}
     }
 }

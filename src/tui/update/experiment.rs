@@ -78,11 +78,19 @@ fn opened(app: &mut App, effects: &mut Vec<Effect>) {
     if ui.running().is_some() {
         (ui.selected, ui.opened) = (Row::Now, None);
     }
-    app.ui.focus = LIST;
     app.ui.zoomed = false;
+    returned(app);
     list(app, effects);
     super::bench::look(app, effects);
     check(app, effects);
+}
+
+/// Gives the keys to what a person comes back for: an experiment under way, a report; else to the list.
+pub fn returned(app: &mut App) {
+    let ui = &app.ui.experiment;
+    if ui.open {
+        app.ui.focus = if ui.selected == Row::Now || ui.opened.is_some() { PAGE } else { LIST };
+    }
 }
 
 /// Looks at the arms anew, if there are any: values may have changed meanwhile.

@@ -248,6 +248,7 @@ fn it_is_followed_cancelled_and_killed() {
     press(&mut app, "1");
     assert!(app.experiment_unseen(&moment(10)) && !app.experiment_unseen(&moment(20)));
     press(&mut app, "t");
+    assert_eq!(state(&app), "Tune/Experiment", "back to what is under way");
     // News of another run are nobody's.
     let other = ExperimentNews::Run(7, What::Said(Message::Failed("x".into())));
     update(&mut app, Event::Experiment(Box::new(other)));
