@@ -11,6 +11,7 @@ pub mod keys;
 pub mod launch;
 pub mod layout;
 pub mod look;
+pub mod marked;
 pub mod panes;
 mod ready;
 pub mod run;

@@ -13,6 +13,7 @@ use crate::tui::action::View;
 use crate::tui::bench::run::Ended;
 use crate::tui::bench::{BenchAction, BenchEffect, BenchNews, Opened, Row, What};
 use crate::tui::effect::Effect;
+use crate::tui::marked;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
 use crate::worker::job::{Job, Reply};
@@ -219,25 +220,20 @@ fn show(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
 }
 
 fn mark(app: &mut App) {
-    let Some(id) = app.ui.bench.selected_result().map(|k| k.id.clone()) else {
-        return app.ui.complain("m marks a kept result: select one in the list");
-    };
-    let marked = &mut app.ui.bench.marked;
-    *marked = if marked.as_ref() == Some(&id) { None } else { Some(id) };
+    let selected = app.ui.bench.selected_result().map(|k| k.id.clone());
+    if let Err(why) = marked::toggle(&mut app.ui.bench.marked, selected) {
+        app.ui.complain(why);
+    }
 }
 
 fn compare(app: &mut App, effects: &mut Vec<Effect>) {
-    let bench = &app.ui.bench;
-    let Some(second) = bench.selected_result().map(|k| k.id.clone()) else {
-        return app.ui.complain("select a kept result to compare the marked one with");
-    };
-    match &bench.marked {
-        Some(first) if *first != second => {
-            let ids = vec![first.clone(), second];
+    let ui = &app.ui.bench;
+    match marked::pair(ui.marked.as_ref(), ui.selected_result().map(|k| k.id.clone())) {
+        Ok(ids) => {
             show(app, ids, effects);
             focus(app, PAGE);
         }
-        _ => app.ui.complain("mark another result first (m), then c compares the selected one with it"),
+        Err(why) => app.ui.complain(why),
     }
 }
 

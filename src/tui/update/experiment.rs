@@ -16,6 +16,7 @@ use crate::tui::effect::Effect;
 use crate::tui::experiment::run::Ended;
 use crate::tui::experiment::{Arms, ExperimentAction, ExperimentEffect, ExperimentNews, Row};
 use crate::tui::launch::What;
+use crate::tui::marked;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
 use crate::worker::job::{Job, Reply};
@@ -243,25 +244,20 @@ fn show(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
 }
 
 fn mark(app: &mut App) {
-    let Some(id) = app.ui.experiment.selected_kept().map(|k| k.id.clone()) else {
-        return app.ui.complain("m marks a kept experiment: select one in the list");
-    };
-    let marked = &mut app.ui.experiment.marked;
-    *marked = if marked.as_ref() == Some(&id) { None } else { Some(id) };
+    let selected = app.ui.experiment.selected_kept().map(|k| k.id.clone());
+    if let Err(why) = marked::toggle(&mut app.ui.experiment.marked, selected) {
+        app.ui.complain(why);
+    }
 }
 
 fn compare(app: &mut App, effects: &mut Vec<Effect>) {
     let ui = &app.ui.experiment;
-    let Some(second) = ui.selected_kept().map(|k| k.id.clone()) else {
-        return app.ui.complain("select a kept experiment to compare the marked one with");
-    };
-    match &ui.marked {
-        Some(first) if *first != second => {
-            let ids = vec![first.clone(), second];
+    match marked::pair(ui.marked.as_ref(), ui.selected_kept().map(|k| k.id.clone())) {
+        Ok(ids) => {
             show(app, ids, effects);
             focus(app, PAGE);
         }
-        _ => app.ui.complain("mark another experiment first (m), then c compares the selected one with it"),
+        Err(why) => app.ui.complain(why),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The page of a profile: its parameters, changed where they stand, and exactly what a run would do.
 
 use super::grid::{Grid, grid};
-use super::{Tone, Toned, draw, folded};
+use super::{Tone, Toned, draw_below, folded};
 use crate::bench::look::Seen;
 use crate::bench::outline::will_write;
 use crate::bench::params::Param;
@@ -246,14 +246,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: b
         }
     }
     hint(app, theme, &grid, buf, at, focused);
-    let below = text.len().saturating_sub(grid.rest.height.into());
-    let from = bench.line.min(below);
-    draw(theme, grid.rest, buf, &text, from);
-    if from < below {
-        let go = if focused { "↓ goes on" } else { "e, then z shows them" };
-        let more = format!(" {} more lines: {go} ", below - from);
-        put(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
-    }
+    draw_below(theme, area, grid.rest, buf, &text, bench.line, focused);
 }
 
 /// Lines of the plan that have no room.

@@ -3,7 +3,7 @@
 
 use super::super::bench::grid::{Grid, grid};
 use super::super::bench::plan::{NAME, param_text, place_refuses};
-use super::super::bench::{Tone, Toned, draw, folded};
+use super::super::bench::{Tone, Toned, draw_below, folded};
 use crate::bench::workloads;
 use crate::experiment::outline::outline;
 use crate::export::sheet::Sheet;
@@ -137,14 +137,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: b
         }
     }
     hint(app, theme, &grid, buf, focused);
-    let below = text.len().saturating_sub(grid.rest.height.into());
-    let from = ui.line.min(below);
-    draw(theme, grid.rest, buf, &text, from);
-    if from < below {
-        let go = if focused { "↓ goes on" } else { "e, then z shows them" };
-        let more = format!(" {} more lines: {go} ", below - from);
-        put(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
-    }
+    draw_below(theme, area, grid.rest, buf, &text, ui.line, focused);
 }
 
 /// What may be typed, or what was wrong with it.

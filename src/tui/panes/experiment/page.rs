@@ -1,6 +1,6 @@
 //! Pages of text: how an experiment ended, a kept one, two of them side by side.
 
-use super::super::bench::page::told;
+use super::super::bench::page::{card_of, told};
 use super::super::bench::{Tone, Toned, folded};
 use crate::experiment::report::{Report, compare, sheet as tables, text};
 use crate::experiment::spec::Arm;
@@ -116,19 +116,7 @@ fn ended(app: &App, run: &Run, width: u16) -> Vec<Toned> {
 fn card(app: &App) -> Vec<Toned> {
     let ui = &app.ui.experiment;
     let Some(k) = ui.selected_kept() else { return Vec::new() };
-    let tone = if k.damaged.is_some() { Tone::Crit } else { Tone::Plain };
-    let mut out = vec![
-        (format!("{} {}", clean(&k.profile), clean(&k.id)), Tone::Strong),
-        (clean(k.headline()), tone),
-        (String::new(), Tone::Plain),
-        ("Enter shows it.".into(), Tone::Dim),
-    ];
-    out.push(match &ui.marked {
-        Some(id) if *id == k.id => ("Marked: c on another one compares the two.".into(), Tone::Dim),
-        Some(id) => (format!("c compares it with {}, the marked one.", clean(id)), Tone::Dim),
-        None => ("m marks it, to compare others with.".into(), Tone::Dim),
-    });
-    out
+    card_of(&k.profile, &k.id, &k.headline(), k.damaged.is_some(), ui.marked.as_ref())
 }
 
 /// A report as a table to keep: every round, everything else below it.

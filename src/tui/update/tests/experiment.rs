@@ -367,7 +367,7 @@ fn kept_ones_are_shown_compared_and_written_to_files() {
     press(&mut app, "<esc><esc>");
     assert_eq!(state(&app), "Tune/ExperimentList");
     press(&mut app, "c");
-    assert!(message(&app).contains("mark another experiment first"));
+    assert!(message(&app).contains("mark another result first"));
     assert_eq!(deeds(press(&mut app, "m<down>c")), [read(vec![newest.clone(), middle.clone()])]);
     got(&mut app, vec![newest, middle]);
     assert!(matches!(app.ui.experiment.opened, Some(Opened::Compared(_))));
