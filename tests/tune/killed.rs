@@ -1,13 +1,35 @@
 //! SIGKILL of the tuner, of the screen, and of both, at every step of every knob of vm, and of the kernel's others.
 
-use crate::machine::{Machine, all, all_kernel, get, put, put_all, room, text};
+use crate::machine::{KERNEL, Machine, all, file, get, put, put_all, room, text};
 use iotop_plus::tune::protocol::Request;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
+
+/// Those this kernel was built with.
+fn all_kernel() -> BTreeMap<&'static str, String> {
+    KERNEL.iter().filter(|k| Path::new(&file(k)).exists()).map(|k| (*k, get(k))).collect()
+}
+
+/// The knobs beside those of memory, for tests that change them, and the promise to put them back. Others are no
+/// business of a test that does not: somebody else may be changing them meanwhile.
+struct Beside(BTreeMap<&'static str, String>);
+
+impl Beside {
+    fn take(_alone: &Machine) -> Self {
+        Self(all_kernel())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        put_all(&self.0);
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Victim {
@@ -112,19 +134,20 @@ fn killed_at_every_step_everything_is_restored() {
 #[test]
 fn knobs_beside_those_of_memory_are_restored_from_every_step() {
     let Some(m) = Machine::take("knobs_beside_those_of_memory_are_restored_from_every_step") else { return };
-    if m.start_kernel.is_empty() {
+    let Beside(start) = &Beside::take(&m);
+    if start.is_empty() {
         eprintln!("SKIPPED knobs_beside_those_of_memory_are_restored_from_every_step: this kernel has none");
         return;
     }
-    let points = everywhere(&m, &m.start_kernel, all_kernel);
-    println!("{points} points of {:?}, all restored", m.start_kernel.keys());
-    assert_eq!(points, 3 * steps(1) * m.start_kernel.len() as u32);
+    let points = everywhere(&m, start, all_kernel);
+    println!("{points} points of {:?}, all restored", start.keys());
+    assert_eq!(points, 3 * steps(1) * start.len() as u32);
     // And by the tool that is run afterwards, all of them in one change.
     let words: Vec<String> =
-        m.start_kernel.keys().map(|k| format!("{}.{k}={}", room(k), nearby(k, &m.start_kernel, 1))).collect();
+        start.keys().map(|k| format!("{}.{k}={}", room(k), nearby(k, start, 1))).collect();
     for step in 1..=steps(words.len()) {
         point(&m, &words, step, Victim::Tuner);
-        assert_eq!(all_kernel(), m.start_kernel, "{words:?} step {step}");
+        assert_eq!(all_kernel(), *start, "{words:?} step {step}");
     }
 }
 
@@ -202,8 +225,9 @@ fn pairs_set_in_bytes_are_restored_in_bytes() {
 fn an_admins_edit_after_a_death_is_never_overwritten() {
     let Some(m) = Machine::take("an_admins_edit_after_a_death_is_never_overwritten") else { return };
     let (mut points, mut reported) = (0, 0);
+    let beside = Beside::take(&m);
     let mut start = m.start.clone();
-    start.extend(m.start_kernel.clone());
+    start.extend(beside.0.clone());
     // A switch has no third value that could be an admin's.
     start.remove("task_delayacct");
     for knob in start.keys() {

@@ -48,11 +48,6 @@ pub fn all() -> BTreeMap<&'static str, String> {
     KNOBS.iter().map(|k| (*k, get(k))).collect()
 }
 
-/// Those this kernel was built with.
-pub fn all_kernel() -> BTreeMap<&'static str, String> {
-    KERNEL.iter().filter(|k| Path::new(&file(k)).exists()).map(|k| (*k, get(k))).collect()
-}
-
 /// Writes values back: of a pair the half that is not 0.
 pub fn put_all(values: &BTreeMap<&'static str, String>) {
     for (knob, value) in values {
@@ -67,7 +62,6 @@ pub fn put_all(values: &BTreeMap<&'static str, String>) {
 pub struct Machine {
     pub dir: tempfile::TempDir,
     pub start: BTreeMap<&'static str, String>,
-    pub start_kernel: BTreeMap<&'static str, String>,
     _alone: OwnedFd,
 }
 
@@ -91,7 +85,7 @@ impl Machine {
         }
         symlink("/proc", dir.path().join("proc")).unwrap();
         symlink("/sys", dir.path().join("sys")).unwrap();
-        Some(Self { dir, start: all(), start_kernel: all_kernel(), _alone: alone })
+        Some(Self { dir, start: all(), _alone: alone })
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
@@ -114,7 +108,6 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         put_all(&self.start);
-        put_all(&self.start_kernel);
     }
 }
 
