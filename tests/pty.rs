@@ -58,6 +58,7 @@ fn bytes(b: &Binding) -> Vec<u8> {
         KeyCode::Down => b"\x1b[B".to_vec(),
         KeyCode::Right => b"\x1b[C".to_vec(),
         KeyCode::Left => b"\x1b[D".to_vec(),
+        KeyCode::Delete => b"\x1b[3~".to_vec(),
         KeyCode::Home => b"\x1b[H".to_vec(),
         KeyCode::End => b"\x1b[F".to_vec(),
         KeyCode::PageUp => b"\x1b[5~".to_vec(),

@@ -3,6 +3,8 @@
 
 #[path = "tune/devices.rs"]
 mod devices;
+#[path = "tune/experiment.rs"]
+mod experiment;
 #[path = "tune/killed.rs"]
 mod killed;
 #[path = "tune/lease.rs"]

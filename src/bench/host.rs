@@ -25,6 +25,8 @@ pub trait FromChild: DeserializeOwned {
     fn is_last(&self) -> bool;
     /// What is handed over instead when the child sends nonsense or ends without a last message.
     fn broken(why: String) -> Self;
+    /// What stands for a child that could not even be started.
+    fn failed(why: String) -> Self;
 }
 
 impl FromChild for Message {
@@ -34,6 +36,10 @@ impl FromChild for Message {
 
     fn broken(why: String) -> Self {
         Message::Failed(format!("the measuring process {why}; its file went with it"))
+    }
+
+    fn failed(why: String) -> Self {
+        Message::Failed(why)
     }
 }
 

@@ -12,6 +12,7 @@ pub mod host;
 pub mod look;
 pub mod measure;
 pub mod message;
+pub mod outline;
 pub mod params;
 pub mod plan;
 pub mod readahead;

@@ -3,7 +3,8 @@
 use super::follow::{follow, overwrite};
 use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE, complain};
 use crate::bench::host::Running;
-use crate::bench::message::{Message, Progress};
+use crate::bench::message::Message;
+use crate::bench::outline::{outline, told};
 use crate::bench::params;
 use crate::bench::plan::Plan;
 use crate::bench::report::{self, End, Report};
@@ -15,7 +16,6 @@ use crate::cli::{Bench, BenchFormat, BenchLoad, BenchRun};
 use crate::collect;
 use crate::model::sample::Sample;
 use crate::root::Root;
-use crate::units::bytes_long;
 use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -225,7 +225,7 @@ fn start(root: &Root, options: &BenchRun) -> anyhow::Result<u8> {
             Err(why) => wrong(&why),
         };
     }
-    let described = describe(workload, &plan);
+    let described = outline(workload, &plan);
     if options.dry_run {
         return say(&described);
     }
@@ -261,23 +261,6 @@ fn finish(mut report: Report, options: &BenchRun) -> anyhow::Result<u8> {
     Ok(if matches!(report.end, End::Failed(_) | End::Stalled(_)) { FAILED } else { FINE })
 }
 
-/// What is going to happen, before it does.
-pub(super) fn describe(workload: &dyn Workload, plan: &Plan) -> String {
-    let mut out = format!("{}: {}\n", workload.name(), workload.about());
-    if workload.needs_directory() {
-        let path = |p: &Path| crate::text::clean(p.as_os_str().as_encoded_bytes());
-        out.push_str(&format!(
-            "  in {}, {} of space\n",
-            path(&plan.directory),
-            bytes_long(workload.footprint(plan))
-        ));
-    }
-    for line in workload.describe(plan) {
-        out.push_str(&format!("  {line}\n"));
-    }
-    out
-}
-
 /// Runs the plan in its child and shows progress until the last message.
 fn watched(root: &Root, plan: &Plan, quiet: bool) -> anyhow::Result<Message> {
     let live = !quiet && std::io::stderr().is_terminal();
@@ -294,28 +277,6 @@ fn watched(root: &Root, plan: &Plan, quiet: bool) -> anyhow::Result<Message> {
     );
     erase(live);
     last
-}
-
-/// Progress in a line.
-pub(super) fn told(p: &Progress) -> String {
-    let done = p.done.map_or(String::new(), |d| format!(" {:3.0} %", d * 100.0));
-    let mut line = format!("{}{done}", p.phase);
-    if p.ramping {
-        line.push_str(" (ramp-up)");
-    } else if p.counts.iter().any(|n| *n > 0) {
-        let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}us", n as f64 / 1e3));
-        line.push_str(&format!(
-            "  {:.0} IOPS  {}/s  p50 {} p99 {}",
-            p.point.read_iops + p.point.write_iops,
-            bytes_long((p.point.read_bytes_per_s + p.point.write_bytes_per_s) as u64),
-            us(p.point.p50_ns),
-            us(p.point.p99_ns)
-        ));
-    }
-    if p.silent_ms >= 1000 {
-        line.push_str(&format!("  nothing for {} s", p.silent_ms / 1000));
-    }
-    line
 }
 
 pub(super) fn erase(live: bool) {

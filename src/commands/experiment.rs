@@ -1,29 +1,26 @@
 //! `experiment`: a new one from the command line, and the kept ones.
 
-use super::bench::{describe, erase, plan_of, say, store, told, wrong};
+use super::bench::{erase, plan_of, say, store, wrong};
 use super::follow::{follow, overwrite};
 use super::snapshot::write_file;
 use super::tune::{need_root, refused};
 use super::{FAILED, FINE, complain};
-use crate::bench::plan::Plan;
+use crate::bench::outline::told;
 use crate::bench::report::End;
 use crate::bench::store::Store;
 use crate::bench::workloads;
 use crate::cli::experiment::{self as cli, Experiment, ExperimentFormat, ExperimentRun, Kept};
-use crate::experiment::arms::{self, Checked};
+use crate::experiment::arms;
 use crate::experiment::host::Running;
 use crate::experiment::message::{Message, Phase};
-use crate::experiment::report::{Report, compare, markdown, text, verdict};
-use crate::experiment::spec::{Arm, Spec, Then};
-use crate::experiment::{child, live};
+use crate::experiment::outline::{outlast, outline};
+use crate::experiment::report::{Form, Report, compare, verdict};
+use crate::experiment::spec::{Spec, Then};
+use crate::experiment::{child, kept, live};
 use crate::root::Root;
-use crate::units::{self, bytes_long};
+use crate::units::bytes_long;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-
-/// A page is written by its age at most so much later than dirty_expire says: a round lasts by this factor longer
-/// unless its time is given.
-const OUTLAST: f64 = 1.3;
 
 /// Runs `experiment`.
 pub fn run(root: Root, what: Experiment) -> anyhow::Result<u8> {
@@ -52,33 +49,23 @@ fn load(name: &str) -> anyhow::Result<Report> {
 }
 
 fn list() -> anyhow::Result<u8> {
-    let store = store::<Report>()?;
-    let entries = store.list().map_err(anyhow::Error::msg)?;
+    let entries = kept::all(&store::<Report>()?).map_err(anyhow::Error::msg)?;
     if entries.is_empty() {
         return say("No experiment is kept.\n");
     }
     let mut out = String::new();
     for e in entries {
-        let about = store.load::<Report>(&e.id).map_or_else(|why| why, |r| headline(&r));
-        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::text::clean(about)));
+        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::text::clean(e.headline())));
     }
     say(&out)
 }
 
-/// An experiment in two lines.
-fn headline(r: &Report) -> String {
-    let place = r.target().map_or("", |t| t.directory.as_str());
-    let verdict = r.trials.first().map_or("", |t| t.verdict.text.as_str());
-    let end = if r.end == End::Complete { "" } else { ", not complete" };
-    format!("{} {place}, B: {}{end}. {verdict}", r.time, r.spec.set.join(" "))
-}
-
 fn put(root: &Root, report: &Report, format: ExperimentFormat, output: Option<&Path>) -> anyhow::Result<u8> {
-    let written = match format {
-        ExperimentFormat::Text => text::report(report),
-        ExperimentFormat::Markdown => markdown::report(report),
-        ExperimentFormat::Json => serde_json::to_string(report)? + "\n",
-    };
+    let written = report.written(match format {
+        ExperimentFormat::Text => Form::Text,
+        ExperimentFormat::Markdown => Form::Markdown,
+        ExperimentFormat::Json => Form::Json,
+    });
     match output {
         Some(path) => write_file(root, path, written),
         None => say(&written),
@@ -94,11 +81,13 @@ fn new(root: &Root, options: &ExperimentRun) -> anyhow::Result<u8> {
         Ok(checked) => checked,
         Err(refusal) => return Ok(refused(&refusal)),
     };
-    outlast(&mut spec, &checked, options);
+    if open_ended(options) {
+        outlast(&mut spec, &checked);
+    }
     if let Err(why) = spec.check() {
         return wrong(&why);
     }
-    let told = announce(&spec, &checked);
+    let told = outline(&spec, &checked);
     if options.dry_run {
         return say(&told);
     }
@@ -139,76 +128,10 @@ fn spec(o: &ExperimentRun) -> Result<Spec, String> {
     spec.check().map(|()| spec)
 }
 
-/// Makes rounds of a buffered workload longer than pages stay dirty, unless a length was asked for.
-fn outlast(spec: &mut Spec, checked: &Checked, o: &ExperimentRun) {
-    let asked = o.load.time.is_some() || o.load.io_size.is_some() || !o.tx.is_empty();
-    let plan = &mut spec.plan;
-    let txlog = plan.profile == "txlog";
+/// Whether the command line leaves the length of a round to the program.
+fn open_ended(o: &ExperimentRun) -> bool {
     let job_file = o.workload.as_ref().is_some_and(|w| w.ends_with(".fio"));
-    let timed = txlog || (plan.time_ms > 0 && plan.profile != "sweep" && !job_file);
-    let Some(expire) = checked.memory.expire_centisecs.filter(|_| checked.only_page_cache) else { return };
-    if asked || !timed || plan.direct {
-        return;
-    }
-    let least = (expire as f64 / 100.0 * OUTLAST).ceil() as u64 * 1000;
-    plan.time_ms = plan.time_ms.max(least);
-    if txlog {
-        plan.txlog.transactions = 0;
-    }
-}
-
-/// What is going to happen, before it does.
-fn announce(spec: &Spec, checked: &Checked) -> String {
-    let mut out = format!("Experiment, {} rounds of each arm\n", spec.rounds);
-    let stands = if spec.base.is_empty() { "as it stands: " } else { "" };
-    out.push_str(&format!("A {stands}{}\nB {}\n", checked.line(Arm::A), checked.line(Arm::B)));
-    let mut work = |plan: &Plan| {
-        if let Some(workload) = workloads::find(&plan.profile) {
-            out.push_str(&describe(workload, plan));
-        }
-    };
-    work(&spec.plan);
-    if let Some(control) = spec.control_plan() {
-        work(&control);
-    }
-    let order: Vec<&str> = spec.order().into_iter().map(Arm::name).collect();
-    out.push_str(&format!(
-        "order {}{}\n",
-        order.join(" "),
-        if spec.control { ", then the same with the control" } else { "" }
-    ));
-    out.push_str(&format!("time: {}\n", time(spec)));
-    out.push_str(&format!(
-        "before each round dirty pages are drained (at most {}) and others watched for {} s; values are on a lease of {} \
-         that is renewed only while this runs, and put back after each round\n",
-        units::span(spec.drain_limit_ms / 1000),
-        spec.calm_ms as f64 / 1e3,
-        units::span(live::LEASE.as_secs())
-    ));
-    out.push_str(&match spec.then {
-        Then::Undo => "at the end the old values are back\n".to_owned(),
-        Then::Keep => "at the end B is set until the boot if it is shown to be better\n".to_owned(),
-        Then::Lease(s) => {
-            format!("at the end B is set on a lease of {} if it is shown to be better\n", units::span(s))
-        }
-    });
-    out
-}
-
-/// How long all of it takes, as far as anybody can know.
-fn time(spec: &Spec) -> String {
-    let one = |plan: &Plan| (plan.time_ms + plan.ramp_ms + spec.calm_ms) * u64::from(2 * spec.rounds) / 1000;
-    let plans: Vec<Plan> = std::iter::once(spec.plan.clone()).chain(spec.control_plan()).collect();
-    let files = plans.iter().filter_map(|p| workloads::find(&p.profile).map(|w| w.footprint(p))).max();
-    let rounds = spec.all_rounds();
-    let bytes =
-        files.map_or(String::new(), |b| format!(", and making a file of up to {} each time", bytes_long(b)));
-    match plans.iter().all(|p| p.time_ms > 0) {
-        true => {
-            format!("{} of measuring in {rounds} rounds{bytes}", units::span(plans.iter().map(one).sum()))
-        }
-        false => format!("{rounds} rounds until their work is done{bytes}"),
-    }
+    o.load.time.is_none() && o.load.io_size.is_none() && o.tx.is_empty() && !job_file
 }
 
 /// Runs it in its child and shows how far it is.
@@ -269,4 +192,61 @@ fn finish(root: &Root, mut report: Report, options: &ExperimentRun) -> anyhow::R
         }
         End::Complete | End::Cancelled => code,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::params::PARAMS;
+    use crate::bench::plan::Plan;
+    use crate::bench::workloads::WORKLOADS;
+    use crate::cli::{Cli, Command};
+    use crate::experiment::command;
+    use clap::Parser;
+
+    /// What the command line says about an experiment, as it reads it back.
+    fn read_back(asked: &Spec) -> Spec {
+        let args = command::args(asked);
+        let cli = Cli::try_parse_from(std::iter::once("iotop-plus".to_owned()).chain(args.clone()))
+            .unwrap_or_else(|err| panic!("{args:?}: {err}"));
+        let Some(Command::Experiment(e)) = cli.command else { panic!("{args:?}") };
+        spec(&e.run).unwrap_or_else(|why| panic!("{args:?}: {why}"))
+    }
+
+    #[test]
+    fn the_line_for_root_conducts_the_same_experiment() {
+        let mut lines = 0;
+        for w in WORKLOADS {
+            let directory = if w.needs_directory() { "/srv/a b".into() } else { Default::default() };
+            let plan = Plan { directory, ..w.defaults() };
+            let set = vec!["vm.dirty_ratio=80".into(), "atime@/a b=noatime".into()];
+            let start = Spec { plan, set, ..Spec::default() };
+            assert_eq!(read_back(&start), start);
+            for p in PARAMS.iter().filter(|p| w.takes().contains(&p.name)) {
+                for text in p.choices.iter().copied().chain(["1", "2", "512", "8192", "64M"]) {
+                    let mut asked = start.clone();
+                    let taken = (p.set)(&mut asked.plan, text);
+                    if taken.is_ok() && asked.check().is_ok() {
+                        assert_eq!(read_back(&asked), asked, "{} {} {text}", w.name(), p.name);
+                        lines += 1;
+                    }
+                }
+            }
+        }
+        assert!(lines > 200, "{lines}");
+        let plan = Plan { directory: "/srv".into(), ..workloads::find("fsync").unwrap().defaults() };
+        let all = Spec {
+            plan: Plan { network: Some("/srv".into()), ..plan },
+            base: vec!["vm.dirty_ratio=20".into()],
+            set: vec!["vm.dirty_ratio=80".into()],
+            rounds: 7,
+            control: true,
+            then: Then::Lease(90),
+            drain_limit_ms: 7000,
+            calm_ms: 0,
+        };
+        assert_eq!(read_back(&all), all);
+        let kept = Spec { then: Then::Keep, ..all };
+        assert_eq!(read_back(&kept), kept);
+    }
 }

@@ -89,8 +89,8 @@ fn check_with(
     }
     if settings.iter().all(|s| s.values[0] == s.values[1]) {
         return Err(Refusal::Usage(
-            "A and B are the same: what --set asks for is in force already; choose other values, or give A's by \
-             --base"
+            "A and B are the same: what B sets is in force already; choose other values, or give A values of its \
+             own (--base)"
                 .into(),
         ));
     }

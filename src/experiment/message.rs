@@ -1,6 +1,6 @@
 //! What passes between the program and the child that conducts: JSON, one message a line.
 
-use super::report::{Point, Report, Round};
+use super::report::{Point, Report, Round, Thresholds};
 use super::spec::Arm;
 use crate::bench::host::FromChild;
 use crate::bench::message::Progress as BenchProgress;
@@ -36,6 +36,10 @@ impl FromChild for Message {
         Message::Failed(format!(
             "the conducting process {why}; the tuner takes the change back by itself, `iotop-plus tune status` shows it"
         ))
+    }
+
+    fn failed(why: String) -> Self {
+        Message::Failed(why)
     }
 }
 
@@ -85,4 +89,6 @@ pub struct Progress {
     pub bench: Option<BenchProgress>,
     /// Dirty pages now, while counting.
     pub point: Option<Point>,
+    /// The arm's thresholds, while it runs.
+    pub thresholds: Thresholds,
 }

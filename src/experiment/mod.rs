@@ -8,10 +8,13 @@
 
 pub mod arms;
 pub mod child;
+pub mod command;
 pub mod host;
+pub mod kept;
 pub mod lab;
 pub mod live;
 pub mod message;
+pub mod outline;
 pub mod report;
 pub mod run;
 pub mod spec;

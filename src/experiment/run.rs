@@ -138,6 +138,7 @@ impl Run<'_> {
 
     fn work(&mut self, control: bool, plan: &Plan, arm: Arm) -> Result<Worked, Fail> {
         let (round, of) = (self.done + 1, self.spec.all_rounds());
+        let thresholds = self.thresholds[arm.index()];
         let say = &mut *self.say;
         self.lab.work(plan, &mut |seen| match seen {
             Seen::Progress(bench, point) => say(Message::Progress(Progress {
@@ -148,6 +149,7 @@ impl Run<'_> {
                 phase: Phase::Work,
                 bench: Some(bench.clone()),
                 point,
+                thresholds,
             })),
             Seen::Note(note) => say(Message::Note(note.to_owned())),
         })
@@ -155,7 +157,9 @@ impl Run<'_> {
 
     fn tell(&mut self, control: bool, arm: Arm, phase: Phase) {
         let (round, of) = (self.done + 1, self.spec.all_rounds());
-        (self.say)(Message::Progress(Progress { control, round, of, arm, phase, bench: None, point: None }));
+        let thresholds = Thresholds::default();
+        let (bench, point) = (None, None);
+        (self.say)(Message::Progress(Progress { control, round, of, arm, phase, bench, point, thresholds }));
     }
 
     /// Sets B again if that was asked for and it earned it; in a sentence.

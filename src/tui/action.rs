@@ -141,6 +141,8 @@ pub enum Action {
     Confirm,
     /// Something of the Bench view.
     Bench(super::bench::BenchAction),
+    /// Something of the experiments.
+    Experiment(super::experiment::ExperimentAction),
     /// Something of the Tune view.
     Tune(super::tuning::TuneAction),
 }

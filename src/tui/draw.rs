@@ -35,7 +35,7 @@ pub fn draw(app: &App, buf: &mut Buffer) {
             panes::tune::edit::render(app, p, &theme, buf);
         }
         // Typed where it stands.
-        Some(Overlay::Prompt(Prompt { what: PromptFor::Bench(_), .. })) => {}
+        Some(Overlay::Prompt(Prompt { what: PromptFor::Bench(_) | PromptFor::Experiment(_), .. })) => {}
         Some(Overlay::Prompt(p)) => prompt(app, p, &theme, arranged.footer, buf),
         None => {}
     }
@@ -64,7 +64,7 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
         let (on, _) = crate::text::fit(&b.on, usize::from(area.width / 3));
         part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::clean(on)), theme.crit);
     }
-    if let Some(word) = app.ui.bench.word() {
+    if let Some(word) = app.ui.bench.word().or(app.ui.experiment.word()) {
         part(buf, &format!("  {word}"), theme.warn);
     }
     if wide {
@@ -208,6 +208,7 @@ pub fn help_lines() -> Vec<(String, String)> {
         Context::Kernel,
         Context::Bench,
         Context::Tune,
+        Context::Experiment,
         Context::TuneLeave,
         Context::Detail,
         Context::DeviceDetail,
@@ -261,7 +262,7 @@ fn help(scroll: u16, theme: &Theme, buf: &mut Buffer) {
 
 /// Width of a question's box, and its lines.
 fn dialog_lines(d: &Dialog, size: (u16, u16)) -> (u16, Vec<String>) {
-    let width = size.0.min(if matches!(d.change, Change::Tune(_)) { 96 } else { 76 });
+    let width = size.0.min(if matches!(d.change, Change::Tune(_) | Change::Experiment(_)) { 96 } else { 76 });
     (width, wrap(&d.text, usize::from(width.saturating_sub(4))))
 }
 
@@ -282,7 +283,7 @@ fn dialog(d: &Dialog, theme: &Theme, buf: &mut Buffer) {
         put(buf, inner.x + 1, inner.y + i as u16, line, room, theme.text);
     }
     let answers = match &d.change {
-        Change::IoPrio(..) | Change::Bench(_) => "y do it   n leave it",
+        Change::IoPrio(..) | Change::Bench(_) | Change::Experiment(_) => "y do it   n leave it",
         Change::Tune(ask) => ask.answers(),
     };
     let more = if lines.len() > skip + shown { "   ↓ more" } else { "" };
@@ -305,7 +306,8 @@ fn prompt_label(app: &App, what: PromptFor) -> String {
         }
         PromptFor::Include => "show only kernel lines matching: ".into(),
         PromptFor::Exclude => "hide kernel lines matching: ".into(),
-        PromptFor::Bench(_) => String::new(),
+        PromptFor::Bench(_) | PromptFor::Experiment(_) => String::new(),
+        PromptFor::ExperimentFile => "write the report to (.md, .json, else text; a new file): ".into(),
         PromptFor::Ionice(key) => {
             let now = app.world.procs.get(&key).and_then(|row| row.ionice);
             format!("class and level (rt/0..7, be/0..7, idle; now {}): ", now.as_deref().unwrap_or("-"))

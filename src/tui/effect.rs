@@ -30,6 +30,8 @@ pub enum Effect {
     Screenshot,
     /// For the run that measures.
     Bench(super::bench::BenchEffect),
+    /// For the experiment.
+    Experiment(super::experiment::ExperimentEffect),
     /// For the tuner.
     Tune(super::tuning::TuneEffect),
     /// Set a task's I/O class and level, then read it back.

@@ -37,6 +37,8 @@ pub enum Event {
     IoPrioSet(TaskKey, Result<IoPrio, String>),
     /// From the run that measures.
     Bench(Box<super::bench::BenchNews>),
+    /// From the experiment.
+    Experiment(Box<super::experiment::ExperimentNews>),
     /// From the tuner.
     Tune(Box<super::tuning::TuneNews>),
     /// A word from the run loop.

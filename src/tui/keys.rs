@@ -23,6 +23,8 @@ pub enum Context {
     Bench,
     /// The Tune view.
     Tune,
+    /// The experiments of the Tune view.
+    Experiment,
     /// The question about leases when leaving.
     TuneLeave,
     /// A detail page.
@@ -51,6 +53,7 @@ impl Context {
             Context::Kernel => "Kernel log",
             Context::Bench => "Bench",
             Context::Tune => "Tune",
+            Context::Experiment => "Experiments, a page of Tune",
             Context::TuneLeave => "Leaving with a change on lease",
             Context::Detail => "In a detail",
             Context::DeviceDetail => "Detail of a device",
@@ -98,9 +101,10 @@ const fn ctrl(c: char, action: Action, help: &'static str) -> Binding {
 }
 
 use super::bench::BenchAction;
+use super::experiment::ExperimentAction as E;
 use Context::{
-    Bench, Detail, DeviceDetail, Devices, Dialog, Global, Help, Kernel, KernelDetail, List, ProcessDetail,
-    Processes, Scroll, Tune, TuneLeave,
+    Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Global, Help, Kernel, KernelDetail, List,
+    ProcessDetail, Processes, Scroll, Tune, TuneLeave,
 };
 use TuneAction as T;
 
@@ -158,6 +162,14 @@ pub const BINDINGS: &[Binding] = &[
     ),
     ch(Tune, 'a', Action::Tune(T::Apply), "apply", "apply what is proposed, all or none (asks first)"),
     ch(Tune, 'p', Action::Tune(T::Presets), "presets", "presets: settings for a kind of work"),
+    ch(
+        Tune,
+        'e',
+        Action::Experiment(E::Try),
+        "try",
+        "experiment: does it help? B is what is proposed, the preset, or the selected knob",
+    ),
+    ch(Tune, 'E', Action::Experiment(E::Return), "", "the experiments: under way, next, kept"),
     ch(Tune, 'x', Action::Tune(T::Drop), "", "drop every proposal; Esc drops that of the selected knob"),
     ch(Tune, 'K', Action::Tune(T::Keep), "keep", "let a change on lease stay until the machine boots"),
     ch(
@@ -183,6 +195,68 @@ pub const BINDINGS: &[Binding] = &[
     ch(Tune, 'n', Action::SearchNext, "", "next hit"),
     ch(Tune, 'N', Action::SearchPrevious, "", "hit before"),
     ch(Tune, '\\', Action::Filter, "", "show only knobs that contain a text"),
+    key(
+        Experiment,
+        KeyCode::Enter,
+        Action::Open,
+        "go",
+        "change a line of the next experiment, show a kept one",
+    ),
+    ch(Experiment, 'r', Action::Experiment(E::Start), "run", "start the next experiment (asks first)"),
+    ch(
+        Experiment,
+        'x',
+        Action::Experiment(E::Cancel),
+        "cancel",
+        "end it, with a report of the rounds that are over; again: kill it",
+    ),
+    ch(
+        Experiment,
+        'a',
+        Action::Experiment(E::Apply),
+        "set B",
+        "set the B of the report, on a lease (asks first)",
+    ),
+    ch(
+        Experiment,
+        'K',
+        Action::Experiment(E::Keep),
+        "keep B",
+        "let the B of the report stay until the machine boots; sets it if need be (asks first)",
+    ),
+    ch(Experiment, 'u', Action::Tune(T::Undo), "undo", "take back the newest change (asks first)"),
+    ch(Experiment, 'R', Action::Tune(T::Renew), "", "start the lease of B anew"),
+    ch(
+        Experiment,
+        'e',
+        Action::Experiment(E::Edit),
+        "edit",
+        "to the form of the next experiment; change a line",
+    ),
+    key(
+        Experiment,
+        KeyCode::Delete,
+        Action::Experiment(E::Reset),
+        "",
+        "the selected line as it is by itself",
+    ),
+    ch(Experiment, 'm', Action::Experiment(E::Mark), "mark", "mark a kept experiment to compare others with"),
+    ch(
+        Experiment,
+        'c',
+        Action::Experiment(E::Compare),
+        "compare",
+        "the marked experiment and the selected one side by side",
+    ),
+    ch(
+        Experiment,
+        'o',
+        Action::Experiment(E::Export),
+        "file",
+        "write the report to a file: Markdown, JSON or text, by its ending",
+    ),
+    key(Experiment, KeyCode::Right, Action::Experiment(E::ToPage), "", "to the page beside the list"),
+    key(Experiment, KeyCode::Left, Action::Experiment(E::ToList), "", "back to the list"),
     ch(TuneLeave, 'u', Action::Tune(T::LeaveUndo), "undo", "take the change back now, and leave"),
     ch(TuneLeave, 'k', Action::Tune(T::LeaveKeep), "keep", "let the change stay, and leave"),
     ch(

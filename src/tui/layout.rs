@@ -42,6 +42,7 @@ pub fn panes(app: &App) -> Vec<PaneId> {
         (None, View::Memory) => vec![PaneId::Memory],
         (None, View::Kernel) => vec![PaneId::Kernel],
         (None, View::Bench) => super::bench::place::PANES.to_vec(),
+        (None, View::Tune) if app.ui.experiment.open => super::experiment::place::PANES.to_vec(),
         (None, View::Tune) => super::panes::tune::placed(app),
     }
 }
@@ -58,6 +59,7 @@ pub fn arrange(app: &App) -> Arranged {
         match list[..] {
             [PaneId::Processes, ..] if list.len() > 1 => overview(body, device_rows(app)),
             [PaneId::Tune, ..] => super::panes::tune::places(body, &list),
+            [PaneId::ExperimentList, ..] => super::experiment::place::arrange(body, app.ui.focus),
             [PaneId::BenchList, ..] => super::bench::place::arrange(body, app.ui.focus),
             [PaneId::Devices, PaneId::DeviceGraphs] => devices(body, device_rows(app)),
             _ => list.iter().map(|id| (*id, body)).collect(),

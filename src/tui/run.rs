@@ -72,6 +72,7 @@ struct Loop {
     feed: Feed,
     pool: Pool,
     bench: super::bench::runner::Runner,
+    experiment: super::experiment::runner::Runner,
     tuning: super::tuning::runner::Runner,
     inbox: mpsc::Receiver<Input>,
     outbox: mpsc::Sender<Input>,
@@ -114,6 +115,9 @@ impl Loop {
         let news = move |n| drop(to.blocking_send(Input::Event(Box::new(Event::Bench(Box::new(n))))));
         let bench = super::bench::runner::Runner::new(options.root.clone(), Arc::new(news));
         let to = outbox.clone();
+        let news = move |n| drop(to.blocking_send(Input::Event(Box::new(Event::Experiment(Box::new(n))))));
+        let experiment = super::experiment::runner::Runner::new(options.root.clone(), Arc::new(news));
+        let to = outbox.clone();
         let news = move |n| drop(to.blocking_send(Input::Event(Box::new(Event::Tune(Box::new(n))))));
         let tuning = super::tuning::runner::Runner::new(options.root.clone(), Arc::new(news));
         let sample_due = Instant::now() + ui.interval;
@@ -126,6 +130,7 @@ impl Loop {
             feed,
             pool,
             bench,
+            experiment,
             tuning,
             inbox,
             outbox,
@@ -194,6 +199,9 @@ impl Loop {
             Input::Event(event) => match *event {
                 Event::Bench(news) if self.app.bench_unseen(&news) => {
                     return self.feed_event(Event::Bench(news));
+                }
+                Event::Experiment(news) if self.app.experiment_unseen(&news) => {
+                    return self.feed_event(Event::Experiment(news));
                 }
                 event => event,
             },
@@ -338,6 +346,11 @@ impl Loop {
                         self.feed_event(Event::Bench(Box::new(news)))?;
                     }
                 }
+                Effect::Experiment(effect) => {
+                    if let Some(news) = self.experiment.act(effect) {
+                        self.feed_event(Event::Experiment(Box::new(news)))?;
+                    }
+                }
                 Effect::Tune(effect) => {
                     if let Err(why) = self.tuning.act(effect) {
                         self.feed_event(Event::Notice(why))?;
@@ -360,7 +373,7 @@ impl Loop {
     }
 
     fn hand_out(&mut self, job: Job) -> anyhow::Result<()> {
-        let waited_for = job.is_measuring().then(|| job.clone());
+        let waited_for = (job.is_measuring() || job.is_experiment()).then(|| job.clone());
         match (self.pool.start(job), waited_for) {
             (Ok(()), _) => Ok(()),
             (Err(why), None) => self.feed_event(Event::Notice(why)),

@@ -59,6 +59,8 @@ pub struct Ui {
     pub bench: super::bench::BenchUi,
     /// The Tune view.
     pub tune: super::tuning::TuneUi,
+    /// Experiments, a page of the Tune view.
+    pub experiment: super::experiment::ExperimentUi,
     /// The text searched for.
     pub search: String,
     /// The person's zone, seconds east of Greenwich.
@@ -114,6 +116,10 @@ pub enum PromptFor {
     Lease,
     /// A line of a benchmark's parameters, by its place.
     Bench(usize),
+    /// A line of the next experiment, by its place.
+    Experiment(usize),
+    /// The file an experiment's report goes to.
+    ExperimentFile,
 }
 
 /// A line of input.
@@ -151,6 +157,8 @@ pub enum Change {
     Tune(super::tuning::Ask),
     /// Start measuring.
     Bench(Box<crate::bench::plan::Plan>),
+    /// Start an experiment.
+    Experiment(Box<crate::experiment::spec::Spec>),
 }
 
 /// A detail page.

@@ -6,7 +6,8 @@ pub fn sudo_line(program: &str, args: impl IntoIterator<Item = String>) -> Strin
     words.fold("sudo".to_owned(), |line, word| line + " " + &quoted(&word))
 }
 
-fn quoted(word: &str) -> String {
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b);
     match !word.is_empty() && word.bytes().all(plain) {
         true => word.to_owned(),

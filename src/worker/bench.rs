@@ -1,10 +1,11 @@
-//! What the Bench view asks of a file system: a directory looked at, results kept and read.
+//! What the Bench view and experiments ask of a file system: a directory looked at, results kept and read.
 
 use crate::bench::look::{Look, Seen};
-use crate::bench::report::Report;
-use crate::bench::store::{Kept, Store};
+use crate::bench::store::{Keepable, Kept, Store};
 use crate::bench::target::Place;
 use crate::collect::path::path_report;
+use crate::experiment::kept::{Kept as KeptExperiment, all};
+use crate::experiment::report::Report as Experiment;
 use crate::root::Root;
 use crate::text::clean;
 use std::path::Path;
@@ -46,8 +47,8 @@ pub fn look(root: &Root, directory: &Path) -> Look {
     look
 }
 
-fn store() -> Result<Store, String> {
-    Store::of_person()
+fn store<T: Keepable>() -> Result<Store, String> {
+    Store::of_person_for::<T>()
         .ok_or_else(|| "no home directory of this user: set XDG_STATE_HOME to keep results".into())
 }
 
@@ -56,13 +57,18 @@ pub fn kept() -> Result<Vec<Kept>, String> {
     Store::of_person().map_or(Ok(Vec::new()), |store| store.kept())
 }
 
+/// The same of experiments.
+pub fn experiments() -> Result<Vec<KeptExperiment>, String> {
+    Store::of_person_for::<Experiment>().map_or(Ok(Vec::new()), |store| all(&store))
+}
+
 /// Keeps a report; the name it got.
-pub fn keep(report: &Report) -> Result<String, String> {
-    store()?.keep(report)
+pub fn keep<T: Keepable>(report: &T) -> Result<String, String> {
+    store::<T>()?.keep(report)
 }
 
 /// Kept reports by their names.
-pub fn load(ids: &[String]) -> Result<Vec<Report>, String> {
-    let store = store()?;
+pub fn load<T: Keepable>(ids: &[String]) -> Result<Vec<T>, String> {
+    let store = store::<T>()?;
     ids.iter().map(|id| store.load(id)).collect()
 }

@@ -7,6 +7,8 @@ use crate::bench::store::Kept;
 use crate::collect;
 use crate::collect::process::detail::DetailReader;
 use crate::collect::process::mappings::mappings;
+use crate::experiment::kept::Kept as KeptExperiment;
+use crate::experiment::report::Report as Experiment;
 use crate::model::path::PathReport;
 use crate::model::process::{Detail, Mappings, TaskKey};
 use crate::model::queue::QueueAttrs;
@@ -95,6 +97,15 @@ pub enum Job {
         /// Their names.
         ids: Vec<String>,
     },
+    /// List the experiments that are kept.
+    Experiments,
+    /// Keep an experiment.
+    KeepExperiment(Box<Experiment>),
+    /// Read kept experiments.
+    ExperimentResults {
+        /// Their names.
+        ids: Vec<String>,
+    },
 }
 
 /// A job's outcome.
@@ -122,6 +133,10 @@ pub enum Reply {
     Keeping(String),
     /// Kept results, in the order asked for.
     Results(Vec<Report>),
+    /// The experiments that are kept, newest first.
+    Experiments(Vec<KeptExperiment>),
+    /// Kept experiments, in the order asked for.
+    ExperimentResults(Vec<Experiment>),
     /// The file is there.
     Written {
         /// Where.
@@ -147,7 +162,15 @@ impl Job {
             Job::Kept => "listing the results kept".into(),
             Job::Keep(report) => format!("keeping the result {}", report.id),
             Job::Results { ids } => format!("reading the result {}", ids.join(" and ")),
+            Job::Experiments => "listing the experiments kept".into(),
+            Job::KeepExperiment(report) => format!("keeping the experiment {}", report.id),
+            Job::ExperimentResults { ids } => format!("reading the experiment {}", ids.join(" and ")),
         }
+    }
+
+    /// Whether it is about experiments: as with measuring, whoever asked waits for an answer.
+    pub fn is_experiment(&self) -> bool {
+        matches!(self, Job::Experiments | Job::KeepExperiment(_) | Job::ExperimentResults { .. })
     }
 
     /// Whether it is about measuring: whoever asked waits for an answer, and be it a refusal.
@@ -196,8 +219,15 @@ impl Job {
             }
             Job::Look { directory } => Reply::Look(Box::new(bench::look(root, directory))),
             Job::Kept => bench::kept().map_or_else(Reply::Failed, Reply::Kept),
-            Job::Keep(report) => bench::keep(report).map_or_else(Reply::Failed, Reply::Keeping),
+            Job::Keep(report) => bench::keep(report.as_ref()).map_or_else(Reply::Failed, Reply::Keeping),
             Job::Results { ids } => bench::load(ids).map_or_else(Reply::Failed, Reply::Results),
+            Job::Experiments => bench::experiments().map_or_else(Reply::Failed, Reply::Experiments),
+            Job::KeepExperiment(report) => {
+                bench::keep(report.as_ref()).map_or_else(Reply::Failed, Reply::Keeping)
+            }
+            Job::ExperimentResults { ids } => {
+                bench::load(ids).map_or_else(Reply::Failed, Reply::ExperimentResults)
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 #![allow(dead_code)]
 
+pub mod experiment;
 pub mod tune;
 
 use crossterm::event::{Event as Term, KeyCode, KeyEvent, KeyModifiers};

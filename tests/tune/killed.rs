@@ -1,13 +1,35 @@
-//! SIGKILL of the tuner, of the screen, and of both, at every step of every knob of vm.
+//! SIGKILL of the tuner, of the screen, and of both, at every step of every knob of vm, and of the kernel's others.
 
-use crate::machine::{KNOBS, Machine, all, get, put, put_all, text};
+use crate::machine::{KERNEL, Machine, all, file, get, put, put_all, room, text};
 use iotop_plus::tune::protocol::Request;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
+
+/// Those this kernel was built with.
+fn all_kernel() -> BTreeMap<&'static str, String> {
+    KERNEL.iter().filter(|k| Path::new(&file(k)).exists()).map(|k| (*k, get(k))).collect()
+}
+
+/// The knobs beside those of memory, for tests that change them, and the promise to put them back. Others are no
+/// business of a test that does not: somebody else may be changing them meanwhile.
+struct Beside(BTreeMap<&'static str, String>);
+
+impl Beside {
+    fn take(_alone: &Machine) -> Self {
+        Self(all_kernel())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        put_all(&self.0);
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Victim {
@@ -21,6 +43,10 @@ fn nearby(knob: &str, start: &BTreeMap<&'static str, String>, by: i64) -> String
     let n: i64 = start[knob].parse().unwrap();
     let of = |k: &str| start[k].parse::<i64>().unwrap();
     match knob {
+        // A switch has one other value.
+        "task_delayacct" => (1 - n).to_string(),
+        // -1: no limit.
+        "hung_task_warnings" => (n.max(0) + by).to_string(),
         // A half that is 0 gets what its other half means now.
         "dirty_bytes" if n == 0 => (threshold("nr_dirty_threshold ") + by * 4096).to_string(),
         "dirty_background_bytes" if n == 0 => {
@@ -100,19 +126,49 @@ fn steps(knobs: usize) -> u32 {
 #[test]
 fn killed_at_every_step_everything_is_restored() {
     let Some(m) = Machine::take("killed_at_every_step_everything_is_restored") else { return };
+    let points = everywhere(&m, &m.start, all);
+    println!("{points} points, all restored");
+    assert!(points >= 500);
+}
+
+#[test]
+fn knobs_beside_those_of_memory_are_restored_from_every_step() {
+    let Some(m) = Machine::take("knobs_beside_those_of_memory_are_restored_from_every_step") else { return };
+    let Beside(start) = &Beside::take(&m);
+    if start.is_empty() {
+        eprintln!("SKIPPED knobs_beside_those_of_memory_are_restored_from_every_step: this kernel has none");
+        return;
+    }
+    let points = everywhere(&m, start, all_kernel);
+    println!("{points} points of {:?}, all restored", start.keys());
+    assert_eq!(points, 3 * steps(1) * start.len() as u32);
+    // And by the tool that is run afterwards, all of them in one change.
+    let words: Vec<String> =
+        start.keys().map(|k| format!("{}.{k}={}", room(k), nearby(k, start, 1))).collect();
+    for step in 1..=steps(words.len()) {
+        point(&m, &words, step, Victim::Tuner);
+        assert_eq!(all_kernel(), *start, "{words:?} step {step}");
+    }
+}
+
+/// Kills everybody at every step of every knob of `start`, which `now` reads; how often.
+fn everywhere(
+    m: &Machine,
+    start: &BTreeMap<&'static str, String>,
+    now: fn() -> BTreeMap<&'static str, String>,
+) -> u32 {
     let mut points = 0;
-    for knob in KNOBS {
-        let word = format!("vm.{knob}={}", nearby(knob, &m.start, 1));
+    for knob in start.keys() {
+        let word = format!("{}.{knob}={}", room(knob), nearby(knob, start, 1));
         for victim in [Victim::Tuner, Victim::Screen, Victim::Both] {
             for step in 1..=steps(1) {
-                point(&m, std::slice::from_ref(&word), step, victim);
-                assert_eq!(all(), m.start, "{word} step {step} {victim:?}");
+                point(m, std::slice::from_ref(&word), step, victim);
+                assert_eq!(now(), *start, "{word} step {step} {victim:?}");
                 points += 1;
             }
         }
     }
-    println!("{points} points, all restored");
-    assert!(points >= 500);
+    points
 }
 
 /// One death, and the next start's undo where the tuner died.
@@ -169,16 +225,21 @@ fn pairs_set_in_bytes_are_restored_in_bytes() {
 fn an_admins_edit_after_a_death_is_never_overwritten() {
     let Some(m) = Machine::take("an_admins_edit_after_a_death_is_never_overwritten") else { return };
     let (mut points, mut reported) = (0, 0);
-    for knob in KNOBS {
-        let word = format!("vm.{knob}={}", nearby(knob, &m.start, 1));
-        let theirs = nearby(knob, &m.start, 2);
+    let beside = Beside::take(&m);
+    let mut start = m.start.clone();
+    start.extend(beside.0.clone());
+    // A switch has no third value that could be an admin's.
+    start.remove("task_delayacct");
+    for knob in start.keys() {
+        let word = format!("{}.{knob}={}", room(knob), nearby(knob, &start, 1));
+        let theirs = nearby(knob, &start, 2);
         for step in 1..=steps(1) {
             let (killed, _) = run(&m, std::slice::from_ref(&word), step, Victim::Tuner);
             assert!(killed);
             put(knob, &theirs);
             let undone = m.tune(&["undo"]);
             let stands = get(knob);
-            put_all(&m.start);
+            put_all(&start);
             assert_eq!(stands, theirs, "{word} step {step}: {}", text(&undone));
             // Once the write is on record it must say that it found somebody else's value.
             if (8..steps(1) - 1).contains(&step) {

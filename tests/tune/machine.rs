@@ -24,8 +24,16 @@ pub const KNOBS: [&str; 11] = [
     "watermark_scale_factor",
 ];
 
+/// Knobs of the kernel that are not of memory.
+pub const KERNEL: [&str; 3] = ["task_delayacct", "hung_task_timeout_secs", "hung_task_warnings"];
+
+/// `vm` or `kernel`.
+pub fn room(knob: &str) -> &'static str {
+    if KERNEL.contains(&knob) { "kernel" } else { "vm" }
+}
+
 pub fn file(knob: &str) -> String {
-    format!("/proc/sys/vm/{knob}")
+    format!("/proc/sys/{}/{knob}", room(knob))
 }
 
 pub fn get(knob: &str) -> String {

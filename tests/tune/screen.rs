@@ -6,10 +6,10 @@ use crate::term::{Start, Terminal};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-const FILE: &str = "dirty_expire_centisecs";
+pub const FILE: &str = "dirty_expire_centisecs";
 
 /// The view with the knob selected, on the test's own run directory.
-fn screen(m: &Machine, lease: u32) -> Terminal {
+pub fn screen(m: &Machine, lease: u32) -> Terminal {
     let config = m.dir.path().join("config.toml");
     std::fs::write(&config, format!("view = \"tune\"\n[tune]\nlease = {lease}\n")).unwrap();
     let (root, config) = (m.dir.path().to_str().unwrap(), config.to_str().unwrap());
@@ -36,12 +36,12 @@ fn change(t: &mut Terminal, value: &str) {
 }
 
 /// Another value than the one there is.
-fn other() -> &'static str {
+pub fn other() -> &'static str {
     if get(FILE) == "2900" { "2800" } else { "2900" }
 }
 
 /// Waits for the value; a tuner restores by itself within its lease and 5 s.
-fn until(value: &str) {
+pub fn until(value: &str) {
     let end = Instant::now() + Duration::from_secs(20);
     while get(FILE) != value {
         assert!(Instant::now() < end, "{FILE} stays at {}", get(FILE));

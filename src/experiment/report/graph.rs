@@ -3,53 +3,74 @@
 use super::super::spec::Arm;
 use super::{Point, Report, Trial};
 use crate::units::bytes_long;
-use std::fmt::Write as _;
 
 /// Rows of one arm's graph.
 const ROWS: usize = 6;
-/// Columns of both.
+/// Columns of both, where there is room.
 pub const COLUMNS: usize = 64;
+/// Columns before the graph.
+const LABEL: usize = 11;
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Dirty and being written at one moment, bytes.
 type Moment = Option<(f64, f64)>;
 
-/// Both arms, or nothing where nothing was seen.
-pub fn both(report: &Report, trial: &Trial) -> String {
-    let end = Arm::A.points(trial).chain(Arm::B.points(trial)).map(|p| p.at_ms).max().unwrap_or(0);
-    let courses = [Arm::A, Arm::B].map(|arm| course(arm.points(trial), end));
-    let most = courses.iter().flatten().flatten().map(|(d, w)| d + w).fold(0.0, f64::max);
-    if end == 0 || most < 1.0 {
+/// What is drawn of an arm.
+pub struct Curve<'p> {
+    /// Dirty pages at moments since counting began, in any order.
+    pub points: Vec<&'p Point>,
+    /// Where background writing begins, bytes.
+    pub threshold: Option<u64>,
+    /// What the points are, to be said above them.
+    pub about: String,
+}
+
+/// What the signs mean.
+pub const LEGEND: &str = "Dirty pages of the machine: █ waiting, ▒ being written; ┄ background threshold";
+
+/// Both arms of a finished trial within `width` columns, or nothing where nothing was seen.
+pub fn both(report: &Report, trial: &Trial, width: usize) -> String {
+    let curve = |arm: Arm| Curve {
+        points: trial.of(arm).flat_map(|r| &r.points).collect(),
+        threshold: report.thresholds[arm.index()].background,
+        about: format!("mean of {} rounds", trial.of(arm).count()),
+    };
+    let lines = pair(&[curve(Arm::A), curve(Arm::B)], (COLUMNS + LABEL).min(width), ROWS);
+    if lines.is_empty() {
         return String::new();
     }
-    let mut out = String::from(
-        "Dirty pages of the machine: █ waiting, ▒ being written; ┄ where background writing begins\n",
-    );
-    for (arm, course) in [Arm::A, Arm::B].into_iter().zip(&courses) {
-        let threshold = report.thresholds[arm.index()].background;
-        let above = threshold.filter(|t| *t as f64 > most);
+    std::iter::once(LEGEND.to_owned()).chain(lines).map(|l| l + "\n").collect()
+}
+
+/// A above B on one scale of bytes and one of time: `width` columns in all, `rows` rows each. Nothing where
+/// nothing was seen.
+pub fn pair(curves: &[Curve; 2], width: usize, rows: usize) -> Vec<String> {
+    let columns = width.saturating_sub(LABEL).clamp(8, 1000);
+    let end = curves.iter().flat_map(|c| &c.points).map(|p| p.at_ms).max().unwrap_or(0);
+    let courses = curves.each_ref().map(|c| course(c.points.iter().copied(), end, columns));
+    let most = courses.iter().flatten().flatten().map(|(d, w)| d + w).fold(0.0, f64::max);
+    if end == 0 || most < 1.0 || rows == 0 {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for ((arm, curve), course) in [Arm::A, Arm::B].into_iter().zip(curves).zip(&courses) {
+        let above = curve.threshold.filter(|t| *t as f64 > most);
         let note = above
             .map_or(String::new(), |t| format!("; background threshold {}, above the graph", bytes_long(t)));
-        let _ = writeln!(out, "{}, mean of {} rounds{note}", arm.name(), trial.of(arm).count());
-        draw(&mut out, course, most, threshold.map(|t| t as f64));
+        out.push(format!("{}, {}{note}", arm.name(), curve.about));
+        draw(&mut out, course, most, curve.threshold.map(|t| t as f64), rows);
     }
     let secs = format!("{:.0} s", end as f64 / 1e3);
-    let _ = writeln!(out, "{:>10} 0 s{secs:>width$}", "", width = COLUMNS - 3);
+    out.push(format!("{:>10} 0 s{secs:>width$}", "", width = columns - 3));
     out
 }
 
-impl Arm {
-    fn points(self, trial: &Trial) -> impl Iterator<Item = &Point> {
-        trial.of(self).flat_map(|r| &r.points)
-    }
-}
-
 /// The mean of all rounds in each column.
-fn course<'p>(points: impl Iterator<Item = &'p Point>, end: u64) -> Vec<Moment> {
-    let mut sums = vec![(0.0, 0.0, 0u32); COLUMNS];
+fn course<'p>(points: impl Iterator<Item = &'p Point>, end: u64, columns: usize) -> Vec<Moment> {
+    let mut sums = vec![(0.0, 0.0, 0u32); columns];
     for p in points {
-        let at = (p.at_ms * COLUMNS as u64 / (end + 1)) as usize;
-        let sum = &mut sums[at.min(COLUMNS - 1)];
+        let at = (p.at_ms * columns as u64 / (end + 1)) as usize;
+        let sum = &mut sums[at.min(columns - 1)];
         *sum = (sum.0 + p.dirty as f64, sum.1 + p.writeback as f64, sum.2 + 1);
     }
     let mut course: Vec<Moment> =
@@ -62,12 +83,12 @@ fn course<'p>(points: impl Iterator<Item = &'p Point>, end: u64) -> Vec<Moment> 
     course
 }
 
-fn draw(out: &mut String, course: &[Moment], most: f64, threshold: Option<f64>) {
-    let height = |bytes: f64| (bytes / most * (ROWS * 8) as f64).round() as usize;
+fn draw(out: &mut Vec<String>, course: &[Moment], most: f64, threshold: Option<f64>, rows: usize) {
+    let height = |bytes: f64| (bytes / most * (rows * 8) as f64).round() as usize;
     let line = threshold.filter(|t| *t <= most).map(|t| (height(t).max(1) - 1) / 8);
-    for row in (0..ROWS).rev() {
+    for row in (0..rows).rev() {
         let label = match row {
-            _ if row == ROWS - 1 => bytes_long(most as u64),
+            _ if row == rows - 1 => bytes_long(most as u64),
             0 => "0".into(),
             _ => String::new(),
         };
@@ -82,7 +103,7 @@ fn draw(out: &mut String, course: &[Moment], most: f64, threshold: Option<f64>) 
             }
         };
         let cells: String = course.iter().map(cell).collect();
-        let _ = writeln!(out, "{label:>10} {}", cells.trim_end());
+        out.push(format!("{label:>10} {}", cells.trim_end()));
     }
 }
 
@@ -94,22 +115,22 @@ mod tests {
     fn a_graph_is_to_scale() {
         let course: Vec<Moment> =
             vec![Some((0.0, 0.0)), Some((48.0, 0.0)), Some((24.0, 24.0)), None, Some((4.0, 0.0))];
-        let mut out = String::new();
-        draw(&mut out, &course, 48.0, Some(20.0));
-        let rows: Vec<&str> = out.lines().map(|l| &l[11..]).collect();
+        let mut out = Vec::new();
+        draw(&mut out, &course, 48.0, Some(20.0), 6);
+        let rows: Vec<&str> = out.iter().map(|l| &l[11..]).collect();
         assert_eq!(rows, [" ██", " ██", " ██", "┄█▒┄┄", " █▒", " █▒ ▄"]);
-        assert!(out.starts_with("      48 B "), "{out}");
+        assert!(out[0].starts_with("      48 B "), "{out:?}");
     }
 
     #[test]
     fn rounds_are_averaged_by_time() {
         let p = |at_ms, dirty| Point { at_ms, dirty, writeback: 0 };
-        let got = course([p(0, 10), p(0, 30), p(63, 7)].iter(), 63);
+        let got = course([p(0, 10), p(0, 30), p(63, 7)].iter(), 63, COLUMNS);
         assert_eq!(
             (got[0], got[1], got[COLUMNS - 1]),
             (Some((20.0, 0.0)), Some((20.0, 0.0)), Some((7.0, 0.0)))
         );
-        let got = course([p(0, 10), p(10, 30)].iter(), 63);
+        let got = course([p(0, 10), p(10, 30)].iter(), 63, COLUMNS);
         assert_eq!(
             (got[5], got[10], got[11]),
             (Some((10.0, 0.0)), Some((30.0, 0.0)), None),

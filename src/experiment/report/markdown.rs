@@ -43,7 +43,7 @@ pub fn report(r: &Report) -> String {
         if let Some(c) = &t.comparison {
             let _ = writeln!(out, "\n{}", sheet::ratio(c).join(". "));
         }
-        let graph = graph::both(r, t);
+        let graph = graph::both(r, t, usize::MAX);
         if !graph.is_empty() {
             let _ = writeln!(out, "\n```\n{graph}```");
         }

@@ -57,7 +57,28 @@ pub struct Report {
     pub after: String,
 }
 
+/// How a report is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// For people.
+    Text,
+    /// Tables for a ticket.
+    Markdown,
+    /// One object with everything, the rounds' whole reports too.
+    Json,
+}
+
 impl Report {
+    /// The whole of it in a form.
+    pub fn written(&self, form: Form) -> String {
+        match form {
+            Form::Text => text::report(self),
+            Form::Markdown => markdown::report(self),
+            // Plain data: there is nothing in it that has no JSON.
+            Form::Json => serde_json::to_string(self).unwrap_or_default() + "\n",
+        }
+    }
+
     /// Where the files were; `None` before the first round or without a file.
     pub fn target(&self) -> Option<&Target> {
         self.trials.iter().flat_map(|t| &t.rounds).find_map(|r| r.bench.target.as_ref())

@@ -4,6 +4,7 @@ use super::super::spec::Arm;
 use super::super::stats::{Comparison, median};
 use super::{Report, Round, Thresholds, Trial, verdict};
 use crate::bench::report::text::us;
+use crate::bench::workloads::headline::Metric;
 use crate::units::bytes_long;
 
 /// Heads and rows.
@@ -19,7 +20,11 @@ fn or_dash(text: Option<String>) -> String {
 
 /// Every round.
 pub fn rounds(trial: &Trial) -> Table {
-    let m = &trial.metric;
+    rounds_of(&trial.metric, &trial.rounds)
+}
+
+/// Rounds that are compared by a figure.
+pub fn rounds_of(m: &Metric, rounds: &[Round]) -> Table {
     let name = if m.unit.is_empty() { m.name.clone() } else { format!("{} ({})", m.name, m.unit) };
     let heads =
         ["round", "arm", &name, "counted", "longest stall", "made dirty", "written back", "drained before"];
@@ -40,7 +45,7 @@ pub fn rounds(trial: &Trial) -> Table {
             format!("{:.1} s", r.drained_ms as f64 / 1e3),
         ]
     };
-    (heads.map(str::to_owned).to_vec(), trial.rounds.iter().map(row).collect())
+    (heads.map(str::to_owned).to_vec(), rounds.iter().map(row).collect())
 }
 
 /// Latency percentiles of both arms, all rounds of an arm together.

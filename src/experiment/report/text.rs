@@ -6,8 +6,13 @@ use super::{Report, Trial, graph, verdict};
 use crate::text::clean;
 use std::fmt::Write as _;
 
-/// The whole report.
+/// The whole report, as wide as it gets.
 pub fn report(r: &Report) -> String {
+    report_within(r, usize::MAX)
+}
+
+/// The same with tables and graphs of at most `width` columns, where they can be had so narrow.
+pub fn report_within(r: &Report, width: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -29,7 +34,7 @@ pub fn report(r: &Report) -> String {
     let _ = writeln!(out, "  {} rounds of each, order {}", r.spec.rounds, order.join(" "));
     let _ = writeln!(out, "  {}", crate::bench::report::text::end(&r.end));
     for t in &r.trials {
-        trial(&mut out, r, t);
+        trial(&mut out, r, t, width);
     }
     for (n, w) in r.warnings.iter().enumerate() {
         let _ = writeln!(out, "{}! {}", if n == 0 { "\n" } else { "" }, clean(w));
@@ -38,14 +43,14 @@ pub fn report(r: &Report) -> String {
     out
 }
 
-fn trial(out: &mut String, r: &Report, t: &Trial) {
+fn trial(out: &mut String, r: &Report, t: &Trial, width: usize) {
     let name = if t.control { "Negative control" } else { "Work of every round" };
     let _ = writeln!(out, "\n{name}: {}", t.plan.profile);
     for line in &t.work {
         let _ = writeln!(out, "  {line}");
     }
     out.push('\n');
-    table(out, &sheet::rounds(t));
+    table(out, &sheet::rounds(t), width);
     let Some(c) = &t.comparison else {
         let _ = writeln!(out, "\n{}", t.verdict.text);
         return;
@@ -53,7 +58,7 @@ fn trial(out: &mut String, r: &Report, t: &Trial) {
     for part in [sheet::medians(t), sheet::latencies(t)] {
         if !part.1.is_empty() {
             out.push('\n');
-            table(out, &part);
+            table(out, &part, width);
         }
     }
     out.push('\n');
@@ -64,20 +69,33 @@ fn trial(out: &mut String, r: &Report, t: &Trial) {
     if t.control {
         let _ = writeln!(out, "{}", verdict::of_control(t.verdict.outcome));
     }
-    let graph = graph::both(r, t);
+    let graph = graph::both(r, t, width);
     if !graph.is_empty() {
         let _ = write!(out, "\n{graph}");
     }
 }
 
-/// Columns as wide as they need; all but the first to the right.
-fn table(out: &mut String, (heads, rows): &Table) {
-    let width = |c: usize| {
-        let cells = std::iter::once(heads).chain(rows).filter_map(|r| r.get(c));
-        cells.map(|t| t.chars().count()).max().unwrap_or(0)
+/// Columns as wide as they need; all but the first to the right. Where that is more than `most`, heads take two
+/// lines.
+pub fn table(out: &mut String, (heads, rows): &Table, most: usize) {
+    let needed = |heads: &[Vec<String>]| -> Vec<usize> {
+        let one = |c: usize| {
+            let cells = heads.iter().chain(rows).filter_map(|r| r.get(c));
+            cells.map(|t| t.chars().count()).max().unwrap_or(0)
+        };
+        (0..rows.first().or(heads.first()).map_or(0, Vec::len)).map(one).collect()
     };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    for row in std::iter::once(heads).chain(rows) {
+    let mut heads = vec![heads.clone()];
+    let mut widths = needed(&heads);
+    if widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1) > most {
+        let (upper, lower) = heads[0]
+            .iter()
+            .map(|h| h.rsplit_once(' ').unwrap_or(("", h)))
+            .unzip::<&str, &str, Vec<_>, Vec<_>>();
+        heads = [upper, lower].map(|line| line.into_iter().map(str::to_owned).collect()).to_vec();
+        widths = needed(&heads);
+    }
+    for row in heads.iter().chain(rows) {
         let cells = row.iter().zip(&widths).enumerate();
         let cells: Vec<String> =
             cells.map(|(c, (t, w))| if c == 0 { format!("{t:<w$}") } else { format!("{t:>w$}") }).collect();

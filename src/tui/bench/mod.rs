@@ -67,15 +67,32 @@ pub enum Row {
 
 /// A page that was asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Opened {
+pub enum Opened<R = Report> {
     /// The results of these names are being read.
     Waiting(Vec<String>),
     /// A kept result.
-    Result(Box<Report>),
+    Result(Box<R>),
     /// Two results side by side.
-    Compared(Box<[Report; 2]>),
+    Compared(Box<[R; 2]>),
     /// Why there is nothing to show.
     Failed(String),
+}
+
+impl<R> Opened<R> {
+    /// What was read, one or two.
+    pub fn of(read: Result<Vec<R>, String>) -> Self {
+        let reports = match read {
+            Ok(reports) => reports,
+            Err(why) => return Self::Failed(why),
+        };
+        match <[R; 2]>::try_from(reports) {
+            Ok(both) => Self::Compared(Box::new(both)),
+            Err(mut one) => match one.pop() {
+                Some(report) => Self::Result(Box::new(report)),
+                None => Self::Failed("the result is gone".into()),
+            },
+        }
+    }
 }
 
 /// A request in the Bench view.
@@ -125,16 +142,7 @@ pub struct BenchNews {
 }
 
 /// News of a run.
-#[derive(Debug)]
-pub enum What {
-    /// Its child is there.
-    Started {
-        /// The child's process.
-        pid: u32,
-    },
-    /// Its child said something.
-    Said(Message),
-}
+pub type What = super::launch::What<Message>;
 
 impl Default for BenchUi {
     fn default() -> Self {

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod device_detail;
 pub mod device_graphs;
 pub mod devices;
+pub mod experiment;
 pub mod kernel;
 pub mod kernel_detail;
 pub mod memory;
@@ -35,6 +36,8 @@ pub enum PaneId {
     Tune,
     TuneKnob,
     TuneChanges,
+    ExperimentList,
+    Experiment,
     DeviceDetail,
     ProcessDetail,
     KernelDetail,
@@ -68,6 +71,8 @@ pub const PANES: &[Pane] = &[
     tune::PANE,
     tune::knob::PANE,
     tune::changes::PANE,
+    experiment::list::PANE,
+    experiment::PANE,
     device_detail::PANE,
     process_detail::PANE,
     kernel_detail::PANE,

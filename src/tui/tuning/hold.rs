@@ -53,6 +53,17 @@ pub fn run(root: &Root, words: Vec<String>, lease_secs: u64, sink: &Sink, holder
     holders.lock().unwrap_or_else(|e| e.into_inner()).remove(&id);
 }
 
+/// Makes a change that stays.
+pub fn settle(root: &Root, words: Vec<String>) -> TuneNews {
+    let refused = |why: String| TuneNews::Refused(clean(why));
+    match Held::start(Root::self_exe(), root, words, None) {
+        Ok((_, Reply::Applied { id, .. })) => TuneNews::Settled(id),
+        Ok((_, Reply::Refused(refusal))) => refused(refusal.to_string()),
+        Ok((_, other)) => refused(format!("the tuner said {other:?}")),
+        Err(err) => refused(err.to_string()),
+    }
+}
+
 struct Lease<'a> {
     id: u64,
     held: Held,

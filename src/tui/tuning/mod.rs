@@ -240,6 +240,8 @@ pub enum TuneAction {
 pub enum Ask {
     /// Make this change.
     Apply(Vec<String>),
+    /// Make this change, without a lease.
+    Settle(Vec<String>),
     /// Take these changes back.
     Undo(Vec<u64>),
     /// Write into our files (or take out of them) what these words say.
@@ -278,6 +280,8 @@ pub enum TuneEffect {
         /// Seconds until it undoes itself.
         lease_secs: u64,
     },
+    /// Make a change that stays.
+    Settle(Vec<String>),
     /// Let changes stay.
     Keep(Vec<u64>),
     /// Start a lease anew.
@@ -305,6 +309,8 @@ pub enum TuneNews {
         /// Seconds of its lease; `None`: all values stood so already.
         lease_secs: Option<u64>,
     },
+    /// A change was made, and stays.
+    Settled(u64),
     /// A change was not made: why.
     Refused(String),
     /// Seconds a lease has left.

@@ -49,6 +49,10 @@ impl Runner {
                 let (root, sink, holders) = (self.root.clone(), self.sink.clone(), self.holders.clone());
                 spawn(move || hold::run(&root, words, lease_secs, &sink, &holders))
             }
+            TuneEffect::Settle(words) => {
+                let (root, sink) = (self.root.clone(), self.sink.clone());
+                spawn(move || sink(hold::settle(&root, words)))
+            }
             TuneEffect::Keep(ids) => self.order(ids, Order::Keep),
             TuneEffect::Undo(ids) => self.order(ids, Order::Undo),
             TuneEffect::Detach(ids) => self.order(ids, Order::Detach),

@@ -2,6 +2,7 @@
 //!
 //! Taken on a thread of the runner: what may block goes through the given [`KnobIo`], which asks a child.
 
+use crate::experiment::report::Report;
 use crate::model::clock::Clock;
 use crate::root::Root;
 use crate::text::clean;
@@ -113,6 +114,14 @@ pub struct ChangeRow {
     pub standing: Standing,
     /// Its knobs.
     pub members: Vec<MemberRow>,
+}
+
+impl ChangeRow {
+    /// Whether it moved knobs of that experiment, and no others.
+    pub fn is_of(&self, report: &Report) -> bool {
+        let moved = |m: &MemberRow| report.settings.iter().any(|s| s.knob == m.shown);
+        !self.members.is_empty() && self.members.iter().all(moved)
+    }
 }
 
 /// A knob of a change.

@@ -54,6 +54,7 @@ pub fn act(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::Confirm => confirm(app, effects),
         Action::Mappings => mappings(app, effects),
         Action::Bench(action) => super::bench::act(app, action, effects),
+        Action::Experiment(action) => super::experiment::act(app, action, effects),
         Action::Tune(action) => super::tune::act(app, action, effects),
         _ => settings(app, action, effects),
     }
@@ -139,13 +140,18 @@ fn next(view: View, by: usize) -> View {
 
 /// Opens a view.
 pub fn go(app: &mut App, view: View, effects: &mut Vec<Effect>) {
+    // Once more the key of the view they are in: from the experiments to the knobs.
+    app.ui.experiment.open &= app.ui.view != view;
     app.ui.view = view;
     app.ui.focus = 0;
     app.ui.zoomed = false;
     app.ui.detail = None;
     match view {
         View::Bench => super::bench::opened(app, effects),
-        View::Tune => super::tune::opened(app, effects),
+        View::Tune => {
+            super::tune::opened(app, effects);
+            super::experiment::returned(app);
+        }
         _ => {}
     }
 }
@@ -181,6 +187,7 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
         },
         PaneId::BenchList | PaneId::Bench => super::bench::open(app, effects),
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::open(app, effects),
+        PaneId::ExperimentList | PaneId::Experiment => super::experiment::open(app, effects),
         PaneId::Kernel if !app.ui.kernel.shown.is_empty() => {
             app.ui.detail = Some(Detail::Kernel(app.ui.kernel.scroll.selected));
         }
@@ -196,6 +203,7 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
     let closed = match app.focused() {
         PaneId::BenchList | PaneId::Bench => super::bench::back(app, effects),
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::back(app, effects),
+        PaneId::ExperimentList | PaneId::Experiment => super::experiment::back(app),
         _ => false,
     };
     if closed {
@@ -216,6 +224,7 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
                 kernel::refresh(app);
             }
             PaneId::BenchList | PaneId::Bench | PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => {}
+            PaneId::ExperimentList | PaneId::Experiment => {}
             _ => app.ui.devices.filter.clear(),
         }
     }
@@ -255,6 +264,7 @@ fn step(app: &mut App, by: isize) {
         }
         PaneId::BenchList | PaneId::Bench => super::bench::step(app, by),
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::step(app, by),
+        PaneId::ExperimentList | PaneId::Experiment => super::experiment::step(app, by),
         _ => {}
     }
 }
@@ -368,6 +378,7 @@ fn confirm(app: &mut App, effects: &mut Vec<Effect>) {
     match dialog.change {
         Change::IoPrio(key, prio) => effects.push(Effect::SetIoPrio { key, prio }),
         Change::Tune(ask) => super::tune::confirmed(app, ask, effects),
+        Change::Experiment(spec) => super::experiment::confirmed(app, *spec, effects),
         Change::Bench(plan) => super::bench::confirmed(app, *plan, effects),
     }
 }

@@ -4,7 +4,7 @@ mod ask;
 pub mod edit;
 mod point;
 
-pub use ask::confirmed;
+pub use ask::{confirmed, once_more};
 pub use point::click;
 
 use crate::bench::message::Message;
@@ -13,6 +13,7 @@ use crate::tui::action::View;
 use crate::tui::bench::run::Ended;
 use crate::tui::bench::{BenchAction, BenchEffect, BenchNews, Opened, Row, What};
 use crate::tui::effect::Effect;
+use crate::tui::marked;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
 use crate::worker::job::{Job, Reply};
@@ -143,17 +144,11 @@ fn read(app: &mut App, ids: Vec<String>, reply: Reply) {
         return;
     }
     bench.line = 0;
-    bench.opened = Some(match reply {
-        Reply::Failed(why) => Opened::Failed(why),
-        Reply::Results(reports) => match <[Report; 2]>::try_from(reports) {
-            Ok(both) => Opened::Compared(Box::new(both)),
-            Err(mut one) => match one.pop() {
-                Some(report) => Opened::Result(Box::new(report)),
-                None => Opened::Failed("the result is gone".into()),
-            },
-        },
+    bench.opened = Some(Opened::of(match reply {
+        Reply::Failed(why) => Err(why),
+        Reply::Results(reports) => Ok(reports),
         _ => return,
-    });
+    }));
 }
 
 /// The device under the directory is the selected one in the list below.
@@ -184,7 +179,7 @@ fn list(app: &mut App, effects: &mut Vec<Effect>) {
 }
 
 /// Asks about the directory anew; what was found before stays until the answer, if it was about this one.
-fn look(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
     let bench = &mut app.ui.bench;
     if bench.directory.is_absolute() {
         if bench.look().is_none() {
@@ -225,25 +220,20 @@ fn show(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
 }
 
 fn mark(app: &mut App) {
-    let Some(id) = app.ui.bench.selected_result().map(|k| k.id.clone()) else {
-        return app.ui.complain("m marks a kept result: select one in the list");
-    };
-    let marked = &mut app.ui.bench.marked;
-    *marked = if marked.as_ref() == Some(&id) { None } else { Some(id) };
+    let selected = app.ui.bench.selected_result().map(|k| k.id.clone());
+    if let Err(why) = marked::toggle(&mut app.ui.bench.marked, selected) {
+        app.ui.complain(why);
+    }
 }
 
 fn compare(app: &mut App, effects: &mut Vec<Effect>) {
-    let bench = &app.ui.bench;
-    let Some(second) = bench.selected_result().map(|k| k.id.clone()) else {
-        return app.ui.complain("select a kept result to compare the marked one with");
-    };
-    match &bench.marked {
-        Some(first) if *first != second => {
-            let ids = vec![first.clone(), second];
+    let ui = &app.ui.bench;
+    match marked::pair(ui.marked.as_ref(), ui.selected_result().map(|k| k.id.clone())) {
+        Ok(ids) => {
             show(app, ids, effects);
             focus(app, PAGE);
         }
-        _ => app.ui.complain("mark another result first (m), then c compares the selected one with it"),
+        Err(why) => app.ui.complain(why),
     }
 }
 

@@ -42,6 +42,7 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
             Err(why) => app.ui.complain(why),
         },
         Event::Bench(news) => super::bench::take(app, *news, effects),
+        Event::Experiment(news) => super::experiment::take(app, *news, effects),
         Event::Tune(news) => super::tune::take(app, *news, effects),
         Event::Notice(text) => app.ui.complain(text),
         Event::Key(_) | Event::Mouse(_) | Event::Resize(..) => {}
@@ -95,6 +96,7 @@ fn answered(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
         (job, reply) if job.is_measuring() => {
             super::bench::answered(app, job, reply, effects);
         }
+        (job, reply) if job.is_experiment() => super::experiment::answered(app, job, reply, effects),
         (Job::Queues { .. }, Reply::Queues(queues)) => app.world.queues.extend(queues),
         (Job::Queues { .. }, Reply::Failed(why)) => app.ui.complain(why),
         (Job::Path { path }, reply) => {

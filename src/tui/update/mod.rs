@@ -4,6 +4,7 @@ mod act;
 mod bench;
 mod command;
 mod data;
+mod experiment;
 mod mouse;
 mod prompt;
 #[cfg(test)]

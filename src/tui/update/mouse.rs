@@ -73,6 +73,7 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
         PaneId::Processes => click_tasks(app, inner, x, y),
         PaneId::Tune | PaneId::TuneChanges => super::tune::click(app, id, inner, y),
         PaneId::BenchList | PaneId::Bench => super::bench::click(app, id, inner, x, y),
+        PaneId::ExperimentList | PaneId::Experiment => super::experiment::click(app, id, inner, x, y),
         PaneId::Kernel => {
             if let Some((first, at)) = kernel::entry_at(app, inner.height, y - inner.y) {
                 app.ui.kernel.scroll = Scroll { offset: first, selected: at };

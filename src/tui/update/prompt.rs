@@ -28,6 +28,11 @@ pub fn typed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
             return;
         }
         KeyCode::Up | KeyCode::Down if p.what == PromptFor::Knob => tune::choose(app, &mut p, key.code),
+        KeyCode::Up | KeyCode::Down if matches!(p.what, PromptFor::Experiment(_)) => {
+            if let PromptFor::Experiment(at) = p.what {
+                super::experiment::edit::choose(app, at, &mut p, key.code);
+            }
+        }
         _ => edit(&mut p, key, ctrl),
     }
     if p.what == PromptFor::Knob {
@@ -92,6 +97,8 @@ fn entered(app: &mut App, what: PromptFor, text: &str, effects: &mut Vec<Effect>
         PromptFor::Knob => tune::propose(app, text)?,
         PromptFor::Lease => tune::set_lease(app, text)?,
         PromptFor::Bench(at) => super::bench::edit::entered(app, at, text, effects)?,
+        PromptFor::Experiment(at) => super::experiment::edit::entered(app, at, text, effects)?,
+        PromptFor::ExperimentFile => super::experiment::entered_file(app, text, effects)?,
         PromptFor::Ionice(key) => {
             let prio = parse_prio(text)?;
             app.ui.overlay = Some(Overlay::Dialog(ionice_dialog(app, key, prio)));

@@ -1,5 +1,5 @@
-//! Where the parameters of a plan stand: the directory over the whole width, the others below it in columns,
-//! then a line about the selected one. Pure, so that drawing and the mouse agree.
+//! Where the lines of a form stand: the first ones over the whole width, the others below them in columns, then a
+//! line about the selected one. Pure, so that drawing and the mouse agree.
 
 use ratatui::layout::Rect;
 
@@ -21,13 +21,15 @@ pub struct Grid {
     pub rest: Rect,
 }
 
-/// Places `count` lines of which the first is wide if `wide`, with `selected` among those shown; `needed` rows
-/// are for the plan below if they can be had.
-pub fn grid(inner: Rect, count: usize, wide: bool, selected: usize, needed: usize) -> Grid {
-    let columns = (inner.width / COLUMN).clamp(1, 3);
-    let head = u16::from(wide && inner.height > 0);
-    let first = usize::from(wide);
-    let others = count - first.min(count);
+/// Places `count` lines of which the first `wide` take the whole width, with `selected` among those shown; `needed`
+/// rows are for the plan below if they can be had. Without room for several wide lines all are alike, one below the
+/// other.
+pub fn grid(inner: Rect, count: usize, wide: usize, selected: usize, needed: usize) -> Grid {
+    let tight = wide > 1 && usize::from(inner.height) < wide + usize::from(LEAST) + 1;
+    let columns = if tight { 1 } else { (inner.width / COLUMN).clamp(1, 3) };
+    let first = if tight { 0 } else { wide.min(count) };
+    let head = (first as u16).min(inner.height);
+    let others = count - first;
     let all = others.div_ceil(usize::from(columns)) as u16;
     // One row is for the line about the selected parameter.
     let room = inner.height.saturating_sub(head + 1);
@@ -37,9 +39,7 @@ pub fn grid(inner: Rect, count: usize, wide: bool, selected: usize, needed: usiz
     let offset = selected.saturating_sub(first).saturating_sub(page.saturating_sub(1)).min(others);
     let width = inner.width / columns;
     let mut cells = Vec::new();
-    if head > 0 {
-        cells.push((0, Rect { height: 1, ..inner }));
-    }
+    cells.extend((0..head).map(|i| (usize::from(i), Rect { y: inner.y + i, height: 1, ..inner })));
     let shown = others.saturating_sub(offset).min(page);
     for i in 0..shown {
         let (column, row) = (i / usize::from(rows), i % usize::from(rows));
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn the_selected_line_is_always_shown_and_nothing_overlaps() {
         for (w, h) in [(26, 1), (38, 8), (52, 20), (86, 26), (154, 40)] {
-            for (count, wide) in [(20, true), (1, false), (13, true)] {
+            for (count, wide) in [(20, 1), (1, 0), (13, 1), (18, 4), (9, 3)] {
                 for needed in [0, 8, 100] {
                     for selected in 0..count {
                         let inner = Rect::new(3, 5, w, h);

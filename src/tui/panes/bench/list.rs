@@ -91,7 +91,7 @@ fn now(run: &Run) -> String {
 }
 
 /// `11-21 15:49` in the person's zone: names of results begin with the second they are of.
-fn short_time(id: &str, offset_secs: i64) -> String {
+pub fn short_time(id: &str, offset_secs: i64) -> String {
     let secs: i64 = id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0);
     let local = secs.saturating_add(offset_secs).saturating_mul(1_000_000_000);
     rfc3339(local).get(5..16).map_or_else(String::new, |t| t.replace('T', " "))

@@ -118,9 +118,35 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     }
     let (title, note) = page::title(app);
     let inner = frame(buf, area, &title, note, focused, theme);
-    let lines = page::lines(app, inner.width);
-    let from = bench.line.min(lines.len().saturating_sub(usize::from(inner.height)));
-    draw(theme, inner, buf, &lines, from);
+    draw_page(theme, area, buf, &page::lines(app, inner.width), bench.line);
+}
+
+/// Draws the text below a form from line `line` on, as far as there are lines; says on the lower edge of the frame
+/// `area` how many follow.
+pub fn draw_below(
+    theme: &Theme,
+    area: Rect,
+    rest: Rect,
+    buf: &mut Buffer,
+    text: &[Toned],
+    line: usize,
+    focused: bool,
+) {
+    let below = text.len().saturating_sub(rest.height.into());
+    let from = line.min(below);
+    draw(theme, rest, buf, text, from);
+    if from < below {
+        let go = if focused { "↓ goes on" } else { "e, then z shows them" };
+        let more = format!(" {} more lines: {go} ", below - from);
+        put(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
+    }
+}
+
+/// Draws a page of text within its frame from line `line` on, as far as there are lines; says how many follow.
+pub fn draw_page(theme: &Theme, area: Rect, buf: &mut Buffer, lines: &[Toned], line: usize) {
+    let inner = area.inner(ratatui::layout::Margin::new(1, 1));
+    let from = line.min(lines.len().saturating_sub(usize::from(inner.height)));
+    draw(theme, inner, buf, lines, from);
     if from + usize::from(inner.height) < lines.len() {
         let more = format!(" {} more lines ", lines.len() - from - usize::from(inner.height));
         put(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);

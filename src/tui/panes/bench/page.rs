@@ -7,6 +7,7 @@ use crate::export::sheet::Sheet;
 use crate::text::clean;
 use crate::tui::bench::run::{Ended, Run};
 use crate::tui::bench::{Opened, Row};
+use crate::tui::marked::hint;
 use crate::tui::state::App;
 
 /// Title of the page, and what can be done on it.
@@ -45,7 +46,7 @@ pub fn lines(app: &App, width: u16) -> Vec<Toned> {
 }
 
 /// A line of a report in text form.
-fn told(line: &str) -> Toned {
+pub fn told(line: &str) -> Toned {
     let tone = match line.chars().next() {
         Some('!') => Tone::Warn,
         Some(c) if !c.is_whitespace() => Tone::Strong,
@@ -100,18 +101,24 @@ fn ended(run: &Run, width: u16) -> Vec<Toned> {
 fn card(app: &App) -> Vec<Toned> {
     let bench = &app.ui.bench;
     let Some(k) = bench.selected_result() else { return Vec::new() };
-    let mut out = vec![
-        (format!("{} {}", clean(&k.profile), clean(&k.id)), Tone::Strong),
-        (clean(k.headline()), if k.damaged.is_some() { Tone::Crit } else { Tone::Plain }),
+    card_of(&k.profile, &k.id, &k.headline(), k.damaged.is_some(), bench.marked.as_ref())
+}
+
+/// A kept result in a few lines: its profile and name, what it came to, what can be done with it.
+pub fn card_of(
+    profile: &str,
+    id: &str,
+    headline: &str,
+    damaged: bool,
+    marked: Option<&String>,
+) -> Vec<Toned> {
+    vec![
+        (format!("{} {}", clean(profile), clean(id)), Tone::Strong),
+        (clean(headline), if damaged { Tone::Crit } else { Tone::Plain }),
         (String::new(), Tone::Plain),
         ("Enter shows it.".into(), Tone::Dim),
-    ];
-    out.push(match &bench.marked {
-        Some(id) if *id == k.id => ("Marked: c on another one compares the two.".into(), Tone::Dim),
-        Some(id) => (format!("c compares it with {}, the marked one.", clean(id)), Tone::Dim),
-        None => ("m marks it, to compare others with.".into(), Tone::Dim),
-    });
-    out
+        (hint(marked, id), Tone::Dim),
+    ]
 }
 
 /// The page as a table to keep.

@@ -1,8 +1,10 @@
 //! The page of a profile: its parameters, changed where they stand, and exactly what a run would do.
 
 use super::grid::{Grid, grid};
-use super::{Tone, Toned, draw, folded};
+use super::{Tone, Toned, draw_below, folded};
 use crate::bench::look::Seen;
+use crate::bench::outline::will_write;
+use crate::bench::params::Param;
 use crate::bench::plan::Plan;
 use crate::bench::target::refuse::reserve;
 use crate::bench::workloads::{WORKLOADS, Workload};
@@ -22,32 +24,10 @@ use crate::units::{bytes_long, short_bytes};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Cells of a parameter's name.
-const NAME: u16 = 13;
+/// Cells of a line's name.
+pub const NAME: u16 = 13;
 /// A device this busy distorts what is measured on it, per cent.
 const BUSY_PCT: f64 = 10.0;
-
-/// What would be written where, in sentences.
-pub fn will_write(workload: &dyn Workload, plan: &Plan) -> String {
-    if !workload.needs_directory() {
-        return "Touches no file and no device.".into();
-    }
-    let written = workload.writes(plan);
-    let more = match written.further {
-        Some(0) => String::new(),
-        Some(n) if written.certain == 0 => format!(" at most {}", bytes_long(n)),
-        Some(n) => format!(", then at most {} more,", bytes_long(n)),
-        None => format!(", then as much as {} s allow,", (plan.time_ms + plan.ramp_ms) as f64 / 1e3),
-    };
-    let certain =
-        if written.certain == 0 { String::new() } else { format!(" {}", bytes_long(written.certain)) };
-    format!(
-        "Writes{certain}{more} into nameless files of its own in {}; takes {} of space meanwhile. Nothing that exists \
-         is touched, and nothing stays.",
-        clean(plan.directory.as_os_str().as_encoded_bytes()),
-        bytes_long(workload.footprint(plan))
-    )
-}
 
 /// Why the profile cannot be started now: what was found, and what to do.
 pub fn wont_start(app: &App, at: usize) -> Option<String> {
@@ -55,6 +35,11 @@ pub fn wont_start(app: &App, at: usize) -> Option<String> {
     if let Err(why) = plan.check().and_then(|()| workload.check(&plan)) {
         return Some(why);
     }
+    place_refuses(app, workload, &plan, workload.footprint(&plan))
+}
+
+/// Why the directory does not take a workload that needs so many bytes there.
+pub fn place_refuses(app: &App, workload: &dyn Workload, plan: &Plan, bytes: u64) -> Option<String> {
     if !workload.needs_directory() {
         return None;
     }
@@ -68,7 +53,7 @@ pub fn wont_start(app: &App, at: usize) -> Option<String> {
         )),
         Some(Err(why)) => Some(clean(why)),
         Some(Ok(look)) => {
-            let refused = look.refuses(workload.footprint(&plan))?;
+            let refused = look.refuses(bytes)?;
             let next = if refused.privilege { "; as its owner or root it would be allowed" } else { "" };
             Some(format!("refused: {}{next}", refused.why))
         }
@@ -190,16 +175,19 @@ fn value(app: &App, at: usize, line: Line) -> String {
     let (_, plan) = app.ui.bench.plan(at);
     match line {
         Line::Directory => clean(plan.directory.as_os_str().as_encoded_bytes()),
-        Line::Param(p) => {
-            let text = (p.get)(&plan);
-            // `0 (no cap) or more`: what nought means.
-            let nought = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");
-            match (nought, p.unit) {
-                (Some((meaning, _)), _) => meaning.into(),
-                (None, "") => text,
-                (None, unit) => format!("{text} {unit}"),
-            }
-        }
+        Line::Param(p) => param_text(p, &plan),
+    }
+}
+
+/// A parameter's value with its unit, or what nought means: `no cap`.
+pub fn param_text(p: &Param, plan: &Plan) -> String {
+    let text = (p.get)(plan);
+    // `0 (no cap) or more`.
+    let nought = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");
+    match (nought, p.unit) {
+        (Some((meaning, _)), _) => meaning.into(),
+        (None, "") => text,
+        (None, unit) => format!("{text} {unit}"),
     }
 }
 
@@ -208,7 +196,7 @@ fn places(app: &App, at: usize, inner: Rect) -> (Grid, Vec<Toned>) {
     let bench = &app.ui.bench;
     let lines = bench.lines(at);
     let text = folded(about(app, at), inner.width.into());
-    let wide = matches!(lines.first(), Some(Line::Directory));
+    let wide = usize::from(matches!(lines.first(), Some(Line::Directory)));
     let least = usize::from(inner.height / 3);
     let needed = if app.focused() == PaneId::Bench { text.len().min(least) } else { text.len() };
     (grid(inner, lines.len(), wide, bench.params.selected, needed), text)
@@ -258,14 +246,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: b
         }
     }
     hint(app, theme, &grid, buf, at, focused);
-    let below = text.len().saturating_sub(grid.rest.height.into());
-    let from = bench.line.min(below);
-    draw(theme, grid.rest, buf, &text, from);
-    if from < below {
-        let go = if focused { "↓ goes on" } else { "e, then z shows them" };
-        let more = format!(" {} more lines: {go} ", below - from);
-        put(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
-    }
+    draw_below(theme, area, grid.rest, buf, &text, bench.line, focused);
 }
 
 /// Lines of the plan that have no room.

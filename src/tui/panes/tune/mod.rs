@@ -116,10 +116,10 @@ fn hint(app: &App) -> String {
     }
     match (&tune.survey, tune.leases.last()) {
         (None, _) => "looking ...".into(),
-        _ if proposed > 0 => format!("a applies {proposed} proposed, Esc drops"),
+        _ if proposed > 0 => format!("a applies {proposed} proposed, e tries, Esc drops"),
         (_, Some(lease)) => format!("change {} on lease: K keep  u undo  R renew", lease.id),
         (Some(s), _) if !s.writable => "not root: shows the sudo line".into(),
-        _ => "Enter edit  p presets  a apply".into(),
+        _ => "Enter edit  p presets  a apply  e experiment".into(),
     }
 }
 

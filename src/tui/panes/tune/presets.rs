@@ -11,7 +11,7 @@ use ratatui::style::Style;
 
 /// Draws them with the one at `at` selected.
 pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, at: usize) {
-    let inner = frame(buf, area, "Presets", "Enter proposes and asks  Esc closes", true, theme);
+    let inner = frame(buf, area, "Presets", "Enter proposes and asks  e experiment  Esc closes", true, theme);
     let all = choices(&app.ui.tune);
     for (i, (choice, y)) in all.iter().zip(inner.y..inner.bottom()).enumerate() {
         put(buf, inner.x + 1, y, choice.name, 12, theme.key);

@@ -1,13 +1,13 @@
 //! Before a run: what would happen, asked about; a network mount asked about twice.
 
-use crate::bench::look::Look;
+use crate::bench::outline::will_write;
 use crate::bench::plan::Plan;
 use crate::bench::workloads::Workload;
 use crate::text::clean;
 use crate::tui::bench::run::Run;
 use crate::tui::bench::{BenchEffect, Row, workload_of};
 use crate::tui::effect::Effect;
-use crate::tui::panes::bench::plan::{will_write, wont_start};
+use crate::tui::panes::bench::plan::wont_start;
 use crate::tui::state::{App, Change, Dialog, Overlay};
 
 /// Asks to start the selected profile.
@@ -18,6 +18,9 @@ pub fn start(app: &mut App) {
     if let Some(run) = app.ui.bench.running() {
         let why = format!("{} is still on: x ends it", run.plan.profile);
         return app.ui.complain(why);
+    }
+    if app.ui.experiment.running().is_some() {
+        return app.ui.complain("an experiment is still on: x on its page ends it (E in Tune)");
     }
     let (workload, plan) = app.ui.bench.plan(at);
     // The reasons stand on the page, with what to do.
@@ -51,14 +54,11 @@ fn question(app: &App, workload: &dyn Workload, plan: &Plan) -> String {
 
 /// The person said yes.
 pub fn confirmed(app: &mut App, plan: Plan, effects: &mut Vec<Effect>) {
-    if app.ui.bench.running().is_some() {
+    if app.ui.bench.running().is_some() || app.ui.experiment.running().is_some() {
         return;
     }
-    let look = app.ui.bench.look().and_then(|l| l.as_ref().ok());
-    let network =
-        look.filter(|l| l.place.as_ref().is_some_and(|p| p.network) && l.directory == plan.directory);
-    if let (Some(look), None, true) = (network, &plan.network, needs_directory(&plan)) {
-        app.ui.overlay = Some(Overlay::Dialog(once_more(look, plan)));
+    if let Some(dialog) = once_more(app, &plan, |plan| Change::Bench(Box::new(plan))) {
+        app.ui.overlay = Some(Overlay::Dialog(dialog));
         return;
     }
     let bench = &mut app.ui.bench;
@@ -74,15 +74,19 @@ fn needs_directory(plan: &Plan) -> bool {
     workload_of(plan).is_some_and(|w| w.needs_directory())
 }
 
-/// A network mount is measured only by those who mean it.
-fn once_more(look: &Look, plan: Plan) -> Dialog {
-    let place = look.place.clone().unwrap_or_default();
+/// A network mount is measured only by those who mean it: the question to those who have not said so.
+pub fn once_more(app: &App, plan: &Plan, change: impl FnOnce(Plan) -> Change) -> Option<Dialog> {
+    let look = app.ui.bench.look()?.as_ref().ok()?;
+    let place = look.place.as_ref().filter(|p| p.network && look.directory == plan.directory)?;
+    if plan.network.is_some() || !needs_directory(plan) {
+        return None;
+    }
     let dir = clean(plan.directory.as_os_str().as_encoded_bytes());
     let text = format!(
         "{dir} is on a network mount: {} from {}.\nThe load goes to a server that others use, and through the network \
          between. They will feel it.\nMeasure it all the same?",
         place.filesystem, place.source
     );
-    let plan = Plan { network: Some(plan.directory.clone()), ..plan };
-    Dialog { title: "Over the network?".into(), text, scroll: 0, change: Change::Bench(Box::new(plan)) }
+    let plan = Plan { network: Some(plan.directory.clone()), ..plan.clone() };
+    Some(Dialog { title: "Over the network?".into(), text, scroll: 0, change: change(plan) })
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod chance;
+mod experiment;
 mod mouse;
 #[path = "../../../../tests/stage/mod.rs"]
 mod stage;
@@ -233,9 +234,22 @@ fn keys_change_what_is_listed() {
 #[test]
 fn every_action_of_the_table_is_handled_everywhere() {
     for binding in BINDINGS {
-        for start in
-            ["", "2", "3", "4", "5", "2<enter>", "3<enter>", "5<enter>", "?", "/", "3iidle<enter>", " "]
-        {
+        for start in [
+            "",
+            "2",
+            "3",
+            "4",
+            "5",
+            "7E",
+            "7Ee",
+            "2<enter>",
+            "3<enter>",
+            "5<enter>",
+            "?",
+            "/",
+            "3iidle<enter>",
+            " ",
+        ] {
             for size in [SIZE, (80, 24), (30, 8)] {
                 let mut app = app(size);
                 press(&mut app, start);

@@ -18,20 +18,28 @@ pub fn apply(app: &mut App) {
     if words.is_empty() {
         return app.ui.complain("nothing is proposed: Enter edits a knob, p has presets");
     }
+    apply_words(app, words, true);
+}
+
+/// Asks whether to set these, on a lease or for good.
+pub fn apply_words(app: &mut App, words: Vec<String>, on_lease: bool) {
     if app.ui.tune.busy.is_some() {
         return app.ui.complain("another change is being made; wait for it");
+    }
+    if app.ui.experiment.running().is_some() {
+        return app.ui.complain("an experiment is on, which this would spoil: x on its page ends it (E)");
     }
     let tune = &mut app.ui.tune;
     let Some(survey) = &tune.survey else { return };
     let diffs = match known::diff(survey, &words) {
         Ok(diffs) => diffs,
-        Err(why) => return tune.problem = Some(crate::text::clean(why.to_string())),
+        Err(why) => return refused(app, why),
     };
     if !survey.writable {
         let lease = tune.lease_secs;
         let args = ["tune", "set"].map(String::from).into_iter().chain(words);
-        let args = args.chain(["--for".into(), format!("{lease}s")]);
-        return as_root(app, "Changing a knob", args);
+        let how = if on_lease { vec!["--for".into(), format!("{lease}s")] } else { vec!["--keep".into()] };
+        return as_root(app, "Changing a knob", args.chain(how));
     }
     let mut text = String::new();
     for diff in &diffs {
@@ -39,6 +47,11 @@ pub fn apply(app: &mut App) {
         let target = tune.row(&diff.name).filter(|_| !diff.same).map(|r| r.target.as_str());
         text += &target.map(|t| format!(", written to {t}")).unwrap_or_default();
         text += "\n";
+    }
+    if !on_lease {
+        text += "\nAll or none. The old values are noted in /run/iotop-plus first. The new ones stay until the machine \
+                 boots, or until u takes them back.";
+        return question(app, "Set for good", text, Ask::Settle(words));
     }
     let secs = span(tune.lease_secs);
     text += &format!(
@@ -48,8 +61,17 @@ pub fn apply(app: &mut App) {
     question(app, "Apply", text, Ask::Apply(words));
 }
 
+/// Says why what was asked for is not done: above the knobs, and at the bottom where these are not seen.
+fn refused(app: &mut App, why: Refusal) {
+    let why = crate::text::clean(why.to_string());
+    if app.ui.experiment.open {
+        app.ui.complain(&why);
+    }
+    app.ui.tune.problem = Some(why);
+}
+
 /// The command that does it as root, to be copied.
-fn as_root(app: &mut App, what: &str, args: impl IntoIterator<Item = String>) {
+pub fn as_root(app: &mut App, what: &str, args: impl IntoIterator<Item = String>) {
     let line = sudo_line("iotop-plus", args);
     let text = format!(
         "{what} needs root, and this program does not run as root: nothing is changed. In a shell:\n\n{line}\n\n\
@@ -58,20 +80,17 @@ fn as_root(app: &mut App, what: &str, args: impl IntoIterator<Item = String>) {
     question(app, "Needs root", text, Ask::Copy(line));
 }
 
-fn is_root(app: &App) -> bool {
+/// Whether this program may change anything.
+pub fn is_root(app: &App) -> bool {
     app.ui.tune.survey.as_ref().is_some_and(|s| s.writable)
 }
 
-/// Proposes what a preset sets, and asks.
-pub fn preset(app: &mut App, at: usize) {
-    let Some(survey) = &app.ui.tune.survey else { return };
+/// What of a preset would change something here: knob and value each.
+fn new_of(app: &App, at: usize) -> Result<Vec<(String, String)>, Refusal> {
+    let Some(survey) = &app.ui.tune.survey else { return Ok(Vec::new()) };
     let (words, _) = known::preset_words(survey, &PRESETS[at]);
-    let refused = |why: Refusal| crate::text::clean(why.to_string());
-    let diffs = match known::diff(survey, &words) {
-        Ok(diffs) => diffs,
-        Err(why) => return app.ui.tune.problem = Some(refused(why)),
-    };
-    let new: Vec<(String, String)> = words
+    let diffs = known::diff(survey, &words)?;
+    Ok(words
         .iter()
         .zip(&diffs)
         .filter(|(_, d)| !d.same)
@@ -79,13 +98,44 @@ pub fn preset(app: &mut App, at: usize) {
             let (_, text) = w.rsplit_once('=')?;
             Some((d.name.clone(), known::canonical(survey, &d.name, text).ok()?))
         })
-        .collect();
+        .collect())
+}
+
+/// Proposes what a preset sets, and asks.
+pub fn preset(app: &mut App, at: usize) {
+    let new = match new_of(app, at) {
+        Ok(new) => new,
+        Err(why) => return app.ui.tune.problem = Some(crate::text::clean(why.to_string())),
+    };
     app.ui.tune.presets = None;
     if new.is_empty() {
         return app.ui.say(format!("{}: everything stands so already", PRESETS[at].name));
     }
     app.ui.tune.proposed = new.into_iter().collect();
     apply(app);
+}
+
+/// What the person means to try, `KNOB=VALUE` each: what is proposed, the preset, or the selected knob as it
+/// stands, for which a value is still to be asked (`true`).
+pub fn wanted(app: &App) -> Result<(Vec<String>, bool), String> {
+    let tune = &app.ui.tune;
+    if let Some(at) = tune.presets {
+        let new = new_of(app, at).map_err(|why| why.to_string())?;
+        let words: Vec<String> = new.into_iter().map(|(knob, value)| format!("{knob}={value}")).collect();
+        return match words.is_empty() {
+            true => Err(format!("{}: everything stands so already", PRESETS[at].name)),
+            false => Ok((words, false)),
+        };
+    }
+    let proposed = tune.proposed_words();
+    if !proposed.is_empty() {
+        return Ok((proposed, false));
+    }
+    let row = tune.selected().ok_or("the knobs have not been looked at yet")?;
+    match &row.reading {
+        Ok(reading) => Ok((vec![format!("{}={}", row.name, reading.value)], true)),
+        Err(fail) => Err(format!("{}: {}", row.shown, fail.text())),
+    }
 }
 
 /// The change a key is about: the selected one if the changes have the keys, else the newest it fits.
@@ -97,7 +147,8 @@ fn target(app: &App, fits: impl Fn(&ChangeRow) -> bool) -> Option<u64> {
     tune.changes().iter().find(|c| fits(c)).map(|c| c.id)
 }
 
-fn on_lease(c: &ChangeRow) -> bool {
+/// Whether a change takes itself back in some time.
+pub fn on_lease(c: &ChangeRow) -> bool {
     matches!(c.standing, Standing::Lease(_) | Standing::Silent)
 }
 
@@ -105,11 +156,16 @@ fn on_lease(c: &ChangeRow) -> bool {
 pub fn keep(app: &mut App, effects: &mut Vec<Effect>) {
     match target(app, |c| on_lease(c) || c.standing == Standing::LeftBehind) {
         None => app.ui.complain("no change is on lease"),
-        Some(id) if !is_root(app) => {
-            as_root(app, "Keeping a change", ["tune".into(), "keep".into(), id.to_string()]);
-        }
-        Some(id) => effects.push(Effect::Tune(TuneEffect::Keep(vec![id]))),
+        Some(id) => keep_one(app, id, effects),
     }
+}
+
+/// Lets this one stay.
+pub fn keep_one(app: &mut App, id: u64, effects: &mut Vec<Effect>) {
+    if !is_root(app) {
+        return as_root(app, "Keeping a change", ["tune".into(), "keep".into(), id.to_string()]);
+    }
+    effects.push(Effect::Tune(TuneEffect::Keep(vec![id])));
 }
 
 /// Starts a lease anew.
@@ -222,6 +278,11 @@ pub fn confirmed(app: &mut App, ask: Ask, effects: &mut Vec<Effect>) {
             app.ui.tune.busy = Some("making the change".into());
             app.ui.tune.applying.clone_from(&words);
             effects.push(Effect::Tune(TuneEffect::Apply { words, lease_secs }));
+        }
+        Ask::Settle(words) => {
+            app.ui.tune.busy = Some("making the change".into());
+            app.ui.tune.applying.clone_from(&words);
+            effects.push(Effect::Tune(TuneEffect::Settle(words)));
         }
         Ask::Undo(ids) => effects.push(Effect::Tune(TuneEffect::Undo(ids))),
         Ask::Persist { words, out } => effects.push(Effect::Run(Job::Persist { words, out })),

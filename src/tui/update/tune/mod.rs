@@ -4,9 +4,9 @@ mod ask;
 mod edit;
 mod news;
 
-pub use ask::{confirmed, quit};
+pub use ask::{apply_words, as_root, confirmed, is_root, keep_one, on_lease, quit, wanted};
 pub use edit::{choose, preview, propose, set_lease};
-pub use news::{boot_known, persisted, take};
+pub use news::{again, boot_known, persisted, take};
 
 use super::act;
 use crate::tui::action::View;
@@ -193,6 +193,7 @@ pub fn click(app: &mut App, pane: PaneId, inner: Rect, y: u16) {
 fn focus(app: &mut App, pane: PaneId) {
     app.ui.tune.presets = None;
     app.ui.zoomed = false;
+    app.ui.experiment.open = false;
     app.ui.tune.lower = if pane == PaneId::TuneChanges { Lower::Changes } else { Lower::Knob };
     let panes = crate::tui::layout::panes(app);
     app.ui.focus = panes.iter().position(|p| *p == pane).unwrap_or(0);
@@ -219,6 +220,7 @@ fn show(app: &mut App, knobs: &[String], effects: &mut Vec<Effect>) {
     tune.presets = None;
     // A look that is under way does not know of them.
     tune.looking = false;
+    app.ui.experiment.open = false;
     act::go(app, View::Tune, effects);
     select_wanted(app);
 }

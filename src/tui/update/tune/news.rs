@@ -15,6 +15,7 @@ pub fn take(app: &mut App, news: TuneNews, effects: &mut Vec<Effect>) {
         TuneNews::Survey(survey) => return looked(app, survey, effects),
         TuneNews::Left { id, secs, renewed } => return left(app, id, secs, renewed, effects),
         TuneNews::Applied { id, lease_secs } => applied(app, id, lease_secs, effects),
+        TuneNews::Settled(id) => settled(app, id),
         TuneNews::Refused(why) => {
             app.ui.tune.busy = None;
             app.ui.complain(&why);
@@ -47,13 +48,14 @@ pub fn take(app: &mut App, news: TuneNews, effects: &mut Vec<Effect>) {
         }
     }
     again(app, effects);
+    crate::tui::update::experiment::check(app, effects);
     if app.ui.tune.leaving && app.ui.tune.leases.is_empty() {
         effects.push(Effect::Quit);
     }
 }
 
 /// A new look, whatever is under way: what it sees may be older than the news.
-fn again(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn again(app: &mut App, effects: &mut Vec<Effect>) {
     app.ui.tune.looking = false;
     look(app, effects);
 }
@@ -151,6 +153,14 @@ fn applied(app: &mut App, id: u64, lease_secs: Option<u64>, effects: &mut Vec<Ef
     }
     let back = span(left);
     app.ui.say(format!("change {id} is made; old values come back in {back}: K keeps, u undoes, R renews"));
+}
+
+fn settled(app: &mut App, id: u64) {
+    let tune = &mut app.ui.tune;
+    tune.busy = None;
+    tune.lower = Lower::Changes;
+    tune.changes.selected = 0;
+    app.ui.say(format!("change {id} is made and stays until the machine boots; u takes it back"));
 }
 
 fn undone(id: u64, by_itself: bool, lines: &[String], clean: bool) -> String {

@@ -1,0 +1,67 @@
+//! What a run is going to do and how far it is, in words, for whoever starts it: the command line, the screen, an experiment.
+
+use super::message::Progress;
+use super::plan::Plan;
+use super::workloads::Workload;
+use crate::text::clean;
+use crate::units::bytes_long;
+
+/// The workload, where it works, and what it does, a line each.
+pub fn outline(workload: &dyn Workload, plan: &Plan) -> String {
+    let mut out = format!("{}: {}\n", workload.name(), workload.about());
+    if workload.needs_directory() {
+        out.push_str(&format!(
+            "  in {}, {} of space\n",
+            clean(plan.directory.as_os_str().as_encoded_bytes()),
+            bytes_long(workload.footprint(plan))
+        ));
+    }
+    for line in workload.describe(plan) {
+        out.push_str(&format!("  {line}\n"));
+    }
+    out
+}
+
+/// What would be written where, in sentences.
+pub fn will_write(workload: &dyn Workload, plan: &Plan) -> String {
+    if !workload.needs_directory() {
+        return "Touches no file and no device.".into();
+    }
+    let written = workload.writes(plan);
+    let more = match written.further {
+        Some(0) => String::new(),
+        Some(n) if written.certain == 0 => format!(" at most {}", bytes_long(n)),
+        Some(n) => format!(", then at most {} more,", bytes_long(n)),
+        None => format!(", then as much as {} s allow,", (plan.time_ms + plan.ramp_ms) as f64 / 1e3),
+    };
+    let certain =
+        if written.certain == 0 { String::new() } else { format!(" {}", bytes_long(written.certain)) };
+    format!(
+        "Writes{certain}{more} into nameless files of its own in {}; takes {} of space meanwhile. Nothing that exists \
+         is touched, and nothing stays.",
+        clean(plan.directory.as_os_str().as_encoded_bytes()),
+        bytes_long(workload.footprint(plan))
+    )
+}
+
+/// Progress in a line.
+pub fn told(p: &Progress) -> String {
+    let done = p.done.map_or(String::new(), |d| format!(" {:3.0} %", d * 100.0));
+    let mut line = format!("{}{done}", p.phase);
+    if p.ramping {
+        line.push_str(" (ramp-up)");
+    } else if p.counts.iter().any(|n| *n > 0) {
+        let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}us", n as f64 / 1e3));
+        line.push_str(&format!(
+            "  {:.0} IOPS  {}/s  p50 {} p99 {}",
+            p.point.read_iops + p.point.write_iops,
+            bytes_long((p.point.read_bytes_per_s + p.point.write_bytes_per_s) as u64),
+            us(p.point.p50_ns),
+            us(p.point.p99_ns)
+        ));
+    }
+    if p.silent_ms >= 1000 {
+        line.push_str(&format!("  nothing for {} s", p.silent_ms / 1000));
+    }
+    line
+}

@@ -1,0 +1,226 @@
+//! An experiment as the screen follows it: what its child said, the rounds so far, dirty pages of both arms.
+
+use crate::experiment::message::{Message, Phase, Progress};
+use crate::experiment::report::{Point, Report, Round, Thresholds};
+use crate::experiment::spec::{Arm, Spec};
+
+/// Notes kept.
+const NOTES: usize = 50;
+/// Points kept of the round under way; of more every other one goes.
+const POINTS: usize = 960;
+/// Without a word of the child for so long something is wrong, ms: it speaks several times a second but while
+/// pages drain.
+const SILENT_MS: u64 = 5000;
+
+/// An experiment of this session.
+#[derive(Debug)]
+pub struct Run {
+    /// Which.
+    pub number: u64,
+    /// What was confirmed.
+    pub spec: Spec,
+    /// Its process, once it is there.
+    pub pid: Option<u32>,
+    /// The last progress.
+    pub progress: Option<Progress>,
+    /// Rounds that are over, of the experiment and of the control.
+    pub rounds: [Vec<Round>; 2],
+    /// Dirty pages in the round under way.
+    pub points: Vec<Point>,
+    /// The arms' thresholds, as far as they have been in force.
+    pub thresholds: [Thresholds; 2],
+    /// What its child had to say, newest last.
+    pub notes: Vec<String>,
+    /// Boot clock of the last word of its child, ns.
+    pub heard_ns: u64,
+    /// It was told to end.
+    pub stopping: bool,
+    /// How it ended.
+    pub end: Option<Ended>,
+    /// Its name in the store, or why it is not there; `None` while it is being kept.
+    pub kept: Option<Result<String, String>>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// With a report, of all or of a part.
+    Report(Box<Report>),
+    /// Not begun.
+    Refused(String),
+    /// Without a report.
+    Failed(String),
+}
+
+impl Run {
+    /// Nothing heard yet.
+    pub fn new(number: u64, spec: Spec, now_ns: u64) -> Self {
+        Self {
+            number,
+            spec,
+            pid: None,
+            progress: None,
+            rounds: Default::default(),
+            points: Vec::new(),
+            thresholds: Default::default(),
+            notes: Vec::new(),
+            heard_ns: now_ns,
+            stopping: false,
+            end: None,
+            kept: None,
+        }
+    }
+
+    /// Takes in a message of the child.
+    pub fn take(&mut self, message: Message, now_ns: u64) {
+        self.heard_ns = now_ns;
+        match message {
+            Message::Progress(p) => self.progressed(p),
+            Message::Round(round) => {
+                let control = self.progress.as_ref().is_some_and(|p| p.control);
+                self.rounds[usize::from(control)].push(*round);
+                self.points.clear();
+            }
+            Message::Note(note) => {
+                if self.notes.len() < NOTES {
+                    self.notes.push(crate::text::clean(note));
+                }
+            }
+            Message::Refused(refusal) => self.end = Some(Ended::Refused(refusal.to_string())),
+            Message::Failed(why) => self.end = Some(Ended::Failed(why)),
+            Message::Report(report) => self.end = Some(Ended::Report(report)),
+        }
+    }
+
+    fn progressed(&mut self, p: Progress) {
+        if self.progress.as_ref().is_none_or(|old| old.round != p.round) {
+            self.points.clear();
+        }
+        if p.phase == Phase::Work {
+            self.thresholds[p.arm.index()] = p.thresholds;
+        }
+        self.points.extend(p.point);
+        if self.points.len() >= POINTS {
+            self.points = self.points.iter().step_by(2).copied().collect();
+        }
+        self.progress = Some(p);
+    }
+
+    /// The rounds that are over of what is going on now.
+    pub fn so_far(&self) -> &[Round] {
+        &self.rounds[usize::from(self.progress.as_ref().is_some_and(|p| p.control))]
+    }
+
+    /// What there is of an arm to be drawn: the round under way once it has been seen, else its last one.
+    pub fn newest(&self, arm: Arm) -> Option<(&[Point], String)> {
+        let under_way = self.progress.as_ref().filter(|p| p.arm == arm && !self.points.is_empty());
+        if let Some(p) = under_way {
+            return Some((&self.points, format!("round {}, now", p.round)));
+        }
+        let last = self.so_far().iter().rev().find(|r| r.arm == arm)?;
+        Some((&last.points, format!("round {}", last.number)))
+    }
+
+    /// How far all of it is, 0 to 1.
+    pub fn done(&self) -> f64 {
+        let Some(p) = &self.progress else { return 0.0 };
+        let within = p.bench.as_ref().filter(|_| p.phase == Phase::Work);
+        let within = within.filter(|b| b.part.is_some()).and_then(|b| b.done).unwrap_or(0.0);
+        (f64::from(p.round.saturating_sub(1)) + within.clamp(0.0, 1.0)) / f64::from(p.of.max(1))
+    }
+
+    /// `experiment txlog 3/8 B 42 %`.
+    pub fn word(&self) -> String {
+        self.word_at(self.progress.as_ref())
+    }
+
+    /// The same for a progress that has not been taken in yet.
+    pub fn word_at(&self, progress: Option<&Progress>) -> String {
+        let name = format!("experiment {}", self.spec.plan.profile);
+        let Some(p) = progress else { return format!("{name} starting") };
+        if self.stopping {
+            return format!("{name} ending");
+        }
+        let done = p.bench.as_ref().filter(|_| p.phase == Phase::Work).and_then(|b| b.done);
+        let done = done.map_or(String::new(), |d| format!(" {:.0} %", d * 100.0));
+        format!("{name} {}/{} {}{done}", p.round, p.of, p.arm.name())
+    }
+
+    /// What hangs, in words.
+    pub fn trouble(&self, now_ns: u64) -> Option<String> {
+        let pid = self.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
+        let silent = now_ns.saturating_sub(self.heard_ns) / 1_000_000;
+        let draining = self.progress.as_ref().is_some_and(|p| p.phase == Phase::Drain);
+        if silent > SILENT_MS {
+            let limit = self.spec.drain_limit_ms / 1000;
+            return Some(match draining {
+                true => format!("draining for {} s; given up at {limit} s", silent / 1000),
+                false => format!("the conducting process{pid} has said nothing for {} s", silent / 1000),
+            });
+        }
+        let bench = self.progress.as_ref().and_then(|p| p.bench.as_ref());
+        let still = bench.map_or(0, |b| b.silent_ms);
+        (still >= 1000).then(|| {
+            let limit = self.spec.plan.stall_limit_ms / 1000;
+            format!("BLOCKED: nothing has completed for {} s; given up at {limit} s", still / 1000)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::message::Progress as BenchProgress;
+
+    fn progress(round: u32, arm: Arm, phase: Phase, at_ms: u64) -> Message {
+        let bench = BenchProgress { part: Some(0), done: Some(0.5), ..BenchProgress::default() };
+        let point = Point { at_ms, dirty: 1 << 20, writeback: 0 };
+        let work = phase == Phase::Work;
+        Message::Progress(Progress {
+            control: false,
+            round,
+            of: 8,
+            arm,
+            phase,
+            bench: work.then_some(bench),
+            point: work.then_some(point),
+            thresholds: Thresholds { background: work.then_some(7), limit: None },
+        })
+    }
+
+    #[test]
+    fn it_says_how_far_it_is_and_draws_what_there_is_of_each_arm() {
+        let mut run = Run::new(1, Spec::default(), 0);
+        assert_eq!(run.word(), "experiment randrw starting");
+        run.take(progress(1, Arm::A, Phase::Drain, 0), 1);
+        assert_eq!((run.word().as_str(), run.done()), ("experiment randrw 1/8 A", 0.0));
+        run.take(progress(1, Arm::A, Phase::Work, 250), 1);
+        assert_eq!((run.word().as_str(), run.done()), ("experiment randrw 1/8 A 50 %", 0.0625));
+        assert_eq!(run.newest(Arm::A).map(|(p, about)| (p.len(), about)), Some((1, "round 1, now".into())));
+        assert!(run.newest(Arm::B).is_none());
+        run.take(progress(2, Arm::B, Phase::Drain, 0), 1);
+        assert!(run.points.is_empty() && run.thresholds[0].background == Some(7));
+        run.stopping = true;
+        assert_eq!(run.word(), "experiment randrw ending");
+    }
+
+    #[test]
+    fn a_long_round_stays_bounded() {
+        let mut run = Run::new(1, Spec::default(), 0);
+        for n in 0..10_000 {
+            run.take(progress(1, Arm::A, Phase::Work, n * 250), 1);
+        }
+        assert!((POINTS / 2 - 1..POINTS).contains(&run.points.len()), "{}", run.points.len());
+        assert!(run.points.windows(2).all(|w| w[0].at_ms < w[1].at_ms));
+    }
+
+    #[test]
+    fn silence_and_draining_are_told_apart() {
+        let mut run = Run::new(1, Spec::default(), 0);
+        run.take(progress(1, Arm::A, Phase::Drain, 0), 0);
+        assert_eq!(run.trouble(2_000_000_000), None);
+        assert!(run.trouble(9_000_000_000).unwrap().contains("draining for 9 s; given up at 300 s"));
+        run.take(progress(1, Arm::A, Phase::Work, 0), 9_000_000_000);
+        assert!(run.trouble(19_000_000_000).unwrap().contains("said nothing for 10 s"));
+    }
+}

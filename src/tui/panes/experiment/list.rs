@@ -1,0 +1,155 @@
+//! The list of experiments: the one of this session, the next one, those kept.
+
+use super::super::bench::list::short_time;
+use super::super::{Pane, PaneId};
+use crate::experiment::kept::Kept;
+use crate::experiment::report::verdict::Outcome;
+use crate::export::sheet::Sheet;
+use crate::text::clean;
+use crate::tui::experiment::Row;
+use crate::tui::experiment::run::{Ended, Run};
+use crate::tui::keys::Context;
+use crate::tui::layout;
+use crate::tui::panes::tune::cut;
+use crate::tui::state::App;
+use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::table::select;
+use crate::tui::widgets::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::ExperimentList,
+    contexts: &[Context::Experiment, Context::Scroll],
+    render,
+    sheet,
+    rows: |app| app.ui.experiment.rows().len(),
+};
+
+/// First line on screen, with the selected row in sight.
+fn offset(app: &App, height: usize) -> usize {
+    let ui = &app.ui.experiment;
+    let rows = ui.rows();
+    let at = rows.iter().position(|r| *r == ui.selected).unwrap_or(0);
+    let offset = ui.list_offset.min(rows.len().saturating_sub(height)).min(at);
+    if height > 0 && at >= offset + height { at + 1 - height } else { offset }
+}
+
+/// The first line on screen now.
+pub fn offset_now(app: &App) -> usize {
+    let height = layout::arrange(app).area(PaneId::ExperimentList).map_or(0, |a| a.height.saturating_sub(2));
+    offset(app, height.into())
+}
+
+/// The row in line `y` of a pane of that height.
+pub fn row_at(app: &App, height: u16, y: u16) -> Option<Row> {
+    app.ui.experiment.rows().into_iter().nth(offset(app, height.into()) + usize::from(y))
+}
+
+/// An outcome in a word.
+fn word(outcome: Option<Outcome>) -> &'static str {
+    match outcome {
+        Some(Outcome::Better) => "B better",
+        Some(Outcome::Worse) => "B worse",
+        Some(Outcome::NoDifference) => "no difference shown",
+        Some(Outcome::TooFew) => "too few rounds",
+        None => "-",
+    }
+}
+
+fn now(run: &Run) -> String {
+    let name = &run.spec.plan.profile;
+    match &run.end {
+        None => format!("> {}", run.word().trim_start_matches("experiment ")),
+        Some(Ended::Report(r)) => format!("> {name}: {}", word(r.trials.first().map(|t| t.verdict.outcome))),
+        Some(Ended::Refused(_)) => format!("> {name}: refused"),
+        Some(Ended::Failed(_)) => format!("> {name}: failed"),
+    }
+}
+
+/// ` 11-21 15:49 txlog B better`
+fn kept_line(k: &Kept, marked: bool, offset_secs: i64) -> String {
+    let mark = if marked { '*' } else { ' ' };
+    if k.damaged.is_some() {
+        return format!("{mark}{} unreadable", clean(&k.id));
+    }
+    let end = if k.complete { "" } else { " (part)" };
+    let time = short_time(&k.id, offset_secs);
+    format!("{mark}{time} {} {}{end}  {}", clean(&k.profile), word(k.outcome), clean(k.set.join(" ")))
+}
+
+fn text(app: &App, row: &Row) -> String {
+    let ui = &app.ui.experiment;
+    match row {
+        Row::Now => ui.run.as_ref().map_or(String::new(), now),
+        Row::Plan => {
+            let b = if ui.form.set.is_empty() { String::new() } else { clean(ui.form.set.join(" ")) };
+            format!("+ next: {} {b}", ui.form.work().name())
+        }
+        Row::Kept(id) => match ui.kept_ones().iter().find(|k| k.id == *id) {
+            Some(k) => kept_line(k, ui.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
+            None => clean(id),
+        },
+    }
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let ui = &app.ui.experiment;
+    let note = match ui.selected {
+        Row::Plan => "r: run",
+        Row::Kept(_) => "Enter: show",
+        Row::Now => "Enter: to it",
+    };
+    let inner = frame(buf, area, "Experiments", note, focused, theme);
+    let rows = ui.rows();
+    let from = offset(app, inner.height.into());
+    for (row, y) in rows.iter().skip(from).zip(inner.y..inner.bottom()) {
+        let style = if *row == Row::Now { theme.warn } else { theme.text };
+        cut(buf, inner.x, y, &text(app, row), inner.width, style);
+        if *row == ui.selected {
+            select(buf, inner, y, theme);
+        }
+    }
+    let below = inner.y + (rows.len() - from) as u16;
+    let said = match &ui.kept {
+        Some(Err(why)) => format!("- {}", clean(why)),
+        Some(Ok(all)) if all.is_empty() => "No experiment kept yet".into(),
+        _ => String::new(),
+    };
+    if below < inner.bottom() {
+        put(buf, inner.x, below, &said, inner.width, theme.dim);
+    }
+}
+
+fn sheet(app: &App) -> Sheet {
+    let title = format!("Experiments on {}, {}", app.world.host.name, app.stamp());
+    let heads = ["experiment", "began", "workload", "directory", "B", "outcome"];
+    let mut sheet = Sheet::new(title, &heads.map(|h| (h, false)));
+    for k in app.ui.experiment.kept_ones() {
+        let row = [&k.id, &k.time, &k.profile, &k.place, &k.set.join(" "), word(k.outcome)];
+        sheet.rows.push(row.into_iter().map(clean).collect());
+        sheet.notes.extend(k.damaged.iter().map(clean));
+    }
+    sheet
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_one_is_a_short_line() {
+        let k = Kept {
+            id: "1795276156-txlog".into(),
+            profile: "txlog".into(),
+            outcome: Some(Outcome::Better),
+            set: vec!["vm.dirty_ratio=80".into()],
+            ..Kept::default()
+        };
+        assert_eq!(kept_line(&k, true, 0), "*11-21 15:49 txlog B better (part)  vm.dirty_ratio=80");
+        let broken = Kept { damaged: Some("x".into()), ..k };
+        assert_eq!(kept_line(&broken, false, 0), " 1795276156-txlog unreadable");
+    }
+}

@@ -1,0 +1,127 @@
+//! Questions about experiments: before a start, what becomes of B, where a report is written.
+
+use super::{PAGE, focus, tune};
+use crate::experiment::command::args;
+use crate::experiment::outline::outline;
+use crate::experiment::report::Form;
+use crate::experiment::spec::Spec;
+use crate::tui::effect::Effect;
+use crate::tui::experiment::run::Run;
+use crate::tui::experiment::{ExperimentEffect, Row};
+use crate::tui::panes::experiment::form::wont_start;
+use crate::tui::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
+use crate::tui::tuning::survey::ChangeRow;
+use crate::worker::job::Job;
+
+/// Asks to start the planned one.
+pub fn start(app: &mut App) {
+    if !app.ui.experiment.planning() {
+        return app.ui.complain("select the next experiment to start it");
+    }
+    if let Some(run) = app.ui.bench.running() {
+        let why = format!("the benchmark {} is still on: x in Bench ends it", run.plan.profile);
+        return app.ui.complain(why);
+    }
+    if app.ui.experiment.running().is_some() {
+        return app.ui.complain("an experiment is still on: x ends it");
+    }
+    // The reasons stand on the page, with what to do.
+    if let Some(why) = wont_start(app) {
+        return app.ui.complain(why);
+    }
+    let spec = app.planned_experiment();
+    if !tune::is_root(app) {
+        return tune::as_root(app, "An experiment sets knobs, which", args(&spec));
+    }
+    let Some(Ok(checked)) = app.ui.experiment.found(&spec) else { return };
+    let mut text = outline(&spec, checked);
+    if let Some(Ok(look)) =
+        app.ui.bench.look().filter(|l| l.as_ref().is_ok_and(|l| l.directory == spec.plan.directory))
+    {
+        for warning in look.warnings(spec.plan.direct) {
+            text += &format!("! {warning}\n");
+        }
+    }
+    text += "\nx ends it at any moment, with a report of the rounds that are over. If this screen dies the old values \
+             come back by themselves.";
+    ask(app, "Start the experiment", text, spec);
+}
+
+fn ask(app: &mut App, title: &str, text: String, spec: Spec) {
+    let change = Change::Experiment(Box::new(spec));
+    app.ui.overlay = Some(Overlay::Dialog(Dialog { title: title.into(), text, scroll: 0, change }));
+}
+
+/// The person said yes.
+pub fn confirmed(app: &mut App, spec: Spec, effects: &mut Vec<Effect>) {
+    if app.ui.bench.running().is_some() || app.ui.experiment.running().is_some() {
+        return;
+    }
+    let again = |plan| Change::Experiment(Box::new(Spec { plan, ..spec.clone() }));
+    if let Some(dialog) = super::super::bench::once_more(app, &spec.plan, again) {
+        app.ui.overlay = Some(Overlay::Dialog(dialog));
+        return;
+    }
+    let now = app.world.now().boot_ns;
+    let ui = &mut app.ui.experiment;
+    ui.runs += 1;
+    let run = ui.runs;
+    ui.run = Some(Run::new(run, spec.clone(), now));
+    (ui.selected, ui.opened, ui.line) = (Row::Now, None, 0);
+    focus(app, PAGE);
+    effects.push(Effect::Experiment(ExperimentEffect::Start { run, spec: Box::new(spec) }));
+}
+
+/// What the B on the page sets, if there is one.
+fn shown_b(app: &mut App) -> Option<Vec<String>> {
+    let words = app.ui.experiment.shown().map(|r| r.spec.set.clone());
+    if words.is_none() {
+        app.ui.complain("show a report first (Enter): this is about the B of that report");
+    }
+    words
+}
+
+/// Asks to set the B on the page, on a lease.
+pub fn apply(app: &mut App) {
+    if let Some(words) = shown_b(app) {
+        tune::apply_words(app, words, true);
+    }
+}
+
+/// Lets the B on the page stay: the change that set it if that is on a lease, else asks to set it for good.
+pub fn keep(app: &mut App, effects: &mut Vec<Effect>) {
+    let Some(words) = shown_b(app) else { return };
+    let of_b = |c: &ChangeRow| app.ui.experiment.shown().is_some_and(|r| c.is_of(r));
+    match app.ui.tune.changes().iter().find(|c| tune::on_lease(c) && of_b(c)).map(|c| c.id) {
+        Some(id) => tune::keep_one(app, id, effects),
+        None => tune::apply_words(app, words, false),
+    }
+}
+
+/// Asks where the report on the page is to be written.
+pub fn file(app: &mut App) {
+    let Some(id) = app.ui.experiment.shown().map(|r| r.id.clone()) else {
+        return app.ui.complain("show a report first (Enter), then o writes it to a file");
+    };
+    let text = format!("experiment-{}.md", crate::text::clean(id));
+    let cursor = text.len();
+    let what = PromptFor::ExperimentFile;
+    app.ui.overlay = Some(Overlay::Prompt(Prompt { what, text, cursor, error: None }));
+}
+
+/// A name for the report was typed: its ending decides the form.
+pub fn entered_file(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    if text.is_empty() {
+        return Err("a file name is needed: NAME.md, NAME.json or NAME.txt".into());
+    }
+    let Some(report) = app.ui.experiment.shown() else { return Ok(()) };
+    let form = match text.rsplit('.').next() {
+        Some("md") => Form::Markdown,
+        Some("json") => Form::Json,
+        _ => Form::Text,
+    };
+    let path = app.ui.bench.absolute(text);
+    let contents = report.written(form);
+    effects.push(Effect::Run(Job::WriteFile { path, contents, replace: false, make_dir: false }));
+    Ok(())
+}

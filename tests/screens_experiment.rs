@@ -1,0 +1,162 @@
+//! Experiments on the screen in all their states: filled in, refused, asked, under way, ended, kept, compared.
+//!
+//! The pictures are kept in `tests/snapshots`; `INSTA_UPDATE=always cargo test` writes them anew.
+
+mod stage;
+
+use iotop_plus::experiment::message::{Message, Phase};
+use iotop_plus::experiment::report::End;
+use iotop_plus::experiment::spec::Arm;
+use iotop_plus::tui::draw::draw;
+use iotop_plus::tui::state::App;
+use iotop_plus::tui::update::update;
+use iotop_plus::tune::plan::Refusal;
+use iotop_plus::worker::job::{Job, Reply};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use stage::experiment::{answer, knobs, planned, progress, report, round, say, started};
+use stage::press;
+use stage::tune::Tree;
+
+const SIZES: [(u16, u16); 4] = [(40, 12), (80, 24), (120, 40), (200, 50)];
+
+fn text(app: &App) -> String {
+    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
+    draw(app, &mut buf);
+    let row = |y| (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect::<String>();
+    (0..buf.area.height).map(|y| row(y).trim_end().to_owned() + "\n").collect()
+}
+
+fn keep(name: &str, app: &App) {
+    let name = format!("experiment_{name}_{}x{}", app.ui.size.0, app.ui.size.1);
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!(name, text(app));
+    });
+}
+
+/// The picture at every size of what `make` makes, after `keys`.
+fn at_every_size(name: &str, make: fn((u16, u16)) -> (App, Tree), keys: &str) {
+    for size in SIZES {
+        let (mut app, _tree) = make(size);
+        press(&mut app, keys);
+        app.ui.message = None;
+        keep(name, &app);
+    }
+}
+
+#[test]
+fn filled_in_and_asked_about() {
+    at_every_size("next", planned, "");
+    at_every_size("asking", planned, "r");
+    at_every_size("next_zoomed", planned, "z");
+    // The value of a knob that nobody proposed is asked for at once.
+    for size in SIZES {
+        let (mut app, tree) = knobs(size);
+        press(&mut app, "e");
+        answer(&mut app, &tree);
+        keep("typing", &app);
+    }
+    at_every_size("typing_wrong", planned, "<home><enter><c-u>nothing<enter>");
+}
+
+#[test]
+fn an_ordinary_user_gets_the_line_for_root() {
+    for size in SIZES {
+        let (mut app, _tree) = planned(size);
+        app.ui.tune.survey.as_mut().unwrap().writable = false;
+        keep("user", &app);
+        press(&mut app, "r");
+        keep("user_asking", &app);
+    }
+}
+
+/// Two rounds over, the third, B's, under way.
+fn under_way(size: (u16, u16)) -> (App, Tree) {
+    let (mut app, tree) = started(size);
+    say(&mut app, progress(1, Arm::A, Phase::Drain, 0));
+    for (n, arm) in [(1, Arm::A), (2, Arm::B)] {
+        say(&mut app, progress(n, arm, Phase::Work, 39));
+        say(&mut app, Message::Round(Box::new(round(n, arm, 4.0))));
+    }
+    for at in 0..25 {
+        say(&mut app, progress(3, Arm::B, Phase::Work, at));
+    }
+    (app, tree)
+}
+
+#[test]
+fn under_way_ending_and_seen_from_elsewhere() {
+    at_every_size("starting", started, "");
+    at_every_size("running", under_way, "");
+    at_every_size("ending", under_way, "x");
+    let (mut app, _tree) = under_way((80, 24));
+    say(&mut app, Message::Note("io_uring is refused here (EPERM): threads instead".into()));
+    keep("noted", &app);
+    press(&mut app, "1");
+    assert!(text(&app).contains("experiment fsync 3/8 B 60 %"), "{}", text(&app));
+}
+
+#[test]
+fn ended() {
+    for size in SIZES {
+        let (mut app, tree) = under_way(size);
+        let done = Box::new(report(&tree, "1795277000-fsync", 4, 0.5));
+        say(&mut app, Message::Report(done.clone()));
+        update(
+            &mut app,
+            iotop_plus::tui::event::Event::Worker(
+                Job::KeepExperiment(done),
+                Reply::Keeping("1795277000-fsync".into()),
+            ),
+        );
+        keep("ended", &app);
+        press(&mut app, "<pgdn>");
+        keep("ended_middle", &app);
+        press(&mut app, "<pgdn><pgdn><pgdn><pgdn><pgdn><pgdn>");
+        keep("ended_below", &app);
+        press(&mut app, "<home>a");
+        keep("ended_setting", &app);
+    }
+}
+
+#[test]
+fn ended_early_and_without_a_difference() {
+    let (mut app, tree) = under_way((80, 24));
+    let mut part = report(&tree, "1795277000-fsync", 1, 1.0);
+    part.end = End::Cancelled;
+    say(&mut app, Message::Report(Box::new(part)));
+    keep("cancelled", &app);
+    let (mut app, tree) = under_way((120, 40));
+    say(&mut app, Message::Report(Box::new(report(&tree, "1795277000-fsync", 4, 1.001))));
+    keep("no_difference", &app);
+    let (mut app, _tree) = started((80, 24));
+    say(&mut app, Message::Refused(Refusal::Unsafe("vda makes no progress: 1 requests in flight".into())));
+    keep("refused", &app);
+}
+
+#[test]
+fn kept_and_compared() {
+    at_every_size("kept", planned, "<left><end>m<up><up>");
+    for size in SIZES {
+        let (mut app, tree) = planned(size);
+        press(&mut app, "<left><end>m<up>c");
+        let ids = vec!["1795100000-fsync".to_owned(), "1795270000-fsync".to_owned()];
+        let both = vec![report(&tree, &ids[0], 4, 0.5), report(&tree, &ids[1], 4, 1.001)];
+        let job = Job::ExperimentResults { ids };
+        update(&mut app, iotop_plus::tui::event::Event::Worker(job, Reply::ExperimentResults(both)));
+        keep("compared", &app);
+    }
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let (mut app, tree) = planned((120, 40));
+    app.ui.bench.directory = "/srv/\u{1b}[2J\u{202e}".into();
+    app.ui.experiment.form.set = vec!["vm.dirty_ratio=\u{1b}[2J30".into()];
+    stage::experiment::judge_arms(&mut app, &tree);
+    for keys in ["", "r", "n<left>", "<right><end>"] {
+        press(&mut app, keys);
+        let shown = text(&app);
+        assert!(shown.chars().all(|c| c == '\n' || iotop_plus::text::is_safe(c)), "{keys}: {shown}");
+    }
+}

@@ -1,0 +1,135 @@
+//! An experiment from the full-screen view on the real kernel, in a pseudo-terminal: the whole way from a knob to
+//! B set and taken back; ended, left, killed in the middle of a round.
+
+use crate::machine::{Machine, all, get, text};
+use crate::screen::{FILE, other, screen, until};
+use crate::term::{Terminal, files};
+use iotop_plus::tui::experiment::form::{Form, Line};
+use rustix::process::Signal;
+
+/// The shortest work there is, without a file.
+const WORK: &str = "intrinsic";
+
+/// Types into a line of the form; the form has the keys.
+fn fill(t: &mut Terminal, line: &str, typed: &str) {
+    let mut form = Form::default();
+    form.put(Line::Workload, WORK).unwrap();
+    let at = form.place_of(line).unwrap();
+    t.send(format!("\x1b[H{}\r\x15{typed}\r", "j".repeat(at)));
+}
+
+/// An experiment on the selected knob, its rounds that many seconds long, under a question.
+fn asked(m: &Machine, secs: &str, base: &str) -> Terminal {
+    let mut t = screen(m, 600);
+    t.send("e");
+    t.shows(&format!("B sets       vm.{FILE}={}", get(FILE)));
+    t.send(format!("\x15vm.{FILE}={}\r", other()));
+    fill(&mut t, "workload", WORK);
+    fill(&mut t, "calm", "0");
+    fill(&mut t, "time", secs);
+    fill(&mut t, "A sets", base);
+    t.until("a plan that can be started", |s| {
+        let shown = s.contents();
+        shown.contains("order A B B A A B B A") && !shown.contains("NOT TO BE STARTED")
+    });
+    t.send("r");
+    t.shows("Start the experiment");
+    assert!(t.contents().contains("Touches no file and no device"), "{}", t.contents());
+    t.send("y");
+    t
+}
+
+/// One in its first round, with A's value in force.
+fn measuring(m: &Machine) -> Terminal {
+    let a = if get(FILE) == "2700" { "2600" } else { "2700" };
+    let t = asked(m, "600", &format!("vm.{FILE}={a}"));
+    t.shows("round 1 of 8, A: measuring");
+    until(a);
+    t
+}
+
+/// Nothing of a change stands, and every value is what it was.
+fn restored(m: &Machine, when: &str) {
+    until(&m.start[FILE]);
+    assert_eq!(all(), m.start, "{when}");
+    let status = text(&m.tune(&["status", &format!("vm.{FILE}")]));
+    assert!(status.contains("No change of this boot stands"), "{when}: {status}");
+}
+
+#[test]
+fn a_whole_experiment_from_a_knob_to_b_set_and_taken_back() {
+    let Some(m) = Machine::take("a_whole_experiment_from_a_knob_to_b_set_and_taken_back") else { return };
+    let new = other();
+    let mut t = asked(&m, "0.05", "");
+    t.shows("Report of intrinsic");
+    t.shows("kept as ");
+    t.shows("Now: A's values are in force");
+    restored(&m, "at its end");
+    // Four rounds of B, each a change of its own in the journal.
+    assert_eq!(std::fs::read_to_string(m.journal()).unwrap().matches("Intend").count(), 4);
+
+    t.send("a");
+    t.shows("All or none");
+    t.send("y");
+    t.shows("LEASE 5 9m5");
+    assert_eq!(get(FILE), new);
+    t.shows("Now: B is in force, change 5 on lease");
+    t.send("K");
+    t.shows("change 5 stays until the machine boots");
+    t.send("u");
+    t.shows("Take change 5 back");
+    t.send("y");
+    t.shows("Now: A's values are in force");
+    restored(&m, "undone");
+
+    t.send("o\x15report.md\r");
+    t.shows("written: ");
+    let report = std::fs::read_to_string(t.home.path().join("report.md")).unwrap();
+    assert!(report.starts_with("## Experiment: intrinsic"), "{report}");
+    let kept = files(&t.home.path().join(".local/state/iotop-plus/experiment"));
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    // It is in the list, and opened from there.
+    t.send("\x1b[D\x1b[F\r");
+    t.shows("┌ Report 1");
+    t.shows("Work of every round: intrinsic");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    t.given_back(1);
+    restored(&m, "left");
+}
+
+#[test]
+fn ended_by_key_it_gives_a_report_of_what_there_is() {
+    let Some(m) = Machine::take("ended_by_key_it_gives_a_report_of_what_there_is") else { return };
+    let mut t = measuring(&m);
+    t.send("1");
+    t.shows("experiment intrinsic 1/8 A");
+    t.send("tx");
+    t.shows("cancelled: the figures are those up to then");
+    t.shows("kept as ");
+    restored(&m, "cancelled");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+}
+
+#[test]
+fn left_or_killed_in_a_round_the_old_values_come_back() {
+    let Some(m) = Machine::take("left_or_killed_in_a_round_the_old_values_come_back") else { return };
+    for how in ["q", "x twice", "HUP", "TERM", "KILL"] {
+        let mut t = measuring(&m);
+        match how {
+            "q" => t.send("q"),
+            "x twice" => {
+                t.send("xx");
+                t.shows("failed: killed before its report came");
+                t.send("q");
+            }
+            "HUP" => t.signal(Signal::HUP),
+            "TERM" => t.signal(Signal::TERM),
+            _ => t.signal(Signal::KILL),
+        }
+        t.ended();
+        restored(&m, how);
+        assert!(!t.home.path().join(".local/state").exists(), "{how}: one that was left is no result");
+    }
+}
