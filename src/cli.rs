@@ -1,6 +1,7 @@
 //! The whole command line in one place: parser, help, man page and completions come from it.
 
 pub mod experiment;
+pub mod record;
 pub mod tune;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -73,6 +74,10 @@ pub struct Top {
 pub enum Command {
     /// Print what the screen would show, once or several times.
     Snapshot(Snapshot),
+    /// Keep what the collectors see in a file, to be looked at later.
+    Record(record::Record),
+    /// Look at a recording: the whole program over it, or its figures as text, JSON or CSV.
+    Replay(record::Replay),
     /// Measure storage: list what can be measured, run it, compare results.
     #[command(subcommand)]
     Bench(Bench),
@@ -102,6 +107,9 @@ pub enum Command {
     /// Do one piece of work that may block, for the program itself.
     #[command(hide = true)]
     Worker,
+    /// Write or read a recording's file, for the program itself.
+    #[command(hide = true)]
+    RecordIo,
     /// Measure, for the program itself: a plan on standard input, messages on standard output.
     #[command(hide = true)]
     BenchChild,
@@ -419,6 +427,17 @@ mod tests {
             vec!["tune", "renew", "--for", "0"],
             vec!["tune", "preset", "--dry-run"],
             vec!["tune", "preset", "database", "--keep", "--for", "2m"],
+            vec!["record"],
+            vec!["record", "f", "-d", "0"],
+            vec!["record", "f", "--for", "0"],
+            vec!["record", "f", "--for", "2y"],
+            vec!["record", "f", "--rotate", "3"],
+            vec!["record", "f", "--max-size", "1M", "--rotate", "0"],
+            vec!["replay"],
+            vec!["replay", "f", "--pane", "devices"],
+            vec!["replay", "f", "--format", "xml"],
+            vec!["replay", "f", "--format", "json", "-n", "0"],
+            vec!["replay", "f", "--from", "03:00"],
             vec!["experiment"],
             vec!["experiment", "--workload", "txlog"],
             vec!["experiment", "--set", "vm.swappiness=1"],

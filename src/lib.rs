@@ -13,6 +13,7 @@ pub mod commands;
 pub mod experiment;
 pub mod export;
 pub mod model;
+pub mod record;
 pub mod root;
 pub mod text;
 pub mod tui;

@@ -13,6 +13,7 @@ use crate::collect::process::Wants;
 use crate::export::json::{Gap, Since};
 use crate::model::section::{Blocked, Section};
 use crate::model::world::World;
+use crate::record::Entry;
 use crate::root::Root;
 use crate::worker::job::{Job, Reply};
 use crate::worker::pool::Pool;
@@ -28,9 +29,6 @@ const GRACE: Duration = Duration::from_millis(1_700);
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 /// How often the collectors are asked whether they hang.
 const WATCH: Duration = Duration::from_millis(100);
-/// The first sample tells of the kernel log what is at most this old.
-const LATELY_NS: i64 = 600_000_000_000;
-
 /// What a printer needs beyond counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Needs {
@@ -42,6 +40,8 @@ pub struct Needs {
     pub queues: bool,
     /// The kernel log.
     pub log: bool,
+    /// Everything that comes is kept for [`Gather::news`].
+    pub news: bool,
 }
 
 enum Input {
@@ -64,6 +64,7 @@ pub struct Gather {
     kmsg: Option<KmsgReader>,
     last_record: u64,
     queues: Queues,
+    news: Vec<Entry>,
     /// Boot clock of the newest look at the tasks, also of one that failed.
     looked: u64,
     /// Whether the topology came, or the reason why not.
@@ -118,6 +119,7 @@ impl Gather {
             kmsg: None,
             last_record: 0,
             queues: Queues::NotAsked,
+            news: Vec::new(),
             looked: 0,
             topo_told: false,
             gave_up: false,
@@ -164,13 +166,39 @@ impl Gather {
         }
         self.due = None;
         self.read_log();
+        if self.needs.news {
+            let gaps = self.gaps().into_iter().map(|g| (g.source.to_owned(), g.reason)).collect();
+            self.news.extend([
+                Entry::Gaps(gaps),
+                Entry::Blocked(self.world.blocked.clone()),
+                Entry::HungTaskWarnings(self.world.hung_task_warnings),
+                Entry::LogState(self.world.klog_state.clone()),
+            ]);
+        }
         Ok(())
+    }
+
+    /// All that came since the last call, in its order.
+    pub fn news(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Has swap, priority and wait channel of every task read at the next look, or only of those that ran.
+    pub fn fresh(&self, fresh: bool) {
+        self.feed.want(|w| w.everyone = fresh);
+    }
+
+    fn keep(&mut self, news: impl FnOnce() -> Entry) {
+        if self.needs.news {
+            self.news.push(news());
+        }
     }
 
     fn take(&mut self, input: Input) {
         match input {
             Input::News(News::Sample(sample)) => {
                 let (at, first) = (sample.at.boot_ns, self.world.last.is_none());
+                self.keep(|| Entry::Sample(sample.clone()));
                 self.world.apply_sample(*sample);
                 self.overdue = Instant::now() + self.interval + GRACE;
                 // A tick during which the look at the tasks was still under way belongs to the same sample,
@@ -183,14 +211,17 @@ impl Gather {
             Input::News(News::Procs(update)) => {
                 self.took = Duration::from_nanos(update.ok().map_or(0, |u| u.took_ns));
                 self.looked = update.ok().map_or_else(clock::boot_ns, |u| u.at.boot_ns);
+                self.keep(|| Entry::Procs(update.clone()));
                 self.world.apply_procs(*update);
             }
             Input::News(News::Topology(topo)) => {
+                self.keep(|| Entry::Topology(topo.clone()));
                 self.world.topo = *topo;
                 self.topo_told = true;
                 self.ask_queues();
             }
             Input::Queues(Reply::Queues(queues)) => {
+                self.keep(|| Entry::Queues(queues.clone()));
                 self.world.queues.extend(queues);
                 self.queues = Queues::Answered;
             }
@@ -214,7 +245,11 @@ impl Gather {
     fn watch(&mut self) {
         self.world.blocked = self.feed.watch();
         if let (Some(b), false) = (self.world.blocked.first(), self.topo_told) {
-            self.world.topo = Section::Blocked(b.clone());
+            let blocked = Section::Blocked(b.clone());
+            if self.world.topo != blocked {
+                self.world.topo = blocked.clone();
+                self.keep(|| Entry::Topology(Box::new(blocked)));
+            }
         }
     }
 
@@ -229,15 +264,14 @@ impl Gather {
         let Some((at, _)) = self.due else { return };
         if self.looked < at {
             let on = "/proc/PID: the look at the tasks".into();
-            self.world.procs_state = Section::Blocked(Blocked { since_boot_ns: at, on });
+            let late = Blocked { since_boot_ns: at, on };
+            self.world.procs_state = Section::Blocked(late.clone());
+            self.keep(|| Entry::Procs(Box::new(Section::Blocked(late))));
         }
     }
 
     fn read_log(&mut self) {
-        self.since = match self.last_record {
-            0 => Since::Time(self.world.now().wall_ns - LATELY_NS),
-            last => Since::Record(last),
-        };
+        self.since = Since::after(self.last_record, self.world.now().wall_ns);
         if !self.world.stuck.is_empty() {
             self.world.hung_task_warnings = hung_task_warnings(&self.root).ok().copied();
         }
@@ -248,7 +282,9 @@ impl Gather {
             records.push(record);
         }
         self.world.klog_state = Section::Ok(());
-        self.world.apply_records(records, clock::log_clock());
+        let clock = clock::log_clock();
+        self.keep(|| Entry::Records(records.clone(), clock));
+        self.world.apply_records(records, clock);
     }
 
     /// What is missing from the sample that the world does not know of.

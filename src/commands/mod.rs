@@ -9,6 +9,8 @@ mod follow;
 mod gather;
 mod output;
 mod printer;
+mod record;
+mod replay;
 mod snapshot;
 mod top;
 mod tune;
@@ -36,6 +38,9 @@ pub fn run(cli: Cli) -> ExitCode {
         None => top::run(root, cli.top),
         Some(Command::Man) => docs::man(),
         Some(Command::Completions { shell }) => docs::completions(shell),
+        Some(Command::Record(args)) => record::run(&root, &args),
+        Some(Command::RecordIo) => crate::record::io::main().map(|()| FINE),
+        Some(Command::Replay(args)) => replay::run(root, args),
         Some(Command::Bench(what)) => bench::run(root, what),
         Some(Command::BenchChild) => bench::child(root),
         Some(Command::Experiment(what)) => experiment::run(root, *what),

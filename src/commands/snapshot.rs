@@ -29,6 +29,7 @@ pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
             fresh: scope.processes,
             queues: is_json(args) && scope.devices,
             log: scope.kernel,
+            news: false,
         };
         let mut gather = Gather::start(root, interval, needs)?;
         let mut printer = Printer::start(Some(args.count))?;
@@ -59,7 +60,8 @@ fn is_json(args: &Snapshot) -> bool {
     args.format == Format::Json
 }
 
-fn scope(panes: &[PaneName]) -> Scope {
+/// What the panes chosen come to; none: all.
+pub(super) fn scope(panes: &[PaneName]) -> Scope {
     if panes.is_empty() {
         return Scope::ALL;
     }

@@ -2,6 +2,7 @@
 
 use super::{FINE, USAGE, complain};
 use crate::cli::Top;
+use crate::cli::record::Replay;
 use crate::root::Root;
 use crate::tui::run::{Options, run as run_screen};
 use crate::tui::settings::Settings;
@@ -75,4 +76,10 @@ fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
             Ok(Settings::default())
         }
     }
+}
+
+/// A recording on the screen.
+pub fn replay(root: Root, args: &Replay) -> anyhow::Result<u8> {
+    let _ = (root, args);
+    anyhow::bail!("not yet")
 }

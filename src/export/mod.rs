@@ -1,6 +1,7 @@
 //! What is on screen or in a snapshot, as text somebody can keep: plain, Markdown, JSON, SVG.
 
 pub mod batch;
+pub mod csv;
 pub mod devices;
 pub mod json;
 pub mod kernel;

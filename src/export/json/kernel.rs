@@ -15,6 +15,19 @@ pub enum Since {
     Record(u64),
 }
 
+/// The first sample tells of the kernel log what is at most this old.
+const LATELY_NS: i64 = 600_000_000_000;
+
+impl Since {
+    /// What is new in the sample of `now_ns` when the sample before it told up to this record; 0: there was none.
+    pub fn after(last_record: u64, now_ns: i64) -> Self {
+        match last_record {
+            0 => Since::Time(now_ns.saturating_sub(LATELY_NS)),
+            last => Since::Record(last),
+        }
+    }
+}
+
 #[derive(Serialize)]
 pub(super) struct Entry {
     time: String,

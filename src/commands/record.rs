@@ -1,0 +1,144 @@
+//! `record`: what the collectors see, into a file.
+
+use super::bench::wrong;
+use super::gather::{Gather, Needs};
+use super::printer::block_on;
+use super::{FAILED, FINE, complain};
+use crate::cli::record::Record;
+use crate::collect::{clock, host};
+use crate::record::encode::ANCHOR_EVERY;
+use crate::record::frame::Header;
+use crate::record::writer::{Course, Plan, Recorder, Status};
+use crate::root::Root;
+use crate::tui::zone;
+use crate::units::{bytes_long, parse_bytes, span, time_of_day};
+use anyhow::Context;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// How long the end waits for the disk.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Records until the time is over, the file has its size, or a signal comes.
+pub fn run(root: &Root, args: &Record) -> anyhow::Result<u8> {
+    let max_size = match args.max_size.as_deref().map(parse_bytes).transpose() {
+        Ok(Some(n)) if n < 64 << 10 => return wrong("--max-size: at least 64K"),
+        Ok(size) => size,
+        Err(why) => return wrong(&format!("--max-size: {why}")),
+    };
+    let path = std::path::absolute(&args.file)?;
+    let plan = Plan { path, replace: args.replace, max_size, rotate: args.rotate };
+    block_on(async {
+        let interval = Duration::from_secs_f64(args.delay);
+        let mut signals = signals()?;
+        let recorder = Recorder::start(root, plan, header(root, interval)).context("no thread to record")?;
+        let needs = Needs { queues: true, log: true, news: true, ..Needs::default() };
+        let mut gather = Gather::start(root, interval, needs)?;
+        let zone = zone::utc_offset_secs(clock::now().wall_ns);
+        if !args.quiet {
+            eprintln!("recording to {}; Ctrl-C ends it", crate::text::clean(shown(&recorder.status())));
+        }
+        let end = args.time().map(|t| Instant::now() + t);
+        let (mut ticks, mut dropped) = (0u32, false);
+        while recorder.status().course == Course::Running {
+            tokio::select! {
+                biased;
+                () = any(&mut signals) => break,
+                () = async { sleep_until(end.unwrap_or_else(Instant::now)).await }, if end.is_some() => break,
+                // A file that cannot be had is not found out at the next sample only.
+                () = sleep(10 * GLANCE) => {}
+                whole = gather.next() => {
+                    whole?;
+                    recorder.tick(gather.news(), gather.world.now().wall_ns);
+                    ticks = ticks.wrapping_add(1);
+                    // What sleeps may be swapped out meanwhile: looked at just before a frame that tells it all.
+                    gather.fresh((ticks + 1).is_multiple_of(ANCHOR_EVERY));
+                }
+            }
+            let status = recorder.status();
+            if status.dropped > 0 && !std::mem::replace(&mut dropped, true) {
+                let now = time_of_day(clock::now().wall_ns, zone);
+                complain(&format!("{now}: the disk does not take the recording; samples are dropped"));
+            }
+        }
+        recorder.end();
+        let until = Instant::now() + LAST_WORDS;
+        while matches!(recorder.status().course, Course::Running | Course::Full) && Instant::now() < until {
+            sleep(GLANCE).await;
+        }
+        Ok(last_words(&recorder.status(), args))
+    })
+}
+
+/// Whose machine it is.
+pub fn header(root: &Root, interval: Duration) -> Header {
+    let (host, at) = (host::host(root), clock::now());
+    Header {
+        program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),
+        host: host.name,
+        kernel: host.kernel,
+        at,
+        mono_ns: clock::log_clock().mono_ns,
+        interval_ns: interval.as_nanos() as u64,
+        utc_offset_secs: zone::utc_offset_secs(at.wall_ns),
+    }
+}
+
+fn shown(status: &Status) -> String {
+    status.file.display().to_string()
+}
+
+fn last_words(status: &Status, args: &Record) -> u8 {
+    let frames = status.frames;
+    let dropped = match status.dropped {
+        0 => String::new(),
+        n => format!(", {n} dropped because the disk did not take them"),
+    };
+    match &status.course {
+        Course::Done => {
+            if !args.quiet {
+                let time = span((frames as f64 * args.delay) as u64);
+                let size = bytes_long(status.bytes);
+                eprintln!(
+                    "{}: {frames} samples over {time}, {size}{dropped}",
+                    crate::text::clean(shown(status))
+                );
+            }
+            FINE
+        }
+        Course::Failed(why) => {
+            complain(&format!("{why} ({frames} samples taken{dropped})"));
+            FAILED
+        }
+        Course::Running | Course::Full => {
+            let secs = LAST_WORDS.as_secs();
+            complain(&format!(
+                "{}: its disk has not answered for {secs} s; the file is as long as it got",
+                shown(status)
+            ));
+            FAILED
+        }
+    }
+}
+
+fn signals() -> anyhow::Result<[Signal; 4]> {
+    let on = |kind| signal(kind).context("no signal handler");
+    Ok([
+        on(SignalKind::interrupt())?,
+        on(SignalKind::terminate())?,
+        on(SignalKind::hangup())?,
+        on(SignalKind::quit())?,
+    ])
+}
+
+async fn any(signals: &mut [Signal; 4]) {
+    let [int, term, hup, quit] = signals;
+    tokio::select! {
+        _ = int.recv() => {}
+        _ = term.recv() => {}
+        _ = hup.recv() => {}
+        _ = quit.recv() => {}
+    }
+}

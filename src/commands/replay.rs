@@ -1,0 +1,150 @@
+//! `replay`: a recording on the screen, or printed.
+
+use super::bench::wrong;
+use super::{FAILED, FINE, complain};
+use crate::cli::record::{Replay, ReplayFormat};
+use crate::export::csv;
+use crate::export::json::{self, Gap, Since};
+use crate::export::page;
+use crate::model::world::World;
+use crate::record::decode::Moment;
+use crate::record::reader::Reader;
+use crate::record::{Entry, apply, io, when};
+use crate::root::Root;
+use std::fs::File;
+use std::io::Write;
+
+/// Samples read before the one asked for, so that what takes a while to be seen (a task that hangs) is seen.
+const BEFORE: u32 = 30;
+
+/// Prints a recording, or shows it.
+pub fn run(root: Root, args: Replay) -> anyhow::Result<u8> {
+    match args.format {
+        Some(format) => print(&args, format),
+        None => super::top::replay(root, &args),
+    }
+}
+
+/// The printing side: a world that follows the recording.
+struct Player {
+    world: World,
+    gaps: Vec<Gap>,
+    since: Since,
+    last_record: u64,
+}
+
+impl Player {
+    fn new(reader: &Reader<File>) -> Self {
+        let world = World::new(reader.header.host(), reader.header.log_clock());
+        Self { world, gaps: Vec::new(), since: Since::Time(0), last_record: 0 }
+    }
+
+    fn take(&mut self, moment: Moment) {
+        let told = self.last_record;
+        moment.before.into_iter().flatten().chain(moment.news).for_each(|entry| self.entry(entry));
+        self.since = Since::after(told, self.world.now().wall_ns);
+    }
+
+    fn entry(&mut self, entry: Entry) {
+        match &entry {
+            Entry::Gaps(gaps) => {
+                self.gaps = gaps.iter().map(|(source, why)| Gap::new(known(source), why)).collect();
+            }
+            Entry::Records(records, _) => {
+                let newest = records.iter().map(|r| r.seq).max().unwrap_or(0);
+                self.last_record = self.last_record.max(newest);
+            }
+            _ => {}
+        }
+        apply(&mut self.world, entry);
+    }
+}
+
+/// The source a gap is about, as the README has it.
+fn known(source: &str) -> &'static str {
+    if source == "queue_settings" { "queue_settings" } else { "other" }
+}
+
+fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
+    if format == ReplayFormat::Csv && args.pane.len() != 1 {
+        return wrong("--format csv: the panes have different columns; choose one with --pane");
+    }
+    let scope = super::snapshot::scope(&args.pane);
+    let mut reader = match io::open(&args.file)
+        .and_then(|file| Reader::open(file).map_err(|why| format!("{}: {why}", args.file.display())))
+    {
+        Ok(reader) => reader,
+        Err(why) => {
+            complain(&why);
+            return Ok(FAILED);
+        }
+    };
+    let (span, offset) = (reader.span(), reader.header.utc_offset_secs);
+    let time = |text: &Option<String>| text.as_deref().map(|t| when::parse(t, &span, offset)).transpose();
+    let (from, to) = match time(args.from.as_ref().map_or(&args.at, |_| &args.from))
+        .and_then(|from| Ok((from, time(&args.to)?)))
+    {
+        Ok(times) => times,
+        Err(why) => return wrong(&why),
+    };
+    let mut player = Player::new(&reader);
+    if let Some(from) = from {
+        let number = reader.number_at(from)?;
+        for entry in reader.start_at(number.saturating_sub(BEFORE).max(span.first))? {
+            player.entry(entry);
+        }
+    }
+    let damaged = span.damaged;
+    let mut out = std::io::stdout().lock();
+    let (mut named, mut first, mut left) = (false, true, args.count.unwrap_or(u64::MAX));
+    while let Some(moment) = reader.next_tick()?.filter(|_| left > 0) {
+        let wall = moment.wall_ns;
+        player.take(moment);
+        if to.is_some_and(|to| wall > to) {
+            break;
+        }
+        // Whoever asks for a time beyond the end sees the end.
+        if from.is_some_and(|from| wall < from) && wall != span.last_ns {
+            continue;
+        }
+        let blank = if std::mem::take(&mut first) { "" } else { "\n" };
+        let text = match format {
+            ReplayFormat::Text => blank.to_owned() + &page::text(&player.world, scope),
+            ReplayFormat::Markdown => page::markdown(&player.world, scope),
+            ReplayFormat::Json => json::object(&player.world, scope, player.since, &player.gaps)? + "\n",
+            ReplayFormat::Csv => csv::lines(&player.world, scope, player.since, &mut named)?,
+        };
+        out.write_all(text.as_bytes())?;
+        left -= 1;
+    }
+    out.flush()?;
+    if damaged > 0 || reader.unreadable > 0 {
+        complain(&format!(
+            "{}: damaged; {} samples could not be read, {damaged} bytes belong to none",
+            args.file.display(),
+            reader.unreadable
+        ));
+    }
+    Ok(FINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::PaneName;
+    use crate::export::page::Scope;
+
+    #[test]
+    fn a_gap_keeps_its_name() {
+        assert_eq!((known("queue_settings"), known("\u{1b}")), ("queue_settings", "other"));
+    }
+
+    #[test]
+    fn csv_is_of_one_pane() {
+        assert_eq!(super::super::snapshot::scope(&[PaneName::Memory]), Scope { memory: true, ..none() });
+    }
+
+    fn none() -> Scope {
+        Scope { devices: false, processes: false, memory: false, kernel: false }
+    }
+}

@@ -1,0 +1,212 @@
+//! One pane of a snapshot as lines of comma-separated values, for spreadsheets and scripts.
+//!
+//! The columns are the JSON output's names in its order, so there is one list of figures and one meaning of
+//! each. What could not be read is an empty field.
+
+use super::json::{self, Since};
+use super::page::Scope;
+use crate::model::world::World;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+
+/// JSON with the order of its names kept.
+enum Tree {
+    Map(Vec<(String, Tree)>),
+    List(Vec<Tree>),
+    /// As it stands in a field.
+    Leaf(String),
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_any(Grower)
+    }
+}
+
+struct Grower;
+
+impl<'de> Visitor<'de> for Grower {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Tree, E> {
+        Ok(Tree::Leaf(v.to_string()))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Tree, E> {
+        Ok(Tree::Leaf(v.to_string()))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Tree, E> {
+        Ok(Tree::Leaf(v.to_string()))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Tree, E> {
+        Ok(Tree::Leaf(v.to_string()))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Tree, E> {
+        Ok(Tree::Leaf(field(v)))
+    }
+
+    fn visit_unit<E>(self) -> Result<Tree, E> {
+        Ok(Tree::Leaf(String::new()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Tree, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            list.push(item);
+        }
+        Ok(Tree::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Tree::Map(entries))
+    }
+}
+
+/// A text as a field: quoted where it must be, and never a formula to a spreadsheet.
+fn field(text: &str) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@']);
+    let text = if formula { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+/// Which parts of the object make the lines.
+fn parts(scope: Scope) -> &'static [&'static str] {
+    match scope {
+        Scope { devices: true, .. } => &["devices"],
+        Scope { processes: true, .. } => &["processes"],
+        Scope { kernel: true, .. } => &["kernel_log"],
+        _ => &["writeback", "swap", "pressure"],
+    }
+}
+
+/// The lines of one sample. `scope` must be one pane. With the first line that there is comes the line of names,
+/// unless `named` says that it was told.
+pub fn lines(world: &World, scope: Scope, since: Since, named: &mut bool) -> serde_json::Result<String> {
+    let Tree::Map(object) = serde_json::from_str(&json::object(world, scope, since, &[])?)? else {
+        return Ok(String::new());
+    };
+    let time = crate::units::rfc3339(world.now().wall_ns);
+    let mut out = String::new();
+    let mut row = Vec::new();
+    for (name, tree) in object.into_iter().filter(|(name, _)| parts(scope).contains(&name.as_str())) {
+        match tree {
+            Tree::List(list) => {
+                for item in list {
+                    row.clear();
+                    flatten("", item, &mut row);
+                    // The kernel log has a time of its own in each line.
+                    put(&mut out, &time, &row, named);
+                }
+                row.clear();
+            }
+            tree => flatten(&name, tree, &mut row),
+        }
+    }
+    if !row.is_empty() && !scope.devices && !scope.processes && !scope.kernel {
+        put(&mut out, &time, &row, named);
+    }
+    Ok(out)
+}
+
+fn put(out: &mut String, time: &str, row: &[(String, String)], named: &mut bool) {
+    if !std::mem::replace(named, true) {
+        out.push_str("sample_time");
+        row.iter().for_each(|(name, _)| {
+            out.push(',');
+            out.push_str(name);
+        });
+        out.push('\n');
+    }
+    out.push_str(time);
+    row.iter().for_each(|(_, value)| {
+        out.push(',');
+        out.push_str(value);
+    });
+    out.push('\n');
+}
+
+/// Names within names are joined by a dot; lists of texts stand in one field, lists of objects in none.
+fn flatten(name: &str, tree: Tree, row: &mut Vec<(String, String)>) {
+    match tree {
+        Tree::Leaf(text) => row.push((name.to_owned(), text)),
+        Tree::Map(entries) => {
+            for (inner, tree) in
+                entries.into_iter().filter(|(inner, _)| (name, inner.as_str()) != ("swap", "devices"))
+            {
+                let joined = if name.is_empty() { inner } else { format!("{name}.{inner}") };
+                flatten(&joined, tree, row);
+            }
+        }
+        Tree::List(list) => {
+            let texts =
+                list.into_iter().filter_map(|t| if let Tree::Leaf(text) = t { Some(text) } else { None });
+            let plain: Vec<String> = texts.map(|t| t.trim_matches('"').replace("\"\"", "\"")).collect();
+            row.push((name.to_owned(), field(&plain.join(" "))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::clock::Clock;
+    use crate::model::disk::{DevId, DiskRaw, OpRaw};
+    use crate::model::kernlog::LogClock;
+    use crate::model::sample::Sample;
+    use crate::model::section::Section;
+    use crate::model::world::Host;
+
+    const NOTHING: Scope = Scope { devices: false, processes: false, memory: false, kernel: false };
+
+    fn world() -> World {
+        let mut world = World::new(Host::default(), LogClock::default());
+        let disk = |minor, name: &str| DiskRaw {
+            id: DevId { major: 8, minor },
+            name: name.into(),
+            read: OpRaw { ios: 100, ..OpRaw::default() },
+            ..DiskRaw::default()
+        };
+        world.apply_sample(Sample {
+            at: Clock { boot_ns: 10_000_000_000, wall_ns: 0 },
+            disks: Section::Ok(vec![disk(0, "sda"), disk(1, "=cmd,\"x\"")]),
+            ..Sample::default()
+        });
+        world
+    }
+
+    #[test]
+    fn names_come_once_and_texts_cannot_break_out() {
+        let (world, mut named) = (world(), false);
+        let scope = Scope { devices: true, ..NOTHING };
+        let first = lines(&world, scope, Since::Time(0), &mut named).unwrap();
+        let second = lines(&world, scope, Since::Time(0), &mut named).unwrap();
+        let all: Vec<&str> = first.lines().collect();
+        assert!(all[0].starts_with("sample_time,name,kind,parent,mounts,tps,reads_per_s,"), "{}", all[0]);
+        assert!(all[1].starts_with("1970-01-01T00:00:00Z,sda,,,,10"), "{}", all[1]);
+        assert!(all[2].contains(",\"'=cmd,\"\"x\"\"\",,,,10"), "{}", all[2]);
+        assert_eq!(second.lines().count(), 2);
+    }
+
+    #[test]
+    fn memory_is_one_line_with_every_name() {
+        let text = lines(&world(), Scope { memory: true, ..NOTHING }, Since::Time(0), &mut false).unwrap();
+        let all: Vec<&str> = text.lines().collect();
+        assert_eq!(all.len(), 2);
+        for name in ["writeback.dirty_bytes", "swap.in_bytes_per_s", "pressure.io.full_avg10"] {
+            assert!(all[0].split(',').any(|n| n == name), "{name} in {}", all[0]);
+        }
+        assert_eq!(all[0].split(',').count(), all[1].split(',').count());
+        assert!(!all[0].contains("swap.devices"));
+    }
+}

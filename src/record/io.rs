@@ -1,0 +1,370 @@
+//! The child processes that touch recordings, and the parent's ends of their pipes.
+//!
+//! A disk may hang, and whoever waits for it then cannot even be ended. So a child of the same binary writes
+//! and reads; it decides nothing, and is left behind if it does not come back.
+
+use crate::model::section::describe;
+use crate::root::Root;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The hidden subcommand.
+pub const COMMAND: &str = "record-io";
+/// The longest message.
+const MOST: u32 = 80 << 20;
+/// The longest piece that is read at once.
+const MOST_READ: u32 = 1 << 20;
+
+/// What a child is for.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Write what follows.
+    Write,
+    /// Read pieces of this file.
+    Read(PathBuf),
+}
+
+/// What the writing child is told, before the bytes of a [`Order::Data`].
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Begin this file; the one before is complete.
+    Open {
+        /// Where.
+        path: PathBuf,
+        /// An existing file may be replaced, as soon as the first bytes of the new one are on disk.
+        replace: bool,
+    },
+    /// Append so many bytes that follow.
+    Data(u32),
+    /// Bring what was written to the disk.
+    Sync,
+    /// Remove a file of this run.
+    Remove(PathBuf),
+}
+
+/// What the writing child says.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Said {
+    /// So many bytes are in the file, all told.
+    Written(u64),
+    /// It cannot be done; nothing more is written.
+    Failed(String),
+    /// Everything is written and on disk.
+    Done,
+}
+
+/// Starts a child for `task`.
+pub fn start(root: &Root, task: &Task) -> io::Result<Child> {
+    let mut child = Command::new(Root::self_exe())
+        .arg0("iotop-plus")
+        .arg(COMMAND)
+        .arg("--root")
+        .arg(root.base())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    if let Some(pipe) = &mut child.stdin {
+        pipe.write_all(&line(task))?;
+    }
+    Ok(child)
+}
+
+/// One message as a line.
+pub fn line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// The child's whole life.
+pub fn main() -> anyhow::Result<()> {
+    // The terminal's signals are the parent's business; when it is gone the pipe ends, and what is in it by then
+    // is still written.
+    let _ = rustix::process::setsid();
+    let _ = rustix::thread::set_name(c"iotop-plus");
+    let mut stdin = BufReader::new(io::stdin().lock());
+    let mut first = Vec::new();
+    (&mut stdin).take(64 << 10).read_until(b'\n', &mut first)?;
+    match serde_json::from_slice(&first)? {
+        Task::Write => write(stdin, io::stdout().lock()),
+        Task::Read(path) => Ok(serve(&path, stdin, io::stdout().lock())?),
+    }
+}
+
+fn write(mut orders: impl BufRead, mut out: impl Write) -> anyhow::Result<()> {
+    let mut files = Files::default();
+    let mut failed = false;
+    let mut text = Vec::new();
+    let mut data = Vec::new();
+    loop {
+        text.clear();
+        if (&mut orders).take(64 << 10).read_until(b'\n', &mut text)? == 0 {
+            break;
+        }
+        let order: Order = serde_json::from_slice(&text)?;
+        if let Order::Data(n) = order {
+            anyhow::ensure!(n <= MOST, "too much at once");
+            data.resize(n as usize, 0);
+            if orders.read_exact(&mut data).is_err() {
+                // The parent was killed in the midst of it: a piece of a frame helps nobody.
+                break;
+            }
+        }
+        if failed {
+            continue;
+        }
+        match files.obey(&order, &data) {
+            Ok(()) => out.write_all(&line(&Said::Written(files.total)))?,
+            Err(why) => {
+                failed = true;
+                out.write_all(&line(&Said::Failed(why)))?;
+            }
+        }
+        out.flush()?;
+    }
+    if !failed {
+        let last = files.close().map_or_else(Said::Failed, |()| Said::Done);
+        out.write_all(&line(&last))?;
+    }
+    Ok(())
+}
+
+/// The files of one run.
+#[derive(Default)]
+struct Files {
+    now: Option<Open>,
+    /// Made in this run: path, device and inode.
+    made: Vec<(PathBuf, u64, u64)>,
+    total: u64,
+}
+
+struct Open {
+    file: File,
+    path: PathBuf,
+    dir: OwnedFd,
+    name: String,
+    /// Under this name until its first bytes are on disk.
+    temporary: Option<String>,
+    len: u64,
+}
+
+impl Files {
+    fn obey(&mut self, order: &Order, data: &[u8]) -> Result<(), String> {
+        match order {
+            Order::Open { path, replace } => {
+                self.close()?;
+                let open = Open::new(path, *replace).map_err(|err| said(path, &err))?;
+                let stat = rustix::fs::fstat(&open.file).map_err(|err| said(path, &err.into()))?;
+                self.made.push((path.clone(), stat.st_dev, stat.st_ino));
+                self.now = Some(open);
+                Ok(())
+            }
+            Order::Data(_) => {
+                let Some(open) = &mut self.now else { return Err("no file is open".into()) };
+                let result = open.append(data).map_err(|err| said(&open.path, &err));
+                match result {
+                    Ok(()) => self.total += data.len() as u64,
+                    Err(_) if open.len == 0 => open.discard(),
+                    Err(_) => {}
+                }
+                result
+            }
+            Order::Sync => match &mut self.now {
+                Some(open) => open.file.sync_data().map_err(|err| said(&open.path, &err)),
+                None => Ok(()),
+            },
+            Order::Remove(path) => {
+                let stat = rustix::fs::lstat(path).map_err(|err| said(path, &err.into()));
+                let mine = |s: &rustix::fs::Stat| {
+                    self.made.iter().any(|(p, dev, ino)| p == path && (*dev, *ino) == (s.st_dev, s.st_ino))
+                };
+                // Somebody else put another there, or took ours away: not ours to remove.
+                if stat.as_ref().is_ok_and(mine) {
+                    std::fs::remove_file(path).map_err(|err| said(path, &err))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        match self.now.take() {
+            Some(open) => open.file.sync_all().map_err(|err| said(&open.path, &err)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn said(path: &Path, err: &io::Error) -> String {
+    let next = match rustix::io::Errno::from_io_error(err) {
+        Some(rustix::io::Errno::EXIST) => "; name another file, or --replace",
+        Some(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => "; free some space or write elsewhere",
+        Some(rustix::io::Errno::ROFS | rustix::io::Errno::ACCESS) => "; write elsewhere",
+        _ => "",
+    };
+    format!("{}: {}{next}", path.display(), describe(err))
+}
+
+impl Open {
+    fn new(path: &Path, replace: bool) -> io::Result<Self> {
+        let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path
+            .file_name()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "names no file"))?
+            .to_string_lossy()
+            .into_owned();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::openat(CWD, dir, flags, Mode::empty())?;
+        let mut temporary = None;
+        if replace {
+            match rustix::fs::statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW).map(|s| s.st_mode) {
+                Ok(mode)
+                    if !matches!(
+                        FileType::from_raw_mode(mode),
+                        FileType::RegularFile | FileType::Symlink
+                    ) =>
+                {
+                    return Err(io::Error::other("is no regular file, and is not replaced"));
+                }
+                Ok(_) => temporary = Some(format!(".{name}.{}", std::process::id())),
+                Err(rustix::io::Errno::NOENT) => {}
+                Err(err) => return Err(err.into()),
+            }
+        }
+        // Neither through a link nor onto what is there.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = temporary.as_ref().unwrap_or(&name);
+        let file = rustix::fs::openat(&dir, made, flags, Mode::RUSR | Mode::WUSR)?.into();
+        Ok(Self { file, path: path.to_owned(), dir, name, temporary, len: 0 })
+    }
+
+    /// Appends all of it or nothing.
+    fn append(&mut self, data: &[u8]) -> io::Result<()> {
+        if let Err(err) = self.file.write_all(data) {
+            let _ = self.file.set_len(self.len);
+            return Err(err);
+        }
+        if let Some(temporary) = self.temporary.as_ref() {
+            self.file.sync_all()?;
+            rustix::fs::renameat_with(&self.dir, temporary, &self.dir, &self.name, RenameFlags::empty())?;
+            self.temporary = None;
+        }
+        self.len += data.len() as u64;
+        Ok(())
+    }
+
+    /// Takes away a file into which nothing could be written.
+    fn discard(&self) {
+        let name = self.temporary.as_ref().unwrap_or(&self.name);
+        let _ = rustix::fs::unlinkat(&self.dir, name, AtFlags::empty());
+    }
+}
+
+/// Opens a recording to be read: a regular file, and nothing that waits.
+pub fn open(path: &Path) -> Result<File, String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let told = |err: io::Error| format!("{}: {}", path.display(), describe(&err));
+    let fd = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(|err| told(err.into()))?;
+    let stat = rustix::fs::fstat(&fd).map_err(|err| told(err.into()))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(format!("{}: is not a regular file", path.display()));
+    }
+    Ok(fd.into())
+}
+
+/// Serves pieces of a file: first why it cannot be opened, or an empty line; then for each place and length the
+/// count of bytes (or, negative, an errno) and the bytes.
+fn serve(path: &Path, mut asks: impl Read, mut out: impl Write) -> io::Result<()> {
+    let file = match open(path) {
+        Ok(file) => file,
+        Err(why) => return out.write_all(&line(&Some(why))),
+    };
+    out.write_all(&line(&None::<String>))?;
+    out.flush()?;
+    let mut buf = Vec::new();
+    loop {
+        let mut ask = [0; 12];
+        if asks.read_exact(&mut ask).is_err() {
+            return Ok(());
+        }
+        let at = u64::from_le_bytes(std::array::from_fn(|i| ask[i]));
+        let n = u32::from_le_bytes(std::array::from_fn(|i| ask[8 + i])).min(MOST_READ);
+        buf.resize(n as usize, 0);
+        match std::os::unix::fs::FileExt::read_at(&file, &mut buf, at) {
+            Ok(n) => {
+                out.write_all(&(n as i32).to_le_bytes())?;
+                out.write_all(&buf[..n])?;
+            }
+            Err(err) => {
+                let code = err.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error());
+                out.write_all(&(-code).to_le_bytes())?;
+            }
+        }
+        out.flush()?;
+    }
+}
+
+/// A file read by a child. It ends with its pipes; a child that is stuck is left behind.
+pub struct Remote {
+    child: Child,
+}
+
+impl Remote {
+    /// Opens the file; an error says which, why, and what next.
+    pub fn open(root: &Root, path: &Path) -> Result<Self, String> {
+        let broken = |err: io::Error| format!("{}: the reading process: {}", path.display(), describe(&err));
+        let mut remote = Self { child: start(root, &Task::Read(path.to_owned())).map_err(broken)? };
+        let mut first = Vec::new();
+        let mut byte = [0];
+        while byte[0] != b'\n' && first.len() < 64 << 10 {
+            remote.fill(&mut byte).map_err(broken)?;
+            first.push(byte[0]);
+        }
+        match serde_json::from_slice::<Option<String>>(&first) {
+            Ok(None) => Ok(remote),
+            Ok(Some(why)) => Err(why),
+            Err(err) => Err(broken(err.into())),
+        }
+    }
+
+    fn fill(&mut self, buf: &mut [u8]) -> io::Result<()> {
+        match &mut self.child.stdout {
+            Some(pipe) => pipe.read_exact(buf),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+impl super::reader::Bytes for Remote {
+    fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let n = (buf.len() as u64).min(u64::from(MOST_READ)) as u32;
+        let mut ask = at.to_le_bytes().to_vec();
+        ask.extend(n.to_le_bytes());
+        self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(&ask)?;
+        let mut count = [0; 4];
+        self.fill(&mut count)?;
+        match i32::from_le_bytes(count) {
+            code if code < 0 => Err(io::Error::from_raw_os_error(-code)),
+            n if n as usize > buf.len() => Err(io::ErrorKind::InvalidData.into()),
+            n => {
+                self.fill(&mut buf[..n as usize])?;
+                Ok(n as usize)
+            }
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.try_wait();
+    }
+}

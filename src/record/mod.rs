@@ -1,0 +1,75 @@
+//! Recordings: what the collectors told, kept so that the whole program works over it later.
+//!
+//! A recording is a header and frames, one for each tick ([`frame`]). A frame holds what came since the frame
+//! before, as raw as it came ([`Entry`]), written as differences ([`sample`], [`tasks`], [`state`]). Every
+//! sixty frames one holds besides what has changed since the last key frame, and every fifteen of those all that
+//! is known, so a reader can begin there: to seek, and after damage. Frames from one such point to the next are
+//! one compressed stream ([`pack`]), given out at each frame.
+//!
+//! The writer ([`writer`]) is a thread that never touches a file: a child process does ([`io`]), because the
+//! disk may hang. A reader ([`reader`]) trusts nothing it reads.
+
+pub mod cells;
+pub mod decode;
+pub mod encode;
+pub mod frame;
+pub mod io;
+pub mod pack;
+pub mod reader;
+pub mod sample;
+pub mod state;
+pub mod tasks;
+pub mod when;
+pub mod wire;
+pub mod writer;
+
+use crate::model::kernlog::{LogClock, Record};
+use crate::model::process::ProcUpdate;
+use crate::model::queue::QueueAttrs;
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
+use crate::model::topology::Topology;
+use crate::model::world::World;
+use std::collections::BTreeMap;
+
+/// One piece of news, as it came from a collector.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// A tick of counters.
+    Sample(Box<Sample>),
+    /// A look at the tasks.
+    Procs(Box<Section<ProcUpdate>>),
+    /// Devices and mounts.
+    Topology(Box<Section<Topology>>),
+    /// Queue settings, those that came.
+    Queues(BTreeMap<String, QueueAttrs>),
+    /// What is missing that the rest does not tell: what, and why.
+    Gaps(Vec<(String, String)>),
+    /// Lines of the kernel log, and the clocks when they were read.
+    Records(Vec<Record>, LogClock),
+    /// Whether the kernel log can be read.
+    LogState(Section<()>),
+    /// Sources that do not return.
+    Blocked(Vec<Blocked>),
+    /// `kernel.hung_task_warnings`.
+    HungTaskWarnings(Option<i64>),
+}
+
+/// Takes news into a world, as the screen and the printers do when it comes from a collector.
+pub fn apply(world: &mut World, entry: Entry) {
+    match entry {
+        Entry::Sample(sample) => world.apply_sample(*sample),
+        Entry::Procs(look) => world.apply_procs(*look),
+        Entry::Topology(topology) => world.topo = *topology,
+        Entry::Queues(queues) => world.queues.extend(queues),
+        Entry::Records(records, clock) => {
+            world.klog_state = Section::Ok(());
+            world.apply_records(records, clock);
+        }
+        Entry::LogState(state) => world.klog_state = state,
+        Entry::Blocked(list) => world.blocked = list,
+        Entry::HungTaskWarnings(left) => world.hung_task_warnings = left,
+        // For exports only: whoever makes one keeps them.
+        Entry::Gaps(_) => {}
+    }
+}

@@ -1,0 +1,165 @@
+//! One task's figures, names and hindrances as bytes.
+
+use super::super::wire::{Bad, In, put_blob, put_maybe_blob, put_num, put_signed};
+use crate::model::process::{BlockedTask, DelayRaw, IoBytes, IoPrio, IoRaw, Names, TaskKey, TaskRaw};
+use crate::text::clean;
+use std::sync::Arc;
+
+/// Figures of a row.
+pub const LEN: usize = 20;
+
+/// The row of a task.
+pub fn cells(raw: &TaskRaw) -> [u64; LEN] {
+    let io = raw.io.bytes().unwrap_or_default();
+    let kind = match raw.io {
+        IoRaw::Read(_) => 0,
+        IoRaw::Denied => 1,
+        IoRaw::Blocked => 2,
+        IoRaw::Absent => 3,
+    };
+    let (delays, prio) = (raw.delays, raw.ioprio);
+    let swapin = delays.and_then(|d| d.swapin_ns);
+    let bits = u64::from(raw.kernel_thread)
+        | u64::from(prio.is_some()) << 1
+        | u64::from(raw.uid.is_some()) << 2
+        | u64::from(raw.swap_bytes.is_some()) << 3
+        | u64::from(delays.is_some()) << 4
+        | u64::from(swapin.is_some()) << 5
+        | kind << 6;
+    let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| raw.comm[at + i]));
+    [
+        raw.runs,
+        raw.cpu_ticks,
+        delays.map_or(0, |d| d.blkio_ns),
+        io.write,
+        io.read,
+        // In pages where they fill some: fewer bytes.
+        raw.rss_bytes.rotate_right(12),
+        u64::from(raw.state),
+        raw.majflt,
+        io.cancelled,
+        swapin.unwrap_or_default(),
+        raw.swap_bytes.unwrap_or_default(),
+        u64::from(raw.num_threads),
+        bits,
+        prio.map_or(0, |p| u64::from(p.to_raw())),
+        u64::from(raw.ppid),
+        raw.uid.map_or(0, u64::from),
+        half(0),
+        half(8),
+        // The key: it differs only where a number means another task now.
+        u64::from(raw.key.pid),
+        raw.key.starttime,
+    ]
+}
+
+/// The task of a row.
+pub fn from_cells(tid: u32, c: &[u64; LEN]) -> Result<TaskRaw, Bad> {
+    let narrow = |n: u64| u32::try_from(n).map_err(|_| Bad("a number of more than 32 bits"));
+    let bit = |n: u32| c[12] >> n & 1 == 1;
+    let mut comm = [0; 16];
+    comm[..8].copy_from_slice(&c[16].to_le_bytes());
+    comm[8..].copy_from_slice(&c[17].to_le_bytes());
+    let state = c[6] as u8;
+    Ok(TaskRaw {
+        key: TaskKey { pid: narrow(c[18])?, tid, starttime: c[19] },
+        comm,
+        // It is shown as a letter, whoever wrote the file.
+        state: if state.is_ascii_alphabetic() { state } else { b'?' },
+        kernel_thread: bit(0),
+        ioprio: bit(1).then(|| IoPrio::from_raw(c[13] as u32)),
+        ppid: narrow(c[14])?,
+        uid: if bit(2) { Some(narrow(c[15])?) } else { None },
+        num_threads: narrow(c[11])?,
+        majflt: c[7],
+        cpu_ticks: c[1],
+        runs: c[0],
+        rss_bytes: c[5].rotate_left(12),
+        swap_bytes: bit(3).then_some(c[10]),
+        io: match c[12] >> 6 & 3 {
+            0 => IoRaw::Read(IoBytes { read: c[4], write: c[3], cancelled: c[8] }),
+            1 => IoRaw::Denied,
+            2 => IoRaw::Blocked,
+            _ => IoRaw::Absent,
+        },
+        delays: bit(4).then_some(DelayRaw { blkio_ns: c[2], swapin_ns: bit(5).then_some(c[9]) }),
+    })
+}
+
+/// Appends a number near the one before.
+pub fn put_near(out: &mut Vec<u8>, last: &mut u64, n: u64) {
+    put_signed(out, n.wrapping_sub(*last) as i64);
+    *last = n;
+}
+
+/// What [`put_near`] wrote.
+pub fn get_near(inp: &mut In, last: &mut u64) -> Result<u64, Bad> {
+    *last = last.wrapping_add(inp.signed()? as u64);
+    Ok(*last)
+}
+
+/// The same for a task's number.
+pub fn get_tid(inp: &mut In, last: &mut u64) -> Result<u32, Bad> {
+    u32::try_from(get_near(inp, last)?).map_err(|_| Bad("a task number of more than 32 bits"))
+}
+
+/// Appends who.
+pub fn put_key(out: &mut Vec<u8>, key: &TaskKey) {
+    put_num(out, u64::from(key.tid));
+    put_num(out, u64::from(key.pid));
+    put_num(out, key.starttime);
+}
+
+/// What [`put_key`] wrote.
+pub fn get_key(inp: &mut In) -> Result<TaskKey, Bad> {
+    Ok(TaskKey { tid: inp.num32()?, pid: inp.num32()?, starttime: inp.num()? })
+}
+
+/// Appends names.
+pub fn put_names(out: &mut Vec<u8>, names: &Names) {
+    put_maybe_blob(out, names.cmdline.as_deref());
+    put_blob(out, names.cgroup.as_bytes());
+    put_maybe_blob(out, names.container.as_deref().map(str::as_bytes));
+}
+
+/// What [`put_names`] wrote. What is only ever shown is cleaned here.
+pub fn get_names(inp: &mut In) -> Result<Arc<Names>, Bad> {
+    let cmdline = inp.maybe_blob()?.map(Box::from);
+    let cgroup = clean(inp.blob()?).into();
+    Ok(Arc::new(Names { cmdline, cgroup, container: inp.maybe_blob()?.map(|c| clean(c).into()) }))
+}
+
+/// Appends the tasks with a read that does not return.
+pub fn put_blocked(out: &mut Vec<u8>, list: &[BlockedTask]) {
+    put_num(out, list.len() as u64);
+    for b in list {
+        put_key(out, &b.key);
+        put_num(out, b.since_boot_ns);
+        put_blob(out, b.on.as_bytes());
+        out.push(u8::from(b.counters_readable));
+    }
+}
+
+/// What [`put_blocked`] wrote.
+pub fn get_blocked(inp: &mut In) -> Result<Vec<BlockedTask>, Bad> {
+    let one = |inp: &mut In| {
+        Ok(BlockedTask {
+            key: get_key(inp)?,
+            since_boot_ns: inp.num()?,
+            on: clean(inp.blob()?),
+            counters_readable: inp.byte()? != 0,
+        })
+    };
+    (0..inp.count()?).map(|_| one(inp)).collect()
+}
+
+/// Appends words for a person.
+pub fn put_notes(out: &mut Vec<u8>, notes: &[String]) {
+    put_num(out, notes.len() as u64);
+    notes.iter().for_each(|note| put_blob(out, note.as_bytes()));
+}
+
+/// What [`put_notes`] wrote.
+pub fn get_notes(inp: &mut In) -> Result<Vec<String>, Bad> {
+    (0..inp.count()?).map(|_| inp.blob().map(clean)).collect()
+}
