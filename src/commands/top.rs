@@ -1,10 +1,14 @@
 //! The full screen.
 
-use super::{FINE, USAGE, complain};
+use super::{FAILED, FINE, USAGE, complain};
 use crate::cli::Top;
 use crate::cli::record::Replay;
+use crate::record::io::Remote;
+use crate::record::reader::Reader;
+use crate::record::when;
 use crate::root::Root;
-use crate::tui::run::{Options, run as run_screen};
+use crate::tui::action::View;
+use crate::tui::run::{Options, Showing, run as run_screen};
 use crate::tui::settings::Settings;
 use crate::tui::widgets::theme::ThemeName;
 use crate::worker::job::{Job, Reply};
@@ -18,15 +22,13 @@ const CONFIG_WITHIN: Duration = Duration::from_millis(500);
 
 /// Takes the screen until the person leaves.
 pub fn run(root: Root, top: Top) -> anyhow::Result<u8> {
-    let config = config_path(top.config.as_deref());
-    let mut settings =
-        match config.as_deref().map_or(Ok(Settings::default()), |path| read_config(&root, path)) {
-            Ok(settings) => settings,
-            Err(why) => {
-                complain(&why);
-                return Ok(USAGE);
-            }
-        };
+    let (config, mut settings) = match settings(&root, top.config.as_deref()) {
+        Ok(found) => found,
+        Err(why) => {
+            complain(&why);
+            return Ok(USAGE);
+        }
+    };
     if let Some(delay) = top.delay {
         settings.interval = delay;
     }
@@ -38,8 +40,7 @@ pub fn run(root: Root, top: Top) -> anyhow::Result<u8> {
     settings.processes.accumulated |= top.accumulated;
     settings.processes.threads &= !top.processes;
     let path = top.path.map(|p| std::path::absolute(&p).unwrap_or(p).to_string_lossy().into_owned());
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    run_screen(Options { root, settings, config, path, no_color })?;
+    run_screen(Options { root, settings, config, path, no_color: no_color(), replay: None })?;
     Ok(FINE)
 }
 
@@ -80,6 +81,51 @@ fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
 
 /// A recording on the screen.
 pub fn replay(root: Root, args: &Replay) -> anyhow::Result<u8> {
-    let _ = (root, args);
-    anyhow::bail!("not yet")
+    let (config, mut settings) = match settings(&root, args.config.as_deref()) {
+        Ok(found) => found,
+        Err(why) => {
+            complain(&why);
+            return Ok(USAGE);
+        }
+    };
+    if let Some(theme) = args.theme.as_deref().and_then(ThemeName::parse) {
+        settings.theme = theme;
+    }
+    // What the recorder did not see cannot be shown: the start view must be one of a recording.
+    if matches!(settings.view, View::Bench | View::Tune) {
+        settings.view = View::Overview;
+    }
+    let path = std::path::absolute(&args.file)?;
+    let opened = Remote::open(&root, &path)
+        .and_then(|file| Reader::open(file).map_err(|why| format!("{}: {why}", args.file.display())));
+    let reader = match opened {
+        Ok(reader) => reader,
+        Err(why) => {
+            complain(&why);
+            return Ok(FAILED);
+        }
+    };
+    let at = args.at.as_deref().map(|at| when::parse(at, &reader.span(), reader.header.utc_offset_secs));
+    let at = match at.transpose() {
+        Ok(at) => at,
+        Err(why) => {
+            complain(&why);
+            return Ok(USAGE);
+        }
+    };
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let replay = Some(Showing { reader, name, at });
+    run_screen(Options { root, settings, config, path: None, no_color: no_color(), replay })?;
+    Ok(FINE)
+}
+
+/// The config file that counts, and what stands in it; or what is wrong with it.
+fn settings(root: &Root, asked: Option<&Path>) -> Result<(Option<PathBuf>, Settings), String> {
+    let config = config_path(asked);
+    let settings = config.as_deref().map_or(Ok(Settings::default()), |path| read_config(root, path))?;
+    Ok((config, settings))
+}
+
+fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
 }

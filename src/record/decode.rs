@@ -21,6 +21,18 @@ pub struct Moment {
     pub news: Vec<Entry>,
 }
 
+impl Moment {
+    /// Rows of tasks in it: a measure of what it takes in memory.
+    pub fn rows(&self) -> usize {
+        let all = self.before.iter().flatten().chain(&self.news);
+        all.map(|entry| match entry {
+            Entry::Procs(look) => look.ok().map_or(0, |u| u.changed.len() + u.names.len()),
+            _ => 1,
+        })
+        .sum()
+    }
+}
+
 /// Reads frames in the order of their numbers.
 #[derive(Default)]
 pub struct Decoder {

@@ -243,8 +243,8 @@ impl<B: Bytes> Reader<B> {
         let upto = self.logs.partition_point(|log| *log < at);
         let from = upto.saturating_sub(MOST_READINGS);
         let (mut out, mut count) = (Vec::new(), 0);
-        for at in self.logs[from..upto].to_vec().into_iter().rev() {
-            let Some((head, packed)) = self.frame(at)? else { continue };
+        for n in (from..upto).rev() {
+            let Some((head, packed)) = self.frame(self.logs[n])? else { continue };
             let Ok(found) = lines(&head, &packed) else { continue };
             count +=
                 found.iter().map(|e| if let Entry::Records(r, _) = e { r.len() } else { 0 }).sum::<usize>();

@@ -145,4 +145,8 @@ pub enum Action {
     Experiment(super::experiment::ExperimentAction),
     /// Something of the Tune view.
     Tune(super::tuning::TuneAction),
+    /// Something of a replay.
+    Replay(super::replay::ReplayAction),
+    /// Begin to record, or end it.
+    Record,
 }

@@ -4,11 +4,14 @@ use super::action::{Action, View};
 use super::keys::{self, BINDINGS, Binding, Context};
 use super::layout::{self, Arranged};
 use super::panes::{self, when};
+use super::replay::{ReplayUi, SPEEDS};
 use super::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
 use super::tuning::Ask;
+use super::update::refuses;
 use super::widgets::dialog::{input, popup, wrap};
 use super::widgets::put::{put, tint};
 use super::widgets::theme::Theme;
+use crate::record::writer::Status;
 use crate::units::span;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -54,6 +57,19 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
     if app.ui.frozen.is_some() {
         part(buf, "  FROZEN", theme.crit);
     }
+    if let Some(replay) = &app.ui.replay {
+        part(buf, "  ", theme.text);
+        part(buf, &replay_word(replay), if replay.playing { theme.changed } else { theme.crit });
+        if replay.damaged > 0 || replay.partial {
+            let what = if replay.partial { "idle tasks missing" } else { "damaged" };
+            part(buf, &format!("  {what}"), theme.warn);
+        }
+    }
+    if let Some(status) = &app.ui.recording {
+        part(buf, "  ", theme.text);
+        let lost = status.stuck || status.dropped > 0;
+        part(buf, &recording_word(status), if lost { theme.crit } else { theme.changed });
+    }
     if let Some(lease) = app.ui.tune.leases.last() {
         let style = if lease.left <= 15 { theme.crit } else { theme.changed };
         part(buf, "  ", theme.text);
@@ -94,14 +110,46 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
         part(buf, &format!(" io {}", two(p.io)), if high(p.io) { theme.crit } else { theme.text });
         part(buf, &format!(" mem {}", two(p.memory)), if high(p.memory) { theme.crit } else { theme.text });
     }
-    let live = match app.ui.frozen {
-        Some(_) => format!(" {} ", when(app)),
-        None => format!(" live {}s ", seconds(app.ui.interval.as_secs_f64())),
+    let live = match (app.ui.frozen, &app.ui.replay) {
+        (_, Some(_)) => format!(" {} ", day(snap.at.wall_ns, app.ui.utc_offset_secs)),
+        (Some(_), _) => format!(" {} ", when(app)),
+        _ => format!(" live {}s ", seconds(app.ui.interval.as_secs_f64())),
     };
     let width = live.len() as u16;
     if x + width < area.right() {
         let style = if app.ui.frozen.is_some() { theme.crit } else { theme.dim };
         put(buf, area.right() - width, area.y, &live, width, style);
+    }
+}
+
+/// How a recording runs.
+fn replay_word(replay: &ReplayUi) -> String {
+    let span = replay.span;
+    let place = format!(
+        "{}/{}",
+        replay.number.saturating_sub(span.first) + 1,
+        span.last.saturating_sub(span.first) + 1
+    );
+    match (replay.playing, SPEEDS.get(replay.speed).copied().unwrap_or(1)) {
+        (false, _) => format!("REPLAY {place} paused"),
+        (true, 1) => format!("REPLAY {place}"),
+        (true, n) => format!("REPLAY {place} {n}x"),
+    }
+}
+
+/// The date: a recording is of another day.
+fn day(wall_ns: i64, offset_secs: i64) -> String {
+    let local = wall_ns.saturating_add(offset_secs.saturating_mul(1_000_000_000));
+    crate::units::rfc3339(local).chars().take(10).collect()
+}
+
+/// How far the recorder is, and whether the disk takes it.
+fn recording_word(status: &Status) -> String {
+    let size = crate::units::bytes(status.bytes);
+    match (status.stuck, status.dropped) {
+        (true, n) => format!("REC stuck: its disk takes nothing, {n} samples dropped"),
+        (false, 0) => format!("REC {size}"),
+        (false, n) => format!("REC {size}, {n} samples dropped"),
     }
 }
 
@@ -114,7 +162,8 @@ pub fn footer_parts(app: &App, area: Rect) -> Vec<(u16, u16, FooterPart)> {
     let mut out = Vec::new();
     let mut x = area.x + 1;
     let short = area.width < 110;
-    for view in View::ALL {
+    let possible = |action| refuses(app, action).is_none();
+    for view in View::ALL.into_iter().filter(|v| possible(Action::View(*v))) {
         let title = view.title();
         let width = 2 + if short { 4.min(title.len()) } else { title.len() } as u16;
         out.push((x, width, FooterPart::Tab(view)));
@@ -122,10 +171,10 @@ pub fn footer_parts(app: &App, area: Rect) -> Vec<(u16, u16, FooterPart)> {
     }
     x += 1;
     let width = |b: &Binding| keys::name(b).chars().count() as u16 + 1 + b.footer.len() as u16;
-    let all = keys::footer(&contexts(app));
+    let all = keys::footer(&contexts(app)).into_iter().filter(|b| possible(b.action));
     // Help and the way out stay, whatever else has no room.
     let (last, others): (Vec<&'static Binding>, Vec<&'static Binding>) =
-        all.into_iter().partition(|b| matches!(b.action, Action::Help | Action::Quit));
+        all.partition(|b| matches!(b.action, Action::Help | Action::Quit));
     let reserved: u16 = last.iter().map(|b| width(b) + 2).sum();
     for b in others {
         if x + width(b) + reserved >= area.right() {
@@ -192,7 +241,11 @@ pub fn contexts(app: &App) -> Vec<Context> {
         Some(Overlay::Prompt(_)) => return Vec::new(),
         None => {}
     }
-    let mut out = panes::pane(app.focused()).contexts.to_vec();
+    let mut out = Vec::new();
+    if app.ui.replay.is_some() {
+        out.push(Context::Replay);
+    }
+    out.extend(panes::pane(app.focused()).contexts);
     out.push(Context::Global);
     out
 }
@@ -201,6 +254,7 @@ pub fn contexts(app: &App) -> Vec<Context> {
 pub fn help_lines() -> Vec<(String, String)> {
     let order = [
         Context::Global,
+        Context::Replay,
         Context::Scroll,
         Context::List,
         Context::Devices,
@@ -308,6 +362,8 @@ fn prompt_label(app: &App, what: PromptFor) -> String {
         PromptFor::Exclude => "hide kernel lines matching: ".into(),
         PromptFor::Bench(_) | PromptFor::Experiment(_) => String::new(),
         PromptFor::ExperimentFile => "write the report to (.md, .json, else text; a new file): ".into(),
+        PromptFor::Record => "record to: ".into(),
+        PromptFor::Jump => "jump to (14:35, 14:35:12, +90 after the start, -10m before the end): ".into(),
         PromptFor::Ionice(key) => {
             let now = app.world.procs.get(&key).and_then(|row| row.ionice);
             format!("class and level (rt/0..7, be/0..7, idle; now {}): ", now.as_deref().unwrap_or("-"))

@@ -34,6 +34,10 @@ pub enum Effect {
     Experiment(super::experiment::ExperimentEffect),
     /// For the tuner.
     Tune(super::tuning::TuneEffect),
+    /// For the player of a recording.
+    Replay(super::replay::ReplayEffect),
+    /// For the recorder.
+    Tape(super::tape::TapeEffect),
     /// Set a task's I/O class and level, then read it back.
     SetIoPrio {
         /// Task.

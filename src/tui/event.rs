@@ -41,6 +41,10 @@ pub enum Event {
     Experiment(Box<super::experiment::ExperimentNews>),
     /// From the tuner.
     Tune(Box<super::tuning::TuneNews>),
+    /// From the player of a recording.
+    Replay(Box<super::replay::ReplayNews>),
+    /// How far the recorder is.
+    Recording(Box<crate::record::writer::Status>),
     /// A word from the run loop.
     Notice(String),
 }

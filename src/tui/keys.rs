@@ -1,6 +1,7 @@
 //! The one table of keys: look-up, footer, help screen and the test against doubles all read it.
 
 use super::action::{Action, View};
+use super::replay::ReplayAction;
 use super::tuning::TuneAction;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -35,6 +36,8 @@ pub enum Context {
     ProcessDetail,
     /// The detail page of a kernel message.
     KernelDetail,
+    /// While a recording is on the screen.
+    Replay,
     /// The help screen.
     Help,
     /// A question.
@@ -59,6 +62,7 @@ impl Context {
             Context::DeviceDetail => "Detail of a device",
             Context::ProcessDetail => "Detail of a process",
             Context::KernelDetail => "Detail of a kernel message",
+            Context::Replay => "In a recording",
             Context::Help => "In this help",
             Context::Dialog => "In a question",
         }
@@ -104,8 +108,9 @@ use super::bench::BenchAction;
 use super::experiment::ExperimentAction as E;
 use Context::{
     Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Global, Help, Kernel, KernelDetail, List,
-    ProcessDetail, Processes, Scroll, Tune, TuneLeave,
+    ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
 };
+use ReplayAction as P;
 use TuneAction as T;
 
 /// Every key there is.
@@ -321,6 +326,19 @@ pub const BINDINGS: &[Binding] = &[
     ch(List, 'n', Action::SearchNext, "", "next hit"),
     ch(List, 'N', Action::SearchPrevious, "", "hit before"),
     ch(List, '\\', Action::Filter, "filter", "show only rows that contain a text"),
+    ch(Replay, ' ', Action::Replay(P::Play), "play", "play or pause"),
+    ch(Replay, ',', Action::Replay(P::Step(-1)), "", "the sample before (pauses)"),
+    ch(Replay, '.', Action::Replay(P::Step(1)), "step", "the sample after (pauses)"),
+    ch(Replay, '[', Action::Replay(P::Skip(-60)), "", "a minute back"),
+    ch(Replay, ']', Action::Replay(P::Skip(60)), "", "a minute on"),
+    ch(Replay, '{', Action::Replay(P::Skip(-600)), "", "ten minutes back"),
+    ch(Replay, '}', Action::Replay(P::Skip(600)), "", "ten minutes on"),
+    ch(Replay, '+', Action::Replay(P::Faster), "", "twice as fast, up to 256 times the recording's pace"),
+    ch(Replay, '-', Action::Replay(P::Slower), "", "half as fast"),
+    ch(Replay, 'J', Action::Replay(P::Jump), "jump", "ask for a time to jump to"),
+    ch(Replay, '^', Action::Replay(P::First), "", "to the first sample"),
+    key(Replay, KeyCode::End, Action::Replay(P::Last), "", "to the last sample"),
+    ch(Replay, 'G', Action::Replay(P::Last), "", "to the last sample"),
     ch(Global, '?', Action::Help, "help", "this help"),
     ch(Global, 'h', Action::Help, "", "this help"),
     key(Global, KeyCode::F(1), Action::Help, "", "this help"),
@@ -356,6 +374,7 @@ pub const BINDINGS: &[Binding] = &[
     ),
     ch(Global, 'y', Action::Yank, "", "copy the focused pane as Markdown to the local clipboard (OSC 52)"),
     ch(Global, 's', Action::Screenshot, "", "write the screen as an SVG picture to the current directory"),
+    ch(Global, 'R', Action::Record, "", "record what the collectors see into a file, or end the recording"),
     ch(Global, 'T', Action::Theme, "", "next theme"),
     ch(Global, 'W', Action::SaveConfig, "", "write these settings to the config file"),
     ctrl('l', Action::Redraw, "draw everything anew"),

@@ -1,26 +1,34 @@
 //! The one loop: terminal, samples, children, signals in; effects out.
 
+mod kernel;
+
 use super::draw::draw;
 use super::effect::Effect;
 use super::event::Event;
 use super::inbox::{Input, QUEUE, deliver};
 use super::ready::register;
+use super::replay::ReplayUi;
+use super::replay::player::Player;
 use super::screen::Screen;
 use super::settings::Settings;
 use super::signals::{self, Sig};
 use super::state::{App, Detail, Ui};
+use super::tape::{Tape, TapeEffect};
 use super::terminal::{self, Tty};
 use super::update::update;
 use crate::collect::feed::{Feed, News};
-use crate::collect::kmsg::{KmsgReader, hung_task_warnings};
+use crate::collect::kmsg::hung_task_warnings;
 use crate::collect::process::{Wants, ionice};
 use crate::collect::{clock, host};
-use crate::model::section::{Blocked, Section};
+use crate::model::section::Blocked;
 use crate::model::world::World;
+use crate::record::io::Remote;
+use crate::record::reader::Reader;
 use crate::root::Root;
 use crate::worker::job::{Job, Reply};
 use crate::worker::pool::Pool;
 use anyhow::Context;
+use kernel::{Kmsg, read_kmsg};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +56,18 @@ pub struct Options {
     pub path: Option<String>,
     /// Show without colour.
     pub no_color: bool,
+    /// Show a recording instead of the machine.
+    pub replay: Option<Showing>,
+}
+
+/// A recording to be shown.
+pub struct Showing {
+    /// Opened.
+    pub reader: Reader<Remote>,
+    /// The file's name.
+    pub name: String,
+    /// Begin here, wall clock in ns.
+    pub at: Option<i64>,
 }
 
 /// Runs until the person leaves.
@@ -69,7 +89,10 @@ struct Loop {
     options: Options,
     tty: Option<AsyncFd<Tty>>,
     screen: Screen,
-    feed: Feed,
+    /// Not there in a replay, which has a player instead.
+    feed: Option<Feed>,
+    player: Option<Player>,
+    tape: Tape,
     pool: Pool,
     bench: super::bench::runner::Runner,
     experiment: super::experiment::runner::Runner,
@@ -84,26 +107,25 @@ struct Loop {
     quit: bool,
 }
 
-/// The kernel log: a device that can be waited for, or a captured file that was read whole.
-enum Kmsg {
-    Live(AsyncFd<KmsgReader>),
-    Done,
-}
-
 impl Loop {
-    fn start(options: Options) -> anyhow::Result<Self> {
+    fn start(mut options: Options) -> anyhow::Result<Self> {
         let tty = Tty::enter(options.settings.mouse).context("cannot take the terminal")?;
         terminal::restore_on_panic();
         let size = tty.size();
         let (outbox, inbox) = mpsc::channel(QUEUE);
-        let world = World::new(host::host(&options.root), clock::log_clock());
         let mut ui = Ui::new(size, &options.settings, options.no_color);
         ui.utc_offset_secs = super::zone::utc_offset_secs(clock::now().wall_ns);
         ui.log_clock = clock::log_clock();
         ui.bench.start_in(std::env::current_dir().unwrap_or_default());
-        let wants = Wants { threads: ui.procs.threads, delays: true, ..Default::default() };
-        let to = outbox.clone();
-        let feed = Feed::start(&options.root, ui.interval, wants, Arc::new(move |news| deliver(&to, news)))?;
+        let (feed, player) = match options.replay.take() {
+            Some(showing) => (None, Some(play(showing, &mut ui, &outbox)?)),
+            None => {
+                let wants = Wants { threads: ui.procs.threads, delays: true, ..Default::default() };
+                let (to, every) = (outbox.clone(), ui.interval);
+                let sink = Arc::new(move |news| deliver(&to, news));
+                (Some(Feed::start(&options.root, every, wants, sink)?), None)
+            }
+        };
         let to = outbox.clone();
         let pool = Pool::new(
             options.root.clone(),
@@ -121,6 +143,10 @@ impl Loop {
         let news = move |n| drop(to.blocking_send(Input::Event(Box::new(Event::Tune(Box::new(n))))));
         let tuning = super::tuning::runner::Runner::new(options.root.clone(), Arc::new(news));
         let sample_due = Instant::now() + ui.interval;
+        let world = match &ui.replay {
+            Some(replay) => World::new(replay.host.clone(), replay.log_clock),
+            None => World::new(host::host(&options.root), clock::log_clock()),
+        };
         Ok(Self {
             app: App::new(world, ui),
             options,
@@ -128,6 +154,8 @@ impl Loop {
             tty: Some(register(tty, Interest::READABLE)?),
             screen: Screen::new(size),
             feed,
+            player,
+            tape: Tape::default(),
             pool,
             bench,
             experiment,
@@ -144,7 +172,9 @@ impl Loop {
     async fn turn(mut self, mut signals: mpsc::Receiver<Sig>) -> anyhow::Result<()> {
         let mut keys = listen()?;
         self.draw()?;
-        self.open_kmsg();
+        if self.feed.is_some() {
+            self.open_kmsg();
+        }
         if let Some(path) = self.options.path.take() {
             let mut effects = Vec::new();
             super::update::ask_path(&mut self.app, &path, &mut effects);
@@ -203,6 +233,14 @@ impl Loop {
                 Event::Experiment(news) if self.app.experiment_unseen(&news) => {
                     return self.feed_event(Event::Experiment(news));
                 }
+                Event::Replay(news) => {
+                    if news.is_to_be_seen() {
+                        self.draw_soon(Duration::ZERO);
+                    }
+                    self.feed_event(Event::Replay(news))?;
+                    self.player.iter().for_each(Player::taken);
+                    return Ok(());
+                }
                 event => event,
             },
             Input::News(News::Sample(sample)) => {
@@ -219,6 +257,10 @@ impl Loop {
     }
 
     fn feed_event(&mut self, event: Event) -> anyhow::Result<()> {
+        let now = self.app.world.now().wall_ns;
+        if let Some(status) = self.tape.note(&event, now) {
+            update(&mut self.app, Event::Recording(Box::new(status)));
+        }
         let effects = update(&mut self.app, event);
         self.act(effects)
     }
@@ -261,8 +303,9 @@ impl Loop {
 
     /// What does not return: collectors and children.
     fn refresh_blocked(&mut self) {
+        let Some(feed) = &mut self.feed else { return };
         let now = clock::now().boot_ns;
-        let mut list = self.feed.watch();
+        let mut list = feed.watch();
         for p in self.pool.pending() {
             if now.saturating_sub(p.since_boot_ns) > CHILD_LATE.as_nanos() as u64 {
                 let on = format!("{} (child {})", p.job.key(), p.pid);
@@ -270,53 +313,12 @@ impl Loop {
             }
         }
         if list != self.app.world.blocked {
-            update(&mut self.app, Event::Blocked(list));
+            let _ = self.feed_event(Event::Blocked(list));
         }
         if !self.app.world.stuck.is_empty() {
             let left = hung_task_warnings(&self.options.root).ok().copied();
-            update(&mut self.app, Event::HungTaskWarnings(left));
+            let _ = self.feed_event(Event::HungTaskWarnings(left));
         }
-    }
-
-    fn open_kmsg(&mut self) {
-        match KmsgReader::open(&self.options.root) {
-            Section::Ok(mut reader) => {
-                self.drain_kmsg(&mut reader);
-                if reader.is_live() {
-                    match register(reader, Interest::READABLE) {
-                        Ok(fd) => self.kmsg = Kmsg::Live(fd),
-                        Err(err) => self.no_kmsg(Section::from_io("/dev/kmsg", &err)),
-                    }
-                }
-            }
-            other => self.no_kmsg(other.map(|_| ())),
-        }
-    }
-
-    fn drain_kmsg(&mut self, reader: &mut KmsgReader) {
-        let clock = clock::log_clock();
-        let mut records = Vec::new();
-        while let Ok(Some(record)) = reader.next_record() {
-            records.push(record);
-        }
-        update(&mut self.app, Event::Records(records, clock));
-        self.draw_soon(Duration::ZERO);
-    }
-
-    fn no_kmsg(&mut self, why: Section<()>) {
-        update(&mut self.app, Event::NoKernelLog(why));
-    }
-
-    fn kernel_said(&mut self, ready: std::io::Result<()>) -> anyhow::Result<()> {
-        let Kmsg::Live(mut fd) = std::mem::replace(&mut self.kmsg, Kmsg::Done) else { return Ok(()) };
-        match ready {
-            Ok(()) => {
-                self.drain_kmsg(fd.get_mut());
-                self.kmsg = Kmsg::Live(fd);
-            }
-            Err(err) => self.no_kmsg(Section::from_io("/dev/kmsg", &err)),
-        }
-        Ok(())
     }
 
     fn act(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
@@ -325,18 +327,9 @@ impl Loop {
                 Effect::Quit => self.quit = true,
                 Effect::Suspend => self.suspend()?,
                 Effect::Redraw => self.redraw(),
-                Effect::Interval(interval) => {
-                    self.feed.set_interval(interval);
-                    self.sample_due = Instant::now() + interval;
-                }
-                Effect::Threads(threads) => {
-                    self.feed.want(|w| w.threads = threads);
-                    self.feed.look_now();
-                }
-                Effect::Focus(keys) => {
-                    let waits = matches!(self.app.ui.detail, Some(Detail::Process(_)));
-                    self.feed.want(|w| (w.focus, w.waits) = (keys, waits));
-                }
+                Effect::Interval(_) | Effect::Threads(_) | Effect::Focus(_) => self.steer(effect),
+                Effect::Replay(effect) => self.player.iter().for_each(|p| p.act(effect)),
+                Effect::Tape(effect) => self.record(effect)?,
                 Effect::Run(job) => self.hand_out(job)?,
                 Effect::Clipboard(text) => self.copy(&text)?,
                 Effect::Save(settings) => self.save(&settings)?,
@@ -366,6 +359,40 @@ impl Loop {
                         )
                     });
                     self.feed_event(Event::IoPrioSet(key, result))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wanted of the collectors.
+    fn steer(&mut self, effect: Effect) {
+        let Some(feed) = &mut self.feed else { return };
+        match effect {
+            Effect::Interval(interval) => {
+                feed.set_interval(interval);
+                self.sample_due = Instant::now() + interval;
+            }
+            Effect::Threads(threads) => {
+                feed.want(|w| w.threads = threads);
+                feed.look_now();
+            }
+            Effect::Focus(keys) => {
+                let waits = matches!(self.app.ui.detail, Some(Detail::Process(_)));
+                feed.want(|w| (w.focus, w.waits) = (keys, waits));
+            }
+            _ => {}
+        }
+    }
+
+    fn record(&mut self, effect: TapeEffect) -> anyhow::Result<()> {
+        match effect {
+            TapeEffect::End => self.tape.end(self.app.world.now().wall_ns),
+            TapeEffect::Start(path) => {
+                let path = std::env::current_dir().unwrap_or_default().join(path);
+                if let Err(why) = self.tape.start(&self.options.root, path, &self.app) {
+                    self.app.ui.recording = None;
+                    return self.feed_event(Event::Notice(why));
                 }
             }
         }
@@ -459,6 +486,19 @@ impl Drop for Loop {
     }
 }
 
+/// Sets the screen to a recording and starts to play it.
+fn play(showing: Showing, ui: &mut Ui, outbox: &mpsc::Sender<Input>) -> anyhow::Result<Player> {
+    let Showing { reader, name, at } = showing;
+    let header = &reader.header;
+    ui.utc_offset_secs = header.utc_offset_secs;
+    ui.log_clock = header.log_clock();
+    ui.replay = Some(ReplayUi::new(&name, header.host(), header.log_clock(), reader.span()));
+    let to = outbox.clone();
+    let sink =
+        Box::new(move |news| to.blocking_send(Input::Event(Box::new(Event::Replay(Box::new(news))))).is_ok());
+    Ok(Player::start(reader, at, sink)?)
+}
+
 /// Keys and mouse, read on a thread of their own: crossterm's own stream takes a contended lock at every
 /// turn of the loop. The thread may wait for ever on a dead terminal; nobody waits for it.
 fn listen() -> std::io::Result<mpsc::Receiver<crossterm::event::Event>> {
@@ -472,14 +512,4 @@ fn listen() -> std::io::Result<mpsc::Receiver<crossterm::event::Event>> {
     };
     std::thread::Builder::new().name("keys".into()).stack_size(128 * 1024).spawn(body)?;
     Ok(rx)
-}
-
-async fn read_kmsg(kmsg: &Kmsg) -> std::io::Result<()> {
-    match kmsg {
-        Kmsg::Live(fd) => {
-            fd.readable().await?.clear_ready();
-            Ok(())
-        }
-        Kmsg::Done => std::future::pending().await,
-    }
 }

@@ -61,6 +61,10 @@ pub struct Ui {
     pub tune: super::tuning::TuneUi,
     /// Experiments, a page of the Tune view.
     pub experiment: super::experiment::ExperimentUi,
+    /// The recording on screen, instead of the machine.
+    pub replay: Option<super::replay::ReplayUi>,
+    /// How far the recorder is, if one is at work.
+    pub recording: Option<crate::record::writer::Status>,
     /// The text searched for.
     pub search: String,
     /// The person's zone, seconds east of Greenwich.
@@ -120,6 +124,10 @@ pub enum PromptFor {
     Experiment(usize),
     /// The file an experiment's report goes to.
     ExperimentFile,
+    /// A file to record into.
+    Record,
+    /// A time in the recording.
+    Jump,
 }
 
 /// A line of input.

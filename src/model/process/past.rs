@@ -2,6 +2,7 @@
 
 use super::row::ProcRow;
 use super::table::{Acc, ProcTable, Rates, Row};
+use super::update::{Change, ProcUpdate};
 use std::sync::Arc;
 
 /// One row, independent of the table it came from.
@@ -38,6 +39,31 @@ impl ProcTable {
     pub fn in_uninterruptible_sleep(&self) -> impl Iterator<Item = (ProcRow<'_>, u64)> {
         let rows = self.rows.iter().enumerate().filter(|(_, row)| row.raw.state == b'D' && !row.exited);
         rows.map(|(at, row)| (self.row(at as u32), row.raw.runs))
+    }
+
+    /// The whole table as one look that tells everything: for a listener who knows nothing.
+    pub fn told_anew(&self) -> ProcUpdate {
+        let rows = || self.rows.iter().filter(|row| !row.exited);
+        ProcUpdate {
+            seq: 1,
+            at: self.at(),
+            prev: None,
+            took_ns: 0,
+            threads: self.threads(),
+            reset: true,
+            changed: rows()
+                .map(|row| Change { raw: row.raw, at_ns: row.state_since_ns, since_ns: 0 })
+                .collect(),
+            gone: Vec::new(),
+            names: rows().filter_map(|row| Some((row.raw.key, row.names.clone()?))).collect(),
+            users: self.users(),
+            waits: rows().filter_map(|row| Some((row.raw.key, self.wait_of(row)?.clone()))).collect(),
+            total: rows().count(),
+            hidden: self.hidden(),
+            blocked: self.blocked().to_vec(),
+            delays: self.delays().clone(),
+            notes: Vec::new(),
+        }
     }
 
     /// The row at a position that [`ProcTable::window`] gave, to keep.

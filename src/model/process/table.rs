@@ -360,6 +360,13 @@ impl ProcTable {
         &self.blocked
     }
 
+    /// Names of the users seen so far.
+    pub(super) fn users(&self) -> Vec<(u32, Arc<str>)> {
+        let mut all: Vec<_> = self.users.iter().map(|(uid, name)| (*uid, name.clone())).collect();
+        all.sort_by_key(|user| user.0);
+        all
+    }
+
     /// The row of `key`.
     pub fn get(&self, key: &TaskKey) -> Option<ProcRow<'_>> {
         self.index.get(key).map(|at| self.row(*at))

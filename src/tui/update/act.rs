@@ -16,6 +16,9 @@ use std::time::Duration;
 
 /// Does it.
 pub fn act(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
+    if let Some(why) = super::replay::refuses(app, action) {
+        return app.ui.complain(why);
+    }
     match action {
         Action::Quit => super::tune::quit(app, effects),
         Action::Suspend => effects.push(Effect::Suspend),
@@ -25,8 +28,8 @@ pub fn act(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
             app.ui.overlay = (!open).then_some(Overlay::Help(0));
         }
         Action::View(view) => go(app, view, effects),
-        Action::NextView => go(app, next(app.ui.view, 1), effects),
-        Action::PreviousView => go(app, next(app.ui.view, View::ALL.len() - 1), effects),
+        Action::NextView => go(app, next(app, true), effects),
+        Action::PreviousView => go(app, next(app, false), effects),
         Action::NextPane => {
             let panes = layout::arrange(app).panes.len().max(1);
             app.ui.focus = if app.ui.zoomed { app.ui.focus } else { (app.ui.focus + 1) % panes };
@@ -56,6 +59,8 @@ pub fn act(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::Bench(action) => super::bench::act(app, action, effects),
         Action::Experiment(action) => super::experiment::act(app, action, effects),
         Action::Tune(action) => super::tune::act(app, action, effects),
+        Action::Replay(action) => super::replay::act(app, action, effects),
+        Action::Record => super::replay::record(app, effects),
         _ => settings(app, action, effects),
     }
 }
@@ -133,9 +138,11 @@ fn ask(app: &mut App, action: Action) {
     app.ui.overlay = Some(Overlay::Prompt(Prompt { what, text, cursor, error: None }));
 }
 
-fn next(view: View, by: usize) -> View {
-    let at = View::ALL.iter().position(|v| *v == view).unwrap_or(0);
-    View::ALL[(at + by) % View::ALL.len()]
+fn next(app: &App, on: bool) -> View {
+    let views: Vec<View> =
+        View::ALL.into_iter().filter(|v| super::replay::refuses(app, Action::View(*v)).is_none()).collect();
+    let at = views.iter().position(|v| *v == app.ui.view).unwrap_or(0);
+    views[(at + if on { 1 } else { views.len() - 1 }) % views.len()]
 }
 
 /// Opens a view.

@@ -10,8 +10,12 @@ use crate::worker::job::Job;
 /// Does a command, or says what is wrong with it.
 pub fn run(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let (word, rest) = text.split_once(' ').map_or((text, ""), |(w, r)| (w, r.trim()));
+    if app.ui.replay.is_some() && matches!(word, "path" | "interval" | "tune") {
+        return Err(format!("{word}: {}", super::replay::NOT_THE_MACHINE));
+    }
     match (word, rest) {
         ("", _) => {}
+        ("jump", time) if app.ui.replay.is_some() => super::replay::jump_to(app, time, effects)?,
         ("q" | "quit", "") => super::tune::quit(app, effects),
         ("tune", knob) => super::tune::show_knob(app, knob, effects)?,
         ("path", "") => return Err("path DIR: which directory?".into()),

@@ -12,7 +12,9 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Sample(sample) => {
             app.world.apply_sample(*sample);
-            super::tune::tick(app, effects);
+            if app.ui.replay.is_none() {
+                super::tune::tick(app, effects);
+            }
             fade_message(app);
         }
         Event::Procs(update) => {
@@ -44,6 +46,8 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
         Event::Bench(news) => super::bench::take(app, *news, effects),
         Event::Experiment(news) => super::experiment::take(app, *news, effects),
         Event::Tune(news) => super::tune::take(app, *news, effects),
+        Event::Replay(news) => super::replay::take(app, *news, effects),
+        Event::Recording(status) => super::replay::recorded(app, *status),
         Event::Notice(text) => app.ui.complain(text),
         Event::Key(_) | Event::Mouse(_) | Event::Resize(..) => {}
     }
@@ -59,7 +63,7 @@ fn fade_message(app: &mut App) {
 }
 
 /// The selection stays with its task when a detail page of it is open; otherwise with its place.
-fn follow_selected(app: &mut App) {
+pub fn follow_selected(app: &mut App) {
     let len = app.world.procs.len();
     app.ui.procs.scroll.selected = app.ui.procs.scroll.selected.min(len.saturating_sub(1));
 }
@@ -86,6 +90,12 @@ fn topology(app: &mut App, topo: Section<crate::model::topology::Topology>, effe
 
 /// Asks for the facts of the task whose detail is open.
 pub fn facts(app: &mut App, effects: &mut Vec<Effect>) {
+    if let (Some(Detail::Process(p)), true) = (&mut app.ui.detail, app.ui.replay.is_some()) {
+        // What is asked for when it is looked at was not asked then.
+        let not = |what: &str| Some(Reply::Failed(format!("{what} are not in a recording")));
+        (p.facts, p.mappings) = (not("limits and parents"), not("mappings"));
+        return;
+    }
     if let Some(Detail::Process(p)) = &app.ui.detail {
         effects.push(Effect::Run(Job::Facts { pid: p.key.pid, starttime: p.key.starttime }));
     }

@@ -7,12 +7,14 @@ mod data;
 mod experiment;
 mod mouse;
 mod prompt;
+mod replay;
 #[cfg(test)]
 mod tests;
 mod tune;
 
 pub use command::path as ask_path;
 pub use prompt::parse_prio;
+pub use replay::refuses;
 
 use super::draw::contexts;
 use super::effect::Effect;
@@ -33,6 +35,9 @@ pub fn update(app: &mut App, event: Event) -> Vec<Effect> {
             effects.push(Effect::Redraw);
         }
         other => data::take(app, other, &mut effects),
+    }
+    if app.ui.replay.is_some() {
+        effects.retain(replay::is_possible);
     }
     effects
 }

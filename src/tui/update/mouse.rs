@@ -48,7 +48,7 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
     if y == footer.y {
         let hit = footer_parts(app, footer).into_iter().find(|(at, w, _)| x >= *at && x < at + w);
         match (hit, app.ui.overlay.is_some()) {
-            (Some((_, _, FooterPart::Tab(view))), false) => act::go(app, view, effects),
+            (Some((_, _, FooterPart::Tab(view))), false) => act::act(app, Action::View(view), effects),
             (Some((_, _, FooterPart::Key(b))), false) => act::act(app, b.action, effects),
             _ => {}
         }

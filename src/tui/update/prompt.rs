@@ -89,7 +89,15 @@ fn entered(app: &mut App, what: PromptFor, text: &str, effects: &mut Vec<Effect>
         PromptFor::Filter => set_filter(app, text),
         PromptFor::User => app.ui.procs.filter.user = (!text.is_empty()).then(|| text.to_owned()),
         // Nothing typed, nothing changed.
-        PromptFor::Delay | PromptFor::Ionice(_) | PromptFor::Knob | PromptFor::Lease if text.is_empty() => {}
+        PromptFor::Delay
+        | PromptFor::Ionice(_)
+        | PromptFor::Knob
+        | PromptFor::Lease
+        | PromptFor::Record
+        | PromptFor::Jump
+            if text.is_empty() => {}
+        PromptFor::Record => super::replay::record_to(app, text, effects)?,
+        PromptFor::Jump => super::replay::jump_to(app, text, effects)?,
         PromptFor::Delay => act::set_interval(app, parse_interval(text)?, effects),
         PromptFor::Command => command::run(app, text, effects)?,
         PromptFor::Include => set_patterns(app, Some(text.to_owned()), app.ui.kernel.exclude.clone())?,

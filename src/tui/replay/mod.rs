@@ -1,0 +1,110 @@
+//! A recording on the screen: where it stands, what can be asked of it, what it brings.
+//!
+//! Its news enters by the same door as that of the collectors, so every view shows it as it would have then.
+
+pub mod player;
+
+use crate::model::kernlog::LogClock;
+use crate::model::world::Host;
+use crate::record::Entry;
+use crate::record::decode::Moment;
+use crate::record::reader::Span;
+
+/// Speeds, in ticks of the recording's own pace.
+pub const SPEEDS: [u16; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/// Where a replay stands.
+#[derive(Debug, Clone, Default)]
+pub struct ReplayUi {
+    /// The file's name, cleaned.
+    pub file: String,
+    /// Whose machine.
+    pub host: Host,
+    /// The kernel log's clock at the start.
+    pub log_clock: LogClock,
+    /// What it covers.
+    pub span: Span,
+    /// Number of the tick on screen.
+    pub number: u32,
+    /// It goes on by itself.
+    pub playing: bool,
+    /// Index into [`SPEEDS`].
+    pub speed: usize,
+    /// Frames that could not be read so far, and bytes that belong to none.
+    pub damaged: u64,
+    /// Tasks that did nothing for a while are missing: a key frame could not be read.
+    pub partial: bool,
+}
+
+impl ReplayUi {
+    /// At the start of a recording, playing.
+    pub fn new(file: &str, host: Host, log_clock: LogClock, span: Span) -> Self {
+        let file = crate::text::clean(file);
+        Self { file, host, log_clock, span, playing: true, damaged: span.damaged, ..Self::default() }
+    }
+}
+
+/// What a key means in a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayAction {
+    /// Play or pause.
+    Play,
+    /// So many ticks on, or back.
+    Step(i8),
+    /// So many seconds on, or back.
+    Skip(i16),
+    /// Quicker.
+    Faster,
+    /// Slower.
+    Slower,
+    /// Ask for a time.
+    Jump,
+    /// To the last tick.
+    Last,
+    /// To the first tick.
+    First,
+}
+
+/// What the player is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayEffect {
+    /// Go on by itself, so many times as quick as it was.
+    Play(u16),
+    /// Stay.
+    Pause,
+    /// So many ticks on, or back.
+    Step(i32),
+    /// To the tick at this wall clock, ns.
+    Time(i64),
+}
+
+/// What the player brings.
+#[derive(Debug)]
+pub enum ReplayNews {
+    /// Everything before is void: kernel lines of the time before, and what follows is told anew.
+    Anew(Vec<Entry>),
+    /// Ticks; more follow before there is anything to see, unless `settled`.
+    Ticks {
+        /// In their order.
+        moments: Vec<Moment>,
+        /// This is where it stands now.
+        settled: bool,
+        /// Frames that could not be read so far.
+        unreadable: u64,
+    },
+    /// There is nothing after the tick on screen.
+    End,
+    /// The file cannot be read on: why.
+    Failed(String),
+}
+
+impl ReplayNews {
+    /// Whether the screen is another one then.
+    pub fn is_to_be_seen(&self) -> bool {
+        match self {
+            ReplayNews::Anew(_) => false,
+            ReplayNews::Ticks { settled, .. } => *settled,
+            ReplayNews::End | ReplayNews::Failed(_) => true,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What a replay does with keys and news, and what recording does with its own.
+
+use super::data;
+use crate::model::world::World;
+use crate::record::decode::Moment;
+use crate::record::writer::{Course, Status, name, names_a_file};
+use crate::record::{Entry, apply, when};
+use crate::tui::action::{Action, View};
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::panes::kernel;
+use crate::tui::replay::{ReplayAction, ReplayEffect, ReplayNews, SPEEDS};
+use crate::tui::state::{App, Overlay, Prompt, PromptFor};
+use crate::tui::tape::TapeEffect;
+use crate::worker::job::Job;
+use std::path::PathBuf;
+
+/// Why much cannot be done in a replay.
+pub const NOT_THE_MACHINE: &str = "this is a recording, not the machine it was made on";
+
+/// Why an action is refused while a recording is on the screen, if it is.
+pub fn refuses(app: &App, action: Action) -> Option<String> {
+    app.ui.replay.as_ref()?;
+    let what = match action {
+        Action::View(View::Bench) | Action::Bench(_) => "measuring",
+        Action::View(View::Tune) | Action::Tune(_) => "settings",
+        Action::Ionice => "I/O priority",
+        Action::Mappings => "mappings",
+        Action::Record => "recording",
+        Action::Threads => return Some("processes or threads: shown as they were recorded".into()),
+        Action::Delay | Action::Faster | Action::Slower => {
+            return Some("a recording has its own interval; + and - change how fast it is played".into());
+        }
+        _ => return None,
+    };
+    Some(format!("{what}: {NOT_THE_MACHINE}"))
+}
+
+/// Whether an effect makes sense in a replay: nothing is asked of the machine the viewer happens to sit at.
+pub fn is_possible(effect: &Effect) -> bool {
+    match effect {
+        Effect::Quit
+        | Effect::Suspend
+        | Effect::Redraw
+        | Effect::Clipboard(_)
+        | Effect::Save(_)
+        | Effect::Screenshot
+        | Effect::Replay(_) => true,
+        Effect::Run(job) => matches!(job, Job::WriteFile { .. }),
+        Effect::Interval(_)
+        | Effect::Threads(_)
+        | Effect::Focus(_)
+        | Effect::Bench(_)
+        | Effect::Tune(_)
+        | Effect::Tape(_)
+        | Effect::SetIoPrio { .. } => false,
+    }
+}
+
+/// A key.
+pub fn act(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
+    let Some(replay) = &mut app.ui.replay else { return };
+    let pace = |speed: usize| ReplayEffect::Play(SPEEDS[speed]);
+    let effect = match action {
+        ReplayAction::Play => {
+            replay.playing = !replay.playing;
+            if replay.playing { pace(replay.speed) } else { ReplayEffect::Pause }
+        }
+        ReplayAction::Step(by) => {
+            if std::mem::take(&mut replay.playing) {
+                effects.push(Effect::Replay(ReplayEffect::Pause));
+            }
+            ReplayEffect::Step(i32::from(by))
+        }
+        ReplayAction::Skip(secs) => {
+            let now = app.world.now().wall_ns;
+            ReplayEffect::Time(now.saturating_add(i64::from(secs) * 1_000_000_000))
+        }
+        ReplayAction::First => ReplayEffect::Time(i64::MIN),
+        ReplayAction::Last => ReplayEffect::Time(i64::MAX),
+        ReplayAction::Jump => return ask(app, PromptFor::Jump, String::new()),
+        ReplayAction::Faster | ReplayAction::Slower => {
+            let faster = action == ReplayAction::Faster;
+            replay.speed = if faster {
+                (replay.speed + 1).min(SPEEDS.len() - 1)
+            } else {
+                replay.speed.saturating_sub(1)
+            };
+            let (speed, playing) = (replay.speed, replay.playing);
+            app.ui.say(format!("{} times the recording's pace", SPEEDS[speed]));
+            if !playing {
+                return;
+            }
+            pace(speed)
+        }
+    };
+    effects.push(Effect::Replay(effect));
+}
+
+fn ask(app: &mut App, what: PromptFor, text: String) {
+    let cursor = text.len();
+    app.ui.overlay = Some(Overlay::Prompt(Prompt { what, text, cursor, error: None }));
+}
+
+/// A time that was typed.
+pub fn jump_to(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    let Some(replay) = &app.ui.replay else { return Ok(()) };
+    let at = when::parse(text, &replay.span, app.ui.utc_offset_secs)?;
+    effects.push(Effect::Replay(ReplayEffect::Time(at)));
+    Ok(())
+}
+
+/// What the player brings.
+pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
+    let Some(replay) = &mut app.ui.replay else { return };
+    match news {
+        ReplayNews::Anew(lines) => {
+            app.world = World::new(replay.host.clone(), replay.log_clock);
+            app.ui.log_clock = replay.log_clock;
+            // Places in a table that is gone.
+            app.ui.procs.window = Default::default();
+            app.ui.kernel.shown.clear();
+            lines.into_iter().for_each(|entry| remember(app, entry));
+        }
+        ReplayNews::Ticks { mut moments, settled, unreadable } => {
+            replay.damaged = replay.span.damaged + unreadable;
+            let last = moments.pop();
+            for moment in moments {
+                moment.before.into_iter().flatten().chain(moment.news).for_each(|entry| remember(app, entry));
+            }
+            if let Some(last) = last {
+                show(app, last, settled, effects);
+            }
+        }
+        ReplayNews::End => replay.playing = false,
+        ReplayNews::Failed(why) => {
+            replay.playing = false;
+            let file = replay.file.clone();
+            app.ui.complain(format!("{file}: {why}"));
+        }
+    }
+}
+
+/// The tick that is on screen from now on, by the door through which the collectors' news comes.
+fn show(app: &mut App, moment: Moment, settled: bool, effects: &mut Vec<Effect>) {
+    if let Some(replay) = &mut app.ui.replay {
+        (replay.number, replay.partial) = (moment.number, moment.partial);
+    }
+    moment.before.into_iter().flatten().for_each(|entry| remember(app, entry));
+    for entry in moment.news {
+        match entry {
+            Entry::Sample(sample) if settled => data::take(app, Event::Sample(sample), effects),
+            Entry::Procs(look) if settled => data::take(app, Event::Procs(look), effects),
+            other => remember(app, other),
+        }
+    }
+    if settled {
+        kernel::refresh(app);
+        app.pick_tasks();
+    }
+}
+
+/// News that is not looked at by itself.
+fn remember(app: &mut App, entry: Entry) {
+    if let Entry::Records(_, clock) = &entry {
+        app.ui.log_clock = *clock;
+    }
+    apply(&mut app.world, entry);
+}
+
+/// `R`: asks for a file, or ends the recording.
+pub fn record(app: &mut App, effects: &mut Vec<Effect>) {
+    if app.ui.recording.is_some() {
+        return effects.push(Effect::Tape(TapeEffect::End));
+    }
+    let text = name(&app.world.host.name, app.world.now().wall_ns);
+    ask(app, PromptFor::Record, text);
+}
+
+/// A file's name that was typed.
+pub fn record_to(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    let path = PathBuf::from(text);
+    if !names_a_file(&path) {
+        return Err(format!("\"{text}\" names no file"));
+    }
+    app.ui.recording = Some(Status { file: path.clone(), ..Status::default() });
+    effects.push(Effect::Tape(TapeEffect::Start(path)));
+    Ok(())
+}
+
+/// How far the recorder is.
+pub fn recorded(app: &mut App, status: Status) {
+    let file = status.file.display().to_string();
+    match &status.course {
+        Course::Running | Course::Full => app.ui.recording = Some(status),
+        Course::Done => {
+            let size = crate::units::bytes_long(status.bytes);
+            app.ui.say(format!("recorded: {file}, {} samples, {size}", status.frames));
+            app.ui.recording = None;
+        }
+        Course::Failed(why) => {
+            app.ui.complain(format!("recording ended: {why}"));
+            app.ui.recording = None;
+        }
+    }
+}
