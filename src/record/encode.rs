@@ -11,7 +11,6 @@ pub const ANCHOR_EVERY: u32 = 60;
 const KEY_EVERY: u32 = 15;
 
 /// Makes frames.
-#[derive(Default)]
 pub struct Encoder {
     state: State,
     packer: Packer,
@@ -22,9 +21,30 @@ pub struct Encoder {
     since_key: Option<u32>,
     /// Number of the last key frame.
     key: u32,
+    /// Frames from one that can be begun at to the next, and how many of those to one that holds everything.
+    every: (u32, u32),
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self::new(ANCHOR_EVERY, KEY_EVERY)
+    }
 }
 
 impl Encoder {
+    /// A frame that can be begun at every `anchor` frames, each `key`th of them complete.
+    pub fn new(anchor: u32, key: u32) -> Self {
+        Self {
+            state: State::default(),
+            packer: Packer::default(),
+            number: 0,
+            since_anchor: None,
+            since_key: None,
+            key: 0,
+            every: (anchor, key),
+        }
+    }
+
     /// The next frame stands by itself: a new file begins, or frames were dropped.
     pub fn start_anew(&mut self) {
         (self.since_anchor, self.since_key) = (None, None);
@@ -33,8 +53,8 @@ impl Encoder {
     /// What kind the next frame will be.
     pub fn next_kind(&self) -> Kind {
         match (self.since_anchor, self.since_key) {
-            (Some(n), Some(_)) if n + 1 < ANCHOR_EVERY => Kind::Delta,
-            (_, Some(n)) if n + 1 < KEY_EVERY => Kind::Anchor,
+            (Some(n), Some(_)) if n + 1 < self.every.0 => Kind::Delta,
+            (_, Some(n)) if n + 1 < self.every.1 => Kind::Anchor,
             _ => Kind::Key,
         }
     }

@@ -23,6 +23,9 @@ pub mod when;
 pub mod wire;
 pub mod writer;
 
+#[cfg(test)]
+mod tests;
+
 use crate::model::kernlog::{LogClock, Record};
 use crate::model::process::ProcUpdate;
 use crate::model::queue::QueueAttrs;

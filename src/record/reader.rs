@@ -28,6 +28,15 @@ impl Bytes for std::fs::File {
     }
 }
 
+impl Bytes for &[u8] {
+    fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        let n = rest.len().min(buf.len());
+        buf[..n].copy_from_slice(&rest[..n]);
+        Ok(n)
+    }
+}
+
 /// A frame that can be begun at.
 #[derive(Debug, Clone, Copy)]
 struct Place {
