@@ -5,6 +5,8 @@
 
 #[path = "screens/bench.rs"]
 mod bench;
+#[path = "screens/replay.rs"]
+mod replay;
 mod stage;
 
 use iotop_plus::collect::path::path_report;

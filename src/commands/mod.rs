@@ -11,6 +11,8 @@ mod output;
 mod printer;
 mod record;
 mod replay;
+#[cfg(test)]
+mod replay_tests;
 mod snapshot;
 mod top;
 mod tune;

@@ -8,10 +8,9 @@ use crate::export::json::{self, Gap, Since};
 use crate::export::page;
 use crate::model::world::World;
 use crate::record::decode::Moment;
-use crate::record::reader::Reader;
+use crate::record::reader::{Bytes, Reader};
 use crate::record::{Entry, apply, io, when};
 use crate::root::Root;
-use std::fs::File;
 use std::io::Write;
 
 /// Samples read before the one asked for, so that what takes a while to be seen (a task that hangs) is seen.
@@ -26,20 +25,20 @@ pub fn run(root: Root, args: Replay) -> anyhow::Result<u8> {
 }
 
 /// The printing side: a world that follows the recording.
-struct Player {
-    world: World,
-    gaps: Vec<Gap>,
-    since: Since,
+pub(super) struct Player {
+    pub(super) world: World,
+    pub(super) gaps: Vec<Gap>,
+    pub(super) since: Since,
     last_record: u64,
 }
 
 impl Player {
-    fn new(reader: &Reader<File>) -> Self {
+    pub(super) fn new<B: Bytes>(reader: &Reader<B>) -> Self {
         let world = World::new(reader.header.host(), reader.header.log_clock());
         Self { world, gaps: Vec::new(), since: Since::Time(0), last_record: 0 }
     }
 
-    fn take(&mut self, moment: Moment) {
+    pub(super) fn take(&mut self, moment: Moment) {
         let told = self.last_record;
         moment.before.into_iter().flatten().chain(moment.news).for_each(|entry| self.entry(entry));
         self.since = Since::after(told, self.world.now().wall_ns);

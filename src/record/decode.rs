@@ -74,13 +74,13 @@ impl Decoder {
         Ok(Some(Moment { number, wall_ns, before, partial, news }))
     }
 
-    /// Takes in a key frame only for what it says of the time before it, so that an anchor behind it can be begun
-    /// at.
+    /// Takes in a key frame without telling it, so that an anchor behind it can be begun at.
     pub fn key(&mut self, head: &FrameHead, packed: &[u8]) -> Result<(), Bad> {
         self.start_anew();
         check(head, packed)?;
         let raw = self.unpacker.unpack(packed, head.len as usize, true)?;
-        self.state.get_base(&raw, false)
+        self.state.get_base(&raw, false)?;
+        self.state.get(&raw).map(drop)
     }
 }
 

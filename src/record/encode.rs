@@ -103,7 +103,10 @@ impl Encoder {
         match kind {
             Kind::Delta | Kind::Log => self.since_anchor = self.since_anchor.map(|n| n + 1),
             Kind::Anchor => (self.since_anchor, self.since_key) = (Some(0), self.since_key.map(|n| n + 1)),
-            Kind::Key => (self.since_anchor, self.since_key) = (Some(0), Some(0)),
+            Kind::Key => {
+                (self.since_anchor, self.since_key) = (Some(0), Some(0));
+                self.state.mark();
+            }
         }
         if too_much {
             self.start_anew();

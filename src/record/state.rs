@@ -96,9 +96,8 @@ pub struct State {
 }
 
 impl State {
-    /// Appends all that is known, or (not `complete`) the counters and what else changed since the last time
-    /// it was complete. `key` is the number of the key frame: this one's if `complete`.
-    pub fn put_base(&mut self, out: &mut Vec<u8>, key: u32, complete: bool) {
+    /// Appends all that is known, or (not `complete`) the counters and what else changed since [`State::mark`]. `key` is the number of the key frame: this one's if `complete`.
+    pub fn put_base(&self, out: &mut Vec<u8>, key: u32, complete: bool) {
         let mut body = Vec::new();
         put_num(&mut body, u64::from(key));
         body.push(u8::from(complete));
@@ -113,10 +112,12 @@ impl State {
         put_section(out, tag::BASE_PROCS, &body);
         let rest = if complete { &self.rest } else { &self.changed };
         put_section(out, tag::BASE_REST, &json(rest));
-        if complete {
-            self.changed = Rest::default();
-            self.tasks.mark();
-        }
+    }
+
+    /// A key frame is complete, its news too: from now on counts what has changed since.
+    pub fn mark(&mut self) {
+        self.changed = Rest::default();
+        self.tasks.mark();
     }
 
     /// Appends news, and takes it in.

@@ -30,7 +30,7 @@ fn figures(news: &[Entry]) -> Vec<&Entry> {
 
 #[test]
 fn ten_thousand_bits_turned_round() {
-    let tape = tape(24, (5, 2));
+    let tape = tape(16, (5, 2));
     let clean: BTreeMap<u32, Vec<Entry>> =
         read(&mut Reader::open(tape.bytes.as_slice()).unwrap()).into_iter().collect();
     let mut dice = Dice(42);

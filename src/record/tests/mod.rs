@@ -289,6 +289,22 @@ fn what_was_recorded_comes_back() {
     assert_eq!(reader.unreadable, 0);
 }
 
+/// Writes the recording that `tests/recording.rs` holds later versions to; only when asked to, after a change of
+/// the format's version. Its figures beside it are written by `replay --format json`.
+#[test]
+fn a_recording_to_keep() {
+    let tape = tape(45, (10, 3));
+    let name = format!("tests/fixtures/recordings/v{}-invented.iotop", super::frame::VERSION);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    if std::env::var_os("KEEP_RECORDING").is_some() {
+        std::fs::write(&path, &tape.bytes).unwrap();
+    }
+    let kept = std::fs::read(&path).unwrap();
+    let mut reader = Reader::open(kept.as_slice()).unwrap();
+    assert_eq!((reader.span().ticks, reader.span().damaged), (45, 0));
+    assert_eq!(read(&mut reader).len(), 45);
+}
+
 #[test]
 fn news_is_kept_raw() {
     let tape = tape(12, (60, 15));

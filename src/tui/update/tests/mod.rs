@@ -4,6 +4,7 @@ mod bench;
 mod chance;
 mod experiment;
 mod mouse;
+mod replay;
 #[path = "../../../../tests/stage/mod.rs"]
 mod stage;
 mod tune;

@@ -1,0 +1,141 @@
+//! A recording on the screen: its keys, its news, and what it refuses.
+
+use super::super::replay::NOT_THE_MACHINE;
+use super::super::update;
+use super::stage::{app, press};
+use super::{SIZE, outward, state};
+use crate::model::clock::Clock;
+use crate::model::kernlog::LogClock;
+use crate::model::sample::Sample;
+use crate::model::world::Host;
+use crate::record::Entry;
+use crate::record::decode::Moment;
+use crate::record::reader::Span;
+use crate::record::writer::{Course, Status};
+use crate::tui::action::View;
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::replay::{ReplayEffect, ReplayNews, ReplayUi};
+use crate::tui::state::App;
+use crate::tui::tape::TapeEffect;
+
+const SEC: i64 = 1_000_000_000;
+
+fn replaying() -> App {
+    let mut app = app(SIZE);
+    let first_ns = app.world.now().wall_ns;
+    let span = Span { first_ns, last_ns: first_ns + 3600 * SEC, first: 0, last: 3600, ..Span::default() };
+    app.ui.replay = Some(ReplayUi::new("night\u{1b}.iotop", Host::default(), LogClock::default(), span));
+    app
+}
+
+fn tick(number: u32, secs: u64) -> Moment {
+    let at = Clock { boot_ns: secs * SEC as u64, wall_ns: secs as i64 * SEC };
+    let news = vec![Entry::Sample(Box::new(Sample { seq: u64::from(number), at, ..Sample::default() }))];
+    Moment { number, wall_ns: at.wall_ns, before: None, partial: false, news }
+}
+
+fn told(app: &mut App, news: ReplayNews) -> Vec<Effect> {
+    update(app, Event::Replay(Box::new(news)))
+}
+
+#[test]
+fn keys_move_the_recording() {
+    use ReplayEffect::{Pause, Play, Step, Time};
+    let now = app(SIZE).world.now().wall_ns;
+    for (keys, want) in [
+        (" ", vec![Pause]),
+        ("  ", vec![Pause, Play(1)]),
+        ("+", vec![Play(2)]),
+        ("++-", vec![Play(2), Play(4), Play(2)]),
+        (" +", vec![Pause]),
+        (".", vec![Pause, Step(1)]),
+        (",.", vec![Pause, Step(-1), Step(1)]),
+        ("[", vec![Time(now - 60 * SEC)]),
+        ("}", vec![Time(now + 600 * SEC)]),
+        ("^", vec![Time(i64::MIN)]),
+        ("G", vec![Time(i64::MAX)]),
+        ("J+90<enter>", vec![Time(now + 90 * SEC)]),
+        (":jump -10m<enter>", vec![Time(now + 3000 * SEC)]),
+        ("J<enter>", vec![]),
+        ("Jnoon<enter>", vec![]),
+    ] {
+        let mut app = replaying();
+        let want: Vec<Effect> = want.into_iter().map(Effect::Replay).collect();
+        assert_eq!(outward(press(&mut app, keys)), want, "{keys:?}");
+    }
+}
+
+#[test]
+fn nothing_is_asked_of_the_machine_one_sits_at() {
+    for keys in ["6", "b", "7", "t", "p", "d", "3i", "3<enter>m", "3<enter>t", "R"] {
+        let mut app = replaying();
+        assert_eq!(press(&mut app, keys), [], "{keys:?}");
+        let said = app.ui.message.as_ref().is_some_and(|m| m.bad);
+        assert!(said, "{keys:?} says nothing");
+        assert!(!matches!(app.ui.view, View::Bench | View::Tune), "{keys:?}");
+    }
+    for keys in [":path /srv<enter>", ":interval 2<enter>", ":tune vm.swappiness<enter>"] {
+        let mut app = replaying();
+        assert_eq!(press(&mut app, keys), [], "{keys:?}");
+        assert!(state(&app).ends_with("wrong"), "{keys:?}: {}", state(&app));
+    }
+    let mut app = replaying();
+    press(&mut app, "7");
+    assert!(app.ui.message.unwrap().text.ends_with(NOT_THE_MACHINE));
+}
+
+#[test]
+fn tab_passes_over_what_is_not_there() {
+    let mut app = replaying();
+    press(&mut app, "5<tab>");
+    assert_eq!(app.ui.view, View::Overview);
+}
+
+#[test]
+fn pictures_and_the_clipboard_work() {
+    let mut app = replaying();
+    let effects = press(&mut app, "sy");
+    assert!(matches!(effects[..], [Effect::Screenshot, Effect::Clipboard(_)]), "{effects:?}");
+}
+
+#[test]
+fn ticks_come_by_the_door_of_live_ones() {
+    let mut app = replaying();
+    assert_eq!(told(&mut app, ReplayNews::Anew(Vec::new())), []);
+    assert!(app.world.last.is_none(), "everything before is void");
+    let ticks = |moments, settled| ReplayNews::Ticks { moments, settled, unreadable: 2 };
+    assert_eq!(told(&mut app, ticks(vec![tick(4, 100), tick(5, 101)], false)), []);
+    assert_eq!(told(&mut app, ticks(vec![tick(6, 102)], true)), []);
+    let replay = app.ui.replay.as_ref().unwrap();
+    assert_eq!((replay.number, replay.damaged, app.world.history.len()), (6, 2, 3));
+    assert_eq!((app.world.snap.secs, app.world.snap.at.wall_ns), (1.0, 102 * SEC));
+    told(&mut app, ReplayNews::End);
+    assert!(!app.ui.replay.as_ref().unwrap().playing);
+    told(&mut app, ReplayNews::Failed("input/output error".into()));
+    let said = app.ui.message.as_ref().unwrap();
+    assert!(
+        said.bad && said.text.contains("input/output error") && !said.text.contains('\u{1b}'),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn recording_begins_is_shown_and_ends() {
+    let mut app = app(SIZE);
+    assert_eq!(outward(press(&mut app, "R")), []);
+    assert!(state(&app).contains("prompt \""), "a name is proposed: {}", state(&app));
+    let effects = outward(press(&mut app, "<c-u>night.iotop<enter>"));
+    assert_eq!(effects, [Effect::Tape(TapeEffect::Start("night.iotop".into()))]);
+    let status = Status { frames: 3, bytes: 4096, ..app.ui.recording.clone().unwrap() };
+    update(&mut app, Event::Recording(Box::new(status.clone())));
+    assert_eq!(app.ui.recording.as_ref().unwrap().frames, 3);
+    assert_eq!(outward(press(&mut app, "R")), [Effect::Tape(TapeEffect::End)]);
+    update(&mut app, Event::Recording(Box::new(Status { course: Course::Done, ..status.clone() })));
+    assert!(app.ui.recording.is_none() && app.ui.message.as_ref().unwrap().text.contains("3 samples"));
+    press(&mut app, "R<c-u>/<enter>");
+    assert!(state(&app).ends_with("wrong"), "{}", state(&app));
+    let failed = Course::Failed("no space left on device".into());
+    update(&mut app, Event::Recording(Box::new(Status { course: failed, ..status })));
+    assert!(app.ui.message.as_ref().unwrap().bad);
+}

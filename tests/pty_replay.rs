@@ -1,0 +1,111 @@
+//! Recording and replay in a terminal, with the real binary.
+
+mod term;
+
+use std::process::Command;
+use term::{BINARY, Start, Terminal};
+
+fn wide(args: &[&str]) -> Terminal {
+    Terminal::start(Start { args: args.to_vec(), size: (140, 40), ..Start::default() })
+}
+
+#[test]
+fn a_recording_is_played_stepped_through_and_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("r.iotop");
+    let path = file.to_str().unwrap();
+    let made = Command::new(BINARY).args(["record", path, "-q", "-d", "0.1", "--for", "3"]).status().unwrap();
+    assert!(made.success());
+    let mut t = wide(&["replay", path, "--config", "none"]);
+    t.shows("REPLAY");
+    // To the end by itself.
+    t.send("++++");
+    t.shows("paused");
+    t.send("^");
+    t.shows("REPLAY 1/");
+    t.send(".");
+    t.shows("REPLAY 2/");
+    t.send(".");
+    t.shows("REPLAY 3/");
+    t.send(",");
+    t.shows("REPLAY 2/");
+    t.send("J");
+    t.shows("jump to");
+    t.send("+1\r");
+    t.until("a tick a second on", |s| !s.contents().contains("REPLAY 2/") && s.contents().contains("paused"));
+    t.send("J");
+    t.shows("jump to");
+    t.send("noon\r");
+    t.shows("a time is 14:35");
+    t.send("\x1b");
+    t.until("the prompt closed", |s| !s.contents().contains("jump to"));
+    for (key, text) in
+        [("2", "recent past"), ("3", "READ/s"), ("4", "Pressure"), ("5", "Kernel log"), ("1", "Writeback")]
+    {
+        t.send(key);
+        t.shows(text);
+    }
+    t.send("7");
+    t.shows("this is a recording");
+    t.send("s");
+    t.shows("written: ");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    t.given_back(1);
+}
+
+#[test]
+fn what_is_on_the_screen_is_recorded_and_can_be_replayed() {
+    let mut t = wide(&["-d", "0.2", "--config", "none"]);
+    t.shows("q quit");
+    t.send("R");
+    t.shows("record to: ");
+    // Ctrl-U empties the line.
+    t.send("\x15screen.iotop\r");
+    t.shows("REC ");
+    t.until("some ticks in the file", |s| s.contents().contains("K ") && s.contents().contains("REC "));
+    t.send("R");
+    t.shows("recorded: ");
+    t.until("the word gone", |s| !s.contents().contains("REC "));
+    // The same name again: nothing is lost.
+    t.send("R");
+    t.shows("record to: ");
+    t.send("\x15screen.iotop\r");
+    t.shows("file exists");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    let file = t.home.path().join("screen.iotop");
+    let out =
+        Command::new(BINARY).args(["replay", file.to_str().unwrap(), "--format", "json"]).output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let text = String::from_utf8(out.stdout).unwrap();
+    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert!(first["processes"].as_array().unwrap().len() > 3, "all tasks from the first sample on");
+    assert!(text.lines().count() > 1);
+}
+
+#[test]
+fn leaving_while_it_records_leaves_a_whole_file() {
+    let mut t = wide(&["-d", "0.2", "--config", "none"]);
+    t.shows("q quit");
+    t.send("R");
+    t.shows("record to: ");
+    t.send("\x15left.iotop\r");
+    t.shows("REC ");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    let file = t.home.path().join("left.iotop");
+    let readable = || {
+        let out = Command::new(BINARY)
+            .args(["replay", file.to_str().unwrap(), "--format", "json"])
+            .output()
+            .unwrap();
+        out.status.success() && !out.stdout.is_empty()
+    };
+    // The writing child outlives the screen for a moment.
+    let start = std::time::Instant::now();
+    while !readable() {
+        assert!(start.elapsed() < term::PATIENCE, "never readable");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}

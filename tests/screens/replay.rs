@@ -1,0 +1,44 @@
+//! The header of a recording, and of recording.
+
+use super::{app, keep, press};
+use iotop_plus::model::kernlog::LogClock;
+use iotop_plus::record::reader::Span;
+use iotop_plus::record::writer::Status;
+use iotop_plus::tui::replay::ReplayUi;
+use iotop_plus::tui::state::App;
+
+fn replaying(size: (u16, u16)) -> App {
+    let mut app = app(size);
+    let span = Span { first: 10, last: 3609, ..Span::default() };
+    let host = app.world.host.clone();
+    let replay = ReplayUi::new("night.iotop", host, LogClock::default(), span);
+    app.ui.replay = Some(ReplayUi { number: 129, ..replay });
+    app
+}
+
+#[test]
+fn a_recording() {
+    for size in [(80, 24), (120, 40)] {
+        keep(&format!("replay_{}x{}", size.0, size.1), &replaying(size));
+    }
+    let mut app = replaying((120, 40));
+    press(&mut app, " +++");
+    app.ui.message = None;
+    let replay = app.ui.replay.as_mut().unwrap();
+    (replay.damaged, replay.partial) = (3, true);
+    keep("replay_paused_damaged_120x40", &app);
+    press(&mut app, "J");
+    keep("replay_jump_120x40", &app);
+}
+
+#[test]
+fn recording() {
+    let mut app = app((120, 40));
+    app.ui.recording = Some(Status { bytes: 3_400_000, frames: 900, ..Status::default() });
+    keep("recording_120x40", &app);
+    app.ui.recording = Some(Status { bytes: 3_400_000, dropped: 12, stuck: true, ..Status::default() });
+    keep("recording_stuck_120x40", &app);
+    app.ui.recording = None;
+    press(&mut app, "R");
+    keep("recording_prompt_120x40", &app);
+}
