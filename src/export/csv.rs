@@ -193,7 +193,7 @@ mod tests {
         let second = lines(&world, scope, Since::Time(0), &mut named).unwrap();
         let all: Vec<&str> = first.lines().collect();
         assert!(all[0].starts_with("sample_time,name,kind,parent,mounts,tps,reads_per_s,"), "{}", all[0]);
-        assert!(all[1].starts_with("1970-01-01T00:00:00Z,sda,,,,10"), "{}", all[1]);
+        assert!(all[1].starts_with("1970-01-01T00:00:00.000Z,sda,,,,10"), "{}", all[1]);
         assert!(all[2].contains(",\"'=cmd,\"\"x\"\"\",,,,10"), "{}", all[2]);
         assert_eq!(second.lines().count(), 2);
     }

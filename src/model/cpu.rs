@@ -38,14 +38,14 @@ impl CpuRate {
         for (i, slot) in d.iter_mut().enumerate() {
             *slot = cur.ticks[i].saturating_sub(prev.ticks[i]);
         }
-        let total: u64 = d.iter().sum();
+        let total = d.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
         if total == 0 {
             return None;
         }
         let pct = |n: u64| n as f64 * 100.0 / total as f64;
         Some(Self {
-            user_pct: pct(d[0] + d[1]),
-            system_pct: pct(d[2] + d[5] + d[6]),
+            user_pct: pct(d[0].saturating_add(d[1])),
+            system_pct: pct(d[2].saturating_add(d[5]).saturating_add(d[6])),
             iowait_pct: pct(d[4]),
             steal_pct: pct(d[7]),
             idle_pct: pct(d[3]),

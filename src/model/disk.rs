@@ -162,7 +162,7 @@ impl DiskRate {
             discard_request_kb: d.map(|d| d.mean_kb()),
             util_pct: per_s(delta32(prev.busy_ms, cur.busy_ms)) / 10.0,
             in_flight: cur.in_flight,
-            stalled: !fresh && cur.in_flight > 0 && prev.in_flight > 0 && all.ios + flushes == 0,
+            stalled: !fresh && cur.in_flight > 0 && prev.in_flight > 0 && (all.ios, flushes) == (0, 0),
             read_mb_total: cur.read.sectors as f64 * SECTOR as f64 / MIB,
             write_mb_total: cur.write.sectors as f64 * SECTOR as f64 / MIB,
         }
@@ -213,10 +213,10 @@ impl Grown {
 
     fn plus(self, o: Self) -> Self {
         Self {
-            ios: self.ios + o.ios,
-            merged: self.merged + o.merged,
-            sectors: self.sectors + o.sectors,
-            ms: self.ms + o.ms,
+            ios: self.ios.saturating_add(o.ios),
+            merged: self.merged.saturating_add(o.merged),
+            sectors: self.sectors.saturating_add(o.sectors),
+            ms: self.ms.saturating_add(o.ms),
         }
     }
 

@@ -155,7 +155,9 @@ fn index(prev: Option<&Sample>) -> HashMap<DevId, &DiskRaw> {
 
 /// iostat leaves out devices that never did anything; a machine has many unused loop devices.
 fn ever_used(d: &DiskRaw) -> bool {
-    d.read.ios + d.write.ios + d.discard.map_or(0, |o| o.ios) + d.flush.map_or(0, |f| f.0) + d.in_flight > 0
+    let all =
+        [d.read.ios, d.write.ios, d.discard.map_or(0, |o| o.ios), d.flush.map_or(0, |f| f.0), d.in_flight];
+    all.iter().any(|n| *n > 0)
 }
 
 #[cfg(test)]

@@ -153,6 +153,8 @@ struct Open {
     /// Under this name until its first bytes are on disk.
     temporary: Option<String>,
     len: u64,
+    /// Pieces in it: the header, then frames.
+    pieces: u64,
 }
 
 impl Files {
@@ -171,7 +173,7 @@ impl Files {
                 let result = open.append(data).map_err(|err| said(&open.path, &err));
                 match result {
                     Ok(()) => self.total += data.len() as u64,
-                    Err(_) if open.len == 0 => open.discard(),
+                    Err(_) if open.pieces < 2 => open.discard(),
                     Err(_) => {}
                 }
                 result
@@ -196,6 +198,10 @@ impl Files {
 
     fn close(&mut self) -> Result<(), String> {
         match self.now.take() {
+            Some(open) if open.temporary.is_some() => {
+                open.discard();
+                Ok(())
+            }
             Some(open) => open.file.sync_all().map_err(|err| said(&open.path, &err)),
             None => Ok(()),
         }
@@ -242,7 +248,7 @@ impl Open {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = temporary.as_ref().unwrap_or(&name);
         let file = rustix::fs::openat(&dir, made, flags, Mode::RUSR | Mode::WUSR)?.into();
-        Ok(Self { file, path: path.to_owned(), dir, name, temporary, len: 0 })
+        Ok(Self { file, path: path.to_owned(), dir, name, temporary, len: 0, pieces: 0 })
     }
 
     /// Appends all of it or nothing.
@@ -251,16 +257,17 @@ impl Open {
             let _ = self.file.set_len(self.len);
             return Err(err);
         }
-        if let Some(temporary) = self.temporary.as_ref() {
+        // It takes the old one's place when it is a recording: with its first frame.
+        if let Some(temporary) = self.temporary.as_ref().filter(|_| self.pieces > 0) {
             self.file.sync_all()?;
             rustix::fs::renameat_with(&self.dir, temporary, &self.dir, &self.name, RenameFlags::empty())?;
             self.temporary = None;
         }
-        self.len += data.len() as u64;
+        (self.len, self.pieces) = (self.len + data.len() as u64, self.pieces + 1);
         Ok(())
     }
 
-    /// Takes away a file into which nothing could be written.
+    /// Takes away a file into which not even one frame could be written.
     fn discard(&self) {
         let name = self.temporary.as_ref().unwrap_or(&self.name);
         let _ = rustix::fs::unlinkat(&self.dir, name, AtFlags::empty());

@@ -83,6 +83,8 @@ pub struct Status {
     pub dropped: u64,
     /// The child does not take its frames.
     pub stuck: bool,
+    /// It was ended, and the child has everything: this process may go.
+    pub handed_over: bool,
     /// Whether it goes on.
     pub course: Course,
 }
@@ -181,7 +183,9 @@ fn run(
         lock(status).stuck = pen.stuck;
     }
     pen.stuck = false;
-    pen.push(LAST_PATIENCE)
+    let done = pen.push(LAST_PATIENCE);
+    lock(status).handed_over = true;
+    done
 }
 
 /// What the child says, until it ends.

@@ -209,6 +209,8 @@ impl Loop {
                 () = sleep_until(watch_at) => self.watch()?,
             }
         }
+        terminal::restore();
+        self.tape.finish(self.app.world.now().wall_ns);
         Ok(())
     }
 

@@ -11,6 +11,10 @@ use crate::record::writer::{Course, Plan, Recorder, Status};
 use crate::root::Root;
 use crate::worker::job::{Job, Reply};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long the end of the program waits for the writing child: its disk may hang.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// What is to be done about a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +70,20 @@ impl Tape {
             recorder.end();
         }
         self.ending = true;
+    }
+
+    /// Ends it because the program ends: waits a moment until the writing child has everything. It does the rest
+    /// by itself.
+    pub fn finish(&mut self, wall_ns: i64) {
+        self.end(wall_ns);
+        let since = std::time::Instant::now();
+        let open = |r: &Recorder| {
+            let status = r.status();
+            !status.handed_over && !matches!(status.course, Course::Failed(_))
+        };
+        while self.recorder.as_ref().is_some_and(open) && since.elapsed() < LAST_WORDS {
+            std::thread::sleep(LAST_WORDS / 100);
+        }
     }
 
     /// Takes a copy of an event that is news; after each tick, how far it is.

@@ -189,7 +189,7 @@ impl ProcTable {
         // Born since the last look: its counters count from 0, and the rate is over the whole interval,
         // so that rates and totals add up. One that was there before has no rate until the second look.
         let rates = match update.prev {
-            Some(prev) if key.born_ns() + BIRTH_SLACK_NS >= prev.boot_ns => {
+            Some(prev) if key.born_ns().saturating_add(BIRTH_SLACK_NS) >= prev.boot_ns => {
                 let born = zero(&change.raw);
                 self.rate(at, &born, change.at_ns.saturating_sub(prev.boot_ns))
             }
@@ -247,12 +247,13 @@ impl ProcTable {
     }
 
     fn accumulate(&mut self, at: u32, grown: Acc) {
-        if grown.io == IoBytes::default() && grown.major_faults + grown.blkio_ns + grown.swapin_ns == 0 {
+        if grown.io == IoBytes::default()
+            && (grown.major_faults, grown.blkio_ns, grown.swapin_ns) == (0, 0, 0)
+        {
             return;
         }
-        self.sums.read += grown.io.read;
-        self.sums.write += grown.io.write;
-        self.sums.cancelled += grown.io.cancelled;
+        // Figures of a recording may be anything.
+        add(&mut self.sums, grown.io);
         let row = &mut self.rows[at as usize];
         if row.acc == NONE {
             row.acc = match self.free_acc.pop() {
@@ -267,12 +268,10 @@ impl ProcTable {
             };
         }
         let acc = &mut self.acc[row.acc as usize];
-        acc.io.read += grown.io.read;
-        acc.io.write += grown.io.write;
-        acc.io.cancelled += grown.io.cancelled;
-        acc.major_faults += grown.major_faults;
-        acc.blkio_ns += grown.blkio_ns;
-        acc.swapin_ns += grown.swapin_ns;
+        add(&mut acc.io, grown.io);
+        acc.major_faults = acc.major_faults.saturating_add(grown.major_faults);
+        acc.blkio_ns = acc.blkio_ns.saturating_add(grown.blkio_ns);
+        acc.swapin_ns = acc.swapin_ns.saturating_add(grown.swapin_ns);
     }
 
     fn end(&mut self, key: &TaskKey) {
@@ -423,6 +422,12 @@ impl ProcTable {
             write_bytes_per_s: sum.write_bytes_per_s + r.write.unwrap_or(0.0),
         })
     }
+}
+
+fn add(sum: &mut IoBytes, more: IoBytes) {
+    sum.read = sum.read.saturating_add(more.read);
+    sum.write = sum.write.saturating_add(more.write);
+    sum.cancelled = sum.cancelled.saturating_add(more.cancelled);
 }
 
 /// The counters a task is born with.

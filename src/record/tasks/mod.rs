@@ -172,8 +172,8 @@ impl Tasks {
         put_num(out, changed.len() as u64);
         let (mut tid, mut at, mut since) = (0, update.at.boot_ns, update.at.boot_ns);
         for change in changed {
-            put_near(out, &mut tid, u64::from(change.raw.key.tid));
             let row = self.rows.get(&change.raw.key.tid);
+            put_near(out, &mut tid, u64::from(change.raw.key.tid) << 1 | u64::from(row.is_some()));
             put_row(out, &row.map_or([0; LEN], |row| cells(&row.raw)), &cells(&change.raw));
             put_near(out, &mut at, change.at_ns);
             // Mostly the time of its own last change, or that of all which did not run.
@@ -266,8 +266,10 @@ impl Tasks {
         let mut changed = Vec::new();
         let (mut tid, mut at, mut since) = (0, update.at.boot_ns, update.at.boot_ns);
         for _ in 0..n {
-            let tid = get_tid(inp, &mut tid)?;
-            let row = self.rows.get(&tid);
+            let word = get_near(inp, &mut tid)?;
+            let tid = u32::try_from(word >> 1).map_err(|_| Bad("a task number of more than 32 bits"))?;
+            let known = word & 1 == 1;
+            let row = self.rows.get(&tid).filter(|_| known);
             let mut figures = row.map_or([0; LEN], |row| cells(&row.raw));
             let own = row.map_or(0, |row| row.at_ns);
             inp.row(&mut figures)?;
@@ -280,8 +282,12 @@ impl Tasks {
                     since
                 }
             };
+            if known && row.is_none() {
+                // Known to the writer, not to us: what it did is told, not who it is. A key frame is missing.
+                continue;
+            }
             let change = Change { raw: from_cells(tid, &figures)?, at_ns, since_ns };
-            if self.rows.len() >= MOST_TASKS && row.is_none() {
+            if self.rows.len() >= MOST_TASKS && !known {
                 return Err(Bad("more tasks than any machine has"));
             }
             self.change(&change);

@@ -28,6 +28,19 @@ fn figures(news: &[Entry]) -> Vec<&Entry> {
     news.iter().filter(|e| !matches!(e, Entry::Records(..))).collect()
 }
 
+/// Where a key frame was hit tasks may be missing; what there is must be right.
+fn less(found: &[Entry], news: &[Entry]) {
+    for (found, told) in figures(found).into_iter().zip(figures(news)) {
+        match (found, told) {
+            (Entry::Procs(found), Entry::Procs(told)) => {
+                let (Section::Ok(found), Section::Ok(told)) = (&**found, &**told) else { continue };
+                assert!(found.changed.iter().all(|c| told.changed.contains(c)), "a task made up");
+            }
+            (found, told) => assert_eq!(found, told),
+        }
+    }
+}
+
 #[test]
 fn ten_thousand_bits_turned_round() {
     let tape = tape(16, (5, 2));
@@ -45,13 +58,14 @@ fn ten_thousand_bits_turned_round() {
             continue;
         };
         let hit = tape.ends.iter().position(|end| bit / 8 < *end).unwrap() as u32;
-        let read: BTreeMap<u32, Vec<Entry>> = read(&mut reader).into_iter().collect();
+        let read = read_partly(&mut reader);
         for (number, news) in &clean {
             match read.get(number) {
                 // Kernel lines stand by themselves: they may be what was hit, or come with the next tick that is left.
-                Some(found) => {
-                    assert_eq!(figures(found), figures(news), "round {round}, bit {bit}, tick {number}")
+                Some((false, found)) => {
+                    assert_eq!(figures(found), figures(news), "round {round}, bit {bit}, tick {number}");
                 }
+                Some((true, found)) => less(found, news),
                 None => {
                     lost += 1;
                     // Nothing before it, and nothing from the next place on that can be begun at.

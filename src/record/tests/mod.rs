@@ -253,6 +253,15 @@ fn tape(ticks: usize, every: (u32, u32)) -> Tape {
     tape
 }
 
+/// All ticks that can be read, and whether tasks are missing from them.
+fn read_partly<B: Bytes>(reader: &mut Reader<B>) -> BTreeMap<u32, (bool, Vec<Entry>)> {
+    let mut out = BTreeMap::new();
+    while let Some(moment) = reader.next_tick().unwrap() {
+        out.insert(moment.number, (moment.partial, moment.news));
+    }
+    out
+}
+
 /// All ticks that can be read, by their numbers.
 fn read<B: Bytes>(reader: &mut Reader<B>) -> Vec<(u32, Vec<Entry>)> {
     let mut out = Vec::new();
