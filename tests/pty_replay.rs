@@ -57,7 +57,7 @@ fn a_recording_is_played_stepped_through_and_left() {
 #[test]
 fn what_is_on_the_screen_is_recorded_and_can_be_replayed() {
     let mut t = wide(&["-d", "0.2", "--config", "none"]);
-    t.shows("q quit");
+    t.until("live figures and tasks", |s| s.contents().contains(" id ") && s.contents().contains("root "));
     t.send("R");
     t.shows("record to: ");
     // Ctrl-U empties the line.

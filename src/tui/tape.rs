@@ -58,8 +58,13 @@ impl Tape {
             }
             known.push(Entry::Records(records, log_clock));
         }
-        recorder.tick(known, app.world.now().wall_ns);
-        *self = Self { recorder: Some(recorder), news: Vec::new(), ending: false };
+        let mut news = Vec::new();
+        match app.world.last.is_some() {
+            true => recorder.tick(known, app.world.now().wall_ns),
+            // Before the first tick there is no time to tell it of: it goes with that.
+            false => news = known,
+        }
+        *self = Self { recorder: Some(recorder), news, ending: false };
         Ok(())
     }
 
@@ -142,10 +147,9 @@ fn known(app: &App) -> Vec<Entry> {
     let world = &app.world;
     let mut out = Vec::new();
     out.extend(world.last.clone().map(|s| Entry::Sample(Box::new(s))));
-    out.push(Entry::Procs(Box::new(match &world.procs_state {
-        Section::Ok(()) => Section::Ok(world.procs.told_anew()),
-        other => other.clone().map(|()| Default::default()),
-    })));
+    if world.procs_state.ok().is_some() {
+        out.push(Entry::Procs(Box::new(Section::Ok(world.procs.told_anew()))));
+    }
     out.push(Entry::Topology(Box::new(world.topo.clone())));
     out.push(Entry::Queues(world.queues.clone()));
     out.push(Entry::LogState(world.klog_state.clone()));
