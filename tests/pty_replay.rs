@@ -109,3 +109,38 @@ fn leaving_while_it_records_leaves_a_whole_file() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
+
+/// The writing child of a process.
+fn writing_child(parent: u32) -> Option<i32> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()).find(|pid| {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        let stat = read("stat");
+        let ppid =
+            stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u32>().ok());
+        ppid == Some(parent) && read("cmdline").contains("record-io")
+    })
+}
+
+/// A stopped child takes nothing, like one whose disk hangs.
+#[test]
+fn a_child_that_takes_nothing_is_told_of_and_not_waited_for() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let mut t = wide(&["-d", "0.1", "--config", "none"]);
+    t.until("live figures", |s| s.contents().contains(" id "));
+    t.send("R");
+    t.shows("record to: ");
+    t.send("\x15stuck.iotop\r");
+    t.shows("REC ");
+    t.until("the child", |_| writing_child(t.pid()).is_some());
+    let child = Pid::from_raw(writing_child(t.pid()).unwrap()).unwrap();
+    kill_process(child, Signal::STOP).unwrap();
+    t.shows("REC stuck");
+    // The screen goes on.
+    t.send("3");
+    t.shows("READ/s");
+    t.send("q");
+    assert_eq!(t.ended().exit_code(), 0);
+    t.given_back(1);
+    kill_process(child, Signal::KILL).unwrap();
+}
