@@ -1,19 +1,19 @@
 //! The one loop: terminal, samples, children, signals in; effects out.
 
 mod kernel;
+mod tape;
 
 use super::draw::draw;
 use super::effect::Effect;
 use super::event::Event;
 use super::inbox::{Input, QUEUE, deliver};
 use super::ready::register;
-use super::replay::ReplayUi;
 use super::replay::player::Player;
 use super::screen::Screen;
 use super::settings::Settings;
 use super::signals::{self, Sig};
 use super::state::{App, Detail, Ui};
-use super::tape::{Tape, TapeEffect};
+use super::tape::Tape;
 use super::terminal::{self, Tty};
 use super::update::update;
 use crate::collect::feed::{Feed, News};
@@ -22,8 +22,6 @@ use crate::collect::process::{Wants, ionice};
 use crate::collect::{clock, host};
 use crate::model::section::Blocked;
 use crate::model::world::World;
-use crate::record::io::Remote;
-use crate::record::reader::Reader;
 use crate::root::Root;
 use crate::worker::job::{Job, Reply};
 use crate::worker::pool::Pool;
@@ -32,6 +30,7 @@ use kernel::{Kmsg, read_kmsg};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tape::play;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -43,6 +42,8 @@ const CHILD_LATE: Duration = Duration::from_secs(1);
 const SLOW_TERMINAL: Duration = Duration::from_millis(10);
 /// How long a tick's counters wait for its processes, so that both are drawn at once.
 const TOGETHER: Duration = Duration::from_millis(25);
+
+pub use tape::Showing;
 
 /// How to run.
 pub struct Options {
@@ -58,16 +59,6 @@ pub struct Options {
     pub no_color: bool,
     /// Show a recording instead of the machine.
     pub replay: Option<Showing>,
-}
-
-/// A recording to be shown.
-pub struct Showing {
-    /// Opened.
-    pub reader: Reader<Remote>,
-    /// The file's name.
-    pub name: String,
-    /// Begin here, wall clock in ns.
-    pub at: Option<i64>,
 }
 
 /// Runs until the person leaves.
@@ -387,20 +378,6 @@ impl Loop {
         }
     }
 
-    fn record(&mut self, effect: TapeEffect) -> anyhow::Result<()> {
-        match effect {
-            TapeEffect::End => self.tape.end(self.app.world.now().wall_ns),
-            TapeEffect::Start(path) => {
-                let path = std::env::current_dir().unwrap_or_default().join(path);
-                if let Err(why) = self.tape.start(&self.options.root, path, &self.app) {
-                    self.app.ui.recording = None;
-                    return self.feed_event(Event::Notice(why));
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn hand_out(&mut self, job: Job) -> anyhow::Result<()> {
         let waited_for = (job.is_measuring() || job.is_experiment()).then(|| job.clone());
         match (self.pool.start(job), waited_for) {
@@ -486,19 +463,6 @@ impl Drop for Loop {
         self.inbox.close();
         let _ = &self.outbox;
     }
-}
-
-/// Sets the screen to a recording and starts to play it.
-fn play(showing: Showing, ui: &mut Ui, outbox: &mpsc::Sender<Input>) -> anyhow::Result<Player> {
-    let Showing { reader, name, at } = showing;
-    let header = &reader.header;
-    ui.utc_offset_secs = header.utc_offset_secs;
-    ui.log_clock = header.log_clock();
-    ui.replay = Some(ReplayUi::new(&name, header.host(), header.log_clock(), reader.span()));
-    let to = outbox.clone();
-    let sink =
-        Box::new(move |news| to.blocking_send(Input::Event(Box::new(Event::Replay(Box::new(news))))).is_ok());
-    Ok(Player::start(reader, at, sink)?)
 }
 
 /// Keys and mouse, read on a thread of their own: crossterm's own stream takes a contended lock at every
