@@ -63,7 +63,12 @@ fn what_is_on_the_screen_is_recorded_and_can_be_replayed() {
     // Ctrl-U empties the line.
     t.send("\x15screen.iotop\r");
     t.shows("REC ");
-    t.until("some ticks in the file", |s| s.contents().contains("K ") && s.contents().contains("REC "));
+    let size = |text: &str| {
+        text.split("REC ").nth(1).and_then(|rest| rest.split_whitespace().next().map(str::to_owned))
+    };
+    t.until("the first tick in the file", |s| size(&s.contents()).is_some_and(|n| n.ends_with('K')));
+    let first = size(&t.contents());
+    t.until("further ticks", |s| size(&s.contents()).is_some_and(|n| Some(n) != first));
     t.send("R");
     t.shows("recorded: ");
     t.until("the word gone", |s| !s.contents().contains("REC "));

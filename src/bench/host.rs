@@ -43,6 +43,20 @@ impl FromChild for Message {
     }
 }
 
+/// Starts the hidden subcommand `command` of the same binary, with its input and output on pipes.
+pub fn spawn(root: &Root, command: &str) -> std::io::Result<Child> {
+    std::process::Command::new(Root::self_exe())
+        // What a person sees of it in a process list, ours too.
+        .arg0("iotop-plus")
+        .arg(command)
+        .arg("--root")
+        .arg(root.base())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
 /// A child of the same binary that works by itself: one line in, messages out, a line or the end of the pipe
 /// to stop it. Dropping it closes the pipe.
 pub struct Link {
@@ -61,16 +75,7 @@ impl Link {
         first: &impl Serialize,
         sink: impl FnMut(M) + Send + 'static,
     ) -> std::io::Result<Self> {
-        let mut child = std::process::Command::new(Root::self_exe())
-            // What a person sees of it in a process list, ours too.
-            .arg0("iotop-plus")
-            .arg(command)
-            .arg("--root")
-            .arg(root.base())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut child = spawn(root, command)?;
         let mut stdin = child.stdin.take();
         if let Some(pipe) = &mut stdin {
             let mut line = serde_json::to_vec(first)?;

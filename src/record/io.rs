@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 /// The hidden subcommand.
 pub const COMMAND: &str = "record-io";
@@ -61,15 +60,7 @@ pub enum Said {
 
 /// Starts a child for `task`.
 pub fn start(root: &Root, task: &Task) -> io::Result<Child> {
-    let mut child = Command::new(Root::self_exe())
-        .arg0("iotop-plus")
-        .arg(COMMAND)
-        .arg("--root")
-        .arg(root.base())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let mut child = crate::bench::host::spawn(root, COMMAND)?;
     if let Some(pipe) = &mut child.stdin {
         pipe.write_all(&line(task))?;
     }
