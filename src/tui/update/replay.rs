@@ -24,6 +24,7 @@ pub fn refuses(app: &App, action: Action) -> Option<String> {
     let what = match action {
         Action::View(View::Bench) | Action::Bench(_) => "measuring",
         Action::View(View::Tune) | Action::Tune(_) => "settings",
+        Action::Experiment(_) => "experiments",
         Action::Ionice => "I/O priority",
         Action::Mappings => "mappings",
         Action::Record => "recording",
@@ -52,6 +53,7 @@ pub fn is_possible(effect: &Effect) -> bool {
         | Effect::Focus(_)
         | Effect::Bench(_)
         | Effect::Tune(_)
+        | Effect::Experiment(_)
         | Effect::Tape(_)
         | Effect::SetIoPrio { .. } => false,
     }
