@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod devices;
+pub mod findings;
 pub mod json;
 pub mod kernel;
 pub mod memory;

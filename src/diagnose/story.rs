@@ -1,0 +1,144 @@
+//! Several findings with one cause are one story, told cause first.
+//!
+//! [`CAUSES`] says which finding explains which. One explains another only if both have to do with the same
+//! device, or one of them with no device in particular.
+
+use super::finding::{Finding, Severity};
+
+/// A cause and what it leads to: its findings in order, the cause first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Story {
+    /// The worst of its findings.
+    pub severity: Severity,
+    /// The cause, then what follows from it.
+    pub findings: Vec<Finding>,
+}
+
+impl Story {
+    /// The cause.
+    pub fn cause(&self) -> &Finding {
+        &self.findings[0]
+    }
+
+    /// What follows from it.
+    pub fn effects(&self) -> &[Finding] {
+        &self.findings[1..]
+    }
+
+    /// CLOCK_BOOTTIME in ns since which it goes on.
+    pub fn since_ns(&self) -> Option<u64> {
+        self.findings.iter().filter_map(|f| f.since_ns).min()
+    }
+}
+
+/// From the deepest cause to the last effect: a rule may be explained by those before it that list it.
+pub const CAUSES: &[(&str, &[&str])] = &[
+    (
+        "device-reset",
+        &["io-error", "device-stalled", "slow-device", "device-saturated", "filesystem-error", "hung-task"],
+    ),
+    (
+        "io-error",
+        &[
+            "device-stalled",
+            "filesystem-error",
+            "read-only",
+            "hung-task",
+            "slow-device",
+            "device-saturated",
+            "slow-drain",
+        ],
+    ),
+    ("filesystem-error", &["read-only", "hung-task"]),
+    (
+        "device-stalled",
+        &[
+            "device-saturated",
+            "slow-device",
+            "writeback-storm",
+            "writers-throttled",
+            "slow-drain",
+            "hung-task",
+            "hung-task-silent",
+        ],
+    ),
+    ("cgroup-io", &["slow-device", "device-saturated", "writers-throttled", "slow-drain", "hung-task"]),
+    ("network-link-full", &["nfs-retransmits", "writers-throttled", "slow-drain", "hung-task"]),
+    ("nfs-retransmits", &["writers-throttled", "slow-drain", "hung-task"]),
+    ("burst-credits", &["slow-device", "device-saturated"]),
+    ("scheduler-unsuitable", &[]),
+    (
+        "slow-device",
+        &[
+            "device-saturated",
+            "writeback-storm",
+            "writers-throttled",
+            "slow-drain",
+            "hung-task",
+            "hung-task-silent",
+            "atime-mount",
+            "delay-accounting-off",
+            "scheduler-unsuitable",
+            "swapping",
+        ],
+    ),
+    (
+        "writeback-storm",
+        &["writers-throttled", "slow-drain", "device-saturated", "hung-task", "delay-accounting-off"],
+    ),
+    ("writers-throttled", &["slow-drain", "device-saturated", "hung-task", "delay-accounting-off"]),
+    ("slow-drain", &["device-saturated", "hung-task"]),
+    ("oom", &[]),
+    ("cgroup-memory", &["swapping", "oom", "server-swapped"]),
+    ("cache-pressure", &["swapping", "server-swapped", "swapped-idle", "oom"]),
+    (
+        "swapping",
+        &["server-swapped", "device-saturated", "hung-task", "cache-pressure", "oom", "delay-accounting-off"],
+    ),
+    (
+        "device-saturated",
+        &[
+            "hung-task",
+            "hung-task-silent",
+            "atime-mount",
+            "delay-accounting-off",
+            "scheduler-unsuitable",
+            "readahead-large",
+        ],
+    ),
+    ("thp-always", &["fork-cost"]),
+    ("hung-task", &["hung-task-silent", "delay-accounting-off"]),
+];
+
+/// Puts findings into stories, the worst first.
+pub fn stories(mut findings: Vec<Finding>) -> Vec<Story> {
+    // A cause comes before what it may explain; equals keep the order they were raised in, so nothing jumps.
+    findings.sort_by_key(|f| depth(f.rule));
+    let mut out: Vec<Story> = Vec::new();
+    for finding in findings {
+        let home = out.iter_mut().find(|story| story.findings.iter().any(|f| explains(f, &finding)));
+        match home {
+            Some(story) => {
+                story.severity = story.severity.max(finding.severity);
+                story.findings.push(finding);
+            }
+            None => out.push(Story { severity: finding.severity, findings: vec![finding] }),
+        }
+    }
+    out.sort_by_key(|s| std::cmp::Reverse(s.severity));
+    out
+}
+
+fn depth(rule: &str) -> usize {
+    CAUSES.iter().position(|(cause, _)| *cause == rule).unwrap_or(CAUSES.len())
+}
+
+fn explains(cause: &Finding, effect: &Finding) -> bool {
+    let listed = CAUSES.iter().any(|(rule, effects)| *rule == cause.rule && effects.contains(&effect.rule));
+    listed && cause.severity > Severity::Note && touch(cause, effect)
+}
+
+/// Whether they have a device in common, or one of them has to do with any.
+fn touch(a: &Finding, b: &Finding) -> bool {
+    a.devices.is_empty() || b.devices.is_empty() || a.devices.iter().any(|id| b.devices.contains(id))
+}
