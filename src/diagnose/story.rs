@@ -91,10 +91,7 @@ pub const CAUSES: &[(&str, &[&str])] = &[
     ("oom", &[]),
     ("cgroup-memory", &["swapping", "oom", "server-swapped"]),
     ("cache-pressure", &["swapping", "server-swapped", "swapped-idle", "oom"]),
-    (
-        "swapping",
-        &["server-swapped", "device-saturated", "hung-task", "cache-pressure", "oom", "delay-accounting-off"],
-    ),
+    ("swapping", &["server-swapped", "device-saturated", "cache-pressure", "oom", "delay-accounting-off"]),
     (
         "device-saturated",
         &[

@@ -6,7 +6,7 @@ use crate::model::raw::Raw;
 use crate::model::world::World;
 
 /// How often slow facts are read, seconds: settings and limits change rarely, and each reading is a child.
-pub const EVERY_SECS: f64 = 15.0;
+pub const EVERY_SECS: f64 = 30.0;
 /// Tasks looked at for their open files and control groups.
 const TASKS: usize = 48;
 

@@ -41,7 +41,7 @@ pub fn parts(story: &Story, now: Clock) -> Vec<Part> {
     let mut out = Vec::new();
     for (i, f) in story.findings.iter().enumerate() {
         if i > 0 {
-            out.push(part("", "", Kind::Dim));
+            out.push(part("", " ", Kind::Dim));
         }
         finding(f, i > 0, now, &mut out);
     }

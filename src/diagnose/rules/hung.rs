@@ -23,6 +23,30 @@ pub const SILENT: Rule = Rule {
 const CRITICAL_SECS: u64 = 8;
 /// A report this old about a task that is still in D counts as now.
 const REPORT_SECS: u64 = 600;
+/// What the kernel functions that tasks hang in stand for.
+const MEANINGS: &[(&str, &str)] = &[
+    ("percpu_rwsem_wait", "a file system that is frozen (fsfreeze, a snapshot) or being frozen"),
+    ("balance_dirty_pages", "too many dirty pages: the device writes slower than programs do"),
+    ("submit_bio_wait", "a request at the device itself"),
+    ("blk_io_schedule", "a direct request at the device itself"),
+    ("blkdev_direct_IO", "a direct request at the device itself"),
+    ("iomap_dio_rw", "a direct request at the device itself"),
+    ("request_wait_answer", "the program that serves a FUSE file system"),
+    ("fuse_", "the program that serves a FUSE file system"),
+    ("rpc_wait_bit", "an NFS server"),
+    ("nfs_", "an NFS server"),
+    ("jbd2_log_wait_commit", "a journal commit of ext4"),
+    ("wait_transaction_locked", "a journal commit of ext4"),
+    ("xlog_", "the log of XFS"),
+    ("xfs_", "XFS, mostly its log or a page being written"),
+    ("folio_wait", "a page that is read or written"),
+    ("io_schedule", "a request at a device"),
+    (
+        "blk_mq_freeze_queue_wait",
+        "a device's queue that does not empty: somebody changes its settings or takes it away",
+    ),
+    ("rwsem_down", "a lock that another task holds: look for the one that waits for a device"),
+];
 /// Hung tasks told one by one; the rest is counted in the last.
 const TOLD: usize = 3;
 
@@ -63,6 +87,7 @@ fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Opt
         false => Severity::Warn,
     };
     let wait = s.wchan.as_deref().map(crate::text::clean).filter(|w| !w.is_empty() && w != "0");
+    let meaning = wait.as_deref().and_then(|w| MEANINGS.iter().find(|(f, _)| w.starts_with(f))).map(|m| m.1);
     let place = wait.as_ref().map_or(String::new(), |w| format!(" in {w}"));
     let title =
         format!("{name} ({}) hangs: in state D for at least {}{place}", s.tid, words::secs(secs as f64));
@@ -70,6 +95,7 @@ fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Opt
     Finding::new(RULE.name, severity, Subject::Task(key, name), title)
         .fact("state", "D, not scheduled")
         .fact("for at least", words::secs(secs as f64))
+        .fact_if("which means", meaning.map(str::to_owned))
         .fact_if("wait channel", wait)
         .fact_if("command", row.and_then(|r| r.command.clone()).map(|c| crate::text::fit(&c, 120).0.to_owned()))
         .fact_if("kernel's report", report.map(|e| crate::text::clean(&e.message)))

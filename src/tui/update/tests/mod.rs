@@ -71,7 +71,7 @@ fn keys_lead_where_they_should() {
         ("5", "Kernel/Kernel"),
         ("51", "Overview/Processes"),
         ("<tab><tab>", "Processes/Processes"),
-        ("7<tab>", "Overview/Processes"),
+        ("8<tab>", "Overview/Processes"),
         ("w", "Overview/Devices"),
         ("<s-tab>ww", "Overview/Kernel"),
         ("wwww", "Overview/Processes"),
