@@ -158,7 +158,7 @@ pub struct Finding {
     pub remedies: Vec<Remedy>,
     /// Where it can be seen.
     pub look: Option<Jump>,
-    /// Block devices it has to do with; none: any.
+    /// Block devices it has to do with: its own first, then what that lies on; none: any.
     pub devices: Vec<DevId>,
 }
 

@@ -1,7 +1,7 @@
 //! Several findings with one cause are one story, told cause first.
 //!
-//! [`CAUSES`] says which finding explains which. One explains another only if both have to do with the same
-//! device, or one of them with no device in particular.
+//! [`CAUSES`] says which finding explains which. One explains another only if it can reach it: a fault of a
+//! device is felt on that device and on what lies on it, not below it.
 
 use super::finding::{Finding, Severity};
 
@@ -50,6 +50,7 @@ pub const CAUSES: &[(&str, &[&str])] = &[
         ],
     ),
     ("filesystem-error", &["read-only", "hung-task"]),
+    ("read-only", &["hung-task"]),
     (
         "device-stalled",
         &[
@@ -66,7 +67,6 @@ pub const CAUSES: &[(&str, &[&str])] = &[
     ("network-link-full", &["nfs-retransmits", "writers-throttled", "slow-drain", "hung-task"]),
     ("nfs-retransmits", &["writers-throttled", "slow-drain", "hung-task"]),
     ("burst-credits", &["slow-device", "device-saturated"]),
-    ("scheduler-unsuitable", &[]),
     (
         "slow-device",
         &[
@@ -88,7 +88,6 @@ pub const CAUSES: &[(&str, &[&str])] = &[
     ),
     ("writers-throttled", &["slow-drain", "device-saturated", "hung-task", "delay-accounting-off"]),
     ("slow-drain", &["device-saturated", "hung-task"]),
-    ("oom", &[]),
     ("cgroup-memory", &["swapping", "oom", "server-swapped"]),
     ("cache-pressure", &["swapping", "server-swapped", "swapped-idle", "oom"]),
     ("swapping", &["server-swapped", "device-saturated", "cache-pressure", "oom", "delay-accounting-off"]),
@@ -135,7 +134,12 @@ fn explains(cause: &Finding, effect: &Finding) -> bool {
     listed && cause.severity > Severity::Note && touch(cause, effect)
 }
 
-/// Whether they have a device in common, or one of them has to do with any.
-fn touch(a: &Finding, b: &Finding) -> bool {
-    a.devices.is_empty() || b.devices.is_empty() || a.devices.iter().any(|id| b.devices.contains(id))
+/// Causes that are a load: it comes down from above, while a fault below is felt by what lies on it.
+const LOADS: &[&str] = &["swapping", "cgroup-io"];
+
+/// Whether the cause can reach the effect: a fault is felt on the same device and on what lies on it, a load
+/// on what lies beneath; what has to do with no device in particular is felt anywhere.
+fn touch(cause: &Finding, effect: &Finding) -> bool {
+    let (Some(own), Some(its)) = (cause.devices.first(), effect.devices.first()) else { return true };
+    effect.devices.contains(own) || (LOADS.contains(&cause.rule) && cause.devices.contains(its))
 }

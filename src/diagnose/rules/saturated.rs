@@ -8,7 +8,8 @@ use crate::diagnose::class::{Class, class};
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::disk::{DevId, DiskRate};
-use crate::model::topology::DeviceKind;
+use crate::model::raw::Raw;
+use crate::model::topology::{BlockDev, DeviceKind, Topology};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -196,9 +197,11 @@ fn advise(
     .look_at(Jump::Device(id))
 }
 
-/// A mount point on the device, or on what lies on it.
-pub fn mount_on(topo: &crate::model::topology::Topology, id: DevId) -> Option<crate::model::raw::Raw> {
-    let above =
-        topo.devices.iter().filter(|d| d.id == id || topo.chain(d.id).iter().any(|l| l.device.id == id));
-    above.flat_map(|d| &d.mounts).find(|m| !m.hidden && !m.bind).map(|m| m.mount_point.clone())
+/// A mount point on the device or its partitions, else on what lies on it.
+pub fn mount_on(topo: &Topology, id: DevId) -> Option<Raw> {
+    let above = |d: &&BlockDev| d.id == id || topo.chain(d.id).iter().any(|l| l.device.id == id);
+    let mut all: Vec<&BlockDev> = topo.devices.iter().filter(above).collect();
+    all.sort_by_key(|d| d.id != id && d.kind != DeviceKind::Partition);
+    let mounts = all.into_iter().flat_map(|d| &d.mounts);
+    mounts.into_iter().find(|m| !m.hidden && !m.bind).map(|m| m.mount_point.clone())
 }
