@@ -152,6 +152,8 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// CLOCK_BOOTTIME in ns since which it is so, as far as is known.
     pub since_ns: Option<u64>,
+    /// CLOCK_BOOTTIME in ns when it was last so; `None`: it is so now.
+    pub last_ns: Option<u64>,
     /// Why it matters.
     pub why: &'static str,
     /// What to try, the most promising first.
@@ -172,6 +174,7 @@ impl Finding {
             title,
             evidence: Vec::new(),
             since_ns: None,
+            last_ns: None,
             why: "",
             remedies: Vec::new(),
             look: None,
@@ -196,6 +199,12 @@ impl Finding {
     /// Says since when.
     pub fn since(mut self, boot_ns: u64) -> Self {
         self.since_ns = Some(boot_ns);
+        self
+    }
+
+    /// Says when it was last so.
+    pub fn last(mut self, boot_ns: u64) -> Self {
+        self.last_ns = Some(boot_ns);
         self
     }
 

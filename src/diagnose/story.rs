@@ -60,7 +60,6 @@ pub const CAUSES: &[(&str, &[&str])] = &[
             "writers-throttled",
             "slow-drain",
             "hung-task",
-            "hung-task-silent",
         ],
     ),
     ("cgroup-io", &["slow-device", "device-saturated", "writers-throttled", "slow-drain", "hung-task"]),
@@ -75,7 +74,6 @@ pub const CAUSES: &[(&str, &[&str])] = &[
             "writers-throttled",
             "slow-drain",
             "hung-task",
-            "hung-task-silent",
             "atime-mount",
             "delay-accounting-off",
             "scheduler-unsuitable",
@@ -90,38 +88,39 @@ pub const CAUSES: &[(&str, &[&str])] = &[
     ("slow-drain", &["device-saturated", "hung-task"]),
     ("cgroup-memory", &["swapping", "oom", "server-swapped"]),
     ("cache-pressure", &["swapping", "server-swapped", "swapped-idle", "oom"]),
-    ("swapping", &["server-swapped", "device-saturated", "cache-pressure", "oom", "delay-accounting-off"]),
+    ("swapping", &["server-swapped", "device-saturated", "oom", "delay-accounting-off"]),
     (
         "device-saturated",
-        &[
-            "hung-task",
-            "hung-task-silent",
-            "atime-mount",
-            "delay-accounting-off",
-            "scheduler-unsuitable",
-            "readahead-large",
-        ],
+        &["hung-task", "atime-mount", "delay-accounting-off", "scheduler-unsuitable", "readahead-large"],
     ),
     ("thp-always", &["fork-cost"]),
     ("hung-task", &["hung-task-silent", "delay-accounting-off"]),
 ];
 
-/// Puts findings into stories, the worst first.
+/// A cause explains only what began within this time after it was last seen, ns: a task may hang for so long
+/// on a device that answers with errors.
+const FELT_NS: u64 = 60_000_000_000;
+
+/// Puts findings into stories, the worst first; of equals what goes on now comes before what is over.
 pub fn stories(mut findings: Vec<Finding>) -> Vec<Story> {
     // A cause comes before what it may explain; equals keep the order they were raised in, so nothing jumps.
     findings.sort_by_key(|f| depth(f.rule));
     let mut out: Vec<Story> = Vec::new();
     for finding in findings {
-        let home = out.iter_mut().find(|story| story.findings.iter().any(|f| explains(f, &finding)));
+        // The nearest cause: a stalled device rather than an error of another one.
+        let near =
+            |story: &Story| story.findings.iter().filter(|f| explains(f, &finding)).map(|f| rank(f)).max();
+        let home =
+            out.iter_mut().filter_map(|story| Some((near(story)?, story))).max_by_key(|(near, _)| *near);
         match home {
-            Some(story) => {
+            Some((_, story)) => {
                 story.severity = story.severity.max(finding.severity);
                 story.findings.push(finding);
             }
             None => out.push(Story { severity: finding.severity, findings: vec![finding] }),
         }
     }
-    out.sort_by_key(|s| std::cmp::Reverse(s.severity));
+    out.sort_by_key(|s| (std::cmp::Reverse(s.severity), s.findings.iter().all(|f| f.last_ns.is_some())));
     out
 }
 
@@ -129,9 +128,15 @@ fn depth(rule: &str) -> usize {
     CAUSES.iter().position(|(cause, _)| *cause == rule).unwrap_or(CAUSES.len())
 }
 
+/// Worse and nearer causes explain more.
+fn rank(cause: &Finding) -> (Severity, usize) {
+    (cause.severity, depth(cause.rule))
+}
+
 fn explains(cause: &Finding, effect: &Finding) -> bool {
     let listed = CAUSES.iter().any(|(rule, effects)| *rule == cause.rule && effects.contains(&effect.rule));
-    listed && cause.severity > Severity::Note && touch(cause, effect)
+    let over = cause.last_ns.zip(effect.since_ns).is_some_and(|(last, since)| last + FELT_NS < since);
+    listed && !over && cause.severity > Severity::Note && touch(cause, effect)
 }
 
 /// Causes that are a load: it comes down from above, while a fault below is felt by what lies on it.

@@ -4,6 +4,7 @@ use crate::diagnose::case::Case;
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::model::disk::DevId;
 use crate::model::kernlog::{Class, LogEntry};
+use crate::model::topology::BlockDev;
 use crate::units::rfc3339;
 
 /// Resets and timeouts.
@@ -19,6 +20,8 @@ pub const OOM: Rule = Rule { name: "oom", about: "processes killed for want of m
 
 /// The kernel's words count for so long, seconds: what is older is history and stands in the Kernel view.
 const RECENT_SECS: u64 = 600;
+/// What was said within this time is going on, seconds: error handling and retries take up to a minute.
+const NOW_SECS: u64 = 120;
 /// So many resets are no hiccup of a link.
 const MANY_RESETS: u64 = 3;
 
@@ -87,8 +90,17 @@ impl Told<'_> {
                 format!("{}: {}", rfc3339(self.newest.time), crate::text::clean(&self.newest.message)),
             )
             .since(case.boot_of(self.first))
+            .last(case.boot_of(self.newest.time))
             .look_at(Jump::Kernel(self.newest.seq))
             .touching(devices)
+    }
+
+    /// As bad as `now` while it goes on; later, or when the device was taken away, a warning.
+    fn severity(&self, case: &Case<'_>, now: Severity) -> Severity {
+        let age = case.now_ns().saturating_sub(case.boot_of(self.newest.time)) / 1_000_000_000;
+        let topo = case.world.topo.ok();
+        let gone = self.id.zip(topo).is_some_and(|(id, t)| t.get(id).is_none_or(BlockDev::is_vacant));
+        if age > NOW_SECS || gone { now.min(Severity::Warn) } else { now }
     }
 
     fn on(&self) -> String {
@@ -112,7 +124,7 @@ fn resets(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         let title =
             format!("resets or timeouts{}{}: {}", t.on(), t.times(), crate::text::clean(&t.newest.message));
         out.push(
-            t.finding(case, RESETS.name, severity, title)
+            t.finding(case, RESETS.name, t.severity(case, severity), title)
                 .why(
                     "While a link or controller is reset every request on it waits, for seconds. Resets that come again \
                      mean a cable, a port, a controller or a disk that is failing.",
@@ -128,7 +140,7 @@ fn io(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     for t in told(case, Class::IoError, |_| true) {
         let title = format!("I/O errors{}{}: {}", t.on(), t.times(), crate::text::clean(&t.newest.message));
         out.push(
-            t.finding(case, IO.name, Severity::Critical, title)
+            t.finding(case, IO.name, t.severity(case, Severity::Critical), title)
                 .why(
                     "The device failed requests: what they were to write is not written, what they were to read is not \
                      known. The file system or database above may stop or lose data.",
@@ -154,7 +166,7 @@ fn filesystem(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         let title =
             format!("file system errors{}{}: {}", t.on(), t.times(), crate::text::clean(&t.newest.message));
         out.push(
-            t.finding(case, FILESYSTEM.name, Severity::Critical, title)
+            t.finding(case, FILESYSTEM.name, t.severity(case, Severity::Critical), title)
                 .why("The file system found its own data damaged or could not write it. What it holds may be incomplete.")
                 .advise("stop writing to it, save what can be read, then check it unmounted (fsck)", "the service is down")
                 .advise("find the cause first: I/O errors or resets of the device beneath", "nothing"),
@@ -182,6 +194,7 @@ fn oom(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
                 .fact("kernel's report", crate::text::clean(&e.message))
                 .fact("at", rfc3339(e.time))
                 .since(case.boot_of(e.first_time))
+                .last(case.boot_of(e.time))
                 .why("A process was ended without a chance to save anything; before that, everything was slow for want of cache.")
                 .advise_at("see who holds the memory: RES and SWAP", "nothing", Jump::Processes)
                 .advise("lower what it may use (caches, heaps, workers), raise the group's limit, or add memory", "less cache, or money")

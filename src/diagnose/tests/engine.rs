@@ -169,3 +169,45 @@ fn the_same_past_gives_the_same_findings() {
     };
     assert_eq!(look(), look());
 }
+
+#[test]
+fn what_is_over_explains_nothing_new_and_comes_after_what_goes_on() {
+    let mut stage = Stage::new();
+    stage.quiet(2);
+    stage.kernel("I/O error, dev sda, sector 81239 op 0x1:(WRITE)");
+    stage.quiet(100);
+    stage.hang(930, "dd", "submit_bio_wait", 10);
+    let mut engine = Engine::default();
+    engine.look(&stage.world);
+    assert_eq!(rules(&engine), [["hung-task"], ["io-error"]]);
+    stage.quiet(60);
+    let mut later = Engine::default();
+    later.look(&stage.world);
+    let error = later.stories().iter().find(|s| s.cause().rule == "io-error").unwrap();
+    assert_eq!(error.severity, Severity::Warn, "two minutes without another");
+}
+
+#[test]
+fn errors_of_a_device_that_was_taken_away_are_no_emergency() {
+    let mut stage = Stage::new();
+    stage.world.topo.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == LOOP0).unwrap().size_bytes =
+        Some(0);
+    stage.quiet(2);
+    stage.kernel("I/O error, dev loop0, sector 8");
+    assert_eq!(stage.rule("io-error").0[0].severity, Severity::Warn);
+}
+
+#[test]
+fn a_hung_task_belongs_to_the_device_that_stalls() {
+    let mut stage = Stage::new();
+    stage.hang(930, "dd", "submit_bio_wait", 10);
+    stage.kernel("I/O error, dev nvme0n1, sector 8");
+    stage.ticks(6, |t| {
+        let mut d = idle(SDA, "sda");
+        (d.tps, d.writes_per_s, d.in_flight, d.stalled) = (0.0, 0.0, 3, true);
+        with(t, d);
+    });
+    let mut engine = Engine::default();
+    engine.look(&stage.world);
+    assert_eq!(rules(&engine), [vec!["device-stalled", "hung-task"], vec!["io-error"]]);
+}
