@@ -40,6 +40,19 @@ impl Held {
     }
 }
 
+/// A process and what it moved, bytes per second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mover {
+    /// Who; of threads the first that was seen.
+    pub key: TaskKey,
+    /// `fio (1234)`, cleaned.
+    pub name: String,
+    /// Read.
+    pub read: f64,
+    /// Dirtied.
+    pub write: f64,
+}
+
 /// Tasks worth a look, from one pass over all of them.
 #[derive(Debug, Default)]
 pub struct Survey {
@@ -220,6 +233,40 @@ impl<'a> Case<'a> {
             all.sort_unstable_by(|a, b| b.bytes_per_s().total_cmp(&a.bytes_per_s()));
             all
         })
+    }
+
+    /// What processes moved over the last `secs` seconds, as far as they were among the busiest of a tick; most
+    /// first. For naming somebody: it makes text.
+    pub fn movers(&self, secs: f64) -> Vec<Mover> {
+        let (mut looked, mut counted) = (0.0, 0.0);
+        let mut out: Vec<Mover> = Vec::new();
+        for frame in self.world.history.iter().rev().filter(|f| !f.snap.since_boot) {
+            if looked >= secs {
+                break;
+            }
+            looked += frame.snap.secs;
+            // A tick whose tasks have not come yet says nothing of them.
+            counted += if frame.tasks.is_empty() { 0.0 } else { frame.snap.secs };
+            for task in &frame.tasks {
+                let row = task.view();
+                let read = row.read_bytes_per_s.unwrap_or(0.0) * frame.snap.secs;
+                let write = row.write_bytes_per_s.unwrap_or(0.0) * frame.snap.secs;
+                match out.iter_mut().find(|m| m.key.pid == row.pid) {
+                    Some(m) => (m.read, m.write) = (m.read + read, m.write + write),
+                    None => out.push(Mover {
+                        key: row.key(),
+                        name: format!("{} ({})", row.comm, row.pid),
+                        read,
+                        write,
+                    }),
+                }
+            }
+        }
+        for m in &mut out {
+            (m.read, m.write) = (m.read / f64::max(counted, 1e-9), m.write / f64::max(counted, 1e-9));
+        }
+        out.sort_by(|a, b| (b.read + b.write).total_cmp(&(a.read + a.write)));
+        out
     }
 
     /// `fio (1234)`, cleaned.

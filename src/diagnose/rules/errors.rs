@@ -22,6 +22,8 @@ pub const OOM: Rule = Rule { name: "oom", about: "processes killed for want of m
 const RECENT_SECS: u64 = 600;
 /// What was said within this time is going on, seconds: error handling and retries take up to a minute.
 const NOW_SECS: u64 = 120;
+/// The device does not offer an operation (WRITE_ZEROES, discard), and the kernel does without: no failure.
+const NOT_OFFERED: &str = "operation not supported error";
 /// So many resets are no hiccup of a link.
 const MANY_RESETS: u64 = 3;
 
@@ -137,7 +139,7 @@ fn resets(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 }
 
 fn io(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    for t in told(case, Class::IoError, |_| true) {
+    for t in told(case, Class::IoError, |e| !e.message.contains(NOT_OFFERED)) {
         let title = format!("I/O errors{}{}: {}", t.on(), t.times(), crate::text::clean(&t.newest.message));
         out.push(
             t.finding(case, IO.name, t.severity(case, Severity::Critical), title)

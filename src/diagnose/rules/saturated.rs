@@ -22,16 +22,23 @@ pub const RULE: Rule = Rule {
 pub const LASTS_SECS: f64 = 5.0;
 /// Share of time with a request in flight.
 const BUSY_PCT: f64 = 90.0;
+/// More than one request waits: below it, a long await is the device's own.
+const SOME_QUEUE: f64 = 2.0;
 /// Requests of at most this many KiB are small: databases use 4 to 16.
 const SMALL_KB: f64 = 32.0;
 /// Requests of at least this many KiB are about bandwidth: read-ahead's default is 128.
 const LARGE_KB: f64 = 96.0;
 /// One task is named when it moves at least this share of the bytes.
 const ONE_TASK: f64 = 0.6;
+/// And no more than so many times what the device moved.
+const MISMATCH: f64 = 2.0;
 
 /// Whether the device is saturated in this tick.
 pub fn is_saturated(d: &DiskRate, class: Class) -> bool {
-    d.util_pct >= BUSY_PCT && d.queue_size >= class.limits().deep && !d.stalled
+    let limits = class.limits();
+    // A deep queue, or a shorter one in which requests wait longer than this class should let them.
+    let queued = d.queue_size >= limits.deep || (d.queue_size >= SOME_QUEUE && d.await_ms >= limits.slow_ms);
+    d.util_pct >= BUSY_PCT && queued && !d.stalled
 }
 
 /// Means over the window.
@@ -148,12 +155,15 @@ fn how(load: &Load) -> &'static str {
 /// The process that moves most of the device's bytes, its share, and who it is. Tasks are not counted by
 /// device, so this is only told where one task alone accounts for most of what this device moves.
 fn one_task(case: &Case<'_>, load: &Load) -> Option<(String, f64, Jump)> {
-    let first = case.busiest().first()?;
+    let movers = case.movers(LASTS_SECS);
+    let first = movers.first()?;
     let bytes = load.mb * 1_048_576.0;
-    let others: f64 = case.busiest().iter().skip(1).map(|m| m.bytes_per_s()).sum();
-    let share = first.bytes_per_s() / bytes.max(first.bytes_per_s() + others);
-    (bytes > 0.0 && share >= ONE_TASK && first.bytes_per_s() <= bytes * 4.0)
-        .then(|| (case.task_name(first.at), share.min(1.0), Jump::Task(first.key)))
+    let own = first.read + first.write;
+    let others: f64 = movers.iter().skip(1).map(|m| m.read + m.write).sum();
+    let share = own / bytes.max(own + others);
+    // Far more than the device moved went elsewhere, or into the cache.
+    let plausible = bytes > 0.0 && own <= bytes * MISMATCH;
+    (share >= ONE_TASK && plausible).then(|| (first.name.clone(), share.min(1.0), Jump::Task(first.key)))
 }
 
 fn advise(

@@ -22,8 +22,10 @@ pub const SERVER: Rule = Rule {
 
 /// Over so long: single pages come back all the time.
 const WINDOW_SECS: f64 = 5.0;
-/// Bytes per second in and out together: 64 pages a second; the guides say "si and so should be 0".
-const MOVING: f64 = 64.0 * 4096.0;
+/// Bytes per second in and out together: 16 pages a second all the time; the guides say "si and so should be 0".
+const MOVING: f64 = 16.0 * 4096.0;
+/// Some come in at all, so that a program's faults are about swap and not about its files: 2 pages a second.
+const COMING_IN: f64 = 2.0 * 4096.0;
 /// Tasks spend this share of their time waiting for memory (full avg10): work stands still.
 const STANDSTILL_PCT: f64 = 25.0;
 /// Quiet for so long before "idle" is said.
@@ -207,5 +209,5 @@ fn server(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 }
 
 fn swapping_in(case: &Case<'_>) -> bool {
-    case.mean(WINDOW_SECS, |s| s.swap.ok()?.in_bytes_per_s).is_some_and(|n| n >= MOVING / 4.0)
+    case.mean(WINDOW_SECS, |s| s.swap.ok()?.in_bytes_per_s).is_some_and(|n| n >= COMING_IN)
 }

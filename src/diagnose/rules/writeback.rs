@@ -6,7 +6,6 @@ use crate::diagnose::case::{Case, Held};
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::memory::WritebackRate;
-use crate::model::process::Moved;
 use crate::model::snapshot::Snapshot;
 
 /// The background threshold is crossed while pages are dirtied.
@@ -56,11 +55,11 @@ fn missing(case: &Case<'_>) -> Option<Judged> {
 }
 
 /// Who dirties most, with what share.
-fn dirtier<'c>(case: &'c Case<'_>) -> Option<(&'c Moved, f64)> {
-    let write = |m: &Moved| m.write.unwrap_or(0.0);
-    let all: f64 = case.busiest().iter().map(write).sum();
-    let first = case.busiest().iter().max_by(|a, b| write(a).total_cmp(&write(b)))?;
-    (write(first) >= DIRTYING).then(|| (first, write(first) / all))
+fn dirtier(case: &Case<'_>) -> Option<(String, f64)> {
+    let movers = case.movers(STORM_SECS);
+    let all: f64 = movers.iter().map(|m| m.write).sum();
+    let first = movers.into_iter().max_by(|a, b| a.write.total_cmp(&b.write))?;
+    (first.write >= DIRTYING).then(|| (first.name, first.write / all))
 }
 
 fn figures(case: &Case<'_>, finding: Finding) -> Finding {
@@ -79,8 +78,7 @@ fn figures(case: &Case<'_>, finding: Finding) -> Finding {
         .fact_if("written", mean(|w| w.written_bytes_per_s))
         .fact_if(
             "most dirtied by",
-            dirtier(case)
-                .map(|(m, share)| format!("{}, {}", case.task_name(m.at), words::pct(share * 100.0))),
+            dirtier(case).map(|(who, share)| format!("{who}, {}", words::pct(share * 100.0))),
         )
 }
 
@@ -97,7 +95,7 @@ fn storm(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         case.mean(STORM_SECS, |s| get(s.writeback.ok()?)).unwrap_or(0.0)
     };
     let (dirtied, written) = (mean(|w| w.dirtied_bytes_per_s), mean(|w| w.written_bytes_per_s));
-    let by = dirtier(case).map_or(String::new(), |(m, _)| format!(" by {}", case.task_name(m.at)));
+    let by = dirtier(case).map_or(String::new(), |(who, _)| format!(" by {who}"));
     let title = format!(
         "writeback storm: {} are dirtied{by} while the flushers write {}",
         words::rate(dirtied),

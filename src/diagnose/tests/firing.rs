@@ -52,6 +52,15 @@ fn group(stage: &mut Stage, before: GroupFacts, now: GroupFacts) {
 pub const FIRING: &[Fires] = &[
     fires(
         "device-saturated",
+        "a short queue that waits long",
+        Warn,
+        "vda is saturated by small random I/O: 113 tps, 48.3 ms await, queue 3.9",
+        |s| {
+            s.ticks(8, |t| with(t, load(VDA, "vda", (113.0, 48.3, 3.9, 4.0, 0.5))));
+        },
+    ),
+    fires(
+        "device-saturated",
         "small random I/O on a spinning disk",
         Warn,
         "sda is saturated by small random I/O: 119 tps, 101 ms await, queue 12",

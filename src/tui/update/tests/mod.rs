@@ -3,6 +3,7 @@
 mod bench;
 mod chance;
 mod experiment;
+mod findings;
 mod mouse;
 #[path = "../../../../tests/stage/mod.rs"]
 mod stage;
@@ -74,7 +75,8 @@ fn keys_lead_where_they_should() {
         ("8<tab>", "Overview/Processes"),
         ("w", "Overview/Devices"),
         ("<s-tab>ww", "Overview/Kernel"),
-        ("wwww", "Overview/Processes"),
+        ("wwww", "Overview/FindingsStrip"),
+        ("wwwww", "Overview/Processes"),
         ("z", "Overview/Processes zoomed"),
         ("wz", "Overview/Devices zoomed"),
         ("wzw", "Overview/Devices zoomed"),
