@@ -49,7 +49,7 @@ pub struct Needs {
 
 enum Input {
     News(News),
-    Answer(Job, Reply),
+    Answer(Box<Job>, Reply),
 }
 
 /// Samples being gathered.
@@ -103,7 +103,10 @@ impl Gather {
         let world = World::new(host(root), clock::log_clock());
         let pool = {
             let outbox = outbox.clone();
-            Pool::new(root.clone(), Arc::new(move |job, reply| drop(outbox.send(Input::Answer(job, reply)))))
+            Pool::new(
+                root.clone(),
+                Arc::new(move |job, reply| drop(outbox.send(Input::Answer(Box::new(job), reply)))),
+            )
         };
         let wants = Wants {
             threads: needs.threads,
@@ -206,7 +209,7 @@ impl Gather {
                 self.topo_told = true;
                 self.ask_queues();
             }
-            Input::Answer(job, Reply::Failed(why)) => match job {
+            Input::Answer(job, Reply::Failed(why)) => match *job {
                 Job::Queues { .. } => self.queues = Asked::Failed(why),
                 Job::Diagnose { .. } => self.facts = Asked::Failed(why),
                 _ => {}

@@ -108,8 +108,7 @@ pub fn stories(mut findings: Vec<Finding>) -> Vec<Story> {
     let mut out: Vec<Story> = Vec::new();
     for finding in findings {
         // The nearest cause: a stalled device rather than an error of another one.
-        let near =
-            |story: &Story| story.findings.iter().filter(|f| explains(f, &finding)).map(|f| rank(f)).max();
+        let near = |story: &Story| story.findings.iter().filter(|f| explains(f, &finding)).map(rank).max();
         let home =
             out.iter_mut().filter_map(|story| Some((near(story)?, story))).max_by_key(|(near, _)| *near);
         match home {

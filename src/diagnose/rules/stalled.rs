@@ -34,9 +34,11 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         }
         let name = case.device_name(d.id);
         let secs = case.now_ns().saturating_sub(since) as f64 / 1e9;
+        let one = d.in_flight == 1;
         let title = format!(
-            "{name} is stalled: {} requests in flight, none completed for {}",
+            "{name} is stalled: {} request{} in flight, none completed for {}",
             d.in_flight,
+            if one { "" } else { "s" },
             words::secs(secs)
         );
         out.push(
