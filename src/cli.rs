@@ -19,7 +19,8 @@ use std::path::PathBuf;
                   iotop-plus --path /var/lib/db    which device is this directory on\n  \
                   iotop-plus -b -o -n 3            three batch reports of tasks that do I/O\n  \
                   iotop-plus snapshot --format json -d 5\n\n\
-                  Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 refused for safety, 4 needs a privilege."
+                  Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 refused for safety, 4 needs a privilege;\n\
+                  doctor: 10 warnings, 11 something critical."
 )]
 pub struct Cli {
     /// What to do; without it: the full screen.
@@ -78,6 +79,8 @@ pub enum Command {
     Record(record::Record),
     /// Look at a recording: the whole program over it, or its figures as text, JSON or CSV.
     Replay(record::Replay),
+    /// Say what is wrong, why, on which figures, and what to try.
+    Doctor(Doctor),
     /// Measure storage: list what can be measured, run it, compare results.
     #[command(subcommand)]
     Bench(Bench),
@@ -171,6 +174,22 @@ pub struct Snapshot {
     /// Write to this file instead of standard output; an existing file is not replaced.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  iotop-plus doctor\n  iotop-plus doctor -d 30 --json | jq -r '.stories[].title'\n\n\
+                        Exit codes: 0 nothing wrong (notes at most), 10 warnings, 11 something critical;\n\
+                        1 failed, 2 wrong usage. What could not be judged is said, with the reason."
+)]
+pub struct Doctor {
+    /// Seconds to look, 5 to 3600; most findings need 5 to 10.
+    #[arg(short, long, value_name = "S", default_value = "12", value_parser = looking)]
+    pub delay: f64,
+    /// One JSON object, documented in the README.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Subcommands of `bench`.
@@ -371,6 +390,8 @@ pub enum PaneName {
     Memory,
     /// The kernel log.
     Kernel,
+    /// What is wrong.
+    Findings,
 }
 
 /// Written forms.
@@ -382,6 +403,15 @@ pub enum Format {
     Markdown,
     /// One object a sample and line, documented in the README; with panes chosen, without the others' keys.
     Json,
+}
+
+/// As long as rules need to look, at least.
+fn looking(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if (5.0..=3600.0).contains(&s) => Ok(s),
+        Ok(_) => Err("must be 5 to 3600 seconds".into()),
+        Err(_) => Err("is not a number of seconds".into()),
+    }
 }
 
 /// A delay within what the program can keep.
@@ -414,6 +444,8 @@ mod tests {
             vec!["--bogus"],
             vec!["snapshot", "--pane", "nowhere"],
             vec!["snapshot", "--format", "pdf"],
+            vec!["doctor", "-d", "1"],
+            vec!["doctor", "-d", "soon"],
             vec!["bench"],
             vec!["bench", "run"],
             vec!["bench", "run", "randrw", "/tmp", "--direct", "--buffered"],

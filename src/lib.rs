@@ -10,6 +10,7 @@ pub mod bench;
 pub mod cli;
 pub mod collect;
 pub mod commands;
+pub mod diagnose;
 pub mod experiment;
 pub mod export;
 pub mod model;

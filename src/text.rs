@@ -89,6 +89,38 @@ pub fn fit(s: &str, cells: usize) -> (&str, usize) {
     (s, width)
 }
 
+/// `text` cut into lines of at most `width` cells, at blanks where there are any.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            let mut word = word;
+            loop {
+                let gap = usize::from(!line.is_empty());
+                let used = unicode_width::UnicodeWidthStr::width(line.as_str());
+                let cells = unicode_width::UnicodeWidthStr::width(word);
+                if used + gap + cells <= width {
+                    if gap == 1 {
+                        line.push(' ');
+                    }
+                    line.push_str(word);
+                    break;
+                }
+                if line.is_empty() {
+                    let (head, _) = fit(word, width.max(2));
+                    let cut = head.len().max(word.chars().next().map_or(1, char::len_utf8));
+                    line.push_str(&word[..cut]);
+                    word = &word[cut..];
+                }
+                lines.push(std::mem::take(&mut line));
+            }
+        }
+        lines.push(line);
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +148,14 @@ mod tests {
         assert_eq!(fit("写作", 3), ("写", 2));
         assert_eq!(fit("abc", 2), ("ab", 2));
         assert_eq!(fit("abc", 9), ("abc", 3));
+    }
+
+    #[test]
+    fn words_wrap_and_long_ones_are_cut() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh i", 4), ["abcd", "efgh", "i"]);
+        assert_eq!(wrap("写作程序", 4), ["写作", "程序"]);
+        assert_eq!(wrap("a\n\nb", 9), ["a", "", "b"]);
     }
 
     proptest! {

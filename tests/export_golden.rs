@@ -9,6 +9,7 @@ use iotop_plus::collect::process::{ProcCollector, Wants};
 use iotop_plus::collect::queue::queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{Source, host, sources};
+use iotop_plus::diagnose::Engine;
 use iotop_plus::export::json::{Gap, Since, object};
 use iotop_plus::export::page::{self, Scope};
 use iotop_plus::export::{batch, sheet::Sheet};
@@ -89,8 +90,15 @@ fn world() -> World {
     world
 }
 
+/// What is found in it.
+fn findings(world: &World) -> Engine {
+    let mut engine = Engine::default();
+    engine.look(world);
+    engine
+}
+
 fn json(world: &World, scope: Scope, since: Since) -> Value {
-    serde_json::from_str(&object(world, scope, since, &[]).unwrap()).unwrap()
+    serde_json::from_str(&object(world, &findings(world), scope, since, &[]).unwrap()).unwrap()
 }
 
 #[test]
@@ -101,7 +109,7 @@ fn the_json_of_a_captured_host() {
 
 #[test]
 fn the_page_of_a_captured_host() {
-    insta::assert_snapshot!(page::text(&world(), Scope::ALL));
+    insta::assert_snapshot!(page::text(&world(), &findings(&world()), Scope::ALL));
 }
 
 #[test]
@@ -161,7 +169,7 @@ fn every_documented_key_is_there_and_no_other() {
     let names = documented(after.split_once("```").unwrap().0);
     let mut found = BTreeSet::new();
     let gap = [Gap::new("queue_settings", "test")];
-    let object = object(&world(), Scope::ALL, Since::Time(0), &gap).unwrap();
+    let object = object(&world(), &findings(&world()), Scope::ALL, Since::Time(0), &gap).unwrap();
     keys(&serde_json::from_str(&object).unwrap(), "", &mut found);
     assert_eq!(found, names, "README.md and the program disagree");
 }
@@ -187,7 +195,7 @@ fn unread_sources_are_null_and_named_and_keep_their_keys() {
 
 #[test]
 fn chosen_panes_leave_the_others_out() {
-    let scope = Scope { devices: true, processes: false, memory: false, kernel: false };
+    let scope = Scope { devices: true, processes: false, memory: false, kernel: false, findings: false };
     let v = json(&world(), scope, Since::Time(0));
     let keys: Vec<_> = v.as_object().unwrap().keys().map(String::as_str).collect();
     let mut expected = [
@@ -220,12 +228,12 @@ fn the_kernel_log_tells_only_what_is_new() {
 #[test]
 fn hostile_names_leave_no_control_character_in_any_format() {
     let world = world();
-    let text = page::text(&world, Scope::ALL);
-    let json = object(&world, Scope::ALL, Since::Time(0), &[]).unwrap();
+    let text = page::text(&world, &findings(&world), Scope::ALL);
+    let json = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &[]).unwrap();
     let batch = batch::report(&world, batch::Options::default());
     for (name, text) in [
         ("text", &text),
-        ("markdown", &page::markdown(&world, Scope::ALL)),
+        ("markdown", &page::markdown(&world, &findings(&world), Scope::ALL)),
         ("json", &json),
         ("batch", &batch),
     ] {

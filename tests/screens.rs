@@ -222,3 +222,18 @@ fn every_theme_says_the_same_in_its_own_way() {
         assert!(!coloured, "{}: colour in spite of NO_COLOR", theme.name());
     }
 }
+
+#[test]
+fn findings() {
+    at_every_size("findings", "8");
+    let mut app = app((120, 40));
+    press(&mut app, "8<right><down>");
+    keep("findings_page_120x40", &app);
+}
+
+#[test]
+fn findings_when_nothing_was_looked_at() {
+    let mut app = empty((80, 24));
+    press(&mut app, "8");
+    keep("findings_start_80x24", &app);
+}

@@ -3,6 +3,7 @@
 //! A source reads and parses; it never judges and never turns "could not read" into a number.
 
 pub mod clock;
+pub mod facts;
 pub mod feed;
 pub mod host;
 pub mod lane;

@@ -121,7 +121,7 @@ fn device_node(root: &Root, path: &Path) -> Option<DevId> {
     FileType::from_raw_mode(stat.st_mode).is_block_device().then(|| number_of(stat.st_rdev))
 }
 
-fn space(root: &Root, path: &Path) -> Section<Space> {
+pub(super) fn space(root: &Root, path: &Path) -> Section<Space> {
     if !root.is_live() {
         return Section::Absent("a captured tree has no file systems".into());
     }

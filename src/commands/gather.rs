@@ -10,6 +10,7 @@ use crate::collect::feed::{Feed, News};
 use crate::collect::host::host;
 use crate::collect::kmsg::{KmsgReader, hung_task_warnings};
 use crate::collect::process::Wants;
+use crate::diagnose::{Engine, wanted};
 use crate::export::json::{Gap, Since};
 use crate::model::section::{Blocked, Section};
 use crate::model::world::World;
@@ -42,17 +43,21 @@ pub struct Needs {
     pub log: bool,
     /// Everything that comes is kept for [`Gather::news`].
     pub news: bool,
+    /// Findings, with settings and limits read anew so often.
+    pub facts: Option<Duration>,
 }
 
 enum Input {
     News(News),
-    Queues(Reply),
+    Answer(Box<Job>, Reply),
 }
 
 /// Samples being gathered.
 pub struct Gather {
     /// What is known; whole after [`Gather::next`].
     pub world: World,
+    /// What is wrong, as of the newest whole sample.
+    pub findings: Engine,
     /// From where on the kernel log is new in this sample.
     pub since: Since,
     root: Root,
@@ -63,8 +68,11 @@ pub struct Gather {
     inbox: UnboundedReceiver<Input>,
     kmsg: Option<KmsgReader>,
     last_record: u64,
-    queues: Queues,
     news: Vec<Entry>,
+    queues: Asked,
+    facts: Asked,
+    /// When settings and limits were asked for last.
+    facts_at: Option<Instant>,
     /// Boot clock of the newest look at the tasks, also of one that failed.
     looked: u64,
     /// Whether the topology came, or the reason why not.
@@ -80,10 +88,11 @@ pub struct Gather {
     overdue: Instant,
 }
 
+/// How it stands with what a child was asked.
 #[derive(PartialEq)]
-enum Queues {
-    NotAsked,
-    Asked { since_boot_ns: u64 },
+enum Asked {
+    No,
+    Since { boot_ns: u64 },
     Answered,
     Failed(String),
 }
@@ -95,7 +104,10 @@ impl Gather {
         let world = World::new(host(root), clock::log_clock());
         let pool = {
             let outbox = outbox.clone();
-            Pool::new(root.clone(), Arc::new(move |_, reply| drop(outbox.send(Input::Queues(reply)))))
+            Pool::new(
+                root.clone(),
+                Arc::new(move |job, reply| drop(outbox.send(Input::Answer(Box::new(job), reply)))),
+            )
         };
         let wants = Wants {
             threads: needs.threads,
@@ -108,6 +120,7 @@ impl Gather {
         let feed = Feed::start(root, interval, wants, Arc::new(move |n| outbox.send(Input::News(n)).is_ok()))
             .context("no thread for the collectors")?;
         let mut gather = Self {
+            findings: Engine::default(),
             since: Since::Time(world.now().wall_ns),
             world,
             root: root.clone(),
@@ -118,8 +131,10 @@ impl Gather {
             inbox,
             kmsg: None,
             last_record: 0,
-            queues: Queues::NotAsked,
             news: Vec::new(),
+            queues: Asked::No,
+            facts: Asked::No,
+            facts_at: None,
             looked: 0,
             topo_told: false,
             gave_up: false,
@@ -160,6 +175,7 @@ impl Gather {
                     break;
                 }
             }
+            self.ask_facts();
             if self.is_whole() {
                 break;
             }
@@ -174,6 +190,9 @@ impl Gather {
                 Entry::HungTaskWarnings(self.world.hung_task_warnings),
                 Entry::LogState(self.world.klog_state.clone()),
             ]);
+        }
+        if self.needs.facts.is_some() {
+            self.findings.look(&self.world);
         }
         Ok(())
     }
@@ -220,13 +239,26 @@ impl Gather {
                 self.topo_told = true;
                 self.ask_queues();
             }
-            Input::Queues(Reply::Queues(queues)) => {
+            Input::Answer(job, Reply::Failed(why)) => match *job {
+                Job::Queues { .. } => self.queues = Asked::Failed(why),
+                Job::Diagnose { .. } => self.facts = Asked::Failed(why),
+                _ => {}
+            },
+            Input::Answer(_, Reply::Queues(queues)) => {
                 self.keep(|| Entry::Queues(queues.clone()));
                 self.world.queues.extend(queues);
-                self.queues = Queues::Answered;
+                self.queues = Asked::Answered;
             }
-            Input::Queues(Reply::Failed(why)) => self.queues = Queues::Failed(why),
-            Input::Queues(_) => {}
+            Input::Answer(_, Reply::Diagnosis(facts)) => {
+                self.keep(|| Entry::Facts(facts.clone()));
+                self.world.facts.take(*facts);
+                self.facts = Asked::Answered;
+            }
+            Input::Answer(_, Reply::Room(room)) => {
+                self.keep(|| Entry::Room(room.clone()));
+                self.world.facts.take_room(room);
+            }
+            Input::Answer(..) => {}
         }
     }
 
@@ -236,9 +268,31 @@ impl Gather {
             return;
         }
         match self.pool.start(Job::Queues { names }) {
-            Ok(()) => self.queues = Queues::Asked { since_boot_ns: clock::boot_ns() },
-            Err(_) if matches!(self.queues, Queues::Asked { .. }) => {}
-            Err(why) => self.queues = Queues::Failed(why),
+            Ok(()) => self.queues = Asked::Since { boot_ns: clock::boot_ns() },
+            Err(_) if matches!(self.queues, Asked::Since { .. }) => {}
+            Err(why) => self.queues = Asked::Failed(why),
+        }
+    }
+
+    /// Asks for the slow facts when it is time, as soon as tasks and mounts are known.
+    fn ask_facts(&mut self) {
+        let Some(every) = self.needs.facts else { return };
+        let known = self.looked > 0 && self.topo_told;
+        if !known || self.facts_at.is_some_and(|at| at.elapsed() < every) {
+            return;
+        }
+        self.facts_at = Some(Instant::now());
+        match self.pool.start(Job::Diagnose { tasks: wanted::tasks(&self.world) }) {
+            Ok(()) => self.facts = Asked::Since { boot_ns: clock::boot_ns() },
+            Err(_) if matches!(self.facts, Asked::Since { .. }) => {}
+            Err(why) => self.facts = Asked::Failed(why),
+        }
+        for network in [false, true] {
+            let mounts = wanted::mounts(&self.world, network);
+            if !mounts.is_empty() {
+                // One that is still under way stays so, and shows among what is blocked.
+                let _ = self.pool.start(Job::Room { mounts, network });
+            }
         }
     }
 
@@ -255,7 +309,8 @@ impl Gather {
 
     fn is_whole(&self) -> bool {
         let Some((at, _)) = self.due else { return false };
-        let rest = self.topo_told && !matches!(self.queues, Queues::Asked { .. });
+        let waiting = |asked: &Asked| matches!(asked, Asked::Since { .. });
+        let rest = self.topo_told && !waiting(&self.queues) && !waiting(&self.facts);
         self.looked >= at && (rest || self.gave_up)
     }
 
@@ -290,13 +345,24 @@ impl Gather {
     /// What is missing from the sample that the world does not know of.
     pub fn gaps(&self) -> Vec<Gap> {
         let now = clock::boot_ns();
-        match &self.queues {
-            Queues::Asked { since_boot_ns } => {
-                let secs = now.saturating_sub(*since_boot_ns) / 1_000_000_000;
-                vec![Gap::new("queue_settings", format!("blocked {secs} s in /sys/block/*/queue"))]
+        let mut out = Vec::new();
+        for (asked, source, place) in [
+            (&self.queues, "queue_settings", "/sys/block/*/queue"),
+            (&self.facts, "settings", "reading settings and limits"),
+        ] {
+            match asked {
+                Asked::Since { boot_ns } => {
+                    let secs = now.saturating_sub(*boot_ns) / 1_000_000_000;
+                    out.push(Gap::new(source, format!("blocked {secs} s in {place}")));
+                }
+                Asked::Failed(why) => out.push(Gap::new(source, why)),
+                Asked::No | Asked::Answered => {}
             }
-            Queues::Failed(why) => vec![Gap::new("queue_settings", why)],
-            _ => Vec::new(),
         }
+        for p in self.pool.pending().iter().filter(|p| matches!(p.job, Job::Room { .. })) {
+            let secs = now.saturating_sub(p.since_boot_ns) / 1_000_000_000;
+            out.push(Gap::new("room", format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid)));
+        }
+        out
     }
 }

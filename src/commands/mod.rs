@@ -4,6 +4,7 @@ mod batch;
 mod bench;
 mod capture;
 mod docs;
+mod doctor;
 mod experiment;
 mod follow;
 mod gather;
@@ -32,6 +33,11 @@ pub const REFUSED: u8 = 3;
 /// A privilege is missing.
 pub const PRIVILEGE: u8 = 4;
 
+/// `doctor` found something that will go wrong or costs speed.
+pub const WARNINGS: u8 = 10;
+/// `doctor` found work standing still or data at risk.
+pub const CRITICAL: u8 = 11;
+
 /// Runs what the command line asks for. Errors go to stderr, cleaned.
 pub fn run(cli: Cli) -> ExitCode {
     let root = cli.root.as_ref().map_or_else(Root::live, Root::at);
@@ -51,6 +57,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(Command::Tuner { io: true, .. }) => crate::tune::child::main(&root).map(|()| FINE),
         Some(Command::Tuner { io: false, kill }) => tune::tuner(&root, kill.as_deref()),
         Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
+        Some(Command::Doctor(args)) => doctor::run(&root, &args),
         Some(Command::Snapshot(args)) => snapshot::run(&root, &args),
         Some(Command::Capture(args)) => capture::run(&root, &args),
     };

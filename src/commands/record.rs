@@ -17,6 +17,9 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 
+/// How often settings and limits are read.
+const FACTS_EVERY: Duration = Duration::from_secs(30);
+
 /// How long the end waits for the disk.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 const GLANCE: Duration = Duration::from_millis(20);
@@ -34,7 +37,8 @@ pub fn run(root: &Root, args: &Record) -> anyhow::Result<u8> {
         let interval = Duration::from_secs_f64(args.delay);
         let mut signals = signals()?;
         let recorder = Recorder::start(root, plan, header(root, interval)).context("no thread to record")?;
-        let needs = Needs { queues: true, log: true, news: true, ..Needs::default() };
+        let facts = Some(FACTS_EVERY);
+        let needs = Needs { queues: true, log: true, news: true, facts, ..Needs::default() };
         let mut gather = Gather::start(root, interval, needs)?;
         let zone = zone::utc_offset_secs(clock::now().wall_ns);
         if !args.quiet {

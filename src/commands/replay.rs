@@ -3,6 +3,7 @@
 use super::bench::wrong;
 use super::{FAILED, FINE, complain};
 use crate::cli::record::{Replay, ReplayFormat};
+use crate::diagnose::Engine;
 use crate::export::csv;
 use crate::export::json::{self, Gap, Since};
 use crate::export::page;
@@ -27,6 +28,7 @@ pub fn run(root: Root, args: Replay) -> anyhow::Result<u8> {
 /// The printing side: a world that follows the recording.
 pub(super) struct Player {
     pub(super) world: World,
+    pub(super) findings: Engine,
     pub(super) gaps: Vec<Gap>,
     pub(super) since: Since,
     last_record: u64,
@@ -35,12 +37,13 @@ pub(super) struct Player {
 impl Player {
     pub(super) fn new<B: Bytes>(reader: &Reader<B>) -> Self {
         let world = World::new(reader.header.host(), reader.header.log_clock());
-        Self { world, gaps: Vec::new(), since: Since::Time(0), last_record: 0 }
+        Self { world, findings: Engine::default(), gaps: Vec::new(), since: Since::Time(0), last_record: 0 }
     }
 
     pub(super) fn take(&mut self, moment: Moment) {
         let told = self.last_record;
         moment.before.into_iter().flatten().chain(moment.news).for_each(|entry| self.entry(entry));
+        self.findings.look(&self.world);
         self.since = Since::after(told, self.world.now().wall_ns);
     }
 
@@ -61,7 +64,7 @@ impl Player {
 
 /// The source a gap is about, as the README has it.
 fn known(source: &str) -> &'static str {
-    if source == "queue_settings" { "queue_settings" } else { "other" }
+    ["queue_settings", "settings", "room"].into_iter().find(|name| *name == source).unwrap_or("other")
 }
 
 fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
@@ -90,7 +93,11 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
     if let Some(from) = from {
         let number = reader.number_at(from)?;
         for entry in reader.start_at(number.saturating_sub(BEFORE).max(span.first))? {
+            let tick = matches!(entry, Entry::Procs(_));
             player.entry(entry);
+            if tick {
+                player.findings.look(&player.world);
+            }
         }
     }
     let damaged = span.damaged;
@@ -108,10 +115,14 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
         }
         let blank = if std::mem::take(&mut first) { "" } else { "\n" };
         let text = match format {
-            ReplayFormat::Text => blank.to_owned() + &page::text(&player.world, scope),
-            ReplayFormat::Markdown => page::markdown(&player.world, scope),
-            ReplayFormat::Json => json::object(&player.world, scope, player.since, &player.gaps)? + "\n",
-            ReplayFormat::Csv => csv::lines(&player.world, scope, player.since, &mut named)?,
+            ReplayFormat::Text => blank.to_owned() + &page::text(&player.world, &player.findings, scope),
+            ReplayFormat::Markdown => page::markdown(&player.world, &player.findings, scope),
+            ReplayFormat::Json => {
+                json::object(&player.world, &player.findings, scope, player.since, &player.gaps)? + "\n"
+            }
+            ReplayFormat::Csv => {
+                csv::lines(&player.world, &player.findings, scope, player.since, &mut named)?
+            }
         };
         out.write_all(text.as_bytes())?;
         left -= 1;
@@ -135,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_gap_keeps_its_name() {
-        assert_eq!((known("queue_settings"), known("\u{1b}")), ("queue_settings", "other"));
+        assert_eq!((known("settings"), known("room"), known("\u{1b}")), ("settings", "room", "other"));
     }
 
     #[test]
@@ -144,6 +155,6 @@ mod tests {
     }
 
     fn none() -> Scope {
-        Scope { devices: false, processes: false, memory: false, kernel: false }
+        Scope { devices: false, processes: false, memory: false, kernel: false, findings: false }
     }
 }

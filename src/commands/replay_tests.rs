@@ -18,13 +18,14 @@ fn live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<
     let mut encoder = Encoder::new(every.0, every.1);
     let mut told = Vec::new();
     block_on(async {
-        let needs = Needs { fresh: true, queues: true, log: true, news: true, threads: false };
+        let needs =
+            Needs { fresh: true, queues: true, log: true, news: true, threads: false, facts: Some(interval) };
         let mut gather = Gather::start(root, interval, needs)?;
         for _ in 0..ticks {
             gather.next().await?;
             told.push([
-                json::object(&gather.world, Scope::ALL, gather.since, &gather.gaps())?,
-                page::text(&gather.world, Scope::ALL),
+                json::object(&gather.world, &gather.findings, Scope::ALL, gather.since, &gather.gaps())?,
+                page::text(&gather.world, &gather.findings, Scope::ALL),
             ]);
             bytes.extend(encoder.frame(&gather.news(), gather.world.now().wall_ns));
         }
@@ -41,8 +42,8 @@ fn replayed(bytes: &[u8]) -> Vec<[String; 2]> {
     while let Some(moment) = reader.next_tick().unwrap() {
         player.take(moment);
         told.push([
-            json::object(&player.world, Scope::ALL, player.since, &player.gaps).unwrap(),
-            page::text(&player.world, Scope::ALL),
+            json::object(&player.world, &player.findings, Scope::ALL, player.since, &player.gaps).unwrap(),
+            page::text(&player.world, &player.findings, Scope::ALL),
         ]);
     }
     told

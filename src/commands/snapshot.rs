@@ -16,6 +16,8 @@ use std::time::Duration;
 /// How long the file asked for may take to be written, and how much longer for each thousand bytes: its
 /// file system may hang.
 const FILE_WITHIN: Duration = Duration::from_millis(1_500);
+/// Settings and limits are read anew so often, for what grows in between.
+const FACTS_EVERY: Duration = Duration::from_secs(15);
 const PER_KB: Duration = Duration::from_millis(1);
 
 /// Prints samples, or keeps them and writes them to a file.
@@ -27,9 +29,10 @@ pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
         let needs = Needs {
             threads: false,
             fresh: scope.processes,
-            queues: is_json(args) && scope.devices,
-            log: scope.kernel,
+            queues: (is_json(args) && scope.devices) || scope.findings,
+            log: scope.kernel || scope.findings,
             news: false,
+            facts: scope.findings.then_some(FACTS_EVERY),
         };
         let mut gather = Gather::start(root, interval, needs)?;
         let mut printer = Printer::start(Some(args.count))?;
@@ -70,6 +73,7 @@ pub(super) fn scope(panes: &[PaneName]) -> Scope {
         processes: panes.contains(&PaneName::Processes),
         memory: panes.contains(&PaneName::Memory),
         kernel: panes.contains(&PaneName::Kernel),
+        findings: panes.contains(&PaneName::Findings),
     }
 }
 
@@ -77,9 +81,9 @@ fn text(gather: &Gather, format: Format, scope: Scope, first: bool) -> anyhow::R
     let world = &gather.world;
     let blank = if first { "" } else { "\n" };
     Ok(match format {
-        Format::Text => blank.to_owned() + &page::text(world, scope),
-        Format::Markdown => page::markdown(world, scope),
-        Format::Json => json::object(world, scope, gather.since, &gather.gaps())? + "\n",
+        Format::Text => blank.to_owned() + &page::text(world, &gather.findings, scope),
+        Format::Markdown => page::markdown(world, &gather.findings, scope),
+        Format::Json => json::object(world, &gather.findings, scope, gather.since, &gather.gaps())? + "\n",
     })
 }
 

@@ -5,6 +5,7 @@
 
 use super::json::{self, Since};
 use super::page::Scope;
+use crate::diagnose::Engine;
 use crate::model::world::World;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -86,14 +87,21 @@ fn parts(scope: Scope) -> &'static [&'static str] {
         Scope { devices: true, .. } => &["devices"],
         Scope { processes: true, .. } => &["processes"],
         Scope { kernel: true, .. } => &["kernel_log"],
+        Scope { findings: true, .. } => &["findings"],
         _ => &["writeback", "swap", "pressure"],
     }
 }
 
 /// The lines of one sample. `scope` must be one pane. With the first line that there is comes the line of names,
 /// unless `named` says that it was told.
-pub fn lines(world: &World, scope: Scope, since: Since, named: &mut bool) -> serde_json::Result<String> {
-    let Tree::Map(object) = serde_json::from_str(&json::object(world, scope, since, &[])?)? else {
+pub fn lines(
+    world: &World,
+    engine: &Engine,
+    scope: Scope,
+    since: Since,
+    named: &mut bool,
+) -> serde_json::Result<String> {
+    let Tree::Map(object) = serde_json::from_str(&json::object(world, engine, scope, since, &[])?)? else {
         return Ok(String::new());
     };
     let time = crate::units::rfc3339(world.now().wall_ns);
@@ -113,7 +121,7 @@ pub fn lines(world: &World, scope: Scope, since: Since, named: &mut bool) -> ser
             tree => flatten(&name, tree, &mut row),
         }
     }
-    if !row.is_empty() && !scope.devices && !scope.processes && !scope.kernel {
+    if !row.is_empty() && !scope.devices && !scope.processes && !scope.kernel && !scope.findings {
         put(&mut out, &time, &row, named);
     }
     Ok(out)
@@ -167,7 +175,8 @@ mod tests {
     use crate::model::section::Section;
     use crate::model::world::Host;
 
-    const NOTHING: Scope = Scope { devices: false, processes: false, memory: false, kernel: false };
+    const NOTHING: Scope =
+        Scope { devices: false, processes: false, memory: false, kernel: false, findings: false };
 
     fn world() -> World {
         let mut world = World::new(Host::default(), LogClock::default());
@@ -189,8 +198,8 @@ mod tests {
     fn names_come_once_and_texts_cannot_break_out() {
         let (world, mut named) = (world(), false);
         let scope = Scope { devices: true, ..NOTHING };
-        let first = lines(&world, scope, Since::Time(0), &mut named).unwrap();
-        let second = lines(&world, scope, Since::Time(0), &mut named).unwrap();
+        let first = lines(&world, &Engine::default(), scope, Since::Time(0), &mut named).unwrap();
+        let second = lines(&world, &Engine::default(), scope, Since::Time(0), &mut named).unwrap();
         let all: Vec<&str> = first.lines().collect();
         assert!(all[0].starts_with("sample_time,name,kind,parent,mounts,tps,reads_per_s,"), "{}", all[0]);
         assert!(all[1].starts_with("1970-01-01T00:00:00.000Z,sda,,,,10"), "{}", all[1]);
@@ -200,7 +209,14 @@ mod tests {
 
     #[test]
     fn memory_is_one_line_with_every_name() {
-        let text = lines(&world(), Scope { memory: true, ..NOTHING }, Since::Time(0), &mut false).unwrap();
+        let text = lines(
+            &world(),
+            &Engine::default(),
+            Scope { memory: true, ..NOTHING },
+            Since::Time(0),
+            &mut false,
+        )
+        .unwrap();
         let all: Vec<&str> = text.lines().collect();
         assert_eq!(all.len(), 2);
         for name in ["writeback.dirty_bytes", "swap.in_bytes_per_s", "pressure.io.full_avg10"] {

@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod csv;
 pub mod devices;
+pub mod findings;
 pub mod json;
 pub mod kernel;
 pub mod memory;

@@ -1,7 +1,8 @@
 //! A snapshot for people: a head line, then the panes' tables one below the other.
 
 use super::sheet::Sheet;
-use super::{devices, kernel, memory, network, processes};
+use super::{devices, findings, kernel, memory, network, processes};
+use crate::diagnose::Engine;
 use crate::model::columns::device::PLAIN;
 use crate::model::columns::process::PAPER;
 use crate::model::device_list::{self, DeviceQuery};
@@ -28,17 +29,20 @@ pub struct Scope {
     pub memory: bool,
     /// The kernel log.
     pub kernel: bool,
+    /// What is wrong.
+    pub findings: bool,
 }
 
 impl Scope {
     /// Everything.
-    pub const ALL: Scope = Scope { devices: true, processes: true, memory: true, kernel: true };
+    pub const ALL: Scope =
+        Scope { devices: true, processes: true, memory: true, kernel: true, findings: true };
 }
 
 /// Aligned text.
-pub fn text(world: &World, scope: Scope) -> String {
+pub fn text(world: &World, engine: &Engine, scope: Scope) -> String {
     let mut out = format!("{}\n", head(world));
-    for sheet in sheets(world, scope) {
+    for sheet in sheets(world, engine, scope) {
         out.push('\n');
         out.push_str(&sheet.text());
     }
@@ -46,16 +50,16 @@ pub fn text(world: &World, scope: Scope) -> String {
 }
 
 /// Markdown.
-pub fn markdown(world: &World, scope: Scope) -> String {
+pub fn markdown(world: &World, engine: &Engine, scope: Scope) -> String {
     let mut out = format!("{}\n\n", super::sheet::escape(&head(world)));
-    for sheet in sheets(world, scope) {
+    for sheet in sheets(world, engine, scope) {
         out.push_str(&sheet.markdown());
     }
     out
 }
 
 /// Whose machine, when, over how long, and the CPU.
-fn head(world: &World) -> String {
+pub fn head(world: &World) -> String {
     let (snap, host) = (&world.snap, &world.host);
     let cpu = match snap.cpu.ok() {
         Some(c) => format!(
@@ -74,9 +78,12 @@ fn head(world: &World) -> String {
     )
 }
 
-fn sheets(world: &World, scope: Scope) -> Vec<Sheet> {
+fn sheets(world: &World, engine: &Engine, scope: Scope) -> Vec<Sheet> {
     let (snap, now) = (&*world.snap, world.now().boot_ns);
     let mut out = Vec::new();
+    if scope.findings {
+        out.push(findings::sheet("Findings".into(), engine, world.now()));
+    }
     if scope.devices {
         let lines = device_list::lines(snap, world.topo.ok(), &DeviceQuery::default());
         let mut sheet = devices::sheet("Devices".into(), PLAIN, snap, &lines, now);

@@ -127,6 +127,34 @@ impl WritebackRate {
     }
 }
 
+/// Memory taken back from the page cache and from programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReclaimRate {
+    /// Looked at by the kernel's own thread, bytes per second.
+    pub background_bytes_per_s: f64,
+    /// Looked at by tasks that had to do it by themselves, bytes per second.
+    pub direct_bytes_per_s: f64,
+    /// Times a task had to, per second.
+    pub stalls_per_s: f64,
+    /// Processes ended by the OOM killer in the interval.
+    pub oom_kills: u64,
+}
+
+impl ReclaimRate {
+    /// What happened between two readings; `None` where the kernel lacks the counters.
+    pub fn derive(prev: &VmRaw, cur: &VmRaw, secs: f64) -> Option<Self> {
+        let grown = |f: fn(&VmRaw) -> Option<u64>| delta(f(prev)?, f(cur)?);
+        let per_s = |n: u64| n as f64 / secs.max(1e-9);
+        let page = cur.page_size as f64;
+        Some(Self {
+            background_bytes_per_s: per_s(grown(|v| v.pgscan_kswapd)?) * page,
+            direct_bytes_per_s: per_s(grown(|v| v.pgscan_direct)?) * page,
+            stalls_per_s: grown(|v| v.allocstall).map_or(0.0, per_s),
+            oom_kills: grown(|v| v.oom_kill).unwrap_or(0),
+        })
+    }
+}
+
 /// Swap traffic and stock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SwapRate {

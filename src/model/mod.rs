@@ -7,6 +7,7 @@ pub mod columns;
 pub mod cpu;
 pub mod device_list;
 pub mod disk;
+pub mod facts;
 pub mod history;
 pub mod kernlog;
 pub mod memory;

@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::cpu::{CpuRate, CpuRaw};
 use super::disk::{DevId, DiskRate, DiskRaw};
-use super::memory::{MemRaw, SwapArea, SwapRate, WritebackRate};
+use super::memory::{MemRaw, ReclaimRate, SwapArea, SwapRate, WritebackRate};
 use super::network::{NetFsRate, NicRate};
 use super::pressure::PressureRaw;
 use super::sample::Sample;
@@ -38,6 +38,8 @@ pub struct Snapshot {
     pub mem: Section<MemRaw>,
     /// Major faults per second, whole machine.
     pub major_faults_per_s: Option<f64>,
+    /// Memory that was looked for; `None` where the kernel does not count it, or at the first sample.
+    pub reclaim: Option<ReclaimRate>,
     /// Pressure.
     pub pressure: Section<PressureRaw>,
     /// Network interfaces.
@@ -75,6 +77,7 @@ impl Snapshot {
                 let before = prev.map_or(Some(0), |_| prev_vm?.pgmajfault)?;
                 Some(vm.pgmajfault?.checked_sub(before)? as f64 / secs.max(1e-9))
             }),
+            reclaim: prev_vm.zip(cur.vm.ok()).and_then(|(p, c)| ReclaimRate::derive(p, c, secs)),
             pressure: cur.pressure.clone(),
             netfs: netfs(prev, cur, nics.ok().map(Vec::as_slice).unwrap_or_default(), secs),
             nics,

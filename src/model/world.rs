@@ -5,6 +5,7 @@
 
 use super::clock::Clock;
 use super::disk::DevId;
+use super::facts::Known;
 use super::history::History;
 use super::kernlog::dstate::{InD, Stuck, Watcher};
 use super::kernlog::{KernLog, Limits, LogClock, Record};
@@ -57,6 +58,8 @@ pub struct World {
     pub stuck: Vec<Stuck>,
     /// `kernel.hung_task_warnings`: 0 means the kernel no longer reports hung tasks.
     pub hung_task_warnings: Option<i64>,
+    /// What is read rarely: settings, limits, how full file systems are.
+    pub facts: Known,
     watcher: Watcher,
 }
 
@@ -77,6 +80,7 @@ impl World {
             blocked: Vec::new(),
             stuck: Vec::new(),
             hung_task_warnings: None,
+            facts: Known::default(),
             watcher: Watcher::default(),
         }
     }

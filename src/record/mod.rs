@@ -26,6 +26,7 @@ pub mod writer;
 #[cfg(test)]
 mod tests;
 
+use crate::model::facts::{Facts, Room};
 use crate::model::kernlog::{LogClock, Record};
 use crate::model::process::ProcUpdate;
 use crate::model::queue::QueueAttrs;
@@ -56,6 +57,10 @@ pub enum Entry {
     Blocked(Vec<Blocked>),
     /// `kernel.hung_task_warnings`.
     HungTaskWarnings(Option<i64>),
+    /// Settings, limits, kept results.
+    Facts(Box<Facts>),
+    /// Room on mounts.
+    Room(Room),
 }
 
 /// Takes news into a world, as the screen and the printers do when it comes from a collector.
@@ -72,6 +77,8 @@ pub fn apply(world: &mut World, entry: Entry) {
         Entry::LogState(state) => world.klog_state = state,
         Entry::Blocked(list) => world.blocked = list,
         Entry::HungTaskWarnings(left) => world.hung_task_warnings = left,
+        Entry::Facts(facts) => world.facts.take(*facts),
+        Entry::Room(room) => world.facts.take_room(room),
         // For exports only: whoever makes one keeps them.
         Entry::Gaps(_) => {}
     }

@@ -7,6 +7,7 @@ use super::Entry;
 use super::sample::{get_sample, put_sample};
 use super::tasks::Tasks;
 use super::wire::{Bad, In, put_num, put_section};
+use crate::model::facts::{Facts, Known, Room};
 use crate::model::kernlog::{LogClock, Record};
 use crate::model::queue::QueueAttrs;
 use crate::model::sample::Sample;
@@ -31,6 +32,8 @@ mod tag {
     pub const LOG_STATE: u64 = 7;
     pub const BLOCKED: u64 = 8;
     pub const HUNG: u64 = 9;
+    pub const FACTS: u64 = 10;
+    pub const ROOM: u64 = 11;
     /// Which key frame the base belongs to, by its number; then what was known before this frame.
     pub const BASE_KEY: u64 = 31;
     pub const BASE_SAMPLE: u64 = 32;
@@ -62,6 +65,8 @@ struct Rest {
     blocked: Option<Vec<Blocked>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hung: Option<Option<i64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts: Option<Known>,
 }
 
 impl Rest {
@@ -78,6 +83,7 @@ impl Rest {
         take(&mut self.log_state, other.log_state);
         take(&mut self.blocked, other.blocked);
         take(&mut self.hung, other.hung);
+        take(&mut self.facts, other.facts);
     }
 }
 
@@ -162,6 +168,14 @@ impl State {
                 body = json(left);
                 tag::HUNG
             }
+            Entry::Facts(facts) => {
+                body = json(facts);
+                tag::FACTS
+            }
+            Entry::Room(room) => {
+                body = json(room);
+                tag::ROOM
+            }
         };
         self.note(entry);
         put_section(out, tag, &body);
@@ -178,7 +192,7 @@ impl State {
             Entry::Blocked(b) => rest.blocked.as_ref().map_or(b.is_empty(), |known| known == b),
             Entry::HungTaskWarnings(n) => rest.hung.as_ref() == Some(n),
             Entry::Records(records, _) => records.is_empty(),
-            Entry::Sample(_) | Entry::Procs(_) => false,
+            Entry::Sample(_) | Entry::Procs(_) | Entry::Facts(_) | Entry::Room(_) => false,
         }
     }
 
@@ -197,6 +211,14 @@ impl State {
             Entry::Records(..) => news.log_state = Some(Section::Ok(())),
             Entry::Blocked(b) => news.blocked = Some(b.clone()),
             Entry::HungTaskWarnings(n) => news.hung = Some(*n),
+            Entry::Facts(facts) => {
+                news.facts = Some(self.rest.facts.clone().unwrap_or_default());
+                news.facts.iter_mut().for_each(|known| known.take((**facts).clone()));
+            }
+            Entry::Room(room) => {
+                news.facts = Some(self.rest.facts.clone().unwrap_or_default());
+                news.facts.iter_mut().for_each(|known| known.take_room(room.clone()));
+            }
             Entry::Sample(_) | Entry::Procs(_) => return,
         }
         self.changed.merge(news.clone());
@@ -268,6 +290,8 @@ impl State {
             tag::LOG_STATE => Entry::LogState(scrub_section(parse(body)?)),
             tag::BLOCKED => Entry::Blocked(scrub_blocked(parse(body)?)),
             tag::HUNG => Entry::HungTaskWarnings(parse(body)?),
+            tag::FACTS => Entry::Facts(Box::new(scrub_facts(parse(body)?))),
+            tag::ROOM => Entry::Room(scrub_room(parse(body)?)),
             _ => return Ok(None),
         }))
     }
@@ -284,6 +308,9 @@ impl State {
         out.extend(rest.log_state.map(Entry::LogState));
         out.extend(rest.blocked.map(Entry::Blocked));
         out.extend(rest.hung.map(Entry::HungTaskWarnings));
+        let Known { now, before, room, network_room } = rest.facts.unwrap_or_default();
+        out.extend([before, now].into_iter().flatten().map(|facts| Entry::Facts(Box::new(facts))));
+        out.extend([room, network_room].into_iter().flatten().map(Entry::Room));
         out
     }
 }
@@ -344,12 +371,38 @@ fn scrub_queues(queues: BTreeMap<String, QueueAttrs>) -> BTreeMap<String, QueueA
     queues.into_iter().map(|(name, q)| (clean(name), one(q))).collect()
 }
 
+fn scrub_facts(mut facts: Facts) -> Facts {
+    facts.knobs = facts.knobs.into_iter().map(|(name, value)| (clean(name), clean(value))).collect();
+    facts.thp = facts.thp.map(clean);
+    for group in &mut facts.groups {
+        group.path = clean(&group.path);
+    }
+    for result in &mut facts.results {
+        for text in [&mut result.id, &mut result.profile, &mut result.time, &mut result.directory] {
+            *text = clean(&*text);
+        }
+        result.device = result.device.take().map(clean);
+    }
+    facts
+}
+
+fn scrub_room(mut room: Room) -> Room {
+    room.mounts.iter_mut().for_each(|m| m.space = scrub_section(std::mem::take(&mut m.space)));
+    room
+}
+
 fn scrub_rest(rest: Rest) -> Rest {
     Rest {
         topology: rest.topology.map(scrub_topology),
         queues: rest.queues.map(scrub_queues),
         log_state: rest.log_state.map(scrub_section),
         blocked: rest.blocked.map(scrub_blocked),
+        facts: rest.facts.map(|known| Known {
+            now: known.now.map(scrub_facts),
+            before: known.before.map(scrub_facts),
+            room: known.room.map(scrub_room),
+            network_room: known.network_room.map(scrub_room),
+        }),
         ..rest
     }
 }

@@ -19,12 +19,22 @@ pub enum View {
     Bench,
     /// Settings of the kernel.
     Tune,
+    /// What is wrong, and why.
+    Findings,
 }
 
 impl View {
     /// All views; the first has the key `1`.
-    pub const ALL: [View; 7] =
-        [View::Overview, View::Devices, View::Processes, View::Memory, View::Kernel, View::Bench, View::Tune];
+    pub const ALL: [View; 8] = [
+        View::Overview,
+        View::Devices,
+        View::Processes,
+        View::Memory,
+        View::Kernel,
+        View::Bench,
+        View::Tune,
+        View::Findings,
+    ];
 
     /// Its name in the footer.
     pub fn title(self) -> &'static str {
@@ -36,6 +46,7 @@ impl View {
             View::Kernel => "Kernel",
             View::Bench => "Bench",
             View::Tune => "Tune",
+            View::Findings => "Findings",
         }
     }
 }

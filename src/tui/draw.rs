@@ -264,6 +264,7 @@ pub fn help_lines() -> Vec<(String, String)> {
         Context::Tune,
         Context::Experiment,
         Context::TuneLeave,
+        Context::Findings,
         Context::Detail,
         Context::DeviceDetail,
         Context::ProcessDetail,

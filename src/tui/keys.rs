@@ -26,6 +26,8 @@ pub enum Context {
     Tune,
     /// The experiments of the Tune view.
     Experiment,
+    /// The Findings view.
+    Findings,
     /// The question about leases when leaving.
     TuneLeave,
     /// A detail page.
@@ -57,6 +59,7 @@ impl Context {
             Context::Bench => "Bench",
             Context::Tune => "Tune",
             Context::Experiment => "Experiments, a page of Tune",
+            Context::Findings => "Findings",
             Context::TuneLeave => "Leaving with a change on lease",
             Context::Detail => "In a detail",
             Context::DeviceDetail => "Detail of a device",
@@ -107,8 +110,8 @@ const fn ctrl(c: char, action: Action, help: &'static str) -> Binding {
 use super::bench::BenchAction;
 use super::experiment::ExperimentAction as E;
 use Context::{
-    Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Global, Help, Kernel, KernelDetail, List,
-    ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
+    Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Findings, Global, Help, Kernel, KernelDetail,
+    List, ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
 };
 use ReplayAction as P;
 use TuneAction as T;
@@ -309,6 +312,21 @@ pub const BINDINGS: &[Binding] = &[
     ),
     key(Bench, KeyCode::Right, Action::Bench(BenchAction::ToPage), "", "to the page beside the list"),
     key(Bench, KeyCode::Left, Action::Bench(BenchAction::ToList), "", "back to the list"),
+    key(
+        Findings,
+        KeyCode::Enter,
+        Action::Open,
+        "go there",
+        "to the knob, the benchmark, the device or the task that the finding points to",
+    ),
+    key(
+        Findings,
+        KeyCode::Right,
+        Action::NextPane,
+        "ways on",
+        "to the page of the story and its ways on, and back",
+    ),
+    key(Findings, KeyCode::Left, Action::NextPane, "", "to the page of the story and its ways on, and back"),
     key(Scroll, KeyCode::Up, Action::Move(-1), "", "selection up"),
     key(Scroll, KeyCode::Down, Action::Move(1), "", "selection down"),
     ch(Scroll, 'k', Action::Move(-1), "", "selection up"),
@@ -350,6 +368,7 @@ pub const BINDINGS: &[Binding] = &[
     ch(Global, '6', Action::View(View::Bench), "", "Bench"),
     ch(Global, 'b', Action::View(View::Bench), "", "Bench: measure storage"),
     ch(Global, '7', Action::View(View::Tune), "", "Tune"),
+    ch(Global, '8', Action::View(View::Findings), "", "Findings: what is wrong, why, and what to try"),
     ch(Global, 't', Action::View(View::Tune), "", "Tune: settings of the kernel, with a way back"),
     key(Global, KeyCode::Tab, Action::NextView, "", "next view"),
     key(Global, KeyCode::BackTab, Action::NextPane, "", "next pane of the view"),

@@ -1,7 +1,7 @@
 //! Where each pane goes. Pure, so that drawing and the mouse agree.
 //!
 //! Panes fold away in this order when there is no room: on the Overview first the kernel log, then
-//! writeback, then devices; the processes stay.
+//! writeback, then the findings, then devices; the processes stay.
 
 use super::action::View;
 use super::panes::PaneId;
@@ -35,7 +35,10 @@ pub fn panes(app: &App) -> Vec<PaneId> {
         (Some(Detail::Kernel(_)), _) => vec![PaneId::KernelDetail],
         (Some(Detail::Path(_)), _) => vec![PaneId::PathDetail],
         (None, View::Overview) => {
-            vec![PaneId::Processes, PaneId::Devices, PaneId::Writeback, PaneId::Kernel]
+            // Which panes there are does not depend on how many devices there are.
+            let body = body(app.ui.size);
+            let all = overview(body, 0, app.findings.stories().len());
+            all.into_iter().filter(|(_, r)| !r.is_empty()).map(|(id, _)| id).collect()
         }
         (None, View::Devices) => vec![PaneId::Devices, PaneId::DeviceGraphs],
         (None, View::Processes) => vec![PaneId::Processes],
@@ -44,6 +47,7 @@ pub fn panes(app: &App) -> Vec<PaneId> {
         (None, View::Bench) => super::bench::place::PANES.to_vec(),
         (None, View::Tune) if app.ui.experiment.open => super::experiment::place::PANES.to_vec(),
         (None, View::Tune) => super::panes::tune::placed(app),
+        (None, View::Findings) => vec![PaneId::Findings, PaneId::FindingPage],
     }
 }
 
@@ -51,13 +55,16 @@ pub fn panes(app: &App) -> Vec<PaneId> {
 pub fn arrange(app: &App) -> Arranged {
     let (w, h) = app.ui.size;
     let row = |y, height| Rect::new(0, y, w, height);
-    let body = row(1, h.saturating_sub(2));
+    let body = body(app.ui.size);
     let list = panes(app);
     let mut panes = if app.ui.zoomed && app.ui.detail.is_none() {
         vec![(app.focused(), body)]
     } else {
         match list[..] {
-            [PaneId::Processes, ..] if list.len() > 1 => overview(body, device_rows(app)),
+            [PaneId::Processes, ..] if app.ui.view == View::Overview => {
+                overview(body, device_rows(app), app.findings.stories().len())
+            }
+            [PaneId::Findings, ..] => super::panes::findings::places(body, app.findings.stories().len()),
             [PaneId::Tune, ..] => super::panes::tune::places(body, &list),
             [PaneId::ExperimentList, ..] => super::experiment::place::arrange(body, app.ui.focus),
             [PaneId::BenchList, ..] => super::bench::place::arrange(body, app.ui.focus),
@@ -69,13 +76,27 @@ pub fn arrange(app: &App) -> Arranged {
     Arranged { header: row(0, 1), panes, footer: row(h.saturating_sub(1), 1) }
 }
 
+/// What lies between the line at the top and the one at the bottom.
+fn body((w, h): (u16, u16)) -> Rect {
+    Rect::new(0, 1, w, h.saturating_sub(2))
+}
+
 /// Rows the device list would fill.
 fn device_rows(app: &App) -> u16 {
     let devices = super::panes::devices::line_count(app).min(500) as u16;
     devices + super::panes::devices::network_lines(app).min(20)
 }
 
-fn overview(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {
+fn overview(body: Rect, devices: u16, stories: usize) -> Vec<(PaneId, Rect)> {
+    let strip = super::panes::findings::strip::height(body.height, stories);
+    let above = Rect { height: body.height - strip, ..body };
+    let mut out = upper(above, devices);
+    out.push((PaneId::FindingsStrip, below(body, above.height)));
+    out
+}
+
+/// The Overview above the findings.
+fn upper(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {
     if body.width >= 110 && body.height >= 18 {
         let left = body.width * 3 / 5;
         let [l, r] =
@@ -147,9 +168,11 @@ mod tests {
         for (w, h) in [(40, 10), (80, 22), (120, 38), (200, 48), (300, 100), (109, 14), (60, 19)] {
             for n in [0, 3, 40, 500] {
                 let body = Rect::new(0, 1, w, h);
-                let panes = overview(body, n);
-                covers(body, &panes);
-                assert!(panes[0].1.height >= 4, "{w}x{h}: {panes:?}");
+                for stories in [0, 1, 9] {
+                    let panes = overview(body, n, stories);
+                    covers(body, &panes);
+                    assert!(panes[0].1.height >= 4, "{w}x{h}: {panes:?}");
+                }
             }
         }
     }

@@ -379,7 +379,8 @@ impl Loop {
     }
 
     fn hand_out(&mut self, job: Job) -> anyhow::Result<()> {
-        let waited_for = (job.is_measuring() || job.is_experiment()).then(|| job.clone());
+        let told = job.is_measuring() || job.is_experiment() || job.is_diagnosis();
+        let waited_for = told.then(|| job.clone());
         match (self.pool.start(job), waited_for) {
             (Ok(()), _) => Ok(()),
             (Err(why), None) => self.feed_event(Event::Notice(why)),

@@ -5,6 +5,7 @@ use super::panes::PaneId;
 use super::settings::Settings;
 use super::widgets::table::Scroll;
 use super::widgets::theme::{Theme, ThemeName};
+use crate::diagnose::Engine;
 use crate::model::disk::DevId;
 use crate::model::kernlog::{LogClock, Patterns};
 use crate::model::process::{Column, Filter, IoPrio, TaskKey, Window};
@@ -18,6 +19,8 @@ pub struct App {
     pub world: World,
     /// The screen.
     pub ui: Ui,
+    /// What is wrong.
+    pub findings: Engine,
 }
 
 /// The screen's state.
@@ -65,6 +68,8 @@ pub struct Ui {
     pub replay: Option<super::replay::ReplayUi>,
     /// How far the recorder is, if one is at work.
     pub recording: Option<crate::record::writer::Status>,
+    /// The Findings view.
+    pub findings: FindingsUi,
     /// The text searched for.
     pub search: String,
     /// The person's zone, seconds east of Greenwich.
@@ -280,6 +285,30 @@ pub struct KernelUi {
     pub shown: Vec<u32>,
 }
 
+/// State of the Findings view, and of what the diagnosis asked for.
+#[derive(Debug, Default)]
+pub struct FindingsUi {
+    /// Selection among the stories.
+    pub scroll: Scroll,
+    /// Selection among the ways on from the story.
+    pub jump: usize,
+    /// CLOCK_BOOTTIME in ns when slow facts were asked for last.
+    pub asked_ns: Option<u64>,
+    /// What has not been answered.
+    pub asked: Asked,
+}
+
+/// Children of the diagnosis that are under way.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// Settings and limits.
+    pub facts: bool,
+    /// Room on local file systems.
+    pub local: bool,
+    /// Room on those of the network.
+    pub network: bool,
+}
+
 impl Ui {
     /// A fresh screen with these settings.
     pub fn new(size: (u16, u16), settings: &Settings, no_color: bool) -> Self {
@@ -353,7 +382,7 @@ impl Ui {
 impl App {
     /// The state at start.
     pub fn new(world: World, ui: Ui) -> Self {
-        Self { world, ui }
+        Self { world, ui, findings: Engine::default() }
     }
 
     /// The pane that has the keys.

@@ -4,6 +4,7 @@ use super::event::Event;
 use super::state::App;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
+use crate::model::facts::Known;
 use crate::model::section::Section;
 use crate::record::Entry;
 use crate::record::frame::Header;
@@ -110,6 +111,8 @@ impl Tape {
             Event::Blocked(list) => Entry::Blocked(list.clone()),
             Event::HungTaskWarnings(left) => Entry::HungTaskWarnings(*left),
             Event::Worker(Job::Queues { .. }, Reply::Queues(queues)) => Entry::Queues(queues.clone()),
+            Event::Worker(_, Reply::Diagnosis(facts)) => Entry::Facts(facts.clone()),
+            Event::Worker(_, Reply::Room(room)) => Entry::Room(room.clone()),
             _ => return None,
         };
         let complete = matches!(entry, Entry::Procs(_));
@@ -155,5 +158,8 @@ fn known(app: &App) -> Vec<Entry> {
     out.push(Entry::LogState(world.klog_state.clone()));
     out.push(Entry::Blocked(world.blocked.clone()));
     out.push(Entry::HungTaskWarnings(world.hung_task_warnings));
+    let Known { before, now, room, network_room } = world.facts.clone();
+    out.extend([before, now].into_iter().flatten().map(|facts| Entry::Facts(Box::new(facts))));
+    out.extend([room, network_room].into_iter().flatten().map(Entry::Room));
     out
 }

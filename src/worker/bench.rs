@@ -1,11 +1,15 @@
-//! What the Bench view and experiments ask of a file system: a directory looked at, results kept and read.
+//! What the Bench view, experiments and the diagnosis ask of a file system: a directory looked at, results kept
+//! and read.
 
 use crate::bench::look::{Look, Seen};
+use crate::bench::report::warnings::burst;
+use crate::bench::report::{End, Report};
 use crate::bench::store::{Keepable, Kept, Store};
 use crate::bench::target::Place;
 use crate::collect::path::path_report;
 use crate::experiment::kept::{Kept as KeptExperiment, all};
 use crate::experiment::report::Report as Experiment;
+use crate::model::facts::ResultFacts;
 use crate::root::Root;
 use crate::text::clean;
 use std::path::Path;
@@ -71,4 +75,33 @@ pub fn keep<T: Keepable>(report: &T) -> Result<String, String> {
 pub fn load<T: Keepable>(ids: &[String]) -> Result<Vec<T>, String> {
     let store = store::<T>()?;
     ids.iter().map(|id| store.load(id)).collect()
+}
+
+/// The figure of the fork profile that says what a fork costs.
+const FORK_COST: &str = "fork per GiB";
+/// Newest results looked at for a diagnosis: each is a file to be parsed.
+const TOLD: usize = 12;
+
+/// What the newest complete results say of this machine; none where they cannot be read.
+pub fn told() -> Vec<ResultFacts> {
+    let Some(store) = Store::of_person() else { return Vec::new() };
+    let kept = store.kept().unwrap_or_default();
+    let newest = kept.into_iter().filter(|k| k.complete).take(TOLD);
+    newest.filter_map(|k| said(&store.load(&k.id).ok()?)).collect()
+}
+
+fn said(report: &Report) -> Option<ResultFacts> {
+    let burst = report.parts.iter().filter(|_| report.end == End::Complete).find_map(burst);
+    let figures = report.parts.iter().flat_map(|p| &p.figures);
+    let fork =
+        figures.into_iter().find(|f| report.plan.profile == "fork" && f.name == FORK_COST).map(|f| f.value);
+    (burst.is_some() || fork.is_some()).then(|| ResultFacts {
+        id: report.id.clone(),
+        profile: report.plan.profile.clone(),
+        time: report.time.clone(),
+        directory: report.target.as_ref().map_or(String::new(), |t| t.directory.clone()),
+        device: report.target.as_ref().and_then(|t| t.device.clone()),
+        burst,
+        fork_ms_per_gb: fork,
+    })
 }

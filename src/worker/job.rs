@@ -9,9 +9,11 @@ use crate::collect::process::detail::DetailReader;
 use crate::collect::process::mappings::mappings;
 use crate::experiment::kept::Kept as KeptExperiment;
 use crate::experiment::report::Report as Experiment;
+use crate::model::facts::{Facts, Room};
 use crate::model::path::PathReport;
 use crate::model::process::{Detail, Mappings, TaskKey};
 use crate::model::queue::QueueAttrs;
+use crate::model::raw::Raw;
 use crate::model::section::{Section, describe};
 use crate::root::Root;
 use crate::tune::address::Address;
@@ -47,6 +49,18 @@ pub enum Job {
         pid: u32,
         /// Its start, so that a reused number is noticed.
         starttime: u64,
+    },
+    /// Read what a diagnosis wants to know now and then.
+    Diagnose {
+        /// Tasks whose open files and control groups matter.
+        tasks: Vec<TaskKey>,
+    },
+    /// Ask file systems for their room; on a dead one this does not return.
+    Room {
+        /// Mount points.
+        mounts: Vec<Raw>,
+        /// They are on the network: asked apart from local ones.
+        network: bool,
     },
     /// Read the mappings of a process; walks its page tables.
     Mappings {
@@ -117,6 +131,10 @@ pub enum Reply {
     Facts(Section<Detail>),
     /// Mappings.
     Mappings(Section<Mappings>),
+    /// What a diagnosis wanted to know.
+    Diagnosis(Box<Facts>),
+    /// Room on file systems.
+    Room(Room),
     /// The file's text; `None`: there is no such file.
     File(Option<String>),
     /// What the path lies on.
@@ -153,6 +171,9 @@ impl Job {
             Job::Queues { .. } => "reading queue settings".into(),
             Job::Path { path } => format!("resolving {path}"),
             Job::Facts { pid, .. } => format!("reading the limits of {pid}"),
+            Job::Diagnose { .. } => "reading settings and limits".into(),
+            Job::Room { network: false, .. } => "asking file systems for their room".into(),
+            Job::Room { network: true, .. } => "asking network file systems for their room".into(),
             Job::Mappings { pid, .. } => format!("reading the mappings of {pid}"),
             Job::ReadFile { path } => format!("reading {}", path.display()),
             Job::AtBoot { .. } => "reading what decides the next boot".into(),
@@ -171,6 +192,11 @@ impl Job {
     /// Whether it is about experiments: as with measuring, whoever asked waits for an answer.
     pub fn is_experiment(&self) -> bool {
         matches!(self, Job::Experiments | Job::KeepExperiment(_) | Job::ExperimentResults { .. })
+    }
+
+    /// Whether it is about a diagnosis: nobody asked for it, so nobody is told when it cannot be done.
+    pub fn is_diagnosis(&self) -> bool {
+        matches!(self, Job::Diagnose { .. } | Job::Room { .. })
     }
 
     /// Whether it is about measuring: whoever asked waits for an answer, and be it a refusal.
@@ -197,6 +223,12 @@ impl Job {
                 let all = mappings(root, *pid, *starttime);
                 Reply::Mappings(all.map(|all| Mappings::of(all, MAPPINGS_KEPT)))
             }
+            Job::Diagnose { tasks } => {
+                let mut facts = collect::facts::facts(root, tasks);
+                facts.results = bench::told();
+                Reply::Diagnosis(Box::new(facts))
+            }
+            Job::Room { mounts, network } => Reply::Room(collect::facts::room(root, mounts, *network)),
             Job::ReadFile { path } => match super::child::read_own_file(path) {
                 Ok(text) => Reply::File(text),
                 Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe(&err))),

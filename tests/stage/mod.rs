@@ -158,7 +158,6 @@ pub fn play(app: &mut App) {
             update(app, Event::Topology(Box::new(topo)));
         }
     }
-    tell_tasks(app, true);
     let names = vec!["vda".to_owned(), "loop0".into(), "zram0".into()];
     let queues = Reply::Queues(queue_attrs(&root, &names));
     update(app, Event::Worker(Job::Queues { names }, queues));
@@ -166,6 +165,7 @@ pub fn play(app: &mut App) {
     let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();
     let at = clock("t1");
     update(app, Event::Records(records, LogClock { mono_ns: at.boot_ns, wall_ns: at.wall_ns }));
+    tell_tasks(app, true);
 }
 
 /// The look at the tasks of the first captured tick (as it was long before, too), or that of the last.

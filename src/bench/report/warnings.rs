@@ -117,7 +117,7 @@ fn device_bytes_per_s(part: &Part) -> f64 {
 }
 
 /// Mean IOPS of the first fifth and the last, if the rate fell to less than half and stayed there.
-fn burst(part: &Part) -> Option<(f64, f64)> {
+pub fn burst(part: &Part) -> Option<(f64, f64)> {
     let n = part.series.len();
     if n < 20 {
         return None;

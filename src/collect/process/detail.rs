@@ -139,7 +139,7 @@ impl DetailReader {
 
 /// `Max open files            1024                 4096                 files`: columns are padded, and
 /// names have blanks in them.
-fn limits(raw: &[u8]) -> Vec<Limit> {
+pub fn limits(raw: &[u8]) -> Vec<Limit> {
     lines(raw).skip(1).filter_map(limit).collect()
 }
 

@@ -1,5 +1,7 @@
 //! `unavailable[]`: every reason for a `null`, said once.
 
+use crate::diagnose::Engine;
+use crate::export::findings;
 use crate::export::page::Scope;
 use crate::export::processes::{hidden, no_delays};
 use crate::model::process::ProcTable;
@@ -24,7 +26,7 @@ impl Gap {
 }
 
 /// All gaps of the chosen panes.
-pub(super) fn gaps(world: &World, scope: Scope, more: &[Gap]) -> Vec<Gap> {
+pub(super) fn gaps(world: &World, engine: &Engine, scope: Scope, more: &[Gap]) -> Vec<Gap> {
     let (snap, now) = (&*world.snap, world.now().boot_ns);
     let mut out = Vec::new();
     let mut add = |wanted: bool, source, why: Option<String>| {
@@ -52,6 +54,9 @@ pub(super) fn gaps(world: &World, scope: Scope, more: &[Gap]) -> Vec<Gap> {
     );
     if scope.processes {
         out.extend(tasks(&world.procs, now));
+    }
+    if scope.findings {
+        out.extend(findings::gaps(engine).into_iter().map(|why| Gap::new("findings", why)));
     }
     out.extend(more.iter().cloned());
     out

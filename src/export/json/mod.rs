@@ -12,7 +12,9 @@ mod process;
 pub use gaps::Gap;
 pub use kernel::Since;
 
+use super::findings;
 use super::page::Scope;
+use crate::diagnose::Engine;
 use crate::model::network::NetFsRate;
 use crate::model::world::World;
 use crate::units::rfc3339;
@@ -46,12 +48,20 @@ struct Object<'a> {
     processes: Part<process::Processes<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel_log: Part<Vec<kernel::Entry>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<findings::StoryJson>>,
     unavailable: Vec<Gap>,
 }
 
 /// The object, in one line without its end. `since` bounds the kernel log; `more` are gaps that only the
 /// caller knows of.
-pub fn object(world: &World, scope: Scope, since: Since, more: &[Gap]) -> serde_json::Result<String> {
+pub fn object(
+    world: &World,
+    engine: &Engine,
+    scope: Scope,
+    since: Since,
+    more: &[Gap],
+) -> serde_json::Result<String> {
     let snap = &*world.snap;
     let object = Object {
         schema: SCHEMA,
@@ -69,7 +79,8 @@ pub fn object(world: &World, scope: Scope, since: Since, more: &[Gap]) -> serde_
         pressure: scope.memory.then(|| memory::pressure(snap)),
         processes: scope.processes.then(|| process::processes(world)),
         kernel_log: scope.kernel.then(|| kernel::entries(world, since)),
-        unavailable: gaps::gaps(world, scope, more),
+        findings: scope.findings.then(|| findings::stories(engine, snap.at)),
+        unavailable: gaps::gaps(world, engine, scope, more),
     };
     serde_json::to_string(&object)
 }

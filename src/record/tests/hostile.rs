@@ -33,7 +33,10 @@ fn survives(raw: &[u8]) {
         entries.into_iter().for_each(|entry| apply(&mut world, entry));
         let json = shown(&world);
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-        let mut texts = vec![page::text(&world, Scope::ALL), page::markdown(&world, Scope::ALL)];
+        let mut engine = crate::diagnose::Engine::default();
+        engine.look(&world);
+        let mut texts =
+            vec![page::text(&world, &engine, Scope::ALL), page::markdown(&world, &engine, Scope::ALL)];
         collect(&value, &mut texts);
         for text in texts {
             assert!(text.chars().all(|c| is_safe(c) || c == '\n'), "{text:?}");

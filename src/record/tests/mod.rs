@@ -276,7 +276,7 @@ fn world<B: Bytes>(reader: &Reader<B>) -> World {
 }
 
 fn shown(world: &World) -> String {
-    json::object(world, Scope::ALL, Since::Time(0), &[]).unwrap()
+    json::object(world, &crate::diagnose::Engine::default(), Scope::ALL, Since::Time(0), &[]).unwrap()
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub mod device_detail;
 pub mod device_graphs;
 pub mod devices;
 pub mod experiment;
+pub mod findings;
 pub mod kernel;
 pub mod kernel_detail;
 pub mod memory;
@@ -38,6 +39,9 @@ pub enum PaneId {
     TuneChanges,
     ExperimentList,
     Experiment,
+    Findings,
+    FindingPage,
+    FindingsStrip,
     DeviceDetail,
     ProcessDetail,
     KernelDetail,
@@ -73,6 +77,9 @@ pub const PANES: &[Pane] = &[
     tune::changes::PANE,
     experiment::list::PANE,
     experiment::PANE,
+    findings::PANE,
+    findings::page::PANE,
+    findings::strip::PANE,
     device_detail::PANE,
     process_detail::PANE,
     kernel_detail::PANE,

@@ -169,7 +169,8 @@ pub fn open_device(app: &mut App, id: DevId) {
     app.ui.detail_scroll = Scroll::default();
 }
 
-fn open_task(app: &mut App, key: TaskKey, effects: &mut Vec<Effect>) {
+/// Opens the detail page of a task.
+pub fn open_task(app: &mut App, key: TaskKey, effects: &mut Vec<Effect>) {
     app.ui.detail = Some(Detail::Process(Box::new(ProcessDetail::new(key))));
     data::facts(app, effects);
 }
@@ -195,6 +196,7 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
         PaneId::BenchList | PaneId::Bench => super::bench::open(app, effects),
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::open(app, effects),
         PaneId::ExperimentList | PaneId::Experiment => super::experiment::open(app, effects),
+        PaneId::Findings | PaneId::FindingPage | PaneId::FindingsStrip => super::findings::open(app, effects),
         PaneId::Kernel if !app.ui.kernel.shown.is_empty() => {
             app.ui.detail = Some(Detail::Kernel(app.ui.kernel.scroll.selected));
         }
@@ -211,6 +213,7 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
         PaneId::BenchList | PaneId::Bench => super::bench::back(app, effects),
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::back(app, effects),
         PaneId::ExperimentList | PaneId::Experiment => super::experiment::back(app),
+        PaneId::Findings | PaneId::FindingPage => super::findings::back(app),
         _ => false,
     };
     if closed {
@@ -232,6 +235,7 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
             }
             PaneId::BenchList | PaneId::Bench | PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => {}
             PaneId::ExperimentList | PaneId::Experiment => {}
+            PaneId::Findings | PaneId::FindingPage | PaneId::FindingsStrip => {}
             _ => app.ui.devices.filter.clear(),
         }
     }
@@ -272,6 +276,7 @@ fn step(app: &mut App, by: isize) {
         PaneId::BenchList | PaneId::Bench => super::bench::step(app, by),
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::step(app, by),
         PaneId::ExperimentList | PaneId::Experiment => super::experiment::step(app, by),
+        PaneId::Findings | PaneId::FindingPage => super::findings::step(app, by),
         _ => {}
     }
 }

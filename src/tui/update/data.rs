@@ -11,6 +11,7 @@ use crate::worker::job::{Job, Reply};
 pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Sample(sample) => {
+            super::findings::tick(app, effects);
             app.world.apply_sample(*sample);
             if app.ui.replay.is_none() {
                 super::tune::tick(app, effects);
@@ -20,6 +21,7 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
         Event::Procs(update) => {
             app.world.apply_procs(*update);
             follow_selected(app);
+            super::findings::look(app, effects);
             app.pick_tasks();
             focus(app, effects);
         }
@@ -107,6 +109,7 @@ fn answered(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
             super::bench::answered(app, job, reply, effects);
         }
         (job, reply) if job.is_experiment() => super::experiment::answered(app, job, reply, effects),
+        (job, reply) if job.is_diagnosis() => super::findings::answered(app, &job, reply),
         (Job::Queues { .. }, Reply::Queues(queues)) => app.world.queues.extend(queues),
         (Job::Queues { .. }, Reply::Failed(why)) => app.ui.complain(why),
         (Job::Path { path }, reply) => {

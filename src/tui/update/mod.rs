@@ -5,6 +5,7 @@ mod bench;
 mod command;
 mod data;
 mod experiment;
+mod findings;
 mod mouse;
 mod prompt;
 mod replay;

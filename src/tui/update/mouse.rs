@@ -72,6 +72,8 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
         PaneId::Devices => click_devices(app, inner, x, y),
         PaneId::Processes => click_tasks(app, inner, x, y),
         PaneId::Tune | PaneId::TuneChanges => super::tune::click(app, id, inner, y),
+        PaneId::Findings | PaneId::FindingPage => super::findings::click(app, id, inner.height, y - inner.y),
+        PaneId::FindingsStrip => act::act(app, Action::Open, effects),
         PaneId::BenchList | PaneId::Bench => super::bench::click(app, id, inner, x, y),
         PaneId::ExperimentList | PaneId::Experiment => super::experiment::click(app, id, inner, x, y),
         PaneId::Kernel => {

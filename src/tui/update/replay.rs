@@ -1,6 +1,7 @@
 //! What a replay does with keys and news, and what recording does with its own.
 
 use super::data;
+use crate::diagnose::Engine;
 use crate::model::world::World;
 use crate::record::decode::Moment;
 use crate::record::writer::{Course, Status, name, names_a_file};
@@ -119,6 +120,7 @@ pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
         ReplayNews::Anew(lines) => {
             app.world = World::new(replay.host.clone(), replay.log_clock);
             app.ui.log_clock = replay.log_clock;
+            app.findings = Engine::default();
             // Places in a table that is gone.
             app.ui.procs.window = Default::default();
             app.ui.kernel.shown.clear();
@@ -167,7 +169,11 @@ fn remember(app: &mut App, entry: Entry) {
     if let Entry::Records(_, clock) = &entry {
         app.ui.log_clock = *clock;
     }
+    let tick = matches!(entry, Entry::Procs(_));
     apply(&mut app.world, entry);
+    if tick {
+        app.findings.look(&app.world);
+    }
 }
 
 /// `R`: asks for a file, or ends the recording.

@@ -2,6 +2,7 @@
 
 use super::put::{fill, put};
 use super::theme::Theme;
+pub use crate::text::wrap;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Margin, Rect};
 use ratatui::style::{Modifier, Style};
@@ -100,38 +101,6 @@ pub fn reason(buf: &mut Buffer, area: Rect, text: &str, style: Style) {
     }
 }
 
-/// `text` cut into lines of at most `width` cells, at blanks where there are any.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    for paragraph in text.lines() {
-        let mut line = String::new();
-        for word in paragraph.split(' ') {
-            let mut word = word;
-            loop {
-                let gap = usize::from(!line.is_empty());
-                let used = unicode_width::UnicodeWidthStr::width(line.as_str());
-                let cells = unicode_width::UnicodeWidthStr::width(word);
-                if used + gap + cells <= width {
-                    if gap == 1 {
-                        line.push(' ');
-                    }
-                    line.push_str(word);
-                    break;
-                }
-                if line.is_empty() {
-                    let (head, _) = crate::text::fit(word, width.max(2));
-                    let cut = head.len().max(word.chars().next().map_or(1, char::len_utf8));
-                    line.push_str(&word[..cut]);
-                    word = &word[cut..];
-                }
-                lines.push(std::mem::take(&mut line));
-            }
-        }
-        lines.push(line);
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,13 +122,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn words_wrap_and_long_ones_are_cut() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("abcdefgh i", 4), ["abcd", "efgh", "i"]);
-        assert_eq!(wrap("写作程序", 4), ["写作", "程序"]);
-        assert_eq!(wrap("a\n\nb", 9), ["a", "", "b"]);
     }
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod chance;
 mod experiment;
+mod findings;
 mod mouse;
 mod replay;
 #[path = "../../../../tests/stage/mod.rs"]
@@ -72,10 +73,11 @@ fn keys_lead_where_they_should() {
         ("5", "Kernel/Kernel"),
         ("51", "Overview/Processes"),
         ("<tab><tab>", "Processes/Processes"),
-        ("7<tab>", "Overview/Processes"),
+        ("8<tab>", "Overview/Processes"),
         ("w", "Overview/Devices"),
         ("<s-tab>ww", "Overview/Kernel"),
-        ("wwww", "Overview/Processes"),
+        ("wwww", "Overview/FindingsStrip"),
+        ("wwwww", "Overview/Processes"),
         ("z", "Overview/Processes zoomed"),
         ("wz", "Overview/Devices zoomed"),
         ("wzw", "Overview/Devices zoomed"),

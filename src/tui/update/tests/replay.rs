@@ -89,6 +89,8 @@ fn nothing_is_asked_of_the_machine_one_sits_at() {
 fn tab_passes_over_what_is_not_there() {
     let mut app = replaying();
     press(&mut app, "5<tab>");
+    assert_eq!(app.ui.view, View::Findings);
+    press(&mut app, "<tab>");
     assert_eq!(app.ui.view, View::Overview);
 }
 

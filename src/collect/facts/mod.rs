@@ -1,0 +1,131 @@
+//! The slow facts of a diagnosis: kernel settings, open files and limits of chosen processes, limits of
+//! their control groups, room on file systems.
+//!
+//! Only for a child process: statfs(2) blocks on a dead file system, and a process' files may as well.
+
+mod groups;
+
+use super::clock;
+use super::path::space;
+use super::process::detail::limits;
+use super::read::read_once;
+use super::scan::number;
+use crate::model::facts::{Facts, MountRoom, OpenFiles, Room};
+use crate::model::process::TaskKey;
+use crate::model::raw::Raw;
+use crate::root::Root;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Settings that findings look at.
+const KNOBS: &[&str] = &[
+    "kernel.hung_task_timeout_secs",
+    "kernel.hung_task_warnings",
+    "kernel.task_delayacct",
+    "vm.dirty_background_bytes",
+    "vm.dirty_background_ratio",
+    "vm.dirty_bytes",
+    "vm.dirty_expire_centisecs",
+    "vm.dirty_ratio",
+    "vm.swappiness",
+];
+
+/// Everything but the room on file systems and the kept results, for these tasks.
+pub fn facts(root: &Root, tasks: &[TaskKey]) -> Facts {
+    let mut buf = Vec::new();
+    Facts {
+        at: clock::now(),
+        knobs: knobs(root, &mut buf),
+        thp: thp(root, &mut buf),
+        files: tasks.iter().filter_map(|key| open_files(root, *key, &mut buf)).collect(),
+        groups: groups::groups(root, tasks, &mut buf),
+        results: Vec::new(),
+    }
+}
+
+fn knobs(root: &Root, buf: &mut Vec<u8>) -> BTreeMap<String, String> {
+    let read = |name: &&str| {
+        let path = root.proc(&format!("sys/{}", name.replace('.', "/")));
+        let text = String::from_utf8_lossy(read_once(&path, buf).ok()?.trim_ascii()).into_owned();
+        Some((name.to_string(), text))
+    };
+    KNOBS.iter().filter_map(read).collect()
+}
+
+/// `always [madvise] never`: the one in brackets.
+fn thp(root: &Root, buf: &mut Vec<u8>) -> Option<String> {
+    let text = read_once(&root.sys("kernel/mm/transparent_hugepage/enabled"), buf).ok()?;
+    let text = String::from_utf8_lossy(text);
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
+}
+
+/// Since 6.2 the size of the directory of descriptors is their number (fs/proc/fd.c); before that they are
+/// counted.
+fn open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<OpenFiles> {
+    let dir = root.proc(&format!("{}/fd", key.pid));
+    let told = std::fs::metadata(&dir).ok()?.size();
+    let open = match root.is_live() && told > 0 {
+        true => told,
+        false => std::fs::read_dir(&dir).ok()?.count() as u64,
+    };
+    let all = limits(read_once(&root.proc(&format!("{}/limits", key.pid)), buf).ok()?);
+    let limit = all.into_iter().find(|l| l.name == "Max open files")?;
+    Some(OpenFiles { key, open, soft: limit.soft, hard: limit.hard })
+}
+
+/// The room on these mounts, one after the other: on a dead one this does not return.
+pub fn room(root: &Root, mounts: &[Raw], network: bool) -> Room {
+    let at = clock::now();
+    let of = |point: &Raw| {
+        let path = Path::new(OsStr::from_bytes(point.bytes()));
+        MountRoom { point: point.clone(), space: space(root, path) }
+    };
+    Room { at, network, mounts: mounts.iter().map(of).collect() }
+}
+
+/// A number of a small file; `max` and what cannot be read are `None`.
+fn small_number(path: &Path, buf: &mut Vec<u8>) -> Option<u64> {
+    number(read_once(path, buf).ok()?.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_read_and_what_is_not_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("proc/sys/vm/swappiness", "60\n");
+        put("proc/sys/kernel/hung_task_warnings", "-1\n");
+        put("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+        let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                      Max open files            4                    4096                 files     \n";
+        put("proc/7/limits", limits);
+        for fd in 0..3 {
+            put(&format!("proc/7/fd/{fd}"), "");
+        }
+        let key = TaskKey { pid: 7, tid: 7, starttime: 1 };
+        let gone = TaskKey { pid: 8, tid: 8, starttime: 1 };
+        let got = facts(&Root::at(dir.path()), &[key, gone]);
+        assert_eq!(got.thp.as_deref(), Some("always"));
+        assert_eq!(got.knobs.len(), 2);
+        assert_eq!(got.knobs["kernel.hung_task_warnings"], "-1");
+        assert_eq!(got.files, [OpenFiles { key, open: 3, soft: Some(4), hard: Some(4096) }]);
+    }
+
+    #[test]
+    fn room_is_dfs_and_a_missing_place_says_so() {
+        let got = room(&Root::live(), &[Raw::from("/"), Raw::from("/nowhere/at/all")], false);
+        assert!(got.mounts[0].space.ok().unwrap().total_bytes > 0);
+        assert!(got.mounts[1].space.ok().is_none());
+    }
+}

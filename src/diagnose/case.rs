@@ -1,0 +1,330 @@
+//! What rules ask of the world: conditions that held for a while, means over a while, who is busy, who is a
+//! server. Worked out once a look, however many rules ask.
+
+use super::known::{Server, server};
+use crate::model::disk::{DevId, DiskRate};
+use crate::model::kernlog::{Class, LogEntry, Origin};
+use crate::model::process::{Moved, TaskKey, TaskRaw};
+use crate::model::snapshot::Snapshot;
+use crate::model::topology::DeviceKind;
+use crate::model::world::World;
+use std::cell::OnceCell;
+
+/// A condition counts as lasting when it was so for this share of the time looked at.
+const MOSTLY: f64 = 0.8;
+/// Ticks that may miss within a stretch before the stretch is over: one slow second is no recovery.
+const MISSES: usize = 2;
+/// Fewer ticks than this say nothing, however long they are.
+const LEAST_TICKS: usize = 3;
+/// Swapped out and in by so much, a task is worth a second look.
+const SWAPPED_BYTES: u64 = 64 << 20;
+
+/// Whether a condition has lasted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Held {
+    /// Too little was seen yet.
+    NotYet,
+    /// It did not.
+    No,
+    /// It did, since then (CLOCK_BOOTTIME, ns).
+    Since(u64),
+}
+
+impl Held {
+    /// Since when, if it lasted.
+    pub fn since(self) -> Option<u64> {
+        match self {
+            Held::Since(ns) => Some(ns),
+            _ => None,
+        }
+    }
+}
+
+/// A process and what it moved, bytes per second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mover {
+    /// Who; of threads the first that was seen.
+    pub key: TaskKey,
+    /// `fio (1234)`, cleaned.
+    pub name: String,
+    /// Read.
+    pub read: f64,
+    /// Dirtied.
+    pub write: f64,
+}
+
+/// Tasks worth a look, from one pass over all of them.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Servers: position and kind.
+    pub servers: Vec<(u32, Server)>,
+    /// Tasks with much in swap.
+    pub swapped: Vec<u32>,
+}
+
+/// The world under examination.
+pub struct Case<'a> {
+    /// What is known.
+    pub world: &'a World,
+    survey: OnceCell<Survey>,
+    busiest: OnceCell<Vec<Moved>>,
+}
+
+impl<'a> Case<'a> {
+    /// A case of this world.
+    pub fn new(world: &'a World) -> Self {
+        Self { world, survey: OnceCell::new(), busiest: OnceCell::new() }
+    }
+
+    /// CLOCK_BOOTTIME now, ns.
+    pub fn now_ns(&self) -> u64 {
+        self.world.now().boot_ns
+    }
+
+    /// The newest tick's rates; `None` while there are only means since boot.
+    pub fn snap(&self) -> Option<&Snapshot> {
+        Some(&*self.world.snap).filter(|s| !s.since_boot && s.seq > 0)
+    }
+
+    /// Ticks with rates of their own, newest first.
+    pub fn ticks(&self) -> impl Iterator<Item = &Snapshot> {
+        self.world.history.iter().rev().map(|f| &*f.snap).filter(|s| !s.since_boot)
+    }
+
+    /// Whether `test` held over the last `secs` seconds, and since when. A tick where `test` answers `None`
+    /// counts as a miss.
+    pub fn held(&self, secs: f64, test: impl Fn(&Snapshot) -> Option<bool>) -> Held {
+        let (mut looked, mut hit, mut ticks) = (0.0, 0.0, 0);
+        let mut stretch = Stretch::default();
+        for snap in self.ticks() {
+            let within = looked < secs || ticks < LEAST_TICKS;
+            let yes = test(snap) == Some(true);
+            if within {
+                looked += snap.secs;
+                ticks += 1;
+                hit += if yes { snap.secs } else { 0.0 };
+            }
+            if !stretch.take(snap, yes) && !within {
+                break;
+            }
+        }
+        match stretch.since {
+            _ if ticks < LEAST_TICKS || looked + 0.2 * secs < secs => Held::NotYet,
+            Some(since) if hit >= MOSTLY * looked => Held::Since(since),
+            _ => Held::No,
+        }
+    }
+
+    /// Mean of a figure over the last `secs` seconds, each tick by its length; `None` before that much was seen.
+    pub fn mean(&self, secs: f64, get: impl Fn(&Snapshot) -> Option<f64>) -> Option<f64> {
+        let (mut looked, mut sum, mut known) = (0.0, 0.0, 0.0);
+        for snap in self.ticks() {
+            if looked >= secs {
+                break;
+            }
+            looked += snap.secs;
+            if let Some(n) = get(snap) {
+                sum += n * snap.secs;
+                known += snap.secs;
+            }
+        }
+        (known > 0.0 && looked >= 0.8 * secs).then(|| sum / known)
+    }
+
+    /// Mean of a device's figure over the last `secs` seconds.
+    pub fn device_mean(&self, id: DevId, secs: f64, get: impl Fn(&DiskRate) -> f64) -> Option<f64> {
+        self.mean(secs, |s| s.device(id).map(&get))
+    }
+
+    /// Mean of a device's figure for each request, each tick by its requests: an await of a quiet second weighs
+    /// little.
+    pub fn per_request(&self, id: DevId, secs: f64, get: impl Fn(&DiskRate) -> f64) -> Option<f64> {
+        let (mut looked, mut sum, mut requests) = (0.0, 0.0, 0.0);
+        for snap in self.ticks() {
+            if looked >= secs {
+                break;
+            }
+            looked += snap.secs;
+            if let Some(d) = snap.device(id) {
+                let n = d.tps * snap.secs;
+                sum += get(d) * n;
+                requests += n;
+            }
+        }
+        (requests > 0.0).then(|| sum / requests)
+    }
+
+    /// Whole devices of the newest tick: partitions repeat their disk.
+    pub fn devices(&self) -> impl Iterator<Item = &DiskRate> {
+        let rates = self.snap().and_then(|s| s.devices.ok()).map(Vec::as_slice).unwrap_or_default();
+        rates.iter().filter(|r| self.kind(r.id) != Some(DeviceKind::Partition))
+    }
+
+    /// What kind of device it is, if that is known.
+    pub fn kind(&self, id: DevId) -> Option<DeviceKind> {
+        Some(self.world.topo.ok()?.get(id)?.kind)
+    }
+
+    /// A device's name, cleaned, with its mapper name.
+    pub fn device_name(&self, id: DevId) -> String {
+        let topo = self.world.topo.ok().and_then(|t| t.get(id));
+        match topo {
+            Some(dev) => dev.shown_name(),
+            None => crate::text::clean(self.world.snap.device(id).map_or("?", |d| &d.name)),
+        }
+    }
+
+    /// The device and what it lies on, its partition's disk included.
+    pub fn chain(&self, id: DevId) -> Vec<DevId> {
+        match self.world.topo.ok() {
+            Some(topo) if topo.get(id).is_some() => topo.chain(id).into_iter().map(|l| l.device.id).collect(),
+            _ => vec![id],
+        }
+    }
+
+    /// The block device that the kernel log calls by this name: `sda`, `dm-0`, a partition, a journal `sda1-8`.
+    pub fn device_called(&self, name: &str) -> Option<DevId> {
+        let topo = self.world.topo.ok();
+        let find = |name: &str| {
+            let known = topo.and_then(|t| t.by_name(name)).map(|d| d.id);
+            let rates = self.world.snap.devices.ok().map(Vec::as_slice).unwrap_or_default();
+            known.or_else(|| rates.iter().find(|r| &*r.name == name).map(|r| r.id))
+        };
+        find(name).or_else(|| find(name.rsplit_once('-')?.0))
+    }
+
+    /// One pass over all tasks.
+    pub fn survey(&self) -> &Survey {
+        self.survey.get_or_init(|| {
+            let mut out = Survey::default();
+            for (at, raw) in self.world.procs.raws() {
+                if raw.key.pid != raw.key.tid || raw.kernel_thread {
+                    continue;
+                }
+                out.servers.extend(server(raw.comm()).map(|kind| (at, kind)));
+                if raw.swap_bytes.is_some_and(|n| n >= SWAPPED_BYTES) {
+                    out.swapped.push(at);
+                }
+            }
+            out
+        })
+    }
+
+    /// The raw counters of the servers of a kind.
+    pub fn servers(&self, wanted: impl Fn(Server) -> bool) -> impl Iterator<Item = u32> {
+        self.survey().servers.iter().filter(move |(_, kind)| wanted(*kind)).map(|(at, _)| *at)
+    }
+
+    /// Processes that moved bytes in the last interval, most first; threads added up.
+    pub fn busiest(&self) -> &[Moved] {
+        self.busiest.get_or_init(|| {
+            let mut all: Vec<Moved> = self.world.procs.moved().filter(|m| m.bytes_per_s() > 0.0).collect();
+            if self.world.procs.threads() {
+                all.sort_unstable_by_key(|m| m.key.pid);
+                all.dedup_by(|next, first| {
+                    let same = next.key.pid == first.key.pid;
+                    if same {
+                        first.read = Some(first.read.unwrap_or(0.0) + next.read.unwrap_or(0.0));
+                        first.write = Some(first.write.unwrap_or(0.0) + next.write.unwrap_or(0.0));
+                    }
+                    same
+                });
+            }
+            all.sort_unstable_by(|a, b| b.bytes_per_s().total_cmp(&a.bytes_per_s()));
+            all
+        })
+    }
+
+    /// What processes moved over the last `secs` seconds, as far as they were among the busiest of a tick; most
+    /// first. For naming somebody: it makes text.
+    pub fn movers(&self, secs: f64) -> Vec<Mover> {
+        let (mut looked, mut counted) = (0.0, 0.0);
+        let mut out: Vec<Mover> = Vec::new();
+        for frame in self.world.history.iter().rev().filter(|f| !f.snap.since_boot) {
+            if looked >= secs {
+                break;
+            }
+            looked += frame.snap.secs;
+            // A tick whose tasks have not come yet says nothing of them.
+            counted += if frame.tasks.is_empty() { 0.0 } else { frame.snap.secs };
+            for task in &frame.tasks {
+                let row = task.view();
+                let read = row.read_bytes_per_s.unwrap_or(0.0) * frame.snap.secs;
+                let write = row.write_bytes_per_s.unwrap_or(0.0) * frame.snap.secs;
+                match out.iter_mut().find(|m| m.key.pid == row.pid) {
+                    Some(m) => (m.read, m.write) = (m.read + read, m.write + write),
+                    None => out.push(Mover {
+                        key: row.key(),
+                        name: format!("{} ({})", row.comm, row.pid),
+                        read,
+                        write,
+                    }),
+                }
+            }
+        }
+        for m in &mut out {
+            (m.read, m.write) = (m.read / f64::max(counted, 1e-9), m.write / f64::max(counted, 1e-9));
+        }
+        out.sort_by(|a, b| (b.read + b.write).total_cmp(&(a.read + a.write)));
+        out
+    }
+
+    /// `fio (1234)`, cleaned.
+    pub fn task_name(&self, at: u32) -> String {
+        let row = self.world.procs.row(at);
+        format!("{} ({})", row.comm, row.pid)
+    }
+
+    /// A task's name alone, cleaned.
+    pub fn comm(raw: &TaskRaw) -> String {
+        crate::text::clean(raw.comm())
+    }
+
+    /// A task by its key.
+    pub fn raw(&self, key: &TaskKey) -> Option<&TaskRaw> {
+        self.world.procs.raws().map(|(_, raw)| raw).find(|raw| raw.key == *key)
+    }
+
+    /// What the kernel itself said of a class within the last `secs` seconds, newest first.
+    pub fn kernel_said(&self, class: Class, secs: u64) -> impl Iterator<Item = &LogEntry> {
+        let from = self.world.now().wall_ns.saturating_sub((secs * 1_000_000_000) as i64);
+        let recent = self.world.klog.entries().rev().take_while(move |e| e.time >= from);
+        recent.filter(move |e| e.class == class && e.origin == Origin::Kernel)
+    }
+
+    /// CLOCK_BOOTTIME of a wall time, ns.
+    pub fn boot_of(&self, wall_ns: i64) -> u64 {
+        let now = self.world.now();
+        now.boot_ns.saturating_sub(u64::try_from(now.wall_ns.saturating_sub(wall_ns)).unwrap_or(0))
+    }
+
+    /// Why the kernel log cannot be judged, if it cannot.
+    pub fn klog_missing(&self) -> Option<String> {
+        self.world.klog_state.why(self.now_ns())
+    }
+}
+
+/// The newest stretch of hits, with few misses in it.
+#[derive(Default)]
+struct Stretch {
+    since: Option<u64>,
+    misses: usize,
+    over: bool,
+}
+
+impl Stretch {
+    /// Takes the next older tick; false when the stretch is over.
+    fn take(&mut self, snap: &Snapshot, hit: bool) -> bool {
+        if self.over {
+            return false;
+        }
+        if hit {
+            self.misses = 0;
+            self.since = Some(snap.at.boot_ns.saturating_sub((snap.secs * 1e9) as u64));
+        } else {
+            self.misses += 1;
+            self.over = self.misses > MISSES;
+        }
+        !self.over
+    }
+}

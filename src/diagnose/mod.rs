@@ -1,0 +1,21 @@
+//! What is wrong, and why: rules over what is known of the machine.
+//!
+//! A rule is a pure function of the [`crate::model::world::World`]: history, tasks, kernel log, topology,
+//! queues, slow facts. It touches no file and no clock, so a replay finds what the live machine found. One
+//! file holds a rule or a few of one subject, and [`RULES`] lists them all. [`engine::Engine`] looks at
+//! every tick, keeps findings from flapping, and puts those with one cause into one [`story::Story`].
+
+pub mod case;
+pub mod class;
+pub mod engine;
+pub mod finding;
+pub mod known;
+pub mod rules;
+pub mod story;
+#[cfg(test)]
+mod tests;
+pub mod wanted;
+pub mod words;
+
+pub use engine::Engine;
+pub use rules::RULES;

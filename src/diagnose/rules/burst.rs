@@ -1,0 +1,65 @@
+//! Fast, then slow: burst credits of a cloud volume, or a write cache that ran full, as benchmarks kept on this
+//! machine have shown.
+
+use crate::diagnose::case::Case;
+use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
+use crate::diagnose::words;
+use crate::model::disk::DevId;
+use crate::model::facts::ResultFacts;
+
+/// The rule.
+pub const RULE: Rule =
+    Rule { name: "burst-credits", about: "a device that was fast, then slow in a kept benchmark", look };
+
+/// It matters while the device works, share of time with a request in flight.
+const BUSY_PCT: f64 = 50.0;
+/// Over so long.
+const WINDOW_SECS: f64 = 5.0;
+/// The device is in its slow state when it gives at most this much more than the slow figure.
+const SLOW_NOW: f64 = 1.2;
+
+fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
+    let Some(facts) = &case.world.facts.now else { return Judged::NotYet("the kept benchmark results") };
+    let mut told = Vec::new();
+    for r in &facts.results {
+        let (Some((fast, slow)), Some(id)) = (r.burst, r.device.as_deref().and_then(device)) else {
+            continue;
+        };
+        if told.contains(&id) {
+            continue;
+        }
+        told.push(id);
+        let mean = |get: fn(&crate::model::disk::DiskRate) -> f64| case.device_mean(id, WINDOW_SECS, get);
+        let (Some(util), Some(tps)) = (mean(|d| d.util_pct), mean(|d| d.tps)) else { continue };
+        if util >= BUSY_PCT {
+            out.push(finding(case, id, r, (fast, slow), tps));
+        }
+    }
+    Judged::Yes
+}
+
+fn device(text: &str) -> Option<DevId> {
+    let (major, minor) = text.split_once(':')?;
+    Some(DevId { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}
+
+fn finding(case: &Case<'_>, id: DevId, r: &ResultFacts, (fast, slow): (f64, f64), tps: f64) -> Finding {
+    let name = case.device_name(id);
+    let spent = tps <= slow * SLOW_NOW;
+    let now = if spent { ", and it is at its slow rate now" } else { "" };
+    Finding::new(
+        RULE.name,
+        if spent { Severity::Warn } else { Severity::Note },
+        Subject::Device(id, name.clone()),
+        format!("{name} gives {} IOPS at first and {} later{now}", words::count(fast), words::count(slow)),
+    )
+    .fact("at first", format!("{} IOPS", words::count(fast)))
+    .fact("later", format!("{} IOPS", words::count(slow)))
+    .fact("now", format!("{} tps", words::count(tps)))
+    .fact("measured by", format!("{} of {}", crate::text::clean(&r.profile), crate::text::clean(&r.time)))
+    .why("Cloud volumes save up credits while idle; disks with a write cache are fast until it is full. What lasts is the later figure.")
+    .advise("plan with the later figure: a larger volume or one with provisioned IOPS", "money")
+    .advise_at("measure again for long enough to see both", "spends the credits", Jump::Bench("randrw", None))
+    .look_at(Jump::Device(id))
+    .touching(case.chain(id))
+}

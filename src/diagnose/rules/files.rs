@@ -1,0 +1,44 @@
+//! Processes near their limit of open files: the next open() or accept() fails with EMFILE.
+
+use crate::diagnose::case::Case;
+use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
+use crate::diagnose::words;
+
+/// The rule.
+pub const RULE: Rule = Rule { name: "open-files", about: "processes near their limit of open files", look };
+
+/// From here on a burst of connections or of data files is enough.
+const NEAR_PCT: f64 = 80.0;
+/// From here on it fails now and then.
+const AT_PCT: f64 = 97.0;
+
+fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
+    let Some(facts) = &case.world.facts.now else { return Judged::NotYet("open files of the processes") };
+    for f in &facts.files {
+        let Some(soft) = f.soft.filter(|n| *n > 0) else { continue };
+        let used = f.open as f64 * 100.0 / soft as f64;
+        let Some(row) = case.world.procs.get(&f.key).filter(|_| used >= NEAR_PCT) else { continue };
+        let severity = if used >= AT_PCT { Severity::Critical } else { Severity::Warn };
+        out.push(
+            Finding::new(
+                RULE.name,
+                severity,
+                Subject::Task(f.key, row.comm.clone()),
+                format!("{} ({}) has {} of {soft} files open", row.comm, row.pid, f.open),
+            )
+            .fact("open", f.open.to_string())
+            .fact("soft limit", soft.to_string())
+            .fact("hard limit", f.hard.map_or("unlimited".into(), |n| n.to_string()))
+            .fact("used", words::pct(used))
+            .why("Beyond the limit opening a file or taking a connection fails; databases stop or lose their log then.")
+            .advise_at(
+                "raise its limit now (databases ask for 40,000 and more)",
+                "memory of the kernel for each file; lasts until it ends: also set LimitNOFILE= or limits.conf",
+                Jump::Knob(format!("nofile@{}", row.pid)),
+            )
+            .advise("find a leak: does the number only grow?", "nothing")
+            .look_at(Jump::Task(f.key)),
+        );
+    }
+    Judged::Yes
+}

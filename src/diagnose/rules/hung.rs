@@ -1,0 +1,171 @@
+//! Tasks in uninterruptible sleep for long: the kernel's own word, and a watch of our own, because the kernel
+//! falls silent after ten reports and never reports a direct reader of a dead disk.
+
+use crate::diagnose::case::Case;
+use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
+use crate::diagnose::words;
+use crate::model::kernlog::dstate::Stuck;
+use crate::model::kernlog::{Class, LogEntry};
+use crate::model::process::{ProcRow, TaskKey};
+
+/// Tasks that hang.
+pub const RULE: Rule =
+    Rule { name: "hung-task", about: "tasks in state D for long, reported by the kernel or not", look };
+
+/// The kernel's reports are used up.
+pub const SILENT: Rule = Rule {
+    name: "hung-task-silent",
+    about: "the kernel no longer reports hung tasks (kernel.hung_task_warnings is 0)",
+    look: silent,
+};
+
+/// From here on it is no slow request: as long as the kernel waits for a spinning disk's error recovery.
+const CRITICAL_SECS: u64 = 8;
+/// A report this old about a task that is still in D counts as now.
+const REPORT_SECS: u64 = 600;
+/// What the kernel functions that tasks hang in stand for.
+const MEANINGS: &[(&str, &str)] = &[
+    ("percpu_rwsem_wait", "a file system that is frozen (fsfreeze, a snapshot) or being frozen"),
+    ("balance_dirty_pages", "too many dirty pages: the device writes slower than programs do"),
+    ("submit_bio_wait", "a request at the device itself"),
+    ("blk_io_schedule", "a direct request at the device itself"),
+    ("blkdev_direct_IO", "a direct request at the device itself"),
+    ("iomap_dio_rw", "a direct request at the device itself"),
+    ("request_wait_answer", "the program that serves a FUSE file system"),
+    ("fuse_", "the program that serves a FUSE file system"),
+    ("rpc_wait_bit", "an NFS server"),
+    ("nfs_", "an NFS server"),
+    ("jbd2_log_wait_commit", "a journal commit of ext4"),
+    ("wait_transaction_locked", "a journal commit of ext4"),
+    ("xlog_", "the log of XFS"),
+    ("xfs_", "XFS, mostly its log or a page being written"),
+    ("folio_wait", "a page that is read or written"),
+    ("io_schedule", "a request at a device"),
+    (
+        "blk_mq_freeze_queue_wait",
+        "a device's queue that does not empty: somebody changes its settings or takes it away",
+    ),
+    ("rwsem_down", "a lock that another task holds: look for the one that waits for a device"),
+];
+/// Hung tasks told one by one; the rest is counted in the last.
+const TOLD: usize = 3;
+
+fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
+    let mut told = 0;
+    for stuck in &case.world.stuck {
+        let row =
+            case.world.procs.get(&TaskKey { pid: stuck.pid, tid: stuck.tid, starttime: stuck.starttime });
+        let report = case.world.klog.hung_task(stuck.tid);
+        // Some drivers' threads sleep in D for good; only the kernel knows which of them hang.
+        if row.as_ref().is_some_and(|r| r.kernel_thread) && report.is_none() {
+            continue;
+        }
+        told += 1;
+        if told <= TOLD {
+            out.push(stuck_task(case, stuck, row.as_ref(), report));
+        }
+    }
+    if let (Some(last), true) = (out.last_mut(), told > TOLD) {
+        last.title.push_str(&format!("; {} more tasks hang", told - TOLD));
+    }
+    reported(case, out);
+    match case.world.procs_state.why(case.now_ns()) {
+        Some(why) => Judged::Cannot(why),
+        None if case.world.history.len() < 2 => Judged::NotYet("several looks at the tasks"),
+        None => Judged::Yes,
+    }
+}
+
+fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Option<&LogEntry>) -> Finding {
+    let key = TaskKey { pid: s.pid, tid: s.tid, starttime: s.starttime };
+    let name = crate::text::clean(&s.comm);
+    // The kernel has watched for longer than we have.
+    let since = report.map_or(s.since_boot_ns, |e| s.since_boot_ns.min(case.boot_of(e.first_time)));
+    let secs = case.now_ns().saturating_sub(since) / 1_000_000_000;
+    let severity = match secs >= CRITICAL_SECS || report.is_some() {
+        true => Severity::Critical,
+        false => Severity::Warn,
+    };
+    let wait = s.wchan.as_deref().map(crate::text::clean).filter(|w| !w.is_empty() && w != "0");
+    let meaning = wait.as_deref().and_then(|w| MEANINGS.iter().find(|(f, _)| w.starts_with(f))).map(|m| m.1);
+    let place = wait.as_ref().map_or(String::new(), |w| format!(" in {w}"));
+    let title =
+        format!("{name} ({}) hangs: in state D for at least {}{place}", s.tid, words::secs(secs as f64));
+    let others = case.world.stuck.len();
+    Finding::new(RULE.name, severity, Subject::Task(key, name), title)
+        .fact("state", "D, not scheduled")
+        .fact("for at least", words::secs(secs as f64))
+        .fact_if("which means", meaning.map(str::to_owned))
+        .fact_if("wait channel", wait)
+        .fact_if("command", row.and_then(|r| r.command.clone()).map(|c| crate::text::fit(&c, 120).0.to_owned()))
+        .fact_if("kernel's report", report.map(|e| crate::text::clean(&e.message)))
+        .fact("tasks in D for long", others.to_string())
+        .since(since)
+        .why(
+            "A task in uninterruptible sleep waits for the kernel, mostly for a device or a file system. It cannot be \
+             killed, and it holds its locks: others that need them hang as well.",
+        )
+        .advise_at(
+            "read its kernel stack and what it waits for on its page; the cause is the device or file system it waits for",
+            "nothing",
+            Jump::Task(key),
+        )
+        .advise("find out whether its device stalls, its server answers, its file system is frozen", "nothing")
+        .advise("do not reboot at once: a dump of the stacks (echo w > /proc/sysrq-trigger) shows the cause", "one write to the kernel log")
+        .look_at(report.map_or(Jump::Task(key), |e| Jump::Kernel(e.seq)))
+}
+
+/// What the kernel reported lately about tasks that are not among those seen now.
+fn reported(case: &Case<'_>, out: &mut Vec<Finding>) {
+    let mut told = Vec::new();
+    for e in case.kernel_said(Class::HungTask, REPORT_SECS) {
+        let Some(pid) = e.pid else { continue };
+        if told.contains(&pid) || case.world.stuck.iter().any(|s| s.tid == pid) || told.len() >= TOLD {
+            continue;
+        }
+        told.push(pid);
+        let name = e.comm.as_deref().map_or("?".into(), crate::text::clean);
+        let there = case.world.procs.find_pid(pid).filter(|r| r.state == 'D');
+        let severity = if there.is_some() { Severity::Critical } else { Severity::Warn };
+        let now = if there.is_some() { "still in state D" } else { "it has gone on or ended since" };
+        out.push(
+            Finding::new(
+                RULE.name,
+                severity,
+                Subject::Pid(pid, name.clone()),
+                format!("the kernel reported that {name} ({pid}) hung; {now}"),
+            )
+            .fact("kernel's report", crate::text::clean(&e.message))
+            .fact("reports", e.count.to_string())
+            .since(case.boot_of(e.first_time))
+            .why("What hung once had a cause that may come again: a device or a file system did not answer for minutes.")
+            .advise_at("read the stack under the kernel's message", "nothing", Jump::Kernel(e.seq))
+            .look_at(Jump::Kernel(e.seq)),
+        );
+    }
+}
+
+fn silent(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
+    let left = case.world.hung_task_warnings.or_else(|| case.world.facts.number("kernel.hung_task_warnings"));
+    let Some(left) = left else { return Judged::NotYet("the kernel's settings") };
+    if left != 0 {
+        return Judged::Yes;
+    }
+    let hangs = !case.world.stuck.is_empty();
+    out.push(
+        Finding::new(
+            SILENT.name,
+            if hangs { Severity::Warn } else { Severity::Note },
+            Subject::Machine,
+            "the kernel has gone silent about hung tasks: kernel.hung_task_warnings is 0".into(),
+        )
+        .fact("kernel.hung_task_warnings", "0")
+        .why("The kernel counts down from ten with every report and then says nothing more until it is raised again.")
+        .advise_at(
+            "set kernel.hung_task_warnings to 10, or to -1 for no limit",
+            "a hang floods the kernel log with -1",
+            Jump::Knob("kernel.hung_task_warnings".into()),
+        ),
+    );
+    Judged::Yes
+}

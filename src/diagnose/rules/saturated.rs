@@ -1,0 +1,217 @@
+//! A device that is asked for more than it gives: by small random I/O, by bandwidth, or by one task.
+//!
+//! %util is not enough: a device that serves in parallel is "100 % busy" at a fraction of its power. So the
+//! queue has to be deep for its class, and how bad it is follows from what a request waits there.
+
+use crate::diagnose::case::{Case, Held};
+use crate::diagnose::class::{Class, class};
+use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
+use crate::diagnose::words;
+use crate::model::disk::{DevId, DiskRate};
+use crate::model::raw::Raw;
+use crate::model::topology::{BlockDev, DeviceKind, Topology};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    name: "device-saturated",
+    about: "a deep queue at a busy device: small random I/O, bandwidth, or one task",
+    look,
+};
+
+/// So long without a break: shorter is a burst that the queue is there for.
+pub const LASTS_SECS: f64 = 5.0;
+/// Share of time with a request in flight.
+const BUSY_PCT: f64 = 90.0;
+/// More than one request waits: below it, a long await is the device's own.
+const SOME_QUEUE: f64 = 2.0;
+/// Requests of at most this many KiB are small: databases use 4 to 16.
+const SMALL_KB: f64 = 32.0;
+/// Requests of at least this many KiB are about bandwidth: read-ahead's default is 128.
+const LARGE_KB: f64 = 96.0;
+/// One task is named when it moves at least this share of the bytes.
+const ONE_TASK: f64 = 0.6;
+/// And no more than so many times what the device moved.
+const MISMATCH: f64 = 2.0;
+
+/// Whether the device is saturated in this tick.
+pub fn is_saturated(d: &DiskRate, class: Class) -> bool {
+    let limits = class.limits();
+    // A deep queue, or a shorter one in which requests wait longer than this class should let them.
+    let queued = d.queue_size >= limits.deep || (d.queue_size >= SOME_QUEUE && d.await_ms >= limits.slow_ms);
+    d.util_pct >= BUSY_PCT && queued && !d.stalled
+}
+
+/// Means over the window.
+struct Load {
+    tps: f64,
+    await_ms: f64,
+    queue: f64,
+    mb: f64,
+    kb: f64,
+    util: f64,
+    read_pct: f64,
+}
+
+fn load(case: &Case<'_>, id: DevId) -> Option<Load> {
+    let mean = |get: fn(&DiskRate) -> f64| case.device_mean(id, LASTS_SECS, get);
+    let (reads, tps) = (mean(|d| d.reads_per_s)?, mean(|d| d.tps)?);
+    let mb = mean(|d| d.read_mb_per_s + d.write_mb_per_s)?;
+    Some(Load {
+        tps,
+        await_ms: case.per_request(id, LASTS_SECS, |d| d.await_ms)?,
+        queue: mean(|d| d.queue_size)?,
+        mb,
+        kb: if tps > 0.0 { mb * 1024.0 / tps } else { 0.0 },
+        util: mean(|d| d.util_pct)?,
+        read_pct: if tps > 0.0 { reads * 100.0 / tps } else { 0.0 },
+    })
+}
+
+fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
+    if let Some(why) = case.world.snap.devices.why(case.now_ns()) {
+        return Judged::Cannot(why);
+    }
+    let mut judged = Judged::NotYet("a few seconds of device counters");
+    for d in case.devices() {
+        let class = class(case.world, d.id);
+        match case.held(LASTS_SECS, |s| s.device(d.id).map(|d| is_saturated(d, class))) {
+            Held::NotYet => continue,
+            Held::Since(since) => out.extend(found(case, d.id, class, since)),
+            Held::No => {}
+        }
+        judged = Judged::Yes;
+    }
+    if case.snap().is_some_and(|s| s.devices.ok().is_some_and(Vec::is_empty)) { Judged::Yes } else { judged }
+}
+
+fn found(case: &Case<'_>, id: DevId, class: Class, since: u64) -> Option<Finding> {
+    if case.kind(id).is_some_and(|k| matches!(k, DeviceKind::Zram | DeviceKind::Ram)) {
+        return None;
+    }
+    let chain = case.chain(id);
+    // What lies on a saturated device queues there as well: the lowest one is the news.
+    let lower = |below: &DevId| {
+        let class = crate::diagnose::class::class(case.world, *below);
+        case.held(LASTS_SECS, |s| s.device(*below).map(|d| is_saturated(d, class))).since().is_some()
+            && case.kind(*below) != Some(DeviceKind::Partition)
+    };
+    if chain.iter().skip(1).any(lower) {
+        return None;
+    }
+    let load = load(case, id)?;
+    let limits = class.limits();
+    let severity = match load.await_ms {
+        ms if ms >= limits.bad_ms => Severity::Critical,
+        ms if ms >= limits.slow_ms => Severity::Warn,
+        _ => Severity::Note,
+    };
+    let task = one_task(case, &load);
+    let name = case.device_name(id);
+    let how = how(&load);
+    let by = task.as_ref().map_or(String::new(), |(who, share, _)| {
+        format!("; {who} makes {} of it", words::pct(share * 100.0))
+    });
+    let title = match severity {
+        Severity::Note => format!(
+            "{name} works at full speed on {how}: {} tps, {} await, queue {}{by}",
+            words::count(load.tps),
+            words::ms(load.await_ms),
+            words::count(load.queue)
+        ),
+        _ => format!(
+            "{name} is saturated by {how}: {} tps, {} await, queue {}{by}",
+            words::count(load.tps),
+            words::ms(load.await_ms),
+            words::count(load.queue)
+        ),
+    };
+    let finding = Finding::new(RULE.name, severity, Subject::Device(id, name), title)
+        .fact("tps", words::count(load.tps))
+        .fact("await", words::ms(load.await_ms))
+        .fact("aqu-sz", words::count(load.queue))
+        .fact("request size", format!("{:.1} KiB", load.kb))
+        .fact("bandwidth", words::mb(load.mb))
+        .fact("reads", words::pct(load.read_pct))
+        .fact("%util", words::pct(load.util))
+        .fact("class", format!("{}; slow from {}", class.name(), words::ms(limits.slow_ms)))
+        .fact_if("task", task.as_ref().map(|t| format!("{}, {}", t.0, words::pct(t.1 * 100.0))))
+        .since(since)
+        .why(
+            "Requests wait in the queue: every reader and every sync on this device takes at least the await, whoever \
+             causes the load.",
+        )
+        .touching(chain);
+    Some(advise(case, finding, &load, id, task))
+}
+
+fn how(load: &Load) -> &'static str {
+    match load.kb {
+        kb if kb <= SMALL_KB => "small random I/O",
+        kb if kb >= LARGE_KB => "bandwidth",
+        _ => "requests of middling size",
+    }
+}
+
+/// The process that moves most of the device's bytes, its share, and who it is. Tasks are not counted by
+/// device, so this is only told where one task alone accounts for most of what this device moves.
+fn one_task(case: &Case<'_>, load: &Load) -> Option<(String, f64, Jump)> {
+    let movers = case.movers(LASTS_SECS);
+    let first = movers.first()?;
+    let bytes = load.mb * 1_048_576.0;
+    let own = first.read + first.write;
+    let others: f64 = movers.iter().skip(1).map(|m| m.read + m.write).sum();
+    let share = own / bytes.max(own + others);
+    // Far more than the device moved went elsewhere, or into the cache.
+    let plausible = bytes > 0.0 && own <= bytes * MISMATCH;
+    (share >= ONE_TASK && plausible).then(|| (first.name.clone(), share.min(1.0), Jump::Task(first.key)))
+}
+
+fn advise(
+    case: &Case<'_>,
+    mut f: Finding,
+    load: &Load,
+    id: DevId,
+    task: Option<(String, f64, Jump)>,
+) -> Finding {
+    if let Some((who, _, jump)) = task {
+        f = f.advise_at(
+            format!("lower {who}: ionice idle (i on its page) or a limit of its own"),
+            "it gets slower; ionice acts only with the bfq scheduler (and mq-deadline, by class)",
+            jump,
+        );
+    }
+    if load.kb <= SMALL_KB {
+        f = f.advise(
+            "make the I/O larger or fewer: more cache for the database, group commits, noatime",
+            "memory, or seconds of data at a crash",
+        );
+        if load.read_pct < 50.0 {
+            f = f.advise_at(
+                "let more dirty pages gather, so that neighbours are written together",
+                "a longer stall when they are synced, more lost at a power cut",
+                Jump::Knob("vm.dirty_background_bytes".into()),
+            );
+        }
+    } else {
+        f = f.advise(
+            "spread or limit the streams: one at a time, at night, or with a bandwidth limit (io.max)",
+            "they take longer",
+        );
+    }
+    let dir = case.world.topo.ok().and_then(|t| mount_on(t, id));
+    f.advise_at(
+        "measure what the device can give by itself",
+        "adds load while it runs; do it when the service is quiet",
+        Jump::Bench("randrw", dir),
+    )
+    .look_at(Jump::Device(id))
+}
+
+/// A mount point on the device or its partitions, else on what lies on it.
+pub fn mount_on(topo: &Topology, id: DevId) -> Option<Raw> {
+    let above = |d: &&BlockDev| d.id == id || topo.chain(d.id).iter().any(|l| l.device.id == id);
+    let mut all: Vec<&BlockDev> = topo.devices.iter().filter(above).collect();
+    all.sort_by_key(|d| d.id != id && d.kind != DeviceKind::Partition);
+    let mounts = all.into_iter().flat_map(|d| &d.mounts);
+    mounts.into_iter().find(|m| !m.hidden && !m.bind).map(|m| m.mount_point.clone())
+}

@@ -1,0 +1,398 @@
+//! A machine in memory, for tests of rules: healthy and quiet until a test says otherwise.
+//!
+//! 24 GiB, a spinning disk `sda` with `sda1` on /srv and swap on `sda2`, a virtual disk `vda` with / on it, an
+//! NVMe `nvme0n1`, a loop device on vda mounted on /mnt/lab.
+
+use crate::diagnose::case::Case;
+use crate::diagnose::finding::{Finding, Judged};
+use crate::diagnose::rules::RULES;
+use crate::model::clock::Clock;
+use crate::model::cpu::CpuRate;
+use crate::model::disk::{DevId, DiskRate};
+use crate::model::facts::{Facts, MountRoom, Room};
+use crate::model::kernlog::{LogClock, Record};
+use crate::model::memory::{MemRaw, ReclaimRate, SwapRate, WritebackRate};
+use crate::model::network::{NetFsRate, NicRate};
+use crate::model::path::Space;
+use crate::model::pressure::{Pressure, PressureRaw, Stall};
+use crate::model::process::{Change, IoBytes, IoRaw, ProcUpdate, TaskKey, TaskRaw};
+use crate::model::queue::QueueAttrs;
+use crate::model::section::Section;
+use crate::model::snapshot::Snapshot;
+use crate::model::topology::{BlockDev, DeviceKind, MountRef, Topology};
+use crate::model::world::{Host, World};
+use std::sync::Arc;
+
+pub const GIB: u64 = 1 << 30;
+pub const MIB: f64 = 1_048_576.0;
+pub const SEC: u64 = 1_000_000_000;
+
+pub const SDA: DevId = DevId { major: 8, minor: 0 };
+pub const SDA1: DevId = DevId { major: 8, minor: 1 };
+pub const SDA2: DevId = DevId { major: 8, minor: 2 };
+pub const VDA: DevId = DevId { major: 254, minor: 0 };
+pub const NVME: DevId = DevId { major: 259, minor: 0 };
+pub const LOOP0: DevId = DevId { major: 7, minor: 0 };
+
+/// The machine with its past.
+pub struct Stage {
+    pub world: World,
+    seq: u64,
+    procs: u64,
+}
+
+fn dev(id: DevId, name: &str, kind: DeviceKind, parent: Option<DevId>) -> BlockDev {
+    BlockDev { id, name: name.into(), kind, parent, size_bytes: Some(100 * GIB), ..BlockDev::default() }
+}
+
+/// A mount with its options.
+pub fn mount(point: &str, options: &str, super_options: &str) -> MountRef {
+    MountRef {
+        mount_point: point.into(),
+        fs_type: "ext4".into(),
+        options: options.into(),
+        super_options: super_options.into(),
+        ..MountRef::default()
+    }
+}
+
+fn topology() -> Topology {
+    let mut devices = vec![
+        dev(LOOP0, "loop0", DeviceKind::Loop, Some(VDA)),
+        dev(SDA, "sda", DeviceKind::Disk, None),
+        dev(SDA1, "sda1", DeviceKind::Partition, Some(SDA)),
+        dev(SDA2, "sda2", DeviceKind::Partition, Some(SDA)),
+        dev(VDA, "vda", DeviceKind::Disk, None),
+        dev(NVME, "nvme0n1", DeviceKind::Disk, None),
+    ];
+    devices[0].mounts.push(mount("/mnt/lab", "rw,relatime", "rw"));
+    devices[2].mounts.push(mount("/srv", "rw,relatime", "rw"));
+    devices[3].swaps.push("sda2".into());
+    devices[4].mounts.push(mount("/", "rw,relatime", "rw"));
+    devices.sort_by_key(|d| d.id);
+    Topology { devices }
+}
+
+fn queue(scheduler: &str, rotational: bool) -> QueueAttrs {
+    QueueAttrs {
+        scheduler: Some(scheduler.into()),
+        rotational: Some(rotational),
+        read_ahead_kb: Some(128),
+        ..QueueAttrs::default()
+    }
+}
+
+/// The rates of a device that does next to nothing.
+pub fn idle(id: DevId, name: &str) -> DiskRate {
+    DiskRate {
+        id,
+        name: name.into(),
+        tps: 1.0,
+        writes_per_s: 1.0,
+        await_ms: 0.5,
+        queue_size: 0.01,
+        util_pct: 0.2,
+        ..DiskRate::default()
+    }
+}
+
+/// A device at work: requests a second, await, queue, KiB a request, share of reads.
+pub fn load(id: DevId, name: &str, (tps, ms, queue, kb, reads): (f64, f64, f64, f64, f64)) -> DiskRate {
+    let mb = tps * kb / 1024.0;
+    DiskRate {
+        tps,
+        reads_per_s: tps * reads,
+        writes_per_s: tps * (1.0 - reads),
+        read_mb_per_s: mb * reads,
+        write_mb_per_s: mb * (1.0 - reads),
+        await_ms: ms,
+        queue_size: queue,
+        read_request_kb: kb,
+        write_request_kb: kb,
+        util_pct: 100.0,
+        in_flight: queue as u64,
+        ..idle(id, name)
+    }
+}
+
+/// Pressure of one kind.
+pub fn pressed(some: f64, full: f64) -> Pressure {
+    let stall = |avg10| Some(Stall { avg10, ..Stall::default() });
+    Pressure { some: stall(some), full: stall(full) }
+}
+
+impl Stage {
+    /// The healthy machine, before its first tick.
+    pub fn new() -> Self {
+        let start = LogClock { mono_ns: 1_000 * SEC, wall_ns: 1_700_000_000 * SEC as i64 };
+        let mut world = World::new(Host { name: "stage".into(), kernel: "6.18".into() }, start);
+        world.topo = Section::Ok(topology());
+        world.klog_state = Section::Ok(());
+        world.procs_state = Section::Ok(());
+        for (name, scheduler, rotational) in
+            [("sda", "mq-deadline", true), ("vda", "mq-deadline", true), ("nvme0n1", "none", false)]
+        {
+            world.queues.insert(name.into(), queue(scheduler, rotational));
+        }
+        let mut facts = Facts { thp: Some("madvise".into()), ..Facts::default() };
+        facts.knobs.insert("kernel.hung_task_warnings".into(), "10".into());
+        facts.knobs.insert("kernel.task_delayacct".into(), "1".into());
+        world.facts.take(Facts { at: Self::at(0), ..facts.clone() });
+        world.facts.take(Facts { at: Self::at(10), ..facts });
+        let mut stage = Self { world, seq: 0, procs: 0 };
+        stage.room("/", 100 * GIB, 60 * GIB, 1_000_000, 900_000);
+        stage
+    }
+
+    fn at(seq: u64) -> Clock {
+        Clock { boot_ns: (1_000 + seq) * SEC, wall_ns: (1_700_000_000 + seq as i64) * SEC as i64 }
+    }
+
+    /// Now.
+    pub fn now(&self) -> Clock {
+        Self::at(self.seq)
+    }
+
+    /// The clock of kernel records now.
+    pub fn log_clock(&self) -> LogClock {
+        LogClock { mono_ns: self.now().boot_ns, wall_ns: self.now().wall_ns }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let stock = MemRaw { total: 24 * GIB, free: 4 * GIB, cached: 12 * GIB, ..MemRaw::default() };
+        let devices = vec![
+            idle(SDA, "sda"),
+            idle(SDA1, "sda1"),
+            idle(VDA, "vda"),
+            idle(NVME, "nvme0n1"),
+            idle(LOOP0, "loop0"),
+        ];
+        Snapshot {
+            seq: self.seq,
+            at: self.now(),
+            secs: 1.0,
+            cpu: Section::Ok(CpuRate { idle_pct: 97.0, iowait_pct: 0.5, ..CpuRate::default() }),
+            devices: Section::Ok(devices),
+            writeback: Section::Ok(WritebackRate {
+                dirty_bytes: Some(40 << 20),
+                writeback_bytes: Some(0),
+                background_threshold_bytes: Some(2 * GIB),
+                freerun_bytes: Some(3 * GIB),
+                dirty_threshold_bytes: Some(4 * GIB),
+                dirtied_bytes_per_s: Some(0.2 * MIB),
+                written_bytes_per_s: Some(0.2 * MIB),
+            }),
+            swap: Section::Ok(SwapRate {
+                total_bytes: Some(4 * GIB),
+                used_bytes: Some(20 << 20),
+                in_bytes_per_s: Some(0.0),
+                out_bytes_per_s: Some(0.0),
+            }),
+            mem: Section::Ok(stock),
+            major_faults_per_s: Some(0.0),
+            reclaim: Some(ReclaimRate::default()),
+            pressure: Section::Ok(PressureRaw {
+                cpu: pressed(0.0, 0.0),
+                memory: pressed(0.0, 0.0),
+                io: pressed(0.5, 0.1),
+            }),
+            nics: Section::Ok(Vec::new()),
+            netfs: Section::Ok(Vec::new()),
+            ..Snapshot::default()
+        }
+    }
+
+    /// A tick as changed by `change`.
+    pub fn tick(&mut self, change: impl FnOnce(&mut Snapshot)) -> &mut Self {
+        self.seq += 1;
+        let mut snap = self.snapshot();
+        change(&mut snap);
+        let snap = Arc::new(snap);
+        self.world.snap = snap.clone();
+        self.world.history.push(snap);
+        self
+    }
+
+    /// Several ticks alike.
+    pub fn ticks(&mut self, n: usize, change: impl Fn(&mut Snapshot)) -> &mut Self {
+        for _ in 0..n {
+            self.tick(&change);
+        }
+        self
+    }
+
+    /// Quiet ticks.
+    pub fn quiet(&mut self, n: usize) -> &mut Self {
+        self.ticks(n, |_| {})
+    }
+
+    /// A task: two looks, the second with what it did in a second.
+    pub fn task(
+        &mut self,
+        pid: u32,
+        name: &str,
+        change: impl Fn(&mut TaskRaw),
+        did: IoBytes,
+        faults: u64,
+    ) -> TaskKey {
+        let key = TaskKey { pid, tid: pid, starttime: 100 };
+        let mut comm = [0; 16];
+        comm[..name.len()].copy_from_slice(name.as_bytes());
+        let mut raw = TaskRaw {
+            key,
+            comm,
+            state: b'S',
+            kernel_thread: false,
+            ioprio: None,
+            ppid: 1,
+            uid: Some(0),
+            num_threads: 1,
+            majflt: 0,
+            cpu_ticks: 0,
+            runs: 0,
+            rss_bytes: 50 << 20,
+            swap_bytes: Some(0),
+            io: IoRaw::Read(IoBytes::default()),
+            delays: None,
+        };
+        change(&mut raw);
+        self.look(vec![raw], false);
+        let after = TaskRaw { io: IoRaw::Read(did), majflt: raw.majflt + faults, runs: 1, ..raw };
+        self.look(vec![after], false);
+        key
+    }
+
+    /// A look at the tasks, a second after the one before.
+    pub fn look(&mut self, tasks: Vec<TaskRaw>, reset: bool) {
+        self.procs += 1;
+        let at = self.now();
+        let since = at.boot_ns - SEC;
+        let changed =
+            tasks.into_iter().map(|raw| Change { raw, at_ns: at.boot_ns, since_ns: since }).collect();
+        let update = ProcUpdate {
+            seq: self.procs,
+            at,
+            prev: Some(Clock { boot_ns: since, ..at }),
+            reset,
+            changed,
+            delays: Section::Ok(()),
+            ..ProcUpdate::default()
+        };
+        self.world.apply_procs(Section::Ok(update));
+    }
+
+    /// A task in state D for so many seconds, with a tick for each.
+    pub fn hang(&mut self, pid: u32, name: &str, wchan: &str, secs: usize) -> TaskKey {
+        let key = self.task(pid, name, |t| t.state = b'D', IoBytes::default(), 0);
+        for i in 0..secs {
+            self.quiet(1);
+            let at = self.now();
+            let waits = vec![(key, wchan.into())];
+            let update = ProcUpdate { seq: 100 + i as u64, at, waits, ..ProcUpdate::default() };
+            self.world.apply_procs(Section::Ok(update));
+        }
+        key
+    }
+
+    /// A line of the kernel's, now.
+    pub fn kernel(&mut self, message: &str) -> &mut Self {
+        self.kernel_as(0, message)
+    }
+
+    /// A line of that facility.
+    pub fn kernel_as(&mut self, facility: u16, message: &str) -> &mut Self {
+        let clock = self.log_clock();
+        let seq = self.world.klog.size().0 as u64 + self.world.klog.revision() + 1;
+        let record = Record {
+            seq,
+            boot_us: clock.boot_us(),
+            level: 3,
+            facility,
+            message: message.as_bytes().to_vec(),
+            ..Record::default()
+        };
+        self.world.apply_records(vec![record], clock);
+        self
+    }
+
+    /// The room on a mount.
+    pub fn room(&mut self, point: &str, total: u64, left: u64, inodes: u64, inodes_left: u64) {
+        let space = Space {
+            total_bytes: total,
+            free_bytes: left,
+            available_bytes: left,
+            inodes_total: Some(inodes),
+            inodes_free: Some(inodes_left),
+        };
+        let mounts = vec![MountRoom { point: point.into(), space: Section::Ok(space) }];
+        self.world.facts.take_room(Room { at: self.now(), network: false, mounts });
+    }
+
+    /// Changes the newest facts.
+    pub fn facts(&mut self, change: impl FnOnce(&mut Facts)) {
+        change(self.world.facts.now.as_mut().unwrap());
+    }
+
+    /// Changes the facts before.
+    pub fn facts_before(&mut self, change: impl FnOnce(&mut Facts)) {
+        change(self.world.facts.before.as_mut().unwrap());
+    }
+
+    /// What one rule finds.
+    pub fn rule(&self, name: &str) -> (Vec<Finding>, Judged) {
+        let rule = RULES.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("no rule {name}"));
+        let mut out = Vec::new();
+        let judged = (rule.look)(&Case::new(&self.world), &mut out);
+        (out, judged)
+    }
+
+    /// What all rules find.
+    pub fn all(&self) -> Vec<Finding> {
+        let case = Case::new(&self.world);
+        let mut out = Vec::new();
+        for rule in RULES {
+            (rule.look)(&case, &mut out);
+        }
+        out
+    }
+}
+
+/// Puts a device's rates in place of the idle ones.
+pub fn with(snap: &mut Snapshot, rate: DiskRate) {
+    let devices = snap.devices.ok_mut().unwrap();
+    match devices.iter_mut().find(|d| d.id == rate.id) {
+        Some(slot) => *slot = rate,
+        None => devices.push(rate),
+    }
+}
+
+/// A network mount over `eth0` of that speed.
+pub fn over_network(
+    snap: &mut Snapshot,
+    mb: f64,
+    speed_bits: Option<u64>,
+    change: impl FnOnce(&mut NetFsRate),
+) {
+    let used = speed_bits.map(|b| mb * MIB * 800.0 / b as f64);
+    snap.nics = Section::Ok(vec![NicRate {
+        name: "eth0".into(),
+        rx_mb_per_s: Some(mb),
+        tx_mb_per_s: Some(0.1),
+        speed_bits,
+        used_pct: used,
+    }]);
+    let mut fs = NetFsRate {
+        mount: "/mnt/nfs".into(),
+        server: "server:/export".into(),
+        read_mb_per_s: Some(mb),
+        write_mb_per_s: Some(0.0),
+        rtt_ms: Some(1.0),
+        retransmits_per_s: Some(0.0),
+        interface: Some("eth0".into()),
+        link_used_pct: used,
+        ops_per_s: Some(100.0),
+        ..NetFsRate::default()
+    };
+    change(&mut fs);
+    snap.netfs = Section::Ok(vec![fs]);
+}

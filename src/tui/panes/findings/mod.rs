@@ -1,0 +1,101 @@
+//! The Findings view: stories, the worst first, and below or beside them the page of the selected one.
+
+pub mod page;
+pub mod strip;
+
+use super::{Pane, PaneId};
+use crate::diagnose::finding::Severity;
+use crate::export::findings::{gaps, line, sheet as paper, summary};
+use crate::export::sheet::Sheet;
+use crate::tui::keys::Context;
+use crate::tui::state::App;
+use crate::tui::widgets::dialog::{frame, wrap};
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::table;
+use crate::tui::widgets::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::Findings,
+    contexts: &[Context::Findings, Context::Scroll],
+    render,
+    sheet,
+    rows: |app| app.findings.stories().len(),
+};
+
+/// On screens at least this wide the page stands beside the list.
+const BESIDE: u16 = 170;
+
+/// Where list and page go.
+pub fn places(body: Rect, stories: usize) -> Vec<(PaneId, Rect)> {
+    if body.width >= BESIDE {
+        let left = body.width * 2 / 5;
+        let page = Rect { x: body.x + left, width: body.width - left, ..body };
+        return vec![(PaneId::Findings, Rect { width: left, ..body }), (PaneId::FindingPage, page)];
+    }
+    let wanted = stories.min(100) as u16 + 2;
+    let list = wanted.clamp(4, (body.height / 3).max(4)).min(body.height);
+    let page = Rect { y: body.y + list, height: body.height - list, ..body };
+    vec![(PaneId::Findings, Rect { height: list, ..body }), (PaneId::FindingPage, page)]
+}
+
+/// How a severity looks.
+pub fn style(theme: &Theme, severity: Severity) -> Style {
+    match severity {
+        Severity::Note => theme.text,
+        Severity::Warn => theme.warn,
+        Severity::Critical => theme.crit,
+    }
+}
+
+/// The stories as lines from the `first` on, one a row; the selected one is marked if there is one.
+fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, first: usize, selected: Option<usize>) {
+    for (i, story) in app.findings.stories().iter().enumerate().skip(first).take(area.height.into()) {
+        let y = area.y + (i - first) as u16;
+        let text = format!("{} {}", story.severity.mark(), line(story));
+        let (shown, cells) = crate::text::fit(&text, area.width.into());
+        let used = put(buf, area.x, y, shown, area.width, style(theme, story.severity));
+        if shown.len() < text.len() && used > 0 {
+            put(buf, area.x + (cells as u16).min(area.width) - 1, y, "…", 1, theme.dim);
+        }
+        if selected == Some(i) {
+            table::select(buf, area, y, theme);
+        }
+    }
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let inner = frame(buf, area, "Findings", &summary(&app.findings), focused, theme);
+    if app.findings.stories().is_empty() {
+        let text = if app.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
+        put(buf, inner.x, inner.y, text, inner.width, theme.dim);
+        return;
+    }
+    let mut scroll = app.ui.findings.scroll;
+    scroll.follow(app.findings.stories().len(), inner.height.into());
+    draw_lines(app, theme, inner, buf, scroll.offset, Some(scroll.selected));
+}
+
+/// What could not be judged, as lines of that width.
+fn missing(app: &App, width: u16) -> Vec<String> {
+    gaps(&app.findings).iter().flat_map(|gap| wrap(gap, width.max(20).into())).collect()
+}
+
+/// The story in line `y` of a pane of that height.
+pub fn row_at(app: &App, height: u16, y: u16) -> Option<usize> {
+    let mut scroll = app.ui.findings.scroll;
+    scroll.follow(app.findings.stories().len(), height.into());
+    let at = scroll.offset + usize::from(y);
+    (at < app.findings.stories().len()).then_some(at)
+}
+
+fn sheet(app: &App) -> Sheet {
+    let title =
+        format!("Findings on {}, {}", app.world.host.name, crate::units::rfc3339(app.world.now().wall_ns));
+    let mut sheet = paper(title, &app.findings, app.world.now());
+    sheet.notes.extend(gaps(&app.findings).into_iter().map(|gap| format!("not judged: {gap}")));
+    sheet
+}

@@ -1,0 +1,170 @@
+//! Decisions of the Findings view, and when the diagnosis looks.
+
+use super::act;
+use crate::bench::workloads::WORKLOADS;
+use crate::diagnose::finding::Jump;
+use crate::diagnose::{story::Story, wanted};
+use crate::model::raw::Raw;
+use crate::model::section::Section;
+use crate::tui::action::View;
+use crate::tui::bench::Row;
+use crate::tui::effect::Effect;
+use crate::tui::panes::{PaneId, findings as pane, kernel};
+use crate::tui::state::{App, Detail};
+use crate::tui::widgets::table::Scroll;
+use crate::worker::job::{Job, Reply};
+use std::os::unix::ffi::OsStringExt;
+
+/// The place of the page among the panes of the view.
+const PAGE: usize = 1;
+
+/// A tick's tasks are in: looks, and asks for slow facts if it is time.
+pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
+    let known = app.findings.stories().get(app.ui.findings.scroll.selected).map(who);
+    app.findings.look(&app.world);
+    // The selection stays with its story.
+    let stories = app.findings.stories();
+    if let Some(at) = known.and_then(|known| stories.iter().position(|s| who(s) == known)) {
+        app.ui.findings.scroll.selected = at;
+    }
+    let last = app.findings.stories().len().saturating_sub(1);
+    let selected = &mut app.ui.findings.scroll.selected;
+    *selected = (*selected).min(last);
+    ask(app, effects);
+}
+
+fn who(story: &Story) -> (&'static str, crate::diagnose::finding::Subject) {
+    (story.cause().rule, story.cause().subject.clone())
+}
+
+/// A new tick comes: the one before is looked at now, if its tasks never came.
+pub fn tick(app: &mut App, effects: &mut Vec<Effect>) {
+    if app.findings.seq() < app.world.snap.seq {
+        look(app, effects);
+    }
+}
+
+fn ask(app: &mut App, effects: &mut Vec<Effect>) {
+    let now = app.world.now().boot_ns;
+    let ui = &mut app.ui.findings;
+    let due = ui.asked_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= wanted::EVERY_SECS);
+    if !due || app.world.topo.ok().is_none() || !matches!(app.world.procs_state, Section::Ok(())) {
+        return;
+    }
+    ui.asked_ns = Some(now);
+    if !std::mem::replace(&mut ui.asked.facts, true) {
+        effects.push(Effect::Run(Job::Diagnose { tasks: wanted::tasks(&app.world) }));
+    }
+    for network in [false, true] {
+        let slot =
+            if network { &mut app.ui.findings.asked.network } else { &mut app.ui.findings.asked.local };
+        let mounts = wanted::mounts(&app.world, network);
+        if !mounts.is_empty() && !std::mem::replace(slot, true) {
+            effects.push(Effect::Run(Job::Room { mounts, network }));
+        }
+    }
+}
+
+/// What a child found out. One that failed is asked again when it is time: the rules say what is missing.
+pub fn answered(app: &mut App, job: &Job, reply: Reply) {
+    match job {
+        Job::Room { network: true, .. } => app.ui.findings.asked.network = false,
+        Job::Room { network: false, .. } => app.ui.findings.asked.local = false,
+        _ => app.ui.findings.asked.facts = false,
+    }
+    match reply {
+        Reply::Diagnosis(facts) => app.world.facts.take(*facts),
+        Reply::Room(room) => app.world.facts.take_room(room),
+        _ => {}
+    }
+}
+
+/// Enter: where the selected line of the page leads, or the story's first way on.
+pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
+    if app.focused() == PaneId::FindingsStrip {
+        return act::go(app, View::Findings, effects);
+    }
+    let at = if app.focused() == PaneId::FindingPage { app.ui.findings.jump } else { 0 };
+    match pane::page::jumps(app).into_iter().nth(at) {
+        Some(jump) => follow(app, jump, effects),
+        None => app.ui.say("nothing to go to"),
+    }
+}
+
+fn follow(app: &mut App, jump: Jump, effects: &mut Vec<Effect>) {
+    match jump {
+        Jump::Knob(knob) => {
+            if let Err(why) = super::tune::show_knob(app, &knob, effects) {
+                app.ui.complain(why);
+            }
+        }
+        Jump::Bench(profile, dir) => bench(app, profile, dir, effects),
+        Jump::Device(id) => act::open_device(app, id),
+        Jump::Task(key) if app.world.procs.get(&key).is_some() => act::open_task(app, key, effects),
+        Jump::Task(key) => app.ui.complain(format!("task {} has ended", key.tid)),
+        Jump::Kernel(seq) => kernel_entry(app, seq, effects),
+        Jump::Memory => act::go(app, View::Memory, effects),
+        Jump::Processes => act::go(app, View::Processes, effects),
+        Jump::Devices => act::go(app, View::Devices, effects),
+    }
+}
+
+/// The Bench view with this profile selected, in that directory; a run under way stays on screen.
+fn bench(app: &mut App, profile: &str, dir: Option<Raw>, effects: &mut Vec<Effect>) {
+    if app.ui.bench.running().is_none() {
+        if let Some(dir) = dir {
+            app.ui.bench.directory = std::ffi::OsString::from_vec(dir.bytes().to_vec()).into();
+        }
+        if let Some(at) = WORKLOADS.iter().position(|w| w.name() == profile) {
+            app.ui.bench.selected = Row::Profile(at);
+            app.ui.bench.opened = None;
+        }
+    }
+    act::go(app, View::Bench, effects);
+}
+
+fn kernel_entry(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>) {
+    act::go(app, View::Kernel, effects);
+    let at = seq.and_then(|seq| kernel::shown(app).position(|e| e.seq == Some(seq)));
+    if let Some(at) = at {
+        app.ui.kernel.scroll.selected = at;
+        app.ui.kernel.pinned = at + 1 == app.ui.kernel.shown.len();
+        app.ui.detail = Some(Detail::Kernel(at));
+        app.ui.detail_scroll = Scroll::default();
+    }
+}
+
+/// Moves the selection in the list, or among the ways on.
+pub fn step(app: &mut App, by: isize) {
+    if app.focused() == PaneId::FindingPage {
+        let last = pane::page::jumps(app).len().saturating_sub(1);
+        let jump = &mut app.ui.findings.jump;
+        *jump = jump.saturating_add_signed(by).min(last);
+        return;
+    }
+    let len = app.findings.stories().len();
+    app.ui.findings.scroll.step(by, len);
+    app.ui.findings.jump = 0;
+}
+
+/// Esc; whether there was something to leave.
+pub fn back(app: &mut App) -> bool {
+    let there = app.focused() == PaneId::FindingPage && !app.ui.zoomed;
+    if there {
+        app.ui.focus = 0;
+    }
+    there
+}
+
+/// A click into the list or the page.
+pub fn click(app: &mut App, id: PaneId, height: u16, y: u16) {
+    if id == PaneId::FindingPage {
+        if let Some(at) = pane::page::jump_at(app, y) {
+            app.ui.findings.jump = at;
+            app.ui.focus = PAGE;
+        }
+    } else if let Some(at) = pane::row_at(app, height, y) {
+        app.ui.findings.scroll.selected = at;
+        app.ui.findings.jump = 0;
+    }
+}

@@ -1,0 +1,131 @@
+//! Keys of the Findings view, and what the diagnosis asks for.
+
+use super::stage::{app, press, tell_tasks};
+use super::{SIZE, outward, state};
+use crate::diagnose::finding::Jump;
+use crate::model::facts::{Facts, Room};
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::panes::{PaneId, findings::page};
+use crate::tui::state::App;
+use crate::tui::update::update;
+use crate::worker::job::{Job, Reply};
+
+/// The view with this story selected, and the keys on its page at this way on.
+fn at(rule: &str, wanted: impl Fn(&Jump) -> bool) -> App {
+    let mut app = app(SIZE);
+    press(&mut app, "8");
+    let story = app.findings.stories().iter().position(|s| s.cause().rule == rule).expect("the story");
+    (0..story).for_each(|_| drop(press(&mut app, "<down>")));
+    let way = page::jumps(&app).iter().position(wanted).expect("the way on");
+    press(&mut app, "<right>");
+    (0..way).for_each(|_| drop(press(&mut app, "<down>")));
+    app
+}
+
+#[test]
+fn every_way_on_leads_where_it_says() {
+    let mut kernel = at("io-error", |j| matches!(j, Jump::Kernel(Some(_))));
+    press(&mut kernel, "<enter>");
+    assert!(state(&kernel).starts_with("Kernel/KernelDetail entry"), "{}", state(&kernel));
+
+    let mut knob = at("swapping", |j| *j == Jump::Knob("vm.swappiness".into()));
+    press(&mut knob, "<enter>");
+    assert_eq!((state(&knob), knob.ui.tune.wanted.as_deref()), ("Tune/Tune".into(), Some("vm.swappiness")));
+
+    let mut list = at("swapping", |j| *j == Jump::Processes);
+    press(&mut list, "<enter>");
+    assert_eq!(state(&list), "Processes/Processes");
+
+    let mut task = at("io-error", |j| matches!(j, Jump::Task(_)));
+    let effects = press(&mut task, "<enter>");
+    assert!(state(&task).contains(" task "), "{}", state(&task));
+    assert!(effects.iter().any(|e| matches!(e, Effect::Run(Job::Facts { .. }))), "{effects:?}");
+    press(&mut task, "<esc>");
+    assert_eq!(state(&task), "Findings/FindingPage", "back to the story");
+}
+
+#[test]
+fn enter_in_the_list_takes_the_first_way_on_and_the_strip_leads_to_the_view() {
+    let mut app = app(SIZE);
+    press(&mut app, "8");
+    let first = page::jumps(&app)[0].clone();
+    press(&mut app, "<enter>");
+    assert!(matches!(first, Jump::Kernel(_)) && state(&app).starts_with("Kernel/"), "{}", state(&app));
+    press(&mut app, "<esc>1");
+    let strip = crate::tui::layout::panes(&app).iter().position(|p| *p == PaneId::FindingsStrip).unwrap();
+    (0..strip).for_each(|_| drop(press(&mut app, "w")));
+    press(&mut app, "<enter>");
+    assert_eq!(state(&app), "Findings/Findings");
+    press(&mut app, "<right>");
+    assert_eq!(state(&app), "Findings/FindingPage");
+    press(&mut app, "<esc>");
+    assert_eq!(state(&app), "Findings/Findings");
+}
+
+#[test]
+fn a_benchmark_is_filled_in() {
+    let mut app = at("device-saturated", |j| matches!(j, Jump::Bench("randrw", _)));
+    let Some(Jump::Bench(_, dir)) = page::jumps(&app).into_iter().nth(app.ui.findings.jump) else { panic!() };
+    press(&mut app, "<enter>");
+    assert!(state(&app).starts_with("Bench/"), "{}", state(&app));
+    if let Some(dir) = dir {
+        assert_eq!(app.ui.bench.directory, std::path::PathBuf::from(dir.clean()));
+    }
+    let plan = app.ui.bench.plan(app.ui.bench.profile().unwrap()).1;
+    assert_eq!(plan.profile, "randrw");
+}
+
+#[test]
+fn slow_facts_are_asked_for_once_and_again_when_it_is_time() {
+    let diagnoses = |effects: &[Effect]| {
+        effects
+            .iter()
+            .filter(|e| matches!(e, Effect::Run(job) if job.is_diagnosis()))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let mut app = app(SIZE);
+    assert!(
+        app.ui.findings.asked.facts && app.ui.findings.asked.local,
+        "asked at the first look with mounts"
+    );
+    // Long after, with nothing answered: nothing more is started.
+    app.ui.findings.asked_ns = Some(0);
+    tell_tasks(&mut app, true);
+    let job = Job::Diagnose { tasks: Vec::new() };
+    update(
+        &mut app,
+        Event::Worker(
+            job.clone(),
+            Reply::Diagnosis(Box::new(Facts { thp: Some("never".into()), ..Facts::default() })),
+        ),
+    );
+    assert_eq!(app.world.facts.now.as_ref().unwrap().thp.as_deref(), Some("never"));
+    let room = Job::Room { mounts: Vec::new(), network: false };
+    update(&mut app, Event::Worker(room, Reply::Room(Room::default())));
+    assert!(!app.ui.findings.asked.facts && !app.ui.findings.asked.local);
+    assert!(app.world.facts.room.is_some());
+    app.ui.findings.asked_ns = Some(0);
+    let mut effects = Vec::new();
+    super::super::findings::look(&mut app, &mut effects);
+    assert_eq!(diagnoses(&outward(effects)).len(), 2, "settings, and local file systems");
+    let mut again = Vec::new();
+    super::super::findings::look(&mut app, &mut again);
+    assert_eq!(diagnoses(&again), []);
+    // A child that failed says nothing on screen: the rules say what is missing.
+    update(&mut app, Event::Worker(job, Reply::Failed("no".into())));
+    assert_eq!(app.ui.message, None);
+    assert!(!app.ui.findings.asked.facts);
+}
+
+#[test]
+fn the_selection_stays_with_its_story() {
+    let mut app = app(SIZE);
+    press(&mut app, "8<down>");
+    let rule = page::story(&app).unwrap().cause().rule;
+    tell_tasks(&mut app, true);
+    assert_eq!(page::story(&app).unwrap().cause().rule, rule);
+    press(&mut app, "<down><down><down><down><down>");
+    assert!(app.ui.findings.scroll.selected < app.findings.stories().len());
+}
