@@ -5,6 +5,8 @@
 
 #[path = "screens/bench.rs"]
 mod bench;
+#[path = "screens/pictures.rs"]
+mod pictures;
 #[path = "screens/replay.rs"]
 mod replay;
 mod stage;
