@@ -94,7 +94,7 @@ fn json(gather: &Gather, looked: Duration) -> anyhow::Result<String> {
         exit,
         stories: findings::stories(&gather.findings, now),
         not_judged: findings::unjudged(&gather.findings),
-        unavailable: gather.gaps(),
+        unavailable: gather.gaps().to_vec(),
     };
     Ok(serde_json::to_string(&object)? + "\n")
 }

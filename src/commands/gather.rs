@@ -71,6 +71,9 @@ pub struct Gather {
     news: Vec<Entry>,
     queues: Asked,
     facts: Asked,
+    /// Why asking file systems for their room failed: local ones, those over a network.
+    room: [Option<String>; 2],
+    gaps: Vec<Gap>,
     /// When settings and limits were asked for last.
     facts_at: Option<Instant>,
     /// Boot clock of the newest look at the tasks, also of one that failed.
@@ -134,6 +137,8 @@ impl Gather {
             news: Vec::new(),
             queues: Asked::No,
             facts: Asked::No,
+            room: [None, None],
+            gaps: Vec::new(),
             facts_at: None,
             looked: 0,
             topo_told: false,
@@ -182,8 +187,9 @@ impl Gather {
         }
         self.due = None;
         self.read_log();
+        self.gaps = self.missing();
         if self.needs.news {
-            let gaps = self.gaps().into_iter().map(|g| (g.source.to_owned(), g.reason)).collect();
+            let gaps = self.gaps.iter().map(|g| (g.source.to_owned(), g.reason.clone())).collect();
             self.news.extend([
                 Entry::Gaps(gaps),
                 Entry::Blocked(self.world.blocked.clone()),
@@ -242,6 +248,7 @@ impl Gather {
             Input::Answer(job, Reply::Failed(why)) => match *job {
                 Job::Queues { .. } => self.queues = Asked::Failed(why),
                 Job::Diagnose { .. } => self.facts = Asked::Failed(why),
+                Job::Room { network, .. } => self.room[usize::from(network)] = Some(why),
                 _ => {}
             },
             Input::Answer(_, Reply::Queues(queues)) => {
@@ -254,7 +261,10 @@ impl Gather {
                 self.world.facts.take(*facts);
                 self.facts = Asked::Answered;
             }
-            Input::Answer(_, Reply::Room(room)) => {
+            Input::Answer(job, Reply::Room(room)) => {
+                if let Job::Room { network, .. } = *job {
+                    self.room[usize::from(network)] = None;
+                }
                 self.keep(|| Entry::Room(room.clone()));
                 self.world.facts.take_room(room);
             }
@@ -342,8 +352,13 @@ impl Gather {
         self.world.apply_records(records, clock);
     }
 
-    /// What is missing from the sample that the world does not know of.
-    pub fn gaps(&self) -> Vec<Gap> {
+    /// What is missing from the sample that the world does not know of: as it stood when the sample was
+    /// whole, so that whoever prints it and whoever records it say the same.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    fn missing(&self) -> Vec<Gap> {
         let now = clock::boot_ns();
         let mut out = Vec::new();
         for (asked, source, place) in [
@@ -359,6 +374,7 @@ impl Gather {
                 Asked::No | Asked::Answered => {}
             }
         }
+        out.extend(self.room.iter().flatten().map(|why| Gap::new("room", why)));
         for p in self.pool.pending().iter().filter(|p| matches!(p.job, Job::Room { .. })) {
             let secs = now.saturating_sub(p.since_boot_ns) / 1_000_000_000;
             out.push(Gap::new("room", format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid)));

@@ -24,7 +24,7 @@ fn live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<
         for _ in 0..ticks {
             gather.next().await?;
             told.push([
-                json::object(&gather.world, &gather.findings, Scope::ALL, gather.since, &gather.gaps())?,
+                json::object(&gather.world, &gather.findings, Scope::ALL, gather.since, gather.gaps())?,
                 page::text(&gather.world, &gather.findings, Scope::ALL),
             ]);
             bytes.extend(encoder.frame(&gather.news(), gather.world.now().wall_ns));

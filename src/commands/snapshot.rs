@@ -83,7 +83,7 @@ fn text(gather: &Gather, format: Format, scope: Scope, first: bool) -> anyhow::R
     Ok(match format {
         Format::Text => blank.to_owned() + &page::text(world, &gather.findings, scope),
         Format::Markdown => page::markdown(world, &gather.findings, scope),
-        Format::Json => json::object(world, &gather.findings, scope, gather.since, &gather.gaps())? + "\n",
+        Format::Json => json::object(world, &gather.findings, scope, gather.since, gather.gaps())? + "\n",
     })
 }
 
