@@ -69,6 +69,7 @@ fn time(spec: &Spec) -> String {
     let one = |plan: &Plan| (plan.time_ms + plan.ramp_ms + spec.calm_ms) * u64::from(2 * spec.rounds) / 1000;
     let plans: Vec<Plan> = std::iter::once(spec.plan.clone()).chain(spec.control_plan()).collect();
     let files = plans.iter().filter_map(|p| workloads::find(&p.profile).map(|w| w.footprint(p))).max();
+    let files = files.filter(|bytes| *bytes > 0);
     let rounds = spec.all_rounds();
     let bytes =
         files.map_or(String::new(), |b| format!(", and making a file of up to {} each time", bytes_long(b)));

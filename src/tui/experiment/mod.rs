@@ -28,6 +28,8 @@ pub struct ExperimentUi {
     pub form: Form,
     /// What is known of its arms on this machine.
     pub checked: Option<Judged>,
+    /// It was to be started while these were still being looked at: the question follows the look.
+    pub wished: Option<Arms>,
     /// What is selected in the list.
     pub selected: Row,
     /// First line of the list on screen, as far as the selection allows.

@@ -126,6 +126,7 @@ pub fn take(app: &mut App, news: ExperimentNews, effects: &mut Vec<Effect>) {
             let spec = app.ui.experiment.form.spec(&app.ui.bench.directory, 0);
             if judged.arms == Arms::of(&spec) {
                 app.ui.experiment.checked = Some(judged);
+                ask::looked(app);
             }
             return;
         }

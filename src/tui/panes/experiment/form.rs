@@ -18,6 +18,9 @@ use crate::tui::widgets::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+/// Why it is not started this very moment, when nothing else is in the way.
+pub const LOOKING: &str = "the knobs are still being looked at; the question comes when they are known";
+
 /// Why the experiment cannot be started now: what was found, and what to do.
 pub fn wont_start(app: &App) -> Option<String> {
     let spec = app.planned_experiment();
@@ -34,7 +37,7 @@ pub fn wont_start(app: &App) -> Option<String> {
         }
     }
     match app.ui.experiment.found(&spec) {
-        None => Some("the knobs are still being looked at".into()),
+        None => Some(LOOKING.into()),
         Some(Err(why)) => Some(why.clone()),
         Some(Ok(_)) => None,
     }

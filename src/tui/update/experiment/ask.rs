@@ -5,10 +5,11 @@ use crate::experiment::command::args;
 use crate::experiment::outline::outline;
 use crate::experiment::report::Form;
 use crate::experiment::spec::Spec;
+use crate::tui::action::View;
 use crate::tui::effect::Effect;
 use crate::tui::experiment::run::Run;
-use crate::tui::experiment::{ExperimentEffect, Row};
-use crate::tui::panes::experiment::form::wont_start;
+use crate::tui::experiment::{Arms, ExperimentEffect, Row};
+use crate::tui::panes::experiment::form::{LOOKING, wont_start};
 use crate::tui::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
 use crate::tui::tuning::survey::ChangeRow;
 use crate::worker::job::Job;
@@ -25,11 +26,12 @@ pub fn start(app: &mut App) {
     if app.ui.experiment.running().is_some() {
         return app.ui.complain("an experiment is still on: x ends it");
     }
+    let spec = app.planned_experiment();
     // The reasons stand on the page, with what to do.
     if let Some(why) = wont_start(app) {
+        app.ui.experiment.wished = (why == LOOKING).then(|| Arms::of(&spec));
         return app.ui.complain(why);
     }
-    let spec = app.planned_experiment();
     if !tune::is_root(app) {
         return tune::as_root(app, "An experiment sets knobs, which", args(&spec));
     }
@@ -45,6 +47,17 @@ pub fn start(app: &mut App) {
     text += "\nx ends it at any moment, with a report of the rounds that are over. If this screen dies the old values \
              come back by themselves.";
     ask(app, "Start the experiment", text, spec);
+}
+
+/// The arms of the form have been looked at: a start that waited for it is asked about now, if the person still
+/// is where it was wished for.
+pub fn looked(app: &mut App) {
+    let wished = app.ui.experiment.wished.take() == Some(Arms::of(&app.planned_experiment()));
+    let here = app.ui.view == View::Tune && app.ui.experiment.open && app.ui.overlay.is_none();
+    if wished && here && app.ui.experiment.planning() {
+        app.ui.message = None;
+        start(app);
+    }
 }
 
 fn ask(app: &mut App, title: &str, text: String, spec: Spec) {

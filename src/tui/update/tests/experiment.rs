@@ -58,6 +58,13 @@ fn ended(factor: f64) -> (App, Tree, Box<Report>) {
     (app, tree, done)
 }
 
+/// Selects a line of the form.
+fn to(app: &mut App, name: &str) {
+    let at = app.ui.experiment.form.place_of(name).unwrap();
+    press(app, "<home>");
+    press(app, &"j".repeat(at));
+}
+
 #[test]
 fn b_is_what_is_proposed_the_preset_or_the_selected_knob() {
     for (keys, want, b) in [
@@ -128,11 +135,6 @@ fn the_form_changes_what_would_be_done() {
     let (mut app, _tree) = planned(SIZE);
     let spec = app.planned_experiment();
     assert_eq!(spec.plan.time_ms, 39_000, "longer than pages stay dirty");
-    let to = |app: &mut App, name: &str| {
-        let at = app.ui.experiment.form.place_of(name).unwrap();
-        press(app, "<home>");
-        press(app, &"j".repeat(at));
-    };
     for (line, typed) in [
         ("rounds", "<enter><c-u>6<enter>"),
         ("control", "<enter>"),
@@ -176,6 +178,34 @@ fn arms_are_looked_at_when_they_change_and_only_the_newest_answer_counts() {
     judge_arms(&mut app, &tree);
     press(&mut app, "r");
     assert!(message(&app).contains("A and B are the same"), "{}", message(&app));
+}
+
+#[test]
+fn a_start_wished_for_during_the_look_is_asked_about_after_it() {
+    for (meanwhile, want) in [
+        ("", "Tune/Experiment dialog"),
+        ("2", "Devices/Devices"),
+        ("<esc>", "Tune/ExperimentList dialog"),
+        ("?", "Tune/Experiment help"),
+        ("<enter><c-u>vm.dirty_ratio=45<enter>", "Tune/Experiment"),
+    ] {
+        let (mut app, tree) = planned(SIZE);
+        to(&mut app, "B sets");
+        press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>r");
+        assert!(message(&app).contains("the question comes when"), "{}", message(&app));
+        press(&mut app, meanwhile);
+        judge_arms(&mut app, &tree);
+        assert!(state(&app).starts_with(want), "{meanwhile}: {}", state(&app));
+        assert_eq!(
+            want.ends_with("dialog"),
+            matches!(app.ui.overlay, Some(Overlay::Dialog(_))),
+            "{meanwhile}"
+        );
+        // Once only.
+        press(&mut app, "<esc>");
+        judge_arms(&mut app, &tree);
+        assert!(!matches!(app.ui.overlay, Some(Overlay::Dialog(_))), "{meanwhile}");
+    }
 }
 
 #[test]
