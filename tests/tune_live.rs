@@ -1,6 +1,8 @@
 //! The tuner on the real kernel: killed at every step, its lease run out, its terminal closed, the admin in
 //! between. Needs root; every value is as it was afterwards, also when a test fails.
 
+#[path = "tune/apart.rs"]
+mod apart;
 #[path = "tune/devices.rs"]
 mod devices;
 #[path = "tune/experiment.rs"]

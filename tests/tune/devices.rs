@@ -1,5 +1,7 @@
 //! Knobs of devices, mounts and processes, on ones made for the purpose.
 
+use crate::apart::Apart;
+use crate::killed::{Victim, point, steps};
 use crate::machine::{Machine, text};
 use iotop_plus::root::Root;
 use iotop_plus::tune::apply::{Bench, apply};
@@ -9,7 +11,7 @@ use iotop_plus::tune::machine::Machine as Sizes;
 use iotop_plus::tune::plan::{Refusal, plan};
 use iotop_plus::tune::restore::undo;
 use iotop_plus::tune::steps::Steps;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A loop device, taken down when dropped. Its number lives on with its settings: the read-ahead goes back.
 struct Loop(String, String);
@@ -47,6 +49,20 @@ impl Drop for Loop {
     }
 }
 
+/// A value for every knob of a device.
+const CHANGES: [&str; 10] = [
+    "scheduler=mq-deadline",
+    "scheduler=bfq",
+    "read_ahead_kb=3000",
+    "nr_requests=64",
+    "wbt_lat_usec=10ms",
+    "wbt_lat_usec=0",
+    "max_sectors_kb=64",
+    "bdi.max_ratio=50",
+    "bdi.min_ratio=1",
+    "bdi.strict_limit=on",
+];
+
 #[test]
 fn every_knob_of_a_device_goes_there_and_back() {
     let test = "every_knob_of_a_device_goes_there_and_back";
@@ -56,18 +72,7 @@ fn every_knob_of_a_device_goes_there_and_back() {
         return;
     };
     let before = disk.state();
-    for change in [
-        "scheduler=mq-deadline",
-        "scheduler=bfq",
-        "read_ahead_kb=3000",
-        "nr_requests=64",
-        "wbt_lat_usec=10ms",
-        "wbt_lat_usec=0",
-        "max_sectors_kb=64",
-        "bdi.max_ratio=50",
-        "bdi.min_ratio=1",
-        "bdi.strict_limit=on",
-    ] {
+    for change in CHANGES {
         let (knob, value) = change.split_once('=').unwrap();
         let word = format!("{knob}@{}={value}", disk.0);
         if knob == "scheduler" && !before[0].contains(value) {
@@ -93,6 +98,93 @@ fn every_knob_of_a_device_goes_there_and_back() {
     if again.0 == name {
         assert!(text(&m.tune(&["undo"])).contains("is gone"));
     }
+}
+
+/// Kills everybody at every step of a change; `state` reads what must stand afterwards. Returns how often.
+fn killed_at_every_step(m: &Machine, word: String, state: impl Fn() -> String) -> u32 {
+    let (before, words) = (state(), [word]);
+    let mut points = 0;
+    for victim in [Victim::Tuner, Victim::Screen, Victim::Both] {
+        for step in 1..=steps(1) {
+            point(m, &words, step, victim);
+            assert_eq!(state(), before, "{words:?} step {step} {victim:?}");
+            points += 1;
+        }
+    }
+    points
+}
+
+#[test]
+fn knobs_of_devices_and_huge_pages_are_restored_from_every_step() {
+    let test = "knobs_of_devices_and_huge_pages_are_restored_from_every_step";
+    let Some(m) = Machine::take(test) else { return };
+    let Some(disk) = Loop::new(&m) else {
+        eprintln!("SKIPPED {test}: no loop device");
+        return;
+    };
+    let mut points = 0;
+    for change in CHANGES {
+        let (knob, value) = change.split_once('=').unwrap();
+        if knob == "scheduler" && !disk.state()[0].contains(value) {
+            eprintln!("SKIPPED {change}: this kernel has no such scheduler");
+            continue;
+        }
+        points += killed_at_every_step(&m, format!("{knob}@{}={value}", disk.0), || disk.state().concat());
+    }
+    for (file, values) in [("enabled", ["never", "madvise"]), ("defrag", ["never", "defer"])] {
+        let path = format!("/sys/kernel/mm/transparent_hugepage/{file}");
+        let state = || std::fs::read_to_string(&path).unwrap_or_default();
+        if state().is_empty() {
+            eprintln!("SKIPPED {path}: this kernel has none");
+            continue;
+        }
+        let other = values.into_iter().find(|v| !state().contains(&format!("[{v}]"))).unwrap();
+        points += killed_at_every_step(&m, format!("transparent_hugepage.{file}={other}"), state);
+    }
+    println!("{points} points, all restored");
+}
+
+/// A process to be changed, ended when dropped.
+struct Sleeper(std::process::Child);
+
+impl Sleeper {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("600").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn knobs_of_processes_and_mounts_are_restored_from_every_step() {
+    let test = "knobs_of_processes_and_mounts_are_restored_from_every_step";
+    let Some(mut m) = Machine::take(test) else { return };
+    let Some(apart) = Apart::take(&mut m, test) else { return };
+    let sleeper = Sleeper::new();
+    let pid = sleeper.0.id();
+    let limits = || {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        text.lines().find(|l| l.starts_with("Max open files")).unwrap().to_owned()
+    };
+    let class = || format!("{:?}", iotop_plus::collect::process::ionice::get(pid));
+    let mut points = killed_at_every_step(&m, format!("nofile@{pid}=77"), limits);
+    points += killed_at_every_step(&m, format!("ioprio@{pid}=idle"), class);
+    let dir = tempfile::tempdir().unwrap();
+    let mut mount = Command::new(&m.there[0]);
+    mount.args(&m.there[1..]).args(["mount", "-t", "tmpfs", "none"]).arg(dir.path());
+    if mount.status().is_ok_and(|s| s.success()) {
+        let at = dir.path().to_str().unwrap();
+        let line = || apart.mountinfo().lines().find(|l| l.contains(at)).unwrap().to_owned();
+        points += killed_at_every_step(&m, format!("atime@{at}=noatime"), line);
+    } else {
+        eprintln!("SKIPPED the mount of {test}: cannot mount");
+    }
+    println!("{points} points, all restored");
 }
 
 /// Sets and undoes on the running machine, with the journal elsewhere.

@@ -32,7 +32,7 @@ impl Drop for Beside {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Victim {
+pub enum Victim {
     Tuner,
     Screen,
     Both,
@@ -119,7 +119,7 @@ fn making(knobs: usize) -> u32 {
 }
 
 /// With those of unmaking it: for each knob the write and four for the record.
-fn steps(knobs: usize) -> u32 {
+pub fn steps(knobs: usize) -> u32 {
     making(knobs) + 5 * knobs as u32
 }
 
@@ -172,7 +172,7 @@ fn everywhere(
 }
 
 /// One death, and the next start's undo where the tuner died.
-fn point(m: &Machine, words: &[String], step: u32, victim: Victim) {
+pub fn point(m: &Machine, words: &[String], step: u32, victim: Victim) {
     let (killed, reached) = run(m, words, step, victim);
     assert!(reached, "{words:?}: step {step} is never passed, {victim:?}");
     assert_eq!(killed, victim != Victim::Screen, "{words:?} step {step} {victim:?}");

@@ -1,0 +1,46 @@
+//! The running machine as root directory, with a /run of the test's: for knobs that no tree elsewhere can have.
+
+use crate::machine::Machine;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+
+/// A process in a mount namespace of its own, ended when dropped.
+pub struct Apart(Child);
+
+impl Apart {
+    /// Has `m` run the program there. `None`, said why, where there are no mount namespaces.
+    pub fn take(m: &mut Machine, test: &str) -> Option<Self> {
+        let bind = "mount --make-rprivate / && mount --bind \"$0\" /run && echo there && exec sleep 600";
+        let child = Command::new("unshare")
+            .args(["--mount", "sh", "-c", bind])
+            .arg(m.dir.path().join("run"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let there = child.ok().map(Self).and_then(|mut apart| {
+            let mut said = [0; 6];
+            apart.0.stdout.take()?.read_exact(&mut said).ok().map(|()| apart)
+        });
+        let Some(apart) = there else {
+            eprintln!("SKIPPED {test}: no mount namespace (unshare --mount)");
+            return None;
+        };
+        let namespace = format!("--mount=/proc/{}/ns/mnt", apart.0.id());
+        m.there = ["nsenter", &namespace, "--"].map(str::to_owned).into();
+        Some(apart)
+    }
+
+    /// The mounts there.
+    pub fn mountinfo(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(format!("/proc/{}/mountinfo", self.0.id())).unwrap())
+            .into_owned()
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
