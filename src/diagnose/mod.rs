@@ -10,6 +10,7 @@ pub mod class;
 pub mod engine;
 pub mod finding;
 pub mod known;
+pub mod onset;
 pub mod rules;
 pub mod story;
 #[cfg(test)]

@@ -130,6 +130,9 @@ fn replay_word(replay: &ReplayUi) -> String {
         replay.number.saturating_sub(span.first) + 1,
         span.last.saturating_sub(span.first) + 1
     );
+    if replay.searching {
+        return format!("REPLAY {place} searching");
+    }
     match (replay.playing, SPEEDS.get(replay.speed).copied().unwrap_or(1)) {
         (false, _) => format!("REPLAY {place} paused"),
         (true, 1) => format!("REPLAY {place}"),

@@ -27,6 +27,11 @@ fn a_recording() {
     let replay = app.ui.replay.as_mut().unwrap();
     (replay.damaged, replay.partial) = (3, true);
     keep("replay_paused_damaged_120x40", &app);
+    app.ui.replay.as_mut().unwrap().searching = true;
+    app.ui.say("searching for the next finding, at 14:35:12; Esc ends the search");
+    keep("replay_searching_120x40", &app);
+    app.ui.replay.as_mut().unwrap().searching = false;
+    app.ui.message = None;
     press(&mut app, "J");
     keep("replay_jump_120x40", &app);
 }

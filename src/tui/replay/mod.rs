@@ -3,7 +3,11 @@
 //! Its news enters by the same door as that of the collectors, so every view shows it as it would have then.
 
 pub mod player;
+pub mod search;
+#[cfg(test)]
+mod tests;
 
+use crate::diagnose::onset::Onset;
 use crate::model::kernlog::LogClock;
 use crate::model::world::Host;
 use crate::record::Entry;
@@ -34,6 +38,8 @@ pub struct ReplayUi {
     pub damaged: u64,
     /// Tasks that did nothing for a while are missing: a key frame could not be read.
     pub partial: bool,
+    /// A finding is searched for.
+    pub searching: bool,
 }
 
 impl ReplayUi {
@@ -63,6 +69,11 @@ pub enum ReplayAction {
     Last,
     /// To the first tick.
     First,
+    /// To the tick at which a finding begins or gets worse: the next one, or the one before.
+    Finding {
+        /// Towards the end.
+        forward: bool,
+    },
 }
 
 /// What the player is to do.
@@ -76,6 +87,11 @@ pub enum ReplayEffect {
     Step(i32),
     /// To the tick at this wall clock, ns.
     Time(i64),
+    /// Search for the tick at which a finding begins, and go there. Anything else ends the search.
+    Find {
+        /// Towards the end.
+        forward: bool,
+    },
 }
 
 /// What the player brings.
@@ -92,6 +108,20 @@ pub enum ReplayNews {
         /// Frames that could not be read so far.
         unreadable: u64,
     },
+    /// How far the search for a finding is.
+    Searching {
+        /// Towards the end.
+        forward: bool,
+        /// The wall clock it has come to, ns.
+        wall_ns: i64,
+    },
+    /// The search has ended.
+    Searched {
+        /// It went towards the end.
+        forward: bool,
+        /// What begins at the tick it led to; nothing: there is no such tick that way; `None`: it was stopped.
+        onsets: Option<Vec<Onset>>,
+    },
     /// There is nothing after the tick on screen.
     End,
     /// The file cannot be read on: why.
@@ -104,6 +134,7 @@ impl ReplayNews {
         match self {
             ReplayNews::Anew(_) => false,
             ReplayNews::Ticks { settled, .. } => *settled,
+            ReplayNews::Searching { .. } | ReplayNews::Searched { .. } => true,
             ReplayNews::End | ReplayNews::Failed(_) => true,
         }
     }

@@ -2,19 +2,22 @@
 //!
 //! Before it tells more it waits until what it told was taken in: a file made to be huge does not pile up.
 
+use super::search::{Course, Found, Search};
 use super::{ReplayEffect, ReplayNews};
 use crate::record::decode::Moment;
 use crate::record::reader::{Bytes, Reader};
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 /// Ticks before the one asked for that are read too: graphs need a past, and what hangs is seen by waiting.
-const PAST: u32 = 300;
+pub(super) const PAST: u32 = 300;
 /// Rows of tasks told at once while the past is read.
 const BATCH: usize = 100_000;
 /// A pause in a recording is not waited for longer than this.
 const LONGEST: Duration = Duration::from_secs(5);
+/// A search tells how far it is as often as this.
+const TOLD: Duration = Duration::from_millis(200);
 
 /// Takes news to the run loop; false: nobody wants more.
 pub type Sink = Box<dyn Fn(ReplayNews) -> bool + Send>;
@@ -133,6 +136,10 @@ impl<B: Bytes> Deck<B> {
                 let number = self.reader.number_at(wall_ns)?;
                 self.go(number)?;
             }
+            ReplayEffect::Find { forward } => {
+                self.due = None;
+                self.find(forward)?;
+            }
         }
         // Whoever plays goes on from there.
         if self.due.is_some() { self.plan() } else { Ok(()) }
@@ -203,6 +210,55 @@ impl<B: Bytes> Deck<B> {
             }
         }
         self.ticks(batch, true)
+    }
+
+    /// To the tick at which a finding begins, unless something else is wanted meanwhile.
+    fn find(&mut self, forward: bool) -> Result<(), Stop> {
+        let Some((now, wall_ns)) = self.at else { return Ok(()) };
+        self.tell(ReplayNews::Searching { forward, wall_ns })?;
+        let unreadable = self.reader.unreadable;
+        let found = self.search(now, forward)?;
+        // What was read twice is not damaged twice.
+        self.reader.unreadable = unreadable;
+        self.next = None;
+        if let Some(Some(Found { number, .. })) = &found {
+            self.go(*number)?;
+        } else {
+            self.reader.start_at(now)?;
+            while let Some(moment) = self.reader.next_tick()? {
+                if moment.number > now {
+                    self.next = Some(moment);
+                    break;
+                }
+            }
+        }
+        let onsets = found.map(|found| found.map(|f| f.onsets).unwrap_or_default());
+        self.tell(ReplayNews::Searched { forward, onsets })
+    }
+
+    /// `None`: something else is wanted.
+    fn search(&mut self, from: u32, forward: bool) -> Result<Option<Option<Found>>, Stop> {
+        let mut search = Search::new(&self.reader, from, forward);
+        let mut told = Instant::now();
+        loop {
+            match search.step(&mut self.reader)? {
+                Course::Found(found) => return Ok(Some(Some(found))),
+                Course::Nothing => return Ok(Some(None)),
+                Course::On(wall_ns) if told.elapsed() >= TOLD => {
+                    self.tell(ReplayNews::Searching { forward, wall_ns })?;
+                    told = Instant::now();
+                }
+                Course::On(_) => {}
+            }
+            match self.from.try_recv() {
+                Ok(Order::Do(effect)) => self.waiting.push(effect),
+                Ok(Order::Taken) | Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => return Err(Stop::Left),
+            }
+            if !self.waiting.is_empty() {
+                return Ok(None);
+            }
+        }
     }
 
     fn tell(&mut self, news: ReplayNews) -> Result<(), Stop> {

@@ -206,7 +206,10 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// Undoes the topmost thing: overlay, detail, zoom, frozen picture, filters.
 fn back(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.ui.overlay.take().is_some() || app.ui.detail.take().is_some() {
+    if app.ui.overlay.take().is_some() || super::replay::stop_search(app, effects) {
+        return;
+    }
+    if app.ui.detail.take().is_some() {
         return;
     }
     let closed = match app.focused() {

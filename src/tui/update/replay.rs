@@ -2,6 +2,7 @@
 
 use super::data;
 use crate::diagnose::Engine;
+use crate::diagnose::onset::Onset;
 use crate::model::world::World;
 use crate::record::decode::Moment;
 use crate::record::writer::{Course, Status, name, names_a_file};
@@ -79,6 +80,10 @@ pub fn act(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
             let now = app.world.now().wall_ns;
             ReplayEffect::Time(now.saturating_add(i64::from(secs) * 1_000_000_000))
         }
+        ReplayAction::Finding { forward } => {
+            replay.playing = false;
+            ReplayEffect::Find { forward }
+        }
         ReplayAction::First => ReplayEffect::Time(i64::MIN),
         ReplayAction::Last => ReplayEffect::Time(i64::MAX),
         ReplayAction::Jump => return ask(app, PromptFor::Jump, String::new()),
@@ -136,6 +141,15 @@ pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
                 show(app, last, settled, effects);
             }
         }
+        ReplayNews::Searching { forward, wall_ns } => {
+            replay.searching = true;
+            let (way, time) = (if forward { "next" } else { "previous" }, app.clock_text(wall_ns));
+            app.ui.say(format!("searching for the {way} finding, at {time}; Esc ends the search"));
+        }
+        ReplayNews::Searched { forward, onsets } => {
+            replay.searching = false;
+            app.ui.say(searched(forward, onsets.as_deref()));
+        }
         ReplayNews::End => replay.playing = false,
         ReplayNews::Failed(why) => {
             replay.playing = false;
@@ -143,6 +157,32 @@ pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
             app.ui.complain(format!("{file}: {why}"));
         }
     }
+}
+
+/// What a search for a finding has come to.
+fn searched(forward: bool, onsets: Option<&[Onset]>) -> String {
+    let Some(onsets) = onsets else { return "search ended; still at the same sample".into() };
+    let Some((first, others)) = onsets.split_first() else {
+        return match forward {
+            true => "no later finding up to the end of the recording".into(),
+            false => "no earlier finding down to the start of the recording".into(),
+        };
+    };
+    let more = match others.len() {
+        0 => String::new(),
+        n => format!(" (and {n} more)"),
+    };
+    let how = if first.worse { "gets worse" } else { "begins" };
+    format!("{how} here, {}: {}{more}", first.severity.name(), first.title)
+}
+
+/// Esc while a finding is searched for; whether that was so.
+pub fn stop_search(app: &mut App, effects: &mut Vec<Effect>) -> bool {
+    let searching = app.ui.replay.as_ref().is_some_and(|replay| replay.searching);
+    if searching {
+        effects.push(Effect::Replay(ReplayEffect::Pause));
+    }
+    searching
 }
 
 /// The tick that is on screen from now on, by the door through which the collectors' news comes.

@@ -4,6 +4,8 @@ use super::super::replay::NOT_THE_MACHINE;
 use super::super::update;
 use super::stage::{app, press};
 use super::{SIZE, outward, state};
+use crate::diagnose::finding::Severity;
+use crate::diagnose::onset::Onset;
 use crate::model::clock::Clock;
 use crate::model::kernlog::LogClock;
 use crate::model::sample::Sample;
@@ -41,7 +43,7 @@ fn told(app: &mut App, news: ReplayNews) -> Vec<Effect> {
 
 #[test]
 fn keys_move_the_recording() {
-    use ReplayEffect::{Pause, Play, Step, Time};
+    use ReplayEffect::{Find, Pause, Play, Step, Time};
     let now = app(SIZE).world.now().wall_ns;
     for (keys, want) in [
         (" ", vec![Pause]),
@@ -53,6 +55,8 @@ fn keys_move_the_recording() {
         (",.", vec![Pause, Step(-1), Step(1)]),
         ("[", vec![Time(now - 60 * SEC)]),
         ("}", vec![Time(now + 600 * SEC)]),
+        (")", vec![Find { forward: true }]),
+        ("(", vec![Find { forward: false }]),
         ("^", vec![Time(i64::MIN)]),
         ("G", vec![Time(i64::MAX)]),
         ("J+90<enter>", vec![Time(now + 90 * SEC)]),
@@ -120,6 +124,33 @@ fn ticks_come_by_the_door_of_live_ones() {
         said.bad && said.text.contains("input/output error") && !said.text.contains('\u{1b}'),
         "{said:?}"
     );
+}
+
+#[test]
+fn a_search_tells_how_far_it_is_and_what_it_found() {
+    let mut app = replaying();
+    let said = |app: &App| app.ui.message.as_ref().unwrap().text.clone();
+    press(&mut app, "3<enter>");
+    press(&mut app, ")");
+    assert!(!app.ui.replay.as_ref().unwrap().playing, "a search pauses");
+    let now = app.world.now().wall_ns;
+    told(&mut app, ReplayNews::Searching { forward: true, wall_ns: now });
+    assert!(said(&app).starts_with("searching for the next finding, at "), "{}", said(&app));
+    // Esc is for the search before anything else.
+    assert_eq!(outward(press(&mut app, "<esc>")), [Effect::Replay(ReplayEffect::Pause)]);
+    assert!(app.ui.detail.is_some());
+    told(&mut app, ReplayNews::Searched { forward: true, onsets: None });
+    assert_eq!(said(&app), "search ended; still at the same sample");
+    assert_eq!(outward(press(&mut app, "<esc>")), []);
+    assert!(app.ui.detail.is_none());
+    for (forward, want) in [(true, "no later finding"), (false, "no earlier finding")] {
+        told(&mut app, ReplayNews::Searched { forward, onsets: Some(Vec::new()) });
+        assert!(said(&app).starts_with(want), "{}", said(&app));
+    }
+    let onset = |severity, worse| Onset { severity, title: "sda is stalled".into(), worse };
+    let onsets = vec![onset(Severity::Critical, true), onset(Severity::Note, false)];
+    told(&mut app, ReplayNews::Searched { forward: true, onsets: Some(onsets) });
+    assert_eq!(said(&app), "gets worse here, critical: sda is stalled (and 1 more)");
 }
 
 #[test]

@@ -1,0 +1,131 @@
+//! Searching a recording for the tick at which a finding begins: the same engine looks at every tick on the way.
+//!
+//! A day takes a while, so it goes in steps: whoever searches can say how far it is, and stop.
+
+use super::player::PAST;
+use crate::diagnose::Engine;
+use crate::diagnose::onset::{Onset, Onsets};
+use crate::model::world::World;
+use crate::record::Entry;
+use crate::record::apply;
+use crate::record::decode::Moment;
+use crate::record::reader::{Bytes, Reader};
+use std::io;
+use std::ops::Range;
+
+/// Ticks looked through at once on the way back: of these the last onset counts.
+const STRETCH: u32 = 1200;
+
+/// A tick at which something begins.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its number.
+    pub number: u32,
+    /// What begins; at least one.
+    pub onsets: Vec<Onset>,
+}
+
+/// How a search is.
+#[derive(Debug)]
+pub enum Course {
+    /// Not at its end: the wall clock it has come to, ns.
+    On(i64),
+    /// There.
+    Found(Found),
+    /// There is none that way.
+    Nothing,
+}
+
+/// A search under way. It moves the reader; whoever reads on must find the place again.
+pub struct Search {
+    forward: bool,
+    first: u32,
+    /// Ticks whose onsets count in this stretch.
+    range: Range<u32>,
+    walk: Option<Walk>,
+    /// The last one of this stretch, on the way back.
+    last: Option<Found>,
+    /// Wall clock of the tick read last, ns.
+    wall_ns: i64,
+}
+
+impl Search {
+    /// From the tick of this number on, or back; its own onsets do not count.
+    pub fn new<B: Bytes>(reader: &Reader<B>, from: u32, forward: bool) -> Self {
+        let span = reader.span();
+        let range = match forward {
+            true => from.saturating_add(1)..span.last.saturating_add(1),
+            false => from.saturating_sub(STRETCH).max(span.first)..from,
+        };
+        Self { forward, first: span.first, range, walk: None, last: None, wall_ns: 0 }
+    }
+
+    /// Looks at one more tick.
+    pub fn step<B: Bytes>(&mut self, reader: &mut Reader<B>) -> io::Result<Course> {
+        if self.range.is_empty() {
+            return Ok(Course::Nothing);
+        }
+        let walk = match &mut self.walk {
+            Some(walk) => walk,
+            none => {
+                let from = self.range.start.saturating_sub(PAST).max(self.first);
+                let lines = reader.start_at(from)?;
+                none.insert(Walk::new(reader, lines))
+            }
+        };
+        let Some(moment) = reader.next_tick()?.filter(|m| m.number < self.range.end) else {
+            return Ok(self.end_of_stretch());
+        };
+        let number = moment.number;
+        self.wall_ns = moment.wall_ns;
+        let onsets = walk.take(moment);
+        if number >= self.range.start && !onsets.is_empty() {
+            let found = Found { number, onsets };
+            match self.forward {
+                true => return Ok(Course::Found(found)),
+                false => self.last = Some(found),
+            }
+        }
+        Ok(Course::On(self.wall_ns))
+    }
+
+    fn end_of_stretch(&mut self) -> Course {
+        if let Some(found) = self.last.take() {
+            return Course::Found(found);
+        }
+        let end = self.range.start;
+        if self.forward || end <= self.first {
+            self.range = 0..0;
+            return Course::Nothing;
+        }
+        self.range = end.saturating_sub(STRETCH).max(self.first)..end;
+        self.walk = None;
+        Course::On(self.wall_ns)
+    }
+}
+
+/// A world of its own that follows the recording.
+struct Walk {
+    world: World,
+    engine: Engine,
+    onsets: Onsets,
+}
+
+impl Walk {
+    fn new<B: Bytes>(reader: &Reader<B>, lines: Vec<Entry>) -> Self {
+        let mut world = World::new(reader.header.host(), reader.header.log_clock());
+        lines.into_iter().for_each(|entry| apply(&mut world, entry));
+        Self { world, engine: Engine::default(), onsets: Onsets::default() }
+    }
+
+    fn take(&mut self, moment: Moment) -> Vec<Onset> {
+        moment
+            .before
+            .into_iter()
+            .flatten()
+            .chain(moment.news)
+            .for_each(|entry| apply(&mut self.world, entry));
+        self.engine.look(&self.world);
+        self.onsets.news(&self.engine)
+    }
+}
