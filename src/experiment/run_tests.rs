@@ -311,3 +311,22 @@ fn the_written_forms_have_every_round_and_clean_names() {
     let same = compare::text(&report, &report).unwrap();
     assert!(same.contains("The intervals overlap") && same.contains("B is better"), "{same}");
 }
+
+#[test]
+fn pages_of_too_short_a_round_are_not_told_and_the_report_says_why() {
+    let spec = spec();
+    let (done, _) = run(&spec, &mut Fake::new(1_000_000));
+    let mut report = report(spec, done.unwrap());
+    let said = |r: &Report| r.warnings.iter().any(|w| w.contains("vm.stat_interval"));
+    assert!(!said(&report));
+    for round in &mut report.trials[0].rounds {
+        (round.dirtied, round.written) = (None, None);
+        round.points.truncate(3);
+    }
+    report.warnings = super::report::warnings::of(&report);
+    assert!(said(&report), "{:?}", report.warnings);
+    for text in [super::report::text::report(&report), super::report::markdown::report(&report)] {
+        assert!(text.contains("vm.stat_interval") && !text.contains(" 0 B "), "{text}");
+    }
+    assert!(serde_json::to_string(&report).unwrap().contains("\"dirtied\":null"));
+}

@@ -66,13 +66,17 @@ pub fn calm(before: &Look, after: &Look) -> Calm {
     Calm { cpu_pct: cpu.map(|c| c.user_pct + c.system_pct + c.steal_pct), disks, undrained: false }
 }
 
+/// The shortest time pages are counted over, ms. Each processor keeps its own count and adds it to the kernel's
+/// once a second (`vm.stat_interval`; `refresh_cpu_vm_stats` in mm/vmstat.c), so less says next to nothing.
+pub const LEAST_MS: u64 = 2_000;
+
 /// Dirty pages in the course of a round.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// What was seen while the workload counted.
     pub points: Vec<Point>,
     begun: Option<(Instant, VmRaw)>,
-    last: VmRaw,
+    last: Option<(Instant, VmRaw)>,
     /// Every so many looks become a point.
     stride: usize,
     skipped: usize,
@@ -90,7 +94,7 @@ impl Watch {
 
     fn add(&mut self, at: Instant, vm: VmRaw) -> Option<Point> {
         let (begun, _) = *self.begun.get_or_insert((at, vm));
-        self.last = vm;
+        self.last = Some((at, vm));
         let point = Point {
             at_ms: at.duration_since(begun).as_millis() as u64,
             dirty: vm.nr_dirty? * vm.page_size,
@@ -108,11 +112,15 @@ impl Watch {
         Some(point)
     }
 
-    /// Bytes made dirty and written back since counting began.
+    /// Bytes made dirty and written back since counting began; `None` also if that was for less than
+    /// [`LEAST_MS`].
     pub fn sums(&self) -> (Option<u64>, Option<u64>) {
-        let Some((_, first)) = &self.begun else { return (None, None) };
+        let (Some((begun, first)), Some((at, last))) = (&self.begun, &self.last) else { return (None, None) };
+        if at.duration_since(*begun).as_millis() < LEAST_MS.into() {
+            return (None, None);
+        }
         let since = |new: Option<u64>, old: Option<u64>| Some(new?.saturating_sub(old?) * first.page_size);
-        (since(self.last.nr_dirtied, first.nr_dirtied), since(self.last.nr_written, first.nr_written))
+        (since(last.nr_dirtied, first.nr_dirtied), since(last.nr_written, first.nr_written))
     }
 }
 
@@ -135,6 +143,16 @@ mod tests {
         assert!(watch.points.windows(2).all(|w| w[0].at_ms < w[1].at_ms));
         assert!(watch.points.iter().all(|p| p.dirty == p.at_ms / 250 * 4096));
         assert_eq!(watch.sums(), (Some(9_999 * 4096), None));
+    }
+
+    #[test]
+    fn too_short_a_time_has_no_sums() {
+        let (mut watch, start) = (Watch::default(), Instant::now());
+        watch.add(start, vm(1, 100));
+        watch.add(start + Duration::from_millis(LEAST_MS - 1), vm(1, 100));
+        assert_eq!(watch.sums(), (None, None), "not 0 bytes");
+        watch.add(start + Duration::from_millis(LEAST_MS), vm(1, 107));
+        assert_eq!(watch.sums(), (Some(7 * 4096), None));
     }
 
     #[test]

@@ -144,7 +144,8 @@ fn put(out: &mut String, time: &str, row: &[(String, String)], named: &mut bool)
     out.push('\n');
 }
 
-/// Names within names are joined by a dot; lists of texts stand in one field, lists of objects in none.
+/// Names within names are joined by a dot. A list of texts stands in one field, one of findings as their titles.
+/// An empty list is an empty field.
 fn flatten(name: &str, tree: Tree, row: &mut Vec<(String, String)>) {
     match tree {
         Tree::Leaf(text) => row.push((name.to_owned(), text)),
@@ -157,11 +158,26 @@ fn flatten(name: &str, tree: Tree, row: &mut Vec<(String, String)>) {
             }
         }
         Tree::List(list) => {
-            let texts =
-                list.into_iter().filter_map(|t| if let Tree::Leaf(text) = t { Some(text) } else { None });
-            let plain: Vec<String> = texts.map(|t| t.trim_matches('"').replace("\"\"", "\"")).collect();
-            row.push((name.to_owned(), field(&plain.join(" "))));
+            let between = if list.iter().any(|item| matches!(item, Tree::Map(_))) { "; " } else { " " };
+            let texts: Vec<String> = list.into_iter().filter_map(text_of).collect();
+            row.push((name.to_owned(), field(&texts.join(between))));
         }
+    }
+}
+
+/// An item of a list as a text: itself, or the title it bears.
+fn text_of(item: Tree) -> Option<String> {
+    match item {
+        // A field that begins with a quote is a quoted one.
+        Tree::Leaf(text) => Some(match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            Some(quoted) => quoted.replace("\"\"", "\""),
+            None => text,
+        }),
+        Tree::Map(entries) => {
+            let (_, title) = entries.into_iter().find(|(name, _)| name == "title")?;
+            text_of(title)
+        }
+        Tree::List(_) => None,
     }
 }
 
@@ -205,6 +221,35 @@ mod tests {
         assert!(all[1].starts_with("1970-01-01T00:00:00.000Z,sda,,,,10"), "{}", all[1]);
         assert!(all[2].contains(",\"'=cmd,\"\"x\"\"\",,,,10"), "{}", all[2]);
         assert_eq!(second.lines().count(), 2);
+    }
+
+    #[test]
+    fn a_story_is_a_line_with_the_titles_of_its_findings() {
+        let mut world = world();
+        let boot = world.now().boot_ns;
+        let line = |seq, text: &str| crate::model::kernlog::Record {
+            seq,
+            boot_us: boot / 1000,
+            level: 3,
+            message: text.as_bytes().to_vec(),
+            ..Default::default()
+        };
+        let clock = LogClock { mono_ns: boot, wall_ns: 0 };
+        let error = line(1, "I/O error, dev sda, sector 81239 op 0x1:(WRITE)");
+        let damage = line(2, "EXT4-fs error (device sda): ext4_find_entry:1455: inode #2: comm ls: \"bad\"");
+        world.apply_records(vec![error, damage], clock);
+        world.klog_state = Section::Ok(());
+        let mut engine = Engine::default();
+        engine.look(&world);
+        let scope = Scope { findings: true, ..NOTHING };
+        let text = lines(&world, &engine, scope, Since::Time(0), &mut false).unwrap();
+        let all: Vec<&str> = text.lines().collect();
+        assert_eq!(all[0], "sample_time,severity,title,since,findings");
+        assert_eq!(all.len(), 2, "{all:?}");
+        let titles: Vec<&str> = engine.stories()[0].findings.iter().map(|f| f.title.as_str()).collect();
+        assert!(titles.len() > 1, "{titles:?}");
+        let joined = titles.join("; ").replace('"', "\"\"");
+        assert!(all[1].ends_with(&format!("{joined}\"")), "{}: {joined}", all[1]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::super::spec::Arm;
 use super::super::stats::FEWEST;
-use super::{End, Report, Trial};
+use super::super::watch::LEAST_MS;
+use super::{End, Report, Round, Trial};
 use crate::units::bytes_long;
 
 /// What others may move on the device, bytes per second, before it is worth a word.
@@ -25,6 +26,7 @@ pub fn of(report: &Report) -> Vec<String> {
             say(format!("only {done} of {planned} rounds came to their end; the verdict is about those"));
         }
         others(report, trial).into_iter().for_each(&mut say);
+        too_short(trial).into_iter().for_each(&mut say);
         // A workload without a file has no pages to make dirty.
         if !trial.control && report.only_page_cache && report.target().is_some() {
             page_cache(report, trial).into_iter().for_each(&mut say);
@@ -69,6 +71,22 @@ fn page_cache(report: &Report, trial: &Trial) -> Vec<String> {
         _ => {}
     }
     all
+}
+
+/// Rounds over which the kernel's counts of pages say nothing.
+fn too_short(trial: &Trial) -> Option<String> {
+    let seen = |r: &Round| r.points.last().map_or(0, |p| p.at_ms);
+    let short =
+        |r: &&Round| r.dirtied.is_none() && seen(r) < LEAST_MS && r.secs() * 1e3 < 2.0 * LEAST_MS as f64;
+    let n = trial.rounds.iter().filter(short).count();
+    (n > 0).then(|| {
+        format!(
+            "{n} of {} rounds counted for less than {} s: pages made dirty and written back are not told, because \
+             the kernel adds them up once a second only (vm.stat_interval)",
+            trial.rounds.len(),
+            LEAST_MS / 1000
+        )
+    })
 }
 
 /// About other load.

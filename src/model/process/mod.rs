@@ -6,6 +6,7 @@
 mod container;
 mod detail;
 mod fold;
+mod inherit;
 mod past;
 mod row;
 mod select;

@@ -1,6 +1,7 @@
 //! The table of tasks: applies updates, keeps counters since a reset, and derives rates over each
 //! row's own interval. A row that did not change costs nothing in an update.
 
+use super::inherit::Inherited;
 use super::row::ProcRow;
 use super::task::{IoBytes, IoRaw, Names, TaskKey, TaskRaw};
 use super::update::{BlockedTask, Change, ProcUpdate};
@@ -100,8 +101,11 @@ impl ProcTable {
         self.hidden = update.hidden;
         self.delays = update.delays.clone();
         self.rows.reserve(update.total.saturating_sub(self.rows.len()));
+        // Threads do not inherit.
+        let gone = if update.threads { &[][..] } else { &update.gone };
+        let inherited = Inherited::of(gone, |key| Some(&self.rows[*self.index.get(key)? as usize].raw));
         for change in &update.changed {
-            self.change(change, update);
+            self.change(change, update, &inherited);
         }
         for key in &update.gone {
             self.end(key);
@@ -148,14 +152,14 @@ impl ProcTable {
         }
     }
 
-    fn change(&mut self, change: &Change, update: &ProcUpdate) {
+    fn change(&mut self, change: &Change, update: &ProcUpdate, inherited: &Inherited) {
         let key = change.raw.key;
         if !self.waits.is_empty() {
             self.waits.remove(&key);
         }
         let Some(&at) = self.index.get(&key) else { return self.insert(change, update) };
         let row = &mut self.rows[at as usize];
-        let before = std::mem::replace(&mut row.raw, change.raw);
+        let mut before = std::mem::replace(&mut row.raw, change.raw);
         // The same state, but it ran in between: it left the state and came back.
         if before.state != row.raw.state || before.runs != row.raw.runs {
             row.state_since_ns = change.at_ns;
@@ -168,6 +172,9 @@ impl ProcTable {
         // Memory, state or a name changed, no counter: its rates are 0, like those of a row not told.
         if before.io == now.io && before.majflt == now.majflt && before.delays == now.delays {
             return;
+        }
+        if let (Some(old), Some(new)) = (before.io.bytes(), now.io.bytes()) {
+            before.io = IoRaw::Read(inherited.before(key.pid, old, new));
         }
         let rates = self.rate(at, &before, change.at_ns.saturating_sub(change.since_ns));
         self.set_rates(at, rates);
@@ -424,7 +431,7 @@ impl ProcTable {
     }
 }
 
-fn add(sum: &mut IoBytes, more: IoBytes) {
+pub(super) fn add(sum: &mut IoBytes, more: IoBytes) {
     sum.read = sum.read.saturating_add(more.read);
     sum.write = sum.write.saturating_add(more.write);
     sum.cancelled = sum.cancelled.saturating_add(more.cancelled);

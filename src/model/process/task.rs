@@ -136,7 +136,7 @@ pub struct TaskRaw {
     /// VmSwap: swapped-out private memory in bytes, without shared memory. `None`: not known.
     pub swap_bytes: Option<u64>,
     /// Storage traffic, with that of waited-for children: a child's exit adds its counts to the
-    /// parent at once, so the parent's rate jumps then. That is the kernel's bookkeeping.
+    /// parent at once. Rates leave out what was counted for the child already.
     pub io: IoRaw,
     /// Waiting times; `None` where accounting is off or not readable.
     pub delays: Option<DelayRaw>,

@@ -98,6 +98,39 @@ fn a_counter_that_goes_back_is_a_new_start() {
     assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(200.0));
 }
 
+/// `sh` (1) runs `sudo` (2), that runs `dd` (3); whoever waits has their bytes added to its own.
+#[test]
+fn what_an_ended_child_moved_is_not_its_parents_rate() {
+    let below = |pid, ppid, write| TaskRaw { ppid, ..raw(pid, 0, write) };
+    let start = |table: &mut ProcTable| {
+        table.apply(&look(10, true, &[(below(1, 9, 50), 0), (below(2, 1, 5), 0), (below(3, 2, 700), 0)]));
+    };
+    let written = |table: &ProcTable, pid| table.get(&key(pid)).unwrap().write_bytes_per_s;
+    // dd wrote 100 more before it ended: that is seen at its parent, and only that.
+    let mut table = ProcTable::new();
+    start(&mut table);
+    table.apply(&ProcUpdate { gone: vec![key(3)], ..look(11, false, &[(below(2, 1, 805), 10)]) });
+    assert_eq!(written(&table, 2), Some(100.0));
+    assert_eq!(table.sums().write, 100);
+    assert_eq!(table.get(&key(2)).unwrap().write_bytes_total, Some(805), "the kernel's own count");
+    // Both ended: their bytes came to sh by way of sudo.
+    let mut table = ProcTable::new();
+    start(&mut table);
+    table
+        .apply(&ProcUpdate { gone: vec![key(2), key(3)], ..look(11, false, &[(below(1, 9, 755 + 20), 10)]) });
+    assert_eq!(written(&table, 1), Some(20.0));
+    // Nobody waited for dd: what sudo wrote is its own.
+    let mut table = ProcTable::new();
+    start(&mut table);
+    table.apply(&ProcUpdate { gone: vec![key(3)], ..look(11, false, &[(below(2, 1, 305), 10)]) });
+    assert_eq!(written(&table, 2), Some(300.0));
+    // Parents in a circle, as only a file can say.
+    let mut table = ProcTable::new();
+    table.apply(&look(10, true, &[(below(1, 2, 50), 0), (below(2, 1, 5), 0)]));
+    table.apply(&ProcUpdate { gone: vec![key(1), key(2)], ..look(11, false, &[]) });
+    assert_eq!(table.sums().write, 0);
+}
+
 #[test]
 fn the_exited_stay_one_interval() {
     let mut table = ProcTable::new();
