@@ -1,7 +1,7 @@
 //! What rules ask of the world: conditions that held for a while, means over a while, who is busy, who is a
 //! server. Worked out once a look, however many rules ask.
 
-use super::known::{Server, server};
+use super::known::{self, Server};
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::kernlog::{Class, LogEntry, Origin};
 use crate::model::process::{Moved, TaskKey, TaskRaw};
@@ -51,6 +51,8 @@ pub struct Mover {
     pub read: f64,
     /// Dirtied.
     pub write: f64,
+    /// A thread of the kernel: it does others' work.
+    pub kernel: bool,
 }
 
 /// Tasks worth a look, from one pass over all of them.
@@ -201,7 +203,8 @@ impl<'a> Case<'a> {
                 if raw.key.pid != raw.key.tid || raw.kernel_thread {
                     continue;
                 }
-                out.servers.extend(server(raw.comm()).map(|kind| (at, kind)));
+                let java = || known::java_server(raw.comm(), self.world.procs.cmdline(at)?);
+                out.servers.extend(known::server(raw.comm()).or_else(java).map(|kind| (at, kind)));
                 if raw.swap_bytes.is_some_and(|n| n >= SWAPPED_BYTES) {
                     out.swapped.push(at);
                 }
@@ -258,6 +261,7 @@ impl<'a> Case<'a> {
                         name: format!("{} ({})", row.comm, row.pid),
                         read,
                         write,
+                        kernel: row.kernel_thread,
                     }),
                 }
             }

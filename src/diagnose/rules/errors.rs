@@ -48,6 +48,9 @@ fn told<'a>(case: &Case<'a>, class: Class, of: impl Fn(&LogEntry) -> bool) -> Ve
         let name = e.device.as_deref().map_or(String::new(), crate::text::clean);
         let number = e.devno.map(|(major, minor)| DevId { major, minor });
         let id = number.or_else(|| case.device_called(e.device.as_deref()?));
+        if is_of_former(case, e, id) {
+            continue;
+        }
         // A partition's and its disk's errors, and one device under two names, are one matter.
         let disk = |id: Option<DevId>| id.and_then(|id| case.chain(id).last().copied());
         match out.iter_mut().find(|t| t.name == name || (id.is_some() && disk(t.id) == disk(id))) {
@@ -67,6 +70,18 @@ fn told<'a>(case: &Case<'a>, class: Class, of: impl Fn(&LogEntry) -> bool) -> Ve
         }
     }
     out
+}
+
+/// Whether it was said of what was behind this name before: loop devices and card readers come back with another
+/// file or medium.
+fn is_of_former(case: &Case<'_>, e: &LogEntry, id: Option<DevId>) -> bool {
+    let log = &case.world.klog;
+    let named = e.device.as_deref().and_then(|name| log.attached(name));
+    let topo = case.world.topo.ok();
+    let names =
+        id.zip(topo).map(|(id, topo)| case.chain(id).into_iter().filter_map(|id| Some(&*topo.get(id)?.name)));
+    let beneath = names.into_iter().flatten().filter_map(|name| log.attached(name)).max();
+    named.max(beneath).is_some_and(|at| e.time < at)
 }
 
 impl Told<'_> {

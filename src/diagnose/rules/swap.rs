@@ -24,6 +24,9 @@ pub const SERVER: Rule = Rule {
 const WINDOW_SECS: f64 = 5.0;
 /// Bytes per second in and out together: 16 pages a second all the time; the guides say "si and so should be 0".
 const MOVING: f64 = 16.0 * 4096.0;
+/// Traffic with pauses is looked for over so long, and is so many bursts of it at least.
+const BURST_SECS: f64 = 9.0;
+const BURSTS: usize = 3;
 /// Some come in at all, so that a program's faults are about swap and not about its files: 2 pages a second.
 const COMING_IN: f64 = 2.0 * 4096.0;
 /// Tasks spend this share of their time waiting for memory (full avg10): work stands still.
@@ -54,7 +57,7 @@ fn now(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     let moving = |s: &Snapshot| Some(traffic(s.swap.ok()?)? >= MOVING);
     let since = match case.held(WINDOW_SECS, moving) {
         Held::NotYet => return Judged::NotYet("a few seconds of swap counters"),
-        Held::No => return Judged::Yes,
+        Held::No => return bursts(case, out),
         Held::Since(since) => since,
     };
     let mean =
@@ -94,6 +97,44 @@ fn now(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
                 "the file cache is given up sooner",
                 Jump::Knob("vm.swappiness".into()),
             )
+            .look_at(Jump::Memory)
+            .touching(swap_devices(case)),
+    );
+    Judged::Yes
+}
+
+/// Pages that go out again and again with pauses between, as under a limit that is met now and then.
+fn bursts(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
+    let out_of = |s: &Snapshot| s.swap.ok()?.out_bytes_per_s;
+    let Some(so) = case.mean(BURST_SECS, out_of) else {
+        return Judged::NotYet("nine seconds of swap counters");
+    };
+    let (mut looked, mut begun, mut moved) = (0.0, 0, false);
+    for snap in case.ticks() {
+        if looked >= BURST_SECS {
+            break;
+        }
+        looked += snap.secs;
+        let now = out_of(snap).is_some_and(|n| n >= MOVING);
+        begun += usize::from(now && !moved);
+        moved = now;
+    }
+    if begun < BURSTS || so < MOVING {
+        return Judged::Yes;
+    }
+    let used = case.world.snap.swap.ok().and_then(|s| s.used_bytes);
+    let title = format!("pages go out to swap again and again: so {}", words::rate(so));
+    out.push(
+        Finding::new(NOW.name, Severity::Note, Subject::Machine, title)
+            .fact("so", words::rate(so))
+            .fact("bursts", format!("{begun} in {}", words::secs(looked)))
+            .fact_if("swap used", used.map(|n| words::bytes(n as f64)))
+                        .why(
+                "Something grows against a limit, or gives its memory away on purpose. As long as nothing comes back \
+                 (si), programs do not wait for it.",
+            )
+            .advise_at("see whose memory goes: the SWAP column, and si in the Memory view", "nothing", Jump::Memory)
+            .advise("raise the limit of the control group that is met, if there is one", "memory that others lack")
             .look_at(Jump::Memory)
             .touching(swap_devices(case)),
     );

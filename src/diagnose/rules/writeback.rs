@@ -54,12 +54,21 @@ fn missing(case: &Case<'_>) -> Option<Judged> {
     Some(Judged::Cannot(case.world.snap.writeback.why(case.now_ns())?))
 }
 
-/// Who dirties most, with what share.
+/// Who dirties most, with what share. A flusher that dirties metadata does so for whom it writes.
 fn dirtier(case: &Case<'_>) -> Option<(String, f64)> {
     let movers = case.movers(STORM_SECS);
     let all: f64 = movers.iter().map(|m| m.write).sum();
-    let first = movers.into_iter().max_by(|a, b| a.write.total_cmp(&b.write))?;
+    let first = movers.into_iter().filter(|m| !m.kernel).max_by(|a, b| a.write.total_cmp(&b.write))?;
     (first.write >= DIRTYING).then(|| (first.name, first.write / all))
+}
+
+/// The same in a title: a share that is not the larger part is said with it.
+fn by(case: &Case<'_>) -> String {
+    match dirtier(case) {
+        Some((who, share)) if share > 0.5 => format!(" by {who}"),
+        Some((who, share)) => format!(", {} of it by {who},", words::pct(share * 100.0)),
+        None => String::new(),
+    }
 }
 
 fn figures(case: &Case<'_>, finding: Finding) -> Finding {
@@ -95,7 +104,7 @@ fn storm(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         case.mean(STORM_SECS, |s| get(s.writeback.ok()?)).unwrap_or(0.0)
     };
     let (dirtied, written) = (mean(|w| w.dirtied_bytes_per_s), mean(|w| w.written_bytes_per_s));
-    let by = dirtier(case).map_or(String::new(), |(who, _)| format!(" by {who}"));
+    let by = by(case);
     let title = format!(
         "writeback storm: {} are dirtied{by} while the flushers write {}",
         words::rate(dirtied),

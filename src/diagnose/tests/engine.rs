@@ -2,9 +2,13 @@
 
 use super::stage::*;
 use crate::diagnose::Engine;
+use crate::diagnose::case::Case;
 use crate::diagnose::finding::{Finding, Severity, Subject};
+use crate::diagnose::known::Server;
 use crate::diagnose::story::stories;
+use crate::model::process::{IoBytes, Names, ProcUpdate};
 use crate::model::section::Section;
+use std::sync::Arc;
 
 fn rules(engine: &Engine) -> Vec<Vec<&'static str>> {
     engine.stories().iter().map(|s| s.findings.iter().map(|f| f.rule).collect()).collect()
@@ -210,4 +214,34 @@ fn a_hung_task_belongs_to_the_device_that_stalls() {
     let mut engine = Engine::default();
     engine.look(&stage.world);
     assert_eq!(rules(&engine), [vec!["device-stalled", "hung-task"], vec!["io-error"]]);
+}
+
+#[test]
+fn errors_of_a_file_that_is_no_longer_behind_the_loop_device_are_not_counted() {
+    let mut stage = Stage::new();
+    let error = "I/O error, dev loop0, sector 81239 op 0x1:(WRITE)";
+    stage.kernel(error).kernel(error).quiet(3);
+    stage.kernel("loop0: detected capacity change from 0 to 409600").quiet(3);
+    stage.kernel(error);
+    let (found, _) = stage.rule("io-error");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].title, format!("I/O errors on loop0: {error}"), "one of three");
+    // What a program writes into the log proves nothing.
+    stage.kernel_as(1, "loop0: detected capacity change from 0 to 409600");
+    assert_eq!(stage.rule("io-error").0.len(), 1);
+}
+
+#[test]
+fn a_server_in_a_java_machine_is_a_server() {
+    let mut stage = Stage::new();
+    let key = stage.task(77, "java", |_| {}, IoBytes::default(), 0);
+    assert_eq!(Case::new(&stage.world).servers(|_| true).count(), 0);
+    let line: &[u8] = b"java -Xmx8G -cp /x.jar org.apache.cassandra.service.CassandraDaemon";
+    let names = Arc::new(Names { cmdline: Some(line.into()), ..Names::default() });
+    let update = ProcUpdate { seq: 9, at: stage.now(), names: vec![(key, names)], ..ProcUpdate::default() };
+    stage.world.apply_procs(Section::Ok(update));
+    let case = Case::new(&stage.world);
+    let servers: Vec<_> =
+        case.servers(|kind| kind == Server::Database).map(|at| case.task_name(at)).collect();
+    assert_eq!(servers, ["java (77)"]);
 }

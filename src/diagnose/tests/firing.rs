@@ -5,7 +5,7 @@ use crate::diagnose::finding::Severity::{self, Critical, Note, Warn};
 use crate::model::facts::{GroupFacts, IoLimit, OpenFiles, ResultFacts};
 use crate::model::memory::{MemRaw, ReclaimRate};
 use crate::model::network::{NetFsKind, NetFsRaw};
-use crate::model::process::{IoBytes, TaskKey};
+use crate::model::process::{IoBytes, TaskKey, TaskRaw};
 use crate::model::sample::Sample;
 use crate::model::section::Section;
 use crate::model::snapshot::Snapshot;
@@ -123,6 +123,19 @@ pub const FIRING: &[Fires] = &[
             s.task(910, "neo4j", |_| {}, written(60 << 20), 0);
         },
     ),
+    fires(
+        "writeback-storm",
+        "a flusher that dirties metadata for others is not named",
+        Warn,
+        "60.0 MiB/s are dirtied, 25 % of it by dd (911), while",
+        |s| {
+            s.ticks(8, |t| dirty(t, 5 * GIB / 2, 60.0 * MIB, 40.0 * MIB));
+            let flusher = TaskRaw { kernel_thread: true, ..raw(12, "kworker/u8:5-fl") };
+            s.look(vec![flusher, raw(911, "dd")], false);
+            let wrote = |task, mib: u64| after(task, written(mib << 20));
+            s.look(vec![wrote(flusher, 30), wrote(raw(911, "dd"), 10)], false);
+        },
+    ),
     fires("writers-throttled", "above the free-run ceiling", Warn, "writers are throttled: 3.50 GiB", |s| {
         s.ticks(5, |t| dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB));
     }),
@@ -156,6 +169,18 @@ pub const FIRING: &[Fires] = &[
             t.pressure.ok_mut().unwrap().memory = pressed(80.0, 60.0);
         });
     }),
+    fires(
+        "swapping",
+        "out only, now and then",
+        Note,
+        "pages go out to swap again and again: so 2.00 MiB/s",
+        |s| {
+            for n in 0..9 {
+                let out = if n % 3 == 0 { 6.0 * MIB } else { 0.0 };
+                s.tick(|t| t.swap.ok_mut().unwrap().out_bytes_per_s = Some(out));
+            }
+        },
+    ),
     fires("swapped-idle", "put away long ago", Note, "3.00 GiB in swap, and none of it is moving", |s| {
         s.ticks(15, |t| t.swap.ok_mut().unwrap().used_bytes = Some(3 * GIB));
     }),

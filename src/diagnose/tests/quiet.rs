@@ -134,6 +134,9 @@ pub const QUIET: &[Quiet] = &[
     quiet("swapping", "a page now and then", |s| {
         s.ticks(8, |t| t.swap.ok_mut().unwrap().in_bytes_per_s = Some(40_960.0));
     }),
+    quiet("swapping", "put away once", |s| {
+        s.quiet(6).ticks(2, |t| t.swap.ok_mut().unwrap().out_bytes_per_s = Some(90.0 * MIB)).quiet(2);
+    }),
     quiet("swapping", "used, but still", |s| {
         s.ticks(8, |t| t.swap.ok_mut().unwrap().used_bytes = Some(3 * GIB));
     }),
@@ -205,6 +208,14 @@ pub const QUIET: &[Quiet] = &[
     quiet("io-error", "a program that writes to the log", |s| {
         s.quiet(2);
         s.kernel_as(1, "I/O error, dev sda, sector 81239");
+    }),
+    quiet("io-error", "said of the file that lay behind the loop device before", |s| {
+        s.kernel("I/O error, dev loop0, sector 81239 op 0x1:(WRITE)").quiet(3);
+        s.kernel("loop0: detected capacity change from 0 to 409600");
+    }),
+    quiet("filesystem-error", "said of a device that has another beneath it since", |s| {
+        s.kernel("EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls").quiet(3);
+        s.kernel("sda: detected capacity change from 0 to 409600");
     }),
     quiet("io-error", "an hour ago", |s| {
         s.quiet(2);

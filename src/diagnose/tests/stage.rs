@@ -115,6 +115,35 @@ pub fn load(id: DevId, name: &str, (tps, ms, queue, kb, reads): (f64, f64, f64, 
     }
 }
 
+/// A task that has done nothing yet.
+pub fn raw(pid: u32, name: &str) -> TaskRaw {
+    let key = TaskKey { pid, tid: pid, starttime: 100 };
+    let mut comm = [0; 16];
+    comm[..name.len()].copy_from_slice(name.as_bytes());
+    TaskRaw {
+        key,
+        comm,
+        state: b'S',
+        kernel_thread: false,
+        ioprio: None,
+        ppid: 1,
+        uid: Some(0),
+        num_threads: 1,
+        majflt: 0,
+        cpu_ticks: 0,
+        runs: 0,
+        rss_bytes: 50 << 20,
+        swap_bytes: Some(0),
+        io: IoRaw::Read(IoBytes::default()),
+        delays: None,
+    }
+}
+
+/// The same a moment later.
+pub fn after(raw: TaskRaw, did: IoBytes) -> TaskRaw {
+    TaskRaw { io: IoRaw::Read(did), runs: 1, ..raw }
+}
+
 /// Pressure of one kind.
 pub fn pressed(some: f64, full: f64) -> Pressure {
     let stall = |avg10| Some(Stall { avg10, ..Stall::default() });
@@ -235,30 +264,11 @@ impl Stage {
         did: IoBytes,
         faults: u64,
     ) -> TaskKey {
-        let key = TaskKey { pid, tid: pid, starttime: 100 };
-        let mut comm = [0; 16];
-        comm[..name.len()].copy_from_slice(name.as_bytes());
-        let mut raw = TaskRaw {
-            key,
-            comm,
-            state: b'S',
-            kernel_thread: false,
-            ioprio: None,
-            ppid: 1,
-            uid: Some(0),
-            num_threads: 1,
-            majflt: 0,
-            cpu_ticks: 0,
-            runs: 0,
-            rss_bytes: 50 << 20,
-            swap_bytes: Some(0),
-            io: IoRaw::Read(IoBytes::default()),
-            delays: None,
-        };
+        let mut raw = raw(pid, name);
+        let key = raw.key;
         change(&mut raw);
         self.look(vec![raw], false);
-        let after = TaskRaw { io: IoRaw::Read(did), majflt: raw.majflt + faults, runs: 1, ..raw };
-        self.look(vec![after], false);
+        self.look(vec![TaskRaw { majflt: raw.majflt + faults, ..after(raw, did) }], false);
         key
     }
 

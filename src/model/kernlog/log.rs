@@ -32,6 +32,8 @@ const FOLDED_MAX: usize = 128;
 const FOLDED_BYTES: usize = 240;
 /// Bytes of a message; the kernel's own limit is about 1 KiB.
 const MESSAGE_BYTES: usize = 2_048;
+/// Devices whose newest medium is remembered.
+const ATTACHED_MAX: usize = 256;
 /// A line that comes again within this (us) is counted, not shown again.
 const REPEAT_US: u64 = 600 * 1_000_000;
 const MINUTE_US: u64 = 60 * 1_000_000;
@@ -56,6 +58,14 @@ struct Counter {
     count: ClassCount,
     /// (minute of the log clock, how many).
     minutes: [(u64, u64); MINUTES],
+}
+
+/// The device of a line like `loop0: detected capacity change from 0 to 409600` (block/genhd.c).
+fn attached_device(message: &[u8]) -> Option<String> {
+    let message = std::str::from_utf8(message).ok()?;
+    let (device, _) = message.split_once(": detected capacity change from 0 to ")?;
+    let is_name = device.len() <= 32 && !device.is_empty() && device.bytes().all(|b| b.is_ascii_graphic());
+    is_name.then(|| device.to_owned())
 }
 
 #[derive(Debug)]
@@ -84,6 +94,7 @@ pub struct KernLog {
     unknown: BTreeSet<u64>,
     bytes: usize,
     next_order: u64,
+    attached: HashMap<String, i64>,
     stories: Stories,
     counters: [Counter; Class::ALL.len()],
     next_seq: Option<u64>,
@@ -102,6 +113,7 @@ impl KernLog {
             unknown: BTreeSet::new(),
             bytes: 0,
             next_order: 0,
+            attached: HashMap::new(),
             stories: Stories::default(),
             counters: Default::default(),
             next_seq: None,
@@ -125,6 +137,7 @@ impl KernLog {
         self.next_seq = Some(record.seq.saturating_add(1));
         let mut verdict = classify(record);
         if record.facility == 0 {
+            self.attach(record, clock);
             if self.belongs_elsewhere(record, &verdict) {
                 return;
             }
@@ -172,6 +185,26 @@ impl KernLog {
         let oldest = (now.boot_us() / MINUTE_US + 1).saturating_sub(MINUTES as u64);
         let last_10min = counter.minutes.iter().filter(|(minute, _)| *minute >= oldest).map(|(_, n)| n).sum();
         ClassCount { last_10min, ..counter.count }
+    }
+
+    /// Wall clock (ns) at which a medium or a file came to be behind this device name, as far as the kernel said
+    /// so: what was said of the name before is about another one.
+    pub fn attached(&self, device: &str) -> Option<i64> {
+        self.attached.get(device).copied()
+    }
+
+    fn attach(&mut self, record: &Record, clock: LogClock) {
+        let Some(name) = attached_device(&record.message) else { return };
+        // Nothing that is said from now on is counted with what was said before.
+        let slots = &self.slots;
+        let other = |order: &u64| slots.get(order).is_none_or(|s| s.entry.device.as_deref() != Some(&*name));
+        self.by_key.retain(|_, order| other(order));
+        if self.attached.len() >= ATTACHED_MAX {
+            let oldest = self.attached.iter().min_by_key(|(_, at)| **at).map(|(name, _)| name.clone());
+            oldest.and_then(|name| self.attached.remove(&name));
+        }
+        self.attached.insert(name, clock.wall_of(record.boot_us));
+        self.revision += 1;
     }
 
     /// Entries and bytes held.

@@ -32,6 +32,11 @@ impl ProcTable {
         rows.map(|(at, row)| (at as u32, &row.raw))
     }
 
+    /// The command line of the row at a position, its arguments separated by blanks.
+    pub fn cmdline(&self, at: u32) -> Option<&[u8]> {
+        self.rows.get(at as usize)?.names.as_ref()?.cmdline.as_deref()
+    }
+
     /// The rows that changed in the last interval: only those can have rates.
     pub fn moved(&self) -> impl Iterator<Item = Moved> + '_ {
         self.rates.iter().filter_map(|r| {
