@@ -45,7 +45,7 @@ pub fn run(root: &Root, args: &Record) -> anyhow::Result<u8> {
             eprintln!("recording to {}; Ctrl-C ends it", crate::text::clean(shown(&recorder.status())));
         }
         let end = args.time().map(|t| Instant::now() + t);
-        let (mut ticks, mut dropped) = (0u32, false);
+        let (mut ticks, mut dropped, mut stuck) = (0u32, false, false);
         while recorder.status().course == Course::Running {
             tokio::select! {
                 biased;
@@ -62,9 +62,15 @@ pub fn run(root: &Root, args: &Record) -> anyhow::Result<u8> {
                 }
             }
             let status = recorder.status();
+            let say = |what: &str| complain(&format!("{}: {what}", time_of_day(clock::now().wall_ns, zone)));
             if status.dropped > 0 && !std::mem::replace(&mut dropped, true) {
-                let now = time_of_day(clock::now().wall_ns, zone);
-                complain(&format!("{now}: the disk does not take the recording; samples are dropped"));
+                say("the disk does not take the recording; samples are dropped");
+            }
+            if status.stuck != std::mem::replace(&mut stuck, status.stuck) {
+                say(match stuck {
+                    true => "the disk takes nothing of the recording; samples are kept up to 8 MiB",
+                    false => "the disk takes the recording again",
+                });
             }
         }
         recorder.end();

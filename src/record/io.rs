@@ -111,20 +111,20 @@ fn write(mut orders: impl BufRead, mut out: impl Write) -> anyhow::Result<()> {
         if failed {
             continue;
         }
-        match files.obey(&order, &data) {
-            Ok(()) => out.write_all(&line(&Said::Written(files.total)))?,
-            Err(why) => {
-                failed = true;
-                out.write_all(&line(&Said::Failed(why)))?;
-            }
-        }
-        out.flush()?;
+        let said = files.obey(&order, &data).map_or_else(Said::Failed, |()| Said::Written(files.total));
+        failed = matches!(said, Said::Failed(_));
+        say(&mut out, &said);
     }
     if !failed {
-        let last = files.close().map_or_else(Said::Failed, |()| Said::Done);
-        out.write_all(&line(&last))?;
+        say(&mut out, &files.close().map_or_else(Said::Failed, |()| Said::Done));
     }
     Ok(())
+}
+
+/// Tells the parent. It may be gone while the disk was waited for: then nobody hears it, and what it had handed
+/// over is written all the same.
+fn say(out: &mut impl Write, said: &Said) {
+    let _ = out.write_all(&line(said)).and_then(|()| out.flush());
 }
 
 /// The files of one run.
@@ -364,5 +364,36 @@ impl Drop for Remote {
         drop(self.child.stdin.take());
         let _ = self.child.kill();
         let _ = self.child.try_wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A parent that is gone.
+    struct Nobody;
+
+    impl Write for Nobody {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+    }
+
+    #[test]
+    fn what_was_handed_over_is_written_though_the_parent_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.iotop");
+        let mut orders = line(&Order::Open { path: path.clone(), replace: false });
+        for piece in ["header", "frame", "and another"] {
+            orders.extend(line(&Order::Data(piece.len() as u32)));
+            orders.extend(piece.as_bytes());
+        }
+        write(orders.as_slice(), Nobody).unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "headerframeand another");
     }
 }

@@ -17,12 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes kept for a child that does not take them.
 const BACKLOG: usize = 8 << 20;
 /// How long one look waits for the child, and how long the end does.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// What was handed over and is not answered for so long is not being written: the longest of syncs on a busy disk
+/// is over sooner, mostly.
+const UNANSWERED: Duration = Duration::from_secs(4);
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// A file that is to have a size ends where the next frame might go beyond it.
 const MARGIN: u64 = 4;
@@ -81,7 +84,7 @@ pub struct Status {
     pub written: u64,
     /// Frames dropped because the disk does not answer.
     pub dropped: u64,
-    /// The child does not take its frames.
+    /// The child does not take its frames, or does not get on with those it took.
     pub stuck: bool,
     /// It was ended, and the child has everything: this process may go.
     pub handed_over: bool,
@@ -169,6 +172,7 @@ fn run(
     let mut line = Line { plan, encoder: Encoder::default(), file: 0, bytes: 0, largest: [0; 2] };
     line.next_file(header, &mut pen, status);
     pen.push(PATIENCE)?;
+    let mut answers = Answers { written: 0, since: Instant::now() };
     loop {
         match from.recv_timeout(Duration::from_secs(1)) {
             Ok(Message::Tick(news, wall_ns)) => {
@@ -180,7 +184,8 @@ fn run(
             Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
         }
         pen.push(PATIENCE)?;
-        lock(status).stuck = pen.stuck;
+        let mut status = lock(status);
+        status.stuck = pen.stuck || answers.are_missing(status.bytes, status.written, Instant::now());
     }
     pen.stuck = false;
     let done = pen.push(LAST_PATIENCE);
@@ -277,6 +282,24 @@ impl Line {
     }
 }
 
+/// Whether the child gets on. The pipe to it holds a minute of samples before it is full, so a full pipe tells of
+/// a disk that hangs too late.
+struct Answers {
+    /// Bytes it had written when it last got on.
+    written: u64,
+    /// When that was, or when there was nothing left to write.
+    since: Instant,
+}
+
+impl Answers {
+    fn are_missing(&mut self, handed_over: u64, written: u64, now: Instant) -> bool {
+        if written > self.written || written >= handed_over {
+            (self.written, self.since) = (written, now);
+        }
+        now.duration_since(self.since) >= UNANSWERED
+    }
+}
+
 /// The pipe to the child, which may take nothing for a while.
 struct Pen {
     stdin: ChildStdin,
@@ -344,4 +367,26 @@ pub fn name(host: &str, wall_ns: i64) -> String {
 /// Whether a path names a file at all.
 pub fn names_a_file(path: &Path) -> bool {
     path.file_name().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_answers_late_is_not_stuck_and_one_that_does_not_is() {
+        let start = Instant::now();
+        let mut answers = Answers { written: 0, since: start };
+        let mut missing = |secs, handed_over, written| {
+            answers.are_missing(handed_over, written, start + Duration::from_secs(secs))
+        };
+        assert!(!missing(3, 100, 0));
+        assert!(missing(4, 100, 0), "nothing was written yet");
+        assert!(!missing(5, 300, 100), "it gets on, though behind");
+        assert!(!missing(8, 400, 100));
+        assert!(missing(9, 500, 100));
+        assert!(!missing(10, 500, 500));
+        assert!(!missing(3600, 500, 500), "there was nothing to write");
+        assert!(!missing(3601, 600, 500));
+    }
 }

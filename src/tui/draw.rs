@@ -150,6 +150,10 @@ fn day(wall_ns: i64, offset_secs: i64) -> String {
 fn recording_word(status: &Status) -> String {
     let size = crate::units::bytes(status.bytes);
     match (status.stuck, status.dropped) {
+        (true, 0) => {
+            let waiting = crate::units::bytes(status.bytes.saturating_sub(status.written));
+            format!("REC stuck: its disk takes nothing, {waiting} wait")
+        }
         (true, n) => format!("REC stuck: its disk takes nothing, {n} samples dropped"),
         (false, 0) => format!("REC {size}"),
         (false, n) => format!("REC {size}, {n} samples dropped"),

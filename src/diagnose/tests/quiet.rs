@@ -185,8 +185,8 @@ pub const QUIET: &[Quiet] = &[
         s.world.apply_procs(Section::Ok(update));
         assert!(!s.world.stuck.is_empty());
     }),
-    quiet("hung-task", "four seconds", |s| {
-        s.hang(930, "dd", "io_schedule", 4);
+    quiet("hung-task", "three seconds", |s| {
+        s.hang(930, "dd", "io_schedule", 3);
     }),
     quiet("hung-task", "reported an hour ago, and gone", |s| {
         s.quiet(1);
