@@ -47,6 +47,9 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("rwsem_down", "a lock that another task holds: look for the one that waits for a device"),
 ];
+/// Tasks are watched for so long before they count as hanging, with a tick to spare; ticks looked at for that.
+const WATCH_SECS: f64 = 6.0;
+const WATCH_TICKS: usize = 60;
 /// Hung tasks told one by one; the rest is counted in the last.
 const TOLD: usize = 3;
 
@@ -72,8 +75,17 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     match case.world.procs_state.why(case.now_ns()) {
         Some(why) => Judged::Cannot(why),
         None if case.world.history.len() < 2 => Judged::NotYet("several looks at the tasks"),
+        None if told == 0 && undecided(case) => {
+            Judged::NotYet("six seconds of looks: there are tasks in state D")
+        }
         None => Judged::Yes,
     }
+}
+
+/// Whether tasks wait that were not watched for long enough to say that they hang.
+fn undecided(case: &Case<'_>) -> bool {
+    let looked: f64 = case.ticks().map(|s| s.secs).take(WATCH_TICKS).sum();
+    looked < WATCH_SECS && case.world.procs.in_uninterruptible_sleep().any(|(task, _)| !task.kernel_thread)
 }
 
 fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Option<&LogEntry>) -> Finding {

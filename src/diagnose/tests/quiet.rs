@@ -185,8 +185,11 @@ pub const QUIET: &[Quiet] = &[
         s.world.apply_procs(Section::Ok(update));
         assert!(!s.world.stuck.is_empty());
     }),
-    quiet("hung-task", "three seconds", |s| {
+    early("hung-task", "in D, and watched for a moment only", |s| {
         s.hang(930, "dd", "io_schedule", 3);
+    }),
+    quiet("hung-task", "four seconds", |s| {
+        s.hang(930, "dd", "io_schedule", 4);
     }),
     quiet("hung-task", "reported an hour ago, and gone", |s| {
         s.quiet(1);

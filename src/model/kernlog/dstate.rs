@@ -78,9 +78,9 @@ pub struct Watcher {
 }
 
 impl Default for Watcher {
-    /// Four seconds: no healthy device takes so long for a request, and whoever looks for five sees it.
+    /// Five seconds.
     fn default() -> Self {
-        Self::new(4_000_000_000)
+        Self::new(5_000_000_000)
     }
 }
 
@@ -217,8 +217,8 @@ mod tests {
     fn stuck_is_told_once_updated_and_ended() {
         let mut w = Watcher::default();
         assert_eq!(w.look(10 * S, [task(7, Some(3))]), Changes::default());
-        assert_eq!(w.look(13 * S, [task(7, Some(3))]), Changes::default());
-        let changes = w.look(14 * S, [task(7, Some(3))]);
+        assert_eq!(w.look(14 * S, [task(7, Some(3))]), Changes::default());
+        let changes = w.look(15 * S, [task(7, Some(3))]);
         assert_eq!((changes.started.len(), changes.ended.len()), (1, 0));
         assert_eq!(w.look(20 * S, [task(7, Some(3))]), Changes::default());
         assert_eq!(w.stuck()[0].duration_ns, 10 * S);

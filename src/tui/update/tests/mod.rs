@@ -291,7 +291,7 @@ fn a_page_is_that_of_the_pane_with_the_keys() {
     press(&mut app, "3<pgdn>");
     assert_eq!(app.ui.procs.scroll.selected, 19);
     press(&mut app, "5<home><pgdn>");
-    assert_eq!(app.ui.kernel.scroll.selected, 18.min(app.ui.kernel.shown.len() - 1));
+    assert_eq!(app.ui.kernel.scroll.selected, 19.min(app.ui.kernel.shown.len() - 1));
 }
 
 #[test]
