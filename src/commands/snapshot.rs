@@ -7,6 +7,7 @@ use crate::cli::{Format, PaneName, Snapshot};
 use crate::export::json;
 use crate::export::page::{self, Scope};
 use crate::root::Root;
+use crate::worker::file::{Contents, Existing};
 use crate::worker::job::{Job, Reply};
 use crate::worker::pool::Pool;
 use std::path::Path;
@@ -55,7 +56,7 @@ pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
             complain("interrupted before the first sample; nothing was written");
             Ok(FAILED)
         }
-        Some(path) => write_file(root, path, kept),
+        Some(path) => write_file(root, path, kept.into()),
     }
 }
 
@@ -88,12 +89,12 @@ fn text(gather: &Gather, format: Format, scope: Scope, first: bool) -> anyhow::R
 }
 
 /// In a child: a file system that hangs must not take this program with it.
-pub(super) fn write_file(root: &Root, path: &Path, contents: String) -> anyhow::Result<u8> {
+pub(super) fn write_file(root: &Root, path: &Path, contents: Contents) -> anyhow::Result<u8> {
     let (tx, rx) = mpsc::channel();
     let pool = Pool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
     let path = std::path::absolute(path)?;
-    let within = FILE_WITHIN + PER_KB * (contents.len() / 1000) as u32;
-    let job = Job::WriteFile { path: path.clone(), contents, replace: false, make_dir: false };
+    let within = FILE_WITHIN + PER_KB * (contents.bytes().len() / 1000) as u32;
+    let job = Job::WriteFile { path: path.clone(), contents, existing: Existing::Keep, make_dir: false };
     let why = match pool.start(job).map(|()| rx.recv_timeout(within)) {
         Ok(Ok(Reply::Written { .. })) => return Ok(FINE),
         Ok(Ok(Reply::Failed(why))) => why,
