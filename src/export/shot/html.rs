@@ -18,9 +18,10 @@ pub fn html(buf: &Buffer, palette: &Palette, title: &str) -> String {
     let mut styles: Vec<Style> = Vec::new();
     let mut rows = String::new();
     for y in 0..buf.area.height {
-        rows.push_str("<div>");
+        if y > 0 {
+            rows.push('\n');
+        }
         row(&mut rows, &grid::row(buf, palette, y).collect::<Vec<_>>(), palette, &mut styles);
-        rows.push_str("</div>\n");
     }
     let mut classes = String::new();
     for (i, (fg, bold)) in styles.iter().enumerate() {
@@ -32,10 +33,9 @@ pub fn html(buf: &Buffer, palette: &Palette, title: &str) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<style>\n\
          body{{margin:0;background:{bg};color:{fg}}}\n\
-         pre{{position:relative;display:inline-block;margin:1em;\
+         pre{{position:relative;isolation:isolate;display:inline-block;width:{w}ch;margin:1em;\
          font:15px/18px ui-monospace,DejaVu Sans Mono,Menlo,Consolas,monospace}}\n\
-         pre svg{{position:absolute;left:0;top:0;width:100%;height:100%}}\n\
-         pre div{{position:relative;width:{w}ch;height:18px;overflow:hidden;white-space:pre}}\n\
+         pre svg{{position:absolute;z-index:-1;left:0;top:0;width:100%;height:100%}}\n\
          i{{display:inline-block;height:18px;overflow:hidden;vertical-align:top;font-style:normal}}\n\
          .s{{color:transparent}}\n{classes}</style>\n</head>\n<body>\n<pre>\
          <svg viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\n{}</svg>{rows}</pre>\n\
@@ -120,12 +120,9 @@ mod tests {
         buf.set_string(0, 0, "│a<b", Style::new());
         buf.set_string(4, 0, " 写", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
         let page = html(&buf, &DARK, "t");
-        let row = "<div><i class=\"s\" style=\"width:1ch\">│</i>a&lt;b <i class=\"c0\" style=\"width:2ch\">写</i></div>";
+        let row = "</svg><i class=\"s\" style=\"width:1ch\">│</i>a&lt;b <i class=\"c0\" style=\"width:2ch\">写</i>\n</pre>";
         assert!(page.contains(row), "{page}");
-        assert!(
-            page.contains(".c0{color:#cc4b4b;font-weight:bold}") && page.contains("<div></div>"),
-            "{page}"
-        );
+        assert!(page.contains(".c0{color:#cc4b4b;font-weight:bold}"), "{page}");
         assert!(page.contains("viewBox=\"0 0 168 48\"") && page.contains("d=\"M5 0h2v24h-2z\""), "{page}");
         assert!(!page.contains("http"), "nothing is fetched");
     }
@@ -136,6 +133,6 @@ mod tests {
         buf.set_string(0, 0, "a", Style::new());
         buf.set_string(3, 0, "b", Style::new().fg(Color::Red));
         let page = html(&buf, &DARK, "t");
-        assert!(page.contains("<div>a  <span class=\"c0\">b</span></div>"), "{page}");
+        assert!(page.contains("</svg>a  <span class=\"c0\">b</span></pre>"), "{page}");
     }
 }

@@ -120,8 +120,8 @@ impl Canvas {
         let code = format!("{:04X}", c as u32);
         let across = if width > CELL.0 { 3 } else { 2 };
         let lines = code.len().div_ceil(across) as u16;
-        let first = (CELL.1 - lines * 6 + 1) / 2;
-        let start = (width - across as u16 * 4 + 1) / 2;
+        let first = (CELL.1 - lines * 6).div_ceil(2);
+        let start = (width - across as u16 * 4).div_ceil(2);
         for (i, digit) in code.chars().filter_map(|d| d.to_digit(16)).enumerate() {
             let (x, y) = (start + (i % across) as u16 * 4, first + (i / across) as u16 * 6);
             for bit in 0..15u16 {
