@@ -9,6 +9,7 @@ mod experiment;
 mod follow;
 mod gather;
 mod output;
+mod picture;
 mod printer;
 mod record;
 mod replay;
