@@ -2,6 +2,7 @@
 
 pub mod experiment;
 pub mod record;
+pub mod report;
 pub mod snapshot;
 pub mod tune;
 
@@ -82,6 +83,8 @@ pub enum Command {
     Replay(record::Replay),
     /// Say what is wrong, why, on which figures, and what to try.
     Doctor(Doctor),
+    /// One Markdown or HTML file for a ticket: findings, figures, graphs, kernel warnings, changed settings.
+    Report(report::Report),
     /// Measure storage: list what can be measured, run it, compare results.
     #[command(subcommand)]
     Bench(Bench),
@@ -401,6 +404,8 @@ mod tests {
             vec!["snapshot", "--format", "svg", "--size", "120"],
             vec!["snapshot", "--format", "svg", "--view", "bench"],
             vec!["snapshot", "--format", "svg", "--view", "devices", "--pane", "devices"],
+            vec!["report", "--for", "0"],
+            vec!["report", "--format", "pdf"],
             vec!["doctor", "-d", "1"],
             vec!["doctor", "-d", "soon"],
             vec!["bench"],

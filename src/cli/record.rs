@@ -85,6 +85,8 @@ pub enum ReplayFormat {
     Json,
     /// One pane, a line for each of its rows.
     Csv,
+    /// A report for a ticket over the part asked for, in Markdown.
+    Report,
     /// The screen at the time asked for (without one, at the end) as a picture.
     Png,
     /// The same as a picture whose text can be searched.
@@ -116,7 +118,7 @@ impl Record {
 }
 
 /// A time: `90`, `90s`, `10m`, `8h`, `7d`.
-fn duration(text: &str) -> Result<u64, String> {
+pub(super) fn duration(text: &str) -> Result<u64, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let factor = match unit {
         "" | "s" => Some(1),

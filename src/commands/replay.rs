@@ -8,6 +8,8 @@ use crate::diagnose::Engine;
 use crate::export::csv;
 use crate::export::json::{self, Gap, Since};
 use crate::export::page;
+use crate::export::report::markdown::markdown;
+use crate::export::report::{Extra, Seen, blocks};
 use crate::model::kernlog::LogClock;
 use crate::model::world::World;
 use crate::record::decode::Moment;
@@ -36,6 +38,8 @@ pub(super) struct Player {
     pub(super) gaps: Vec<Gap>,
     pub(super) since: Since,
     last_record: u64,
+    /// What was found on the way.
+    seen: Seen,
     /// Where it stands.
     number: u32,
     log_clock: LogClock,
@@ -50,6 +54,7 @@ impl Player {
             gaps: Vec::new(),
             since: Since::Time(0),
             last_record: 0,
+            seen: Seen::default(),
             number: 0,
             log_clock: reader.header.log_clock(),
         }
@@ -60,6 +65,7 @@ impl Player {
         self.number = moment.number;
         moment.before.into_iter().flatten().chain(moment.news).for_each(|entry| self.entry(entry));
         self.findings.look(&self.world);
+        self.seen.look(&self.findings, self.world.now());
         self.since = Since::after(told, self.world.now().wall_ns);
     }
 
@@ -167,7 +173,11 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
         out.write_all(text.as_bytes())?;
         left -= 1;
     }
-    if let Some(form) = format.screen() {
+    if format == ReplayFormat::Report {
+        let gaps = player.gaps.iter().map(|g| format!("{}: {}", g.source, g.reason)).collect();
+        let extra = Extra { seen: player.seen, gaps, ..Extra::default() };
+        out.write_all(markdown(&blocks(&player.world, &player.findings, &extra)).as_bytes())?;
+    } else if let Some(form) = format.screen() {
         out.write_all(&drawn(player, &reader, args, form))?;
     }
     out.flush()?;

@@ -11,5 +11,6 @@ pub mod network;
 pub mod page;
 pub mod path;
 pub mod processes;
+pub mod report;
 pub mod sheet;
 pub mod shot;

@@ -78,7 +78,8 @@ pub fn head(world: &World) -> String {
     )
 }
 
-fn sheets(world: &World, engine: &Engine, scope: Scope) -> Vec<Sheet> {
+/// The panes' tables.
+pub fn sheets(world: &World, engine: &Engine, scope: Scope) -> Vec<Sheet> {
     let (snap, now) = (&*world.snap, world.now().boot_ns);
     let mut out = Vec::new();
     if scope.findings {

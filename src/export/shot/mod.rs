@@ -100,7 +100,7 @@ fn plain(shot: &Shot) -> String {
 }
 
 /// A text between tags or in an attribute.
-fn escape_xml(text: &str) -> String {
+pub fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars().filter(|c| crate::text::is_safe(*c)) {
         match c {
