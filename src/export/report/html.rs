@@ -1,8 +1,8 @@
 //! A report as one HTML file: nothing is fetched, nothing runs; courses are drawn in it.
 
-use super::Block;
 use super::graphs::Graph;
 use super::markdown::figure;
+use super::{Block, cut};
 use crate::export::sheet::Sheet;
 use crate::text::clean;
 use std::fmt::Write;
@@ -51,7 +51,7 @@ pub fn html(blocks: &[Block]) -> String {
                 writeln!(out, "<pre>{}</pre>", lines.join("\n"))
             }
             Block::Table(sheet) => {
-                table(&mut out, sheet);
+                table(&mut out, &cut(sheet));
                 Ok(())
             }
             Block::Graphs(all) => {

@@ -1,7 +1,7 @@
 //! A report as Markdown: tables that any ticket renders, courses as lines of characters.
 
-use super::Block;
 use super::graphs::Graph;
+use super::{Block, cut};
 use crate::export::sheet::escape;
 use crate::text::clean;
 use unicode_width::UnicodeWidthStr;
@@ -29,7 +29,7 @@ pub fn markdown(blocks: &[Block]) -> String {
                 }
                 out.push('\n');
             }
-            Block::Table(sheet) => out.push_str(&sheet.markdown()),
+            Block::Table(sheet) => out.push_str(&cut(sheet).markdown()),
             Block::Lines(text) => lines(&mut out, text),
             Block::Graphs(all) => lines(&mut out, &graphs(all)),
         }

@@ -17,8 +17,10 @@ use crate::units::{bytes_long, rfc3339, span};
 use graphs::Graph;
 use scrub::Scrub;
 
-/// Cells of a command line.
+/// Cells of a line with a command, which can be thousands long.
 const WIDTH: usize = 140;
+/// What the column of commands is called.
+const COMMAND: &str = "COMMAND";
 
 /// A part of a report. All text in it is cleaned where it is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,10 +111,10 @@ pub fn blocks(world: &World, engine: &Engine, extra: &Extra) -> Vec<Block> {
     });
     let scope = Scope { findings: false, kernel: false, ..Scope::ALL };
     out.push(Block::Heading(2, "At the end of the window".into()));
-    out.extend(page::sheets(world, engine, scope).iter().map(|s| Block::Table(s.within(WIDTH))));
+    out.extend(page::sheets(world, engine, scope, usize::MAX).into_iter().map(Block::Table));
     let kernel = Scope { devices: false, processes: false, memory: false, findings: false, kernel: true };
     out.push(Block::Heading(2, "Kernel warnings".into()));
-    out.extend(page::sheets(world, engine, kernel).into_iter().map(Block::Table));
+    out.extend(page::sheets(world, engine, kernel, usize::MAX).into_iter().map(Block::Table));
     settings(&mut out, extra);
     for (heading, text) in &extra.results {
         out.push(Block::Heading(2, heading.clone()));
@@ -206,6 +208,11 @@ pub fn scrubbed(blocks: &[Block], mut scrub: Scrub) -> Vec<Block> {
         });
     }
     blocks.iter().map(|block| each(block, |text| scrub.apply(text))).collect()
+}
+
+/// A table as it is written: commands cut, which must not come before names are replaced, or half a name stays.
+fn cut(sheet: &Sheet) -> Sheet {
+    if sheet.heads.last().is_some_and(|h| h == COMMAND) { sheet.within(WIDTH) } else { sheet.clone() }
 }
 
 /// The block with `change` done to every text in it.
