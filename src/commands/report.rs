@@ -1,6 +1,6 @@
 //! `report`: looks for a while, then writes one file for a ticket.
 
-use super::bench::{store, wrong};
+use super::bench::store;
 use super::follow::overwrite;
 use super::gather::{Gather, Needs};
 use super::printer::{Printer, Step, block_on};
@@ -9,6 +9,7 @@ use super::tune::{careful, show::told};
 use super::{FAILED, FINE, complain};
 use crate::bench::report::Report as BenchResult;
 use crate::bench::report::text::report as bench_text;
+use crate::bench::store::Keepable;
 use crate::cli::report::{Report, ReportFormat};
 use crate::experiment::report::{Form, Report as Experiment};
 use crate::export::report::html::html;
@@ -39,7 +40,10 @@ pub fn run(root: &Root, args: &Report) -> anyhow::Result<u8> {
     // What was asked for by a wrong name is said before the look, not after.
     let results = match results(args) {
         Ok(results) => results,
-        Err(why) => return wrong(&why),
+        Err(why) => {
+            complain(&why);
+            return Ok(FAILED);
+        }
     };
     let mut document = None;
     let code = block_on(async {
@@ -139,14 +143,19 @@ fn form(args: &Report) -> fn(&[Block]) -> String {
 fn results(args: &Report) -> Result<Vec<(String, String)>, String> {
     let mut out = Vec::new();
     for id in &args.bench {
-        let report: BenchResult = store::<BenchResult>().map_err(|e| e.to_string())?.load(id)?;
+        let report: BenchResult = load("--bench", id)?;
         out.push((format!("Benchmark {}", report.id), bench_text(&report)));
     }
     for id in &args.experiment {
-        let report: Experiment = store::<Experiment>().map_err(|e| e.to_string())?.load(id)?;
+        let report: Experiment = load("--experiment", id)?;
         out.push((format!("Experiment {}", report.id), report.written(Form::Text)));
     }
     Ok(out)
+}
+
+fn load<T: Keepable>(option: &str, id: &str) -> Result<T, String> {
+    let found = store::<T>().map_err(|err| err.to_string()).and_then(|store| store.load(id));
+    found.map_err(|why| format!("{option} {id}: {why}"))
 }
 
 /// Settings with one default for every machine that have another value, and those that could not be read.
