@@ -2,6 +2,8 @@
 
 pub mod experiment;
 pub mod record;
+pub mod report;
+pub mod snapshot;
 pub mod tune;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -74,13 +76,15 @@ pub struct Top {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Print what the screen would show, once or several times.
-    Snapshot(Snapshot),
+    Snapshot(snapshot::Snapshot),
     /// Keep what the collectors see in a file, to be looked at later.
     Record(record::Record),
     /// Look at a recording: the whole program over it, or its figures as text, JSON or CSV.
     Replay(record::Replay),
     /// Say what is wrong, why, on which figures, and what to try.
     Doctor(Doctor),
+    /// One Markdown or HTML file for a ticket: findings, figures, graphs, kernel warnings, changed settings.
+    Report(report::Report),
     /// Measure storage: list what can be measured, run it, compare results.
     #[command(subcommand)]
     Bench(Bench),
@@ -152,28 +156,6 @@ pub struct Capture {
     /// Processes kept, the busiest.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub processes: usize,
-}
-
-/// Options of `snapshot`.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  iotop-plus snapshot -d 5 --format json | jq .devices")]
-pub struct Snapshot {
-    /// Seconds a sample covers, 0.1 to 3600.
-    #[arg(short, long, value_name = "S", default_value = "1", value_parser = seconds)]
-    pub delay: f64,
-    /// Samples; each covers the delay, the first one too.
-    #[arg(short = 'n', long = "count", value_name = "N", default_value = "1",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    pub count: u64,
-    /// Only this pane; may be given several times.
-    #[arg(long, value_name = "PANE", value_enum)]
-    pub pane: Vec<PaneName>,
-    /// How it is written.
-    #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-    pub format: Format,
-    /// Write to this file instead of standard output; an existing file is not replaced.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
 }
 
 /// Options of `doctor`.
@@ -379,32 +361,6 @@ pub enum BenchFormat {
     Markdown,
 }
 
-/// Panes a snapshot can be cut down to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PaneName {
-    /// Block devices and network file systems.
-    Devices,
-    /// Tasks.
-    Processes,
-    /// Dirty pages, swap, pressure.
-    Memory,
-    /// The kernel log.
-    Kernel,
-    /// What is wrong.
-    Findings,
-}
-
-/// Written forms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Aligned columns.
-    Text,
-    /// Tables for a ticket.
-    Markdown,
-    /// One object a sample and line, documented in the README; with panes chosen, without the others' keys.
-    Json,
-}
-
 /// As long as rules need to look, at least.
 fn looking(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -444,6 +400,12 @@ mod tests {
             vec!["--bogus"],
             vec!["snapshot", "--pane", "nowhere"],
             vec!["snapshot", "--format", "pdf"],
+            vec!["snapshot", "--format", "svg", "--size", "20x10"],
+            vec!["snapshot", "--format", "svg", "--size", "120"],
+            vec!["snapshot", "--format", "svg", "--view", "bench"],
+            vec!["snapshot", "--format", "svg", "--view", "devices", "--pane", "devices"],
+            vec!["report", "--for", "0"],
+            vec!["report", "--format", "pdf"],
             vec!["doctor", "-d", "1"],
             vec!["doctor", "-d", "soon"],
             vec!["bench"],

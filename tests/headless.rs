@@ -256,3 +256,22 @@ fn lay(from: &Path, to: &Path) {
         if from.is_dir() { lay(&from, &to) } else { std::fs::copy(&from, &to).map(drop).unwrap() }
     }
 }
+
+#[test]
+fn pictures_need_no_screen() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("devices.png");
+    let args =
+        ["snapshot", "-n", "2", "-d", "0.1", "--format", "png", "--pane", "devices", "--size", "80x24", "-o"];
+    let out = run(&[&args[..], &[path.to_str().unwrap()]].concat());
+    assert!(out.status.success() && out.stdout.is_empty(), "{out:?}");
+    let reader = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&path).unwrap())).read_info();
+    assert_eq!(reader.unwrap().info().size(), (80 * 12 + 16, 24 * 24 + 16));
+    let page = run(&["snapshot", "-d", "0.1", "--format", "html", "--view", "memory"]);
+    assert!(text(&page.stdout).contains("Dirty pages") && text(&page.stdout).ends_with("</html>\n"));
+    let colours = run(&["snapshot", "-n", "3", "-d", "0.1", "--format", "ansi", "--size", "60x14"]);
+    assert_eq!(text(&colours.stdout).lines().count(), 14, "one picture, whatever -n");
+    let wrong = run(&["snapshot", "-d", "0.1", "--size", "60x14"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("--size is for pictures"), "{wrong:?}");
+}

@@ -3,6 +3,7 @@
 mod term;
 
 use crossterm::event::KeyCode;
+use iotop_plus::export::shot::FORMS;
 use iotop_plus::text::is_safe;
 use iotop_plus::tui::action::Action;
 use iotop_plus::tui::keys::{BINDINGS, Binding};
@@ -94,8 +95,7 @@ fn every_key_of_the_table_is_survived() {
     t.shows("Pressure");
     assert!(t.alive());
     let written = files(t.home.path());
-    let svg = written.iter().any(|f| f.extension().is_some_and(|e| e == "svg"));
-    assert!(svg && t.home.path().join(".config/iotop-plus/config.toml").exists(), "{written:?}");
+    assert!(t.home.path().join(".config/iotop-plus/config.toml").exists(), "{written:?}");
     t.send("\x03");
     assert_eq!(t.ended().exit_code(), 0);
     t.given_back(1);
@@ -407,8 +407,11 @@ fn hostile_names_stay_names() {
     t.until("all of them", |s| s.contents().matches("EVIL").count() > NAMES.len());
     t.send("y");
     t.until_seen("the clipboard", |seen| count(&seen.raw, "\x1b]52;c;") == 1);
-    t.send("s");
-    t.shows("written: ");
+    for form in FORMS {
+        let name = format!("all.{}", form.ending);
+        t.send(format!("s\x15{name}\r"));
+        t.shows(&format!("{name} ("));
+    }
     for _ in NAMES {
         t.send("\r");
         t.shows("Task ");
@@ -427,9 +430,15 @@ fn hostile_names_stay_names() {
     let copied = clipboard(&t.raw());
     assert!(copied[0].matches("EVIL").count() >= NAMES.len(), "{copied:?}");
     assert!(copied[0].chars().all(|c| c == '\n' || is_safe(c)), "{:?}", copied[0]);
-    let svg = files(t.home.path()).into_iter().find(|f| f.extension().is_some_and(|e| e == "svg")).unwrap();
-    let picture = std::fs::read_to_string(svg).unwrap();
-    assert!(picture.contains("EVIL") && picture.chars().all(|c| c == '\n' || is_safe(c)));
+    let own = regex_lite::Regex::new("\x1b\\[[0-9;]*m").unwrap();
+    for form in FORMS.iter().filter(|f| f.name != "png") {
+        let file = t.home.path().join(format!("all.{}", form.ending));
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(text.contains("EVIL"), "{}: {text}", form.name);
+        // The only sequences are those of ours.
+        let text = if form.name == "ansi" { own.replace_all(&text, "").into_owned() } else { text };
+        assert!(text.chars().all(|c| c == '\n' || is_safe(c)), "{}: {text:?}", form.name);
+    }
 }
 
 /// A thread of a program that has the terminal panics with a hostile message.

@@ -47,7 +47,7 @@ fn a_recording_is_played_stepped_through_and_left() {
     }
     t.send("7");
     t.shows("this is a recording");
-    t.send("s");
+    t.send("s\r");
     t.shows("written: ");
     t.send("q");
     assert_eq!(t.ended().exit_code(), 0);

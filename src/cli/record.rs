@@ -1,6 +1,7 @@
 //! The command line of `record` and `replay`.
 
-use super::{PaneName, seconds};
+use super::seconds;
+use super::snapshot::{PaneName, Picture};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,7 +39,8 @@ pub struct Record {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  iotop-plus replay night.iotop --at 03:10\n  \
                         iotop-plus replay night.iotop --format csv --pane devices > devices.csv\n  \
-                        iotop-plus replay night.iotop --format json --from 03:00 --to 03:30 | jq .writeback")]
+                        iotop-plus replay night.iotop --format json --from 03:00 --to 03:30 | jq .writeback\n  \
+                        iotop-plus replay night.iotop --at 03:10 --format png --view devices > devices.png")]
 pub struct Replay {
     /// A recording.
     pub file: PathBuf,
@@ -61,6 +63,9 @@ pub struct Replay {
     #[arg(short = 'n', long = "count", value_name = "N", requires = "format",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+    /// For pictures.
+    #[command(flatten)]
+    pub picture: Picture,
     /// Theme: dark, light, mono, high-contrast.
     #[arg(long, value_name = "NAME", conflicts_with = "format", value_parser = ["dark", "light", "mono", "high-contrast"])]
     pub theme: Option<String>,
@@ -80,6 +85,29 @@ pub enum ReplayFormat {
     Json,
     /// One pane, a line for each of its rows.
     Csv,
+    /// A report for a ticket over the part asked for, in Markdown.
+    Report,
+    /// The screen at the time asked for (without one, at the end) as a picture.
+    Png,
+    /// The same as a picture whose text can be searched.
+    Svg,
+    /// The same as a page whose text can be copied.
+    Html,
+    /// The same for `cat`: text with colours.
+    Ansi,
+}
+
+impl ReplayFormat {
+    /// The name of the screen's form, if it is one of the screen.
+    pub fn screen(self) -> Option<&'static str> {
+        match self {
+            ReplayFormat::Png => Some("png"),
+            ReplayFormat::Svg => Some("svg"),
+            ReplayFormat::Html => Some("html"),
+            ReplayFormat::Ansi => Some("ansi"),
+            _ => None,
+        }
+    }
 }
 
 impl Record {
@@ -90,7 +118,7 @@ impl Record {
 }
 
 /// A time: `90`, `90s`, `10m`, `8h`, `7d`.
-fn duration(text: &str) -> Result<u64, String> {
+pub(super) fn duration(text: &str) -> Result<u64, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let factor = match unit {
         "" | "s" => Some(1),

@@ -67,7 +67,7 @@ fn put(root: &Root, report: &Report, format: ExperimentFormat, output: Option<&P
         ExperimentFormat::Json => Form::Json,
     });
     match output {
-        Some(path) => write_file(root, path, written),
+        Some(path) => write_file(root, path, written.into()),
         None => say(&written),
     }
 }

@@ -9,11 +9,13 @@ mod experiment;
 mod follow;
 mod gather;
 mod output;
+mod picture;
 mod printer;
 mod record;
 mod replay;
 #[cfg(test)]
 mod replay_tests;
+mod report;
 mod snapshot;
 mod top;
 mod tune;
@@ -58,6 +60,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(Command::Tuner { io: false, kill }) => tune::tuner(&root, kill.as_deref()),
         Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
         Some(Command::Doctor(args)) => doctor::run(&root, &args),
+        Some(Command::Report(args)) => report::run(&root, &args),
         Some(Command::Snapshot(args)) => snapshot::run(&root, &args),
         Some(Command::Capture(args)) => capture::run(&root, &args),
     };

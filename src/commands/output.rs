@@ -12,7 +12,7 @@ pub type Written = Result<(), Errno>;
 
 /// Standard output.
 pub struct Output {
-    texts: SyncSender<String>,
+    texts: SyncSender<Vec<u8>>,
     done: UnboundedReceiver<Written>,
     busy: bool,
 }
@@ -20,11 +20,11 @@ pub struct Output {
 impl Output {
     /// Starts the thread.
     pub fn start() -> io::Result<Self> {
-        let (texts, inbox) = sync_channel::<String>(1);
+        let (texts, inbox) = sync_channel::<Vec<u8>>(1);
         let (outbox, done) = unbounded_channel();
         std::thread::Builder::new().name("output".into()).stack_size(64 * 1024).spawn(move || {
             for text in inbox {
-                if outbox.send(write(text.as_bytes())).is_err() {
+                if outbox.send(write(&text)).is_err() {
                     return;
                 }
             }
@@ -46,7 +46,7 @@ impl Output {
     }
 
     /// Hands over a text; not to be called while one is being written.
-    pub fn write(&mut self, text: String) {
+    pub fn write(&mut self, text: Vec<u8>) {
         self.busy = self.texts.try_send(text).is_ok();
     }
 

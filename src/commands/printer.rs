@@ -47,8 +47,8 @@ impl Printer {
     }
 
     /// Hands over a text.
-    pub fn print(&mut self, text: String) {
-        self.output.write(text);
+    pub fn print(&mut self, text: impl Into<Vec<u8>>) {
+        self.output.write(text.into());
         self.left = self.left.map(|n| n.saturating_sub(1));
     }
 

@@ -1,18 +1,24 @@
 //! `replay`: a recording on the screen, or printed.
 
 use super::bench::wrong;
+use super::picture::{self, Scene};
 use super::{FAILED, FINE, complain};
 use crate::cli::record::{Replay, ReplayFormat};
 use crate::diagnose::Engine;
 use crate::export::csv;
 use crate::export::json::{self, Gap, Since};
 use crate::export::page;
+use crate::export::report::markdown::markdown;
+use crate::export::report::{Extra, Seen, blocks};
+use crate::model::kernlog::LogClock;
 use crate::model::world::World;
 use crate::record::decode::Moment;
 use crate::record::reader::{Bytes, Reader};
 use crate::record::{Entry, apply, io, when};
 use crate::root::Root;
+use crate::tui::replay::ReplayUi;
 use std::io::Write;
+use std::time::Duration;
 
 /// Samples read before the one asked for, so that what takes a while to be seen (a task that hangs) is seen.
 const BEFORE: u32 = 30;
@@ -32,18 +38,34 @@ pub(super) struct Player {
     pub(super) gaps: Vec<Gap>,
     pub(super) since: Since,
     last_record: u64,
+    /// What was found on the way.
+    seen: Seen,
+    /// Where it stands.
+    number: u32,
+    log_clock: LogClock,
 }
 
 impl Player {
     pub(super) fn new<B: Bytes>(reader: &Reader<B>) -> Self {
         let world = World::new(reader.header.host(), reader.header.log_clock());
-        Self { world, findings: Engine::default(), gaps: Vec::new(), since: Since::Time(0), last_record: 0 }
+        Self {
+            world,
+            findings: Engine::default(),
+            gaps: Vec::new(),
+            since: Since::Time(0),
+            last_record: 0,
+            seen: Seen::default(),
+            number: 0,
+            log_clock: reader.header.log_clock(),
+        }
     }
 
     pub(super) fn take(&mut self, moment: Moment) {
         let told = self.last_record;
+        self.number = moment.number;
         moment.before.into_iter().flatten().chain(moment.news).for_each(|entry| self.entry(entry));
         self.findings.look(&self.world);
+        self.seen.look(&self.findings, self.world.now());
         self.since = Since::after(told, self.world.now().wall_ns);
     }
 
@@ -52,7 +74,8 @@ impl Player {
             Entry::Gaps(gaps) => {
                 self.gaps = gaps.iter().map(|(source, why)| Gap::new(known(source), why)).collect();
             }
-            Entry::Records(records, _) => {
+            Entry::Records(records, clock) => {
+                self.log_clock = *clock;
                 let newest = records.iter().map(|r| r.seq).max().unwrap_or(0);
                 self.last_record = self.last_record.max(newest);
             }
@@ -60,6 +83,22 @@ impl Player {
         }
         apply(&mut self.world, entry);
     }
+}
+
+/// The screen where the player stands.
+fn drawn<B: Bytes>(player: Player, reader: &Reader<B>, args: &Replay, form: &str) -> Vec<u8> {
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let mut ui = ReplayUi::new(&name, reader.header.host(), reader.header.log_clock(), reader.span());
+    (ui.playing, ui.number) = (false, player.number);
+    let scene = Scene {
+        wanted: &args.picture,
+        pane: args.pane.first().copied(),
+        utc_offset_secs: reader.header.utc_offset_secs,
+        log_clock: player.log_clock,
+        interval: Duration::from_secs(1),
+        replay: Some(ui),
+    };
+    picture::picture(player.world, player.findings, scene, form)
 }
 
 /// The source a gap is about, as the README has it.
@@ -70,6 +109,9 @@ fn known(source: &str) -> &'static str {
 fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
     if format == ReplayFormat::Csv && args.pane.len() != 1 {
         return wrong("--format csv: the panes have different columns; choose one with --pane");
+    }
+    if let Err(why) = picture::check(format.screen(), &args.picture, &args.pane, true) {
+        return wrong(&why);
     }
     let scope = super::snapshot::scope(&args.pane);
     let mut reader = match io::open(&args.file)
@@ -102,7 +144,10 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
     }
     let damaged = span.damaged;
     let mut out = std::io::stdout().lock();
-    let (mut named, mut first, mut left) = (false, true, args.count.unwrap_or(u64::MAX));
+    let (mut named, mut first) = (false, true);
+    // A picture is of the time asked for, or of the end.
+    let one = format.screen().is_some() && args.at.is_some();
+    let mut left = args.count.unwrap_or(if one { 1 } else { u64::MAX });
     while let Some(moment) = reader.next_tick()?.filter(|_| left > 0) {
         let wall = moment.wall_ns;
         player.take(moment);
@@ -123,9 +168,17 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
             ReplayFormat::Csv => {
                 csv::lines(&player.world, &player.findings, scope, player.since, &mut named)?
             }
+            _ => String::new(),
         };
         out.write_all(text.as_bytes())?;
         left -= 1;
+    }
+    if format == ReplayFormat::Report {
+        let gaps = player.gaps.iter().map(|g| format!("{}: {}", g.source, g.reason)).collect();
+        let extra = Extra { seen: player.seen, gaps, ..Extra::default() };
+        out.write_all(markdown(&blocks(&player.world, &player.findings, &extra)).as_bytes())?;
+    } else if let Some(form) = format.screen() {
+        out.write_all(&drawn(player, &reader, args, form))?;
     }
     out.flush()?;
     if damaged > 0 || reader.unreadable > 0 {
@@ -141,7 +194,7 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::PaneName;
+    use crate::cli::snapshot::PaneName;
     use crate::export::page::Scope;
 
     #[test]

@@ -1,12 +1,14 @@
-//! `snapshot`: what the screen would show, as text, Markdown or JSON.
+//! `snapshot`: what the screen would show, as text, Markdown, JSON or a picture.
 
+use super::bench::wrong;
 use super::gather::{Gather, Needs};
 use super::printer::{Printer, Step, block_on};
-use super::{FAILED, FINE, complain};
-use crate::cli::{Format, PaneName, Snapshot};
+use super::{FAILED, FINE, complain, picture};
+use crate::cli::snapshot::{Format, PaneName, Snapshot};
 use crate::export::json;
 use crate::export::page::{self, Scope};
 use crate::root::Root;
+use crate::worker::file::{Contents, Existing};
 use crate::worker::job::{Job, Reply};
 use crate::worker::pool::Pool;
 use std::path::Path;
@@ -23,27 +25,38 @@ const PER_KB: Duration = Duration::from_millis(1);
 /// Prints samples, or keeps them and writes them to a file.
 pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
     let scope = scope(&args.pane);
+    // Every view of the screen shows something of the findings.
+    let findings = scope.findings || args.format.screen().is_some();
     let interval = Duration::from_secs_f64(args.delay);
-    let mut kept = String::new();
+    if let Err(why) = picture::check(args.format.screen(), &args.picture, &args.pane, args.output.is_none()) {
+        return wrong(&why);
+    }
+    let mut kept = Vec::new();
     block_on(async {
         let needs = Needs {
             threads: false,
             fresh: scope.processes,
-            queues: (is_json(args) && scope.devices) || scope.findings,
-            log: scope.kernel || scope.findings,
+            queues: (args.format == Format::Json && scope.devices) || findings,
+            log: scope.kernel || findings,
             news: false,
-            facts: scope.findings.then_some(FACTS_EVERY),
+            facts: findings.then_some(FACTS_EVERY),
         };
         let mut gather = Gather::start(root, interval, needs)?;
         let mut printer = Printer::start(Some(args.count))?;
-        let mut first = true;
+        let mut nth = 0;
         while let Step::Sample = printer.step(&mut gather).await? {
-            let text = text(&gather, args.format, scope, std::mem::take(&mut first))?;
+            nth += 1;
+            let text = match args.format.screen() {
+                None => text(&gather, args.format, scope, nth == 1)?.into_bytes(),
+                // One picture, with what came before it in its graphs.
+                Some(_) if nth < args.count => Vec::new(),
+                Some(form) => picture::live(&mut gather, args, form),
+            };
             match args.output {
                 None => printer.print(text),
                 Some(_) => {
-                    kept.push_str(&text);
-                    printer.print(String::new());
+                    kept.extend(text);
+                    printer.print(Vec::new());
                 }
             }
         }
@@ -52,15 +65,11 @@ pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
     match &args.output {
         None => Ok(FINE),
         Some(_) if kept.is_empty() => {
-            complain("interrupted before the first sample; nothing was written");
+            complain("interrupted before there was anything to write; nothing was written");
             Ok(FAILED)
         }
-        Some(path) => write_file(root, path, kept),
+        Some(path) => write_file(root, path, kept.into()),
     }
-}
-
-fn is_json(args: &Snapshot) -> bool {
-    args.format == Format::Json
 }
 
 /// What the panes chosen come to; none: all.
@@ -83,17 +92,17 @@ fn text(gather: &Gather, format: Format, scope: Scope, first: bool) -> anyhow::R
     Ok(match format {
         Format::Text => blank.to_owned() + &page::text(world, &gather.findings, scope),
         Format::Markdown => page::markdown(world, &gather.findings, scope),
-        Format::Json => json::object(world, &gather.findings, scope, gather.since, gather.gaps())? + "\n",
+        _ => json::object(world, &gather.findings, scope, gather.since, gather.gaps())? + "\n",
     })
 }
 
 /// In a child: a file system that hangs must not take this program with it.
-pub(super) fn write_file(root: &Root, path: &Path, contents: String) -> anyhow::Result<u8> {
+pub(super) fn write_file(root: &Root, path: &Path, contents: Contents) -> anyhow::Result<u8> {
     let (tx, rx) = mpsc::channel();
     let pool = Pool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
     let path = std::path::absolute(path)?;
-    let within = FILE_WITHIN + PER_KB * (contents.len() / 1000) as u32;
-    let job = Job::WriteFile { path: path.clone(), contents, replace: false, make_dir: false };
+    let within = FILE_WITHIN + PER_KB * (contents.bytes().len() / 1000) as u32;
+    let job = Job::WriteFile { path: path.clone(), contents, existing: Existing::Keep, make_dir: false };
     let why = match pool.start(job).map(|()| rx.recv_timeout(within)) {
         Ok(Ok(Reply::Written { .. })) => return Ok(FINE),
         Ok(Ok(Reply::Failed(why))) => why,

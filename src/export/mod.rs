@@ -1,4 +1,4 @@
-//! What is on screen or in a snapshot, as text somebody can keep: plain, Markdown, JSON, SVG.
+//! What is on screen or in a snapshot, as something somebody can keep: text, tables, JSON, pictures.
 
 pub mod batch;
 pub mod csv;
@@ -11,5 +11,6 @@ pub mod network;
 pub mod page;
 pub mod path;
 pub mod processes;
+pub mod report;
 pub mod sheet;
-pub mod svg;
+pub mod shot;

@@ -42,7 +42,7 @@ impl Scope {
 /// Aligned text.
 pub fn text(world: &World, engine: &Engine, scope: Scope) -> String {
     let mut out = format!("{}\n", head(world));
-    for sheet in sheets(world, engine, scope) {
+    for sheet in sheets(world, engine, scope, WIDTH) {
         out.push('\n');
         out.push_str(&sheet.text());
     }
@@ -52,7 +52,7 @@ pub fn text(world: &World, engine: &Engine, scope: Scope) -> String {
 /// Markdown.
 pub fn markdown(world: &World, engine: &Engine, scope: Scope) -> String {
     let mut out = format!("{}\n\n", super::sheet::escape(&head(world)));
-    for sheet in sheets(world, engine, scope) {
+    for sheet in sheets(world, engine, scope, WIDTH) {
         out.push_str(&sheet.markdown());
     }
     out
@@ -78,7 +78,8 @@ pub fn head(world: &World) -> String {
     )
 }
 
-fn sheets(world: &World, engine: &Engine, scope: Scope) -> Vec<Sheet> {
+/// The panes' tables, tasks in lines of at most `cells`.
+pub fn sheets(world: &World, engine: &Engine, scope: Scope, cells: usize) -> Vec<Sheet> {
     let (snap, now) = (&*world.snap, world.now().boot_ns);
     let mut out = Vec::new();
     if scope.findings {
@@ -92,7 +93,7 @@ fn sheets(world: &World, engine: &Engine, scope: Scope) -> Vec<Sheet> {
         out.extend(network::sheet("Network file systems".into(), snap, now));
     }
     if scope.processes {
-        out.push(tasks(world).within(WIDTH));
+        out.push(tasks(world).within(cells));
     }
     if scope.memory {
         out.push(memory::sheet("Memory".into(), snap, now));

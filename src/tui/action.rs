@@ -134,7 +134,7 @@ pub enum Action {
     ResetCounters,
     /// Write the settings to the config file.
     SaveConfig,
-    /// Write a picture of the screen to a file.
+    /// Ask what of the screen goes to which file.
     Screenshot,
     /// Copy the focused pane as Markdown to the local clipboard.
     Yank,

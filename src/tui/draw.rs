@@ -7,7 +7,7 @@ use super::panes::{self, when};
 use super::replay::{ReplayUi, SPEEDS};
 use super::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
 use super::tuning::Ask;
-use super::update::refuses;
+use super::update::{refuses, shot_label};
 use super::widgets::dialog::{input, popup, wrap};
 use super::widgets::put::{put, tint};
 use super::widgets::theme::Theme;
@@ -370,6 +370,7 @@ fn prompt_label(app: &App, what: PromptFor) -> String {
         PromptFor::Exclude => "hide kernel lines matching: ".into(),
         PromptFor::Bench(_) | PromptFor::Experiment(_) => String::new(),
         PromptFor::ExperimentFile => "write the report to (.md, .json, else text; a new file): ".into(),
+        PromptFor::Shot => shot_label(app),
         PromptFor::Record => "record to: ".into(),
         PromptFor::Jump => "jump to (14:35, 14:35:12, +90 after the start, -10m before the end): ".into(),
         PromptFor::Ionice(key) => {

@@ -26,8 +26,6 @@ pub enum Effect {
     Clipboard(String),
     /// Write the settings.
     Save(Settings),
-    /// Write a picture of the screen.
-    Screenshot,
     /// For the run that measures.
     Bench(super::bench::BenchEffect),
     /// For the experiment.

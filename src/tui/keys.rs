@@ -119,6 +119,7 @@ use TuneAction as T;
 /// Every key there is.
 pub const BINDINGS: &[Binding] = &[
     ch(Dialog, 'y', Action::Confirm, "yes", "do it"),
+    ch(Dialog, 's', Action::Screenshot, "", "the screen, question and all, to a file"),
     key(Dialog, KeyCode::Enter, Action::Confirm, "", "do it"),
     ch(Dialog, 'n', Action::Back, "no", "leave it"),
     key(Dialog, KeyCode::Esc, Action::Back, "", "leave it"),
@@ -400,7 +401,13 @@ pub const BINDINGS: &[Binding] = &[
         "command: path DIR, tune KNOB, theme NAME, interval S, include RE, exclude RE, q",
     ),
     ch(Global, 'y', Action::Yank, "", "copy the focused pane as Markdown to the local clipboard (OSC 52)"),
-    ch(Global, 's', Action::Screenshot, "", "write the screen as an SVG picture to the current directory"),
+    ch(
+        Global,
+        's',
+        Action::Screenshot,
+        "shot",
+        "the screen or the pane to a file: picture, page, tables, text",
+    ),
     ch(Global, 'R', Action::Record, "", "record what the collectors see into a file, or end the recording"),
     ch(Global, 'T', Action::Theme, "", "next theme"),
     ch(Global, 'W', Action::SaveConfig, "", "write these settings to the config file"),

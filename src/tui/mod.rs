@@ -18,6 +18,7 @@ pub mod replay;
 pub mod run;
 pub mod screen;
 pub mod settings;
+pub mod shot;
 mod signals;
 pub mod state;
 pub mod tape;

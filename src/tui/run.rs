@@ -23,6 +23,7 @@ use crate::collect::{clock, host};
 use crate::model::section::Blocked;
 use crate::model::world::World;
 use crate::root::Root;
+use crate::worker::file::Existing;
 use crate::worker::job::{Job, Reply};
 use crate::worker::pool::Pool;
 use anyhow::Context;
@@ -326,7 +327,6 @@ impl Loop {
                 Effect::Run(job) => self.hand_out(job)?,
                 Effect::Clipboard(text) => self.copy(&text)?,
                 Effect::Save(settings) => self.save(&settings)?,
-                Effect::Screenshot => self.screenshot()?,
                 Effect::Bench(effect) => {
                     if let Some(news) = self.bench.act(effect) {
                         self.feed_event(Event::Bench(Box::new(news)))?;
@@ -402,21 +402,12 @@ impl Loop {
         match self.options.config.clone() {
             Some(path) => self.hand_out(Job::WriteFile {
                 path,
-                contents: settings.write(),
-                replace: true,
+                contents: settings.write().into(),
+                existing: Existing::Replace,
                 make_dir: true,
             }),
             None => self.feed_event(Event::Notice("no config directory: set HOME or XDG_CONFIG_HOME".into())),
         }
-    }
-
-    fn screenshot(&mut self) -> anyhow::Result<()> {
-        let now = crate::units::rfc3339(clock::now().wall_ns);
-        let name = format!("iotop-plus-{}.svg", now[..19].replace(':', ""));
-        let path = std::env::current_dir().unwrap_or_default().join(name);
-        let title = format!("iotop-plus on {}, {now}", self.app.world.host.name);
-        let contents = crate::export::svg::svg(self.screen.shown(), &title);
-        self.hand_out(Job::WriteFile { path, contents, replace: false, make_dir: false })
     }
 
     fn redraw(&mut self) {

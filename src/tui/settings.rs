@@ -2,6 +2,7 @@
 
 use super::action::View;
 use super::widgets::theme::ThemeName;
+use crate::export::shot::{FORMS, form};
 use serde::{Deserialize, Serialize};
 
 /// The config file's content; every field may be left out, an unknown one is an error.
@@ -26,6 +27,8 @@ pub struct Settings {
     pub tune: TuneSettings,
     /// The Bench view.
     pub bench: BenchSettings,
+    /// Screenshots.
+    pub screenshot: ShotSettings,
 }
 
 /// `[devices]`
@@ -94,6 +97,22 @@ impl Default for BenchSettings {
     }
 }
 
+/// `[screenshot]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ShotSettings {
+    /// png, svg, html, markdown, text, ansi or json.
+    pub format: String,
+    /// Where files go; a relative one is taken from where the program is started.
+    pub directory: String,
+}
+
+impl Default for ShotSettings {
+    fn default() -> Self {
+        Self { format: FORMS[0].name.into(), directory: ".".into() }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -106,6 +125,7 @@ impl Default for Settings {
             kernel: KernelSettings::default(),
             tune: TuneSettings::default(),
             bench: BenchSettings::default(),
+            screenshot: ShotSettings::default(),
         }
     }
 }
@@ -138,6 +158,8 @@ pub const HELP: &[(&str, &str)] = &[
         "kernel.exclude",
         "No kernel lines that match this regular expression. Default: network noise that belongs to no class.",
     ),
+    ("screenshot.format", "png, svg, html, markdown, text, ansi or json. Default png."),
+    ("screenshot.directory", "Where screenshots go; a dot is where the program is started. Default a dot."),
     ("tune.lease", "Seconds after which a change of a setting takes itself back, 1 to 86400. Default 120."),
 ];
 
@@ -160,6 +182,11 @@ impl Settings {
         }
         if !LEASE.contains(&settings.tune.lease) {
             return Err(format!("tune.lease = {}: must be 1 to 86400 seconds", settings.tune.lease));
+        }
+        if form(&settings.screenshot.format).is_none() {
+            let names: Vec<_> = FORMS.iter().map(|f| f.name).collect();
+            let format = crate::text::clean(&settings.screenshot.format);
+            return Err(format!("screenshot.format = \"{format}\": must be one of {}", names.join(", ")));
         }
         if super::panes::processes::sort_by_name(&settings.processes.sort).is_none() {
             let names = super::panes::processes::sort_names().join(", ");
@@ -212,7 +239,7 @@ mod tests {
             let default = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             assert!(
                 name.starts_with("kernel.")
-                    || name == "bench.directory"
+                    || name.ends_with(".directory")
                     || help.contains(&format!("Default {default}.")),
                 "{name}: {help}"
             );
@@ -228,6 +255,7 @@ mod tests {
         assert!(Settings::parse("interval = \"\x1b[2J").unwrap_err().chars().all(crate::text::is_safe));
         assert!(Settings::parse("[processes]\nsort = \"x\"").unwrap_err().contains("io"));
         assert!(Settings::parse("[tune]\nlease = 0").unwrap_err().contains("1 to 86400"));
+        assert!(Settings::parse("[screenshot]\nformat = \"gif\"").unwrap_err().contains("png"));
         assert!(Settings::parse("[kernel]\nexclude = \"(\"").is_err());
     }
 }

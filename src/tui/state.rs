@@ -70,6 +70,8 @@ pub struct Ui {
     pub recording: Option<crate::record::writer::Status>,
     /// The Findings view.
     pub findings: FindingsUi,
+    /// Screenshots.
+    pub shot: super::shot::ShotUi,
     /// The text searched for.
     pub search: String,
     /// The person's zone, seconds east of Greenwich.
@@ -129,6 +131,8 @@ pub enum PromptFor {
     Experiment(usize),
     /// The file an experiment's report goes to.
     ExperimentFile,
+    /// The file a screenshot goes to.
+    Shot,
     /// A file to record into.
     Record,
     /// A time in the recording.
@@ -324,6 +328,8 @@ impl Ui {
         self.theme_name = s.theme;
         self.view = s.view;
         self.mouse = s.mouse;
+        self.shot.choose(&s.screenshot.format);
+        self.shot.directory = s.screenshot.directory.clone();
         self.bench.directory = s.bench.directory.clone().into();
         self.devices.extended = s.devices.extended;
         self.devices.only_active = s.devices.only_active;
@@ -349,6 +355,8 @@ impl Ui {
             mouse: self.mouse,
             ..Settings::default()
         };
+        s.screenshot.format = self.shot.form().name.into();
+        s.screenshot.directory = self.shot.directory.clone();
         s.bench.directory = self.bench.setting();
         s.devices.extended = self.devices.extended;
         s.devices.only_active = self.devices.only_active;

@@ -1,6 +1,7 @@
 //! What a child can be asked to do, and what it answers. Plain data, JSON on the pipe.
 
 use super::bench;
+use super::file::{Contents, Existing, not_written, write_file};
 use crate::bench::look::Look;
 use crate::bench::report::Report;
 use crate::bench::store::Kept;
@@ -91,9 +92,9 @@ pub enum Job {
         /// Where; its directory must exist unless `make_dir`.
         path: PathBuf,
         /// The content.
-        contents: String,
-        /// Whether an existing file may be replaced.
-        replace: bool,
+        contents: Contents,
+        /// What becomes of a file that is there already.
+        existing: Existing,
         /// Whether to make the missing directory (0700).
         make_dir: bool,
     },
@@ -157,8 +158,10 @@ pub enum Reply {
     ExperimentResults(Vec<Experiment>),
     /// The file is there.
     Written {
-        /// Where.
+        /// Where: absolute, and with the number it got if its name was taken.
         path: PathBuf,
+        /// Its size.
+        bytes: u64,
     },
     /// It could not be done: what, why, what next.
     Failed(String),
@@ -243,10 +246,11 @@ impl Job {
                 Ok(lines) => Reply::Told(lines),
                 Err(why) => Reply::Failed(why.to_string()),
             },
-            Job::WriteFile { path, contents, replace, make_dir } => {
-                match super::child::write_file(path, contents, *replace, *make_dir) {
-                    Ok(()) => Reply::Written { path: path.clone() },
-                    Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe(&err))),
+            Job::WriteFile { path, contents, existing, make_dir } => {
+                let contents = contents.bytes();
+                match write_file(path, contents, *existing, *make_dir) {
+                    Ok(path) => Reply::Written { path, bytes: contents.len() as u64 },
+                    Err(err) => Reply::Failed(not_written(path, &err)),
                 }
             }
             Job::Look { directory } => Reply::Look(Box::new(bench::look(root, directory))),

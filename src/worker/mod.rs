@@ -8,6 +8,7 @@
 
 mod bench;
 pub mod child;
+pub mod file;
 pub mod job;
 pub mod pool;
 

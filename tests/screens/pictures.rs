@@ -1,17 +1,56 @@
-//! The picture in the README is made by the program's own exporter, of the captured machine:
-//! `MAKE_PICTURES=1 cargo test --test screens pictures` makes it anew.
+//! Pictures of this program are made by its own exporters, of the captured machine:
+//! `MAKE_PICTURES=1 cargo test --test screens pictures` makes that of the README anew, and
+//! `PICTURES_TO=DIR cargo test --test screens pictures` writes every view in every form to a directory.
 
-use super::{app, picture};
-use iotop_plus::export::svg::svg;
+use super::{app, picture, press};
+use iotop_plus::export::shot::colour::DARK;
+use iotop_plus::export::shot::svg::svg;
+use iotop_plus::export::shot::{FORMS, form};
+use iotop_plus::tui::shot::Taken;
 use std::path::Path;
+
+/// Every view, and the pages that lie over one.
+const VIEWS: [(&str, &str); 11] = [
+    ("1", "overview"),
+    ("2", "devices"),
+    ("3", "processes"),
+    ("4", "memory"),
+    ("5", "kernel"),
+    ("6", "bench"),
+    ("8", "findings"),
+    ("2<enter>", "device"),
+    ("3<enter>", "process"),
+    ("5<enter>", "message"),
+    ("?", "help"),
+];
 
 #[test]
 fn the_picture_is_of_this_program() {
-    let made = svg(&picture(&app((120, 40))), "The first screen of iotop-plus, on a machine in trouble");
+    let made =
+        svg(&picture(&app((120, 40))), &DARK, "The first screen of iotop-plus, on a machine in trouble");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/screen.svg");
     if std::env::var_os("MAKE_PICTURES").is_some() {
         std::fs::write(&path, &made).unwrap();
     }
     let stale = std::fs::read_to_string(&path).unwrap() != made;
     assert!(!stale, "{}: stale; MAKE_PICTURES=1 cargo test --test screens pictures", path.display());
+}
+
+#[test]
+fn every_view_has_a_picture_in_every_form() {
+    let to = std::env::var_os("PICTURES_TO");
+    for (keys, name) in VIEWS {
+        let mut app = app((120, 40));
+        press(&mut app, keys);
+        let shot = Taken::of(&app).shot();
+        for form in FORMS {
+            let file = (form.write)(&shot);
+            assert!(file.len() > 500, "{name}.{}: {} bytes", form.ending, file.len());
+            if let Some(dir) = &to {
+                std::fs::write(Path::new(dir).join(format!("{name}.{}", form.ending)), file).unwrap();
+            }
+        }
+        let text = String::from_utf8((form("text").unwrap().write)(&shot)).unwrap();
+        assert_eq!(text, super::text(&picture(&app)), "{name}");
+    }
 }

@@ -4,7 +4,7 @@ mod out;
 mod persist;
 mod preset;
 mod set;
-mod show;
+pub(super) mod show;
 mod status;
 mod undo;
 
@@ -65,7 +65,7 @@ pub fn tuner(root: &Root, kill: Option<&str>) -> anyhow::Result<u8> {
 type Done = Result<anyhow::Result<u8>, Refusal>;
 
 /// Access to knobs that never hangs this process.
-fn careful(root: &Root) -> Careful {
+pub(super) fn careful(root: &Root) -> Careful {
     Careful::new(root, Root::self_exe().into())
 }
 

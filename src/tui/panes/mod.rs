@@ -48,6 +48,33 @@ pub enum PaneId {
     PathDetail,
 }
 
+impl PaneId {
+    /// A word for it, in lower case: in the name of a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            PaneId::Devices => "devices",
+            PaneId::DeviceGraphs => "device-graphs",
+            PaneId::Processes => "processes",
+            PaneId::Writeback => "writeback",
+            PaneId::Memory => "memory",
+            PaneId::Kernel => "kernel",
+            PaneId::BenchList => "profiles",
+            PaneId::Bench => "bench",
+            PaneId::Tune => "knobs",
+            PaneId::TuneKnob => "knob",
+            PaneId::TuneChanges => "changes",
+            PaneId::ExperimentList => "experiments",
+            PaneId::Experiment => "experiment",
+            PaneId::Findings | PaneId::FindingsStrip => "findings",
+            PaneId::FindingPage => "finding",
+            PaneId::DeviceDetail => "device",
+            PaneId::ProcessDetail => "process",
+            PaneId::KernelDetail => "message",
+            PaneId::PathDetail => "path",
+        }
+    }
+}
+
 /// A pane: who it is, which keys act in it, how it looks on screen and on paper.
 pub struct Pane {
     /// Which.

@@ -99,7 +99,7 @@ fn settings(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
             app.ui.say("sums count from now");
         }
         Action::SaveConfig => effects.push(Effect::Save(app.ui.settings())),
-        Action::Screenshot => effects.push(Effect::Screenshot),
+        Action::Screenshot => super::shot::begin(app),
         Action::Yank => {
             let sheet = (panes::pane(app.focused()).sheet)(app);
             effects.push(Effect::Clipboard(sheet.markdown()));

@@ -9,6 +9,7 @@ mod findings;
 mod mouse;
 mod prompt;
 mod replay;
+mod shot;
 #[cfg(test)]
 mod tests;
 mod tune;
@@ -16,6 +17,7 @@ mod tune;
 pub use command::path as ask_path;
 pub use prompt::parse_prio;
 pub use replay::refuses;
+pub use shot::label as shot_label;
 
 use super::draw::contexts;
 use super::effect::Effect;

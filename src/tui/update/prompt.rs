@@ -1,6 +1,6 @@
 //! Typing in a line of input, and what Enter does with it.
 
-use super::{act, command, tune};
+use super::{act, command, shot, tune};
 use crate::model::kernlog::Patterns;
 use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::effect::Effect;
@@ -17,8 +17,8 @@ pub fn typed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     let Some(Overlay::Prompt(mut p)) = app.ui.overlay.take() else { return };
     let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
-        KeyCode::Esc => return,
-        KeyCode::Char('c' | 'g') if ctrl => return,
+        KeyCode::Esc => return left(app, &p),
+        KeyCode::Char('c' | 'g') if ctrl => return left(app, &p),
         KeyCode::Enter => {
             let (what, text) = (p.what, p.text.clone());
             if let Err(why) = entered(app, what, text.trim(), effects) {
@@ -33,12 +33,20 @@ pub fn typed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
                 super::experiment::edit::choose(app, at, &mut p, key.code);
             }
         }
+        code if p.what == PromptFor::Shot && shot::chooses(code) => shot::choose(app, &mut p, code),
         _ => edit(&mut p, key, ctrl),
     }
     if p.what == PromptFor::Knob {
         tune::preview(app, &p.text);
     }
     app.ui.overlay = Some(Overlay::Prompt(p));
+}
+
+/// Left without Enter.
+fn left(app: &mut App, p: &Prompt) {
+    if p.what == PromptFor::Shot {
+        shot::dropped(app);
+    }
 }
 
 fn edit(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
@@ -96,6 +104,7 @@ fn entered(app: &mut App, what: PromptFor, text: &str, effects: &mut Vec<Effect>
         | PromptFor::Record
         | PromptFor::Jump
             if text.is_empty() => {}
+        PromptFor::Shot => shot::entered(app, text, effects)?,
         PromptFor::Record => super::replay::record_to(app, text, effects)?,
         PromptFor::Jump => super::replay::jump_to(app, text, effects)?,
         PromptFor::Delay => act::set_interval(app, parse_interval(text)?, effects),

@@ -47,7 +47,6 @@ pub fn is_possible(effect: &Effect) -> bool {
         | Effect::Redraw
         | Effect::Clipboard(_)
         | Effect::Save(_)
-        | Effect::Screenshot
         | Effect::Replay(_) => true,
         Effect::Run(job) => matches!(job, Job::WriteFile { .. }),
         Effect::Interval(_)

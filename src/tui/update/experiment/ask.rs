@@ -12,6 +12,7 @@ use crate::tui::experiment::{Arms, ExperimentEffect, Row};
 use crate::tui::panes::experiment::form::{LOOKING, wont_start};
 use crate::tui::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
 use crate::tui::tuning::survey::ChangeRow;
+use crate::worker::file::Existing;
 use crate::worker::job::Job;
 
 /// Asks to start the planned one.
@@ -134,7 +135,7 @@ pub fn entered_file(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Res
         _ => Form::Text,
     };
     let path = app.ui.bench.absolute(text);
-    let contents = report.written(form);
-    effects.push(Effect::Run(Job::WriteFile { path, contents, replace: false, make_dir: false }));
+    let contents = report.written(form).into();
+    effects.push(Effect::Run(Job::WriteFile { path, contents, existing: Existing::Keep, make_dir: false }));
     Ok(())
 }

@@ -19,6 +19,7 @@ use crate::tui::state::{App, Overlay};
 use crate::tui::tuning::survey::Standing;
 use crate::tui::tuning::{TuneEffect, TuneNews};
 use crate::tui::update::update;
+use crate::worker::file::Existing;
 use crate::worker::job::{Job, Reply};
 use std::path::PathBuf;
 
@@ -385,12 +386,13 @@ fn kept_ones_are_shown_compared_and_written_to_files() {
         ("/tmp/y.txt", "Experiment: fsync on host"),
     ] {
         let effects = deeds(press(&mut app, &format!("o<c-u>{name}<enter>")));
-        let [Effect::Run(Job::WriteFile { path, contents, replace: false, make_dir: false })] = &effects[..]
+        let [Effect::Run(Job::WriteFile { path, contents, existing: Existing::Keep, make_dir: false })] =
+            &effects[..]
         else {
             panic!("{effects:?}")
         };
         assert_eq!(*path, PathBuf::from(DIR).join(name));
-        assert!(contents.starts_with(begins), "{name}: {contents}");
+        assert!(contents.bytes().starts_with(begins.as_bytes()), "{name}: {contents:?}");
     }
     press(&mut app, "o<c-u><enter>");
     assert_eq!(state(&app), "Tune/Experiment prompt \"\" wrong");

@@ -6,6 +6,7 @@ mod experiment;
 mod findings;
 mod mouse;
 mod replay;
+mod shot;
 #[path = "../../../../tests/stage/mod.rs"]
 mod stage;
 mod tune;
@@ -154,7 +155,6 @@ fn keys_cause_what_they_should() {
         ("2<enter>q", vec![Effect::Quit]),
         ("<c-z>", vec![Effect::Suspend]),
         ("<c-l>", vec![Effect::Redraw]),
-        ("s", vec![Effect::Screenshot]),
         ("W", vec![Effect::Save(app(SIZE).ui.settings())]),
         ("+", vec![Effect::Interval(Duration::from_millis(1500))]),
         ("-", vec![Effect::Interval(Duration::from_millis(500))]),

@@ -20,6 +20,7 @@ use crate::tui::event::Event;
 use crate::tui::replay::{ReplayEffect, ReplayNews, ReplayUi};
 use crate::tui::state::App;
 use crate::tui::tape::TapeEffect;
+use crate::worker::job::Job;
 
 const SEC: i64 = 1_000_000_000;
 
@@ -101,8 +102,11 @@ fn tab_passes_over_what_is_not_there() {
 #[test]
 fn pictures_and_the_clipboard_work() {
     let mut app = replaying();
-    let effects = press(&mut app, "sy");
-    assert!(matches!(effects[..], [Effect::Screenshot, Effect::Clipboard(_)]), "{effects:?}");
+    let effects = press(&mut app, "s<enter>y");
+    let [Effect::Run(Job::WriteFile { path, .. }), Effect::Clipboard(_)] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert!(path.to_string_lossy().ends_with(".png"), "{path:?}");
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! Screens that nobody sees: drawn at a size of one's choice, for pictures.
+
+use super::gather::Gather;
+use crate::cli::snapshot::{PaneName, Picture, Snapshot, ViewName};
+use crate::collect::clock;
+use crate::diagnose::Engine;
+use crate::export::shot::form;
+use crate::model::kernlog::LogClock;
+use crate::model::world::World;
+use crate::tui::action::View;
+use crate::tui::panes::kernel;
+use crate::tui::replay::ReplayUi;
+use crate::tui::settings::Settings;
+use crate::tui::shot::Taken;
+use crate::tui::state::{App, Ui};
+use crate::tui::zone::utc_offset_secs;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// Columns and rows, unless others are asked for.
+const SIZE: (u16, u16) = (120, 40);
+
+/// Says what cannot be: picture options without a picture, several panes in one, a PNG on a terminal.
+pub fn check(form: Option<&str>, wanted: &Picture, panes: &[PaneName], stdout: bool) -> Result<(), String> {
+    match (form, wanted.given()) {
+        (None, Some(option)) => Err(format!("{option} is for pictures: --format png, svg, html or ansi")),
+        (Some(_), _) if panes.len() > 1 => {
+            Err("a picture shows one --pane, or all of a --view; choose one".into())
+        }
+        (Some("png"), _) if stdout && std::io::stdout().is_terminal() => {
+            Err("a PNG is nothing for a terminal: write it to a file, with -o FILE or > FILE".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a picture is drawn of, beside the world.
+pub struct Scene<'a> {
+    /// View and size.
+    pub wanted: &'a Picture,
+    /// One pane alone.
+    pub pane: Option<PaneName>,
+    /// Seconds east of Greenwich.
+    pub utc_offset_secs: i64,
+    /// The clocks of the kernel log.
+    pub log_clock: LogClock,
+    /// Time between samples.
+    pub interval: Duration,
+    /// The recording it is of.
+    pub replay: Option<ReplayUi>,
+}
+
+/// The screen in the form of that name.
+pub fn picture(world: World, findings: Engine, scene: Scene, name: &str) -> Vec<u8> {
+    let mut ui = Ui::new(scene.wanted.size.unwrap_or(SIZE), &Settings::default(), false);
+    (ui.utc_offset_secs, ui.log_clock) = (scene.utc_offset_secs, scene.log_clock);
+    (ui.interval, ui.replay) = (scene.interval, scene.replay);
+    (ui.view, ui.zoomed) = match (scene.pane, scene.wanted.view) {
+        (Some(pane), _) => (of_pane(pane), true),
+        (None, view) => (view.map_or(View::Overview, of_view), false),
+    };
+    let mut app = App::new(world, ui);
+    app.findings = findings;
+    kernel::refresh(&mut app);
+    app.pick_tasks();
+    let shot = Taken::of(&app).shot();
+    form(name).map(|form| (form.write)(&shot)).unwrap_or_default()
+}
+
+/// The newest sample of the machine; what is known goes into it.
+pub fn live(gather: &mut Gather, args: &Snapshot, name: &str) -> Vec<u8> {
+    let empty = World::new(gather.world.host.clone(), clock::log_clock());
+    let world = std::mem::replace(&mut gather.world, empty);
+    let scene = Scene {
+        wanted: &args.picture,
+        pane: args.pane.first().copied(),
+        utc_offset_secs: utc_offset_secs(world.now().wall_ns),
+        log_clock: clock::log_clock(),
+        interval: Duration::from_secs_f64(args.delay),
+        replay: None,
+    };
+    picture(world, std::mem::take(&mut gather.findings), scene, name)
+}
+
+fn of_view(view: ViewName) -> View {
+    match view {
+        ViewName::Overview => View::Overview,
+        ViewName::Devices => View::Devices,
+        ViewName::Processes => View::Processes,
+        ViewName::Memory => View::Memory,
+        ViewName::Kernel => View::Kernel,
+        ViewName::Findings => View::Findings,
+    }
+}
+
+fn of_pane(pane: PaneName) -> View {
+    match pane {
+        PaneName::Devices => View::Devices,
+        PaneName::Processes => View::Processes,
+        PaneName::Memory => View::Memory,
+        PaneName::Kernel => View::Kernel,
+        PaneName::Findings => View::Findings,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_picture_can_be_is_said() {
+        let none = Picture { view: None, size: None };
+        let sized = Picture { view: None, size: Some((80, 24)) };
+        assert!(check(None, &none, &[], true).is_ok() && check(Some("svg"), &sized, &[], true).is_ok());
+        assert!(check(None, &sized, &[], true).unwrap_err().starts_with("--size is for pictures"));
+        let two = [PaneName::Devices, PaneName::Memory];
+        assert!(check(Some("svg"), &none, &two, true).unwrap_err().contains("one --pane"));
+        assert!(check(None, &none, &two, true).is_ok());
+    }
+}

@@ -1,0 +1,109 @@
+//! Courses over the window of a report: what storage trouble shows in, of the machine and of its busiest devices.
+
+use crate::model::disk::{DevId, DiskRate};
+use crate::model::snapshot::Snapshot;
+use crate::model::world::World;
+use std::collections::HashMap;
+
+/// Points a course is cut down to; the largest of those that fall together is kept.
+const POINTS: usize = 60;
+/// Devices with courses, the busiest.
+const DEVICES: usize = 6;
+
+/// A quantity over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graph {
+    /// What of, with its unit; cleaned.
+    pub name: String,
+    /// Oldest first; `None` where nothing was read.
+    pub points: Vec<Option<f64>>,
+}
+
+impl Graph {
+    /// The largest value.
+    pub fn most(&self) -> f64 {
+        self.points.iter().flatten().copied().fold(0.0, f64::max)
+    }
+
+    /// The newest value.
+    pub fn now(&self) -> Option<f64> {
+        self.points.last().copied().flatten()
+    }
+}
+
+type Value = fn(&Snapshot) -> Option<f64>;
+
+const MACHINE: &[(&str, Value)] = &[
+    ("CPU waiting for I/O, %", |s| s.cpu.ok().map(|c| c.iowait_pct)),
+    ("pressure io full avg10, %", |s| Some(s.pressure.ok()?.io.full?.avg10)),
+    ("pressure memory full avg10, %", |s| Some(s.pressure.ok()?.memory.full?.avg10)),
+    ("dirty, MiB", |s| mib(s.writeback.ok()?.dirty_bytes.map(|n| n as f64))),
+    ("writeback, MiB", |s| mib(s.writeback.ok()?.writeback_bytes.map(|n| n as f64))),
+    ("swapped in, MiB/s", |s| mib(s.swap.ok()?.in_bytes_per_s)),
+    ("swapped out, MiB/s", |s| mib(s.swap.ok()?.out_bytes_per_s)),
+];
+
+type OfDevice = fn(&DiskRate) -> f64;
+
+const DEVICE: &[(&str, OfDevice)] = &[
+    ("MB_read/s", |d| d.read_mb_per_s),
+    ("MB_wrtn/s", |d| d.write_mb_per_s),
+    ("await, ms", |d| d.await_ms),
+    ("in flight", |d| d.in_flight as f64),
+    ("%util", |d| d.util_pct),
+];
+
+fn mib(bytes: Option<f64>) -> Option<f64> {
+    bytes.map(|n| n / f64::from(1 << 20))
+}
+
+/// All courses in which anything moved.
+pub fn of(world: &World) -> Vec<Graph> {
+    let snaps: Vec<&Snapshot> = world.history.iter().map(|f| &*f.snap).filter(|s| !s.since_boot).collect();
+    let mut out: Vec<Graph> = MACHINE
+        .iter()
+        .map(|(name, value)| graph((*name).into(), snaps.iter().map(|s| value(s)).collect()))
+        .collect();
+    for (id, name) in busiest(&snaps) {
+        for (quantity, value) in DEVICE {
+            let course = snaps.iter().map(|s| s.device(id).map(value)).collect();
+            out.push(graph(format!("{name} {quantity}"), course));
+        }
+    }
+    out.retain(|g| g.most() > 0.0);
+    out
+}
+
+fn busiest(snaps: &[&Snapshot]) -> Vec<(DevId, String)> {
+    let mut sums: HashMap<DevId, (f64, String)> = HashMap::new();
+    for d in snaps.iter().filter_map(|s| s.devices.ok()).flatten() {
+        let sum = sums.entry(d.id).or_insert_with(|| (0.0, crate::text::clean(&*d.name)));
+        // One that hangs completes nothing, and is what the report is about.
+        sum.0 += d.tps + d.in_flight as f64;
+    }
+    let mut all: Vec<_> = sums.into_iter().filter(|(_, (sum, _))| *sum > 0.0).collect();
+    all.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then(a.0.cmp(&b.0)));
+    all.into_iter().take(DEVICES).map(|(id, (_, name))| (id, name)).collect()
+}
+
+fn graph(name: String, all: Vec<Option<f64>>) -> Graph {
+    let each = all.len().div_ceil(POINTS).max(1);
+    let most = |part: &[Option<f64>]| part.iter().flatten().copied().reduce(f64::max);
+    Graph { name, points: all.chunks(each).map(most).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_course_keeps_its_peaks_and_gaps() {
+        let mut all: Vec<Option<f64>> = vec![Some(1.0); 600];
+        all[77] = Some(9.0);
+        all[100..120].fill(None);
+        let got = graph("x".into(), all);
+        assert_eq!((got.points.len(), got.most(), got.now()), (60, 9.0, Some(1.0)));
+        assert_eq!((got.points[7], got.points[10], got.points[12]), (Some(9.0), None, Some(1.0)));
+        assert_eq!(graph("x".into(), vec![Some(2.0); 3]).points.len(), 3);
+    }
+}

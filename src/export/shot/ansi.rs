@@ -1,0 +1,123 @@
+//! The cells as text with SGR sequences: `cat` shows the screen again, in the colours of the terminal it is
+//! shown on.
+
+use crate::text::is_safe;
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::style::{Color, Modifier};
+use std::fmt::Write;
+use unicode_width::UnicodeWidthStr;
+
+/// The modifiers a terminal knows, by their numbers.
+const MODIFIERS: [(Modifier, u8); 8] = [
+    (Modifier::BOLD, 1),
+    (Modifier::DIM, 2),
+    (Modifier::ITALIC, 3),
+    (Modifier::UNDERLINED, 4),
+    (Modifier::SLOW_BLINK, 5),
+    (Modifier::RAPID_BLINK, 6),
+    (Modifier::REVERSED, 7),
+    (Modifier::CROSSED_OUT, 9),
+];
+
+/// The screen; every line ends without any colour.
+pub fn ansi(buf: &Buffer) -> String {
+    let mut out = String::new();
+    for y in 0..buf.area.height {
+        let cells: Vec<&Cell> = (0..buf.area.width).map(|x| &buf[(buf.area.x + x, buf.area.y + y)]).collect();
+        row(&mut out, &cells);
+    }
+    out
+}
+
+fn row(out: &mut String, cells: &[&Cell]) {
+    let plain = Cell::EMPTY;
+    let style = |c: &Cell| (c.fg, c.bg, c.modifier);
+    let blank = |c: &&Cell| c.symbol().trim().is_empty() && style(c) == style(&plain);
+    let end = cells.iter().rposition(|c| !blank(c)).map_or(0, |at| at + 1);
+    let (mut x, mut now) = (0, style(&plain));
+    while x < end {
+        let cell = cells[x];
+        if style(cell) != now {
+            now = style(cell);
+            sgr(out, cell);
+        }
+        out.extend(cell.symbol().chars().filter(|c| is_safe(*c)));
+        x += cell.symbol().width().max(1);
+    }
+    if now != style(&plain) {
+        out.push_str("\x1b[0m");
+    }
+    out.push('\n');
+}
+
+/// Everything anew at each change: a line that is cut out of the middle looks the same.
+fn sgr(out: &mut String, cell: &Cell) {
+    out.push_str("\x1b[0");
+    for (_, number) in MODIFIERS.iter().filter(|(m, _)| cell.modifier.contains(*m)) {
+        let _ = write!(out, ";{number}");
+    }
+    colour(out, cell.fg, 30);
+    colour(out, cell.bg, 40);
+    out.push('m');
+}
+
+fn colour(out: &mut String, colour: Color, base: u8) {
+    let nth = match colour {
+        Color::Reset => return,
+        Color::Rgb(r, g, b) => {
+            let _ = write!(out, ";{};2;{r};{g};{b}", base + 8);
+            return;
+        }
+        Color::Indexed(n) => {
+            let _ = write!(out, ";{};5;{n}", base + 8);
+            return;
+        }
+        Color::Black => 0,
+        Color::Red => 1,
+        Color::Green => 2,
+        Color::Yellow => 3,
+        Color::Blue => 4,
+        Color::Magenta => 5,
+        Color::Cyan => 6,
+        Color::Gray => 7,
+        Color::DarkGray => 60,
+        Color::LightRed => 61,
+        Color::LightGreen => 62,
+        Color::LightYellow => 63,
+        Color::LightBlue => 64,
+        Color::LightMagenta => 65,
+        Color::LightCyan => 66,
+        Color::White => 67,
+    };
+    let _ = write!(out, ";{}", base + nth);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
+    #[test]
+    fn colours_are_those_of_the_cells_and_end_with_the_line() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 12, 3));
+        buf.set_string(0, 0, "写a", Style::new().fg(Color::LightRed).add_modifier(Modifier::BOLD));
+        buf.set_string(4, 0, "b", Style::new());
+        buf.set_string(0, 1, "c", Style::new().fg(Color::Rgb(1, 2, 3)).bg(Color::Indexed(7)));
+        assert_eq!(ansi(&buf), "\x1b[0;1;91m写a\x1b[0m b\n\x1b[0;38;2;1;2;3;48;5;7mc\x1b[0m\n\n");
+    }
+
+    #[test]
+    fn a_terminal_shows_the_same_cells() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 20, 2));
+        buf.set_string(1, 0, "│写 x", Style::new().fg(Color::Cyan).add_modifier(Modifier::REVERSED));
+        buf.set_string(3, 1, "é_", Style::new().add_modifier(Modifier::UNDERLINED));
+        let mut terminal = vt100::Parser::new(2, 20, 0);
+        terminal.process(ansi(&buf).trim_end().replace('\n', "\r\n").as_bytes());
+        let seen = terminal.screen();
+        assert_eq!(seen.contents(), " │写 x\n   é_");
+        assert!(seen.cell(0, 1).unwrap().inverse() && !seen.cell(0, 0).unwrap().inverse());
+        assert_eq!(seen.cell(0, 2).unwrap().fgcolor(), vt100::Color::Idx(6));
+        assert!(seen.cell(1, 3).unwrap().underline());
+    }
+}

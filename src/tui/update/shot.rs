@@ -1,0 +1,76 @@
+//! Decisions about screenshots.
+
+use crate::export::shot::{FORMS, form_of_file};
+use crate::tui::effect::Effect;
+use crate::tui::shot::Taken;
+use crate::tui::state::{App, Overlay, Prompt, PromptFor};
+use crate::worker::file::Existing;
+use crate::worker::job::Job;
+use crossterm::event::KeyCode;
+use std::path::PathBuf;
+
+/// Takes the screen as it is now, and asks for the file's name: what goes on meanwhile is not in it.
+pub fn begin(app: &mut App) {
+    let mut taken = Taken::of(app);
+    taken.over = app.ui.overlay.take();
+    let text = app.ui.shot.path(&taken.name(app.ui.shot.form()));
+    app.ui.shot.taken = Some(Box::new(taken));
+    let cursor = text.len();
+    app.ui.overlay = Some(Overlay::Prompt(Prompt { what: PromptFor::Shot, text, cursor, error: None }));
+}
+
+/// Whether a key chooses rather than edits.
+pub fn chooses(code: KeyCode) -> bool {
+    matches!(code, KeyCode::Up | KeyCode::Down | KeyCode::Tab)
+}
+
+/// Another form, or the pane instead of the screen; what was typed stays as far as it can.
+pub fn choose(app: &mut App, prompt: &mut Prompt, code: KeyCode) {
+    let ui = &mut app.ui.shot;
+    let Some(mut taken) = ui.taken.take() else { return };
+    let typed = form_of_file(&prompt.text);
+    let old = taken.name(typed.unwrap_or(ui.form()));
+    let at = typed.and_then(|typed| FORMS.iter().position(|f| f.name == typed.name)).unwrap_or(ui.form);
+    match code {
+        KeyCode::Tab => taken.alone = !taken.alone,
+        KeyCode::Down => ui.form = (at + 1) % FORMS.len(),
+        _ => ui.form = (at + FORMS.len() - 1) % FORMS.len(),
+    }
+    let form = if code == KeyCode::Tab { typed.unwrap_or(ui.form()) } else { ui.form() };
+    if let Some(directory) = prompt.text.strip_suffix(&old) {
+        prompt.text = format!("{directory}{}", taken.name(form));
+    } else if code != KeyCode::Tab {
+        let ending = typed.map_or(0, |typed| typed.ending.len() + 1);
+        prompt.text.truncate(prompt.text.len() - ending);
+        prompt.text = format!("{}.{}", prompt.text, form.ending);
+    }
+    (prompt.cursor, prompt.error) = (prompt.text.len(), None);
+    ui.taken = Some(taken);
+}
+
+/// The words before the name.
+pub fn label(app: &App) -> String {
+    let taken = app.ui.shot.taken.as_deref();
+    let other = if taken.is_some_and(|t| t.alone) { "screen" } else { "pane" };
+    format!("{} to file (Tab {other}, ↑↓ form): ", taken.map_or("screen", Taken::what))
+}
+
+/// Enter: a child writes it. Its ending decides the form.
+pub fn entered(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    let Some(form) = form_of_file(text) else {
+        let endings: Vec<String> = FORMS.iter().map(|f| format!(".{}", f.ending)).collect();
+        return Err(format!("the name's ending decides the form: {}", endings.join(" ")));
+    };
+    let Some(taken) = app.ui.shot.taken.take() else { return Ok(()) };
+    app.ui.shot.choose(form.name);
+    let contents = (form.write)(&taken.shot()).into();
+    let path = PathBuf::from(text);
+    effects.push(Effect::Run(Job::WriteFile { path, contents, existing: Existing::Beside, make_dir: false }));
+    app.ui.overlay = taken.over;
+    Ok(())
+}
+
+/// Esc: as if nothing had been asked.
+pub fn dropped(app: &mut App) {
+    app.ui.overlay = app.ui.shot.taken.take().and_then(|taken| taken.over);
+}

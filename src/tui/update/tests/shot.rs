@@ -1,0 +1,175 @@
+//! Screenshots: what is taken, what it is called, what goes to the child.
+
+use super::stage::{app, press};
+use super::{SIZE, outward, state};
+use crate::export::shot::FORMS;
+use crate::tui::action::View;
+use crate::tui::draw::draw;
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::state::{App, Overlay};
+use crate::tui::update::update;
+use crate::tui::widgets::theme::ThemeName;
+use crate::worker::file::Existing;
+use crate::worker::job::{Job, Reply};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// What the keys have written: the name, and the content.
+fn written(app: &mut App, keys: &str) -> (String, Vec<u8>) {
+    let effects = outward(press(app, keys));
+    let [Effect::Run(Job::WriteFile { path, contents, existing: Existing::Beside, make_dir: false })] =
+        &effects[..]
+    else {
+        panic!("{keys}: {effects:?}")
+    };
+    (path.to_string_lossy().into_owned(), contents.bytes().to_vec())
+}
+
+fn text(app: &mut App, keys: &str) -> String {
+    String::from_utf8(written(app, keys).1).unwrap()
+}
+
+fn typed(app: &App) -> &str {
+    match &app.ui.overlay {
+        Some(Overlay::Prompt(p)) => &p.text,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn screen(app: &App) -> String {
+    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
+    draw(app, &mut buf);
+    crate::export::shot::text::text(&buf)
+}
+
+#[test]
+fn two_keys_make_a_picture_of_the_screen_as_it_was() {
+    let mut app = app(SIZE);
+    press(&mut app, "2");
+    let before = screen(&app);
+    let (name, png) = written(&mut app, "s<enter>");
+    assert_eq!(name, format!("host-screen-{}.png", stamp(&app)));
+    assert!(png.starts_with(b"\x89PNG"));
+    // What goes on while the name is asked for is not in the picture.
+    press(&mut app, "s");
+    app.ui.view = View::Kernel;
+    assert_eq!(text(&mut app, "<c-u>x.txt<enter>"), before);
+    assert!(app.ui.overlay.is_none() && app.ui.shot.taken.is_none());
+}
+
+/// The time of the tick on screen as it is in names.
+fn stamp(app: &App) -> String {
+    let digits = crate::units::rfc3339(app.snap().at.wall_ns);
+    digits.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect()
+}
+
+#[test]
+fn forms_and_pane_are_chosen_by_arrows_and_tab() {
+    let mut app = app(SIZE);
+    press(&mut app, "2s");
+    let end = |app: &App, suffix: &str| assert!(typed(app).ends_with(suffix), "{}", typed(app));
+    end(&app, ".png");
+    for form in FORMS.iter().cycle().skip(1).take(FORMS.len()) {
+        press(&mut app, "<down>");
+        end(&app, &format!(".{}", form.ending));
+    }
+    press(&mut app, "<up>");
+    end(&app, ".json");
+    assert!(typed(&app).contains("-screen-") && screen(&app).contains("screen to file (Tab pane"));
+    press(&mut app, "<tab>");
+    assert!(typed(&app).contains("-devices-") && screen(&app).contains("devices to file (Tab screen"));
+    let json: serde_json::Value = serde_json::from_str(&text(&mut app, "<enter>")).unwrap();
+    assert_eq!(json["panes"].as_array().unwrap().len(), 1);
+    assert!(json["panes"][0]["rows"].as_array().unwrap().len() > 3, "{json}");
+    // The next one is of the same form.
+    press(&mut app, "s");
+    end(&app, ".json");
+    assert_eq!(app.ui.settings().screenshot.format, "json");
+}
+
+#[test]
+fn what_was_typed_stays_and_its_ending_decides() {
+    let mut app = app(SIZE);
+    press(&mut app, "s<c-u>/srv/a.b.svg<down>");
+    assert_eq!(typed(&app), "/srv/a.b.html");
+    press(&mut app, "<tab>");
+    assert_eq!(typed(&app), "/srv/a.b.html");
+    press(&mut app, "<c-u>/srv/a<down>");
+    assert!(typed(&app).starts_with("/srv/a."), "{}", typed(&app));
+    press(&mut app, "<c-u>shot.gif<enter>");
+    assert!(state(&app).ends_with(" wrong") && screen(&app).contains(".svg .html .md .txt .ans .json"));
+    let (name, contents) = written(&mut app, "<c-u>Shot.SVG<enter>");
+    assert!(name == "Shot.SVG" && contents.starts_with(b"<svg "), "{name}");
+    // A directory before the name that the program makes stays before it.
+    app.ui.shot.directory = "/srv/shots".into();
+    press(&mut app, "s<tab>");
+    assert!(typed(&app).starts_with("/srv/shots/host-processes-"), "{}", typed(&app));
+}
+
+#[test]
+fn the_pane_alone_is_its_part_of_the_screen() {
+    let mut app = app(SIZE);
+    let whole = text(&mut app, "s<c-u>a.ans<enter>");
+    let part = text(&mut app, "s<tab><c-u>b.ans<enter>");
+    assert!(part.lines().count() < whole.lines().count() && part.contains("Processes"), "{part}");
+    assert!(!part.contains("Kernel log"));
+    let markdown = text(&mut app, "s<c-u>c.md<enter>");
+    for title in ["Devices", "Processes", "Kernel log", "Findings"] {
+        assert!(markdown.contains(&format!("**{title}")), "{title}: {markdown}");
+    }
+    assert_eq!(text(&mut app, "s<tab><c-u>d.md<enter>").matches("\n**").count(), 1);
+}
+
+#[test]
+fn every_view_detail_help_and_question_can_be_taken() {
+    for keys in [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "8",
+        "2<enter>",
+        "3<enter>",
+        "5<enter>",
+        "?",
+        "3iidle<enter>",
+        "3z",
+        "2 ",
+    ] {
+        let mut app = app(SIZE);
+        press(&mut app, keys);
+        let (before, was) = (screen(&app), state(&app));
+        let got = text(&mut app, "s<c-u>x.txt<enter>");
+        assert_eq!((got, state(&app)), (before, was.clone()), "{keys}");
+        press(&mut app, "s<esc>");
+        assert_eq!(state(&app), was, "{keys}");
+    }
+    // In a line of input it is a letter.
+    let mut app = app(SIZE);
+    press(&mut app, "/s");
+    assert_eq!(typed(&app), "s");
+}
+
+#[test]
+fn the_light_theme_has_a_light_ground() {
+    let mut app = app(SIZE);
+    assert!(text(&mut app, "s<c-u>x.svg<enter>").contains("fill=\"#14171c\"/>"));
+    app.ui.theme_name = ThemeName::Light;
+    assert!(text(&mut app, "s<c-u>x.svg<enter>").contains("fill=\"#ffffff\"/>"));
+}
+
+#[test]
+fn where_it_went_is_said_or_why_not() {
+    let mut app = app(SIZE);
+    let effects = press(&mut app, "s<enter>");
+    let Effect::Run(job) = &effects[0] else { panic!("{effects:?}") };
+    let reply = Reply::Written { path: "/home/x/shot.png".into(), bytes: 48 << 10 };
+    update(&mut app, Event::Worker(job.clone(), reply));
+    assert_eq!(app.ui.message.as_ref().unwrap().text, "written: /home/x/shot.png (48.0 KiB)");
+    let why = "/home/x/shot.png not written: read-only file system; write elsewhere";
+    update(&mut app, Event::Worker(job.clone(), Reply::Failed(why.into())));
+    assert!(app.ui.message.as_ref().is_some_and(|m| m.bad && m.text == why));
+}

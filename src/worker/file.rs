@@ -1,0 +1,225 @@
+//! Files written for a person: whole or not at all, private, never through a link. In a child, because the file
+//! system may be full, read-only or dead.
+
+use crate::model::section::describe;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// Names tried beside one that is taken.
+const BESIDE: u32 = 99;
+
+/// What a file is to hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Contents {
+    /// Text.
+    Text(String),
+    /// Anything else.
+    Bytes(Vec<u8>),
+}
+
+impl Contents {
+    /// As it goes to the disk.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Contents::Text(text) => text.as_bytes(),
+            Contents::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl From<String> for Contents {
+    fn from(text: String) -> Self {
+        Contents::Text(text)
+    }
+}
+
+impl From<Vec<u8>> for Contents {
+    /// Text travels as text, which is shorter on the way.
+    fn from(bytes: Vec<u8>) -> Self {
+        String::from_utf8(bytes).map_or_else(|err| Contents::Bytes(err.into_bytes()), Contents::Text)
+    }
+}
+
+/// What becomes of a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Existing {
+    /// It stays, and nothing is written.
+    Keep,
+    /// It stays; the new one gets a number: `name-2.png`.
+    Beside,
+    /// It goes when the new one is complete and on disk.
+    Replace,
+}
+
+/// Why a file could not be written, and what to do.
+pub fn not_written(path: &Path, err: &io::Error) -> String {
+    let next = match err.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "; nothing was left there; write elsewhere or make room"
+        }
+        ErrorKind::ReadOnlyFilesystem => "; write elsewhere",
+        ErrorKind::PermissionDenied => "; name a directory you may write in",
+        ErrorKind::NotFound => "; name a directory that exists",
+        _ => "",
+    };
+    format!("{} not written: {}{next}", path.display(), describe(err))
+}
+
+/// Writes a file so that an old one is intact until the new one is complete and on disk. Returns its absolute path.
+pub fn write_file(path: &Path, contents: &[u8], existing: Existing, make_dir: bool) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "names no file"));
+    };
+    let name = name.to_string_lossy().into_owned();
+    if make_dir && !dir.exists() {
+        use std::os::unix::fs::DirBuilderExt;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    let at =
+        rustix::fs::openat(CWD, dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let temporary = format!(".{name}.{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(&at, &temporary, flags, Mode::RUSR | Mode::WUSR)?;
+    let mut file = std::fs::File::from(fd);
+    let done = file
+        .write_all(contents)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| settle(&at, &temporary, &name, existing));
+    match done {
+        Ok(name) => {
+            let _ = rustix::fs::fsync(&at);
+            Ok(dir.join(name))
+        }
+        Err(err) => {
+            let _ = rustix::fs::unlinkat(&at, &temporary, AtFlags::empty());
+            Err(err)
+        }
+    }
+}
+
+/// Gives the complete file its name.
+fn settle(dir: &OwnedFd, temporary: &str, name: &str, existing: Existing) -> io::Result<String> {
+    let names = match existing {
+        Existing::Replace => {
+            rustix::fs::renameat(dir, temporary, dir, name)?;
+            return Ok(name.to_owned());
+        }
+        Existing::Keep => 1,
+        Existing::Beside => BESIDE,
+    };
+    for n in 1..=names {
+        let name = numbered(name, n);
+        match name_new(dir, temporary, &name) {
+            Err(Errno::EXIST) => {}
+            Err(err) => return Err(err.into()),
+            Ok(()) => return Ok(name),
+        }
+    }
+    Err(io::Error::new(ErrorKind::AlreadyExists, "exists already; name another file"))
+}
+
+/// `shot.png`, `shot-2.png`, `shot-3.png`
+fn numbered(name: &str, n: u32) -> String {
+    match (n, name.rsplit_once('.')) {
+        (1, _) => name.to_owned(),
+        (_, Some((stem, ending))) if !stem.is_empty() => format!("{stem}-{n}.{ending}"),
+        _ => format!("{name}-{n}"),
+    }
+}
+
+/// A name that nothing has yet, be it a link that leads nowhere.
+fn name_new(dir: &OwnedFd, temporary: &str, name: &str) -> rustix::io::Result<()> {
+    match rustix::fs::renameat_with(dir, temporary, dir, name, RenameFlags::NOREPLACE) {
+        // NFS cannot; a second name can be had there, on the same terms.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            rustix::fs::linkat(dir, temporary, dir, name, AtFlags::empty())?;
+            rustix::fs::unlinkat(dir, temporary, AtFlags::empty())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    fn write(path: &Path, contents: &str, existing: Existing) -> io::Result<PathBuf> {
+        write_file(path, contents.as_bytes(), existing, false)
+    }
+
+    fn read(path: &Path) -> String {
+        std::fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn files_are_whole_private_and_never_reached_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("victim");
+        std::fs::write(&target, "old").unwrap();
+        let link = dir.path().join("conf");
+        symlink(&target, &link).unwrap();
+        write(&link, "new", Existing::Replace).unwrap();
+        assert_eq!(read(&target), "old", "the link was replaced, not followed");
+        assert_eq!(read(&link), "new");
+        assert_eq!(std::fs::metadata(&link).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn an_existing_file_is_kept_unless_told_and_nothing_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("shot.svg");
+        assert_eq!(write(&path, "1", Existing::Keep).unwrap(), path);
+        let err = write(&path, "2", Existing::Keep).unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(read(&path), "1");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(write(&dir.path().join("no/such/f"), "", Existing::Keep).is_err());
+        write_file(&dir.path().join("made/f"), b"", Existing::Keep, true).unwrap();
+    }
+
+    #[test]
+    fn beside_a_file_or_a_planted_link_the_new_one_gets_a_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, victim) = (dir.path().join("shot.png"), dir.path().join("victim"));
+        symlink(&victim, &path).unwrap();
+        symlink(dir.path().join("nowhere"), dir.path().join("shot-2.png")).unwrap();
+        assert_eq!(write(&path, "1", Existing::Beside).unwrap(), dir.path().join("shot-3.png"));
+        assert_eq!(write(&path, "2", Existing::Beside).unwrap(), dir.path().join("shot-4.png"));
+        assert_eq!(read(&dir.path().join("shot-3.png")), "1");
+        assert!(!victim.exists() && !dir.path().join("nowhere").exists());
+        let err = write(&path, "3", Existing::Keep).unwrap_err();
+        assert!(
+            not_written(&path, &err).ends_with("shot.png not written: exists already; name another file")
+        );
+        assert_eq!(numbered(".hidden", 2), ".hidden-2");
+        assert_eq!(numbered("plain", 12), "plain-12");
+    }
+
+    #[test]
+    fn reasons_come_with_a_next_step() {
+        let said = |code| not_written(Path::new("/x/f"), &io::Error::from_raw_os_error(code));
+        assert_eq!(
+            said(28),
+            "/x/f not written: no space left on device; nothing was left there; write elsewhere or make room"
+        );
+        assert_eq!(said(30), "/x/f not written: read-only file system; write elsewhere");
+        assert!(said(13).ends_with("permission denied; name a directory you may write in"));
+        assert!(said(2).ends_with("name a directory that exists"));
+    }
+
+    #[test]
+    fn contents_travel_as_they_are() {
+        for contents in [Contents::from(b"text \x1b".to_vec()), Contents::from(vec![0x89, b'P', 0, 255])] {
+            let sent = serde_json::to_string(&contents).unwrap();
+            assert_eq!(serde_json::from_str::<Contents>(&sent).unwrap(), contents);
+        }
+        assert_eq!(Contents::from("é".as_bytes().to_vec()), Contents::Text("é".into()));
+    }
+}
