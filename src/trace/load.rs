@@ -255,15 +255,27 @@ mod tests {
         assert_eq!(wanted(&devices), [(sda, 0), (sda, 2), (zram, 1), (sda, 1), (zram, 0), (zram, 2)]);
     }
 
+    /// As the loader tells it: a long log, the kernel's answer behind it.
+    #[derive(Debug)]
+    struct Verifier(io::Error);
+
+    impl std::fmt::Display for Verifier {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("0: (79) r6 = *(u64 *)(r1 +0)\n1: ...\n")
+        }
+    }
+
+    impl std::error::Error for Verifier {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
     #[test]
     fn a_refusal_is_one_line_and_keeps_its_kind() {
         let denied = refused("the maps", &io::Error::from_raw_os_error(libc::EPERM));
         assert!(matches!(&denied, Section::Denied(why) if why.contains("lockdown")), "{denied:?}");
-        let log = ProgramError::LoadError {
-            io_error: io::Error::from_raw_os_error(libc::EINVAL),
-            verifier_log: Default::default(),
-        };
-        let other = refused("tracepoint block_rq_issue", &log);
+        let other = refused("tracepoint block_rq_issue", &Verifier(io::Error::from_raw_os_error(libc::EINVAL)));
         assert_eq!(other, Section::Absent("tracing: tracepoint block_rq_issue: invalid argument".into()));
     }
 
