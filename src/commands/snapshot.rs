@@ -21,7 +21,7 @@ const FACTS_EVERY: Duration = Duration::from_secs(15);
 const PER_KB: Duration = Duration::from_millis(1);
 
 /// Prints samples, or keeps them and writes them to a file.
-pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
+pub fn run(root: &Root, args: &Snapshot, tracing: bool) -> anyhow::Result<u8> {
     let scope = scope(&args.pane);
     let interval = Duration::from_secs_f64(args.delay);
     let mut kept = String::new();
@@ -32,6 +32,7 @@ pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
             queues: (is_json(args) && scope.devices) || scope.findings,
             log: scope.kernel || scope.findings,
             news: false,
+            tracing: tracing && scope.devices,
             facts: scope.findings.then_some(FACTS_EVERY),
         };
         let mut gather = Gather::start(root, interval, needs)?;

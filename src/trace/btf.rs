@@ -70,14 +70,15 @@ fn all(bytes: &[u8]) -> Option<Vec<Type>> {
     while at < bytes.len() {
         let (name, info, of) = (word(bytes, at)?, word(bytes, at + 4)?, word(bytes, at + 8)?);
         let (kind, parts) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
-        at += 12 + match kind {
-            1 | 14 | 17 => 4,
-            3 => 12,
-            4 | 5 | 15 | 19 => 12 * parts,
-            6 | FUNC_PROTO => 8 * parts,
-            PTR | 7..=12 | 16 | 18 => 0,
-            _ => return None,
-        };
+        at += 12
+            + match kind {
+                1 | 14 | 17 => 4,
+                3 => 12,
+                4 | 5 | 15 | 19 => 12 * parts,
+                6 | FUNC_PROTO => 8 * parts,
+                PTR | 7..=12 | 16 | 18 => 0,
+                _ => return None,
+            };
         types.push(Type { name, kind, parts, of });
     }
     Some(types)
@@ -95,14 +96,23 @@ mod tests {
     /// An int, a prototype of three, a pointer to it, and a typedef of that.
     fn sample() -> Vec<u8> {
         let names = b"\0int\0btf_trace_block_rq_issue\0";
-        let types = words(&[
-            [1, 1 << 24, 4, 32].as_slice(),
-            &[0, 13 << 24 | 3, 0, 0, 1, 0, 1, 0, 1],
-            &[0, 2 << 24, 2],
-            &[5, 8 << 24, 3],
-        ]
-        .concat());
-        let mut out = words(&[u32::from(MAGIC) | 1 << 16, 24, 0, types.len() as u32, types.len() as u32, names.len() as u32]);
+        let types = words(
+            &[
+                [1, 1 << 24, 4, 32].as_slice(),
+                &[0, 13 << 24 | 3, 0, 0, 1, 0, 1, 0, 1],
+                &[0, 2 << 24, 2],
+                &[5, 8 << 24, 3],
+            ]
+            .concat(),
+        );
+        let mut out = words(&[
+            u32::from(MAGIC) | 1 << 16,
+            24,
+            0,
+            types.len() as u32,
+            types.len() as u32,
+            names.len() as u32,
+        ]);
         out.extend(types);
         out.extend(names);
         out

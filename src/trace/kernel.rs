@@ -24,13 +24,8 @@ struct Element {
 
 /// One call. `key` and `value` must be as long as the map's are, for maps with a value a CPU for all possible CPUs.
 fn element(command: libc::c_int, map: BorrowedFd, key: *const u8, value: *mut u8) -> io::Result<()> {
-    let attr = Element {
-        map: map.as_raw_fd() as u32,
-        _pad: 0,
-        key: key as u64,
-        value: value as u64,
-        flags: 0,
-    };
+    let attr =
+        Element { map: map.as_raw_fd() as u32, _pad: 0, key: key as u64, value: value as u64, flags: 0 };
     // SAFETY: `attr` is laid out as the kernel's union begins and lives through the call; the callers below hand
     // over buffers of the map's own sizes.
     let done = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const attr, size_of::<Element>()) };

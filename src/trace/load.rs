@@ -1,8 +1,8 @@
 //! Brings the programs into the kernel, each by itself, and says in a line why one is not there.
 
 use super::btf::Tracepoints;
-use super::maps::{Histograms, pack};
 use super::kernel::Map;
+use super::maps::{Histograms, pack};
 use crate::model::disk::DevId;
 use crate::model::latency::LatencyRaw;
 use crate::model::section::{Section, describe};
@@ -104,9 +104,9 @@ pub fn load(root: &Root) -> Result<Loaded, Without> {
 fn types(root: &Root) -> Result<Vec<u8>, Without> {
     let read = std::fs::read(root.sys("kernel/btf/vmlinux"));
     let types = read.map_err(|err| match err.kind() {
-        io::ErrorKind::NotFound => {
-            Without::Absent(format!("tracing: no {TYPES}: the kernel was built without CONFIG_DEBUG_INFO_BTF"))
-        }
+        io::ErrorKind::NotFound => Without::Absent(format!(
+            "tracing: no {TYPES}: the kernel was built without CONFIG_DEBUG_INFO_BTF"
+        )),
         _ => Without::from_io(TYPES, &err),
     })?;
     if !root.is_live() {
@@ -122,8 +122,8 @@ fn types(root: &Root) -> Result<Vec<u8>, Without> {
 fn allowed() -> Result<(), Without> {
     let held = rustix::thread::capabilities(None).map(|sets| sets.effective);
     let held = held.map_err(|err| Without::from_io("capabilities", &err.into()))?;
-    let enough = held.contains(CapabilitySet::SYS_ADMIN)
-        || held.contains(CapabilitySet::BPF | CapabilitySet::PERFMON);
+    let enough =
+        held.contains(CapabilitySet::SYS_ADMIN) || held.contains(CapabilitySet::BPF | CapabilitySet::PERFMON);
     match enough {
         true => Ok(()),
         false => Err(Without::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into())),
@@ -206,9 +206,8 @@ fn refused(what: &str, err: &(dyn std::error::Error + 'static)) -> Without {
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    let denied = cause
-        .downcast_ref::<io::Error>()
-        .is_some_and(|io| io.kind() == io::ErrorKind::PermissionDenied);
+    let denied =
+        cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::PermissionDenied);
     if denied {
         return Without::Denied(format!(
             "tracing: the kernel refused {what}: a container, a seccomp filter or kernel lockdown forbids it"
@@ -275,7 +274,8 @@ mod tests {
     fn a_refusal_is_one_line_and_keeps_its_kind() {
         let denied = refused("the maps", &io::Error::from_raw_os_error(libc::EPERM));
         assert!(matches!(&denied, Section::Denied(why) if why.contains("lockdown")), "{denied:?}");
-        let other = refused("tracepoint block_rq_issue", &Verifier(io::Error::from_raw_os_error(libc::EINVAL)));
+        let other =
+            refused("tracepoint block_rq_issue", &Verifier(io::Error::from_raw_os_error(libc::EINVAL)));
         assert_eq!(other, Section::Absent("tracing: tracepoint block_rq_issue: invalid argument".into()));
     }
 

@@ -53,7 +53,13 @@ pub struct Histograms {
 impl Histograms {
     /// None yet, on a machine with so many possible CPUs.
     pub fn new(cpus: usize) -> Self {
-        Self { known: BTreeSet::new(), cpus, buf: vec![0; cpus * VALUE], sums: vec![0; 2 * SLOTS], full: false }
+        Self {
+            known: BTreeSet::new(),
+            cpus,
+            buf: vec![0; cpus * VALUE],
+            sums: vec![0; 2 * SLOTS],
+            full: false,
+        }
     }
 
     /// How many there is room for.
