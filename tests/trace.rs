@@ -13,6 +13,7 @@ use iotop_plus::trace::Tracer;
 use machine::{Loop, Nobody, clang, may_trace, programs_of, read_directly, still_loaded};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -125,9 +126,16 @@ fn an_ordinary_user_is_told_what_is_missing() {
     };
     let why = reason(&snapshot(nobody.command(&[]), &[]));
     assert!(why.contains("CAP_BPF") && why.contains("CAP_PERFMON"), "{why}");
-    let object = snapshot(nobody.command(&["bpf", "perfmon"]), &[]);
+    let mut command = nobody.command(&["bpf", "perfmon"]);
+    command.args(["snapshot", "--pane", "devices", "--format", "json", "-d", "0.2", "-n", "100"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    // Loading takes its time; the first samples may be without.
     let measured = |d: &Value| d["latency_us"]["read"]["samples"].is_u64();
-    assert!(object["devices"].as_array().unwrap().iter().any(measured), "{object}");
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut objects = lines.map(|l| serde_json::from_str::<Value>(&l.unwrap()).unwrap());
+    assert!(objects.any(|o| o["devices"].as_array().unwrap().iter().any(measured)), "none in 100 samples");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// Ids of the programs that a process holds, once it holds them all.
