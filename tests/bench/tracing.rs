@@ -74,8 +74,7 @@ fn accuracy(dir: &Path, seconds: u64) {
     let disk = DevId { major: rustix::fs::major(on), minor: rustix::fs::minor(on) };
     let (major, minor) = device.id;
     println!("target rw: requests fio/tracing | p50 us clat/service/total | p99 us clat/service/total");
-    for (name, target, id) in
-        [("loop", device.path.as_path(), DevId { major, minor }), ("disk", &file, disk)]
+    for (name, target, id) in [("loop", device.path.as_path(), DevId { major, minor }), ("disk", &file, disk)]
     {
         if target == file {
             let lay = fio(&file, &["--rw=write", "--bs=1M", "--size=1G", "--end_fsync=1", "--time_based=0"]);
