@@ -20,7 +20,7 @@ typedef _Bool bool;
 /* Maps as their BTF describes them. */
 #define MAP_UINT(name, val) int(*name)[val]
 #define MAP_TYPE(name, val) typeof(val) *name
-enum { MAP_HASH = 1, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6 };
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6 };
 enum { MAP_NO_PREALLOC = 1 };
 
 /* Helpers by their numbers (include/uapi/linux/bpf.h). */

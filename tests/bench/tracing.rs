@@ -132,7 +132,9 @@ impl Drop for Running {
 fn overhead(pairs: u64, slice: Duration) {
     let device = Loop::new(1 << 30).expect("a loop device");
     let load_args = ["--rw=randread", "--bs=4k", "--iodepth=64", "--ioengine=io_uring", "--size=1G"];
-    let more = ["--runtime=3600", "--numjobs=2", "--registerfiles", "--fixedbufs", "--gtod_reduce=1"];
+    // In threads: jobs of their own would outlive it.
+    let more =
+        ["--runtime=3600", "--numjobs=2", "--thread", "--registerfiles", "--fixedbufs", "--gtod_reduce=1"];
     let mut command = fio(&device.path, &[load_args.as_slice(), &more].concat());
     let _fio = Running(command.stdout(Stdio::null()).spawn().expect("fio"));
     std::thread::sleep(Duration::from_secs(1));
