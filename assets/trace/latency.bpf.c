@@ -158,6 +158,15 @@ INLINE u64 subject(u64 *ctx, bool queue_first)
 	return arg;
 }
 
+/* A number for a request. The verifier forbids to calculate with a pointer, but for the distance between two. */
+INLINE u64 id_of(struct request *rq)
+{
+	u64 id = (u64)rq, queue = (u64)rq->q;
+
+	OPAQUE(queue);
+	return id - queue;
+}
+
 INLINE struct place *place_of(u64 rq)
 {
 	u32 at = ((rq >> 6) * 0x9e3779b97f4a7c15ULL) >> (64 - PLACE_BITS);
@@ -168,7 +177,7 @@ INLINE struct place *place_of(u64 rq)
 SEC("tp_btf/block_rq_issue")
 int rq_issue(u64 *ctx)
 {
-	u64 rq = subject(ctx, RQ_ISSUE_QUEUE), now = ktime_ns();
+	u64 rq = id_of((void *)subject(ctx, RQ_ISSUE_QUEUE)), now = ktime_ns();
 	struct place *p = place_of(rq);
 
 	if (!p)
@@ -217,7 +226,7 @@ int rq_complete(u64 *ctx)
 	/* A part of it: the rest is still under way. */
 	if (done && done < left)
 		return 0;
-	issue = issue_of(ctx[0]);
+	issue = issue_of(id_of(rq));
 	of.op = kind(rq->cmd_flags);
 	if (of.op == OTHER)
 		return 0;

@@ -206,12 +206,15 @@ fn refused(what: &str, err: &(dyn std::error::Error + 'static)) -> Without {
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    let denied =
-        cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::PermissionDenied);
-    if denied {
+    let code = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+    if code == Some(libc::EPERM) {
         return Without::Denied(format!(
             "tracing: the kernel refused {what}: a container, a seccomp filter or kernel lockdown forbids it"
         ));
+    }
+    // The verifier's answer to a program that it does not follow.
+    if code == Some(libc::EACCES) {
+        return Without::Absent(format!("tracing: this kernel does not accept the program for {what}"));
     }
     let why = match cause.downcast_ref::<io::Error>() {
         Some(io) => describe(io),
