@@ -150,10 +150,22 @@ fn gone(ids: &[u32]) {
     until("the programs to go", || (!still_loaded(ids)).then_some(()));
 }
 
-fn recording(dir: &Path) -> Child {
-    let mut command = Command::new(BINARY);
-    command.args(["record", "-q"]).arg(dir.join("r")).stdin(Stdio::null());
-    command.spawn().unwrap()
+/// A program that records; a test that fails does not leave it behind.
+struct Recording(Child);
+
+impl Recording {
+    fn start(dir: &Path) -> Self {
+        let mut command = Command::new(BINARY);
+        command.args(["record", "-q"]).arg(dir.join("r")).stdin(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]
@@ -163,10 +175,10 @@ fn nothing_stays_in_the_kernel_however_it_ends() {
     }
     for signal in [Signal::TERM, Signal::KILL, Signal::ABORT] {
         let dir = tempfile::tempdir().unwrap();
-        let mut child = recording(dir.path());
-        let ids = loaded(child.id());
-        kill_process(Pid::from_child(&child), signal).unwrap();
-        child.wait().unwrap();
+        let mut recording = Recording::start(dir.path());
+        let ids = loaded(recording.0.id());
+        kill_process(Pid::from_child(&recording.0), signal).unwrap();
+        recording.0.wait().unwrap();
         gone(&ids);
     }
     let mut screen = Terminal::with(&[]);
