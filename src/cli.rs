@@ -34,6 +34,9 @@ pub struct Cli {
     /// Read another tree's proc, sys and dev instead of the machine's.
     #[arg(long, global = true, hide = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
+    /// Load no programs into the kernel: no latency histograms.
+    #[arg(long, global = true)]
+    pub no_tracing: bool,
 }
 
 /// Options without a subcommand.

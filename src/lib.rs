@@ -17,6 +17,7 @@ pub mod model;
 pub mod record;
 pub mod root;
 pub mod text;
+pub mod trace;
 pub mod tui;
 pub mod tune;
 pub mod units;

@@ -89,6 +89,16 @@ pub fn span(secs: u64) -> String {
     }
 }
 
+/// Microseconds in at most three digits and a unit: `44 us`, `1.2 ms`, `12 s`.
+pub fn micros(us: f64) -> String {
+    let (n, unit) = match us {
+        us if us < 999.5 => (us, "us"),
+        us if us < 999_500.0 => (us / 1e3, "ms"),
+        us => (us / 1e6, "s"),
+    };
+    if n < 9.95 { format!("{n:.1} {unit}") } else { format!("{n:.0} {unit}") }
+}
+
 /// Wall time of day in UTC plus `offset_secs`: `14:35:12`.
 pub fn time_of_day(wall_ns: i64, offset_secs: i64) -> String {
     let secs = (wall_ns.div_euclid(1_000_000_000) + offset_secs).rem_euclid(86_400);
@@ -119,6 +129,15 @@ fn civil(days: i64) -> (i64, u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_three_digits_at_most() {
+        let shown = [0.31, 9.94, 9.96, 80.6, 999.4, 999.6, 12_345.0, 999_400.0, 1_500_000.0].map(micros);
+        assert_eq!(
+            shown,
+            ["0.3 us", "9.9 us", "10 us", "81 us", "999 us", "1.0 ms", "12 ms", "999 ms", "1.5 s"]
+        );
+    }
 
     fn short(n: f64) -> String {
         let mut s = String::new();

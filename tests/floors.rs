@@ -19,6 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["record"],
     &["experiment"],
     &["collect"],
+    &["trace"],
     &["bench"],
     &["tune"],
     &["model"],

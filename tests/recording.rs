@@ -210,6 +210,22 @@ fn what_is_no_recording_is_refused_in_a_sentence() {
     }
 }
 
+/// All that was said is said again; names that came since, and reasons for what is missing of them, may be added.
+fn holds(name: &str, now: &Value, then: &Value) -> bool {
+    match (now, then) {
+        (Value::Object(now), Value::Object(then)) => {
+            then.iter().all(|(key, value)| now.get(key).is_some_and(|v| holds(key, v, value)))
+        }
+        (Value::Array(now), Value::Array(then)) if name == "unavailable" => {
+            then.iter().all(|gap| now.contains(gap))
+        }
+        (Value::Array(now), Value::Array(then)) => {
+            now.len() == then.len() && now.iter().zip(then).all(|(a, b)| holds(name, a, b))
+        }
+        _ => now == then,
+    }
+}
+
 /// Recordings made by every version there was; what they say is kept beside them.
 #[test]
 fn old_recordings_still_say_what_they_said() {
@@ -227,7 +243,7 @@ fn old_recordings_still_say_what_they_said() {
         for (n, (a, b)) in said.lines().zip(kept.lines()).enumerate() {
             let (a, b): (Value, Value) = (serde_json::from_str(a).unwrap(), serde_json::from_str(b).unwrap());
             for (key, value) in b.as_object().unwrap() {
-                assert_eq!(&a[key], value, "{path:?}, sample {n}, {key}");
+                assert!(holds(key, &a[key], value), "{path:?}, sample {n}, {key}: {} not {value}", a[key]);
             }
         }
         assert_eq!(said.lines().count(), kept.lines().count());

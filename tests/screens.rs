@@ -12,6 +12,7 @@ mod replay;
 mod stage;
 
 use iotop_plus::collect::path::path_report;
+use iotop_plus::model::section::Section;
 use iotop_plus::root::Root;
 use iotop_plus::tui::draw::draw;
 use iotop_plus::tui::event::Event;
@@ -120,6 +121,18 @@ fn device_detail() {
 }
 
 #[test]
+fn without_tracing_the_reason_stands_there() {
+    let mut app = app((120, 40));
+    let mut sample = app.world.last.clone().unwrap();
+    sample.seq += 1;
+    sample.at.boot_ns += 1_000_000_000;
+    sample.latency = Section::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into());
+    update(&mut app, Event::Sample(Box::new(sample)));
+    press(&mut app, "2<enter>");
+    keep("device_detail_untraced_120x40", &app);
+}
+
+#[test]
 fn kernel_detail() {
     at_every_size("kernel_detail", "5<home><enter>");
 }
@@ -176,6 +189,8 @@ fn variants() {
         ("extended", (80, 24), "2x"),
         ("devices_sorted", (120, 40), "2<right><right>"),
         ("graph_await", (120, 40), "2gg"),
+        ("graph_heat", (120, 40), "2gggg"),
+        ("graph_heat", (80, 24), "2ggggg"),
         ("frozen", (120, 40), " ,,"),
         ("zoomed", (120, 40), "wwz"),
         ("kernel_unfolded", (120, 40), "5f"),

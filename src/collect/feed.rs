@@ -6,6 +6,7 @@
 //! not quick has a thread of its own; if it takes longer than the interval it skips ticks; nothing queues up.
 
 use super::lane::{DEADLINE, Lane};
+use super::latency::Latency;
 use super::process::Wants;
 use super::process::relay::{Client, Guest, Relay};
 use super::process::tasks::Tasks;
@@ -17,6 +18,7 @@ use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::model::topology::Topology;
 use crate::root::Root;
+use crate::trace::Tracer;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -46,6 +48,7 @@ pub struct Feed {
     wants: Arc<Mutex<Wants>>,
     look: SyncSender<()>,
     _tasks: Relay,
+    tracer: Tracer,
     /// Boot clock since which the topology is being read; 0: it is not.
     topology_since: Arc<AtomicU64>,
 }
@@ -73,8 +76,11 @@ impl Feed {
             move || look_at_topology(&topology, &sights, &sink, &since)
         })?;
         let tick = look.clone();
+        let tracer = Tracer::new(root);
+        let mut sources = sources(root);
+        sources.push(Box::new(Latency(tracer.clone())));
         let lane = Lane::start(
-            sources(root),
+            sources,
             interval,
             Arc::new(move |sample: Sample| {
                 let ids: Vec<DevId> =
@@ -88,7 +94,12 @@ impl Feed {
                 more
             }),
         )?;
-        Ok(Self { lane, wants, look, topology_since, _tasks: tasks })
+        Ok(Self { lane, wants, look, topology_since, tracer, _tasks: tasks })
+    }
+
+    /// Begins to trace, or says that it shall not be done.
+    pub fn trace(&self, on: bool) {
+        if on { self.tracer.begin() } else { self.tracer.leave_off() }
     }
 
     /// Changes the interval.

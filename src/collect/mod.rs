@@ -7,6 +7,7 @@ pub mod facts;
 pub mod feed;
 pub mod host;
 pub mod lane;
+pub mod latency;
 pub mod mountinfo;
 pub mod path;
 pub mod process;

@@ -43,6 +43,8 @@ pub struct Needs {
     pub log: bool,
     /// Everything that comes is kept for [`Gather::news`].
     pub news: bool,
+    /// Latencies of requests, from tracing.
+    pub tracing: bool,
     /// Findings, with settings and limits read anew so often.
     pub facts: Option<Duration>,
 }
@@ -122,6 +124,7 @@ impl Gather {
         };
         let feed = Feed::start(root, interval, wants, Arc::new(move |n| outbox.send(Input::News(n)).is_ok()))
             .context("no thread for the collectors")?;
+        feed.trace(needs.tracing);
         let mut gather = Self {
             findings: Engine::default(),
             since: Since::Time(world.now().wall_ns),

@@ -43,12 +43,13 @@ pub const CRITICAL: u8 = 11;
 /// Runs what the command line asks for. Errors go to stderr, cleaned.
 pub fn run(cli: Cli) -> ExitCode {
     let root = cli.root.as_ref().map_or_else(Root::live, Root::at);
+    let tracing = !cli.no_tracing;
     let result = match cli.command {
         None if cli.top.batch => batch::run(&root, &cli.top),
-        None => top::run(root, cli.top),
+        None => top::run(root, cli.top, tracing),
         Some(Command::Man) => docs::man(),
         Some(Command::Completions { shell }) => docs::completions(shell),
-        Some(Command::Record(args)) => record::run(&root, &args),
+        Some(Command::Record(args)) => record::run(&root, &args, tracing),
         Some(Command::RecordIo) => crate::record::io::main().map(|()| FINE),
         Some(Command::Replay(args)) => replay::run(root, args),
         Some(Command::Bench(what)) => bench::run(root, what),
@@ -61,7 +62,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
         Some(Command::Doctor(args)) => doctor::run(&root, &args),
         Some(Command::Report(args)) => report::run(&root, &args),
-        Some(Command::Snapshot(args)) => snapshot::run(&root, &args),
+        Some(Command::Snapshot(args)) => snapshot::run(&root, &args, tracing),
         Some(Command::Capture(args)) => capture::run(&root, &args),
     };
     match result {

@@ -25,7 +25,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// Records until the time is over, the file has its size, or a signal comes.
-pub fn run(root: &Root, args: &Record) -> anyhow::Result<u8> {
+pub fn run(root: &Root, args: &Record, tracing: bool) -> anyhow::Result<u8> {
     let max_size = match args.max_size.as_deref().map(parse_bytes).transpose() {
         Ok(Some(n)) if n < 64 << 10 => return wrong("--max-size: at least 64K"),
         Ok(size) => size,
@@ -38,7 +38,7 @@ pub fn run(root: &Root, args: &Record) -> anyhow::Result<u8> {
         let mut signals = signals()?;
         let recorder = Recorder::start(root, plan, header(root, interval)).context("no thread to record")?;
         let facts = Some(FACTS_EVERY);
-        let needs = Needs { queues: true, log: true, news: true, facts, ..Needs::default() };
+        let needs = Needs { queues: true, log: true, news: true, tracing, facts, ..Needs::default() };
         let mut gather = Gather::start(root, interval, needs)?;
         let zone = zone::utc_offset_secs(clock::now().wall_ns);
         if !args.quiet {

@@ -18,8 +18,15 @@ fn live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<
     let mut encoder = Encoder::new(every.0, every.1);
     let mut told = Vec::new();
     block_on(async {
-        let needs =
-            Needs { fresh: true, queues: true, log: true, news: true, threads: false, facts: Some(interval) };
+        let needs = Needs {
+            fresh: true,
+            queues: true,
+            log: true,
+            news: true,
+            tracing: true,
+            threads: false,
+            facts: Some(interval),
+        };
         let mut gather = Gather::start(root, interval, needs)?;
         for _ in 0..ticks {
             gather.next().await?;

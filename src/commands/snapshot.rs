@@ -23,7 +23,7 @@ const FACTS_EVERY: Duration = Duration::from_secs(15);
 const PER_KB: Duration = Duration::from_millis(1);
 
 /// Prints samples, or keeps them and writes them to a file.
-pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
+pub fn run(root: &Root, args: &Snapshot, tracing: bool) -> anyhow::Result<u8> {
     let scope = scope(&args.pane);
     // Every view of the screen shows something of the findings.
     let findings = scope.findings || args.format.screen().is_some();
@@ -39,6 +39,7 @@ pub fn run(root: &Root, args: &Snapshot) -> anyhow::Result<u8> {
             queues: (args.format == Format::Json && scope.devices) || findings,
             log: scope.kernel || findings,
             news: false,
+            tracing: tracing && scope.devices,
             facts: findings.then_some(FACTS_EVERY),
         };
         let mut gather = Gather::start(root, interval, needs)?;

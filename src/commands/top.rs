@@ -21,7 +21,7 @@ use std::time::Duration;
 const CONFIG_WITHIN: Duration = Duration::from_millis(500);
 
 /// Takes the screen until the person leaves.
-pub fn run(root: Root, top: Top) -> anyhow::Result<u8> {
+pub fn run(root: Root, top: Top, tracing: bool) -> anyhow::Result<u8> {
     let (config, mut settings) = match settings(&root, top.config.as_deref()) {
         Ok(found) => found,
         Err(why) => {
@@ -36,6 +36,7 @@ pub fn run(root: Root, top: Top) -> anyhow::Result<u8> {
         settings.theme = theme;
     }
     settings.mouse &= !top.no_mouse;
+    settings.tracing &= tracing;
     settings.processes.only_active |= top.only;
     settings.processes.accumulated |= top.accumulated;
     settings.processes.threads &= !top.processes;

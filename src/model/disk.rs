@@ -3,6 +3,7 @@
 //! Source: Documentation/admin-guide/iostats.rst; names and formulas: iostat(1) of sysstat.
 
 use super::clock::{delta, delta32};
+use super::latency::DeviceLatency;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -118,6 +119,10 @@ pub struct DiskRate {
     pub read_mb_total: f64,
     /// Written since the device appeared, 2^20 bytes.
     pub write_mb_total: f64,
+    /// How the times of its requests were spread; `None` without tracing, for partitions, and for devices that
+    /// are not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Arc<DeviceLatency>>,
 }
 
 impl DiskRate {
@@ -165,6 +170,7 @@ impl DiskRate {
             stalled: !fresh && cur.in_flight > 0 && prev.in_flight > 0 && (all.ios, flushes) == (0, 0),
             read_mb_total: cur.read.sectors as f64 * SECTOR as f64 / MIB,
             write_mb_total: cur.write.sectors as f64 * SECTOR as f64 / MIB,
+            latency: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The recent past, kept in memory within a bound: for graphs, for freezing, for stepping back.
 
+use super::disk::DiskRate;
 use super::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,6 +9,11 @@ use std::sync::Arc;
 pub const MAX_FRAMES: usize = 900;
 /// Bytes kept at most, by estimate.
 pub const MAX_BYTES: usize = 3 << 20;
+
+/// Bytes of a device's rates.
+fn device(rate: &DiskRate) -> usize {
+    size_of::<DiskRate>() + rate.latency.as_ref().map_or(0, |l| l.bytes())
+}
 
 /// One tick of the past. `R` is whatever the process table hands over for its busiest rows.
 #[derive(Debug, Clone)]
@@ -37,7 +43,7 @@ impl<R> History<R> {
     pub fn push(&mut self, snap: Arc<Snapshot>) {
         let bytes = size_of::<Frame<R>>()
             + size_of::<Snapshot>()
-            + snap.devices.ok().map_or(0, |d| d.len() * size_of::<super::disk::DiskRate>())
+            + snap.devices.ok().map_or(0, |d| d.iter().map(device).sum())
             + snap.swaps.ok().map_or(0, |s| s.len() * 100);
         self.frames.push_back(Frame { snap, tasks: Vec::new(), bytes });
         self.bytes += bytes;
@@ -73,7 +79,7 @@ impl<R> History<R> {
     }
 
     /// The ticks, oldest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Frame<R>> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Frame<R>> + Clone {
         self.frames.iter()
     }
 
@@ -93,7 +99,6 @@ impl<R> History<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disk::DiskRate;
     use super::super::section::Section;
     use super::*;
 

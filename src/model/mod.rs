@@ -10,6 +10,7 @@ pub mod disk;
 pub mod facts;
 pub mod history;
 pub mod kernlog;
+pub mod latency;
 pub mod memory;
 pub mod mount;
 pub mod network;

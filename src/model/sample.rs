@@ -3,6 +3,7 @@
 use super::clock::Clock;
 use super::cpu::CpuRaw;
 use super::disk::DiskRaw;
+use super::latency::LatencyRaw;
 use super::memory::{MemRaw, SwapArea, VmRaw};
 use super::network::{NetFsRaw, NicRaw};
 use super::pressure::PressureRaw;
@@ -33,4 +34,6 @@ pub struct Sample {
     pub nics: Section<Vec<NicRaw>>,
     /// NFS and CIFS mounts.
     pub netfs: Section<Vec<NetFsRaw>>,
+    /// Histograms of request latency, from tracing.
+    pub latency: Section<LatencyRaw>,
 }

@@ -3,6 +3,7 @@
 use super::clock::Clock;
 use super::cpu::{CpuRate, CpuRaw};
 use super::disk::{DevId, DiskRate, DiskRaw};
+use super::latency::{DeviceCounts, DeviceLatency, Tracing};
 use super::memory::{MemRaw, ReclaimRate, SwapArea, SwapRate, WritebackRate};
 use super::network::{NetFsRate, NicRate};
 use super::pressure::PressureRaw;
@@ -10,6 +11,7 @@ use super::sample::Sample;
 use super::section::Section;
 use super::topology::{BlockDev, Topology};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What the counters say of one interval.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,6 +48,8 @@ pub struct Snapshot {
     pub nics: Section<Vec<NicRate>>,
     /// Network file systems; their own figures first, how full their wire is last.
     pub netfs: Section<Vec<NetFsRate>>,
+    /// Whether latencies are traced; the devices have them.
+    pub tracing: Section<Tracing>,
 }
 
 impl Snapshot {
@@ -81,6 +85,7 @@ impl Snapshot {
             pressure: cur.pressure.clone(),
             netfs: netfs(prev, cur, nics.ok().map(Vec::as_slice).unwrap_or_default(), secs),
             nics,
+            tracing: tracing(prev, cur),
         }
     }
 
@@ -106,8 +111,36 @@ fn devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Vec<DiskRa
     let before = index(prev);
     cur.disks.clone().map(|disks| {
         let used = disks.iter().filter(|d| ever_used(d));
-        used.map(|d| DiskRate::derive(before.get(&d.id).copied(), d, secs)).collect()
+        let rate = |d: &DiskRaw| DiskRate {
+            latency: latency(prev, cur, d.id).map(Arc::new),
+            ..DiskRate::derive(before.get(&d.id).copied(), d, secs)
+        };
+        used.map(rate).collect()
     })
+}
+
+/// Of a device, if it is measured. Histograms that were not there at the earlier sample began to count since.
+fn latency(prev: Option<&Sample>, cur: &Sample, id: DevId) -> Option<DeviceLatency> {
+    let now = counts(cur, id).filter(|_| !unread_before(prev))?;
+    Some(DeviceLatency::derive(prev.and_then(|p| counts(p, id)), now))
+}
+
+fn counts(s: &Sample, id: DevId) -> Option<&DeviceCounts> {
+    let devices = &s.latency.ok()?.devices;
+    devices.binary_search_by_key(&id, |d| d.id).ok().map(|at| &devices[at])
+}
+
+/// The histograms were there at the earlier sample, but could not be read: what is new is not known.
+fn unread_before(prev: Option<&Sample>) -> bool {
+    prev.is_some_and(|p| matches!(p.latency, Section::Denied(_) | Section::Blocked(_)))
+}
+
+fn tracing(prev: Option<&Sample>, cur: &Sample) -> Section<Tracing> {
+    if cur.latency.ok().is_some() && unread_before(prev) {
+        return Section::Absent("tracing: no earlier reading to compare with".into());
+    }
+    let lost = prev.and_then(|p| p.latency.ok()).map_or(0, |p| p.lost);
+    cur.latency.clone().map(|now| Tracing { lost: now.lost.saturating_sub(lost), without: now.without })
 }
 
 fn cpu(prev: Option<&Sample>, cur: &Sample) -> Section<CpuRate> {
@@ -229,6 +262,28 @@ mod tests {
         let snap = Snapshot { devices: Section::Ok((0..5).map(rate).collect()), ..Default::default() };
         assert_eq!(snap.disks_mb_per_s(Some(&topo)), Some((1.0, 2.0)));
         assert_eq!(snap.disks_mb_per_s(None), None);
+    }
+
+    #[test]
+    fn latencies_cover_the_interval_or_what_there_was_of_it() {
+        use super::super::latency::{Counts, KindCounts, LatencyRaw};
+        let counted = |n: u32| {
+            let read = KindCounts { total: Counts::sparse([(100, n)]), service: Counts::default() };
+            let kinds = [read, KindCounts::default(), KindCounts::default()];
+            let devices = vec![DeviceCounts { id: DevId { major: 8, minor: 0 }, kinds }];
+            Section::Ok(LatencyRaw { devices, lost: u64::from(n) / 10, without: Vec::new() })
+        };
+        let at = |boot_s, latency| Sample { latency, ..sample(boot_s, 500) };
+        let loading = Section::Absent("being loaded".into());
+        let stuck = Section::Blocked(super::super::section::Blocked { since_boot_ns: 1, on: "x".into() });
+        for (before, samples) in [(counted(10), Some(20)), (loading, Some(30)), (stuck, None)] {
+            let snap = Snapshot::derive(Some(&at(100, before)), &at(101, counted(30)));
+            let latency = snap.device(DevId { major: 8, minor: 0 }).unwrap().latency.clone();
+            assert_eq!(latency.map(|l| l.kinds[0].total.unwrap().samples), samples);
+            assert_eq!(snap.tracing.ok().is_some(), samples.is_some());
+        }
+        let snap = Snapshot::derive(Some(&at(100, counted(10))), &at(101, counted(30)));
+        assert_eq!(snap.tracing.ok().unwrap().lost, 2);
     }
 
     #[test]

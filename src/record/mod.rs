@@ -14,6 +14,7 @@ pub mod decode;
 pub mod encode;
 pub mod frame;
 pub mod io;
+pub mod latency;
 pub mod pack;
 pub mod reader;
 pub mod sample;

@@ -3,6 +3,7 @@
 //! Each kernel source is a section of its own, left out where nothing changed.
 
 use super::cells::Cells;
+use super::latency;
 use super::wire::{Bad, In, put_blob, put_maybe_blob, put_num, put_row, put_section, put_signed};
 use crate::model::clock::Clock;
 use crate::model::sample::Sample;
@@ -20,10 +21,16 @@ const SWAPS: u64 = 6;
 const PRESSURE: u64 = 7;
 const NICS: u64 = 8;
 const NETFS: u64 = 9;
+const LATENCY: u64 = 10;
+
+/// What differences are to where nothing came before. Files of earlier programs say nothing of what they did not know.
+fn nothing() -> Sample {
+    Sample { latency: Section::Absent("not in this recording".into()), ..Sample::default() }
+}
 
 /// Appends `cur` as it differs from `prev`; without `prev` it stands by itself.
 pub fn put_sample(out: &mut Vec<u8>, prev: Option<&Sample>, cur: &Sample) {
-    let none = Sample::default();
+    let none = nothing();
     let prev = prev.unwrap_or(&none);
     let mut body = Vec::new();
     put_clock(&mut body, prev.seq, prev.at, cur.seq, cur.at);
@@ -36,11 +43,16 @@ pub fn put_sample(out: &mut Vec<u8>, prev: Option<&Sample>, cur: &Sample) {
     one(out, PRESSURE, &prev.pressure, &cur.pressure);
     many(out, NICS, &prev.nics, &cur.nics);
     many(out, NETFS, &prev.netfs, &cur.netfs);
+    if prev.latency != cur.latency {
+        let mut body = Vec::new();
+        latency::put(&mut body, &prev.latency, &cur.latency);
+        put_section(out, LATENCY, &body);
+    }
 }
 
 /// What [`put_sample`] wrote, up to the end of `inp`.
 pub fn get_sample(inp: &mut In, prev: Option<&Sample>) -> Result<Sample, Bad> {
-    let mut s = prev.cloned().unwrap_or_default();
+    let mut s = prev.cloned().unwrap_or_else(nothing);
     while !inp.is_empty() {
         let tag = inp.num()?;
         let mut body = In(inp.blob()?);
@@ -54,6 +66,7 @@ pub fn get_sample(inp: &mut In, prev: Option<&Sample>) -> Result<Sample, Bad> {
             PRESSURE => s.pressure = get_one(&mut body, &s.pressure)?,
             NICS => s.nics = get_many(&mut body, &s.nics)?,
             NETFS => s.netfs = get_many(&mut body, &s.netfs)?,
+            LATENCY => s.latency = latency::get(&mut body, &s.latency)?,
             _ => {}
         }
     }

@@ -20,7 +20,7 @@ impl App {
     }
 
     /// The ticks up to the one on screen, oldest first.
-    pub fn past(&self) -> impl DoubleEndedIterator<Item = &Frame<PastTask>> {
+    pub fn past(&self) -> impl DoubleEndedIterator<Item = &Frame<PastTask>> + Clone {
         let last = self.snap().seq;
         self.world.history.iter().filter(move |f| f.snap.seq <= last)
     }

@@ -164,7 +164,8 @@ impl Loop {
     async fn turn(mut self, mut signals: mpsc::Receiver<Sig>) -> anyhow::Result<()> {
         let mut keys = listen()?;
         self.draw()?;
-        if self.feed.is_some() {
+        if let Some(feed) = &self.feed {
+            feed.trace(self.app.ui.tracing);
             self.open_kmsg();
         }
         if let Some(path) = self.options.path.take() {

@@ -17,6 +17,8 @@ pub struct Settings {
     pub view: View,
     /// Whether the mouse is used.
     pub mouse: bool,
+    /// Whether programs are loaded into the kernel that measure latencies.
+    pub tracing: bool,
     /// The Devices pane.
     pub devices: DeviceSettings,
     /// The Processes pane.
@@ -120,6 +122,7 @@ impl Default for Settings {
             theme: ThemeName::default(),
             view: View::default(),
             mouse: true,
+            tracing: true,
             devices: DeviceSettings::default(),
             processes: ProcessSettings::default(),
             kernel: KernelSettings::default(),
@@ -145,6 +148,7 @@ pub const HELP: &[(&str, &str)] = &[
         "The view to start with: overview, devices, processes, memory, kernel, bench or tune. Default overview.",
     ),
     ("mouse", "Whether the mouse is used. Default true."),
+    ("tracing", "Whether latencies are measured by programs loaded into the kernel. Default true."),
     ("devices.extended", "The columns of iostat -x. Default false."),
     ("devices.only_active", "Only devices that do I/O. Default false."),
     ("processes.sort", "Column to sort by; io is reads and writes together. Default io."),

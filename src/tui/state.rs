@@ -50,6 +50,8 @@ pub struct Ui {
     pub no_color: bool,
     /// Whether the mouse is used.
     pub mouse: bool,
+    /// Whether latencies are traced.
+    pub tracing: bool,
     /// The word at the bottom.
     pub message: Option<Message>,
     /// The Devices pane.
@@ -330,6 +332,7 @@ impl Ui {
         self.mouse = s.mouse;
         self.shot.choose(&s.screenshot.format);
         self.shot.directory = s.screenshot.directory.clone();
+        self.tracing = s.tracing;
         self.bench.directory = s.bench.directory.clone().into();
         self.devices.extended = s.devices.extended;
         self.devices.only_active = s.devices.only_active;
@@ -353,6 +356,7 @@ impl Ui {
             theme: self.theme_name,
             view: self.view,
             mouse: self.mouse,
+            tracing: self.tracing,
             ..Settings::default()
         };
         s.screenshot.format = self.shot.form().name.into();

@@ -2,6 +2,7 @@
 
 use super::{known, number};
 use crate::model::disk::DiskRate;
+use crate::model::latency::{KindLatency, Spread};
 use crate::model::topology::DeviceKind;
 use crate::model::world::World;
 use crate::text::clean;
@@ -25,6 +26,8 @@ pub(super) struct Device {
     write_await_ms: Option<f64>,
     discard_await_ms: Option<f64>,
     flush_await_ms: Option<f64>,
+    latency_us: Kinds,
+    service_us: Kinds,
     queue_size: Option<f64>,
     read_request_kb: Option<f64>,
     write_request_kb: Option<f64>,
@@ -35,6 +38,48 @@ pub(super) struct Device {
     write_mb_total: Option<f64>,
     scheduler: Option<String>,
     rotational: Option<bool>,
+}
+
+/// How times are spread, for each kind of request. All `null` where it is not measured, so that the columns of CSV
+/// are always the same.
+#[derive(Serialize)]
+struct Kinds {
+    read: Times,
+    write: Times,
+    flush: Times,
+}
+
+/// Microseconds; `null` where nothing was completed.
+#[derive(Default, Serialize)]
+struct Times {
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p99: Option<f64>,
+    p999: Option<f64>,
+    max: Option<f64>,
+    samples: Option<u64>,
+}
+
+impl Kinds {
+    /// `part` picks the times of a kind; `None`: they are not measured.
+    fn of(r: &DiskRate, part: fn(&KindLatency) -> Option<Option<Spread>>) -> Self {
+        let times = |kind: usize| {
+            let spread = r.latency.as_ref().and_then(|l| part(&l.kinds[kind]));
+            match spread {
+                None => Times::default(),
+                Some(None) => Times { samples: Some(0), ..Times::default() },
+                Some(Some(s)) => Times {
+                    p50: number(s.p50),
+                    p90: number(s.p90),
+                    p99: number(s.p99),
+                    p999: number(s.p999),
+                    max: number(s.max),
+                    samples: Some(s.samples),
+                },
+            }
+        };
+        Self { read: times(0), write: times(1), flush: times(2) }
+    }
 }
 
 /// The devices that ever did I/O, in the kernel's order.
@@ -67,6 +112,9 @@ fn device(world: &World, r: &DiskRate) -> Device {
         write_await_ms: wait(Some(r.write_await_ms)),
         discard_await_ms: wait(r.discard_await_ms),
         flush_await_ms: wait(r.flush_await_ms).filter(|_| whole),
+        latency_us: Kinds::of(r, |k| Some(k.total)),
+        // Devices that take bios have no requests, so no time in service.
+        service_us: Kinds::of(r, |k| (k.service.is_some() || k.total.is_none()).then_some(k.service)),
         queue_size: number(r.queue_size),
         read_request_kb: number(r.read_request_kb),
         write_request_kb: number(r.write_request_kb),

@@ -5,6 +5,7 @@ use crate::export::findings;
 use crate::export::page::Scope;
 use crate::export::processes::{hidden, no_delays};
 use crate::model::process::ProcTable;
+use crate::model::snapshot::Snapshot;
 use crate::model::world::World;
 use crate::text::clean;
 use serde::Serialize;
@@ -35,6 +36,11 @@ pub(super) fn gaps(world: &World, engine: &Engine, scope: Scope, more: &[Gap]) -
     add(true, "cpu", snap.cpu.why(now));
     add(scope.devices, "devices", snap.devices.why(now));
     add(scope.devices, "topology", world.topo.why(now));
+    add(scope.devices, "latency", snap.tracing.why(now));
+    for why in snap.tracing.ok().into_iter().flat_map(|t| &t.without) {
+        add(scope.devices, "latency", Some(why.clone()));
+    }
+    add(scope.devices, "latency", lost(snap));
     add(scope.devices, "network_filesystems", snap.netfs.why(now));
     add(scope.devices, "network_interfaces", snap.nics.why(now));
     add(scope.memory, "writeback", snap.writeback.why(now));
@@ -60,6 +66,12 @@ pub(super) fn gaps(world: &World, engine: &Engine, scope: Scope, more: &[Gap]) -
     }
     out.extend(more.iter().cloned());
     out
+}
+
+/// Requests that histograms are without.
+fn lost(snap: &Snapshot) -> Option<String> {
+    let n = snap.tracing.ok().map(|t| t.lost).filter(|n| *n > 0)?;
+    Some(format!("{n} requests could not be followed: too many were in flight"))
 }
 
 /// Tasks whose counters are missing.

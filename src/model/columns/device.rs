@@ -33,6 +33,9 @@ pub enum DeviceCol {
     DiscardSize,
     Flushes,
     FlushAwait,
+    ReadP99,
+    WriteP99,
+    FlushP99,
 }
 
 /// What a row shows beside its rates.
@@ -104,7 +107,7 @@ pub const PLAIN: &[Column<DeviceCol>] = &[
 /// What fits beside other panes.
 pub const SHORT: &[Column<DeviceCol>] = &[NAME, TPS, READ_MB, WRITE_MB, AWAIT, QUEUE, UTIL];
 
-/// `iostat -x`, under its names, in its order.
+/// `iostat -x`, under its names, in its order; then what tracing adds.
 pub const EXTENDED: &[Column<DeviceCol>] = &[
     NAME,
     col(DeviceCol::Reads, "r/s", "r/s", 8, "reads completed per second"),
@@ -125,6 +128,21 @@ pub const EXTENDED: &[Column<DeviceCol>] = &[
     col(DeviceCol::DiscardSize, "dareq-sz", "dareq-sz", 8, "mean size of a discard, KiB"),
     col(DeviceCol::Flushes, "f/s", "f/s", 7, "flushes completed per second"),
     col(DeviceCol::FlushAwait, "f_await", "f_await", 7, "milliseconds a flush took"),
+    col(DeviceCol::ReadP99, "r_p99", "r_p99", 8, "milliseconds that 99 % of reads stayed within, by tracing"),
+    col(
+        DeviceCol::WriteP99,
+        "w_p99",
+        "w_p99",
+        8,
+        "milliseconds that 99 % of writes stayed within, by tracing",
+    ),
+    col(
+        DeviceCol::FlushP99,
+        "f_p99",
+        "f_p99",
+        8,
+        "milliseconds that 99 % of flushes stayed within, by tracing",
+    ),
     AWAIT,
     QUEUE,
     UTIL,
@@ -167,8 +185,17 @@ impl DeviceRow<'_> {
             DeviceCol::DiscardSize => Value::fixed(r.discard_request_kb, 1),
             DeviceCol::Flushes => Value::fixed(r.flushes_per_s, 1),
             DeviceCol::FlushAwait => Value::fixed(r.flush_await_ms, 2),
+            DeviceCol::ReadP99 => p99(r, 0),
+            DeviceCol::WriteP99 => p99(r, 1),
+            DeviceCol::FlushP99 => p99(r, 2),
         }
     }
+}
+
+/// In milliseconds, like the means beside it; microseconds count.
+fn p99(r: &DiskRate, kind: usize) -> Value<'_> {
+    let spread = r.latency.as_ref().and_then(|l| l.kinds[kind].total);
+    Value::fixed(spread.map(|s| s.p99 / 1e3), 3)
 }
 
 fn rate_decimals(n: f64) -> u8 {

@@ -1,6 +1,7 @@
 //! One device: its recent past, its queue's settings, what it lies on and what lies on it.
 
 use super::device_graphs::{PAIRS, draw};
+use super::device_latency::{self, Part};
 use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId, when};
 use crate::export::sheet::Sheet;
@@ -41,6 +42,7 @@ fn text(app: &App) -> Vec<(String, bool)> {
     let Some(id) = id(app) else { return Vec::new() };
     let mut out = Vec::new();
     rates(app, id, &mut out);
+    device_latency::table(app, id, &mut out);
     topology(app, id, &mut out);
     queue(app, id, &mut out);
     out
@@ -229,12 +231,21 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     let inner = frame(buf, area, &format!("Device {}", name(app, id)), &when(app), focused, theme);
     let (left, right) = split(inner);
     draw_lines(app, theme, left, buf, &text(app));
-    let parts = (PAIRS.len() as u16).min(right.height / 6).max(1);
+    // Heat maps first, then pairs of graphs as far as there is room; one at least, where there is room for two.
+    let room = (right.height / 6).max(1);
+    let mut heats = device_latency::kinds(app, id, Part::Total, right.width);
+    heats.truncate(usize::from(room).saturating_sub(1).max(1));
+    let parts = (PAIRS.len() as u16 + heats.len() as u16).min(room);
     let each = right.height / parts;
     for i in 0..parts {
-        let pair = &PAIRS[(app.ui.devices.graph + usize::from(i)) % PAIRS.len()];
+        let at = Rect { y: right.y + i * each, height: each, ..right };
+        if let Some(kind) = heats.get(usize::from(i)) {
+            device_latency::draw(app, theme, at, buf, id, *kind, Part::Total);
+            continue;
+        }
+        let pair = &PAIRS[(app.ui.devices.graph + usize::from(i) - heats.len()) % PAIRS.len()];
         let half = each / 2;
-        let at = Rect { y: right.y + i * each, height: half, ..right };
+        let at = Rect { height: half, ..at };
         draw(app, theme, at, buf, id, &pair[0], false);
         draw(app, theme, Rect { y: at.y + half, height: each - half, ..right }, buf, id, &pair[1], true);
     }

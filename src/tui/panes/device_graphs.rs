@@ -1,5 +1,6 @@
-//! The recent past of the selected device: two graphs, chosen with `g`.
+//! The recent past of the selected device: two graphs or heat maps, chosen with `g`.
 
+use super::device_latency::{self, Part};
 use super::{Pane, PaneId};
 use crate::export::sheet::Sheet;
 use crate::model::disk::{DevId, DiskRate};
@@ -44,13 +45,21 @@ pub const PAIRS: &[[Quantity; 2]] = &[
     [q("aqu-sz", |r| r.queue_size), Quantity { name: "%util", value: |r| r.util_pct, top: Some(100.0) }],
 ];
 
-/// The values of a device over the frames kept, oldest first; gaps where it was not there.
-pub fn series<'a>(
-    app: &'a App,
+/// Heat maps that follow the pairs.
+const HEATS: [Part; 2] = [Part::Total, Part::Service];
+
+/// A device over the frames kept, oldest first; gaps where it was not there.
+pub fn series_of(app: &App, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
+    app.past().map(move |f| f.snap.device(id))
+}
+
+/// The values of a device over the frames kept, oldest first.
+pub fn series(
+    app: &App,
     id: DevId,
     value: fn(&DiskRate) -> f64,
-) -> impl DoubleEndedIterator<Item = Option<f64>> + 'a {
-    app.past().map(move |f| f.snap.device(id).map(value))
+) -> impl DoubleEndedIterator<Item = Option<f64>> {
+    series_of(app, id).map(move |d| d.map(value))
 }
 
 /// One labelled graph.
@@ -83,12 +92,32 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     };
     let name = app.snap().device(id).map_or_else(|| id.to_string(), |r| crate::text::clean(&*r.name));
     let inner = frame(buf, area, &format!("{name}, recent past"), "g: another quantity", focused, theme);
-    let pair = &PAIRS[app.ui.devices.graph % PAIRS.len()];
     let half = inner.height / 2;
-    let top = Rect { height: half, ..inner };
-    let bottom = Rect { y: inner.y + half, height: inner.height - half, ..inner };
-    draw(app, theme, top, buf, id, &pair[0], false);
-    draw(app, theme, bottom, buf, id, &pair[1], true);
+    let halves =
+        [Rect { height: half, ..inner }, Rect { y: inner.y + half, height: inner.height - half, ..inner }];
+    // Heat maps come after the pairs.
+    let at = app.ui.devices.graph % (PAIRS.len() + HEATS.len());
+    if let Some(pair) = PAIRS.get(at) {
+        draw(app, theme, halves[0], buf, id, &pair[0], false);
+        draw(app, theme, halves[1], buf, id, &pair[1], true);
+        return;
+    }
+    let part = HEATS[at - PAIRS.len()];
+    match device_latency::kinds(app, id, part, inner.width)[..] {
+        [] => {
+            let mut why = Vec::new();
+            device_latency::table(app, id, &mut why);
+            for ((line, _), y) in why.iter().skip(1).zip(inner.y..inner.bottom()) {
+                put(buf, inner.x, y, line, inner.width, theme.dim);
+            }
+        }
+        [kind] => device_latency::draw(app, theme, inner, buf, id, kind, part),
+        // Flushes are few: the detail has them.
+        [first, second, ..] => {
+            device_latency::draw(app, theme, halves[0], buf, id, first, part);
+            device_latency::draw(app, theme, halves[1], buf, id, second, part);
+        }
+    }
 }
 
 fn sheet(app: &App) -> Sheet {

@@ -2,6 +2,7 @@
 
 pub mod dialog;
 pub mod graph;
+pub mod heat;
 pub mod put;
 pub mod table;
 pub mod theme;

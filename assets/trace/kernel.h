@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * The few kernel types that are looked at, and what of libbpf's headers is needed.
+ *
+ * Only names count: every access to these structs is relocated against the running kernel's own type
+ * information when the object is loaded, so offsets, sizes and members left out do not matter. What was named
+ * otherwise in older kernels has a flavour of its own (`struct x___old`). No header of a kernel or of libbpf is
+ * needed to compile.
+ */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef _Bool bool;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+
+/* Maps as their BTF describes them. */
+#define MAP_UINT(name, val) int(*name)[val]
+#define MAP_TYPE(name, val) typeof(val) *name
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6 };
+enum { MAP_NO_PREALLOC = 1 };
+
+/* Helpers by their numbers (include/uapi/linux/bpf.h). */
+static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const map_delete)(void *map, const void *key) = (void *)3;
+static u64 (*const ktime_ns)(void) = (void *)5;
+
+/* Whether the running kernel has a member: decided once, when the object is loaded. */
+#define HAS(type, member) __builtin_preserve_field_info(((type *)0)->member, 2)
+
+/* Keeps the compiler from moving a check of a number away from its use, where the verifier wants to see it. */
+#define OPAQUE(x) asm volatile("" : "+r"(x))
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct block_device_operations {
+	void *submit_bio; /* since 5.9; not there for devices that work in requests */
+};
+struct gendisk {
+	int major;
+	int first_minor;
+	const struct block_device_operations *fops;
+};
+struct request_queue {
+	struct gendisk *disk; /* since 5.15 */
+};
+struct block_device {
+	struct gendisk *bd_disk;
+};
+struct bvec_iter {
+	unsigned int bi_size;
+};
+struct bio {
+	struct block_device *bi_bdev; /* since 5.12 */
+	unsigned int bi_opf;
+	struct bvec_iter bi_iter;
+};
+struct bio___old {
+	struct gendisk *bi_disk;
+};
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	u64 start_time_ns;
+};
+struct request___old {
+	struct gendisk *rq_disk; /* before 5.17 */
+};
+#pragma clang attribute pop

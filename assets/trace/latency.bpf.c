@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * How long requests take, counted in the kernel: a histogram for each device and kind of request.
+ *
+ * Request-based devices (most): `total` is from the request's allocation (queueing and merging included, what
+ * await is) to its completion, `service` from its issue to the driver. Devices that take whole bios (zram, md, dm,
+ * brd) have no requests: `total` only, from the bio's submission to its end.
+ *
+ * User space makes the entries of `histograms`, one for each device and kind worth it, so nothing is allocated here
+ * and memory goes with the devices there are. What has no entry is named in `unknown` and gets one at the next look.
+ */
+#include "kernel.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* 1 where the tracepoint has the queue as its first argument (before 5.11): set by the loader from the kernel's
+ * own type information. */
+const volatile u8 RQ_ISSUE_QUEUE = 0;
+const volatile u8 BIO_QUEUE_QUEUE = 0;
+
+/* Buckets: 16 to each power of two from 2^8 ns to 2^36 ns (68 s). src/model/latency.rs has the same. */
+#define SUB_BITS 4
+#define MIN_EXP 8
+#define SLOTS 448
+
+enum { READ, WRITE, FLUSH, OTHER };
+
+struct key {
+	u32 dev; /* major << 20 | minor, of the whole device */
+	u32 op;
+};
+/* Counts wrap at 32 bits; differences of their sums do not mind. */
+struct histogram {
+	u32 total[SLOTS];
+	u32 service[SLOTS];
+};
+struct started {
+	u64 ns;
+	struct key key;
+};
+
+struct {
+	MAP_UINT(type, MAP_PERCPU_HASH);
+	MAP_UINT(map_flags, MAP_NO_PREALLOC);
+	MAP_UINT(max_entries, 4096);
+	MAP_TYPE(key, struct key);
+	MAP_TYPE(value, struct histogram);
+} histograms SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(max_entries, 64);
+	MAP_TYPE(key, struct key);
+	MAP_TYPE(value, u32);
+} unknown SEC(".maps");
+
+/* When requests were issued: a place for two by the hash of their address. An array is looked into without a call,
+ * takes no lock and is never full; a third one in the same place puts the first one out, which is counted. */
+#define PLACE_BITS 15
+struct place {
+	u64 rq[2];
+	u64 ns[2];
+};
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, 1 << PLACE_BITS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct place);
+} issued SEC(".maps");
+
+/* When a bio was submitted, by its address. */
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(map_flags, MAP_NO_PREALLOC);
+	MAP_UINT(max_entries, 65536);
+	MAP_TYPE(key, u64);
+	MAP_TYPE(value, struct started);
+} submitted SEC(".maps");
+
+/* Requests that could not be followed: there was no room among those in flight. */
+struct {
+	MAP_UINT(type, MAP_PERCPU_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} lost SEC(".maps");
+
+INLINE void count_lost(void)
+{
+	u32 zero = 0;
+	u64 *n = map_lookup(&lost, &zero);
+
+	if (n)
+		(*n)++;
+}
+
+/* The bucket of a time; everything shorter is in the first, everything longer in the last. */
+INLINE u32 bucket(u64 ns)
+{
+	u32 exp = 0, slot;
+	u64 v = ns;
+
+	if (ns < (1ULL << MIN_EXP))
+		return 0;
+	if (v >> 32) { v >>= 32; exp += 32; }
+	if (v >> 16) { v >>= 16; exp += 16; }
+	if (v >> 8)  { v >>= 8;  exp += 8; }
+	if (v >> 4)  { v >>= 4;  exp += 4; }
+	if (v >> 2)  { v >>= 2;  exp += 2; }
+	if (v >> 1)  { exp += 1; }
+	slot = ((exp - MIN_EXP) << SUB_BITS) | ((ns >> (exp - SUB_BITS)) & ((1 << SUB_BITS) - 1));
+	return slot < SLOTS ? slot : SLOTS - 1;
+}
+
+INLINE void count(u32 *slots, u64 ns)
+{
+	u64 at = bucket(ns);
+
+	OPAQUE(at);
+	if (at < SLOTS)
+		slots[at]++;
+}
+
+INLINE struct histogram *find(struct key *key)
+{
+	struct histogram *h = map_lookup(&histograms, key);
+	u32 one = 1;
+
+	if (!h)
+		map_update(&unknown, key, &one, 0);
+	return h;
+}
+
+/* Kinds as /proc/diskstats counts them; discards, zone commands and passthrough are none of these. */
+INLINE u32 kind(u32 flags)
+{
+	switch (flags & 0xff) {
+	case 0: return READ;
+	case 1: /* write */
+	case 7: /* zone append; write same in old kernels */
+	case 9: /* write zeroes */
+		return WRITE;
+	case 2: return FLUSH;
+	default: return OTHER;
+	}
+}
+
+INLINE u32 number(struct gendisk *disk)
+{
+	return (u32)disk->major << 20 | ((u32)disk->first_minor & 0xfffff);
+}
+
+/* Two loads, never a choice between two pointers, which the verifier does not follow. */
+INLINE u64 subject(u64 *ctx, bool queue_first)
+{
+	u64 arg;
+
+	if (queue_first) { arg = ctx[1]; OPAQUE(arg); } else { arg = ctx[0]; OPAQUE(arg); }
+	return arg;
+}
+
+/* A number for a request. The verifier forbids to calculate with a pointer, but for the distance between two. */
+INLINE u64 id_of(struct request *rq)
+{
+	u64 id = (u64)rq, queue = (u64)rq->q;
+
+	OPAQUE(queue);
+	return id - queue;
+}
+
+INLINE struct place *place_of(u64 rq)
+{
+	u32 at = ((rq >> 6) * 0x9e3779b97f4a7c15ULL) >> (64 - PLACE_BITS);
+
+	return map_lookup(&issued, &at);
+}
+
+SEC("tp_btf/block_rq_issue")
+int rq_issue(u64 *ctx)
+{
+	u64 rq = id_of((void *)subject(ctx, RQ_ISSUE_QUEUE)), now = ktime_ns();
+	struct place *p = place_of(rq);
+
+	if (!p)
+		return 0;
+	if (p->rq[0] && p->rq[0] != rq) {
+		if (!p->rq[1] || p->rq[1] == rq) {
+			p->rq[1] = rq;
+			p->ns[1] = now;
+			return 0;
+		}
+		count_lost();
+	}
+	p->rq[0] = rq;
+	p->ns[0] = now;
+	return 0;
+}
+
+/* When a request was issued, forgotten with that; 0: not known. */
+INLINE u64 issue_of(u64 rq)
+{
+	struct place *p = place_of(rq);
+
+	if (!p)
+		return 0;
+	if (p->rq[0] == rq) {
+		p->rq[0] = 0;
+		return p->ns[0];
+	}
+	if (p->rq[1] == rq) {
+		p->rq[1] = 0;
+		return p->ns[1];
+	}
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int rq_complete(u64 *ctx)
+{
+	struct request *rq = (void *)ctx[0];
+	u64 now = ktime_ns(), began, issue;
+	u32 done = ctx[2], left = rq->__data_len;
+	struct gendisk *disk;
+	struct histogram *h;
+	struct key of;
+
+	/* A part of it: the rest is still under way. */
+	if (done && done < left)
+		return 0;
+	issue = issue_of(id_of(rq));
+	of.op = kind(rq->cmd_flags);
+	if (of.op == OTHER)
+		return 0;
+	if (HAS(struct request___old, rq_disk))
+		disk = ((struct request___old *)rq)->rq_disk;
+	else
+		disk = rq->q->disk;
+	if (!disk)
+		return 0;
+	of.dev = number(disk);
+	h = find(&of);
+	if (!h)
+		return 0;
+	began = rq->start_time_ns;
+	if (began && began < now)
+		count(h->total, now - began);
+	/* Not for one issued before we came, or a flush without data, which is never issued. */
+	if (issue && issue < now)
+		count(h->service, now - issue);
+	return 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int bio_queue(u64 *ctx)
+{
+	u64 key = subject(ctx, BIO_QUEUE_QUEUE);
+	struct bio *bio = (void *)key;
+	struct started s = { .ns = ktime_ns() };
+	struct gendisk *disk;
+
+	if (HAS(struct bio___old, bi_disk))
+		disk = ((struct bio___old *)bio)->bi_disk;
+	else
+		disk = bio->bi_bdev->bd_disk;
+	/* Only devices without requests. */
+	if (!disk || !disk->fops->submit_bio)
+		return 0;
+	s.key.op = kind(bio->bi_opf);
+	if (s.key.op == WRITE && !bio->bi_iter.bi_size)
+		s.key.op = FLUSH;
+	if (s.key.op == OTHER)
+		return 0;
+	s.key.dev = number(disk);
+	if (map_update(&submitted, &key, &s, 0))
+		count_lost();
+	return 0;
+}
+
+SEC("tp_btf/block_bio_complete")
+int bio_complete(u64 *ctx)
+{
+	u64 key = ctx[1], now = ktime_ns();
+	struct started *s = map_lookup(&submitted, &key), of;
+	struct histogram *h;
+
+	if (!s)
+		return 0;
+	of = *s;
+	map_delete(&submitted, &key);
+	h = find(&of.key);
+	if (h)
+		count(h->total, now - of.ns);
+	return 0;
+}

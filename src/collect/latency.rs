@@ -1,0 +1,24 @@
+//! Histograms of request latency, read from the kernel's side of [`crate::trace`].
+
+use super::{Patch, Source};
+use crate::model::sample::Sample;
+use crate::model::section::{Blocked, Section};
+use crate::trace::Tracer;
+
+/// Reads what is counted.
+pub struct Latency(pub Tracer);
+
+impl Source for Latency {
+    fn name(&self) -> &'static str {
+        "tracing"
+    }
+
+    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+        |s, why| s.latency = Section::Blocked(why)
+    }
+
+    fn read(&mut self) -> Patch {
+        let read = self.0.read();
+        Box::new(move |s| s.latency = read)
+    }
+}

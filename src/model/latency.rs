@@ -1,0 +1,313 @@
+//! How long requests took, from the histograms the kernel keeps for us: buckets, percentiles, heat.
+//!
+//! Buckets are log-linear: [`SUB`] equal ones to each power of two of nanoseconds, from 2^[`MIN_EXP`] (256 ns) up
+//! to 2^36 (68.7 s). The first takes all that is shorter, the last all that is longer. A bucket is at most 1/16 of
+//! its lower bound wide, so its middle is at most 1/32 (3.2 %) off whatever was counted in it. The kernel's side is
+//! `assets/trace/latency.bpf.c`.
+
+use super::disk::DevId;
+use serde::{Deserialize, Serialize};
+
+/// Buckets to a power of two, as a power of two.
+const SUB_BITS: u32 = 4;
+/// Buckets to a power of two.
+const SUB: u64 = 1 << SUB_BITS;
+/// The first power of two, in ns.
+const MIN_EXP: u32 = 8;
+/// Buckets.
+pub const SLOTS: usize = 28 << SUB_BITS;
+/// Buckets that make a step of heat: two steps to a power of two.
+const PER_STEP: u16 = 8;
+
+/// The bucket of a time, as the kernel's side finds it.
+pub fn slot(ns: u64) -> u16 {
+    if ns < 1 << MIN_EXP {
+        return 0;
+    }
+    let exp = ns.ilog2();
+    let slot = (u64::from(exp - MIN_EXP) << SUB_BITS) | ((ns >> (exp - SUB_BITS)) & (SUB - 1));
+    slot.min(SLOTS as u64 - 1) as u16
+}
+
+/// The shortest time that belongs to a bucket, and the shortest that no longer does, in ns. The first one's lower
+/// bound is told as if it were like the others; the last one has no upper bound and is told likewise.
+pub fn bounds(slot: u16) -> (u64, u64) {
+    let (octave, sub) = (u32::from(slot) >> SUB_BITS, u64::from(slot) & (SUB - 1));
+    let width = 1u64 << (MIN_EXP - SUB_BITS + octave);
+    ((SUB + sub) * width, (SUB + sub + 1) * width)
+}
+
+/// The time told for a bucket, in microseconds: its middle.
+fn middle_us(slot: u16) -> f64 {
+    let (low, high) = bounds(slot);
+    (low + high) as f64 / 2e3
+}
+
+/// A histogram: its buckets that are not empty, in order. Counts are the kernel's and wrap at 32 bits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts(Box<[(u16, u32)]>);
+
+impl Counts {
+    /// From all buckets, empty ones too.
+    pub fn of(dense: impl IntoIterator<Item = u32>) -> Self {
+        Self::sparse(dense.into_iter().zip(0..).map(|(n, slot)| (slot, n)))
+    }
+
+    /// From buckets in order.
+    pub fn sparse(buckets: impl IntoIterator<Item = (u16, u32)>) -> Self {
+        Self(buckets.into_iter().filter(|(_, n)| *n > 0).collect())
+    }
+
+    /// The buckets that are not empty, in order.
+    pub fn buckets(&self) -> &[(u16, u32)] {
+        &self.0
+    }
+
+    /// What one bucket holds.
+    pub fn at(&self, slot: u16) -> u32 {
+        self.0.binary_search_by_key(&slot, |b| b.0).map_or(0, |at| self.0[at].1)
+    }
+
+    /// What was counted since `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        let mut old = before.0.iter().peekable();
+        // A count that wrapped to 0 has no bucket here and is missed; that is one bucket in one tick of an hour.
+        Self::sparse(self.0.iter().map(|&(slot, n)| {
+            while old.next_if(|b| b.0 < slot).is_some() {}
+            (slot, n.wrapping_sub(old.next_if(|b| b.0 == slot).map_or(0, |b| b.1)))
+        }))
+    }
+
+    /// How many requests.
+    pub fn samples(&self) -> u64 {
+        self.0.iter().map(|b| u64::from(b.1)).sum()
+    }
+}
+
+/// What the kernel has counted for one kind of request of a device, since tracing began.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindCounts {
+    /// From the request's allocation to its completion: queued and in service, as await has it.
+    pub total: Counts,
+    /// From its issue to the driver to its completion. Empty for devices that take bios, not requests.
+    pub service: Counts,
+}
+
+/// Kinds of requests that are measured, in the order of [`DeviceCounts::kinds`].
+pub const KINDS: [&str; 3] = ["read", "write", "flush"];
+
+/// The histograms of a device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceCounts {
+    /// The whole device; partitions are not told apart.
+    pub id: DevId,
+    /// Reads, writes, flushes; see [`KINDS`].
+    pub kinds: [KindCounts; 3],
+}
+
+/// One reading of all histograms.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyRaw {
+    /// Devices that are measured, by number.
+    pub devices: Vec<DeviceCounts>,
+    /// Requests that could not be followed, because too many were in flight at once.
+    pub lost: u64,
+    /// What of it could not be had, and why.
+    pub without: Vec<String>,
+}
+
+/// How times are spread, in microseconds. A percentile is the middle of the bucket in which that share of requests
+/// is reached, so at most 3.2 % off.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Requests.
+    pub samples: u64,
+    /// Half of them took no longer.
+    pub p50: f64,
+    /// 90 %.
+    pub p90: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// 99.9 %.
+    pub p999: f64,
+    /// The middle of the longest one's bucket.
+    pub max: f64,
+}
+
+impl Spread {
+    /// `None` where nothing was counted.
+    pub fn of(counts: &Counts) -> Option<Self> {
+        let samples = counts.samples();
+        let longest = counts.0.last()?.0;
+        let at = |permille: u64| {
+            let wanted = (samples * permille).div_ceil(1000);
+            let mut seen = 0;
+            let found = counts.0.iter().find(|b| {
+                seen += u64::from(b.1);
+                seen >= wanted
+            });
+            middle_us(found.map_or(longest, |b| b.0))
+        };
+        Some(Self {
+            samples,
+            p50: at(500),
+            p90: at(900),
+            p99: at(990),
+            p999: at(999),
+            max: middle_us(longest),
+        })
+    }
+}
+
+/// A histogram in coarse steps, two to a power of two, for pictures over time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heat(Box<[(u8, u32)]>);
+
+/// Steps there are.
+pub const STEPS: u8 = (SLOTS as u16 / PER_STEP) as u8;
+
+impl Heat {
+    fn of(counts: &Counts) -> Self {
+        let mut out: Vec<(u8, u32)> = Vec::new();
+        for &(slot, n) in counts.buckets() {
+            let step = (slot / PER_STEP) as u8;
+            match out.last_mut() {
+                Some(last) if last.0 == step => last.1 = last.1.saturating_add(n),
+                _ => out.push((step, n)),
+            }
+        }
+        Self(out.into())
+    }
+
+    /// Steps that are not empty and what they hold, the shortest times first.
+    pub fn steps(&self) -> &[(u8, u32)] {
+        &self.0
+    }
+
+    /// Where a step begins, in microseconds.
+    pub fn from_us(step: u8) -> f64 {
+        bounds(u16::from(step) * PER_STEP).0 as f64 / 1e3
+    }
+}
+
+/// What the requests of one kind took in one interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct KindLatency {
+    /// Queued and in service.
+    pub total: Option<Spread>,
+    /// In service.
+    pub service: Option<Spread>,
+    /// [`KindLatency::total`] as a picture.
+    pub heat: Heat,
+    /// [`KindLatency::service`] as a picture.
+    pub service_heat: Heat,
+}
+
+/// What the requests of a device took in one interval: reads, writes, flushes; see [`KINDS`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceLatency {
+    /// In the order of [`KINDS`].
+    pub kinds: [KindLatency; 3],
+}
+
+impl DeviceLatency {
+    /// What came between two readings; without `before`, since tracing began.
+    pub fn derive(before: Option<&DeviceCounts>, now: &DeviceCounts) -> Self {
+        let none = KindCounts::default();
+        Self {
+            kinds: std::array::from_fn(|kind| {
+                let (old, new) = (before.map_or(&none, |b| &b.kinds[kind]), &now.kinds[kind]);
+                let (total, service) = (new.total.since(&old.total), new.service.since(&old.service));
+                KindLatency {
+                    total: Spread::of(&total),
+                    service: Spread::of(&service),
+                    heat: Heat::of(&total),
+                    service_heat: Heat::of(&service),
+                }
+            }),
+        }
+    }
+
+    /// Bytes it holds beside itself, by estimate.
+    pub fn bytes(&self) -> usize {
+        let heat = |h: &Heat| size_of_val(h.steps());
+        size_of::<Self>() + self.kinds.iter().map(|k| heat(&k.heat) + heat(&k.service_heat)).sum::<usize>()
+    }
+}
+
+/// How tracing itself fared in an interval.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tracing {
+    /// Requests that could not be followed.
+    pub lost: u64,
+    /// What of it could not be had, and why.
+    pub without: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn buckets_meet_without_gap_or_overlap() {
+        for s in 1..SLOTS as u16 {
+            assert_eq!(bounds(s).0, bounds(s - 1).1);
+            assert_eq!((slot(bounds(s).0), slot(bounds(s).0 - 1)), (s, s - 1));
+        }
+        assert_eq!((bounds(0).0, bounds(SLOTS as u16 - 1).1), (256, 1 << 36));
+        assert_eq!((slot(0), slot(u64::MAX)), (0, SLOTS as u16 - 1));
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_requests() {
+        // 990 of 100 us, 9 of 1 ms, one of 20 ms.
+        let times = [100_000; 990].into_iter().chain([1_000_000; 9]).chain([20_000_000]);
+        let mut dense = [0; SLOTS];
+        times.for_each(|ns| dense[usize::from(slot(ns))] += 1);
+        let s = Spread::of(&Counts::of(dense)).unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() <= b / 32.0;
+        assert_eq!(s.samples, 1000);
+        assert!(near(s.p50, 100.0) && near(s.p99, 100.0), "{s:?}");
+        assert!(near(s.p999, 1000.0) && near(s.max, 20_000.0), "{s:?}");
+        assert_eq!(Spread::of(&Counts::default()), None);
+    }
+
+    #[test]
+    fn only_what_is_new_counts_and_counters_may_wrap() {
+        let old = Counts::sparse([(3, u32::MAX), (5, 7), (9, 1)]);
+        let new = Counts::sparse([(2, 4), (3, 1), (5, 7), (9, 3)]);
+        assert_eq!(new.since(&old).buckets(), [(2, 4), (3, 2), (9, 2)]);
+        assert_eq!((new.at(5), new.at(6)), (7, 0));
+    }
+
+    #[test]
+    fn heat_adds_up_the_buckets_of_a_step() {
+        let heat = Heat::of(&Counts::sparse([(0, 1), (7, 2), (8, 4), (447, 8)]));
+        assert_eq!(heat.steps(), [(0, 3), (1, 4), (STEPS - 1, 8)]);
+        assert_eq!((Heat::from_us(0), Heat::from_us(2)), (0.256, 0.512));
+    }
+
+    proptest! {
+        #[test]
+        fn a_time_is_within_its_bucket_and_near_its_middle(ns in 256u64..1 << 36) {
+            let (low, high) = bounds(slot(ns));
+            prop_assert!(low <= ns && ns < high);
+            prop_assert!((middle_us(slot(ns)) * 1e3 - ns as f64).abs() <= ns as f64 / 32.0);
+        }
+
+        #[test]
+        fn longer_times_are_never_in_earlier_buckets(a in any::<u64>(), b in any::<u64>()) {
+            prop_assert!(slot(a.min(b)) <= slot(a.max(b)));
+        }
+
+        #[test]
+        fn sparse_and_dense_say_the_same(dense in proptest::collection::vec(0u32..3, SLOTS)) {
+            let counts = Counts::of(dense.iter().copied());
+            prop_assert_eq!(counts.samples(), dense.iter().map(|n| u64::from(*n)).sum::<u64>());
+            for (slot, n) in dense.iter().enumerate() {
+                prop_assert_eq!(counts.at(slot as u16), *n);
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Histograms as differences to the tick before: which devices there are, if that changed, then the buckets of
+//! those in which something was counted.
+
+use super::sample::{get_outcome, put_outcome};
+use super::wire::{Bad, In, put_blob, put_num};
+use crate::model::disk::DevId;
+use crate::model::latency::{Counts, DeviceCounts, LatencyRaw, SLOTS};
+use crate::model::section::Section;
+
+/// Devices of one sample at most.
+const MOST_DEVICES: usize = 65_536;
+/// Reasons of one sample at most.
+const MOST_REASONS: usize = 64;
+
+/// Appends a reading as it differs from `prev`.
+pub fn put(out: &mut Vec<u8>, prev: &Section<LatencyRaw>, cur: &Section<LatencyRaw>) {
+    if !put_outcome(out, cur) {
+        return;
+    }
+    let (none, Section::Ok(now)) = (LatencyRaw::default(), cur) else { return };
+    let old = prev.ok().unwrap_or(&none);
+    put_num(out, now.lost);
+    put_num(out, now.without.len() as u64);
+    now.without.iter().for_each(|why| put_blob(out, why.as_bytes()));
+    let same = old.devices.len() == now.devices.len()
+        && old.devices.iter().zip(&now.devices).all(|(a, b)| a.id == b.id);
+    put_num(out, u64::from(!same));
+    if !same {
+        put_num(out, now.devices.len() as u64);
+        for d in &now.devices {
+            put_num(out, u64::from(d.id.major));
+            put_num(out, u64::from(d.id.minor));
+        }
+    }
+    let empty = DeviceCounts::default();
+    let mut last = 0;
+    for (at, device) in now.devices.iter().enumerate() {
+        let before = if same { &old.devices[at] } else { &empty };
+        if before.kinds == device.kinds {
+            continue;
+        }
+        put_num(out, (at - last) as u64);
+        last = at;
+        for (a, b) in before.kinds.iter().zip(&device.kinds) {
+            put_counts(out, &a.total, &b.total);
+            put_counts(out, &a.service, &b.service);
+        }
+    }
+}
+
+/// What [`put`] wrote.
+pub fn get(inp: &mut In, prev: &Section<LatencyRaw>) -> Result<Section<LatencyRaw>, Bad> {
+    if let other @ (Section::Denied(_) | Section::Absent(_) | Section::Blocked(_)) = get_outcome(inp)? {
+        return Ok(other.map(|()| LatencyRaw::default()));
+    }
+    let lost = inp.num()?;
+    let reasons = inp.count()?;
+    if reasons > MOST_REASONS {
+        return Err(Bad("more reasons than there can be"));
+    }
+    // Only ever shown.
+    let without = (0..reasons).map(|_| inp.blob().map(crate::text::clean)).collect::<Result<_, _>>()?;
+    let mut devices = match inp.num()? {
+        0 => prev.ok().map(|p| p.devices.clone()).unwrap_or_default(),
+        _ => get_devices(inp)?,
+    };
+    let mut at = 0usize;
+    while !inp.is_empty() {
+        at = at.saturating_add(inp.num()? as usize);
+        let device = devices.get_mut(at).ok_or(Bad("a device that is not there"))?;
+        for kind in &mut device.kinds {
+            kind.total = get_counts(inp, &kind.total)?;
+            kind.service = get_counts(inp, &kind.service)?;
+        }
+    }
+    Ok(Section::Ok(LatencyRaw { devices, lost, without }))
+}
+
+fn get_devices(inp: &mut In) -> Result<Vec<DeviceCounts>, Bad> {
+    let n = inp.count()?;
+    if n > MOST_DEVICES {
+        return Err(Bad("more devices than any machine has"));
+    }
+    (0..n)
+        .map(|_| {
+            let id = DevId { major: inp.num32()?, minor: inp.num32()? };
+            Ok(DeviceCounts { id, ..DeviceCounts::default() })
+        })
+        .collect()
+}
+
+/// Buckets that differ: the distance from the one before, and by how much, wrapping.
+fn put_counts(out: &mut Vec<u8>, before: &Counts, now: &Counts) {
+    let gone = before.buckets().iter().filter(|b| now.at(b.0) == 0).map(|b| (b.0, 0));
+    let mut changed: Vec<(u16, u32)> = now.buckets().iter().copied().chain(gone).collect();
+    changed.retain_mut(|(slot, n)| {
+        *n = n.wrapping_sub(before.at(*slot));
+        *n != 0
+    });
+    changed.sort_unstable_by_key(|c| c.0);
+    put_num(out, changed.len() as u64);
+    let mut last = 0;
+    for (slot, by) in changed {
+        put_num(out, u64::from(slot - last));
+        put_num(out, u64::from(by));
+        last = slot;
+    }
+}
+
+fn get_counts(inp: &mut In, before: &Counts) -> Result<Counts, Bad> {
+    let changed = inp.count()?;
+    if changed == 0 {
+        return Ok(before.clone());
+    }
+    let mut dense = [0u32; SLOTS];
+    before.buckets().iter().for_each(|b| dense[usize::from(b.0)] = b.1);
+    let mut slot = 0usize;
+    for _ in 0..changed {
+        slot = slot.saturating_add(inp.num()? as usize);
+        let by = inp.num32()?;
+        let cell = dense.get_mut(slot).ok_or(Bad("a bucket that is not there"))?;
+        *cell = cell.wrapping_add(by);
+    }
+    Ok(Counts::of(dense))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::latency::KindCounts;
+    use crate::model::section::Blocked;
+    use proptest::prelude::*;
+
+    fn back(prev: &Section<LatencyRaw>, cur: &Section<LatencyRaw>) -> Section<LatencyRaw> {
+        let mut out = Vec::new();
+        put(&mut out, prev, cur);
+        get(&mut In(&out), prev).unwrap()
+    }
+
+    fn reading() -> impl Strategy<Value = Section<LatencyRaw>> {
+        let counts =
+            || proptest::collection::btree_map(0..SLOTS as u16, 1..=u32::MAX, 0..4).prop_map(Counts::sparse);
+        let kind = || (counts(), counts()).prop_map(|(total, service)| KindCounts { total, service });
+        let device = (0..3u32, [kind(), kind(), kind()])
+            .prop_map(|(minor, kinds)| DeviceCounts { id: DevId { major: 8, minor }, kinds });
+        (proptest::collection::vec(device, 0..4), any::<u64>(), proptest::collection::vec("[a-z]{0,9}", 0..2))
+            .prop_map(|(devices, lost, without)| Section::Ok(LatencyRaw { devices, lost, without }))
+    }
+
+    #[test]
+    fn reasons_come_back() {
+        let no = Section::Denied("no".into());
+        let stuck = Section::Blocked(Blocked { since_boot_ns: 7, on: "tracing".into() });
+        let some = Section::Ok(LatencyRaw { without: vec!["zram: no".into()], ..LatencyRaw::default() });
+        for (a, b) in [(&no, &some), (&some, &no), (&some, &stuck), (&some, &some)] {
+            assert_eq!(back(a, b), *b);
+        }
+    }
+
+    #[test]
+    fn a_tick_without_requests_costs_next_to_nothing() {
+        let device = DeviceCounts {
+            kinds: std::array::from_fn(|_| KindCounts {
+                total: Counts::sparse([(9, 5)]),
+                service: Counts::default(),
+            }),
+            ..DeviceCounts::default()
+        };
+        let some = Section::Ok(LatencyRaw { devices: vec![device; 20], ..LatencyRaw::default() });
+        let mut out = Vec::new();
+        put(&mut out, &some, &some);
+        assert!(out.len() <= 4, "{out:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn readings_come_back_as_differences(a in reading(), b in reading()) {
+            prop_assert_eq!(back(&a, &b), b.clone());
+            prop_assert_eq!(back(&Section::default(), &b), b);
+        }
+
+        #[test]
+        fn damage_is_refused_or_read(
+            a in reading(), b in reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
+        ) {
+            let mut out = Vec::new();
+            put(&mut out, &a, &b);
+            let at = at.index(out.len());
+            out[at] = to;
+            let _ = get(&mut In(&out), &a);
+            let _ = get(&mut In(&out[..at]), &a);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The few system calls of tracing: maps of BPF (bpf(2)), and giving memory back.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// What user space puts into a map or takes out is at least this often aligned.
+pub const ALIGN: usize = 8;
+
+const LOOKUP: libc::c_int = 1;
+const UPDATE: libc::c_int = 2;
+const DELETE: libc::c_int = 3;
+const NEXT_KEY: libc::c_int = 4;
+
+/// `union bpf_attr` for calls about an element of a map.
+#[repr(C)]
+struct Element {
+    map: u32,
+    _pad: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// One call. `key` and `value` must be as long as the map's are, for maps with a value a CPU for all possible CPUs.
+fn element(command: libc::c_int, map: BorrowedFd, key: *const u8, value: *mut u8) -> io::Result<()> {
+    let attr =
+        Element { map: map.as_raw_fd() as u32, _pad: 0, key: key as u64, value: value as u64, flags: 0 };
+    // SAFETY: `attr` is laid out as the kernel's union begins and lives through the call; the callers below hand
+    // over buffers of the map's own sizes.
+    let done = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const attr, size_of::<Element>()) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A map with keys of `K` bytes, whose values take `value_len` bytes to read.
+pub struct Map<'a, const K: usize> {
+    /// Its descriptor.
+    pub fd: BorrowedFd<'a>,
+    /// Bytes of a value as user space reads it: all CPUs' for a map with a value a CPU.
+    pub value_len: usize,
+}
+
+impl<const K: usize> Map<'_, K> {
+    /// Reads a value; false if there is none. The error says what the kernel said.
+    pub fn get(&self, key: &[u8; K], value: &mut [u8]) -> io::Result<bool> {
+        assert_eq!(value.len(), self.value_len);
+        match element(LOOKUP, self.fd, key.as_ptr(), value.as_mut_ptr()) {
+            Err(err) if err.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
+    /// Puts a value in.
+    pub fn put(&self, key: &[u8; K], value: &mut [u8]) -> io::Result<()> {
+        assert_eq!(value.len(), self.value_len);
+        element(UPDATE, self.fd, key.as_ptr(), value.as_mut_ptr())
+    }
+
+    /// Takes a value out, if it is there.
+    pub fn remove(&self, key: &[u8; K]) {
+        let _ = element(DELETE, self.fd, key.as_ptr(), std::ptr::null_mut());
+    }
+
+    /// Some key; `None` if the map is empty.
+    pub fn any_key(&self) -> Option<[u8; K]> {
+        let mut key = [0; K];
+        element(NEXT_KEY, self.fd, std::ptr::null(), key.as_mut_ptr()).ok().map(|()| key)
+    }
+}
+
+/// Hands free memory back to the system: parsing the kernel's types took some 30 MB for a moment.
+pub fn give_back_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes no pointer, and may be called at any time from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}

@@ -1,0 +1,213 @@
+//! What tracing tells beside fio, and what it costs: `cargo bench --bench tracing -- accuracy DIR` or `-- overhead`.
+//!
+//! `accuracy`: fio at depth 1, past the page cache, on a file in DIR and on a loop device in memory; counts and
+//! percentiles of the same requests, as fio has them (clat) and as tracing has them.
+//! `overhead`: one fio run on a loop device in memory, as fast as it goes; slices with tracing and without alternate
+//! within it (A B, B A, ...), because runs differ from each other by more than tracing costs. Also what one
+//! reading, loading, and the memory left afterwards come to.
+//!
+//! Options: `--pairs N` (60), `--slice MS` (400), `--seconds S` (8). Root, fio, losetup.
+
+#[path = "../trace/machine.rs"]
+#[allow(dead_code)]
+mod machine;
+/// What `machine` expects of the tests around it.
+mod term {
+    pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
+}
+
+use iotop_plus::model::disk::DevId;
+use iotop_plus::model::latency::{DeviceCounts, DeviceLatency, KindLatency};
+use iotop_plus::root::Root;
+use iotop_plus::trace::Tracer;
+use machine::{Loop, may_trace};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let option = |name: &str, or: u64| {
+        let at = args.iter().position(|a| a == name);
+        at.and_then(|at| args.get(at + 1)?.parse().ok()).unwrap_or(or)
+    };
+    if let Err(why) = may_trace() {
+        return println!("skipped: {why}");
+    }
+    match args.first().map(String::as_str) {
+        Some("accuracy") => {
+            let dir = args.get(1).map_or(".", String::as_str);
+            accuracy(Path::new(dir), option("--seconds", 8));
+        }
+        Some("overhead") => overhead(option("--pairs", 60), Duration::from_millis(option("--slice", 400))),
+        _ => println!("accuracy DIR or overhead; see tests/bench/tracing.rs"),
+    }
+}
+
+/// Programs that count, and how long they took to be loaded.
+fn load() -> (Tracer, Duration) {
+    let (began, tracer) = (Instant::now(), Tracer::new(&Root::live()));
+    tracer.begin();
+    while tracer.read().ok().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    (tracer, began.elapsed())
+}
+
+fn counts(tracer: &Tracer, id: DevId) -> DeviceCounts {
+    let found = tracer.read().ok().and_then(|r| r.devices.iter().find(|d| d.id == id).cloned());
+    found.unwrap_or(DeviceCounts { id, ..DeviceCounts::default() })
+}
+
+fn fio(file: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new("fio");
+    command.args(["--name=t", "--direct=1", "--time_based", "--output-format=json", "--randrepeat=1"]);
+    command.arg(format!("--filename={}", file.display())).args(more).stdin(Stdio::null());
+    command
+}
+
+fn accuracy(dir: &Path, seconds: u64) {
+    let device = Loop::new(1 << 30).expect("a loop device");
+    let file = dir.join(format!("tracing-{}.fio", std::process::id()));
+    let on = rustix::fs::stat(dir).expect("the directory").st_dev;
+    let disk = DevId { major: rustix::fs::major(on), minor: rustix::fs::minor(on) };
+    let (major, minor) = device.id;
+    println!("target rw: requests fio/tracing | p50 us clat/service/total | p99 us clat/service/total");
+    for (name, target, id) in [("loop", device.path.as_path(), DevId { major, minor }), ("disk", &file, disk)]
+    {
+        if target == file {
+            let lay = fio(&file, &["--rw=write", "--bs=1M", "--size=1G", "--end_fsync=1", "--time_based=0"]);
+            assert!(run(lay).is_object());
+        }
+        for (at, rw) in ["randread", "randwrite"].into_iter().enumerate() {
+            let (tracer, _) = load();
+            let before = counts(&tracer, id);
+            let runtime = format!("--runtime={seconds}");
+            let rw_arg = format!("--rw={rw}");
+            let told = run(fio(
+                target,
+                &[&rw_arg, "--bs=4k", "--iodepth=1", "--ioengine=psync", "--size=1G", &runtime],
+            ));
+            let latency = DeviceLatency::derive(Some(&before), &counts(&tracer, id));
+            compare(&format!("{name} {rw}"), &told["jobs"][0][&rw[4..]], &latency.kinds[at]);
+        }
+    }
+    let _ = std::fs::remove_file(&file);
+}
+
+fn compare(what: &str, fio: &Value, ours: &KindLatency) {
+    let of = |p: &str| fio["clat_ns"]["percentile"][p].as_f64().unwrap_or(f64::NAN) / 1e3;
+    let ios = fio["total_ios"].as_u64().unwrap_or(0);
+    let (Some(total), Some(service)) = (ours.total, ours.service) else { return println!("{what}: nothing") };
+    let share = (total.samples as f64 / ios as f64 - 1.0) * 100.0;
+    println!(
+        "{what}: {ios}/{} ({share:+.3} %) | {:.1}/{:.1}/{:.1} | {:.1}/{:.1}/{:.1}",
+        total.samples,
+        of("50.000000"),
+        service.p50,
+        total.p50,
+        of("99.000000"),
+        service.p99,
+        total.p99,
+    );
+}
+
+fn run(mut command: Command) -> Value {
+    let out = command.output().expect("fio");
+    let text = String::from_utf8_lossy(&out.stdout);
+    serde_json::from_str(&text[text.find('{').expect("fio's JSON")..]).expect("fio's JSON")
+}
+
+/// Ends fio however this ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn overhead(pairs: u64, slice: Duration) {
+    let device = Loop::new(1 << 30).expect("a loop device");
+    let load_args = ["--rw=randread", "--bs=4k", "--iodepth=64", "--ioengine=io_uring", "--size=1G"];
+    // In threads: jobs of their own would outlive it.
+    let more =
+        ["--runtime=3600", "--numjobs=2", "--thread", "--registerfiles", "--fixedbufs", "--gtod_reduce=1"];
+    let mut command = fio(&device.path, &[load_args.as_slice(), &more].concat());
+    let _fio = Running(command.stdout(Stdio::null()).spawn().expect("fio"));
+    std::thread::sleep(Duration::from_secs(1));
+    let rate = || {
+        std::thread::sleep(Duration::from_millis(100));
+        let (began, ios) = (Instant::now(), device.reads());
+        std::thread::sleep(slice);
+        (device.reads() - ios) as f64 / began.elapsed().as_secs_f64()
+    };
+    let with = || {
+        let (tracer, _) = load();
+        let rate = rate();
+        drop(tracer);
+        rate
+    };
+    let mut ratios = Vec::new();
+    let mut bases = Vec::new();
+    for pair in 0..pairs {
+        let (off, on) = if pair % 2 == 0 {
+            let off = rate();
+            (off, with())
+        } else {
+            let on = with();
+            (rate(), on)
+        };
+        bases.push(off);
+        ratios.push((on / off - 1.0) * 100.0);
+    }
+    let n = ratios.len() as f64;
+    let mean = ratios.iter().sum::<f64>() / n;
+    let sd = (ratios.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    bases.sort_by(f64::total_cmp);
+    ratios.sort_by(f64::total_cmp);
+    let middle = |v: &[f64]| v[v.len() / 2];
+    println!(
+        "{pairs} pairs of {} ms at {:.0} IOPS: mean {mean:+.2} % (standard error {:.2}), median {:+.2} %",
+        slice.as_millis(),
+        middle(&bases),
+        sd / n.sqrt(),
+        middle(&ratios)
+    );
+    own_cost();
+}
+
+/// What this process pays: CPU and memory of loading, and CPU of a reading.
+fn own_cost() {
+    let (rss, cpu) = (resident_kb(), cpu_us());
+    let (tracer, took) = load();
+    // The thread hands memory back after it has said that all is there.
+    std::thread::sleep(Duration::from_millis(300));
+    println!(
+        "loading: {} ms, {:.0} ms of CPU; resident {rss} KB before, {} KB after",
+        took.as_millis(),
+        (cpu_us() - cpu) as f64 / 1e3,
+        resident_kb()
+    );
+    let cpu = cpu_us();
+    for _ in 0..1000 {
+        let _ = tracer.read();
+    }
+    let each = (cpu_us() - cpu) as f64 / 1000.0;
+    let devices = tracer.read().ok().map_or(0, |r| r.devices.len());
+    println!("reading: {each:.0} us of CPU for {devices} devices, {:.3} % of a core at 1 Hz", each / 1e4);
+}
+
+fn resident_kb() -> u64 {
+    let text = std::fs::read_to_string(Root::live().proc("self/status")).unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// User and system time of all threads, also of those that ended.
+fn cpu_us() -> u64 {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    spent.tv_sec as u64 * 1_000_000 + spent.tv_nsec as u64 / 1000
+}

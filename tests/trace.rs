@@ -1,0 +1,190 @@
+//! Tracing on the running kernel: what it counts, what it says where it may not, and that nothing of it stays.
+//!
+//! Needs root, loop devices and the kernel's type information; skips by name elsewhere.
+
+#[path = "trace/machine.rs"]
+mod machine;
+mod term;
+
+use iotop_plus::model::latency::{DeviceCounts, LatencyRaw};
+use iotop_plus::model::section::Section;
+use iotop_plus::root::Root;
+use iotop_plus::trace::Tracer;
+use machine::{Loop, Nobody, clang, may_trace, programs_of, read_directly, still_loaded};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+use term::{BINARY, PATIENCE, Terminal};
+
+const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/busy-vm/t0");
+
+/// Looks until there is what is wanted.
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_object_is_what_its_source_gives() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/trace");
+    if let Err(why) = clang() {
+        return println!("skipped the_object_is_what_its_source_gives: {why}");
+    }
+    let out = tempfile::tempdir().unwrap();
+    assert!(Command::new(dir.join("build.sh")).arg(out.path()).status().unwrap().success());
+    let mut compared = 0;
+    for made in std::fs::read_dir(out.path()).unwrap().flatten() {
+        let kept = std::fs::read(dir.join(made.file_name())).unwrap();
+        let same = std::fs::read(made.path()).unwrap() == kept;
+        assert!(same, "{:?} is stale: run assets/trace/build.sh", made.file_name());
+        compared += 1;
+    }
+    assert!(compared > 0);
+}
+
+fn counts(raw: &LatencyRaw, id: (u32, u32)) -> Option<&DeviceCounts> {
+    raw.devices.iter().find(|d| (d.id.major, d.id.minor) == id)
+}
+
+/// Requests of a kind: in all, and those of which the time in service is known.
+fn samples(tracer: &Tracer, id: (u32, u32), kind: usize) -> [u64; 2] {
+    let Section::Ok(raw) = tracer.read() else { panic!("{:?}", tracer.read()) };
+    let kind = counts(&raw, id).map(|d| &d.kinds[kind]);
+    kind.map_or([0; 2], |k| [k.total.samples(), k.service.samples()])
+}
+
+#[test]
+fn every_request_is_counted_as_the_kernel_counts_it() {
+    if let Err(why) = may_trace() {
+        return println!("skipped every_request_is_counted_as_the_kernel_counts_it: {why}");
+    }
+    let device = match Loop::new(64 << 20) {
+        Ok(device) => device,
+        Err(why) => return println!("skipped every_request_is_counted_as_the_kernel_counts_it: {why}"),
+    };
+    let tracer = Tracer::new(&Root::live());
+    tracer.begin();
+    until("the programs", || tracer.read().ok().map(drop));
+    // Whoever else looks at a new device (udev) must not disturb: a pass in which only we read counts.
+    let agreed = (0..20).any(|_| {
+        let (kernel, ours) = (device.reads(), samples(&tracer, device.id, 0));
+        read_directly(&device.path, 4000);
+        let (kernel, now) = (device.reads() - kernel, samples(&tracer, device.id, 0));
+        println!("/proc/diskstats {kernel}, tracing {:?}", [now[0] - ours[0], now[1] - ours[1]]);
+        kernel == 4000 && now[0] - ours[0] == 4000 && now[1] - ours[1] == 4000
+    });
+    assert!(agreed, "never the same count");
+}
+
+fn snapshot(mut command: Command, args: &[&str]) -> Value {
+    command.args(args).args(["snapshot", "--pane", "devices", "--format", "json", "-d", "1"]);
+    let out = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().unwrap();
+    assert!(out.status.success());
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// Why there are no latencies; all else must be there, and nothing that could pass for one.
+fn reason(object: &Value) -> String {
+    let devices = object["devices"].as_array().unwrap();
+    assert!(!devices.is_empty());
+    for d in devices {
+        for kind in ["read", "write", "flush"] {
+            for name in ["p50", "p90", "p99", "p999", "max", "samples"] {
+                assert!(
+                    d["latency_us"][kind][name].is_null() && d["service_us"][kind][name].is_null(),
+                    "{d}"
+                );
+            }
+        }
+    }
+    let gaps = object["unavailable"].as_array().unwrap();
+    let gap = gaps.iter().find(|g| g["source"] == "latency").unwrap_or_else(|| panic!("no reason: {gaps:?}"));
+    gap["reason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn without_it_all_else_works_and_the_reason_is_told() {
+    let why = |args: &[&str]| reason(&snapshot(Command::new(BINARY), args));
+    assert!(why(&["--no-tracing"]).contains("--no-tracing"));
+    assert!(why(&["--root", FIXTURE]).contains("CONFIG_DEBUG_INFO_BTF"));
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_is_missing() {
+    let nobody = match may_trace().and_then(|()| Nobody::new()) {
+        Ok(nobody) => nobody,
+        Err(why) => return println!("skipped an_ordinary_user_is_told_what_is_missing: {why}"),
+    };
+    let why = reason(&snapshot(nobody.command(&[]), &[]));
+    assert!(why.contains("CAP_BPF") && why.contains("CAP_PERFMON"), "{why}");
+    let mut command = nobody.command(&["bpf", "perfmon"]);
+    command.args(["snapshot", "--pane", "devices", "--format", "json", "-d", "0.2", "-n", "100"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    // Loading takes its time; the first samples may be without.
+    let measured = |d: &Value| d["latency_us"]["read"]["samples"].is_u64();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut objects = lines.map(|l| serde_json::from_str::<Value>(&l.unwrap()).unwrap());
+    assert!(objects.any(|o| o["devices"].as_array().unwrap().iter().any(measured)), "none in 100 samples");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Ids of the programs that a process holds, once it holds them all.
+fn loaded(pid: u32) -> Vec<u32> {
+    until("programs in the kernel", || {
+        let ids = programs_of(pid);
+        (ids.len() >= 2).then_some(ids)
+    })
+}
+
+fn gone(ids: &[u32]) {
+    until("the programs to go", || (!still_loaded(ids)).then_some(()));
+}
+
+/// A program that records; a test that fails does not leave it behind.
+struct Recording(Child);
+
+impl Recording {
+    fn start(dir: &Path) -> Self {
+        let mut command = Command::new(BINARY);
+        command.args(["record", "-q"]).arg(dir.join("r")).stdin(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn nothing_stays_in_the_kernel_however_it_ends() {
+    if let Err(why) = may_trace() {
+        return println!("skipped nothing_stays_in_the_kernel_however_it_ends: {why}");
+    }
+    for signal in [Signal::TERM, Signal::KILL, Signal::ABORT] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut recording = Recording::start(dir.path());
+        let ids = loaded(recording.0.id());
+        kill_process(Pid::from_child(&recording.0), signal).unwrap();
+        recording.0.wait().unwrap();
+        gone(&ids);
+    }
+    let mut screen = Terminal::with(&[]);
+    screen.shows("q quit");
+    let ids = loaded(screen.pid());
+    screen.send("q");
+    assert_eq!(screen.ended().exit_code(), 0);
+    gone(&ids);
+}
