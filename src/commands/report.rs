@@ -119,7 +119,7 @@ fn written(
     results: Vec<(String, String)>,
 ) -> String {
     let (settings, unread) = settings(root);
-    let gaps = gather.gaps().into_iter().map(|g| format!("{}: {}", g.source, g.reason));
+    let gaps = gather.gaps().iter().map(|g| format!("{}: {}", g.source, g.reason));
     let blocked = gather.world.blocked.iter().map(|b| format!("blocked: {}", b.on));
     let gaps = gaps.chain(blocked).collect();
     let extra = Extra { settings: Some(settings), unread, results, seen, gaps };
