@@ -13,6 +13,7 @@ pub mod commands;
 pub mod diagnose;
 pub mod experiment;
 pub mod export;
+pub mod heap;
 pub mod model;
 pub mod record;
 pub mod root;

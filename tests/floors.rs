@@ -23,7 +23,7 @@ const FLOORS: &[&[&str]] = &[
     &["bench"],
     &["tune"],
     &["model"],
-    &["root", "units", "text"],
+    &["root", "units", "text", "heap"],
 ];
 
 /// Rooms that may name less than what lies below them.

@@ -67,12 +67,3 @@ impl<const K: usize> Map<'_, K> {
         element(NEXT_KEY, self.fd, std::ptr::null(), key.as_mut_ptr()).ok().map(|()| key)
     }
 }
-
-/// Hands free memory back to the system: parsing the kernel's types took some 30 MB for a moment.
-pub fn give_back_memory() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: takes no pointer, and may be called at any time from any thread.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}

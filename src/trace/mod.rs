@@ -47,7 +47,8 @@ impl Tracer {
                 Err(why) => State::Without(why),
             };
             tracer.set(state);
-            kernel::give_back_memory();
+            // Parsing the kernel's types took some 30 MB for a moment.
+            crate::heap::give_back();
         });
         if let Err(err) = spawned {
             self.set(State::Without(Section::from_io("no thread for tracing", &err)));

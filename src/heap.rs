@@ -1,0 +1,23 @@
+//! Memory that is asked of the system, kept small: a monitor is part of the machine it watches.
+
+#![allow(unsafe_code)] // the C library's own settings
+
+/// One heap for all threads, where the C library would make one for each. Ours allocate little, and never wait
+/// for one another for long; a heap of its own costs each of them some hundred KiB. To be called before there are
+/// threads.
+pub fn share() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes no pointer. A limit that is not taken changes nothing.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
+/// Hands free memory back to the system, after something that took much for a moment.
+pub fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes no pointer, and may be called at any time from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
