@@ -196,7 +196,9 @@ fn knob_line(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, row: &Row, 
     let changed = tune.is_changed(&row.name);
     let values = cells(app, row);
     // The star says without colour what the colour says.
-    put(buf, area.x, area.y, if changed { "*" } else { " " }, 1, theme.changed);
+    if changed {
+        put(buf, area.x, area.y, "*", 1, theme.changed);
+    }
     cut(buf, area.x + 1, area.y, &row.short, name.saturating_sub(1), theme.text);
     let mut x = area.x + name;
     for (i, (value, width)) in values.iter().zip(widths).enumerate().filter(|(_, (_, w))| *w > 0) {
