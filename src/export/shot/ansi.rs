@@ -1,6 +1,7 @@
 //! The cells as text with SGR sequences: `cat` shows the screen again, in the colours of the terminal it is
 //! shown on.
 
+use super::colour::nth_of_sixteen;
 use crate::text::is_safe;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
@@ -62,34 +63,16 @@ fn sgr(out: &mut String, cell: &Cell) {
 }
 
 fn colour(out: &mut String, colour: Color, base: u8) {
-    let nth = match colour {
-        Color::Reset => return,
-        Color::Rgb(r, g, b) => {
-            let _ = write!(out, ";{};2;{r};{g};{b}", base + 8);
-            return;
-        }
-        Color::Indexed(n) => {
-            let _ = write!(out, ";{};5;{n}", base + 8);
-            return;
-        }
-        Color::Black => 0,
-        Color::Red => 1,
-        Color::Green => 2,
-        Color::Yellow => 3,
-        Color::Blue => 4,
-        Color::Magenta => 5,
-        Color::Cyan => 6,
-        Color::Gray => 7,
-        Color::DarkGray => 60,
-        Color::LightRed => 61,
-        Color::LightGreen => 62,
-        Color::LightYellow => 63,
-        Color::LightBlue => 64,
-        Color::LightMagenta => 65,
-        Color::LightCyan => 66,
-        Color::White => 67,
+    let _ = match colour {
+        Color::Rgb(r, g, b) => write!(out, ";{};2;{r};{g};{b}", base + 8),
+        Color::Indexed(n) => write!(out, ";{};5;{n}", base + 8),
+        named => match nth_of_sixteen(named) {
+            Some(nth @ 0..8) => write!(out, ";{}", base + nth),
+            // The bright ones: 90 to 97, 100 to 107.
+            Some(nth) => write!(out, ";{}", base + 60 + nth - 8),
+            None => Ok(()),
+        },
     };
-    let _ = write!(out, ";{}", base + nth);
 }
 
 #[cfg(test)]

@@ -71,31 +71,38 @@ const fn rgb(hex: u32) -> Rgb {
     [(hex >> 16) as u8, (hex >> 8) as u8, hex as u8]
 }
 
+/// Which of the terminal's sixteen colours it is, the bright ones from 8.
+pub fn nth_of_sixteen(colour: Color) -> Option<u8> {
+    Some(match colour {
+        Color::Reset | Color::Rgb(..) | Color::Indexed(_) => return None,
+        Color::Black => 0,
+        Color::Red => 1,
+        Color::Green => 2,
+        Color::Yellow => 3,
+        Color::Blue => 4,
+        Color::Magenta => 5,
+        Color::Cyan => 6,
+        Color::Gray => 7,
+        Color::DarkGray => 8,
+        Color::LightRed => 9,
+        Color::LightGreen => 10,
+        Color::LightYellow => 11,
+        Color::LightBlue => 12,
+        Color::LightMagenta => 13,
+        Color::LightCyan => 14,
+        Color::White => 15,
+    })
+}
+
 impl Palette {
     /// What a cell's colour looks like; `default` where it has none of its own.
     pub fn rgb(&self, colour: Color, default: Rgb) -> Rgb {
-        let nth = match colour {
-            Color::Reset => return default,
-            Color::Rgb(r, g, b) => return [r, g, b],
-            Color::Indexed(n) => return self.indexed(n),
-            Color::Black => 0,
-            Color::Red => 1,
-            Color::Green => 2,
-            Color::Yellow => 3,
-            Color::Blue => 4,
-            Color::Magenta => 5,
-            Color::Cyan => 6,
-            Color::Gray => 7,
-            Color::DarkGray => 8,
-            Color::LightRed => 9,
-            Color::LightGreen => 10,
-            Color::LightYellow => 11,
-            Color::LightBlue => 12,
-            Color::LightMagenta => 13,
-            Color::LightCyan => 14,
-            Color::White => 15,
-        };
-        self.sixteen[nth]
+        match colour {
+            Color::Reset => default,
+            Color::Rgb(r, g, b) => [r, g, b],
+            Color::Indexed(n) => self.indexed(n),
+            named => nth_of_sixteen(named).map_or(default, |nth| self.sixteen[usize::from(nth)]),
+        }
     }
 
     /// xterm's 256: the sixteen, a cube of 6x6x6, 24 greys.
