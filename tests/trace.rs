@@ -57,7 +57,7 @@ fn counts(raw: &LatencyRaw, id: (u32, u32)) -> Option<&DeviceCounts> {
 
 /// Requests of a kind: in all, and those of which the time in service is known.
 fn samples(tracer: &Tracer, id: (u32, u32), kind: usize) -> [u64; 2] {
-    let Section::Ok(raw) = tracer.read() else { panic!("{:?}", tracer.read()) };
+    let Section::Ok(raw) = tracer.latency.read() else { panic!("{:?}", tracer.latency.read()) };
     let kind = counts(&raw, id).map(|d| &d.kinds[kind]);
     kind.map_or([0; 2], |k| [k.total.samples(), k.service.samples()])
 }
@@ -73,7 +73,7 @@ fn every_request_is_counted_as_the_kernel_counts_it() {
     };
     let tracer = Tracer::new(&Root::live());
     tracer.begin();
-    until("the programs", || tracer.read().ok().map(drop));
+    until("the programs", || tracer.latency.read().ok().map(drop));
     // Whoever else looks at a new device (udev) must not disturb: a pass in which only we read counts.
     let agreed = (0..20).any(|_| {
         let (kernel, ours) = (device.reads(), samples(&tracer, device.id, 0));

@@ -18,7 +18,7 @@ impl Source for Latency {
     }
 
     fn read(&mut self) -> Patch {
-        let read = self.0.read();
+        let read = self.0.latency.read();
         Box::new(move |s| s.latency = read)
     }
 }

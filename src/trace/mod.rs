@@ -1,80 +1,113 @@
-//! What only the kernel itself can see, by small programs loaded into it (BPF): how long each request took.
+//! What only the kernel itself can see, by small programs loaded into it (BPF).
 //!
-//! The programs' source is in `assets/trace`; their compiled form is part of this binary. Loading takes some
-//! 150 ms of CPU and much memory for a moment, so a thread does it once, when [`Tracer::begin`] is called; reading
-//! is a system call a histogram. Programs go with their descriptors: whatever ends this process, nothing stays in
-//! the kernel. Nothing here is ever needed: without it, with the reason told, all else works.
+//! The programs' source is in `assets/trace`; their compiled form is part of this binary. Each thing that is traced
+//! is a [`Probe`], one file here, and stands or falls by itself. Loading takes some 150 ms of CPU and much memory
+//! for a moment, so a thread does it once, when [`Tracer::begin`] is called. Programs go with their descriptors:
+//! whatever ends this process, nothing stays in the kernel. Nothing here is ever needed: without it, with the reason
+//! told, all else works.
 
 mod btf;
+mod ground;
 mod kernel;
-mod load;
-mod maps;
+mod latency;
+mod object;
 
-use crate::model::latency::LatencyRaw;
 use crate::model::section::Section;
 use crate::root::Root;
-use load::Loaded;
+use ground::Ground;
+use latency::Latency;
 use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Why something is not traced: never `Ok`.
+pub type Without = Section<()>;
+
+/// One thing that is traced: its programs in the kernel, there as long as it lives.
+pub trait Probe: Sized + Send + 'static {
+    /// What is read from it.
+    type Read: Default;
+    /// Brings its programs into the kernel, or says in a line why they are not there.
+    fn load(ground: &Ground) -> Result<Self, Without>;
+    /// What has been counted until now.
+    fn read(&mut self) -> Section<Self::Read>;
+}
+
+/// A probe that is there, or why it is not. Clones are the same one.
+pub struct Part<P>(Arc<Mutex<Result<P, Without>>>);
+
+impl<P> Clone for Part<P> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<P: Probe> Part<P> {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(Err(Without::Absent("tracing has not begun".into())))))
+    }
+
+    /// What has been counted until now, or why nothing is.
+    pub fn read(&self) -> Section<P::Read> {
+        match &mut *self.lock() {
+            Ok(probe) => probe.read(),
+            Err(why) => why.clone().map(|()| P::Read::default()),
+        }
+    }
+
+    fn load(&self, ground: &Result<Ground, Without>) {
+        let loaded = ground.as_ref().map_err(Clone::clone).and_then(P::load);
+        self.set(loaded);
+    }
+
+    fn set(&self, to: Result<P, Without>) {
+        *self.lock() = to;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Result<P, Without>> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
 
 /// Tracing that can be begun, and read once it is there. Clones are the same one.
 #[derive(Clone)]
 pub struct Tracer {
-    state: Arc<Mutex<State>>,
     root: Root,
-}
-
-enum State {
-    /// Not there, and why.
-    Without(Section<LatencyRaw>),
-    /// Counting.
-    Running(Box<Loaded>),
+    /// How long requests of each device take.
+    pub latency: Part<Latency>,
 }
 
 impl Tracer {
     /// Nothing is loaded yet.
     pub fn new(root: &Root) -> Self {
-        let not_yet = State::Without(Section::Absent("tracing has not begun".into()));
-        Self { state: Arc::new(Mutex::new(not_yet)), root: root.clone() }
+        Self { root: root.clone(), latency: Part::new() }
     }
 
     /// Has a thread load the programs; returns at once.
     pub fn begin(&self) {
-        self.set(State::Without(Section::Absent("tracing is being loaded".into())));
+        self.without(&Without::Absent("tracing is being loaded".into()));
         let tracer = self.clone();
         let spawned = std::thread::Builder::new().name("tracing".into()).spawn(move || {
-            let state = match load::load(&tracer.root) {
-                Ok(loaded) => State::Running(Box::new(loaded)),
-                Err(why) => State::Without(why),
-            };
-            tracer.set(state);
+            tracer.load();
             // Parsing the kernel's types took some 30 MB for a moment.
             crate::heap::give_back();
         });
         if let Err(err) = spawned {
-            self.set(State::Without(Section::from_io("no thread for tracing", &err)));
+            self.without(&Without::from_io("no thread for tracing", &err));
         }
+    }
+
+    fn load(&self) {
+        let ground = Ground::look(&self.root);
+        self.latency.load(&ground);
     }
 
     /// Says that nothing shall be traced.
     pub fn leave_off(&self) {
         let why = "tracing is switched off (--no-tracing, or tracing = false in the config file)";
-        self.set(State::Without(Section::Absent(why.into())));
+        self.without(&Without::Absent(why.into()));
     }
 
-    /// All histograms as they are now, or why there are none.
-    pub fn read(&self) -> Section<LatencyRaw> {
-        match &mut *self.lock() {
-            State::Without(why) => why.clone(),
-            State::Running(loaded) => loaded.read(),
-        }
-    }
-
-    fn set(&self, state: State) {
-        *self.lock() = state;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    fn without(&self, why: &Without) {
+        self.latency.set(Err(why.clone()));
     }
 }
 
@@ -85,15 +118,8 @@ mod tests {
     #[test]
     fn switched_off_it_says_so() {
         let tracer = Tracer::new(&Root::live());
-        assert!(matches!(tracer.read(), Section::Absent(why) if why.contains("not begun")));
+        assert!(matches!(tracer.latency.read(), Section::Absent(why) if why.contains("not begun")));
         tracer.leave_off();
-        assert!(matches!(tracer.read(), Section::Absent(why) if why.contains("--no-tracing")));
-    }
-
-    #[test]
-    fn a_tree_without_type_information_is_refused_by_name() {
-        let dir = tempfile::tempdir().unwrap();
-        let why = load::load(&Root::at(dir.path())).err().unwrap();
-        assert!(matches!(&why, Section::Absent(why) if why.contains("/sys/kernel/btf/vmlinux")), "{why:?}");
+        assert!(matches!(tracer.latency.read(), Section::Absent(why) if why.contains("--no-tracing")));
     }
 }

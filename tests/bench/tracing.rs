@@ -49,14 +49,14 @@ fn main() {
 fn load() -> (Tracer, Duration) {
     let (began, tracer) = (Instant::now(), Tracer::new(&Root::live()));
     tracer.begin();
-    while tracer.read().ok().is_none() {
+    while tracer.latency.read().ok().is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
     (tracer, began.elapsed())
 }
 
 fn counts(tracer: &Tracer, id: DevId) -> DeviceCounts {
-    let found = tracer.read().ok().and_then(|r| r.devices.iter().find(|d| d.id == id).cloned());
+    let found = tracer.latency.read().ok().and_then(|r| r.devices.iter().find(|d| d.id == id).cloned());
     found.unwrap_or(DeviceCounts { id, ..DeviceCounts::default() })
 }
 
@@ -193,10 +193,10 @@ fn own_cost() {
     );
     let cpu = cpu_us();
     for _ in 0..1000 {
-        let _ = tracer.read();
+        let _ = tracer.latency.read();
     }
     let each = (cpu_us() - cpu) as f64 / 1000.0;
-    let devices = tracer.read().ok().map_or(0, |r| r.devices.len());
+    let devices = tracer.latency.read().ok().map_or(0, |r| r.devices.len());
     println!("reading: {each:.0} us of CPU for {devices} devices, {:.3} % of a core at 1 Hz", each / 1e4);
 }
 

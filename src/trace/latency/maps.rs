@@ -2,7 +2,7 @@
 //!
 //! Each is one value a possible CPU, so their number is bounded by the memory they take, [`MOST_BYTES`].
 
-use super::kernel::{ALIGN, Map};
+use super::super::kernel::{ALIGN, Map};
 use crate::model::disk::DevId;
 use crate::model::latency::{Counts, DeviceCounts, KINDS, SLOTS};
 use std::collections::BTreeSet;

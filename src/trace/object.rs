@@ -1,0 +1,113 @@
+//! Compiled programs on their way into the kernel: loading an object, attaching its programs, and a refusal told
+//! in one line.
+
+use super::Without;
+use super::ground::Ground;
+use crate::model::section::describe;
+use aya::maps::{Map as Kept, MapData};
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, Ebpf, EbpfLoader};
+use std::io;
+
+/// Makes an object's maps, with the values of its settings (`const volatile` of one byte). Its programs are not in
+/// the kernel yet: [`attach`] brings them there.
+pub fn open(ground: &Ground, object: &[u8], settings: &[(&str, bool)]) -> Result<Ebpf, Without> {
+    let values: Vec<(&str, u8)> = settings.iter().map(|(name, on)| (*name, u8::from(*on))).collect();
+    let mut loader = EbpfLoader::new();
+    loader.btf(Some(&ground.btf));
+    for (name, value) in &values {
+        loader.override_global(name, value, true);
+    }
+    loader.load(object).map_err(|err| refused("the maps", &err))
+}
+
+/// A map of an object, by name, to be read by its descriptor.
+pub fn take_map(programs: &mut Ebpf, name: &str) -> Result<MapData, Without> {
+    match programs.take_map(name) {
+        Some(Kept::PerCpuHashMap(map) | Kept::HashMap(map) | Kept::PerCpuArray(map) | Kept::Array(map)) => {
+            Ok(map)
+        }
+        _ => Err(Without::Absent(format!("tracing: no map {name}"))),
+    }
+}
+
+/// Loads and attaches programs that are worth nothing without each other: each by name and tracepoint.
+pub fn attach(programs: &mut Ebpf, btf: &Btf, which: &[(&str, &str)]) -> Result<(), Without> {
+    let one = |programs: &mut Ebpf, name: &str, point: &str| -> Result<(), ProgramError> {
+        let program = programs.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?;
+        let program: &mut BtfTracePoint = program.try_into()?;
+        program.load(point, btf)?;
+        program.attach().map(drop)
+    };
+    for (at, (name, point)) in which.iter().enumerate() {
+        if let Err(err) = one(programs, name, point) {
+            for (name, _) in &which[..at] {
+                detach(programs, name);
+            }
+            return Err(refused(&format!("tracepoint {point}"), &err));
+        }
+    }
+    Ok(())
+}
+
+/// Takes a program out of the kernel again.
+fn detach(programs: &mut Ebpf, name: &str) {
+    let program = programs.program_mut(name).and_then(|p| <&mut BtfTracePoint>::try_from(p).ok());
+    if let Some(program) = program {
+        // One that is not loaded is what is wanted.
+        let _ = program.unload();
+    }
+}
+
+/// A refusal in one line: the deepest cause, never the verifier's log.
+pub fn refused(what: &str, err: &(dyn std::error::Error + 'static)) -> Without {
+    let mut cause: &(dyn std::error::Error + 'static) = err;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    let code = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+    if code == Some(libc::EPERM) {
+        return Without::Denied(format!(
+            "tracing: the kernel refused {what}: a container, a seccomp filter or kernel lockdown forbids it"
+        ));
+    }
+    // The verifier's answer to a program that it does not follow.
+    if code == Some(libc::EACCES) {
+        return Without::Absent(format!("tracing: this kernel does not accept the program for {what}"));
+    }
+    let why = match cause.downcast_ref::<io::Error>() {
+        Some(io) => describe(io),
+        None => cause.to_string().lines().next().unwrap_or_default().to_owned(),
+    };
+    Without::Absent(format!("tracing: {what}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the loader tells it: a long log, the kernel's answer behind it.
+    #[derive(Debug)]
+    struct Verifier(io::Error);
+
+    impl std::fmt::Display for Verifier {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("0: (79) r6 = *(u64 *)(r1 +0)\n1: ...\n")
+        }
+    }
+
+    impl std::error::Error for Verifier {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_one_line_and_keeps_its_kind() {
+        let denied = refused("the maps", &io::Error::from_raw_os_error(libc::EPERM));
+        assert!(matches!(&denied, Without::Denied(why) if why.contains("lockdown")), "{denied:?}");
+        let other =
+            refused("tracepoint block_rq_issue", &Verifier(io::Error::from_raw_os_error(libc::EINVAL)));
+        assert_eq!(other, Without::Absent("tracing: tracepoint block_rq_issue: invalid argument".into()));
+    }
+}
