@@ -25,9 +25,11 @@ impl Story {
         &self.findings[1..]
     }
 
-    /// CLOCK_BOOTTIME in ns since which it goes on.
+    /// CLOCK_BOOTTIME in ns since which it goes on. A note, such as a setting that has always been so, does not
+    /// make a fault older than it is.
     pub fn since_ns(&self) -> Option<u64> {
-        self.findings.iter().filter_map(|f| f.since_ns).min()
+        let least = self.severity.min(Severity::Warn);
+        self.findings.iter().filter(|f| f.severity >= least).filter_map(|f| f.since_ns).min()
     }
 }
 

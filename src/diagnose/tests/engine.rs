@@ -245,3 +245,15 @@ fn a_server_in_a_java_machine_is_a_server() {
         case.servers(|kind| kind == Server::Database).map(|at| case.task_name(at)).collect();
     assert_eq!(servers, ["java (77)"]);
 }
+
+#[test]
+fn a_note_makes_no_fault_older_than_it_is() {
+    let since = |rule, severity, at| Finding { since_ns: Some(at), ..finding(rule, severity, &[SDA]) };
+    let told = stories(vec![
+        since("device-stalled", Severity::Critical, 70),
+        since("hung-task", Severity::Warn, 60),
+        since("hung-task-silent", Severity::Note, 5),
+    ]);
+    assert_eq!(told.iter().map(|s| (s.findings.len(), s.since_ns())).collect::<Vec<_>>(), [(3, Some(60))]);
+    assert_eq!(stories(vec![since("burst", Severity::Note, 5)])[0].since_ns(), Some(5));
+}
