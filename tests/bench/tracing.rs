@@ -1,7 +1,8 @@
 //! What tracing tells beside fio, and what it costs: `cargo bench --bench tracing -- accuracy DIR` or `-- overhead`.
 //!
 //! `accuracy`: fio at depth 1, past the page cache, on a file in DIR and on a loop device in memory; counts and
-//! percentiles of the same requests, as fio has them (clat) and as tracing has them.
+//! percentiles of the same requests, as fio has them (clat) and as tracing has them. fio's times end when it runs
+//! again, some microseconds after the request: with larger requests (`--kib N`, 4) that weighs less.
 //! `overhead`: one fio run on a loop device in memory, as fast as it goes; slices with tracing and without alternate
 //! within it (A B, B A, ...), because runs differ from each other by more than tracing costs. Also what one
 //! reading, loading, and the memory left afterwards come to.
@@ -38,7 +39,7 @@ fn main() {
     match args.first().map(String::as_str) {
         Some("accuracy") => {
             let dir = args.get(1).map_or(".", String::as_str);
-            accuracy(Path::new(dir), option("--seconds", 8));
+            accuracy(Path::new(dir), option("--kib", 4), option("--seconds", 8));
         }
         Some("overhead") => overhead(option("--pairs", 60), Duration::from_millis(option("--slice", 400))),
         _ => println!("accuracy DIR or overhead; see tests/bench/tracing.rs"),
@@ -67,7 +68,7 @@ fn fio(file: &Path, more: &[&str]) -> Command {
     command
 }
 
-fn accuracy(dir: &Path, seconds: u64) {
+fn accuracy(dir: &Path, kib: u64, seconds: u64) {
     let device = Loop::new(1 << 30).expect("a loop device");
     let file = dir.join(format!("tracing-{}.fio", std::process::id()));
     let on = rustix::fs::stat(dir).expect("the directory").st_dev;
@@ -84,10 +85,10 @@ fn accuracy(dir: &Path, seconds: u64) {
             let (tracer, _) = load();
             let before = counts(&tracer, id);
             let runtime = format!("--runtime={seconds}");
-            let rw_arg = format!("--rw={rw}");
+            let (rw_arg, block) = (format!("--rw={rw}"), format!("--bs={kib}k"));
             let told = run(fio(
                 target,
-                &[&rw_arg, "--bs=4k", "--iodepth=1", "--ioengine=psync", "--size=1G", &runtime],
+                &[&rw_arg, &block, "--iodepth=1", "--ioengine=psync", "--size=1G", &runtime],
             ));
             let latency = DeviceLatency::derive(Some(&before), &counts(&tracer, id));
             compare(&format!("{name} {rw}"), &told["jobs"][0][&rw[4..]], &latency.kinds[at]);
