@@ -188,3 +188,27 @@ fn nothing_stays_in_the_kernel_however_it_ends() {
     assert_eq!(screen.ended().exit_code(), 0);
     gone(&ids);
 }
+
+#[test]
+fn a_panic_takes_the_programs_with_it() {
+    const NAME: &str = "a_panic_takes_the_programs_with_it";
+    const ROLE: &str = "IOTOP_PLUS_TEST_PANICS";
+    if let Err(why) = may_trace() {
+        return println!("skipped {NAME}: {why}");
+    }
+    if std::env::var_os(ROLE).is_some() {
+        let tracer = Tracer::new(&Root::live());
+        tracer.begin();
+        until("the programs", || tracer.latency.read().ok().map(drop));
+        // Until the other side has seen them.
+        let _ = std::io::stdin().read_line(&mut String::new());
+        panic!("as told");
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", NAME, "--nocapture"]).env(ROLE, "1").stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let ids = loaded(child.id());
+    drop(child.stdin.take());
+    assert!(!child.wait().unwrap().success(), "it panicked");
+    gone(&ids);
+}
