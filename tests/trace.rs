@@ -4,6 +4,8 @@
 
 #[path = "trace/machine.rs"]
 mod machine;
+#[path = "trace/stalls.rs"]
+mod stalls;
 mod term;
 
 use iotop_plus::model::latency::{DeviceCounts, LatencyRaw};
