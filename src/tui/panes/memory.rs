@@ -1,13 +1,14 @@
 //! Memory: dirty pages and writeback, swap and who is in it, pressure.
 
-use super::writeback::{graph, limits, short};
+use super::writeback::{graph, limits, short, stall_signs};
 use super::{Pane, PaneId, when};
-use crate::export::memory::{Fact, facts};
+use crate::export::memory::{Fact, facts, millis};
 use crate::export::{self, sheet::Sheet};
 use crate::model::process::{Column as Col, Filter, ProcRow, Query};
+use crate::model::stalls::{HeldUp, RECLAIM, THROTTLE};
 use crate::tui::state::App;
 use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::graph::{columns, marks, nice_max};
+use crate::tui::widgets::graph::{columns, marks, nice_max, signs};
 use crate::tui::widgets::put::{put, put_right};
 use crate::tui::widgets::theme::Theme;
 use crate::units::bytes;
@@ -67,6 +68,54 @@ fn draw_facts(groups: &[(&'static str, Vec<Fact>)], theme: &Theme, area: Rect, b
     y - area.y
 }
 
+/// Who is held up by memory, the most first; as many lines as there is room for. Returns the lines used.
+fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> u16 {
+    let head =
+        format!("{:>14} {:>7} {:>9} {:>11}  Held up", "throttled ms/s", "longest", "reclaim ms/s", "longest");
+    put(buf, area.x, area.y, &head, area.width, theme.head);
+    let mut y = area.y + 1;
+    let mut line = |text: &str, style| {
+        if y < area.bottom() {
+            put(buf, area.x, y, text, area.width, style);
+            y += 1;
+        }
+    };
+    let snap = app.snap();
+    let Some(stalls) = snap.stalls.ok() else {
+        let why = snap.stalls.why(app.world.now().boot_ns).unwrap_or_default();
+        line(&format!(" - {why}"), theme.dim);
+        return y - area.y;
+    };
+    let cell = |kind: usize, task: &HeldUp, n: f64| match (stalls.all[kind], task.kinds[kind].count) {
+        (None, _) => "-".into(),
+        (_, 0) => String::new(),
+        _ => millis(n),
+    };
+    for task in &stalls.tasks {
+        let [t, r] = task.kinds;
+        let device = task.device().and_then(|id| app.world.topo.ok()?.get(id)).map(|d| d.shown_name());
+        let on = device.or((!task.bdi.is_empty()).then(|| task.bdi.clone()));
+        let on = on.filter(|_| t.count > 0).map_or(String::new(), |on| format!(" on {on}"));
+        let text = format!(
+            "{:>14} {:>7} {:>12} {:>8}  {:>7} {}{on}",
+            cell(THROTTLE, task, t.ms_per_s),
+            cell(THROTTLE, task, t.longest_ms),
+            cell(RECLAIM, task, r.ms_per_s),
+            cell(RECLAIM, task, r.longest_ms),
+            task.key.pid,
+            task.comm,
+        );
+        line(&text, theme.warn);
+    }
+    if stalls.tasks.is_empty() {
+        line(" none", theme.dim);
+    }
+    for why in &stalls.without {
+        line(&format!(" - {why}"), theme.dim);
+    }
+    y - area.y
+}
+
 fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
     if area.height < 3 {
         return;
@@ -91,11 +140,20 @@ fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
         let style = if i == 0 { theme.graph } else { theme.graph2 };
         columns(buf, graph, app.past().map(value), nice_max(max), style);
         marks(buf, graph, &app.change_marks(), theme.changed);
+        if graph.height > 1 {
+            signs(buf, graph, &stall_signs(app), theme.warn);
+        }
     }
 }
 
-/// Largest swappers, then who is faulting.
+/// Who is held up, the largest swappers, who is faulting: a third of the room each.
 fn tasks(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
+    if area.height < 3 {
+        return;
+    }
+    let used = held_up(app, theme, Rect { height: (area.height / 3).max(2), ..area }, buf);
+    let area = Rect { y: area.y + used, height: area.height - used, ..area };
+    // The table has no past.
     if area.height < 3 || app.ui.frozen.is_some() {
         return;
     }
