@@ -68,22 +68,26 @@ fn draw_facts(groups: &[(&'static str, Vec<Fact>)], theme: &Theme, area: Rect, b
     y - area.y
 }
 
+/// Cells of the name of who is held up.
+const HELD_NAME: u16 = 20;
+
 /// Who is held up by memory, the most first; as many lines as there is room for. Returns the lines used.
 fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> u16 {
-    let head =
-        format!("{:>14} {:>7} {:>9} {:>11}  Held up", "throttled ms/s", "longest", "reclaim ms/s", "longest");
-    put(buf, area.x, area.y, &head, area.width, theme.head);
-    let mut y = area.y + 1;
-    let mut line = |text: &str, style| {
+    let mut y = area.y;
+    let mut line = |name: &str, figures: &str, style| {
         if y < area.bottom() {
-            put(buf, area.x, y, text, area.width, style);
+            put(buf, area.x, y, name, if figures.is_empty() { area.width } else { HELD_NAME }, style);
+            let beside = area.width.saturating_sub(HELD_NAME + 1);
+            put(buf, area.x + HELD_NAME + 1, y, figures, beside, style);
             y += 1;
         }
     };
+    let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>5} {b:>5} {c:>5} {d:>5}");
+    line("Held up, ms/s", &figures(["throt", "most", "recl", "most"]), theme.head);
     let snap = app.snap();
     let Some(stalls) = snap.stalls.ok() else {
         let why = snap.stalls.why(app.world.now().boot_ns).unwrap_or_default();
-        line(&format!(" - {why}"), theme.dim);
+        line(&format!(" - {why}"), "", theme.dim);
         return y - area.y;
     };
     let cell = |kind: usize, task: &HeldUp, n: f64| match (stalls.all[kind], task.kinds[kind].count) {
@@ -96,22 +100,20 @@ fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> u16 {
         let device = task.device().and_then(|id| app.world.topo.ok()?.get(id)).map(|d| d.shown_name());
         let on = device.or((!task.bdi.is_empty()).then(|| task.bdi.clone()));
         let on = on.filter(|_| t.count > 0).map_or(String::new(), |on| format!(" on {on}"));
-        let text = format!(
-            "{:>14} {:>7} {:>12} {:>8}  {:>7} {}{on}",
+        let cells = [
             cell(THROTTLE, task, t.ms_per_s),
             cell(THROTTLE, task, t.longest_ms),
             cell(RECLAIM, task, r.ms_per_s),
             cell(RECLAIM, task, r.longest_ms),
-            task.key.pid,
-            task.comm,
-        );
-        line(&text, theme.warn);
+        ];
+        let figures = figures(cells.each_ref().map(String::as_str));
+        line(&task.name(), &format!("{figures}{on}"), theme.warn);
     }
     if stalls.tasks.is_empty() {
-        line(" none", theme.dim);
+        line(" none", "", theme.dim);
     }
     for why in &stalls.without {
-        line(&format!(" - {why}"), theme.dim);
+        line(&format!(" - {why}"), "", theme.dim);
     }
     y - area.y
 }

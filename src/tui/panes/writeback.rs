@@ -37,7 +37,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     line(
         buf,
         &format!(
-            "dirty {:>5}  writeback {:>5}  dirtied {}/s  written {}/s{note}",
+            "{note}dirty {:>5}  writeback {:>5}  dirtied {}/s  written {}/s",
             level(w.dirty_bytes),
             level(w.writeback_bytes),
             short(w.dirtied_bytes_per_s),
@@ -74,11 +74,11 @@ fn throttled(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
         w.dirty_bytes.zip(w.writeback_bytes).zip(w.freerun_bytes).is_some_and(|((d, b), f)| d + b > f);
     let stalls = snap.stalls.ok().filter(|s| s.all[THROTTLE].is_some());
     let throttled = stalls.map_or(above, |s| s.any(THROTTLE));
-    let who = stalls.and_then(|s| s.by(THROTTLE).first().map(|t| format!(": {}", t.comm)));
-    (
-        throttled,
-        if throttled { format!("  WRITERS THROTTLED{}", who.unwrap_or_default()) } else { String::new() },
-    )
+    let note = match stalls.and_then(|s| s.by(THROTTLE).first().map(|t| t.comm.clone())) {
+        Some(who) => format!("THROTTLED {who}  "),
+        None => "WRITERS THROTTLED  ".into(),
+    };
+    (throttled, if throttled { note } else { String::new() })
 }
 
 /// The bar of dirty + writeback up to the dirty threshold, and its legend.
