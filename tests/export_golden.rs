@@ -15,9 +15,11 @@ use iotop_plus::export::page::{self, Scope};
 use iotop_plus::export::{batch, sheet::Sheet};
 use iotop_plus::model::clock::Clock;
 use iotop_plus::model::kernlog::LogClock;
+use iotop_plus::model::latency::{DeviceCounts, LatencyRaw};
 use iotop_plus::model::process::ProcUpdate;
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::section::Section;
+use iotop_plus::model::shape::Shape;
 use iotop_plus::model::stalls::{StallCount, StallsRaw, TaskStalls};
 use iotop_plus::model::world::World;
 use iotop_plus::root::Root;
@@ -91,8 +93,8 @@ fn world() -> World {
     world
 }
 
-/// The same when its next tick was traced: somebody was held up.
-fn held_up() -> World {
+/// The same when its next tick was traced: devices were asked for something, and somebody was held up.
+fn traced() -> World {
     let mut world = world();
     let task = TaskStalls {
         pid: 1,
@@ -105,13 +107,31 @@ fn held_up() -> World {
     sample.at.boot_ns += 1_000_000_000;
     let stalls = StallsRaw { tasks: vec![task], counted: [true, false], ..StallsRaw::default() };
     sample.stalls = Section::Ok(stalls);
+    let ids = sample.disks.ok().unwrap().iter().map(|d| DeviceCounts { id: d.id, ..DeviceCounts::default() });
+    let mut devices: Vec<_> = ids.collect();
+    devices.sort_by_key(|d| d.id);
+    for d in &mut devices {
+        d.kinds[0].shape = Shape { random: 1, sequential: 3, ..Shape::default() };
+        d.kinds[0].shape.sizes[3] = 4;
+    }
+    sample.latency = Section::Ok(LatencyRaw { devices, ..LatencyRaw::default() });
     world.apply_sample(sample);
     world
 }
 
 #[test]
+fn what_devices_were_asked_for_is_told() {
+    let world = traced();
+    let object = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &[]).unwrap();
+    let object: Value = serde_json::from_str(&object).unwrap();
+    let device = &object["devices"][0];
+    assert_eq!(device["request_sizes"]["read"], serde_json::json!([0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(device["sequential_pct"], serde_json::json!({"read": 75.0, "write": null}));
+}
+
+#[test]
 fn who_was_held_up_is_told_and_what_is_not_counted_is_null() {
-    let world = held_up();
+    let world = traced();
     let object = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &[]).unwrap();
     let object: Value = serde_json::from_str(&object).unwrap();
     let stalls = &object["stalls"];
@@ -203,7 +223,7 @@ fn every_documented_key_is_there_and_no_other() {
     let names = documented(after.split_once("```").unwrap().0);
     let mut found = BTreeSet::new();
     let gap = [Gap::new("queue_settings", "test")];
-    let world = held_up();
+    let world = traced();
     let object = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &gap).unwrap();
     keys(&serde_json::from_str(&object).unwrap(), "", &mut found);
     assert_eq!(found, names, "README.md and the program disagree");

@@ -282,7 +282,7 @@ mod tests {
     fn latencies_cover_the_interval_or_what_there_was_of_it() {
         use super::super::latency::{Counts, KindCounts, LatencyRaw};
         let counted = |n: u32| {
-            let read = KindCounts { total: Counts::sparse([(100, n)]), service: Counts::default() };
+            let read = KindCounts { total: Counts::sparse([(100, n)]), ..KindCounts::default() };
             let kinds = [read, KindCounts::default(), KindCounts::default()];
             let devices = vec![DeviceCounts { id: DevId { major: 8, minor: 0 }, kinds }];
             Section::Ok(LatencyRaw { devices, lost: u64::from(n) / 10, without: Vec::new() })

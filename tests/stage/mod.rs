@@ -18,6 +18,7 @@ use iotop_plus::model::latency::{Counts, DeviceCounts, KindCounts, LatencyRaw, S
 use iotop_plus::model::process::{IoPrio, ProcUpdate};
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::section::Section;
+use iotop_plus::model::shape::Shape;
 use iotop_plus::model::stalls::{StallCount, StallsRaw, TaskStalls};
 use iotop_plus::model::world::World;
 use iotop_plus::root::Root;
@@ -145,7 +146,19 @@ fn latency(sample: &Sample, ticks: u64) -> Section<LatencyRaw> {
         dense[4] = dense[5];
     }
     let counts = |at: usize| Counts::of(dense[at]);
-    let kinds = [0, 2, 4].map(|at| KindCounts { total: counts(at), service: counts(at + 1) });
+    let shape = |at: usize| {
+        // Reads mostly of 4 KiB at random, writes of all sizes and mostly in a row.
+        let each: [u32; 12] = match at {
+            0 => [0, 0, 0, 280, 12, 6, 4, 0, 2, 0, 0, 0],
+            2 => [0, 0, 0, 3, 2, 2, 3, 4, 6, 8, 7, 5],
+            _ => [0; 12],
+        };
+        let all = each.iter().sum::<u32>() * ticks as u32;
+        let sequential = if at == 0 { all / 8 } else { all / 10 * 9 };
+        Shape { sizes: each.map(|n| n * ticks as u32), random: all - sequential, sequential }
+    };
+    let kinds =
+        [0, 2, 4].map(|at| KindCounts { total: counts(at), service: counts(at + 1), shape: shape(at) });
     let devices = vec![DeviceCounts { id: disk.id, kinds }];
     Section::Ok(LatencyRaw { devices, ..LatencyRaw::default() })
 }

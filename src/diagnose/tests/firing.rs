@@ -52,6 +52,15 @@ fn group(stage: &mut Stage, before: GroupFacts, now: GroupFacts) {
 pub const FIRING: &[Fires] = &[
     fires(
         "device-saturated",
+        "traced: small, but one after the other",
+        Warn,
+        "vda is saturated by small sequential I/O: 113 tps, 48.3 ms await, queue 3.9",
+        |s| {
+            s.ticks(8, |t| with(t, traced(load(VDA, "vda", (113.0, 48.3, 3.9, 4.0, 0.5)), 100, 13)));
+        },
+    ),
+    fires(
+        "device-saturated",
         "a short queue that waits long",
         Warn,
         "vda is saturated by small random I/O: 113 tps, 48.3 ms await, queue 3.9",

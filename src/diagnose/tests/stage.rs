@@ -11,6 +11,7 @@ use crate::model::cpu::CpuRate;
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::facts::{Facts, MountRoom, Room};
 use crate::model::kernlog::{LogClock, Record};
+use crate::model::latency::DeviceLatency;
 use crate::model::memory::{MemRaw, ReclaimRate, SwapRate, WritebackRate};
 use crate::model::network::{NetFsRate, NicRate};
 use crate::model::path::Space;
@@ -419,4 +420,12 @@ pub fn hold_up(snap: &mut Snapshot, pid: u32, name: &str, kind: usize, ms_per_s:
     let all = stalls.all[kind].as_mut().unwrap();
     (all.count, all.ms_per_s) = (all.count + 5, all.ms_per_s + ms_per_s);
     stalls.tasks.push(held);
+}
+
+/// The same with requests as tracing tells them: of 4 KiB, so many that go on and that begin elsewhere.
+pub fn traced(rate: DiskRate, sequential: u32, random: u32) -> DiskRate {
+    let mut latency = DeviceLatency::default();
+    let shape = &mut latency.kinds[0].shape;
+    (shape.sequential, shape.random, shape.sizes[3]) = (sequential, random, sequential + random);
+    DiskRate { latency: Some(Arc::new(latency)), ..rate }
 }
