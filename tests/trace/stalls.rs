@@ -53,22 +53,46 @@ impl Drop for Task {
     }
 }
 
-/// Has the kernel throttle whoever writes to a device by that device's own limits (Linux 6.2).
-fn hold_back_writers(device: &Loop) -> Result<(), String> {
-    let dir = Root::live().sys(&format!("class/bdi/{}:{}", device.id.0, device.id.1));
-    for (name, value) in [("max_bytes", "1048576"), ("strict_limit", "1")] {
-        std::fs::write(dir.join(name), value).map_err(|err| format!("{name} of its bdi: {err}"))?;
+/// A device whose writers the kernel throttles by that device's own limits (Linux 6.2). They outlive a loop device's
+/// file, so they are put back.
+struct HeldBack {
+    device: Loop,
+    bdi: PathBuf,
+    before: Vec<(&'static str, String)>,
+}
+
+impl HeldBack {
+    fn new(device: Loop) -> Result<Self, String> {
+        let bdi = Root::live().sys(&format!("class/bdi/{}:{}", device.id.0, device.id.1));
+        let mut held = Self { device, bdi, before: Vec::new() };
+        // Bytes are kept as a share of the machine's limit: put back as that.
+        for (name, value, share) in
+            [("max_bytes", "1048576", "max_ratio"), ("strict_limit", "1", "strict_limit")]
+        {
+            let failed = |err: std::io::Error| format!("{name} of its bdi: {err}");
+            held.before.push((share, std::fs::read_to_string(held.bdi.join(share)).map_err(failed)?));
+            std::fs::write(held.bdi.join(name), value).map_err(failed)?;
+        }
+        Ok(held)
     }
-    Ok(())
+}
+
+impl Drop for HeldBack {
+    fn drop(&mut self) {
+        for (name, value) in &self.before {
+            let _ = std::fs::write(self.bdi.join(name), value);
+        }
+    }
 }
 
 #[test]
 fn a_throttled_writer_is_named_with_its_pauses() {
     let device = may_trace().and_then(|()| Loop::new(64 << 20));
-    let device = match device.and_then(|device| hold_back_writers(&device).map(|()| device)) {
-        Ok(device) => device,
+    let held = match device.and_then(HeldBack::new) {
+        Ok(held) => held,
         Err(why) => return println!("skipped a_throttled_writer_is_named_with_its_pauses: {why}"),
     };
+    let device = &held.device;
     let tracer = tracer();
     let mut write = Command::new("dd");
     write.args(["if=/dev/zero", "bs=64k", "count=1000000"]).arg(format!("of={}", device.path.display()));

@@ -149,7 +149,8 @@ fn storm(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 fn throttled_title(case: &Case<'_>, w: &WritebackRate, writers: &[Victim]) -> String {
     let level = words::bytes(dirty(w).unwrap_or(0.0));
     let ceiling = w.freerun_bytes.map_or("-".into(), |n| words::bytes(n as f64));
-    let above = case.snap().and_then(above_free_run) != Some(false);
+    let above =
+        case.mean(THROTTLED_SECS, |s| above_free_run(s).map(f64::from)).is_none_or(|share| share > 0.0);
     match writers.first() {
         None => format!("{level} dirty and in writeback, above the free-run ceiling of {ceiling}"),
         Some(v) => {

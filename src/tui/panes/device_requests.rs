@@ -4,7 +4,6 @@
 use crate::model::disk::DevId;
 use crate::model::shape::{Shape, from_bytes};
 use crate::tui::state::App;
-use crate::units::bytes;
 
 /// Cells of a bar.
 const BAR: usize = 20;
@@ -23,12 +22,12 @@ pub fn table(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
         let [read, write] = cells;
         format!("{read:<WIDE$}{write}").trim_end().to_owned()
     };
-    out.push((format!("{:<12}{}", "Requests", columns(["reads", "writes"].map(str::to_owned))), true));
-    out.push((format!("{:<12}{}", "", columns(shapes.map(|s| order(&s)))), false));
+    out.push((format!("{:<10}{}", "Requests", columns(["reads", "writes"].map(str::to_owned))), true));
+    out.push((format!("{:<10}{}", "", columns(shapes.map(|s| order(&s)))), false));
     for at in first..=last {
         let cells = shapes.map(|s| share(s.sizes[at], s.requests()));
         out.push((
-            format!("{:>11} {}", name(at, shapes[0].sizes.len()), columns(cells)).trim_end().to_owned(),
+            format!("{:>9} {}", name(at, shapes[0].sizes.len()), columns(cells)).trim_end().to_owned(),
             false,
         ));
     }
@@ -41,12 +40,16 @@ fn order(shape: &Shape) -> String {
     }
 }
 
-/// `4.0K-8.0K`.
+/// `4K-8K`.
 fn name(at: usize, sizes: usize) -> String {
+    let short = |at| match from_bytes(at) {
+        n if n >= 1 << 20 => format!("{}M", n >> 20),
+        n => format!("{}K", n >> 10),
+    };
     match at {
-        0 => format!("<{}", bytes(from_bytes(1))),
-        at if at + 1 == sizes => format!("{} up", bytes(from_bytes(at))),
-        at => format!("{}-{}", bytes(from_bytes(at)), bytes(from_bytes(at + 1))),
+        0 => format!("under {}", short(1)),
+        at if at + 1 == sizes => format!("{} up", short(at)),
+        at => format!("{}-{}", short(at), short(at + 1)),
     }
 }
 
@@ -74,6 +77,12 @@ mod tests {
         assert_eq!(share(1, 1_000_000), "\u{258f} <1 %");
         assert_eq!(share(7, 7), format!("{} 100 %", "\u{2588}".repeat(BAR)));
         assert!(share(7, 7).chars().count() < WIDE);
+    }
+
+    #[test]
+    fn sizes_have_short_names() {
+        let names: Vec<String> = [0, 1, 3, 10, 11].map(|at| name(at, 12)).to_vec();
+        assert_eq!(names, ["under 1K", "1K-2K", "4K-8K", "512K-1M", "1M up"]);
     }
 
     #[test]

@@ -68,22 +68,22 @@ fn draw_facts(groups: &[(&'static str, Vec<Fact>)], theme: &Theme, area: Rect, b
     y - area.y
 }
 
-/// Cells of the name of who is held up.
-const HELD_NAME: u16 = 20;
+/// Cells of the name of who is held up, where there is room, and of the figures beside it.
+const HELD_NAME: u16 = 22;
+const HELD_FIGURES: u16 = 19;
 
 /// Who is held up by memory, the most first; as many lines as there is room for. Returns the lines used.
 fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> u16 {
-    let mut y = area.y;
+    let (mut y, width) = (area.y, area.width.saturating_sub(HELD_FIGURES + 1).min(HELD_NAME));
     let mut line = |name: &str, figures: &str, style| {
         if y < area.bottom() {
-            put(buf, area.x, y, name, if figures.is_empty() { area.width } else { HELD_NAME }, style);
-            let beside = area.width.saturating_sub(HELD_NAME + 1);
-            put(buf, area.x + HELD_NAME + 1, y, figures, beside, style);
+            put(buf, area.x, y, name, if figures.is_empty() { area.width } else { width }, style);
+            put(buf, area.x + width + 1, y, figures, area.width.saturating_sub(width + 1), style);
             y += 1;
         }
     };
-    let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>5} {b:>5} {c:>5} {d:>5}");
-    line("Held up, ms/s", &figures(["throt", "most", "recl", "most"]), theme.head);
+    let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>4} {b:>4} {c:>4} {d:>4}");
+    line("Held up, ms/s", &figures(["thr", "most", "recl", "most"]), theme.head);
     let snap = app.snap();
     let Some(stalls) = snap.stalls.ok() else {
         let why = snap.stalls.why(app.world.now().boot_ns).unwrap_or_default();
@@ -107,7 +107,8 @@ fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> u16 {
             cell(RECLAIM, task, r.longest_ms),
         ];
         let figures = figures(cells.each_ref().map(String::as_str));
-        line(&task.name(), &format!("{figures}{on}"), theme.warn);
+        let name = if width < HELD_NAME { task.comm.clone() } else { task.name() };
+        line(&name, &format!("{figures}{on}"), theme.warn);
     }
     if stalls.tasks.is_empty() {
         line(" none", "", theme.dim);

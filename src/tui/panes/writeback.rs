@@ -118,7 +118,10 @@ pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
     let shown = |at: usize| at < usize::from(area.width);
     let legend = if changed.iter().any(|at| shown(*at)) { "┊ changed  " } else { "" };
     let stalls = stall_signs(app);
-    let held = if stalls.iter().any(|s| shown(s.0)) { "  t throttled r reclaim x both" } else { "" };
+    let signs_of = [("t", "throttled"), ("r", "reclaim"), ("x", "throttled + reclaim")];
+    let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign && shown(s.0));
+    let held: String =
+        signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
     let label = format!("{legend}dirty + writeback, most {}{held}", short(Some(max)));
     put(buf, area.x, area.y, &label, area.width, theme.dim);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
