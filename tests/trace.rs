@@ -17,6 +17,7 @@ use machine::{Loop, Nobody, clang, may_trace, programs_of, read_directly, read_d
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -94,6 +95,9 @@ fn shape(tracer: &Tracer, id: (u32, u32)) -> Shape {
     counts(&raw, id).map(|d| d.kinds[0].shape).unwrap_or_default()
 }
 
+/// A name, positions in units of 4 KiB, length, and how many go on from an earlier one.
+type Load = (&'static str, fn(u64) -> u64, usize, RangeInclusive<u32>);
+
 #[test]
 fn sizes_and_order_of_requests_are_those_asked_for() {
     let device = match may_trace().and_then(|()| Loop::new(64 << 20)) {
@@ -104,24 +108,21 @@ fn sizes_and_order_of_requests_are_those_asked_for() {
     tracer.begin();
     until("the programs", || tracer.latency.read().ok().map(drop));
     const N: u64 = 500;
-    // Positions in units of 4 KiB, length, and how many go on from an earlier one.
-    let far = |i: u64| i * 7919 % 8192 * 2;
-    let loads: [(&str, Box<dyn Fn(u64) -> u64>, usize, std::ops::RangeInclusive<u32>); 4] = [
-        ("one after the other", Box::new(|i| i), 4096, 499..=500),
-        ("two streams in turn", Box::new(|i| i / 2 + i % 2 * 8192), 4096, 498..=500),
-        ("anywhere", Box::new(far), 4096, 0..=5),
-        ("larger ones, in a row", Box::new(|i| i * 16), 65536, 499..=500),
+    let loads: [Load; 4] = [
+        ("one after the other", |i| i, 4096, 499..=500),
+        ("two streams in turn", |i| i / 2 + i % 2 * 8192, 4096, 498..=500),
+        ("anywhere", |i| i * 7919 % 8192 * 2, 4096, 0..=5),
+        ("larger ones, in a row", |i| i * 16, 65536, 499..=500),
     ];
     for (what, at, len, sequential) in loads {
         // Whoever else looks at the device (udev) must not disturb; a pass in which only we read counts.
         let agreed = (0..20).any(|_| {
             let (kernel, before) = (device.reads(), shape(&tracer, device.id));
-            let n = N;
-            read_directly_at(&device.path, len, (0..n).map(|i| at(i) * 4096));
+            read_directly_at(&device.path, len, (0..N).map(|i| at(i) * 4096));
             let (kernel, now) = (device.reads() - kernel, shape(&tracer, device.id).since(&before));
             println!("{what}: {now:?}");
             let sized = now.sizes[(len / 512).ilog2() as usize];
-            kernel == n && u64::from(sized) == n && sequential.contains(&now.sequential)
+            kernel == N && u64::from(sized) == N && sequential.contains(&now.sequential)
         });
         assert!(agreed, "{what}: never as asked for");
     }
