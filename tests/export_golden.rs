@@ -15,9 +15,12 @@ use iotop_plus::export::page::{self, Scope};
 use iotop_plus::export::{batch, sheet::Sheet};
 use iotop_plus::model::clock::Clock;
 use iotop_plus::model::kernlog::LogClock;
+use iotop_plus::model::latency::{DeviceCounts, LatencyRaw};
 use iotop_plus::model::process::ProcUpdate;
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::section::Section;
+use iotop_plus::model::shape::Shape;
+use iotop_plus::model::stalls::{StallCount, StallsRaw, TaskStalls};
 use iotop_plus::model::world::World;
 use iotop_plus::root::Root;
 use iotop_plus::text::is_safe;
@@ -88,6 +91,57 @@ fn world() -> World {
     world.topo = topology.refresh(&[]).unwrap();
     world.queues = queue_attrs(&root, &world.queue_names());
     world
+}
+
+/// The same when its next tick was traced: devices were asked for something, and somebody was held up.
+fn traced() -> World {
+    let mut world = world();
+    let task = TaskStalls {
+        pid: 1,
+        comm: "dd\u{1b}".into(),
+        kinds: [StallCount { count: 4, ns: 500_000_000, longest_ns: 200_000_000 }, StallCount::default()],
+        ..TaskStalls::default()
+    };
+    let mut sample = world.last.clone().unwrap();
+    sample.seq += 1;
+    sample.at.boot_ns += 1_000_000_000;
+    let stalls = StallsRaw { tasks: vec![task], counted: [true, false], ..StallsRaw::default() };
+    sample.stalls = Section::Ok(stalls);
+    let ids = sample.disks.ok().unwrap().iter().map(|d| DeviceCounts { id: d.id, ..DeviceCounts::default() });
+    let mut devices: Vec<_> = ids.collect();
+    devices.sort_by_key(|d| d.id);
+    for d in &mut devices {
+        d.kinds[0].shape = Shape { random: 1, sequential: 3, ..Shape::default() };
+        d.kinds[0].shape.sizes[3] = 4;
+    }
+    sample.latency = Section::Ok(LatencyRaw { devices, ..LatencyRaw::default() });
+    world.apply_sample(sample);
+    world
+}
+
+#[test]
+fn what_devices_were_asked_for_is_told() {
+    let world = traced();
+    let object = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &[]).unwrap();
+    let object: Value = serde_json::from_str(&object).unwrap();
+    let device = &object["devices"][0];
+    assert_eq!(device["request_sizes"]["read"], serde_json::json!([0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(device["sequential_pct"], serde_json::json!({"read": 75.0, "write": null}));
+}
+
+#[test]
+fn who_was_held_up_is_told_and_what_is_not_counted_is_null() {
+    let world = traced();
+    let object = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &[]).unwrap();
+    let object: Value = serde_json::from_str(&object).unwrap();
+    let stalls = &object["stalls"];
+    assert_eq!(stalls["throttle"]["ms_per_s"], 500.0);
+    let task = &stalls["tasks"][0];
+    assert_eq!((&task["comm"], &task["throttle"]["longest_ms"]), (&"dd\\x1b".into(), &200.0.into()));
+    assert!(stalls["reclaim"]["count"].is_null() && task["reclaim"]["count"].is_null());
+    assert!(task["throttled_on"].is_null());
+    let held = &object["processes"][0]["stalled_ms_per_s"];
+    assert!(held["throttle"].is_number() && held["reclaim"].is_null(), "{held}");
 }
 
 /// What is found in it.
@@ -169,7 +223,8 @@ fn every_documented_key_is_there_and_no_other() {
     let names = documented(after.split_once("```").unwrap().0);
     let mut found = BTreeSet::new();
     let gap = [Gap::new("queue_settings", "test")];
-    let object = object(&world(), &findings(&world()), Scope::ALL, Since::Time(0), &gap).unwrap();
+    let world = traced();
+    let object = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &gap).unwrap();
     keys(&serde_json::from_str(&object).unwrap(), "", &mut found);
     assert_eq!(found, names, "README.md and the program disagree");
 }

@@ -4,16 +4,20 @@
 
 #[path = "trace/machine.rs"]
 mod machine;
+#[path = "trace/stalls.rs"]
+mod stalls;
 mod term;
 
 use iotop_plus::model::latency::{DeviceCounts, LatencyRaw};
 use iotop_plus::model::section::Section;
+use iotop_plus::model::shape::Shape;
 use iotop_plus::root::Root;
 use iotop_plus::trace::Tracer;
-use machine::{Loop, Nobody, clang, may_trace, programs_of, read_directly, still_loaded};
+use machine::{Loop, Nobody, clang, may_trace, programs_of, read_directly, read_directly_at, still_loaded};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -83,6 +87,45 @@ fn every_request_is_counted_as_the_kernel_counts_it() {
         kernel == 4000 && now[0] - ours[0] == 4000 && now[1] - ours[1] == 4000
     });
     assert!(agreed, "never the same count");
+}
+
+/// What reads of a device were like.
+fn shape(tracer: &Tracer, id: (u32, u32)) -> Shape {
+    let Section::Ok(raw) = tracer.latency.read() else { panic!("{:?}", tracer.latency.read()) };
+    counts(&raw, id).map(|d| d.kinds[0].shape).unwrap_or_default()
+}
+
+/// A name, positions in units of 4 KiB, length, and how many go on from an earlier one.
+type Load = (&'static str, fn(u64) -> u64, usize, RangeInclusive<u32>);
+
+#[test]
+fn sizes_and_order_of_requests_are_those_asked_for() {
+    let device = match may_trace().and_then(|()| Loop::new(64 << 20)) {
+        Ok(device) => device,
+        Err(why) => return println!("skipped sizes_and_order_of_requests_are_those_asked_for: {why}"),
+    };
+    let tracer = Tracer::new(&Root::live());
+    tracer.begin();
+    until("the programs", || tracer.latency.read().ok().map(drop));
+    const N: u64 = 500;
+    let loads: [Load; 4] = [
+        ("one after the other", |i| i, 4096, 499..=500),
+        ("two streams in turn", |i| i / 2 + i % 2 * 8192, 4096, 498..=500),
+        ("anywhere", |i| i * 7919 % 8192 * 2, 4096, 0..=5),
+        ("larger ones, in a row", |i| i * 16, 65536, 499..=500),
+    ];
+    for (what, at, len, sequential) in loads {
+        // Whoever else looks at the device (udev) must not disturb; a pass in which only we read counts.
+        let agreed = (0..20).any(|_| {
+            let (kernel, before) = (device.reads(), shape(&tracer, device.id));
+            read_directly_at(&device.path, len, (0..N).map(|i| at(i) * 4096));
+            let (kernel, now) = (device.reads() - kernel, shape(&tracer, device.id).since(&before));
+            println!("{what}: {now:?}");
+            let sized = now.sizes[(len / 512).ilog2() as usize];
+            kernel == N && u64::from(sized) == N && sequential.contains(&now.sequential)
+        });
+        assert!(agreed, "{what}: never as asked for");
+    }
 }
 
 fn snapshot(mut command: Command, args: &[&str]) -> Value {

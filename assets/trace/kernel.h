@@ -51,6 +51,7 @@ struct block_device {
 	struct gendisk *bd_disk;
 };
 struct bvec_iter {
+	u64 bi_sector;
 	unsigned int bi_size;
 };
 struct bio {
@@ -64,7 +65,9 @@ struct bio___old {
 struct request {
 	struct request_queue *q;
 	unsigned int cmd_flags;
+	void *mq_hctx; /* the hardware queue */
 	unsigned int __data_len;
+	u64 __sector;
 	u64 start_time_ns;
 };
 struct request___old {

@@ -5,6 +5,9 @@
  * await is) to its completion, `service` from its issue to the driver. Devices that take whole bios (zram, md, dm,
  * brd) have no requests: `total` only, from the bio's submission to its end.
  *
+ * Beside the times, what the requests are like: their sizes, and how many go on where a recent one of the same kind
+ * ended. The latter is decided when they are issued, in the order the device is asked, and kept with the time of that.
+ *
  * User space makes the entries of `histograms`, one for each device and kind worth it, so nothing is allocated here
  * and memory goes with the devices there are. What has no entry is named in `unknown` and gets one at the next look.
  */
@@ -22,6 +25,9 @@ const volatile u8 BIO_QUEUE_QUEUE = 0;
 #define MIN_EXP 8
 #define SLOTS 448
 
+/* Sizes: one to each power of two from 512 bytes; from 1 MiB on they are one. */
+#define SIZES 12
+
 enum { READ, WRITE, FLUSH, OTHER };
 
 struct key {
@@ -32,10 +38,14 @@ struct key {
 struct histogram {
 	u32 total[SLOTS];
 	u32 service[SLOTS];
+	u32 sizes[SIZES];
+	u32 order[2]; /* elsewhere, and where a recent one ended */
 };
 struct started {
 	u64 ns;
 	struct key key;
+	u32 bytes;
+	u32 follows;
 };
 
 struct {
@@ -66,6 +76,26 @@ struct {
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct place);
 } issued SEC(".maps");
+
+/* Where the last streams of reads and of writes ended, for each hardware queue: whoever is slow enough to have only one
+ * such queue takes a lock for it anyway, others have one a CPU, so no line of memory is fought for that was not before.
+ * A request that goes on from none of them begins a stream in the place of the oldest. The array is looked into without
+ * a call; two queues in one place only know fewer streams. */
+#define STREAMS 7
+#define QUEUE_BITS 10
+struct streams {
+	u64 ends[STREAMS];
+	u64 next;
+};
+struct queue {
+	struct streams kinds[2];
+};
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, 1 << QUEUE_BITS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct queue);
+} queues SEC(".maps");
 
 /* When a bio was submitted, by its address. */
 struct {
@@ -167,6 +197,69 @@ INLINE u64 id_of(struct request *rq)
 	return id - queue;
 }
 
+/* A number for the hardware queue of a request, likewise. */
+INLINE u64 hardware_queue(struct request *rq)
+{
+	u64 hctx = (u64)rq->mq_hctx, queue = (u64)rq->q;
+
+	OPAQUE(queue);
+	return hctx - queue;
+}
+
+/* Whether a request goes on from one of the last streams; it ends its own then. */
+INLINE u64 follows(u64 queue, u32 kind, u64 sector, u32 bytes)
+{
+	/* Told apart by the queue as well, should two share a place. */
+	u64 mixed = (queue >> 6) * 0x9e3779b97f4a7c15ULL;
+	u64 start = sector ^ mixed, end = (sector + (bytes >> 9)) ^ mixed, next;
+	u32 at = mixed >> (64 - QUEUE_BITS);
+	struct queue *q;
+	struct streams *s;
+
+	if (kind > WRITE || !bytes)
+		return 0;
+	q = map_lookup(&queues, &at);
+	if (!q)
+		return 0;
+	s = kind == READ ? &q->kinds[READ] : &q->kinds[WRITE];
+#pragma unroll
+	for (u32 i = 0; i < STREAMS; i++) {
+		if (s->ends[i] == start) {
+			s->ends[i] = end;
+			return 1;
+		}
+	}
+	next = s->next;
+	if (next >= STREAMS)
+		next = 0;
+	OPAQUE(next);
+	if (next < STREAMS)
+		s->ends[next] = end;
+	s->next = next + 1;
+	return 0;
+}
+
+INLINE void count_size(struct histogram *h, u32 bytes)
+{
+	u32 sectors = bytes >> 9;
+	u64 at = 0;
+
+	if (sectors >> 8) { sectors >>= 8; at += 8; }
+	if (sectors >> 4) { sectors >>= 4; at += 4; }
+	if (sectors >> 2) { sectors >>= 2; at += 2; }
+	if (sectors >> 1) { at += 1; }
+	OPAQUE(at);
+	h->sizes[at < SIZES ? at : SIZES - 1]++;
+}
+
+INLINE void count_order(struct histogram *h, u64 follows)
+{
+	if (follows)
+		h->order[1]++;
+	else
+		h->order[0]++;
+}
+
 INLINE struct place *place_of(u64 rq)
 {
 	u32 at = ((rq >> 6) * 0x9e3779b97f4a7c15ULL) >> (64 - PLACE_BITS);
@@ -177,11 +270,14 @@ INLINE struct place *place_of(u64 rq)
 SEC("tp_btf/block_rq_issue")
 int rq_issue(u64 *ctx)
 {
-	u64 rq = id_of((void *)subject(ctx, RQ_ISSUE_QUEUE)), now = ktime_ns();
+	struct request *r = (void *)subject(ctx, RQ_ISSUE_QUEUE);
+	u64 rq = id_of(r), now = ktime_ns() & ~1ULL;
 	struct place *p = place_of(rq);
 
 	if (!p)
 		return 0;
+	/* The time's last bit says whether it goes on from another one. */
+	now |= follows(hardware_queue(r), kind(r->cmd_flags), r->__sector, r->__data_len);
 	if (p->rq[0] && p->rq[0] != rq) {
 		if (!p->rq[1] || p->rq[1] == rq) {
 			p->rq[1] = rq;
@@ -244,8 +340,13 @@ int rq_complete(u64 *ctx)
 	if (began && began < now)
 		count(h->total, now - began);
 	/* Not for one issued before we came, or a flush without data, which is never issued. */
-	if (issue && issue < now)
+	if (issue && issue < now) {
 		count(h->service, now - issue);
+		count_order(h, issue & 1);
+	}
+	/* A flush without data is a write of nothing. */
+	if (left)
+		count_size(h, left);
 	return 0;
 }
 
@@ -270,6 +371,8 @@ int bio_queue(u64 *ctx)
 	if (s.key.op == OTHER)
 		return 0;
 	s.key.dev = number(disk);
+	s.bytes = bio->bi_iter.bi_size;
+	s.follows = follows((u64)s.key.dev << 6, s.key.op, bio->bi_iter.bi_sector, s.bytes);
 	if (map_update(&submitted, &key, &s, 0))
 		count_lost();
 	return 0;
@@ -287,7 +390,12 @@ int bio_complete(u64 *ctx)
 	of = *s;
 	map_delete(&submitted, &key);
 	h = find(&of.key);
-	if (h)
-		count(h->total, now - of.ns);
+	if (!h)
+		return 0;
+	count(h->total, now - of.ns);
+	if (of.bytes) {
+		count_order(h, of.follows);
+		count_size(h, of.bytes);
+	}
 	return 0;
 }

@@ -10,6 +10,7 @@ use super::latency::Latency;
 use super::process::Wants;
 use super::process::relay::{Client, Guest, Relay};
 use super::process::tasks::Tasks;
+use super::stalls::Stalls;
 use super::topology::TopologyReader;
 use super::{clock, sources};
 use crate::model::disk::DevId;
@@ -79,6 +80,7 @@ impl Feed {
         let tracer = Tracer::new(root);
         let mut sources = sources(root);
         sources.push(Box::new(Latency(tracer.clone())));
+        sources.push(Box::new(Stalls(tracer.clone())));
         let lane = Lane::start(
             sources,
             interval,

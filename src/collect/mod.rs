@@ -14,6 +14,7 @@ pub mod process;
 pub mod queue;
 pub mod read;
 pub mod scan;
+pub mod stalls;
 pub mod topology;
 
 mod cifs;

@@ -55,6 +55,21 @@ pub struct Mover {
     pub kernel: bool,
 }
 
+/// A process that was held up by memory over a while.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Victim {
+    /// Who; it may have ended since.
+    pub key: TaskKey,
+    /// `dd (1234)`, cleaned.
+    pub name: String,
+    /// Milliseconds of each second.
+    pub ms_per_s: f64,
+    /// The longest time, milliseconds.
+    pub longest_ms: f64,
+    /// For which device it was throttled last.
+    pub device: Option<DevId>,
+}
+
 /// Tasks worth a look, from one pass over all of them.
 #[derive(Debug, Default)]
 pub struct Survey {
@@ -270,6 +285,39 @@ impl<'a> Case<'a> {
             (m.read, m.write) = (m.read / f64::max(counted, 1e-9), m.write / f64::max(counted, 1e-9));
         }
         out.sort_by(|a, b| (b.read + b.write).total_cmp(&(a.read + a.write)));
+        out
+    }
+
+    /// Who was held up in that way over the last `secs` seconds, the most first; none where it is not counted.
+    pub fn held_up(&self, secs: f64, kind: usize) -> Vec<Victim> {
+        let (mut looked, mut counted) = (0.0, 0.0);
+        let mut out: Vec<Victim> = Vec::new();
+        for snap in self.ticks() {
+            if looked >= secs {
+                break;
+            }
+            looked += snap.secs;
+            let Some(stalls) = snap.stalls.ok() else { continue };
+            counted += snap.secs;
+            for task in stalls.tasks.iter().filter(|t| t.kinds[kind].count > 0) {
+                let (stall, ms) = (task.kinds[kind], task.kinds[kind].ms_per_s * snap.secs);
+                match out.iter_mut().find(|v| v.key == task.key) {
+                    Some(v) => {
+                        v.ms_per_s += ms;
+                        v.longest_ms = v.longest_ms.max(stall.longest_ms);
+                    }
+                    None => out.push(Victim {
+                        key: task.key,
+                        name: task.name(),
+                        ms_per_s: ms,
+                        longest_ms: stall.longest_ms,
+                        device: task.device(),
+                    }),
+                }
+            }
+        }
+        out.iter_mut().for_each(|v| v.ms_per_s /= f64::max(counted, 1e-9));
+        out.sort_by(|a, b| b.ms_per_s.total_cmp(&a.ms_per_s));
         out
     }
 

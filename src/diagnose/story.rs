@@ -88,9 +88,9 @@ pub const CAUSES: &[(&str, &[&str])] = &[
     ),
     ("writers-throttled", &["slow-drain", "device-saturated", "hung-task", "delay-accounting-off"]),
     ("slow-drain", &["device-saturated", "hung-task"]),
-    ("cgroup-memory", &["swapping", "oom", "server-swapped"]),
-    ("cache-pressure", &["swapping", "server-swapped", "swapped-idle", "oom"]),
-    ("swapping", &["server-swapped", "device-saturated", "oom", "delay-accounting-off"]),
+    ("cgroup-memory", &["swapping", "reclaim-stalls", "oom", "server-swapped"]),
+    ("cache-pressure", &["swapping", "reclaim-stalls", "server-swapped", "swapped-idle", "oom"]),
+    ("swapping", &["reclaim-stalls", "server-swapped", "device-saturated", "oom", "delay-accounting-off"]),
     (
         "device-saturated",
         &["hung-task", "atime-mount", "delay-accounting-off", "scheduler-unsuitable", "readahead-large"],

@@ -88,7 +88,7 @@ fn parts(scope: Scope) -> &'static [&'static str] {
         Scope { processes: true, .. } => &["processes"],
         Scope { kernel: true, .. } => &["kernel_log"],
         Scope { findings: true, .. } => &["findings"],
-        _ => &["writeback", "swap", "pressure"],
+        _ => &["writeback", "swap", "pressure", "stalls"],
     }
 }
 
@@ -150,9 +150,9 @@ fn flatten(name: &str, tree: Tree, row: &mut Vec<(String, String)>) {
     match tree {
         Tree::Leaf(text) => row.push((name.to_owned(), text)),
         Tree::Map(entries) => {
-            for (inner, tree) in
-                entries.into_iter().filter(|(inner, _)| (name, inner.as_str()) != ("swap", "devices"))
-            {
+            // Lists of things that come and go have no columns.
+            let list = |inner: &str| matches!((name, inner), ("swap", "devices") | ("stalls", "tasks"));
+            for (inner, tree) in entries.into_iter().filter(|(inner, _)| !list(inner)) {
                 let joined = if name.is_empty() { inner } else { format!("{name}.{inner}") };
                 flatten(&joined, tree, row);
             }

@@ -3,8 +3,12 @@
 use super::sheet::Sheet;
 use crate::model::pressure::Stall;
 use crate::model::snapshot::Snapshot;
+use crate::model::stalls::{self, HeldUp, RECLAIM, THROTTLE};
 use crate::text::clean;
 use crate::units::{bytes, write_bytes};
+
+/// Tasks that were held up, told on paper.
+const TASKS: usize = 10;
 
 /// A quantity and its value, with whether it deserves attention.
 pub type Fact = (String, String, bool);
@@ -68,6 +72,7 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
             }
         },
     ));
+    groups.push(("Held up by memory", held_up(snap, now)));
     groups.push((
         "Pressure %, some / full, 10 60 300 s",
         match snap.pressure.ok() {
@@ -101,6 +106,47 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
     groups
 }
 
+/// How long tasks were, all together.
+fn held_up(snap: &Snapshot, now_boot_ns: u64) -> Vec<Fact> {
+    let Some(stalls) = snap.stalls.ok() else {
+        return vec![("-".into(), snap.stalls.why(now_boot_ns).unwrap_or_default(), false)];
+    };
+    let fact = |name: &str, kind: usize| {
+        let all = stalls.all[kind];
+        (name.to_owned(), all.map_or("-".into(), stall), stalls.any(kind))
+    };
+    let mut out = vec![fact("throttled", THROTTLE), fact("direct reclaim", RECLAIM)];
+    out.extend(stalls.without.iter().map(|why| ("-".into(), why.clone(), true)));
+    if stalls.lost > 0 {
+        out.push(("not counted".into(), format!("{}: too many processes", stalls.lost), true));
+    }
+    out
+}
+
+/// `812 ms/s, longest 200`, or `none`.
+fn stall(s: stalls::Stall) -> String {
+    match s.count {
+        0 => "none".into(),
+        _ => format!("{} ms/s, longest {}", millis(s.ms_per_s), millis(s.longest_ms)),
+    }
+}
+
+/// Milliseconds with as many decimals as say something.
+pub fn millis(ms: f64) -> String {
+    match ms {
+        ms if ms >= 9.95 => format!("{ms:.0}"),
+        ms if ms >= 0.0995 => format!("{ms:.1}"),
+        ms => format!("{ms:.3}"),
+    }
+}
+
+/// Who was held up, in what way and for how long.
+fn held_up_by_task(task: &HeldUp) -> String {
+    let names = ["throttled", "direct reclaim"];
+    let kinds = names.iter().zip(task.kinds).filter(|(_, k)| k.count > 0);
+    kinds.map(|(name, k)| format!("{name} {}", stall(k))).collect::<Vec<_>>().join("; ")
+}
+
 /// `12.3M`, or `-`.
 pub fn short(n: Option<f64>) -> String {
     let mut out = String::new();
@@ -118,6 +164,9 @@ pub fn sheet(title: String, snap: &Snapshot, now_boot_ns: u64) -> Sheet {
         for (name, value, _) in list {
             sheet.rows.push(vec![group.to_owned(), name, value]);
         }
+    }
+    for task in snap.stalls.ok().into_iter().flat_map(|s| s.tasks.iter().take(TASKS)) {
+        sheet.rows.push(vec!["Held up by memory".into(), task.name(), held_up_by_task(task)]);
     }
     sheet
 }

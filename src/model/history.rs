@@ -2,6 +2,7 @@
 
 use super::disk::DiskRate;
 use super::snapshot::Snapshot;
+use super::stalls::Stalls;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ impl<R> History<R> {
         let bytes = size_of::<Frame<R>>()
             + size_of::<Snapshot>()
             + snap.devices.ok().map_or(0, |d| d.iter().map(device).sum())
-            + snap.swaps.ok().map_or(0, |s| s.len() * 100);
+            + snap.swaps.ok().map_or(0, |s| s.len() * 100)
+            + snap.stalls.ok().map_or(0, Stalls::bytes);
         self.frames.push_back(Frame { snap, tasks: Vec::new(), bytes });
         self.bytes += bytes;
         self.trim();

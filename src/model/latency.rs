@@ -6,6 +6,7 @@
 //! `assets/trace/latency.bpf.c`.
 
 use super::disk::DevId;
+use super::shape::Shape;
 use serde::{Deserialize, Serialize};
 
 /// Buckets to a power of two, as a power of two.
@@ -91,6 +92,8 @@ pub struct KindCounts {
     pub total: Counts,
     /// From its issue to the driver to its completion. Empty for devices that take bios, not requests.
     pub service: Counts,
+    /// How large they are, and in which order.
+    pub shape: Shape,
 }
 
 /// Kinds of requests that are measured, in the order of [`DeviceCounts::kinds`].
@@ -201,6 +204,8 @@ pub struct KindLatency {
     pub heat: Heat,
     /// [`KindLatency::service`] as a picture.
     pub service_heat: Heat,
+    /// How large they were, and in which order; all 0 in recordings of programs that did not count it.
+    pub shape: Shape,
 }
 
 /// What the requests of a device took in one interval: reads, writes, flushes; see [`KINDS`].
@@ -223,6 +228,7 @@ impl DeviceLatency {
                     service: Spread::of(&service),
                     heat: Heat::of(&total),
                     service_heat: Heat::of(&service),
+                    shape: new.shape.since(&old.shape),
                 }
             }),
         }

@@ -21,6 +21,8 @@ pub mod queue;
 pub mod raw;
 pub mod sample;
 pub mod section;
+pub mod shape;
 pub mod snapshot;
+pub mod stalls;
 pub mod topology;
 pub mod world;

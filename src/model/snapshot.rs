@@ -9,6 +9,7 @@ use super::network::{NetFsRate, NicRate};
 use super::pressure::PressureRaw;
 use super::sample::Sample;
 use super::section::Section;
+use super::stalls::Stalls;
 use super::topology::{BlockDev, Topology};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub struct Snapshot {
     pub netfs: Section<Vec<NetFsRate>>,
     /// Whether latencies are traced; the devices have them.
     pub tracing: Section<Tracing>,
+    /// Who was held up by memory.
+    pub stalls: Section<Stalls>,
 }
 
 impl Snapshot {
@@ -86,6 +89,7 @@ impl Snapshot {
             netfs: netfs(prev, cur, nics.ok().map(Vec::as_slice).unwrap_or_default(), secs),
             nics,
             tracing: tracing(prev, cur),
+            stalls: stalls(prev, cur, secs),
         }
     }
 
@@ -141,6 +145,16 @@ fn tracing(prev: Option<&Sample>, cur: &Sample) -> Section<Tracing> {
     }
     let lost = prev.and_then(|p| p.latency.ok()).map_or(0, |p| p.lost);
     cur.latency.clone().map(|now| Tracing { lost: now.lost.saturating_sub(lost), without: now.without })
+}
+
+/// Rates since boot would say nothing; but what was not loaded at the earlier sample began to count since.
+fn stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Stalls> {
+    let unknown = prev.is_none_or(|p| matches!(p.stalls, Section::Denied(_) | Section::Blocked(_)));
+    if unknown && cur.stalls.ok().is_some() {
+        return Section::Absent("tracing of stalls: no earlier reading to compare with".into());
+    }
+    let before = prev.and_then(|p| p.stalls.ok());
+    cur.stalls.clone().map(|now| Stalls::derive(before, &now, secs))
 }
 
 fn cpu(prev: Option<&Sample>, cur: &Sample) -> Section<CpuRate> {
@@ -268,7 +282,7 @@ mod tests {
     fn latencies_cover_the_interval_or_what_there_was_of_it() {
         use super::super::latency::{Counts, KindCounts, LatencyRaw};
         let counted = |n: u32| {
-            let read = KindCounts { total: Counts::sparse([(100, n)]), service: Counts::default() };
+            let read = KindCounts { total: Counts::sparse([(100, n)]), ..KindCounts::default() };
             let kinds = [read, KindCounts::default(), KindCounts::default()];
             let devices = vec![DeviceCounts { id: DevId { major: 8, minor: 0 }, kinds }];
             Section::Ok(LatencyRaw { devices, lost: u64::from(n) / 10, without: Vec::new() })
@@ -284,6 +298,25 @@ mod tests {
         }
         let snap = Snapshot::derive(Some(&at(100, counted(10))), &at(101, counted(30)));
         assert_eq!(snap.tracing.ok().unwrap().lost, 2);
+    }
+
+    #[test]
+    fn stalls_cover_the_interval_or_what_there_was_of_it() {
+        use super::super::stalls::{StallsRaw, TaskStalls};
+        let counted = |n: u64| {
+            let mut task = TaskStalls { pid: 7, ..TaskStalls::default() };
+            task.kinds[0].count = n;
+            Section::Ok(StallsRaw { tasks: vec![task], counted: [true; 2], ..StallsRaw::default() })
+        };
+        let at = |boot_s, stalls| Sample { stalls, ..sample(boot_s, 500) };
+        let count = |before: Option<Section<StallsRaw>>| {
+            let prev = before.map(|b| at(100, b));
+            let snap = Snapshot::derive(prev.as_ref(), &at(101, counted(30)));
+            snap.stalls.ok().map(|s| s.all[0].unwrap().count)
+        };
+        assert_eq!(count(Some(counted(10))), Some(20));
+        assert_eq!(count(Some(Section::Absent("being loaded".into()))), Some(30));
+        assert_eq!((count(Some(Section::Denied("no".into()))), count(None)), (None, None));
     }
 
     #[test]

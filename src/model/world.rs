@@ -93,6 +93,7 @@ impl World {
     /// Takes in a tick of counters.
     pub fn apply_sample(&mut self, sample: Sample) {
         let snap = Arc::new(Snapshot::derive(self.last.as_ref(), &sample));
+        self.procs.set_stalls(&snap.stalls);
         self.snap = snap.clone();
         self.last = Some(sample);
         self.history.push(snap);

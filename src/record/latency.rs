@@ -140,7 +140,13 @@ mod tests {
     fn reading() -> impl Strategy<Value = Section<LatencyRaw>> {
         let counts =
             || proptest::collection::btree_map(0..SLOTS as u16, 1..=u32::MAX, 0..4).prop_map(Counts::sparse);
-        let kind = || (counts(), counts()).prop_map(|(total, service)| KindCounts { total, service });
+        let kind = || {
+            (counts(), counts()).prop_map(|(total, service)| KindCounts {
+                total,
+                service,
+                ..KindCounts::default()
+            })
+        };
         let device = (0..3u32, [kind(), kind(), kind()])
             .prop_map(|(minor, kinds)| DeviceCounts { id: DevId { major: 8, minor }, kinds });
         (proptest::collection::vec(device, 0..4), any::<u64>(), proptest::collection::vec("[a-z]{0,9}", 0..2))
@@ -162,7 +168,7 @@ mod tests {
         let device = DeviceCounts {
             kinds: std::array::from_fn(|_| KindCounts {
                 total: Counts::sparse([(9, 5)]),
-                service: Counts::default(),
+                ..KindCounts::default()
             }),
             ..DeviceCounts::default()
         };

@@ -18,6 +18,8 @@ pub mod latency;
 pub mod pack;
 pub mod reader;
 pub mod sample;
+pub mod shape;
+pub mod stalls;
 pub mod state;
 pub mod tasks;
 pub mod when;

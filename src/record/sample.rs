@@ -4,6 +4,8 @@
 
 use super::cells::Cells;
 use super::latency;
+use super::shape;
+use super::stalls;
 use super::wire::{Bad, In, put_blob, put_maybe_blob, put_num, put_row, put_section, put_signed};
 use crate::model::clock::Clock;
 use crate::model::sample::Sample;
@@ -22,10 +24,13 @@ const PRESSURE: u64 = 7;
 const NICS: u64 = 8;
 const NETFS: u64 = 9;
 const LATENCY: u64 = 10;
+const STALLS: u64 = 12;
+const SHAPES: u64 = 14;
 
 /// What differences are to where nothing came before. Files of earlier programs say nothing of what they did not know.
 fn nothing() -> Sample {
-    Sample { latency: Section::Absent("not in this recording".into()), ..Sample::default() }
+    let absent = || "not in this recording".to_owned();
+    Sample { latency: Section::Absent(absent()), stalls: Section::Absent(absent()), ..Sample::default() }
 }
 
 /// Appends `cur` as it differs from `prev`; without `prev` it stands by itself.
@@ -47,6 +52,16 @@ pub fn put_sample(out: &mut Vec<u8>, prev: Option<&Sample>, cur: &Sample) {
         let mut body = Vec::new();
         latency::put(&mut body, &prev.latency, &cur.latency);
         put_section(out, LATENCY, &body);
+        let mut body = Vec::new();
+        shape::put(&mut body, &prev.latency, &cur.latency);
+        if !body.is_empty() {
+            put_section(out, SHAPES, &body);
+        }
+    }
+    if prev.stalls != cur.stalls {
+        let mut body = Vec::new();
+        stalls::put(&mut body, &prev.stalls, &cur.stalls);
+        put_section(out, STALLS, &body);
     }
 }
 
@@ -67,6 +82,8 @@ pub fn get_sample(inp: &mut In, prev: Option<&Sample>) -> Result<Sample, Bad> {
             NICS => s.nics = get_many(&mut body, &s.nics)?,
             NETFS => s.netfs = get_many(&mut body, &s.netfs)?,
             LATENCY => s.latency = latency::get(&mut body, &s.latency)?,
+            SHAPES => shape::get(&mut body, &mut s.latency)?,
+            STALLS => s.stalls = stalls::get(&mut body, &s.stalls)?,
             _ => {}
         }
     }

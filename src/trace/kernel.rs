@@ -63,7 +63,22 @@ impl<const K: usize> Map<'_, K> {
 
     /// Some key; `None` if the map is empty.
     pub fn any_key(&self) -> Option<[u8; K]> {
-        let mut key = [0; K];
-        element(NEXT_KEY, self.fd, std::ptr::null(), key.as_mut_ptr()).ok().map(|()| key)
+        self.next_key(None)
     }
+
+    /// The key after that one, in the kernel's order; `None` at the end. After one that is gone, the first again.
+    pub fn next_key(&self, after: Option<&[u8; K]>) -> Option<[u8; K]> {
+        let mut key = [0; K];
+        let after = after.map_or(std::ptr::null(), |a| a.as_ptr());
+        element(NEXT_KEY, self.fd, after, key.as_mut_ptr()).ok().map(|()| key)
+    }
+}
+
+/// The sum of a counter that each CPU has for itself, the only value of its map.
+pub fn sum_of_cpus(fd: BorrowedFd, cpus: usize) -> io::Result<u64> {
+    let map = Map::<4> { fd, value_len: 8 * cpus };
+    let mut value = vec![0; 8 * cpus];
+    map.get(&[0; 4], &mut value)?;
+    let cpu = |n: &[u8]| n.try_into().map_or(0, u64::from_ne_bytes);
+    Ok(value.chunks_exact(8).map(cpu).fold(0, u64::wrapping_add))
 }

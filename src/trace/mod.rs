@@ -11,11 +11,13 @@ mod ground;
 mod kernel;
 mod latency;
 mod object;
+mod stalls;
 
 use crate::model::section::Section;
 use crate::root::Root;
 use ground::Ground;
 use latency::Latency;
+use stalls::Stalls;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Why something is not traced: never `Ok`.
@@ -73,12 +75,14 @@ pub struct Tracer {
     root: Root,
     /// How long requests of each device take.
     pub latency: Part<Latency>,
+    /// Who is held up by memory.
+    pub stalls: Part<Stalls>,
 }
 
 impl Tracer {
     /// Nothing is loaded yet.
     pub fn new(root: &Root) -> Self {
-        Self { root: root.clone(), latency: Part::new() }
+        Self { root: root.clone(), latency: Part::new(), stalls: Part::new() }
     }
 
     /// Has a thread load the programs; returns at once.
@@ -98,6 +102,7 @@ impl Tracer {
     fn load(&self) {
         let ground = Ground::look(&self.root);
         self.latency.load(&ground);
+        self.stalls.load(&ground);
     }
 
     /// Says that nothing shall be traced.
@@ -108,6 +113,7 @@ impl Tracer {
 
     fn without(&self, why: &Without) {
         self.latency.set(Err(why.clone()));
+        self.stalls.set(Err(why.clone()));
     }
 }
 

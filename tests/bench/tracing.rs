@@ -1,8 +1,8 @@
 //! What tracing tells beside fio, and what it costs: `cargo bench --bench tracing -- accuracy DIR` or `-- overhead`.
 //!
 //! `accuracy`: fio at depth 1, past the page cache, on a file in DIR and on a loop device in memory; counts and
-//! percentiles of the same requests, as fio has them (clat) and as tracing has them. fio's times end when it runs
-//! again, some microseconds after the request: with larger requests (`--kib N`, 4) that weighs less.
+//! percentiles of the same requests, as fio has them (clat) and as tracing has them, and how many are sequential. fio's
+//! times end when it runs again, some microseconds after the request: with larger requests (`--kib N`, 4) that weighs less.
 //! `overhead`: one fio run on a loop device in memory, as fast as it goes; slices with tracing and without alternate
 //! within it (A B, B A, ...), because runs differ from each other by more than tracing costs. Also what one
 //! reading, loading, and the memory left afterwards come to.
@@ -74,14 +74,17 @@ fn accuracy(dir: &Path, kib: u64, seconds: u64) {
     let on = rustix::fs::stat(dir).expect("the directory").st_dev;
     let disk = DevId { major: rustix::fs::major(on), minor: rustix::fs::minor(on) };
     let (major, minor) = device.id;
-    println!("target rw: requests fio/tracing | p50 us clat/service/total | p99 us clat/service/total");
+    println!(
+        "target rw: requests fio/tracing | p50 us clat/service/total | p99 us clat/service/total | sequential"
+    );
     for (name, target, id) in [("loop", device.path.as_path(), DevId { major, minor }), ("disk", &file, disk)]
     {
         if target == file {
             let lay = fio(&file, &["--rw=write", "--bs=1M", "--size=1G", "--end_fsync=1", "--time_based=0"]);
             assert!(run(lay).is_object());
         }
-        for (at, rw) in ["randread", "randwrite"].into_iter().enumerate() {
+        for rw in ["randread", "randwrite", "read", "write"] {
+            let kind = rw.trim_start_matches("rand");
             let (tracer, _) = load();
             let before = counts(&tracer, id);
             let runtime = format!("--runtime={seconds}");
@@ -91,7 +94,11 @@ fn accuracy(dir: &Path, kib: u64, seconds: u64) {
                 &[&rw_arg, &block, "--iodepth=1", "--ioengine=psync", "--size=1G", &runtime],
             ));
             let latency = DeviceLatency::derive(Some(&before), &counts(&tracer, id));
-            compare(&format!("{name} {rw}"), &told["jobs"][0][&rw[4..]], &latency.kinds[at]);
+            compare(
+                &format!("{name} {rw}"),
+                &told["jobs"][0][kind],
+                &latency.kinds[usize::from(kind == "write")],
+            );
         }
     }
     let _ = std::fs::remove_file(&file);
@@ -103,7 +110,7 @@ fn compare(what: &str, fio: &Value, ours: &KindLatency) {
     let (Some(total), Some(service)) = (ours.total, ours.service) else { return println!("{what}: nothing") };
     let share = (total.samples as f64 / ios as f64 - 1.0) * 100.0;
     println!(
-        "{what}: {ios}/{} ({share:+.3} %) | {:.1}/{:.1}/{:.1} | {:.1}/{:.1}/{:.1}",
+        "{what}: {ios}/{} ({share:+.3} %) | {:.1}/{:.1}/{:.1} | {:.1}/{:.1}/{:.1} | {:.2} %",
         total.samples,
         of("50.000000"),
         service.p50,
@@ -111,6 +118,7 @@ fn compare(what: &str, fio: &Value, ours: &KindLatency) {
         of("99.000000"),
         service.p99,
         total.p99,
+        ours.shape.sequential_pct().unwrap_or(f64::NAN),
     );
 }
 

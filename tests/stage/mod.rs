@@ -18,6 +18,8 @@ use iotop_plus::model::latency::{Counts, DeviceCounts, KindCounts, LatencyRaw, S
 use iotop_plus::model::process::{IoPrio, ProcUpdate};
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::section::Section;
+use iotop_plus::model::shape::Shape;
+use iotop_plus::model::stalls::{StallCount, StallsRaw, TaskStalls};
 use iotop_plus::model::world::World;
 use iotop_plus::root::Root;
 use iotop_plus::tui::effect::Effect;
@@ -33,6 +35,9 @@ use std::sync::OnceLock;
 
 /// Ticks before the two that were captured, made from them: graphs need a past.
 const PAST: u64 = 40;
+/// When two of the captured tasks began, in ticks of 1/100 s.
+const LEDGER_STARTED: u64 = 441_847;
+const BACKUP_STARTED: u64 = 441_830;
 /// Time between the ticks.
 const TICK_NS: u64 = 2_000_000_000;
 /// How long the tasks were as they are before the first captured tick: long enough to be called stuck.
@@ -113,6 +118,7 @@ fn samples() -> Vec<Sample> {
     for (i, sample) in out.iter_mut().enumerate() {
         sample.seq = i as u64 + 1;
         sample.latency = latency(sample, i as u64);
+        sample.stalls = stalls(sample, i as u64, i as u64 > PAST);
     }
     out
 }
@@ -140,9 +146,49 @@ fn latency(sample: &Sample, ticks: u64) -> Section<LatencyRaw> {
         dense[4] = dense[5];
     }
     let counts = |at: usize| Counts::of(dense[at]);
-    let kinds = [0, 2, 4].map(|at| KindCounts { total: counts(at), service: counts(at + 1) });
+    let shape = |at: usize| {
+        // Reads mostly of 4 KiB at random, writes of all sizes and mostly in a row.
+        let each: [u32; 12] = match at {
+            0 => [0, 0, 0, 280, 12, 6, 4, 0, 2, 0, 0, 0],
+            2 => [0, 0, 0, 3, 2, 2, 3, 4, 6, 8, 7, 5],
+            _ => [0; 12],
+        };
+        let all = each.iter().sum::<u32>() * ticks as u32;
+        let sequential = if at == 0 { all / 8 } else { all / 10 * 9 };
+        Shape { sizes: each.map(|n| n * ticks as u32), random: all - sequential, sequential }
+    };
+    let kinds =
+        [0, 2, 4].map(|at| KindCounts { total: counts(at), service: counts(at + 1), shape: shape(at) });
     let devices = vec![DeviceCounts { id: disk.id, kinds }];
     Section::Ok(LatencyRaw { devices, ..LatencyRaw::default() })
+}
+
+/// Who was held up by then: a writer in the same spell and in the last tick, in which somebody else had to make room,
+/// too, and one that is no more.
+fn stalls(sample: &Sample, ticks: u64, last: bool) -> Section<StallsRaw> {
+    let Some(disk) = sample.disks.ok().and_then(|d| d.iter().find(|d| &*d.name == "vda")) else {
+        return Section::default();
+    };
+    let spell = (1..=ticks).filter(|t| (25..29).contains(t)).count() as u64;
+    let count = |count, ms_each, longest_ms: u64| StallCount {
+        count,
+        ns: count * ms_each * 1_000_000,
+        longest_ns: longest_ms * 1_000_000,
+    };
+    let task = |pid, starttime, comm: &str, kinds| TaskStalls {
+        pid,
+        starttime,
+        comm: comm.into(),
+        bdi: format!("{}:{}", disk.id.major, disk.id.minor).into(),
+        kinds,
+    };
+    let last = u64::from(last);
+    let tasks = vec![
+        task(6393, BACKUP_STARTED, "backup-agent", [count(0, 0, 0), count(3 * last, 7, 12)]),
+        task(6405, LEDGER_STARTED, "ledgerd", [count(4 * spell + 5 * last, 130, 200), count(spell, 3, 3)]),
+        task(7777, 3_000, "tar", [count(last, 48, 48), count(2 * last, 1, 1)]),
+    ];
+    Section::Ok(StallsRaw { tasks, counted: [true; 2], ..StallsRaw::default() })
 }
 
 /// Everything that arrives, in order.

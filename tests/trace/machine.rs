@@ -76,13 +76,17 @@ impl Drop for Loop {
 
 /// So many reads of 4 KiB past the page cache, one after the other.
 pub fn read_directly(path: &Path, times: usize) {
+    read_directly_at(path, 4096, (0..times).map(|i| (i * 7919 % 4096) as u64 * 4096));
+}
+
+/// Reads of that many bytes past the page cache, one after the other, at these places.
+pub fn read_directly_at(path: &Path, len: usize, places: impl Iterator<Item = u64>) {
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty()).unwrap();
-    let mut room = vec![0u8; 3 * 4096];
+    let mut room = vec![0u8; len + 4096];
     let start = room.as_ptr().align_offset(4096);
-    for i in 0..times {
-        let at = (i * 7919 % 4096) as u64 * 4096;
-        assert_eq!(rustix::io::pread(&file, &mut room[start..start + 4096], at).unwrap(), 4096);
+    for at in places {
+        assert_eq!(rustix::io::pread(&file, &mut room[start..start + len], at).unwrap(), len);
     }
 }
 

@@ -5,6 +5,7 @@ use crate::diagnose::case::{Case, Held};
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::snapshot::Snapshot;
+use crate::model::stalls::RECLAIM;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -21,6 +22,8 @@ const STREAM: f64 = 32.0 * 1_048_576.0;
 const PUSHED_OUT: f64 = 1_048_576.0;
 /// ... or have to look for memory themselves, times a second.
 const STALLS: f64 = 20.0;
+/// Milliseconds of each second in which a task notices that it makes room itself.
+const NOTICED_MS: f64 = 10.0;
 /// The cache is at least this share of memory; with less it is programs that fill it.
 const CACHE_PCT: f64 = 30.0;
 
@@ -54,6 +57,8 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         "streaming I/O fills the page cache ({} of memory) and pushes programs out",
         words::pct(share)
     );
+    let held = case.held_up(WINDOW_SECS, RECLAIM).into_iter().find(|v| v.ms_per_s >= NOTICED_MS);
+    let held = held.map(|v| format!("{}, {} of its time", v.name, words::pct(v.ms_per_s / 10.0)));
     out.push(
         Finding::new(RULE.name, Severity::Warn, Subject::Machine, title)
             .fact("page cache", words::bytes(mem.cached as f64))
@@ -63,6 +68,7 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
             .fact("tasks that had to look themselves", format!("{}/s", words::count(reclaim.stalls_per_s)))
             .fact_if("so", snap.swap.ok().and_then(|s| s.out_bytes_per_s).map(words::rate))
             .fact_if("busiest", by)
+            .fact_if("held up most", held)
             .since(since)
             .why("The data of a stream is used once; what it pushes out is used again and comes back from disk, page by page.")
             .advise(

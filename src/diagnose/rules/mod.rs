@@ -13,6 +13,7 @@ pub mod hung;
 pub mod network;
 pub mod read_ahead;
 pub mod read_only;
+pub mod reclaim;
 pub mod room;
 pub mod saturated;
 pub mod scheduler;
@@ -42,6 +43,7 @@ pub const RULES: &[Rule] = &[
     swap::IDLE,
     swap::SERVER,
     cache::RULE,
+    reclaim::RULE,
     fork::PAGES,
     fork::COST,
     access_time::RULE,

@@ -9,6 +9,7 @@ use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::raw::Raw;
+use crate::model::shape::Shape;
 use crate::model::topology::{BlockDev, DeviceKind, Topology};
 
 /// The rule.
@@ -28,6 +29,8 @@ const SOME_QUEUE: f64 = 2.0;
 const SMALL_KB: f64 = 32.0;
 /// Requests of at least this many KiB are about bandwidth: read-ahead's default is 128.
 const LARGE_KB: f64 = 96.0;
+/// Requests that go on from one another, most of them: what is slow then is that each is small.
+const SEQUENTIAL_PCT: f64 = 75.0;
 /// One task is named when it moves at least this share of the bytes.
 const ONE_TASK: f64 = 0.6;
 /// And no more than so many times what the device moved.
@@ -50,12 +53,33 @@ struct Load {
     kb: f64,
     util: f64,
     read_pct: f64,
+    /// Requests that begin where a recent one ended, per cent; `None` where that is not traced.
+    sequential_pct: Option<f64>,
+    /// The most frequent size, from so many bytes on, and its share in per cent.
+    usual: Option<(u64, f64)>,
+}
+
+/// What requests were like over the window, reads and writes together.
+fn shape(case: &Case<'_>, id: DevId) -> Shape {
+    let (mut looked, mut sum) = (0.0, Shape::default());
+    for snap in case.ticks() {
+        if looked >= LASTS_SECS {
+            break;
+        }
+        looked += snap.secs;
+        let latency = snap.device(id).and_then(|d| d.latency.as_ref());
+        for kind in latency.into_iter().flat_map(|l| &l.kinds[..2]) {
+            sum.add(&kind.shape);
+        }
+    }
+    sum
 }
 
 fn load(case: &Case<'_>, id: DevId) -> Option<Load> {
     let mean = |get: fn(&DiskRate) -> f64| case.device_mean(id, LASTS_SECS, get);
     let (reads, tps) = (mean(|d| d.reads_per_s)?, mean(|d| d.tps)?);
     let mb = mean(|d| d.read_mb_per_s + d.write_mb_per_s)?;
+    let shape = shape(case, id);
     Some(Load {
         tps,
         await_ms: case.per_request(id, LASTS_SECS, |d| d.await_ms)?,
@@ -64,6 +88,8 @@ fn load(case: &Case<'_>, id: DevId) -> Option<Load> {
         kb: if tps > 0.0 { mb * 1024.0 / tps } else { 0.0 },
         util: mean(|d| d.util_pct)?,
         read_pct: if tps > 0.0 { reads * 100.0 / tps } else { 0.0 },
+        sequential_pct: shape.sequential_pct(),
+        usual: shape.usual(),
     })
 }
 
@@ -130,6 +156,11 @@ fn found(case: &Case<'_>, id: DevId, class: Class, since: u64) -> Option<Finding
         .fact("await", words::ms(load.await_ms))
         .fact("aqu-sz", words::count(load.queue))
         .fact("request size", format!("{:.1} KiB", load.kb))
+        .fact_if(
+            "usual size",
+            load.usual.map(|(from, pct)| format!("from {}, {} of the requests", words::bytes(from as f64), words::pct(pct))),
+        )
+        .fact_if("sequential", load.sequential_pct.map(words::pct))
         .fact("bandwidth", words::mb(load.mb))
         .fact("reads", words::pct(load.read_pct))
         .fact("%util", words::pct(load.util))
@@ -146,7 +177,11 @@ fn found(case: &Case<'_>, id: DevId, class: Class, since: u64) -> Option<Finding
 
 fn how(load: &Load) -> &'static str {
     match load.kb {
-        kb if kb <= SMALL_KB => "small random I/O",
+        // A mean says nothing of the order; where it is known, it is said as it is.
+        kb if kb <= SMALL_KB => match load.sequential_pct {
+            Some(pct) if pct >= SEQUENTIAL_PCT => "small sequential I/O",
+            _ => "small random I/O",
+        },
         kb if kb >= LARGE_KB => "bandwidth",
         _ => "requests of middling size",
     }
@@ -180,7 +215,12 @@ fn advise(
             jump,
         );
     }
-    if load.kb <= SMALL_KB {
+    if load.kb <= SMALL_KB && load.sequential_pct.is_some_and(|pct| pct >= SEQUENTIAL_PCT) {
+        f = f.advise(
+            "have the program read and write larger pieces: they lie beside each other already",
+            "a change to the program, or to its block size",
+        );
+    } else if load.kb <= SMALL_KB {
         f = f.advise(
             "make the I/O larger or fewer: more cache for the database, group commits, noatime",
             "memory, or seconds of data at a crash",

@@ -2,11 +2,12 @@
 //! write while a store is still being dirtied, so the same pages go out again and again; above the free-run
 //! ceiling, (background + dirty) / 2, whoever writes is put to sleep, up to 200 ms at a time.
 
-use crate::diagnose::case::{Case, Held};
+use crate::diagnose::case::{Case, Held, Victim};
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::memory::WritebackRate;
 use crate::model::snapshot::Snapshot;
+use crate::model::stalls::THROTTLE;
 
 /// The background threshold is crossed while pages are dirtied.
 pub const STORM: Rule = Rule {
@@ -18,7 +19,7 @@ pub const STORM: Rule = Rule {
 /// Writers are made to wait.
 pub const THROTTLED: Rule = Rule {
     name: "writers-throttled",
-    about: "dirty pages above the free-run ceiling: writers are put to sleep",
+    about: "too many dirty pages: writers are put to sleep",
     look: throttled,
 };
 
@@ -28,6 +29,10 @@ const STORM_SECS: f64 = 5.0;
 const DIRTYING: f64 = 1_048_576.0;
 /// Throttling is noticed by writers within a few of their own 200 ms sleeps.
 const THROTTLED_SECS: f64 = 3.0;
+/// Writers are asleep for so many milliseconds of each second, all of them together: less is fine steering.
+const ASLEEP_MS: f64 = 50.0;
+/// Throttled writers told by name.
+const NAMED: usize = 4;
 /// Throttled writers under this much I/O pressure (per cent of time in which every task waited) stand
 /// still rather than crawl.
 const STANDSTILL_PCT: f64 = 40.0;
@@ -48,6 +53,14 @@ fn above_background(s: &Snapshot) -> Option<bool> {
 fn above_free_run(s: &Snapshot) -> Option<bool> {
     let w = s.writeback.ok()?;
     Some(dirty(w)? > w.freerun_bytes? as f64)
+}
+
+/// By the pauses themselves where they are counted, else by the level above which there may be some.
+fn writers_wait(s: &Snapshot) -> Option<bool> {
+    match s.stalls.ok().and_then(|s| s.all[THROTTLE]) {
+        Some(all) => Some(all.ms_per_s >= ASLEEP_MS),
+        None => above_free_run(s),
+    }
 }
 
 fn missing(case: &Case<'_>) -> Option<Judged> {
@@ -132,11 +145,35 @@ fn storm(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     Judged::Yes
 }
 
+/// Who is, and how far above the ceiling; or that it is another limit than the machine's.
+fn throttled_title(case: &Case<'_>, w: &WritebackRate, writers: &[Victim]) -> String {
+    let level = words::bytes(dirty(w).unwrap_or(0.0));
+    let ceiling = w.freerun_bytes.map_or("-".into(), |n| words::bytes(n as f64));
+    let above =
+        case.mean(THROTTLED_SECS, |s| above_free_run(s).map(f64::from)).is_none_or(|share| share > 0.0);
+    match writers.first() {
+        None => format!("{level} dirty and in writeback, above the free-run ceiling of {ceiling}"),
+        Some(v) => {
+            let who = format!("{} sleeps {} of the time", v.name, words::pct(v.ms_per_s / 10.0));
+            let more =
+                if writers.len() > 1 { format!(" and {} more", writers.len() - 1) } else { String::new() };
+            let why = if above {
+                format!("{level} dirty and in writeback, above the free-run ceiling of {ceiling}")
+            } else {
+                format!(
+                    "by a limit of its device or control group: {level} dirty, the machine's ceiling is {ceiling}"
+                )
+            };
+            format!("{who}{more}; {why}")
+        }
+    }
+}
+
 fn throttled(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     if let Some(cannot) = missing(case) {
         return cannot;
     }
-    let since = match case.held(THROTTLED_SECS, above_free_run) {
+    let since = match case.held(THROTTLED_SECS, writers_wait) {
         Held::NotYet => return Judged::NotYet("a few seconds of writeback counters"),
         Held::No => return Judged::Yes,
         Held::Since(since) => since,
@@ -148,14 +185,23 @@ fn throttled(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         true => Severity::Critical,
         false => Severity::Warn,
     };
-    let title = format!(
-        "writers are throttled: {} dirty and in writeback, above the free-run ceiling of {}",
-        words::bytes(dirty(w).unwrap_or(0.0)),
-        w.freerun_bytes.map_or("-".into(), |n| words::bytes(n as f64))
-    );
+    let writers = case.held_up(THROTTLED_SECS, THROTTLE);
+    let title = format!("writers are throttled: {}", throttled_title(case, w, &writers));
     let pressure = case.snap().and_then(|s| s.pressure.ok()?.io.full).map(|s| words::pct(s.avg10));
-    let finding = Finding::new(THROTTLED.name, severity, Subject::Machine, title)
-        .since(since)
+    let mut finding = Finding::new(THROTTLED.name, severity, Subject::Machine, title).since(since);
+    for v in writers.iter().take(NAMED) {
+        let on = v.device.map_or(String::new(), |id| format!(", for {}", case.device_name(id)));
+        finding = finding.fact(
+            "throttled",
+            format!(
+                "{}, {} of the time, pauses up to {:.0} ms{on}",
+                v.name,
+                words::pct(v.ms_per_s / 10.0),
+                v.longest_ms
+            ),
+        );
+    }
+    let finding = finding
         .fact_if("I/O pressure, all tasks waiting", pressure)
         .why(
             "Above this ceiling each write() may sleep up to 200 ms at a time, for whichever program dirties pages and on \

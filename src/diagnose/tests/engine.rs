@@ -8,6 +8,7 @@ use crate::diagnose::known::Server;
 use crate::diagnose::story::stories;
 use crate::model::process::{IoBytes, Names, ProcUpdate};
 use crate::model::section::Section;
+use crate::model::stalls::THROTTLE;
 use std::sync::Arc;
 
 fn rules(engine: &Engine) -> Vec<Vec<&'static str>> {
@@ -51,6 +52,7 @@ fn a_storm_is_one_story_cause_first() {
         let w = t.writeback.ok_mut().unwrap();
         w.dirty_bytes = Some(7 * GIB / 2);
         (w.dirtied_bytes_per_s, w.written_bytes_per_s) = (Some(60.0 * MIB), Some(40.0 * MIB));
+        hold_up(t, 911, "dd", THROTTLE, 500.0, 56.0);
     });
     let mut engine = Engine::default();
     engine.look(&stage.world);

@@ -19,7 +19,7 @@ pub struct Fires {
     pub make: fn(&mut Stage),
 }
 
-const fn fires(
+pub const fn fires(
     rule: &'static str,
     what: &'static str,
     severity: Severity,
@@ -33,11 +33,11 @@ fn written(bytes: u64) -> IoBytes {
     IoBytes { write: bytes, ..IoBytes::default() }
 }
 
-fn read(bytes: u64) -> IoBytes {
+pub fn read(bytes: u64) -> IoBytes {
     IoBytes { read: bytes, ..IoBytes::default() }
 }
 
-fn dirty(s: &mut Snapshot, dirty: u64, dirtied: f64, wrote: f64) {
+pub fn dirty(s: &mut Snapshot, dirty: u64, dirtied: f64, wrote: f64) {
     let w = s.writeback.ok_mut().unwrap();
     w.dirty_bytes = Some(dirty);
     w.dirtied_bytes_per_s = Some(dirtied);
@@ -50,6 +50,15 @@ fn group(stage: &mut Stage, before: GroupFacts, now: GroupFacts) {
 }
 
 pub const FIRING: &[Fires] = &[
+    fires(
+        "device-saturated",
+        "traced: small, but one after the other",
+        Warn,
+        "vda is saturated by small sequential I/O: 113 tps, 48.3 ms await, queue 3.9",
+        |s| {
+            s.ticks(8, |t| with(t, traced(load(VDA, "vda", (113.0, 48.3, 3.9, 4.0, 0.5)), 100, 13)));
+        },
+    ),
     fires(
         "device-saturated",
         "a short queue that waits long",
@@ -136,15 +145,6 @@ pub const FIRING: &[Fires] = &[
             s.look(vec![wrote(flusher, 30), wrote(raw(911, "dd"), 10)], false);
         },
     ),
-    fires("writers-throttled", "above the free-run ceiling", Warn, "writers are throttled: 3.50 GiB", |s| {
-        s.ticks(5, |t| dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB));
-    }),
-    fires("writers-throttled", "and everything stands still", Critical, "writers are throttled", |s| {
-        s.ticks(14, |t| {
-            dirty(t, 7 * GIB / 2, 1.0 * MIB, 1.0 * MIB);
-            t.pressure.ok_mut().unwrap().io = pressed(95.0, 80.0);
-        });
-    }),
     fires(
         "slow-drain",
         "a slow device",

@@ -10,6 +10,7 @@ use crate::model::process::IoBytes;
 use crate::model::sample::Sample;
 use crate::model::section::Section;
 use crate::model::snapshot::Snapshot;
+use crate::model::stalls::{RECLAIM, THROTTLE};
 
 /// A case: nothing of that severity or worse is found.
 pub struct Quiet {
@@ -115,6 +116,24 @@ pub const QUIET: &[Quiet] = &[
     }),
     quiet("writers-throttled", "just at the ceiling", |s| {
         s.ticks(8, |t| t.writeback.ok_mut().unwrap().dirty_bytes = Some(3 * GIB));
+    }),
+    quiet("writers-throttled", "far above the ceiling, and nobody is put to sleep", |s| {
+        s.ticks(8, |t| t.writeback.ok_mut().unwrap().dirty_bytes = Some(7 * GIB / 2));
+    }),
+    quiet("writers-throttled", "fine steering", |s| {
+        s.ticks(8, |t| {
+            t.writeback.ok_mut().unwrap().dirty_bytes = Some(7 * GIB / 2);
+            hold_up(t, 911, "dd", THROTTLE, 40.0, 8.0);
+        });
+    }),
+    quiet("reclaim-stalls", "a stream that recycles its own cache", |s| {
+        s.ticks(8, |t| hold_up(t, 911, "cat", RECLAIM, 90.0, 2.0));
+    }),
+    blind("reclaim-stalls", "not traced", |s| {
+        s.ticks(8, |t| t.stalls = Section::Denied("tracing needs CAP_BPF".into()));
+    }),
+    early("reclaim-stalls", "one tick", |s| {
+        s.ticks(1, |t| hold_up(t, 911, "cat", RECLAIM, 900.0, 2.0));
     }),
     early("writers-throttled", "one tick", |s| {
         s.ticks(1, |t| t.writeback.ok_mut().unwrap().dirty_bytes = Some(7 * GIB / 2));

@@ -11,6 +11,7 @@ use crate::model::cpu::CpuRate;
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::facts::{Facts, MountRoom, Room};
 use crate::model::kernlog::{LogClock, Record};
+use crate::model::latency::DeviceLatency;
 use crate::model::memory::{MemRaw, ReclaimRate, SwapRate, WritebackRate};
 use crate::model::network::{NetFsRate, NicRate};
 use crate::model::path::Space;
@@ -19,6 +20,7 @@ use crate::model::process::{Change, IoBytes, IoRaw, ProcUpdate, TaskKey, TaskRaw
 use crate::model::queue::QueueAttrs;
 use crate::model::section::Section;
 use crate::model::snapshot::Snapshot;
+use crate::model::stalls::{HeldUp, Stalls};
 use crate::model::topology::{BlockDev, DeviceKind, MountRef, Topology};
 use crate::model::world::{Host, World};
 use std::sync::Arc;
@@ -227,6 +229,7 @@ impl Stage {
             }),
             nics: Section::Ok(Vec::new()),
             netfs: Section::Ok(Vec::new()),
+            stalls: Section::Ok(Stalls { all: [Some(Default::default()); 2], ..Stalls::default() }),
             ..Snapshot::default()
         }
     }
@@ -405,4 +408,24 @@ pub fn over_network(
     };
     change(&mut fs);
     snap.netfs = Section::Ok(vec![fs]);
+}
+
+/// Holds a process up in that way (see `model::stalls::KINDS`), for so many milliseconds of the second.
+pub fn hold_up(snap: &mut Snapshot, pid: u32, name: &str, kind: usize, ms_per_s: f64, longest_ms: f64) {
+    let stalls = snap.stalls.ok_mut().unwrap();
+    let key = TaskKey { pid, tid: pid, starttime: 100 };
+    let mut held = HeldUp { key, comm: name.into(), bdi: "8:0".into(), ..HeldUp::default() };
+    held.kinds[kind].count = 5;
+    (held.kinds[kind].ms_per_s, held.kinds[kind].longest_ms) = (ms_per_s, longest_ms);
+    let all = stalls.all[kind].as_mut().unwrap();
+    (all.count, all.ms_per_s) = (all.count + 5, all.ms_per_s + ms_per_s);
+    stalls.tasks.push(held);
+}
+
+/// The same with requests as tracing tells them: of 4 KiB, so many that go on and that begin elsewhere.
+pub fn traced(rate: DiskRate, sequential: u32, random: u32) -> DiskRate {
+    let mut latency = DeviceLatency::default();
+    let shape = &mut latency.kinds[0].shape;
+    (shape.sequential, shape.random, shape.sizes[3]) = (sequential, random, sequential + random);
+    DiskRate { latency: Some(Arc::new(latency)), ..rate }
 }

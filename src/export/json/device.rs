@@ -3,6 +3,7 @@
 use super::{known, number};
 use crate::model::disk::DiskRate;
 use crate::model::latency::{KindLatency, Spread};
+use crate::model::shape::{SIZES, Shape};
 use crate::model::topology::DeviceKind;
 use crate::model::world::World;
 use crate::text::clean;
@@ -28,6 +29,8 @@ pub(super) struct Device {
     flush_await_ms: Option<f64>,
     latency_us: Kinds,
     service_us: Kinds,
+    request_sizes: Both<[u32; SIZES]>,
+    sequential_pct: Both<f64>,
     queue_size: Option<f64>,
     read_request_kb: Option<f64>,
     write_request_kb: Option<f64>,
@@ -82,6 +85,25 @@ impl Kinds {
     }
 }
 
+/// The same of reads and of writes.
+#[derive(Serialize)]
+struct Both<T> {
+    read: Option<T>,
+    write: Option<T>,
+}
+
+impl<T> Both<T> {
+    /// Of what was traced; `None`: it was not, or by a program that did not count it.
+    fn of(r: &DiskRate, get: fn(&Shape) -> Option<T>) -> Self {
+        let of = |kind: usize| {
+            let kind = &r.latency.as_ref()?.kinds[kind];
+            let known = kind.shape.requests() > 0 || kind.total.is_none();
+            get(&kind.shape).filter(|_| known)
+        };
+        Self { read: of(0), write: of(1) }
+    }
+}
+
 /// The devices that ever did I/O, in the kernel's order.
 pub(super) fn devices(world: &World) -> Option<Vec<Device>> {
     Some(world.snap.devices.ok()?.iter().map(|rate| device(world, rate)).collect())
@@ -115,6 +137,8 @@ fn device(world: &World, r: &DiskRate) -> Device {
         latency_us: Kinds::of(r, |k| Some(k.total)),
         // Devices that take bios have no requests, so no time in service.
         service_us: Kinds::of(r, |k| (k.service.is_some() || k.total.is_none()).then_some(k.service)),
+        request_sizes: Both::of(r, |s| Some(s.sizes)),
+        sequential_pct: Both::of(r, |s| known(s.sequential_pct())),
         queue_size: number(r.queue_size),
         read_request_kb: number(r.read_request_kb),
         write_request_kb: number(r.write_request_kb),

@@ -47,6 +47,13 @@ pub(super) fn gaps(world: &World, engine: &Engine, scope: Scope, more: &[Gap]) -
     add(scope.memory, "swap", snap.swap.why(now));
     add(scope.memory, "swap_devices", snap.swaps.why(now));
     add(scope.memory, "pressure", snap.pressure.why(now));
+    let held = scope.memory || scope.processes;
+    add(held, "stalls", snap.stalls.why(now));
+    for why in snap.stalls.ok().into_iter().flat_map(|s| &s.without) {
+        add(held, "stalls", Some(why.clone()));
+    }
+    let lost = snap.stalls.ok().map(|s| s.lost).filter(|n| *n > 0);
+    add(held, "stalls", lost.map(|n| format!("{n} were not counted: too many processes were held up")));
     add(scope.processes, "processes", world.procs_state.why(now));
     if world.procs_state.ok().is_some() {
         add(scope.processes, "delays", no_delays(&world.procs).map(str::to_owned));

@@ -1,8 +1,9 @@
-//! `cpu`, `writeback`, `swap` and `pressure`. These objects are always whole; only values are `null`.
+//! `cpu`, `writeback`, `swap`, `pressure` and `stalls`. These objects are always whole; only values are `null`.
 
 use super::{known, number};
 use crate::model::pressure;
 use crate::model::snapshot::Snapshot;
+use crate::model::stalls::{self, HeldUp, RECLAIM, THROTTLE};
 use crate::text::clean;
 use serde::Serialize;
 
@@ -109,4 +110,60 @@ pub(super) fn pressure(snap: &Snapshot) -> Pressure {
         memory: of(p.memory),
         io: of(p.io),
     })
+}
+
+/// All `null` where they are not counted.
+#[derive(Default, Serialize)]
+pub(super) struct Stalls<'a> {
+    throttle: Stall,
+    reclaim: Stall,
+    tasks: Option<Vec<Held<'a>>>,
+}
+
+#[derive(Default, Serialize)]
+struct Stall {
+    count: Option<u64>,
+    ms_per_s: Option<f64>,
+    longest_ms: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Held<'a> {
+    pid: u32,
+    starttime: u64,
+    comm: &'a str,
+    throttled_on: Option<&'a str>,
+    throttle: Stall,
+    reclaim: Stall,
+}
+
+impl From<Option<stalls::Stall>> for Stall {
+    fn from(stall: Option<stalls::Stall>) -> Self {
+        stall.map_or_else(Self::default, |s| Self {
+            count: Some(s.count),
+            ms_per_s: number(s.ms_per_s),
+            longest_ms: number(s.longest_ms),
+        })
+    }
+}
+
+pub(super) fn stalls(snap: &Snapshot) -> Stalls<'_> {
+    let Some(stalls) = snap.stalls.ok() else { return Stalls::default() };
+    Stalls {
+        throttle: stalls.all[THROTTLE].into(),
+        reclaim: stalls.all[RECLAIM].into(),
+        tasks: Some(stalls.tasks.iter().map(|t| held(stalls, t)).collect()),
+    }
+}
+
+fn held<'a>(stalls: &stalls::Stalls, t: &'a HeldUp) -> Held<'a> {
+    let kind = |kind: usize| stalls.all[kind].map(|_| t.kinds[kind]).into();
+    Held {
+        pid: t.key.pid,
+        starttime: t.key.starttime,
+        comm: &t.comm,
+        throttled_on: Some(&*t.bdi).filter(|bdi| !bdi.is_empty()),
+        throttle: kind(THROTTLE),
+        reclaim: kind(RECLAIM),
+    }
 }

@@ -45,6 +45,8 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pressure: Option<memory::Pressure>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    stalls: Option<memory::Stalls<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     processes: Part<process::Processes<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel_log: Part<Vec<kernel::Entry>>,
@@ -77,6 +79,7 @@ pub fn object(
         writeback: scope.memory.then(|| memory::writeback(snap)),
         swap: scope.memory.then(|| memory::swap(snap)),
         pressure: scope.memory.then(|| memory::pressure(snap)),
+        stalls: scope.memory.then(|| memory::stalls(snap)),
         processes: scope.processes.then(|| process::processes(world)),
         kernel_log: scope.kernel.then(|| kernel::entries(world, since)),
         findings: scope.findings.then(|| findings::stories(engine, snap.at)),

@@ -45,10 +45,23 @@ struct Process {
     write_bytes_total: Option<u64>,
     io_delay_pct: Option<f64>,
     swapin_delay_pct: Option<f64>,
+    stalled_ms_per_s: Stalled,
     swap_bytes: Option<u64>,
     rss_bytes: u64,
     major_faults_per_s: Option<f64>,
     cgroup: Option<String>,
+}
+
+/// What held it up, milliseconds of each second.
+#[derive(Serialize)]
+struct Stalled {
+    throttle: Option<f64>,
+    reclaim: Option<f64>,
+    swapin: Option<f64>,
+}
+
+fn ms(pct: Option<f64>) -> Option<f64> {
+    known(pct.map(|pct| pct * 10.0))
 }
 
 impl From<ProcRow<'_>> for Process {
@@ -70,6 +83,11 @@ impl From<ProcRow<'_>> for Process {
             write_bytes_total: row.write_bytes_total,
             io_delay_pct: known(row.io_delay_pct),
             swapin_delay_pct: known(row.swapin_delay_pct),
+            stalled_ms_per_s: Stalled {
+                throttle: ms(row.throttled_pct),
+                reclaim: ms(row.reclaim_pct),
+                swapin: ms(row.swapin_delay_pct),
+            },
             swap_bytes: row.swap_bytes,
             rss_bytes: row.rss_bytes,
             major_faults_per_s: known(row.major_faults_per_s),

@@ -47,6 +47,20 @@ const SWAPIN: Column<Col> = col(
     7,
     "share of time waiting for pages from swap (needs delay accounting)",
 );
+const THROTTLED: Column<Col> = col(
+    Col::Throttled,
+    "throttled",
+    "THROT%",
+    6,
+    "share of time put to sleep because too many pages were dirty, threads added up, by tracing",
+);
+const RECLAIM: Column<Col> = col(
+    Col::Reclaim,
+    "reclaim",
+    "RECL%",
+    6,
+    "share of time making room in memory by itself (direct reclaim), threads added up, by tracing",
+);
 const IO: Column<Col> =
     col(Col::IoDelay, "io_delay", "IO%", 6, "share of time waiting for block I/O (needs delay accounting)");
 const SWAP: Column<Col> = col(
@@ -74,15 +88,19 @@ const COMMAND: Column<Col> = left(
 /// Beside other panes.
 pub const SHORT: &[Column<Col>] = &[PID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND];
 /// The full view, rates. What matters least stands before COMMAND: it is left out first.
-pub const FULL: &[Column<Col>] =
-    &[PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJF, RSS, CANCELLED, THREADS, CGROUP, COMMAND];
+pub const FULL: &[Column<Col>] = &[
+    PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, THROTTLED, RECLAIM, SWAP, MAJF, RSS, CANCELLED, THREADS,
+    CGROUP, COMMAND,
+];
 /// The full view, sums.
 pub const SUMS: &[Column<Col>] = &[
-    PID, PRIO, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAPIN, SWAP, MAJF, RSS, CANCELLED, THREADS, CGROUP,
-    COMMAND,
+    PID, PRIO, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAPIN, THROTTLED, RECLAIM, SWAP, MAJF, RSS, CANCELLED,
+    THREADS, CGROUP, COMMAND,
 ];
 /// Beside other panes, sums.
 pub const SHORT_SUMS: &[Column<Col>] = &[PID, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAP, COMMAND];
+/// Beside other panes, sorted by what holds tasks up.
+pub const SHORT_HELD: &[Column<Col>] = &[PID, USER, STATE, READ, WRITE, THROTTLED, RECLAIM, COMMAND];
 /// On paper: what fits a line of 100 beside a command.
 pub const PAPER: &[Column<Col>] =
     &[PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJF, RSS, COMMAND];
@@ -113,6 +131,8 @@ pub const ORDERS: &[(&str, Col)] = &[
     ("cancelled", Col::Cancelled),
     ("swapin", Col::SwapinDelay),
     ("io_delay", Col::IoDelay),
+    ("throttled", Col::Throttled),
+    ("reclaim", Col::Reclaim),
     ("swap", Col::Swap),
     ("rss", Col::Rss),
     ("majflt", Col::MajorFaults),
@@ -142,6 +162,8 @@ pub fn value<'a>(row: &'a ProcRow<'_>, id: Col, command: &'a str) -> Value<'a> {
         Col::AccIo => rate(row.accumulated.map(|a| (a.read + a.write) as f64)),
         Col::IoDelay => Value::fixed(row.io_delay_pct, 1),
         Col::SwapinDelay => Value::fixed(row.swapin_delay_pct, 1),
+        Col::Throttled => Value::fixed(row.throttled_pct, 1),
+        Col::Reclaim => Value::fixed(row.reclaim_pct, 1),
         Col::Swap => rate(row.swap_bytes.map(|n| n as f64)),
         Col::Rss => Value::Bytes(row.rss_bytes as f64),
         Col::MajorFaults => row.major_faults_per_s.map_or(Value::Missing, Value::Count),
@@ -169,7 +191,7 @@ mod tests {
 
     #[test]
     fn every_column_shown_has_an_order_and_a_unique_name() {
-        for set in [SHORT, FULL, SUMS, SHORT_SUMS, PAPER].into_iter().chain(THREAD_SETS) {
+        for set in [SHORT, FULL, SUMS, SHORT_SUMS, SHORT_HELD, PAPER].into_iter().chain(THREAD_SETS) {
             let names: std::collections::HashSet<_> = set.iter().map(|c| c.name).collect();
             assert_eq!(names.len(), set.len());
             for c in set {

@@ -10,6 +10,7 @@ mod inherit;
 mod past;
 mod row;
 mod select;
+mod stalled;
 mod survey;
 mod table;
 mod task;

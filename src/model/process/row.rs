@@ -2,6 +2,7 @@
 
 use super::table::{Acc, Rates, Row};
 use super::task::{IoBytes, IoRaw, TaskKey};
+use crate::model::stalls::{RECLAIM, THROTTLE};
 use crate::text;
 use serde::Serialize;
 use std::sync::Arc;
@@ -43,6 +44,13 @@ pub struct ProcRow<'a> {
     pub io_delay_pct: Option<f64>,
     /// Time waiting for pages from swap, per cent of the interval.
     pub swapin_delay_pct: Option<f64>,
+    /// Time put to sleep because too many pages were dirty, per cent of the interval; threads added up. By tracing.
+    #[serde(skip)]
+    pub throttled_pct: Option<f64>,
+    /// Time spent making room in memory itself (direct reclaim), per cent of the interval; threads added up. By
+    /// tracing.
+    #[serde(skip)]
+    pub reclaim_pct: Option<f64>,
     /// Swapped-out private memory (VmSwap), bytes.
     pub swap_bytes: Option<u64>,
     /// Resident memory, bytes.
@@ -121,6 +129,8 @@ impl<'a> ProcRow<'a> {
             write_bytes_total: bytes.map(|b| b.write),
             io_delay_pct: rates.io_delay_pct,
             swapin_delay_pct: rates.swapin_delay_pct,
+            throttled_pct: rates.stalled_pct[THROTTLE],
+            reclaim_pct: rates.stalled_pct[RECLAIM],
             swap_bytes: raw.swap_bytes,
             rss_bytes: raw.rss_bytes,
             major_faults_per_s: rates.major_faults,

@@ -2,6 +2,7 @@
 //! sorting 20,000 rows for 40 lines.
 
 use super::table::{ProcTable, Rates, Row};
+use crate::model::stalls::{RECLAIM, THROTTLE};
 use std::cmp::Ordering;
 
 /// What rows can be sorted by.
@@ -47,6 +48,10 @@ pub enum Column {
     IoDelay,
     /// Waiting for swap.
     SwapinDelay,
+    /// Throttled because too many pages are dirty.
+    Throttled,
+    /// Making room in memory.
+    Reclaim,
     /// Swapped-out memory.
     Swap,
     /// Resident memory.
@@ -188,6 +193,8 @@ impl ProcTable {
             Column::AccIo => count(bytes.map(|_| self.acc_of(row).io.read + self.acc_of(row).io.write)),
             Column::IoDelay => known(rates().io_delay_pct),
             Column::SwapinDelay => known(rates().swapin_delay_pct),
+            Column::Throttled => known(rates().stalled_pct[THROTTLE]),
+            Column::Reclaim => known(rates().stalled_pct[RECLAIM]),
             Column::Swap => count(row.raw.swap_bytes),
             Column::Rss => row.raw.rss_bytes as f64,
             Column::MajorFaults => known(rates().major_faults),
@@ -223,6 +230,7 @@ impl ProcTable {
         let r = self.rates_of(row);
         [r.read, r.write, r.cancelled, r.io_delay_pct, r.swapin_delay_pct, r.major_faults]
             .into_iter()
+            .chain(r.stalled_pct)
             .any(|rate| rate.is_some_and(|rate| rate > 0.0))
     }
 

@@ -3,6 +3,7 @@
 
 use super::inherit::Inherited;
 use super::row::ProcRow;
+use super::stalled::Stalled;
 use super::task::{IoBytes, IoRaw, Names, TaskKey, TaskRaw};
 use super::update::{BlockedTask, Change, ProcUpdate};
 use crate::model::clock::{Clock, delta};
@@ -40,6 +41,8 @@ pub(super) struct Rates {
     pub io_delay_pct: Option<f64>,
     pub swapin_delay_pct: Option<f64>,
     pub major_faults: Option<f64>,
+    /// Dirty throttling and direct reclaim, per cent of the interval; see [`ProcTable::set_stalls`].
+    pub stalled_pct: [Option<f64>; 2],
 }
 
 /// What a row did since the counters were last reset.
@@ -81,6 +84,7 @@ pub struct ProcTable {
     threads: bool,
     delays: Section<()>,
     blocked: Vec<BlockedTask>,
+    pub(super) stalled: Stalled,
 }
 
 impl ProcTable {
@@ -308,8 +312,8 @@ impl ProcTable {
     }
 
     fn clear(&mut self) {
-        let users = std::mem::take(&mut self.users);
-        *self = Self { users, ..Self::default() };
+        let (users, stalled) = (std::mem::take(&mut self.users), std::mem::take(&mut self.stalled));
+        *self = Self { users, stalled, ..Self::default() };
     }
 
     /// Starts the accumulated counters anew (`D`); `now` is when.
@@ -404,11 +408,12 @@ impl ProcTable {
 
     /// A row that did not change moved nothing; one that cannot be read is not known.
     pub(super) fn rates_of(&self, row: &Row) -> Rates {
+        let stalled_pct = self.stalled_pct(row);
         if row.exited || row.blocked {
-            return Rates::default();
+            return Rates { stalled_pct, ..Rates::default() };
         }
         if let Some(rates) = self.rates.get(row.rates as usize) {
-            return *rates;
+            return Rates { stalled_pct, ..*rates };
         }
         let io = row.raw.io.bytes().map(|_| 0.0);
         Rates {
@@ -419,6 +424,7 @@ impl ProcTable {
             io_delay_pct: row.raw.delays.map(|_| 0.0),
             swapin_delay_pct: row.raw.delays.and_then(|d| d.swapin_ns).map(|_| 0.0),
             major_faults: Some(0.0),
+            stalled_pct,
         }
     }
 

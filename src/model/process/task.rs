@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub const USER_HZ: u64 = 100;
 
 /// Who a row is about. A pid alone is not enough: it is reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskKey {
     /// Process id (thread group id).
     pub pid: u32,

@@ -53,6 +53,28 @@ fn look(secs: u64, first: bool, changed: &[(TaskRaw, u64)]) -> ProcUpdate {
 }
 
 #[test]
+fn who_is_held_up_sorts_first_whole_processes_only_and_nobody_is_0_where_it_is_not_counted() {
+    use crate::model::section::Section;
+    use crate::model::stalls::{HeldUp, Stall, Stalls, THROTTLE};
+    let mut stalls = Stalls { all: [Some(Stall::default()), None], ..Stalls::default() };
+    let mut held = HeldUp { key: key(2), ..HeldUp::default() };
+    held.kinds[THROTTLE].ms_per_s = 812.0;
+    stalls.tasks.push(held);
+    let told = |threads: bool, stalls: &Section<Stalls>| {
+        let mut table = ProcTable::new();
+        table.apply(&ProcUpdate { threads, ..look(10, true, &[(raw(1, 0, 0), 0), (raw(2, 0, 0), 0)]) });
+        table.set_stalls(stalls);
+        let query = Query { by: Column::Throttled, height: 9, ..Query::default() };
+        let rows: Vec<_> = table.window(&query).rows.iter().map(|at| table.row(*at)).collect();
+        rows.iter().map(|r| (r.pid, r.throttled_pct, r.reclaim_pct)).collect::<Vec<_>>()
+    };
+    let stalls = Section::Ok(stalls);
+    assert_eq!(told(false, &stalls), [(2, Some(81.2), None), (1, Some(0.0), None)]);
+    assert_eq!(told(true, &stalls), [(1, None, None), (2, None, None)]);
+    assert_eq!(told(false, &Section::Denied("no".into())), [(1, None, None), (2, None, None)]);
+}
+
+#[test]
 fn a_rate_needs_two_looks_and_its_own_interval() {
     let mut table = ProcTable::new();
     table.apply(&look(10, true, &[(raw(1, 1000, 0), 0)]));

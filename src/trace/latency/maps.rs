@@ -5,6 +5,7 @@
 use super::super::kernel::{ALIGN, Map};
 use crate::model::disk::DevId;
 use crate::model::latency::{Counts, DeviceCounts, KINDS, SLOTS};
+use crate::model::shape::{SIZES, Shape};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,8 +14,9 @@ use std::os::fd::BorrowedFd;
 const MOST_BYTES: usize = 32 << 20;
 /// Histograms at most, however few CPUs there are: `histograms` in `assets/trace/latency.bpf.c`.
 const MOST: usize = 4096;
-/// Two histograms of 32-bit counts for one CPU: `struct histogram` in `assets/trace/latency.bpf.c`.
-const VALUE: usize = (2 * SLOTS * 4).next_multiple_of(ALIGN);
+/// 32-bit counts for one CPU, two histograms, sizes and order: `struct histogram` in `assets/trace/latency.bpf.c`.
+const COUNTS: usize = 2 * SLOTS + SIZES + 2;
+const VALUE: usize = (COUNTS * 4).next_multiple_of(ALIGN);
 /// Requests of devices without a histogram are noted in so many entries.
 const UNKNOWN: usize = 64;
 
@@ -44,7 +46,7 @@ pub struct Histograms {
     cpus: usize,
     /// Values of all CPUs.
     buf: Vec<u8>,
-    /// Sums over them, both histograms.
+    /// Sums over them.
     sums: Vec<u32>,
     /// Some device has none for want of room.
     full: bool,
@@ -53,13 +55,7 @@ pub struct Histograms {
 impl Histograms {
     /// None yet, on a machine with so many possible CPUs.
     pub fn new(cpus: usize) -> Self {
-        Self {
-            known: BTreeSet::new(),
-            cpus,
-            buf: vec![0; cpus * VALUE],
-            sums: vec![0; 2 * SLOTS],
-            full: false,
-        }
+        Self { known: BTreeSet::new(), cpus, buf: vec![0; cpus * VALUE], sums: vec![0; COUNTS], full: false }
     }
 
     /// How many there is room for.
@@ -117,13 +113,21 @@ impl Histograms {
                 out.push(DeviceCounts { id, ..DeviceCounts::default() });
             }
             if let Some(kind) = out.last_mut().and_then(|d| d.kinds.get_mut(kind as usize)) {
-                let (total, service) = self.sums.split_at(SLOTS);
+                let (total, rest) = self.sums.split_at(SLOTS);
+                let (service, rest) = rest.split_at(SLOTS);
                 kind.total = Counts::of(total.iter().copied());
                 kind.service = Counts::of(service.iter().copied());
+                kind.shape = shape(rest);
             }
         }
         Ok(out)
     }
+}
+
+/// Sizes, then what begins elsewhere and what goes on.
+fn shape(counts: &[u32]) -> Shape {
+    let at = |i: usize| counts.get(i).copied().unwrap_or(0);
+    Shape { sizes: std::array::from_fn(at), random: at(SIZES), sequential: at(SIZES + 1) }
 }
 
 /// Sums over the CPUs. They wrap as the counts do, so that differences of sums are sums of differences.
@@ -151,12 +155,13 @@ mod tests {
         let cpu = |first: u32, last: u32| {
             let mut one = vec![0; VALUE];
             one[..4].copy_from_slice(&first.to_ne_bytes());
-            one[8 * SLOTS - 4..8 * SLOTS].copy_from_slice(&last.to_ne_bytes());
+            one[4 * COUNTS - 4..4 * COUNTS].copy_from_slice(&last.to_ne_bytes());
             one
         };
-        let mut sums = vec![9; 2 * SLOTS];
+        let mut sums = vec![9; COUNTS];
         add_up(&[cpu(u32::MAX, 1), cpu(3, 2)].concat(), &mut sums);
-        assert_eq!((sums[0], sums[1], sums[2 * SLOTS - 1]), (2, 0, 3));
+        assert_eq!((sums[0], sums[1], sums[2 * SLOTS - 1]), (2, 0, 0));
+        assert_eq!(shape(&sums[2 * SLOTS..]), Shape { sequential: 3, ..Shape::default() });
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod maps;
 
 use super::ground::Ground;
-use super::kernel::Map;
+use super::kernel::sum_of_cpus;
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::disk::DevId;
@@ -13,8 +13,7 @@ use crate::root::Root;
 use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
 use maps::{Histograms, Key, pack};
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 /// The programs, compiled; `assets/trace/build.sh` makes it anew.
@@ -43,7 +42,7 @@ impl Probe for Latency {
     fn read(&mut self) -> Section<LatencyRaw> {
         let fd = self.histograms.fd().as_fd();
         let read = self.known.add_unknown(fd, self.unknown.fd().as_fd()).and_then(|()| self.known.read(fd));
-        match read.and_then(|devices| Ok((devices, lost(self.lost.fd().as_fd(), self.cpus)?))) {
+        match read.and_then(|devices| Ok((devices, sum_of_cpus(self.lost.fd().as_fd(), self.cpus)?))) {
             Ok((devices, lost)) => {
                 let without = self.without.iter().cloned().chain(self.known.missing()).collect();
                 Section::Ok(LatencyRaw { devices, lost, without })
@@ -51,15 +50,6 @@ impl Probe for Latency {
             Err(err) => Section::from_io("reading the histograms", &err),
         }
     }
-}
-
-/// Requests that could not be followed, over all CPUs.
-fn lost(fd: BorrowedFd, cpus: usize) -> io::Result<u64> {
-    let map = Map::<4> { fd, value_len: 8 * cpus };
-    let mut value = vec![0; 8 * cpus];
-    map.get(&[0; 4], &mut value)?;
-    let cpu = |n: &[u8]| n.try_into().map_or(0, u64::from_ne_bytes);
-    Ok(value.chunks_exact(8).map(cpu).fold(0, u64::wrapping_add))
 }
 
 /// Brings in what can be brought in.

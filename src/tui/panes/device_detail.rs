@@ -2,6 +2,7 @@
 
 use super::device_graphs::{PAIRS, draw};
 use super::device_latency::{self, Part};
+use super::device_requests;
 use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId, when};
 use crate::export::sheet::Sheet;
@@ -43,6 +44,7 @@ fn text(app: &App) -> Vec<(String, bool)> {
     let mut out = Vec::new();
     rates(app, id, &mut out);
     device_latency::table(app, id, &mut out);
+    device_requests::table(app, id, &mut out);
     topology(app, id, &mut out);
     queue(app, id, &mut out);
     out

@@ -1,13 +1,14 @@
 //! Memory: dirty pages and writeback, swap and who is in it, pressure.
 
-use super::writeback::{graph, limits, short};
+use super::writeback::{graph, limits, short, stall_signs};
 use super::{Pane, PaneId, when};
-use crate::export::memory::{Fact, facts};
+use crate::export::memory::{Fact, facts, millis};
 use crate::export::{self, sheet::Sheet};
 use crate::model::process::{Column as Col, Filter, ProcRow, Query};
+use crate::model::stalls::{HeldUp, RECLAIM, THROTTLE};
 use crate::tui::state::App;
 use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::graph::{columns, marks, nice_max};
+use crate::tui::widgets::graph::{columns, marks, nice_max, signs};
 use crate::tui::widgets::put::{put, put_right};
 use crate::tui::widgets::theme::Theme;
 use crate::units::bytes;
@@ -67,6 +68,57 @@ fn draw_facts(groups: &[(&'static str, Vec<Fact>)], theme: &Theme, area: Rect, b
     y - area.y
 }
 
+/// Cells of the name of who is held up, where there is room, and of the figures beside it.
+const HELD_NAME: u16 = 22;
+const HELD_FIGURES: u16 = 19;
+
+/// Who is held up by memory, the most first; as many lines as there is room for. Returns the lines used.
+fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> u16 {
+    let (mut y, width) = (area.y, area.width.saturating_sub(HELD_FIGURES + 1).min(HELD_NAME));
+    let mut line = |name: &str, figures: &str, style| {
+        if y < area.bottom() {
+            put(buf, area.x, y, name, if figures.is_empty() { area.width } else { width }, style);
+            put(buf, area.x + width + 1, y, figures, area.width.saturating_sub(width + 1), style);
+            y += 1;
+        }
+    };
+    let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>4} {b:>4} {c:>4} {d:>4}");
+    line("Held up, ms/s", &figures(["thr", "most", "recl", "most"]), theme.head);
+    let snap = app.snap();
+    let Some(stalls) = snap.stalls.ok() else {
+        let why = snap.stalls.why(app.world.now().boot_ns).unwrap_or_default();
+        line(&format!(" - {why}"), "", theme.dim);
+        return y - area.y;
+    };
+    let cell = |kind: usize, task: &HeldUp, n: f64| match (stalls.all[kind], task.kinds[kind].count) {
+        (None, _) => "-".into(),
+        (_, 0) => String::new(),
+        _ => millis(n),
+    };
+    for task in &stalls.tasks {
+        let [t, r] = task.kinds;
+        let device = task.device().and_then(|id| app.world.topo.ok()?.get(id)).map(|d| d.shown_name());
+        let on = device.or((!task.bdi.is_empty()).then(|| task.bdi.clone()));
+        let on = on.filter(|_| t.count > 0).map_or(String::new(), |on| format!(" on {on}"));
+        let cells = [
+            cell(THROTTLE, task, t.ms_per_s),
+            cell(THROTTLE, task, t.longest_ms),
+            cell(RECLAIM, task, r.ms_per_s),
+            cell(RECLAIM, task, r.longest_ms),
+        ];
+        let figures = figures(cells.each_ref().map(String::as_str));
+        let name = if width < HELD_NAME { task.comm.clone() } else { task.name() };
+        line(&name, &format!("{figures}{on}"), theme.warn);
+    }
+    if stalls.tasks.is_empty() {
+        line(" none", "", theme.dim);
+    }
+    for why in &stalls.without {
+        line(&format!(" - {why}"), "", theme.dim);
+    }
+    y - area.y
+}
+
 fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
     if area.height < 3 {
         return;
@@ -91,11 +143,20 @@ fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
         let style = if i == 0 { theme.graph } else { theme.graph2 };
         columns(buf, graph, app.past().map(value), nice_max(max), style);
         marks(buf, graph, &app.change_marks(), theme.changed);
+        if graph.height > 1 {
+            signs(buf, graph, &stall_signs(app), theme.warn);
+        }
     }
 }
 
-/// Largest swappers, then who is faulting.
+/// Who is held up, the largest swappers, who is faulting: a third of the room each.
 fn tasks(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
+    if area.height < 3 {
+        return;
+    }
+    let used = held_up(app, theme, Rect { height: (area.height / 3).max(2), ..area }, buf);
+    let area = Rect { y: area.y + used, height: area.height - used, ..area };
+    // The table has no past.
     if area.height < 3 || app.ui.frozen.is_some() {
         return;
     }

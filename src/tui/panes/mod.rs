@@ -4,6 +4,7 @@ pub mod bench;
 pub mod device_detail;
 pub mod device_graphs;
 pub mod device_latency;
+pub mod device_requests;
 pub mod devices;
 pub mod experiment;
 pub mod findings;

@@ -5,6 +5,7 @@ use super::{Pane, PaneId, when};
 use crate::export::sheet::Sheet;
 use crate::model::process::ProcRow;
 use crate::model::section::Section;
+use crate::model::stalls::{RECLAIM, THROTTLE};
 use crate::text::clean;
 use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail, ProcessDetail};
@@ -72,6 +73,8 @@ fn counters(app: &App, row: &ProcRow<'_>, out: &mut Vec<(String, bool)>) {
     fact("cancelled", format!("{}/s", rate(row.cancelled_bytes_per_s)));
     fact("I/O delay", pct(row.io_delay_pct));
     fact("swapin delay", pct(row.swapin_delay_pct));
+    fact("throttled", held(app, row, row.throttled_pct, THROTTLE));
+    fact("reclaim", held(app, row, row.reclaim_pct, RECLAIM));
     fact(
         "memory",
         format!(
@@ -85,6 +88,21 @@ fn counters(app: &App, row: &ProcRow<'_>, out: &mut Vec<(String, bool)>) {
     if let Some(container) = row.container {
         fact("container", clean(container));
     }
+}
+
+/// Being held up by memory in one way: the share of time, and what the interval on screen has of it.
+fn held(app: &App, row: &ProcRow<'_>, pct: Option<f64>, kind: usize) -> String {
+    let snap = app.snap();
+    let Some(pct) = pct else {
+        let why = snap.stalls.why(app.world.now().boot_ns);
+        let whole = "counted for whole processes only".to_owned();
+        return format!("- {}", why.unwrap_or(if app.world.procs.threads() { whole } else { String::new() }));
+    };
+    let task = snap.stalls.ok().and_then(|s| s.tasks.iter().find(|t| t.key == row.key()));
+    let times = task.map(|t| t.kinds[kind]).filter(|k| k.count > 0);
+    let times =
+        times.map_or(String::new(), |k| format!(", {} times, longest {:.1} ms", k.count, k.longest_ms));
+    format!("{pct:.1} %{times}")
 }
 
 /// Limits, ancestors, delays: what a child read.

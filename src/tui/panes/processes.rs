@@ -4,7 +4,9 @@ use super::{Pane, PaneId, when};
 use crate::export::processes::{gaps, no_delays};
 use crate::export::{self, sheet::Sheet};
 use crate::model::column::Column;
-use crate::model::columns::process::{FULL, ORDERS, SHORT, SHORT_SUMS, SUMS, THREAD_SETS, command, value};
+use crate::model::columns::process::{
+    FULL, ORDERS, SHORT, SHORT_HELD, SHORT_SUMS, SUMS, THREAD_SETS, command, value,
+};
 use crate::model::process::{Column as Col, ProcRow, Query};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
@@ -45,6 +47,7 @@ pub fn sort_names() -> Vec<&'static str> {
 pub fn columns(app: &App, width: u16) -> &'static [Column<Col>] {
     let (wide, sums) = (width >= 90, app.ui.procs.accumulated);
     match (app.ui.procs.threads, wide, sums) {
+        (false, false, _) if matches!(app.ui.procs.by, Col::Throttled | Col::Reclaim) => SHORT_HELD,
         (false, false, false) => SHORT,
         (false, true, false) => FULL,
         (false, true, true) => SUMS,
@@ -56,7 +59,11 @@ pub fn columns(app: &App, width: u16) -> &'static [Column<Col>] {
 /// The columns that fit into that width.
 pub fn fitted(app: &App, width: u16) -> (&'static [Column<Col>], table::Fitted) {
     let set = columns(app, width);
-    let keep = |i: usize| matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite);
+    // What moves bytes, and what the rows are sorted by.
+    let keep = |i: usize| {
+        matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite)
+            || set[i].id == app.ui.procs.by
+    };
     (set, table::fit(set, width, if width < 66 { 12 } else { 18 }, app.ui.procs.shift, keep))
 }
 
@@ -170,6 +177,10 @@ fn style(row: &ProcRow<'_>, col: Col, theme: &Theme) -> Style {
         Col::Read if !busy(row.read_bytes_per_s) => theme.dim,
         Col::Write if !busy(row.write_bytes_per_s) => theme.dim,
         Col::Swap if row.swap_bytes.is_none_or(|n| n == 0) => theme.dim,
+        Col::Throttled if row.throttled_pct.is_some_and(|n| n >= 20.0) => theme.warn,
+        Col::Throttled if !busy(row.throttled_pct) => theme.dim,
+        Col::Reclaim if row.reclaim_pct.is_some_and(|n| n >= 20.0) => theme.warn,
+        Col::Reclaim if !busy(row.reclaim_pct) => theme.dim,
         Col::IoDelay if !busy(row.io_delay_pct) => theme.dim,
         Col::SwapinDelay if !busy(row.swapin_delay_pct) => theme.dim,
         Col::MajorFaults if !busy(row.major_faults_per_s) => theme.dim,

@@ -2,9 +2,12 @@
 
 use super::{Pane, PaneId};
 pub use crate::export::memory::short;
+use crate::model::memory::WritebackRate;
+use crate::model::snapshot::Snapshot;
+use crate::model::stalls::{RECLAIM, THROTTLE};
 use crate::tui::state::App;
 use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::graph::{bar, columns, marks};
+use crate::tui::widgets::graph::{bar, columns, marks, signs};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
 use crate::units::bytes;
@@ -30,13 +33,11 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
         return;
     };
     let level = |n: Option<u64>| n.map_or("-".into(), bytes);
-    let throttled =
-        w.dirty_bytes.zip(w.writeback_bytes).zip(w.freerun_bytes).is_some_and(|((d, b), f)| d + b > f);
-    let note = if throttled { "  WRITERS THROTTLED" } else { "" };
+    let (throttled, note) = throttled(snap, w);
     line(
         buf,
         &format!(
-            "dirty {:>5}  writeback {:>5}  dirtied {}/s  written {}/s{note}",
+            "{note}dirty {:>5}  writeback {:>5}  dirtied {}/s  written {}/s",
             level(w.dirty_bytes),
             level(w.writeback_bytes),
             short(w.dirtied_bytes_per_s),
@@ -65,6 +66,19 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     y += 1;
     let rest = Rect { y, height: inner.bottom().saturating_sub(y), ..inner };
     graph(app, theme, rest, buf);
+}
+
+/// Whether writers are made to wait, and the note that says so: by their pauses where those are counted.
+fn throttled(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
+    let above =
+        w.dirty_bytes.zip(w.writeback_bytes).zip(w.freerun_bytes).is_some_and(|((d, b), f)| d + b > f);
+    let stalls = snap.stalls.ok().filter(|s| s.all[THROTTLE].is_some());
+    let throttled = stalls.map_or(above, |s| s.any(THROTTLE));
+    let note = match stalls.and_then(|s| s.by(THROTTLE).first().map(|t| t.comm.clone())) {
+        Some(who) => format!("THROTTLED {who}  "),
+        None => "WRITERS THROTTLED  ".into(),
+    };
+    (throttled, if throttled { note } else { String::new() })
 }
 
 /// The bar of dirty + writeback up to the dirty threshold, and its legend.
@@ -101,10 +115,35 @@ pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
     };
     let max = app.past().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
     let changed = app.change_marks();
-    let legend = if changed.iter().any(|at| *at < usize::from(area.width)) { "┊ changed  " } else { "" };
-    let label = format!("{legend}dirty + writeback, most {}", short(Some(max)));
+    let shown = |at: usize| at < usize::from(area.width);
+    let legend = if changed.iter().any(|at| shown(*at)) { "┊ changed  " } else { "" };
+    let stalls = stall_signs(app);
+    let signs_of = [("t", "throttled"), ("r", "reclaim"), ("x", "throttled + reclaim")];
+    let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign && shown(s.0));
+    let held: String =
+        signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
+    let label = format!("{legend}dirty + writeback, most {}{held}", short(Some(max)));
     put(buf, area.x, area.y, &label, area.width, theme.dim);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
     columns(buf, graph, app.past().map(value), max.max(1.0), theme.graph);
     marks(buf, graph, &changed, theme.changed);
+    if graph.height > 1 {
+        signs(buf, graph, &stalls, theme.warn);
+    }
+}
+
+/// Ticks in which somebody was held up by memory, counted back from the newest on screen, and their signs.
+pub fn stall_signs(app: &App) -> Vec<(usize, &'static str)> {
+    let ticks = app.past().rev().enumerate();
+    let sign = |(at, frame): (usize, &crate::model::history::Frame<_>)| {
+        let stalls = frame.snap.stalls.ok()?;
+        let sign = match (stalls.any(THROTTLE), stalls.any(RECLAIM)) {
+            (true, true) => "x",
+            (true, false) => "t",
+            (false, true) => "r",
+            (false, false) => return None,
+        };
+        Some((at, sign))
+    };
+    ticks.filter_map(sign).collect()
 }

@@ -41,6 +41,15 @@ pub fn marks(buf: &mut Buffer, area: Rect, columns: &[usize], style: Style) {
     }
 }
 
+/// Puts a sign at the top of columns, counted from the right edge.
+pub fn signs(buf: &mut Buffer, area: Rect, columns: &[(usize, &str)], style: Style) {
+    if area.height > 0 {
+        for (at, sign) in columns.iter().filter(|(at, _)| *at < usize::from(area.width)) {
+            put(buf, area.right() - 1 - *at as u16, area.y, sign, 1, style);
+        }
+    }
+}
+
 fn level(value: f64, max: f64, steps: u32) -> u32 {
     if value <= 0.0 || max <= 0.0 || !value.is_finite() {
         return 0;
@@ -108,6 +117,15 @@ mod tests {
         columns(&mut buf, area, [8.0; 4].map(Some).into_iter(), 8.0, Style::new());
         marks(&mut buf, area, &[1, 3, 4, 900], Style::new());
         assert_eq!(buf, Buffer::with_lines(["┊█┊█", "┊█┊█"]));
+    }
+
+    #[test]
+    fn signs_stand_at_the_top_of_their_columns() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 3, 2));
+        let area = buf.area;
+        columns(&mut buf, area, [8.0; 3].map(Some).into_iter(), 8.0, Style::new());
+        signs(&mut buf, area, &[(0, "t"), (2, "r"), (3, "t")], Style::new());
+        assert_eq!(buf, Buffer::with_lines(["r█t", "███"]));
     }
 
     #[test]

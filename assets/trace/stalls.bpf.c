@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Who is held up by memory, and for how long: writers put to sleep because too many pages are dirty, and tasks that
+ * have to make room themselves before they get memory (direct reclaim, of the machine or of a control group).
+ *
+ * Both are rare paths on which somebody sleeps or scans pages anyway, so what is done here does not matter there.
+ * Memory may be short by then: everything has its room beforehand.
+ */
+#include "kernel.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* 1 where balance_dirty_pages has twelve arguments (each threshold one of its own), 0 where it has eight: set by the
+ * loader from the kernel's own type information. The pause is the last but one in both. */
+const volatile u8 PAUSE_ELEVENTH = 0;
+
+enum { THROTTLE, RECLAIM, KINDS };
+enum { MAP_NOEXIST = 1 };
+
+static u64 (*const current_pid_tgid)(void) = (void *)14;
+static u64 (*const current_task)(void) = (void *)35;
+static long (*const read_kernel)(void *to, u32 len, const void *from) = (void *)113;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct task_struct {
+	struct task_struct *group_leader;
+	u64 start_boottime; /* since 5.5 */
+	char comm[16];
+};
+struct task_struct___old {
+	u64 real_start_time;
+};
+struct backing_dev_info {
+	char dev_name[64]; /* since 5.7 */
+};
+struct bdi_writeback {
+	struct backing_dev_info *bdi;
+};
+#pragma clang attribute pop
+
+/* A process, told apart from a later one of the same number. */
+struct key {
+	u64 started; /* ns since boot */
+	u32 tgid;
+	u32 zero;
+};
+/* Times are jiffies for THROTTLE, as the kernel plans the pause, and ns for RECLAIM. The longest one is kept for each
+ * of the last two periods, which begin when user space says so. */
+struct stall {
+	u64 count;
+	u64 time;
+	u64 longest[2];
+	u64 period[2];
+};
+struct held {
+	char comm[16]; /* the process's, not the thread's */
+	char bdi[16];  /* for which device it was throttled last: "8:0" */
+	struct stall kinds[KINDS];
+};
+
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(max_entries, 2048);
+	MAP_TYPE(key, struct key);
+	MAP_TYPE(value, struct held);
+} held SEC(".maps");
+
+/* Since when a thread is in reclaim. */
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(max_entries, 8192);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} begun SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} period SEC(".maps");
+
+/* Stalls for which there was no room. */
+struct {
+	MAP_UINT(type, MAP_PERCPU_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} lost SEC(".maps");
+
+INLINE void count_lost(void)
+{
+	u32 zero = 0;
+	u64 *n = map_lookup(&lost, &zero);
+
+	if (n)
+		(*n)++;
+}
+
+/* The entry of the process that runs now. */
+INLINE struct held *mine(void)
+{
+	struct task_struct *task = (void *)current_task(), *leader = 0;
+	struct key key = { .tgid = current_pid_tgid() >> 32 };
+	struct held fresh = {}, *h;
+
+	if (read_kernel(&leader, sizeof(leader), &task->group_leader) || !leader)
+		return 0;
+	if (HAS(struct task_struct, start_boottime))
+		read_kernel(&key.started, sizeof(key.started), &leader->start_boottime);
+	else
+		read_kernel(&key.started, sizeof(key.started), &((struct task_struct___old *)leader)->real_start_time);
+	h = map_lookup(&held, &key);
+	if (h)
+		return h;
+	read_kernel(fresh.comm, sizeof(fresh.comm), &leader->comm);
+	map_update(&held, &key, &fresh, MAP_NOEXIST);
+	h = map_lookup(&held, &key);
+	if (!h)
+		count_lost();
+	return h;
+}
+
+/* Threads of a process share an entry: a longest time may be missed when two of them store at once, a sum is not. */
+INLINE void add(struct stall *s, u64 time)
+{
+	u32 zero = 0;
+	u64 *now = map_lookup(&period, &zero), at;
+
+	__sync_fetch_and_add(&s->count, 1);
+	__sync_fetch_and_add(&s->time, time);
+	if (!now)
+		return;
+	at = *now & 1;
+	if (s->period[at] != *now) {
+		s->period[at] = *now;
+		s->longest[at] = time;
+	} else if (s->longest[at] < time) {
+		s->longest[at] = time;
+	}
+}
+
+SEC("tp_btf/balance_dirty_pages")
+int throttled(u64 *ctx)
+{
+	struct bdi_writeback *wb = (void *)ctx[0];
+	struct held *h;
+	long long pause;
+
+	if (PAUSE_ELEVENTH) { pause = ctx[10]; OPAQUE(pause); } else { pause = ctx[6]; OPAQUE(pause); }
+	/* Also told when the writer may go on at once. */
+	if (pause <= 0)
+		return 0;
+	h = mine();
+	if (!h)
+		return 0;
+	if (HAS(struct backing_dev_info, dev_name))
+		read_kernel(h->bdi, sizeof(h->bdi) - 1, &wb->bdi->dev_name);
+	add(&h->kinds[THROTTLE], pause);
+	return 0;
+}
+
+INLINE int begin(void)
+{
+	u32 tid = current_pid_tgid();
+	u64 now = ktime_ns();
+
+	if (map_update(&begun, &tid, &now, 0))
+		count_lost();
+	return 0;
+}
+
+INLINE int end(void)
+{
+	u32 tid = current_pid_tgid();
+	u64 *since = map_lookup(&begun, &tid), now = ktime_ns(), then;
+	struct held *h;
+
+	/* It began before we came. */
+	if (!since)
+		return 0;
+	then = *since;
+	map_delete(&begun, &tid);
+	h = mine();
+	if (h && then < now)
+		add(&h->kinds[RECLAIM], now - then);
+	return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int direct_begin(u64 *ctx) { return begin(); }
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+int direct_end(u64 *ctx) { return end(); }
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int group_begin(u64 *ctx) { return begin(); }
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int group_end(u64 *ctx) { return end(); }

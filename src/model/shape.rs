@@ -1,0 +1,116 @@
+//! What requests are like: how large, and how many go on where a recent one of their kind ended. Counted by
+//! `assets/trace/latency.bpf.c`.
+//!
+//! *Sequential* is a request that begins at the very sector where one of the last seven streams of its kind (reads, or
+//! writes) on its hardware queue ended, in the order the device was asked; so streams that alternate are sequential, each.
+//! The first request of a stream, one after a gap, and one that goes backwards are random. Requests are counted as they
+//! are issued: merged ones are one.
+
+use serde::{Deserialize, Serialize};
+
+/// Sizes: one to each power of two from 512 bytes; all from 1 MiB on are the last.
+pub const SIZES: usize = 12;
+
+/// Requests of one kind by size and order. Counts are the kernel's and wrap at 32 bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// By size, the smallest first; see [`from_bytes`].
+    pub sizes: [u32; SIZES],
+    /// That begin elsewhere.
+    pub random: u32,
+    /// That go on from a recent one.
+    pub sequential: u32,
+}
+
+/// The least size that counts at a place of [`Shape::sizes`], bytes; the first takes what is smaller, too.
+pub fn from_bytes(at: usize) -> u64 {
+    512 << at
+}
+
+impl Shape {
+    /// What was counted since `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            sizes: std::array::from_fn(|i| self.sizes[i].wrapping_sub(before.sizes[i])),
+            random: self.random.wrapping_sub(before.random),
+            sequential: self.sequential.wrapping_sub(before.sequential),
+        }
+    }
+
+    /// Requests whose size is known.
+    pub fn requests(&self) -> u64 {
+        self.sizes.iter().map(|n| u64::from(*n)).sum()
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, more: &Self) {
+        self.sizes.iter_mut().zip(more.sizes).for_each(|(sum, n)| *sum = sum.saturating_add(n));
+        self.random = self.random.saturating_add(more.random);
+        self.sequential = self.sequential.saturating_add(more.sequential);
+    }
+
+    /// The most frequent size: the least of its kind in bytes, and the share in per cent.
+    pub fn usual(&self) -> Option<(u64, f64)> {
+        let (at, n) = self.sizes.iter().enumerate().max_by_key(|(_, n)| **n)?;
+        (*n > 0).then(|| (from_bytes(at), f64::from(*n) * 100.0 / self.requests() as f64))
+    }
+
+    /// How many go on from a recent one, per cent; `None` where of none is known whether it does.
+    pub fn sequential_pct(&self) -> Option<f64> {
+        let all = u64::from(self.random) + u64::from(self.sequential);
+        (all > 0).then(|| f64::from(self.sequential) * 100.0 / all as f64)
+    }
+
+    /// The figures in a row, as a recording has them.
+    pub fn cells(&self) -> [u64; SIZES + 2] {
+        let mut row = [0; SIZES + 2];
+        row.iter_mut().zip(self.sizes).for_each(|(cell, n)| *cell = u64::from(n));
+        (row[SIZES], row[SIZES + 1]) = (u64::from(self.random), u64::from(self.sequential));
+        row
+    }
+
+    /// From such a row; what does not fit into 32 bits is cut.
+    pub fn from_cells(row: &[u64; SIZES + 2]) -> Self {
+        Self {
+            sizes: std::array::from_fn(|i| row[i] as u32),
+            random: row[SIZES] as u32,
+            sequential: row[SIZES + 1] as u32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_what_is_known_and_counts_may_wrap() {
+        let mut before = Shape { random: u32::MAX, sequential: 5, ..Shape::default() };
+        before.sizes[3] = u32::MAX - 1;
+        let mut now = Shape { random: 0, sequential: 8, ..Shape::default() };
+        now.sizes[3] = 2;
+        let since = now.since(&before);
+        assert_eq!((since.random, since.sequential, since.requests()), (1, 3, 4));
+        assert_eq!((since.sequential_pct(), Shape::default().sequential_pct()), (Some(75.0), None));
+        assert_eq!((from_bytes(0), from_bytes(3), from_bytes(SIZES - 1)), (512, 4096, 1 << 20));
+    }
+
+    #[test]
+    fn the_usual_size_is_the_most_frequent_of_all_added() {
+        let of = |at: usize, n| {
+            let mut shape = Shape::default();
+            shape.sizes[at] = n;
+            shape
+        };
+        let mut sum = of(3, 5);
+        sum.add(&of(8, 15));
+        assert_eq!((sum.usual(), Shape::default().usual()), (Some((128 << 10, 75.0)), None));
+    }
+
+    #[test]
+    fn rows_are_the_same_figures() {
+        let mut shape = Shape { random: 7, sequential: u32::MAX, ..Shape::default() };
+        shape.sizes[11] = 9;
+        assert_eq!(Shape::from_cells(&shape.cells()), shape);
+    }
+}

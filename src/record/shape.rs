@@ -1,0 +1,116 @@
+//! Sizes and order of requests, as differences to the tick before: a section of its own beside the histograms
+//! ([`super::latency`]), whose devices it goes by. Files of earlier programs are without.
+
+use super::wire::{Bad, In, put_num, put_row};
+use crate::model::latency::{DeviceCounts, LatencyRaw};
+use crate::model::section::Section;
+use crate::model::shape::Shape;
+
+fn devices(section: &Section<LatencyRaw>) -> &[DeviceCounts] {
+    section.ok().map(|l| l.devices.as_slice()).unwrap_or_default()
+}
+
+/// Appends what differs; nothing if nothing does. What devices had before goes by their place if they are the same.
+pub fn put(out: &mut Vec<u8>, prev: &Section<LatencyRaw>, cur: &Section<LatencyRaw>) {
+    let (old, now) = (devices(prev), devices(cur));
+    let same = old.len() == now.len() && old.iter().zip(now).all(|(a, b)| a.id == b.id);
+    let empty = DeviceCounts::default();
+    let mut last = 0;
+    for (at, device) in now.iter().enumerate() {
+        let before = if same { &old[at] } else { &empty };
+        let pairs = || before.kinds.iter().zip(&device.kinds).map(|(a, b)| (a.shape, b.shape));
+        if pairs().any(|(a, b)| a != b) {
+            put_num(out, (at - last) as u64);
+            last = at;
+            pairs().for_each(|(a, b)| put_row(out, &a.cells(), &b.cells()));
+        }
+    }
+}
+
+/// Adds what [`put`] wrote to the histograms of the same tick: those that stayed have their former figures still.
+pub fn get(inp: &mut In, into: &mut Section<LatencyRaw>) -> Result<(), Bad> {
+    let mut at = 0usize;
+    while !inp.is_empty() {
+        at = at.saturating_add(inp.num()? as usize);
+        let device = into.ok_mut().and_then(|l| l.devices.get_mut(at));
+        let device = device.ok_or(Bad("sizes of a device that is not there"))?;
+        for kind in &mut device.kinds {
+            let mut row = kind.shape.cells();
+            inp.row(&mut row)?;
+            kind.shape = Shape::from_cells(&row);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::latency;
+    use super::*;
+    use crate::model::disk::DevId;
+    use crate::model::latency::{Counts, KindCounts};
+    use proptest::prelude::*;
+
+    /// As a tick has them: the histograms, then this.
+    fn back(prev: &Section<LatencyRaw>, cur: &Section<LatencyRaw>) -> Section<LatencyRaw> {
+        let (mut times, mut shapes) = (Vec::new(), Vec::new());
+        latency::put(&mut times, prev, cur);
+        put(&mut shapes, prev, cur);
+        let mut got = latency::get(&mut In(&times), prev).unwrap();
+        get(&mut In(&shapes), &mut got).unwrap();
+        got
+    }
+
+    fn reading() -> impl Strategy<Value = Section<LatencyRaw>> {
+        let shape = || {
+            any::<([u32; 12], u32, u32)>().prop_map(|(sizes, random, sequential)| Shape {
+                sizes,
+                random,
+                sequential,
+            })
+        };
+        let kind = || {
+            (0..3u32, shape()).prop_map(|(n, shape)| KindCounts {
+                total: Counts::sparse([(7, n)]),
+                shape,
+                ..KindCounts::default()
+            })
+        };
+        let device = (0..3u32, [kind(), kind(), kind()])
+            .prop_map(|(minor, kinds)| DeviceCounts { id: DevId { major: 8, minor }, kinds });
+        proptest::collection::vec(device, 0..4)
+            .prop_map(|devices| Section::Ok(LatencyRaw { devices, ..LatencyRaw::default() }))
+    }
+
+    #[test]
+    fn nothing_new_is_nothing_written() {
+        let some =
+            Section::Ok(LatencyRaw { devices: vec![DeviceCounts::default()], ..LatencyRaw::default() });
+        let mut out = Vec::new();
+        put(&mut out, &some, &some);
+        put(&mut out, &some, &Section::Denied("no".into()));
+        assert!(out.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn figures_come_back_beside_the_histograms(a in reading(), b in reading()) {
+            prop_assert_eq!(back(&a, &b), b.clone());
+            prop_assert_eq!(back(&Section::default(), &b), b);
+        }
+
+        #[test]
+        fn damage_is_refused_or_read(
+            a in reading(), b in reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
+        ) {
+            let mut out = Vec::new();
+            put(&mut out, &a, &b);
+            if !out.is_empty() {
+                let at = at.index(out.len());
+                out[at] = to;
+                let _ = get(&mut In(&out), &mut b.clone());
+                let _ = get(&mut In(&out[..at]), &mut a.clone());
+            }
+        }
+    }
+}

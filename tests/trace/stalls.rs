@@ -1,0 +1,183 @@
+//! Tasks that are held up on purpose: a writer on a device that may have little dirty, a reader in a control group
+//! that may have little memory. Nothing of the whole machine is changed.
+
+use crate::machine::{Loop, may_trace};
+use crate::until;
+use iotop_plus::model::section::Section;
+use iotop_plus::model::stalls::{RECLAIM, StallsRaw, THROTTLE, TaskStalls};
+use iotop_plus::root::Root;
+use iotop_plus::trace::Tracer;
+use rustix::fs::{Advice, fadvise};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+fn tracer() -> Tracer {
+    let tracer = Tracer::new(&Root::live());
+    tracer.begin();
+    until("the programs", || tracer.stalls.read().ok().map(drop));
+    tracer
+}
+
+fn read(tracer: &Tracer) -> StallsRaw {
+    match tracer.stalls.read() {
+        Section::Ok(raw) => raw,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A task, ended and waited for whatever happens.
+struct Task(Child);
+
+impl Task {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Looks until it was held up in that way; what was counted of it, and the longest time seen meanwhile.
+    fn held_up(&self, tracer: &Tracer, kind: usize) -> (TaskStalls, u64) {
+        let mut longest = 0;
+        let found = until("the task to be held up", || {
+            let raw = read(tracer);
+            let task = raw.tasks.into_iter().find(|t| t.pid == self.0.id())?;
+            longest = longest.max(task.kinds[kind].longest_ns);
+            (task.kinds[kind].count >= 3).then_some(task)
+        });
+        (found, longest)
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A device whose writers the kernel throttles by that device's own limits (Linux 6.2). They outlive a loop device's
+/// file, so they are put back.
+struct HeldBack {
+    device: Loop,
+    bdi: PathBuf,
+    before: Vec<(&'static str, String)>,
+}
+
+impl HeldBack {
+    fn new(device: Loop) -> Result<Self, String> {
+        let bdi = Root::live().sys(&format!("class/bdi/{}:{}", device.id.0, device.id.1));
+        let mut held = Self { device, bdi, before: Vec::new() };
+        // Bytes are kept as a share of the machine's limit: put back as that.
+        for (name, value, share) in
+            [("max_bytes", "1048576", "max_ratio"), ("strict_limit", "1", "strict_limit")]
+        {
+            let failed = |err: std::io::Error| format!("{name} of its bdi: {err}");
+            held.before.push((share, std::fs::read_to_string(held.bdi.join(share)).map_err(failed)?));
+            std::fs::write(held.bdi.join(name), value).map_err(failed)?;
+        }
+        Ok(held)
+    }
+}
+
+impl Drop for HeldBack {
+    fn drop(&mut self) {
+        for (name, value) in &self.before {
+            let _ = std::fs::write(self.bdi.join(name), value);
+        }
+    }
+}
+
+#[test]
+fn a_throttled_writer_is_named_with_its_pauses() {
+    let device = may_trace().and_then(|()| Loop::new(64 << 20));
+    let held = match device.and_then(HeldBack::new) {
+        Ok(held) => held,
+        Err(why) => return println!("skipped a_throttled_writer_is_named_with_its_pauses: {why}"),
+    };
+    let device = &held.device;
+    let tracer = tracer();
+    let mut write = Command::new("dd");
+    write.args(["if=/dev/zero", "bs=64k", "count=1000000"]).arg(format!("of={}", device.path.display()));
+    // It ends at the end of the device; what it was held up is kept beyond that.
+    let writer = Task::start(&mut write);
+    let (task, longest) = writer.held_up(&tracer, THROTTLE);
+    println!("{task:?}, longest {longest} ns");
+    let counted = task.kinds[THROTTLE];
+    assert_eq!(
+        (&*task.comm, &*task.bdi),
+        (&b"dd"[..], format!("{}:{}", device.id.0, device.id.1).as_bytes())
+    );
+    // A pause is at least a tick and at most 200 ms: MAX_PAUSE in mm/page-writeback.c.
+    assert!(
+        counted.ns >= counted.count * 1_000_000 && counted.ns <= counted.count * 200_000_000,
+        "{counted:?}"
+    );
+    assert!((1_000_000..=200_000_000).contains(&longest), "{longest}");
+    assert_eq!(task.starttime, starttime(task.pid));
+}
+
+/// As the process table has it.
+fn starttime(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(Root::live().proc(&format!("{pid}/stat"))).unwrap();
+    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap()
+}
+
+/// A control group that may have so much memory; gone afterwards.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(bytes: u64) -> Result<Self, String> {
+        let cgroups = Root::live().sys("fs/cgroup");
+        let places = [(cgroups.clone(), "memory.max"), (cgroups.join("memory"), "memory.limit_in_bytes")];
+        let mut why = String::from("no control groups of memory");
+        for (at, limit) in places {
+            let dir = at.join(format!("iotop-plus-test-{}", std::process::id()));
+            if !at.join("cgroup.procs").exists() || std::fs::create_dir(&dir).is_err() {
+                continue;
+            }
+            let group = Self(dir);
+            match std::fs::write(group.0.join(limit), bytes.to_string()) {
+                Ok(()) => return Ok(group),
+                Err(err) => why = format!("{limit}: {err}"),
+            }
+        }
+        Err(why)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        until("the control group to be empty", || std::fs::remove_dir(&self.0).ok());
+    }
+}
+
+/// A file that is on its device and not in memory.
+fn cold_file(bytes: usize) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    std::fs::write(file.path(), vec![7; bytes]).unwrap();
+    rustix::fs::fsync(file.as_file()).unwrap();
+    fadvise(file.as_file(), 0, None, Advice::DontNeed).unwrap();
+    file
+}
+
+#[test]
+fn a_reader_that_has_to_make_room_itself_is_named() {
+    let group = match may_trace().and_then(|()| Group::new(8 << 20)) {
+        Ok(group) => group,
+        Err(why) => return println!("skipped a_reader_that_has_to_make_room_itself_is_named: {why}"),
+    };
+    let tracer = tracer();
+    let file = cold_file(96 << 20);
+    let mut reader = Command::new("sh");
+    reader.arg("-c").arg(r#"echo $$ > "$1/cgroup.procs" && cat "$2" && exec sleep 1000"#);
+    let reader = Task::start(reader.arg("sh").arg(&group.0).arg(file.path()));
+    let (cat, ns) = until("a reader to be held up", || {
+        let raw = read(&tracer);
+        let cat = raw.tasks.into_iter().find(|t| t.comm == b"cat" && t.kinds[RECLAIM].count >= 3)?;
+        let ns = cat.kinds[RECLAIM].ns;
+        Some((cat, ns))
+    });
+    println!("{cat:?}");
+    assert!(ns > 0 && cat.kinds[THROTTLE].count == 0, "{cat:?}");
+    // First out of the group, then the group.
+    drop(reader);
+    drop(group);
+}
