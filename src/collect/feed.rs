@@ -10,6 +10,7 @@ use super::latency::Latency;
 use super::process::Wants;
 use super::process::relay::{Client, Guest, Relay};
 use super::process::tasks::Tasks;
+use super::syncs::Syncs;
 use super::topology::TopologyReader;
 use super::{clock, sources};
 use crate::model::disk::DevId;
@@ -79,6 +80,7 @@ impl Feed {
         let tracer = Tracer::new(root);
         let mut sources = sources(root);
         sources.push(Box::new(Latency(tracer.clone())));
+        sources.push(Box::new(Syncs(tracer.clone())));
         let lane = Lane::start(
             sources,
             interval,
@@ -100,6 +102,11 @@ impl Feed {
     /// Begins to trace, or says that it shall not be done.
     pub fn trace(&self, on: bool) {
         if on { self.tracer.begin() } else { self.tracer.leave_off() }
+    }
+
+    /// From which duration on syncs are to be listed, or that nobody wants them any more: then nothing traces them.
+    pub fn want_syncs(&self, from: Option<Duration>) {
+        self.tracer.want_syncs(from);
     }
 
     /// Changes the interval.

@@ -22,5 +22,6 @@ pub mod raw;
 pub mod sample;
 pub mod section;
 pub mod snapshot;
+pub mod syncs;
 pub mod topology;
 pub mod world;

@@ -8,6 +8,7 @@ use super::memory::{MemRaw, SwapArea, VmRaw};
 use super::network::{NetFsRaw, NicRaw};
 use super::pressure::PressureRaw;
 use super::section::Section;
+use super::syncs::SyncsRaw;
 use serde::{Deserialize, Serialize};
 
 /// What the counter sources read in one tick. Processes, the kernel log and the block topology have
@@ -36,4 +37,6 @@ pub struct Sample {
     pub netfs: Section<Vec<NetFsRaw>>,
     /// Histograms of request latency, from tracing.
     pub latency: Section<LatencyRaw>,
+    /// Syncs, from tracing; only while somebody wants them.
+    pub syncs: Section<SyncsRaw>,
 }

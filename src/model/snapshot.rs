@@ -9,6 +9,7 @@ use super::network::{NetFsRate, NicRate};
 use super::pressure::PressureRaw;
 use super::sample::Sample;
 use super::section::Section;
+use super::syncs::Syncs;
 use super::topology::{BlockDev, Topology};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub struct Snapshot {
     pub netfs: Section<Vec<NetFsRate>>,
     /// Whether latencies are traced; the devices have them.
     pub tracing: Section<Tracing>,
+    /// Who waited for syncs; only while somebody wants to know.
+    pub syncs: Section<Arc<Syncs>>,
 }
 
 impl Snapshot {
@@ -86,6 +89,7 @@ impl Snapshot {
             netfs: netfs(prev, cur, nics.ok().map(Vec::as_slice).unwrap_or_default(), secs),
             nics,
             tracing: tracing(prev, cur),
+            syncs: syncs(prev, cur, secs),
         }
     }
 
@@ -141,6 +145,12 @@ fn tracing(prev: Option<&Sample>, cur: &Sample) -> Section<Tracing> {
     }
     let lost = prev.and_then(|p| p.latency.ok()).map_or(0, |p| p.lost);
     cur.latency.clone().map(|now| Tracing { lost: now.lost.saturating_sub(lost), without: now.without })
+}
+
+/// Counts begin with tracing, so an earlier reading is not needed; one that failed makes rates of a longer time.
+fn syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Arc<Syncs>> {
+    let before = prev.and_then(|p| p.syncs.ok());
+    cur.syncs.clone().map(|now| Arc::new(Syncs::derive(before, &now, secs)))
 }
 
 fn cpu(prev: Option<&Sample>, cur: &Sample) -> Section<CpuRate> {

@@ -19,6 +19,7 @@ pub mod pack;
 pub mod reader;
 pub mod sample;
 pub mod state;
+pub mod syncs;
 pub mod tasks;
 pub mod when;
 pub mod wire;

@@ -4,6 +4,7 @@
 
 use super::cells::Cells;
 use super::latency;
+use super::syncs;
 use super::wire::{Bad, In, put_blob, put_maybe_blob, put_num, put_row, put_section, put_signed};
 use crate::model::clock::Clock;
 use crate::model::sample::Sample;
@@ -22,10 +23,15 @@ const PRESSURE: u64 = 7;
 const NICS: u64 = 8;
 const NETFS: u64 = 9;
 const LATENCY: u64 = 10;
+const SYNCS: u64 = 11;
 
 /// What differences are to where nothing came before. Files of earlier programs say nothing of what they did not know.
 fn nothing() -> Sample {
-    Sample { latency: Section::Absent("not in this recording".into()), ..Sample::default() }
+    Sample {
+        latency: Section::Absent("not in this recording".into()),
+        syncs: Section::Absent("not in this recording".into()),
+        ..Sample::default()
+    }
 }
 
 /// Appends `cur` as it differs from `prev`; without `prev` it stands by itself.
@@ -48,6 +54,11 @@ pub fn put_sample(out: &mut Vec<u8>, prev: Option<&Sample>, cur: &Sample) {
         latency::put(&mut body, &prev.latency, &cur.latency);
         put_section(out, LATENCY, &body);
     }
+    if prev.syncs != cur.syncs {
+        let mut body = Vec::new();
+        syncs::put(&mut body, &prev.syncs, &cur.syncs);
+        put_section(out, SYNCS, &body);
+    }
 }
 
 /// What [`put_sample`] wrote, up to the end of `inp`.
@@ -66,6 +77,7 @@ pub fn get_sample(inp: &mut In, prev: Option<&Sample>) -> Result<Sample, Bad> {
             PRESSURE => s.pressure = get_one(&mut body, &s.pressure)?,
             NICS => s.nics = get_many(&mut body, &s.nics)?,
             NETFS => s.netfs = get_many(&mut body, &s.netfs)?,
+            SYNCS => s.syncs = syncs::get(&mut body, &s.syncs)?,
             LATENCY => s.latency = latency::get(&mut body, &s.latency)?,
             _ => {}
         }

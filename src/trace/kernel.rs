@@ -63,7 +63,23 @@ impl<const K: usize> Map<'_, K> {
 
     /// Some key; `None` if the map is empty.
     pub fn any_key(&self) -> Option<[u8; K]> {
-        let mut key = [0; K];
-        element(NEXT_KEY, self.fd, std::ptr::null(), key.as_mut_ptr()).ok().map(|()| key)
+        self.key_after(None)
+    }
+
+    /// All keys, at most so many. Of a map that changes meanwhile some may be missing.
+    pub fn keys(&self, most: usize) -> Vec<[u8; K]> {
+        let mut out: Vec<[u8; K]> = Vec::new();
+        // Where the last one has gone meanwhile the kernel begins anew.
+        while let Some(key) = self.key_after(out.last()).filter(|_| out.len() < most) {
+            out.push(key);
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    fn key_after(&self, last: Option<&[u8; K]>) -> Option<[u8; K]> {
+        let (from, mut key) = (last.map_or(std::ptr::null(), |k| k.as_ptr()), [0; K]);
+        element(NEXT_KEY, self.fd, from, key.as_mut_ptr()).ok().map(|()| key)
     }
 }

@@ -11,12 +11,17 @@ mod ground;
 mod kernel;
 mod latency;
 mod object;
+mod syncs;
+mod wish;
 
 use crate::model::section::Section;
 use crate::root::Root;
 use ground::Ground;
 use latency::Latency;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use syncs::Syncs;
+use wish::Wish;
 
 /// Why something is not traced: never `Ok`.
 pub type Without = Section<()>;
@@ -59,7 +64,21 @@ impl<P: Probe> Part<P> {
     }
 
     fn set(&self, to: Result<P, Without>) {
-        *self.lock() = to;
+        let before = std::mem::replace(&mut *self.lock(), to);
+        // Programs take their time to go, and nobody who reads shall wait for that.
+        drop(before);
+    }
+
+    fn is_there(&self) -> bool {
+        self.lock().is_ok()
+    }
+
+    /// Changes the probe, if it is there; one that does not take it is given up.
+    fn with(&self, change: impl FnOnce(&mut P) -> std::io::Result<()>) {
+        let failed = self.lock().as_mut().ok().and_then(|probe| change(probe).err());
+        if let Some(err) = failed {
+            self.set(Err(Without::from_io("tracing", &err)));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Result<P, Without>> {
@@ -73,17 +92,21 @@ pub struct Tracer {
     root: Root,
     /// How long requests of each device take.
     pub latency: Part<Latency>,
+    /// Who waits for syncs; only while somebody wants it.
+    pub syncs: Part<Syncs>,
+    wish: Arc<Mutex<Wish>>,
 }
 
 impl Tracer {
     /// Nothing is loaded yet.
     pub fn new(root: &Root) -> Self {
-        Self { root: root.clone(), latency: Part::new() }
+        Self { root: root.clone(), latency: Part::new(), syncs: Part::new(), wish: Arc::default() }
     }
 
     /// Has a thread load the programs; returns at once.
     pub fn begin(&self) {
         self.without(&Without::Absent("tracing is being loaded".into()));
+        self.allow_syncs();
         let tracer = self.clone();
         let spawned = std::thread::Builder::new().name("tracing".into()).spawn(move || {
             tracer.load();
@@ -104,10 +127,18 @@ impl Tracer {
     pub fn leave_off(&self) {
         let why = "tracing is switched off (--no-tracing, or tracing = false in the config file)";
         self.without(&Without::Absent(why.into()));
+        self.forbid_syncs();
+    }
+
+    /// From which duration on syncs are to be listed by themselves, or that nobody wants them any more. Returns at
+    /// once; a thread brings the programs in and out.
+    pub fn want_syncs(&self, from: Option<Duration>) {
+        self.wish_syncs(from);
     }
 
     fn without(&self, why: &Without) {
         self.latency.set(Err(why.clone()));
+        self.syncs.set(Err(why.clone()));
     }
 }
 
