@@ -195,7 +195,14 @@ fn unread_sources_are_null_and_named_and_keep_their_keys() {
 
 #[test]
 fn chosen_panes_leave_the_others_out() {
-    let scope = Scope { devices: true, processes: false, memory: false, kernel: false, findings: false };
+    let scope = Scope {
+        devices: true,
+        processes: false,
+        memory: false,
+        kernel: false,
+        findings: false,
+        syncs: false,
+    };
     let v = json(&world(), scope, Since::Time(0));
     let keys: Vec<_> = v.as_object().unwrap().keys().map(String::as_str).collect();
     let mut expected = [

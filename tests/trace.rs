@@ -4,6 +4,8 @@
 
 #[path = "trace/machine.rs"]
 mod machine;
+#[path = "trace/syncs.rs"]
+mod syncs;
 mod term;
 
 use iotop_plus::model::latency::{DeviceCounts, LatencyRaw};

@@ -109,6 +109,11 @@ impl Feed {
         self.tracer.want_syncs(from);
     }
 
+    /// Whether what is to be traced on demand is as it was wished.
+    pub fn settled(&self) -> bool {
+        self.tracer.settled()
+    }
+
     /// Changes the interval.
     pub fn set_interval(&mut self, interval: Duration) {
         self.lane.set_interval(interval);

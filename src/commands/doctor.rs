@@ -1,6 +1,6 @@
 //! `doctor`: looks for a while, then says what is wrong, why, and what to try. The exit code says how bad.
 
-use super::gather::{Gather, Needs};
+use super::gather::{Gather, Needs, SYNCS_FROM};
 use super::printer::{Printer, Step, block_on};
 use super::{CRITICAL, FAILED, FINE, WARNINGS, complain};
 use crate::cli::Doctor;
@@ -39,7 +39,7 @@ struct Object<'a> {
 }
 
 /// Looks, prints, and answers with the exit code.
-pub fn run(root: &Root, args: &Doctor) -> anyhow::Result<u8> {
+pub fn run(root: &Root, args: &Doctor, tracing: bool) -> anyhow::Result<u8> {
     let wanted = Duration::from_secs_f64(args.delay);
     block_on(async {
         let facts = Some(wanted / LOOKS);
@@ -50,7 +50,8 @@ pub fn run(root: &Root, args: &Doctor) -> anyhow::Result<u8> {
             log: true,
             news: false,
             facts,
-            tracing: false,
+            tracing,
+            syncs: tracing.then_some(SYNCS_FROM),
         };
         let mut gather = Gather::start(root, TICK, needs)?;
         let mut printer = Printer::start(Some(1))?;

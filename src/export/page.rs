@@ -1,13 +1,14 @@
 //! A snapshot for people: a head line, then the panes' tables one below the other.
 
 use super::sheet::Sheet;
-use super::{devices, findings, kernel, memory, network, processes};
+use super::{devices, findings, kernel, memory, network, processes, syncs};
 use crate::diagnose::Engine;
 use crate::model::columns::device::PLAIN;
 use crate::model::columns::process::PAPER;
 use crate::model::device_list::{self, DeviceQuery};
 use crate::model::kernlog::Patterns;
 use crate::model::process::{Column, Filter, Query};
+use crate::model::syncs::list::SyncQuery;
 use crate::model::world::World;
 use crate::units::{rfc3339, span};
 
@@ -31,12 +32,19 @@ pub struct Scope {
     pub kernel: bool,
     /// What is wrong.
     pub findings: bool,
+    /// Who waits for syncs; among everything only if it was traced.
+    pub syncs: bool,
 }
 
 impl Scope {
     /// Everything.
     pub const ALL: Scope =
-        Scope { devices: true, processes: true, memory: true, kernel: true, findings: true };
+        Scope { devices: true, processes: true, memory: true, kernel: true, findings: true, syncs: true };
+
+    /// Whether syncs are shown: nobody who did not ask for them by name is told why they are not there.
+    pub fn shows_syncs(self, world: &World) -> bool {
+        self.syncs && (self != Scope::ALL || world.snap.syncs.ok().is_some())
+    }
 }
 
 /// Aligned text.
@@ -94,6 +102,11 @@ pub fn sheets(world: &World, engine: &Engine, scope: Scope, cells: usize) -> Vec
     }
     if scope.processes {
         out.push(tasks(world).within(cells));
+    }
+    if scope.shows_syncs(world) {
+        let topo = world.topo.ok();
+        out.push(syncs::sheet("Syncs".into(), snap, topo, &SyncQuery::default()).within(cells));
+        out.extend(syncs::slow("Slow syncs", snap, topo, "").map(|s| s.within(cells)));
     }
     if scope.memory {
         out.push(memory::sheet("Memory".into(), snap, now));

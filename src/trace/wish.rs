@@ -49,6 +49,11 @@ impl Tracer {
         self.follow();
     }
 
+    /// Whether nobody is at work to bring programs in or out.
+    pub fn settled(&self) -> bool {
+        !self.wish().at_work
+    }
+
     /// Has a thread do what is wished, unless one is at it.
     fn follow(&self) {
         let mut wish = self.wish();

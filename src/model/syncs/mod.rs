@@ -3,9 +3,11 @@
 //!
 //! The kernel's side is `assets/trace/syncs.bpf.c`. Times are those of the system call, from its begin to its end.
 
+pub mod list;
 mod rate;
 mod wait;
 
+pub use list::{SlowLine, SyncLine};
 pub use rate::{SyncRate, Syncs};
 pub use wait::{Wait, on_text};
 

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod path_detail;
 pub mod process_detail;
 pub mod processes;
+pub mod syncs;
 pub mod tune;
 pub mod writeback;
 
@@ -47,6 +48,8 @@ pub enum PaneId {
     ProcessDetail,
     KernelDetail,
     PathDetail,
+    Syncs,
+    SlowSyncs,
 }
 
 impl PaneId {
@@ -72,6 +75,8 @@ impl PaneId {
             PaneId::ProcessDetail => "process",
             PaneId::KernelDetail => "message",
             PaneId::PathDetail => "path",
+            PaneId::Syncs => "syncs",
+            PaneId::SlowSyncs => "slow-syncs",
         }
     }
 }
@@ -112,6 +117,8 @@ pub const PANES: &[Pane] = &[
     process_detail::PANE,
     kernel_detail::PANE,
     path_detail::PANE,
+    syncs::PANE,
+    syncs::slow::PANE,
 ];
 
 /// The pane of that name.

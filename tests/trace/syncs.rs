@@ -1,33 +1,17 @@
 //! Syncs on the running kernel: every one is counted, on the file it was for, and nothing stays attached when nobody
 //! looks any more.
 //!
-//! Needs root, tracefs and the kernel's type information; skips by name elsewhere.
+//! Skips by name where this machine does not let us trace.
 
-#[path = "trace/machine.rs"]
-mod machine;
-mod term;
-
+use crate::machine::may_trace;
+use crate::until;
 use iotop_plus::model::section::Section;
 use iotop_plus::model::syncs::{Call, SyncCounts, SyncsRaw};
 use iotop_plus::root::Root;
 use iotop_plus::trace::Tracer;
-use machine::may_trace;
 use std::fs::File;
 use std::path::Path;
-use std::time::{Duration, Instant};
-use term::PATIENCE;
-
-/// Looks until there is what is wanted.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
-        std::thread::yield_now();
-    }
-}
+use std::time::Duration;
 
 /// A tracer whose syncs are there.
 fn tracer(threshold: Duration) -> Tracer {
