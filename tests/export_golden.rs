@@ -4,6 +4,8 @@
 //! NFS mount over a slow wire, a swapped process, one with a hostile name. The clocks are the test's:
 //! t1 is two seconds after t0.
 
+mod stage;
+
 use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::collect::process::{ProcCollector, Wants};
 use iotop_plus::collect::queue::queue_attrs;
@@ -18,12 +20,15 @@ use iotop_plus::model::kernlog::LogClock;
 use iotop_plus::model::process::ProcUpdate;
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::section::Section;
+use iotop_plus::model::snapshot::Snapshot;
+use iotop_plus::model::syncs::Syncs;
 use iotop_plus::model::world::World;
 use iotop_plus::root::Root;
 use iotop_plus::text::is_safe;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 const START: Clock = Clock { boot_ns: 1_000_000_000_000, wall_ns: 1_700_000_000_000_000_000 };
 
@@ -90,6 +95,19 @@ fn world() -> World {
     world
 }
 
+/// The same with syncs traced.
+fn world_with_syncs() -> World {
+    let mut world = world();
+    let reading = stage::syncs::reading(world.last.as_ref().unwrap(), 8);
+    let syncs = Section::Ok(Arc::new(Syncs::derive(None, &reading, 2.0)));
+    world.snap = Arc::new(Snapshot { syncs, ..(*world.snap).clone() });
+    world
+}
+
+/// Syncs and nothing else.
+const SYNCS: Scope =
+    Scope { devices: false, processes: false, memory: false, kernel: false, findings: false, syncs: true };
+
 /// What is found in it.
 fn findings(world: &World) -> Engine {
     let mut engine = Engine::default();
@@ -110,6 +128,26 @@ fn the_json_of_a_captured_host() {
 #[test]
 fn the_page_of_a_captured_host() {
     insta::assert_snapshot!(page::text(&world(), &findings(&world()), Scope::ALL));
+}
+
+#[test]
+fn the_syncs_of_a_captured_host() {
+    let world = world_with_syncs();
+    let json = serde_json::to_string_pretty(&json(&world, SYNCS, Since::Time(0))).unwrap();
+    let page = page::text(&world, &findings(&world), SYNCS);
+    insta::assert_snapshot!(format!("{page}\n{json}"));
+}
+
+#[test]
+fn syncs_are_there_if_they_were_traced_or_asked_for_by_name() {
+    let there = |world: &World, scope| {
+        let v = json(world, scope, Since::Time(0));
+        let gaps = v["unavailable"].as_array().unwrap().clone();
+        (v.get("syncs").cloned(), gaps.iter().any(|g| g["source"] == "syncs"))
+    };
+    assert_eq!(there(&world(), Scope::ALL), (None, false));
+    assert_eq!(there(&world(), SYNCS), (Some(Value::Null), true));
+    assert!(there(&world_with_syncs(), Scope::ALL).0.unwrap().is_array());
 }
 
 #[test]
@@ -169,7 +207,7 @@ fn every_documented_key_is_there_and_no_other() {
     let names = documented(after.split_once("```").unwrap().0);
     let mut found = BTreeSet::new();
     let gap = [Gap::new("queue_settings", "test")];
-    let object = object(&world(), &findings(&world()), Scope::ALL, Since::Time(0), &gap).unwrap();
+    let object = object(&world_with_syncs(), &findings(&world()), Scope::ALL, Since::Time(0), &gap).unwrap();
     keys(&serde_json::from_str(&object).unwrap(), "", &mut found);
     assert_eq!(found, names, "README.md and the program disagree");
 }
@@ -234,7 +272,7 @@ fn the_kernel_log_tells_only_what_is_new() {
 
 #[test]
 fn hostile_names_leave_no_control_character_in_any_format() {
-    let world = world();
+    let world = world_with_syncs();
     let text = page::text(&world, &findings(&world), Scope::ALL);
     let json = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &[]).unwrap();
     let batch = batch::report(&world, batch::Options::default());

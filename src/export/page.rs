@@ -8,6 +8,7 @@ use crate::model::columns::process::PAPER;
 use crate::model::device_list::{self, DeviceQuery};
 use crate::model::kernlog::Patterns;
 use crate::model::process::{Column, Filter, Query};
+use crate::model::syncs::SLOW_KEPT;
 use crate::model::syncs::list::SyncQuery;
 use crate::model::world::World;
 use crate::units::{rfc3339, span};
@@ -16,6 +17,8 @@ use crate::units::{rfc3339, span};
 const TASKS: usize = 40;
 /// Tasks listed for what they have in swap.
 const SWAPPED: usize = 10;
+/// Slow syncs listed.
+const SLOW: usize = 20;
 /// Cells of a task's line: command lines can be thousands long.
 const WIDTH: usize = 100;
 
@@ -106,7 +109,7 @@ pub fn sheets(world: &World, engine: &Engine, scope: Scope, cells: usize) -> Vec
     if scope.shows_syncs(world) {
         let topo = world.topo.ok();
         out.push(syncs::sheet("Syncs".into(), snap, topo, &SyncQuery::default()).within(cells));
-        out.extend(syncs::slow("Slow syncs", snap, topo, "").map(|s| s.within(cells)));
+        out.extend(syncs::slow("Slow syncs", snap, topo, "").map(|s| newest(s).within(cells)));
     }
     if scope.memory {
         out.push(memory::sheet("Memory".into(), snap, now));
@@ -118,6 +121,16 @@ pub fn sheets(world: &World, engine: &Engine, scope: Scope, cells: usize) -> Vec
         out.push(sheet);
     }
     out
+}
+
+/// Without the older ones of many.
+fn newest(mut slow: Sheet) -> Sheet {
+    let more = slow.rows.len().saturating_sub(SLOW);
+    if more > 0 {
+        slow.rows.truncate(SLOW);
+        slow.notes.push(format!("{more} older ones; --format json has the newest {SLOW_KEPT}"));
+    }
+    slow
 }
 
 /// Who did something, busiest first, then who is swapped out most.

@@ -9,7 +9,7 @@ mod wait;
 
 pub use list::{SlowLine, SyncLine};
 pub use rate::{SyncRate, Syncs};
-pub use wait::{Wait, on_text};
+pub use wait::{ON_CPU, Wait, on_text};
 
 use super::disk::DevId;
 use super::latency::Counts;

@@ -127,10 +127,16 @@ fn row(before: Option<&SyncCounts>, now: &SyncCounts, raw: &SyncsRaw, secs: f64)
         calls: now.calls,
         errors: now.errors,
         mean_us: (now.calls > 0).then(|| now.total_ns as f64 / now.calls as f64 / 1e3),
-        spread: Spread::of(&now.counts),
+        spread: Spread::of(&now.counts).map(|s| no_more_than(s, now.worst_ns as f64 / 1e3)),
         worst_ns: now.worst_ns,
         last_ns: (now.calls > 0).then_some(now.last_ns),
     }
+}
+
+/// The middle of a bucket may be more than anything that is in it.
+fn no_more_than(s: Spread, us: f64) -> Spread {
+    let [p50, p90, p99, p999, max] = [s.p50, s.p90, s.p99, s.p999, s.max].map(|n| n.min(us));
+    Spread { samples: s.samples, p50, p90, p99, p999, max }
 }
 
 #[cfg(test)]
@@ -162,7 +168,7 @@ mod tests {
         let seen: Vec<_> = syncs.rows.iter().map(|r| (r.file.pid, r.calls_per_s, r.wait_pct)).collect();
         assert_eq!(seen, [(2, 1.0, 50.0), (1, 5.0, 1.0), (3, 0.0, 0.0)]);
         assert_eq!((syncs.rows[1].mean_us, syncs.rows[2].mean_us), (Some(6000.0), None));
-        assert!(syncs.rows[0].spread.is_some() && syncs.rows[2].last_ns.is_none());
+        assert!(syncs.rows[0].spread.is_some_and(|s| s.max <= 0.009) && syncs.rows[2].last_ns.is_none());
     }
 
     #[test]

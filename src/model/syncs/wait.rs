@@ -12,6 +12,10 @@ pub enum Wait {
     Writeback,
     /// A flush of the device's cache, or a single request.
     Device,
+    /// A block of the file system's own.
+    Metadata,
+    /// Nothing: it runs, or waits for a CPU.
+    Cpu,
     /// Room in the device's queue.
     Queue,
     /// Dirty pages are over the limit.
@@ -19,6 +23,9 @@ pub enum Wait {
     /// A lock of the file or the file system.
     Lock,
 }
+
+/// Stands for no function: the thread runs, or could run.
+pub const ON_CPU: &str = "on_cpu";
 
 /// Beginnings of functions' names, and what waiting there means.
 const KNOWN: &[(&str, Wait)] = &[
@@ -46,7 +53,10 @@ const KNOWN: &[(&str, Wait)] = &[
     ("submit_bio_wait", Wait::Device),
     ("bio_await", Wait::Device),
     ("blk_execute_rq", Wait::Device),
-    ("__wait_on_buffer", Wait::Device),
+    ("__wait_on_buffer", Wait::Metadata),
+    ("__sync_dirty_buffer", Wait::Metadata),
+    ("sync_dirty_buffer", Wait::Metadata),
+    (ON_CPU, Wait::Cpu),
     ("md_flush_request", Wait::Device),
     ("rwsem_", Wait::Lock),
     ("__mutex_lock", Wait::Lock),
@@ -67,6 +77,8 @@ pub fn on_text(function: &str, device: &str) -> String {
     match Wait::of(function) {
         Some(Wait::Journal) => format!("journal commit of {device}"),
         Some(Wait::Writeback) => format!("writeback to {device}"),
+        Some(Wait::Metadata) => format!("metadata to {device}"),
+        Some(Wait::Cpu) => "runs, or waits for CPU".into(),
         Some(Wait::Device) => format!("flush of {device}"),
         Some(Wait::Queue) => format!("the queue of {device}"),
         Some(Wait::Throttle) => "dirty throttling".into(),

@@ -6,6 +6,7 @@
 
 use super::super::kernel::Map;
 use super::table::{BEGUN_LEN, MOST_FLYING, SLOW_KEY, flying_key};
+use crate::model::syncs::ON_CPU;
 use crate::root::Root;
 use std::collections::HashMap;
 use std::io;
@@ -70,15 +71,25 @@ fn look(root: &Root, fd: &OwnedFd, seen: &Mutex<Seen>) {
         // Two halves of a word: the process, the thread.
         let id_word = u64::from_ne_bytes(id);
         let (pid, tid) = (id_word >> 32, id_word & 0xffff_ffff);
-        let Ok(function) = std::fs::read_to_string(root.proc(&format!("{pid}/task/{tid}/wchan"))) else {
-            continue;
-        };
+        let Some(place) = place(root, pid, tid) else { continue };
         // Read after that: the same sync is still under way.
-        if function.is_empty() || function == "0" || !matches!(map.get(&id, &mut begun), Ok(true)) {
-            continue;
+        if let Ok(true) = map.get(&id, &mut begun) {
+            note(&mut lock(seen), flying_key(&id, &begun), place);
         }
-        note(&mut lock(seen), flying_key(&id, &begun), function);
     }
+}
+
+/// The function in which a thread sleeps, or that it does not; `None`: not to be known.
+fn place(root: &Root, pid: u64, tid: u64) -> Option<String> {
+    let read = |name: &str| std::fs::read_to_string(root.proc(&format!("{pid}/task/{tid}/{name}"))).ok();
+    let function = read("wchan")?;
+    if !matches!(function.as_str(), "" | "0") {
+        return Some(function);
+    }
+    // Also what we may not see is told as 0: the state decides.
+    let stat = read("stat")?;
+    let state = stat.rsplit_once(") ")?.1.chars().next()?;
+    (state == 'R').then(|| ON_CPU.to_owned())
 }
 
 fn note(seen: &mut Seen, key: Key, function: String) {
@@ -107,5 +118,24 @@ mod tests {
         assert_eq!(waits.of(&key).as_deref(), Some("jbd2_log_wait_commit"));
         waits.forget_but(&[]);
         assert_eq!(waits.of(&key), None);
+    }
+
+    #[test]
+    fn a_thread_that_runs_is_told_from_one_we_may_not_see() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let task = root.proc("7/task/8");
+        std::fs::create_dir_all(&task).unwrap();
+        let put = |name: &str, text: &str| std::fs::write(task.join(name), text).unwrap();
+        assert_eq!(place(&root, 7, 8), None);
+        for (wchan, stat, is) in [
+            ("jbd2_log_wait_commit", "8 (a) D 1", Some("jbd2_log_wait_commit")),
+            ("0", "8 (a) R) R 1", Some(ON_CPU)),
+            ("0", "8 (a) D 1", None),
+        ] {
+            put("wchan", wchan);
+            put("stat", stat);
+            assert_eq!(place(&root, 7, 8).as_deref(), is);
+        }
     }
 }
