@@ -67,6 +67,8 @@ fn every_sync_is_counted_on_its_file() {
     (0..200).for_each(|_| rustix::fs::fdatasync(&file).unwrap());
     rustix::fs::syncfs(&file).unwrap();
     rustix::fs::sync();
+    // Room for what is listed one by one: that of the many is taken.
+    read(&tracer);
     let null = File::open(Root::live().dev("null")).unwrap();
     rustix::fs::fsync(&null).unwrap_err();
     let raw = read(&tracer);
@@ -117,7 +119,8 @@ fn a_benchmarks_syncs_are_those_it_tells_of() {
     let out = bench.stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let told: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let told = syncs_told(&told).unwrap_or_else(|| panic!("no count of syncs in {told}"));
+    let told =
+        told["parts"][0]["sync"]["ios"].as_u64().unwrap_or_else(|| panic!("no count of syncs in {told}"));
     let raw = read(&tracer);
     let seen = raw.files.iter().filter(|c| c.file.comm.clean() == "iotop-plus");
     let seen: Vec<u64> = seen.filter(|c| c.file.call == Call::Fdatasync).map(|c| c.calls).collect();

@@ -44,10 +44,10 @@ pub const SYNCS: &[Column<SyncCol>] = &[
     col(SyncCol::Wait, "wait", "wait%", 6, Right, "share of the interval spent waiting in them"),
     col(SyncCol::P99, "p99", "p99 ms", 8, Right, "99 % took no longer, since tracing began, milliseconds"),
     col(SyncCol::Worst, "worst", "worst ms", 8, Right, "the longest since tracing began, milliseconds"),
+    col(SyncCol::Device, "device", "DEVICE", 10, Left, "the file system's device"),
     col(SyncCol::Mean, "mean", "mean ms", 8, Right, "their mean since tracing began, milliseconds"),
     col(SyncCol::Calls, "calls", "calls", 8, Right, "calls since tracing began"),
     col(SyncCol::Last, "last", "last", 7, Right, "time since the last one ended"),
-    col(SyncCol::Device, "device", "DEVICE", 10, Left, "the file system's device"),
     col(SyncCol::Errors, "errors", "errors", 6, Right, "calls that failed since tracing began"),
     col(SyncCol::Path, "path", "PATH", 0, Left, "the file"),
 ];

@@ -72,15 +72,17 @@ impl Wait {
     }
 }
 
-/// It in words, cleaned, with the name of the device.
+/// It in words, cleaned, with the name of the device; `-` where there is none.
 pub fn on_text(function: &str, device: &str) -> String {
+    let to =
+        |text: &str, word: &str| if device == "-" { text.into() } else { format!("{text} {word} {device}") };
     match Wait::of(function) {
-        Some(Wait::Journal) => format!("journal commit of {device}"),
-        Some(Wait::Writeback) => format!("writeback to {device}"),
-        Some(Wait::Metadata) => format!("metadata to {device}"),
+        Some(Wait::Journal) => to("journal commit", "of"),
+        Some(Wait::Writeback) => to("writeback", "to"),
+        Some(Wait::Metadata) => to("metadata", "to"),
         Some(Wait::Cpu) => "runs, or waits for CPU".into(),
-        Some(Wait::Device) => format!("flush of {device}"),
-        Some(Wait::Queue) => format!("the queue of {device}"),
+        Some(Wait::Device) => to("flush", "of"),
+        Some(Wait::Queue) => to("a full queue", "of"),
         Some(Wait::Throttle) => "dirty throttling".into(),
         Some(Wait::Lock) => format!("a lock ({})", crate::text::clean(function)),
         None => crate::text::clean(function),
@@ -95,6 +97,7 @@ mod tests {
     fn functions_are_told_in_words_and_unknown_ones_by_name() {
         assert_eq!(on_text("jbd2_log_wait_commit", "sda1"), "journal commit of sda1");
         assert_eq!(on_text("folio_wait_bit_common", "sda1"), "writeback to sda1");
+        assert_eq!(on_text("wb_wait_for_completion", "-"), "writeback");
         assert_eq!(on_text("rwsem_down_write_slowpath", "sda1"), "a lock (rwsem_down_write_slowpath)");
         assert_eq!(on_text("nfs_wait\u{1b}", "sda1").chars().filter(|c| *c == '\u{1b}').count(), 0);
         assert_eq!(Wait::of("xfs_ilock"), None);

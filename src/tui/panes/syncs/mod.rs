@@ -47,7 +47,7 @@ pub fn lines(app: &App) -> Vec<SyncLine> {
 
 /// The columns that fit into that width.
 pub fn fitted(app: &App, width: u16) -> (&'static [Column<SyncCol>], table::Fitted) {
-    (SYNCS, table::fit(SYNCS, width, PATH, app.ui.syncs.shift, |_| false))
+    (SYNCS, table::fit(SYNCS, width, PATH.max(width / 5), app.ui.syncs.shift, |_| false))
 }
 
 /// What is shown only if it contains a text.
