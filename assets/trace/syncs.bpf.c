@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * Who waits for a sync, on which file, and how long: fsync and its kin, counted at the edge of the system call.
  *
- * The tracepoints of system calls are asked for nothing while nobody looks: attached, they cost some 50 ns on every
+ * The tracepoints of system calls are asked for nothing while nobody looks: attached, they cost 10 to 50 ns on every
  * system call of the machine, whichever it is. What io_uring syncs is only counted, and writes that sync by
  * themselves (O_SYNC, O_DSYNC) are not seen.
  *

@@ -1,6 +1,6 @@
 //! Who waits for syncs, on which file: counted at the edge of the system calls (`assets/trace/syncs.bpf.c`).
 //!
-//! The tracepoints of system calls cost some 50 ns on every system call of the machine, so this probe is there only
+//! The tracepoints of system calls cost 10 to 50 ns on every system call of the machine, so this probe is there only
 //! while somebody wants it ([`super::Tracer::want_syncs`]).
 
 mod table;
