@@ -4,6 +4,8 @@
 //! NFS mount over a slow wire, a swapped process, one with a hostile name. The clocks are the test's:
 //! t1 is two seconds after t0.
 
+mod stage;
+
 use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::collect::process::{ProcCollector, Wants};
 use iotop_plus::collect::queue::queue_attrs;
@@ -20,13 +22,16 @@ use iotop_plus::model::process::ProcUpdate;
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::section::Section;
 use iotop_plus::model::shape::Shape;
+use iotop_plus::model::snapshot::Snapshot;
 use iotop_plus::model::stalls::{StallCount, StallsRaw, TaskStalls};
+use iotop_plus::model::syncs::Syncs;
 use iotop_plus::model::world::World;
 use iotop_plus::root::Root;
 use iotop_plus::text::is_safe;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 const START: Clock = Clock { boot_ns: 1_000_000_000_000, wall_ns: 1_700_000_000_000_000_000 };
 
@@ -144,6 +149,18 @@ fn who_was_held_up_is_told_and_what_is_not_counted_is_null() {
     assert!(held["throttle"].is_number() && held["reclaim"].is_null(), "{held}");
 }
 
+/// The same with syncs traced.
+fn with_syncs(mut world: World) -> World {
+    let reading = stage::syncs::reading(world.last.as_ref().unwrap(), 8);
+    let syncs = Section::Ok(Arc::new(Syncs::derive(None, &reading, 2.0)));
+    world.snap = Arc::new(Snapshot { syncs, ..(*world.snap).clone() });
+    world
+}
+
+/// Syncs and nothing else.
+const SYNCS: Scope =
+    Scope { devices: false, processes: false, memory: false, kernel: false, findings: false, syncs: true };
+
 /// What is found in it.
 fn findings(world: &World) -> Engine {
     let mut engine = Engine::default();
@@ -164,6 +181,26 @@ fn the_json_of_a_captured_host() {
 #[test]
 fn the_page_of_a_captured_host() {
     insta::assert_snapshot!(page::text(&world(), &findings(&world()), Scope::ALL));
+}
+
+#[test]
+fn the_syncs_of_a_captured_host() {
+    let world = with_syncs(world());
+    let json = serde_json::to_string_pretty(&json(&world, SYNCS, Since::Time(0))).unwrap();
+    let page = page::text(&world, &findings(&world), SYNCS);
+    insta::assert_snapshot!(format!("{page}\n{json}"));
+}
+
+#[test]
+fn syncs_are_there_if_they_were_traced_or_asked_for_by_name() {
+    let there = |world: &World, scope| {
+        let v = json(world, scope, Since::Time(0));
+        let gaps = v["unavailable"].as_array().unwrap().clone();
+        (v.get("syncs").cloned(), gaps.iter().any(|g| g["source"] == "syncs"))
+    };
+    assert_eq!(there(&world(), Scope::ALL), (None, false));
+    assert_eq!(there(&world(), SYNCS), (Some(Value::Null), true));
+    assert!(there(&with_syncs(world()), Scope::ALL).0.unwrap().is_array());
 }
 
 #[test]
@@ -223,8 +260,8 @@ fn every_documented_key_is_there_and_no_other() {
     let names = documented(after.split_once("```").unwrap().0);
     let mut found = BTreeSet::new();
     let gap = [Gap::new("queue_settings", "test")];
-    let world = traced();
-    let object = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &gap).unwrap();
+    let object =
+        object(&with_syncs(traced()), &findings(&world()), Scope::ALL, Since::Time(0), &gap).unwrap();
     keys(&serde_json::from_str(&object).unwrap(), "", &mut found);
     assert_eq!(found, names, "README.md and the program disagree");
 }
@@ -250,7 +287,14 @@ fn unread_sources_are_null_and_named_and_keep_their_keys() {
 
 #[test]
 fn chosen_panes_leave_the_others_out() {
-    let scope = Scope { devices: true, processes: false, memory: false, kernel: false, findings: false };
+    let scope = Scope {
+        devices: true,
+        processes: false,
+        memory: false,
+        kernel: false,
+        findings: false,
+        syncs: false,
+    };
     let v = json(&world(), scope, Since::Time(0));
     let keys: Vec<_> = v.as_object().unwrap().keys().map(String::as_str).collect();
     let mut expected = [
@@ -282,7 +326,7 @@ fn the_kernel_log_tells_only_what_is_new() {
 
 #[test]
 fn hostile_names_leave_no_control_character_in_any_format() {
-    let world = world();
+    let world = with_syncs(world());
     let text = page::text(&world, &findings(&world), Scope::ALL);
     let json = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &[]).unwrap();
     let batch = batch::report(&world, batch::Options::default());

@@ -10,6 +10,8 @@ mod pictures;
 #[path = "screens/replay.rs"]
 mod replay;
 mod stage;
+#[path = "screens/syncs.rs"]
+mod syncs;
 
 use iotop_plus::collect::path::path_report;
 use iotop_plus::model::section::Section;

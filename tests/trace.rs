@@ -6,6 +6,8 @@
 mod machine;
 #[path = "trace/stalls.rs"]
 mod stalls;
+#[path = "trace/syncs.rs"]
+mod syncs;
 mod term;
 
 use iotop_plus::model::latency::{DeviceCounts, LatencyRaw};

@@ -64,6 +64,8 @@ pub enum ViewName {
     Kernel,
     /// What is wrong.
     Findings,
+    /// Who waits for syncs, on which file; traced only if it is asked for.
+    Syncs,
 }
 
 /// `120x40`
@@ -88,6 +90,8 @@ pub enum PaneName {
     Kernel,
     /// What is wrong.
     Findings,
+    /// Who waits for syncs, on which file; traced only if it is asked for.
+    Syncs,
 }
 
 /// Written forms.

@@ -11,6 +11,7 @@ use super::process::Wants;
 use super::process::relay::{Client, Guest, Relay};
 use super::process::tasks::Tasks;
 use super::stalls::Stalls;
+use super::syncs::Syncs;
 use super::topology::TopologyReader;
 use super::{clock, sources};
 use crate::model::disk::DevId;
@@ -81,6 +82,7 @@ impl Feed {
         let mut sources = sources(root);
         sources.push(Box::new(Latency(tracer.clone())));
         sources.push(Box::new(Stalls(tracer.clone())));
+        sources.push(Box::new(Syncs(tracer.clone())));
         let lane = Lane::start(
             sources,
             interval,
@@ -102,6 +104,16 @@ impl Feed {
     /// Begins to trace, or says that it shall not be done.
     pub fn trace(&self, on: bool) {
         if on { self.tracer.begin() } else { self.tracer.leave_off() }
+    }
+
+    /// From which duration on syncs are to be listed, or that nobody wants them any more: then nothing traces them.
+    pub fn want_syncs(&self, from: Option<Duration>) {
+        self.tracer.want_syncs(from);
+    }
+
+    /// Whether what is to be traced on demand is as it was wished.
+    pub fn settled(&self) -> bool {
+        self.tracer.settled()
     }
 
     /// Changes the interval.

@@ -28,6 +28,7 @@ mod pressure;
 mod route;
 mod stat;
 mod swaps;
+pub mod syncs;
 mod vmstat;
 
 use crate::model::sample::Sample;

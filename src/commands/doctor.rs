@@ -1,6 +1,6 @@
 //! `doctor`: looks for a while, then says what is wrong, why, and what to try. The exit code says how bad.
 
-use super::gather::{Gather, Needs};
+use super::gather::{Gather, Needs, SYNCS_FROM};
 use super::printer::{Printer, Step, block_on};
 use super::{CRITICAL, FAILED, FINE, WARNINGS, complain};
 use crate::cli::Doctor;
@@ -43,8 +43,16 @@ pub fn run(root: &Root, args: &Doctor, tracing: bool) -> anyhow::Result<u8> {
     let wanted = Duration::from_secs_f64(args.delay);
     block_on(async {
         let facts = Some(wanted / LOOKS);
-        let needs =
-            Needs { threads: false, fresh: true, queues: true, log: true, news: false, facts, tracing };
+        let needs = Needs {
+            threads: false,
+            fresh: true,
+            queues: true,
+            log: true,
+            news: false,
+            facts,
+            tracing,
+            syncs: tracing.then_some(SYNCS_FROM),
+        };
         let mut gather = Gather::start(root, TICK, needs)?;
         let mut printer = Printer::start(Some(1))?;
         let (began, mut code) = (Instant::now(), None);

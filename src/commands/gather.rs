@@ -13,6 +13,7 @@ use crate::collect::process::Wants;
 use crate::diagnose::{Engine, wanted};
 use crate::export::json::{Gap, Since};
 use crate::model::section::{Blocked, Section};
+use crate::model::syncs::THRESHOLD_MS;
 use crate::model::world::World;
 use crate::record::Entry;
 use crate::root::Root;
@@ -30,6 +31,10 @@ const GRACE: Duration = Duration::from_millis(1_700);
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 /// How often the collectors are asked whether they hang.
 const WATCH: Duration = Duration::from_millis(100);
+/// Syncs that take so long are told one by one.
+pub const SYNCS_FROM: Duration = Duration::from_millis(THRESHOLD_MS);
+/// Syncs that are asked for are waited for so long at the beginning: programs take their time into the kernel.
+const LOADING: Duration = Duration::from_secs(10);
 /// What a printer needs beyond counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Needs {
@@ -45,6 +50,8 @@ pub struct Needs {
     pub news: bool,
     /// Latencies of requests, from tracing.
     pub tracing: bool,
+    /// Syncs, from tracing, those that take so long one by one.
+    pub syncs: Option<Duration>,
     /// Findings, with settings and limits read anew so often.
     pub facts: Option<Duration>,
 }
@@ -125,6 +132,7 @@ impl Gather {
         let feed = Feed::start(root, interval, wants, Arc::new(move |n| outbox.send(Input::News(n)).is_ok()))
             .context("no thread for the collectors")?;
         feed.trace(needs.tracing);
+        feed.want_syncs(needs.syncs);
         let mut gather = Self {
             findings: Engine::default(),
             since: Since::Time(world.now().wall_ns),
@@ -232,6 +240,7 @@ impl Gather {
                 // A tick during which the look at the tasks was still under way belongs to the same sample,
                 // and none is worth anything before the first look, which has all names to fetch.
                 let ready = self.looked > 0 || Instant::now() > self.started + FIRST_LOOK;
+                let ready = ready && (self.feed.settled() || Instant::now() > self.started + LOADING);
                 if !first && ready && self.due.is_none() {
                     self.due = Some((at, Instant::now() + GRACE));
                 }

@@ -90,6 +90,7 @@ fn of_view(view: ViewName) -> View {
         ViewName::Memory => View::Memory,
         ViewName::Kernel => View::Kernel,
         ViewName::Findings => View::Findings,
+        ViewName::Syncs => View::Syncs,
     }
 }
 
@@ -100,6 +101,7 @@ fn of_pane(pane: PaneName) -> View {
         PaneName::Memory => View::Memory,
         PaneName::Kernel => View::Kernel,
         PaneName::Findings => View::Findings,
+        PaneName::Syncs => View::Syncs,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `record`: what the collectors see, into a file.
 
 use super::bench::wrong;
-use super::gather::{Gather, Needs};
+use super::gather::{Gather, Needs, SYNCS_FROM};
 use super::printer::block_on;
 use super::{FAILED, FINE, complain};
 use crate::cli::record::Record;
@@ -38,7 +38,8 @@ pub fn run(root: &Root, args: &Record, tracing: bool) -> anyhow::Result<u8> {
         let mut signals = signals()?;
         let recorder = Recorder::start(root, plan, header(root, interval)).context("no thread to record")?;
         let facts = Some(FACTS_EVERY);
-        let needs = Needs { queues: true, log: true, news: true, tracing, facts, ..Needs::default() };
+        let syncs = args.syncs.then_some(SYNCS_FROM);
+        let needs = Needs { queues: true, log: true, news: true, tracing, syncs, facts, ..Needs::default() };
         let mut gather = Gather::start(root, interval, needs)?;
         let zone = zone::utc_offset_secs(clock::now().wall_ns);
         if !args.quiet {

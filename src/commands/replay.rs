@@ -208,6 +208,13 @@ mod tests {
     }
 
     fn none() -> Scope {
-        Scope { devices: false, processes: false, memory: false, kernel: false, findings: false }
+        Scope {
+            devices: false,
+            processes: false,
+            memory: false,
+            kernel: false,
+            findings: false,
+            syncs: false,
+        }
     }
 }

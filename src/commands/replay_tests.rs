@@ -24,6 +24,7 @@ fn live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<
             log: true,
             news: true,
             tracing: true,
+            syncs: Some(Duration::from_millis(1)),
             threads: false,
             facts: Some(interval),
         };

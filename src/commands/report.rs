@@ -2,7 +2,7 @@
 
 use super::bench::store;
 use super::follow::overwrite;
-use super::gather::{Gather, Needs};
+use super::gather::{Gather, Needs, SYNCS_FROM};
 use super::printer::{Printer, Step, block_on};
 use super::snapshot::write_file;
 use super::tune::{careful, show::told};
@@ -48,14 +48,8 @@ pub fn run(root: &Root, args: &Report, tracing: bool) -> anyhow::Result<u8> {
     let mut document = None;
     let code = block_on(async {
         let wanted = Duration::from_secs(args.time);
-        let needs = Needs {
-            fresh: true,
-            queues: true,
-            log: true,
-            tracing,
-            facts: Some(FACTS_EVERY),
-            ..Needs::default()
-        };
+        let (facts, syncs) = (Some(FACTS_EVERY), tracing.then_some(SYNCS_FROM));
+        let needs = Needs { fresh: true, queues: true, log: true, facts, tracing, syncs, ..Needs::default() };
         let mut gather = Gather::start(root, TICK.max(wanted / TICKS), needs)?;
         let mut printer = Printer::start(Some(1))?;
         let (began, mut seen, mut samples) = (Instant::now(), Seen::default(), 0);

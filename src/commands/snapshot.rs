@@ -1,10 +1,10 @@
 //! `snapshot`: what the screen would show, as text, Markdown, JSON or a picture.
 
 use super::bench::wrong;
-use super::gather::{Gather, Needs};
+use super::gather::{Gather, Needs, SYNCS_FROM};
 use super::printer::{Printer, Step, block_on};
 use super::{FAILED, FINE, complain, picture};
-use crate::cli::snapshot::{Format, PaneName, Snapshot};
+use crate::cli::snapshot::{Format, PaneName, Snapshot, ViewName};
 use crate::export::json;
 use crate::export::page::{self, Scope};
 use crate::root::Root;
@@ -28,6 +28,8 @@ pub fn run(root: &Root, args: &Snapshot, tracing: bool) -> anyhow::Result<u8> {
     // Every view of the screen shows something of the findings.
     let findings = scope.findings || args.format.screen().is_some();
     let interval = Duration::from_secs_f64(args.delay);
+    // Asked for by name: it slows every system call of the machine a little.
+    let syncs = args.pane.contains(&PaneName::Syncs) || args.picture.view == Some(ViewName::Syncs);
     if let Err(why) = picture::check(args.format.screen(), &args.picture, &args.pane, args.output.is_none()) {
         return wrong(&why);
     }
@@ -39,7 +41,8 @@ pub fn run(root: &Root, args: &Snapshot, tracing: bool) -> anyhow::Result<u8> {
             queues: (args.format == Format::Json && scope.devices) || findings,
             log: scope.kernel || findings,
             news: false,
-            tracing: tracing && (scope.devices || scope.memory || scope.processes || scope.findings),
+            tracing: tracing && (scope.devices || scope.memory || scope.processes || scope.findings || syncs),
+            syncs: syncs.then_some(SYNCS_FROM),
             facts: findings.then_some(FACTS_EVERY),
         };
         let mut gather = Gather::start(root, interval, needs)?;
@@ -84,6 +87,7 @@ pub(super) fn scope(panes: &[PaneName]) -> Scope {
         memory: panes.contains(&PaneName::Memory),
         kernel: panes.contains(&PaneName::Kernel),
         findings: panes.contains(&PaneName::Findings),
+        syncs: panes.contains(&PaneName::Syncs),
     }
 }
 

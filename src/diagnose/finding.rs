@@ -98,6 +98,8 @@ pub enum Jump {
     Processes,
     /// The Devices view.
     Devices,
+    /// The Syncs view.
+    Syncs,
 }
 
 impl Jump {
@@ -113,6 +115,7 @@ impl Jump {
             Jump::Memory => "the Memory view".into(),
             Jump::Processes => "the Processes view".into(),
             Jump::Devices => "the Devices view".into(),
+            Jump::Syncs => "the Syncs view".into(),
         }
     }
 }

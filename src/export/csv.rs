@@ -87,6 +87,7 @@ fn parts(scope: Scope) -> &'static [&'static str] {
         Scope { devices: true, .. } => &["devices"],
         Scope { processes: true, .. } => &["processes"],
         Scope { kernel: true, .. } => &["kernel_log"],
+        Scope { syncs: true, .. } => &["syncs"],
         Scope { findings: true, .. } => &["findings"],
         _ => &["writeback", "swap", "pressure", "stalls"],
     }
@@ -121,7 +122,13 @@ pub fn lines(
             tree => flatten(&name, tree, &mut row),
         }
     }
-    if !row.is_empty() && !scope.devices && !scope.processes && !scope.kernel && !scope.findings {
+    if !row.is_empty()
+        && !scope.devices
+        && !scope.processes
+        && !scope.kernel
+        && !scope.findings
+        && !scope.syncs
+    {
         put(&mut out, &time, &row, named);
     }
     Ok(out)
@@ -191,8 +198,14 @@ mod tests {
     use crate::model::section::Section;
     use crate::model::world::Host;
 
-    const NOTHING: Scope =
-        Scope { devices: false, processes: false, memory: false, kernel: false, findings: false };
+    const NOTHING: Scope = Scope {
+        devices: false,
+        processes: false,
+        memory: false,
+        kernel: false,
+        findings: false,
+        syncs: false,
+    };
 
     fn world() -> World {
         let mut world = World::new(Host::default(), LogClock::default());

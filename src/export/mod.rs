@@ -14,3 +14,4 @@ pub mod processes;
 pub mod report;
 pub mod sheet;
 pub mod shot;
+pub mod syncs;

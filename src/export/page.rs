@@ -1,13 +1,15 @@
 //! A snapshot for people: a head line, then the panes' tables one below the other.
 
 use super::sheet::Sheet;
-use super::{devices, findings, kernel, memory, network, processes};
+use super::{devices, findings, kernel, memory, network, processes, syncs};
 use crate::diagnose::Engine;
 use crate::model::columns::device::PLAIN;
 use crate::model::columns::process::PAPER;
 use crate::model::device_list::{self, DeviceQuery};
 use crate::model::kernlog::Patterns;
 use crate::model::process::{Column, Filter, Query};
+use crate::model::syncs::SLOW_KEPT;
+use crate::model::syncs::list::SyncQuery;
 use crate::model::world::World;
 use crate::units::{rfc3339, span};
 
@@ -15,6 +17,8 @@ use crate::units::{rfc3339, span};
 const TASKS: usize = 40;
 /// Tasks listed for what they have in swap.
 const SWAPPED: usize = 10;
+/// Slow syncs listed.
+const SLOW: usize = 20;
 /// Cells of a task's line: command lines can be thousands long.
 const WIDTH: usize = 100;
 
@@ -31,12 +35,19 @@ pub struct Scope {
     pub kernel: bool,
     /// What is wrong.
     pub findings: bool,
+    /// Who waits for syncs; among everything only if it was traced.
+    pub syncs: bool,
 }
 
 impl Scope {
     /// Everything.
     pub const ALL: Scope =
-        Scope { devices: true, processes: true, memory: true, kernel: true, findings: true };
+        Scope { devices: true, processes: true, memory: true, kernel: true, findings: true, syncs: true };
+
+    /// Whether syncs are shown: nobody who did not ask for them by name is told why they are not there.
+    pub fn shows_syncs(self, world: &World) -> bool {
+        self.syncs && (self != Scope::ALL || world.snap.syncs.ok().is_some())
+    }
 }
 
 /// Aligned text.
@@ -95,6 +106,11 @@ pub fn sheets(world: &World, engine: &Engine, scope: Scope, cells: usize) -> Vec
     if scope.processes {
         out.push(tasks(world).within(cells));
     }
+    if scope.shows_syncs(world) {
+        let topo = world.topo.ok();
+        out.push(syncs::sheet("Syncs".into(), snap, topo, &SyncQuery::default()).within(cells));
+        out.extend(syncs::slow("Slow syncs", snap, topo, "").map(|s| newest(s).within(cells)));
+    }
     if scope.memory {
         out.push(memory::sheet("Memory".into(), snap, now));
     }
@@ -105,6 +121,16 @@ pub fn sheets(world: &World, engine: &Engine, scope: Scope, cells: usize) -> Vec
         out.push(sheet);
     }
     out
+}
+
+/// Without the older ones of many.
+fn newest(mut slow: Sheet) -> Sheet {
+    let more = slow.rows.len().saturating_sub(SLOW);
+    if more > 0 {
+        slow.rows.truncate(SLOW);
+        slow.notes.push(format!("{more} older ones; --format json has the newest {SLOW_KEPT}"));
+    }
+    slow
 }
 
 /// Who did something, busiest first, then who is swapped out most.

@@ -17,6 +17,11 @@ impl Clock {
         self.boot_ns.saturating_sub(earlier.boot_ns) as f64 / 1e9
     }
 
+    /// The wall clock at a time of CLOCK_BOOTTIME.
+    pub fn wall_at(&self, boot_ns: u64) -> i64 {
+        self.wall_ns.saturating_add(boot_ns.wrapping_sub(self.boot_ns) as i64)
+    }
+
     /// Seconds since the machine booted.
     pub fn uptime_secs(&self) -> f64 {
         self.boot_ns as f64 / 1e9

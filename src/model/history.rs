@@ -45,8 +45,9 @@ impl<R> History<R> {
         let bytes = size_of::<Frame<R>>()
             + size_of::<Snapshot>()
             + snap.devices.ok().map_or(0, |d| d.iter().map(device).sum())
-            + snap.swaps.ok().map_or(0, |s| s.len() * 100)
-            + snap.stalls.ok().map_or(0, Stalls::bytes);
+            + snap.syncs.ok().map_or(0, |s| s.bytes())
+            + snap.stalls.ok().map_or(0, Stalls::bytes)
+            + snap.swaps.ok().map_or(0, |s| s.len() * 100);
         self.frames.push_back(Frame { snap, tasks: Vec::new(), bytes });
         self.bytes += bytes;
         self.trim();

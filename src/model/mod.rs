@@ -24,5 +24,6 @@ pub mod section;
 pub mod shape;
 pub mod snapshot;
 pub mod stalls;
+pub mod syncs;
 pub mod topology;
 pub mod world;

@@ -9,6 +9,7 @@ use super::network::{NetFsRaw, NicRaw};
 use super::pressure::PressureRaw;
 use super::section::Section;
 use super::stalls::StallsRaw;
+use super::syncs::SyncsRaw;
 use serde::{Deserialize, Serialize};
 
 /// What the counter sources read in one tick. Processes, the kernel log and the block topology have
@@ -39,4 +40,6 @@ pub struct Sample {
     pub latency: Section<LatencyRaw>,
     /// Who was held up by memory, from tracing.
     pub stalls: Section<StallsRaw>,
+    /// Syncs, from tracing; only while somebody wants them.
+    pub syncs: Section<SyncsRaw>,
 }

@@ -10,6 +10,7 @@ use super::pressure::PressureRaw;
 use super::sample::Sample;
 use super::section::Section;
 use super::stalls::Stalls;
+use super::syncs::Syncs;
 use super::topology::{BlockDev, Topology};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub struct Snapshot {
     pub tracing: Section<Tracing>,
     /// Who was held up by memory.
     pub stalls: Section<Stalls>,
+    /// Who waited for syncs; only while somebody wants to know.
+    pub syncs: Section<Arc<Syncs>>,
 }
 
 impl Snapshot {
@@ -90,6 +93,7 @@ impl Snapshot {
             nics,
             tracing: tracing(prev, cur),
             stalls: stalls(prev, cur, secs),
+            syncs: syncs(prev, cur, secs),
         }
     }
 
@@ -155,6 +159,12 @@ fn stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Stalls> {
     }
     let before = prev.and_then(|p| p.stalls.ok());
     cur.stalls.clone().map(|now| Stalls::derive(before, &now, secs))
+}
+
+/// Counts begin with tracing, so an earlier reading is not needed; one that failed makes rates of a longer time.
+fn syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Arc<Syncs>> {
+    let before = prev.and_then(|p| p.syncs.ok());
+    cur.syncs.clone().map(|now| Arc::new(Syncs::derive(before, &now, secs)))
 }
 
 fn cpu(prev: Option<&Sample>, cur: &Sample) -> Section<CpuRate> {

@@ -90,7 +90,7 @@ fn get_devices(inp: &mut In) -> Result<Vec<DeviceCounts>, Bad> {
 }
 
 /// Buckets that differ: the distance from the one before, and by how much, wrapping.
-fn put_counts(out: &mut Vec<u8>, before: &Counts, now: &Counts) {
+pub(super) fn put_counts(out: &mut Vec<u8>, before: &Counts, now: &Counts) {
     let gone = before.buckets().iter().filter(|b| now.at(b.0) == 0).map(|b| (b.0, 0));
     let mut changed: Vec<(u16, u32)> = now.buckets().iter().copied().chain(gone).collect();
     changed.retain_mut(|(slot, n)| {
@@ -107,7 +107,7 @@ fn put_counts(out: &mut Vec<u8>, before: &Counts, now: &Counts) {
     }
 }
 
-fn get_counts(inp: &mut In, before: &Counts) -> Result<Counts, Bad> {
+pub(super) fn get_counts(inp: &mut In, before: &Counts) -> Result<Counts, Bad> {
     let changed = inp.count()?;
     if changed == 0 {
         return Ok(before.clone());

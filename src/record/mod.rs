@@ -21,6 +21,7 @@ pub mod sample;
 pub mod shape;
 pub mod stalls;
 pub mod state;
+pub mod syncs;
 pub mod tasks;
 pub mod when;
 pub mod wire;

@@ -6,6 +6,7 @@ use super::cells::Cells;
 use super::latency;
 use super::shape;
 use super::stalls;
+use super::syncs;
 use super::wire::{Bad, In, put_blob, put_maybe_blob, put_num, put_row, put_section, put_signed};
 use crate::model::clock::Clock;
 use crate::model::sample::Sample;
@@ -24,13 +25,19 @@ const PRESSURE: u64 = 7;
 const NICS: u64 = 8;
 const NETFS: u64 = 9;
 const LATENCY: u64 = 10;
+const SYNCS: u64 = 11;
 const STALLS: u64 = 12;
 const SHAPES: u64 = 14;
 
 /// What differences are to where nothing came before. Files of earlier programs say nothing of what they did not know.
 fn nothing() -> Sample {
     let absent = || "not in this recording".to_owned();
-    Sample { latency: Section::Absent(absent()), stalls: Section::Absent(absent()), ..Sample::default() }
+    Sample {
+        latency: Section::Absent(absent()),
+        stalls: Section::Absent(absent()),
+        syncs: Section::Absent(absent()),
+        ..Sample::default()
+    }
 }
 
 /// Appends `cur` as it differs from `prev`; without `prev` it stands by itself.
@@ -63,6 +70,11 @@ pub fn put_sample(out: &mut Vec<u8>, prev: Option<&Sample>, cur: &Sample) {
         stalls::put(&mut body, &prev.stalls, &cur.stalls);
         put_section(out, STALLS, &body);
     }
+    if prev.syncs != cur.syncs {
+        let mut body = Vec::new();
+        syncs::put(&mut body, &prev.syncs, &cur.syncs);
+        put_section(out, SYNCS, &body);
+    }
 }
 
 /// What [`put_sample`] wrote, up to the end of `inp`.
@@ -81,6 +93,7 @@ pub fn get_sample(inp: &mut In, prev: Option<&Sample>) -> Result<Sample, Bad> {
             PRESSURE => s.pressure = get_one(&mut body, &s.pressure)?,
             NICS => s.nics = get_many(&mut body, &s.nics)?,
             NETFS => s.netfs = get_many(&mut body, &s.netfs)?,
+            SYNCS => s.syncs = syncs::get(&mut body, &s.syncs)?,
             LATENCY => s.latency = latency::get(&mut body, &s.latency)?,
             SHAPES => shape::get(&mut body, &mut s.latency)?,
             STALLS => s.stalls = stalls::get(&mut body, &s.stalls)?,

@@ -66,6 +66,18 @@ impl<const K: usize> Map<'_, K> {
         self.next_key(None)
     }
 
+    /// All keys, at most so many. Of a map that changes meanwhile some may be missing.
+    pub fn keys(&self, most: usize) -> Vec<[u8; K]> {
+        let mut out: Vec<[u8; K]> = Vec::new();
+        // Where the last one has gone meanwhile the kernel begins anew.
+        while let Some(key) = self.next_key(out.last()).filter(|_| out.len() < most) {
+            out.push(key);
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
     /// The key after that one, in the kernel's order; `None` at the end. After one that is gone, the first again.
     pub fn next_key(&self, after: Option<&[u8; K]>) -> Option<[u8; K]> {
         let mut key = [0; K];

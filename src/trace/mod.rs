@@ -12,6 +12,8 @@ mod kernel;
 mod latency;
 mod object;
 mod stalls;
+mod syncs;
+mod wish;
 
 use crate::model::section::Section;
 use crate::root::Root;
@@ -19,6 +21,9 @@ use ground::Ground;
 use latency::Latency;
 use stalls::Stalls;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use syncs::Syncs;
+use wish::Wish;
 
 /// Why something is not traced: never `Ok`.
 pub type Without = Section<()>;
@@ -61,7 +66,21 @@ impl<P: Probe> Part<P> {
     }
 
     fn set(&self, to: Result<P, Without>) {
-        *self.lock() = to;
+        let before = std::mem::replace(&mut *self.lock(), to);
+        // Programs take their time to go, and nobody who reads shall wait for that.
+        drop(before);
+    }
+
+    fn is_there(&self) -> bool {
+        self.lock().is_ok()
+    }
+
+    /// Changes the probe, if it is there; one that does not take it is given up.
+    fn with(&self, change: impl FnOnce(&mut P) -> std::io::Result<()>) {
+        let failed = self.lock().as_mut().ok().and_then(|probe| change(probe).err());
+        if let Some(err) = failed {
+            self.set(Err(Without::from_io("tracing", &err)));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Result<P, Without>> {
@@ -77,17 +96,22 @@ pub struct Tracer {
     pub latency: Part<Latency>,
     /// Who is held up by memory.
     pub stalls: Part<Stalls>,
+    /// Who waits for syncs; only while somebody wants it.
+    pub syncs: Part<Syncs>,
+    wish: Arc<Mutex<Wish>>,
 }
 
 impl Tracer {
     /// Nothing is loaded yet.
     pub fn new(root: &Root) -> Self {
-        Self { root: root.clone(), latency: Part::new(), stalls: Part::new() }
+        let (latency, stalls, syncs) = (Part::new(), Part::new(), Part::new());
+        Self { root: root.clone(), latency, stalls, syncs, wish: Arc::default() }
     }
 
     /// Has a thread load the programs; returns at once.
     pub fn begin(&self) {
         self.without(&Without::Absent("tracing is being loaded".into()));
+        self.allow_syncs();
         let tracer = self.clone();
         let spawned = std::thread::Builder::new().name("tracing".into()).spawn(move || {
             tracer.load();
@@ -109,11 +133,19 @@ impl Tracer {
     pub fn leave_off(&self) {
         let why = "tracing is switched off (--no-tracing, or tracing = false in the config file)";
         self.without(&Without::Absent(why.into()));
+        self.forbid_syncs();
+    }
+
+    /// From which duration on syncs are to be listed by themselves, or that nobody wants them any more. Returns at
+    /// once; a thread brings the programs in and out.
+    pub fn want_syncs(&self, from: Option<Duration>) {
+        self.wish_syncs(from);
     }
 
     fn without(&self, why: &Without) {
         self.latency.set(Err(why.clone()));
         self.stalls.set(Err(why.clone()));
+        self.syncs.set(Err(why.clone()));
     }
 }
 

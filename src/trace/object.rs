@@ -5,7 +5,7 @@ use super::Without;
 use super::ground::Ground;
 use crate::model::section::describe;
 use aya::maps::{Map as Kept, MapData};
-use aya::programs::{BtfTracePoint, ProgramError};
+use aya::programs::{BtfTracePoint, ProgramError, TracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::io;
 
@@ -48,6 +48,24 @@ pub fn attach(programs: &mut Ebpf, btf: &Btf, which: &[(&str, &str)]) -> Result<
         }
     }
     Ok(())
+}
+
+/// Loads a program and attaches it to a tracepoint of tracefs, which needs leave to look there.
+pub fn attach_classic(programs: &mut Ebpf, name: &str, (group, point): (&str, &str)) -> Result<(), Without> {
+    let one = |programs: &mut Ebpf| -> Result<(), ProgramError> {
+        let program = programs.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?;
+        let program: &mut TracePoint = program.try_into()?;
+        program.load()?;
+        program.attach(group, point).map(drop)
+    };
+    one(programs).map_err(|err| {
+        let why = refused(&format!("tracepoint {point}"), &err);
+        // One that is not attached need not stay loaded.
+        if let Some(Ok(program)) = programs.program_mut(name).map(<&mut TracePoint>::try_from) {
+            let _ = program.unload();
+        }
+        why
+    })
 }
 
 /// Takes a program out of the kernel again.

@@ -21,10 +21,12 @@ pub enum View {
     Tune,
     /// What is wrong, and why.
     Findings,
+    /// Who waits for syncs, on which file. Without a number: it is asked for by its own key.
+    Syncs,
 }
 
 impl View {
-    /// All views; the first has the key `1`.
+    /// All views with a number; the first has the key `1`.
     pub const ALL: [View; 8] = [
         View::Overview,
         View::Devices,
@@ -47,6 +49,7 @@ impl View {
             View::Bench => "Bench",
             View::Tune => "Tune",
             View::Findings => "Findings",
+            View::Syncs => "Syncs",
         }
     }
 }

@@ -18,6 +18,8 @@ pub enum Effect {
     Interval(Duration),
     /// Have the collector look at processes or threads.
     Threads(bool),
+    /// From which duration on syncs are to be listed, or that nobody looks at them any more.
+    Syncs(Option<Duration>),
     /// Rows on screen: their memory and priority are read at every tick.
     Focus(Vec<TaskKey>),
     /// Start a child.

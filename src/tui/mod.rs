@@ -8,6 +8,8 @@ pub mod event;
 pub mod experiment;
 mod inbox;
 pub mod keys;
+#[cfg(test)]
+mod keys_tests;
 pub mod launch;
 pub mod layout;
 pub mod look;
@@ -21,6 +23,7 @@ pub mod settings;
 pub mod shot;
 mod signals;
 pub mod state;
+pub mod syncs;
 pub mod tape;
 pub mod terminal;
 pub mod tuning;

@@ -322,7 +322,9 @@ impl Loop {
                 Effect::Quit => self.quit = true,
                 Effect::Suspend => self.suspend()?,
                 Effect::Redraw => self.redraw(),
-                Effect::Interval(_) | Effect::Threads(_) | Effect::Focus(_) => self.steer(effect),
+                Effect::Interval(_) | Effect::Threads(_) | Effect::Focus(_) | Effect::Syncs(_) => {
+                    self.steer(effect);
+                }
                 Effect::Replay(effect) => self.player.iter().for_each(|p| p.act(effect)),
                 Effect::Tape(effect) => self.record(effect)?,
                 Effect::Run(job) => self.hand_out(job)?,
@@ -367,6 +369,7 @@ impl Loop {
                 feed.set_interval(interval);
                 self.sample_due = Instant::now() + interval;
             }
+            Effect::Syncs(from) => feed.want_syncs(from),
             Effect::Threads(threads) => {
                 feed.want(|w| w.threads = threads);
                 feed.look_now();

@@ -27,6 +27,8 @@ pub struct Settings {
     pub kernel: KernelSettings,
     /// The Tune view.
     pub tune: TuneSettings,
+    /// The Syncs view.
+    pub syncs: SyncSettings,
     /// The Bench view.
     pub bench: BenchSettings,
     /// Screenshots.
@@ -69,6 +71,20 @@ pub struct KernelSettings {
     /// Not lines that match; left out: the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exclude: Option<String>,
+}
+
+/// `[syncs]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SyncSettings {
+    /// A sync that takes so many milliseconds is listed by itself, 0 to 3600000.
+    pub threshold_ms: u64,
+}
+
+impl Default for SyncSettings {
+    fn default() -> Self {
+        Self { threshold_ms: crate::model::syncs::THRESHOLD_MS }
+    }
 }
 
 /// `[tune]`
@@ -127,6 +143,7 @@ impl Default for Settings {
             processes: ProcessSettings::default(),
             kernel: KernelSettings::default(),
             tune: TuneSettings::default(),
+            syncs: SyncSettings::default(),
             bench: BenchSettings::default(),
             screenshot: ShotSettings::default(),
         }
@@ -145,7 +162,7 @@ pub const HELP: &[(&str, &str)] = &[
     ("theme", "dark, light, mono or high-contrast. Default dark."),
     (
         "view",
-        "The view to start with: overview, devices, processes, memory, kernel, bench or tune. Default overview.",
+        "The view to start with: overview, devices, processes, memory, kernel, bench, tune, findings or syncs. Default overview.",
     ),
     ("mouse", "Whether the mouse is used. Default true."),
     ("tracing", "Whether latencies are measured by programs loaded into the kernel. Default true."),
@@ -164,11 +181,18 @@ pub const HELP: &[(&str, &str)] = &[
     ),
     ("screenshot.format", "png, svg, html, markdown, text, ansi or json. Default png."),
     ("screenshot.directory", "Where screenshots go; a dot is where the program is started. Default a dot."),
+    (
+        "syncs.threshold_ms",
+        "A sync that takes so many milliseconds is listed by itself, 0 to 3600000. Default 10.",
+    ),
     ("tune.lease", "Seconds after which a change of a setting takes itself back, 1 to 86400. Default 120."),
 ];
 
 /// Shortest and longest lease in seconds.
 pub const LEASE: std::ops::RangeInclusive<u64> = 1..=crate::tune::lease::MAX_LEASE;
+
+/// Shortest and longest sync that is listed by itself, in milliseconds.
+pub const SYNC_MS: std::ops::RangeInclusive<u64> = 0..=3_600_000;
 
 /// Shortest and longest interval in seconds.
 pub const INTERVAL: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
@@ -186,6 +210,10 @@ impl Settings {
         }
         if !LEASE.contains(&settings.tune.lease) {
             return Err(format!("tune.lease = {}: must be 1 to 86400 seconds", settings.tune.lease));
+        }
+        if !SYNC_MS.contains(&settings.syncs.threshold_ms) {
+            let ms = settings.syncs.threshold_ms;
+            return Err(format!("syncs.threshold_ms = {ms}: must be 0 to 3600000 milliseconds"));
         }
         if form(&settings.screenshot.format).is_none() {
             let names: Vec<_> = FORMS.iter().map(|f| f.name).collect();
@@ -259,6 +287,7 @@ mod tests {
         assert!(Settings::parse("interval = \"\x1b[2J").unwrap_err().chars().all(crate::text::is_safe));
         assert!(Settings::parse("[processes]\nsort = \"x\"").unwrap_err().contains("io"));
         assert!(Settings::parse("[tune]\nlease = 0").unwrap_err().contains("1 to 86400"));
+        assert!(Settings::parse("[syncs]\nthreshold_ms = 3600001").unwrap_err().contains("3600000"));
         assert!(Settings::parse("[screenshot]\nformat = \"gif\"").unwrap_err().contains("png"));
         assert!(Settings::parse("[kernel]\nexclude = \"(\"").is_err());
     }

@@ -72,6 +72,8 @@ pub struct Ui {
     pub recording: Option<crate::record::writer::Status>,
     /// The Findings view.
     pub findings: FindingsUi,
+    /// The Syncs view.
+    pub syncs: super::syncs::SyncsUi,
     /// Screenshots.
     pub shot: super::shot::ShotUi,
     /// The text searched for.
@@ -342,6 +344,7 @@ impl Ui {
         self.procs.accumulated = s.processes.accumulated;
         self.procs.threads = s.processes.threads;
         self.tune.lease_secs = s.tune.lease;
+        self.syncs.threshold_ms = s.syncs.threshold_ms;
         self.kernel.include = s.kernel.include.clone();
         self.kernel.exclude = s.kernel.exclude.clone();
         // Settings::parse has compiled them already.
@@ -370,6 +373,7 @@ impl Ui {
         s.processes.accumulated = self.procs.accumulated;
         s.processes.threads = self.procs.threads;
         s.tune.lease = self.tune.lease_secs;
+        s.syncs.threshold_ms = self.syncs.threshold_ms;
         s.kernel.include = self.kernel.include.clone();
         s.kernel.exclude = self.kernel.exclude.clone();
         s

@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod experiment;
+pub mod syncs;
 pub mod tune;
 
 use crossterm::event::{Event as Term, KeyCode, KeyEvent, KeyModifiers};

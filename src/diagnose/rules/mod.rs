@@ -20,6 +20,7 @@ pub mod scheduler;
 pub mod slow;
 pub mod stalled;
 pub mod swap;
+pub mod syncs;
 pub mod writeback;
 
 use super::finding::Rule;
@@ -36,6 +37,8 @@ pub const RULES: &[Rule] = &[
     writeback::STORM,
     writeback::THROTTLED,
     drain::RULE,
+    syncs::VICTIM,
+    syncs::BOUND,
     hung::RULE,
     hung::SILENT,
     errors::OOM,

@@ -6,31 +6,36 @@ mod firing;
 mod firing_stalls;
 mod quiet;
 mod stage;
+mod syncs;
 
 use super::finding::{Jump, Severity};
 use super::rules::RULES;
 use super::story::CAUSES;
-use quiet::QUIET;
+use firing::Fires;
+use quiet::Quiet;
 use stage::Stage;
 use std::collections::BTreeSet;
 
-/// Every case that fires.
-fn firing() -> impl Iterator<Item = &'static firing::Fires> {
-    firing::FIRING.iter().chain(firing_stalls::FIRING)
+fn all_firing() -> impl Iterator<Item = &'static Fires> {
+    firing::FIRING.iter().chain(firing_stalls::FIRING).chain(syncs::FIRING)
+}
+
+fn all_quiet() -> impl Iterator<Item = &'static Quiet> {
+    quiet::QUIET.iter().chain(syncs::QUIET)
 }
 
 #[test]
 fn every_rule_has_a_case_that_fires_and_one_that_nearly_does() {
     for rule in RULES {
         assert_eq!(RULES.iter().filter(|r| r.name == rule.name).count(), 1, "{} twice", rule.name);
-        assert!(firing().any(|c| c.rule == rule.name), "{}: no case that fires", rule.name);
-        assert!(QUIET.iter().any(|c| c.rule == rule.name), "{}: no case that does not", rule.name);
+        assert!(all_firing().any(|c| c.rule == rule.name), "{}: no case that fires", rule.name);
+        assert!(all_quiet().any(|c| c.rule == rule.name), "{}: no case that does not", rule.name);
     }
 }
 
 #[test]
 fn rules_fire_where_they_should() {
-    for case in firing() {
+    for case in all_firing() {
         let mut stage = Stage::new();
         (case.make)(&mut stage);
         let (found, _) = stage.rule(case.rule);
@@ -51,7 +56,7 @@ fn rules_fire_where_they_should() {
 
 #[test]
 fn rules_keep_quiet_where_they_should() {
-    for case in QUIET {
+    for case in all_quiet() {
         let mut stage = Stage::new();
         (case.make)(&mut stage);
         let (found, judged) = stage.rule(case.rule);
@@ -66,7 +71,7 @@ fn rules_keep_quiet_where_they_should() {
 #[test]
 fn what_they_say() {
     let mut all = String::new();
-    for case in firing() {
+    for case in all_firing() {
         let mut stage = Stage::new();
         (case.make)(&mut stage);
         for f in stage.rule(case.rule).0 {
@@ -117,7 +122,7 @@ fn a_healthy_benchmark_at_full_speed_is_a_note() {
 #[test]
 fn every_jump_to_a_knob_or_a_benchmark_leads_somewhere() {
     let mut knobs = BTreeSet::new();
-    for case in firing() {
+    for case in all_firing() {
         let mut stage = Stage::new();
         (case.make)(&mut stage);
         for f in stage.rule(case.rule).0 {

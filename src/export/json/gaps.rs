@@ -41,6 +41,11 @@ pub(super) fn gaps(world: &World, engine: &Engine, scope: Scope, more: &[Gap]) -
         add(scope.devices, "latency", Some(why.clone()));
     }
     add(scope.devices, "latency", lost(snap));
+    let syncs = scope.shows_syncs(world);
+    add(syncs, "syncs", snap.syncs.why(now));
+    for why in snap.syncs.ok().into_iter().flat_map(|s| s.without.iter().cloned().chain(s.lost_text())) {
+        add(syncs, "syncs", Some(why));
+    }
     add(scope.devices, "network_filesystems", snap.netfs.why(now));
     add(scope.devices, "network_interfaces", snap.nics.why(now));
     add(scope.memory, "writeback", snap.writeback.why(now));

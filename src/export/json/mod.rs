@@ -8,6 +8,7 @@ mod gaps;
 mod kernel;
 mod memory;
 mod process;
+mod syncs;
 
 pub use gaps::Gap;
 pub use kernel::Since;
@@ -51,6 +52,10 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel_log: Part<Vec<kernel::Entry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    syncs: Part<Vec<syncs::File>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slow_syncs: Part<Vec<syncs::Slow>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<findings::StoryJson>>,
     unavailable: Vec<Gap>,
 }
@@ -82,6 +87,8 @@ pub fn object(
         stalls: scope.memory.then(|| memory::stalls(snap)),
         processes: scope.processes.then(|| process::processes(world)),
         kernel_log: scope.kernel.then(|| kernel::entries(world, since)),
+        syncs: scope.shows_syncs(world).then(|| syncs::files(world)),
+        slow_syncs: scope.shows_syncs(world).then(|| syncs::slow(world)),
         findings: scope.findings.then(|| findings::stories(engine, snap.at)),
         unavailable: gaps::gaps(world, engine, scope, more),
     };

@@ -109,10 +109,18 @@ pub fn blocks(world: &World, engine: &Engine, extra: &Extra) -> Vec<Block> {
         true => Block::Text("Nothing moved.".into()),
         false => Block::Graphs(graphs),
     });
-    let scope = Scope { findings: false, kernel: false, ..Scope::ALL };
+    let syncs = world.snap.syncs.ok().is_some();
+    let scope = Scope { findings: false, kernel: false, syncs, ..Scope::ALL };
     out.push(Block::Heading(2, "At the end of the window".into()));
     out.extend(page::sheets(world, engine, scope, usize::MAX).into_iter().map(Block::Table));
-    let kernel = Scope { devices: false, processes: false, memory: false, findings: false, kernel: true };
+    let kernel = Scope {
+        kernel: true,
+        devices: false,
+        processes: false,
+        memory: false,
+        findings: false,
+        syncs: false,
+    };
     out.push(Block::Heading(2, "Kernel warnings".into()));
     out.extend(page::sheets(world, engine, kernel, usize::MAX).into_iter().map(Block::Table));
     settings(&mut out, extra);

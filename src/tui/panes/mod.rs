@@ -14,6 +14,7 @@ pub mod memory;
 pub mod path_detail;
 pub mod process_detail;
 pub mod processes;
+pub mod syncs;
 pub mod tune;
 pub mod writeback;
 
@@ -48,6 +49,8 @@ pub enum PaneId {
     ProcessDetail,
     KernelDetail,
     PathDetail,
+    Syncs,
+    SlowSyncs,
 }
 
 impl PaneId {
@@ -73,6 +76,8 @@ impl PaneId {
             PaneId::ProcessDetail => "process",
             PaneId::KernelDetail => "message",
             PaneId::PathDetail => "path",
+            PaneId::Syncs => "syncs",
+            PaneId::SlowSyncs => "slow-syncs",
         }
     }
 }
@@ -113,6 +118,8 @@ pub const PANES: &[Pane] = &[
     process_detail::PANE,
     kernel_detail::PANE,
     path_detail::PANE,
+    syncs::PANE,
+    syncs::slow::PANE,
 ];
 
 /// The pane of that name.

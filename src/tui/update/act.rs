@@ -75,6 +75,7 @@ fn settings(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::Reverse => match app.focused() {
             PaneId::Devices | PaneId::DeviceGraphs => app.ui.devices.reverse = !app.ui.devices.reverse,
             PaneId::Processes => app.ui.procs.reverse = !app.ui.procs.reverse,
+            PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.reverse = !app.ui.syncs.reverse,
             _ => {}
         },
         Action::SearchNext => super::prompt::search(app, 1),
@@ -197,6 +198,7 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::open(app, effects),
         PaneId::ExperimentList | PaneId::Experiment => super::experiment::open(app, effects),
         PaneId::Findings | PaneId::FindingPage | PaneId::FindingsStrip => super::findings::open(app, effects),
+        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::open(app, effects),
         PaneId::Kernel if !app.ui.kernel.shown.is_empty() => {
             app.ui.detail = Some(Detail::Kernel(app.ui.kernel.scroll.selected));
         }
@@ -236,6 +238,7 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
                 app.ui.kernel.filter.clear();
                 kernel::refresh(app);
             }
+            PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.filter.clear(),
             PaneId::BenchList | PaneId::Bench | PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => {}
             PaneId::ExperimentList | PaneId::Experiment => {}
             PaneId::Findings | PaneId::FindingPage | PaneId::FindingsStrip => {}
@@ -280,6 +283,7 @@ fn step(app: &mut App, by: isize) {
         PaneId::Tune | PaneId::TuneKnob | PaneId::TuneChanges => super::tune::step(app, by),
         PaneId::ExperimentList | PaneId::Experiment => super::experiment::step(app, by),
         PaneId::Findings | PaneId::FindingPage => super::findings::step(app, by),
+        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::step(app, by),
         _ => {}
     }
 }
@@ -335,12 +339,16 @@ fn sort(app: &mut App, by: isize) {
             let at = at.rem_euclid(len + 1);
             app.ui.devices.sort = (at > 0).then(|| at as usize - 1);
         }
+        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::sort(app, by),
         _ => {}
     }
 }
 
 /// Passes over one column more or less, as long as one is left to pass over.
 fn shift(app: &mut App, by: isize) {
+    if matches!(app.focused(), PaneId::Syncs | PaneId::SlowSyncs) {
+        return super::syncs::shift(app, by);
+    }
     let (shift, columns) = match app.focused() {
         PaneId::Processes => (app.ui.procs.shift, processes::columns(app, app.ui.size.0).len()),
         _ => (app.ui.devices.shift, devices::columns(app, app.ui.size.0).len()),

@@ -10,7 +10,7 @@ use crate::worker::job::Job;
 /// Does a command, or says what is wrong with it.
 pub fn run(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let (word, rest) = text.split_once(' ').map_or((text, ""), |(w, r)| (w, r.trim()));
-    if app.ui.replay.is_some() && matches!(word, "path" | "interval" | "tune") {
+    if app.ui.replay.is_some() && matches!(word, "path" | "interval" | "tune" | "syncs") {
         return Err(format!("{word}: {}", super::replay::NOT_THE_MACHINE));
     }
     match (word, rest) {
@@ -20,6 +20,7 @@ pub fn run(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), S
         ("tune", knob) => super::tune::show_knob(app, knob, effects)?,
         ("path", "") => return Err("path DIR: which directory?".into()),
         ("path", dir) => path(app, dir, effects),
+        ("syncs", ms) => super::syncs::set_threshold(app, ms)?,
         ("interval", secs) => act::set_interval(app, prompt::parse_interval(secs)?, effects),
         ("theme", name) => {
             let names = ThemeName::ALL.map(ThemeName::name).join(", ");
@@ -30,7 +31,7 @@ pub fn run(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), S
         ("exclude", re) => prompt::set_patterns(app, app.ui.kernel.include.clone(), Some(re.to_owned()))?,
         _ => {
             return Err(format!(
-                "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, tune KNOB, include RE, exclude RE, q"
+                "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, tune KNOB, syncs MS, include RE, exclude RE, q"
             ));
         }
     }

@@ -106,6 +106,7 @@ fn follow(app: &mut App, jump: Jump, effects: &mut Vec<Effect>) {
         Jump::Memory => act::go(app, View::Memory, effects),
         Jump::Processes => act::go(app, View::Processes, effects),
         Jump::Devices => act::go(app, View::Devices, effects),
+        Jump::Syncs => act::go(app, View::Syncs, effects),
     }
 }
 

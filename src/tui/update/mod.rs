@@ -10,6 +10,7 @@ mod mouse;
 mod prompt;
 mod replay;
 mod shot;
+mod syncs;
 #[cfg(test)]
 mod tests;
 mod tune;
@@ -39,6 +40,7 @@ pub fn update(app: &mut App, event: Event) -> Vec<Effect> {
         }
         other => data::take(app, other, &mut effects),
     }
+    syncs::ask(app, &mut effects);
     if app.ui.replay.is_some() {
         effects.retain(replay::is_possible);
     }

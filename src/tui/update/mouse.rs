@@ -70,6 +70,7 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
     }
     match id {
         PaneId::Devices => click_devices(app, inner, x, y),
+        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::click(app, id, inner, x, y),
         PaneId::Processes => click_tasks(app, inner, x, y),
         PaneId::Tune | PaneId::TuneChanges => super::tune::click(app, id, inner, y),
         PaneId::Findings | PaneId::FindingPage => super::findings::click(app, id, inner.height, y - inner.y),

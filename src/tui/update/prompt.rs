@@ -189,6 +189,7 @@ pub fn filter_of(app: &App) -> String {
         PaneId::Processes => app.ui.procs.filter.text.clone().unwrap_or_default(),
         PaneId::Kernel => app.ui.kernel.filter.clone(),
         PaneId::Tune => app.ui.tune.filter.clone(),
+        PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.filter.clone(),
         _ => app.ui.devices.filter.clone(),
     }
 }
@@ -201,6 +202,7 @@ fn set_filter(app: &mut App, text: &str) {
             kernel::refresh(app);
         }
         PaneId::Tune => tune::set_filter(app, text),
+        PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.filter = text.to_owned(),
         _ => app.ui.devices.filter = text.to_owned(),
     }
 }
@@ -217,12 +219,15 @@ pub fn search(app: &mut App, by: isize) {
         PaneId::Processes => app.matches(&needle),
         PaneId::Kernel => kernel::shown(app).map(|e| e.message.to_lowercase().contains(&needle)).collect(),
         PaneId::Tune => tune::hits(app, &needle),
+        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::hits(app, &needle),
         _ => devices::lines(app).iter().map(|l| l.label.to_lowercase().contains(&needle)).collect(),
     };
     let scroll = match pane {
         PaneId::Processes => &mut app.ui.procs.scroll,
         PaneId::Kernel => &mut app.ui.kernel.scroll,
         PaneId::Tune => &mut app.ui.tune.scroll,
+        PaneId::Syncs => &mut app.ui.syncs.scroll,
+        PaneId::SlowSyncs => &mut app.ui.syncs.slow,
         _ => &mut app.ui.devices.scroll,
     };
     let (n, from) = (rows.len() as isize, scroll.selected as isize);

@@ -52,6 +52,7 @@ pub fn is_possible(effect: &Effect) -> bool {
         Effect::Interval(_)
         | Effect::Threads(_)
         | Effect::Focus(_)
+        | Effect::Syncs(_)
         | Effect::Bench(_)
         | Effect::Tune(_)
         | Effect::Experiment(_)

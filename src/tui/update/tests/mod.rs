@@ -9,6 +9,7 @@ mod replay;
 mod shot;
 #[path = "../../../../tests/stage/mod.rs"]
 mod stage;
+mod syncs;
 mod tune;
 
 use super::update;

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * Who waits for a sync, on which file, and how long: fsync and its kin, counted at the edge of the system call.
+ *
+ * The tracepoints of system calls are asked for nothing while nobody looks: attached, they cost 10 to 50 ns on every
+ * system call of the machine, whichever it is. What io_uring syncs is only counted, and writes that sync by
+ * themselves (O_SYNC, O_DSYNC) are not seen.
+ *
+ * A file is looked up when a call begins; its path is walked once for each process, file and call. Everything is
+ * bounded; what had no room is counted in `lost`.
+ */
+#include "kernel.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* Buckets as in latency.bpf.c and src/model/latency.rs. */
+#define SUB_BITS 4
+#define MIN_EXP 8
+#define SLOTS 448
+
+/* src/model/syncs/mod.rs has the same order. */
+enum { FSYNC, FDATASYNC, SYNC_FILE_RANGE, MSYNC, SYNCFS, SYNC };
+
+/* What had no room: a process and file, a slow sync, a sync under way; and what io_uring synced. */
+enum { LOST_FILE, LOST_SLOW, LOST_FLYING, URING, TALLIES };
+
+#define PARTS 6
+#define PART 64
+
+struct key {
+	u64 ino;
+	u32 dev; /* major << 20 | minor, of the file system */
+	u32 pid;
+	u32 call;
+	u32 pad;
+};
+struct counts {
+	u64 calls;
+	u64 errors;
+	u64 total;
+	u64 worst; /* of two that end at the same moment the longer one may be missed */
+	u64 last;
+	u8 comm[16];
+	u8 depth; /* parts of the path that there are, the file's own first */
+	u8 whole; /* the last one lies in the file system's root */
+	u8 pad[6];
+	u8 part[PARTS][PART];
+	u32 slots[SLOTS];
+};
+struct begun {
+	u64 ns;
+	struct key key;
+};
+struct slow_key {
+	u64 ns;
+	u64 id;
+};
+struct slow {
+	u64 took;
+	struct key key;
+	u8 comm[16];
+	long ret;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct super_block {
+	u32 s_dev;
+};
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+};
+struct qstr {
+	const unsigned char *name;
+};
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+struct path {
+	struct dentry *dentry;
+};
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+};
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+struct files_struct {
+	struct fdtable *fdt;
+};
+struct task_struct {
+	struct files_struct *files;
+	struct task_struct *group_leader;
+	char comm[16];
+};
+struct trace_event_raw_io_uring_submit_req {
+	u8 opcode;
+};
+struct trace_event_raw_io_uring_submit_sqe {
+	u8 opcode;
+};
+#pragma clang attribute pop
+
+/* What a program of a system call's tracepoint is handed: the same in every kernel. */
+struct entered {
+	u64 common;
+	long nr;
+	unsigned long args[6];
+};
+struct left {
+	u64 common;
+	long nr;
+	long ret;
+};
+
+static u64 (*const current_id)(void) = (void *)14;
+static long (*const current_comm)(void *to, u32 size) = (void *)16;
+static void *(*const current_task)(void) = (void *)35;
+static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*const read_text)(void *to, u32 size, const void *from) = (void *)115;
+
+/* A member, through as many pointers as it takes. */
+#define GET(to, from) read_kernel(&(to), sizeof(to), &(from))
+
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(map_flags, MAP_NO_PREALLOC);
+	MAP_UINT(max_entries, 2048);
+	MAP_TYPE(key, struct key);
+	MAP_TYPE(value, struct counts);
+} files SEC(".maps");
+
+/* Syncs under way, by thread. */
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(map_flags, MAP_NO_PREALLOC);
+	MAP_UINT(max_entries, 4096);
+	MAP_TYPE(key, u64);
+	MAP_TYPE(value, struct begun);
+} flying SEC(".maps");
+
+/* Syncs that took long, until user space has taken them out. */
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(map_flags, MAP_NO_PREALLOC);
+	MAP_UINT(max_entries, 512);
+	MAP_TYPE(key, struct slow_key);
+	MAP_TYPE(value, struct slow);
+} slow SEC(".maps");
+
+/* What is called long, in ns. */
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} threshold SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_PERCPU_ARRAY);
+	MAP_UINT(max_entries, TALLIES);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} tallies SEC(".maps");
+
+/* Room to put a new entry together: the stack is too small. */
+struct {
+	MAP_UINT(type, MAP_PERCPU_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct counts);
+} draft SEC(".maps");
+
+INLINE void tally(u32 which)
+{
+	u64 *n = map_lookup(&tallies, &which);
+
+	if (n)
+		(*n)++;
+}
+
+/* The bucket of a time, as in latency.bpf.c. */
+INLINE u32 bucket(u64 ns)
+{
+	u32 exp = 0, slot;
+	u64 v = ns;
+
+	if (ns < (1ULL << MIN_EXP))
+		return 0;
+	if (v >> 32) { v >>= 32; exp += 32; }
+	if (v >> 16) { v >>= 16; exp += 16; }
+	if (v >> 8)  { v >>= 8;  exp += 8; }
+	if (v >> 4)  { v >>= 4;  exp += 4; }
+	if (v >> 2)  { v >>= 2;  exp += 2; }
+	if (v >> 1)  { exp += 1; }
+	slot = ((exp - MIN_EXP) << SUB_BITS) | ((ns >> (exp - SUB_BITS)) & ((1 << SUB_BITS) - 1));
+	return slot < SLOTS ? slot : SLOTS - 1;
+}
+
+/* The file behind a descriptor of the current task, if it is one. */
+INLINE struct file *file_of(u32 fd)
+{
+	struct task_struct *task = current_task();
+	struct files_struct *all = 0;
+	struct fdtable *table = 0;
+	struct file **fds = 0, *file = 0;
+	u32 most = 0;
+
+	GET(all, task->files);
+	GET(table, all->fdt);
+	GET(most, table->max_fds);
+	if (fd >= most)
+		return 0;
+	GET(fds, table->fd);
+	read_kernel(&file, sizeof(file), fds + fd);
+	return file;
+}
+
+/* A new entry, with the names that belong to it. Functions of their own: the calls share them. */
+static __attribute__((noinline)) int make(struct key *key, struct file *file)
+{
+	struct task_struct *task = current_task(), *leader = 0;
+	struct dentry *at = 0, *up = 0;
+	const unsigned char *name;
+	u32 zero = 0, depth = 0, whole = 0;
+	struct counts *c = map_lookup(&draft, &zero);
+
+	if (!c)
+		return 0;
+	/* Nothing but names is ever put into it. */
+	GET(leader, task->group_leader);
+	read_kernel(c->comm, sizeof(c->comm), &leader->comm);
+	if (file)
+		GET(at, file->f_path.dentry);
+#pragma unroll
+	for (u32 i = 0; i <= PARTS; i++) {
+		up = 0;
+		if (at)
+			GET(up, at->d_parent);
+		whole |= at && up == at;
+		if (at && up != at && i < PARTS) {
+			name = 0;
+			GET(name, at->d_name.name);
+			read_text(c->part[i], PART, name);
+			depth = i + 1;
+		}
+		at = up == at ? 0 : up;
+	}
+	c->depth = depth;
+	c->whole = whole;
+	if (map_update(&files, key, c, 1 /* only if nobody else was quicker */) && !map_lookup(&files, key))
+		tally(LOST_FILE);
+	return 0;
+}
+
+static __attribute__((noinline)) int begin(u32 call, bool has_file, u32 fd)
+{
+	u64 id = current_id();
+	struct begun b = {};
+	struct file *file = 0;
+	struct super_block *sb = 0;
+	struct inode *inode = 0;
+	unsigned long ino = 0;
+
+	b.key.pid = id >> 32;
+	b.key.call = call;
+	if (has_file)
+		file = file_of(fd);
+	if (file) {
+		GET(inode, file->f_inode);
+		GET(sb, inode->i_sb);
+		GET(b.key.dev, sb->s_dev);
+		/* A whole file system is no file. */
+		if (call != SYNCFS) {
+			GET(ino, inode->i_ino);
+			b.key.ino = ino;
+		}
+	}
+	if (!map_lookup(&files, &b.key))
+		make(&b.key, call == SYNCFS ? 0 : file);
+	b.ns = ktime_ns();
+	if (map_update(&flying, &id, &b, 0))
+		tally(LOST_FLYING);
+	return 0;
+}
+
+static __attribute__((noinline)) int end(long ret)
+{
+	u64 id = current_id(), now = ktime_ns(), took, *least;
+	struct begun *found = map_lookup(&flying, &id), b;
+	struct slow_key key;
+	struct slow s = {};
+	struct counts *c;
+	u32 zero = 0;
+
+	if (!found)
+		return 0;
+	b = *found;
+	map_delete(&flying, &id);
+	took = now - b.ns;
+	c = map_lookup(&files, &b.key);
+	if (c) {
+		u64 at = bucket(took);
+
+		__sync_fetch_and_add(&c->calls, 1);
+		__sync_fetch_and_add(&c->total, took);
+		if (ret < 0)
+			__sync_fetch_and_add(&c->errors, 1);
+		if (took > c->worst)
+			c->worst = took;
+		c->last = now;
+		OPAQUE(at);
+		if (at < SLOTS)
+			__sync_fetch_and_add(&c->slots[at], 1);
+	}
+	least = map_lookup(&threshold, &zero);
+	if (!least || took < *least)
+		return 0;
+	key.ns = b.ns;
+	key.id = id;
+	s.took = took;
+	s.key = b.key;
+	s.ret = ret;
+	current_comm(s.comm, sizeof(s.comm));
+	if (map_update(&slow, &key, &s, 0))
+		tally(LOST_SLOW);
+	return 0;
+}
+
+/* Some have no arguments at all: then their programs may not even look for one. */
+#define CALL(name, which, has_file, fd, wanted)                                                                        \
+	SEC("tracepoint/syscalls/sys_enter_" #name) int enter_##name(struct entered *ctx)                              \
+	{                                                                                                              \
+		return wanted ? begin(which, has_file, fd) : 0;                                                        \
+	}                                                                                                              \
+	SEC("tracepoint/syscalls/sys_exit_" #name) int exit_##name(struct left *ctx)                                   \
+	{                                                                                                              \
+		return end(ctx->ret);                                                                                  \
+	}
+
+CALL(fsync, FSYNC, 1, ctx->args[0], 1)
+CALL(fdatasync, FDATASYNC, 1, ctx->args[0], 1)
+CALL(sync_file_range, SYNC_FILE_RANGE, 1, ctx->args[0], 1)
+/* Without MS_SYNC nothing is waited for. Its file is not looked for: the mapping would have to be found. */
+CALL(msync, MSYNC, 0, 0, ctx->args[2] & 4)
+CALL(syncfs, SYNCFS, 1, ctx->args[0], 1)
+CALL(sync, SYNC, 0, 0, 1)
+
+INLINE int submitted(u8 opcode)
+{
+	/* IORING_OP_FSYNC, IORING_OP_SYNC_FILE_RANGE */
+	if (opcode == 3 || opcode == 8)
+		tally(URING);
+	return 0;
+}
+
+SEC("tracepoint/io_uring/io_uring_submit_req")
+int uring_req(struct trace_event_raw_io_uring_submit_req *ctx)
+{
+	return submitted(ctx->opcode);
+}
+
+/* Its name before 6.0. */
+SEC("tracepoint/io_uring/io_uring_submit_sqe")
+int uring_sqe(struct trace_event_raw_io_uring_submit_sqe *ctx)
+{
+	return submitted(ctx->opcode);
+}

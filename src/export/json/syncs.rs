@@ -1,0 +1,90 @@
+//! `syncs[]` and `slow_syncs[]`: who waited for syncs, on which file.
+
+use super::{known, number};
+use crate::model::syncs::list::{self, SlowLine, SyncLine, SyncQuery, device_name};
+use crate::model::world::World;
+use crate::units::rfc3339;
+use serde::Serialize;
+
+/// One process, file and call.
+#[derive(Serialize)]
+pub(super) struct File {
+    pid: u32,
+    command: String,
+    call: &'static str,
+    device: Option<String>,
+    inode: Option<u64>,
+    path: String,
+    calls_per_s: Option<f64>,
+    wait_pct: Option<f64>,
+    calls: u64,
+    errors: u64,
+    mean_us: Option<f64>,
+    p50_us: Option<f64>,
+    p99_us: Option<f64>,
+    max_us: Option<f64>,
+    last: Option<String>,
+}
+
+/// One that took long, over or under way.
+#[derive(Serialize)]
+pub(super) struct Slow {
+    pid: u32,
+    tid: u32,
+    command: String,
+    call: &'static str,
+    device: Option<String>,
+    path: String,
+    began: String,
+    took_ms: Option<f64>,
+    under_way: bool,
+    errno: Option<u32>,
+    waited_on: Option<String>,
+}
+
+/// Who waits longest first; `null` where they are not traced.
+pub(super) fn files(world: &World) -> Option<Vec<File>> {
+    let (syncs, topo) = (world.snap.syncs.ok()?, world.topo.ok());
+    let lines = list::lines(syncs, topo, &SyncQuery::default());
+    Some(lines.into_iter().map(|l| file(l, world)).collect())
+}
+
+fn file(line: SyncLine, world: &World) -> File {
+    let SyncLine { rate: r, comm, device, path, .. } = line;
+    File {
+        pid: r.file.pid,
+        command: comm,
+        call: r.file.call.name(),
+        device: r.file.device().map(|_| device),
+        inode: (r.file.ino > 0).then_some(r.file.ino),
+        path,
+        calls_per_s: number(r.calls_per_s),
+        wait_pct: number(r.wait_pct),
+        calls: r.calls,
+        errors: r.errors,
+        mean_us: known(r.mean_us),
+        p50_us: known(r.spread.map(|s| s.p50)),
+        p99_us: known(r.spread.map(|s| s.p99)),
+        max_us: known(r.mean_us.map(|_| r.worst_ns as f64 / 1e3)),
+        last: r.last_ns.map(|ns| rfc3339(world.now().wall_at(ns))),
+    }
+}
+
+/// Those under way, longest first, then the newest; `null` where they are not traced.
+pub(super) fn slow(world: &World) -> Option<Vec<Slow>> {
+    let (syncs, topo) = (world.snap.syncs.ok()?, world.topo.ok());
+    let one = |l: SlowLine| Slow {
+        pid: l.file.pid,
+        tid: l.tid,
+        command: l.comm,
+        call: l.file.call.name(),
+        device: l.file.device().map(|id| device_name(Some(id), topo)),
+        path: l.path,
+        began: rfc3339(world.now().wall_at(l.began_ns)),
+        took_ms: number(l.took_ns as f64 / 1e6),
+        under_way: l.under_way,
+        errno: (!l.under_way).then_some(l.error),
+        waited_on: l.on,
+    };
+    Some(list::slow(syncs, topo, "").into_iter().map(one).collect())
+}

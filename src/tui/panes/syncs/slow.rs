@@ -1,0 +1,91 @@
+//! Slow syncs: those under way, so that one that hangs is seen while it hangs, then the newest that are over.
+
+use super::super::{Pane, PaneId};
+use super::filtered;
+use crate::export;
+use crate::export::sheet::Sheet;
+use crate::model::columns::syncs::{SLOW, SlowCol};
+use crate::model::syncs::SlowLine;
+use crate::model::syncs::list;
+use crate::tui::keys::Context;
+use crate::tui::state::App;
+use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::put::put;
+use crate::tui::widgets::table;
+use crate::tui::widgets::theme::Theme;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::SlowSyncs,
+    contexts: &[Context::List, Context::Scroll],
+    render,
+    sheet,
+    rows: |app| lines(app).len(),
+};
+
+/// Cells the path keeps at least.
+const PATH: u16 = 14;
+
+/// The lines shown now.
+pub fn lines(app: &App) -> Vec<SlowLine> {
+    let syncs = app.snap().syncs.ok();
+    syncs.map_or_else(Vec::new, |s| list::slow(s, app.world.topo.ok(), &app.ui.syncs.filter))
+}
+
+fn title(app: &App) -> String {
+    filtered(app, &format!("Slow syncs, from {} ms", app.ui.syncs.threshold_ms))
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+    let syncs = app.snap().syncs.ok();
+    let flying = syncs.map_or(0, |s| s.flying.len());
+    let note = if flying > 0 { format!("{flying} under way") } else { String::new() };
+    let inner = frame(buf, area, &title(app), &note, focused, theme);
+    if inner.height == 0 || syncs.is_none() {
+        return;
+    }
+    let lines = lines(app);
+    // What it waited on is worth more than errno, which goes first.
+    let keep = |i: usize| SLOW[i].id == SlowCol::On;
+    let fitted = table::fit(SLOW, inner.width, PATH, 0, keep);
+    table::heads(buf, inner, SLOW, &fitted, None, theme);
+    let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+    let mut scroll = app.ui.syncs.slow;
+    scroll.follow(lines.len(), usize::from(body.height));
+    let mut scratch = String::new();
+    for (n, (i, line)) in
+        lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate()
+    {
+        let y = body.y + n as u16;
+        let ended = app.clock_text(app.snap().at.wall_at(line.began_ns + line.took_ns));
+        let value = |c| line.value(c, &ended);
+        table::row(buf, body, y, SLOW, &fitted, value, |c| style(line, c, theme), &mut scratch);
+        if focused && i == scroll.selected {
+            table::select(buf, body, y, theme);
+        }
+    }
+    if lines.is_empty() {
+        put(buf, body.x, body.y, "none", body.width, theme.dim);
+    }
+}
+
+fn style(line: &SlowLine, col: SlowCol, theme: &Theme) -> Style {
+    match col {
+        SlowCol::When | SlowCol::Took if line.under_way => theme.crit,
+        SlowCol::Error if line.error > 0 => theme.crit,
+        _ => theme.text,
+    }
+}
+
+fn sheet(app: &App) -> Sheet {
+    let title = format!("Slow syncs on {}, {}", app.world.host.name, app.stamp());
+    let there = export::syncs::slow(&title, app.snap(), app.world.topo.ok(), &app.ui.syncs.filter);
+    there.unwrap_or_else(|| {
+        let mut none = Sheet::new(title, &[]);
+        none.notes.extend(app.snap().syncs.why(app.snap().at.boot_ns));
+        none
+    })
+}
