@@ -44,6 +44,7 @@ impl<R> History<R> {
         let bytes = size_of::<Frame<R>>()
             + size_of::<Snapshot>()
             + snap.devices.ok().map_or(0, |d| d.iter().map(device).sum())
+            + snap.charged.ok().map_or(0, |c| c.bytes())
             + snap.swaps.ok().map_or(0, |s| s.len() * 100);
         self.frames.push_back(Frame { snap, tasks: Vec::new(), bytes });
         self.bytes += bytes;

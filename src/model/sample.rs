@@ -1,5 +1,6 @@
 //! The raw counters of one tick, exactly as the kernel gave them.
 
+use super::charge::ChargeRaw;
 use super::clock::Clock;
 use super::cpu::CpuRaw;
 use super::disk::DiskRaw;
@@ -36,4 +37,6 @@ pub struct Sample {
     pub netfs: Section<Vec<NetFsRaw>>,
     /// Histograms of request latency, from tracing.
     pub latency: Section<LatencyRaw>,
+    /// Who does the I/O of the devices, from tracing.
+    pub charge: Section<ChargeRaw>,
 }

@@ -1,5 +1,6 @@
 //! Two samples become rates: the one derivation for live screens, exports and replay.
 
+use super::charge::Charged;
 use super::clock::Clock;
 use super::cpu::{CpuRate, CpuRaw};
 use super::disk::{DevId, DiskRate, DiskRaw};
@@ -50,6 +51,8 @@ pub struct Snapshot {
     pub netfs: Section<Vec<NetFsRate>>,
     /// Whether latencies are traced; the devices have them.
     pub tracing: Section<Tracing>,
+    /// Who did the I/O of the devices.
+    pub charged: Section<Arc<Charged>>,
 }
 
 impl Snapshot {
@@ -86,6 +89,7 @@ impl Snapshot {
             netfs: netfs(prev, cur, nics.ok().map(Vec::as_slice).unwrap_or_default(), secs),
             nics,
             tracing: tracing(prev, cur),
+            charged: charged(prev, cur, secs),
         }
     }
 
@@ -141,6 +145,20 @@ fn tracing(prev: Option<&Sample>, cur: &Sample) -> Section<Tracing> {
     }
     let lost = prev.and_then(|p| p.latency.ok()).map_or(0, |p| p.lost);
     cur.latency.clone().map(|now| Tracing { lost: now.lost.saturating_sub(lost), without: now.without })
+}
+
+/// Accounts that were not there at the earlier sample began to count since.
+fn charged(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Arc<Charged>> {
+    let unread = prev.is_some_and(|p| matches!(p.charge, Section::Denied(_) | Section::Blocked(_)));
+    match &cur.charge {
+        Section::Ok(_) if unread => {
+            Section::Absent("tracing by process: no earlier reading to compare with".into())
+        }
+        Section::Ok(now) => {
+            Section::Ok(Arc::new(Charged::derive(prev.and_then(|p| p.charge.ok()), now, secs)))
+        }
+        other => other.clone().map(|_| Arc::default()),
+    }
 }
 
 fn cpu(prev: Option<&Sample>, cur: &Sample) -> Section<CpuRate> {

@@ -3,6 +3,7 @@
 //! Each kernel source is a section of its own, left out where nothing changed.
 
 use super::cells::Cells;
+use super::charge;
 use super::latency;
 use super::wire::{Bad, In, put_blob, put_maybe_blob, put_num, put_row, put_section, put_signed};
 use crate::model::clock::Clock;
@@ -22,10 +23,16 @@ const PRESSURE: u64 = 7;
 const NICS: u64 = 8;
 const NETFS: u64 = 9;
 const LATENCY: u64 = 10;
+const CHARGE: u64 = 13;
 
 /// What differences are to where nothing came before. Files of earlier programs say nothing of what they did not know.
 fn nothing() -> Sample {
-    Sample { latency: Section::Absent("not in this recording".into()), ..Sample::default() }
+    let unknown = "not in this recording";
+    Sample {
+        latency: Section::Absent(unknown.into()),
+        charge: Section::Absent(unknown.into()),
+        ..Sample::default()
+    }
 }
 
 /// Appends `cur` as it differs from `prev`; without `prev` it stands by itself.
@@ -48,6 +55,11 @@ pub fn put_sample(out: &mut Vec<u8>, prev: Option<&Sample>, cur: &Sample) {
         latency::put(&mut body, &prev.latency, &cur.latency);
         put_section(out, LATENCY, &body);
     }
+    if prev.charge != cur.charge {
+        let mut body = Vec::new();
+        charge::put(&mut body, &prev.charge, &cur.charge);
+        put_section(out, CHARGE, &body);
+    }
 }
 
 /// What [`put_sample`] wrote, up to the end of `inp`.
@@ -67,6 +79,7 @@ pub fn get_sample(inp: &mut In, prev: Option<&Sample>) -> Result<Sample, Bad> {
             NICS => s.nics = get_many(&mut body, &s.nics)?,
             NETFS => s.netfs = get_many(&mut body, &s.netfs)?,
             LATENCY => s.latency = latency::get(&mut body, &s.latency)?,
+            CHARGE => s.charge = charge::get(&mut body, &s.charge)?,
             _ => {}
         }
     }

@@ -7,6 +7,7 @@
 //! told, all else works.
 
 mod btf;
+mod charge;
 mod ground;
 mod kernel;
 mod latency;
@@ -14,6 +15,7 @@ mod object;
 
 use crate::model::section::Section;
 use crate::root::Root;
+use charge::Charge;
 use ground::Ground;
 use latency::Latency;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -73,12 +75,14 @@ pub struct Tracer {
     root: Root,
     /// How long requests of each device take.
     pub latency: Part<Latency>,
+    /// Who does the I/O.
+    pub charge: Part<Charge>,
 }
 
 impl Tracer {
     /// Nothing is loaded yet.
     pub fn new(root: &Root) -> Self {
-        Self { root: root.clone(), latency: Part::new() }
+        Self { root: root.clone(), latency: Part::new(), charge: Part::new() }
     }
 
     /// Has a thread load the programs; returns at once.
@@ -98,6 +102,7 @@ impl Tracer {
     fn load(&self) {
         let ground = Ground::look(&self.root);
         self.latency.load(&ground);
+        self.charge.load(&ground);
     }
 
     /// Says that nothing shall be traced.
@@ -108,6 +113,7 @@ impl Tracer {
 
     fn without(&self, why: &Without) {
         self.latency.set(Err(why.clone()));
+        self.charge.set(Err(why.clone()));
     }
 }
 

@@ -54,7 +54,7 @@ impl Probe for Latency {
 }
 
 /// Requests that could not be followed, over all CPUs.
-fn lost(fd: BorrowedFd, cpus: usize) -> io::Result<u64> {
+pub fn lost(fd: BorrowedFd, cpus: usize) -> io::Result<u64> {
     let map = Map::<4> { fd, value_len: 8 * cpus };
     let mut value = vec![0; 8 * cpus];
     map.get(&[0; 4], &mut value)?;
