@@ -4,7 +4,7 @@ use super::sheet::Sheet;
 use super::{devices, findings, kernel, memory, network, processes};
 use crate::diagnose::Engine;
 use crate::model::columns::device::PLAIN;
-use crate::model::columns::process::PAPER;
+use crate::model::columns::process::{PAPER, TRACED_PAPER};
 use crate::model::device_list::{self, DeviceQuery};
 use crate::model::kernlog::Patterns;
 use crate::model::process::{Column, Filter, Query};
@@ -119,7 +119,9 @@ fn tasks(world: &World) -> Sheet {
         }
     }
     let title = if world.procs.threads() { "Threads" } else { "Processes" };
-    let mut sheet = processes::sheet(title.into(), PAPER, |put| {
+    let traced = !world.procs.threads() && world.snap.charged.ok().is_some();
+    let set = if traced { TRACED_PAPER } else { PAPER };
+    let mut sheet = processes::sheet(title.into(), set, |put| {
         for at in &rows {
             put(&world.procs.row(*at));
         }

@@ -1,6 +1,7 @@
 //! The recent past, kept in memory within a bound: for graphs, for freezing, for stepping back.
 
 use super::disk::DiskRate;
+use super::process::{PastTask, ProcRow};
 use super::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,6 +24,16 @@ pub struct Frame<R> {
     /// The busiest tasks then.
     pub tasks: Vec<R>,
     bytes: usize,
+}
+
+impl Frame<PastTask> {
+    /// One of its tasks, with what tracing said of it then.
+    pub fn view<'a>(&'a self, task: &'a PastTask) -> ProcRow<'a> {
+        let row = task.view();
+        let charged = self.snap.charged.ok().filter(|_| row.pid == row.tid);
+        let figures = charged.map(|c| c.task(row.pid).map(|t| t.total).unwrap_or_default());
+        ProcRow { charged: figures, ..row }
+    }
 }
 
 /// The ring of frames, oldest first.

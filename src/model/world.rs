@@ -94,6 +94,7 @@ impl World {
     pub fn apply_sample(&mut self, sample: Sample) {
         let snap = Arc::new(Snapshot::derive(self.last.as_ref(), &sample));
         self.snap = snap.clone();
+        self.procs.charge(snap.charged.ok().cloned());
         self.last = Some(sample);
         self.history.push(snap);
     }

@@ -55,6 +55,11 @@ impl<P: Probe> Part<P> {
         }
     }
 
+    /// Takes its programs out of the kernel again, if they are there.
+    pub fn end(&self) {
+        self.set(Err(Without::Absent("tracing of this has been ended".into())));
+    }
+
     fn load(&self, ground: &Result<Ground, Without>) {
         let loaded = ground.as_ref().map_err(Clone::clone).and_then(P::load);
         self.set(loaded);

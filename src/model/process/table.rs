@@ -1,17 +1,19 @@
 //! The table of tasks: applies updates, keeps counters since a reset, and derives rates over each
 //! row's own interval. A row that did not change costs nothing in an update.
 
+use super::charge::Charges;
 use super::inherit::Inherited;
 use super::row::ProcRow;
 use super::task::{IoBytes, IoRaw, Names, TaskKey, TaskRaw};
 use super::update::{BlockedTask, Change, ProcUpdate};
+use crate::model::charge::Figures;
 use crate::model::clock::{Clock, delta};
 use crate::model::section::Section;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// No slot in a side table.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Slack when a start time, told in ticks, is compared with the clock.
 const BIRTH_SLACK_NS: u64 = 20_000_000;
@@ -81,6 +83,7 @@ pub struct ProcTable {
     threads: bool,
     delays: Section<()>,
     blocked: Vec<BlockedTask>,
+    pub(super) charges: Charges,
 }
 
 impl ProcTable {
@@ -122,6 +125,7 @@ impl ProcTable {
             self.waits.insert(*key, wait.clone());
         }
         self.mark_blocked(&update.blocked);
+        self.revive();
     }
 
     /// Forgets the last interval: rates go, and so do rows that ended in it.
@@ -147,6 +151,7 @@ impl ProcTable {
         if row.acc != NONE {
             self.free_acc.push(row.acc);
         }
+        self.charges.remember(row);
         if let Some(moved) = self.rows.get(at) {
             self.index.insert(moved.raw.key, at as u32);
         }
@@ -203,6 +208,13 @@ impl ProcTable {
             _ => Rates::default(),
         };
         self.set_rates(at, rates);
+    }
+
+    /// Adds the row of a process that has ended; it goes with the interval.
+    pub(super) fn push_ended(&mut self, row: Row) {
+        self.index.insert(row.raw.key, self.rows.len() as u32);
+        self.rows.push(row);
+        self.exited += 1;
     }
 
     fn set_rates(&mut self, at: u32, rates: Rates) {
@@ -308,8 +320,8 @@ impl ProcTable {
     }
 
     fn clear(&mut self) {
-        let users = std::mem::take(&mut self.users);
-        *self = Self { users, ..Self::default() };
+        let (users, charges) = (std::mem::take(&mut self.users), std::mem::take(&mut self.charges));
+        *self = Self { users, charges, ..Self::default() };
     }
 
     /// Starts the accumulated counters anew (`D`); `now` is when.
@@ -382,7 +394,8 @@ impl ProcTable {
     pub fn row(&self, at: u32) -> ProcRow<'_> {
         let row = &self.rows[at as usize];
         let acc = (row.acc != NONE).then(|| &self.acc[row.acc as usize]);
-        ProcRow::new(row, self.rates_of(row), acc, self.waits.get(&row.raw.key), self.user_of(row))
+        let shown = ProcRow::new(row, self.rates_of(row), acc, self.wait_of(row), self.user_of(row));
+        ProcRow { charged: self.charged_of(row), ..shown }
     }
 
     /// Every row, in no particular order.
@@ -392,6 +405,11 @@ impl ProcTable {
 
     pub(super) fn user_of(&self, row: &Row) -> Option<&Arc<str>> {
         row.raw.uid.and_then(|uid| self.users.get(&uid))
+    }
+
+    /// What tracing says of a process; nothing of a thread.
+    pub(super) fn charged_of(&self, row: &Row) -> Option<Figures> {
+        if self.threads { None } else { self.charges.of(row.raw.key.pid) }
     }
 
     pub(super) fn wait_of(&self, row: &Row) -> Option<&Arc<str>> {
