@@ -1,7 +1,7 @@
 //! A snapshot for people: a head line, then the panes' tables one below the other.
 
 use super::sheet::Sheet;
-use super::{devices, findings, kernel, memory, network, processes};
+use super::{charge, devices, findings, kernel, memory, network, processes};
 use crate::diagnose::Engine;
 use crate::model::columns::device::PLAIN;
 use crate::model::columns::process::{PAPER, TRACED_PAPER};
@@ -94,6 +94,7 @@ pub fn sheets(world: &World, engine: &Engine, scope: Scope, cells: usize) -> Vec
     }
     if scope.processes {
         out.push(tasks(world).within(cells));
+        out.extend(charge::sheets(world));
     }
     if scope.memory {
         out.push(memory::sheet("Memory".into(), snap, now));

@@ -160,6 +160,13 @@ impl World {
         [Some(id), disk].into_iter().flatten().find_map(|id| self.queues.get(&topo.get(id)?.name))
     }
 
+    /// A device's kernel name, cleaned; its number where it has none.
+    pub fn block_name(&self, id: DevId) -> String {
+        let topo = || Some(self.topo.ok()?.get(id)?.name.clone());
+        let name = self.snap.device(id).map(|d| d.name.to_string()).or_else(topo);
+        name.map_or_else(|| id.to_string(), crate::text::clean)
+    }
+
     /// Whether a device exists in what is known.
     pub fn device_named(&self, name: &str) -> bool {
         self.snap.devices.ok().is_some_and(|d| d.iter().any(|d| &*d.name == name))

@@ -3,6 +3,7 @@
 
 #![allow(dead_code)]
 
+pub mod charge;
 pub mod experiment;
 pub mod tune;
 
@@ -113,6 +114,7 @@ fn samples() -> Vec<Sample> {
     for (i, sample) in out.iter_mut().enumerate() {
         sample.seq = i as u64 + 1;
         sample.latency = latency(sample, i as u64);
+        sample.charge = charge::charge(sample, i as u64);
     }
     out
 }

@@ -3,6 +3,7 @@
 //! What could not be read is `null` and has an entry in `unavailable`; no key is ever missing, unless
 //! panes were chosen: then those of the other panes are left out. Text is cleaned; numbers are finite.
 
+mod charge;
 mod device;
 mod gaps;
 mod kernel;
@@ -47,6 +48,8 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     processes: Part<process::Processes<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    cgroups: Part<Vec<charge::Group>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     kernel_log: Part<Vec<kernel::Entry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<findings::StoryJson>>,
@@ -78,6 +81,7 @@ pub fn object(
         swap: scope.memory.then(|| memory::swap(snap)),
         pressure: scope.memory.then(|| memory::pressure(snap)),
         processes: scope.processes.then(|| process::processes(world)),
+        cgroups: scope.processes.then(|| charge::groups(world)),
         kernel_log: scope.kernel.then(|| kernel::entries(world, since)),
         findings: scope.findings.then(|| findings::stories(engine, snap.at)),
         unavailable: gaps::gaps(world, engine, scope, more),

@@ -47,7 +47,8 @@ impl Charges {
             let name = self.now.as_ref().and_then(|c| c.name(pid)).map(|n| &**n).unwrap_or("?");
             nameless(pid, name, at_ns)
         });
-        Row { rates: NONE, acc: NONE, exited: true, blocked: false, ..row }
+        let raw = TaskRaw { state: b'X', rss_bytes: 0, swap_bytes: None, ..row.raw };
+        Row { raw, rates: NONE, acc: NONE, exited: true, blocked: false, ..row }
     }
 }
 

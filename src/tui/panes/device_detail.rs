@@ -43,6 +43,7 @@ fn text(app: &App) -> Vec<(String, bool)> {
     let mut out = Vec::new();
     rates(app, id, &mut out);
     device_latency::table(app, id, &mut out);
+    super::charge::of_device(app, id, &mut out);
     topology(app, id, &mut out);
     queue(app, id, &mut out);
     out
