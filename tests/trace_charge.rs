@@ -15,7 +15,7 @@ use iotop_plus::model::charge::{ChargeRaw, Kind};
 use iotop_plus::model::disk::DevId;
 use iotop_plus::root::Root;
 use iotop_plus::trace::Tracer;
-use machine::{Loop, Mounted, may_trace, programs_of, read_directly, still_loaded};
+use machine::{Loop, may_trace, programs_of, read_directly, still_loaded};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -49,6 +49,41 @@ fn counted(raw: &ChargeRaw, pid: u32, dev: DevId, kind: Kind) -> (u64, u64) {
     own.fold((0, 0), |sum, a| (sum.0 + a.requests, sum.1 + a.bytes))
 }
 
+/// A file system on a device, mounted for as long as this lives.
+struct Mounted {
+    /// Where.
+    dir: tempfile::TempDir,
+}
+
+impl Mounted {
+    /// Makes an ext4 on it and mounts that, or says why not.
+    fn new(device: &Path) -> Result<Self, String> {
+        let run = |command: &mut Command| {
+            let name = format!("{:?}", command.get_program());
+            let out = command.stdin(Stdio::null()).output().map_err(|err| format!("{name}: {err}"))?;
+            let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
+            out.status.success().then_some(()).ok_or_else(|| format!("{name}: {said}"))
+        };
+        // All of it now: no thread of the kernel writes tables meanwhile.
+        let lazy = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
+        run(Command::new("mkfs.ext4").args(["-q", "-F", "-E", lazy]).arg(device))?;
+        let dir = tempfile::tempdir().map_err(|err| err.to_string())?;
+        run(Command::new("mount").arg(device).arg(dir.path()))?;
+        Ok(Self { dir })
+    }
+
+    /// Has all of it written.
+    fn sync(&self) {
+        rustix::fs::syncfs(std::fs::File::open(self.dir.path()).unwrap()).unwrap();
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.dir.path()).status();
+    }
+}
+
 #[test]
 fn a_direct_readers_requests_are_counted_as_the_kernel_counts_them() {
     let name = "a_direct_readers_requests_are_counted_as_the_kernel_counts_them";
@@ -63,12 +98,17 @@ fn a_direct_readers_requests_are_counted_as_the_kernel_counts_them() {
         let (kernel, before) = (device.reads(), own(&raw(&tracer)));
         read_directly(&device.path, 3000);
         let (kernel, now) = (device.reads() - kernel, own(&raw(&tracer)));
-        println!("/proc/diskstats {kernel}, charged {} requests, {} bytes", now.0 - before.0, now.1 - before.1);
+        println!(
+            "/proc/diskstats {kernel}, charged {} requests, {} bytes",
+            now.0 - before.0,
+            now.1 - before.1
+        );
         kernel == 3000 && now.0 - before.0 == 3000 && now.1 - before.1 == 3000 * 4096
     });
     assert!(agreed, "never the same count");
     let raw = raw(&tracer);
-    let account = raw.accounts.iter().find(|a| a.key.dev == dev(&device) && a.key.kind == Kind::Read).unwrap();
+    let account =
+        raw.accounts.iter().find(|a| a.key.dev == dev(&device) && a.key.kind == Kind::Read).unwrap();
     assert_eq!(account.times.samples(), account.requests, "each has its time");
     let group = raw.groups.iter().find(|g| g.0 == account.key.group);
     assert!(group.is_some_and(|g| g.1.starts_with('/')), "{:?} in {:?}", account.key.group, raw.groups);
@@ -108,7 +148,12 @@ fn what_is_written_back_is_charged_to_those_who_dirtied_it_though_they_have_ende
         assert!(raw.names.iter().any(|n| n.0 == pid && &*n.1 == "dd"), "{:?}", raw.names);
     }
     // All writes together, whoever submitted them, hold what was charged.
-    let written: u64 = raw.accounts.iter().filter(|a| a.key.dev == dev(&device) && a.key.kind == Kind::Write).map(|a| a.bytes).sum();
+    let written: u64 = raw
+        .accounts
+        .iter()
+        .filter(|a| a.key.dev == dev(&device) && a.key.kind == Kind::Write)
+        .map(|a| a.bytes)
+        .sum();
     assert!(written >= 100 << 20, "{written}");
 }
 
@@ -119,7 +164,8 @@ fn its_programs_go_with_the_process_that_is_killed() {
     }
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_iotop-plus"));
-    let mut child = command.args(["record", "-q"]).arg(dir.path().join("r")).stdin(Stdio::null()).spawn().unwrap();
+    let mut child =
+        command.args(["record", "-q"]).arg(dir.path().join("r")).stdin(Stdio::null()).spawn().unwrap();
     let began = Instant::now();
     let name = |id: &u32| {
         let all = aya::programs::loaded_programs();

@@ -19,6 +19,8 @@ const MOSTLY: f64 = 0.8;
 const MISSES: usize = 2;
 /// Fewer ticks than this say nothing, however long they are.
 const LEAST_TICKS: usize = 3;
+/// Processes that are told of as charged with something.
+const MOST_CHARGED: usize = 32;
 /// Swapped out and in by so much, a task is worth a second look.
 const SWAPPED_BYTES: u64 = 64 << 20;
 
@@ -295,8 +297,10 @@ impl<'a> Case<'a> {
         let kernel = |pid: u32| self.world.procs.find_pid(pid).is_some_and(|row| row.kernel_thread);
         let mut out: Vec<(u32, f64, Option<Arc<str>>)> =
             sums.into_iter().map(|(pid, (sum, name))| (pid, sum / f64::max(looked, 1e-9), name)).collect();
-        out.retain(|(pid, sum, _)| *sum > 0.0 && !kernel(*pid));
         out.sort_by(|a, b| b.1.total_cmp(&a.1));
+        // Whether it is the kernel's is looked up among all tasks: not for everybody.
+        out.truncate(MOST_CHARGED);
+        out.retain(|(pid, sum, _)| *sum > 0.0 && !kernel(*pid));
         let named = |(pid, sum, name): (u32, f64, Option<Arc<str>>)| {
             let name = name.map(|n| crate::text::clean(&*n)).unwrap_or_else(|| "?".into());
             (pid, format!("{name} ({pid})"), sum)

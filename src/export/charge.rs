@@ -66,13 +66,17 @@ pub fn apart(charged: &Charged, id: DevId) -> Option<String> {
 /// The tables of tasks and of control groups by device; nothing where nothing is traced or was done.
 pub fn sheets(world: &World) -> Vec<Sheet> {
     let Some(charged) = world.snap.charged.ok() else { return Vec::new() };
-    let tasks = sheet("I/O by process and device", world, &charged.tasks, |pid| task_name(charged, world, *pid));
+    let tasks =
+        sheet("I/O by process and device", world, &charged.tasks, |pid| task_name(charged, world, *pid));
     let groups = sheet("I/O by control group and device", world, &charged.groups, |path| clean(&**path));
     let mut out: Vec<Sheet> = tasks.into_iter().chain(groups).collect();
     if let Some(first) = out.first_mut() {
-        first.notes.extend(charged.apart.iter().filter_map(|(id, _)| {
-            Some(format!("{}: {}", world.block_name(*id), apart(charged, *id)?))
-        }));
+        first.notes.extend(
+            charged
+                .apart
+                .iter()
+                .filter_map(|(id, _)| Some(format!("{}: {}", world.block_name(*id), apart(charged, *id)?))),
+        );
     }
     out
 }

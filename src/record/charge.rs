@@ -165,30 +165,33 @@ mod tests {
     }
 
     fn reading() -> impl Strategy<Value = Section<ChargeRaw>> {
-        let key = (0..5u32, 0..3u32, any::<u8>(), 0..Kind::ALL.len()).prop_map(|(pid, minor, group, kind)| Key {
-            pid,
-            dev: DevId { major: 8, minor },
-            group: u64::from(group),
-            kind: Kind::ALL[kind],
-        });
-        let times = || {
-            proptest::collection::btree_map(0..TIMES as u16, 1..=u32::MAX, 0..4).prop_map(Counts::sparse)
-        };
+        let key =
+            (0..5u32, 0..3u32, any::<u8>(), 0..Kind::ALL.len()).prop_map(|(pid, minor, group, kind)| Key {
+                pid,
+                dev: DevId { major: 8, minor },
+                group: u64::from(group),
+                kind: Kind::ALL[kind],
+            });
+        let times =
+            || proptest::collection::btree_map(0..TIMES as u16, 1..=u32::MAX, 0..4).prop_map(Counts::sparse);
         let account = (any::<u64>(), any::<u64>(), any::<u64>(), times());
         let accounts = proptest::collection::btree_map(key, account, 0..6);
         let names = proptest::collection::btree_map(0..9u32, "[a-z]{0,9}", 0..4);
         let groups = proptest::collection::btree_map(any::<u64>(), "/[a-z]{0,9}", 0..4);
         let without = proptest::collection::vec("[a-z]{0,9}", 0..2);
-        (accounts, names, groups, any::<u64>(), without).prop_map(|(accounts, names, groups, lost, without)| {
-            let account = |(key, (requests, bytes, ns, times))| Account { key, requests, bytes, ns, times };
-            Section::Ok(ChargeRaw {
-                accounts: accounts.into_iter().map(account).collect(),
-                names: names.into_iter().map(|(pid, name)| (pid, name.into())).collect(),
-                groups: groups.into_iter().map(|(id, path)| (id, path.into())).collect(),
-                lost,
-                without,
-            })
-        })
+        (accounts, names, groups, any::<u64>(), without).prop_map(
+            |(accounts, names, groups, lost, without)| {
+                let account =
+                    |(key, (requests, bytes, ns, times))| Account { key, requests, bytes, ns, times };
+                Section::Ok(ChargeRaw {
+                    accounts: accounts.into_iter().map(account).collect(),
+                    names: names.into_iter().map(|(pid, name)| (pid, name.into())).collect(),
+                    groups: groups.into_iter().map(|(id, path)| (id, path.into())).collect(),
+                    lost,
+                    without,
+                })
+            },
+        )
     }
 
     #[test]

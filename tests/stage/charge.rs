@@ -44,7 +44,8 @@ pub fn charge(sample: &Sample, ticks: u64) -> Section<ChargeRaw> {
     };
     let mut accounts: Vec<Account> = each.into_iter().map(account).collect();
     accounts.sort_by_key(|a| a.key);
-    let names = [(ENDED, "dd"), (LOGGER, "写日志"), (LEDGER, "ledgerd"), (FIO, "fio"), (FLUSHER, "kworker/u8:10")];
+    let names =
+        [(ENDED, "dd"), (LOGGER, "写日志"), (LEDGER, "ledgerd"), (FIO, "fio"), (FLUSHER, "kworker/u8:10")];
     let groups = [(1, "/"), (90, "/system.slice/写日志"), (91, "/system.slice/ledger.service")];
     Section::Ok(ChargeRaw {
         accounts,

@@ -127,38 +127,3 @@ pub fn programs_of(pid: u32) -> Vec<u32> {
 pub fn still_loaded(ids: &[u32]) -> bool {
     loaded_programs().flatten().any(|p| ids.contains(&p.id()))
 }
-
-/// A file system on a device, mounted for as long as this lives.
-pub struct Mounted {
-    /// Where.
-    pub dir: tempfile::TempDir,
-}
-
-impl Mounted {
-    /// Makes an ext4 on it and mounts that, or says why not.
-    pub fn new(device: &Path) -> Result<Self, String> {
-        let run = |command: &mut Command| {
-            let name = format!("{:?}", command.get_program());
-            let out = command.stdin(Stdio::null()).output().map_err(|err| format!("{name}: {err}"))?;
-            let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
-            out.status.success().then_some(()).ok_or_else(|| format!("{name}: {said}"))
-        };
-        // All of it now: no thread of the kernel writes tables meanwhile.
-        let lazy = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
-        run(Command::new("mkfs.ext4").args(["-q", "-F", "-E", lazy]).arg(device))?;
-        let dir = tempfile::tempdir().map_err(|err| err.to_string())?;
-        run(Command::new("mount").arg(device).arg(dir.path()))?;
-        Ok(Self { dir })
-    }
-
-    /// Has all of it written.
-    pub fn sync(&self) {
-        rustix::fs::syncfs(std::fs::File::open(self.dir.path()).unwrap()).unwrap();
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.dir.path()).status();
-    }
-}

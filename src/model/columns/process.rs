@@ -36,8 +36,13 @@ const WRITEBACK: Column<Col> = col(
     7,
     "bytes of page cache it had dirtied that reached a device, whoever wrote them, by tracing",
 );
-const IOPS: Column<Col> =
-    col(Col::Iops, "iops", "IOPS", 6, "reads and writes it submitted that devices completed, per second, by tracing");
+const IOPS: Column<Col> = col(
+    Col::Iops,
+    "iops",
+    "IOPS",
+    6,
+    "reads and writes it submitted that devices completed, per second, by tracing",
+);
 const P99: Column<Col> =
     col(Col::IoLatency, "p99", "P99ms", 7, "milliseconds that 99 % of those stayed within, by tracing");
 const CANCELLED: Column<Col> = col(
@@ -89,8 +94,8 @@ pub const FULL: &[Column<Col>] =
     &[PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJF, RSS, CANCELLED, THREADS, CGROUP, COMMAND];
 /// The full view where who does the I/O is traced.
 pub const TRACED: &[Column<Col>] = &[
-    PID, PRIO, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAPIN, SWAP, MAJF, RSS, CANCELLED, THREADS,
-    CGROUP, COMMAND,
+    PID, PRIO, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAPIN, SWAP, MAJF, RSS, CANCELLED,
+    THREADS, CGROUP, COMMAND,
 ];
 /// The full view, sums.
 pub const SUMS: &[Column<Col>] = &[
@@ -194,7 +199,8 @@ mod tests {
 
     #[test]
     fn every_column_shown_has_an_order_and_a_unique_name() {
-        for set in [SHORT, FULL, TRACED, SUMS, SHORT_SUMS, PAPER, TRACED_PAPER].into_iter().chain(THREAD_SETS) {
+        for set in [SHORT, FULL, TRACED, SUMS, SHORT_SUMS, PAPER, TRACED_PAPER].into_iter().chain(THREAD_SETS)
+        {
             let names: std::collections::HashSet<_> = set.iter().map(|c| c.name).collect();
             assert_eq!(names.len(), set.len());
             for c in set {

@@ -29,7 +29,8 @@ const NAMES: u32 = 4096;
 /// CPUs that have a shard of each account to themselves: `SHARDS` there.
 const SHARDS: usize = 8;
 /// Devices that take bios have no requests.
-const BIOS: &str = "devices that work without requests (zram, dm, md) are not counted by process; what lies below them is";
+const BIOS: &str =
+    "devices that work without requests (zram, dm, md) are not counted by process; what lies below them is";
 
 /// Programs that count, as long as this lives.
 pub struct Charge {

@@ -56,7 +56,10 @@ pub fn of_process(app: &App, pid: u32, group: Option<&str>, out: &mut Lines) {
     }
     let raw = app.world.last.as_ref().and_then(|s| s.charge.ok());
     if let Some(total) = raw.map(|raw| raw.written_back(pid, None)).filter(|n| *n > 0) {
-        out.push((format!("  {} of its pages have been written back since tracing began", bytes(total)), false));
+        out.push((
+            format!("  {} of its pages have been written back since tracing began", bytes(total)),
+            false,
+        ));
     }
     if app.world.procs.threads() {
         out.push(("  (of the whole process, not of one thread)".into(), false));
@@ -93,7 +96,10 @@ pub fn of_device(app: &App, id: DevId, out: &mut Lines) {
         out.push((format!("  {}", nobody(app, charged, id)), false));
     }
     if charged.lost > 0 {
-        out.push((format!("  {} requests could not be followed: too many were in flight", charged.lost), false));
+        out.push((
+            format!("  {} requests could not be followed: too many were in flight", charged.lost),
+            false,
+        ));
     }
 }
 
@@ -111,6 +117,8 @@ fn nobody(app: &App, charged: &Charged, id: DevId) -> String {
     match kind {
         Some(DeviceKind::Partition) => "- counted for the whole device only, not for a partition".into(),
         Some(DeviceKind::Disk | DeviceKind::Loop) | None => "nobody in the interval".into(),
-        _ => charged.without.first().map_or_else(|| "nobody in the interval".into(), |why| format!("- {why}")),
+        _ => {
+            charged.without.first().map_or_else(|| "nobody in the interval".into(), |why| format!("- {why}"))
+        }
     }
 }

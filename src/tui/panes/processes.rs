@@ -4,7 +4,9 @@ use super::{Pane, PaneId, when};
 use crate::export::processes::{gaps, no_delays};
 use crate::export::{self, sheet::Sheet};
 use crate::model::column::Column;
-use crate::model::columns::process::{FULL, ORDERS, SHORT, SHORT_SUMS, SUMS, THREAD_SETS, TRACED, command, value};
+use crate::model::columns::process::{
+    FULL, ORDERS, SHORT, SHORT_SUMS, SUMS, THREAD_SETS, TRACED, command, value,
+};
 use crate::model::process::{Column as Col, ProcRow, Query};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
