@@ -229,14 +229,22 @@ INLINE struct place *place_of(u64 rq)
 	return map_lookup(&submitted, &at);
 }
 
-/* Keeps the name of the process that runs now. */
-INLINE void keep_name(u32 tgid)
+/* Keeps the name of the process that runs now. Its first thread tells it each time: an exec renames it, after what it
+ * runs has been read. */
+INLINE void keep_name(u64 ids)
 {
-	u32 at = tgid & (NAMES - 1);
+	u32 tgid = ids >> 32, at = tgid & (NAMES - 1);
 	struct named *n = map_lookup(&names, &at);
 	struct task_struct *task, *leader = 0;
 
-	if (!n || n->tgid == tgid)
+	if (!n)
+		return;
+	if (tgid == (u32)ids) {
+		get_comm(n->comm, sizeof(n->comm));
+		n->tgid = tgid;
+		return;
+	}
+	if (n->tgid == tgid)
 		return;
 	task = current_task();
 	read_kernel(&leader, sizeof(leader), &task->group_leader);
@@ -256,16 +264,16 @@ INLINE u64 group_of(struct request *rq)
 /* Notes whose a request is. `anew`: it has just been made; else who was noted first is right. */
 INLINE void submit(struct request *rq, bool anew)
 {
-	u64 id = id_of(rq), group;
+	u64 id = id_of(rq), ids = current_ids(), group;
 	struct place *p = place_of(id);
-	u32 tgid = current_ids() >> 32;
+	u32 tgid = ids >> 32;
 
 	if (!p)
 		return;
 	if (!anew && (p->rq[0] == id || p->rq[1] == id))
 		return;
 	group = group_of(rq);
-	keep_name(tgid);
+	keep_name(ids);
 	if (p->rq[0] && p->rq[0] != id) {
 		if (!p->rq[1] || p->rq[1] == id) {
 			p->rq[1] = id;
@@ -493,8 +501,8 @@ SEC("tp_btf/writeback_dirty_folio")
 int dirtied(u64 *ctx)
 {
 	struct address_space *mapping = (void *)ctx[1];
-	u64 inode = 0;
-	u32 tgid = current_ids() >> 32, at, flags = 0, one;
+	u64 inode = 0, ids = current_ids();
+	u32 tgid = ids >> 32, at, flags = 0, one;
 	struct task_struct *task;
 	struct files *f;
 
@@ -516,7 +524,7 @@ int dirtied(u64 *ctx)
 		f->inode[0] = inode;
 		f->device[0] = (mapping->host->i_mode & S_IFMT) == S_IFBLK;
 		f->tgid[0] = tgid;
-		keep_name(tgid);
+		keep_name(ids);
 		return 0;
 	}
 	if ((one ? f->tgid[1] : f->tgid[0]) == tgid)
@@ -530,6 +538,6 @@ int dirtied(u64 *ctx)
 		f->tgid[1] = tgid;
 	else
 		f->tgid[0] = tgid;
-	keep_name(tgid);
+	keep_name(ids);
 	return 0;
 }

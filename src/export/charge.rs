@@ -32,10 +32,10 @@ pub fn cells(f: &Figures) -> [String; 7] {
     ]
 }
 
-/// `dd (1234)`, cleaned; the name the task had when it did its I/O.
+/// `dd (1234)`, cleaned; of one that has ended the name it had when it did its I/O.
 pub fn task_name(charged: &Charged, world: &World, pid: u32) -> String {
-    let known = || world.procs.find_pid(pid).map(|row| row.comm);
-    let name = charged.name(pid).map(|n| clean(&**n)).or_else(known);
+    let known = world.procs.find_pid(pid).map(|row| row.comm);
+    let name = known.or_else(|| charged.name(pid).map(|n| clean(&**n)));
     format!("{} ({pid})", name.unwrap_or_else(|| "?".into()))
 }
 

@@ -72,7 +72,7 @@ pub struct Account {
 pub struct ChargeRaw {
     /// By key. One that was closed after its process had ended may come back at 0.
     pub accounts: Vec<Account>,
-    /// Names of the processes in them, as they had them when they began to do I/O; by process id.
+    /// Names of the processes in them, as they had them when they did I/O; by process id.
     pub names: Vec<(u32, Arc<str>)>,
     /// Paths of the control groups in them, as far as they are known; by number, cleaned.
     pub groups: Vec<(u64, Arc<str>)>,

@@ -68,9 +68,9 @@ impl Charge {
         let pids: BTreeSet<u32> = accounts.iter().map(|a| a.key.pid).filter(|pid| *pid > 0).collect();
         self.names.retain(|pid, _| pids.contains(pid));
         for pid in &pids {
-            if !self.names.contains_key(pid)
-                && let Some(name) = self.name(*pid)?
-            {
+            // An exec gives another name; a name whose place another has taken stays.
+            let name = self.name(*pid)?;
+            if let Some(name) = name.filter(|new| self.names.get(pid).is_none_or(|old| **old != **new)) {
                 self.names.insert(*pid, name.into());
             }
         }
@@ -84,7 +84,7 @@ impl Charge {
         })
     }
 
-    /// The name the process had when it began; `None` where another has its place.
+    /// The name the process had when it did I/O; `None` where another has its place.
     fn name(&self, pid: u32) -> io::Result<Option<String>> {
         let map = Map::<4> { fd: self.named.fd().as_fd(), value_len: 20 };
         let mut value = [0; 20];
