@@ -39,19 +39,12 @@ struct Object<'a> {
 }
 
 /// Looks, prints, and answers with the exit code.
-pub fn run(root: &Root, args: &Doctor) -> anyhow::Result<u8> {
+pub fn run(root: &Root, args: &Doctor, tracing: bool) -> anyhow::Result<u8> {
     let wanted = Duration::from_secs_f64(args.delay);
     block_on(async {
         let facts = Some(wanted / LOOKS);
-        let needs = Needs {
-            threads: false,
-            fresh: true,
-            queues: true,
-            log: true,
-            news: false,
-            facts,
-            tracing: false,
-        };
+        let needs =
+            Needs { threads: false, fresh: true, queues: true, log: true, news: false, facts, tracing };
         let mut gather = Gather::start(root, TICK, needs)?;
         let mut printer = Printer::start(Some(1))?;
         let (began, mut code) = (Instant::now(), None);

@@ -61,8 +61,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(Command::Tuner { io: true, .. }) => crate::tune::child::main(&root).map(|()| FINE),
         Some(Command::Tuner { io: false, kill }) => tune::tuner(&root, kill.as_deref()),
         Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
-        Some(Command::Doctor(args)) => doctor::run(&root, &args),
-        Some(Command::Report(args)) => report::run(&root, &args),
+        Some(Command::Doctor(args)) => doctor::run(&root, &args, tracing),
+        Some(Command::Report(args)) => report::run(&root, &args, tracing),
         Some(Command::Snapshot(args)) => snapshot::run(&root, &args, tracing),
         Some(Command::Capture(args)) => capture::run(&root, &args),
     };

@@ -36,7 +36,7 @@ const FIRST_PERSON: u32 = 1000;
 const NOBODY: u32 = 65534;
 
 /// Looks, then writes.
-pub fn run(root: &Root, args: &Report) -> anyhow::Result<u8> {
+pub fn run(root: &Root, args: &Report, tracing: bool) -> anyhow::Result<u8> {
     // What was asked for by a wrong name is said before the look, not after.
     let results = match results(args) {
         Ok(results) => results,
@@ -48,8 +48,8 @@ pub fn run(root: &Root, args: &Report) -> anyhow::Result<u8> {
     let mut document = None;
     let code = block_on(async {
         let wanted = Duration::from_secs(args.time);
-        let needs =
-            Needs { fresh: true, queues: true, log: true, facts: Some(FACTS_EVERY), ..Needs::default() };
+        let facts = Some(FACTS_EVERY);
+        let needs = Needs { fresh: true, queues: true, log: true, tracing, facts, ..Needs::default() };
         let mut gather = Gather::start(root, TICK.max(wanted / TICKS), needs)?;
         let mut printer = Printer::start(Some(1))?;
         let (began, mut seen, mut samples) = (Instant::now(), Seen::default(), 0);

@@ -39,7 +39,7 @@ pub fn run(root: &Root, args: &Snapshot, tracing: bool) -> anyhow::Result<u8> {
             queues: (args.format == Format::Json && scope.devices) || findings,
             log: scope.kernel || findings,
             news: false,
-            tracing: tracing && scope.devices,
+            tracing: tracing && (scope.devices || scope.processes),
             facts: findings.then_some(FACTS_EVERY),
         };
         let mut gather = Gather::start(root, interval, needs)?;

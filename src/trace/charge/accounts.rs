@@ -117,7 +117,7 @@ impl Accounts {
             }
             seen.2 += 1;
             // Not asked at every reading.
-            let ask = key.pid > 0 && seen.2 % IDLE == 0;
+            let ask = key.pid > 0 && seen.2.is_multiple_of(IDLE);
             let gone = ask && *ended.entry(key.pid).or_insert_with(|| has_ended(root, key.pid));
             if gone {
                 sum.at.iter().for_each(|at| map.remove(at));
