@@ -15,9 +15,11 @@ use iotop_plus::diagnose::Engine;
 use iotop_plus::export::json::{Gap, Since, object};
 use iotop_plus::export::page::{self, Scope};
 use iotop_plus::export::{batch, sheet::Sheet};
+use iotop_plus::model::charge::{Account, ChargeRaw, Key, Kind};
 use iotop_plus::model::clock::Clock;
+use iotop_plus::model::disk::DevId;
 use iotop_plus::model::kernlog::LogClock;
-use iotop_plus::model::latency::{DeviceCounts, LatencyRaw};
+use iotop_plus::model::latency::{Counts, DeviceCounts, LatencyRaw};
 use iotop_plus::model::process::ProcUpdate;
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::section::Section;
@@ -54,7 +56,26 @@ fn sample(sources: &mut [Box<dyn Source>], seq: u64) -> Sample {
     for source in sources {
         source.read()(&mut sample);
     }
+    sample.charge = charge(seq + 1);
     sample
+}
+
+/// What tracing would have counted: a process that writes to the first disk, and has had some of it written back; one
+/// that has ended.
+fn charge(seconds: u64) -> Section<ChargeRaw> {
+    let account = |pid, kind| Account {
+        key: Key { pid, dev: DevId { major: 8, minor: 0 }, group: 7, kind },
+        requests: 100 * seconds,
+        bytes: 409_600 * seconds,
+        ns: 20_000_000 * seconds,
+        times: Counts::sparse([(14, 100 * seconds as u32)]),
+    };
+    Section::Ok(ChargeRaw {
+        accounts: vec![account(101, Kind::Write), account(101, Kind::Back), account(900, Kind::Back)],
+        names: vec![(101, "writer".into()), (900, "go\u{1b}ne".into())],
+        groups: vec![(7, "/system.slice/\u{202e}db".into())],
+        ..ChargeRaw::default()
+    })
 }
 
 /// A look at the tasks, as if it had been at that moment.
@@ -112,6 +133,7 @@ fn traced() -> World {
     sample.at.boot_ns += 1_000_000_000;
     let stalls = StallsRaw { tasks: vec![task], counted: [true, false], ..StallsRaw::default() };
     sample.stalls = Section::Ok(stalls);
+    sample.charge = charge(sample.seq + 1);
     let ids = sample.disks.ok().unwrap().iter().map(|d| DeviceCounts { id: d.id, ..DeviceCounts::default() });
     let mut devices: Vec<_> = ids.collect();
     devices.sort_by_key(|d| d.id);

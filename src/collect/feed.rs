@@ -5,6 +5,7 @@
 //! both together, and the topology has its thread woken only when there may be something new. A look that is
 //! not quick has a thread of its own; if it takes longer than the interval it skips ticks; nothing queues up.
 
+use super::charge::Charge;
 use super::lane::{DEADLINE, Lane};
 use super::latency::Latency;
 use super::process::Wants;
@@ -83,6 +84,7 @@ impl Feed {
         sources.push(Box::new(Latency(tracer.clone())));
         sources.push(Box::new(Stalls(tracer.clone())));
         sources.push(Box::new(Syncs(tracer.clone())));
+        sources.push(Box::new(Charge(tracer.clone())));
         let lane = Lane::start(
             sources,
             interval,

@@ -2,6 +2,7 @@
 //!
 //! A source reads and parses; it never judges and never turns "could not read" into a number.
 
+pub mod charge;
 pub mod clock;
 pub mod facts;
 pub mod feed;

@@ -2,6 +2,7 @@
 //! server. Worked out once a look, however many rules ask.
 
 use super::known::{self, Server};
+use crate::model::charge::Charge;
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::kernlog::{Class, LogEntry, Origin};
 use crate::model::process::{Moved, TaskKey, TaskRaw};
@@ -9,6 +10,8 @@ use crate::model::snapshot::Snapshot;
 use crate::model::topology::DeviceKind;
 use crate::model::world::World;
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A condition counts as lasting when it was so for this share of the time looked at.
 const MOSTLY: f64 = 0.8;
@@ -16,6 +19,8 @@ const MOSTLY: f64 = 0.8;
 const MISSES: usize = 2;
 /// Fewer ticks than this say nothing, however long they are.
 const LEAST_TICKS: usize = 3;
+/// Processes that are told of as charged with something.
+const MOST_CHARGED: usize = 32;
 /// Swapped out and in by so much, a task is worth a second look.
 const SWAPPED_BYTES: u64 = 64 << 20;
 
@@ -319,6 +324,36 @@ impl<'a> Case<'a> {
         out.iter_mut().for_each(|v| v.ms_per_s /= f64::max(counted, 1e-9));
         out.sort_by(|a, b| b.ms_per_s.total_cmp(&a.ms_per_s));
         out
+    }
+
+    /// What tracing charged processes with over the last `secs` seconds, mean per second, most first: process id,
+    /// name, how much. Threads of the kernel, which do others' work, are left out. `None` where it was not traced.
+    pub fn charged(&self, secs: f64, get: impl Fn(&Charge<u32>) -> f64) -> Option<Vec<(u32, String, f64)>> {
+        let mut looked = 0.0;
+        let mut sums: BTreeMap<u32, (f64, Option<Arc<str>>)> = BTreeMap::new();
+        for snap in self.ticks() {
+            if looked >= secs {
+                break;
+            }
+            looked += snap.secs;
+            let charged = snap.charged.ok()?;
+            for task in &charged.tasks {
+                let sum = sums.entry(task.who).or_insert_with(|| (0.0, charged.name(task.who).cloned()));
+                sum.0 += get(task) * snap.secs;
+            }
+        }
+        let kernel = |pid: u32| self.world.procs.find_pid(pid).is_some_and(|row| row.kernel_thread);
+        let mut out: Vec<(u32, f64, Option<Arc<str>>)> =
+            sums.into_iter().map(|(pid, (sum, name))| (pid, sum / f64::max(looked, 1e-9), name)).collect();
+        out.sort_by(|a, b| b.1.total_cmp(&a.1));
+        // Whether it is the kernel's is looked up among all tasks: not for everybody.
+        out.truncate(MOST_CHARGED);
+        out.retain(|(pid, sum, _)| *sum > 0.0 && !kernel(*pid));
+        let named = |(pid, sum, name): (u32, f64, Option<Arc<str>>)| {
+            let name = name.map(|n| crate::text::clean(&*n)).unwrap_or_else(|| "?".into());
+            (pid, format!("{name} ({pid})"), sum)
+        };
+        (looked > 0.0).then(|| out.into_iter().map(named).collect())
     }
 
     /// `fio (1234)`, cleaned.

@@ -1,6 +1,7 @@
 //! What is on screen or in a snapshot, as something somebody can keep: text, tables, JSON, pictures.
 
 pub mod batch;
+pub mod charge;
 pub mod csv;
 pub mod devices;
 pub mod findings;

@@ -1,10 +1,10 @@
 //! A snapshot for people: a head line, then the panes' tables one below the other.
 
 use super::sheet::Sheet;
-use super::{devices, findings, kernel, memory, network, processes, syncs};
+use super::{charge, devices, findings, kernel, memory, network, processes, syncs};
 use crate::diagnose::Engine;
 use crate::model::columns::device::PLAIN;
-use crate::model::columns::process::PAPER;
+use crate::model::columns::process::{PAPER, TRACED_PAPER};
 use crate::model::device_list::{self, DeviceQuery};
 use crate::model::kernlog::Patterns;
 use crate::model::process::{Column, Filter, Query};
@@ -105,6 +105,7 @@ pub fn sheets(world: &World, engine: &Engine, scope: Scope, cells: usize) -> Vec
     }
     if scope.processes {
         out.push(tasks(world).within(cells));
+        out.extend(charge::sheets(world));
     }
     if scope.shows_syncs(world) {
         let topo = world.topo.ok();
@@ -145,7 +146,9 @@ fn tasks(world: &World) -> Sheet {
         }
     }
     let title = if world.procs.threads() { "Threads" } else { "Processes" };
-    let mut sheet = processes::sheet(title.into(), PAPER, |put| {
+    let traced = !world.procs.threads() && world.snap.charged.ok().is_some();
+    let set = if traced { TRACED_PAPER } else { PAPER };
+    let mut sheet = processes::sheet(title.into(), set, |put| {
         for at in &rows {
             put(&world.procs.row(*at));
         }

@@ -1,6 +1,7 @@
 //! The recent past, kept in memory within a bound: for graphs, for freezing, for stepping back.
 
 use super::disk::DiskRate;
+use super::process::{PastTask, ProcRow};
 use super::snapshot::Snapshot;
 use super::stalls::Stalls;
 use std::collections::VecDeque;
@@ -26,6 +27,16 @@ pub struct Frame<R> {
     bytes: usize,
 }
 
+impl Frame<PastTask> {
+    /// One of its tasks, with what tracing said of it then.
+    pub fn view<'a>(&'a self, task: &'a PastTask) -> ProcRow<'a> {
+        let row = task.view();
+        let charged = self.snap.charged.ok().filter(|_| row.pid == row.tid);
+        let figures = charged.map(|c| c.task(row.pid).map(|t| t.total).unwrap_or_default());
+        ProcRow { charged: figures, ..row }
+    }
+}
+
 /// The ring of frames, oldest first.
 #[derive(Debug, Clone)]
 pub struct History<R> {
@@ -47,6 +58,7 @@ impl<R> History<R> {
             + snap.devices.ok().map_or(0, |d| d.iter().map(device).sum())
             + snap.syncs.ok().map_or(0, |s| s.bytes())
             + snap.stalls.ok().map_or(0, Stalls::bytes)
+            + snap.charged.ok().map_or(0, |c| c.bytes())
             + snap.swaps.ok().map_or(0, |s| s.len() * 100);
         self.frames.push_back(Frame { snap, tasks: Vec::new(), bytes });
         self.bytes += bytes;

@@ -1,6 +1,7 @@
 //! Raw counters and the rates derived from them. Pure: no file, no clock, no kernel.
 
 pub mod beforeafter;
+pub mod charge;
 pub mod clock;
 pub mod column;
 pub mod columns;

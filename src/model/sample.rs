@@ -1,5 +1,6 @@
 //! The raw counters of one tick, exactly as the kernel gave them.
 
+use super::charge::ChargeRaw;
 use super::clock::Clock;
 use super::cpu::CpuRaw;
 use super::disk::DiskRaw;
@@ -42,4 +43,6 @@ pub struct Sample {
     pub stalls: Section<StallsRaw>,
     /// Syncs, from tracing; only while somebody wants them.
     pub syncs: Section<SyncsRaw>,
+    /// Who does the I/O of the devices, from tracing.
+    pub charge: Section<ChargeRaw>,
 }

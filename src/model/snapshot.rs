@@ -1,5 +1,6 @@
 //! Two samples become rates: the one derivation for live screens, exports and replay.
 
+use super::charge::Charged;
 use super::clock::Clock;
 use super::cpu::{CpuRate, CpuRaw};
 use super::disk::{DevId, DiskRate, DiskRaw};
@@ -56,6 +57,8 @@ pub struct Snapshot {
     pub stalls: Section<Stalls>,
     /// Who waited for syncs; only while somebody wants to know.
     pub syncs: Section<Arc<Syncs>>,
+    /// Who did the I/O of the devices.
+    pub charged: Section<Arc<Charged>>,
 }
 
 impl Snapshot {
@@ -94,6 +97,7 @@ impl Snapshot {
             tracing: tracing(prev, cur),
             stalls: stalls(prev, cur, secs),
             syncs: syncs(prev, cur, secs),
+            charged: charged(prev, cur, secs),
         }
     }
 
@@ -165,6 +169,20 @@ fn stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Stalls> {
 fn syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Arc<Syncs>> {
     let before = prev.and_then(|p| p.syncs.ok());
     cur.syncs.clone().map(|now| Arc::new(Syncs::derive(before, &now, secs)))
+}
+
+/// Accounts that were not there at the earlier sample began to count since.
+fn charged(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Arc<Charged>> {
+    let unread = prev.is_some_and(|p| matches!(p.charge, Section::Denied(_) | Section::Blocked(_)));
+    match &cur.charge {
+        Section::Ok(_) if unread => {
+            Section::Absent("tracing by process: no earlier reading to compare with".into())
+        }
+        Section::Ok(now) => {
+            Section::Ok(Arc::new(Charged::derive(prev.and_then(|p| p.charge.ok()), now, secs)))
+        }
+        other => other.clone().map(|_| Arc::default()),
+    }
 }
 
 fn cpu(prev: Option<&Sample>, cur: &Sample) -> Section<CpuRate> {

@@ -95,6 +95,7 @@ impl World {
         let snap = Arc::new(Snapshot::derive(self.last.as_ref(), &sample));
         self.procs.set_stalls(&snap.stalls);
         self.snap = snap.clone();
+        self.procs.charge(snap.charged.ok().cloned());
         self.last = Some(sample);
         self.history.push(snap);
     }
@@ -158,6 +159,13 @@ impl World {
         let dev = topo.get(id)?;
         let disk = dev.parent.filter(|_| dev.kind == DeviceKind::Partition);
         [Some(id), disk].into_iter().flatten().find_map(|id| self.queues.get(&topo.get(id)?.name))
+    }
+
+    /// A device's kernel name, cleaned; its number where it has none.
+    pub fn block_name(&self, id: DevId) -> String {
+        let topo = || Some(self.topo.ok()?.get(id)?.name.clone());
+        let name = self.snap.device(id).map(|d| d.name.to_string()).or_else(topo);
+        name.map_or_else(|| id.to_string(), crate::text::clean)
     }
 
     /// Whether a device exists in what is known.

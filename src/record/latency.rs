@@ -69,8 +69,8 @@ pub fn get(inp: &mut In, prev: &Section<LatencyRaw>) -> Result<Section<LatencyRa
         at = at.saturating_add(inp.num()? as usize);
         let device = devices.get_mut(at).ok_or(Bad("a device that is not there"))?;
         for kind in &mut device.kinds {
-            kind.total = get_counts(inp, &kind.total)?;
-            kind.service = get_counts(inp, &kind.service)?;
+            kind.total = get_counts(inp, &kind.total, SLOTS)?;
+            kind.service = get_counts(inp, &kind.service, SLOTS)?;
         }
     }
     Ok(Section::Ok(LatencyRaw { devices, lost, without }))
@@ -107,7 +107,8 @@ pub(super) fn put_counts(out: &mut Vec<u8>, before: &Counts, now: &Counts) {
     }
 }
 
-pub(super) fn get_counts(inp: &mut In, before: &Counts) -> Result<Counts, Bad> {
+/// What [`put_counts`] wrote of a histogram of so many buckets.
+pub(super) fn get_counts(inp: &mut In, before: &Counts, slots: usize) -> Result<Counts, Bad> {
     let changed = inp.count()?;
     if changed == 0 {
         return Ok(before.clone());
@@ -118,7 +119,7 @@ pub(super) fn get_counts(inp: &mut In, before: &Counts) -> Result<Counts, Bad> {
     for _ in 0..changed {
         slot = slot.saturating_add(inp.num()? as usize);
         let by = inp.num32()?;
-        let cell = dense.get_mut(slot).ok_or(Bad("a bucket that is not there"))?;
+        let cell = dense[..slots].get_mut(slot).ok_or(Bad("a bucket that is not there"))?;
         *cell = cell.wrapping_add(by);
     }
     Ok(Counts::of(dense))

@@ -10,6 +10,7 @@
 //! disk may hang. A reader ([`reader`]) trusts nothing it reads.
 
 pub mod cells;
+pub mod charge;
 pub mod decode;
 pub mod encode;
 pub mod frame;

@@ -3,6 +3,7 @@
 //! Each kernel source is a section of its own, left out where nothing changed.
 
 use super::cells::Cells;
+use super::charge;
 use super::latency;
 use super::shape;
 use super::stalls;
@@ -27,6 +28,7 @@ const NETFS: u64 = 9;
 const LATENCY: u64 = 10;
 const SYNCS: u64 = 11;
 const STALLS: u64 = 12;
+const CHARGE: u64 = 13;
 const SHAPES: u64 = 14;
 
 /// What differences are to where nothing came before. Files of earlier programs say nothing of what they did not know.
@@ -36,6 +38,7 @@ fn nothing() -> Sample {
         latency: Section::Absent(absent()),
         stalls: Section::Absent(absent()),
         syncs: Section::Absent(absent()),
+        charge: Section::Absent(absent()),
         ..Sample::default()
     }
 }
@@ -75,6 +78,11 @@ pub fn put_sample(out: &mut Vec<u8>, prev: Option<&Sample>, cur: &Sample) {
         syncs::put(&mut body, &prev.syncs, &cur.syncs);
         put_section(out, SYNCS, &body);
     }
+    if prev.charge != cur.charge {
+        let mut body = Vec::new();
+        charge::put(&mut body, &prev.charge, &cur.charge);
+        put_section(out, CHARGE, &body);
+    }
 }
 
 /// What [`put_sample`] wrote, up to the end of `inp`.
@@ -97,6 +105,7 @@ pub fn get_sample(inp: &mut In, prev: Option<&Sample>) -> Result<Sample, Bad> {
             LATENCY => s.latency = latency::get(&mut body, &s.latency)?,
             SHAPES => shape::get(&mut body, &mut s.latency)?,
             STALLS => s.stalls = stalls::get(&mut body, &s.stalls)?,
+            CHARGE => s.charge = charge::get(&mut body, &s.charge)?,
             _ => {}
         }
     }

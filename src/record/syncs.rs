@@ -5,6 +5,7 @@ use super::latency::{get_counts, put_counts};
 use super::sample::{get_outcome, put_outcome};
 use super::wire::{Bad, In, put_blob, put_maybe_blob, put_num, put_row};
 use crate::model::disk::DevId;
+use crate::model::latency::SLOTS;
 use crate::model::raw::Raw;
 use crate::model::section::Section;
 use crate::model::syncs::{Call, Flying, Lost, SlowSync, SyncCounts, SyncFile, SyncsRaw};
@@ -193,7 +194,7 @@ fn get_files(inp: &mut In, old: &[SyncCounts]) -> Result<Vec<SyncCounts>, Bad> {
         let mut row = figures(c);
         inp.row(&mut row)?;
         [c.calls, c.errors, c.total_ns, c.worst_ns, c.last_ns] = row;
-        c.counts = get_counts(inp, &c.counts)?;
+        c.counts = get_counts(inp, &c.counts, SLOTS)?;
     }
     Ok(files)
 }
@@ -215,7 +216,7 @@ fn get_slow(inp: &mut In, old: &[Arc<SlowSync>], files: &[SyncCounts]) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::latency::{Counts, SLOTS};
+    use crate::model::latency::Counts;
     use proptest::prelude::*;
 
     fn back(prev: &Section<SyncsRaw>, cur: &Section<SyncsRaw>) -> Section<SyncsRaw> {

@@ -61,6 +61,12 @@ impl<const K: usize> Map<'_, K> {
         let _ = element(DELETE, self.fd, key.as_ptr(), std::ptr::null_mut());
     }
 
+    /// The key after that one, in the map's own order; `None` behind the last one.
+    pub fn key_after(&self, key: &[u8; K]) -> Option<[u8; K]> {
+        let mut next = [0; K];
+        element(NEXT_KEY, self.fd, key.as_ptr(), next.as_mut_ptr()).ok().map(|()| next)
+    }
+
     /// Some key; `None` if the map is empty.
     pub fn any_key(&self) -> Option<[u8; K]> {
         self.next_key(None)

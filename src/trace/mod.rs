@@ -7,6 +7,7 @@
 //! told, all else works.
 
 mod btf;
+mod charge;
 mod ground;
 mod kernel;
 mod latency;
@@ -17,6 +18,7 @@ mod wish;
 
 use crate::model::section::Section;
 use crate::root::Root;
+use charge::Charge;
 use ground::Ground;
 use latency::Latency;
 use stalls::Stalls;
@@ -60,6 +62,11 @@ impl<P: Probe> Part<P> {
         }
     }
 
+    /// Takes its programs out of the kernel again, if they are there.
+    pub fn end(&self) {
+        self.set(Err(Without::Absent("tracing of this has been ended".into())));
+    }
+
     fn load(&self, ground: &Result<Ground, Without>) {
         let loaded = ground.as_ref().map_err(Clone::clone).and_then(P::load);
         self.set(loaded);
@@ -99,13 +106,15 @@ pub struct Tracer {
     /// Who waits for syncs; only while somebody wants it.
     pub syncs: Part<Syncs>,
     wish: Arc<Mutex<Wish>>,
+    /// Who does the I/O.
+    pub charge: Part<Charge>,
 }
 
 impl Tracer {
     /// Nothing is loaded yet.
     pub fn new(root: &Root) -> Self {
-        let (latency, stalls, syncs) = (Part::new(), Part::new(), Part::new());
-        Self { root: root.clone(), latency, stalls, syncs, wish: Arc::default() }
+        let (latency, charge, stalls, syncs) = (Part::new(), Part::new(), Part::new(), Part::new());
+        Self { root: root.clone(), latency, charge, stalls, syncs, wish: Arc::default() }
     }
 
     /// Has a thread load the programs; returns at once.
@@ -127,6 +136,7 @@ impl Tracer {
         let ground = Ground::look(&self.root);
         self.latency.load(&ground);
         self.stalls.load(&ground);
+        self.charge.load(&ground);
     }
 
     /// Says that nothing shall be traced.
@@ -146,6 +156,7 @@ impl Tracer {
         self.latency.set(Err(why.clone()));
         self.stalls.set(Err(why.clone()));
         self.syncs.set(Err(why.clone()));
+        self.charge.set(Err(why.clone()));
     }
 }
 

@@ -32,7 +32,7 @@ impl App {
                 let Some(frame) = self.world.history.at(seq) else { return };
                 let skip = self.ui.procs.scroll.offset;
                 for (n, task) in frame.tasks.iter().skip(skip).take(height).enumerate() {
-                    each(n, &task.view());
+                    each(n, &frame.view(task));
                 }
             }
             None => {
@@ -82,7 +82,8 @@ impl App {
     pub fn selected_task(&self) -> Option<ProcRow<'_>> {
         let s = self.ui.procs.scroll;
         if let Some(seq) = self.ui.frozen {
-            return Some(self.world.history.at(seq)?.tasks.get(s.selected)?.view());
+            let frame = self.world.history.at(seq)?;
+            return Some(frame.view(frame.tasks.get(s.selected)?));
         }
         let at = *self.ui.procs.window.rows.get(s.selected.checked_sub(s.offset)?)?;
         Some(self.world.procs.row(at))

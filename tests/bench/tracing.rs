@@ -3,9 +3,9 @@
 //! `accuracy`: fio at depth 1, past the page cache, on a file in DIR and on a loop device in memory; counts and
 //! percentiles of the same requests, as fio has them (clat) and as tracing has them, and how many are sequential. fio's
 //! times end when it runs again, some microseconds after the request: with larger requests (`--kib N`, 4) that weighs less.
-//! `overhead`: one fio run on a loop device in memory, as fast as it goes; slices with tracing and without alternate
-//! within it (A B, B A, ...), because runs differ from each other by more than tracing costs. Also what one
-//! reading, loading, and the memory left afterwards come to.
+//! `overhead`: one fio run on a loop device in memory, as fast as it goes; slices without tracing, with the histograms
+//! alone and with everything take turns within it, in every order, because runs differ from each other by more than
+//! tracing costs. Also what one reading, loading, and the memory left afterwards come to.
 //!
 //! Options: `--pairs N` (60), `--slice MS` (400), `--seconds S` (8). Root, fio, losetup.
 
@@ -50,7 +50,7 @@ fn main() {
 fn load() -> (Tracer, Duration) {
     let (began, tracer) = (Instant::now(), Tracer::new(&Root::live()));
     tracer.begin();
-    while tracer.latency.read().ok().is_none() {
+    while tracer.latency.read().ok().is_none() || tracer.charge.read().ok().is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
     (tracer, began.elapsed())
@@ -153,39 +153,43 @@ fn overhead(pairs: u64, slice: Duration) {
         std::thread::sleep(slice);
         (device.reads() - ios) as f64 / began.elapsed().as_secs_f64()
     };
-    let with = || {
-        let (tracer, _) = load();
-        let rate = rate();
-        drop(tracer);
-        rate
-    };
-    let mut ratios = Vec::new();
-    let mut bases = Vec::new();
+    let mut arms = [Vec::new(), Vec::new(), Vec::new()];
     for pair in 0..pairs {
-        let (off, on) = if pair % 2 == 0 {
-            let off = rate();
-            (off, with())
-        } else {
-            let on = with();
-            (rate(), on)
-        };
-        bases.push(off);
-        ratios.push((on / off - 1.0) * 100.0);
+        // All six orders in turn: whatever drifts, drifts for each.
+        let order = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]][pair as usize % 6];
+        for arm in order {
+            let tracer = (arm > 0).then(|| load().0);
+            if let Some(tracer) = tracer.as_ref().filter(|_| arm == 1) {
+                tracer.charge.end();
+            }
+            arms[arm].push(rate());
+        }
     }
+    let [none, histograms, all] = arms;
+    println!("{pairs} rounds of slices of {} ms at {:.0} IOPS", slice.as_millis(), median(&none));
+    told("histograms", &none, &histograms);
+    told("everything", &none, &all);
+    told("everything beside histograms", &histograms, &all);
+    own_cost();
+}
+
+fn median(all: &[f64]) -> f64 {
+    let mut all = all.to_vec();
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+/// How much less goes through, from pairs of the same round.
+fn told(what: &str, off: &[f64], on: &[f64]) {
+    let ratios: Vec<f64> = off.iter().zip(on).map(|(off, on)| (on / off - 1.0) * 100.0).collect();
     let n = ratios.len() as f64;
     let mean = ratios.iter().sum::<f64>() / n;
     let sd = (ratios.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    bases.sort_by(f64::total_cmp);
-    ratios.sort_by(f64::total_cmp);
-    let middle = |v: &[f64]| v[v.len() / 2];
     println!(
-        "{pairs} pairs of {} ms at {:.0} IOPS: mean {mean:+.2} % (standard error {:.2}), median {:+.2} %",
-        slice.as_millis(),
-        middle(&bases),
+        "{what}: mean {mean:+.2} % (standard error {:.2}), median {:+.2} %",
         sd / n.sqrt(),
-        middle(&ratios)
+        median(&ratios)
     );
-    own_cost();
 }
 
 /// What this process pays: CPU and memory of loading, and CPU of a reading.
@@ -205,8 +209,15 @@ fn own_cost() {
         let _ = tracer.latency.read();
     }
     let each = (cpu_us() - cpu) as f64 / 1000.0;
+    let cpu = cpu_us();
+    for _ in 0..1000 {
+        let _ = tracer.charge.read();
+    }
+    let charge = (cpu_us() - cpu) as f64 / 1000.0;
     let devices = tracer.latency.read().ok().map_or(0, |r| r.devices.len());
     println!("reading: {each:.0} us of CPU for {devices} devices, {:.3} % of a core at 1 Hz", each / 1e4);
+    let accounts = tracer.charge.read().ok().map_or(0, |r| r.accounts.len());
+    println!("reading who does the I/O: {charge:.0} us of CPU for {accounts} accounts");
 }
 
 fn resident_kb() -> u64 {

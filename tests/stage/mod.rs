@@ -3,6 +3,7 @@
 
 #![allow(dead_code)]
 
+pub mod charge;
 pub mod experiment;
 pub mod syncs;
 pub mod tune;
@@ -120,6 +121,7 @@ fn samples() -> Vec<Sample> {
         sample.seq = i as u64 + 1;
         sample.latency = latency(sample, i as u64);
         sample.stalls = stalls(sample, i as u64, i as u64 > PAST);
+        sample.charge = charge::charge(sample, i as u64);
     }
     out
 }

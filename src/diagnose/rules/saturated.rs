@@ -7,6 +7,7 @@ use crate::diagnose::case::{Case, Held};
 use crate::diagnose::class::{Class, class};
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
+use crate::model::charge::Figures;
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::raw::Raw;
 use crate::model::shape::Shape;
@@ -131,7 +132,7 @@ fn found(case: &Case<'_>, id: DevId, class: Class, since: u64) -> Option<Finding
         ms if ms >= limits.slow_ms => Severity::Warn,
         _ => Severity::Note,
     };
-    let task = one_task(case, &load);
+    let task = one_task(case, &load, id);
     let name = case.device_name(id);
     let how = how(&load);
     let by = task.as_ref().map_or(String::new(), |(who, share, _)| {
@@ -187,9 +188,18 @@ fn how(load: &Load) -> &'static str {
     }
 }
 
-/// The process that moves most of the device's bytes, its share, and who it is. Tasks are not counted by
-/// device, so this is only told where one task alone accounts for most of what this device moves.
-fn one_task(case: &Case<'_>, load: &Load) -> Option<(String, f64, Jump)> {
+/// The process that moves most of the device's bytes, its share, and who it is. Without tracing tasks are not counted
+/// by device, so this is only told where one task alone accounts for most of what this device moves.
+fn one_task(case: &Case<'_>, load: &Load, id: DevId) -> Option<(String, f64, Jump)> {
+    let own = |f: &Figures| f.read_bytes_per_s + f.write_bytes_per_s.max(f.writeback_bytes_per_s);
+    let charged = case.charged(LASTS_SECS, |task| task.on(id).map_or(0.0, own)).filter(|all| !all.is_empty());
+    if let Some(all) = charged {
+        let sum: f64 = all.iter().map(|one| one.2).sum();
+        let (pid, name, bytes) = all.first()?;
+        let share = bytes / f64::max(sum, load.mb * 1_048_576.0);
+        let key = case.world.procs.find_pid(*pid)?.key();
+        return (share >= ONE_TASK).then(|| (name.clone(), share.min(1.0), Jump::Task(key)));
+    }
     let movers = case.movers(LASTS_SECS);
     let first = movers.first()?;
     let bytes = load.mb * 1_048_576.0;

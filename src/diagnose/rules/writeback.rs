@@ -67,8 +67,15 @@ fn missing(case: &Case<'_>) -> Option<Judged> {
     Some(Judged::Cannot(case.world.snap.writeback.why(case.now_ns())?))
 }
 
-/// Who dirties most, with what share. A flusher that dirties metadata does so for whom it writes.
+/// Who dirties most, with what share: for whom the flushers write, where that is traced; else who dirties by its own
+/// counter. A flusher that dirties metadata does so for whom it writes.
 fn dirtier(case: &Case<'_>) -> Option<(String, f64)> {
+    if let Some(all) = case.charged(STORM_SECS, |task| task.total.writeback_bytes_per_s)
+        && let Some((_, name, bytes)) = all.first().filter(|first| first.2 >= DIRTYING)
+    {
+        let sum: f64 = all.iter().map(|one| one.2).sum();
+        return Some((name.clone(), bytes / sum));
+    }
     let movers = case.movers(STORM_SECS);
     let all: f64 = movers.iter().map(|m| m.write).sum();
     let first = movers.into_iter().filter(|m| !m.kernel).max_by(|a, b| a.write.total_cmp(&b.write))?;

@@ -1,6 +1,7 @@
 //! Rules against machines made up for the purpose: each rule fires where it should and not where it nearly
 //! should; the healthy machine, idle and under a full-speed benchmark, has nothing critical.
 
+mod charged;
 mod engine;
 mod firing;
 mod firing_stalls;

@@ -46,6 +46,13 @@ pub(super) fn gaps(world: &World, engine: &Engine, scope: Scope, more: &[Gap]) -
     for why in snap.syncs.ok().into_iter().flat_map(|s| s.without.iter().cloned().chain(s.lost_text())) {
         add(syncs, "syncs", Some(why));
     }
+    add(scope.processes, "processes_by_device", snap.charged.why(now));
+    for why in snap.charged.ok().into_iter().flat_map(|c| &c.without) {
+        add(scope.processes, "processes_by_device", Some(why.clone()));
+    }
+    let missed = snap.charged.ok().map(|c| c.lost).filter(|n| *n > 0);
+    let missed = missed.map(|n| format!("{n} requests could not be followed: too many were in flight"));
+    add(scope.processes, "processes_by_device", missed);
     add(scope.devices, "network_filesystems", snap.netfs.why(now));
     add(scope.devices, "network_interfaces", snap.nics.why(now));
     add(scope.memory, "writeback", snap.writeback.why(now));

@@ -3,6 +3,7 @@
 //! What could not be read is `null` and has an entry in `unavailable`; no key is ever missing, unless
 //! panes were chosen: then those of the other panes are left out. Text is cleaned; numbers are finite.
 
+mod charge;
 mod device;
 mod gaps;
 mod kernel;
@@ -50,6 +51,8 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     processes: Part<process::Processes<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    cgroups: Part<Vec<charge::Group>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     kernel_log: Part<Vec<kernel::Entry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     syncs: Part<Vec<syncs::File>>,
@@ -86,6 +89,7 @@ pub fn object(
         pressure: scope.memory.then(|| memory::pressure(snap)),
         stalls: scope.memory.then(|| memory::stalls(snap)),
         processes: scope.processes.then(|| process::processes(world)),
+        cgroups: scope.processes.then(|| charge::groups(world)),
         kernel_log: scope.kernel.then(|| kernel::entries(world, since)),
         syncs: scope.shows_syncs(world).then(|| syncs::files(world)),
         slow_syncs: scope.shows_syncs(world).then(|| syncs::slow(world)),

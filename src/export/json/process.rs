@@ -1,5 +1,6 @@
 //! `processes[]`: every task there is, busiest first.
 
+use super::charge::{self, Device};
 use super::{known, stream};
 use crate::model::process::{Column, ProcRow, ProcTable, Query};
 use crate::model::world::World;
@@ -8,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 /// Rows of the table, in order, made while they are written.
 pub(super) struct Processes<'a> {
+    world: &'a World,
     table: &'a ProcTable,
     rows: Vec<u32>,
 }
@@ -16,14 +18,15 @@ pub(super) struct Processes<'a> {
 pub(super) fn processes(world: &World) -> Option<Processes<'_>> {
     world.procs_state.ok()?;
     let query = Query { by: Column::Io, height: usize::MAX, ..Query::default() };
-    Some(Processes { table: &world.procs, rows: world.procs.window(&query).rows })
+    Some(Processes { world, table: &world.procs, rows: world.procs.window(&query).rows })
 }
 
 impl Serialize for Processes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // One that ended within the interval has no rates any more.
-        let rows = self.rows.iter().map(|at| self.table.row(*at)).filter(|row| !row.exited);
-        stream(serializer, rows.map(Process::from))
+        // One that ended within the interval has no rates any more; its pages may still be written.
+        let wanted = |row: &ProcRow<'_>| !row.exited || self.table.ended_but_acting(row);
+        let rows = self.rows.iter().map(|at| self.table.row(*at)).filter(wanted);
+        stream(serializer, rows.map(|row| Process::of(self.world, row)))
     }
 }
 
@@ -50,6 +53,10 @@ struct Process {
     rss_bytes: u64,
     major_faults_per_s: Option<f64>,
     cgroup: Option<String>,
+    ended: bool,
+    writeback_bytes_per_s: Option<f64>,
+    writeback_bytes_total: Option<u64>,
+    devices: Option<Vec<Device>>,
 }
 
 /// What held it up, milliseconds of each second.
@@ -64,8 +71,10 @@ fn ms(pct: Option<f64>) -> Option<f64> {
     known(pct.map(|pct| pct * 10.0))
 }
 
-impl From<ProcRow<'_>> for Process {
-    fn from(row: ProcRow<'_>) -> Self {
+impl Process {
+    fn of(world: &World, row: ProcRow<'_>) -> Self {
+        // Threads are not told apart.
+        let raw = world.last.as_ref().and_then(|s| s.charge.ok()).filter(|_| row.charged.is_some());
         Self {
             pid: row.pid,
             tid: row.tid,
@@ -92,6 +101,10 @@ impl From<ProcRow<'_>> for Process {
             rss_bytes: row.rss_bytes,
             major_faults_per_s: known(row.major_faults_per_s),
             cgroup: row.cgroup.map(clean),
+            ended: row.exited,
+            writeback_bytes_per_s: known(row.charged.map(|c| c.writeback_bytes_per_s)),
+            writeback_bytes_total: raw.map(|raw| raw.written_back(row.pid, None)),
+            devices: row.charged.and_then(|_| charge::devices(world, row.pid)),
         }
     }
 }

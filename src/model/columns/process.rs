@@ -29,6 +29,22 @@ const WRITE: Column<Col> = col(
     7,
     "bytes dirtied for storage per second: blames who dirtied, not the flusher",
 );
+const WRITEBACK: Column<Col> = col(
+    Col::Writeback,
+    "writeback",
+    "WBACK/s",
+    7,
+    "bytes of page cache it had dirtied that reached a device, whoever wrote them, by tracing",
+);
+const IOPS: Column<Col> = col(
+    Col::Iops,
+    "iops",
+    "IOPS",
+    6,
+    "reads and writes it submitted that devices completed, per second, by tracing",
+);
+const P99: Column<Col> =
+    col(Col::IoLatency, "p99", "P99ms", 7, "milliseconds that 99 % of those stayed within, by tracing");
 const CANCELLED: Column<Col> = col(
     Col::Cancelled,
     "cancelled",
@@ -92,6 +108,11 @@ pub const FULL: &[Column<Col>] = &[
     PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, THROTTLED, RECLAIM, SWAP, MAJF, RSS, CANCELLED, THREADS,
     CGROUP, COMMAND,
 ];
+/// The full view where who does the I/O is traced.
+pub const TRACED: &[Column<Col>] = &[
+    PID, PRIO, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAPIN, THROTTLED, RECLAIM, SWAP, MAJF,
+    RSS, CANCELLED, THREADS, CGROUP, COMMAND,
+];
 /// The full view, sums.
 pub const SUMS: &[Column<Col>] = &[
     PID, PRIO, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAPIN, THROTTLED, RECLAIM, SWAP, MAJF, RSS, CANCELLED,
@@ -104,6 +125,9 @@ pub const SHORT_HELD: &[Column<Col>] = &[PID, USER, STATE, READ, WRITE, THROTTLE
 /// On paper: what fits a line of 100 beside a command.
 pub const PAPER: &[Column<Col>] =
     &[PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJF, RSS, COMMAND];
+/// The same where who does the I/O is traced.
+pub const TRACED_PAPER: &[Column<Col>] =
+    &[PID, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAP, MAJF, COMMAND];
 /// The same four for threads.
 pub const THREAD_SETS: [&[Column<Col>]; 4] = [
     &[TID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND],
@@ -129,6 +153,9 @@ pub const ORDERS: &[(&str, Col)] = &[
     ("write_sum", Col::AccWrite),
     ("io_sum", Col::AccIo),
     ("cancelled", Col::Cancelled),
+    ("writeback", Col::Writeback),
+    ("iops", Col::Iops),
+    ("p99", Col::IoLatency),
     ("swapin", Col::SwapinDelay),
     ("io_delay", Col::IoDelay),
     ("throttled", Col::Throttled),
@@ -160,6 +187,9 @@ pub fn value<'a>(row: &'a ProcRow<'_>, id: Col, command: &'a str) -> Value<'a> {
         Col::AccRead => rate(row.accumulated.map(|a| a.read as f64)),
         Col::AccWrite => rate(row.accumulated.map(|a| a.write as f64)),
         Col::AccIo => rate(row.accumulated.map(|a| (a.read + a.write) as f64)),
+        Col::Iops => row.charged.map_or(Value::Missing, |c| Value::Count(c.iops())),
+        Col::IoLatency => Value::fixed(row.charged.and_then(|c| c.p99_us).map(|us| us / 1e3), 2),
+        Col::Writeback => rate(row.charged.map(|c| c.writeback_bytes_per_s)),
         Col::IoDelay => Value::fixed(row.io_delay_pct, 1),
         Col::SwapinDelay => Value::fixed(row.swapin_delay_pct, 1),
         Col::Throttled => Value::fixed(row.throttled_pct, 1),
@@ -191,7 +221,8 @@ mod tests {
 
     #[test]
     fn every_column_shown_has_an_order_and_a_unique_name() {
-        for set in [SHORT, FULL, SUMS, SHORT_SUMS, SHORT_HELD, PAPER].into_iter().chain(THREAD_SETS) {
+        let wide = [FULL, TRACED, SUMS, PAPER, TRACED_PAPER];
+        for set in [SHORT, SHORT_SUMS, SHORT_HELD].into_iter().chain(wide).chain(THREAD_SETS) {
             let names: std::collections::HashSet<_> = set.iter().map(|c| c.name).collect();
             assert_eq!(names.len(), set.len());
             for c in set {

@@ -3,6 +3,7 @@
 //!
 //! Only what changed since the last look travels ([`ProcUpdate`]); the table lives with whoever draws.
 
+mod charge;
 mod container;
 mod detail;
 mod fold;

@@ -2,6 +2,7 @@
 
 use super::table::{Acc, Rates, Row};
 use super::task::{IoBytes, IoRaw, TaskKey};
+use crate::model::charge::Figures;
 use crate::model::stalls::{RECLAIM, THROTTLE};
 use crate::text;
 use serde::Serialize;
@@ -80,6 +81,9 @@ pub struct ProcRow<'a> {
     /// A read of its counters does not return; figures are old.
     #[serde(skip)]
     pub blocked: bool,
+    /// What the process did at the devices and what was written back for it, by tracing; `None`: not traced.
+    #[serde(skip)]
+    pub charged: Option<Figures>,
     /// Why there is no traffic, if there is none.
     #[serde(skip)]
     pub io: IoRaw,
@@ -142,6 +146,7 @@ impl<'a> ProcRow<'a> {
             kernel_thread: raw.kernel_thread,
             exited: row.exited,
             blocked: row.blocked,
+            charged: None,
             io: raw.io,
             state_since_ns: row.state_since_ns,
             accumulated: bytes.map(|_| acc.io),

@@ -44,6 +44,12 @@ pub enum Column {
     AccWrite,
     /// Bytes read and written since the reset.
     AccIo,
+    /// Reads and writes completed at devices per second, by tracing.
+    Iops,
+    /// What 99 % of them took at most, by tracing.
+    IoLatency,
+    /// Bytes written back for it per second, by tracing.
+    Writeback,
     /// Waiting for block I/O.
     IoDelay,
     /// Waiting for swap.
@@ -191,6 +197,9 @@ impl ProcTable {
             Column::AccRead => count(bytes.map(|_| self.acc_of(row).io.read)),
             Column::AccWrite => count(bytes.map(|_| self.acc_of(row).io.write)),
             Column::AccIo => count(bytes.map(|_| self.acc_of(row).io.read + self.acc_of(row).io.write)),
+            Column::Iops => known(self.charged_of(row).map(|c| c.iops())),
+            Column::IoLatency => known(self.charged_of(row).and_then(|c| c.p99_us)),
+            Column::Writeback => known(self.charged_of(row).map(|c| c.writeback_bytes_per_s)),
             Column::IoDelay => known(rates().io_delay_pct),
             Column::SwapinDelay => known(rates().swapin_delay_pct),
             Column::Throttled => known(rates().stalled_pct[THROTTLE]),
@@ -224,7 +233,7 @@ impl ProcTable {
     }
 
     fn is_active(&self, row: &Row) -> bool {
-        if row.raw.state == b'D' || row.blocked {
+        if row.raw.state == b'D' || row.blocked || self.charges.acted(row.raw.key.pid) {
             return true;
         }
         let r = self.rates_of(row);

@@ -1,18 +1,20 @@
 //! The table of tasks: applies updates, keeps counters since a reset, and derives rates over each
 //! row's own interval. A row that did not change costs nothing in an update.
 
+use super::charge::Charges;
 use super::inherit::Inherited;
 use super::row::ProcRow;
 use super::stalled::Stalled;
 use super::task::{IoBytes, IoRaw, Names, TaskKey, TaskRaw};
 use super::update::{BlockedTask, Change, ProcUpdate};
+use crate::model::charge::Figures;
 use crate::model::clock::{Clock, delta};
 use crate::model::section::Section;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// No slot in a side table.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Slack when a start time, told in ticks, is compared with the clock.
 const BIRTH_SLACK_NS: u64 = 20_000_000;
@@ -85,6 +87,7 @@ pub struct ProcTable {
     delays: Section<()>,
     blocked: Vec<BlockedTask>,
     pub(super) stalled: Stalled,
+    pub(super) charges: Charges,
 }
 
 impl ProcTable {
@@ -126,6 +129,7 @@ impl ProcTable {
             self.waits.insert(*key, wait.clone());
         }
         self.mark_blocked(&update.blocked);
+        self.revive();
     }
 
     /// Forgets the last interval: rates go, and so do rows that ended in it.
@@ -151,6 +155,7 @@ impl ProcTable {
         if row.acc != NONE {
             self.free_acc.push(row.acc);
         }
+        self.charges.remember(row);
         if let Some(moved) = self.rows.get(at) {
             self.index.insert(moved.raw.key, at as u32);
         }
@@ -207,6 +212,13 @@ impl ProcTable {
             _ => Rates::default(),
         };
         self.set_rates(at, rates);
+    }
+
+    /// Adds the row of a process that has ended; it goes with the interval.
+    pub(super) fn push_ended(&mut self, row: Row) {
+        self.index.insert(row.raw.key, self.rows.len() as u32);
+        self.rows.push(row);
+        self.exited += 1;
     }
 
     fn set_rates(&mut self, at: u32, rates: Rates) {
@@ -312,8 +324,9 @@ impl ProcTable {
     }
 
     fn clear(&mut self) {
-        let (users, stalled) = (std::mem::take(&mut self.users), std::mem::take(&mut self.stalled));
-        *self = Self { users, stalled, ..Self::default() };
+        let users = std::mem::take(&mut self.users);
+        let (stalled, charges) = (std::mem::take(&mut self.stalled), std::mem::take(&mut self.charges));
+        *self = Self { users, stalled, charges, ..Self::default() };
     }
 
     /// Starts the accumulated counters anew (`D`); `now` is when.
@@ -386,7 +399,8 @@ impl ProcTable {
     pub fn row(&self, at: u32) -> ProcRow<'_> {
         let row = &self.rows[at as usize];
         let acc = (row.acc != NONE).then(|| &self.acc[row.acc as usize]);
-        ProcRow::new(row, self.rates_of(row), acc, self.waits.get(&row.raw.key), self.user_of(row))
+        let shown = ProcRow::new(row, self.rates_of(row), acc, self.wait_of(row), self.user_of(row));
+        ProcRow { charged: self.charged_of(row), ..shown }
     }
 
     /// Every row, in no particular order.
@@ -396,6 +410,11 @@ impl ProcTable {
 
     pub(super) fn user_of(&self, row: &Row) -> Option<&Arc<str>> {
         row.raw.uid.and_then(|uid| self.users.get(&uid))
+    }
+
+    /// What tracing says of a process; nothing of a thread.
+    pub(super) fn charged_of(&self, row: &Row) -> Option<Figures> {
+        if self.threads { None } else { self.charges.of(row.raw.key.pid) }
     }
 
     pub(super) fn wait_of(&self, row: &Row) -> Option<&Arc<str>> {

@@ -2,6 +2,7 @@
 
 use super::table::Row;
 use super::*;
+use crate::model::charge::{Charge, Charged, Figures};
 use crate::model::clock::Clock;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -342,4 +343,52 @@ proptest! {
             prop_assert!(values.is_sorted_by(|a, b| a >= b), "{values:?}");
         }
     }
+}
+
+/// A tick in which so many bytes of the page cache of each of these were written back.
+fn charged(back: &[(u32, f64)]) -> Option<Arc<Charged>> {
+    let figures = |n| Figures { writeback_bytes_per_s: n, ..Figures::default() };
+    let tasks = back.iter().map(|(who, n)| Charge { who: *who, total: figures(*n), devices: Vec::new() });
+    let names = back.iter().map(|(who, _)| (*who, "dd".into())).collect();
+    Some(Arc::new(Charged { tasks: tasks.collect(), names, ..Charged::default() }))
+}
+
+#[test]
+fn who_has_ended_is_shown_again_while_its_pages_are_written() {
+    let mut table = ProcTable::new();
+    table.charge(charged(&[]));
+    table.apply(&look(10, true, &[(raw(1, 0, 0), 0), (raw(2, 0, 4096), 0)]));
+    let names = Names { cmdline: Some(b"cp a b".as_slice().into()), ..Names::default() };
+    table.apply(&ProcUpdate { names: vec![(key(2), Arc::new(names))], ..look(11, false, &[]) });
+    table.apply(&ProcUpdate { gone: vec![key(2)], ..look(12, false, &[]) });
+    table.apply(&look(13, false, &[]));
+    let by_writeback = Query { by: Column::Writeback, height: 9, ..Query::default() };
+    let shown = |table: &ProcTable| {
+        let rows = table.window(&by_writeback).rows.into_iter().map(|at| table.row(at));
+        let all = rows.map(|r| (r.pid, r.charged.map(|c| c.writeback_bytes_per_s), r.exited, r.command));
+        all.collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&table), [(1, Some(0.0), false, None)]);
+    // Two ticks long: one known, as it was, one never seen.
+    for secs in [14, 15] {
+        table.charge(charged(&[(2, 5.0), (7, 3.0)]));
+        table.apply(&look(secs, false, &[]));
+        let named = |name: &str| Some(name.to_owned());
+        assert_eq!(
+            shown(&table),
+            [
+                (2, Some(5.0), true, named("cp a b")),
+                (7, Some(3.0), true, named("dd")),
+                (1, Some(0.0), false, None)
+            ]
+        );
+        let active = Filter { only_active: true, ..Filter::default() };
+        assert_eq!(table.window(&Query { filter: active, ..by_writeback.clone() }).matching, 2);
+        assert!(table.iter().all(|r| table.ended_but_acting(&r) == r.exited));
+    }
+    table.charge(charged(&[]));
+    table.apply(&look(16, false, &[]));
+    assert_eq!(shown(&table).len(), 1);
+    table.charge(None);
+    assert_eq!(shown(&table), [(1, None, false, None)], "not traced is not 0");
 }

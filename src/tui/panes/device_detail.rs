@@ -45,6 +45,7 @@ fn text(app: &App) -> Vec<(String, bool)> {
     rates(app, id, &mut out);
     device_latency::table(app, id, &mut out);
     device_requests::table(app, id, &mut out);
+    super::charge::of_device(app, id, &mut out);
     topology(app, id, &mut out);
     queue(app, id, &mut out);
     out

@@ -1,6 +1,7 @@
 //! One file per pane, and the list [`PANES`]. Rendering is pure: state in, cells out.
 
 pub mod bench;
+pub mod charge;
 pub mod device_detail;
 pub mod device_graphs;
 pub mod device_latency;

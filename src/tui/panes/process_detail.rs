@@ -45,8 +45,16 @@ fn text(app: &App) -> Vec<(String, bool)> {
 /// Counters and facts.
 fn own(app: &App, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
     match app.world.procs.get(&p.key) {
-        Some(row) => counters(app, &row, out),
-        None => out.push(("this task has ended".into(), true)),
+        Some(row) => {
+            counters(app, &row, out);
+            super::charge::of_process(app, row.pid, row.cgroup, out);
+            out.push((String::new(), false));
+        }
+        None => {
+            out.push(("this task has ended".into(), true));
+            super::charge::of_process(app, p.key.pid, None, out);
+            out.push((String::new(), false));
+        }
     }
     facts(p, app.world.now().boot_ns, out);
 }

@@ -5,7 +5,7 @@ use crate::export::processes::{gaps, no_delays};
 use crate::export::{self, sheet::Sheet};
 use crate::model::column::Column;
 use crate::model::columns::process::{
-    FULL, ORDERS, SHORT, SHORT_HELD, SHORT_SUMS, SUMS, THREAD_SETS, command, value,
+    FULL, ORDERS, SHORT, SHORT_HELD, SHORT_SUMS, SUMS, THREAD_SETS, TRACED, command, value,
 };
 use crate::model::process::{Column as Col, ProcRow, Query};
 use crate::tui::keys::Context;
@@ -49,6 +49,7 @@ pub fn columns(app: &App, width: u16) -> &'static [Column<Col>] {
     match (app.ui.procs.threads, wide, sums) {
         (false, false, _) if matches!(app.ui.procs.by, Col::Throttled | Col::Reclaim) => SHORT_HELD,
         (false, false, false) => SHORT,
+        (false, true, false) if app.snap().charged.ok().is_some() => TRACED,
         (false, true, false) => FULL,
         (false, true, true) => SUMS,
         (false, false, true) => SHORT_SUMS,
@@ -176,6 +177,8 @@ fn style(row: &ProcRow<'_>, col: Col, theme: &Theme) -> Style {
         Col::IoDelay if row.io_delay_pct.is_some_and(|n| n >= 50.0) => theme.warn,
         Col::Read if !busy(row.read_bytes_per_s) => theme.dim,
         Col::Write if !busy(row.write_bytes_per_s) => theme.dim,
+        Col::Writeback if !busy(row.charged.map(|c| c.writeback_bytes_per_s)) => theme.dim,
+        Col::Iops if !busy(row.charged.map(|c| c.iops())) => theme.dim,
         Col::Swap if row.swap_bytes.is_none_or(|n| n == 0) => theme.dim,
         Col::Throttled if row.throttled_pct.is_some_and(|n| n >= 20.0) => theme.warn,
         Col::Throttled if !busy(row.throttled_pct) => theme.dim,

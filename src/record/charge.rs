@@ -1,0 +1,235 @@
+//! Accounts as differences to the tick before: which went and which came, then those in which something was counted.
+
+use super::latency::{get_counts, put_counts};
+use super::sample::{get_outcome, put_outcome};
+use super::wire::{Bad, In, put_blob, put_num, put_signed};
+use crate::model::charge::{Account, ChargeRaw, Key, Kind, TIMES};
+use crate::model::disk::DevId;
+use crate::model::latency::Counts;
+use crate::model::section::Section;
+use std::sync::Arc;
+
+/// Accounts, names or groups of one sample at most.
+const MOST: usize = 65_536;
+/// Reasons of one sample at most.
+const MOST_REASONS: usize = 64;
+
+/// Appends a reading as it differs from `prev`.
+pub fn put(out: &mut Vec<u8>, prev: &Section<ChargeRaw>, cur: &Section<ChargeRaw>) {
+    if !put_outcome(out, cur) {
+        return;
+    }
+    let (none, Section::Ok(now)) = (ChargeRaw::default(), cur) else { return };
+    let old = prev.ok().unwrap_or(&none);
+    put_num(out, now.lost);
+    put_num(out, now.without.len() as u64);
+    now.without.iter().for_each(|why| put_blob(out, why.as_bytes()));
+    put_edits(out, &old.names, &now.names, |out, (pid, name)| {
+        put_num(out, u64::from(*pid));
+        put_blob(out, name.as_bytes());
+    });
+    put_edits(out, &old.groups, &now.groups, |out, (id, path)| {
+        put_num(out, *id);
+        put_blob(out, path.as_bytes());
+    });
+    let keys = |raw: &ChargeRaw| raw.accounts.iter().map(|a| a.key).collect::<Vec<_>>();
+    put_edits(out, &keys(old), &keys(now), put_key);
+    let mut last = 0;
+    let mut before = old.accounts.iter().peekable();
+    for (at, account) in now.accounts.iter().enumerate() {
+        while before.next_if(|b| b.key < account.key).is_some() {}
+        let new = empty(account.key);
+        let before = before.next_if(|b| b.key == account.key).unwrap_or(&new);
+        if before == account {
+            continue;
+        }
+        put_num(out, (at - last) as u64);
+        last = at;
+        let figures = |a: &Account| [a.requests, a.bytes, a.ns];
+        for (a, b) in figures(before).into_iter().zip(figures(account)) {
+            put_signed(out, b.wrapping_sub(a) as i64);
+        }
+        put_counts(out, &before.times, &account.times);
+    }
+}
+
+/// What [`put`] wrote.
+pub fn get(inp: &mut In, prev: &Section<ChargeRaw>) -> Result<Section<ChargeRaw>, Bad> {
+    if let other @ (Section::Denied(_) | Section::Absent(_) | Section::Blocked(_)) = get_outcome(inp)? {
+        return Ok(other.map(|()| ChargeRaw::default()));
+    }
+    let none = ChargeRaw::default();
+    let old = prev.ok().unwrap_or(&none);
+    let lost = inp.num()?;
+    let reasons = inp.count()?;
+    if reasons > MOST_REASONS {
+        return Err(Bad("more reasons than there can be"));
+    }
+    // Texts are only ever shown.
+    let without = (0..reasons).map(|_| inp.blob().map(crate::text::clean)).collect::<Result<_, _>>()?;
+    let text = |inp: &mut In| Ok::<Arc<str>, Bad>(crate::text::clean(inp.blob()?).into());
+    let names = get_edits(inp, old.names.iter().cloned(), |inp| Ok((inp.num32()?, text(inp)?)))?;
+    let groups = get_edits(inp, old.groups.iter().cloned(), |inp| Ok((inp.num()?, text(inp)?)))?;
+    let keys = get_edits(inp, old.accounts.iter().map(|a| a.key), get_key)?;
+    let mut before = old.accounts.iter().peekable();
+    let account = |key: Key| {
+        while before.next_if(|b| b.key < key).is_some() {}
+        before.next_if(|b| b.key == key).cloned().unwrap_or_else(|| empty(key))
+    };
+    let mut accounts: Vec<Account> = keys.into_iter().map(account).collect();
+    let mut at = 0usize;
+    while !inp.is_empty() {
+        at = at.saturating_add(inp.num()? as usize);
+        let account = accounts.get_mut(at).ok_or(Bad("an account that is not there"))?;
+        for figure in [&mut account.requests, &mut account.bytes, &mut account.ns] {
+            *figure = figure.wrapping_add(inp.signed()? as u64);
+        }
+        account.times = get_counts(inp, &account.times, TIMES)?;
+    }
+    Ok(Section::Ok(ChargeRaw { accounts, names, groups, lost, without }))
+}
+
+fn empty(key: Key) -> Account {
+    Account { key, requests: 0, bytes: 0, ns: 0, times: Counts::default() }
+}
+
+fn put_key(out: &mut Vec<u8>, key: &Key) {
+    put_num(out, u64::from(key.pid));
+    put_num(out, u64::from(key.dev.major));
+    put_num(out, u64::from(key.dev.minor));
+    put_num(out, key.group);
+    put_num(out, key.kind as u64);
+}
+
+fn get_key(inp: &mut In) -> Result<Key, Bad> {
+    Ok(Key {
+        pid: inp.num32()?,
+        dev: DevId { major: inp.num32()?, minor: inp.num32()? },
+        group: inp.num()?,
+        kind: *Kind::ALL.get(inp.num()? as usize).ok_or(Bad("a kind that is none"))?,
+    })
+}
+
+/// Appends what makes one sorted list of another: the places of those that went, then those that came.
+fn put_edits<T: Ord>(out: &mut Vec<u8>, old: &[T], now: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
+    let not_in = |all: &[T], others: &[T]| -> Vec<usize> {
+        let gone = all.iter().enumerate().filter(|(_, item)| others.binary_search(item).is_err());
+        gone.map(|(at, _)| at).collect()
+    };
+    let gone = not_in(old, now);
+    put_num(out, gone.len() as u64);
+    let mut last = 0;
+    for at in gone {
+        put_num(out, (at - last) as u64);
+        last = at;
+    }
+    let came = not_in(now, old);
+    put_num(out, came.len() as u64);
+    came.into_iter().for_each(|at| put(out, &now[at]));
+}
+
+/// What [`put_edits`] wrote.
+fn get_edits<T: Ord + Clone>(
+    inp: &mut In,
+    old: impl Iterator<Item = T>,
+    get: impl Fn(&mut In) -> Result<T, Bad>,
+) -> Result<Vec<T>, Bad> {
+    let mut all: Vec<Option<T>> = old.map(Some).collect();
+    let mut at = 0usize;
+    for _ in 0..inp.count()? {
+        at = at.saturating_add(inp.num()? as usize);
+        *all.get_mut(at).ok_or(Bad("one went that was not there"))? = None;
+    }
+    let mut all: Vec<T> = all.into_iter().flatten().collect();
+    let came = inp.count()?;
+    if all.len() + came > MOST {
+        return Err(Bad("more accounts than there can be"));
+    }
+    for _ in 0..came {
+        all.push(get(inp)?);
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn back(prev: &Section<ChargeRaw>, cur: &Section<ChargeRaw>) -> Section<ChargeRaw> {
+        let mut out = Vec::new();
+        put(&mut out, prev, cur);
+        get(&mut In(&out), prev).unwrap()
+    }
+
+    fn reading() -> impl Strategy<Value = Section<ChargeRaw>> {
+        let key =
+            (0..5u32, 0..3u32, any::<u8>(), 0..Kind::ALL.len()).prop_map(|(pid, minor, group, kind)| Key {
+                pid,
+                dev: DevId { major: 8, minor },
+                group: u64::from(group),
+                kind: Kind::ALL[kind],
+            });
+        let times =
+            || proptest::collection::btree_map(0..TIMES as u16, 1..=u32::MAX, 0..4).prop_map(Counts::sparse);
+        let account = (any::<u64>(), any::<u64>(), any::<u64>(), times());
+        let accounts = proptest::collection::btree_map(key, account, 0..6);
+        let names = proptest::collection::btree_map(0..9u32, "[a-z]{0,9}", 0..4);
+        let groups = proptest::collection::btree_map(any::<u64>(), "/[a-z]{0,9}", 0..4);
+        let without = proptest::collection::vec("[a-z]{0,9}", 0..2);
+        (accounts, names, groups, any::<u64>(), without).prop_map(
+            |(accounts, names, groups, lost, without)| {
+                let account =
+                    |(key, (requests, bytes, ns, times))| Account { key, requests, bytes, ns, times };
+                Section::Ok(ChargeRaw {
+                    accounts: accounts.into_iter().map(account).collect(),
+                    names: names.into_iter().map(|(pid, name)| (pid, name.into())).collect(),
+                    groups: groups.into_iter().map(|(id, path)| (id, path.into())).collect(),
+                    lost,
+                    without,
+                })
+            },
+        )
+    }
+
+    #[test]
+    fn a_tick_without_requests_costs_next_to_nothing() {
+        let key = |pid| Key { pid, dev: DevId::default(), group: 1, kind: Kind::Read };
+        let accounts = (0..200).map(|pid| Account { requests: 9, ..empty(key(pid)) }).collect();
+        let some = Section::Ok(ChargeRaw { accounts, ..ChargeRaw::default() });
+        let mut out = Vec::new();
+        put(&mut out, &some, &some);
+        assert!(out.len() <= 9, "{out:?}");
+    }
+
+    #[test]
+    fn reasons_come_back() {
+        let no = Section::Denied("no".into());
+        let some = Section::Ok(ChargeRaw { without: vec!["zram: no".into()], ..ChargeRaw::default() });
+        for (a, b) in [(&no, &some), (&some, &no), (&some, &some)] {
+            assert_eq!(back(a, b), *b);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn readings_come_back_as_differences(a in reading(), b in reading()) {
+            prop_assert_eq!(back(&a, &b), b.clone());
+            prop_assert_eq!(back(&Section::default(), &b), b);
+        }
+
+        #[test]
+        fn damage_is_refused_or_read(
+            a in reading(), b in reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
+        ) {
+            let mut out = Vec::new();
+            put(&mut out, &a, &b);
+            let at = at.index(out.len());
+            out[at] = to;
+            let _ = get(&mut In(&out), &a);
+            let _ = get(&mut In(&out[..at]), &a);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The accounts in the kernel: reading them, adding up what CPUs counted apart, closing those of processes long ended.
+
+use super::super::kernel::Map;
+use crate::model::charge::{Account, Key, Kind, TIMES};
+use crate::model::disk::DevId;
+use crate::model::latency::Counts;
+use crate::root::Root;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// `struct key` in `assets/trace/charge.bpf.c`.
+const KEY: usize = 24;
+/// `struct account` there.
+const VALUE: usize = 24 + 4 * TIMES;
+/// Accounts there is room for, as there.
+const MOST: usize = 16_384;
+/// An account unchanged for so many readings may be closed when its process has ended.
+const IDLE: u32 = 60;
+
+/// How the kernel numbers kinds; its 3 is counted nowhere.
+fn kind(n: u32) -> Option<Kind> {
+    Some(match n {
+        0 => Kind::Read,
+        1 => Kind::Write,
+        2 => Kind::Flush,
+        4 => Kind::Back,
+        5 => Kind::Swapped,
+        6 => Kind::Metadata,
+        _ => return None,
+    })
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32
+}
+
+fn key(bytes: &[u8; KEY]) -> Option<Key> {
+    let dev = word(bytes, 12);
+    Some(Key {
+        pid: word(bytes, 8),
+        dev: DevId { major: dev >> 20, minor: dev & 0xf_ffff },
+        group: long(bytes, 0),
+        kind: kind(word(bytes, 16))?,
+    })
+}
+
+/// Sums over the shards.
+#[derive(Default)]
+struct Sum {
+    requests: u64,
+    bytes: u64,
+    ns: u64,
+    times: Option<Box<[u32; TIMES]>>,
+    at: Vec<[u8; KEY]>,
+}
+
+impl Sum {
+    fn add(&mut self, at: [u8; KEY], value: &[u8; VALUE]) {
+        self.at.push(at);
+        self.requests = self.requests.wrapping_add(long(value, 0));
+        self.bytes = self.bytes.wrapping_add(long(value, 8));
+        self.ns = self.ns.wrapping_add(long(value, 16));
+        let times = self.times.get_or_insert_with(|| Box::new([0; TIMES]));
+        for (slot, sum) in times.iter_mut().enumerate() {
+            *sum = sum.wrapping_add(word(value, 24 + 4 * slot));
+        }
+    }
+}
+
+/// What is remembered between readings.
+#[derive(Default)]
+pub struct Accounts {
+    /// Bytes and requests when it last changed, and how many readings ago that was.
+    seen: BTreeMap<Key, (u64, u64, u32)>,
+}
+
+impl Accounts {
+    /// All of them, by key. Closes those that nobody will use any more.
+    pub fn read(&mut self, fd: BorrowedFd, root: &Root) -> io::Result<Vec<Account>> {
+        let map = Map::<KEY> { fd, value_len: VALUE };
+        let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
+        let mut value = [0; VALUE];
+        let mut next = map.any_key();
+        // One that is made meanwhile may come or not; it comes the next time.
+        for _ in 0..MOST {
+            let Some(at) = next else { break };
+            if let Some(key) = key(&at)
+                && map.get(&at, &mut value)?
+            {
+                sums.entry(key).or_default().add(at, &value);
+            }
+            next = map.key_after(&at);
+        }
+        self.close(&mut sums, &map, root);
+        let account = |(key, sum): (Key, Sum)| Account {
+            key,
+            requests: sum.requests,
+            bytes: sum.bytes,
+            ns: sum.ns,
+            times: Counts::of(sum.times.into_iter().flat_map(|t| *t)),
+        };
+        Ok(sums.into_iter().map(account).collect())
+    }
+
+    fn close(&mut self, sums: &mut BTreeMap<Key, Sum>, map: &Map<KEY>, root: &Root) {
+        self.seen.retain(|key, _| sums.contains_key(key));
+        let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
+        sums.retain(|key, sum| {
+            let seen = self.seen.entry(*key).or_insert((sum.bytes, sum.requests, 0));
+            if (seen.0, seen.1) != (sum.bytes, sum.requests) {
+                *seen = (sum.bytes, sum.requests, 0);
+            }
+            seen.2 += 1;
+            // Not asked at every reading.
+            let ask = key.pid > 0 && seen.2.is_multiple_of(IDLE);
+            let gone = ask && *ended.entry(key.pid).or_insert_with(|| has_ended(root, key.pid));
+            if gone {
+                sum.at.iter().for_each(|at| map.remove(at));
+            }
+            !gone
+        });
+    }
+}
+
+fn has_ended(root: &Root, pid: u32) -> bool {
+    let found = rustix::fs::stat(root.proc(&pid.to_string()));
+    matches!(found, Err(err) if err == rustix::io::Errno::NOENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_as_the_kernel_lays_them_out() {
+        let mut bytes = [0; KEY];
+        bytes[..8].copy_from_slice(&0x1_0000_0002u64.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&77u32.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&(259u32 << 20 | 5).to_ne_bytes());
+        bytes[16..20].copy_from_slice(&4u32.to_ne_bytes());
+        let dev = DevId { major: 259, minor: 5 };
+        assert_eq!(key(&bytes), Some(Key { pid: 77, dev, group: 0x1_0000_0002, kind: Kind::Back }));
+        bytes[16] = 3;
+        assert_eq!(key(&bytes), None);
+    }
+
+    #[test]
+    fn shards_are_added_up_and_buckets_may_wrap() {
+        let mut value = [0; VALUE];
+        value[..8].copy_from_slice(&3u64.to_ne_bytes());
+        value[24..28].copy_from_slice(&u32::MAX.to_ne_bytes());
+        let mut sum = Sum::default();
+        sum.add([0; KEY], &value);
+        sum.add([1; KEY], &value);
+        assert_eq!((sum.requests, sum.times.unwrap()[0], sum.at.len()), (6, u32::MAX - 1, 2));
+    }
+}

@@ -1,0 +1,131 @@
+//! Who does the I/O of which device, for the details of a task and of a device.
+
+use crate::export::charge::{HEADS, apart, cells, on_device, task_name};
+use crate::model::charge::{Charged, Figures};
+use crate::model::disk::DevId;
+use crate::model::topology::DeviceKind;
+use crate::text::{clean, fit};
+use crate::tui::state::App;
+use crate::units::bytes;
+
+/// Tasks named at a device.
+const TASKS: usize = 8;
+/// Control groups named at a device.
+const GROUPS: usize = 4;
+/// Cells of a name.
+const NAME: usize = 24;
+/// Cells of the figures.
+const WIDTHS: [usize; 7] = [7, 7, 8, 8, 8, 8, 8];
+
+/// Lines of text; true: emphasised.
+type Lines = Vec<(String, bool)>;
+
+fn line(name: &str, cells: [String; 7]) -> String {
+    let cells: String = cells.iter().zip(WIDTHS).map(|(c, width)| format!("{c:>width$}")).collect();
+    let (name, used) = fit(name, NAME);
+    format!("{name}{}{cells}", " ".repeat(NAME.saturating_sub(used)))
+}
+
+fn head(name: &str) -> (String, bool) {
+    (line(name, HEADS.map(str::to_owned)), true)
+}
+
+fn row(name: &str, f: &Figures) -> (String, bool) {
+    (line(&format!("  {name}"), cells(f)), false)
+}
+
+/// What a process did at each device, or why that is not known. `group`: its control group's path.
+pub fn of_process(app: &App, pid: u32, group: Option<&str>, out: &mut Lines) {
+    out.push((String::new(), false));
+    let snap = app.snap();
+    let Some(charged) = snap.charged.ok() else {
+        out.push(("I/O at the devices".into(), true));
+        let why = snap.charged.why(app.world.now().boot_ns).unwrap_or_default();
+        return out.push((format!("  - {why}"), false));
+    };
+    out.push(head("I/O at the devices"));
+    let own = charged.task(pid);
+    for on in own.map(|t| t.devices.as_slice()).unwrap_or_default() {
+        out.push(row(&app.world.block_name(on.id), &on.figures));
+    }
+    if own.is_none() {
+        out.push(("  none in the interval".into(), false));
+    }
+    if let Some(group) = group.and_then(|path| charged.group(path)) {
+        out.push(row("its whole cgroup", &group.total));
+    }
+    let raw = app.world.last.as_ref().and_then(|s| s.charge.ok());
+    if let Some(total) = raw.map(|raw| raw.written_back(pid, None)).filter(|n| *n > 0) {
+        out.push((
+            format!("  {} of its pages have been written back since tracing began", bytes(total)),
+            false,
+        ));
+    }
+    if app.world.procs.threads() {
+        out.push(("  (of the whole process, not of one thread)".into(), false));
+    }
+}
+
+/// Who did the I/O of a device, or why that is not known.
+pub fn of_device(app: &App, id: DevId, out: &mut Lines) {
+    out.push((String::new(), false));
+    let snap = app.snap();
+    let Some(charged) = snap.charged.ok() else {
+        out.push(("Who".into(), true));
+        let why = snap.charged.why(app.world.now().boot_ns).unwrap_or_default();
+        return out.push((format!("  - {why}"), false));
+    };
+    out.push(head("Who"));
+    let before = out.len();
+    let tasks = on_device(&charged.tasks, id);
+    for (pid, figures) in tasks.iter().take(TASKS) {
+        out.push(row(&whole_pid(task_name(charged, &app.world, **pid)), figures));
+    }
+    if tasks.len() > TASKS {
+        out.push((format!("  {} more did less", tasks.len() - TASKS), false));
+    }
+    let groups = on_device(&charged.groups, id);
+    if !groups.is_empty() {
+        out.push(("  by control group:".into(), false));
+    }
+    for (path, figures) in groups.iter().take(GROUPS) {
+        out.push(row(&tail(&clean(&***path)), figures));
+    }
+    out.extend(apart(charged, id).map(|text| (format!("  {text}"), false)));
+    if out.len() == before {
+        out.push((format!("  {}", nobody(app, charged, id)), false));
+    }
+    if charged.lost > 0 {
+        out.push((
+            format!("  {} requests could not be followed: too many were in flight", charged.lost),
+            false,
+        ));
+    }
+}
+
+/// `kworker/u8:1 (28188)`: a name that is too long loses its end, never its number.
+fn whole_pid(name: String) -> String {
+    let Some((comm, pid)) = name.rsplit_once(" (") else { return name };
+    let (comm, _) = fit(comm, NAME.saturating_sub(4 + pid.len()));
+    format!("{comm} ({pid}")
+}
+
+/// The end of a path that is too long: it tells more than the beginning.
+fn tail(path: &str) -> String {
+    let mut rest = path;
+    while fit(rest, usize::MAX).1 > NAME - 3 {
+        rest = rest.strip_prefix(|_: char| true).unwrap_or_default();
+    }
+    if rest.len() == path.len() { path.to_owned() } else { format!("…{rest}") }
+}
+
+fn nobody(app: &App, charged: &Charged, id: DevId) -> String {
+    let kind = app.world.topo.ok().and_then(|t| t.get(id)).map(|d| d.kind);
+    match kind {
+        Some(DeviceKind::Partition) => "- counted for the whole device only, not for a partition".into(),
+        Some(DeviceKind::Disk | DeviceKind::Loop) | None => "nobody in the interval".into(),
+        _ => {
+            charged.without.first().map_or_else(|| "nobody in the interval".into(), |why| format!("- {why}"))
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Who does the I/O, on the running kernel: requests counted as the kernel counts them, and page cache charged to who
+//! dirtied it, whoever writes it back and whether or not the dirtier still lives.
+//!
+//! Needs root, loop devices and the kernel's type information; skips by name elsewhere.
+
+#[path = "trace/machine.rs"]
+#[allow(dead_code)]
+mod machine;
+/// What `machine` expects of the tests around it.
+mod term {
+    pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
+}
+
+use iotop_plus::model::charge::{ChargeRaw, Kind};
+use iotop_plus::model::disk::DevId;
+use iotop_plus::root::Root;
+use iotop_plus::trace::Tracer;
+use machine::{Loop, may_trace, programs_of, read_directly, still_loaded};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn loaded() -> Tracer {
+    let tracer = Tracer::new(&Root::live());
+    tracer.begin();
+    let began = Instant::now();
+    while tracer.charge.read().ok().is_none() {
+        assert!(began.elapsed() < PATIENCE, "{:?}", tracer.charge.read());
+        std::thread::yield_now();
+    }
+    tracer
+}
+
+fn raw(tracer: &Tracer) -> ChargeRaw {
+    let read = tracer.charge.read();
+    read.ok().cloned().unwrap_or_else(|| panic!("{read:?}"))
+}
+
+fn dev(device: &Loop) -> DevId {
+    DevId { major: device.id.0, minor: device.id.1 }
+}
+
+/// Requests and bytes of a process on a device.
+fn counted(raw: &ChargeRaw, pid: u32, dev: DevId, kind: Kind) -> (u64, u64) {
+    let own = raw.accounts.iter().filter(|a| (a.key.pid, a.key.dev, a.key.kind) == (pid, dev, kind));
+    own.fold((0, 0), |sum, a| (sum.0 + a.requests, sum.1 + a.bytes))
+}
+
+/// A file system on a device, mounted for as long as this lives.
+struct Mounted {
+    /// Where.
+    dir: tempfile::TempDir,
+}
+
+impl Mounted {
+    /// Makes an ext4 on it and mounts that, or says why not.
+    fn new(device: &Path) -> Result<Self, String> {
+        let run = |command: &mut Command| {
+            let name = format!("{:?}", command.get_program());
+            let out = command.stdin(Stdio::null()).output().map_err(|err| format!("{name}: {err}"))?;
+            let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
+            out.status.success().then_some(()).ok_or_else(|| format!("{name}: {said}"))
+        };
+        // All of it now: no thread of the kernel writes tables meanwhile.
+        let lazy = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
+        run(Command::new("mkfs.ext4").args(["-q", "-F", "-E", lazy]).arg(device))?;
+        let dir = tempfile::tempdir().map_err(|err| err.to_string())?;
+        run(Command::new("mount").arg(device).arg(dir.path()))?;
+        Ok(Self { dir })
+    }
+
+    /// Has all of it written.
+    fn sync(&self) {
+        rustix::fs::syncfs(std::fs::File::open(self.dir.path()).unwrap()).unwrap();
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.dir.path()).status();
+    }
+}
+
+#[test]
+fn a_direct_readers_requests_are_counted_as_the_kernel_counts_them() {
+    let name = "a_direct_readers_requests_are_counted_as_the_kernel_counts_them";
+    let device = match may_trace().and_then(|()| Loop::new(64 << 20)) {
+        Ok(device) => device,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let tracer = loaded();
+    let own = |raw: &ChargeRaw| counted(raw, std::process::id(), dev(&device), Kind::Read);
+    // Whoever else looks at a new device (udev) must not disturb: a pass in which only we read counts.
+    let agreed = (0..20).any(|_| {
+        let (kernel, before) = (device.reads(), own(&raw(&tracer)));
+        read_directly(&device.path, 3000);
+        let (kernel, now) = (device.reads() - kernel, own(&raw(&tracer)));
+        println!(
+            "/proc/diskstats {kernel}, charged {} requests, {} bytes",
+            now.0 - before.0,
+            now.1 - before.1
+        );
+        kernel == 3000 && now.0 - before.0 == 3000 && now.1 - before.1 == 3000 * 4096
+    });
+    assert!(agreed, "never the same count");
+    let raw = raw(&tracer);
+    let account =
+        raw.accounts.iter().find(|a| a.key.dev == dev(&device) && a.key.kind == Kind::Read).unwrap();
+    assert_eq!(account.times.samples(), account.requests, "each has its time");
+    let group = raw.groups.iter().find(|g| g.0 == account.key.group);
+    assert!(group.is_some_and(|g| g.1.starts_with('/')), "{:?} in {:?}", account.key.group, raw.groups);
+}
+
+/// Has a `dd` write so many MiB through the page cache; it has ended when this returns.
+fn dirty(file: &Path, mib: u64) -> u32 {
+    let mut command = Command::new("dd");
+    command.arg("if=/dev/zero").arg(format!("of={}", file.display()));
+    command.args(["bs=64k", &format!("count={}", mib * 16)]).stdin(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let pid = child.id();
+    assert!(child.wait().unwrap().success());
+    pid
+}
+
+#[test]
+fn what_is_written_back_is_charged_to_those_who_dirtied_it_though_they_have_ended() {
+    let name = "what_is_written_back_is_charged_to_those_who_dirtied_it_though_they_have_ended";
+    let device = match may_trace().and_then(|()| Loop::new(160 << 20)) {
+        Ok(device) => device,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let mounted = match Mounted::new(&device.path) {
+        Ok(mounted) => mounted,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let tracer = loaded();
+    let (a, b) = (dirty(&mounted.dir.path().join("a"), 80), dirty(&mounted.dir.path().join("b"), 20));
+    mounted.sync();
+    let raw = raw(&tracer);
+    for (pid, mib) in [(a, 80), (b, 20)] {
+        let charged = raw.written_back(pid, Some(dev(&device)));
+        println!("dd {pid} dirtied {mib} MiB, charged {:.2} MiB", charged as f64 / 1_048_576.0);
+        let off = charged.abs_diff(mib << 20);
+        assert!(off * 100 <= mib << 20, "{charged} bytes charged for {mib} MiB");
+        assert!(raw.names.iter().any(|n| n.0 == pid && &*n.1 == "dd"), "{:?}", raw.names);
+    }
+    // All writes together, whoever submitted them, hold what was charged.
+    let written: u64 = raw
+        .accounts
+        .iter()
+        .filter(|a| a.key.dev == dev(&device) && a.key.kind == Kind::Write)
+        .map(|a| a.bytes)
+        .sum();
+    assert!(written >= 100 << 20, "{written}");
+}
+
+#[test]
+fn its_programs_go_with_the_process_that_is_killed() {
+    if let Err(why) = may_trace() {
+        return println!("skipped its_programs_go_with_the_process_that_is_killed: {why}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_iotop-plus"));
+    let mut child =
+        command.args(["record", "-q"]).arg(dir.path().join("r")).stdin(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    let name = |id: &u32| {
+        let all = aya::programs::loaded_programs();
+        all.flatten().any(|p| p.id() == *id && p.name_as_str() == Some("dirtied"))
+    };
+    let ids = loop {
+        let ids = programs_of(child.id());
+        if ids.iter().any(name) {
+            break ids;
+        }
+        if began.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("the programs never came: {ids:?}");
+        }
+        std::thread::yield_now();
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    while still_loaded(&ids) {
+        assert!(began.elapsed() < PATIENCE, "they stayed: {ids:?}");
+        std::thread::yield_now();
+    }
+}
