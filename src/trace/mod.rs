@@ -13,6 +13,7 @@ mod latency;
 mod object;
 mod stalls;
 mod syncs;
+pub mod tasks;
 mod wish;
 
 use crate::model::section::Section;
@@ -23,6 +24,7 @@ use stalls::Stalls;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use syncs::Syncs;
+use tasks::Tasks;
 use wish::Wish;
 
 /// Why something is not traced: never `Ok`.
@@ -98,6 +100,8 @@ pub struct Tracer {
     pub stalls: Part<Stalls>,
     /// Who waits for syncs; only while somebody wants it.
     pub syncs: Part<Syncs>,
+    /// All tasks at once.
+    pub tasks: Part<Tasks>,
     wish: Arc<Mutex<Wish>>,
 }
 
@@ -105,7 +109,8 @@ impl Tracer {
     /// Nothing is loaded yet.
     pub fn new(root: &Root) -> Self {
         let (latency, stalls, syncs) = (Part::new(), Part::new(), Part::new());
-        Self { root: root.clone(), latency, stalls, syncs, wish: Arc::default() }
+        let tasks = Part::new();
+        Self { root: root.clone(), latency, stalls, syncs, tasks, wish: Arc::default() }
     }
 
     /// Has a thread load the programs; returns at once.
@@ -127,6 +132,7 @@ impl Tracer {
         let ground = Ground::look(&self.root);
         self.latency.load(&ground);
         self.stalls.load(&ground);
+        self.tasks.load(&ground);
     }
 
     /// Says that nothing shall be traced.
@@ -146,6 +152,7 @@ impl Tracer {
         self.latency.set(Err(why.clone()));
         self.stalls.set(Err(why.clone()));
         self.syncs.set(Err(why.clone()));
+        self.tasks.set(Err(why.clone()));
     }
 }
 
