@@ -238,7 +238,7 @@ pub mod tests {
             start_ns: 1,
             sums: Sums { majflt: 2, swapin_ns: u64::MAX, ..Sums::default() },
             stack: 3,
-            comm: *b"\xff)\n S 1 (x\0\0\0\0\0\0\0",
+            comm: *b"\xff)\n S 1 (x\0\0\0\0\0\0",
             work: *b"+flush-259:0\0\0\0\0",
             ..Record::default()
         }
