@@ -308,10 +308,19 @@ impl Tasks {
 
     /// Ends, sums, and what a new listener needs.
     pub(super) fn finish(&mut self, wants: &Wants, walked: bool, update: &mut ProcUpdate) {
-        for entry in self.entries.iter().filter(|entry| entry.gone && entry.known) {
-            update.gone.push(entry.raw.key);
+        let mut ended = false;
+        for entry in &self.entries {
+            ended |= entry.gone;
+            match entry.gone {
+                true if entry.known => update.gone.push(entry.raw.key),
+                true => {}
+                false => {
+                    update.total += usize::from(entry.known);
+                    update.hidden += usize::from(entry.denied || entry.raw.io == IoRaw::Denied);
+                }
+            }
         }
-        if self.entries.iter().any(|entry| entry.gone) {
+        if ended {
             self.entries.retain(|entry| !entry.gone);
             let entries = &mut self.entries;
             self.stuck.retain(|stuck| find(entries, stuck.place.pid, stuck.place.tid).is_some());
@@ -330,8 +339,6 @@ impl Tasks {
         uids.dedup();
         uids.retain(|uid| !self.users.knows(*uid));
         update.users = self.users.tell(&uids, is_runnable);
-        update.total = self.entries.iter().filter(|entry| entry.known).count();
-        update.hidden = self.entries.iter().filter(|e| e.denied || e.raw.io == IoRaw::Denied).count();
         for stuck in &self.stuck {
             let key = find(&mut self.entries, stuck.place.pid, stuck.place.tid).map(|entry| entry.raw.key);
             let unknown = TaskKey { pid: stuck.place.pid, tid: stuck.place.tid, starttime: 0 };

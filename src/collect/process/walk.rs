@@ -209,3 +209,24 @@ impl Tasks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Wants;
+    use super::*;
+    use crate::root::Root;
+
+    #[test]
+    fn a_walk_that_fails_says_so_and_leaves_the_files() {
+        let mut tasks = Tasks::new(&Root::live());
+        assert!(tasks.walks().is_none(), "no tracer");
+        tasks.begin(Wants::default()).unwrap();
+        let mut pass = tasks.pass.take().unwrap();
+        assert!(!tasks.walked(&Walks::default(), &mut pass));
+        let notes = &pass.update.notes;
+        assert!(
+            notes[0].contains("iterator of tasks failed") && notes[0].ends_with("files are read instead")
+        );
+        assert!(tasks.entries.iter().any(|e| e.raw.key.pid == std::process::id() && !e.gone));
+    }
+}

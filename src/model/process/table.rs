@@ -85,6 +85,7 @@ pub struct ProcTable {
     delays: Section<()>,
     blocked: Vec<BlockedTask>,
     pub(super) stalled: Stalled,
+    notes: Vec<String>,
 }
 
 impl ProcTable {
@@ -104,6 +105,7 @@ impl ProcTable {
         self.threads = update.threads;
         self.hidden = update.hidden;
         self.delays = update.delays.clone();
+        self.notes.clone_from(&update.notes);
         self.rows.reserve(update.total.saturating_sub(self.rows.len()));
         // Threads do not inherit.
         let gone = if update.threads { &[][..] } else { &update.gone };
@@ -368,6 +370,11 @@ impl ProcTable {
     /// Tasks with a read that does not return.
     pub fn blocked(&self) -> &[BlockedTask] {
         &self.blocked
+    }
+
+    /// What a person should know about the last look.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Names of the users seen so far.

@@ -244,3 +244,13 @@ fn another_program_or_group_is_noticed_by_the_iterator() {
         Err(err) => println!("skipped the second part of {name}: {err}"),
     }
 }
+
+#[test]
+fn switched_off_the_files_are_read() {
+    let tracer = Tracer::new(&Root::live());
+    tracer.leave_off();
+    let mut collector = ProcCollector::traced(&Root::live(), &tracer);
+    let told = look(&mut collector, false);
+    assert!(told.rows.keys().any(|key| key.pid == std::process::id()));
+    assert_eq!(collector.walked(), 0);
+}
