@@ -48,6 +48,6 @@ pub fn gaps(procs: &ProcTable) -> Vec<String> {
         out.push(format!("{} blocked", procs.blocked().len()));
     }
     out.extend(no_delays(procs).map(|why| format!("IO%: {why}")));
-    out.extend(procs.notes().iter().map(|note| clean(note)));
+    out.extend(procs.notes().iter().map(clean));
     out
 }
