@@ -159,7 +159,7 @@ impl Tasks {
     /// Begins with the files of tasks, where it was meant to be done without.
     fn by_files(&mut self, pass: &mut Pass) {
         if let Err(err) = self.list_processes() {
-            pass.update.notes.push(format!("/proc: {}", describe(&err.into())));
+            pass.update.notes.push(format!("listing /proc: {}", describe(&err.into())));
         }
         self.not_walked();
         pass.born = true;
