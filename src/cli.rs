@@ -34,7 +34,7 @@ pub struct Cli {
     /// Read another tree's proc, sys and dev instead of the machine's.
     #[arg(long, global = true, hide = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Load no programs into the kernel: no latency histograms, nobody told to be throttled or in reclaim.
+    /// Load no programs into the kernel: no latencies, nobody told to be throttled or in reclaim, tasks read from files.
     #[arg(long, global = true)]
     pub no_tracing: bool,
 }

@@ -70,7 +70,9 @@ impl Feed {
             slow: AtomicBool::new(true),
             under_way: Mutex::new(None),
         });
-        let mut tasks = Relay::new(Tasks::new(root), looks.clone());
+        let tracer = Tracer::new(root);
+        let tasks = Tasks::new(root).traced(tracer.tasks.clone());
+        let mut tasks = Relay::new(tasks, looks.clone());
         tasks.start()?;
         let guest = tasks.guest();
         let topology = Arc::new(Mutex::new(TopologyReader::new(root)));
@@ -79,7 +81,6 @@ impl Feed {
             move || look_at_topology(&topology, &sights, &sink, &since)
         })?;
         let tick = look.clone();
-        let tracer = Tracer::new(root);
         let mut sources = sources(root);
         sources.push(Box::new(Latency(tracer.clone())));
         sources.push(Box::new(Stalls(tracer.clone())));

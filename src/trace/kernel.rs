@@ -1,8 +1,8 @@
-//! The few system calls of tracing: maps of BPF (bpf(2)), and giving memory back.
+//! The few system calls of tracing: maps and iterators of BPF (bpf(2)).
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// What user space puts into a map or takes out is at least this often aligned.
 pub const ALIGN: usize = 8;
@@ -11,6 +11,10 @@ const LOOKUP: libc::c_int = 1;
 const UPDATE: libc::c_int = 2;
 const DELETE: libc::c_int = 3;
 const NEXT_KEY: libc::c_int = 4;
+const LINK_CREATE: libc::c_int = 28;
+const ITER_CREATE: libc::c_int = 33;
+/// BPF_TRACE_ITER, as what a program is linked.
+const TRACE_ITER: u32 = 28;
 
 /// `union bpf_attr` for calls about an element of a map.
 #[repr(C)]
@@ -99,4 +103,24 @@ pub fn sum_of_cpus(fd: BorrowedFd, cpus: usize) -> io::Result<u64> {
     map.get(&[0; 4], &mut value)?;
     let cpu = |n: &[u8]| n.try_into().map_or(0, u64::from_ne_bytes);
     Ok(value.chunks_exact(8).map(cpu).fold(0, u64::wrapping_add))
+}
+
+/// One call that makes a descriptor.
+fn make(command: libc::c_int, attr: &[u32]) -> io::Result<OwnedFd> {
+    // SAFETY: `attr` is what the kernel expects for this call and lives through it.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_ptr(), size_of_val(attr)) };
+    let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: the kernel has just made it for us, close-on-exec, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// What keeps an iterator's program ready to be read from.
+pub fn link_iterator(program: BorrowedFd) -> io::Result<OwnedFd> {
+    // Program, no target, kind, no flags.
+    make(LINK_CREATE, &[program.as_raw_fd() as u32, 0, TRACE_ITER, 0])
+}
+
+/// A descriptor to read what an iterator tells, from its start; the link holds its program.
+pub fn iterate(link: BorrowedFd) -> io::Result<OwnedFd> {
+    make(ITER_CREATE, &[link.as_raw_fd() as u32, 0])
 }

@@ -14,6 +14,7 @@ mod latency;
 mod object;
 mod stalls;
 mod syncs;
+pub mod tasks;
 mod wish;
 
 use crate::model::section::Section;
@@ -25,6 +26,7 @@ use stalls::Stalls;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use syncs::Syncs;
+use tasks::Tasks;
 use wish::Wish;
 
 /// Why something is not traced: never `Ok`.
@@ -105,6 +107,8 @@ pub struct Tracer {
     pub stalls: Part<Stalls>,
     /// Who waits for syncs; only while somebody wants it.
     pub syncs: Part<Syncs>,
+    /// All tasks at once.
+    pub tasks: Part<Tasks>,
     wish: Arc<Mutex<Wish>>,
     /// Who does the I/O.
     pub charge: Part<Charge>,
@@ -113,8 +117,9 @@ pub struct Tracer {
 impl Tracer {
     /// Nothing is loaded yet.
     pub fn new(root: &Root) -> Self {
-        let (latency, charge, stalls, syncs) = (Part::new(), Part::new(), Part::new(), Part::new());
-        Self { root: root.clone(), latency, charge, stalls, syncs, wish: Arc::default() }
+        let (latency, charge, stalls) = (Part::new(), Part::new(), Part::new());
+        let (syncs, tasks) = (Part::new(), Part::new());
+        Self { root: root.clone(), latency, charge, stalls, syncs, tasks, wish: Arc::default() }
     }
 
     /// Has a thread load the programs; returns at once.
@@ -137,6 +142,7 @@ impl Tracer {
         self.latency.load(&ground);
         self.stalls.load(&ground);
         self.charge.load(&ground);
+        self.tasks.load(&ground);
     }
 
     /// Says that nothing shall be traced.
@@ -157,6 +163,7 @@ impl Tracer {
         self.stalls.set(Err(why.clone()));
         self.syncs.set(Err(why.clone()));
         self.charge.set(Err(why.clone()));
+        self.tasks.set(Err(why.clone()));
     }
 }
 

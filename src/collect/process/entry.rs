@@ -17,8 +17,8 @@ pub struct Entry {
     pub looked_ns: u64,
     /// Its names, once they were fetched.
     pub names: Option<Arc<Names>>,
-    startstack: u64,
-    default_prio: IoPrio,
+    pub(super) startstack: u64,
+    pub(super) default_prio: IoPrio,
     /// Hash of the last `io` text.
     pub io_hash: u64,
     /// The row is one thread.
@@ -49,7 +49,25 @@ pub struct Entry {
     pub gone: bool,
     /// Where in this look's changes it is told already; `u32::MAX` if it is not.
     pub told: u32,
-    forked: bool,
+    pub(super) forked: bool,
+    /// Walks leave it out though it is there.
+    pub untold: bool,
+    /// The walk that told it last, by the number of the look.
+    pub seen: u64,
+    /// Programs executed, as a walk told.
+    pub exec: Option<u32>,
+    /// Its control group by number, as a walk told.
+    pub group: Option<u64>,
+    /// The name of its group is to be fetched.
+    pub group_wanted: bool,
+    /// CPU time as a walk told, in ns.
+    pub runtime_ns: u64,
+    /// Swapped-out memory as a walk told, bytes; `None`: it has no memory, or its files were read.
+    pub swap_told: Option<u64>,
+    /// What a walk tells of it is exact.
+    pub swap_exact: bool,
+    /// What `status` said more than the walk before it; `None`: never read.
+    pub swap_off: Option<i64>,
 }
 
 /// What a reading changed.
@@ -106,6 +124,15 @@ impl Entry {
             gone: false,
             told: u32::MAX,
             forked: false,
+            untold: false,
+            seen: 0,
+            exec: None,
+            group: None,
+            group_wanted: false,
+            runtime_ns: 0,
+            swap_told: None,
+            swap_exact: false,
+            swap_off: None,
         }
     }
 
@@ -191,6 +218,7 @@ impl Entry {
         self.default_prio = stat.default_prio;
         raw.cpu_ticks = stat.cpu_ticks;
         raw.rss_bytes = stat.rss_pages.saturating_mul(page_size);
+        self.swap_told = None;
         if stat.kernel_thread {
             raw.uid = Some(0);
         }
@@ -208,6 +236,11 @@ impl Entry {
     fn take_status(&mut self, status: &StatusLines) {
         self.raw.uid = status.uid.or(self.raw.uid);
         self.raw.swap_bytes = status.swap_bytes;
+        if let Some((exact, told)) = status.swap_bytes.zip(self.swap_told) {
+            // Resident memory is told by walks as `stat` has it.
+            self.swap_off = Some(exact.wrapping_sub(told) as i64);
+            return;
+        }
         self.raw.rss_bytes = status.rss_bytes.unwrap_or(self.raw.rss_bytes);
     }
 

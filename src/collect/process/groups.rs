@@ -19,6 +19,7 @@ pub struct Group {
 #[derive(Debug, Default)]
 pub struct Groups {
     seen: HashMap<Box<[u8]>, Group>,
+    old: bool,
 }
 
 /// More than this many groups at once are not kept: the churn of short-lived ones must not grow us.
@@ -28,6 +29,7 @@ impl Groups {
     /// The group of a `/proc/PID/cgroup` text.
     pub fn of(&mut self, text: &[u8]) -> Group {
         let raw = choose(text);
+        self.old |= lines(text).any(|line| !line.starts_with(b"0::"));
         if let Some(group) = self.seen.get(raw) {
             return group.clone();
         }
@@ -39,6 +41,11 @@ impl Groups {
         let group = Group { path: path.into(), container };
         self.seen.insert(raw.into(), group.clone());
         group
+    }
+
+    /// There are hierarchies of version 1: a task's number in that of version 2 does not tell all its moves.
+    pub fn has_old(&self) -> bool {
+        self.old
     }
 }
 

@@ -4,8 +4,10 @@
 //! A look at 20,000 quiet processes must cost a fraction of a second of CPU per minute, and a task
 //! stuck in the kernel must not stop it. Hence: run counts filter first ([`probe`]), only tasks that
 //! ran are read ([`reader`]), names are fetched once, and a look is taken in steps ([`stage`]) so that
-//! another thread can go on where one hangs ([`relay`]).
+//! another thread can go on where one hangs ([`relay`]). Where the kernel lets us, it tells all tasks itself
+//! ([`walk`]), and few files are left to read.
 
+mod crowd;
 pub mod detail;
 mod entry;
 mod groups;
@@ -24,7 +26,9 @@ mod stuck;
 mod swap;
 pub mod tasks;
 mod taskstats;
+mod told;
 mod users;
+mod walk;
 mod warm;
 
 #[cfg(test)]
@@ -33,6 +37,7 @@ mod tests;
 use crate::model::process::{ProcUpdate, TaskKey};
 use crate::model::section::Section;
 use crate::root::Root;
+use crate::trace::Tracer;
 use probe::Prober;
 use relay::{Client, Relay};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -92,6 +97,11 @@ impl ProcCollector {
         Self::with(Tasks::with_prober(root, Prober::without_taskstats()))
     }
 
+    /// Has the kernel tell all tasks whenever the tracer is ready for it.
+    pub fn traced(root: &Root, tracer: &Tracer) -> Self {
+        Self::with(Tasks::new(root).traced(tracer.tasks.clone()))
+    }
+
     fn with(tasks: Tasks) -> Self {
         let (ask, asks) = sync_channel(1);
         let (tell, looks) = channel();
@@ -107,6 +117,12 @@ impl ProcCollector {
         let _ = self.ask.send(wants.clone());
         let gone = || Section::Absent("the thread that reads /proc ended".into());
         self.looks.recv().unwrap_or_else(|_| gone())
+    }
+
+    /// Tasks that the kernel told itself.
+    #[cfg(test)]
+    fn walked(&self) -> usize {
+        self.relay.walked()
     }
 
     /// Reads that hang at this moment.

@@ -4,8 +4,8 @@ use crate::collect::scan::{lines, number, signed, words};
 use crate::model::process::{IoBytes, IoPrio};
 
 /// PF_KTHREAD, PF_FORKNOEXEC (include/linux/sched.h).
-const PF_KTHREAD: u64 = 0x0020_0000;
-const PF_FORKNOEXEC: u64 = 0x0000_0040;
+pub const PF_KTHREAD: u64 = 0x0020_0000;
+pub const PF_FORKNOEXEC: u64 = 0x0000_0040;
 
 /// What is used of `stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub fn stat(text: &[u8]) -> Option<StatLine> {
 
 /// The I/O class and level of a task that never set one: from scheduling policy and nice value
 /// (task_nice_ioclass, task_nice_ioprio in include/linux/ioprio.h).
-fn default_prio(nice: i64, policy: u64) -> IoPrio {
+pub fn default_prio(nice: i64, policy: u64) -> IoPrio {
     let level = ((nice + 20) / 5).clamp(0, 7) as u8;
     match policy {
         1 | 2 | 6 => IoPrio { class: 1, level },

@@ -21,11 +21,11 @@ const RETRY: u64 = 60;
 const HOT: u8 = 3;
 
 /// Stuck threads from which on tasks in state D are not touched any more.
-const WARY: usize = MAX_STUCK - 2;
+pub(super) const WARY: usize = MAX_STUCK - 2;
 
 impl Tasks {
     /// Where waiting times come from this time, told in the update.
-    pub(super) fn delays(&mut self, wants: &Wants, update: &mut ProcUpdate) -> Delays {
+    pub(super) fn delays(&mut self, wants: &Wants, walks: bool, update: &mut ProcUpdate) -> Delays {
         let switch = self.delayacct.read(&mut self.buf).ok().map(|text| text.trim_ascii() != b"0");
         let off = switch == Some(false);
         if off {
@@ -37,7 +37,7 @@ impl Tasks {
             return Delays::Off;
         }
         update.delays = Section::Ok(());
-        if self.prober.taskstats.ok().is_some() {
+        if self.prober.taskstats.ok().is_some() || walks && switch.is_some() {
             return Delays::Taskstats;
         }
         if switch.is_none() {
@@ -81,14 +81,15 @@ impl Tasks {
         Ok(())
     }
 
-    /// Adds the threads of processes with several; tells whether there were new ones.
-    pub(super) fn list_threads(&mut self) -> bool {
+    /// Adds the threads of processes with several, of those only that walks leave out if there was one; tells
+    /// whether there were new ones.
+    pub(super) fn list_threads(&mut self, walked: bool) -> bool {
         let Some(proc) = self.proc.clone() else { return false };
         let known = self.entries.len();
         for at in 0..known {
             let entry = &self.entries[at];
             let pid = entry.raw.key.pid;
-            if entry.is_side_thread() || entry.gone || entry.raw.num_threads < 2 {
+            if entry.is_side_thread() || entry.gone || entry.raw.num_threads < 2 || walked && !entry.untold {
                 continue;
             }
             if list::threads(proc.as_fd(), pid, &mut self.dir_buf, &mut self.ids).is_err() {
@@ -97,7 +98,7 @@ impl Tasks {
             for n in 0..self.ids.len() {
                 let tid = self.ids[n];
                 if find(&mut self.entries[..known], pid, tid).is_none() {
-                    self.entries.push(Entry::new(pid, tid, true));
+                    self.entries.push(Entry { untold: walked, ..Entry::new(pid, tid, true) });
                 }
             }
         }
@@ -105,6 +106,10 @@ impl Tasks {
             sort(&mut self.entries);
         }
         self.entries.len() > known
+    }
+
+    pub(super) fn sort(&mut self) {
+        sort(&mut self.entries);
     }
 
     pub(super) fn mark_focus(&mut self, wants: &Wants) {
@@ -190,10 +195,9 @@ impl Tasks {
     }
 
     /// Names, uid and swap of tasks that are new or exec'd; visible ones first.
-    pub(super) fn plan_names(&mut self, most: usize) {
+    pub(super) fn plan_names(&mut self, most: usize, walked: bool) {
         self.jobs.clear();
         // The command line by itself, since it may hang where the rest does not.
-        let safe = What { status: true, cgroup: true, ..What::default() };
         let cmdline = What { cmdline: true, ..What::default() };
         for focus in [true, false] {
             for (at, entry) in self.entries.iter_mut().enumerate() {
@@ -206,6 +210,7 @@ impl Tasks {
                     entry.names_wanted = false;
                     continue;
                 }
+                let safe = What { status: !walked || entry.untold, cgroup: true, ..What::default() };
                 self.jobs.push(ReadJob::once(at, entry.place(), safe));
                 self.jobs.push(ReadJob::once(at, entry.place(), cmdline));
             }
@@ -258,6 +263,7 @@ impl Tasks {
             let group = self.groups.of(text);
             names.cgroup = group.path;
             names.container = group.container;
+            entry.group_wanted = false;
         }
         if let Some(cmdline) = got.cmdline {
             names.cmdline = Some(cmdline);
@@ -301,11 +307,20 @@ impl Tasks {
     }
 
     /// Ends, sums, and what a new listener needs.
-    pub(super) fn finish(&mut self, wants: &Wants, update: &mut ProcUpdate) {
-        for entry in self.entries.iter().filter(|entry| entry.gone && entry.known) {
-            update.gone.push(entry.raw.key);
+    pub(super) fn finish(&mut self, wants: &Wants, walked: bool, update: &mut ProcUpdate) {
+        let mut ended = false;
+        for entry in &self.entries {
+            ended |= entry.gone;
+            match entry.gone {
+                true if entry.known => update.gone.push(entry.raw.key),
+                true => {}
+                false => {
+                    update.total += usize::from(entry.known);
+                    update.hidden += usize::from(entry.denied || entry.raw.io == IoRaw::Denied);
+                }
+            }
         }
-        if self.entries.iter().any(|entry| entry.gone) {
+        if ended {
             self.entries.retain(|entry| !entry.gone);
             let entries = &mut self.entries;
             self.stuck.retain(|stuck| find(entries, stuck.place.pid, stuck.place.tid).is_some());
@@ -324,12 +339,12 @@ impl Tasks {
         uids.dedup();
         uids.retain(|uid| !self.users.knows(*uid));
         update.users = self.users.tell(&uids, is_runnable);
-        update.total = self.entries.iter().filter(|entry| entry.known).count();
-        update.hidden = self.entries.iter().filter(|e| e.denied || e.raw.io == IoRaw::Denied).count();
         for stuck in &self.stuck {
             let key = find(&mut self.entries, stuck.place.pid, stuck.place.tid).map(|entry| entry.raw.key);
             let unknown = TaskKey { pid: stuck.place.pid, tid: stuck.place.tid, starttime: 0 };
-            update.blocked.push(stuck.tell(key.unwrap_or(unknown)));
+            let mut task = stuck.tell(key.unwrap_or(unknown));
+            task.counters_readable |= walked;
+            update.blocked.push(task);
         }
     }
 }
@@ -357,7 +372,7 @@ fn apply_probe(entry: &mut Entry, probed: Probed, delays: Delays, now: u64) {
 
 /// Puts the row into the update. A task read twice in one look is told once: with what is known last,
 /// and with the interval of the reading that brought its counters.
-fn tell(entry: &mut Entry, changed: &mut Vec<Change>, at_ns: u64, since_ns: u64) {
+pub(super) fn tell(entry: &mut Entry, changed: &mut Vec<Change>, at_ns: u64, since_ns: u64) {
     if let Some(told) = changed.get_mut(entry.told as usize) {
         told.raw = entry.raw;
         return;

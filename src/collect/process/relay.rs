@@ -100,6 +100,13 @@ impl Relay {
         Some(Guest { shared: self.shared.clone()?, hands: Mutex::default() })
     }
 
+    /// Tasks that the kernel told itself.
+    #[cfg(test)]
+    pub fn walked(&self) -> usize {
+        let told = |s: &Arc<Shared>| lock(&s.state).tasks.entries.iter().filter(|e| e.exec.is_some()).count();
+        self.shared.as_ref().map_or(0, told)
+    }
+
     /// Reads that hang at this moment.
     #[cfg(test)]
     pub fn hanging(&self) -> usize {

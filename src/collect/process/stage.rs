@@ -13,7 +13,8 @@ use super::taskstats::Answer;
 use super::{Wants, guard};
 use crate::collect::clock;
 use crate::model::process::ProcUpdate;
-use crate::model::section::Section;
+use crate::model::section::{Section, describe};
+use crate::trace::tasks::Walks;
 use std::os::fd::AsFd;
 
 /// Tasks whose names are fetched in one look; on a large machine the first table is there sooner.
@@ -21,10 +22,12 @@ const NAMES: usize = 3_000;
 
 /// What a look has come to.
 pub struct Pass {
-    wants: Wants,
+    pub(super) wants: Wants,
     pub(super) delays: Delays,
     /// There may be new tasks.
-    born: bool,
+    pub(super) born: bool,
+    /// The kernel tells all tasks itself.
+    walks: Option<Walks>,
     stage: Stage,
     /// Next ask or read job of this stage.
     at: usize,
@@ -35,6 +38,7 @@ pub struct Pass {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
+    Walk,
     Probe,
     Read,
     ProbeThreads,
@@ -76,16 +80,20 @@ impl Tasks {
             reset: reset || wants.full,
             ..ProcUpdate::default()
         };
-        let delays = self.delays(&wants, &mut update);
+        let walks = self.walks();
+        let delays = self.delays(&wants, walks.is_some(), &mut update);
         self.forget_returned();
-        let born = self.newborn.any() || reset;
+        let born = walks.is_none() && (self.newborn.any() || reset);
         if born {
             self.list_processes()?;
         }
         self.mark_focus(&wants);
-        let stage = Stage::Probe;
-        self.pass = Some(Box::new(Pass { wants, delays, born, stage, at: 0, place: 0, update }));
-        self.plan_probe(false);
+        let stage = if walks.is_some() { Stage::Walk } else { Stage::Probe };
+        self.pass = Some(Box::new(Pass { wants, delays, born, walks, stage, at: 0, place: 0, update }));
+        if stage == Stage::Probe {
+            self.not_walked();
+            self.plan_probe(false);
+        }
         Ok(())
     }
 
@@ -99,6 +107,7 @@ impl Tasks {
         let mut pass = self.pass.take()?;
         let job = loop {
             let job = match pass.stage {
+                Stage::Walk => None,
                 Stage::Probe | Stage::ProbeThreads => self.asks.get(pass.at).copied().map(Job::Ask),
                 _ => self.jobs.get(pass.at).copied().map(Job::Read),
             };
@@ -115,11 +124,21 @@ impl Tasks {
         pass.at = 0;
         pass.place = 0;
         pass.stage = match pass.stage {
+            Stage::Walk => match pass.walks.take().filter(|walks| self.walked(walks, pass)) {
+                None => {
+                    self.by_files(pass);
+                    Stage::Probe
+                }
+                walks => {
+                    pass.walks = walks;
+                    Stage::Read
+                }
+            },
             Stage::Probe => {
                 self.plan(pass.update.seq, pass.wants.waits);
                 Stage::Read
             }
-            Stage::Read if self.threads && pass.born && self.list_threads() => {
+            Stage::Read if self.threads && pass.born && self.list_threads(pass.walks.is_some()) => {
                 self.plan_probe_with(pass, true);
                 Stage::ProbeThreads
             }
@@ -128,12 +147,24 @@ impl Tasks {
                 Stage::ReadThreads
             }
             Stage::Read | Stage::ReadThreads => {
-                self.plan_names(if pass.wants.all_names { usize::MAX } else { NAMES });
+                let most = if pass.wants.all_names { usize::MAX } else { NAMES };
+                self.plan_names(most, pass.walks.is_some());
                 Stage::Names
             }
             Stage::Names => return false,
         };
         true
+    }
+
+    /// Begins with the files of tasks, where it was meant to be done without.
+    fn by_files(&mut self, pass: &mut Pass) {
+        if let Err(err) = self.list_processes() {
+            pass.update.notes.push(format!("listing /proc: {}", describe(&err.into())));
+        }
+        self.not_walked();
+        pass.born = true;
+        pass.delays = self.delays(&pass.wants, false, &mut pass.update);
+        self.plan_probe_with(pass, false);
     }
 
     /// The answers to the ask that was next; too few where taskstats failed.
@@ -212,9 +243,9 @@ impl Tasks {
         let Some(pass) = self.pass.take() else {
             return Section::Absent("no look at the tasks was begun".into());
         };
-        let Pass { wants, mut update, .. } = *pass;
+        let Pass { wants, walks, mut update, .. } = *pass;
         self.borrow_names(&mut update);
-        self.finish(&wants, &mut update);
+        self.finish(&wants, walks.is_some(), &mut update);
         if self.hanging >= MAX_STUCK {
             update
                 .notes

@@ -9,13 +9,20 @@ pub struct SwapSign {
     file: Kept,
     buf: Vec<u8>,
     live: bool,
+    used: bool,
     last: Option<u64>,
 }
 
 impl SwapSign {
     /// Below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::new(root.proc("vmstat")), buf: Vec::new(), live: root.is_live(), last: None }
+        Self {
+            file: Kept::new(root.proc("vmstat")),
+            buf: Vec::new(),
+            live: root.is_live(),
+            used: true,
+            last: None,
+        }
     }
 
     /// Whether any page moved since the last call; true if that cannot be told.
@@ -23,7 +30,8 @@ impl SwapSign {
         // One cheap call spares the file where nothing is swapped out.
         if self.live {
             let info = rustix::system::sysinfo();
-            if info.totalswap == info.freeswap {
+            self.used = info.totalswap != info.freeswap;
+            if !self.used {
                 let was_used = self.last.take().is_some();
                 return was_used;
             }
@@ -32,6 +40,11 @@ impl SwapSign {
         let moved = now.is_none() || now != self.last;
         self.last = now;
         moved
+    }
+
+    /// Whether anything is swapped out, as of the last call of [`SwapSign::moved`].
+    pub fn is_used(&self) -> bool {
+        self.used
     }
 }
 

@@ -6,6 +6,7 @@ use super::probe::{Ask, Prober};
 use super::reader::{ReadJob, Reader};
 use super::stage::Pass;
 use super::stuck::StuckRead;
+use super::walk::Walker;
 use super::{groups, path, swap, users};
 use crate::collect::read::Kept;
 use crate::model::clock::Clock;
@@ -19,13 +20,14 @@ use std::sync::Arc;
 pub struct Tasks {
     pub(super) root: Root,
     /// The numbers in this `/proc` are tasks of ours to system calls.
-    live: bool,
+    pub(super) live: bool,
     pub(super) proc: Option<Arc<OwnedFd>>,
     pub(super) newborn: Newborn,
     pub(super) prober: Prober,
     pub(super) users: users::Users,
     pub(super) groups: groups::Groups,
     pub(super) swap: swap::SwapSign,
+    pub(super) walker: Walker,
     /// Sorted by (pid, tid).
     pub(super) entries: Vec<Entry>,
     pub(super) stuck: Vec<StuckRead>,
@@ -67,6 +69,7 @@ impl Tasks {
             users: users::Users::new(root),
             groups: groups::Groups::default(),
             swap: swap::SwapSign::new(root),
+            walker: Walker::default(),
             entries: Vec::new(),
             stuck: Vec::new(),
             returned: Vec::new(),

@@ -100,5 +100,6 @@ fn tasks(procs: &ProcTable, now_boot_ns: u64) -> Vec<Gap> {
         let secs = now_boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
         out.push(Gap::new("processes", format!("task {}: blocked {secs} s in {}", b.key.tid, b.on)));
     }
+    out.extend(procs.notes().iter().map(|note| Gap::new("processes", note)));
     out
 }

@@ -113,7 +113,20 @@ pub struct Window {
     pub matching: usize,
 }
 
+/// Where a row goes: all that most comparisons need, so that they touch no row.
+struct Place {
+    by: f64,
+    /// A kernel thread, pid, tid.
+    tie: (bool, u32, u32),
+    at: u32,
+}
+
 impl Column {
+    /// Text decides, not a number.
+    fn is_text(self) -> bool {
+        matches!(self, Column::User | Column::Comm | Column::Command | Column::Cgroup)
+    }
+
     /// Its first row is the smallest or A, not the largest, unless reversed.
     pub fn starts_small(self) -> bool {
         use Column::{Cgroup, Comm, Command, Ionice, Pid, Tid, User};
@@ -126,16 +139,18 @@ impl ProcTable {
     /// rows do not jump. What is not known sorts after everything known.
     pub fn window(&self, query: &Query) -> Window {
         let needle = query.filter.text.as_ref().map(|t| t.to_ascii_lowercase().into_bytes());
-        let mut keys: Vec<(f64, u32)> = Vec::with_capacity(self.rows.len());
+        let mut keys: Vec<Place> = Vec::with_capacity(self.rows.len());
         for (at, row) in self.rows.iter().enumerate() {
             if self.passes(row, &query.filter, needle.as_deref()) {
-                keys.push((self.folded_key(row, query), at as u32));
+                let key = row.raw.key;
+                let tie = (row.raw.kernel_thread, key.pid, key.tid);
+                keys.push(Place { by: self.folded_key(row, query), tie, at: at as u32 });
             }
         }
         let matching = keys.len();
         let start = query.offset.min(matching);
         let end = query.offset.saturating_add(query.height).min(matching);
-        let order = |a: &(f64, u32), b: &(f64, u32)| self.order(a, b, query);
+        let order = |a: &Place, b: &Place| self.order(a, b, query);
         if end < matching {
             keys.select_nth_unstable_by(end, order);
             keys.truncate(end);
@@ -145,24 +160,26 @@ impl ProcTable {
         }
         keys.drain(..start);
         keys.sort_unstable_by(order);
-        Window { rows: keys.into_iter().map(|(_, at)| at).collect(), matching }
+        Window { rows: keys.into_iter().map(|place| place.at).collect(), matching }
     }
 
-    fn order(&self, a: &(f64, u32), b: &(f64, u32), query: &Query) -> Ordering {
-        let (ra, rb) = (&self.rows[a.1 as usize], &self.rows[b.1 as usize]);
+    fn order(&self, a: &Place, b: &Place, query: &Query) -> Ordering {
+        let row = |place: &Place| &self.rows[place.at as usize];
+        // Among equals programs come before kernel threads: hundreds of those do nothing, ever. Two of one number:
+        // the older one has ended.
+        let tie = || a.tie.cmp(&b.tie).then_with(|| row(a).raw.key.starttime.cmp(&row(b).raw.key.starttime));
         // Numbers: larger first. Text: A first. NaN stands for "not known" and is last either way.
-        let mut by = match (a.0.is_nan(), b.0.is_nan()) {
-            (false, false) => b.0.total_cmp(&a.0).then_with(|| self.text_order(ra, rb, query.by)),
-            (a_nan, b_nan) => {
-                let kernel = ra.raw.kernel_thread.cmp(&rb.raw.kernel_thread);
-                return a_nan.cmp(&b_nan).then(kernel).then(ra.raw.key.cmp(&rb.raw.key));
-            }
+        let mut by = match (a.by.is_nan(), b.by.is_nan()) {
+            (false, false) => b.by.total_cmp(&a.by),
+            (a_nan, b_nan) => return a_nan.cmp(&b_nan).then_with(tie),
         };
+        if query.by.is_text() {
+            by = by.then_with(|| self.text_order(row(a), row(b), query.by));
+        }
         if query.reverse {
             by = by.reverse();
         }
-        // Among equals programs come before kernel threads: hundreds of those do nothing, ever.
-        by.then(ra.raw.kernel_thread.cmp(&rb.raw.kernel_thread)).then_with(|| ra.raw.key.cmp(&rb.raw.key))
+        by.then_with(tie)
     }
 
     fn text_order(&self, a: &Row, b: &Row, by: Column) -> Ordering {

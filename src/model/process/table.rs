@@ -88,6 +88,7 @@ pub struct ProcTable {
     blocked: Vec<BlockedTask>,
     pub(super) stalled: Stalled,
     pub(super) charges: Charges,
+    notes: Vec<String>,
 }
 
 impl ProcTable {
@@ -107,6 +108,7 @@ impl ProcTable {
         self.threads = update.threads;
         self.hidden = update.hidden;
         self.delays = update.delays.clone();
+        self.notes.clone_from(&update.notes);
         self.rows.reserve(update.total.saturating_sub(self.rows.len()));
         // Threads do not inherit.
         let gone = if update.threads { &[][..] } else { &update.gone };
@@ -381,6 +383,11 @@ impl ProcTable {
     /// Tasks with a read that does not return.
     pub fn blocked(&self) -> &[BlockedTask] {
         &self.blocked
+    }
+
+    /// What a person should know about the last look.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Names of the users seen so far.

@@ -4,3 +4,4 @@ mod captured;
 mod fake;
 mod hanging;
 mod live;
+mod walked;

@@ -1,0 +1,258 @@
+//! The kernel's own list of tasks beside their files, on the running machine: the same of everything that is quiet.
+//!
+//! Needs root and the kernel's type information; skips by name elsewhere.
+
+use super::super::*;
+use crate::model::process::{Names, TaskRaw};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// What one look tells.
+struct Told {
+    rows: HashMap<TaskKey, TaskRaw>,
+    names: HashMap<TaskKey, Arc<Names>>,
+}
+
+fn look(collector: &mut ProcCollector, threads: bool) -> Told {
+    let wants = Wants { threads, all_names: true, full: true, delays: true, ..Wants::default() };
+    match collector.scan(&wants) {
+        Section::Ok(update) => {
+            assert!(update.notes.iter().all(|note| !note.contains("iterator")), "{:?}", update.notes);
+            let rows = update.changed.iter().map(|c| (c.raw.key, c.raw)).collect();
+            Told { rows, names: update.names.into_iter().collect() }
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A tracer whose iterator is there, or why it is not.
+fn tracer() -> Result<Tracer, String> {
+    let tracer = Tracer::new(&Root::live());
+    tracer.begin();
+    loop {
+        match tracer.tasks.read() {
+            Section::Ok(_) => return Ok(tracer),
+            Section::Absent(why) if why.contains("being loaded") => std::thread::yield_now(),
+            other => return Err(format!("{:?}", other.map(|_| ()))),
+        }
+    }
+}
+
+/// A child that ends with this value.
+struct Subject(Child);
+
+impl Subject {
+    fn of(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn hear(&mut self, line: &str) {
+        let lines = BufReader::new(self.0.stdout.as_mut().unwrap()).lines();
+        assert!(lines.map_while(Result::ok).any(|l| l.ends_with(line)), "it ended");
+    }
+
+    /// Until it waits for its standard input.
+    fn asleep(&self) {
+        let stat = Root::live().proc(&format!("{}/stat", self.0.id()));
+        while super::super::parse::stat(&std::fs::read(&stat).unwrap()).unwrap().state != b'S' {
+            std::thread::yield_now();
+        }
+    }
+
+    fn key(&self, told: &Told) -> TaskKey {
+        *told.rows.keys().find(|key| key.tid == self.0.id()).expect("it is a row")
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Run as a child of another test: writes with threads that end, then stays with three that wait.
+#[test]
+fn be_a_subject_of_many_threads() {
+    let Some(dir) = std::env::var_os("WALKED_SUBJECT") else { return };
+    let write = |n: usize| std::fs::write(Path::new(&dir).join(n.to_string()), vec![1; 8192 * n]).unwrap();
+    std::thread::scope(|scope| {
+        for n in 1..=3 {
+            scope.spawn(move || write(n)).join().unwrap();
+        }
+        let (tell, told) = channel();
+        for n in 4..=6 {
+            let tell = tell.clone();
+            scope.spawn(move || {
+                write(n);
+                tell.send(()).unwrap();
+                loop {
+                    std::thread::park();
+                }
+            });
+        }
+        (4..=6).for_each(|_| told.recv().unwrap());
+        println!("\nready");
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).unwrap();
+        std::process::exit(0);
+    });
+}
+
+fn many_threads(dir: &Path) -> Subject {
+    let test = "collect::process::tests::walked::be_a_subject_of_many_threads";
+    let mut subject = Subject::of(
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+            .env("WALKED_SUBJECT", dir),
+    );
+    subject.hear("ready");
+    subject
+}
+
+/// A program whose name is what one would forge a line of `stat` with.
+fn hostile(dir: &Path) -> Subject {
+    let path = dir.join(") R 1 (\n\x1b[2J");
+    let cat = ["/bin/cat", "/usr/bin/cat"].into_iter().find(|p| Path::new(p).exists()).unwrap();
+    std::fs::copy(cat, &path).unwrap();
+    let subject = Subject::of(&mut Command::new(&path));
+    subject.asleep();
+    subject
+}
+
+/// What the kernel may keep back of a count of pages: percpu_counter_batch on each CPU.
+fn lag() -> u64 {
+    let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+    let counters = 3;
+    counters * cpus * (2 * cpus).max(32) * rustix::param::page_size() as u64
+}
+
+/// Compares what the files said alike before and after.
+fn compare(before: &TaskRaw, told: &TaskRaw, after: &TaskRaw) -> usize {
+    let mut compared = 0;
+    macro_rules! same {
+        ($($field:ident)*) => {$(
+            if before.$field == after.$field {
+                compared += 1;
+                assert_eq!(told.$field, before.$field, "{} of {before:?}\n{told:?}", stringify!($field));
+            }
+        )*};
+    }
+    same!(key kernel_thread ioprio ppid uid num_threads majflt io);
+    // A task can wake without having been given a CPU yet.
+    if before.runs == after.runs && !matches!(before.state, b'R' | b'D') {
+        same!(comm state);
+        assert_eq!(told.delays, before.delays, "{before:?}");
+        assert!(told.cpu_ticks.abs_diff(before.cpu_ticks) <= 1, "{before:?}\n{told:?}");
+        assert!(told.rss_bytes.abs_diff(before.rss_bytes) <= lag(), "{before:?}\n{told:?}");
+        let swap = |raw: &TaskRaw| raw.swap_bytes.unwrap_or(0);
+        assert!(swap(told).abs_diff(swap(before)) <= lag(), "{before:?}\n{told:?}");
+        compared += 4;
+    }
+    compared
+}
+
+#[test]
+fn the_iterator_tells_what_the_files_tell() {
+    let tracer = match tracer() {
+        Ok(tracer) => tracer,
+        Err(why) => return println!("skipped the_iterator_tells_what_the_files_tell: {why}"),
+    };
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let subjects =
+        [many_threads(dir.path()), hostile(dir.path()), Subject::of(Command::new("true").arg("zombie"))];
+    rustix::process::waitid(
+        rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&subjects[2].0)),
+        rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
+    )
+    .unwrap();
+    let root = Root::live();
+    for threads in [false, true] {
+        let before = look(&mut ProcCollector::new(&root), threads);
+        let mut traced = ProcCollector::traced(&root, &tracer);
+        let told = look(&mut traced, threads);
+        assert!(traced.walked() * 2 > told.rows.len(), "by files");
+        let after = look(&mut ProcCollector::new(&root), threads);
+        let (mut compared, mut tasks) = (0, 0);
+        for (key, before) in &before.rows {
+            let Some(after) = after.rows.get(key) else { continue };
+            compared += compare(before, told.rows.get(key).unwrap_or_else(|| panic!("no {before:?}")), after);
+            tasks += 1;
+        }
+        for subject in &subjects {
+            let key = subject.key(&before);
+            assert_eq!(compare(&before.rows[&key], &told.rows[&key], &after.rows[&key]), 14);
+            assert_eq!(told.names.get(&key), before.names.get(&key), "names of {key:?}");
+        }
+        let [many, hostile, zombie] = subjects.each_ref().map(|s| &told.rows[&s.key(&told)]);
+        let written = many.io.bytes().unwrap().write;
+        assert!(threads || written >= (1..=6).map(|n| 8192 * n).sum(), "{written}");
+        assert_eq!((hostile.comm(), zombie.state), (&b") R 1 (\n\x1b[2J"[..], b'Z'));
+        println!("threads {threads}: {compared} figures of {tasks} tasks alike");
+    }
+}
+
+/// Where the control groups of version 2 are.
+fn unified() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string(Root::live().proc("self/mounts")).unwrap();
+    let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    mounts.find(|words| words[2] == "cgroup2").map(|words| words[1].into())
+}
+
+#[test]
+fn another_program_or_group_is_noticed_by_the_iterator() {
+    let name = "another_program_or_group_is_noticed_by_the_iterator";
+    let tracer = match tracer() {
+        Ok(tracer) => tracer,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let mut traced = ProcCollector::traced(&Root::live(), &tracer);
+    let mut shell = Subject::of(Command::new("sh").args(["-s", "first"]));
+    shell.say("echo ready");
+    shell.hear("ready");
+    let told = look(&mut traced, false);
+    let key = shell.key(&told);
+    assert_eq!(told.names[&key].cmdline.as_deref(), Some(&b"sh -s first"[..]));
+    // The same name, the same number: only the kernel's count of programs says so.
+    shell.say("exec sh -s second");
+    let cmdline = Root::live().proc(&format!("{}/cmdline", shell.0.id()));
+    while std::fs::read(&cmdline).unwrap() != b"sh\0-s\0second\0" {
+        std::thread::yield_now();
+    }
+    shell.say("echo again");
+    shell.hear("again");
+    assert_eq!(look(&mut traced, false).names[&key].cmdline.as_deref(), Some(&b"sh -s second"[..]));
+
+    let Some(group) = unified().map(|dir| dir.join(format!("walked-{}", std::process::id()))) else {
+        return println!("skipped the second part of {name}: control groups of version 2 are not mounted");
+    };
+    if let Err(err) = std::fs::create_dir(&group) {
+        return println!("skipped the second part of {name}: {}: {err}", group.display());
+    }
+    let moved = std::fs::write(group.join("cgroup.procs"), shell.0.id().to_string());
+    let names = look(&mut traced, false).names;
+    drop(shell);
+    while std::fs::remove_dir(&group).is_err_and(|err| err.raw_os_error() == Some(libc::EBUSY)) {
+        std::thread::yield_now();
+    }
+    match moved {
+        Ok(()) => assert_eq!(&*names[&key].cgroup, format!("/walked-{}", std::process::id())),
+        Err(err) => println!("skipped the second part of {name}: {err}"),
+    }
+}
+
+#[test]
+fn switched_off_the_files_are_read() {
+    let tracer = Tracer::new(&Root::live());
+    tracer.leave_off();
+    let mut collector = ProcCollector::traced(&Root::live(), &tracer);
+    let told = look(&mut collector, false);
+    assert!(told.rows.keys().any(|key| key.pid == std::process::id()));
+    assert_eq!(collector.walked(), 0);
+}

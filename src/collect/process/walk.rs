@@ -1,0 +1,232 @@
+//! A look at all tasks by the kernel's own list of them ([`crate::trace::tasks`]) instead of by their files.
+//!
+//! What changes from look to look comes with it; from files comes what changes seldom or cannot be told there:
+//! command lines, names of groups, wait channels, exact swap. No lock of a task is taken on the way, so none can hold
+//! it up.
+//!
+//! A kernel may keep tasks out of its list that it shows in `/proc`. So `/proc` is listed before the first walk and
+//! now and then, and what no walk tells is read as ever.
+
+use super::crowd::Crowd;
+use super::entry::Entry;
+use super::pass::{WARY, tell};
+use super::reader::{ReadJob, What};
+use super::stage::Pass;
+use super::tasks::Tasks;
+use crate::collect::clock::boot_ns;
+use crate::model::section::describe;
+use crate::trace::Part;
+use crate::trace::tasks::{Record, Tasks as Traced, Walks};
+use std::io;
+
+/// Looks between two listings of `/proc`.
+const LIST: u64 = 60;
+
+/// What a way through all tasks needs, kept from look to look.
+#[derive(Default)]
+pub struct Walker {
+    /// Gives the iterator, once it is there.
+    pub part: Option<Part<Traced>>,
+    buf: Vec<u8>,
+    crowd: Crowd,
+    /// The last look was one.
+    on: bool,
+}
+
+/// Where the walk stands in the list of entries.
+struct Along {
+    /// Entries known before; those behind them are new, and not in order.
+    known: usize,
+    /// Tasks come nearly in the order of the entries.
+    next: usize,
+}
+
+impl Tasks {
+    /// Looks by the iterator whenever it is there.
+    pub fn traced(mut self, part: Part<Traced>) -> Self {
+        self.walker.part = Some(part);
+        self
+    }
+
+    /// The iterator, if it is there and its tasks are those of this `/proc`.
+    pub(super) fn walks(&self) -> Option<Walks> {
+        self.walker.part.as_ref().filter(|_| self.live)?.read().ok().cloned()
+    }
+
+    /// Has the kernel tell all tasks; false where that fails: then their files tell the rest, and it is said why.
+    pub(super) fn walked(&mut self, walks: &Walks, pass: &mut Pass) -> bool {
+        let first = !std::mem::replace(&mut self.walker.on, true);
+        pass.born = first || pass.update.reset || self.seq.is_multiple_of(LIST);
+        let listed = if pass.born { self.list_processes().map_err(io::Error::from) } else { Ok(()) };
+        match listed.and_then(|()| self.walk(walks, pass)) {
+            Ok(()) => {
+                self.plan_files(pass.wants.waits);
+                true
+            }
+            Err(err) => {
+                let why = describe(&err);
+                pass.update
+                    .notes
+                    .push(format!("the iterator of tasks failed ({why}): files are read instead"));
+                false
+            }
+        }
+    }
+
+    /// The look is taken by files: what is known of walks is out of date at the next one.
+    pub(super) fn not_walked(&mut self) {
+        if !std::mem::take(&mut self.walker.on) {
+            return;
+        }
+        for entry in &mut self.entries {
+            entry.untold = false;
+        }
+    }
+
+    fn walk(&mut self, walks: &Walks, pass: &mut Pass) -> io::Result<()> {
+        let mut along = Along { known: self.entries.len(), next: 0 };
+        let mut walker = std::mem::take(&mut self.walker);
+        let walked = self.take_all(walks, &mut walker, &mut along, pass);
+        self.walker = walker;
+        if self.entries.len() > along.known {
+            self.sort();
+        }
+        walked?;
+        for entry in &mut self.entries {
+            if entry.seen != self.seq {
+                entry.untold |= pass.born;
+                entry.gone |= !entry.untold;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_all(
+        &mut self,
+        walks: &Walks,
+        walker: &mut Walker,
+        along: &mut Along,
+        pass: &mut Pass,
+    ) -> io::Result<()> {
+        let mut walk = walks.walk(self.threads)?;
+        walker.crowd.clear();
+        loop {
+            let now = boot_ns();
+            let Some(records) = walk.next(&mut walker.buf)? else { break };
+            for record in records {
+                let record = record.ok_or_else(|| io::Error::other("a record that is not understood"))?;
+                match self.threads || record.threads == 1 {
+                    true => self.take_told(&record, true, now, along, pass),
+                    false => walker.crowd.add(&record, now),
+                }
+            }
+        }
+        for process in walker.crowd.processes() {
+            self.take_told(&process.record, process.is_whole(), process.at_ns, along, pass);
+        }
+        Ok(())
+    }
+
+    fn take_told(&mut self, told: &Record, whole: bool, now: u64, along: &mut Along, pass: &mut Pass) {
+        let at = self.place_of(told, along, pass);
+        let entry = &mut self.entries[at];
+        entry.seen = self.seq;
+        entry.gone = false;
+        entry.untold = false;
+        entry.doubtful = !whole;
+        if !whole {
+            return;
+        }
+        let since_ns = entry.looked_ns;
+        let changes = entry.merge_told(told, pass.delays, self.page_size);
+        entry.looked_ns = now;
+        pass.update.gone.extend(changes.replaced);
+        if changes.row {
+            let since_ns = if changes.first { 0 } else { since_ns };
+            tell(entry, &mut pass.update.changed, now, since_ns);
+        }
+    }
+
+    /// The entry of a task, made if there is none.
+    fn place_of(&mut self, told: &Record, along: &mut Along, pass: &Pass) -> usize {
+        let key = (told.pid, told.tid);
+        let of = |entry: &Entry| (entry.raw.key.pid, entry.raw.key.tid);
+        let known = &self.entries[..along.known];
+        let found = match known.get(along.next) {
+            Some(entry) if of(entry) == key => Ok(along.next),
+            _ => known.binary_search_by_key(&key, of),
+        };
+        match found {
+            Ok(at) => {
+                along.next = at + 1;
+                at
+            }
+            Err(_) => {
+                let mut entry = Entry::new(told.pid, told.tid, self.threads);
+                entry.focus = pass.wants.everyone;
+                self.entries.push(entry);
+                self.entries.len() - 1
+            }
+        }
+    }
+
+    /// What to read of whom after a walk.
+    pub(super) fn plan_files(&mut self, waits: bool) {
+        let moved = self.swap.moved();
+        let used = self.swap.is_used();
+        let len = self.entries.len();
+        let mut budget = (len / 200).clamp(1, 100);
+        let round = self.round % len.max(1);
+        self.round = round + budget;
+        let old_groups = self.groups.has_old();
+        let wary = self.hanging >= WARY;
+        self.jobs.clear();
+        for (at, entry) in self.entries.iter_mut().enumerate() {
+            if entry.gone || entry.stuck {
+                continue;
+            }
+            let due = at.wrapping_sub(round) < self.round - round || at + len < self.round;
+            let mut what = What::default();
+            if entry.doubtful || entry.untold {
+                what = What { stat: true, io: !entry.io_denied, prio: true, wary, ..what };
+                what.status = entry.raw.uid.is_none();
+            }
+            what.wchan = !entry.wait_told && (entry.raw.state == b'D' || entry.focus && waits);
+            if used && !entry.is_side_thread() && entry.swap_told.is_some() && !entry.swap_exact {
+                what.status |= (entry.focus || due) && (moved || entry.swap_off.is_none());
+            }
+            // New ones have their names fetched, and the group with them.
+            if !entry.names_wanted && !entry.raw.kernel_thread && !entry.is_side_thread() {
+                what.cgroup = due && old_groups;
+                if entry.group_wanted && (entry.focus || budget > 0) {
+                    budget = budget.saturating_sub(1);
+                    what.cgroup = true;
+                }
+            }
+            if what != What::default() {
+                self.jobs.push(ReadJob::once(at, entry.place(), what));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Wants;
+    use super::*;
+    use crate::root::Root;
+
+    #[test]
+    fn a_walk_that_fails_says_so_and_leaves_the_files() {
+        let mut tasks = Tasks::new(&Root::live());
+        assert!(tasks.walks().is_none(), "no tracer");
+        tasks.begin(Wants::default()).unwrap();
+        let mut pass = tasks.pass.take().unwrap();
+        assert!(!tasks.walked(&Walks::default(), &mut pass));
+        let notes = &pass.update.notes;
+        assert!(
+            notes[0].contains("iterator of tasks failed") && notes[0].ends_with("files are read instead")
+        );
+        assert!(tasks.entries.iter().any(|e| e.raw.key.pid == std::process::id() && !e.gone));
+    }
+}

@@ -1,0 +1,188 @@
+//! All tasks at once, told by the kernel record by record (`assets/trace/tasks.bpf.c`): what the files of
+//! `/proc/PID` say, at a small part of their cost.
+//!
+//! It tells of every task of the machine by the numbers of the first pid namespace, whatever the files would show.
+//! So it is used only by who sees all that in the files as well.
+
+mod record;
+
+use super::ground::Ground;
+use super::object::{self, refused};
+use super::{Probe, Without, kernel};
+use crate::model::process::USER_HZ;
+use crate::model::section::Section;
+use crate::root::Root;
+use aya::programs::{Iter, ProgramError};
+use aya::{Btf, Ebpf, include_bytes_aligned};
+pub use record::{Record, Sums};
+use rustix::thread::CapabilitySet;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+/// The programs, compiled; `assets/trace/build.sh` makes it anew.
+static OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/tasks.bpf.o");
+
+/// Number of the first pid namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;
+
+/// Bytes that the kernel gives with one read at most (bpf_seq_read, kernel/bpf/bpf_iter.c).
+const CHUNK: usize = 32 << 10;
+
+/// Programs that tell tasks, as long as this lives.
+pub struct Tasks(Arc<Held>);
+
+/// What keeps the programs in the kernel.
+struct Held {
+    _programs: Ebpf,
+    processes: OwnedFd,
+    threads: OwnedFd,
+}
+
+/// A way to go through all tasks, again and again.
+#[derive(Clone, Default)]
+pub struct Walks(Option<Arc<Held>>);
+
+/// One way through all tasks, in the order of their thread ids.
+pub struct Walk {
+    fd: OwnedFd,
+    /// The task told last.
+    last: u32,
+}
+
+impl Probe for Tasks {
+    type Read = Walks;
+
+    fn load(ground: &Ground) -> Result<Self, Without> {
+        sees_all(&ground.root)?;
+        let mut programs = object::open(ground, OBJECT, &[])?;
+        let mut link = |name| {
+            attach(&mut programs, name, &ground.btf).map_err(|err| refused("the iterator of tasks", &err))
+        };
+        let (processes, threads) = (link("processes")?, link("threads")?);
+        let walks = Walks(Some(Arc::new(Held { _programs: programs, processes, threads })));
+        knows_us(&ground.root, &walks)?;
+        walks.0.map(Self).ok_or_else(|| Without::Absent("tracing: no iterator of tasks".into()))
+    }
+
+    fn read(&mut self) -> Section<Walks> {
+        Section::Ok(Walks(Some(self.0.clone())))
+    }
+}
+
+fn attach(programs: &mut Ebpf, name: &str, btf: &Btf) -> Result<OwnedFd, ProgramError> {
+    let program = programs.program_mut(name).ok_or(ProgramError::UnexpectedProgramType)?;
+    let program: &mut Iter = program.try_into()?;
+    program.load("task", btf)?;
+    Ok(kernel::link_iterator(program.fd()?.as_fd())?)
+}
+
+/// Files hide what is not ours from who lacks these rights, and tell other numbers in a container.
+fn sees_all(root: &Root) -> Result<(), Without> {
+    let held = rustix::thread::capabilities(None).map(|sets| sets.effective);
+    let held = held.map_err(|err| Without::from_io("capabilities", &err.into()))?;
+    let opens = held.intersects(CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE);
+    if !(held.contains(CapabilitySet::SYS_PTRACE) && opens) {
+        let why = "the iterator of tasks needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+        return Err(Without::Denied(why.into()));
+    }
+    let namespace = std::fs::metadata(root.proc("self/ns/pid"));
+    match namespace.map(|found| found.ino()) {
+        Ok(FIRST_PID_NAMESPACE) => Ok(()),
+        Ok(_) => Err(Without::Absent("the iterator of tasks is for the first pid namespace only".into())),
+        Err(err) => Err(Without::from_io("/proc/self/ns/pid", &err)),
+    }
+}
+
+/// Whether it tells of ourselves what our own file tells: not so in a time namespace, or should anything be
+/// misunderstood.
+fn knows_us(root: &Root, walks: &Walks) -> Result<(), Without> {
+    let wrong = |what: &str| Without::Absent(format!("the iterator of tasks {what}"));
+    let text =
+        std::fs::read(root.proc("self/stat")).map_err(|err| Without::from_io("/proc/self/stat", &err))?;
+    let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
+    let mut told = None;
+    let mut buf = Vec::new();
+    let mut walk = walks.walk(false).map_err(|err| Without::from_io("the iterator of tasks", &err))?;
+    while let Some(records) =
+        walk.next(&mut buf).map_err(|err| Without::from_io("the iterator of tasks", &err))?
+    {
+        for record in records {
+            let record = record.ok_or_else(|| wrong("tells what is not understood"))?;
+            if record.tid == own {
+                told = Some(record.start_ns / (1_000_000_000 / USER_HZ));
+            }
+        }
+    }
+    match (told, started(&text)) {
+        (Some(told), Some(started)) if told == started => Ok(()),
+        _ => Err(wrong("tells another start time than /proc: a time namespace?")),
+    }
+}
+
+/// Field 22 of a `stat` line (proc_pid_stat(5)).
+fn started(stat: &[u8]) -> Option<u64> {
+    let close = stat.iter().rposition(|b| *b == b')')?;
+    let fields = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
+    fields.split_whitespace().nth(19)?.parse().ok()
+}
+
+impl Walks {
+    /// Begins a way: each thread by itself, or processes as wholes, with their other threads to be added.
+    pub fn walk(&self, threads: bool) -> io::Result<Walk> {
+        let held = self.0.as_deref().ok_or(io::ErrorKind::NotFound)?;
+        let link = if threads { &held.threads } else { &held.processes };
+        Ok(Walk { fd: kernel::iterate(link.as_fd())?, last: 0 })
+    }
+}
+
+impl Walk {
+    /// The next tasks; `None` after the last. A record that is not understood comes as `None`.
+    pub fn next<'a>(
+        &'a mut self,
+        buf: &'a mut Vec<u8>,
+    ) -> io::Result<Option<impl Iterator<Item = Option<Record>> + 'a>> {
+        buf.resize(CHUNK, 0);
+        let read = loop {
+            match rustix::io::read(&self.fd, &mut buf[..]) {
+                // It says so after very many tasks of which it told nothing.
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                other => break other?,
+            }
+        };
+        Ok((read > 0).then(|| in_order(&buf[..read], &mut self.last)))
+    }
+}
+
+/// Records whose thread ids ascend from `last`; anything else is damage.
+fn in_order<'a>(bytes: &'a [u8], last: &'a mut u32) -> impl Iterator<Item = Option<Record>> + 'a {
+    bytes.chunks(record::LEN).map(move |bytes| {
+        let record = Record::parse(bytes).filter(|record| record.tid > *last)?;
+        *last = record.tid;
+        Some(record)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::record::tests::written;
+    use super::*;
+
+    #[test]
+    fn only_what_ascends_is_believed() {
+        let record = |tid| written(&Record { tid, pid: 3, ..Record::default() });
+        let mut last = 0;
+        let bytes = [record(3), record(7), record(7), record(9)].concat();
+        let told: Vec<_> = in_order(&bytes[..bytes.len() - 1], &mut last).map(|r| r.map(|r| r.tid)).collect();
+        assert_eq!(told, [Some(3), Some(7), None, None], "the same one twice, and half a record");
+        assert_eq!(last, 7);
+    }
+
+    #[test]
+    fn the_start_time_stands_behind_any_name() {
+        let line = b"7 (a) b 1 (c)) S 1 1 1 0 -1 64 0 0 9 0 1 2 0 0 20 0 1 0 4711 0 3";
+        assert_eq!(started(line), Some(4711));
+        assert_eq!((started(b"7 (a"), started(b"7 (a) S 1")), (None, None));
+    }
+}
