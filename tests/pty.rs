@@ -401,7 +401,7 @@ fn hostile_names_stay_names() {
         eprintln!("SKIPPED hostile_names_stay_names: a copy of sleep does not run under another name");
         return;
     }
-    let mut t = Terminal::start(Start { size: (150, 40), ..Default::default() });
+    let mut t = Terminal::start(Start { size: (170, 40), ..Default::default() });
     t.shows("q quit");
     t.send("3\\EVIL\r");
     t.until("all of them", |s| s.contents().matches("EVIL").count() > NAMES.len());
