@@ -119,11 +119,22 @@ impl Nobody {
 
 /// Ids of the BPF programs a process holds.
 pub fn programs_of(pid: u32) -> Vec<u32> {
+    held_by(pid, |_| true)
+}
+
+/// Ids of those among them that are at tracepoints of tracefs, as the ones that trace system calls are.
+#[allow(dead_code)]
+pub fn of_calls(pid: u32) -> Vec<u32> {
+    // BPF_PROG_TYPE_TRACEPOINT
+    held_by(pid, |text| text.lines().any(|l| l.split_whitespace().eq(["prog_type:", "5"])))
+}
+
+fn held_by(pid: u32, which: impl Fn(&str) -> bool) -> Vec<u32> {
     let dir = Root::live().proc(&format!("{pid}/fdinfo"));
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let text = entries.flatten().filter_map(|e| std::fs::read_to_string(e.path()).ok());
     // Links name the program as well; once is enough.
-    let ids = text.filter(|t| t.contains("prog_jited"));
+    let ids = text.filter(|t| t.contains("prog_jited") && which(t));
     ids.filter_map(|t| t.lines().find_map(|l| l.strip_prefix("prog_id:"))?.trim().parse().ok()).collect()
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Skips by name where this machine does not let us trace.
 
-use crate::machine::{Nobody, may_trace, programs_of, still_loaded};
+use crate::machine::{Nobody, may_trace, of_calls, programs_of, still_loaded};
 use crate::term::{BINARY, Terminal};
 use crate::until;
 use iotop_plus::model::section::Section;
@@ -128,9 +128,9 @@ fn a_benchmarks_syncs_are_those_it_tells_of() {
     assert!(seen.contains(&told), "the benchmark says {told}, the kernel {seen:?}");
 }
 
-/// Ids of the programs a process holds once it holds those for syncs.
+/// Ids of the programs a process holds for syncs, once it has them all.
 fn attached(pid: u32) -> Vec<u32> {
-    until("programs in the kernel", || Some(programs_of(pid)).filter(|ids| ids.len() >= PROGRAMS))
+    until("programs in the kernel", || Some(of_calls(pid)).filter(|ids| ids.len() >= PROGRAMS))
 }
 
 #[test]
@@ -142,10 +142,9 @@ fn nothing_stays_attached_when_the_view_is_left_or_the_program_ends() {
     screen.shows("q quit");
     let without =
         until("tracing of requests", || Some(programs_of(screen.pid())).filter(|ids| ids.len() >= 2));
-    assert!(without.len() < PROGRAMS, "syncs are traced though nobody asked");
+    assert_eq!(of_calls(screen.pid()), [0; 0], "syncs are traced though nobody asked");
     screen.send("F");
-    let with = attached(screen.pid());
-    let of_syncs: Vec<u32> = with.into_iter().filter(|id| !without.contains(id)).collect();
+    let of_syncs = attached(screen.pid());
     screen.send("1");
     until("the programs to go", || (!still_loaded(&of_syncs)).then_some(()));
     assert!(still_loaded(&without), "the others stay");
