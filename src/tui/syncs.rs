@@ -43,8 +43,9 @@ impl Default for SyncsUi {
 }
 
 impl App {
-    /// From which duration on syncs are to be listed: only while somebody looks at them.
+    /// From which duration on syncs are to be listed: only while somebody looks at them, or at what is found in them.
     pub fn wanted_syncs(&self) -> Option<Duration> {
-        (self.ui.view == View::Syncs).then(|| Duration::from_millis(self.ui.syncs.threshold_ms))
+        matches!(self.ui.view, View::Syncs | View::Findings)
+            .then(|| Duration::from_millis(self.ui.syncs.threshold_ms))
     }
 }

@@ -26,7 +26,10 @@ impl Entry {
         if self.known && starttime != self.raw.key.starttime {
             changes.replaced = Some(self.raw.key);
             let (focus, key) = (self.focus, self.raw.key);
-            *self = Self { focus, ..Self::new(key.pid, key.tid, self.thread) };
+            // One whose `stat` hangs is known without its start: that is the same task, and hangs still.
+            let same = key.starttime == 0;
+            let (stuck, names_stuck) = (same && self.stuck, same && self.names_stuck);
+            *self = Self { focus, stuck, names_stuck, ..Self::new(key.pid, key.tid, self.thread) };
         }
         let before = self.known.then_some(self.raw);
         changes.first = before.is_none();
@@ -229,6 +232,18 @@ mod tests {
         assert_eq!((changes.replaced, changes.first), (Some(old), true));
         assert_eq!(entry.raw.key.starttime, 9);
         assert!(entry.names_wanted);
+    }
+
+    #[test]
+    fn a_task_whose_files_hang_is_not_read_again_when_the_kernel_tells_it() {
+        let stuck = || Entry { known: true, stuck: true, ..Entry::new(5, 5, false) };
+        let mut hangs = stuck();
+        hangs.merge_told(&told(), Delays::Off, 4096);
+        assert!(hangs.stuck && hangs.raw.key.starttime == 3);
+        let mut gone = stuck();
+        gone.raw.key.starttime = 2;
+        gone.merge_told(&told(), Delays::Off, 4096);
+        assert!(!gone.stuck, "that was another one");
     }
 
     #[test]

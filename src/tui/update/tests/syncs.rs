@@ -1,4 +1,4 @@
-//! The Syncs view by keys: opening it has syncs traced, leaving it does not.
+//! The Syncs view by keys: opening it, or the findings, has syncs traced, leaving it does not.
 
 use super::stage::syncs::{tell, waiting};
 use super::stage::{app, press};
@@ -24,7 +24,9 @@ const TEN: Option<Duration> = Some(Duration::from_millis(10));
 #[test]
 fn syncs_are_wanted_while_their_view_is_open_and_no_longer() {
     for (keys, want) in [
-        ("12345678", vec![]),
+        ("1234567", vec![]),
+        ("8", vec![TEN]),
+        ("8F1", vec![TEN, None]),
         ("F", vec![TEN]),
         ("FF", vec![TEN]),
         ("Fwz? \\x<enter>", vec![TEN]),
