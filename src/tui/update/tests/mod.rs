@@ -60,9 +60,9 @@ fn state(app: &App) -> String {
     out
 }
 
-/// Effects but the collector's wishes, which follow every move of the list.
+/// Effects but the collector's wishes, which follow every move of the list and the view that is open.
 fn outward(effects: Vec<Effect>) -> Vec<Effect> {
-    effects.into_iter().filter(|e| !matches!(e, Effect::Focus(_))).collect()
+    effects.into_iter().filter(|e| !matches!(e, Effect::Focus(_) | Effect::Syncs(_))).collect()
 }
 
 #[test]
