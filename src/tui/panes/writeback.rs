@@ -19,8 +19,9 @@ pub const PANE: Pane =
     Pane { id: PaneId::Writeback, contexts: &[], render, sheet: super::memory::sheet, rows: |_| 0 };
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
-    let inner = frame(buf, area, "Writeback", "", focused, theme);
     let snap = app.snap();
+    let (throttled, note) = snap.writeback.ok().map(|w| throttled(snap, w)).unwrap_or_default();
+    let inner = frame(buf, area, "Writeback", &note, focused, theme);
     let mut y = inner.y;
     let mut line = |buf: &mut Buffer, text: &str, warn: bool| {
         if y < inner.bottom() {
@@ -33,11 +34,10 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
         return;
     };
     let level = |n: Option<u64>| n.map_or("-".into(), bytes);
-    let (throttled, note) = throttled(snap, w);
     line(
         buf,
         &format!(
-            "{note}dirty {:>5}  writeback {:>5}  dirtied {}/s  written {}/s",
+            "dirty {:>5}  writeback {:>5}  dirtied {}/s  written {}/s",
             level(w.dirty_bytes),
             level(w.writeback_bytes),
             short(w.dirtied_bytes_per_s),
@@ -75,8 +75,8 @@ fn throttled(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
     let stalls = snap.stalls.ok().filter(|s| s.all[THROTTLE].is_some());
     let throttled = stalls.map_or(above, |s| s.any(THROTTLE));
     let note = match stalls.and_then(|s| s.by(THROTTLE).first().map(|t| t.comm.clone())) {
-        Some(who) => format!("THROTTLED {who}  "),
-        None => "WRITERS THROTTLED  ".into(),
+        Some(who) => format!("THROTTLED {who}"),
+        None => "WRITERS THROTTLED".into(),
     };
     (throttled, if throttled { note } else { String::new() })
 }
