@@ -9,7 +9,8 @@
  *
  * Only devices that work in requests are seen; those that take whole bios (zram, dm, md) are not.
  */
-#include "kernel.h"
+#include "block.h"
+#include "lost.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -20,11 +21,7 @@ const volatile u8 RQ_ISSUE_QUEUE = 0;
 /* 1 where there are more CPUs than shards, so that two may count in one account at once. */
 const volatile u8 SHARED = 1;
 
-static long (*const get_comm)(void *to, u32 size) = (void *)16;
-static u64 (*const current_ids)(void) = (void *)14;
-static void *(*const current_task)(void) = (void *)35;
 static u32 (*const this_cpu)(void) = (void *)8;
-static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 
 #define FLAG(name) (1u << __builtin_preserve_enum_value(*(typeof(enum req_flag_bits) *)name, 1))
 
@@ -89,7 +86,9 @@ enum { READ, WRITE, FLUSH, OTHER, BACK, SWAPPED, METADATA };
 
 /* Buckets of time: two to each power of two from 2^11 ns to 2^33 ns (8.6 s). src/model/charge/times.rs has the same. */
 #define MIN_EXP 11
-#define TIMES 44
+#define SUB_BITS 1
+#define SLOTS 44
+#include "buckets.h"
 
 struct key {
 	u64 group; /* the directory's number in its hierarchy */
@@ -103,7 +102,7 @@ struct account {
 	u64 requests;
 	u64 bytes;
 	u64 ns;
-	u32 times[TIMES];
+	u32 times[SLOTS];
 };
 struct {
 	MAP_UINT(type, MAP_HASH);
@@ -162,65 +161,7 @@ struct {
 	MAP_TYPE(value, struct named);
 } names SEC(".maps");
 
-/* Requests that could not be followed or counted. */
-struct {
-	MAP_UINT(type, MAP_PERCPU_ARRAY);
-	MAP_UINT(max_entries, 1);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-} lost SEC(".maps");
-
-INLINE void count_lost(void)
-{
-	u32 zero = 0;
-	u64 *n = map_lookup(&lost, &zero);
-
-	if (n)
-		(*n)++;
-}
-
 #define ADD(to, n) do { if (SHARED) __sync_fetch_and_add(&(to), n); else (to) += (n); } while (0)
-
-/* The bucket of a time. */
-INLINE u32 bucket(u64 ns)
-{
-	u32 exp = 0, slot;
-	u64 v = ns;
-
-	if (ns < (1ULL << MIN_EXP))
-		return 0;
-	if (v >> 32) { v >>= 32; exp += 32; }
-	if (v >> 16) { v >>= 16; exp += 16; }
-	if (v >> 8)  { v >>= 8;  exp += 8; }
-	if (v >> 4)  { v >>= 4;  exp += 4; }
-	if (v >> 2)  { v >>= 2;  exp += 2; }
-	if (v >> 1)  { exp += 1; }
-	slot = ((exp - MIN_EXP) << 1) | ((ns >> (exp - 1)) & 1);
-	return slot < TIMES ? slot : TIMES - 1;
-}
-
-INLINE u32 number(struct gendisk *disk)
-{
-	return (u32)disk->major << 20 | ((u32)disk->first_minor & 0xfffff);
-}
-
-/* Two loads, never a choice between two pointers, which the verifier does not follow. */
-INLINE u64 subject(u64 *ctx, bool queue_first)
-{
-	u64 arg;
-
-	if (queue_first) { arg = ctx[1]; OPAQUE(arg); } else { arg = ctx[0]; OPAQUE(arg); }
-	return arg;
-}
-
-/* A number for a request. The verifier forbids to calculate with a pointer, but for the distance between two. */
-INLINE u64 id_of(struct request *rq)
-{
-	u64 id = (u64)rq, queue = (u64)rq->q;
-
-	OPAQUE(queue);
-	return id - queue;
-}
 
 INLINE struct place *place_of(u64 rq)
 {
@@ -480,7 +421,7 @@ int rq_complete(u64 *ctx)
 			ADD(a->ns, now - began);
 			at = bucket(now - began);
 			OPAQUE(at);
-			if (at < TIMES)
+			if (at < SLOTS)
 				ADD(a->times[at], 1);
 		}
 	}

@@ -28,6 +28,11 @@ static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*const map_delete)(void *map, const void *key) = (void *)3;
 static u64 (*const ktime_ns)(void) = (void *)5;
+static u64 (*const current_ids)(void) = (void *)14; /* process in the upper half, thread in the lower */
+static long (*const get_comm)(void *to, u32 size) = (void *)16;
+static void *(*const current_task)(void) = (void *)35;
+static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*const read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 
 /* Whether the running kernel has a member: decided once, when the object is loaded. */
 #define HAS(type, member) __builtin_preserve_field_info(((type *)0)->member, 2)

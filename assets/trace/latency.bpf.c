@@ -11,7 +11,8 @@
  * User space makes the entries of `histograms`, one for each device and kind worth it, so nothing is allocated here
  * and memory goes with the devices there are. What has no entry is named in `unknown` and gets one at the next look.
  */
-#include "kernel.h"
+#include "block.h"
+#include "lost.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -24,6 +25,7 @@ const volatile u8 BIO_QUEUE_QUEUE = 0;
 #define SUB_BITS 4
 #define MIN_EXP 8
 #define SLOTS 448
+#include "buckets.h"
 
 /* Sizes: one to each power of two from 512 bytes; from 1 MiB on they are one. */
 #define SIZES 12
@@ -106,41 +108,6 @@ struct {
 	MAP_TYPE(value, struct started);
 } submitted SEC(".maps");
 
-/* Requests that could not be followed: there was no room among those in flight. */
-struct {
-	MAP_UINT(type, MAP_PERCPU_ARRAY);
-	MAP_UINT(max_entries, 1);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-} lost SEC(".maps");
-
-INLINE void count_lost(void)
-{
-	u32 zero = 0;
-	u64 *n = map_lookup(&lost, &zero);
-
-	if (n)
-		(*n)++;
-}
-
-/* The bucket of a time; everything shorter is in the first, everything longer in the last. */
-INLINE u32 bucket(u64 ns)
-{
-	u32 exp = 0, slot;
-	u64 v = ns;
-
-	if (ns < (1ULL << MIN_EXP))
-		return 0;
-	if (v >> 32) { v >>= 32; exp += 32; }
-	if (v >> 16) { v >>= 16; exp += 16; }
-	if (v >> 8)  { v >>= 8;  exp += 8; }
-	if (v >> 4)  { v >>= 4;  exp += 4; }
-	if (v >> 2)  { v >>= 2;  exp += 2; }
-	if (v >> 1)  { exp += 1; }
-	slot = ((exp - MIN_EXP) << SUB_BITS) | ((ns >> (exp - SUB_BITS)) & ((1 << SUB_BITS) - 1));
-	return slot < SLOTS ? slot : SLOTS - 1;
-}
-
 INLINE void count(u32 *slots, u64 ns)
 {
 	u64 at = bucket(ns);
@@ -172,29 +139,6 @@ INLINE u32 kind(u32 flags)
 	case 2: return FLUSH;
 	default: return OTHER;
 	}
-}
-
-INLINE u32 number(struct gendisk *disk)
-{
-	return (u32)disk->major << 20 | ((u32)disk->first_minor & 0xfffff);
-}
-
-/* Two loads, never a choice between two pointers, which the verifier does not follow. */
-INLINE u64 subject(u64 *ctx, bool queue_first)
-{
-	u64 arg;
-
-	if (queue_first) { arg = ctx[1]; OPAQUE(arg); } else { arg = ctx[0]; OPAQUE(arg); }
-	return arg;
-}
-
-/* A number for a request. The verifier forbids to calculate with a pointer, but for the distance between two. */
-INLINE u64 id_of(struct request *rq)
-{
-	u64 id = (u64)rq, queue = (u64)rq->q;
-
-	OPAQUE(queue);
-	return id - queue;
 }
 
 /* A number for the hardware queue of a request, likewise. */

@@ -5,7 +5,7 @@
  * Both are rare paths on which somebody sleeps or scans pages anyway, so what is done here does not matter there.
  * Memory may be short by then: everything has its room beforehand.
  */
-#include "kernel.h"
+#include "lost.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -16,9 +16,6 @@ const volatile u8 PAUSE_ELEVENTH = 0;
 enum { THROTTLE, RECLAIM, KINDS };
 enum { MAP_NOEXIST = 1 };
 
-static u64 (*const current_pid_tgid)(void) = (void *)14;
-static u64 (*const current_task)(void) = (void *)35;
-static long (*const read_kernel)(void *to, u32 len, const void *from) = (void *)113;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct task_struct {
@@ -79,28 +76,11 @@ struct {
 	MAP_TYPE(value, u64);
 } period SEC(".maps");
 
-/* Stalls for which there was no room. */
-struct {
-	MAP_UINT(type, MAP_PERCPU_ARRAY);
-	MAP_UINT(max_entries, 1);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-} lost SEC(".maps");
-
-INLINE void count_lost(void)
-{
-	u32 zero = 0;
-	u64 *n = map_lookup(&lost, &zero);
-
-	if (n)
-		(*n)++;
-}
-
 /* The entry of the process that runs now. */
 INLINE struct held *mine(void)
 {
 	struct task_struct *task = (void *)current_task(), *leader = 0;
-	struct key key = { .tgid = current_pid_tgid() >> 32 };
+	struct key key = { .tgid = current_ids() >> 32 };
 	struct held fresh = {}, *h;
 
 	if (read_kernel(&leader, sizeof(leader), &task->group_leader) || !leader)
@@ -161,7 +141,7 @@ int throttled(u64 *ctx)
 
 INLINE int begin(void)
 {
-	u32 tid = current_pid_tgid();
+	u32 tid = current_ids();
 	u64 now = ktime_ns();
 
 	if (map_update(&begun, &tid, &now, 0))
@@ -171,7 +151,7 @@ INLINE int begin(void)
 
 INLINE int end(void)
 {
-	u32 tid = current_pid_tgid();
+	u32 tid = current_ids();
 	u64 *since = map_lookup(&begun, &tid), now = ktime_ns(), then;
 	struct held *h;
 

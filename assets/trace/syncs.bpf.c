@@ -16,6 +16,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define SUB_BITS 4
 #define MIN_EXP 8
 #define SLOTS 448
+#include "buckets.h"
 
 /* src/model/syncs/mod.rs has the same order. */
 enum { FSYNC, FDATASYNC, SYNC_FILE_RANGE, MSYNC, SYNCFS, SYNC };
@@ -115,11 +116,6 @@ struct left {
 	long ret;
 };
 
-static u64 (*const current_id)(void) = (void *)14;
-static long (*const current_comm)(void *to, u32 size) = (void *)16;
-static void *(*const current_task)(void) = (void *)35;
-static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
-static long (*const read_text)(void *to, u32 size, const void *from) = (void *)115;
 
 /* A member, through as many pointers as it takes. */
 #define GET(to, from) read_kernel(&(to), sizeof(to), &(from))
@@ -181,24 +177,6 @@ INLINE void tally(u32 which)
 		(*n)++;
 }
 
-/* The bucket of a time, as in latency.bpf.c. */
-INLINE u32 bucket(u64 ns)
-{
-	u32 exp = 0, slot;
-	u64 v = ns;
-
-	if (ns < (1ULL << MIN_EXP))
-		return 0;
-	if (v >> 32) { v >>= 32; exp += 32; }
-	if (v >> 16) { v >>= 16; exp += 16; }
-	if (v >> 8)  { v >>= 8;  exp += 8; }
-	if (v >> 4)  { v >>= 4;  exp += 4; }
-	if (v >> 2)  { v >>= 2;  exp += 2; }
-	if (v >> 1)  { exp += 1; }
-	slot = ((exp - MIN_EXP) << SUB_BITS) | ((ns >> (exp - SUB_BITS)) & ((1 << SUB_BITS) - 1));
-	return slot < SLOTS ? slot : SLOTS - 1;
-}
-
 /* The file behind a descriptor of the current task, if it is one. */
 INLINE struct file *file_of(u32 fd)
 {
@@ -243,7 +221,7 @@ static __attribute__((noinline)) int make(struct key *key, struct file *file)
 		if (at && up != at && i < PARTS) {
 			name = 0;
 			GET(name, at->d_name.name);
-			read_text(c->part[i], PART, name);
+			read_kernel_str(c->part[i], PART, name);
 			depth = i + 1;
 		}
 		at = up == at ? 0 : up;
@@ -257,7 +235,7 @@ static __attribute__((noinline)) int make(struct key *key, struct file *file)
 
 static __attribute__((noinline)) int begin(u32 call, bool has_file, u32 fd)
 {
-	u64 id = current_id();
+	u64 id = current_ids();
 	struct begun b = {};
 	struct file *file = 0;
 	struct super_block *sb = 0;
@@ -288,7 +266,7 @@ static __attribute__((noinline)) int begin(u32 call, bool has_file, u32 fd)
 
 static __attribute__((noinline)) int end(long ret)
 {
-	u64 id = current_id(), now = ktime_ns(), took, *least;
+	u64 id = current_ids(), now = ktime_ns(), took, *least;
 	struct begun *found = map_lookup(&flying, &id), b;
 	struct slow_key key;
 	struct slow s = {};
@@ -323,7 +301,7 @@ static __attribute__((noinline)) int end(long ret)
 	s.took = took;
 	s.key = b.key;
 	s.ret = ret;
-	current_comm(s.comm, sizeof(s.comm));
+	get_comm(s.comm, sizeof(s.comm));
 	if (map_update(&slow, &key, &s, 0))
 		tally(LOST_SLOW);
 	return 0;

@@ -9,8 +9,6 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
-static long (*const read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static long (*const seq_write)(void *seq, const void *data, u32 len) = (void *)127;
 
 #define PF_WQ_WORKER 0x00000020

@@ -3,7 +3,7 @@
 //! Buckets are log-linear: [`SUB`] equal ones to each power of two of nanoseconds, from 2^[`MIN_EXP`] (256 ns) up
 //! to 2^36 (68.7 s). The first takes all that is shorter, the last all that is longer. A bucket is at most 1/16 of
 //! its lower bound wide, so its middle is at most 1/32 (3.2 %) off whatever was counted in it. The kernel's side is
-//! `assets/trace/latency.bpf.c`.
+//! `assets/trace/buckets.h`.
 
 use super::disk::DevId;
 use super::shape::Shape;

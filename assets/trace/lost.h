@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT
+ * What could not be followed for want of room: one count of an object.
+ */
+#pragma once
+#include "kernel.h"
+
+struct {
+	MAP_UINT(type, MAP_PERCPU_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} lost SEC(".maps");
+
+INLINE void count_lost(void)
+{
+	u32 zero = 0;
+	u64 *n = map_lookup(&lost, &zero);
+
+	if (n)
+		(*n)++;
+}
