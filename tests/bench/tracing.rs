@@ -50,7 +50,11 @@ fn main() {
 fn load() -> (Tracer, Duration) {
     let (began, tracer) = (Instant::now(), Tracer::new(&Root::live()));
     tracer.begin();
-    while tracer.latency.read().ok().is_none() || tracer.charge.read().ok().is_none() {
+    // The last one as well: what is still being loaded would be measured.
+    while tracer.latency.read().ok().is_none()
+        || tracer.charge.read().ok().is_none()
+        || tracer.tasks.read().ok().is_none()
+    {
         std::thread::sleep(Duration::from_millis(1));
     }
     (tracer, began.elapsed())
@@ -148,7 +152,7 @@ fn overhead(pairs: u64, slice: Duration) {
     let _fio = Running(command.stdout(Stdio::null()).spawn().expect("fio"));
     std::thread::sleep(Duration::from_secs(1));
     let rate = || {
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(200));
         let (began, ios) = (Instant::now(), device.reads());
         std::thread::sleep(slice);
         (device.reads() - ios) as f64 / began.elapsed().as_secs_f64()
