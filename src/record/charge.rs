@@ -2,7 +2,7 @@
 
 use super::latency::{get_counts, put_counts};
 use super::sample::{get_outcome, put_outcome};
-use super::wire::{Bad, In, put_blob, put_num, put_signed};
+use super::wire::{Bad, In, get_reasons, put_blob, put_num, put_reasons, put_signed};
 use crate::model::charge::{Account, ChargeRaw, Key, Kind, TIMES};
 use crate::model::disk::DevId;
 use crate::model::latency::Counts;
@@ -11,8 +11,6 @@ use std::sync::Arc;
 
 /// Accounts, names or groups of one sample at most.
 const MOST: usize = 65_536;
-/// Reasons of one sample at most.
-const MOST_REASONS: usize = 64;
 
 /// Appends a reading as it differs from `prev`.
 pub fn put(out: &mut Vec<u8>, prev: &Section<ChargeRaw>, cur: &Section<ChargeRaw>) {
@@ -22,8 +20,7 @@ pub fn put(out: &mut Vec<u8>, prev: &Section<ChargeRaw>, cur: &Section<ChargeRaw
     let (none, Section::Ok(now)) = (ChargeRaw::default(), cur) else { return };
     let old = prev.ok().unwrap_or(&none);
     put_num(out, now.lost);
-    put_num(out, now.without.len() as u64);
-    now.without.iter().for_each(|why| put_blob(out, why.as_bytes()));
+    put_reasons(out, &now.without);
     put_edits(out, &old.names, &now.names, |out, (pid, name)| {
         put_num(out, u64::from(*pid));
         put_blob(out, name.as_bytes());
@@ -61,12 +58,7 @@ pub fn get(inp: &mut In, prev: &Section<ChargeRaw>) -> Result<Section<ChargeRaw>
     let none = ChargeRaw::default();
     let old = prev.ok().unwrap_or(&none);
     let lost = inp.num()?;
-    let reasons = inp.count()?;
-    if reasons > MOST_REASONS {
-        return Err(Bad("more reasons than there can be"));
-    }
-    // Texts are only ever shown.
-    let without = (0..reasons).map(|_| inp.blob().map(crate::text::clean)).collect::<Result<_, _>>()?;
+    let without = get_reasons(inp)?;
     let text = |inp: &mut In| Ok::<Arc<str>, Bad>(crate::text::clean(inp.blob()?).into());
     let names = get_edits(inp, old.names.iter().cloned(), |inp| Ok((inp.num32()?, text(inp)?)))?;
     let groups = get_edits(inp, old.groups.iter().cloned(), |inp| Ok((inp.num()?, text(inp)?)))?;

@@ -2,15 +2,13 @@
 //! those in which something was counted.
 
 use super::sample::{get_outcome, put_outcome};
-use super::wire::{Bad, In, put_blob, put_num};
+use super::wire::{Bad, In, get_reasons, put_num, put_reasons};
 use crate::model::disk::DevId;
 use crate::model::latency::{Counts, DeviceCounts, LatencyRaw, SLOTS};
 use crate::model::section::Section;
 
 /// Devices of one sample at most.
 const MOST_DEVICES: usize = 65_536;
-/// Reasons of one sample at most.
-const MOST_REASONS: usize = 64;
 
 /// Appends a reading as it differs from `prev`.
 pub fn put(out: &mut Vec<u8>, prev: &Section<LatencyRaw>, cur: &Section<LatencyRaw>) {
@@ -20,8 +18,7 @@ pub fn put(out: &mut Vec<u8>, prev: &Section<LatencyRaw>, cur: &Section<LatencyR
     let (none, Section::Ok(now)) = (LatencyRaw::default(), cur) else { return };
     let old = prev.ok().unwrap_or(&none);
     put_num(out, now.lost);
-    put_num(out, now.without.len() as u64);
-    now.without.iter().for_each(|why| put_blob(out, why.as_bytes()));
+    put_reasons(out, &now.without);
     let same = old.devices.len() == now.devices.len()
         && old.devices.iter().zip(&now.devices).all(|(a, b)| a.id == b.id);
     put_num(out, u64::from(!same));
@@ -54,12 +51,7 @@ pub fn get(inp: &mut In, prev: &Section<LatencyRaw>) -> Result<Section<LatencyRa
         return Ok(other.map(|()| LatencyRaw::default()));
     }
     let lost = inp.num()?;
-    let reasons = inp.count()?;
-    if reasons > MOST_REASONS {
-        return Err(Bad("more reasons than there can be"));
-    }
-    // Only ever shown.
-    let without = (0..reasons).map(|_| inp.blob().map(crate::text::clean)).collect::<Result<_, _>>()?;
+    let without = get_reasons(inp)?;
     let mut devices = match inp.num()? {
         0 => prev.ok().map(|p| p.devices.clone()).unwrap_or_default(),
         _ => get_devices(inp)?,

@@ -2,14 +2,12 @@
 //! that were held up again.
 
 use super::sample::{get_outcome, put_outcome};
-use super::wire::{Bad, In, put_blob, put_num, put_row};
+use super::wire::{Bad, In, get_reasons, put_blob, put_num, put_reasons, put_row};
 use crate::model::section::Section;
 use crate::model::stalls::{StallsRaw, TaskStalls};
 
 /// Processes of one sample at most.
 const MOST_TASKS: usize = 65_536;
-/// Reasons of one sample at most.
-const MOST_REASONS: usize = 64;
 /// Figures of a process: times, ns and the longest one of each kind.
 const CELLS: usize = 6;
 
@@ -27,8 +25,7 @@ pub fn put(out: &mut Vec<u8>, prev: &Section<StallsRaw>, cur: &Section<StallsRaw
     let old = prev.ok().unwrap_or(&none);
     put_num(out, now.lost);
     put_num(out, u64::from(now.counted[0]) | u64::from(now.counted[1]) << 1);
-    put_num(out, now.without.len() as u64);
-    now.without.iter().for_each(|why| put_blob(out, why.as_bytes()));
+    put_reasons(out, &now.without);
     let labels = |t: &TaskStalls| (t.pid, t.starttime, t.comm.clone(), t.bdi.clone());
     let same = old.tasks.len() == now.tasks.len()
         && old.tasks.iter().zip(&now.tasks).all(|(a, b)| labels(a) == labels(b));
@@ -61,12 +58,7 @@ pub fn get(inp: &mut In, prev: &Section<StallsRaw>) -> Result<Section<StallsRaw>
     }
     let lost = inp.num()?;
     let counted = inp.num()?;
-    let reasons = inp.count()?;
-    if reasons > MOST_REASONS {
-        return Err(Bad("more reasons than there can be"));
-    }
-    let why = |inp: &mut In| Ok::<_, Bad>(crate::text::clean(inp.blob()?));
-    let without = (0..reasons).map(|_| why(inp)).collect::<Result<_, _>>()?;
+    let without = get_reasons(inp)?;
     let mut tasks = match inp.num()? {
         0 => prev.ok().map(|p| p.tasks.clone()).unwrap_or_default(),
         _ => get_tasks(inp)?,

@@ -3,7 +3,7 @@
 
 use super::latency::{get_counts, put_counts};
 use super::sample::{get_outcome, put_outcome};
-use super::wire::{Bad, In, put_blob, put_maybe_blob, put_num, put_row};
+use super::wire::{Bad, In, get_reasons, put_blob, put_maybe_blob, put_num, put_reasons, put_row};
 use crate::model::disk::DevId;
 use crate::model::latency::SLOTS;
 use crate::model::raw::Raw;
@@ -26,8 +26,7 @@ pub fn put(out: &mut Vec<u8>, prev: &Section<SyncsRaw>, cur: &Section<SyncsRaw>)
     let (none, Section::Ok(now)) = (SyncsRaw::default(), cur) else { return };
     let old = prev.ok().unwrap_or(&none);
     put_row(out, &head(old), &head(now));
-    put_num(out, now.without.len() as u64);
-    now.without.iter().for_each(|why| put_blob(out, why.as_bytes()));
+    put_reasons(out, &now.without);
     put_files(out, &old.files, &now.files);
     let at = |file: &Arc<SyncFile>| now.files.binary_search_by_key(&file.key(), |c| c.file.key()).ok();
     let put_file = |out: &mut Vec<u8>, file: &Arc<SyncFile>| {
@@ -73,8 +72,7 @@ pub fn get(inp: &mut In, prev: &Section<SyncsRaw>) -> Result<Section<SyncsRaw>, 
     inp.row(&mut row)?;
     let [began_ns, at_ns, threshold_ns, files, slow, flying, uring] = row;
     let lost = Lost { files, slow, flying };
-    // Only ever shown.
-    let without = (0..few(inp)?).map(|_| inp.blob().map(crate::text::clean)).collect::<Result<_, _>>()?;
+    let without = get_reasons(inp)?;
     let files = get_files(inp, &old.files)?;
     let slow = get_slow(inp, &old.slow, &files)?;
     let flying = (0..few(inp)?).map(|_| {

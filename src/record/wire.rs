@@ -150,6 +150,24 @@ pub fn put_row(out: &mut Vec<u8>, before: &[u64], now: &[u64]) {
     }
 }
 
+/// Reasons of one reading at most.
+const MOST_REASONS: usize = 64;
+
+/// Appends what a reading had to do without, and why.
+pub fn put_reasons(out: &mut Vec<u8>, reasons: &[String]) {
+    put_num(out, reasons.len() as u64);
+    reasons.iter().for_each(|why| put_blob(out, why.as_bytes()));
+}
+
+/// What [`put_reasons`] wrote, cleaned: they are only ever shown.
+pub fn get_reasons(inp: &mut In) -> Result<Vec<String>, Bad> {
+    let reasons = inp.count()?;
+    if reasons > MOST_REASONS {
+        return Err(Bad("more reasons than there can be"));
+    }
+    (0..reasons).map(|_| inp.blob().map(crate::text::clean)).collect()
+}
+
 /// Appends a section: what it is, its length, its content. A reader passes over what it does not know.
 pub fn put_section(out: &mut Vec<u8>, tag: u64, body: &[u8]) {
     put_num(out, tag);
