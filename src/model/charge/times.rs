@@ -3,7 +3,7 @@
 
 use crate::model::latency::Counts;
 
-/// Buckets: `TIMES` in `assets/trace/charge.bpf.c`.
+/// Buckets: `SLOTS` in `assets/trace/charge.bpf.c`.
 pub const TIMES: usize = 44;
 /// The first power of two, in ns.
 const MIN_EXP: u32 = 11;

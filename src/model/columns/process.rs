@@ -105,17 +105,17 @@ const COMMAND: Column<Col> = left(
 pub const SHORT: &[Column<Col>] = &[PID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND];
 /// The full view, rates. What matters least stands before COMMAND: it is left out first.
 pub const FULL: &[Column<Col>] = &[
-    PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, THROTTLED, RECLAIM, SWAP, MAJF, RSS, CANCELLED, THREADS,
+    PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJF, RSS, CANCELLED, THREADS,
     CGROUP, COMMAND,
 ];
 /// The full view where who does the I/O is traced.
 pub const TRACED: &[Column<Col>] = &[
-    PID, PRIO, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAPIN, THROTTLED, RECLAIM, SWAP, MAJF,
+    PID, PRIO, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJF,
     RSS, CANCELLED, THREADS, CGROUP, COMMAND,
 ];
 /// The full view, sums.
 pub const SUMS: &[Column<Col>] = &[
-    PID, PRIO, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAPIN, THROTTLED, RECLAIM, SWAP, MAJF, RSS, CANCELLED,
+    PID, PRIO, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJF, RSS, CANCELLED,
     THREADS, CGROUP, COMMAND,
 ];
 /// Beside other panes, sums.

@@ -65,7 +65,7 @@ pub fn fitted(app: &App, width: u16) -> (&'static [Column<Col>], table::Fitted) 
         matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite)
             || set[i].id == app.ui.procs.by
     };
-    (set, table::fit(set, width, if width < 66 { 12 } else { 18 }, app.ui.procs.shift, keep))
+    (set, table::fit(set, width, (width / 4).max(if width < 66 { 12 } else { 18 }), app.ui.procs.shift, keep))
 }
 
 /// What the table is asked for; `height` rows from the first one shown.
