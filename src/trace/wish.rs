@@ -10,7 +10,7 @@ use std::sync::MutexGuard;
 use std::time::Duration;
 
 /// Why syncs are not there while nobody asks for them.
-const UNWANTED: &str = "syncs are traced only while somebody wants to know: in their view (key F), with --pane syncs, or record --syncs";
+const UNWANTED: &str = "syncs are traced only while somebody wants to know: in their view (key F) and that of the findings, with --pane syncs, or record --syncs";
 
 /// What is wished.
 #[derive(Default)]
