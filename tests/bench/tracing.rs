@@ -1,8 +1,10 @@
 //! What tracing tells beside fio, and what it costs: `cargo bench --bench tracing -- accuracy DIR` or `-- overhead`.
 //!
 //! `accuracy`: fio at depth 1, past the page cache, on a file in DIR and on a loop device in memory; counts and
-//! percentiles of the same requests, as fio has them (clat) and as tracing has them, and how many are sequential. fio's
-//! times end when it runs again, some microseconds after the request: with larger requests (`--kib N`, 4) that weighs less.
+//! percentiles of the same requests, as fio has them (lat: from its asking for a request to its seeing it done) and as
+//! tracing has them, and how many are sequential. fio sleeps meanwhile, so its times hold the wake-up as well; with
+//! `--awake` it looks for the end without ever sleeping. What is left are the 2 or 3 us of its own system calls: with
+//! larger requests (`--kib N`, 4) they weigh less.
 //! `overhead`: one fio run on a loop device in memory, as fast as it goes; slices without tracing, with the histograms
 //! alone and with everything take turns within it, in every order, because runs differ from each other by more than
 //! tracing costs. Also what one reading, loading, and the memory left afterwards come to.
@@ -39,7 +41,8 @@ fn main() {
     match args.first().map(String::as_str) {
         Some("accuracy") => {
             let dir = args.get(1).map_or(".", String::as_str);
-            accuracy(Path::new(dir), option("--kib", 4), option("--seconds", 8));
+            let how = if args.iter().any(|a| a == "--awake") { AWAKE } else { ASLEEP };
+            accuracy(Path::new(dir), option("--kib", 4), option("--seconds", 8), how);
         }
         Some("overhead") => overhead(option("--pairs", 60), Duration::from_millis(option("--slice", 400))),
         _ => println!("accuracy DIR or overhead; see tests/bench/tracing.rs"),
@@ -68,39 +71,53 @@ fn counts(tracer: &Tracer, id: DevId) -> DeviceCounts {
 fn fio(file: &Path, more: &[&str]) -> Command {
     let mut command = Command::new("fio");
     command.args(["--name=t", "--direct=1", "--time_based", "--output-format=json", "--randrepeat=1"]);
+    // Writes would be altered while they are timed.
+    command.args(["--lat_percentiles=1", "--scramble_buffers=0"]);
     command.arg(format!("--filename={}", file.display())).args(more).stdin(Stdio::null());
     command
 }
 
-fn accuracy(dir: &Path, kib: u64, seconds: u64) {
+/// fio sleeps in its system call until the request is done.
+const ASLEEP: &[&str] = &["--ioengine=psync"];
+/// It asks again and again, without anything to do for the kernel between the asking and the device.
+const AWAKE: &[&str] = &[
+    "--ioengine=io_uring",
+    "--fixedbufs",
+    "--registerfiles",
+    "--nonvectored=1",
+    "--iodepth_batch_complete_min=0",
+];
+
+fn accuracy(dir: &Path, kib: u64, seconds: u64, how: &[&str]) {
     let device = Loop::new(1 << 30).expect("a loop device");
     let file = dir.join(format!("tracing-{}.fio", std::process::id()));
     let on = rustix::fs::stat(dir).expect("the directory").st_dev;
     let disk = DevId { major: rustix::fs::major(on), minor: rustix::fs::minor(on) };
     let (major, minor) = device.id;
     println!(
-        "target rw: requests fio/tracing | p50 us clat/service/total | p99 us clat/service/total | sequential"
+        "target rw: requests fio/diskstats/tracing | p50 us fio/service/total | p99 us fio/service/total | sequential"
     );
-    for (name, target, id) in [("loop", device.path.as_path(), DevId { major, minor }), ("disk", &file, disk)]
+    for (name, target, id) in
+        [("loop", device.path.as_path(), DevId { major, minor }), ("disk", file.as_path(), disk)]
     {
-        if target == file {
+        if id == disk {
             let lay = fio(&file, &["--rw=write", "--bs=1M", "--size=1G", "--end_fsync=1", "--time_based=0"]);
             assert!(run(lay).is_object());
         }
         for rw in ["randread", "randwrite", "read", "write"] {
             let kind = rw.trim_start_matches("rand");
             let (tracer, _) = load();
-            let before = counts(&tracer, id);
+            let (before, plain) = (counts(&tracer, id), completed(id, kind));
             let runtime = format!("--runtime={seconds}");
             let (rw_arg, block) = (format!("--rw={rw}"), format!("--bs={kib}k"));
-            let told = run(fio(
-                target,
-                &[&rw_arg, &block, "--iodepth=1", "--ioengine=psync", "--size=1G", &runtime],
-            ));
+            let job = [&rw_arg, &block, "--iodepth=1", "--size=1G", &runtime];
+            let told = run(fio(target, &[job.as_slice(), how].concat()));
+            let plain = completed(id, kind) - plain;
             let latency = DeviceLatency::derive(Some(&before), &counts(&tracer, id));
             compare(
                 &format!("{name} {rw}"),
                 &told["jobs"][0][kind],
+                plain,
                 &latency.kinds[usize::from(kind == "write")],
             );
         }
@@ -108,13 +125,21 @@ fn accuracy(dir: &Path, kib: u64, seconds: u64) {
     let _ = std::fs::remove_file(&file);
 }
 
-fn compare(what: &str, fio: &Value, ours: &KindLatency) {
-    let of = |p: &str| fio["clat_ns"]["percentile"][p].as_f64().unwrap_or(f64::NAN) / 1e3;
+/// Requests of a device that are done, as the kernel counts them by itself.
+fn completed(id: DevId, kind: &str) -> u64 {
+    let text = std::fs::read_to_string(Root::live().proc("diskstats")).unwrap_or_default();
+    let line = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
+    let line = line.into_iter().find(|w| w[0] == id.major.to_string() && w[1] == id.minor.to_string());
+    line.and_then(|w| w[if kind == "write" { 7 } else { 3 }].parse().ok()).unwrap_or(0)
+}
+
+fn compare(what: &str, fio: &Value, plain: u64, ours: &KindLatency) {
+    let of = |p: &str| fio["lat_ns"]["percentile"][p].as_f64().unwrap_or(f64::NAN) / 1e3;
     let ios = fio["total_ios"].as_u64().unwrap_or(0);
     let (Some(total), Some(service)) = (ours.total, ours.service) else { return println!("{what}: nothing") };
     let share = (total.samples as f64 / ios as f64 - 1.0) * 100.0;
     println!(
-        "{what}: {ios}/{} ({share:+.3} %) | {:.1}/{:.1}/{:.1} | {:.1}/{:.1}/{:.1} | {:.2} %",
+        "{what}: {ios}/{plain}/{} ({share:+.3} %) | {:.1}/{:.1}/{:.1} | {:.1}/{:.1}/{:.1} | {:.2} %",
         total.samples,
         of("50.000000"),
         service.p50,
