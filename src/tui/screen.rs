@@ -1,11 +1,13 @@
-//! Two buffers and what differs between them, as bytes.
+//! What the terminal shows, what is drawn, and what differs between them, as bytes.
 //!
-//! Most of a monitor's screen stays as it was, so the time of a frame is the time of finding that out: rows
-//! are compared with no regard to how wide a symbol is, and only those that differ are looked at closely.
+//! Most of a monitor's screen stays as it was, so the time of a frame is the time of finding that out: and after a
+//! second of sleep that is the time memory takes. So only one buffer of cells is there, blank between two frames; what
+//! the terminal shows is kept in a few bytes a cell.
 
 use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -28,13 +30,90 @@ impl Write for Bytes {
     }
 }
 
-/// The picture as the terminal has it, and the one being made.
+/// Styles told apart; a screen has a few dozen.
+const MOST_STYLES: usize = 1 << 12;
+/// Symbols of more than four bytes told apart.
+const MOST_LONG: usize = 1 << 10;
+
+/// What a cell looks like, in one number: equal if and only if they look the same. The symbol's bytes (or the place of
+/// a longer one), the place of the style, and whether it takes two columns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Look(u64);
+
+impl Look {
+    /// A blank without style.
+    const BLANK: Self = Self(b' ' as u64);
+    const LONG: u64 = 1 << 62;
+    const WIDE: u64 = 1 << 63;
+
+    fn is_wide(self) -> bool {
+        self.0 & Self::WIDE != 0
+    }
+}
+
+/// Foreground, background, modifier.
+type Dress = (Color, Color, Modifier);
+
+/// The styles and long symbols that [`Look`]s name by their places.
+struct Looks {
+    styles: Vec<Dress>,
+    /// The place of the style met last: most cells have their neighbour's.
+    last: usize,
+    long: Vec<Box<str>>,
+}
+
+impl Looks {
+    fn new() -> Self {
+        Self { styles: vec![(Color::Reset, Color::Reset, Modifier::empty())], last: 0, long: Vec::new() }
+    }
+
+    /// There are too many to go on naming them.
+    fn is_full(&self) -> bool {
+        self.styles.len() > MOST_STYLES || self.long.len() > MOST_LONG
+    }
+
+    fn of(&mut self, cell: &Cell) -> Look {
+        let symbol = match cell.symbol().as_bytes() {
+            [one] => u64::from(*one),
+            more => self.symbol(cell, more),
+        };
+        Look(symbol | (self.style((cell.fg, cell.bg, cell.modifier)) as u64) << 32)
+    }
+
+    fn style(&mut self, style: Dress) -> usize {
+        if self.styles[self.last] != style {
+            self.last = self.styles.iter().position(|known| *known == style).unwrap_or_else(|| {
+                self.styles.push(style);
+                self.styles.len() - 1
+            });
+        }
+        self.last
+    }
+
+    /// A symbol that is not one byte. UTF-8 has no zero bytes in it.
+    fn symbol(&mut self, cell: &Cell, bytes: &[u8]) -> u64 {
+        let wide = if is_wide(cell) { Look::WIDE } else { 0 };
+        if bytes.len() <= 4 {
+            return bytes.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)) | wide;
+        }
+        let at = self.long.iter().position(|known| known.as_bytes() == bytes).unwrap_or_else(|| {
+            self.long.push(cell.symbol().into());
+            self.long.len() - 1
+        });
+        at as u64 | Look::LONG | wide
+    }
+}
+
+/// The picture as the terminal has it, and the paper for the next one.
 pub struct Screen {
-    shown: Buffer,
+    shown: Vec<Look>,
+    looks: Looks,
     /// Blank between two frames.
-    next: Buffer,
+    paper: Buffer,
+    /// What of a row is drawn.
+    row: Vec<Look>,
     /// What differs, by place in the buffer.
-    changed: Vec<u32>,
+    changed: Vec<(u32, Cell)>,
     bytes: Bytes,
     backend: CrosstermBackend<Bytes>,
     clear: bool,
@@ -43,23 +122,31 @@ pub struct Screen {
 impl Screen {
     /// An empty screen of that size; the first frame draws everything.
     pub fn new(size: (u16, u16)) -> Self {
-        let area = Rect::new(0, 0, size.0, size.1);
         let bytes = Bytes::default();
-        Self {
-            shown: Buffer::empty(area),
-            next: Buffer::empty(area),
+        let mut screen = Self {
+            shown: Vec::new(),
+            looks: Looks::new(),
+            paper: Buffer::default(),
+            row: Vec::new(),
             changed: Vec::new(),
             backend: CrosstermBackend::new(bytes.clone()),
             bytes,
             clear: true,
-        }
+        };
+        screen.reset(size);
+        screen
     }
 
     /// Takes a new size (or the same one again): the next frame draws everything.
     pub fn reset(&mut self, size: (u16, u16)) {
-        let area = Rect::new(0, 0, size.0, size.1);
-        self.shown = Buffer::empty(area);
-        self.next = Buffer::empty(area);
+        self.paper = Buffer::empty(Rect::new(0, 0, size.0, size.1));
+        self.forget();
+    }
+
+    /// The next frame begins with a blank terminal.
+    fn forget(&mut self) {
+        self.looks = Looks::new();
+        self.shown = vec![Look::BLANK; self.paper.content.len()];
         self.clear = true;
     }
 
@@ -70,9 +157,11 @@ impl Screen {
         draw: impl FnOnce(&mut Buffer),
         send: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        draw(&mut self.next);
+        if self.looks.is_full() {
+            self.forget();
+        }
+        draw(&mut self.paper);
         self.compare();
-        std::mem::swap(&mut self.shown, &mut self.next);
         if self.changed.is_empty() && !self.clear {
             return Ok(());
         }
@@ -84,49 +173,50 @@ impl Screen {
                 bytes.extend_from_slice(b"\x1b[0m\x1b[2J");
             }
         }
-        let (cells, width) = (&self.shown.content, u32::from(self.shown.area.width.max(1)));
-        let place = |at: &u32| ((at % width) as u16, (at / width) as u16, &cells[*at as usize]);
-        self.backend.draw(self.changed.iter().map(place))?;
+        let width = u32::from(self.paper.area.width.max(1));
+        let changed = self.changed.iter();
+        self.backend.draw(changed.map(|(at, cell)| ((at % width) as u16, (at / width) as u16, cell)))?;
         let mut bytes = self.bytes.0.borrow_mut();
         bytes.extend_from_slice(END);
         send(&bytes)?;
         if bytes.capacity() > 64 * 1024 {
             *bytes = Vec::new();
         }
+        if self.changed.capacity() > 1024 {
+            self.changed = Vec::new();
+        }
         Ok(())
     }
 
-    /// Finds what of `next` differs from `shown`, and blanks `shown` row by row on the way: it is the next
-    /// frame's paper, and at hand right now.
+    /// Finds what of the paper differs from what is shown, and blanks the paper row by row on the way: it is at hand
+    /// right now.
     fn compare(&mut self) {
         self.changed.clear();
-        let width = usize::from(self.shown.area.width).max(1);
-        let rows = self.shown.content.chunks_mut(width).zip(self.next.content.chunks(width));
-        for (row, (old, new)) in rows.enumerate() {
-            if let Some(first) = old.iter().zip(new).position(|(old, new)| !same(old, new)) {
-                differences(old, new, first, (row * width) as u32, &mut self.changed);
+        let width = usize::from(self.paper.area.width).max(1);
+        let rows = self.shown.chunks_mut(width).zip(self.paper.content.chunks_mut(width));
+        for (row, (old, cells)) in rows.enumerate() {
+            self.row.clear();
+            self.row.extend(cells.iter().map(|cell| self.looks.of(cell)));
+            if *old != *self.row {
+                differences(old, &self.row, cells, (row * width) as u32, &mut self.changed);
+                old.copy_from_slice(&self.row);
             }
-            old.fill(Cell::EMPTY);
+            cells.fill(Cell::EMPTY);
         }
-    }
-
-    /// The picture last handed over.
-    pub fn shown(&self) -> &Buffer {
-        &self.shown
     }
 }
 
-/// The cells of a row to send, none of them before `first`; `start` is the row's place in the buffer.
-fn differences(old: &[Cell], new: &[Cell], first: usize, start: u32, changed: &mut Vec<u32>) {
-    if !old.iter().any(is_wide) && !new.iter().any(is_wide) {
-        let at = (first..new.len()).filter(|at| !same(&old[*at], &new[*at]));
-        return changed.extend(at.map(|at| start + at as u32));
-    }
+/// Takes the cells of a row that are to be sent; `start` is the row's place in the buffer.
+fn differences(old: &[Look], new: &[Look], cells: &mut [Cell], start: u32, changed: &mut Vec<(u32, Cell)>) {
     // Symbols of two columns: what stands right of one depends on it, so the row is sent whole.
+    let whole = old.iter().chain(new).any(|look| look.is_wide());
     let mut at = 0;
     while at < new.len() {
-        changed.push(start + at as u32);
-        at += usize::from(new[at].cell_width().max(1));
+        let width = if new[at].is_wide() { cells[at].cell_width().max(1) } else { 1 };
+        if whole || old[at] != new[at] {
+            changed.push((start + at as u32, std::mem::replace(&mut cells[at], Cell::EMPTY)));
+        }
+        at += usize::from(width);
     }
 }
 
@@ -139,20 +229,11 @@ fn is_wide(cell: &Cell) -> bool {
     }
 }
 
-/// Whether two cells look the same. An empty cell is a blank.
-fn same(a: &Cell, b: &Cell) -> bool {
-    (a.modifier, a.fg, a.bg) == (b.modifier, b.fg, b.bg) && {
-        let (a, b) = (a.symbol().as_bytes(), b.symbol().as_bytes());
-        // Symbols are a few bytes: a call to compare them costs more than comparing them.
-        a.len() == b.len() && a.iter().eq(b)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use ratatui::style::{Modifier, Style};
+    use ratatui::style::Style;
 
     #[test]
     fn only_differences_travel_and_a_reset_sends_all() {
@@ -191,27 +272,77 @@ mod tests {
         assert!(is_wide(&Cell::new("写")) && !is_wide(&Cell::new("é")) && !is_wide(&Cell::new("⠿")));
     }
 
+    #[test]
+    fn what_looks_the_same_is_named_the_same() {
+        let mut looks = Looks::new();
+        let mut of = |symbol: &str, fg: Color| {
+            let mut cell = Cell::EMPTY;
+            cell.set_symbol(symbol).set_fg(fg);
+            looks.of(&cell)
+        };
+        let long = "👩\u{200d}🚒";
+        let symbols = [" ", "a", "é", "│", "写", "🚒", "a\u{301}", long, "👩\u{200d}🔬"];
+        let all: Vec<Look> =
+            [Color::Reset, Color::Red].iter().flat_map(|fg| symbols.map(|s| of(s, *fg))).collect();
+        for (n, look) in all.iter().enumerate() {
+            assert_eq!(all.iter().position(|l| l == look), Some(n), "{n} looks like an earlier one");
+        }
+        assert!(of(" ", Color::Reset) == Look::BLANK && looks.of(&Cell::EMPTY) == Look::BLANK);
+        let again = looks.of(Cell::EMPTY.clone().set_symbol(long));
+        assert!(again == all[7] && again.is_wide());
+    }
+
+    #[test]
+    fn too_many_styles_begin_anew() {
+        let mut screen = Screen::new((1, 1));
+        for n in 0..MOST_STYLES as u32 {
+            let [_, r, g, b] = n.to_be_bytes();
+            screen
+                .frame(
+                    |buf| {
+                        buf.content[0].set_symbol("x").set_fg(Color::Rgb(r, g, b));
+                    },
+                    |_| Ok(()),
+                )
+                .unwrap();
+        }
+        assert!(screen.looks.is_full());
+        let mut sent = Vec::new();
+        screen
+            .frame(
+                |buf| {
+                    buf.content[0].set_symbol("y");
+                },
+                |bytes| {
+                    sent.extend(bytes);
+                    Ok(())
+                },
+            )
+            .unwrap();
+        assert!(String::from_utf8(sent).unwrap().contains("\x1b[2J"));
+        assert!(!screen.looks.is_full());
+    }
+
     proptest! {
         /// Whatever was there before, the terminal shows the new picture.
         #[test]
         fn a_terminal_shows_what_was_drawn(
             pictures in proptest::collection::vec(
-                proptest::collection::vec((0u16..22, 0u16..4, "[ab 写é│]{1,5}", any::<bool>()), 0..6), 1..5)
+                proptest::collection::vec((0u16..22, 0u16..4, "[ab 写é│\u{301}]{1,5}", any::<bool>()), 0..6), 1..5)
         ) {
             let mut screen = Screen::new((20, 3));
             let mut terminal = vt100::Parser::new(3, 20, 0);
             for picture in &pictures {
-                screen
-                    .frame(
-                        |buf| for (x, y, text, bold) in picture {
-                            let modifier = if *bold { Modifier::BOLD } else { Modifier::empty() };
-                            crate::tui::widgets::put::put(
-                                buf, *x, *y, text, 20, Style::new().add_modifier(modifier));
-                        },
-                        |bytes| { terminal.process(bytes); Ok(()) },
-                    )
-                    .unwrap();
-                let shown = screen.shown();
+                let mut shown = Buffer::default();
+                let draw = |buf: &mut Buffer| {
+                    for (x, y, text, bold) in picture {
+                        let modifier = if *bold { Modifier::BOLD } else { Modifier::empty() };
+                        crate::tui::widgets::put::put(
+                            buf, *x, *y, text, 20, Style::new().add_modifier(modifier));
+                    }
+                    shown = buf.clone();
+                };
+                screen.frame(draw, |bytes| { terminal.process(bytes); Ok(()) }).unwrap();
                 for y in 0..3 {
                     let mut x = 0;
                     while x < 20 {
