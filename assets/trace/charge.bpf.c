@@ -428,6 +428,7 @@ int rq_complete(u64 *ctx)
 	direct = FLAG(__REQ_SYNC) | FLAG(__REQ_IDLE);
 	if (key.kind == WRITE && (flags & direct) != direct)
 		written_back(rq, &key, done);
+	note();
 	return 0;
 }
 

@@ -122,8 +122,10 @@ INLINE struct histogram *find(struct key *key)
 	struct histogram *h = map_lookup(&histograms, key);
 	u32 one = 1;
 
-	if (!h)
+	if (!h) {
 		map_update(&unknown, key, &one, 0);
+		note();
+	}
 	return h;
 }
 
@@ -291,6 +293,7 @@ int rq_complete(u64 *ctx)
 	/* A flush without data is a write of nothing. */
 	if (left)
 		count_size(h, left);
+	note();
 	return 0;
 }
 
@@ -341,5 +344,6 @@ int bio_complete(u64 *ctx)
 		count_order(h, of.follows);
 		count_size(h, of.bytes);
 	}
+	note();
 	return 0;
 }

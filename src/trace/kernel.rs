@@ -96,13 +96,57 @@ impl<const K: usize> Map<'_, K> {
     }
 }
 
-/// The sum of a counter that each CPU has for itself, the only value of its map.
-pub fn sum_of_cpus(fd: BorrowedFd, cpus: usize) -> io::Result<u64> {
-    let map = Map::<4> { fd, value_len: 8 * cpus };
-    let mut value = vec![0; 8 * cpus];
-    map.get(&[0; 4], &mut value)?;
-    let cpu = |n: &[u8]| n.try_into().map_or(0, u64::from_ne_bytes);
-    Ok(value.chunks_exact(8).map(cpu).fold(0, u64::wrapping_add))
+/// Two counters that each CPU has for itself, added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// What could not be followed for want of room.
+    pub lost: u64,
+    /// How often something was counted.
+    pub noted: u64,
+}
+
+impl Tally {
+    /// From the only value of its map; `struct tally` in `assets/trace/lost.h`.
+    pub fn read(fd: BorrowedFd, cpus: usize) -> io::Result<Self> {
+        let map = Map::<4> { fd, value_len: 16 * cpus };
+        let mut value = vec![0; 16 * cpus];
+        map.get(&[0; 4], &mut value)?;
+        let long = |n: &[u8]| n.try_into().map_or(0, u64::from_ne_bytes);
+        Ok(value.chunks_exact(16).fold(Self::default(), |sum, cpu| Self {
+            lost: sum.lost.wrapping_add(long(&cpu[..8])),
+            noted: sum.noted.wrapping_add(long(&cpu[8..])),
+        }))
+    }
+}
+
+/// The last reading, good as long as nothing was counted since.
+#[derive(Default)]
+pub struct Unchanged<T> {
+    last: Option<T>,
+    noted: u64,
+    /// Times it was good enough in a row.
+    times: u32,
+}
+
+impl<T: Clone> Unchanged<T> {
+    /// What was read last, if nothing was counted since then; at most `most` times in a row.
+    pub fn get(&mut self, tally: Tally, most: u32) -> Option<T> {
+        if self.noted != tally.noted || self.times >= most {
+            return None;
+        }
+        self.times += 1;
+        self.last.clone()
+    }
+
+    /// Readings asked for since the last one that was kept, the present one included.
+    pub fn asked(&self) -> u32 {
+        self.times + 1
+    }
+
+    /// Keeps a reading; `tally` was read before it.
+    pub fn keep(&mut self, read: &T, tally: Tally) {
+        *self = Self { last: Some(read.clone()), noted: tally.noted, times: 0 };
+    }
 }
 
 /// One call that makes a descriptor.
@@ -123,4 +167,21 @@ pub fn link_iterator(program: BorrowedFd) -> io::Result<OwnedFd> {
 /// A descriptor to read what an iterator tells, from its start; the link holds its program.
 pub fn iterate(link: BorrowedFd) -> io::Result<OwnedFd> {
     make(ITER_CREATE, &[link.as_raw_fd() as u32, 0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_is_good_until_something_is_counted_or_for_so_many_times() {
+        let at = |noted| Tally { lost: 0, noted };
+        let mut unchanged = Unchanged::default();
+        assert_eq!(unchanged.get(at(0), 9), None, "nothing was read yet");
+        unchanged.keep(&'a', at(3));
+        assert_eq!((unchanged.get(at(3), 2), unchanged.get(at(3), 2)), (Some('a'), Some('a')));
+        assert_eq!((unchanged.get(at(3), 2), unchanged.asked()), (None, 3));
+        unchanged.keep(&'b', at(3));
+        assert_eq!((unchanged.get(at(4), 2), unchanged.get(at(3), 2)), (None, Some('b')));
+    }
 }

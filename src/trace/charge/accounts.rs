@@ -16,7 +16,7 @@ const VALUE: usize = 24 + 4 * TIMES;
 /// Accounts there is room for, as there.
 const MOST: usize = 16_384;
 /// An account unchanged for so many readings may be closed when its process has ended.
-const IDLE: u32 = 60;
+pub const IDLE: u32 = 60;
 
 /// How the kernel numbers kinds; its 3 is counted nowhere.
 fn kind(n: u32) -> Option<Kind> {
@@ -80,8 +80,8 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// All of them, by key. Closes those that nobody will use any more.
-    pub fn read(&mut self, fd: BorrowedFd, root: &Root) -> io::Result<Vec<Account>> {
+    /// All of them, by key. Closes those that nobody will use any more. `asked`: readings that this one stands for.
+    pub fn read(&mut self, fd: BorrowedFd, root: &Root, asked: u32) -> io::Result<Vec<Account>> {
         let map = Map::<KEY> { fd, value_len: VALUE };
         let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
         let mut value = [0; VALUE];
@@ -96,7 +96,7 @@ impl Accounts {
             }
             next = map.key_after(&at);
         }
-        self.close(&mut sums, &map, root);
+        self.close(&mut sums, &map, root, asked);
         let account = |(key, sum): (Key, Sum)| Account {
             key,
             requests: sum.requests,
@@ -107,7 +107,7 @@ impl Accounts {
         Ok(sums.into_iter().map(account).collect())
     }
 
-    fn close(&mut self, sums: &mut BTreeMap<Key, Sum>, map: &Map<KEY>, root: &Root) {
+    fn close(&mut self, sums: &mut BTreeMap<Key, Sum>, map: &Map<KEY>, root: &Root, asked: u32) {
         self.seen.retain(|key, _| sums.contains_key(key));
         let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
         sums.retain(|key, sum| {
@@ -115,9 +115,10 @@ impl Accounts {
             if (seen.0, seen.1) != (sum.bytes, sum.requests) {
                 *seen = (sum.bytes, sum.requests, 0);
             }
-            seen.2 += 1;
+            let before = seen.2;
+            seen.2 = before.saturating_add(asked);
             // Not asked at every reading.
-            let ask = key.pid > 0 && seen.2.is_multiple_of(IDLE);
+            let ask = key.pid > 0 && seen.2 / IDLE > before / IDLE;
             let gone = ask && *ended.entry(key.pid).or_insert_with(|| has_ended(root, key.pid));
             if gone {
                 sum.at.iter().for_each(|at| map.remove(at));

@@ -4,14 +4,14 @@ mod accounts;
 mod groups;
 
 use super::ground::Ground;
-use super::kernel::{Map, sum_of_cpus};
+use super::kernel::{Map, Tally, Unchanged};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::charge::ChargeRaw;
 use crate::model::section::Section;
 use crate::root::Root;
 use crate::text::clean;
-use accounts::Accounts;
+use accounts::{Accounts, IDLE};
 use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
 use groups::Groups;
@@ -43,6 +43,7 @@ pub struct Charge {
     known: Accounts,
     names: BTreeMap<u32, Arc<str>>,
     groups: Groups,
+    unchanged: Unchanged<ChargeRaw>,
     without: Vec<String>,
 }
 
@@ -63,7 +64,18 @@ impl Probe for Charge {
 
 impl Charge {
     fn all(&mut self) -> io::Result<ChargeRaw> {
-        let accounts = self.known.read(self.accounts.fd().as_fd(), &self.root)?;
+        let tally = Tally::read(self.lost.fd().as_fd(), self.cpus)?;
+        // Now and then all the same: accounts of what has ended are closed.
+        if let Some(same) = self.unchanged.get(tally, IDLE) {
+            return Ok(ChargeRaw { lost: tally.lost, ..same });
+        }
+        let read = self.look(tally.lost)?;
+        self.unchanged.keep(&read, tally);
+        Ok(read)
+    }
+
+    fn look(&mut self, lost: u64) -> io::Result<ChargeRaw> {
+        let accounts = self.known.read(self.accounts.fd().as_fd(), &self.root, self.unchanged.asked())?;
         let pids: BTreeSet<u32> = accounts.iter().map(|a| a.key.pid).filter(|pid| *pid > 0).collect();
         self.names.retain(|pid, _| pids.contains(pid));
         for pid in &pids {
@@ -78,7 +90,7 @@ impl Charge {
             accounts,
             names: self.names.iter().map(|(pid, name)| (*pid, name.clone())).collect(),
             groups,
-            lost: sum_of_cpus(self.lost.fd().as_fd(), self.cpus)?,
+            lost,
             without: self.without.clone(),
         })
     }
@@ -130,6 +142,7 @@ fn load(ground: &Ground) -> Result<Charge, Without> {
         known: Accounts::default(),
         names: BTreeMap::new(),
         groups: Groups::default(),
+        unchanged: Unchanged::default(),
         without,
     })
 }

@@ -3,16 +3,17 @@
 mod maps;
 
 use super::ground::Ground;
-use super::kernel::sum_of_cpus;
+use super::kernel::{Tally, Unchanged};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::disk::DevId;
-use crate::model::latency::LatencyRaw;
+use crate::model::latency::{DeviceCounts, LatencyRaw};
 use crate::model::section::Section;
 use crate::root::Root;
 use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
 use maps::{Histograms, Key, pack};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -27,6 +28,7 @@ pub struct Latency {
     unknown: MapData,
     lost: MapData,
     known: Histograms,
+    unchanged: Unchanged<Vec<DeviceCounts>>,
     cpus: usize,
     without: Vec<String>,
 }
@@ -40,15 +42,28 @@ impl Probe for Latency {
 
     /// All histograms.
     fn read(&mut self) -> Section<LatencyRaw> {
-        let fd = self.histograms.fd().as_fd();
-        let read = self.known.add_unknown(fd, self.unknown.fd().as_fd()).and_then(|()| self.known.read(fd));
-        match read.and_then(|devices| Ok((devices, sum_of_cpus(self.lost.fd().as_fd(), self.cpus)?))) {
+        match self.all() {
             Ok((devices, lost)) => {
                 let without = self.without.iter().cloned().chain(self.known.missing()).collect();
                 Section::Ok(LatencyRaw { devices, lost, without })
             }
             Err(err) => Section::from_io("reading the histograms", &err),
         }
+    }
+}
+
+impl Latency {
+    /// The histograms, and what was lost.
+    fn all(&mut self) -> io::Result<(Vec<DeviceCounts>, u64)> {
+        let tally = Tally::read(self.lost.fd().as_fd(), self.cpus)?;
+        if let Some(same) = self.unchanged.get(tally, u32::MAX) {
+            return Ok((same, tally.lost));
+        }
+        let fd = self.histograms.fd().as_fd();
+        self.known.add_unknown(fd, self.unknown.fd().as_fd())?;
+        let devices = self.known.read(fd)?;
+        self.unchanged.keep(&devices, tally);
+        Ok((devices, tally.lost))
     }
 }
 
@@ -78,7 +93,16 @@ fn load(ground: &Ground) -> Result<Latency, Without> {
     {
         without.push(format!("devices that work without requests (zram, md, dm): {why}"));
     }
-    Ok(Latency { _programs: programs, histograms, unknown, lost, known, cpus: ground.cpus, without })
+    Ok(Latency {
+        _programs: programs,
+        histograms,
+        unknown,
+        lost,
+        known,
+        unchanged: Unchanged::default(),
+        cpus: ground.cpus,
+        without,
+    })
 }
 
 /// A block device that may do I/O.
