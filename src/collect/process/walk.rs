@@ -18,9 +18,14 @@ use crate::model::section::describe;
 use crate::trace::Part;
 use crate::trace::tasks::{Record, Tasks as Traced, Walks};
 use std::io;
+use std::ops::Range;
 
 /// Looks between two listings of `/proc`.
 const LIST: u64 = 60;
+
+/// Looks in which each task is looked at once more, for what is not told: a few at a time, at most so many.
+const ROUND: usize = 200;
+const MOST_DUE: usize = 100;
 
 /// What a way through all tasks needs, kept from look to look.
 #[derive(Default)]
@@ -31,6 +36,13 @@ pub struct Walker {
     crowd: Crowd,
     /// The last look was one.
     on: bool,
+}
+
+/// The tasks whose turn it is, of so many.
+fn due(tasks: usize, look: usize) -> Range<usize> {
+    let looks = ROUND.max(tasks.div_ceil(MOST_DUE));
+    let look = look % looks;
+    tasks * look / looks..tasks * (look + 1) / looks
 }
 
 /// Where the walk stands in the list of entries.
@@ -175,9 +187,9 @@ impl Tasks {
         let moved = self.swap.moved();
         let used = self.swap.is_used();
         let len = self.entries.len();
-        let mut budget = (len / 200).clamp(1, 100);
-        let round = self.round % len.max(1);
-        self.round = round + budget;
+        let due = due(len, self.round);
+        self.round = self.round.wrapping_add(1);
+        let mut budget = due.len().max(1);
         let old_groups = self.groups.has_old();
         let wary = self.hanging >= WARY;
         self.jobs.clear();
@@ -185,7 +197,7 @@ impl Tasks {
             if entry.gone || entry.stuck {
                 continue;
             }
-            let due = at.wrapping_sub(round) < self.round - round || at + len < self.round;
+            let due = due.contains(&at);
             let mut what = What::default();
             if entry.doubtful || entry.untold {
                 what = What { stat: true, io: !entry.io_denied, prio: true, wary, ..what };
@@ -215,6 +227,15 @@ mod tests {
     use super::super::Wants;
     use super::*;
     use crate::root::Root;
+
+    #[test]
+    fn everyone_has_a_turn_in_a_round() {
+        for (tasks, looks) in [(0, 200), (1, 200), (70, 200), (201, 200), (20_000, 200), (100_001, 1001)] {
+            let turns: Vec<_> = (0..looks).map(|look| due(tasks, look)).collect();
+            assert!(turns.iter().cloned().flatten().eq(0..tasks), "{tasks}");
+            assert!(turns.iter().all(|turn| turn.len() <= MOST_DUE) && due(tasks, looks) == turns[0]);
+        }
+    }
 
     #[test]
     fn a_walk_that_fails_says_so_and_leaves_the_files() {
