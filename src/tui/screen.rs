@@ -201,7 +201,9 @@ impl Screen {
                 differences(old, &self.row, cells, (row * width) as u32, &mut self.changed);
                 old.copy_from_slice(&self.row);
             }
-            cells.fill(Cell::EMPTY);
+            // Memory that is not written to need not be written back.
+            let drawn = cells.iter_mut().zip(&self.row).filter(|(_, look)| **look != Look::BLANK);
+            drawn.for_each(|(cell, _)| *cell = Cell::EMPTY);
         }
     }
 }

@@ -17,7 +17,10 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     for f in &facts.files {
         let Some(soft) = f.soft.filter(|n| *n > 0) else { continue };
         let used = f.open as f64 * 100.0 / soft as f64;
-        let Some(row) = case.world.procs.get(&f.key).filter(|_| used >= NEAR_PCT) else { continue };
+        if used < NEAR_PCT {
+            continue;
+        }
+        let Some(row) = case.world.procs.get(&f.key) else { continue };
         let severity = if used >= AT_PCT { Severity::Critical } else { Severity::Warn };
         out.push(
             Finding::new(

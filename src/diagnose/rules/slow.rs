@@ -59,10 +59,9 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
             };
             case.held(LASTS_SECS, |s| s.device(*id).map(bad)).since().is_some()
         };
+        let Held::Since(since) = held else { continue };
         let chain = case.chain(d.id);
-        if let Held::Since(since) = held
-            && !chain.iter().skip(1).any(lower)
-        {
+        if !chain.iter().skip(1).any(lower) {
             out.extend(found(case, d.id, class, since, chain));
         }
     }
