@@ -13,6 +13,7 @@
  */
 #include "block.h"
 #include "lost.h"
+#include "news.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 

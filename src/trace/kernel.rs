@@ -96,45 +96,45 @@ impl<const K: usize> Map<'_, K> {
     }
 }
 
-/// Two counters that each CPU has for itself, added up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// What could not be followed for want of room.
-    pub lost: u64,
-    /// How often something was counted.
-    pub noted: u64,
+/// The sum of a counter that each CPU has for itself, the only value of its map.
+pub fn sum_of_cpus(fd: BorrowedFd, cpus: usize) -> io::Result<u64> {
+    let map = Map::<4> { fd, value_len: 8 * cpus };
+    let mut value = vec![0; 8 * cpus];
+    map.get(&[0; 4], &mut value)?;
+    let cpu = |n: &[u8]| n.try_into().map_or(0, u64::from_ne_bytes);
+    Ok(value.chunks_exact(8).map(cpu).fold(0, u64::wrapping_add))
 }
 
-impl Tally {
-    /// From the only value of its map; `struct tally` in `assets/trace/lost.h`.
-    pub fn read(fd: BorrowedFd, cpus: usize) -> io::Result<Self> {
-        let map = Map::<4> { fd, value_len: 16 * cpus };
-        let mut value = vec![0; 16 * cpus];
-        map.get(&[0; 4], &mut value)?;
-        let long = |n: &[u8]| n.try_into().map_or(0, u64::from_ne_bytes);
-        Ok(value.chunks_exact(16).fold(Self::default(), |sum, cpu| Self {
-            lost: sum.lost.wrapping_add(long(&cpu[..8])),
-            noted: sum.noted.wrapping_add(long(&cpu[8..])),
-        }))
+/// Takes the news from `assets/trace/news.h`: true if anything was counted since they were last taken. To be called
+/// before the counts are read.
+pub fn take_news(fd: BorrowedFd) -> io::Result<bool> {
+    let map = Map::<4> { fd, value_len: 4 };
+    let mut value = [0; 4];
+    map.get(&[0; 4], &mut value)?;
+    let any = value != [0; 4];
+    if any {
+        map.put(&[0; 4], &mut [0; 4])?;
     }
+    Ok(any)
 }
 
-/// The last reading, good as long as nothing was counted since.
+/// The last reading, good as long as there are no news.
 #[derive(Default)]
 pub struct Unchanged<T> {
     last: Option<T>,
-    noted: u64,
     /// Times it was good enough in a row.
     times: u32,
 }
 
 impl<T: Clone> Unchanged<T> {
-    /// What was read last, if nothing was counted since then; at most `most` times in a row.
-    pub fn get(&mut self, tally: Tally, most: u32) -> Option<T> {
-        if self.noted != tally.noted || self.times >= most {
+    /// What was read last, if there are no news since; at most `most` times in a row. `None`: it is to be read, and
+    /// kept.
+    pub fn get(&mut self, news: bool, most: u32) -> Option<T> {
+        if news || self.times >= most {
+            self.last = None;
             return None;
         }
-        self.times += 1;
+        self.times += u32::from(self.last.is_some());
         self.last.clone()
     }
 
@@ -143,9 +143,9 @@ impl<T: Clone> Unchanged<T> {
         self.times + 1
     }
 
-    /// Keeps a reading; `tally` was read before it.
-    pub fn keep(&mut self, read: &T, tally: Tally) {
-        *self = Self { last: Some(read.clone()), noted: tally.noted, times: 0 };
+    /// Keeps a reading.
+    pub fn keep(&mut self, read: &T) {
+        *self = Self { last: Some(read.clone()), times: 0 };
     }
 }
 
@@ -174,14 +174,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reading_is_good_until_something_is_counted_or_for_so_many_times() {
-        let at = |noted| Tally { lost: 0, noted };
+    fn a_reading_is_good_until_there_are_news_or_for_so_many_times() {
         let mut unchanged = Unchanged::default();
-        assert_eq!(unchanged.get(at(0), 9), None, "nothing was read yet");
-        unchanged.keep(&'a', at(3));
-        assert_eq!((unchanged.get(at(3), 2), unchanged.get(at(3), 2)), (Some('a'), Some('a')));
-        assert_eq!((unchanged.get(at(3), 2), unchanged.asked()), (None, 3));
-        unchanged.keep(&'b', at(3));
-        assert_eq!((unchanged.get(at(4), 2), unchanged.get(at(3), 2)), (None, Some('b')));
+        assert_eq!(unchanged.get(false, 9), None, "nothing was read yet");
+        unchanged.keep(&'a');
+        assert_eq!((unchanged.get(false, 2), unchanged.get(false, 2)), (Some('a'), Some('a')));
+        assert_eq!((unchanged.get(false, 2), unchanged.asked()), (None, 3));
+        unchanged.keep(&'b');
+        assert_eq!(unchanged.get(true, 2), None);
+        assert_eq!(unchanged.get(false, 2), None, "what was to be read was never kept");
     }
 }

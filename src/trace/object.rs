@@ -21,6 +21,9 @@ pub fn open(ground: &Ground, object: &[u8], settings: &[(&str, bool)]) -> Result
     loader.load(object).map_err(|err| refused("the maps", &err))
 }
 
+/// The map of an object's own variables that begin as 0.
+pub const GLOBALS: &str = ".bss";
+
 /// A map of an object, by name, to be read by its descriptor.
 pub fn take_map(programs: &mut Ebpf, name: &str) -> Result<MapData, Without> {
     match programs.take_map(name) {

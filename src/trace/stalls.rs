@@ -6,7 +6,7 @@
 //! arguments changed, has had the pause as the last but one ever since; their number says where that is.
 
 use super::ground::Ground;
-use super::kernel::{Map, Tally};
+use super::kernel::{Map, sum_of_cpus};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::process::USER_HZ;
@@ -157,7 +157,7 @@ impl Stalls {
             keep
         });
         tasks.sort_unstable_by_key(TaskStalls::key);
-        let lost = Tally::read(self.lost.fd().as_fd(), self.cpus)?.lost;
+        let lost = sum_of_cpus(self.lost.fd().as_fd(), self.cpus)?;
         Ok(StallsRaw { tasks, counted: self.counted, lost, without: self.without.clone() })
     }
 

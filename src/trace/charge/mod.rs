@@ -4,7 +4,7 @@ mod accounts;
 mod groups;
 
 use super::ground::Ground;
-use super::kernel::{Map, Tally, Unchanged};
+use super::kernel::{Map, Unchanged, sum_of_cpus, take_news};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::charge::ChargeRaw;
@@ -38,6 +38,7 @@ pub struct Charge {
     accounts: MapData,
     named: MapData,
     lost: MapData,
+    news: MapData,
     root: Root,
     cpus: usize,
     known: Accounts,
@@ -64,17 +65,17 @@ impl Probe for Charge {
 
 impl Charge {
     fn all(&mut self) -> io::Result<ChargeRaw> {
-        let tally = Tally::read(self.lost.fd().as_fd(), self.cpus)?;
         // Now and then all the same: accounts of what has ended are closed.
-        if let Some(same) = self.unchanged.get(tally, IDLE) {
-            return Ok(ChargeRaw { lost: tally.lost, ..same });
+        let news = take_news(self.news.fd().as_fd())?;
+        if let Some(same) = self.unchanged.get(news, IDLE) {
+            return Ok(same);
         }
-        let read = self.look(tally.lost)?;
-        self.unchanged.keep(&read, tally);
+        let read = self.look()?;
+        self.unchanged.keep(&read);
         Ok(read)
     }
 
-    fn look(&mut self, lost: u64) -> io::Result<ChargeRaw> {
+    fn look(&mut self) -> io::Result<ChargeRaw> {
         let accounts = self.known.read(self.accounts.fd().as_fd(), &self.root, self.unchanged.asked())?;
         let pids: BTreeSet<u32> = accounts.iter().map(|a| a.key.pid).filter(|pid| *pid > 0).collect();
         self.names.retain(|pid, _| pids.contains(pid));
@@ -90,7 +91,7 @@ impl Charge {
             accounts,
             names: self.names.iter().map(|(pid, name)| (*pid, name.clone())).collect(),
             groups,
-            lost,
+            lost: sum_of_cpus(self.lost.fd().as_fd(), self.cpus)?,
             without: self.without.clone(),
         })
     }
@@ -117,6 +118,7 @@ fn load(ground: &Ground) -> Result<Charge, Without> {
     let mut programs = object::open(ground, OBJECT, &settings)?;
     let mut map = |name| object::take_map(&mut programs, name);
     let (accounts, named, lost) = (map("accounts")?, map("names")?, map("lost")?);
+    let news = map(object::GLOBALS)?;
     let complete = ("rq_complete", "block_rq_complete");
     let requests: &[_] = match ground.points.arguments("block_io_start") {
         Some(_) => &[("io_start", "block_io_start"), complete],
@@ -137,6 +139,7 @@ fn load(ground: &Ground) -> Result<Charge, Without> {
         accounts,
         named,
         lost,
+        news,
         root: ground.root.clone(),
         cpus: ground.cpus,
         known: Accounts::default(),

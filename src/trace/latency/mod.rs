@@ -3,7 +3,7 @@
 mod maps;
 
 use super::ground::Ground;
-use super::kernel::{Tally, Unchanged};
+use super::kernel::{Unchanged, sum_of_cpus, take_news};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::disk::DevId;
@@ -20,6 +20,9 @@ use std::path::Path;
 /// The programs, compiled; `assets/trace/build.sh` makes it anew.
 static OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/latency.bpf.o");
 
+/// Read all the same after so many readings without news.
+const IDLE: u32 = 60;
+
 /// Programs that count, as long as this lives.
 pub struct Latency {
     /// Holds the programs and what attaches them.
@@ -27,8 +30,9 @@ pub struct Latency {
     histograms: MapData,
     unknown: MapData,
     lost: MapData,
+    news: MapData,
     known: Histograms,
-    unchanged: Unchanged<Vec<DeviceCounts>>,
+    unchanged: Unchanged<(Vec<DeviceCounts>, u64)>,
     cpus: usize,
     without: Vec<String>,
 }
@@ -55,15 +59,15 @@ impl Probe for Latency {
 impl Latency {
     /// The histograms, and what was lost.
     fn all(&mut self) -> io::Result<(Vec<DeviceCounts>, u64)> {
-        let tally = Tally::read(self.lost.fd().as_fd(), self.cpus)?;
-        if let Some(same) = self.unchanged.get(tally, u32::MAX) {
-            return Ok((same, tally.lost));
+        let news = take_news(self.news.fd().as_fd())?;
+        if let Some(same) = self.unchanged.get(news, IDLE) {
+            return Ok(same);
         }
         let fd = self.histograms.fd().as_fd();
         self.known.add_unknown(fd, self.unknown.fd().as_fd())?;
-        let devices = self.known.read(fd)?;
-        self.unchanged.keep(&devices, tally);
-        Ok((devices, tally.lost))
+        let read = (self.known.read(fd)?, sum_of_cpus(self.lost.fd().as_fd(), self.cpus)?);
+        self.unchanged.keep(&read);
+        Ok(read)
     }
 }
 
@@ -77,6 +81,7 @@ fn load(ground: &Ground) -> Result<Latency, Without> {
     let mut programs = object::open(ground, OBJECT, &settings)?;
     let mut map = |name| object::take_map(&mut programs, name);
     let (histograms, unknown, lost) = (map("histograms")?, map("unknown")?, map("lost")?);
+    let news = map(object::GLOBALS)?;
     let mut known = Histograms::new(ground.cpus);
     let devices = devices(&ground.root);
     for key in wanted(&devices) {
@@ -98,6 +103,7 @@ fn load(ground: &Ground) -> Result<Latency, Without> {
         histograms,
         unknown,
         lost,
+        news,
         known,
         unchanged: Unchanged::default(),
         cpus: ground.cpus,
