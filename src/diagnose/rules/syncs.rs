@@ -11,7 +11,7 @@ use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
 use crate::model::section::Section;
 use crate::model::snapshot::Snapshot;
-use crate::model::syncs::{SyncRate, Wait, on_text};
+use crate::model::syncs::{SyncRate, Syncs, Wait, on_text};
 use std::collections::HashMap;
 
 /// A stream of one process makes the syncs of another slow.
@@ -53,9 +53,43 @@ struct Waiter {
     calls_per_s: f64,
     /// Mean of these and of those under way, ms.
     mean_ms: f64,
+    /// What one takes that is worth telling, ms: that mean, or where long ones take much of the window theirs, which
+    /// a thousand quick ones in between would hide.
+    takes_ms: f64,
+    /// The longest that was over the threshold, ms; 0: none was.
+    longest_ms: f64,
     /// The file waited for most, as of the newest tick.
     file: SyncRate,
     device: DevId,
+}
+
+/// Syncs over the threshold within the window, those under way included.
+#[derive(Default)]
+struct Long {
+    calls: u32,
+    /// Time of the window that went to them, s; threads add up.
+    secs: f64,
+    /// Whole times, ms.
+    sum_ms: f64,
+    longest_ms: f64,
+}
+
+impl Long {
+    /// Of one process in the last `secs` seconds.
+    fn of(syncs: &Syncs, pid: u32, secs: f64) -> Self {
+        let from = syncs.at_ns.saturating_sub((secs * 1e9) as u64);
+        let ended = syncs.slow.iter().map(|s| (s.file.pid, s.began_ns, s.began_ns.saturating_add(s.took_ns)));
+        let flying = syncs.flying.iter().map(|f| (f.file.pid, f.began_ns, syncs.at_ns));
+        let mut long = Self::default();
+        for (_, began, end) in ended.chain(flying).filter(|(whose, _, end)| *whose == pid && *end > from) {
+            let took_ms = end.saturating_sub(began) as f64 / 1e6;
+            long.calls += 1;
+            long.secs += end.saturating_sub(began.max(from)) as f64 / 1e9;
+            long.sum_ms += took_ms;
+            long.longest_ms = long.longest_ms.max(took_ms);
+        }
+        long
+    }
 }
 
 /// Ticks of the window in which syncs were traced.
@@ -112,12 +146,17 @@ fn waiters(case: &Case<'_>, secs: f64) -> Vec<Waiter> {
             let file = own.max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
             let device = file.file.device()?;
             let n = calls + flying;
+            let long = Long::of(now, pid, secs);
+            let much = long.secs * 100.0 >= VICTIM_PCT * secs;
+            let mean_ms = waited / n * 1e3;
             (n > 0.0).then(|| Waiter {
                 pid,
+                takes_ms: if much { mean_ms.max(long.sum_ms / f64::from(long.calls)) } else { mean_ms },
+                longest_ms: long.longest_ms,
                 name: format!("{} ({pid})", file.file.comm.clean()),
                 pct: waited / secs * 100.0,
                 calls_per_s: calls / secs,
-                mean_ms: waited / n * 1e3,
+                mean_ms,
                 file: file.clone(),
                 device,
             })
@@ -125,7 +164,7 @@ fn waiters(case: &Case<'_>, secs: f64) -> Vec<Waiter> {
         .filter(|w| {
             let slow = (class(case.world, w.device).limits().slow_ms / 2.0).max(QUICK_MS);
             let p99 = w.file.spread.map_or(0.0, |s| s.p99 / 1e3);
-            w.pct >= VICTIM_PCT && w.mean_ms.max(p99) >= slow
+            w.pct >= VICTIM_PCT && w.takes_ms.max(p99) >= slow
         })
         .collect();
     out.sort_by(|a, b| b.pct.total_cmp(&a.pct));
@@ -165,13 +204,18 @@ fn key(case: &Case<'_>, pid: u32) -> Option<TaskKey> {
 
 fn severity(case: &Case<'_>, w: &Waiter) -> Severity {
     let bad = class(case.world, w.device).limits().bad_ms;
-    if w.mean_ms >= 5.0 * bad && w.pct >= 80.0 { Severity::Critical } else { Severity::Warn }
+    if w.takes_ms >= 5.0 * bad && w.pct >= 80.0 { Severity::Critical } else { Severity::Warn }
 }
 
-/// `62 % of its time, p99 180 ms`
+/// `62 % of its time, p99 180 ms`, or the longest where few are long.
 fn figures(w: &Waiter) -> String {
-    let p99 = w.file.spread.map_or(String::new(), |s| format!(", p99 {}", words::ms(s.p99 / 1e3)));
-    format!("{} of its time{p99}", words::pct(w.pct.min(100.0)))
+    let p99 = w.file.spread.map(|s| s.p99 / 1e3);
+    let rest = match p99 {
+        Some(p99) if p99 >= w.mean_ms || w.longest_ms == 0.0 => format!(", p99 {}", words::ms(p99)),
+        _ if w.longest_ms > 0.0 => format!(", longest {}", words::ms(w.longest_ms)),
+        _ => String::new(),
+    };
+    format!("{} of its time{rest}", words::pct(w.pct.min(100.0)))
 }
 
 fn finding(case: &Case<'_>, w: &Waiter, rule: &'static str, title: String) -> Finding {
@@ -247,7 +291,7 @@ fn victim(case: &Case<'_>, w: &Waiter, mover: &Mover) -> Finding {
 
 fn bound(case: &Case<'_>, w: &Waiter) -> Option<Finding> {
     let slow = class(case.world, w.device).limits().slow_ms;
-    if w.pct < BOUND_PCT || w.mean_ms < slow {
+    if w.pct < BOUND_PCT || w.takes_ms < slow {
         return None;
     }
     let title =

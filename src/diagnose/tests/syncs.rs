@@ -50,6 +50,23 @@ fn streaming(s: &mut Stage, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
     s.task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
 }
 
+/// Hundreds of quick ones a second, and one that has taken most of the window.
+fn stalled(s: &mut Stage) {
+    s.ticks(8, |t| {
+        with(t, load(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
+        syncs(t, 300.0, 80.0, 0.6);
+        let Section::Ok(all) = &mut t.syncs else { return };
+        let all = Arc::make_mut(all);
+        all.rows[0].worst_ns = 3_000_000_000;
+        let file = all.rows[0].file.clone();
+        all.at_ns = 60_000_000_000;
+        let began_ns = all.at_ns - 3_500_000_000;
+        all.slow =
+            vec![Arc::new(SlowSync { id: 1, file, began_ns, took_ns: 3_000_000_000, ..SlowSync::default() })];
+    });
+    s.task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
+}
+
 /// Trouble.
 pub const FIRING: &[Fires] = &[
     Fires {
@@ -66,6 +83,13 @@ pub const FIRING: &[Fires] = &[
         severity: Critical,
         says: "(100 % of its time",
         make: |s| streaming(s, 0.0, 100.0, 900.0),
+    },
+    Fires {
+        rule: "syncs-behind-a-stream",
+        what: "a stall among many quick ones",
+        severity: Critical,
+        says: "waits on syncs of /srv/pg/wal/0001 (80 % of its time, longest 3000 ms) because dd (4711) streams",
+        make: stalled,
     },
     Fires {
         rule: "waits-on-syncs",
