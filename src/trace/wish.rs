@@ -6,11 +6,9 @@
 use super::ground::Ground;
 use super::syncs::Syncs;
 use super::{Probe, Tracer, Without};
+use crate::model::syncs::UNWANTED;
 use std::sync::MutexGuard;
 use std::time::Duration;
-
-/// Why syncs are not there while nobody asks for them.
-const UNWANTED: &str = "syncs are traced only while somebody wants to know: in their view (key F) and that of the findings, with --pane syncs, or record --syncs";
 
 /// What is wished.
 #[derive(Default)]

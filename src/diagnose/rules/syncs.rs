@@ -11,7 +11,7 @@ use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
 use crate::model::section::Section;
 use crate::model::snapshot::Snapshot;
-use crate::model::syncs::{SyncRate, Syncs, Wait, on_text};
+use crate::model::syncs::{SyncRate, Syncs, UNWANTED, Wait, on_text};
 use std::collections::HashMap;
 
 /// A stream of one process makes the syncs of another slow.
@@ -104,10 +104,12 @@ fn ticks<'a>(case: &'a Case<'_>) -> impl Iterator<Item = &'a Snapshot> {
 
 fn judge(case: &Case<'_>, out: &mut Vec<Finding>, streamed: bool) -> Judged {
     match &case.world.snap.syncs {
-        Section::Ok(_) => {}
-        Section::Denied(why) => return Judged::Cannot(why.clone()),
-        // Nobody looks at them now.
-        _ => return Judged::Yes,
+        Section::Absent(why) if why == UNWANTED => return Judged::Yes,
+        syncs => {
+            if let Some(why) = syncs.why(case.now_ns()) {
+                return Judged::Cannot(why);
+            }
+        }
     }
     let secs: f64 = ticks(case).map(|s| s.secs).sum();
     if secs < 0.8 * WINDOW_SECS {

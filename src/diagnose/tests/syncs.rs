@@ -9,7 +9,7 @@ use crate::model::latency::Spread;
 use crate::model::process::IoBytes;
 use crate::model::section::Section;
 use crate::model::snapshot::Snapshot;
-use crate::model::syncs::{Flying, SlowSync, SyncFile, SyncRate, Syncs};
+use crate::model::syncs::{Flying, SlowSync, SyncFile, SyncRate, Syncs, UNWANTED};
 use std::sync::Arc;
 
 /// Calls per second, share of the time in them, and 99 % no longer than so many ms, of postgres on sda1.
@@ -148,6 +148,9 @@ pub const QUIET: &[Quiet] = &[
         s.ticks(2, |t| syncs(t, 6.0, 62.0, 180.0));
     }),
     quiet("syncs-behind-a-stream", "nobody wants to know", Some(|j| *j == Judged::Yes), |s| {
-        s.quiet(8);
+        s.ticks(8, |t| t.syncs = Section::Absent(UNWANTED.into()));
+    }),
+    quiet("syncs-behind-a-stream", "no tracepoints to be seen", Some(blind), |s| {
+        s.ticks(8, |t| t.syncs = Section::Absent("tracefs is not mounted".into()));
     }),
 ];

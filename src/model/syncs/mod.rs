@@ -20,6 +20,8 @@ use std::sync::Arc;
 
 /// What is called long where nothing else is said, in milliseconds.
 pub const THRESHOLD_MS: u64 = 10;
+/// Why there are none while nobody asks for them, which is no trouble; any other reason is one.
+pub const UNWANTED: &str = "syncs are traced only while somebody wants to know: in their view (key F) and that of the findings, with --pane syncs, or record --syncs";
 /// Slow syncs that a reading holds at most, the newest.
 pub const SLOW_KEPT: usize = 128;
 
