@@ -6,7 +6,7 @@
 //! not quick has a thread of its own; if it takes longer than the interval it skips ticks; nothing queues up.
 
 use super::charge::Charge;
-use super::lane::{DEADLINE, Lane};
+use super::lane::{DEADLINE, Lane, STACK};
 use super::latency::Latency;
 use super::process::Wants;
 use super::process::relay::{Client, Guest, Relay};
@@ -31,8 +31,10 @@ use std::time::{Duration, Instant};
 /// Something new.
 #[derive(Debug)]
 pub enum News {
-    /// A tick of counters.
+    /// A tick of counters; its look at the tasks may follow.
     Sample(Box<Sample>),
+    /// A tick of counters, with the look at the tasks that was taken right after it.
+    Tick(Box<Sample>, Box<Section<ProcUpdate>>),
     /// A look at the tasks.
     Procs(Box<Section<ProcUpdate>>),
     /// Devices or mounts changed.
@@ -76,7 +78,7 @@ impl Feed {
         tasks.start()?;
         let guest = tasks.guest();
         let topology = Arc::new(Mutex::new(TopologyReader::new(root)));
-        spawn("topology", 512, {
+        spawn("topology", {
             let (topology, sink, since) = (topology.clone(), sink.clone(), topology_since.clone());
             move || look_at_topology(&topology, &sights, &sink, &since)
         })?;
@@ -147,8 +149,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-fn spawn(name: &str, kib: usize, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    std::thread::Builder::new().name(name.into()).stack_size(kib * 1024).spawn(body).map(drop)
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(body).map(drop)
 }
 
 /// The looks that ticks ask for.
@@ -193,13 +195,15 @@ impl Client for TaskLooks {
     }
 
     fn looked(&self, procs: Section<ProcUpdate>) -> bool {
-        if let Some((began, sample)) = lock(&self.under_way).take() {
+        let under_way = lock(&self.under_way).take();
+        if let Some((began, _)) = &under_way {
             self.slow.store(began.elapsed() > QUICK, Ordering::Release);
-            if sample.is_some_and(|sample| !(self.sink)(News::Sample(sample))) {
-                return false;
-            }
         }
-        (self.sink)(News::Procs(Box::new(procs)))
+        let procs = Box::new(procs);
+        match under_way.and_then(|(_, sample)| sample) {
+            Some(sample) => (self.sink)(News::Tick(sample, procs)),
+            None => (self.sink)(News::Procs(procs)),
+        }
     }
 }
 
@@ -236,6 +240,7 @@ mod tests {
                 News::Sample(s) => got[0] |= s.disks.ok().is_some() && s.cpu.ok().is_some(),
                 News::Procs(p) => got[1] |= p.ok().is_some_and(|p| !p.changed.is_empty()),
                 News::Topology(_) => got[2] = true,
+                News::Tick(..) => unreachable!("it is not known yet how long a look takes"),
             }
             if got == [true; 3] {
                 break;

@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 /// A read that takes longer is called blocked.
 pub const DEADLINE: Duration = Duration::from_millis(250);
 
+/// Stack of a collector's thread, bytes: whoever takes the news may do much with it there. What is not touched costs
+/// nothing.
+pub const STACK: usize = 2 << 20;
+
 /// Takes over each finished sample, and may use the thread for a while; returns false when nobody wants more.
 pub type Sink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
 
@@ -125,7 +129,7 @@ fn spawn(
     let shared = shared.clone();
     std::thread::Builder::new()
         .name("counters".into())
-        .stack_size(256 * 1024)
+        .stack_size(STACK)
         .spawn(move || run(&shared, generation, interval, first, &rx))?;
     Ok(tx)
 }

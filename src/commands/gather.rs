@@ -232,6 +232,10 @@ impl Gather {
 
     fn take(&mut self, input: Input) {
         match input {
+            Input::News(News::Tick(sample, procs)) => {
+                self.take(Input::News(News::Sample(sample)));
+                self.take(Input::News(News::Procs(procs)));
+            }
             Input::News(News::Sample(sample)) => {
                 let (at, first) = (sample.at.boot_ns, self.world.last.is_none());
                 self.keep(|| Entry::Sample(sample.clone()));

@@ -8,27 +8,11 @@ use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
-use std::cell::RefCell;
-use std::io::{self, Write};
-use std::rc::Rc;
+use std::io;
 
 /// mode 2026: the terminal shows the frame at once, not line by line.
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
-
-#[derive(Clone, Default)]
-struct Bytes(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Bytes {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// Styles told apart; a screen has a few dozen.
 const MOST_STYLES: usize = 1 << 12;
@@ -114,23 +98,20 @@ pub struct Screen {
     row: Vec<Look>,
     /// What differs, by place in the buffer.
     changed: Vec<(u32, Cell)>,
-    bytes: Bytes,
-    backend: CrosstermBackend<Bytes>,
+    bytes: Vec<u8>,
     clear: bool,
 }
 
 impl Screen {
     /// An empty screen of that size; the first frame draws everything.
     pub fn new(size: (u16, u16)) -> Self {
-        let bytes = Bytes::default();
         let mut screen = Self {
             shown: Vec::new(),
             looks: Looks::new(),
             paper: Buffer::default(),
             row: Vec::new(),
             changed: Vec::new(),
-            backend: CrosstermBackend::new(bytes.clone()),
-            bytes,
+            bytes: Vec::new(),
             clear: true,
         };
         screen.reset(size);
@@ -165,22 +146,19 @@ impl Screen {
         if self.changed.is_empty() && !self.clear {
             return Ok(());
         }
-        {
-            let mut bytes = self.bytes.0.borrow_mut();
-            bytes.clear();
-            bytes.extend_from_slice(BEGIN);
-            if std::mem::take(&mut self.clear) {
-                bytes.extend_from_slice(b"\x1b[0m\x1b[2J");
-            }
+        self.bytes.clear();
+        self.bytes.extend_from_slice(BEGIN);
+        if std::mem::take(&mut self.clear) {
+            self.bytes.extend_from_slice(b"\x1b[0m\x1b[2J");
         }
         let width = u32::from(self.paper.area.width.max(1));
         let changed = self.changed.iter();
-        self.backend.draw(changed.map(|(at, cell)| ((at % width) as u16, (at / width) as u16, cell)))?;
-        let mut bytes = self.bytes.0.borrow_mut();
-        bytes.extend_from_slice(END);
-        send(&bytes)?;
-        if bytes.capacity() > 64 * 1024 {
-            *bytes = Vec::new();
+        CrosstermBackend::new(&mut self.bytes)
+            .draw(changed.map(|(at, cell)| ((at % width) as u16, (at / width) as u16, cell)))?;
+        self.bytes.extend_from_slice(END);
+        send(&self.bytes)?;
+        if self.bytes.capacity() > 64 * 1024 {
+            self.bytes = Vec::new();
         }
         if self.changed.capacity() > 1024 {
             self.changed = Vec::new();

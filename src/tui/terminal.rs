@@ -136,30 +136,40 @@ impl Tty {
         Ok(())
     }
 
-    /// Whether the other end is gone.
-    pub fn hung_up(&self) -> bool {
-        let mut fds = [PollFd::new(&self.fd, PollFlags::empty())];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-        poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(gone)
-    }
-}
-
-impl AsFd for Tty {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-}
-
-impl AsRawFd for Tty {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+    /// The same terminal, to wait for it.
+    pub fn line(&self) -> io::Result<Line> {
+        Ok(Line(self.fd.try_clone()?))
     }
 }
 
 impl Drop for Tty {
     fn drop(&mut self) {
         restore();
+    }
+}
+
+/// The way to the terminal: whether somebody types, or is gone.
+pub struct Line(OwnedFd);
+
+impl Line {
+    /// Whether the other end is gone.
+    pub fn hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.0, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(gone)
+    }
+}
+
+impl AsFd for Line {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Line {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 

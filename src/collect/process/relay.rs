@@ -17,6 +17,7 @@ use super::stuck::is_runnable;
 use super::tasks::Tasks;
 use super::taskstats::Answer;
 use crate::collect::clock::boot_ns;
+use crate::collect::lane::STACK;
 use crate::model::process::ProcUpdate;
 use crate::model::section::Section;
 use rustix::io::Errno;
@@ -85,9 +86,9 @@ impl Relay {
         let shared =
             Arc::new(Shared { state: Mutex::new(state), client, timer, quit: AtomicBool::new(false) });
         let watched = shared.clone();
-        spawn("proc-watch", 128, move || watch(&watched))?;
+        spawn("proc-watch", 128 * 1024, move || watch(&watched))?;
         let run = shared.clone();
-        let started = spawn("tasks", 512, move || serve(&run, None));
+        let started = spawn("tasks", STACK, move || serve(&run, None));
         match &started {
             Ok(()) => self.shared = Some(shared),
             Err(_) => shared.end(),
@@ -191,8 +192,8 @@ impl Shared {
     }
 }
 
-fn spawn(name: &str, kib: usize, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    std::thread::Builder::new().name(name.into()).stack_size(kib * 1024).spawn(body).map(drop)
+fn spawn(name: &str, stack: usize, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.into()).stack_size(stack).spawn(body).map(drop)
 }
 
 /// A thread's life: look after look, until nobody wants more or it finds itself given up. With an owner's
@@ -298,7 +299,7 @@ fn watch(shared: &Arc<Shared>) {
         state.tasks.give_up(&doing.job, doing.step.get(), doing.thread);
         drop(state);
         let next = shared.clone();
-        if spawn("tasks", 512, move || relieve(&next, owner, guest)).is_err() {
+        if spawn("tasks", STACK, move || relieve(&next, owner, guest)).is_err() {
             // No more threads to be had: this one takes the looks, and nobody watches it.
             return relieve(shared, owner, guest);
         }

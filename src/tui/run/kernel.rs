@@ -6,6 +6,7 @@ use super::Loop;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
 use crate::model::section::Section;
+use crate::root::Root;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -16,57 +17,61 @@ pub(super) enum Kmsg {
     Done,
 }
 
+impl Kmsg {
+    /// Waits for lines.
+    pub(super) async fn ready(&self) -> std::io::Result<()> {
+        match self {
+            Kmsg::Live(fd) => {
+                fd.readable().await?.clear_ready();
+                Ok(())
+            }
+            Kmsg::Done => std::future::pending().await,
+        }
+    }
+}
+
 impl Loop {
-    pub(super) fn open_kmsg(&mut self) {
-        match KmsgReader::open(&self.options.root) {
+    pub(super) fn open_kmsg(&mut self, root: &Root) -> anyhow::Result<()> {
+        match KmsgReader::open(root) {
             Section::Ok(mut reader) => {
-                self.drain_kmsg(&mut reader);
+                self.drain_kmsg(&mut reader)?;
                 if reader.is_live() {
                     match register(reader, Interest::READABLE) {
                         Ok(fd) => self.kmsg = Kmsg::Live(fd),
-                        Err(err) => self.no_kmsg(Section::from_io("/dev/kmsg", &err)),
+                        Err(err) => self.no_kmsg(Section::from_io("/dev/kmsg", &err))?,
                     }
                 }
+                Ok(())
             }
             other => self.no_kmsg(other.map(|_| ())),
         }
     }
 
-    pub(super) fn drain_kmsg(&mut self, reader: &mut KmsgReader) {
+    fn drain_kmsg(&self, reader: &mut KmsgReader) -> anyhow::Result<()> {
         let clock = clock::log_clock();
         let mut records = Vec::new();
         while let Ok(Some(record)) = reader.next_record() {
             records.push(record);
         }
-        // It has no effects.
-        let _ = self.feed_event(Event::Records(records, clock));
-        self.draw_soon(Duration::ZERO);
+        self.seat.with(|desk| {
+            desk.draw_soon(Duration::ZERO);
+            desk.feed_event(Event::Records(records, clock))
+        })
     }
 
-    pub(super) fn no_kmsg(&mut self, why: Section<()>) {
-        let _ = self.feed_event(Event::NoKernelLog(why));
+    fn no_kmsg(&self, why: Section<()>) -> anyhow::Result<()> {
+        self.seat.with(|desk| desk.feed_event(Event::NoKernelLog(why)))
     }
 
     pub(super) fn kernel_said(&mut self, ready: std::io::Result<()>) -> anyhow::Result<()> {
         let Kmsg::Live(mut fd) = std::mem::replace(&mut self.kmsg, Kmsg::Done) else { return Ok(()) };
         match ready {
             Ok(()) => {
-                self.drain_kmsg(fd.get_mut());
+                self.drain_kmsg(fd.get_mut())?;
                 self.kmsg = Kmsg::Live(fd);
+                Ok(())
             }
             Err(err) => self.no_kmsg(Section::from_io("/dev/kmsg", &err)),
         }
-        Ok(())
-    }
-}
-
-/// Waits for lines.
-pub(super) async fn read_kmsg(kmsg: &Kmsg) -> std::io::Result<()> {
-    match kmsg {
-        Kmsg::Live(fd) => {
-            fd.readable().await?.clear_ready();
-            Ok(())
-        }
-        Kmsg::Done => std::future::pending().await,
     }
 }

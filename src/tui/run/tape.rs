@@ -1,15 +1,14 @@
 //! The loop's side of recordings: one shown instead of the machine, one made of it.
 
 use super::super::event::Event;
-use super::super::inbox::Input;
+use super::super::inbox::Outbox;
 use super::super::replay::ReplayUi;
 use super::super::replay::player::Player;
 use super::super::state::Ui;
 use super::super::tape::TapeEffect;
-use super::Loop;
+use super::desk::Desk;
 use crate::record::io::Remote;
 use crate::record::reader::Reader;
-use tokio::sync::mpsc;
 
 /// A recording to be shown.
 pub struct Showing {
@@ -22,19 +21,18 @@ pub struct Showing {
 }
 
 /// Sets the screen to a recording and starts to play it.
-pub(super) fn play(showing: Showing, ui: &mut Ui, outbox: &mpsc::Sender<Input>) -> anyhow::Result<Player> {
+pub(super) fn play(showing: Showing, ui: &mut Ui, outbox: &Outbox) -> anyhow::Result<Player> {
     let Showing { reader, name, at } = showing;
     let header = &reader.header;
     ui.utc_offset_secs = header.utc_offset_secs;
     ui.log_clock = header.log_clock();
     ui.replay = Some(ReplayUi::new(&name, header.host(), header.log_clock(), reader.span()));
     let to = outbox.clone();
-    let sink =
-        Box::new(move |news| to.blocking_send(Input::Event(Box::new(Event::Replay(Box::new(news))))).is_ok());
+    let sink = Box::new(move |news| to.blocking_send(Box::new(Event::Replay(Box::new(news)))).is_ok());
     Ok(Player::start(reader, at, sink)?)
 }
 
-impl Loop {
+impl Desk {
     /// Begins to record, or ends it.
     pub(super) fn record(&mut self, effect: TapeEffect) -> anyhow::Result<()> {
         match effect {

@@ -1,0 +1,131 @@
+//! Effects, acted.
+
+use super::super::effect::Effect;
+use super::super::event::Event;
+use super::super::settings::Settings;
+use super::super::state::Detail;
+use super::super::terminal;
+use super::desk::Desk;
+use crate::collect::process::ionice;
+use crate::worker::file::Existing;
+use crate::worker::job::{Job, Reply};
+use std::time::{Duration, Instant};
+
+impl Desk {
+    pub(super) fn act(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
+        for effect in effects {
+            match effect {
+                Effect::Quit => self.quit = true,
+                Effect::Suspend => self.suspend()?,
+                Effect::Redraw => self.redraw(),
+                Effect::Interval(_) | Effect::Threads(_) | Effect::Focus(_) | Effect::Syncs(_) => {
+                    self.steer(effect);
+                }
+                Effect::Replay(effect) => self.player.iter().for_each(|p| p.act(effect)),
+                Effect::Tape(effect) => self.record(effect)?,
+                Effect::Run(job) => self.hand_out(job)?,
+                Effect::Clipboard(text) => self.copy(&text)?,
+                Effect::Save(settings) => self.save(&settings)?,
+                Effect::Bench(effect) => {
+                    if let Some(news) = self.bench.act(effect) {
+                        self.feed_event(Event::Bench(Box::new(news)))?;
+                    }
+                }
+                Effect::Experiment(effect) => {
+                    if let Some(news) = self.experiment.act(effect) {
+                        self.feed_event(Event::Experiment(Box::new(news)))?;
+                    }
+                }
+                Effect::Tune(effect) => {
+                    if let Err(why) = self.tuning.act(effect) {
+                        self.feed_event(Event::Notice(why))?;
+                    }
+                }
+                Effect::SetIoPrio { key, prio } => {
+                    let set = ionice::set(key.tid, prio).and_then(|()| ionice::get(key.tid));
+                    let result = set.map_err(|err| {
+                        let why = crate::model::section::describe(&err);
+                        format!(
+                            "ioprio_set on task {}: {why}; it needs the task's owner or CAP_SYS_NICE",
+                            key.tid
+                        )
+                    });
+                    self.feed_event(Event::IoPrioSet(key, result))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wanted of the collectors.
+    fn steer(&mut self, effect: Effect) {
+        let Some(feed) = &mut self.feed else { return };
+        match effect {
+            Effect::Interval(interval) => {
+                feed.set_interval(interval);
+                self.sample_due = Instant::now() + interval;
+            }
+            Effect::Syncs(from) => feed.want_syncs(from),
+            Effect::Threads(threads) => {
+                feed.want(|w| w.threads = threads);
+                feed.look_now();
+            }
+            Effect::Focus(keys) => {
+                let waits = matches!(self.app.ui.detail, Some(Detail::Process(_)));
+                feed.want(|w| (w.focus, w.waits) = (keys, waits));
+            }
+            _ => {}
+        }
+    }
+
+    fn hand_out(&mut self, job: Job) -> anyhow::Result<()> {
+        let told = job.is_measuring() || job.is_experiment() || job.is_diagnosis();
+        let waited_for = told.then(|| job.clone());
+        match (self.pool.start(job), waited_for) {
+            (Ok(()), _) => Ok(()),
+            (Err(why), None) => self.feed_event(Event::Notice(why)),
+            (Err(why), Some(job)) => self.feed_event(Event::Worker(job, Reply::Failed(why))),
+        }
+    }
+
+    fn copy(&mut self, text: &str) -> anyhow::Result<()> {
+        use crossterm::Command;
+        let mut bytes = String::new();
+        crossterm::clipboard::CopyToClipboard::to_clipboard_from(text).write_ansi(&mut bytes)?;
+        Ok(self.tty.send(bytes.as_bytes())?)
+    }
+
+    fn save(&mut self, settings: &Settings) -> anyhow::Result<()> {
+        match self.options.config.clone() {
+            Some(path) => self.hand_out(Job::WriteFile {
+                path,
+                contents: settings.write().into(),
+                existing: Existing::Replace,
+                make_dir: true,
+            }),
+            None => self.feed_event(Event::Notice("no config directory: set HOME or XDG_CONFIG_HOME".into())),
+        }
+    }
+
+    fn redraw(&mut self) {
+        let size = self.tty.size();
+        self.app.ui.size = size;
+        self.screen.reset(size);
+        self.draw_soon(Duration::ZERO);
+    }
+
+    /// Gives the terminal back, stops, and takes it again when continued.
+    pub(super) fn suspend(&mut self) -> anyhow::Result<()> {
+        terminal::restore();
+        let me = rustix::process::getpid();
+        rustix::process::kill_process(me, rustix::process::Signal::STOP)?;
+        self.retake()
+    }
+
+    pub(super) fn retake(&mut self) -> anyhow::Result<()> {
+        terminal::restore();
+        self.tty.retake()?;
+        self.redraw();
+        Ok(())
+    }
+}
