@@ -16,14 +16,13 @@ mod syncs;
 use iotop_plus::collect::path::path_report;
 use iotop_plus::model::section::Section;
 use iotop_plus::root::Root;
-use iotop_plus::tui::draw::draw;
+use iotop_plus::tui::draw;
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::state::{App, Detail};
 use iotop_plus::tui::update::{ask_path, update};
 use iotop_plus::tui::widgets::theme::ThemeName;
 use iotop_plus::worker::job::{Job, Reply};
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 use stage::{app, empty, press, tell_tasks, tree};
 use std::path::Path;
@@ -31,9 +30,7 @@ use std::path::Path;
 const SIZES: [(u16, u16); 4] = [(30, 8), (80, 24), (120, 40), (200, 50)];
 
 fn picture(app: &App) -> Buffer {
-    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
-    draw(app, &mut buf);
-    buf
+    draw::picture(app)
 }
 
 /// The cells' text, one line a row; the second cell of a wide character is not a blank.

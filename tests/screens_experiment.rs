@@ -7,13 +7,11 @@ mod stage;
 use iotop_plus::experiment::message::{Message, Phase};
 use iotop_plus::experiment::report::End;
 use iotop_plus::experiment::spec::Arm;
-use iotop_plus::tui::draw::draw;
+use iotop_plus::tui::draw;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
 use iotop_plus::tune::plan::Refusal;
 use iotop_plus::worker::job::{Job, Reply};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use stage::experiment::{answer, knobs, planned, progress, report, round, say, started};
 use stage::press;
 use stage::tune::Tree;
@@ -21,8 +19,7 @@ use stage::tune::Tree;
 const SIZES: [(u16, u16); 4] = [(40, 12), (80, 24), (120, 40), (200, 50)];
 
 fn text(app: &App) -> String {
-    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
-    draw(app, &mut buf);
+    let buf = draw::picture(app);
     let row = |y| (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect::<String>();
     (0..buf.area.height).map(|y| row(y).trim_end().to_owned() + "\n").collect()
 }

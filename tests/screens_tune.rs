@@ -4,12 +4,11 @@
 
 mod stage;
 
-use iotop_plus::tui::draw::draw;
+use iotop_plus::tui::draw;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::tuning::TuneNews;
 use iotop_plus::tui::tuning::survey::Standing;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use stage::press;
 use stage::tune::{Tree, news, on_lease, view};
@@ -17,9 +16,7 @@ use stage::tune::{Tree, news, on_lease, view};
 const SIZES: [(u16, u16); 4] = [(30, 8), (80, 24), (120, 40), (200, 50)];
 
 fn picture(app: &App) -> Buffer {
-    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
-    draw(app, &mut buf);
-    buf
+    draw::picture(app)
 }
 
 fn text(app: &App) -> String {

@@ -8,8 +8,9 @@ use super::replay::{ReplayUi, SPEEDS};
 use super::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
 use super::tuning::Ask;
 use super::update::{refuses, shot_label};
+use super::widgets::canvas::Canvas;
 use super::widgets::dialog::{input, popup, wrap};
-use super::widgets::put::{put, tint};
+use super::widgets::put::{put, tint, wipe};
 use super::widgets::theme::Theme;
 use crate::record::writer::Status;
 use crate::units::span;
@@ -17,7 +18,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// Draws everything.
-pub fn draw(app: &App, buf: &mut Buffer) {
+pub fn draw(app: &App, buf: &mut Canvas) {
     let theme = app.ui.theme();
     if layout::too_small(app.ui.size) {
         let (w, h) = layout::LEAST;
@@ -44,10 +45,17 @@ pub fn draw(app: &App, buf: &mut Buffer) {
     }
 }
 
-fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
+/// The whole screen as a buffer of ratatui's, for pictures of it.
+pub fn picture(app: &App) -> Buffer {
+    let mut canvas = Canvas::new(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
+    draw(app, &mut canvas);
+    canvas.picture()
+}
+
+fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     let snap = app.snap();
     let mut x = area.x;
-    let mut part = |buf: &mut Buffer, text: &str, style| {
+    let mut part = |buf: &mut Canvas, text: &str, style| {
         x += put(buf, x, area.y, text, area.right().saturating_sub(x), style);
     };
     let wide = area.width >= 100;
@@ -206,7 +214,7 @@ pub enum FooterPart {
     Key(&'static Binding),
 }
 
-fn footer(app: &App, theme: &Theme, arranged: &Arranged, buf: &mut Buffer) {
+fn footer(app: &App, theme: &Theme, arranged: &Arranged, buf: &mut Canvas) {
     let area = arranged.footer;
     if let Some(m) = &app.ui.message {
         put(
@@ -303,7 +311,7 @@ pub fn help_height(size: (u16, u16)) -> u16 {
     size.1.saturating_sub(4)
 }
 
-fn help(scroll: u16, theme: &Theme, buf: &mut Buffer) {
+fn help(scroll: u16, theme: &Theme, buf: &mut Canvas) {
     let area = buf.area;
     let inner =
         popup(buf, area, "Help: keys (Esc closes, arrows scroll)", 96, area.height.saturating_sub(2), theme);
@@ -333,7 +341,7 @@ pub fn dialog_overhang(d: &Dialog, size: (u16, u16)) -> u16 {
     (dialog_lines(d, size).1.len() as u16 + 3).saturating_sub(size.1)
 }
 
-fn dialog(d: &Dialog, theme: &Theme, buf: &mut Buffer) {
+fn dialog(d: &Dialog, theme: &Theme, buf: &mut Canvas) {
     let area = buf.area;
     let size = (area.width, area.height);
     let (width, lines) = dialog_lines(d, size);
@@ -380,13 +388,11 @@ fn prompt_label(app: &App, what: PromptFor) -> String {
     }
 }
 
-fn prompt(app: &App, p: &Prompt, theme: &Theme, area: Rect, buf: &mut Buffer) {
+fn prompt(app: &App, p: &Prompt, theme: &Theme, area: Rect, buf: &mut Canvas) {
     input(buf, area, &prompt_label(app, p.what), &p.text, p.cursor, theme);
     if let Some(err) = &p.error {
         let above = Rect { y: area.y.saturating_sub(1), ..area };
-        for x in above.x..above.right() {
-            buf[(x, above.y)].reset();
-        }
+        wipe(buf, Rect { height: 1, ..above });
         put(buf, above.x, above.y, err, above.width, theme.crit);
     }
 }

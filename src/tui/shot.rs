@@ -1,6 +1,6 @@
 //! A screenshot: what was on the screen when the key was pressed, and the name its file is to get.
 
-use super::draw::draw;
+use super::draw::picture;
 use super::layout;
 use super::panes::{self, PaneId};
 use super::state::{App, Overlay, Ui};
@@ -73,8 +73,7 @@ fn palette(ui: &Ui) -> &'static Palette {
 impl Taken {
     /// The screen as it is, with whatever lies over it.
     pub fn of(app: &App) -> Self {
-        let mut cells = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
-        draw(app, &mut cells);
+        let cells = picture(app);
         let (arranged, pane) = (layout::arrange(app), app.focused());
         let others = arranged.panes.iter().map(|p| p.0).filter(|id| *id != pane);
         let mut sheets: Vec<Sheet> = Vec::new();

@@ -23,7 +23,7 @@ use iotop_plus::tui::screen::Screen;
 use iotop_plus::tui::settings::Settings;
 use iotop_plus::tui::state::{App, Ui};
 use iotop_plus::tui::update::update;
-use ratatui::buffer::Buffer;
+use iotop_plus::tui::widgets::canvas::Canvas;
 use ratatui::layout::Rect;
 
 const SIZE: (u16, u16) = (200, 50);
@@ -68,10 +68,10 @@ fn derive(bencher: Bencher) {
 #[divan::bench(args = View::ALL)]
 fn frame(bencher: Bencher, view: View) {
     let app = app(view);
-    let mut buf = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
+    let mut canvas = Canvas::new(Rect::new(0, 0, SIZE.0, SIZE.1));
     bencher.bench_local(|| {
-        buf.reset();
-        draw(&app, &mut buf);
+        (0..usize::from(SIZE.1)).for_each(|row| canvas.blank(row));
+        draw(&app, &mut canvas);
     });
 }
 

@@ -11,10 +11,10 @@ use crate::model::disk::DevId;
 use crate::text::clean;
 use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail};
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::theme::Theme;
 use crate::units::bytes_long;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -229,7 +229,7 @@ fn split(inner: Rect) -> (Rect, Rect) {
     (Rect { height: top, ..inner }, Rect { y: inner.y + top, height: graphs, ..inner })
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let Some(id) = id(app) else { return };
     let inner = frame(buf, area, &format!("Device {}", name(app, id)), &when(app), focused, theme);
     let (left, right) = split(inner);

@@ -6,11 +6,11 @@ use crate::export::sheet::Sheet;
 use crate::model::disk::{DevId, DiskRate};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::graph::{columns, marks, nice_max};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane; it takes no keys of its own.
@@ -63,7 +63,7 @@ pub fn series(
 }
 
 /// One labelled graph.
-pub fn draw(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, id: DevId, q: &Quantity, second: bool) {
+pub fn draw(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, id: DevId, q: &Quantity, second: bool) {
     if area.height < 2 || area.width < 20 {
         return;
     }
@@ -85,7 +85,7 @@ pub fn draw(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, id: DevId, q
     marks(buf, graph, &changed, theme.changed);
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let Some(id) = app.selected_device() else {
         frame(buf, area, "No device selected", "", focused, theme);
         return;

@@ -4,12 +4,12 @@ use super::device_graphs::series_of;
 use crate::model::disk::DevId;
 use crate::model::latency::{Heat, KINDS, KindLatency, Spread};
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::graph::marks;
 use crate::tui::widgets::heat::{columns, heat};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
 use crate::units::micros;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// Which part of a request's time.
@@ -93,7 +93,7 @@ pub fn kinds(app: &App, id: DevId, part: Part, width: u16) -> Vec<usize> {
 }
 
 /// The heat map of a kind, labelled.
-pub fn draw(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, id: DevId, kind: usize, part: Part) {
+pub fn draw(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, id: DevId, kind: usize, part: Part) {
     if area.height < 2 || area.width < 20 {
         return;
     }

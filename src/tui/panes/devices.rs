@@ -10,11 +10,11 @@ use crate::model::disk::DiskRate;
 use crate::model::topology::BlockDev;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, reason};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -68,7 +68,7 @@ fn title(app: &App) -> String {
     title
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let inner = frame(buf, area, &title(app), &when(app), focused, theme);
     if inner.height == 0 {
         return;
@@ -139,7 +139,7 @@ pub fn network_lines(app: &App) -> u16 {
 }
 
 /// Network file systems below the devices, at most a third of the pane; returns what is left above them.
-fn network(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> Rect {
+fn network(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> Rect {
     let rows = network_lines(app).min(area.height / 3);
     let sheet = if rows < 2 { None } else { export::network::sheet(String::new(), app.snap(), 0) };
     let Some(sheet) = sheet else { return area };
@@ -159,7 +159,7 @@ fn position(app: &App, shown: &[Column<DeviceCol>], i: usize) -> Option<usize> {
 }
 
 /// The word that no column has: nothing completes while requests wait.
-fn stalled_mark(buf: &mut Buffer, body: Rect, y: u16, rate: &DiskRate, theme: &Theme) {
+fn stalled_mark(buf: &mut Canvas, body: Rect, y: u16, rate: &DiskRate, theme: &Theme) {
     if rate.stalled {
         let text = format!(" STALLED {} in flight ", rate.in_flight);
         let width = (text.len() as u16).min(body.width);

@@ -10,11 +10,11 @@ use crate::model::kernlog::{Class, LogEntry};
 use crate::text::clean;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, reason};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -80,7 +80,7 @@ fn title(app: &App) -> String {
     title
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let mut inner = frame(buf, area, &title(app), &counts(app), focused, theme);
     inner = stuck(app, theme, inner, buf);
     if let Some(why) = app.klog_missing() {
@@ -158,7 +158,7 @@ fn stuck_rows(app: &App, height: u16) -> u16 {
 }
 
 /// Tasks long in state D, at the top; returns what is left of the area.
-fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> Rect {
+fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> Rect {
     let most = stuck_rows(app, area.height);
     for (i, s) in app.world.stuck.iter().take(usize::from(most)).enumerate() {
         put(
@@ -174,9 +174,9 @@ fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> Rect {
 }
 
 /// `14:02:11  I/O error  sda  x3  text`
-fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, e: &LogEntry) {
+fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry) {
     let mut x = area.x;
-    let mut part = |buf: &mut Buffer, text: &str, style: Style| {
+    let mut part = |buf: &mut Canvas, text: &str, style: Style| {
         let used = put(buf, x, area.y, text, area.right().saturating_sub(x), style);
         x += used;
     };

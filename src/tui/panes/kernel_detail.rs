@@ -10,10 +10,10 @@ use crate::text::clean;
 use crate::tui::keys::Context;
 use crate::tui::layout;
 use crate::tui::state::{App, Detail};
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -107,7 +107,7 @@ fn task_words(app: &App, pid: u32) -> String {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let inner = frame(buf, area, "Kernel log entry", "Enter: its task or device", focused, theme);
     draw_lines(app, theme, inner, buf, &text(app));
 }
@@ -129,7 +129,7 @@ pub fn stops(lines: usize, height: u16) -> usize {
 }
 
 /// Lines of a detail page, scrolled; `true` stands out.
-pub fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, lines: &[(String, bool)]) {
+pub fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, lines: &[(String, bool)]) {
     let last = lines.len().saturating_sub(usize::from(area.height));
     let skip = app.ui.detail_scroll.selected.min(last);
     for (i, (line, strong)) in lines.iter().skip(skip).take(usize::from(area.height)).enumerate() {

@@ -7,18 +7,18 @@ use crate::export::{self, sheet::Sheet};
 use crate::model::process::{Column as Col, Filter, ProcRow, Query};
 use crate::model::stalls::{HeldUp, RECLAIM, THROTTLE};
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::graph::{columns, marks, nice_max, signs};
 use crate::tui::widgets::put::{put, put_right};
 use crate::tui::widgets::theme::Theme;
 use crate::units::bytes;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
 pub const PANE: Pane = Pane { id: PaneId::Memory, contexts: &[], render, sheet, rows: |_| 0 };
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let inner = frame(buf, area, "Memory", &when(app), focused, theme);
     let wide = inner.width >= 100;
     let left = if wide { inner.width * 2 / 5 } else { inner.width.min(46) };
@@ -42,7 +42,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     }
 }
 
-fn draw_facts(groups: &[(&'static str, Vec<Fact>)], theme: &Theme, area: Rect, buf: &mut Buffer) -> u16 {
+fn draw_facts(groups: &[(&'static str, Vec<Fact>)], theme: &Theme, area: Rect, buf: &mut Canvas) -> u16 {
     let mut y = area.y;
     for (title, list) in groups {
         if y >= area.bottom() {
@@ -73,7 +73,7 @@ const HELD_NAME: u16 = 22;
 const HELD_FIGURES: u16 = 19;
 
 /// Who is held up by memory, the most first; as many lines as there is room for. Returns the lines used.
-fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> u16 {
+fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> u16 {
     let (mut y, width) = (area.y, area.width.saturating_sub(HELD_FIGURES + 1).min(HELD_NAME));
     let mut line = |name: &str, figures: &str, style| {
         if y < area.bottom() {
@@ -119,7 +119,7 @@ fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) -> u16 {
     y - area.y
 }
 
-fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
+fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     if area.height < 3 {
         return;
     }
@@ -150,7 +150,7 @@ fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
 }
 
 /// Who is held up, the largest swappers, who is faulting: a third of the room each.
-fn tasks(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
+fn tasks(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     if area.height < 3 {
         return;
     }
@@ -162,7 +162,7 @@ fn tasks(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
     }
     let rows = usize::from(area.height.saturating_sub(2) / 2).max(1);
     let mut y = area.y;
-    let mut list = |buf: &mut Buffer, head: &str, by: Col, cell: &dyn Fn(&ProcRow<'_>) -> Option<String>| {
+    let mut list = |buf: &mut Canvas, head: &str, by: Col, cell: &dyn Fn(&ProcRow<'_>) -> Option<String>| {
         if y >= area.bottom() {
             return;
         }

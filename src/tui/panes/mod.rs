@@ -23,7 +23,7 @@ use super::keys::Context;
 use super::state::App;
 use super::widgets::theme::Theme;
 use crate::export::sheet::Sheet;
-use ratatui::buffer::Buffer;
+use crate::tui::widgets::canvas::Canvas;
 use ratatui::layout::Rect;
 
 /// Which pane.
@@ -90,7 +90,7 @@ pub struct Pane {
     /// Contexts of its keys, most specific first; `Global` is always behind them.
     pub contexts: &'static [Context],
     /// Draws it.
-    pub render: fn(&App, &Theme, Rect, &mut Buffer, bool),
+    pub render: fn(&App, &Theme, Rect, &mut Canvas, bool),
     /// The same as a table to keep.
     pub sheet: fn(&App) -> Sheet,
     /// Rows the selection can move among.

@@ -6,10 +6,10 @@ use crate::export::sheet::Sheet;
 use crate::text::clean;
 use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail};
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::theme::Theme;
 use crate::worker::job::{Job, Reply};
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -45,7 +45,7 @@ fn waiting(app: &App, path: &str) -> String {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let Some(Detail::Path(path)) = &app.ui.detail else { return };
     let inner = frame(buf, area, &format!("Path {}", clean(&path.path)), "Esc: back", focused, theme);
     draw_lines(app, theme, inner, buf, &text(app));

@@ -9,12 +9,12 @@ use crate::model::stalls::{RECLAIM, THROTTLE};
 use crate::text::clean;
 use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail, ProcessDetail};
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{bytes, span};
 use crate::worker::job::Reply;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -210,7 +210,7 @@ fn rows(app: &App) -> usize {
     stops(lines, inner.height)
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let Some(p) = detail(app) else { return };
     let inner = frame(buf, area, &format!("Task {}", p.key.tid), &when(app), focused, theme);
     if inner.width < BESIDE {

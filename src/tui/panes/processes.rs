@@ -10,12 +10,12 @@ use crate::model::columns::process::{
 use crate::model::process::{Column as Col, ProcRow, Query};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, reason};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
 use crate::units::bytes;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -126,7 +126,7 @@ fn note(app: &App) -> String {
     note
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let inner = frame(buf, area, &title(app), &note(app), focused, theme);
     if inner.height == 0 {
         return;

@@ -6,24 +6,24 @@ use crate::model::memory::WritebackRate;
 use crate::model::snapshot::Snapshot;
 use crate::model::stalls::{RECLAIM, THROTTLE};
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::graph::{bar, columns, marks, signs};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
 use crate::units::bytes;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
 pub const PANE: Pane =
     Pane { id: PaneId::Writeback, contexts: &[], render, sheet: super::memory::sheet, rows: |_| 0 };
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let snap = app.snap();
     let (throttled, note) = snap.writeback.ok().map(|w| throttled(snap, w)).unwrap_or_default();
     let inner = frame(buf, area, "Writeback", &note, focused, theme);
     let mut y = inner.y;
-    let mut line = |buf: &mut Buffer, text: &str, warn: bool| {
+    let mut line = |buf: &mut Canvas, text: &str, warn: bool| {
         if y < inner.bottom() {
             put(buf, inner.x, y, text, inner.width, if warn { theme.warn } else { theme.text });
         }
@@ -82,7 +82,7 @@ fn throttled(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
 }
 
 /// The bar of dirty + writeback up to the dirty threshold, and its legend.
-pub fn limits(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
+pub fn limits(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     let Some(w) = app.snap().writeback.ok() else { return };
     let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
     let level = |n: Option<u64>| n.map_or("-".into(), bytes);
@@ -105,7 +105,7 @@ pub fn limits(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
 }
 
 /// Dirty + writeback over time, scaled to the most seen.
-pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer) {
+pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     if area.height < 2 {
         return;
     }

@@ -1,15 +1,14 @@
 //! Boxes over the screen: a frame, a question, a line of input.
 
-use super::put::{fill, put};
+use super::put::{fill, put, wipe};
 use super::theme::Theme;
 pub use crate::text::wrap;
-use ratatui::buffer::Buffer;
+use crate::tui::widgets::canvas::Canvas;
 use ratatui::layout::{Margin, Rect};
 use ratatui::style::{Modifier, Style};
-use ratatui::widgets::{Clear, Widget};
 
 /// A frame with a title on its top edge and, at the right of it, a note; returns the inside.
-pub fn frame(buf: &mut Buffer, area: Rect, title: &str, note: &str, focused: bool, theme: &Theme) -> Rect {
+pub fn frame(buf: &mut Canvas, area: Rect, title: &str, note: &str, focused: bool, theme: &Theme) -> Rect {
     let style = if focused { theme.border_focus } else { theme.border };
     edges(buf, area, style);
     if area.width > 6 {
@@ -32,7 +31,7 @@ pub fn frame(buf: &mut Buffer, area: Rect, title: &str, note: &str, focused: boo
 }
 
 /// The four edges alone: a ratatui `Block` styles every cell inside as well, at every frame.
-fn edges(buf: &mut Buffer, area: Rect, style: Style) {
+fn edges(buf: &mut Canvas, area: Rect, style: Style) {
     let area = area.intersection(buf.area);
     if area.is_empty() {
         return;
@@ -49,24 +48,22 @@ fn edges(buf: &mut Buffer, area: Rect, style: Style) {
 }
 
 /// A box of `width` by `height` in the middle of `area`, cleared and framed; returns the inside.
-pub fn popup(buf: &mut Buffer, area: Rect, title: &str, width: u16, height: u16, theme: &Theme) -> Rect {
+pub fn popup(buf: &mut Canvas, area: Rect, title: &str, width: u16, height: u16, theme: &Theme) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     let at =
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
-    Clear.render(at, buf);
+    wipe(buf, at);
     frame(buf, at, title, "", true, theme)
 }
 
 /// A line of input with its label and a block for the cursor (a byte offset of `text` at a character
 /// boundary). What does not fit is cut off at the left, so that the cursor stays in sight.
-pub fn input(buf: &mut Buffer, area: Rect, label: &str, text: &str, cursor: usize, theme: &Theme) {
+pub fn input(buf: &mut Canvas, area: Rect, label: &str, text: &str, cursor: usize, theme: &Theme) {
     let mut x = area.x;
-    let mut style = |buf: &mut Buffer, s: &str, style: Style| {
+    let mut style = |buf: &mut Canvas, s: &str, style: Style| {
         x += put(buf, x, area.y, s, area.right().saturating_sub(x), style);
     };
-    for column in area.x..area.right() {
-        buf[(column, area.y)].reset();
-    }
+    wipe(buf, Rect { height: 1, ..area });
     let cells = |s: &str| unicode_width::UnicodeWidthStr::width(s);
     // Cleaning changes lengths: the parts are cleaned, not the whole.
     let (before, after) = text.split_at(cursor.min(text.len()));
@@ -94,7 +91,7 @@ pub fn input(buf: &mut Buffer, area: Rect, label: &str, text: &str, cursor: usiz
 }
 
 /// A reason for a gap, wrapped over as many lines as there are.
-pub fn reason(buf: &mut Buffer, area: Rect, text: &str, style: Style) {
+pub fn reason(buf: &mut Canvas, area: Rect, text: &str, style: Style) {
     let lines = wrap(&format!("- {text}"), usize::from(area.width));
     for (i, line) in lines.iter().take(usize::from(area.height)).enumerate() {
         put(buf, area.x, area.y + i as u16, line, area.width, style);
@@ -113,11 +110,15 @@ mod tests {
         for text in ["", "abc", "0123456789012345678901234567890", &marks] {
             for cursor in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
                 for width in [0, 1, 5, 12, 24] {
-                    let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
+                    let mut buf = Canvas::new(Rect::new(0, 0, width, 1));
                     let area = buf.area;
                     input(&mut buf, area, "label: ", text, cursor, &theme);
-                    let cursors =
-                        buf.content.iter().filter(|c| c.modifier.contains(Modifier::REVERSED)).count();
+                    let cursors = buf
+                        .picture()
+                        .content
+                        .iter()
+                        .filter(|c| c.modifier.contains(Modifier::REVERSED))
+                        .count();
                     assert!(cursors == 1 || width < 2, "{text:?} at {cursor} in {width}: {cursors}");
                 }
             }

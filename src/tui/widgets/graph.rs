@@ -1,7 +1,7 @@
 //! Small graphs of one line or more: eighths of a block for levels, with marks for thresholds.
 
 use super::put::put;
-use ratatui::buffer::Buffer;
+use crate::tui::widgets::canvas::Canvas;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -10,7 +10,7 @@ const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇"
 /// Draws `values` (oldest first, `None` where nothing was read) right-aligned, scaled to `max`.
 /// A value above 0 always shows at least the lowest step; a gap shows as `·`.
 pub fn columns(
-    buf: &mut Buffer,
+    buf: &mut Canvas,
     area: Rect,
     values: impl DoubleEndedIterator<Item = Option<f64>>,
     max: f64,
@@ -33,7 +33,7 @@ pub fn columns(
 
 /// Marks columns, counted from the right edge, over their whole height: a line of its own shape, so that it is
 /// seen without colour too.
-pub fn marks(buf: &mut Buffer, area: Rect, columns: &[usize], style: Style) {
+pub fn marks(buf: &mut Canvas, area: Rect, columns: &[usize], style: Style) {
     for at in columns.iter().filter(|at| **at < usize::from(area.width)) {
         for y in area.y..area.bottom() {
             put(buf, area.right() - 1 - *at as u16, y, "┊", 1, style);
@@ -42,7 +42,7 @@ pub fn marks(buf: &mut Buffer, area: Rect, columns: &[usize], style: Style) {
 }
 
 /// Puts a sign at the top of columns, counted from the right edge.
-pub fn signs(buf: &mut Buffer, area: Rect, columns: &[(usize, &str)], style: Style) {
+pub fn signs(buf: &mut Canvas, area: Rect, columns: &[(usize, &str)], style: Style) {
     if area.height > 0 {
         for (at, sign) in columns.iter().filter(|(at, _)| *at < usize::from(area.width)) {
             put(buf, area.right() - 1 - *at as u16, area.y, sign, 1, style);
@@ -59,7 +59,7 @@ fn level(value: f64, max: f64, steps: u32) -> u32 {
 
 /// A horizontal bar of `value` against `max`, with a tick at each of `marks`.
 pub fn bar(
-    buf: &mut Buffer,
+    buf: &mut Canvas,
     area: Rect,
     value: f64,
     max: f64,
@@ -93,47 +93,48 @@ pub fn nice_max(max: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ratatui::buffer::Buffer;
 
     #[test]
     fn the_newest_value_is_at_the_right_and_gaps_show() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 4, 1));
+        let mut buf = Canvas::new(Rect::new(0, 0, 4, 1));
         let area = buf.area;
         columns(&mut buf, area, [Some(8.0), None, Some(0.01), Some(4.0)].into_iter(), 8.0, Style::new());
-        assert_eq!(buf, Buffer::with_lines(["█·▁▄"]));
+        assert_eq!(buf.picture(), Buffer::with_lines(["█·▁▄"]));
     }
 
     #[test]
     fn two_rows_give_sixteen_steps() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 2, 2));
+        let mut buf = Canvas::new(Rect::new(0, 0, 2, 2));
         let area = buf.area;
         columns(&mut buf, area, [Some(16.0), Some(9.0)].into_iter(), 16.0, Style::new());
-        assert_eq!(buf, Buffer::with_lines(["█▁", "██"]));
+        assert_eq!(buf.picture(), Buffer::with_lines(["█▁", "██"]));
     }
 
     #[test]
     fn marked_columns_show_whatever_the_value() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 4, 2));
+        let mut buf = Canvas::new(Rect::new(0, 0, 4, 2));
         let area = buf.area;
         columns(&mut buf, area, [8.0; 4].map(Some).into_iter(), 8.0, Style::new());
         marks(&mut buf, area, &[1, 3, 4, 900], Style::new());
-        assert_eq!(buf, Buffer::with_lines(["┊█┊█", "┊█┊█"]));
+        assert_eq!(buf.picture(), Buffer::with_lines(["┊█┊█", "┊█┊█"]));
     }
 
     #[test]
     fn signs_stand_at_the_top_of_their_columns() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 3, 2));
+        let mut buf = Canvas::new(Rect::new(0, 0, 3, 2));
         let area = buf.area;
         columns(&mut buf, area, [8.0; 3].map(Some).into_iter(), 8.0, Style::new());
         signs(&mut buf, area, &[(0, "t"), (2, "r"), (3, "t")], Style::new());
-        assert_eq!(buf, Buffer::with_lines(["r█t", "███"]));
+        assert_eq!(buf.picture(), Buffer::with_lines(["r█t", "███"]));
     }
 
     #[test]
     fn bars_carry_their_marks() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 8, 1));
+        let mut buf = Canvas::new(Rect::new(0, 0, 8, 1));
         let area = buf.area;
         bar(&mut buf, area, 4.0, 8.0, &[(6.0, "┊")], Style::new(), Style::new());
-        assert_eq!(buf, Buffer::with_lines(["████  ┊ "]));
+        assert_eq!(buf.picture(), Buffer::with_lines(["████  ┊ "]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A heat map: amounts over time (columns, newest right) and over a scale (rows, low below), as shades.
 
 use super::put::{put, put_right};
-use ratatui::buffer::Buffer;
+use crate::tui::widgets::canvas::Canvas;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -21,7 +21,7 @@ pub fn columns(width: u16) -> usize {
 /// Draws `cells`, oldest first, right-aligned. `label` names the lower end of a step. Rows take several steps
 /// where there are more steps than rows. Shades follow the logarithm: one is seen beside thousands.
 pub fn heat<'a>(
-    buf: &mut Buffer,
+    buf: &mut Canvas,
     area: Rect,
     cells: impl DoubleEndedIterator<Item = Column<'a>> + Clone,
     label: impl Fn(u8) -> String,
@@ -71,12 +71,13 @@ fn shade(amount: u64, most: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ratatui::buffer::Buffer;
 
     fn drawn(width: u16, height: u16, cells: &[Column]) -> Buffer {
-        let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
+        let mut buf = Canvas::new(Rect::new(0, 0, width, height));
         let area = buf.area;
         heat(&mut buf, area, cells.iter().copied(), |s| format!("{s} us"), (Style::new(), Style::new()));
-        buf
+        buf.picture()
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Drawing blocks that know no kernel: a pane hands them text and numbers.
 
+pub mod canvas;
 pub mod dialog;
 pub mod graph;
 pub mod heat;

@@ -1,92 +1,144 @@
-//! Text into cells, quickly: most of a monitor is ASCII, which needs no grapheme work.
+//! Text into cells, quickly: most of a monitor is characters that need no grapheme work.
 
-use ratatui::buffer::{Buffer, Cell};
+use super::canvas::{Canvas, Look, Symbol};
+use ratatui::buffer::{Buffer, CellWidth};
 use ratatui::layout::Rect;
-use ratatui::style::{Color, Style};
-use std::sync::LazyLock;
-
-/// A cell for each character: copying one is quicker than setting its symbol.
-static ASCII: LazyLock<[Cell; 128]> = LazyLock::new(|| {
-    std::array::from_fn(|n| {
-        let mut cell = Cell::EMPTY;
-        cell.set_char(if (0x20..0x7f).contains(&n) { n as u8 as char } else { '?' });
-        cell
-    })
-});
+use ratatui::style::Style;
 
 /// Writes `text` (cleaned) at `x`,`y`, at most `width` cells; returns the cells used.
-pub fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
-    let area = buf.area;
-    if y < area.top() || y >= area.bottom() || x < area.left() || x >= area.right() {
-        return 0;
-    }
-    let width = width.min(area.right() - x);
+pub fn put(canvas: &mut Canvas, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
     if text.is_ascii() {
-        let n = text.len().min(usize::from(width)) as u16;
-        let (fg, bg) = (style.fg.unwrap_or(Color::Reset), style.bg.unwrap_or(Color::Reset));
-        let from = buf.index_of(x, y);
-        let cells = &mut buf.content[from..from + usize::from(n)];
+        let dress = canvas.dress(style);
+        let cells = canvas.cells(x, y, width);
         for (cell, byte) in cells.iter_mut().zip(text.bytes()) {
-            cell.clone_from(&ASCII[usize::from(byte & 0x7f)]);
-            (cell.fg, cell.bg, cell.modifier) = (fg, bg, style.add_modifier);
+            let shown = if (0x20..0x7f).contains(&byte) { byte } else { b'?' };
+            *cell = Symbol::plain(char::from(shown)).dressed(dress);
         }
-        return n;
+        return cells.len().min(text.len()) as u16;
     }
-    let (end, _) = buf.set_stringn(x, y, text, usize::from(width), style);
-    end - x
+    if text.chars().all(is_plain) {
+        let mut symbols = text.chars().map(Symbol::plain);
+        return canvas.draw_over((x, y), width, style, |_| symbols.next());
+    }
+    put_graphemes(canvas, x, y, text, width, style)
+}
+
+/// A character of one column that joins with no other of these: letters of Latin, and what lines, graphs and small
+/// signs are made of.
+fn is_plain(c: char) -> bool {
+    matches!(c,
+        ' '..='~'
+        | '\u{a1}'..='\u{ac}' | '\u{ae}'..='\u{2ff}'
+        | '\u{2010}'..='\u{2027}'
+        | '\u{2190}'..='\u{2193}' | '\u{2248}' | '\u{2260}'..='\u{2265}'
+        | '\u{2500}'..='\u{25b5}' | '\u{2800}'..='\u{28ff}')
+}
+
+/// Any text: ratatui tells it apart into what is seen as one.
+fn put_graphemes(canvas: &mut Canvas, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
+    let width = canvas.cells(x, y, width).len() as u16;
+    let mut line = Buffer::empty(Rect::new(0, 0, width, 1));
+    let (end, _) = line.set_stringn(0, 0, text, usize::from(width), Style::new());
+    let mut at = 0;
+    while at < end {
+        let shown = line[(at, 0)].symbol();
+        let columns = shown.cell_width().max(1);
+        let symbol = canvas.symbol(shown);
+        canvas.draw_over((x + at, y), 1, style, |_| Some(symbol));
+        // The rest of its columns is hidden.
+        canvas.cells(x + at + 1, y, columns - 1).fill(Look::BLANK);
+        at += columns;
+    }
+    end
 }
 
 /// Puts one symbol of one cell's width into every cell of `area`.
-pub fn fill(buf: &mut Buffer, area: Rect, symbol: &str, style: Style) {
-    let area = area.intersection(buf.area);
+pub fn fill(canvas: &mut Canvas, area: Rect, symbol: &str, style: Style) {
+    let area = area.intersection(canvas.area);
+    let symbol = canvas.symbol(symbol);
     for y in area.top()..area.bottom() {
-        let from = buf.index_of(area.x, y);
-        for cell in &mut buf.content[from..from + usize::from(area.width)] {
-            cell.set_symbol(symbol).set_style(style);
-        }
+        canvas.draw_over((area.x, y), area.width, style, |_| Some(symbol));
+    }
+}
+
+/// Blanks every cell of `area`.
+pub fn wipe(canvas: &mut Canvas, area: Rect) {
+    for y in area.top()..area.bottom() {
+        canvas.cells(area.x, y, area.width).fill(Look::BLANK);
     }
 }
 
 /// Writes `text` so that it ends before `x + width`.
-pub fn put_right(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
+pub fn put_right(canvas: &mut Canvas, x: u16, y: u16, text: &str, width: u16, style: Style) {
     let cells = match text.is_ascii() {
         true => text.len(),
         false => unicode_width::UnicodeWidthStr::width(text),
     };
     let pad = usize::from(width).saturating_sub(cells) as u16;
-    put(buf, x + pad, y, text, width - pad.min(width), style);
+    put(canvas, x + pad, y, text, width - pad.min(width), style);
 }
 
 /// Styles `width` cells of a row without touching their text.
-pub fn tint(buf: &mut Buffer, x: u16, y: u16, width: u16, style: Style) {
-    let right = (x + width).min(buf.area.right());
-    if y < buf.area.top() || y >= buf.area.bottom() {
-        return;
-    }
-    for x in x..right {
-        buf[(x, y)].set_style(style);
-    }
+pub fn tint(canvas: &mut Canvas, x: u16, y: u16, width: u16, style: Style) {
+    canvas.draw_over((x, y), width, style, |before| Some(before.symbol()));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use ratatui::style::{Color, Modifier};
 
     #[test]
-    fn text_stays_within_its_width_and_the_buffer() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 6, 1));
-        assert_eq!(put(&mut buf, 0, 0, "abcdef", 3, Style::new()), 3);
-        assert_eq!(put(&mut buf, 4, 0, "写作", 9, Style::new()), 2);
-        assert_eq!(put(&mut buf, 9, 0, "x", 1, Style::new()), 0);
-        assert_eq!(put(&mut buf, 0, 5, "x", 1, Style::new()), 0);
-        assert_eq!(buf, Buffer::with_lines(["abc 写"]));
+    fn text_stays_within_its_width_and_the_canvas() {
+        let mut canvas = Canvas::new(Rect::new(0, 0, 6, 1));
+        assert_eq!(put(&mut canvas, 0, 0, "abcdef", 3, Style::new()), 3);
+        assert_eq!(put(&mut canvas, 4, 0, "写作", 9, Style::new()), 2);
+        assert_eq!(put(&mut canvas, 9, 0, "x", 1, Style::new()), 0);
+        assert_eq!(put(&mut canvas, 0, 5, "x", 1, Style::new()), 0);
+        assert_eq!(canvas.picture(), Buffer::with_lines(["abc 写"]));
     }
 
     #[test]
     fn right_alignment_counts_cells() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 8, 2));
-        put_right(&mut buf, 0, 0, "12", 5, Style::new());
-        put_right(&mut buf, 0, 1, "写", 5, Style::new());
-        assert_eq!(buf, Buffer::with_lines(["   12   ", "   写   "]));
+        let mut canvas = Canvas::new(Rect::new(0, 0, 8, 2));
+        put_right(&mut canvas, 0, 0, "12", 5, Style::new());
+        put_right(&mut canvas, 0, 1, "写", 5, Style::new());
+        assert_eq!(canvas.picture(), Buffer::with_lines(["   12   ", "   写   "]));
+    }
+
+    #[test]
+    fn plain_characters_take_one_column() {
+        for c in (0x80..0x3000).filter_map(char::from_u32).filter(|c| is_plain(*c)) {
+            assert_eq!(unicode_width::UnicodeWidthChar::width(c), Some(1), "U+{:X}", u32::from(c));
+        }
+    }
+
+    proptest! {
+        /// Text that is not ASCII looks as ratatui itself would have it.
+        #[test]
+        fn text_looks_as_in_a_buffer_of_ratatui(
+            texts in proptest::collection::vec(
+                (0u16..14, 0u16..3, "[ab é×│▾…写🚒\u{301}\u{200d}\u{7f}\u{ad}\u{9b}]{0,6}", 0u16..9, any::<[bool; 3]>()), 1..6)
+        ) {
+            let area = Rect::new(0, 0, 12, 2);
+            let (mut canvas, mut buf) = (Canvas::new(area), Buffer::empty(area));
+            for (x, y, text, width, [red, bold, tinted]) in &texts {
+                let text = format!("é{text}");
+                let style = if *red { Style::new().fg(Color::Red) } else { Style::new() };
+                let style = if *bold { style.add_modifier(Modifier::BOLD) } else { style };
+                let used = put(&mut canvas, *x, *y, &text, *width, style);
+                if *x < area.width && *y < area.height {
+                    let (end, _) = buf.set_stringn(*x, *y, &text, usize::from((*width).min(area.width - *x)), style);
+                    prop_assert_eq!(used, end - *x);
+                }
+                if *tinted {
+                    let style = Style::new().bg(Color::Blue).remove_modifier(Modifier::BOLD);
+                    tint(&mut canvas, *x, *y, *width, style);
+                    buf.set_style(Rect::new(*x, *y, *width, 1).intersection(area), style);
+                }
+            }
+            prop_assert_eq!(canvas.picture(), buf);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::put::{put, put_right, tint};
 use super::theme::Theme;
 use crate::model::column::{Align, Column, Value};
-use ratatui::buffer::Buffer;
+use crate::tui::widgets::canvas::Canvas;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -82,7 +82,7 @@ impl Fitted {
 
 /// Draws the heads; the sorted one carries an arrow.
 pub fn heads<C>(
-    buf: &mut Buffer,
+    buf: &mut Canvas,
     area: Rect,
     columns: &[Column<C>],
     fitted: &Fitted,
@@ -118,7 +118,7 @@ pub fn heads<C>(
 /// Draws one row; `scratch` saves an allocation per cell.
 #[allow(clippy::too_many_arguments)]
 pub fn row<'v, C: Copy>(
-    buf: &mut Buffer,
+    buf: &mut Canvas,
     area: Rect,
     y: u16,
     columns: &[Column<C>],
@@ -148,7 +148,7 @@ pub fn row<'v, C: Copy>(
 }
 
 /// Marks the selected row over its whole width.
-pub fn select(buf: &mut Buffer, area: Rect, y: u16, theme: &Theme) {
+pub fn select(buf: &mut Canvas, area: Rect, y: u16, theme: &Theme) {
     // One colour over the whole row: dim cells, reversed, would be holes in it.
     tint(buf, area.x, y, area.width, Style::reset().patch(theme.selected));
 }
@@ -193,14 +193,15 @@ mod tests {
 
     #[test]
     fn rows_and_heads_line_up() {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 20, 2));
+        let mut buf = Canvas::new(Rect::new(0, 0, 20, 2));
         let (area, theme) = (buf.area, Theme::new(super::super::theme::ThemeName::Mono));
         let f = fit(COLUMNS, 20, 6, 0, |_| false);
         heads(&mut buf, area, COLUMNS, &f, Some((1, true)), &theme);
         let value = |id| if id == 0 { Value::Text("sda") } else { Value::Fixed(1.25, 1) };
         row(&mut buf, area, 1, COLUMNS, &f, value, |_| Style::new(), &mut String::new());
+        let seen = buf.picture();
         let text: Vec<String> =
-            (0..2).map(|y| (0..20).map(|x| buf[(x, y)].symbol().to_string()).collect()).collect();
+            (0..2).map(|y| (0..20).map(|x| seen[(x, y)].symbol().to_string()).collect()).collect();
         assert_eq!(text, ["Name      ▾tps  util", "sda        1.2   1.2"]);
     }
 }

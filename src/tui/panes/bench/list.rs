@@ -10,12 +10,12 @@ use crate::tui::bench::run::{Ended, Run};
 use crate::tui::keys::Context;
 use crate::tui::layout;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table::select;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{bytes_long, rfc3339, write_count};
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -124,7 +124,7 @@ fn text(app: &App, row: &Row) -> String {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let note = match app.ui.bench.selected {
         Row::Profile(_) => "Enter: run",
         Row::Kept(_) => "Enter: show",

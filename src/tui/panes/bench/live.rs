@@ -8,12 +8,12 @@ use crate::tui::bench::run::Run;
 use crate::tui::layout;
 use crate::tui::panes::PaneId;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::graph::{bar, columns, nice_max};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{bytes, write_count};
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -73,12 +73,12 @@ fn charts(run: &Run) -> Vec<[Option<Chart>; 2]> {
 }
 
 /// Draws the page.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool, run: &Run) {
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool, run: &Run) {
     let title = format!("Run: {}", run.plan.profile);
     let note = if run.stopping { "x: kill it" } else { "x: end it" };
     let inner = frame(buf, area, &title, note, focused, theme);
     let (mut y, width) = (inner.y, inner.width);
-    let mut line = |buf: &mut Buffer, text: &str, style: Style| {
+    let mut line = |buf: &mut Canvas, text: &str, style: Style| {
         if y < inner.bottom() {
             put(buf, inner.x, y, text, width, style);
             y += 1;
@@ -174,7 +174,7 @@ fn surroundings(app: &App) -> Vec<String> {
 }
 
 /// Two charts a row, as many rows as have at least a label and a row of columns.
-fn draw_charts(run: &Run, theme: &Theme, area: Rect, buf: &mut Buffer) {
+fn draw_charts(run: &Run, theme: &Theme, area: Rect, buf: &mut Canvas) {
     let mut rows = charts(run);
     rows.truncate(usize::from(area.height / 2));
     let Some(height) = area.height.checked_div(rows.len() as u16) else { return };
@@ -189,7 +189,7 @@ fn draw_charts(run: &Run, theme: &Theme, area: Rect, buf: &mut Buffer) {
     }
 }
 
-fn draw_chart(run: &Run, theme: &Theme, area: Rect, buf: &mut Buffer, chart: &Chart) {
+fn draw_chart(run: &Run, theme: &Theme, area: Rect, buf: &mut Canvas, chart: &Chart) {
     let all = run.course.within(area.width.into());
     let values: Vec<Option<f64>> = all.iter().map(|m| (chart.value)(m)).collect();
     let max = values.iter().flatten().copied().fold(0.0, f64::max);

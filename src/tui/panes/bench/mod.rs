@@ -12,10 +12,10 @@ use crate::export::sheet::Sheet;
 use crate::tui::bench::Row;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -84,7 +84,7 @@ pub fn folded(lines: Vec<Toned>, width: usize) -> Vec<Toned> {
 }
 
 /// Draws lines from number `from` on.
-pub fn draw(theme: &Theme, area: Rect, buf: &mut Buffer, lines: &[Toned], from: usize) {
+pub fn draw(theme: &Theme, area: Rect, buf: &mut Canvas, lines: &[Toned], from: usize) {
     for (i, (line, tone)) in lines.iter().skip(from).take(usize::from(area.height)).enumerate() {
         put(buf, area.x, area.y + i as u16, line, area.width, tone.style(theme));
     }
@@ -108,7 +108,7 @@ pub fn last_line(app: &App) -> usize {
     page::lines(app, inner.width).len().saturating_sub(usize::from(inner.height))
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let bench = &app.ui.bench;
     if let Some(at) = bench.profile().filter(|_| bench.planning()) {
         return plan::render(app, theme, area, buf, focused, at);
@@ -127,7 +127,7 @@ pub fn draw_below(
     theme: &Theme,
     area: Rect,
     rest: Rect,
-    buf: &mut Buffer,
+    buf: &mut Canvas,
     text: &[Toned],
     line: usize,
     focused: bool,
@@ -143,7 +143,7 @@ pub fn draw_below(
 }
 
 /// Draws a page of text within its frame from line `line` on, as far as there are lines; says how many follow.
-pub fn draw_page(theme: &Theme, area: Rect, buf: &mut Buffer, lines: &[Toned], line: usize) {
+pub fn draw_page(theme: &Theme, area: Rect, buf: &mut Canvas, lines: &[Toned], line: usize) {
     let inner = area.inner(ratatui::layout::Margin::new(1, 1));
     let from = line.min(lines.len().saturating_sub(usize::from(inner.height)));
     draw(theme, inner, buf, lines, from);

@@ -16,12 +16,12 @@ use crate::tui::bench::Line;
 use crate::tui::panes::PaneId;
 use crate::tui::panes::kernel_detail::inside;
 use crate::tui::state::{App, Overlay, Prompt, PromptFor};
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, input};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table::select;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{bytes_long, short_bytes};
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// Cells of a line's name.
@@ -221,7 +221,7 @@ fn typed(app: &App) -> Option<(usize, &Prompt)> {
 }
 
 /// Draws the page.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool, at: usize) {
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool, at: usize) {
     let bench = &app.ui.bench;
     let title = format!("Plan: {}", WORKLOADS[at].name());
     let note = if focused { "Enter: change, r: run" } else { "e: change, r: run" };
@@ -257,7 +257,7 @@ pub fn hidden(app: &App) -> usize {
 }
 
 /// What may be typed, or what was wrong with it.
-fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Buffer, at: usize, focused: bool) {
+fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Canvas, at: usize, focused: bool) {
     let area = grid.hint;
     if let Some(why) = typed(app).and_then(|(_, p)| p.error.as_ref()) {
         put(buf, area.x, area.y, why, area.width, theme.crit);

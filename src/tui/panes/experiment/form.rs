@@ -11,11 +11,11 @@ use crate::text::clean;
 use crate::tui::experiment::form::Line;
 use crate::tui::panes::PaneId;
 use crate::tui::state::{App, Overlay, Prompt, PromptFor};
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, input};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table::select;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// Why it is not started this very moment, when nothing else is in the way.
@@ -117,7 +117,7 @@ fn typed(app: &App) -> Option<(usize, &Prompt)> {
 }
 
 /// Draws it.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let ui = &app.ui.experiment;
     let note = if focused { "Enter: change, r: run" } else { "e: change, r: run" };
     let inner = frame(buf, area, "Next experiment", note, focused, theme);
@@ -144,7 +144,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: b
 }
 
 /// What may be typed, or what was wrong with it.
-fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Buffer, focused: bool) {
+fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Canvas, focused: bool) {
     let area = grid.hint;
     if let Some(why) = typed(app).and_then(|(_, p)| p.error.as_ref()) {
         put(buf, area.x, area.y, why, area.width, theme.crit);

@@ -12,11 +12,11 @@ use crate::tui::keys::Context;
 use crate::tui::layout;
 use crate::tui::panes::tune::cut;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table::select;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -95,7 +95,7 @@ fn text(app: &App, row: &Row) -> String {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let ui = &app.ui.experiment;
     let note = match ui.selected {
         Row::Plan => "r: run",

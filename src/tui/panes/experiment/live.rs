@@ -12,12 +12,12 @@ use crate::text::clean;
 use crate::tui::experiment::form::joined;
 use crate::tui::experiment::run::Run;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::graph::bar;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
 use crate::units::bytes_long;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// Notes shown at once.
@@ -26,7 +26,7 @@ const NOTES: usize = 2;
 const LEAST: u16 = 3;
 
 /// Draws it.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool, run: &Run) {
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool, run: &Run) {
     let title = format!("Experiment: {}", run.spec.plan.profile);
     let note = if run.stopping { "x: kill it" } else { "x: end it" };
     let inner = frame(buf, area, &title, note, focused, theme);
@@ -108,7 +108,7 @@ fn short(run: &Run) -> Vec<Toned> {
     vec![of(Arm::A), of(Arm::B)]
 }
 
-fn draw_graphs(run: &Run, theme: &Theme, area: Rect, buf: &mut Buffer) {
+fn draw_graphs(run: &Run, theme: &Theme, area: Rect, buf: &mut Canvas) {
     let rows = (area.height.saturating_sub(4) / 2).min(10);
     let curve = |arm: Arm| {
         let (points, about) = run.newest(arm).unwrap_or((&[], "no round yet".into()));

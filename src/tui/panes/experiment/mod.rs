@@ -12,9 +12,9 @@ use crate::export::sheet::Sheet;
 use crate::tui::experiment::Row;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The page.
@@ -47,7 +47,7 @@ pub fn last_line(app: &App) -> usize {
     page::lines(app, inner.width).len().saturating_sub(usize::from(inner.height))
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let ui = &app.ui.experiment;
     if ui.planning() {
         return form::render(app, theme, area, buf, focused);

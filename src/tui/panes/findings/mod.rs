@@ -9,11 +9,11 @@ use crate::export::findings::{gaps, line, sheet as paper, summary};
 use crate::export::sheet::Sheet;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -52,7 +52,7 @@ pub fn style(theme: &Theme, severity: Severity) -> Style {
 }
 
 /// The stories as lines from the `first` on, one a row; the selected one is marked if there is one.
-fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, first: usize, selected: Option<usize>) {
+fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, first: usize, selected: Option<usize>) {
     for (i, story) in app.findings.stories().iter().enumerate().skip(first).take(area.height.into()) {
         let y = area.y + (i - first) as u16;
         let text = format!("{} {}", story.severity.mark(), line(story));
@@ -67,7 +67,7 @@ fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, first: usi
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let inner = frame(buf, area, "Findings", &summary(&app.findings), focused, theme);
     if app.findings.stories().is_empty() {
         let text = if app.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };

@@ -10,10 +10,10 @@ use crate::export::sheet::Sheet;
 use crate::tui::keys::Context;
 use crate::tui::layout;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::put::{put, tint};
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -99,7 +99,7 @@ fn paragraph(part: &Part, place: Option<usize>, width: u16, out: &mut Vec<Line>)
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let title = story(app).map_or("", |s| s.cause().rule);
     let inner =
         frame(buf, area, if title.is_empty() { "Story" } else { title }, "Enter goes there", focused, theme);

@@ -5,10 +5,10 @@ use super::draw_lines;
 use crate::export::findings::summary;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -38,7 +38,7 @@ pub fn height(body: u16, stories: usize) -> u16 {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let note = format!("{}  8 all", summary(&app.findings));
     let inner = frame(buf, area, "Findings", &note, focused, theme);
     if app.findings.stories().is_empty() {

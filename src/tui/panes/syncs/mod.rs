@@ -11,11 +11,11 @@ use crate::model::syncs::SyncLine;
 use crate::model::syncs::list::{self, SyncQuery};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, reason};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -58,7 +58,7 @@ fn filtered(app: &App, title: &str) -> String {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let inner = frame(buf, area, &filtered(app, "Syncs"), &when(app), focused, theme);
     if inner.height == 0 {
         return;

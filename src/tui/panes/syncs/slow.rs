@@ -9,11 +9,11 @@ use crate::model::syncs::SlowLine;
 use crate::model::syncs::list;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -39,7 +39,7 @@ fn title(app: &App) -> String {
     filtered(app, &format!("Slow syncs, from {} ms", app.ui.syncs.threshold_ms))
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let syncs = app.snap().syncs.ok();
     let flying = syncs.map_or(0, |s| s.flying.len());
     let note = if flying > 0 { format!("{flying} under way") } else { String::new() };

@@ -7,11 +7,11 @@ use crate::model::beforeafter::{Comparison, LEAST_SECS, LEAST_TICKS, Line, Sprea
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::tuning::survey::{ChangeRow, Standing};
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, reason, wrap};
 use crate::tui::widgets::put::{put, tint};
 use crate::tui::widgets::theme::Theme;
 use crate::units::{span, write_bytes};
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -45,7 +45,7 @@ fn summary(c: &ChangeRow) -> String {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let tune = &app.ui.tune;
     let inner = frame(buf, area, "Changes of this boot", "u undo  K keep  R renew", focused, theme);
     if let Some(why) = tune.trouble() {
@@ -74,7 +74,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
     }
 }
 
-fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, change: &ChangeRow) {
+fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, change: &ChangeRow) {
     let (how, attention) = standing(&change.standing);
     let when = if change.wall_ns > 0 { app.clock_text(change.wall_ns) } else { "-".into() };
     let mut x = area.x;
@@ -90,7 +90,7 @@ fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, change: &ChangeR
 }
 
 /// The knobs of a change that has several, or of which there is something to tell.
-fn members(theme: &Theme, area: Rect, buf: &mut Buffer, change: &ChangeRow) -> Rect {
+fn members(theme: &Theme, area: Rect, buf: &mut Canvas, change: &ChangeRow) -> Rect {
     let told = |closed: &Option<String>| closed.as_ref().is_some_and(|c| c != "restored");
     let worth = change.members.len() > 1 || change.members.iter().any(|m| told(&m.closed));
     if !worth || area.height < 12 {
@@ -114,7 +114,7 @@ fn members(theme: &Theme, area: Rect, buf: &mut Buffer, change: &ChangeRow) -> R
 }
 
 /// Heads with the lengths of both windows.
-fn heads(theme: &Theme, area: Rect, buf: &mut Buffer, c: &Comparison, [name, side, last]: [u16; 3]) {
+fn heads(theme: &Theme, area: Rect, buf: &mut Canvas, c: &Comparison, [name, side, last]: [u16; 3]) {
     let one = |word: &str, w: &Window| match side >= WIDE {
         true => format!("{word} {:.0} s, {} ticks", w.secs, w.ticks),
         false => format!("{word} {:.0} s", w.secs),
@@ -141,7 +141,7 @@ fn too_little(c: &Comparison) -> String {
     format!("Too little to compare: {}.", missing.join(", "))
 }
 
-fn figures(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, change: &ChangeRow) {
+fn figures(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, change: &ChangeRow) {
     if area.height == 0 {
         return;
     }
@@ -184,7 +184,7 @@ fn columns(width: u16) -> [u16; 3] {
     [13, side, 16]
 }
 
-fn figure(theme: &Theme, area: Rect, buf: &mut Buffer, line: &Line, [name, side, last]: [u16; 3]) {
+fn figure(theme: &Theme, area: Rect, buf: &mut Canvas, line: &Line, [name, side, last]: [u16; 3]) {
     let wide = side >= WIDE;
     put(buf, area.x, area.y, line.name, name, theme.text);
     cut(buf, area.x + name, area.y, &shown(line.before, line.unit, wide), side - 1, theme.text);

@@ -3,15 +3,14 @@
 use crate::tui::layout;
 use crate::tui::panes::PaneId;
 use crate::tui::state::{App, Prompt};
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, input, wrap};
-use crate::tui::widgets::put::put;
+use crate::tui::widgets::put::{put, wipe};
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::widgets::{Clear, Widget};
 
 /// Draws it below the selected row, or above where there is no room below.
-pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut Buffer) {
+pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut Canvas) {
     let tune = &app.ui.tune;
     let Some(row) = tune.editing.as_ref().and_then(|name| tune.row(name)) else { return };
     let list = layout::arrange(app).area(PaneId::Tune).unwrap_or(buf.area);
@@ -37,7 +36,7 @@ pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut Buffer) {
     }
     let height = (lines.len() as u16 + 3).min(buf.area.height);
     let at = place(app, list, width, height, buf.area);
-    Clear.render(at, buf);
+    wipe(buf, at);
     let inner = frame(buf, at, &row.shown, "Enter proposes  Esc leaves", true, theme);
     let line = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), height: 1, ..inner };
     input(buf, line, "new value: ", &p.text, p.cursor, theme);

@@ -6,10 +6,10 @@ use crate::tui::keys::Context;
 use crate::tui::layout;
 use crate::tui::state::App;
 use crate::tui::tuning::known;
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -86,7 +86,7 @@ fn lines(app: &App, width: u16) -> Vec<(&'static str, String, Kind)> {
     out
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let title = app.ui.tune.selected().map_or("Knob".into(), |r| r.shown.clone());
     let inner = frame(buf, area, &title, "g graph  P persist", focused, theme);
     let all = lines(app, inner.width);

@@ -11,10 +11,10 @@ use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::tuning::survey::Row;
 use crate::tui::tuning::{Line, Lower, known};
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::put::{put, tint};
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -123,7 +123,7 @@ fn hint(app: &App) -> String {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let tune = &app.ui.tune;
     if let Some(at) = tune.presets {
         return presets::render(app, theme, area, buf, at);
@@ -181,7 +181,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, focused: bool)
 }
 
 /// Why the last request was refused, over as many lines as it takes; returns what is left below.
-fn problem(app: &App, theme: &Theme, inner: Rect, buf: &mut Buffer) -> Rect {
+fn problem(app: &App, theme: &Theme, inner: Rect, buf: &mut Canvas) -> Rect {
     let Some(problem) = &app.ui.tune.problem else { return inner };
     let lines = wrap(&format!("! {problem}"), usize::from(inner.width));
     let height = (lines.len() as u16).min(inner.height);
@@ -191,7 +191,7 @@ fn problem(app: &App, theme: &Theme, inner: Rect, buf: &mut Buffer) -> Rect {
     Rect { y: inner.y + height, height: inner.height - height, ..inner }
 }
 
-fn knob_line(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, row: &Row, name: u16, widths: [u16; 6]) {
+fn knob_line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, row: &Row, name: u16, widths: [u16; 6]) {
     let tune = &app.ui.tune;
     let changed = tune.is_changed(&row.name);
     let values = cells(app, row);
@@ -217,7 +217,7 @@ fn knob_line(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, row: &Row, 
 }
 
 /// Writes text; what was cut off ends in a mark.
-pub fn cut(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
+pub fn cut(buf: &mut Canvas, x: u16, y: u16, text: &str, width: u16, style: Style) {
     let (fits, _) = crate::text::fit(text, usize::from(width));
     if fits.len() == text.len() {
         put(buf, x, y, text, width, style);

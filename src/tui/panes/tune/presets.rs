@@ -2,15 +2,15 @@
 
 use crate::tui::state::App;
 use crate::tui::tuning::presets::{Choice, choices};
+use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::put::{put, tint};
 use crate::tui::widgets::theme::Theme;
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Draws them with the one at `at` selected.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, at: usize) {
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, at: usize) {
     let inner = frame(buf, area, "Presets", "Enter proposes and asks  e experiment  Esc closes", true, theme);
     let all = choices(&app.ui.tune);
     for (i, (choice, y)) in all.iter().zip(inner.y..inner.bottom()).enumerate() {
@@ -27,7 +27,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Buffer, at: usize)
     }
 }
 
-fn explain(theme: &Theme, area: Rect, buf: &mut Buffer, choice: &Choice) {
+fn explain(theme: &Theme, area: Rect, buf: &mut Canvas, choice: &Choice) {
     let width = usize::from(area.width.min(100));
     let mut lines: Vec<(String, Style)> = Vec::new();
     let mut add = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|l| (l, style)));

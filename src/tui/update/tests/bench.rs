@@ -1,7 +1,7 @@
 //! The Bench view: keys, news and answers, and what they cause.
 
 use super::stage::{app, press};
-use super::{SIZE, draw, outward, state};
+use super::{SIZE, outward, state};
 use crate::bench::look::{Look, Seen};
 use crate::bench::message::{Message, Progress};
 use crate::bench::plan::Plan;
@@ -17,8 +17,6 @@ use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
 use crate::tui::update::update;
 use crate::worker::job::{Job, Reply};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 const DIR: &str = "/srv/lab";
 
@@ -89,8 +87,7 @@ fn message(app: &App) -> &str {
 
 /// The program's words on the whole screen.
 fn screen(app: &App) -> String {
-    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
-    draw(app, &mut buf);
+    let buf = crate::tui::draw::picture(app);
     buf.content.iter().map(|c| c.symbol()).collect()
 }
 

@@ -14,7 +14,6 @@ mod tune;
 
 use super::update;
 use crate::model::process::{IoPrio, TaskKey};
-use crate::tui::draw::draw;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::keys::BINDINGS;
@@ -25,7 +24,6 @@ use crate::worker::job::{Job, Reply};
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
 use mouse::click;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use stage::{app, empty, press, tell_tasks};
 use std::time::Duration;
 
@@ -427,9 +425,7 @@ fn find(app: &App, text: &str) -> (u16, u16) {
 }
 
 fn paint(app: &App) -> Buffer {
-    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
-    draw(app, &mut buf);
-    buf
+    crate::tui::draw::picture(app)
 }
 
 #[test]

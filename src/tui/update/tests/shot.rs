@@ -4,7 +4,6 @@ use super::stage::{app, press};
 use super::{SIZE, outward, state};
 use crate::export::shot::FORMS;
 use crate::tui::action::View;
-use crate::tui::draw::draw;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
@@ -12,8 +11,6 @@ use crate::tui::update::update;
 use crate::tui::widgets::theme::ThemeName;
 use crate::worker::file::Existing;
 use crate::worker::job::{Job, Reply};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 /// What the keys have written: the name, and the content.
 fn written(app: &mut App, keys: &str) -> (String, Vec<u8>) {
@@ -38,8 +35,7 @@ fn typed(app: &App) -> &str {
 }
 
 fn screen(app: &App) -> String {
-    let mut buf = Buffer::empty(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
-    draw(app, &mut buf);
+    let buf = crate::tui::draw::picture(app);
     crate::export::shot::text::text(&buf)
 }
 
