@@ -313,6 +313,7 @@ impl Gather {
             Err(_) if matches!(self.facts, Asked::Since { .. }) => {}
             Err(why) => self.facts = Asked::Failed(why),
         }
+        // Children of their own, at the same time: a sample waits for the facts, and their room shall be there by then.
         for network in [false, true] {
             let mounts = wanted::mounts(&self.world, network);
             if !mounts.is_empty() {
@@ -391,7 +392,7 @@ impl Gather {
             }
         }
         out.extend(self.room.iter().flatten().map(|why| Gap::new("room", why)));
-        for p in self.pool.pending().iter().filter(|p| matches!(p.job, Job::Room { .. })) {
+        for p in self.pool.pending().iter().filter(|p| matches!(*p.job, Job::Room { .. })) {
             let secs = now.saturating_sub(p.since_boot_ns) / 1_000_000_000;
             out.push(Gap::new("room", format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid)));
         }

@@ -24,6 +24,8 @@ pub enum Effect {
     Focus(Vec<TaskKey>),
     /// Start a child.
     Run(Job),
+    /// Start one child that does several jobs in turn.
+    RunInTurn(Vec<Job>),
     /// Copy text to the local clipboard.
     Clipboard(String),
     /// Write the settings.

@@ -1,4 +1,4 @@
-//! The child's side: one job in, one reply out.
+//! The child's side: jobs in, one reply out for each.
 
 use super::job::{Job, Reply};
 use crate::root::Root;
@@ -6,7 +6,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// Runs the job that stands on standard input; the reply goes to standard output.
+/// Runs the jobs that stand on standard input, one a line, in turn; the replies go to standard output, one a line.
 pub fn main(root: &Root) -> anyhow::Result<()> {
     // A session of its own: the terminal's signals and its hang-up are the parent's business.
     let _ = rustix::process::setsid();
@@ -14,15 +14,24 @@ pub fn main(root: &Root) -> anyhow::Result<()> {
     let _ = rustix::thread::set_name(c"iotop-plus");
     // Should the parent be killed, nobody is left to read the reply.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text)?;
-    let reply = match serde_json::from_str::<Job>(&text) {
-        Ok(job) => job.run(root),
-        Err(err) => Reply::Failed(format!("worker: request not understood: {err}")),
-    };
-    let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, &reply)?;
-    out.flush()?;
+    // All at once: the parent must not wait for room in this pipe while we wait for room in the other.
+    let mut requests = String::new();
+    io::stdin().read_to_string(&mut requests)?;
+    answer(root, &requests, io::stdout().lock())
+}
+
+/// Each reply is out before the next job begins, which may never end.
+fn answer(root: &Root, requests: &str, mut out: impl Write) -> anyhow::Result<()> {
+    for request in requests.lines() {
+        let reply = match serde_json::from_str::<Job>(request) {
+            Ok(job) => job.run(root),
+            Err(err) => Reply::Failed(format!("worker: request not understood: {err}")),
+        };
+        let mut line = serde_json::to_vec(&reply)?;
+        line.push(b'\n');
+        out.write_all(&line)?;
+        out.flush()?;
+    }
     Ok(())
 }
 

@@ -23,7 +23,8 @@ impl Desk {
                 }
                 Effect::Replay(effect) => self.player.iter().for_each(|p| p.act(effect)),
                 Effect::Tape(effect) => self.record(effect)?,
-                Effect::Run(job) => self.hand_out(job)?,
+                Effect::Run(job) => self.hand_out(vec![job])?,
+                Effect::RunInTurn(jobs) => self.hand_out(jobs)?,
                 Effect::Clipboard(text) => self.copy(&text)?,
                 Effect::Save(settings) => self.save(&settings)?,
                 Effect::Bench(effect) => {
@@ -78,14 +79,15 @@ impl Desk {
         }
     }
 
-    fn hand_out(&mut self, job: Job) -> anyhow::Result<()> {
-        let told = job.is_measuring() || job.is_experiment() || job.is_diagnosis();
-        let waited_for = told.then(|| job.clone());
-        match (self.pool.start(job), waited_for) {
-            (Ok(()), _) => Ok(()),
-            (Err(why), None) => self.feed_event(Event::Notice(why)),
-            (Err(why), Some(job)) => self.feed_event(Event::Worker(job, Reply::Failed(why))),
+    fn hand_out(&mut self, jobs: Vec<Job>) -> anyhow::Result<()> {
+        for (job, why) in self.pool.start_all(jobs) {
+            self.feed_event(if job.is_measuring() || job.is_experiment() || job.is_diagnosis() {
+                Event::Worker(job, Reply::Failed(why))
+            } else {
+                Event::Notice(why)
+            })?;
         }
+        Ok(())
     }
 
     fn copy(&mut self, text: &str) -> anyhow::Result<()> {
@@ -97,12 +99,12 @@ impl Desk {
 
     fn save(&mut self, settings: &Settings) -> anyhow::Result<()> {
         match self.options.config.clone() {
-            Some(path) => self.hand_out(Job::WriteFile {
+            Some(path) => self.hand_out(vec![Job::WriteFile {
                 path,
                 contents: settings.write().into(),
                 existing: Existing::Replace,
                 make_dir: true,
-            }),
+            }]),
             None => self.feed_event(Event::Notice("no config directory: set HOME or XDG_CONFIG_HOME".into())),
         }
     }

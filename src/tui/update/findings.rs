@@ -52,17 +52,24 @@ fn ask(app: &mut App, effects: &mut Vec<Effect>) {
         return;
     }
     ui.asked_ns = Some(now);
+    // Starting a process costs more than what these find out: what hardly ever hangs shares one.
+    let mut jobs = Vec::new();
     if !std::mem::replace(&mut ui.asked.facts, true) {
-        effects.push(Effect::Run(Job::Diagnose { tasks: wanted::tasks(&app.world) }));
+        jobs.push(Job::Diagnose { tasks: wanted::tasks(&app.world) });
     }
-    for network in [false, true] {
-        let slot =
-            if network { &mut app.ui.findings.asked.network } else { &mut app.ui.findings.asked.local };
-        let mounts = wanted::mounts(&app.world, network);
-        if !mounts.is_empty() && !std::mem::replace(slot, true) {
-            effects.push(Effect::Run(Job::Room { mounts, network }));
-        }
+    jobs.extend(room(app, false));
+    if !jobs.is_empty() {
+        effects.push(Effect::RunInTurn(jobs));
     }
+    effects.extend(room(app, true).map(Effect::Run));
+}
+
+/// Asking file systems for their room, if there are any and none are being asked.
+fn room(app: &mut App, network: bool) -> Option<Job> {
+    let asked = &mut app.ui.findings.asked;
+    let asked = if network { &mut asked.network } else { &mut asked.local };
+    let mounts = wanted::mounts(&app.world, network);
+    (!mounts.is_empty() && !std::mem::replace(asked, true)).then_some(Job::Room { mounts, network })
 }
 
 /// What a child found out. One that failed is asked again when it is time: the rules say what is missing.

@@ -49,7 +49,8 @@ pub fn is_possible(effect: &Effect) -> bool {
         | Effect::Save(_)
         | Effect::Replay(_) => true,
         Effect::Run(job) => matches!(job, Job::WriteFile { .. }),
-        Effect::Interval(_)
+        Effect::RunInTurn(_)
+        | Effect::Interval(_)
         | Effect::Threads(_)
         | Effect::Focus(_)
         | Effect::Syncs(_)
