@@ -124,22 +124,29 @@ impl Term {
         (frames, bytes)
     }
 
-    /// When there first was anything on the screen, and when the screen was first full: 80 % of the letters
-    /// and digits that it has in the end. Frames around empty tables do not count.
+    /// When the first output came that left anything on the screen, a letter or a digit, and when the screen was first
+    /// full: the end of the first burst after which it had 80 % of the letters and digits that it has in the end.
+    /// Frames around empty tables do not count.
     pub fn first_frames(&self) -> (Option<Duration>, Option<Duration>) {
         let (cols, rows) = self.size;
         let mut parser = vt100::Parser::new(rows, cols, 0);
-        let mut pictures = Vec::new();
+        let (mut first, mut pictures) = (None, Vec::new());
         for (i, c) in self.chunks.iter().enumerate() {
             parser.process(&c.bytes);
             let finished = self.chunks.get(i + 1).is_none_or(|next| next.at - c.at > PICTURE_GAP);
+            if !finished && first.is_some() {
+                continue;
+            }
+            let filled = parser.screen().contents().chars().filter(|c| c.is_alphanumeric()).count();
+            if filled > 0 {
+                first = first.or(Some(c.at));
+            }
             if finished {
-                let filled = parser.screen().contents().chars().filter(|c| c.is_alphanumeric()).count();
                 pictures.push((c.at, filled));
             }
         }
         let last = pictures.last().map_or(0, |p| p.1);
-        let first = |least: usize| pictures.iter().find(|p| p.1 >= least.max(1)).map(|p| p.0);
-        (first(1), first(last * 4 / 5))
+        let full = pictures.iter().find(|p| p.1 >= (last * 4 / 5).max(1)).map(|p| p.0);
+        (first, full)
     }
 }
