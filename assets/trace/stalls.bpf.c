@@ -6,6 +6,7 @@
  * Memory may be short by then: everything has its room beforehand.
  */
 #include "lost.h"
+#include "news.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -76,6 +77,12 @@ struct {
 	MAP_TYPE(value, u64);
 } period SEC(".maps");
 
+INLINE void lose(void)
+{
+	count_lost();
+	note();
+}
+
 /* The entry of the process that runs now. */
 INLINE struct held *mine(void)
 {
@@ -96,12 +103,12 @@ INLINE struct held *mine(void)
 	map_update(&held, &key, &fresh, MAP_NOEXIST);
 	h = map_lookup(&held, &key);
 	if (!h)
-		count_lost();
+		lose();
 	return h;
 }
 
 /* Threads of a process share an entry: a longest time may be missed when two of them store at once, a sum is not. */
-INLINE void add(struct stall *s, u64 time)
+INLINE void count(struct stall *s, u64 time)
 {
 	u32 zero = 0;
 	u64 *now = map_lookup(&period, &zero), at;
@@ -117,6 +124,13 @@ INLINE void add(struct stall *s, u64 time)
 	} else if (s->longest[at] < time) {
 		s->longest[at] = time;
 	}
+}
+
+/* Only what has ended is told, so what is under way is no news. */
+INLINE void add(struct stall *s, u64 time)
+{
+	count(s, time);
+	note();
 }
 
 SEC("tp_btf/balance_dirty_pages")
@@ -145,7 +159,7 @@ INLINE int begin(void)
 	u64 now = ktime_ns();
 
 	if (map_update(&begun, &tid, &now, 0))
-		count_lost();
+		lose();
 	return 0;
 }
 

@@ -6,7 +6,7 @@
 //! arguments changed, has had the pause as the last but one ever since; their number says where that is.
 
 use super::ground::Ground;
-use super::kernel::{Map, sum_of_cpus};
+use super::kernel::{Map, Unchanged, sum_of_cpus, take_news};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::process::USER_HZ;
@@ -32,6 +32,8 @@ const VALUE: usize = 2 * NAME + 2 * KIND;
 const MOST: usize = 2048;
 /// A process of which nothing new came for so long makes room for others.
 const FORGET: Duration = Duration::from_secs(120);
+/// Read all the same after so many readings without news.
+const IDLE: u32 = 60;
 
 /// Programs that count, as long as this lives.
 pub struct Stalls {
@@ -40,6 +42,7 @@ pub struct Stalls {
     held: MapData,
     period: MapData,
     lost: MapData,
+    news: MapData,
     cpus: usize,
     /// ns of a jiffy.
     tick_ns: u64,
@@ -48,6 +51,8 @@ pub struct Stalls {
     without: Vec<String>,
     /// Stalls of each process at the last reading, and since when there are so many.
     seen: HashMap<[u8; KEY], (u64, Instant)>,
+    /// What the next reading is, if there are no news.
+    unchanged: Unchanged<StallsRaw>,
 }
 
 impl Probe for Stalls {
@@ -58,7 +63,7 @@ impl Probe for Stalls {
     }
 
     fn read(&mut self) -> Section<StallsRaw> {
-        match self.look() {
+        match self.all() {
             Ok(raw) => Section::Ok(raw),
             Err(err) => Section::from_io("reading the stalls", &err),
         }
@@ -83,6 +88,7 @@ fn load(ground: &Ground) -> Result<Stalls, Without> {
     let mut programs = object::open(ground, OBJECT, &[("PAUSE_ELEVENTH", eleventh)])?;
     let mut map = |name| object::take_map(&mut programs, name);
     let (held, period, lost) = (map("held")?, map("period")?, map("lost")?);
+    let news = map(object::GLOBALS)?;
     let throttle =
         pause.and_then(|_| attach(&mut programs, &ground.btf, &[("throttled", "balance_dirty_pages")]));
     let reclaim = attach(
@@ -116,6 +122,7 @@ fn load(ground: &Ground) -> Result<Stalls, Without> {
         held,
         period,
         lost,
+        news,
         cpus: ground.cpus,
         // The coarse clock moves with the jiffies: KTIME_LOW_RES in kernel/time/posix-timers.c.
         tick_ns: tick.tv_sec as u64 * 1_000_000_000 + tick.tv_nsec as u64,
@@ -123,25 +130,40 @@ fn load(ground: &Ground) -> Result<Stalls, Without> {
         counted,
         without,
         seen: HashMap::new(),
+        unchanged: Unchanged::default(),
     })
 }
 
 impl Stalls {
-    fn look(&mut self) -> io::Result<StallsRaw> {
+    fn all(&mut self) -> io::Result<StallsRaw> {
+        let news = take_news(self.news.fd().as_fd())?;
+        let now = Instant::now();
+        // Who is to be forgotten now leaves the reading.
+        let news = news || self.seen.values().any(|seen| is_old(seen.1, now));
+        if let Some(same) = self.unchanged.get(news, IDLE) {
+            return Ok(same);
+        }
+        let read = self.look(now)?;
+        self.unchanged.keep(&later(&read));
+        Ok(read)
+    }
+
+    fn look(&mut self, now: Instant) -> io::Result<StallsRaw> {
         // A new period first: what comes while we read belongs to it.
         let ended = self.now;
         self.now += 1;
         let period = Map::<4> { fd: self.period.fd().as_fd(), value_len: 8 };
         period.put(&[0; 4], &mut self.now.to_ne_bytes())?;
         let map = Map::<KEY> { fd: self.held.fd().as_fd(), value_len: VALUE };
-        let (mut tasks, mut value, now) = (Vec::new(), [0; VALUE], Instant::now());
+        let (mut found, mut value) = (Vec::new(), [0; VALUE]);
         let mut key = map.next_key(None);
         // Entries are only taken out below, so the kernel does not begin anew; still it is bounded.
         for _ in 0..2 * MOST {
             let Some(at) = key else { break };
             if map.get(&at, &mut value)? {
-                tasks.push(self.task(&at, &value, ended));
-                let count = tasks.last().map_or(0, |t| t.kinds.iter().map(|k| k.count).sum());
+                let task = self.task(&at, &value, ended);
+                let count = task.kinds.iter().map(|k| k.count).sum();
+                found.push((at, task));
                 let seen = self.seen.entry(at).or_insert((count, now));
                 if seen.0 != count {
                     *seen = (count, now);
@@ -150,12 +172,15 @@ impl Stalls {
             key = map.next_key(Some(&at));
         }
         self.seen.retain(|key, seen| {
-            let keep = now.saturating_duration_since(seen.1) < FORGET;
+            let keep = !is_old(seen.1, now);
             if !keep {
                 map.remove(key);
             }
             keep
         });
+        // Who was forgotten begins anew.
+        let known = found.into_iter().filter(|(key, _)| self.seen.contains_key(key));
+        let mut tasks: Vec<TaskStalls> = known.map(|(_, task)| task).collect();
         tasks.sort_unstable_by_key(TaskStalls::key);
         let lost = sum_of_cpus(self.lost.fd().as_fd(), self.cpus)?;
         Ok(StallsRaw { tasks, counted: self.counted, lost, without: self.without.clone() })
@@ -176,6 +201,17 @@ impl Stalls {
             kinds: both,
         }
     }
+}
+
+fn is_old(since: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(since) >= FORGET
+}
+
+/// A reading as it will be if nothing is counted until the next one: no time is the longest of a period without any.
+fn later(read: &StallsRaw) -> StallsRaw {
+    let mut read = read.clone();
+    read.tasks.iter_mut().flat_map(|t| &mut t.kinds).for_each(|kind| kind.longest_ns = 0);
+    read
 }
 
 /// `struct stall`: its longest time is that of the period just ended.
@@ -207,6 +243,15 @@ mod tests {
         assert_eq!((pause_eleventh(Some(8)), pause_eleventh(Some(12))), (Ok(false), Ok(true)));
         assert!(matches!(pause_eleventh(Some(9)), Err(Without::Absent(why)) if why.contains("9 arguments")));
         assert!(matches!(pause_eleventh(None), Err(Without::Absent(_))));
+    }
+
+    #[test]
+    fn a_reading_without_news_has_the_counts_and_no_longest_time() {
+        let kind = StallCount { count: 5, ns: 50, longest_ns: 20 };
+        let task = TaskStalls { pid: 7, kinds: [kind; 2], ..TaskStalls::default() };
+        let read = StallsRaw { tasks: vec![task.clone()], lost: 3, ..StallsRaw::default() };
+        let quiet = TaskStalls { kinds: [StallCount { longest_ns: 0, ..kind }; 2], ..task };
+        assert_eq!(later(&read), StallsRaw { tasks: vec![quiet], ..read });
     }
 
     #[test]

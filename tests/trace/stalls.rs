@@ -4,7 +4,7 @@
 use crate::machine::{Loop, may_trace};
 use crate::until;
 use iotop_plus::model::section::Section;
-use iotop_plus::model::stalls::{RECLAIM, StallsRaw, THROTTLE, TaskStalls};
+use iotop_plus::model::stalls::{RECLAIM, StallCount, StallsRaw, THROTTLE, TaskStalls};
 use iotop_plus::root::Root;
 use iotop_plus::trace::Tracer;
 use rustix::fs::{Advice, fadvise};
@@ -93,11 +93,11 @@ fn a_throttled_writer_is_named_with_its_pauses() {
         Err(why) => return println!("skipped a_throttled_writer_is_named_with_its_pauses: {why}"),
     };
     let device = &held.device;
-    let tracer = tracer();
+    let (tracer, rare) = (tracer(), tracer());
     let mut write = Command::new("dd");
     write.args(["if=/dev/zero", "bs=64k", "count=1000000"]).arg(format!("of={}", device.path.display()));
     // It ends at the end of the device; what it was held up is kept beyond that.
-    let writer = Task::start(&mut write);
+    let mut writer = Task::start(&mut write);
     let (task, longest) = writer.held_up(&tracer, THROTTLE);
     println!("{task:?}, longest {longest} ns");
     let counted = task.kinds[THROTTLE];
@@ -112,6 +112,16 @@ fn a_throttled_writer_is_named_with_its_pauses() {
     );
     assert!((1_000_000..=200_000_000).contains(&longest), "{longest}");
     assert_eq!(task.starttime, starttime(task.pid));
+    writer.0.wait().unwrap();
+    // Who looks only now sees all of it, in one period.
+    let of = |tracer: &Tracer| {
+        read(tracer).tasks.into_iter().find(|t| t.pid == task.pid).map(|t| t.kinds[THROTTLE])
+    };
+    let (all, seen) = (of(&rare).expect("the writer"), of(&tracer).expect("the writer"));
+    assert_eq!((all.count, all.ns), (seen.count, seen.ns));
+    assert!(all.count >= counted.count && all.longest_ns >= longest, "{all:?}");
+    let quiet = StallCount { longest_ns: 0, ..all };
+    assert_eq!((of(&rare), of(&rare)), (Some(quiet), Some(quiet)), "nothing came since");
 }
 
 /// As the process table has it.
