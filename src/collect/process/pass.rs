@@ -18,7 +18,7 @@ use std::sync::Arc;
 const RETRY: u64 = 60;
 
 /// Looks in a row at which a task was found to have run, from which on it is read with kept descriptors.
-const HOT: u8 = 3;
+pub(super) const HOT: u8 = 3;
 
 /// Stuck threads from which on tasks in state D are not touched any more.
 pub(super) const WARY: usize = MAX_STUCK - 2;

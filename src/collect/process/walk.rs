@@ -9,7 +9,7 @@
 
 use super::crowd::Crowd;
 use super::entry::Entry;
-use super::pass::{WARY, tell};
+use super::pass::{HOT, WARY, tell};
 use super::reader::{ReadJob, What};
 use super::stage::Pass;
 use super::tasks::Tasks;
@@ -191,7 +191,7 @@ impl Tasks {
         self.round = self.round.wrapping_add(1);
         let mut budget = due.len().max(1);
         let old_groups = self.groups.has_old();
-        let wary = self.hanging >= WARY;
+        let (wary, seq) = (self.hanging >= WARY, self.seq);
         self.jobs.clear();
         for (at, entry) in self.entries.iter_mut().enumerate() {
             if entry.gone || entry.stuck {
@@ -199,8 +199,11 @@ impl Tasks {
             }
             let due = due.contains(&at);
             let mut what = What::default();
-            if entry.doubtful || entry.untold {
-                what = What { stat: true, io: !entry.io_denied, prio: true, wary, ..what };
+            let by_files = entry.doubtful || entry.untold;
+            entry.streak = if by_files { entry.streak.saturating_add(1) } else { 0 };
+            if by_files {
+                let prio = entry.raw.ioprio.is_none() || seq.is_multiple_of(5);
+                what = What { stat: true, io: !entry.io_denied, prio, wary, ..what };
                 what.status = entry.raw.uid.is_none();
             }
             what.wchan = !entry.wait_told && (entry.raw.state == b'D' || entry.focus && waits);
@@ -216,7 +219,8 @@ impl Tasks {
                 }
             }
             if what != What::default() {
-                self.jobs.push(ReadJob::once(at, entry.place(), what));
+                let hot = entry.streak >= HOT;
+                self.jobs.push(ReadJob { hot, ..ReadJob::once(at, entry.place(), what) });
             }
         }
     }
