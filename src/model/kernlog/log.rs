@@ -158,6 +158,16 @@ impl KernLog {
         self.slots.values().map(|s| &s.entry)
     }
 
+    /// Entries there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     /// The entries that the patterns show, newest last. Runs the patterns anew each time: keep the result
     /// while [`revision`](Self::revision) and the patterns stay the same.
     pub fn visible<'a>(&'a self, patterns: &'a Patterns) -> impl DoubleEndedIterator<Item = &'a LogEntry> {

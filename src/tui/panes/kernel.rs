@@ -34,6 +34,27 @@ pub fn shown(app: &App) -> impl Iterator<Item = &LogEntry> {
     entries.filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
 }
 
+/// The entries shown from the `first` on, at most `most`, with their places among those shown. Looked up from the end,
+/// where the log is read most, so that a long log costs no more than a short one.
+pub fn window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogEntry)> {
+    let shown = &app.ui.kernel.shown;
+    let mut out = Vec::with_capacity(most);
+    let mut left = shown.len();
+    for (place, entry) in (0..app.world.klog.len()).rev().zip(app.world.klog.entries().rev()) {
+        if left == 0 || left <= first {
+            break;
+        }
+        if shown[left - 1] == place as u32 {
+            left -= 1;
+            if left < first.saturating_add(most) {
+                out.push((left, entry));
+            }
+        }
+    }
+    out.reverse();
+    out
+}
+
 /// Recomputes which entries are shown; called when the log or the patterns changed.
 pub fn refresh(app: &mut App) {
     let k = &app.ui.kernel;
@@ -95,7 +116,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     // Unfocused, the newest lines matter.
     let selected = if focused { app.ui.kernel.scroll.selected } else { total - 1 };
     let mut y = inner.y;
-    for (i, entry) in shown(app).enumerate().skip(first(app, selected, height)) {
+    for (i, entry) in window(app, first(app, selected, height), height) {
         if y >= inner.bottom() {
             break;
         }

@@ -18,6 +18,7 @@ use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::keys::BINDINGS;
 use crate::tui::layout;
+use crate::tui::panes::kernel;
 use crate::tui::state::{App, Detail, Overlay};
 use crate::tui::widgets::theme::ThemeName;
 use crate::worker::job::{Job, Reply};
@@ -426,6 +427,19 @@ fn find(app: &App, text: &str) -> (u16, u16) {
 
 fn paint(app: &App) -> Buffer {
     crate::tui::draw::picture(app)
+}
+
+#[test]
+fn a_window_of_the_kernel_log_is_that_part_of_it() {
+    for keys in ["5", "5X<c-u>EXT4<enter>", "5I<c-u>nothing like this<enter>"] {
+        let mut app = app(SIZE);
+        press(&mut app, keys);
+        let all: Vec<_> = kernel::shown(&app).enumerate().map(|(i, e)| (i, e.seq)).collect();
+        for (first, most) in (0..all.len() + 2).flat_map(|first| [0, 1, 3, 500].map(|most| (first, most))) {
+            let seen = kernel::window(&app, first, most).into_iter().map(|(i, e)| (i, e.seq));
+            assert!(seen.eq(all.iter().copied().skip(first).take(most)), "{keys}: {most} from {first}");
+        }
+    }
 }
 
 #[test]
