@@ -87,7 +87,7 @@ impl Drop for HeldBack {
 
 #[test]
 fn a_throttled_writer_is_named_with_its_pauses() {
-    let device = may_trace().and_then(|()| Loop::new(64 << 20));
+    let device = may_trace().and_then(|()| Loop::new(512 << 20));
     let held = match device.and_then(HeldBack::new) {
         Ok(held) => held,
         Err(why) => return println!("skipped a_throttled_writer_is_named_with_its_pauses: {why}"),
@@ -96,7 +96,7 @@ fn a_throttled_writer_is_named_with_its_pauses() {
     let (tracer, rare) = (tracer(), tracer());
     let mut write = Command::new("dd");
     write.args(["if=/dev/zero", "bs=64k", "count=1000000"]).arg(format!("of={}", device.path.display()));
-    // It ends at the end of the device; what it was held up is kept beyond that.
+    // It is ended once it was held up; what it was is kept beyond that.
     let mut writer = Task::start(&mut write);
     let (task, longest) = writer.held_up(&tracer, THROTTLE);
     println!("{task:?}, longest {longest} ns");
@@ -112,6 +112,7 @@ fn a_throttled_writer_is_named_with_its_pauses() {
     );
     assert!((1_000_000..=200_000_000).contains(&longest), "{longest}");
     assert_eq!(task.starttime, starttime(task.pid));
+    writer.0.kill().unwrap();
     writer.0.wait().unwrap();
     // Who looks only now sees all of it, in one period.
     let of = |tracer: &Tracer| {
