@@ -154,18 +154,8 @@ impl KernLog {
     }
 
     /// The entries, newest last.
-    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &LogEntry> {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = &LogEntry> + ExactSizeIterator {
         self.slots.values().map(|s| &s.entry)
-    }
-
-    /// Entries there are.
-    pub fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// There are none.
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
     }
 
     /// The entries that the patterns show, newest last. Runs the patterns anew each time: keep the result

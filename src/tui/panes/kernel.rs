@@ -40,8 +40,8 @@ pub fn window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogEntry)> {
     let shown = &app.ui.kernel.shown;
     let mut out = Vec::with_capacity(most);
     let mut left = shown.len();
-    for (place, entry) in (0..app.world.klog.len()).rev().zip(app.world.klog.entries().rev()) {
-        if left == 0 || left <= first {
+    for (place, entry) in app.world.klog.entries().enumerate().rev() {
+        if left <= first {
             break;
         }
         if shown[left - 1] == place as u32 {
