@@ -5,6 +5,7 @@
 //! DEL byte, no bidirectional or zero-width control, no invalid UTF-8 gets out. What is taken out
 //! stays visible as an escape (`\x1b`, `\u{202e}`), so that nobody is fooled about the name.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Combining marks kept on one base character; more is an attack on the cell, not a script.
@@ -24,12 +25,15 @@ pub fn is_safe(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}') // tags, more variation selectors
 }
 
+/// Text of printable ASCII alone, which nearly all is: it stays as it is.
+fn plain(raw: &[u8]) -> Option<&str> {
+    let printable = raw.iter().all(|b| (0x20..0x7f).contains(b));
+    if printable { std::str::from_utf8(raw).ok() } else { None }
+}
+
 /// Appends `raw` to `out`, cleaned. Invalid UTF-8 bytes appear as `\xNN`.
 pub fn clean_into(out: &mut String, raw: &[u8]) {
-    // Nearly all text is plain, and this runs for every row of every frame.
-    if raw.iter().all(|b| (0x20..0x7f).contains(b))
-        && let Ok(plain) = std::str::from_utf8(raw)
-    {
+    if let Some(plain) = plain(raw) {
         out.push_str(plain);
         return;
     }
@@ -74,6 +78,11 @@ pub fn clean(raw: impl AsRef<[u8]>) -> String {
     let mut out = String::with_capacity(raw.as_ref().len());
     clean_into(&mut out, raw.as_ref());
     out
+}
+
+/// `raw` cleaned, without a copy where nothing is to be cleaned: for what is shown at every frame.
+pub fn cleaned(raw: &[u8]) -> Cow<'_, str> {
+    plain(raw).map_or_else(|| Cow::Owned(clean(raw)), Cow::Borrowed)
 }
 
 /// The longest prefix of `s` that is at most `cells` wide on a terminal, and its width in cells.
@@ -162,6 +171,7 @@ mod tests {
         #[test]
         fn nothing_unsafe_gets_through(raw in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(clean(&raw).chars().all(is_safe));
+            prop_assert_eq!(cleaned(&raw), clean(&raw));
         }
     }
 }

@@ -101,8 +101,15 @@ pub fn micros(us: f64) -> String {
 
 /// Wall time of day in UTC plus `offset_secs`: `14:35:12`.
 pub fn time_of_day(wall_ns: i64, offset_secs: i64) -> String {
+    let mut out = String::with_capacity(8);
+    write_time_of_day(&mut out, wall_ns, offset_secs);
+    out
+}
+
+/// [`time_of_day`], written.
+pub fn write_time_of_day(out: &mut impl Write, wall_ns: i64, offset_secs: i64) {
     let secs = (wall_ns.div_euclid(1_000_000_000) + offset_secs).rem_euclid(86_400);
-    format!("{:02}:{:02}:{:02}", secs / 3600, secs / 60 % 60, secs % 60)
+    let _ = write!(out, "{:02}:{:02}:{:02}", secs / 3600, secs / 60 % 60, secs % 60);
 }
 
 /// RFC 3339 in UTC with milliseconds: `2026-01-31T09:08:07.123Z`.

@@ -118,7 +118,7 @@ fn the_table_of_keys_names_only_keys_there_are_and_all_of_them() {
         let general = !matches!(b.context, Context::Dialog | Context::Help | Context::Scroll);
         // One key of an action is enough, and those of a detail stand in the text.
         let mut same = BINDINGS.iter().filter(|o| o.action == b.action).map(name);
-        let told = same.any(|n| cells.contains(&n.as_str()) || README.contains(&format!("`{n}`")));
+        let told = same.any(|n| cells.contains(&&*n) || README.contains(&format!("`{n}`")));
         assert!(!general || told, "README: {} {}", name(b), b.help);
     }
 }

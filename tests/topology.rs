@@ -133,8 +133,7 @@ fn devices_carry_what_sysfs_says() {
     assert_eq!(topo.by_name("/dev/sda").unwrap().model.as_deref(), Some("LUN C-Mode"));
     assert_eq!(topo.by_name("nvme1n1").unwrap().size_bytes, Some(1_920_383_410_176));
     assert_eq!(topo.by_name("nvme0c0n1"), None, "a hidden path has no number");
-    let disks: Vec<_> =
-        topo.disks_under(DevId { major: 253, minor: 3 }).iter().map(|d| d.name.clone()).collect();
+    let disks: Vec<_> = topo.disks_under(DevId { major: 253, minor: 3 }).map(|d| d.name.clone()).collect();
     assert_eq!(disks, ["nvme0n1", "nvme1n1"]);
     let json = serde_json::to_value(topo.by_name("dm-3").unwrap()).unwrap();
     assert_eq!((&json["kind"], &json["label"]), (&"crypt".into(), &"luks-pgdata".into()));

@@ -191,7 +191,7 @@ impl<'a> Case<'a> {
     pub fn device_name(&self, id: DevId) -> String {
         let topo = self.world.topo.ok().and_then(|t| t.get(id));
         match topo {
-            Some(dev) => dev.shown_name(),
+            Some(dev) => dev.shown_name().into_owned(),
             None => crate::text::clean(self.world.snap.device(id).map_or("?", |d| &d.name)),
         }
     }

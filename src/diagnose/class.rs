@@ -83,8 +83,8 @@ const VIRTUAL_MODELS: &[&str] = &[
 /// The class of a device: its own, or the slowest of the disks it lies on.
 pub fn class(world: &World, id: DevId) -> Class {
     let Some(topo) = world.topo.ok() else { return Class::Virtual };
-    let disks = topo.disks_under(id);
-    disks.into_iter().map(|d| of_disk(world, d)).min_by_key(|c| *c as u8).unwrap_or(Class::Virtual)
+    let classes = topo.disks_under(id).map(|d| of_disk(world, d));
+    classes.min_by_key(|c| *c as u8).unwrap_or(Class::Virtual)
 }
 
 /// Whether the device, or a disk it lies on, is one that a hypervisor offers.

@@ -35,7 +35,7 @@ pub fn cells(f: &Figures) -> [String; 7] {
 /// `dd (1234)`, cleaned; of one that has ended the name it had when it did its I/O.
 pub fn task_name(charged: &Charged, world: &World, pid: u32) -> String {
     let known = world.procs.find_pid(pid).map(|row| row.comm);
-    let name = known.or_else(|| charged.name(pid).map(|n| clean(&**n)));
+    let name = known.or_else(|| charged.name(pid).map(|n| clean(&**n).into()));
     format!("{} ({pid})", name.unwrap_or_else(|| "?".into()))
 }
 

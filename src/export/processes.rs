@@ -4,7 +4,7 @@ use super::sheet::Sheet;
 use crate::model::column::{Align, Column};
 use crate::model::columns::process::{command, value};
 use crate::model::process::{Column as Col, ProcRow, ProcTable};
-use crate::model::section::Section;
+use crate::model::section::{NOT_READ, Section};
 use crate::text::clean;
 
 /// The table of the rows that `each` hands out, in its order.
@@ -36,6 +36,7 @@ pub fn hidden(procs: &ProcTable) -> Option<String> {
 /// Why waiting times are not known, if they are not.
 pub fn no_delays(procs: &ProcTable) -> Option<&str> {
     match procs.delays() {
+        Section::Absent(why) if why.is_empty() => Some(NOT_READ),
         Section::Denied(why) | Section::Absent(why) => Some(why),
         _ => None,
     }

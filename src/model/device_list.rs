@@ -4,7 +4,8 @@ use super::columns::device::{DeviceCol, DeviceRow};
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
 use super::topology::{BlockDev, DeviceKind, Topology, TreeRow};
-use crate::text::clean;
+use crate::text::{clean_into, cleaned};
+use std::fmt::Write as _;
 
 /// What to list, and how.
 #[derive(Debug, Clone, Default)]
@@ -76,12 +77,17 @@ fn tree(rates: &[DiskRate], topo: &Topology) -> Vec<DeviceLine> {
             continue;
         }
         seen.push(dev.id);
-        let prefix = match row.depth {
-            0 => String::new(),
-            depth => format!("{}└ ", "  ".repeat(depth - 1)),
-        };
-        let rest = if row.repeated { clean(&dev.name) + " (see above)" } else { label(&dev.name, Some(dev)) };
-        out.push(DeviceLine { id: dev.id, rate, label: prefix + &rest });
+        let mut label = String::new();
+        for depth in (0..row.depth).rev() {
+            label.push_str(if depth == 0 { "└ " } else { "  " });
+        }
+        if row.repeated {
+            clean_into(&mut label, dev.name.as_bytes());
+            label.push_str(" (see above)");
+        } else {
+            write_label(&mut label, &dev.name, Some(dev));
+        }
+        out.push(DeviceLine { id: dev.id, rate, label });
     }
     // A device that appeared after the topology was read.
     for (i, r) in rates.iter().enumerate().filter(|(_, r)| !seen.contains(&r.id)) {
@@ -103,25 +109,35 @@ fn disks_first(topo: &Topology) -> Vec<TreeRow> {
 }
 
 /// `sda1  /var/lib/neo4j (ext4)`, `dm-0 vg-data  /srv (xfs) +2`.
-fn label(name: &str, dev: Option<&BlockDev>) -> String {
-    let mut out = clean(name);
-    let Some(dev) = dev else { return out };
+fn write_label(out: &mut String, name: &str, dev: Option<&BlockDev>) {
+    let name = cleaned(name.as_bytes());
+    out.push_str(&name);
+    let Some(dev) = dev else { return };
     let shown = dev.shown_name();
-    if shown != out {
+    if shown != name {
         out.push(' ');
         out.push_str(&shown);
     }
     let mut mounts = dev.mounts.iter().filter(|m| !m.hidden);
     if let Some(first) = mounts.next() {
-        out.push_str(&format!("  {} ({})", first.mount_point.clean(), first.fs_type.clean()));
+        out.push_str("  ");
+        clean_into(out, first.mount_point.bytes());
+        out.push_str(" (");
+        clean_into(out, first.fs_type.bytes());
+        out.push(')');
         let more = mounts.count();
         if more > 0 {
-            out.push_str(&format!(" +{more}"));
+            let _ = write!(out, " +{more}");
         }
     }
     if !dev.swaps.is_empty() {
         out.push_str("  swap");
     }
+}
+
+fn label(name: &str, dev: Option<&BlockDev>) -> String {
+    let mut out = String::new();
+    write_label(&mut out, name, dev);
     out
 }
 

@@ -10,7 +10,7 @@ pub enum Section<T> {
     Ok(T),
     /// The kernel has it but refuses us; the text says what is missing and what would give it.
     Denied(String),
-    /// This machine, kernel or configuration does not have it; the text says which.
+    /// This machine, kernel or configuration does not have it; the text says which. An empty one: not read yet.
     Absent(String),
     /// A read is under way and does not return.
     Blocked(Blocked),
@@ -25,9 +25,13 @@ pub struct Blocked {
     pub on: String,
 }
 
+/// Why there is nothing where nothing was tried.
+pub const NOT_READ: &str = "not read yet";
+
 impl<T> Default for Section<T> {
     fn default() -> Self {
-        Section::Absent("not read yet".into())
+        // Every tick begins with these, so they take no memory.
+        Section::Absent(String::new())
     }
 }
 
@@ -52,6 +56,7 @@ impl<T> Section<T> {
     pub fn why(&self, now_boot_ns: u64) -> Option<String> {
         match self {
             Section::Ok(_) => None,
+            Section::Absent(why) if why.is_empty() => Some(NOT_READ.into()),
             Section::Denied(why) | Section::Absent(why) => Some(why.clone()),
             Section::Blocked(b) => {
                 let secs = now_boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
@@ -99,6 +104,13 @@ mod tests {
         assert_eq!(denied, Section::Denied("/dev/kmsg: operation not permitted".into()));
         let absent: Section<u8> = Section::from_io("psi", &std::io::Error::from_raw_os_error(2));
         assert!(matches!(absent, Section::Absent(_)));
+    }
+
+    #[test]
+    fn what_was_not_read_says_so() {
+        assert_eq!(Section::<u8>::default().why(0).unwrap(), "not read yet");
+        assert_eq!(Section::<u8>::default().map(u32::from).why(0).unwrap(), "not read yet");
+        assert_eq!(Section::<u8>::Absent("no such file".into()).why(0).unwrap(), "no such file");
     }
 
     #[test]

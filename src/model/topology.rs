@@ -7,6 +7,7 @@ use super::disk::DevId;
 use super::mount::Mount;
 use super::raw::Raw;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What a block device is made of. Serialised in lowercase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -194,12 +195,12 @@ impl BlockDev {
     }
 
     /// The names under which people know it: label first (`vg-root`), then kernel name.
-    pub fn shown_name(&self) -> String {
+    pub fn shown_name(&self) -> Cow<'_, str> {
         let mapped =
             matches!(self.kind, DeviceKind::Dm | DeviceKind::Lvm | DeviceKind::Crypt | DeviceKind::Multipath);
         match &self.label {
-            Some(label) if mapped => label.clean(),
-            _ => crate::text::clean(&self.name),
+            Some(label) if mapped => crate::text::cleaned(label.bytes()),
+            _ => crate::text::cleaned(self.name.as_bytes()),
         }
     }
 }
@@ -270,10 +271,10 @@ impl Topology {
     }
 
     /// What a device lies on: its slaves, or its parent.
-    fn below(&self, dev: &BlockDev) -> Vec<DevId> {
-        match (&dev.slaves[..], dev.parent) {
-            ([], parent) => parent.into_iter().collect(),
-            (slaves, _) => slaves.to_vec(),
+    fn below<'a>(&self, dev: &'a BlockDev) -> &'a [DevId] {
+        match &dev.slaves[..] {
+            [] => dev.parent.as_slice(),
+            slaves => slaves,
         }
     }
 
@@ -287,14 +288,26 @@ impl Topology {
                 continue;
             }
             out.push(Link { depth, device });
-            todo.extend(self.below(device).into_iter().rev().map(|id| (depth + 1, id)));
+            todo.extend(self.below(device).iter().rev().map(|id| (depth + 1, *id)));
         }
         out
     }
 
-    /// The disks at the bottom of [`Topology::chain`].
-    pub fn disks_under(&self, id: DevId) -> Vec<&BlockDev> {
-        self.chain(id).into_iter().map(|l| l.device).filter(|d| self.below(d).is_empty()).collect()
+    /// The disks at the bottom of [`Topology::chain`]. Nearly always it is one, and found without a list.
+    pub fn disks_under(&self, id: DevId) -> impl Iterator<Item = &BlockDev> {
+        let mut at = self.get(id);
+        let mut depth = 0;
+        let one = loop {
+            match at.map(|dev| (dev, self.below(dev))) {
+                Some((dev, [])) => break Some(dev),
+                Some((_, [next])) if depth < MAX_DEPTH => at = self.get(*next),
+                _ => break None,
+            }
+            depth += 1;
+        };
+        let chain = if one.is_none() { self.chain(id) } else { Vec::new() };
+        let several = chain.into_iter().map(|l| l.device).filter(|d| self.below(d).is_empty());
+        one.into_iter().chain(several)
     }
 
     /// Disk, its partitions, what lies on them, with the mount points directly below each device. A device
@@ -303,7 +316,7 @@ impl Topology {
         let mut above: Vec<Vec<usize>> = vec![Vec::new(); self.devices.len()];
         let mut roots = Vec::new();
         for (i, dev) in self.devices.iter().enumerate() {
-            let below: Vec<usize> = self.below(dev).into_iter().filter_map(|id| self.index(id)).collect();
+            let below: Vec<usize> = self.below(dev).iter().filter_map(|id| self.index(*id)).collect();
             if below.is_empty() {
                 roots.push(i);
             }

@@ -186,21 +186,24 @@ pub fn footer_parts(app: &App, area: Rect) -> Vec<(u16, u16, FooterPart)> {
     }
     x += 1;
     let width = |b: &Binding| keys::name(b).chars().count() as u16 + 1 + b.footer.len() as u16;
-    let all = keys::footer(&contexts(app)).into_iter().filter(|b| possible(b.action));
+    let mut all = keys::footer(&contexts(app));
+    all.retain(|b| possible(b.action));
     // Help and the way out stay, whatever else has no room.
-    let (last, others): (Vec<&'static Binding>, Vec<&'static Binding>) =
-        all.partition(|b| matches!(b.action, Action::Help | Action::Quit));
-    let reserved: u16 = last.iter().map(|b| width(b) + 2).sum();
-    for b in others {
-        if x + width(b) + reserved >= area.right() {
+    let stays = |b: &Binding| matches!(b.action, Action::Help | Action::Quit);
+    let reserved: u16 = all.iter().filter(|b| stays(b)).map(|b| width(b) + 2).sum();
+    let mut put = |b: &'static Binding, width, x: &mut u16| {
+        out.push((*x, width, FooterPart::Key(b)));
+        *x += width + 2;
+    };
+    for b in all.iter().filter(|b| !stays(b)) {
+        let width = width(b);
+        if x + width + reserved >= area.right() {
             break;
         }
-        out.push((x, width(b), FooterPart::Key(b)));
-        x += width(b) + 2;
+        put(b, width, &mut x);
     }
-    for b in last {
-        out.push((x, width(b), FooterPart::Key(b)));
-        x += width(b) + 2;
+    for b in all.iter().filter(|b| stays(b)) {
+        put(b, width(b), &mut x);
     }
     out
 }
@@ -230,8 +233,8 @@ fn footer(app: &App, theme: &Theme, arranged: &Arranged, buf: &mut Canvas) {
     for (x, width, part) in footer_parts(app, area) {
         match part {
             FooterPart::Tab(view) => {
-                let number = View::ALL.iter().position(|v| *v == view).unwrap_or(0) + 1;
-                put(buf, x, area.y, &number.to_string(), 1, theme.key);
+                let at = View::ALL.iter().position(|v| *v == view).unwrap_or(0);
+                put(buf, x, area.y, &"123456789"[at..=at], 1, theme.key);
                 put(buf, x + 2, area.y, view.title(), width - 2, theme.text);
                 if view == app.ui.view {
                     tint(buf, x, area.y, width, theme.selected);
@@ -300,7 +303,7 @@ pub fn help_lines() -> Vec<(String, String)> {
                 continue;
             }
             last = Some(b.action);
-            out.push((keys::name(b), b.help.to_owned()));
+            out.push((keys::name(b).into_owned(), b.help.to_owned()));
         }
     }
     out

@@ -4,6 +4,8 @@ use super::action::{Action, View};
 use super::replay::ReplayAction;
 use super::tuning::TuneAction;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::borrow::Cow;
+use std::sync::LazyLock;
 
 /// Where a key acts. A more specific context wins over a more general one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -433,28 +435,39 @@ pub fn lookup(contexts: &[Context], event: &KeyEvent) -> Option<Action> {
 }
 
 /// How a key is written: `q`, `Space`, `^L`, `PgDn`.
-pub fn name(binding: &Binding) -> String {
-    match binding.code {
-        KeyCode::Char(' ') => "Space".into(),
-        KeyCode::Char(c) if binding.ctrl => format!("^{}", c.to_ascii_uppercase()),
-        KeyCode::Char(c) => c.to_string(),
-        KeyCode::Up => "↑".into(),
-        KeyCode::Down => "↓".into(),
-        KeyCode::Left => "←".into(),
-        KeyCode::Right => "→".into(),
-        KeyCode::PageUp => "PgUp".into(),
-        KeyCode::PageDown => "PgDn".into(),
-        KeyCode::BackTab => "S-Tab".into(),
-        KeyCode::F(n) => format!("F{n}"),
-        other => format!("{other:?}"),
-    }
+pub fn name(binding: &Binding) -> Cow<'static, str> {
+    const PRINTABLE: &str =
+        "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
+    let name = match binding.code {
+        KeyCode::Char(' ') => "Space",
+        KeyCode::Char(c) if binding.ctrl => return format!("^{}", c.to_ascii_uppercase()).into(),
+        KeyCode::Char(c @ '!'..='~') => {
+            let at = c as usize - '!' as usize;
+            &PRINTABLE[at..=at]
+        }
+        KeyCode::Char(c) => return c.to_string().into(),
+        KeyCode::Up => "↑",
+        KeyCode::Down => "↓",
+        KeyCode::Left => "←",
+        KeyCode::Right => "→",
+        KeyCode::PageUp => "PgUp",
+        KeyCode::PageDown => "PgDn",
+        KeyCode::BackTab => "S-Tab",
+        KeyCode::F(n) => return format!("F{n}").into(),
+        other => return format!("{other:?}").into(),
+    };
+    name.into()
 }
+
+/// The keys that the footer may show: a small part of the table, which is looked through at every frame.
+static IN_FOOTER: LazyLock<Vec<&Binding>> =
+    LazyLock::new(|| BINDINGS.iter().filter(|b| !b.footer.is_empty()).collect());
 
 /// The keys of the footer for these contexts, most specific first, one for each action.
 pub fn footer(contexts: &[Context]) -> Vec<&'static Binding> {
     let mut out: Vec<&Binding> = Vec::new();
     for context in contexts {
-        for b in BINDINGS.iter().filter(|b| b.context == *context && !b.footer.is_empty()) {
+        for b in IN_FOOTER.iter().filter(|b| b.context == *context) {
             if !out.iter().any(|o| o.action == b.action || (o.code == b.code && o.ctrl == b.ctrl)) {
                 out.push(b);
             }

@@ -26,7 +26,7 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
             Finding::new(
                 RULE.name,
                 severity,
-                Subject::Task(f.key, row.comm.clone()),
+                Subject::Task(f.key, row.comm.to_string()),
                 format!("{} ({}) has {} of {soft} files open", row.comm, row.pid, f.open),
             )
             .fact("open", f.open.to_string())

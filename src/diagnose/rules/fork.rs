@@ -45,7 +45,7 @@ fn pages(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
             Finding::new(
                 PAGES.name,
                 Severity::Warn,
-                Subject::Task(row.key(), row.comm.clone()),
+                Subject::Task(row.key(), row.comm.to_string()),
                 format!("transparent huge pages are `always` while {} ({}) runs", row.comm, row.pid),
             )
             .fact("transparent_hugepage", "always")
@@ -87,7 +87,7 @@ fn cost(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
             Finding::new(
                 COST.name,
                 if low >= NOTICED_MS { Severity::Warn } else { Severity::Note },
-                Subject::Task(row.key(), row.comm.clone()),
+                Subject::Task(row.key(), row.comm.to_string()),
                 format!("a fork of {} ({}) stops it for about {takes}", row.comm, row.pid),
             )
             .fact("memory", words::bytes(all as f64))

@@ -109,7 +109,7 @@ fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Opt
         .fact("for at least", words::secs(secs as f64))
         .fact_if("which means", meaning.map(str::to_owned))
         .fact_if("wait channel", wait)
-        .fact_if("command", row.and_then(|r| r.command.clone()).map(|c| crate::text::fit(&c, 120).0.to_owned()))
+        .fact_if("command", row.and_then(|r| Some(crate::text::fit(&r.command.as_ref()?.to_string(), 120).0.to_owned())))
         .fact_if("kernel's report", report.map(|e| crate::text::clean(&e.message)))
         .fact("tasks in D for long", others.to_string())
         .since(since)

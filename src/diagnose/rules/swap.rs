@@ -222,7 +222,7 @@ fn server(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
             Finding::new(
                 SERVER.name,
                 Severity::Warn,
-                Subject::Task(row.key(), row.comm.clone()),
+                Subject::Task(row.key(), row.comm.to_string()),
                 title.trim_start().to_owned(),
             )
             .fact("in swap", words::bytes(swap as f64))

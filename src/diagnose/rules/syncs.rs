@@ -181,7 +181,7 @@ fn weight(r: &SyncRate) -> f64 {
 /// The disk at the bottom of a device that takes the most of what is written to it, and how much, MB/s.
 fn disk(case: &Case<'_>, id: DevId) -> Option<(DevId, f64)> {
     let topo = case.world.topo.ok()?;
-    let disks = topo.disks_under(id).into_iter();
+    let disks = topo.disks_under(id);
     let written =
         disks.filter_map(|d| Some((d.id, case.device_mean(d.id, WINDOW_SECS, |r| r.write_mb_per_s)?)));
     written.max_by(|a, b| a.1.total_cmp(&b.1))

@@ -2,10 +2,11 @@
 
 use super::charge::{self, Device};
 use super::{known, stream};
-use crate::model::process::{Column, ProcRow, ProcTable, Query};
+use crate::model::process::{Column, CommandLine, ProcRow, ProcTable, Query};
 use crate::model::world::World;
-use crate::text::clean;
+use crate::text::cleaned;
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 
 /// Rows of the table, in order, made while they are written.
 pub(super) struct Processes<'a> {
@@ -31,16 +32,16 @@ impl Serialize for Processes<'_> {
 }
 
 #[derive(Serialize)]
-struct Process {
+struct Process<'a> {
     pid: u32,
     tid: u32,
     starttime: u64,
-    comm: String,
-    command: Option<String>,
-    user: Option<String>,
+    comm: Cow<'a, str>,
+    command: Option<CommandLine<'a>>,
+    user: Option<Cow<'a, str>>,
     state: char,
-    wchan: Option<String>,
-    ionice: Option<String>,
+    wchan: Option<Cow<'a, str>>,
+    ionice: Option<Cow<'static, str>>,
     read_bytes_per_s: Option<f64>,
     write_bytes_per_s: Option<f64>,
     cancelled_bytes_per_s: Option<f64>,
@@ -52,7 +53,7 @@ struct Process {
     swap_bytes: Option<u64>,
     rss_bytes: u64,
     major_faults_per_s: Option<f64>,
-    cgroup: Option<String>,
+    cgroup: Option<Cow<'a, str>>,
     ended: bool,
     writeback_bytes_per_s: Option<f64>,
     writeback_bytes_total: Option<u64>,
@@ -71,8 +72,8 @@ fn ms(pct: Option<f64>) -> Option<f64> {
     known(pct.map(|pct| pct * 10.0))
 }
 
-impl Process {
-    fn of(world: &World, row: ProcRow<'_>) -> Self {
+impl<'a> Process<'a> {
+    fn of(world: &World, row: ProcRow<'a>) -> Self {
         // Threads are not told apart.
         let raw = world.last.as_ref().and_then(|s| s.charge.ok()).filter(|_| row.charged.is_some());
         Self {
@@ -83,7 +84,7 @@ impl Process {
             command: row.command,
             user: row.user,
             state: row.state,
-            wchan: row.wchan.map(clean),
+            wchan: row.wchan.map(|w| cleaned(w.as_bytes())),
             ionice: row.ionice,
             read_bytes_per_s: known(row.read_bytes_per_s),
             write_bytes_per_s: known(row.write_bytes_per_s),
@@ -100,7 +101,7 @@ impl Process {
             swap_bytes: row.swap_bytes,
             rss_bytes: row.rss_bytes,
             major_faults_per_s: known(row.major_faults_per_s),
-            cgroup: row.cgroup.map(clean),
+            cgroup: row.cgroup.map(|c| cleaned(c.as_bytes())),
             ended: row.exited,
             writeback_bytes_per_s: known(row.charged.map(|c| c.writeback_bytes_per_s)),
             writeback_bytes_total: raw.map(|raw| raw.written_back(row.pid, None)),

@@ -2,6 +2,7 @@
 
 use crate::model::column::{Align, Column, Value};
 use crate::model::process::{Column as Col, ProcRow};
+use std::fmt::Write as _;
 
 const fn col(id: Col, name: &'static str, head: &'static str, width: u16, help: &'static str) -> Column<Col> {
     Column { id, name, head, help, width, align: Align::Right }
@@ -204,15 +205,25 @@ pub fn value<'a>(row: &'a ProcRow<'_>, id: Col, command: &'a str) -> Value<'a> {
     }
 }
 
-/// The command column's text: the wait channel of a task in D before its command line.
-pub fn command(row: &ProcRow<'_>) -> String {
-    let command = row.command.as_deref().unwrap_or(&row.comm);
-    let thread =
-        if row.tid != row.pid && !row.kernel_thread { format!("{{{}}} ", row.comm) } else { String::new() };
-    match row.wchan {
-        Some(wchan) if row.state == 'D' => format!("[D {wchan}] {thread}{command}"),
-        _ => format!("{thread}{command}"),
+/// The command column's text, written to the end of `out`: the wait channel of a task in D before its command line.
+pub fn write_command(out: &mut String, row: &ProcRow<'_>) {
+    if let Some(wchan) = row.wchan.filter(|_| row.state == 'D') {
+        let _ = write!(out, "[D {wchan}] ");
     }
+    if row.tid != row.pid && !row.kernel_thread {
+        let _ = write!(out, "{{{}}} ", row.comm);
+    }
+    match &row.command {
+        Some(command) => _ = write!(out, "{command}"),
+        None => out.push_str(&row.comm),
+    }
+}
+
+/// [`write_command`] as a string.
+pub fn command(row: &ProcRow<'_>) -> String {
+    let mut out = String::new();
+    write_command(&mut out, row);
+    out
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ mod tests;
 pub use container::hint as container_hint;
 pub use detail::{Detail, Limit, Mapping, Mappings};
 pub use past::PastTask;
-pub use row::ProcRow;
+pub use row::{CommandLine, ProcRow};
 pub use select::{Column, Filter, Query, Window};
 pub use survey::Moved;
 pub use table::{ProcTable, Totals};

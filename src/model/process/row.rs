@@ -6,6 +6,7 @@ use crate::model::charge::Figures;
 use crate::model::stalls::{RECLAIM, THROTTLE};
 use crate::text;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// One task, made for showing: text is cleaned, what could not be read is `None`.
@@ -18,18 +19,17 @@ pub struct ProcRow<'a> {
     /// Start, in 1/100 s since boot.
     pub starttime: u64,
     /// The name the task gave itself, cleaned.
-    pub comm: String,
-    /// The command line, cleaned; of kernel threads, and where it is empty, the name in brackets;
-    /// `None` until it was fetched.
-    pub command: Option<String>,
+    pub comm: Cow<'a, str>,
+    /// The command line; `None` until it was fetched.
+    pub command: Option<CommandLine<'a>>,
     /// The user's name, or the number where it has none.
-    pub user: Option<String>,
+    pub user: Option<Cow<'a, str>>,
     /// State letter.
     pub state: char,
     /// The kernel function it waits in, where that was asked for.
     pub wchan: Option<&'a str>,
     /// I/O class and level as iotop prints it.
-    pub ionice: Option<String>,
+    pub ionice: Option<Cow<'static, str>>,
     /// Bytes read from storage per second.
     pub read_bytes_per_s: Option<f64>,
     /// Bytes dirtied for storage per second.
@@ -110,7 +110,7 @@ impl<'a> ProcRow<'a> {
         rates: Rates,
         acc: Option<&Acc>,
         wait: Option<&'a Arc<str>>,
-        user: Option<&Arc<str>>,
+        user: Option<&'a Arc<str>>,
     ) -> Self {
         let raw = &row.raw;
         let acc = acc.copied().unwrap_or_default();
@@ -120,12 +120,12 @@ impl<'a> ProcRow<'a> {
             pid: raw.key.pid,
             tid: raw.key.tid,
             starttime: raw.key.starttime,
-            comm: text::clean(raw.comm()),
-            command: command(row),
-            user: user.map(|u| text::clean(u.as_bytes())).or(raw.uid.map(|uid| uid.to_string())),
+            comm: text::cleaned(raw.comm()),
+            command: CommandLine::of(row),
+            user: user.map(|u| text::cleaned(u.as_bytes())).or(raw.uid.map(|uid| uid.to_string().into())),
             state: raw.state as char,
             wchan: wait.map(|w| &**w),
-            ionice: raw.ioprio.map(|p| p.to_string()),
+            ionice: raw.ioprio.map(|p| p.name()),
             read_bytes_per_s: rates.read,
             write_bytes_per_s: rates.write,
             cancelled_bytes_per_s: rates.cancelled,
@@ -162,10 +162,35 @@ impl<'a> ProcRow<'a> {
     }
 }
 
-fn command(row: &Row) -> Option<String> {
-    let cmdline = row.names.as_ref().and_then(|names| names.cmdline.as_deref());
-    if row.raw.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty) {
-        return Some(format!("[{}]", text::clean(row.raw.comm())));
+/// A command line, cleaned; of kernel threads, and where it is empty, the name in brackets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine<'a> {
+    text: Cow<'a, str>,
+    in_brackets: bool,
+}
+
+impl<'a> CommandLine<'a> {
+    fn of(row: &'a Row) -> Option<Self> {
+        let cmdline = row.names.as_ref().and_then(|names| names.cmdline.as_deref());
+        let in_brackets = row.raw.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty);
+        let text = if in_brackets { row.raw.comm() } else { cmdline? };
+        Some(Self { text: text::cleaned(text), in_brackets })
     }
-    cmdline.map(text::clean)
+}
+
+impl std::fmt::Display for CommandLine<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.in_brackets {
+            return f.write_str(&self.text);
+        }
+        f.write_str("[")?;
+        f.write_str(&self.text)?;
+        f.write_str("]")
+    }
+}
+
+impl Serialize for CommandLine<'_> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
 }

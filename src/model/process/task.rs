@@ -1,6 +1,7 @@
 //! One task's raw counters: plain data without heap, so that 20,000 of them are one allocation.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Ticks a second in which the kernel tells start times and CPU time to programs: USER_HZ, 100 on
 /// every architecture still in use (include/asm-generic/param.h).
@@ -92,16 +93,25 @@ impl IoPrio {
     }
 }
 
-/// As iotop prints it: `rt/0`, `be/4`, `idle`; `none` for a raw 0.
+impl IoPrio {
+    /// As iotop prints it: `rt/0`, `be/4`, `idle`; `none` for a raw 0.
+    pub fn name(self) -> Cow<'static, str> {
+        const LEVELS: [[&str; 8]; 2] = [
+            ["rt/0", "rt/1", "rt/2", "rt/3", "rt/4", "rt/5", "rt/6", "rt/7"],
+            ["be/0", "be/1", "be/2", "be/3", "be/4", "be/5", "be/6", "be/7"],
+        ];
+        match (self.class, self.level) {
+            (0, _) => "none".into(),
+            (class @ 1..=2, level @ 0..8) => LEVELS[usize::from(class) - 1][usize::from(level)].into(),
+            (3, _) => "idle".into(),
+            (class, level) => format!("?{class}/{level}").into(),
+        }
+    }
+}
+
 impl std::fmt::Display for IoPrio {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.class {
-            0 => f.write_str("none"),
-            1 => write!(f, "rt/{}", self.level),
-            2 => write!(f, "be/{}", self.level),
-            3 => f.write_str("idle"),
-            other => write!(f, "?{other}/{}", self.level),
-        }
+        f.write_str(&self.name())
     }
 }
 

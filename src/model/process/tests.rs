@@ -250,10 +250,13 @@ fn names_users_and_waits_reach_the_row() {
         )
     });
     let row = table.get(&key(1)).unwrap();
-    assert_eq!(row.command.as_deref(), Some("evil \\x1b[2J"));
+    assert_eq!(row.command.as_ref().map(|c| c.to_string()).as_deref(), Some("evil \\x1b[2J"));
     assert_eq!((row.user.as_deref(), row.wchan, row.cgroup), (Some("root"), Some("io_schedule"), Some("/a")));
     let row = table.get(&key(2)).unwrap();
-    assert_eq!((row.user.as_deref(), row.command.as_deref()), (Some("42"), Some("[task]")));
+    assert_eq!(
+        (row.user.as_deref(), row.command.as_ref().map(|c| c.to_string()).as_deref()),
+        (Some("42"), Some("[task]"))
+    );
     table.apply(&look(11, false, &[(raw(1, 7, 0), 10)]));
     assert_eq!(table.get(&key(1)).unwrap().wchan, None, "it ran, so it waits elsewhere");
     let json = serde_json::to_value(table.get(&key(1)).unwrap()).unwrap();
@@ -365,7 +368,9 @@ fn who_has_ended_is_shown_again_while_its_pages_are_written() {
     let by_writeback = Query { by: Column::Writeback, height: 9, ..Query::default() };
     let shown = |table: &ProcTable| {
         let rows = table.window(&by_writeback).rows.into_iter().map(|at| table.row(at));
-        let all = rows.map(|r| (r.pid, r.charged.map(|c| c.writeback_bytes_per_s), r.exited, r.command));
+        let all = rows.map(|r| {
+            (r.pid, r.charged.map(|c| c.writeback_bytes_per_s), r.exited, r.command.map(|c| c.to_string()))
+        });
         all.collect::<Vec<_>>()
     };
     assert_eq!(shown(&table), [(1, Some(0.0), false, None)]);

@@ -61,7 +61,7 @@ pub struct SlowLine {
 /// A device's name, cleaned: its number where the name is not known, `-` where there is none.
 pub fn device_name(id: Option<DevId>, topo: Option<&Topology>) -> String {
     match (id, id.and_then(|id| topo?.get(id))) {
-        (_, Some(dev)) => dev.shown_name(),
+        (_, Some(dev)) => dev.shown_name().into_owned(),
         (Some(id), None) => format!("{}:{}", id.major, id.minor),
         (None, None) => "-".into(),
     }

@@ -7,7 +7,7 @@ pub use crate::export::kernel::label;
 use crate::export::kernel::stuck_text;
 use crate::export::{self, sheet::Sheet};
 use crate::model::kernlog::{Class, LogEntry};
-use crate::text::clean;
+use crate::text::{clean, cleaned};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::widgets::canvas::Canvas;
@@ -17,6 +17,7 @@ use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use std::fmt::Write as _;
 
 /// The pane.
 pub const PANE: Pane = Pane {
@@ -115,12 +116,12 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
     // Unfocused, the newest lines matter.
     let selected = if focused { app.ui.kernel.scroll.selected } else { total - 1 };
-    let mut y = inner.y;
+    let (mut y, mut scratch) = (inner.y, String::new());
     for (i, entry) in window(app, first(app, selected, height), height) {
         if y >= inner.bottom() {
             break;
         }
-        line(app, theme, Rect { y, height: 1, ..inner }, buf, entry);
+        line(app, theme, Rect { y, height: 1, ..inner }, buf, entry, &mut scratch);
         if focused && i == selected {
             table::select(buf, inner, y, theme);
         }
@@ -194,14 +195,16 @@ fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> Rect {
     Rect { y: area.y + most, height: area.height - most, ..area }
 }
 
-/// `14:02:11  I/O error  sda  x3  text`
-fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry) {
+/// `14:02:11  I/O error  sda  x3  text`; `scratch` saves an allocation for each part.
+fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry, scratch: &mut String) {
     let mut x = area.x;
     let mut part = |buf: &mut Canvas, text: &str, style: Style| {
         let used = put(buf, x, area.y, text, area.right().saturating_sub(x), style);
         x += used;
     };
-    part(buf, &app.clock_text(e.time), theme.dim);
+    scratch.clear();
+    crate::units::write_time_of_day(scratch, e.time, app.ui.utc_offset_secs);
+    part(buf, scratch, theme.dim);
     part(buf, " ", theme.text);
     let class = match e.user() {
         true => "from a program",
@@ -211,15 +214,19 @@ fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry) {
         part(buf, class, if e.user() { theme.dim } else { style(e, theme) });
         part(buf, " ", theme.text);
     }
+    scratch.clear();
     if e.count > 1 {
-        part(buf, &format!("x{} ", e.count), theme.warn);
+        let _ = write!(scratch, "x{} ", e.count);
     }
     if e.suppressed > 0 {
-        part(buf, &format!("(+{} kept back) ", e.suppressed), theme.warn);
+        let _ = write!(scratch, "(+{} kept back) ", e.suppressed);
     }
-    part(buf, &clean(&e.message), if e.level <= 3 { style(e, theme) } else { theme.text });
+    part(buf, scratch, theme.warn);
+    part(buf, &cleaned(e.message.as_bytes()), if e.level <= 3 { style(e, theme) } else { theme.text });
     if !e.folded.is_empty() && !app.ui.kernel.unfolded {
-        part(buf, &format!("  [+{} lines]", e.folded.len() + e.folded_dropped as usize), theme.dim);
+        scratch.clear();
+        let _ = write!(scratch, "  [+{} lines]", e.folded.len() + e.folded_dropped as usize);
+        part(buf, scratch, theme.dim);
     }
 }
 

@@ -98,7 +98,7 @@ fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> u16 {
     for task in &stalls.tasks {
         let [t, r] = task.kinds;
         let device = task.device().and_then(|id| app.world.topo.ok()?.get(id)).map(|d| d.shown_name());
-        let on = device.or((!task.bdi.is_empty()).then(|| task.bdi.clone()));
+        let on = device.or((!task.bdi.is_empty()).then(|| task.bdi.as_str().into()));
         let on = on.filter(|_| t.count > 0).map_or(String::new(), |on| format!(" on {on}"));
         let cells = [
             cell(THROTTLE, task, t.ms_per_s),

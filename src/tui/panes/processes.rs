@@ -5,7 +5,7 @@ use crate::export::processes::{gaps, no_delays};
 use crate::export::{self, sheet::Sheet};
 use crate::model::column::Column;
 use crate::model::columns::process::{
-    FULL, ORDERS, SHORT, SHORT_HELD, SHORT_SUMS, SUMS, THREAD_SETS, TRACED, command, value,
+    FULL, ORDERS, SHORT, SHORT_HELD, SHORT_SUMS, SUMS, THREAD_SETS, TRACED, value, write_command,
 };
 use crate::model::process::{Column as Col, ProcRow, Query};
 use crate::tui::keys::Context;
@@ -143,12 +143,13 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
     let selected =
         app.ui.procs.scroll.selected - app.ui.procs.scroll.offset.min(app.ui.procs.scroll.selected);
-    let mut scratch = String::new();
+    let (mut scratch, mut text) = (String::new(), String::new());
     let mut any = false;
     app.each_task(usize::from(body.height), |n, row| {
         any = true;
         let y = body.y + n as u16;
-        let text = command(row);
+        text.clear();
+        write_command(&mut text, row);
         let cell = |c| value(row, c, &text);
         table::row(buf, body, y, set, &fitted, cell, |c| style(row, c, theme), &mut scratch);
         if focused && n == selected {

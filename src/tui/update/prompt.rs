@@ -152,7 +152,7 @@ pub fn parse_prio(text: &str) -> Result<IoPrio, String> {
 
 fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
     let row = app.world.procs.get(&key);
-    let name = row.as_ref().map_or(String::new(), |r| r.comm.clone());
+    let name = row.as_ref().map_or(String::new(), |r| r.comm.to_string());
     let now = row.and_then(|r| r.ionice).unwrap_or_else(|| "not known".into());
     let needs = match prio.class {
         1 => {

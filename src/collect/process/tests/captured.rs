@@ -159,8 +159,12 @@ fn threads_are_rows_of_their_own() {
     let mut table = ProcTable::new();
     table.apply(&update);
     let row = table.get(&TaskKey { pid: 5, tid: 7, starttime: 1000 }).unwrap();
-    assert_eq!((row.comm.as_str(), row.read_bytes_total), ("side", Some(3)));
-    assert_eq!(row.command.as_deref(), Some("/bin/task --flag"), "borrowed from its process");
+    assert_eq!((&*row.comm, row.read_bytes_total), ("side", Some(3)));
+    assert_eq!(
+        row.command.as_ref().map(|c| c.to_string()).as_deref(),
+        Some("/bin/task --flag"),
+        "borrowed from its process"
+    );
     assert_eq!((row.uid, row.user.as_deref()), (Some(1000), Some("pg")));
     assert_eq!(update.total, 2);
     // A thread that comes later, and one that ends.

@@ -89,7 +89,7 @@ fn a_child_comes_and_goes() {
         let pid = shell.0.id();
         table.apply(&scan(&mut collector, &wants));
         let row = table.iter().find(|row| row.pid == pid).expect("seen at the next look");
-        assert_eq!((row.comm.as_str(), row.command.as_deref()), ("sh", Some("sh")));
+        assert_eq!((&*row.comm, row.command.as_ref().map(|c| c.to_string()).as_deref()), ("sh", Some("sh")));
         assert_eq!(row.ppid, std::process::id());
         assert!(row.ionice.is_some());
         let key = row.key();
@@ -120,7 +120,7 @@ fn our_own_threads_are_rows() {
         let mut table = ProcTable::new();
         table.apply(&update);
         let row = table.iter().find(|row| row.tid == tid).expect("the thread is a row");
-        assert_eq!((row.comm.as_str(), row.pid), ("row-of-mine", std::process::id()));
+        assert_eq!((&*row.comm, row.pid), ("row-of-mine", std::process::id()));
     }
     drop(go);
     thread.unwrap().join().unwrap();

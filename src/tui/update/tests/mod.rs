@@ -187,7 +187,7 @@ fn keys_change_what_is_listed() {
     let sorted: Look = |a| crate::tui::panes::processes::sort_name(a.ui.procs.by).into();
     let tasks: Look = |a| a.task_count().to_string();
     let lines: Look = |a| crate::tui::panes::devices::lines(a).len().to_string();
-    let selected: Look = |a| a.selected_task().map_or("-".into(), |r| r.comm.clone());
+    let selected: Look = |a| a.selected_task().map_or("-".into(), |r| r.comm.to_string());
     for (keys, look, want) in [
         ("3", sorted, "io"),
         ("3<right>", sorted, "pid"),
@@ -325,7 +325,7 @@ fn the_past_is_stepped_through_and_left() {
 fn tasks_may_go_while_the_picture_is_held() {
     let mut app = app(SIZE);
     press(&mut app, "3 ");
-    let held = app.selected_task().unwrap().comm.clone();
+    let held = app.selected_task().unwrap().comm.to_string();
     let mut sample = app.world.last.clone().unwrap();
     sample.seq += 1;
     sample.at.boot_ns += 1_000_000_000;
