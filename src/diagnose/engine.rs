@@ -115,6 +115,11 @@ impl Engine {
         self.seq
     }
 
+    /// When that tick was, CLOCK_BOOTTIME in ns; 0 before the first.
+    pub fn looked_ns(&self) -> u64 {
+        self.at_ns
+    }
+
     /// The worst there is; `None`: nothing found.
     pub fn worst(&self) -> Option<Severity> {
         self.stories.iter().map(|s| s.severity).max()

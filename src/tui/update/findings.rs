@@ -18,8 +18,21 @@ use std::os::unix::ffi::OsStringExt;
 /// The place of the page among the panes of the view.
 const PAGE: usize = 1;
 
-/// A tick's tasks are in: looks, and asks for slow facts if it is time.
+/// While nothing is wrong the rules, which look over several seconds, are asked no oftener than this (ns): at the usual
+/// interval every second tick, so that what they find is found one tick later at most.
+const AT_REST_NS: u64 = 1_500_000_000;
+
+/// A tick's tasks are in: looks if it is time, and asks for slow facts if it is time for those.
 pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
+    let now = app.world.now().boot_ns;
+    let rest = app.findings.looked_ns()..app.findings.looked_ns().saturating_add(AT_REST_NS);
+    if !(app.findings.stories().is_empty() && rest.contains(&now)) {
+        judge(app);
+    }
+    ask(app, effects);
+}
+
+fn judge(app: &mut App) {
     let known = app.findings.stories().get(app.ui.findings.scroll.selected).map(who);
     app.findings.look(&app.world);
     // The selection stays with its story.
@@ -30,7 +43,6 @@ pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
     let last = app.findings.stories().len().saturating_sub(1);
     let selected = &mut app.ui.findings.scroll.selected;
     *selected = (*selected).min(last);
-    ask(app, effects);
 }
 
 fn who(story: &Story) -> (&'static str, crate::diagnose::finding::Subject) {

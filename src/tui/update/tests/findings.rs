@@ -1,10 +1,12 @@
 //! Keys of the Findings view, and what the diagnosis asks for.
 
-use super::stage::{app, press, tell_tasks};
+use super::stage::{app, empty, press, tell_tasks};
 use super::{SIZE, outward, state};
 use crate::diagnose::finding::Jump;
 use crate::diagnose::story::Story;
+use crate::model::clock::Clock;
 use crate::model::facts::{Facts, Room};
+use crate::model::sample::Sample;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::panes::{PaneId, findings::page};
@@ -149,4 +151,30 @@ fn the_selection_stays_with_its_story() {
     assert_eq!(page::story(&app).unwrap().cause().rule, rule);
     press(&mut app, "<down><down><down><down><down>");
     assert!(app.ui.findings.scroll.selected < app.findings.stories().len());
+}
+
+/// Seconds (of ticks of one second) at which the rules were asked.
+fn asked_at(app: &mut App, ticks: u64) -> Vec<u64> {
+    let mut asked = Vec::new();
+    let begin = app.world.now();
+    for n in 1..=ticks {
+        let boot_ns = begin.boot_ns.max(1 << 40) + n * 1_000_000_000;
+        let sample = Sample { seq: n, at: Clock { boot_ns, ..begin }, ..Sample::default() };
+        let before = app.findings.looked_ns();
+        update(app, Event::Sample(Box::new(sample)));
+        super::super::findings::look(app, &mut Vec::new());
+        if app.findings.looked_ns() != before {
+            assert_eq!(app.findings.looked_ns(), boot_ns, "never an older tick than the newest");
+            asked.push(n);
+        }
+    }
+    asked
+}
+
+#[test]
+fn rules_are_asked_every_second_tick_at_rest_and_at_every_one_in_trouble() {
+    assert_eq!(asked_at(&mut empty(SIZE), 6), [1, 3, 5]);
+    let mut trouble = app(SIZE);
+    assert!(!trouble.findings.stories().is_empty());
+    assert_eq!(asked_at(&mut trouble, 3), [1, 2, 3]);
 }
