@@ -122,7 +122,7 @@ impl<'a> ProcRow<'a> {
             starttime: raw.key.starttime,
             comm: text::cleaned(raw.comm()),
             command: CommandLine::of(row),
-            user: user.map(|u| text::cleaned(u.as_bytes())).or(raw.uid.map(|uid| uid.to_string().into())),
+            user: user.map(|u| text::cleaned(u.as_bytes())).or_else(|| Some(raw.uid?.to_string().into())),
             state: raw.state as char,
             wchan: wait.map(|w| &**w),
             ionice: raw.ioprio.map(|p| p.name()),
