@@ -8,7 +8,7 @@ use super::replay::{ReplayUi, SPEEDS};
 use super::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
 use super::tuning::Ask;
 use super::update::{refuses, shot_label};
-use super::widgets::canvas::Canvas;
+use super::widgets::canvas::{Canvas, stamp};
 use super::widgets::dialog::{input, popup, wrap};
 use super::widgets::put::{put, tint, wipe};
 use super::widgets::theme::Theme;
@@ -27,11 +27,22 @@ pub fn draw(app: &App, buf: &mut Canvas) {
     }
     let arranged = layout::arrange(app);
     header(app, &theme, arranged.header, buf);
+    let look = (app.ui.theme_name, app.ui.no_color);
     for (i, (id, area)) in arranged.panes.iter().enumerate() {
         let focused = arranged.panes.len() == 1 || i == app.ui.focus;
-        (panes::pane(*id).render)(app, &theme, *area, buf, focused);
+        let pane = panes::pane(*id);
+        let render = |buf: &mut Canvas| (pane.render)(app, &theme, *area, buf, focused);
+        match (pane.stamp)(app) {
+            Some(seen) => buf.part(*area, stamp(&(seen, *id, focused, look)), render),
+            None => render(buf),
+        }
     }
-    footer(app, &theme, &arranged, buf);
+    let word = app.ui.message.as_ref().map(|m| (&m.text, m.bad));
+    let seen = (app.ui.view, contexts(app), word, app.ui.replay.is_some(), look);
+    buf.part(arranged.footer, stamp(&seen), |buf| footer(app, &theme, &arranged, buf));
+    if app.ui.overlay.is_some() {
+        buf.forget();
+    }
     match &app.ui.overlay {
         Some(Overlay::Help(scroll)) => help(*scroll, &theme, buf),
         Some(Overlay::Dialog(d)) => dialog(d, &theme, buf),

@@ -3,7 +3,7 @@
 //! Most of a monitor's screen stays as it was, so the time of a frame is the time of finding that out: and after a
 //! second of sleep that is the time memory takes. So only the cells that differ become cells of ratatui's.
 
-use super::widgets::canvas::{Canvas, Look};
+use super::widgets::canvas::{Canvas, Look, Names};
 use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::{Cell, CellWidth};
 use ratatui::layout::Rect;
@@ -15,9 +15,7 @@ const END: &[u8] = b"\x1b[?2026l";
 
 /// The picture as the terminal has it, and the paper for the next one.
 pub struct Screen {
-    /// As named on the paper.
-    shown: Vec<Look>,
-    /// Blank between two frames.
+    /// Blank between two frames; it knows the frame before.
     paper: Canvas,
     /// What differs, by place on the screen.
     changed: Vec<(u32, Cell)>,
@@ -28,21 +26,13 @@ pub struct Screen {
 impl Screen {
     /// An empty screen of that size; the first frame draws everything.
     pub fn new(size: (u16, u16)) -> Self {
-        let mut screen = Self {
-            shown: Vec::new(),
-            paper: Canvas::new(Rect::ZERO),
-            changed: Vec::new(),
-            bytes: Vec::new(),
-            clear: true,
-        };
-        screen.reset(size);
-        screen
+        let paper = Canvas::new(Rect::new(0, 0, size.0, size.1));
+        Self { paper, changed: Vec::new(), bytes: Vec::new(), clear: true }
     }
 
     /// Takes a new size (or the same one again): the next frame draws everything.
     pub fn reset(&mut self, size: (u16, u16)) {
         self.paper = Canvas::new(Rect::new(0, 0, size.0, size.1));
-        self.shown = vec![Look::BLANK; usize::from(size.0) * usize::from(size.1)];
         self.clear = true;
     }
 
@@ -57,7 +47,9 @@ impl Screen {
             self.reset((self.paper.area.width, self.paper.area.height));
         }
         draw(&mut self.paper);
-        self.compare();
+        self.changed.clear();
+        let changed = &mut self.changed;
+        self.paper.turn(|names, row, before, now| differences(names, row, before, now, changed));
         if self.changed.is_empty() && !self.clear {
             return Ok(());
         }
@@ -80,34 +72,19 @@ impl Screen {
         }
         Ok(())
     }
-
-    /// Finds what of the paper differs from what is shown, and blanks the paper row by row on the way: it is at hand
-    /// right now.
-    fn compare(&mut self) {
-        self.changed.clear();
-        let width = usize::from(self.paper.area.width).max(1);
-        for (row, old) in self.shown.chunks_mut(width).enumerate() {
-            if *old != *self.paper.row(row) {
-                differences(old, &self.paper, row, &mut self.changed);
-                old.copy_from_slice(self.paper.row(row));
-            }
-            self.paper.blank(row);
-        }
-    }
 }
 
 /// Takes the cells of a row that are to be sent.
-fn differences(old: &[Look], paper: &Canvas, row: usize, changed: &mut Vec<(u32, Cell)>) {
-    let new = paper.row(row);
+fn differences(names: &Names, row: usize, before: &[Look], now: &[Look], changed: &mut Vec<(u32, Cell)>) {
     // Symbols of two columns: what stands right of one depends on it, so the row is sent whole.
-    let whole = old.iter().chain(new).any(|look| look.is_wide());
+    let whole = before.iter().chain(now).any(|look| look.is_wide());
     let mut at = 0;
-    while at < new.len() {
-        let wide = new[at].is_wide();
-        if whole || old[at] != new[at] {
-            changed.push(((row * new.len() + at) as u32, paper.cell(new[at])));
+    while at < now.len() {
+        let wide = now[at].is_wide();
+        if whole || before[at] != now[at] {
+            changed.push(((row * now.len() + at) as u32, names.cell(now[at])));
         }
-        at += if wide { usize::from(paper.cell(new[at]).cell_width()) } else { 1 };
+        at += if wide { usize::from(names.cell(now[at]).cell_width()) } else { 1 };
     }
 }
 

@@ -291,6 +291,8 @@ pub struct KernelUi {
     pub unfolded: bool,
     /// Places of the entries that pattern and filter let through, ascending.
     pub shown: Vec<u32>,
+    /// How often they were picked.
+    pub refreshed: u64,
 }
 
 /// State of the Findings view, and of what the diagnosis asked for.

@@ -22,6 +22,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::DeviceDetail,
     contexts: &[Context::Detail, Context::DeviceDetail, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| stops(text(app).len(), split(inside(app)).0.height),
 };

@@ -18,6 +18,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::DeviceGraphs,
     contexts: &[crate::tui::keys::Context::Devices, crate::tui::keys::Context::List, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |_| 0,
 };

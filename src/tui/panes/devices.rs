@@ -23,6 +23,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::Devices,
     contexts: &[Context::Devices, Context::List, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| lines(app).len(),
 };

@@ -10,7 +10,7 @@ use crate::model::kernlog::{Class, LogEntry};
 use crate::text::{clean, cleaned};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
+use crate::tui::widgets::canvas::{self, Canvas};
 use crate::tui::widgets::dialog::{frame, reason};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
@@ -24,6 +24,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::Kernel,
     contexts: &[Context::Kernel, Context::List, Context::Scroll],
     render,
+    stamp,
     sheet,
     rows: |app| app.ui.kernel.shown.len(),
 };
@@ -66,6 +67,7 @@ pub fn refresh(app: &mut App) {
     let shown =
         app.world.klog.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
     app.ui.kernel.shown = shown;
+    app.ui.kernel.refreshed += 1;
     if app.ui.kernel.pinned {
         app.ui.kernel.scroll.selected = app.ui.kernel.shown.len().saturating_sub(1);
     }
@@ -100,6 +102,16 @@ fn title(app: &App) -> String {
         title.push_str(&format!(" · {} lines lost", app.world.klog.lost()));
     }
     title
+}
+
+/// Lines come rarely. Not in a replay, where the log may be another one; nor while tasks are stuck, for longer and
+/// longer.
+fn stamp(app: &App) -> Option<u64> {
+    let k = &app.ui.kernel;
+    let steady = app.ui.replay.is_none() && app.world.stuck.is_empty();
+    let heads = (title(app), counts(app), app.klog_missing());
+    let lines = (k.refreshed, k.shown.len(), k.unfolded, k.scroll, app.ui.utc_offset_secs);
+    steady.then(|| canvas::stamp(&(heads, lines)))
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {

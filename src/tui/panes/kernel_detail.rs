@@ -21,6 +21,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::KernelDetail,
     contexts: &[Context::Detail, Context::KernelDetail, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| stops(text(app).len(), inside(app).height),
 };

@@ -16,7 +16,8 @@ use crate::units::bytes;
 use ratatui::layout::Rect;
 
 /// The pane.
-pub const PANE: Pane = Pane { id: PaneId::Memory, contexts: &[], render, sheet, rows: |_| 0 };
+pub const PANE: Pane =
+    Pane { id: PaneId::Memory, contexts: &[], render, stamp: |_| None, sheet, rows: |_| 0 };
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let inner = frame(buf, area, "Memory", &when(app), focused, theme);

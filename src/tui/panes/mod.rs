@@ -27,7 +27,7 @@ use crate::tui::widgets::canvas::Canvas;
 use ratatui::layout::Rect;
 
 /// Which pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum PaneId {
     Devices,
@@ -91,6 +91,9 @@ pub struct Pane {
     pub contexts: &'static [Context],
     /// Draws it.
     pub render: fn(&App, &Theme, Rect, &mut Canvas, bool),
+    /// For one that hardly ever changes: a number that is another one whenever what it draws in the same place looks
+    /// different, so that most frames take it over from the one before. `None`: draw it.
+    pub stamp: fn(&App) -> Option<u64>,
     /// The same as a table to keep.
     pub sheet: fn(&App) -> Sheet,
     /// Rows the selection can move among.

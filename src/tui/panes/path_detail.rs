@@ -17,6 +17,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::PathDetail,
     contexts: &[Context::Detail, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| stops(text(app).len(), inside(app).height),
 };

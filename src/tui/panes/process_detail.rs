@@ -22,6 +22,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::ProcessDetail,
     contexts: &[Context::ProcessDetail, Context::Detail, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows,
 };

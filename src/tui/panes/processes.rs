@@ -24,6 +24,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::Processes,
     contexts: &[Context::Processes, Context::List, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| app.task_count(),
 };

@@ -15,8 +15,14 @@ use crate::units::bytes;
 use ratatui::layout::Rect;
 
 /// The pane.
-pub const PANE: Pane =
-    Pane { id: PaneId::Writeback, contexts: &[], render, sheet: super::memory::sheet, rows: |_| 0 };
+pub const PANE: Pane = Pane {
+    id: PaneId::Writeback,
+    contexts: &[],
+    render,
+    stamp: |_| None,
+    sheet: super::memory::sheet,
+    rows: |_| 0,
+};
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let snap = app.snap();

@@ -6,7 +6,7 @@
 use ratatui::style::{Color, Modifier, Style};
 
 /// The named looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThemeName {
     /// Light text on a dark ground.

@@ -23,6 +23,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::BenchList,
     contexts: &[Context::Bench, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| app.ui.bench.rows().len(),
 };

@@ -20,8 +20,14 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// The page beside the list.
-pub const PANE: Pane =
-    Pane { id: PaneId::Bench, contexts: &[Context::Bench, Context::Scroll], render, sheet, rows: last_line };
+pub const PANE: Pane = Pane {
+    id: PaneId::Bench,
+    contexts: &[Context::Bench, Context::Scroll],
+    render,
+    stamp: |_| None,
+    sheet,
+    rows: last_line,
+};
 
 /// How a line of text stands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

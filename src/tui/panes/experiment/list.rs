@@ -24,6 +24,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::ExperimentList,
     contexts: &[Context::Experiment, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| app.ui.experiment.rows().len(),
 };

@@ -22,6 +22,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::Experiment,
     contexts: &[Context::Experiment, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: last_line,
 };

@@ -22,6 +22,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::Findings,
     contexts: &[Context::Findings, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| app.findings.stories().len(),
 };

@@ -21,6 +21,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::FindingPage,
     contexts: &[Context::Findings, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| jumps(app).len(),
 };

@@ -16,6 +16,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::FindingsStrip,
     contexts: &[Context::Findings],
     render,
+    stamp,
     sheet: super::sheet,
     rows: |_| 0,
 };
@@ -36,6 +37,11 @@ pub fn height(body: u16, stories: usize) -> u16 {
         _ if body < CALM => 3,
         n => n.clamp(1, MOST) as u16 + 2,
     }
+}
+
+/// Mostly nothing is wrong, and goes on not to be.
+fn stamp(app: &App) -> Option<u64> {
+    app.findings.stories().is_empty().then_some(0)
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {

@@ -24,6 +24,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::Syncs,
     contexts: &[Context::List, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| lines(app).len(),
 };

@@ -22,6 +22,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::SlowSyncs,
     contexts: &[Context::List, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| lines(app).len(),
 };

@@ -19,6 +19,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::TuneChanges,
     contexts: &[Context::Tune, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| app.ui.tune.changes().len(),
 };

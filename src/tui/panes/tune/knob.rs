@@ -18,6 +18,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::TuneKnob,
     contexts: &[Context::Tune, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| {
         let area = layout::arrange(app).area(PaneId::TuneKnob).unwrap_or_default();

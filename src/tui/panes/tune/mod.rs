@@ -23,6 +23,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::Tune,
     contexts: &[Context::Tune, Context::Scroll],
     render,
+    stamp: |_| None,
     sheet,
     rows: |app| app.ui.tune.lines().len(),
 };

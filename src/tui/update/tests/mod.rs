@@ -4,6 +4,7 @@ mod bench;
 mod chance;
 mod experiment;
 mod findings;
+mod kept;
 mod mouse;
 mod replay;
 mod shot;

@@ -1,0 +1,103 @@
+//! Parts of the picture that are taken over from the frame before look as if they were drawn.
+
+use super::stage::{app, empty, press, tell_tasks};
+use crate::model::kernlog::{LogClock, Record};
+use crate::tui::draw::{draw, picture};
+use crate::tui::event::Event;
+use crate::tui::keys::BINDINGS;
+use crate::tui::state::App;
+use crate::tui::update::update;
+use crate::tui::widgets::canvas::Canvas;
+use crossterm::event::{KeyEvent, KeyModifiers};
+use proptest::prelude::*;
+use ratatui::layout::Rect;
+
+/// Something that happens.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// A key of the table.
+    Key(usize),
+    /// Keys that lead about.
+    Press(&'static str),
+    /// A tick, so many milliseconds after the one before.
+    Tick(u64),
+    /// A line of the kernel's.
+    Line(u64),
+    /// A look at the tasks.
+    Tasks,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..BINDINGS.len()).prop_map(Step::Key),
+        4 => prop_oneof![Just("<tab>"), Just("w"), Just("www"), Just("<esc>1"), Just("<up>"), Just("T")]
+            .prop_map(Step::Press),
+        3 => prop_oneof![Just(1_000), Just(400_000)].prop_map(Step::Tick),
+        2 => (0u64..3).prop_map(Step::Line),
+        1 => Just(Step::Tasks),
+    ];
+    proptest::collection::vec(step, 1..40)
+}
+
+fn happen(app: &mut App, step: Step, n: u64) {
+    match step {
+        Step::Key(at) => {
+            let modifiers = if BINDINGS[at].ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
+            update(app, Event::Key(KeyEvent::new(BINDINGS[at].code, modifiers)));
+        }
+        Step::Press(keys) => drop(press(app, keys)),
+        Step::Tick(ms) => {
+            let mut sample = app.world.last.clone().unwrap_or_default();
+            sample.seq += 1;
+            sample.at.boot_ns += ms * 1_000_000;
+            sample.at.wall_ns += ms as i64 * 1_000_000;
+            app.ui.log_clock.mono_ns += ms * 1_000_000;
+            app.ui.log_clock.wall_ns += ms as i64 * 1_000_000;
+            update(app, Event::Sample(Box::new(sample)));
+        }
+        Step::Line(which) => {
+            let clock = app.ui.log_clock;
+            let message = ["I/O error, dev sdz, sector 8", "EXT4-fs (sdz1): re-mounted", "\u{202e}写 hello"];
+            let record = Record {
+                seq: 1_000_000 + n,
+                level: 3,
+                boot_us: clock.mono_ns / 1000,
+                message: message[which as usize].into(),
+                ..Record::default()
+            };
+            update(app, Event::Records(vec![record], LogClock { ..clock }));
+        }
+        Step::Tasks => tell_tasks(app, true),
+    }
+}
+
+/// Draws on, and anew.
+fn compare(app: &App, canvas: &mut Canvas) -> Result<(), TestCaseError> {
+    draw(app, canvas);
+    prop_assert_eq!(canvas.picture(), picture(app));
+    canvas.turn(|_, _, _, _| ());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn what_is_taken_over_is_what_would_be_drawn(
+        steps in steps(), busy in any::<bool>(), calm in any::<bool>(), large in any::<bool>(),
+        start in prop_oneof![Just(""), Just("5"), Just("8"), Just("2"), Just("5u")]
+    ) {
+        let size = if large { (140, 44) } else { (80, 24) };
+        let mut app = if busy { app(size) } else { empty(size) };
+        if calm {
+            app.world.stuck.clear();
+        }
+        press(&mut app, start);
+        let mut canvas = Canvas::new(Rect::new(0, 0, size.0, size.1));
+        compare(&app, &mut canvas)?;
+        for (n, step) in steps.into_iter().enumerate() {
+            happen(&mut app, step, n as u64);
+            compare(&app, &mut canvas)?;
+            compare(&app, &mut canvas)?;
+        }
+    }
+}
