@@ -93,6 +93,16 @@ impl<R> History<R> {
         self.frames.is_empty()
     }
 
+    /// The ticks up to that number, oldest first. Of a tick that is not looked at nothing is fetched.
+    pub fn upto(
+        &self,
+        seq: u64,
+    ) -> impl DoubleEndedIterator<Item = &Frame<R>> + ExactSizeIterator + Clone + use<'_, R> {
+        let newest = self.frames.back().is_none_or(|f| f.snap.seq <= seq);
+        let len = if newest { self.len() } else { self.frames.partition_point(|f| f.snap.seq <= seq) };
+        self.frames.range(..len)
+    }
+
     /// The ticks, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Frame<R>> + Clone {
         self.frames.iter()
@@ -132,6 +142,8 @@ mod tests {
         h.attach(4, vec![1, 2]);
         assert_eq!(h.at(4).unwrap().tasks, vec![1, 2]);
         assert_eq!(h.at(99).unwrap().snap.seq, 5);
+        let seqs = |seq| h.upto(seq).map(|f| f.snap.seq).collect::<Vec<_>>();
+        assert_eq!((seqs(0), seqs(3), seqs(9)), (vec![], vec![1, 2, 3], vec![1, 2, 3, 4, 5]));
     }
 
     #[test]

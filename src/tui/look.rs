@@ -20,9 +20,8 @@ impl App {
     }
 
     /// The ticks up to the one on screen, oldest first.
-    pub fn past(&self) -> impl DoubleEndedIterator<Item = &Frame<PastTask>> + Clone {
-        let last = self.snap().seq;
-        self.world.history.iter().filter(move |f| f.snap.seq <= last)
+    pub fn past(&self) -> impl DoubleEndedIterator<Item = &Frame<PastTask>> + ExactSizeIterator + Clone {
+        self.world.history.upto(self.snap().seq)
     }
 
     /// Calls `each` with the tasks on screen, at most `height`, with their place there.

@@ -77,8 +77,8 @@ pub fn draw(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, id: DevId, q
     }
     let top = q.top.unwrap_or_else(|| nice_max(max));
     let now = last.map_or("-".into(), |v| format!("{v:.2}"));
-    let changed = app.change_marks();
-    let legend = if changed.iter().any(|at| *at < shown) { "  ┊ knob changed" } else { "" };
+    let changed = app.change_marks(shown);
+    let legend = if changed.is_empty() { "" } else { "  ┊ knob changed" };
     let label = format!("{}  now {now}  max {max:.2}  scale 0..{top}{legend}", q.name);
     put(buf, area.x, area.y, &label, area.width, theme.head);
     let style = if second { theme.graph2 } else { theme.graph };

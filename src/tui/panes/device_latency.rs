@@ -105,6 +105,5 @@ pub fn draw(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, id: DevId, k
     let cells = series_of(app, id).map(|d| Some(part.of(&d?.latency.as_ref()?.kinds[kind]).1.steps()));
     let style = if kind == 0 { theme.graph } else { theme.graph2 };
     heat(buf, graph, cells, |step| micros(Heat::from_us(step)), (style, theme.dim));
-    let changed: Vec<usize> = app.change_marks().into_iter().filter(|at| *at < columns(area.width)).collect();
-    marks(buf, graph, &changed, theme.changed);
+    marks(buf, graph, &app.change_marks(columns(area.width)), theme.changed);
 }

@@ -143,9 +143,9 @@ fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
         let graph = Rect { y: part.y + 1, height: part.height - 1, ..part };
         let style = if i == 0 { theme.graph } else { theme.graph2 };
         columns(buf, graph, app.past().map(value), nice_max(max), style);
-        marks(buf, graph, &app.change_marks(), theme.changed);
+        marks(buf, graph, &app.change_marks(usize::from(graph.width)), theme.changed);
         if graph.height > 1 {
-            signs(buf, graph, &stall_signs(app), theme.warn);
+            signs(buf, graph, &stall_signs(app, usize::from(graph.width)), theme.warn);
         }
     }
 }

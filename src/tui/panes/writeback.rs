@@ -120,12 +120,11 @@ pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
         Some((w.dirty_bytes? + w.writeback_bytes?) as f64)
     };
     let max = app.past().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
-    let changed = app.change_marks();
-    let shown = |at: usize| at < usize::from(area.width);
-    let legend = if changed.iter().any(|at| shown(*at)) { "┊ changed  " } else { "" };
-    let stalls = stall_signs(app);
+    let changed = app.change_marks(usize::from(area.width));
+    let legend = if changed.is_empty() { "" } else { "┊ changed  " };
+    let stalls = stall_signs(app, usize::from(area.width));
     let signs_of = [("t", "throttled"), ("r", "reclaim"), ("x", "throttled + reclaim")];
-    let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign && shown(s.0));
+    let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
     let held: String =
         signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
     let label = format!("{legend}dirty + writeback, most {}{held}", short(Some(max)));
@@ -138,9 +137,10 @@ pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     }
 }
 
-/// Ticks in which somebody was held up by memory, counted back from the newest on screen, and their signs.
-pub fn stall_signs(app: &App) -> Vec<(usize, &'static str)> {
-    let ticks = app.past().rev().enumerate();
+/// Ticks in which somebody was held up by memory, counted back from the newest on screen as far as a graph of that
+/// width goes, and their signs.
+pub fn stall_signs(app: &App, width: usize) -> Vec<(usize, &'static str)> {
+    let ticks = app.past().rev().take(width).enumerate();
     let sign = |(at, frame): (usize, &crate::model::history::Frame<_>)| {
         let stalls = frame.snap.stalls.ok()?;
         let sign = match (stalls.any(THROTTLE), stalls.any(RECLAIM)) {

@@ -13,16 +13,15 @@ impl App {
         tune.changes().iter().filter_map(|c| c.boot_ns).chain(tune.ended.values().copied())
     }
 
-    /// The columns of a graph of the past at which knobs changed, counted from the right edge.
-    pub fn change_marks(&self) -> Vec<usize> {
+    /// The columns of a graph of the past, so many columns wide, at which knobs changed, counted from the right edge.
+    pub fn change_marks(&self, width: usize) -> Vec<usize> {
         let mut out = Vec::new();
-        for at in self.tune_events() {
+        let past = self.past();
+        let Some(first) = past.clone().nth_back(width.min(past.len().saturating_sub(1))) else { return out };
+        for at in self.tune_events().filter(|at| *at > first.snap.at.boot_ns) {
             // The tick that ended first after it has the change within it.
-            let after = self.past().rev().take_while(|f| f.snap.at.boot_ns >= at).count();
-            let kept = self.past().next().is_some_and(|f| f.snap.at.boot_ns < at);
-            if kept && after > 0 {
-                out.push(after - 1);
-            }
+            let after = past.clone().rev().take_while(|f| f.snap.at.boot_ns >= at).count();
+            out.extend(after.checked_sub(1));
         }
         out.sort_unstable();
         out.dedup();

@@ -285,12 +285,13 @@ fn a_look_keeps_the_selection_and_the_first_one_the_start() {
 #[test]
 fn marks_and_windows_follow_the_changes() {
     let (mut app, tree) = view(SIZE);
-    assert!(app.change_marks().is_empty());
+    assert!(app.change_marks(99).is_empty());
     tree.set(&["vm.swappiness=10"]);
     tree.set(&["vm.page-cluster=2"]);
     tree.tell(&mut app, &[(20, Standing::Lease(100)), (60, Standing::Kept)]);
     // Ticks of two seconds: the mark stands at the tick that has the change within it.
-    assert_eq!(app.change_marks(), [9, 29]);
+    assert_eq!(app.change_marks(99), [9, 29]);
+    assert_eq!((app.change_marks(29), app.change_marks(9)), (vec![9], vec![]), "no wider than the graph");
     let changes = app.ui.tune.changes();
     let newest = app.change_comparison(&changes[0]).unwrap();
     assert!(newest.since.ticks >= LEAST_TICKS && !newest.lines.is_empty(), "{newest:?}");
