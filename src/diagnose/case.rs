@@ -179,7 +179,7 @@ impl<'a> Case<'a> {
     /// Whole devices of the newest tick: partitions repeat their disk.
     pub fn devices(&self) -> impl Iterator<Item = &DiskRate> {
         let rates = self.snap().and_then(|s| s.devices.ok()).map(Vec::as_slice).unwrap_or_default();
-        rates.iter().filter(|r| self.kind(r.id) != Some(DeviceKind::Partition))
+        rates.iter().map(|r| &**r).filter(|r| self.kind(r.id) != Some(DeviceKind::Partition))
     }
 
     /// What kind of device it is, if that is known.

@@ -169,7 +169,7 @@ fn newest(side: &[(f64, Figures)]) -> &[(f64, Figures)] {
 
 fn figures(last: Option<&Snapshot>, snap: &Snapshot, devices: &[DevId]) -> Figures {
     let of: Option<Vec<&DiskRate>> =
-        snap.devices.ok().map(|all| all.iter().filter(|d| devices.contains(&d.id)).collect());
+        snap.devices.ok().map(|all| all.iter().map(|d| &**d).filter(|d| devices.contains(&d.id)).collect());
     let of = of.filter(|d| !d.is_empty());
     let sum = |get: fn(&DiskRate) -> f64| of.as_ref().map(|d| d.iter().map(|d| get(d)).sum::<f64>());
     // Without a request there is no time it took.
@@ -236,9 +236,12 @@ mod tests {
             seq: at,
             at: Clock { boot_ns: at * SEC, wall_ns: 0 },
             secs: 1.0,
-            devices: Section::Ok(vec![disk(0, 0.0, 0.0), disk(1, 100.0, 7.0)]),
+            devices: Section::Ok([disk(0, 0.0, 0.0), disk(1, 100.0, 7.0)].map(std::sync::Arc::new).into()),
             writeback: Section::Ok(WritebackRate { dirty_bytes: Some(dirty), ..Default::default() }),
-            pressure: Section::Ok(PressureRaw { io: Pressure { some, full: None }, ..Default::default() }),
+            pressure: Section::Ok(std::sync::Arc::new(PressureRaw {
+                io: Pressure { some, full: None },
+                ..Default::default()
+            })),
             ..Default::default()
         }
     }

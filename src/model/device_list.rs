@@ -6,6 +6,7 @@ use super::snapshot::Snapshot;
 use super::topology::{BlockDev, DeviceKind, Topology, TreeRow};
 use crate::text::{clean_into, cleaned};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// What to list, and how.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +67,7 @@ pub fn lines(snap: &Snapshot, topo: Option<&Topology>, query: &DeviceQuery<'_>) 
     out
 }
 
-fn tree(rates: &[DiskRate], topo: &Topology) -> Vec<DeviceLine> {
+fn tree(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<DeviceLine> {
     let find = |id: DevId| rates.iter().position(|r| r.id == id);
     let mut out = Vec::new();
     let mut seen = Vec::new();
@@ -148,11 +149,9 @@ mod tests {
     use super::*;
 
     fn snap() -> Snapshot {
-        let rate = |minor, name: &str, tps| DiskRate {
-            id: DevId { major: 8, minor },
-            name: name.into(),
-            tps,
-            ..Default::default()
+        let rate = |minor, name: &str, tps| {
+            let id = DevId { major: 8, minor };
+            Arc::new(DiskRate { id, name: name.into(), tps, ..Default::default() })
         };
         Snapshot {
             devices: Section::Ok(vec![rate(0, "sda", 5.0), rate(1, "sda1", 0.0), rate(16, "sdb", 9.0)]),

@@ -1,6 +1,7 @@
 //! The recent past, kept in memory within a bound: for graphs, for freezing, for stepping back.
 
 use super::disk::DiskRate;
+use super::pressure::PressureRaw;
 use super::process::{PastTask, ProcRow};
 use super::snapshot::Snapshot;
 use super::stalls::Stalls;
@@ -12,9 +13,15 @@ pub const MAX_FRAMES: usize = 900;
 /// Bytes kept at most, by estimate.
 pub const MAX_BYTES: usize = 3 << 20;
 
-/// Bytes of a device's rates.
-fn device(rate: &DiskRate) -> usize {
-    size_of::<DiskRate>() + rate.latency.as_ref().map_or(0, |l| l.bytes())
+/// Bytes that a tick needs for a device's rates; those of another tick need none.
+fn device(rate: &Arc<DiskRate>) -> usize {
+    let latency = rate.latency.as_ref().map_or(0, |l| of_it(l, l.bytes()));
+    size_of::<Arc<DiskRate>>() + of_it(rate, size_of::<DiskRate>() + latency)
+}
+
+/// What is another tick's too is counted there.
+fn of_it<T>(shared: &Arc<T>, bytes: usize) -> usize {
+    if Arc::strong_count(shared) > 1 { 0 } else { bytes }
 }
 
 /// One tick of the past. `R` is whatever the process table hands over for its busiest rows.
@@ -57,7 +64,8 @@ impl<R> History<R> {
             + size_of::<Snapshot>()
             + snap.devices.ok().map_or(0, |d| d.iter().map(device).sum())
             + snap.syncs.ok().map_or(0, |s| s.bytes())
-            + snap.stalls.ok().map_or(0, Stalls::bytes)
+            + snap.stalls.ok().map_or(0, |s| of_it(s, size_of::<Stalls>() + s.bytes()))
+            + snap.pressure.ok().map_or(0, |p| of_it(p, size_of::<PressureRaw>()))
             + snap.charged.ok().map_or(0, |c| c.bytes())
             + snap.swaps.ok().map_or(0, |s| s.len() * 100);
         self.frames.push_back(Frame { snap, tasks: Vec::new(), bytes });
@@ -128,7 +136,7 @@ mod tests {
     use super::*;
 
     fn snap(seq: u64, devices: usize) -> Arc<Snapshot> {
-        let devices = Section::Ok(vec![DiskRate::default(); devices]);
+        let devices = Section::Ok((0..devices).map(|_| Arc::default()).collect());
         Arc::new(Snapshot { seq, devices, ..Default::default() })
     }
 

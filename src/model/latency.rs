@@ -8,6 +8,7 @@
 use super::disk::DevId;
 use super::shape::Shape;
 use serde::{Deserialize, Serialize};
+use std::sync::{Arc, LazyLock};
 
 /// Buckets to a power of two, as a power of two.
 const SUB_BITS: u32 = 4;
@@ -228,6 +229,12 @@ impl DeviceLatency {
                 }
             }),
         }
+    }
+
+    /// What it is while nothing happens: the same one for every device and every tick.
+    pub fn idle() -> Arc<Self> {
+        static IDLE: LazyLock<Arc<DeviceLatency>> = LazyLock::new(Arc::default);
+        IDLE.clone()
     }
 
     /// Bytes it holds beside itself, by estimate.

@@ -29,10 +29,13 @@ pub struct Snapshot {
     pub since_boot: bool,
     /// CPU shares.
     pub cpu: Section<CpuRate>,
-    /// CPU counters, for what is not a share.
-    pub cpu_raw: Option<CpuRaw>,
-    /// Devices that ever did anything, in the kernel's order.
-    pub devices: Section<Vec<DiskRate>>,
+    /// CPUs there are.
+    pub cpus: Option<u32>,
+    /// Tasks that wait for block I/O (`procs_blocked`).
+    pub tasks_blocked: Option<u64>,
+    /// Devices that ever did anything, in the kernel's order. Ticks share what stayed the same: see
+    /// [`Snapshot::share`].
+    pub devices: Section<Vec<Arc<DiskRate>>>,
     /// Dirty pages.
     pub writeback: Section<WritebackRate>,
     /// Swap traffic and stock.
@@ -46,7 +49,7 @@ pub struct Snapshot {
     /// Memory that was looked for; `None` where the kernel does not count it, or at the first sample.
     pub reclaim: Option<ReclaimRate>,
     /// Pressure.
-    pub pressure: Section<PressureRaw>,
+    pub pressure: Section<Arc<PressureRaw>>,
     /// Network interfaces.
     pub nics: Section<Vec<NicRate>>,
     /// Network file systems; their own figures first, how full their wire is last.
@@ -54,7 +57,7 @@ pub struct Snapshot {
     /// Whether latencies are traced; the devices have them.
     pub tracing: Section<Tracing>,
     /// Who was held up by memory.
-    pub stalls: Section<Stalls>,
+    pub stalls: Section<Arc<Stalls>>,
     /// Who waited for syncs; only while somebody wants to know.
     pub syncs: Section<Arc<Syncs>>,
     /// Who did the I/O of the devices.
@@ -74,7 +77,8 @@ impl Snapshot {
             secs,
             since_boot,
             cpu: cpu(prev, cur),
-            cpu_raw: cur.cpu.ok().copied(),
+            cpus: cur.cpu.ok().map(|c| c.cpus),
+            tasks_blocked: cur.cpu.ok().map(|c| c.blocked),
             devices: devices(prev, cur, secs),
             writeback: cur.vm.clone().map(|vm| {
                 let rate = WritebackRate::derive(prev_vm, &vm, secs);
@@ -91,7 +95,7 @@ impl Snapshot {
                 Some(vm.pgmajfault?.checked_sub(before)? as f64 / secs.max(1e-9))
             }),
             reclaim: prev_vm.zip(cur.vm.ok()).and_then(|(p, c)| ReclaimRate::derive(p, c, secs)),
-            pressure: cur.pressure.clone(),
+            pressure: cur.pressure.clone().map(Arc::new),
             netfs: netfs(prev, cur, nics.ok().map(Vec::as_slice).unwrap_or_default(), secs),
             nics,
             tracing: tracing(prev, cur),
@@ -101,40 +105,64 @@ impl Snapshot {
         }
     }
 
+    /// Takes over from the tick before what looks the same: most of a machine's devices are idle, and many ticks are
+    /// kept.
+    pub fn share(&mut self, before: &Self) {
+        if let (Some(new), Some(old)) = (self.devices.ok_mut(), before.devices.ok()) {
+            new.iter_mut().zip(old).for_each(|(new, old)| share(new, old));
+        }
+        if let (Some(new), Some(old)) = (self.pressure.ok_mut(), before.pressure.ok()) {
+            share(new, old);
+        }
+        if let (Some(new), Some(old)) = (self.stalls.ok_mut(), before.stalls.ok()) {
+            share(new, old);
+        }
+    }
+
     /// Read and written per second by the disks themselves, 2^20 bytes; what lies on them (partitions,
     /// dm, md, loop) would count the same bytes again. `None` while devices or topology are not known.
     pub fn disks_mb_per_s(&self, topo: Option<&Topology>) -> Option<(f64, f64)> {
         let topo = topo?;
-        let is_disk = |d: &&DiskRate| topo.get(d.id).is_some_and(BlockDev::is_hardware);
+        let is_disk = |d: &&Arc<DiskRate>| topo.get(d.id).is_some_and(BlockDev::is_hardware);
         let disks = self.devices.ok()?.iter().filter(is_disk);
         Some(disks.fold((0.0, 0.0), |(r, w), d| (r + d.read_mb_per_s, w + d.write_mb_per_s)))
     }
 
     /// The rates of a device.
     pub fn device(&self, id: DevId) -> Option<&DiskRate> {
-        self.devices.ok()?.iter().find(|d| d.id == id)
+        self.devices.ok()?.iter().find(|d| d.id == id).map(|d| &**d)
     }
 }
 
-fn devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Vec<DiskRate>> {
+fn share<T: PartialEq>(new: &mut Arc<T>, old: &Arc<T>) {
+    if new == old {
+        *new = old.clone();
+    }
+}
+
+fn devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Vec<Arc<DiskRate>>> {
     if prev.is_some_and(|p| p.disks.ok().is_none()) && cur.disks.ok().is_some() {
         return Section::Absent("/proc/diskstats: no earlier reading to compare with".into());
     }
     let before = index(prev);
     cur.disks.clone().map(|disks| {
         let used = disks.iter().filter(|d| ever_used(d));
-        let rate = |d: &DiskRaw| DiskRate {
-            latency: latency(prev, cur, d.id).map(Arc::new),
-            ..DiskRate::derive(before.get(&d.id).copied(), d, secs)
+        let rate = |d: &DiskRaw| {
+            let rate = DiskRate::derive(before.get(&d.id).copied(), d, secs);
+            Arc::new(DiskRate { latency: latency(prev, cur, d.id), ..rate })
         };
         used.map(rate).collect()
     })
 }
 
 /// Of a device, if it is measured. Histograms that were not there at the earlier sample began to count since.
-fn latency(prev: Option<&Sample>, cur: &Sample, id: DevId) -> Option<DeviceLatency> {
+fn latency(prev: Option<&Sample>, cur: &Sample, id: DevId) -> Option<Arc<DeviceLatency>> {
     let now = counts(cur, id).filter(|_| !unread_before(prev))?;
-    Some(DeviceLatency::derive(prev.and_then(|p| counts(p, id)), now))
+    let before = prev.and_then(|p| counts(p, id));
+    if before == Some(now) {
+        return Some(DeviceLatency::idle());
+    }
+    Some(Arc::new(DeviceLatency::derive(before, now)))
 }
 
 fn counts(s: &Sample, id: DevId) -> Option<&DeviceCounts> {
@@ -156,13 +184,13 @@ fn tracing(prev: Option<&Sample>, cur: &Sample) -> Section<Tracing> {
 }
 
 /// Rates since boot would say nothing; but what was not loaded at the earlier sample began to count since.
-fn stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Stalls> {
+fn stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Arc<Stalls>> {
     let unknown = prev.is_none_or(|p| matches!(p.stalls, Section::Denied(_) | Section::Blocked(_)));
     if unknown && cur.stalls.ok().is_some() {
         return Section::Absent("tracing of stalls: no earlier reading to compare with".into());
     }
     let before = prev.and_then(|p| p.stalls.ok());
-    cur.stalls.clone().map(|now| Stalls::derive(before, &now, secs))
+    cur.stalls.clone().map(|now| Arc::new(Stalls::derive(before, &now, secs)))
 }
 
 /// Counts begin with tracing, so an earlier reading is not needed; one that failed makes rates of a longer time.
@@ -278,6 +306,23 @@ mod tests {
     }
 
     #[test]
+    fn ticks_share_the_devices_that_stayed_the_same() {
+        let rate = |minor, tps| {
+            let id = DevId { major: 8, minor };
+            Arc::new(DiskRate { id, tps, latency: Some(DeviceLatency::idle()), ..Default::default() })
+        };
+        let tick = |rates: Vec<_>| Snapshot { devices: Section::Ok(rates), ..Default::default() };
+        let before = tick(vec![rate(0, 5.0), rate(1, 0.0), rate(2, 0.0)]);
+        let mut now = tick(vec![rate(0, 6.0), rate(1, 0.0), rate(3, 0.0), rate(4, 0.0)]);
+        let whole = now.clone();
+        now.share(&before);
+        assert_eq!(now, whole, "nothing looks different");
+        let shared = now.devices.ok().unwrap().iter().zip(before.devices.ok().unwrap());
+        let shared: Vec<bool> = shared.map(|(new, old)| Arc::ptr_eq(new, old)).collect();
+        assert_eq!(shared, [false, true, false]);
+    }
+
+    #[test]
     fn bytes_are_counted_once_however_deep_the_stack() {
         use super::super::topology::DeviceKind;
         let dev = |minor, kind, parent: Option<u32>| BlockDev {
@@ -301,7 +346,8 @@ mod tests {
             write_mb_per_s: 2.0,
             ..Default::default()
         };
-        let snap = Snapshot { devices: Section::Ok((0..5).map(rate).collect()), ..Default::default() };
+        let snap =
+            Snapshot { devices: Section::Ok((0..5).map(rate).map(Arc::new).collect()), ..Default::default() };
         assert_eq!(snap.disks_mb_per_s(Some(&topo)), Some((1.0, 2.0)));
         assert_eq!(snap.disks_mb_per_s(None), None);
     }

@@ -92,8 +92,10 @@ impl World {
 
     /// Takes in a tick of counters.
     pub fn apply_sample(&mut self, sample: Sample) {
-        let snap = Arc::new(Snapshot::derive(self.last.as_ref(), &sample));
-        self.procs.set_stalls(&snap.stalls);
+        let mut snap = Snapshot::derive(self.last.as_ref(), &sample);
+        snap.share(&self.snap);
+        let snap = Arc::new(snap);
+        self.procs.set_stalls(snap.stalls.ok().map(|s| &**s));
         self.snap = snap.clone();
         self.procs.charge(snap.charged.ok().cloned());
         self.last = Some(sample);

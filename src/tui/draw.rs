@@ -114,7 +114,7 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
         }
         None => part(buf, "  cpu -", theme.dim),
     }
-    if let Some(blocked) = snap.cpu_raw.map(|c| c.blocked).filter(|n| *n > 0) {
+    if let Some(blocked) = snap.tasks_blocked.filter(|n| *n > 0) {
         part(buf, &format!(" blk {blocked}"), theme.warn);
     }
     if let Some(p) = snap.pressure.ok() {

@@ -166,7 +166,7 @@ pub const FIRING: &[Fires] = &[
     fires("swapping", "nothing else gets done", Critical, "the machine is swapping", |s| {
         s.ticks(8, |t| {
             t.swap.ok_mut().unwrap().in_bytes_per_s = Some(20.0 * MIB);
-            t.pressure.ok_mut().unwrap().memory = pressed(80.0, 60.0);
+            std::sync::Arc::make_mut(t.pressure.ok_mut().unwrap()).memory = pressed(80.0, 60.0);
         });
     }),
     fires(

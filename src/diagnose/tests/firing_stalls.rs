@@ -22,7 +22,7 @@ pub const FIRING: &[Fires] = &[
         s.ticks(14, |t| {
             dirty(t, 7 * GIB / 2, 1.0 * MIB, 1.0 * MIB);
             untraced(t);
-            t.pressure.ok_mut().unwrap().io = pressed(95.0, 80.0);
+            std::sync::Arc::make_mut(t.pressure.ok_mut().unwrap()).io = pressed(95.0, 80.0);
         });
     }),
     fires(

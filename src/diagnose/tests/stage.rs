@@ -203,7 +203,7 @@ impl Stage {
             at: self.now(),
             secs: 1.0,
             cpu: Section::Ok(CpuRate { idle_pct: 97.0, iowait_pct: 0.5, ..CpuRate::default() }),
-            devices: Section::Ok(devices),
+            devices: Section::Ok(devices.into_iter().map(Arc::new).collect()),
             writeback: Section::Ok(WritebackRate {
                 dirty_bytes: Some(40 << 20),
                 writeback_bytes: Some(0),
@@ -222,14 +222,14 @@ impl Stage {
             mem: Section::Ok(stock),
             major_faults_per_s: Some(0.0),
             reclaim: Some(ReclaimRate::default()),
-            pressure: Section::Ok(PressureRaw {
+            pressure: Section::Ok(Arc::new(PressureRaw {
                 cpu: pressed(0.0, 0.0),
                 memory: pressed(0.0, 0.0),
                 io: pressed(0.5, 0.1),
-            }),
+            })),
             nics: Section::Ok(Vec::new()),
             netfs: Section::Ok(Vec::new()),
-            stalls: Section::Ok(Stalls { all: [Some(Default::default()); 2], ..Stalls::default() }),
+            stalls: Section::Ok(Arc::new(Stalls { all: [Some(Default::default()); 2], ..Stalls::default() })),
             ..Snapshot::default()
         }
     }
@@ -374,8 +374,8 @@ impl Stage {
 pub fn with(snap: &mut Snapshot, rate: DiskRate) {
     let devices = snap.devices.ok_mut().unwrap();
     match devices.iter_mut().find(|d| d.id == rate.id) {
-        Some(slot) => *slot = rate,
-        None => devices.push(rate),
+        Some(slot) => *slot = Arc::new(rate),
+        None => devices.push(Arc::new(rate)),
     }
 }
 
@@ -412,7 +412,7 @@ pub fn over_network(
 
 /// Holds a process up in that way (see `model::stalls::KINDS`), for so many milliseconds of the second.
 pub fn hold_up(snap: &mut Snapshot, pid: u32, name: &str, kind: usize, ms_per_s: f64, longest_ms: f64) {
-    let stalls = snap.stalls.ok_mut().unwrap();
+    let stalls = Arc::make_mut(snap.stalls.ok_mut().unwrap());
     let key = TaskKey { pid, tid: pid, starttime: 100 };
     let mut held = HeldUp { key, comm: name.into(), bdi: "8:0".into(), ..HeldUp::default() };
     held.kinds[kind].count = 5;

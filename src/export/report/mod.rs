@@ -147,7 +147,7 @@ fn machine(world: &World) -> Sheet {
     let counted: Vec<_> = world.history.iter().filter(|f| !f.snap.since_boot).collect();
     let secs: f64 = counted.iter().map(|f| f.snap.secs).sum();
     row("window", format!("{secs:.1} s in {} samples", counted.len()));
-    row("CPUs", snap.cpu_raw.map_or("-".into(), |c| c.cpus.to_string()));
+    row("CPUs", snap.cpus.map_or("-".into(), |n| n.to_string()));
     row("memory", snap.mem.ok().map_or("-".into(), |m| bytes_long(m.total)));
     row("program", concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into());
     sheet

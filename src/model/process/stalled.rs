@@ -2,7 +2,6 @@
 
 use super::table::{ProcTable, Row};
 use super::task::TaskKey;
-use crate::model::section::Section;
 use crate::model::stalls::Stalls;
 use std::collections::HashMap;
 
@@ -16,9 +15,8 @@ pub(super) struct Stalled {
 
 impl ProcTable {
     /// Takes in who was held up in the newest tick of counters; whoever is not in it was not.
-    pub fn set_stalls(&mut self, stalls: &Section<Stalls>) {
+    pub fn set_stalls(&mut self, stalls: Option<&Stalls>) {
         self.stalled.pct.clear();
-        let stalls = stalls.ok();
         self.stalled.counted = stalls.map_or([false; 2], |s| s.all.map(|kind| kind.is_some()));
         for task in stalls.into_iter().flat_map(|s| &s.tasks) {
             self.stalled.pct.insert(task.key, task.kinds.map(|k| k.ms_per_s / 10.0));

@@ -64,7 +64,7 @@ fn who_is_held_up_sorts_first_whole_processes_only_and_nobody_is_0_where_it_is_n
     let told = |threads: bool, stalls: &Section<Stalls>| {
         let mut table = ProcTable::new();
         table.apply(&ProcUpdate { threads, ..look(10, true, &[(raw(1, 0, 0), 0), (raw(2, 0, 0), 0)]) });
-        table.set_stalls(stalls);
+        table.set_stalls(stalls.ok());
         let query = Query { by: Column::Throttled, height: 9, ..Query::default() };
         let rows: Vec<_> = table.window(&query).rows.iter().map(|at| table.row(*at)).collect();
         rows.iter().map(|r| (r.pid, r.throttled_pct, r.reclaim_pct)).collect::<Vec<_>>()
