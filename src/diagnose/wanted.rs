@@ -5,8 +5,11 @@ use crate::model::process::{Column, Query, TaskKey};
 use crate::model::raw::Raw;
 use crate::model::world::World;
 
-/// How often slow facts are read, seconds: settings and limits change rarely, and each reading is a child.
+/// How often slow facts are read while something is wrong, seconds: settings and limits change rarely, and each reading
+/// is a child.
 pub const EVERY_SECS: f64 = 30.0;
+/// The same while nothing is: at rest such a child costs as much as five ticks.
+pub const AT_REST_EVERY_SECS: f64 = 60.0;
 /// Tasks looked at for their open files and control groups.
 const TASKS: usize = 48;
 

@@ -31,6 +31,9 @@ pub struct Frame<R> {
     pub snap: Arc<Snapshot>,
     /// The busiest tasks then.
     pub tasks: Vec<R>,
+    /// Dirty pages and those under writeback, bytes. Here too, because a graph of them is drawn at every tick and need
+    /// not look into a hundred snapshots for it.
+    pub unwritten_bytes: Option<u64>,
     bytes: usize,
 }
 
@@ -68,7 +71,8 @@ impl<R> History<R> {
             + snap.pressure.ok().map_or(0, |p| of_it(p, size_of::<PressureRaw>()))
             + snap.charged.ok().map_or(0, |c| c.bytes())
             + snap.swaps.ok().map_or(0, |s| s.len() * 100);
-        self.frames.push_back(Frame { snap, tasks: Vec::new(), bytes });
+        let unwritten_bytes = snap.writeback.ok().and_then(|w| Some(w.dirty_bytes? + w.writeback_bytes?));
+        self.frames.push_back(Frame { snap, tasks: Vec::new(), unwritten_bytes, bytes });
         self.bytes += bytes;
         self.trim();
     }

@@ -115,10 +115,7 @@ pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     if area.height < 2 {
         return;
     }
-    let value = |f: &crate::model::history::Frame<_>| {
-        let w = f.snap.writeback.ok()?;
-        Some((w.dirty_bytes? + w.writeback_bytes?) as f64)
-    };
+    let value = |f: &crate::model::history::Frame<_>| f.unwritten_bytes.map(|n| n as f64);
     let max = app.past().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
     let changed = app.change_marks(usize::from(area.width));
     let legend = if changed.is_empty() { "" } else { "┊ changed  " };

@@ -58,8 +58,10 @@ pub fn tick(app: &mut App, effects: &mut Vec<Effect>) {
 
 fn ask(app: &mut App, effects: &mut Vec<Effect>) {
     let now = app.world.now().boot_ns;
+    let calm = app.findings.stories().is_empty();
+    let every = if calm { wanted::AT_REST_EVERY_SECS } else { wanted::EVERY_SECS };
     let ui = &mut app.ui.findings;
-    let due = ui.asked_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= wanted::EVERY_SECS);
+    let due = ui.asked_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= every);
     if !due || app.world.topo.ok().is_none() || !matches!(app.world.procs_state, Section::Ok(())) {
         return;
     }

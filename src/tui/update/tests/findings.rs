@@ -178,3 +178,21 @@ fn rules_are_asked_every_second_tick_at_rest_and_at_every_one_in_trouble() {
     assert!(!trouble.findings.stories().is_empty());
     assert_eq!(asked_at(&mut trouble, 3), [1, 2, 3]);
 }
+
+#[test]
+fn slow_facts_are_asked_for_half_as_often_at_rest() {
+    let asks = |app: &mut App, secs: u64| {
+        app.ui.findings.asked = Default::default();
+        app.ui.findings.asked_ns = Some(app.world.now().boot_ns - secs * 1_000_000_000);
+        let mut effects = Vec::new();
+        super::super::findings::look(app, &mut effects);
+        effects.iter().any(|e| matches!(e, Effect::RunInTurn(_)))
+    };
+    let mut trouble = app(SIZE);
+    assert_eq!([29, 31].map(|secs| asks(&mut trouble, secs)), [false, true]);
+    let mut calm = app(SIZE);
+    calm.findings = Default::default();
+    // Looked at just now, and nothing was found.
+    calm.findings.look_with(&calm.world, &[]);
+    assert_eq!([31, 59, 61].map(|secs| asks(&mut calm, secs)), [false, false, true]);
+}
