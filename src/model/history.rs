@@ -69,7 +69,7 @@ impl<R> History<R> {
             + snap.syncs.ok().map_or(0, |s| s.bytes())
             + snap.stalls.ok().map_or(0, |s| of_it(s, size_of::<Stalls>() + s.bytes()))
             + snap.pressure.ok().map_or(0, |p| of_it(p, size_of::<PressureRaw>()))
-            + snap.charged.ok().map_or(0, |c| c.bytes())
+            + snap.charged.ok().map_or(0, |c| of_it(c, c.bytes()))
             + snap.swaps.ok().map_or(0, |s| s.len() * 100);
         let unwritten_bytes = snap.writeback.ok().and_then(|w| Some(w.dirty_bytes? + w.writeback_bytes?));
         self.frames.push_back(Frame { snap, tasks: Vec::new(), unwritten_bytes, bytes });

@@ -117,6 +117,9 @@ impl Snapshot {
         if let (Some(new), Some(old)) = (self.stalls.ok_mut(), before.stalls.ok()) {
             share(new, old);
         }
+        if let (Some(new), Some(old)) = (self.charged.ok_mut(), before.charged.ok()) {
+            share(new, old);
+        }
     }
 
     /// Read and written per second by the disks themselves, 2^20 bytes; what lies on them (partitions,
