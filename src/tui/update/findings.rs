@@ -58,7 +58,8 @@ pub fn tick(app: &mut App, effects: &mut Vec<Effect>) {
 
 fn ask(app: &mut App, effects: &mut Vec<Effect>) {
     let now = app.world.now().boot_ns;
-    let calm = app.findings.stories().is_empty();
+    // Some rules judge by two readings: those are had as soon as in trouble.
+    let calm = app.findings.stories().is_empty() && app.world.facts.before.is_some();
     let every = if calm { wanted::AT_REST_EVERY_SECS } else { wanted::EVERY_SECS };
     let ui = &mut app.ui.findings;
     let due = ui.asked_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= every);

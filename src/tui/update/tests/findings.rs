@@ -194,5 +194,7 @@ fn slow_facts_are_asked_for_half_as_often_at_rest() {
     calm.findings = Default::default();
     // Looked at just now, and nothing was found.
     calm.findings.look_with(&calm.world, &[]);
+    assert_eq!([29, 31].map(|secs| asks(&mut calm, secs)), [false, true], "rules lack the second reading");
+    calm.world.facts.before = Some(Facts::default());
     assert_eq!([31, 59, 61].map(|secs| asks(&mut calm, secs)), [false, false, true]);
 }
