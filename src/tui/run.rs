@@ -72,7 +72,6 @@ struct Loop {
 impl Loop {
     fn start(options: Options, seat: Seat, signals: mpsc::Receiver<Sig>) -> anyhow::Result<Self> {
         let tty = Tty::enter(options.settings.mouse).context("cannot take the terminal")?;
-        terminal::restore_on_panic();
         // Readable only: told of every drained write, the loop would wake once for each frame.
         let line = register(tty.line()?, Interest::READABLE)?;
         let alarm = Alarm::new()?;

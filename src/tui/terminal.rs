@@ -206,14 +206,15 @@ pub fn restore() {
 }
 
 /// From now on a panic in any thread gives the terminal back, says what happened (cleaned: a panic
-/// message may quote hostile text) and ends the program.
+/// message may quote hostile text) and ends the program with 101. Nothing is unwound: what has to be put right
+/// after us is so made that it is also put right after a kill.
 pub fn restore_on_panic() {
     std::panic::set_hook(Box::new(|info| {
         restore();
         let text = crate::text::clean(info.to_string());
         let _ = writeln!(
             io::stderr(),
-            "iotop-plus: internal error, please report it: {text}\nThe machine was not changed by this."
+            "iotop-plus: internal error, please report it: {text}\nShould settings have been changed, `iotop-plus tune status` says what is in force."
         );
         std::process::exit(101);
     }));
