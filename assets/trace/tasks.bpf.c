@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT
  * One record of every task: what the files of /proc/PID tell that may change from look to look.
  *
- * Two iterators: `processes` gives each process as its files do, with what its threads that ended have left, and
- * of its other threads what is to be added to it; `threads` gives each thread by itself. What is here comes from the
- * same members of the kernel that fs/proc reads. No lock is taken and no page touched, so no task can hold it up.
+ * Three iterators: `processes` gives each process as its files do, with what its threads that ended have left, and
+ * of its other threads what is to be added to it; `changes` does the same, but of threads of the kernel that did
+ * nothing since they were told last gives only that they are there; `threads` gives each thread by itself. What is
+ * here comes from the same members of the kernel that fs/proc reads. No lock is taken and no page touched, so no
+ * task can hold it up.
  */
 #include "kernel.h"
 
@@ -112,6 +114,7 @@ struct task_struct {
 	u64 self_exec_id;
 	struct sched_entity se;
 	struct sched_info sched_info;
+	int on_cpu; /* not there where there is but one CPU */
 	struct task_io_accounting ioac;
 	struct task_delay_info *delays;
 	struct io_context *io_context;
@@ -129,6 +132,7 @@ struct bpf_iter__task {
 #pragma clang attribute pop
 
 #define MARK 0x6b736174
+#define MARK_CALM 0x6d6c6163
 enum { HAS_MM = 1, HAS_IO = 2, HAS_DELAYS = 4, HAS_CGROUP = 8, HAS_EXACT = 16 };
 
 /* src/trace/tasks/record.rs has the same. */
@@ -165,6 +169,63 @@ struct entry {
 	char comm[16];
 	char work[16];
 };
+
+/* What is said of a thread of the kernel that is as it was told last. */
+struct calm_entry {
+	u32 mark;
+	u32 tid;
+};
+
+/* A thread of the kernel as it was told last. There may be more of them than room is for: those that share a place
+ * are told each time. */
+struct calm {
+	u32 tid;
+	u32 state;
+	u64 start_ns;
+	u64 runs;
+	u32 static_prio;
+	u32 policy;
+};
+
+enum { CALMS = 1024 };
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, CALMS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct calm);
+} calms SEC(".maps");
+
+/* Whether a thread of the kernel was not given a CPU since it was told last; from now on it counts as told. To be
+ * called before its counts are read: what it does meanwhile is one more run. The number of runs is read before the
+ * look whether it runs, for the last of them may be under way. */
+INLINE bool is_calm(struct task_struct *t)
+{
+	struct calm now = {};
+	struct calm *told;
+	u32 at;
+
+	if (!HAS(struct sched_info, pcount) || !HAS(struct task_struct, on_cpu) || !HAS(struct task_struct, __state))
+		return 0;
+	now.runs = *(volatile unsigned long *)&t->sched_info.pcount;
+	now.tid = t->pid;
+	at = now.tid % CALMS;
+	told = map_lookup(&calms, &at);
+	if (!told)
+		return 0;
+	now.state = *(volatile unsigned int *)&t->__state;
+	if (*(volatile int *)&t->on_cpu || !now.state) {
+		told->tid = 0;
+		return 0;
+	}
+	now.start_ns = t->start_boottime;
+	now.static_prio = t->static_prio;
+	now.policy = t->policy;
+	if (told->tid == now.tid && told->runs == now.runs && told->state == now.state &&
+	    told->start_ns == now.start_ns && told->static_prio == now.static_prio && told->policy == now.policy)
+		return 1;
+	*told = now;
+	return 0;
+}
 
 /* What a thread did itself: all that is wanted of the other threads of a process. */
 INLINE void count_own(struct entry *e, struct task_struct *t)
@@ -300,7 +361,9 @@ INLINE void describe(struct entry *e, struct task_struct *t, struct signal_struc
 		memory(e, mm);
 }
 
-INLINE int tell(struct bpf_iter__task *ctx, bool whole)
+enum tell { THREADS, PROCESSES, CHANGES };
+
+INLINE int tell(struct bpf_iter__task *ctx, enum tell what)
 {
 	struct task_struct *t = ctx->task;
 	struct seq_file *seq = ctx->meta->seq;
@@ -309,6 +372,12 @@ INLINE int tell(struct bpf_iter__task *ctx, bool whole)
 
 	if (!t)
 		return 0;
+	if (what != THREADS && t->flags & PF_KTHREAD && is_calm(t) && what == CHANGES) {
+		struct calm_entry calm = { .mark = MARK_CALM, .tid = t->pid };
+
+		seq_write(seq, &calm, sizeof(calm));
+		return 0;
+	}
 	s = t->signal;
 	/* It has ended meanwhile. */
 	if (!s)
@@ -316,9 +385,9 @@ INLINE int tell(struct bpf_iter__task *ctx, bool whole)
 	e.tid = t->pid;
 	e.pid = t->tgid;
 	count_own(&e, t);
-	if (!whole || e.tid == e.pid)
+	if (what == THREADS || e.tid == e.pid)
 		describe(&e, t, s);
-	if (whole && e.tid == e.pid)
+	if (what != THREADS && e.tid == e.pid)
 		count_ended(&e, s);
 	seq_write(seq, &e, sizeof(e));
 	return 0;
@@ -327,11 +396,17 @@ INLINE int tell(struct bpf_iter__task *ctx, bool whole)
 SEC("iter/task")
 int processes(struct bpf_iter__task *ctx)
 {
-	return tell(ctx, 1);
+	return tell(ctx, PROCESSES);
+}
+
+SEC("iter/task")
+int changes(struct bpf_iter__task *ctx)
+{
+	return tell(ctx, CHANGES);
 }
 
 SEC("iter/task")
 int threads(struct bpf_iter__task *ctx)
 {
-	return tell(ctx, 0);
+	return tell(ctx, THREADS);
 }

@@ -8,7 +8,7 @@
 //! now and then, and what no walk tells is read as ever.
 
 use super::crowd::Crowd;
-use super::entry::Entry;
+use super::entry::{Delays, Entry};
 use super::pass::{HOT, WARY, tell};
 use super::reader::{ReadJob, What};
 use super::stage::Pass;
@@ -16,12 +16,16 @@ use super::tasks::Tasks;
 use crate::collect::clock::boot_ns;
 use crate::model::section::describe;
 use crate::trace::Part;
-use crate::trace::tasks::{Record, Tasks as Traced, Walks};
+use crate::trace::tasks::{Record, Tasks as Traced, Told, Turn, Walks};
 use std::io;
 use std::ops::Range;
 
 /// Looks between two listings of `/proc`.
 const LIST: u64 = 60;
+
+/// Looks between two in which threads of the kernel that did nothing are told whole: others may have changed their
+/// I/O priority or their group.
+const WHOLE: u64 = 5;
 
 /// Looks in which each task is looked at once more, for what is not told: a few at a time, at most so many.
 const ROUND: usize = 200;
@@ -36,6 +40,8 @@ pub struct Walker {
     crowd: Crowd,
     /// The last look was one.
     on: bool,
+    /// The last way, with what was asked of delays then. `None`: all have to be told.
+    turn: Option<(Turn, Delays)>,
 }
 
 /// The tasks whose turn it is, of so many.
@@ -51,6 +57,15 @@ struct Along {
     known: usize,
     /// Tasks come nearly in the order of the entries.
     next: usize,
+}
+
+/// Where a task stands among entries in order; it is likely the `next` one.
+fn find(entries: &[Entry], next: usize, key: (u32, u32)) -> Result<usize, usize> {
+    let of = |entry: &Entry| (entry.raw.key.pid, entry.raw.key.tid);
+    match entries.get(next) {
+        Some(entry) if of(entry) == key => Ok(next),
+        _ => entries.binary_search_by_key(&key, of),
+    }
 }
 
 impl Tasks {
@@ -69,6 +84,9 @@ impl Tasks {
     pub(super) fn walked(&mut self, walks: &Walks, pass: &mut Pass) -> bool {
         let first = !std::mem::replace(&mut self.walker.on, true);
         pass.born = first || pass.update.reset || self.seq.is_multiple_of(LIST);
+        if pass.born || self.seq.is_multiple_of(WHOLE) {
+            self.walker.turn = None;
+        }
         let listed = if pass.born { self.list_processes().map_err(io::Error::from) } else { Ok(()) };
         match listed.and_then(|()| self.walk(walks, pass)) {
             Ok(()) => {
@@ -120,23 +138,50 @@ impl Tasks {
         along: &mut Along,
         pass: &mut Pass,
     ) -> io::Result<()> {
-        let mut walk = walks.walk(self.threads)?;
+        let after = walker.turn.take().filter(|(_, delays)| *delays == pass.delays);
+        let mut walk = walks.walk(self.threads, after.map(|(turn, _)| turn))?;
+        let mut all_known = true;
         walker.crowd.clear();
         loop {
             let now = boot_ns();
             let Some(records) = walk.next(&mut walker.buf)? else { break };
             for record in records {
-                let record = record.ok_or_else(|| io::Error::other("a record that is not understood"))?;
-                match self.threads || record.threads == 1 {
-                    true => self.take_told(&record, true, now, along, pass),
-                    false => walker.crowd.add(&record, now),
+                match record.ok_or_else(|| io::Error::other("a record that is not understood"))? {
+                    Told::Calm(tid) => all_known &= self.take_calm(tid, now, along),
+                    Told::Task(record) if self.threads || record.threads == 1 => {
+                        self.take_told(&record, true, now, along, pass);
+                    }
+                    Told::Task(record) => walker.crowd.add(&record, now),
                 }
             }
         }
+        walker.turn = (all_known && !self.threads).then(|| (walk.turn(), pass.delays));
         for process in walker.crowd.processes() {
             self.take_told(&process.record, process.is_whole(), process.at_ns, along, pass);
         }
         Ok(())
+    }
+
+    /// A thread of the kernel is as it was told last. False if that was not to us: then it is read as one that
+    /// walks leave out, until the next one tells all.
+    fn take_calm(&mut self, tid: u32, now: u64, along: &mut Along) -> bool {
+        let known = &mut self.entries[..along.known];
+        match find(known, along.next, (tid, tid)) {
+            Ok(at) => {
+                let entry = &mut known[at];
+                along.next = at + 1;
+                entry.untold = entry.exec.is_none() || entry.seen + 1 != self.seq;
+                entry.seen = self.seq;
+                entry.gone = false;
+                entry.looked_ns = if entry.untold { entry.looked_ns } else { now };
+                !entry.untold
+            }
+            Err(_) => {
+                let untold = Entry { untold: true, seen: self.seq, ..Entry::new(tid, tid, false) };
+                self.entries.push(untold);
+                false
+            }
+        }
     }
 
     fn take_told(&mut self, told: &Record, whole: bool, now: u64, along: &mut Along, pass: &mut Pass) {
@@ -161,13 +206,7 @@ impl Tasks {
 
     /// The entry of a task, made if there is none.
     fn place_of(&mut self, told: &Record, along: &mut Along, pass: &Pass) -> usize {
-        let key = (told.pid, told.tid);
-        let of = |entry: &Entry| (entry.raw.key.pid, entry.raw.key.tid);
-        let known = &self.entries[..along.known];
-        let found = match known.get(along.next) {
-            Some(entry) if of(entry) == key => Ok(along.next),
-            _ => known.binary_search_by_key(&key, of),
-        };
+        let found = find(&self.entries[..along.known], along.next, (told.pid, told.tid));
         match found {
             Ok(at) => {
                 along.next = at + 1;

@@ -14,12 +14,13 @@ use crate::model::section::Section;
 use crate::root::Root;
 use aya::programs::{Iter, ProgramError};
 use aya::{Btf, Ebpf, include_bytes_aligned};
-pub use record::{Record, Sums};
+pub use record::{Record, Sums, Told};
 use rustix::thread::CapabilitySet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The programs, compiled; `assets/trace/build.sh` makes it anew.
 static OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/tasks.bpf.o");
@@ -37,7 +38,10 @@ pub struct Tasks(Arc<Held>);
 struct Held {
     _programs: Ebpf,
     processes: OwnedFd,
+    changes: OwnedFd,
     threads: OwnedFd,
+    /// Ways gone through processes.
+    turns: AtomicU64,
 }
 
 /// A way to go through all tasks, again and again.
@@ -49,7 +53,12 @@ pub struct Walk {
     fd: OwnedFd,
     /// The task told last.
     last: u32,
+    turn: Turn,
 }
+
+/// Which way through the processes it was. One that follows it, with none in between, need not tell all again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn(u64);
 
 impl Probe for Tasks {
     type Read = Walks;
@@ -60,8 +69,10 @@ impl Probe for Tasks {
         let mut link = |name| {
             attach(&mut programs, name, &ground.btf).map_err(|err| refused("the iterator of tasks", &err))
         };
-        let (processes, threads) = (link("processes")?, link("threads")?);
-        let walks = Walks(Some(Arc::new(Held { _programs: programs, processes, threads })));
+        let (processes, changes, threads) = (link("processes")?, link("changes")?, link("threads")?);
+        let turns = AtomicU64::new(0);
+        let held = Held { _programs: programs, processes, changes, threads, turns };
+        let walks = Walks(Some(Arc::new(held)));
         knows_us(&ground.root, &walks)?;
         walks.0.map(Self).ok_or_else(|| Without::Absent("tracing: no iterator of tasks".into()))
     }
@@ -104,14 +115,16 @@ fn knows_us(root: &Root, walks: &Walks) -> Result<(), Without> {
     let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
     let mut told = None;
     let mut buf = Vec::new();
-    let mut walk = walks.walk(false).map_err(|err| Without::from_io("the iterator of tasks", &err))?;
+    let mut walk = walks.walk(false, None).map_err(|err| Without::from_io("the iterator of tasks", &err))?;
     while let Some(records) =
         walk.next(&mut buf).map_err(|err| Without::from_io("the iterator of tasks", &err))?
     {
         for record in records {
-            let record = record.ok_or_else(|| wrong("tells what is not understood"))?;
-            if record.tid == own {
-                told = Some(record.start_ns / (1_000_000_000 / USER_HZ));
+            match record.ok_or_else(|| wrong("tells what is not understood"))? {
+                Told::Task(record) if record.tid == own => {
+                    told = Some(record.start_ns / (1_000_000_000 / USER_HZ));
+                }
+                _ => {}
             }
         }
     }
@@ -129,20 +142,32 @@ fn started(stat: &[u8]) -> Option<u64> {
 }
 
 impl Walks {
-    /// Begins a way: each thread by itself, or processes as wholes, with their other threads to be added.
-    pub fn walk(&self, threads: bool) -> io::Result<Walk> {
+    /// Begins a way: each thread by itself, or processes as wholes, with their other threads to be added. `after`:
+    /// the way before it, if it was gone to its end and everything taken; where it was the last one through the
+    /// processes, threads of the kernel that did nothing since are told as [`Told::Calm`].
+    pub fn walk(&self, threads: bool, after: Option<Turn>) -> io::Result<Walk> {
         let held = self.0.as_deref().ok_or(io::ErrorKind::NotFound)?;
-        let link = if threads { &held.threads } else { &held.processes };
-        Ok(Walk { fd: kernel::iterate(link.as_fd())?, last: 0 })
+        let before = if threads { 0 } else { held.turns.fetch_add(1, Relaxed) };
+        let link = match after {
+            _ if threads => &held.threads,
+            Some(Turn(after)) if after == before => &held.changes,
+            _ => &held.processes,
+        };
+        Ok(Walk { fd: kernel::iterate(link.as_fd())?, last: 0, turn: Turn(before + 1) })
     }
 }
 
 impl Walk {
+    /// What a way through processes that follows this one is to be told.
+    pub fn turn(&self) -> Turn {
+        self.turn
+    }
+
     /// The next tasks; `None` after the last. A record that is not understood comes as `None`.
     pub fn next<'a>(
         &'a mut self,
         buf: &'a mut Vec<u8>,
-    ) -> io::Result<Option<impl Iterator<Item = Option<Record>> + 'a>> {
+    ) -> io::Result<Option<impl Iterator<Item = Option<Told>> + 'a>> {
         buf.resize(CHUNK, 0);
         let read = loop {
             match rustix::io::read(&self.fd, &mut buf[..]) {
@@ -156,26 +181,42 @@ impl Walk {
 }
 
 /// Records whose thread ids ascend from `last`; anything else is damage.
-fn in_order<'a>(bytes: &'a [u8], last: &'a mut u32) -> impl Iterator<Item = Option<Record>> + 'a {
-    bytes.chunks(record::LEN).map(move |bytes| {
-        let record = Record::parse(bytes).filter(|record| record.tid > *last)?;
-        *last = record.tid;
-        Some(record)
+fn in_order<'a>(bytes: &'a [u8], last: &'a mut u32) -> impl Iterator<Item = Option<Told>> + 'a {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let told = match Told::parse(rest) {
+            _ if rest.is_empty() => return None,
+            Some((told, behind)) => {
+                rest = behind;
+                Some(told).filter(|told| told.tid() > *last)
+            }
+            None => {
+                rest = &[];
+                None
+            }
+        };
+        *last = told.as_ref().map_or(*last, Told::tid);
+        Some(told)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::record::tests::written;
+    use super::record::tests::{calm, written};
     use super::*;
 
     #[test]
     fn only_what_ascends_is_believed() {
         let record = |tid| written(&Record { tid, pid: 3, ..Record::default() });
         let mut last = 0;
-        let bytes = [record(3), record(7), record(7), record(9)].concat();
-        let told: Vec<_> = in_order(&bytes[..bytes.len() - 1], &mut last).map(|r| r.map(|r| r.tid)).collect();
-        assert_eq!(told, [Some(3), Some(7), None, None], "the same one twice, and half a record");
+        let bytes = [record(3), calm(5), record(7), record(7), calm(6), record(9)].concat();
+        let told: Vec<_> =
+            in_order(&bytes[..bytes.len() - 1], &mut last).map(|r| r.map(|r| r.tid())).collect();
+        assert_eq!(
+            told,
+            [Some(3), Some(5), Some(7), None, None, None],
+            "the same one twice, one too late, and half a record"
+        );
         assert_eq!(last, 7);
     }
 

@@ -8,6 +8,10 @@ pub const LEN: usize = 14 * 4 + 15 * 8 + 2 * 16;
 /// What every record begins with.
 const MARK: u32 = 0x6b73_6174;
 
+/// What the short one begins with, of a thread of the kernel that is as it was told last: `struct calm_entry`.
+const MARK_CALM: u32 = 0x6d6c_6163;
+const CALM_LEN: usize = 2 * 4;
+
 /// Bits of what a record has.
 const HAS_MM: u32 = 1;
 const HAS_IO: u32 = 2;
@@ -93,6 +97,43 @@ pub struct Record {
     pub work: [u8; 16],
 }
 
+/// What is told of one task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant)] // one at a time, never kept
+pub enum Told {
+    /// All there is.
+    Task(Record),
+    /// A thread of the kernel, by its number: it was not given a CPU since it was told last.
+    Calm(u32),
+}
+
+impl Told {
+    /// What stands first in the kernel's bytes, and what stands behind it; `None` if that is not what they are.
+    pub fn parse(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let mut fields = Fields(bytes);
+        if fields.half() != MARK_CALM {
+            let (first, behind) = bytes.split_at_checked(LEN)?;
+            return Some((Self::Task(Record::parse(first)?), behind));
+        }
+        let (_, behind) = bytes.split_at_checked(CALM_LEN)?;
+        let tid = fields.half();
+        is_id(tid).then_some((Self::Calm(tid), behind))
+    }
+
+    /// Whom it is about.
+    pub fn tid(&self) -> u32 {
+        match self {
+            Self::Task(record) => record.tid,
+            Self::Calm(tid) => *tid,
+        }
+    }
+}
+
+/// Process and thread ids are positive numbers of 22 bits (PID_MAX_LIMIT).
+fn is_id(n: u32) -> bool {
+    (1..=1 << 22).contains(&n)
+}
+
 /// Takes one number after the other.
 struct Fields<'a>(&'a [u8]);
 
@@ -155,9 +196,8 @@ impl Record {
             comm: f.take(),
             work: f.take(),
         };
-        // Process and thread ids are positive numbers of 22 bits (PID_MAX_LIMIT).
-        let id = |n: u32| (1..=1 << 22).contains(&n);
-        (mark == MARK && record.has & !HAS_ALL == 0 && id(record.tid) && id(record.pid)).then_some(record)
+        let known = mark == MARK && record.has & !HAS_ALL == 0;
+        (known && is_id(record.tid) && is_id(record.pid)).then_some(record)
     }
 
     /// It has memory of its own: no thread of the kernel, not yet ended.
@@ -229,6 +269,11 @@ pub mod tests {
         out
     }
 
+    /// The bytes that the kernel writes for a thread that did nothing.
+    pub fn calm(tid: u32) -> Vec<u8> {
+        [MARK_CALM, tid].map(u32::to_ne_bytes).concat()
+    }
+
     fn sample() -> Record {
         Record {
             has: HAS_MM | HAS_IO | HAS_CGROUP,
@@ -250,6 +295,17 @@ pub mod tests {
         assert_eq!(Record::parse(&written(&record)), Some(record));
         assert!(record.has_memory() && record.has_io() && !record.has_exact_pages());
         assert_eq!((record.group(), Record::default().group()), (Some(0), None));
+    }
+
+    #[test]
+    fn short_and_long_records_stand_one_behind_the_other() {
+        let bytes = [calm(9), written(&sample()), calm(0)].concat();
+        let (told, rest) = Told::parse(&bytes).unwrap();
+        assert_eq!((told, told.tid()), (Told::Calm(9), 9));
+        let (told, rest) = Told::parse(rest).unwrap();
+        assert_eq!((told, told.tid()), (Told::Task(sample()), sample().tid));
+        assert_eq!((rest, Told::parse(rest)), (&calm(0)[..], None), "not a number of a task");
+        assert_eq!(Told::parse(&calm(9)[..7]), None);
     }
 
     #[test]

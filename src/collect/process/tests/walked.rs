@@ -4,6 +4,10 @@
 
 use super::super::*;
 use crate::model::process::{Names, TaskRaw};
+use crate::trace::{
+    self,
+    tasks::{Turn, Walks},
+};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -207,6 +211,80 @@ fn the_iterator_tells_what_the_files_tell() {
         assert_eq!((hostile.comm(), zombie.state), (&b") R 1 (\n\x1b[2J"[..], b'Z'));
         println!("threads {threads}: {compared} figures of {tasks} tasks alike");
     }
+}
+
+/// The threads of the kernel as the files tell them now.
+fn kernel_threads() -> HashMap<TaskKey, TaskRaw> {
+    let mut rows = look(&mut ProcCollector::new(&Root::live()), false).rows;
+    rows.retain(|_, raw| raw.kernel_thread);
+    rows
+}
+
+#[test]
+fn threads_of_the_kernel_that_do_nothing_are_known_all_the_same() {
+    let name = "threads_of_the_kernel_that_do_nothing_are_known_all_the_same";
+    let tracer = match tracer() {
+        Ok(tracer) => tracer,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let mut traced = ProcCollector::traced(&Root::live(), &tracer);
+    let mut told = look(&mut traced, false).rows;
+    let (mut compared, mut ran) = (0, 0);
+    for round in 0..12 {
+        // Some of them have to work.
+        let mut file = std::fs::File::create(dir.path().join("f")).unwrap();
+        file.write_all(&[round; 8192]).unwrap();
+        file.sync_all().unwrap();
+        let before = kernel_threads();
+        let wants = Wants { delays: true, ..Wants::default() };
+        let Section::Ok(update) = traced.scan(&wants) else { panic!("no look") };
+        for key in &update.gone {
+            told.remove(key);
+        }
+        told.extend(update.changed.iter().map(|c| (c.raw.key, c.raw)));
+        ran += update.changed.iter().filter(|c| c.raw.kernel_thread).count();
+        let after = kernel_threads();
+        for (key, before) in &before {
+            let Some(after) = after.get(key) else { continue };
+            let told = told.get(key).unwrap_or_else(|| panic!("no {before:?}"));
+            compared += compare(before, told, after, true);
+        }
+    }
+    assert!(ran > 0 && compared > 0, "{ran} {compared}");
+    println!("{compared} figures alike, {ran} changes");
+}
+
+/// A way to its end: who was told at length, and who in short.
+fn gone_through(walks: &Walks, after: Option<Turn>) -> (Turn, usize, usize) {
+    let mut walk = walks.walk(false, after).unwrap();
+    let (mut long, mut short) = (0, 0);
+    let mut buf = Vec::new();
+    while let Some(records) = walk.next(&mut buf).unwrap() {
+        for record in records {
+            match record.unwrap() {
+                trace::tasks::Told::Task(_) => long += 1,
+                trace::tasks::Told::Calm(_) => short += 1,
+            }
+        }
+    }
+    (walk.turn(), long, short)
+}
+
+#[test]
+fn only_who_took_the_way_before_is_told_in_short() {
+    let tracer = match tracer() {
+        Ok(tracer) => tracer,
+        Err(why) => return println!("skipped only_who_took_the_way_before_is_told_in_short: {why}"),
+    };
+    let Section::Ok(walks) = tracer.tasks.read() else { panic!("it was there") };
+    let (first, _, none) = gone_through(&walks, None);
+    let (second, long, short) = gone_through(&walks, Some(first));
+    let (third, all, again) = gone_through(&walks, Some(first));
+    let (_, _, short_again) = gone_through(&walks, Some(third));
+    assert!(none == 0 && again == 0 && all > long, "{none} {again} {all} {long}");
+    assert!(short > 0 && short_again > 0, "{short} {short_again}");
+    assert_ne!(first, second);
 }
 
 /// Where the control groups of version 2 are.
