@@ -62,7 +62,7 @@ fn sample(sources: &mut [Box<dyn Source>], seq: u64) -> Sample {
 
 /// What tracing would have counted: a process that writes to the first disk, and has had some of it written back; one
 /// that has ended.
-fn charge(seconds: u64) -> Section<ChargeRaw> {
+fn charge(seconds: u64) -> Section<Arc<ChargeRaw>> {
     let account = |pid, kind| Account {
         key: Key { pid, dev: DevId { major: 8, minor: 0 }, group: 7, kind },
         requests: 100 * seconds,
@@ -70,12 +70,12 @@ fn charge(seconds: u64) -> Section<ChargeRaw> {
         ns: 20_000_000 * seconds,
         times: Counts::sparse([(14, 100 * seconds as u32)]),
     };
-    Section::Ok(ChargeRaw {
+    Section::Ok(Arc::new(ChargeRaw {
         accounts: vec![account(101, Kind::Write), account(101, Kind::Back), account(900, Kind::Back)],
         names: vec![(101, "writer".into()), (900, "go\u{1b}ne".into())],
         groups: vec![(7, "/system.slice/\u{202e}db".into())],
         ..ChargeRaw::default()
-    })
+    }))
 }
 
 /// A look at the tasks, as if it had been at that moment.
@@ -141,7 +141,7 @@ fn traced() -> World {
         d.kinds[0].shape = Shape { random: 1, sequential: 3, ..Shape::default() };
         d.kinds[0].shape.sizes[3] = 4;
     }
-    sample.latency = Section::Ok(LatencyRaw { devices, ..LatencyRaw::default() });
+    sample.latency = Section::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() }));
     world.apply_sample(sample);
     world
 }

@@ -18,6 +18,7 @@ use iotop_plus::trace::Tracer;
 use machine::{Loop, may_trace, programs_of, read_directly, still_loaded};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes.
@@ -34,7 +35,7 @@ fn loaded() -> Tracer {
     tracer
 }
 
-fn raw(tracer: &Tracer) -> ChargeRaw {
+fn raw(tracer: &Tracer) -> Arc<ChargeRaw> {
     let read = tracer.charge.read();
     read.ok().cloned().unwrap_or_else(|| panic!("{read:?}"))
 }

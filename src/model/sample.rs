@@ -12,6 +12,7 @@ use super::section::Section;
 use super::stalls::StallsRaw;
 use super::syncs::SyncsRaw;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What the counter sources read in one tick. Processes, the kernel log and the block topology have
 /// rhythms of their own and arrive apart.
@@ -38,11 +39,11 @@ pub struct Sample {
     /// NFS and CIFS mounts.
     pub netfs: Section<Vec<NetFsRaw>>,
     /// Histograms of request latency, from tracing.
-    pub latency: Section<LatencyRaw>,
+    pub latency: Section<Arc<LatencyRaw>>,
     /// Who was held up by memory, from tracing.
     pub stalls: Section<StallsRaw>,
     /// Syncs, from tracing; only while somebody wants them.
     pub syncs: Section<SyncsRaw>,
     /// Who does the I/O of the devices, from tracing.
-    pub charge: Section<ChargeRaw>,
+    pub charge: Section<Arc<ChargeRaw>>,
 }

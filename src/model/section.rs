@@ -65,6 +65,16 @@ impl<T> Section<T> {
         }
     }
 
+    /// The same outcome, of the value where it is.
+    pub fn as_ref(&self) -> Section<&T> {
+        match self {
+            Section::Ok(value) => Section::Ok(value),
+            Section::Denied(why) => Section::Denied(why.clone()),
+            Section::Absent(why) => Section::Absent(why.clone()),
+            Section::Blocked(b) => Section::Blocked(b.clone()),
+        }
+    }
+
     /// The same outcome with another value.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Section<U> {
         match self {

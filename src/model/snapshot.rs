@@ -80,8 +80,8 @@ impl Snapshot {
             cpus: cur.cpu.ok().map(|c| c.cpus),
             tasks_blocked: cur.cpu.ok().map(|c| c.blocked),
             devices: devices(prev, cur, secs),
-            writeback: cur.vm.clone().map(|vm| {
-                let rate = WritebackRate::derive(prev_vm, &vm, secs);
+            writeback: cur.vm.as_ref().map(|vm| {
+                let rate = WritebackRate::derive(prev_vm, vm, secs);
                 match prev_vm.is_some() || since_boot {
                     true => rate,
                     false => WritebackRate { dirtied_bytes_per_s: None, written_bytes_per_s: None, ..rate },
@@ -148,7 +148,7 @@ fn devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Vec<Arc<Di
         return Section::Absent("/proc/diskstats: no earlier reading to compare with".into());
     }
     let before = index(prev);
-    cur.disks.clone().map(|disks| {
+    cur.disks.as_ref().map(|disks| {
         let used = disks.iter().filter(|d| ever_used(d));
         let rate = |d: &DiskRaw| {
             let rate = DiskRate::derive(before.get(&d.id).copied(), d, secs);
@@ -162,7 +162,9 @@ fn devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Vec<Arc<Di
 fn latency(prev: Option<&Sample>, cur: &Sample, id: DevId) -> Option<Arc<DeviceLatency>> {
     let now = counts(cur, id).filter(|_| !unread_before(prev))?;
     let before = prev.and_then(|p| counts(p, id));
-    if before == Some(now) {
+    // Where nothing was counted at all it is even the same reading.
+    let same = |before: &DeviceCounts| std::ptr::eq(before, now) || before == now;
+    if before.is_some_and(same) {
         return Some(DeviceLatency::idle());
     }
     Some(Arc::new(DeviceLatency::derive(before, now)))
@@ -183,7 +185,9 @@ fn tracing(prev: Option<&Sample>, cur: &Sample) -> Section<Tracing> {
         return Section::Absent("tracing: no earlier reading to compare with".into());
     }
     let lost = prev.and_then(|p| p.latency.ok()).map_or(0, |p| p.lost);
-    cur.latency.clone().map(|now| Tracing { lost: now.lost.saturating_sub(lost), without: now.without })
+    cur.latency
+        .as_ref()
+        .map(|now| Tracing { lost: now.lost.saturating_sub(lost), without: now.without.clone() })
 }
 
 /// Rates since boot would say nothing; but what was not loaded at the earlier sample began to count since.
@@ -193,13 +197,13 @@ fn stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Arc<Stalls>
         return Section::Absent("tracing of stalls: no earlier reading to compare with".into());
     }
     let before = prev.and_then(|p| p.stalls.ok());
-    cur.stalls.clone().map(|now| Arc::new(Stalls::derive(before, &now, secs)))
+    cur.stalls.as_ref().map(|now| Arc::new(Stalls::derive(before, now, secs)))
 }
 
 /// Counts begin with tracing, so an earlier reading is not needed; one that failed makes rates of a longer time.
 fn syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Arc<Syncs>> {
     let before = prev.and_then(|p| p.syncs.ok());
-    cur.syncs.clone().map(|now| Arc::new(Syncs::derive(before, &now, secs)))
+    cur.syncs.as_ref().map(|now| Arc::new(Syncs::derive(before, now, secs)))
 }
 
 /// Accounts that were not there at the earlier sample began to count since.
@@ -210,9 +214,9 @@ fn charged(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Arc<Charge
             Section::Absent("tracing by process: no earlier reading to compare with".into())
         }
         Section::Ok(now) => {
-            Section::Ok(Arc::new(Charged::derive(prev.and_then(|p| p.charge.ok()), now, secs)))
+            Section::Ok(Arc::new(Charged::derive(prev.and_then(|p| p.charge.ok()).map(|p| &**p), now, secs)))
         }
-        other => other.clone().map(|_| Arc::default()),
+        other => other.as_ref().map(|_| Arc::default()),
     }
 }
 
@@ -229,14 +233,14 @@ fn cpu(prev: Option<&Sample>, cur: &Sample) -> Section<CpuRate> {
                 None => Section::Absent("/proc/stat: no earlier reading to compare with".into()),
             }
         }
-        other => other.clone().map(|_| CpuRate::default()),
+        other => other.as_ref().map(|_| CpuRate::default()),
     }
 }
 
 fn swap(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<SwapRate> {
     let (mem, vm) = (cur.mem.ok(), cur.vm.ok());
     if mem.is_none() && vm.is_none() {
-        return cur.mem.clone().map(|_| SwapRate::default());
+        return cur.mem.as_ref().map(|_| SwapRate::default());
     }
     let before = prev.and_then(|p| p.vm.ok());
     // A rate since boot only when there was no earlier sample, never because one could not be read.
@@ -246,7 +250,7 @@ fn swap(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<SwapRate> {
 
 fn nics(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Section<Vec<NicRate>> {
     let before = prev.and_then(|p| p.nics.ok()).map(Vec::as_slice);
-    cur.nics.clone().map(|now| NicRate::derive_all(before, &now, secs))
+    cur.nics.as_ref().map(|now| NicRate::derive_all(before, now, secs))
 }
 
 fn netfs(prev: Option<&Sample>, cur: &Sample, nics: &[NicRate], secs: f64) -> Section<Vec<NetFsRate>> {
@@ -255,7 +259,7 @@ fn netfs(prev: Option<&Sample>, cur: &Sample, nics: &[NicRate], secs: f64) -> Se
         return Section::Absent("/proc/self/mountstats: no earlier reading to compare with".into());
     }
     let before = prev.and_then(|p| p.netfs.ok()).map(Vec::as_slice);
-    cur.netfs.clone().map(|now| NetFsRate::derive_all(before, &now, nics, secs))
+    cur.netfs.as_ref().map(|now| NetFsRate::derive_all(before, now, nics, secs))
 }
 
 fn index(prev: Option<&Sample>) -> HashMap<DevId, &DiskRaw> {
@@ -362,7 +366,7 @@ mod tests {
             let read = KindCounts { total: Counts::sparse([(100, n)]), ..KindCounts::default() };
             let kinds = [read, KindCounts::default(), KindCounts::default()];
             let devices = vec![DeviceCounts { id: DevId { major: 8, minor: 0 }, kinds }];
-            Section::Ok(LatencyRaw { devices, lost: u64::from(n) / 10, without: Vec::new() })
+            Section::Ok(Arc::new(LatencyRaw { devices, lost: u64::from(n) / 10, without: Vec::new() }))
         };
         let at = |boot_s, latency| Sample { latency, ..sample(boot_s, 500) };
         let loading = Section::Absent("being loaded".into());

@@ -13,12 +13,12 @@ use std::sync::Arc;
 const MOST: usize = 65_536;
 
 /// Appends a reading as it differs from `prev`.
-pub fn put(out: &mut Vec<u8>, prev: &Section<ChargeRaw>, cur: &Section<ChargeRaw>) {
+pub fn put(out: &mut Vec<u8>, prev: &Section<Arc<ChargeRaw>>, cur: &Section<Arc<ChargeRaw>>) {
     if !put_outcome(out, cur) {
         return;
     }
     let (none, Section::Ok(now)) = (ChargeRaw::default(), cur) else { return };
-    let old = prev.ok().unwrap_or(&none);
+    let old = prev.ok().map_or(&none, |p| &**p);
     put_num(out, now.lost);
     put_reasons(out, &now.without);
     put_edits(out, &old.names, &now.names, |out, (pid, name)| {
@@ -51,12 +51,12 @@ pub fn put(out: &mut Vec<u8>, prev: &Section<ChargeRaw>, cur: &Section<ChargeRaw
 }
 
 /// What [`put`] wrote.
-pub fn get(inp: &mut In, prev: &Section<ChargeRaw>) -> Result<Section<ChargeRaw>, Bad> {
+pub fn get(inp: &mut In, prev: &Section<Arc<ChargeRaw>>) -> Result<Section<Arc<ChargeRaw>>, Bad> {
     if let other @ (Section::Denied(_) | Section::Absent(_) | Section::Blocked(_)) = get_outcome(inp)? {
-        return Ok(other.map(|()| ChargeRaw::default()));
+        return Ok(other.map(|()| Arc::default()));
     }
     let none = ChargeRaw::default();
-    let old = prev.ok().unwrap_or(&none);
+    let old = prev.ok().map_or(&none, |p| &**p);
     let lost = inp.num()?;
     let without = get_reasons(inp)?;
     let text = |inp: &mut In| Ok::<Arc<str>, Bad>(crate::text::clean(inp.blob()?).into());
@@ -78,7 +78,7 @@ pub fn get(inp: &mut In, prev: &Section<ChargeRaw>) -> Result<Section<ChargeRaw>
         }
         account.times = get_counts(inp, &account.times, TIMES)?;
     }
-    Ok(Section::Ok(ChargeRaw { accounts, names, groups, lost, without }))
+    Ok(Section::Ok(Arc::new(ChargeRaw { accounts, names, groups, lost, without })))
 }
 
 fn empty(key: Key) -> Account {
@@ -150,13 +150,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn back(prev: &Section<ChargeRaw>, cur: &Section<ChargeRaw>) -> Section<ChargeRaw> {
+    fn back(prev: &Section<Arc<ChargeRaw>>, cur: &Section<Arc<ChargeRaw>>) -> Section<Arc<ChargeRaw>> {
         let mut out = Vec::new();
         put(&mut out, prev, cur);
         get(&mut In(&out), prev).unwrap()
     }
 
-    fn reading() -> impl Strategy<Value = Section<ChargeRaw>> {
+    fn reading() -> impl Strategy<Value = Section<Arc<ChargeRaw>>> {
         let key =
             (0..5u32, 0..3u32, any::<u8>(), 0..Kind::ALL.len()).prop_map(|(pid, minor, group, kind)| Key {
                 pid,
@@ -175,13 +175,13 @@ mod tests {
             |(accounts, names, groups, lost, without)| {
                 let account =
                     |(key, (requests, bytes, ns, times))| Account { key, requests, bytes, ns, times };
-                Section::Ok(ChargeRaw {
+                Section::Ok(Arc::new(ChargeRaw {
                     accounts: accounts.into_iter().map(account).collect(),
                     names: names.into_iter().map(|(pid, name)| (pid, name.into())).collect(),
                     groups: groups.into_iter().map(|(id, path)| (id, path.into())).collect(),
                     lost,
                     without,
-                })
+                }))
             },
         )
     }
@@ -190,7 +190,7 @@ mod tests {
     fn a_tick_without_requests_costs_next_to_nothing() {
         let key = |pid| Key { pid, dev: DevId::default(), group: 1, kind: Kind::Read };
         let accounts = (0..200).map(|pid| Account { requests: 9, ..empty(key(pid)) }).collect();
-        let some = Section::Ok(ChargeRaw { accounts, ..ChargeRaw::default() });
+        let some = Section::Ok(Arc::new(ChargeRaw { accounts, ..ChargeRaw::default() }));
         let mut out = Vec::new();
         put(&mut out, &some, &some);
         assert!(out.len() <= 9, "{out:?}");
@@ -199,7 +199,8 @@ mod tests {
     #[test]
     fn reasons_come_back() {
         let no = Section::Denied("no".into());
-        let some = Section::Ok(ChargeRaw { without: vec!["zram: no".into()], ..ChargeRaw::default() });
+        let some =
+            Section::Ok(Arc::new(ChargeRaw { without: vec!["zram: no".into()], ..ChargeRaw::default() }));
         for (a, b) in [(&no, &some), (&some, &no), (&some, &some)] {
             assert_eq!(back(a, b), *b);
         }

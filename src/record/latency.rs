@@ -6,17 +6,18 @@ use super::wire::{Bad, In, get_reasons, put_num, put_reasons};
 use crate::model::disk::DevId;
 use crate::model::latency::{Counts, DeviceCounts, LatencyRaw, SLOTS};
 use crate::model::section::Section;
+use std::sync::Arc;
 
 /// Devices of one sample at most.
 const MOST_DEVICES: usize = 65_536;
 
 /// Appends a reading as it differs from `prev`.
-pub fn put(out: &mut Vec<u8>, prev: &Section<LatencyRaw>, cur: &Section<LatencyRaw>) {
+pub fn put(out: &mut Vec<u8>, prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) {
     if !put_outcome(out, cur) {
         return;
     }
     let (none, Section::Ok(now)) = (LatencyRaw::default(), cur) else { return };
-    let old = prev.ok().unwrap_or(&none);
+    let old = prev.ok().map_or(&none, |p| &**p);
     put_num(out, now.lost);
     put_reasons(out, &now.without);
     let same = old.devices.len() == now.devices.len()
@@ -46,9 +47,9 @@ pub fn put(out: &mut Vec<u8>, prev: &Section<LatencyRaw>, cur: &Section<LatencyR
 }
 
 /// What [`put`] wrote.
-pub fn get(inp: &mut In, prev: &Section<LatencyRaw>) -> Result<Section<LatencyRaw>, Bad> {
+pub fn get(inp: &mut In, prev: &Section<Arc<LatencyRaw>>) -> Result<Section<Arc<LatencyRaw>>, Bad> {
     if let other @ (Section::Denied(_) | Section::Absent(_) | Section::Blocked(_)) = get_outcome(inp)? {
-        return Ok(other.map(|()| LatencyRaw::default()));
+        return Ok(other.map(|()| Arc::default()));
     }
     let lost = inp.num()?;
     let without = get_reasons(inp)?;
@@ -65,7 +66,7 @@ pub fn get(inp: &mut In, prev: &Section<LatencyRaw>) -> Result<Section<LatencyRa
             kind.service = get_counts(inp, &kind.service, SLOTS)?;
         }
     }
-    Ok(Section::Ok(LatencyRaw { devices, lost, without }))
+    Ok(Section::Ok(Arc::new(LatencyRaw { devices, lost, without })))
 }
 
 fn get_devices(inp: &mut In) -> Result<Vec<DeviceCounts>, Bad> {
@@ -124,13 +125,13 @@ mod tests {
     use crate::model::section::Blocked;
     use proptest::prelude::*;
 
-    fn back(prev: &Section<LatencyRaw>, cur: &Section<LatencyRaw>) -> Section<LatencyRaw> {
+    fn back(prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) -> Section<Arc<LatencyRaw>> {
         let mut out = Vec::new();
         put(&mut out, prev, cur);
         get(&mut In(&out), prev).unwrap()
     }
 
-    fn reading() -> impl Strategy<Value = Section<LatencyRaw>> {
+    fn reading() -> impl Strategy<Value = Section<Arc<LatencyRaw>>> {
         let counts =
             || proptest::collection::btree_map(0..SLOTS as u16, 1..=u32::MAX, 0..4).prop_map(Counts::sparse);
         let kind = || {
@@ -143,14 +144,15 @@ mod tests {
         let device = (0..3u32, [kind(), kind(), kind()])
             .prop_map(|(minor, kinds)| DeviceCounts { id: DevId { major: 8, minor }, kinds });
         (proptest::collection::vec(device, 0..4), any::<u64>(), proptest::collection::vec("[a-z]{0,9}", 0..2))
-            .prop_map(|(devices, lost, without)| Section::Ok(LatencyRaw { devices, lost, without }))
+            .prop_map(|(devices, lost, without)| Section::Ok(Arc::new(LatencyRaw { devices, lost, without })))
     }
 
     #[test]
     fn reasons_come_back() {
         let no = Section::Denied("no".into());
         let stuck = Section::Blocked(Blocked { since_boot_ns: 7, on: "tracing".into() });
-        let some = Section::Ok(LatencyRaw { without: vec!["zram: no".into()], ..LatencyRaw::default() });
+        let some =
+            Section::Ok(Arc::new(LatencyRaw { without: vec!["zram: no".into()], ..LatencyRaw::default() }));
         for (a, b) in [(&no, &some), (&some, &no), (&some, &stuck), (&some, &some)] {
             assert_eq!(back(a, b), *b);
         }
@@ -165,7 +167,7 @@ mod tests {
             }),
             ..DeviceCounts::default()
         };
-        let some = Section::Ok(LatencyRaw { devices: vec![device; 20], ..LatencyRaw::default() });
+        let some = Section::Ok(Arc::new(LatencyRaw { devices: vec![device; 20], ..LatencyRaw::default() }));
         let mut out = Vec::new();
         put(&mut out, &some, &some);
         assert!(out.len() <= 4, "{out:?}");

@@ -5,13 +5,14 @@ use super::wire::{Bad, In, put_num, put_row};
 use crate::model::latency::{DeviceCounts, LatencyRaw};
 use crate::model::section::Section;
 use crate::model::shape::Shape;
+use std::sync::Arc;
 
-fn devices(section: &Section<LatencyRaw>) -> &[DeviceCounts] {
+fn devices(section: &Section<Arc<LatencyRaw>>) -> &[DeviceCounts] {
     section.ok().map(|l| l.devices.as_slice()).unwrap_or_default()
 }
 
 /// Appends what differs; nothing if nothing does. What devices had before goes by their place if they are the same.
-pub fn put(out: &mut Vec<u8>, prev: &Section<LatencyRaw>, cur: &Section<LatencyRaw>) {
+pub fn put(out: &mut Vec<u8>, prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) {
     let (old, now) = (devices(prev), devices(cur));
     let same = old.len() == now.len() && old.iter().zip(now).all(|(a, b)| a.id == b.id);
     let empty = DeviceCounts::default();
@@ -28,11 +29,11 @@ pub fn put(out: &mut Vec<u8>, prev: &Section<LatencyRaw>, cur: &Section<LatencyR
 }
 
 /// Adds what [`put`] wrote to the histograms of the same tick: those that stayed have their former figures still.
-pub fn get(inp: &mut In, into: &mut Section<LatencyRaw>) -> Result<(), Bad> {
+pub fn get(inp: &mut In, into: &mut Section<Arc<LatencyRaw>>) -> Result<(), Bad> {
     let mut at = 0usize;
     while !inp.is_empty() {
         at = at.saturating_add(inp.num()? as usize);
-        let device = into.ok_mut().and_then(|l| l.devices.get_mut(at));
+        let device = into.ok_mut().and_then(|l| Arc::make_mut(l).devices.get_mut(at));
         let device = device.ok_or(Bad("sizes of a device that is not there"))?;
         for kind in &mut device.kinds {
             let mut row = kind.shape.cells();
@@ -52,7 +53,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// As a tick has them: the histograms, then this.
-    fn back(prev: &Section<LatencyRaw>, cur: &Section<LatencyRaw>) -> Section<LatencyRaw> {
+    fn back(prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) -> Section<Arc<LatencyRaw>> {
         let (mut times, mut shapes) = (Vec::new(), Vec::new());
         latency::put(&mut times, prev, cur);
         put(&mut shapes, prev, cur);
@@ -61,7 +62,7 @@ mod tests {
         got
     }
 
-    fn reading() -> impl Strategy<Value = Section<LatencyRaw>> {
+    fn reading() -> impl Strategy<Value = Section<Arc<LatencyRaw>>> {
         let shape = || {
             any::<([u32; 12], u32, u32)>().prop_map(|(sizes, random, sequential)| Shape {
                 sizes,
@@ -79,13 +80,15 @@ mod tests {
         let device = (0..3u32, [kind(), kind(), kind()])
             .prop_map(|(minor, kinds)| DeviceCounts { id: DevId { major: 8, minor }, kinds });
         proptest::collection::vec(device, 0..4)
-            .prop_map(|devices| Section::Ok(LatencyRaw { devices, ..LatencyRaw::default() }))
+            .prop_map(|devices| Section::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() })))
     }
 
     #[test]
     fn nothing_new_is_nothing_written() {
-        let some =
-            Section::Ok(LatencyRaw { devices: vec![DeviceCounts::default()], ..LatencyRaw::default() });
+        let some = Section::Ok(Arc::new(LatencyRaw {
+            devices: vec![DeviceCounts::default()],
+            ..LatencyRaw::default()
+        }));
         let mut out = Vec::new();
         put(&mut out, &some, &some);
         put(&mut out, &some, &Section::Denied("no".into()));

@@ -4,6 +4,7 @@ use iotop_plus::model::charge::{Account, ChargeRaw, Key, Kind};
 use iotop_plus::model::latency::Counts;
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::section::Section;
+use std::sync::Arc;
 
 /// The process that writes most, that with syncs, the reader; a flusher; one that has ended.
 const LOGGER: u32 = 6398;
@@ -13,7 +14,7 @@ const FLUSHER: u32 = 28_188;
 const ENDED: u32 = 6300;
 
 /// So much until that tick.
-pub fn charge(sample: &Sample, ticks: u64) -> Section<ChargeRaw> {
+pub fn charge(sample: &Sample, ticks: u64) -> Section<Arc<ChargeRaw>> {
     let Some(disk) = sample.disks.ok().and_then(|d| d.iter().find(|d| &*d.name == "vda")) else {
         return Section::default();
     };
@@ -47,11 +48,11 @@ pub fn charge(sample: &Sample, ticks: u64) -> Section<ChargeRaw> {
     let names =
         [(ENDED, "dd"), (LOGGER, "写日志"), (LEDGER, "ledgerd"), (FIO, "fio"), (FLUSHER, "kworker/u8:10")];
     let groups = [(1, "/"), (90, "/system.slice/写日志"), (91, "/system.slice/ledger.service")];
-    Section::Ok(ChargeRaw {
+    Section::Ok(Arc::new(ChargeRaw {
         accounts,
         names: names.map(|(pid, name)| (pid, name.into())).into(),
         groups: groups.map(|(id, path)| (id, path.into())).into(),
         lost: 0,
         without: vec!["zram, dm, md are not counted by process".into()],
-    })
+    }))
 }

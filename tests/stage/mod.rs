@@ -33,7 +33,7 @@ use iotop_plus::worker::job::{Job, Reply};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Ticks before the two that were captured, made from them: graphs need a past.
 const PAST: u64 = 40;
@@ -128,7 +128,7 @@ fn samples() -> Vec<Sample> {
 
 /// What tracing would have counted on the disk by then: reads that are quick but for some, writes that wander, and
 /// a spell in which they wait for long. The captured tree has no such thing.
-fn latency(sample: &Sample, ticks: u64) -> Section<LatencyRaw> {
+fn latency(sample: &Sample, ticks: u64) -> Section<Arc<LatencyRaw>> {
     let Some(disk) = sample.disks.ok().and_then(|d| d.iter().find(|d| &*d.name == "vda")) else {
         return Section::default();
     };
@@ -163,7 +163,7 @@ fn latency(sample: &Sample, ticks: u64) -> Section<LatencyRaw> {
     let kinds =
         [0, 2, 4].map(|at| KindCounts { total: counts(at), service: counts(at + 1), shape: shape(at) });
     let devices = vec![DeviceCounts { id: disk.id, kinds }];
-    Section::Ok(LatencyRaw { devices, ..LatencyRaw::default() })
+    Section::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() }))
 }
 
 /// Who was held up by then: a writer in the same spell and in the last tick, in which somebody else had to make room,

@@ -163,7 +163,9 @@ impl Charged {
         let find = |key: &Key| old.binary_search_by_key(key, |a| a.key).ok().map(|at| &old[at]);
         let (mut tasks, mut groups) = (Sums(BTreeMap::new()), Sums(BTreeMap::new()));
         let mut apart: BTreeMap<DevId, Apart> = BTreeMap::new();
-        for account in &now.accounts {
+        // Where nothing was counted it is the same reading.
+        let same = before.is_some_and(|before| std::ptr::eq(before, now));
+        for account in now.accounts.iter().filter(|_| !same) {
             // One that has less than before was opened anew.
             let before = find(&account.key).filter(|b| b.requests <= account.requests);
             if before.is_some_and(|b| b.requests == account.requests && b.bytes == account.bytes) {

@@ -4,7 +4,7 @@ mod accounts;
 mod groups;
 
 use super::ground::Ground;
-use super::kernel::{Map, Unchanged, sum_of_cpus, take_news};
+use super::kernel::{Map, News, Unchanged, sum_of_cpus};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::charge::ChargeRaw;
@@ -38,24 +38,24 @@ pub struct Charge {
     accounts: MapData,
     named: MapData,
     lost: MapData,
-    news: MapData,
+    news: News,
     root: Root,
     cpus: usize,
     known: Accounts,
     names: BTreeMap<u32, Arc<str>>,
     groups: Groups,
-    unchanged: Unchanged<ChargeRaw>,
+    unchanged: Unchanged<Arc<ChargeRaw>>,
     without: Vec<String>,
 }
 
 impl Probe for Charge {
-    type Read = ChargeRaw;
+    type Read = Arc<ChargeRaw>;
 
     fn load(ground: &Ground) -> Result<Self, Without> {
         load(ground)
     }
 
-    fn read(&mut self) -> Section<ChargeRaw> {
+    fn read(&mut self) -> Section<Arc<ChargeRaw>> {
         match self.all() {
             Ok(read) => Section::Ok(read),
             Err(err) => Section::from_io("reading who does the I/O", &err),
@@ -64,13 +64,13 @@ impl Probe for Charge {
 }
 
 impl Charge {
-    fn all(&mut self) -> io::Result<ChargeRaw> {
+    fn all(&mut self) -> io::Result<Arc<ChargeRaw>> {
         // Now and then all the same: accounts of what has ended are closed.
-        let news = take_news(self.news.fd().as_fd())?;
+        let news = self.news.take();
         if let Some(same) = self.unchanged.get(news, IDLE) {
             return Ok(same);
         }
-        let read = self.look()?;
+        let read = Arc::new(self.look()?);
         self.unchanged.keep(&read);
         Ok(read)
     }
@@ -118,7 +118,7 @@ fn load(ground: &Ground) -> Result<Charge, Without> {
     let mut programs = object::open(ground, OBJECT, &settings)?;
     let mut map = |name| object::take_map(&mut programs, name);
     let (accounts, named, lost) = (map("accounts")?, map("names")?, map("lost")?);
-    let news = map(object::GLOBALS)?;
+    let news = object::news(&mut programs)?;
     let complete = ("rq_complete", "block_rq_complete");
     let requests: &[_] = match ground.points.arguments("block_io_start") {
         Some(_) => &[("io_start", "block_io_start"), complete],

@@ -3,11 +3,11 @@
 mod maps;
 
 use super::ground::Ground;
-use super::kernel::{Unchanged, sum_of_cpus, take_news};
+use super::kernel::{News, Unchanged, sum_of_cpus};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::disk::DevId;
-use crate::model::latency::{DeviceCounts, LatencyRaw};
+use crate::model::latency::LatencyRaw;
 use crate::model::section::Section;
 use crate::root::Root;
 use aya::maps::MapData;
@@ -16,6 +16,7 @@ use maps::{Histograms, Key, pack};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The programs, compiled; `assets/trace/build.sh` makes it anew.
 static OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/latency.bpf.o");
@@ -30,42 +31,42 @@ pub struct Latency {
     histograms: MapData,
     unknown: MapData,
     lost: MapData,
-    news: MapData,
+    news: News,
     known: Histograms,
-    unchanged: Unchanged<(Vec<DeviceCounts>, u64)>,
+    unchanged: Unchanged<Arc<LatencyRaw>>,
     cpus: usize,
     without: Vec<String>,
 }
 
 impl Probe for Latency {
-    type Read = LatencyRaw;
+    type Read = Arc<LatencyRaw>;
 
     fn load(ground: &Ground) -> Result<Self, Without> {
         load(ground)
     }
 
     /// All histograms.
-    fn read(&mut self) -> Section<LatencyRaw> {
+    fn read(&mut self) -> Section<Arc<LatencyRaw>> {
         match self.all() {
-            Ok((devices, lost)) => {
-                let without = self.without.iter().cloned().chain(self.known.missing()).collect();
-                Section::Ok(LatencyRaw { devices, lost, without })
-            }
+            Ok(read) => Section::Ok(read),
             Err(err) => Section::from_io("reading the histograms", &err),
         }
     }
 }
 
 impl Latency {
-    /// The histograms, and what was lost.
-    fn all(&mut self) -> io::Result<(Vec<DeviceCounts>, u64)> {
-        let news = take_news(self.news.fd().as_fd())?;
+    /// As long as nothing is counted, the reading before.
+    fn all(&mut self) -> io::Result<Arc<LatencyRaw>> {
+        let news = self.news.take();
         if let Some(same) = self.unchanged.get(news, IDLE) {
             return Ok(same);
         }
         let fd = self.histograms.fd().as_fd();
         self.known.add_unknown(fd, self.unknown.fd().as_fd())?;
-        let read = (self.known.read(fd)?, sum_of_cpus(self.lost.fd().as_fd(), self.cpus)?);
+        let devices = self.known.read(fd)?;
+        let lost = sum_of_cpus(self.lost.fd().as_fd(), self.cpus)?;
+        let without = self.without.iter().cloned().chain(self.known.missing()).collect();
+        let read = Arc::new(LatencyRaw { devices, lost, without });
         self.unchanged.keep(&read);
         Ok(read)
     }
@@ -81,7 +82,7 @@ fn load(ground: &Ground) -> Result<Latency, Without> {
     let mut programs = object::open(ground, OBJECT, &settings)?;
     let mut map = |name| object::take_map(&mut programs, name);
     let (histograms, unknown, lost) = (map("histograms")?, map("unknown")?, map("lost")?);
-    let news = map(object::GLOBALS)?;
+    let news = object::news(&mut programs)?;
     let mut known = Histograms::new(ground.cpus);
     let devices = devices(&ground.root);
     for key in wanted(&devices) {
