@@ -15,6 +15,7 @@ const LOOKUP: libc::c_int = 1;
 const UPDATE: libc::c_int = 2;
 const DELETE: libc::c_int = 3;
 const NEXT_KEY: libc::c_int = 4;
+const LOOKUP_BATCH: libc::c_int = 24;
 const LINK_CREATE: libc::c_int = 28;
 const ITER_CREATE: libc::c_int = 33;
 /// BPF_TRACE_ITER, as what a program is linked.
@@ -39,6 +40,24 @@ fn element(command: libc::c_int, map: BorrowedFd, key: *const u8, value: *mut u8
     let done = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const attr, size_of::<Element>()) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+/// The same for many elements of a hash at once (since Linux 5.6).
+#[repr(C)]
+struct Batch {
+    /// Where the call before stopped; null: from the beginning.
+    from: u64,
+    /// Where this one stops.
+    to: u64,
+    keys: u64,
+    values: u64,
+    /// Room for so many; so many there were.
+    count: u32,
+    map: u32,
+    flags: [u64; 2],
+}
+
+/// Bytes of values taken out at once.
+const BATCH_BYTES: usize = 32 << 10;
 
 /// A map with keys of `K` bytes, whose values take `value_len` bytes to read.
 pub struct Map<'a, const K: usize> {
@@ -69,10 +88,73 @@ impl<const K: usize> Map<'_, K> {
         let _ = element(DELETE, self.fd, key.as_ptr(), std::ptr::null_mut());
     }
 
-    /// The key after that one, in the map's own order; `None` behind the last one.
-    pub fn key_after(&self, key: &[u8; K]) -> Option<[u8; K]> {
-        let mut next = [0; K];
-        element(NEXT_KEY, self.fd, key.as_ptr(), next.as_mut_ptr()).ok().map(|()| next)
+    /// Hands over all elements of a hash, at most about so many. Of one that changes meanwhile some may be missing.
+    pub fn each(&self, most: usize, mut each: impl FnMut(&[u8; K], &[u8])) -> io::Result<()> {
+        match self.each_in_batches(most, &mut each) {
+            // The kernel does not know how.
+            Err(err) if err.raw_os_error() == Some(libc::EINVAL) => self.each_in_turn(most, each),
+            other => other,
+        }
+    }
+
+    fn each_in_turn(&self, most: usize, mut each: impl FnMut(&[u8; K], &[u8])) -> io::Result<()> {
+        let mut value = vec![0; self.value_len];
+        let mut next = self.any_key();
+        for _ in 0..most {
+            let Some(key) = next else { break };
+            if self.get(&key, &mut value)? {
+                each(&key, &value);
+            }
+            next = self.next_key(Some(&key));
+        }
+        Ok(())
+    }
+
+    /// The same, many with one call. A kernel that does not know how says so at the first one.
+    fn each_in_batches(&self, most: usize, each: &mut impl FnMut(&[u8; K], &[u8])) -> io::Result<()> {
+        let mut room = (BATCH_BYTES / self.value_len).max(1);
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        let (mut from, mut to) = (0u32, 0u32);
+        let mut done = 0;
+        while done < most {
+            keys.resize(room * K, 0);
+            values.resize(room * self.value_len, 0);
+            let mut batch = Batch {
+                from: if done == 0 { 0 } else { &raw const from as u64 },
+                to: &raw mut to as u64,
+                keys: keys.as_mut_ptr() as u64,
+                values: values.as_mut_ptr() as u64,
+                count: room as u32,
+                map: self.fd.as_raw_fd() as u32,
+                flags: [0; 2],
+            };
+            // SAFETY: `batch` is laid out as the kernel's union begins; what it points to lives through the call and has
+            // room for `count` keys and values of the map's own sizes.
+            let called =
+                unsafe { libc::syscall(libc::SYS_bpf, LOOKUP_BATCH, &raw mut batch, size_of::<Batch>()) };
+            let err = (called < 0).then(io::Error::last_os_error);
+            let end = match err.as_ref().and_then(io::Error::raw_os_error) {
+                None => false,
+                Some(libc::ENOENT) => true,
+                // What is in one bucket of the hash comes together.
+                Some(libc::ENOSPC) if room < most => {
+                    room *= 2;
+                    continue;
+                }
+                Some(code) => return Err(io::Error::from_raw_os_error(code)),
+            };
+            let count = (batch.count as usize).min(room);
+            for (key, value) in keys.as_chunks().0.iter().zip(values.chunks_exact(self.value_len)).take(count)
+            {
+                each(key, value);
+            }
+            done += count;
+            if end || count == 0 {
+                break;
+            }
+            from = to;
+        }
+        Ok(())
     }
 
     /// Some key; `None` if the map is empty.
@@ -201,6 +283,7 @@ pub fn iterate(link: BorrowedFd) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn a_reading_is_good_until_there_are_news_or_for_so_many_times() {
@@ -212,5 +295,50 @@ mod tests {
         unchanged.keep(&'b');
         assert_eq!(unchanged.get(true, 2), None);
         assert_eq!(unchanged.get(false, 2), None, "what was to be read was never kept");
+    }
+
+    /// A hash with keys of 4 bytes; `None` without the right to make one.
+    fn hash(entries: u32, value_len: usize) -> Option<OwnedFd> {
+        const CREATE: libc::c_int = 0;
+        const HASH: u32 = 1;
+        make(CREATE, &[HASH, 4, value_len as u32, entries, 0]).ok()
+    }
+
+    fn fill(map: &Map<4>, entries: u32) -> Vec<([u8; 4], Vec<u8>)> {
+        let value = |n: u32| [n.to_ne_bytes().to_vec(), vec![7; map.value_len - 4]].concat();
+        let all: Vec<_> = (0..entries).map(|n| (n.to_ne_bytes(), value(n))).collect();
+        all.iter().for_each(|(key, value)| map.put(key, &mut value.clone()).unwrap());
+        all
+    }
+
+    #[test]
+    fn all_elements_are_handed_over_once() {
+        // Values that are not as long as the kernel aligns them, and some of which one fills a batch.
+        for (entries, value_len) in [(0, 12), (1, 12), (5000, 12), (64, BATCH_BYTES)] {
+            let Some(fd) = hash(entries.max(1), value_len) else {
+                return println!("skipped all_elements_are_handed_over_once: may not make maps");
+            };
+            let map = Map::<4> { fd: fd.as_fd(), value_len };
+            let all = fill(&map, entries);
+            let (mut at_once, mut in_turn) = (Vec::new(), Vec::new());
+            map.each_in_batches(9999, &mut |key, value| at_once.push((*key, value.to_vec()))).unwrap();
+            map.each_in_turn(9999, |key, value| in_turn.push((*key, value.to_vec()))).unwrap();
+            for mut found in [at_once, in_turn] {
+                found.sort_by_key(|(key, _)| u32::from_ne_bytes(*key));
+                assert!(found == all, "{} of {entries}", found.len());
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_than_about_so_many_are_handed_over() {
+        let Some(fd) = hash(9000, 12) else {
+            return println!("skipped no_more_than_about_so_many_are_handed_over: may not make maps");
+        };
+        let map = Map::<4> { fd: fd.as_fd(), value_len: 12 };
+        fill(&map, 9000);
+        let mut found = 0;
+        map.each(100, |_, _| found += 1).unwrap();
+        assert!((100..=100 + BATCH_BYTES / 12).contains(&found), "{found}");
     }
 }

@@ -155,21 +155,14 @@ impl Stalls {
         let period = Map::<4> { fd: self.period.fd().as_fd(), value_len: 8 };
         period.put(&[0; 4], &mut self.now.to_ne_bytes())?;
         let map = Map::<KEY> { fd: self.held.fd().as_fd(), value_len: VALUE };
-        let (mut found, mut value) = (Vec::new(), [0; VALUE]);
-        let mut key = map.next_key(None);
-        // Entries are only taken out below, so the kernel does not begin anew; still it is bounded.
-        for _ in 0..2 * MOST {
-            let Some(at) = key else { break };
-            if map.get(&at, &mut value)? {
-                let task = self.task(&at, &value, ended);
-                let count = task.kinds.iter().map(|k| k.count).sum();
-                found.push((at, task));
-                let seen = self.seen.entry(at).or_insert((count, now));
-                if seen.0 != count {
-                    *seen = (count, now);
-                }
+        let mut found = Vec::new();
+        map.each(2 * MOST, |at, value| found.push((*at, self.task(at, value, ended))))?;
+        for (at, task) in &found {
+            let count = task.kinds.iter().map(|k| k.count).sum();
+            let seen = self.seen.entry(*at).or_insert((count, now));
+            if seen.0 != count {
+                *seen = (count, now);
             }
-            key = map.next_key(Some(&at));
         }
         self.seen.retain(|key, seen| {
             let keep = !is_old(seen.1, now);
@@ -186,7 +179,7 @@ impl Stalls {
         Ok(StallsRaw { tasks, counted: self.counted, lost, without: self.without.clone() })
     }
 
-    fn task(&self, key: &[u8; KEY], value: &[u8; VALUE], ended: u64) -> TaskStalls {
+    fn task(&self, key: &[u8; KEY], value: &[u8], ended: u64) -> TaskStalls {
         let (comm, rest) = value.split_at(NAME);
         let (bdi, kinds) = rest.split_at(NAME);
         let kind = |at: usize, unit_ns: u64| count(&kinds[at * KIND..(at + 1) * KIND], ended, unit_ns);

@@ -5,7 +5,7 @@ use crate::model::charge::{Account, Key, Kind, TIMES};
 use crate::model::disk::DevId;
 use crate::model::latency::Counts;
 use crate::root::Root;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -60,7 +60,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, at: [u8; KEY], value: &[u8; VALUE]) {
+    fn add(&mut self, at: [u8; KEY], value: &[u8]) {
         self.at.push(at);
         self.requests = self.requests.wrapping_add(long(value, 0));
         self.bytes = self.bytes.wrapping_add(long(value, 8));
@@ -77,6 +77,8 @@ impl Sum {
 pub struct Accounts {
     /// Bytes and requests when it last changed, and how many readings ago that was.
     seen: BTreeMap<Key, (u64, u64, u32)>,
+    /// Processes with accounts that changed, or are new, in the last reading.
+    moved: BTreeSet<u32>,
 }
 
 impl Accounts {
@@ -84,18 +86,12 @@ impl Accounts {
     pub fn read(&mut self, fd: BorrowedFd, root: &Root, asked: u32) -> io::Result<Vec<Account>> {
         let map = Map::<KEY> { fd, value_len: VALUE };
         let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
-        let mut value = [0; VALUE];
-        let mut next = map.any_key();
         // One that is made meanwhile may come or not; it comes the next time.
-        for _ in 0..MOST {
-            let Some(at) = next else { break };
-            if let Some(key) = key(&at)
-                && map.get(&at, &mut value)?
-            {
-                sums.entry(key).or_default().add(at, &value);
+        map.each(MOST, |at, value| {
+            if let Some(key) = key(at) {
+                sums.entry(key).or_default().add(*at, value);
             }
-            next = map.key_after(&at);
-        }
+        })?;
         self.close(&mut sums, &map, root, asked);
         let account = |(key, sum): (Key, Sum)| Account {
             key,
@@ -107,8 +103,14 @@ impl Accounts {
         Ok(sums.into_iter().map(account).collect())
     }
 
+    /// Whether the process did I/O between the last reading and the one before.
+    pub fn moved(&self, pid: u32) -> bool {
+        self.moved.contains(&pid)
+    }
+
     fn close(&mut self, sums: &mut BTreeMap<Key, Sum>, map: &Map<KEY>, root: &Root, asked: u32) {
         self.seen.retain(|key, _| sums.contains_key(key));
+        self.moved.clear();
         let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
         sums.retain(|key, sum| {
             let seen = self.seen.entry(*key).or_insert((sum.bytes, sum.requests, 0));
@@ -116,6 +118,9 @@ impl Accounts {
                 *seen = (sum.bytes, sum.requests, 0);
             }
             let before = seen.2;
+            if before == 0 {
+                self.moved.insert(key.pid);
+            }
             seen.2 = before.saturating_add(asked);
             // Not asked at every reading.
             let ask = key.pid > 0 && seen.2 / IDLE > before / IDLE;

@@ -79,7 +79,8 @@ impl Charge {
         let accounts = self.known.read(self.accounts.fd().as_fd(), &self.root, self.unchanged.asked())?;
         let pids: BTreeSet<u32> = accounts.iter().map(|a| a.key.pid).filter(|pid| *pid > 0).collect();
         self.names.retain(|pid, _| pids.contains(pid));
-        for pid in &pids {
+        // The kernel keeps a name when the process does I/O.
+        for pid in pids.iter().filter(|pid| self.known.moved(**pid)) {
             // An exec gives another name; a name whose place another has taken stays.
             let name = self.name(*pid)?;
             if let Some(name) = name.filter(|new| self.names.get(pid).is_none_or(|old| **old != **new)) {
