@@ -21,7 +21,7 @@ typedef _Bool bool;
 #define MAP_UINT(name, val) int(*name)[val]
 #define MAP_TYPE(name, val) typeof(val) *name
 enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6 };
-enum { MAP_NO_PREALLOC = 1, MAP_MMAPABLE = 1024 };
+enum { MAP_NO_PREALLOC = 1 };
 
 /* Helpers by their numbers (include/uapi/linux/bpf.h). */
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;

@@ -1,12 +1,8 @@
 //! The few system calls of tracing: maps and iterators of BPF (bpf(2)).
 #![allow(unsafe_code)]
 
-use aya::maps::MapData;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// What user space puts into a map or takes out is at least this often aligned.
 pub const ALIGN: usize = 8;
@@ -191,42 +187,17 @@ pub fn sum_of_cpus(fd: BorrowedFd, cpus: usize) -> io::Result<u64> {
     Ok(value.chunks_exact(8).map(cpu).fold(0, u64::wrapping_add))
 }
 
-/// The word of `assets/trace/news.h`, in memory that is the kernel's and ours.
-pub struct News {
-    word: NonNull<AtomicU32>,
-    len: usize,
-    /// Programs that are yet to be loaded name it by its descriptor.
-    _map: MapData,
-}
-
-// SAFETY: the word stays where it is until this is dropped, and is only used as an atomic one.
-unsafe impl Send for News {}
-
-impl News {
-    /// `map`: the word's, of one page and to be mapped (BPF_F_MMAPABLE, since Linux 5.5).
-    pub fn of(map: MapData) -> io::Result<Self> {
-        let len = rustix::param::page_size();
-        let both = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at a place of the kernel's choice touches no memory there is.
-        let at = unsafe { mmap(std::ptr::null_mut(), len, both, MapFlags::SHARED, map.fd(), 0)? };
-        let word = NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { word, len, _map: map })
+/// Takes the news from `assets/trace/news.h`: true if anything was counted since they were last taken. To be called
+/// before the counts are read.
+pub fn take_news(fd: BorrowedFd) -> io::Result<bool> {
+    let map = Map::<4> { fd, value_len: 4 };
+    let mut value = [0; 4];
+    map.get(&[0; 4], &mut value)?;
+    let any = value != [0; 4];
+    if any {
+        map.put(&[0; 4], &mut [0; 4])?;
     }
-
-    /// Takes the news: true if anything was counted since they were last taken. To be called before the counts are
-    /// read.
-    pub fn take(&self) -> bool {
-        // SAFETY: mapped as long as this lives, a page and so aligned; the kernel's programs write the word at once.
-        let word = unsafe { self.word.as_ref() };
-        word.load(SeqCst) != 0 && word.swap(0, SeqCst) != 0
-    }
-}
-
-impl Drop for News {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `of`, with that length, and nobody has the word any more.
-        let _ = unsafe { munmap(self.word.as_ptr().cast(), self.len) };
-    }
+    Ok(any)
 }
 
 /// The last reading, good as long as there are no news.

@@ -3,7 +3,6 @@
 
 use super::Without;
 use super::ground::Ground;
-use super::kernel::News;
 use crate::model::section::describe;
 use aya::maps::{Map as Kept, MapData};
 use aya::programs::{BtfTracePoint, ProgramError, TracePoint};
@@ -22,6 +21,9 @@ pub fn open(ground: &Ground, object: &[u8], settings: &[(&str, bool)]) -> Result
     loader.load(object).map_err(|err| refused("the maps", &err))
 }
 
+/// The map of an object's own variables that begin as 0.
+pub const GLOBALS: &str = ".bss";
+
 /// A map of an object, by name, to be read by its descriptor.
 pub fn take_map(programs: &mut Ebpf, name: &str) -> Result<MapData, Without> {
     match programs.take_map(name) {
@@ -30,12 +32,6 @@ pub fn take_map(programs: &mut Ebpf, name: &str) -> Result<MapData, Without> {
         }
         _ => Err(Without::Absent(format!("tracing: no map {name}"))),
     }
-}
-
-/// The word that says whether anything was counted (`assets/trace/news.h`).
-pub fn news(programs: &mut Ebpf) -> Result<News, Without> {
-    let map = take_map(programs, "news")?;
-    News::of(map).map_err(|err| Without::from_io("tracing: the word for news", &err))
 }
 
 /// Loads and attaches programs that are worth nothing without each other: each by name and tracepoint.

@@ -6,7 +6,7 @@
 //! arguments changed, has had the pause as the last but one ever since; their number says where that is.
 
 use super::ground::Ground;
-use super::kernel::{Map, News, Unchanged, sum_of_cpus};
+use super::kernel::{Map, Unchanged, sum_of_cpus, take_news};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::process::USER_HZ;
@@ -42,7 +42,7 @@ pub struct Stalls {
     held: MapData,
     period: MapData,
     lost: MapData,
-    news: News,
+    news: MapData,
     cpus: usize,
     /// ns of a jiffy.
     tick_ns: u64,
@@ -88,7 +88,7 @@ fn load(ground: &Ground) -> Result<Stalls, Without> {
     let mut programs = object::open(ground, OBJECT, &[("PAUSE_ELEVENTH", eleventh)])?;
     let mut map = |name| object::take_map(&mut programs, name);
     let (held, period, lost) = (map("held")?, map("period")?, map("lost")?);
-    let news = object::news(&mut programs)?;
+    let news = map(object::GLOBALS)?;
     let throttle =
         pause.and_then(|_| attach(&mut programs, &ground.btf, &[("throttled", "balance_dirty_pages")]));
     let reclaim = attach(
@@ -136,7 +136,7 @@ fn load(ground: &Ground) -> Result<Stalls, Without> {
 
 impl Stalls {
     fn all(&mut self) -> io::Result<StallsRaw> {
-        let news = self.news.take();
+        let news = take_news(self.news.fd().as_fd())?;
         let now = Instant::now();
         // Who is to be forgotten now leaves the reading.
         let news = news || self.seen.values().any(|seen| is_old(seen.1, now));

@@ -4,7 +4,7 @@ mod accounts;
 mod groups;
 
 use super::ground::Ground;
-use super::kernel::{Map, News, Unchanged, sum_of_cpus};
+use super::kernel::{Map, Unchanged, sum_of_cpus, take_news};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::charge::ChargeRaw;
@@ -38,7 +38,7 @@ pub struct Charge {
     accounts: MapData,
     named: MapData,
     lost: MapData,
-    news: News,
+    news: MapData,
     root: Root,
     cpus: usize,
     known: Accounts,
@@ -66,7 +66,7 @@ impl Probe for Charge {
 impl Charge {
     fn all(&mut self) -> io::Result<Arc<ChargeRaw>> {
         // Now and then all the same: accounts of what has ended are closed.
-        let news = self.news.take();
+        let news = take_news(self.news.fd().as_fd())?;
         if let Some(same) = self.unchanged.get(news, IDLE) {
             return Ok(same);
         }
@@ -119,7 +119,7 @@ fn load(ground: &Ground) -> Result<Charge, Without> {
     let mut programs = object::open(ground, OBJECT, &settings)?;
     let mut map = |name| object::take_map(&mut programs, name);
     let (accounts, named, lost) = (map("accounts")?, map("names")?, map("lost")?);
-    let news = object::news(&mut programs)?;
+    let news = map(object::GLOBALS)?;
     let complete = ("rq_complete", "block_rq_complete");
     let requests: &[_] = match ground.points.arguments("block_io_start") {
         Some(_) => &[("io_start", "block_io_start"), complete],

@@ -3,7 +3,7 @@
 mod maps;
 
 use super::ground::Ground;
-use super::kernel::{News, Unchanged, sum_of_cpus};
+use super::kernel::{Unchanged, sum_of_cpus, take_news};
 use super::object::{self, attach};
 use super::{Probe, Without};
 use crate::model::disk::DevId;
@@ -31,7 +31,7 @@ pub struct Latency {
     histograms: MapData,
     unknown: MapData,
     lost: MapData,
-    news: News,
+    news: MapData,
     known: Histograms,
     unchanged: Unchanged<Arc<LatencyRaw>>,
     cpus: usize,
@@ -57,7 +57,7 @@ impl Probe for Latency {
 impl Latency {
     /// As long as nothing is counted, the reading before.
     fn all(&mut self) -> io::Result<Arc<LatencyRaw>> {
-        let news = self.news.take();
+        let news = take_news(self.news.fd().as_fd())?;
         if let Some(same) = self.unchanged.get(news, IDLE) {
             return Ok(same);
         }
@@ -82,7 +82,7 @@ fn load(ground: &Ground) -> Result<Latency, Without> {
     let mut programs = object::open(ground, OBJECT, &settings)?;
     let mut map = |name| object::take_map(&mut programs, name);
     let (histograms, unknown, lost) = (map("histograms")?, map("unknown")?, map("lost")?);
-    let news = object::news(&mut programs)?;
+    let news = map(object::GLOBALS)?;
     let mut known = Histograms::new(ground.cpus);
     let devices = devices(&ground.root);
     for key in wanted(&devices) {
