@@ -293,4 +293,17 @@ mod tests {
         );
         assert!(tasks.entries.iter().any(|e| e.raw.key.pid == std::process::id() && !e.gone));
     }
+
+    #[test]
+    fn who_is_told_in_short_without_being_known_is_read_from_files() {
+        let mut tasks = Tasks::new(&Root::live());
+        tasks.seq = 9;
+        let told = |tid, seen| Entry { exec: Some(0), seen, ..Entry::new(tid, tid, false) };
+        // The look before told the first one, an earlier look the second, none the third.
+        tasks.entries = vec![told(7, 8), told(8, 6)];
+        let mut along = Along { known: 2, next: 0 };
+        assert_eq!([7, 8, 9].map(|tid| tasks.take_calm(tid, 5, &mut along)), [true, false, false]);
+        let taken: Vec<_> = tasks.entries.iter().map(|e| (e.untold, e.seen, e.looked_ns)).collect();
+        assert_eq!(taken, [(false, 9, 5), (true, 9, 0), (true, 9, 0)]);
+    }
 }
