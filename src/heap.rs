@@ -5,7 +5,7 @@
 /// One heap for all threads, where the C library would make one for each. Ours allocate little, and never wait
 /// for one another for long; a heap of its own costs each of them some hundred KiB. And small pieces that are given
 /// back join at once, where they would lie about until a large one is wanted. To be called before there are threads.
-pub fn share() {
+pub fn use_single_arena() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes no pointer. A limit that is not taken changes nothing.
     unsafe {
@@ -15,7 +15,7 @@ pub fn share() {
 }
 
 /// Hands free memory back to the system, after something that took much for a moment.
-pub fn give_back() {
+pub fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes no pointer, and may be called at any time from any thread.
     unsafe {

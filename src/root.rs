@@ -41,7 +41,7 @@ impl Root {
         self.base == Path::new("/")
     }
 
-    fn under(&self, top: &str, rel: &str) -> PathBuf {
+    fn path_in(&self, top: &str, rel: &str) -> PathBuf {
         let mut path = self.base.join(top);
         if !rel.is_empty() {
             path.push(rel);
@@ -51,32 +51,32 @@ impl Root {
 
     /// `/proc/REL`; `""` is the directory itself.
     pub fn proc(&self, rel: &str) -> PathBuf {
-        self.under("proc", rel)
+        self.path_in("proc", rel)
     }
 
     /// `/sys/REL`.
     pub fn sys(&self, rel: &str) -> PathBuf {
-        self.under("sys", rel)
+        self.path_in("sys", rel)
     }
 
     /// `/dev/REL`.
     pub fn dev(&self, rel: &str) -> PathBuf {
-        self.under("dev", rel)
+        self.path_in("dev", rel)
     }
 
     /// `/run/REL`.
     pub fn run(&self, rel: &str) -> PathBuf {
-        self.under("run", rel)
+        self.path_in("run", rel)
     }
 
     /// `/etc/REL`.
     pub fn etc(&self, rel: &str) -> PathBuf {
-        self.under("etc", rel)
+        self.path_in("etc", rel)
     }
 
     /// Where sysctl settings are read from at boot, the directory whose files count first in front.
     pub fn sysctl_dirs(&self) -> [PathBuf; 5] {
-        ["etc", "run", "usr/local/lib", "usr/lib", "lib"].map(|top| self.under(top, "sysctl.d"))
+        ["etc", "run", "usr/local/lib", "usr/lib", "lib"].map(|top| self.path_in(top, "sysctl.d"))
     }
 
     /// The running program, for starting a child of the same binary even after the file was replaced.

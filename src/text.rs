@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Combining marks kept on one base character; more is an attack on the cell, not a script.
-const MARKS: usize = 3;
+const MAX_COMBINING_MARKS: usize = 3;
 
 /// Whether a character may reach a sink as it is.
 pub fn is_safe(c: char) -> bool {
@@ -26,14 +26,14 @@ pub fn is_safe(c: char) -> bool {
 }
 
 /// Text of printable ASCII alone, which nearly all is: it stays as it is.
-fn plain(raw: &[u8]) -> Option<&str> {
+fn as_printable_ascii(raw: &[u8]) -> Option<&str> {
     let printable = raw.iter().all(|b| (0x20..0x7f).contains(b));
     if printable { std::str::from_utf8(raw).ok() } else { None }
 }
 
 /// Appends `raw` to `out`, cleaned. Invalid UTF-8 bytes appear as `\xNN`.
-pub fn clean_into(out: &mut String, raw: &[u8]) {
-    if let Some(plain) = plain(raw) {
+pub fn sanitize_into(out: &mut String, raw: &[u8]) {
+    if let Some(plain) = as_printable_ascii(raw) {
         out.push_str(plain);
         return;
     }
@@ -41,14 +41,14 @@ pub fn clean_into(out: &mut String, raw: &[u8]) {
     for chunk in raw.utf8_chunks() {
         for c in chunk.valid().chars() {
             if !is_safe(c) {
-                escape(out, c);
+                write_escape(out, c);
                 marks = 0;
             } else if c.is_ascii() {
                 out.push(c);
                 marks = 0;
             } else if unicode_width::UnicodeWidthChar::width(c) == Some(0) {
                 marks += 1;
-                if marks <= MARKS {
+                if marks <= MAX_COMBINING_MARKS {
                     out.push(c);
                 }
             } else {
@@ -63,7 +63,7 @@ pub fn clean_into(out: &mut String, raw: &[u8]) {
     }
 }
 
-fn escape(out: &mut String, c: char) {
+fn write_escape(out: &mut String, c: char) {
     let _ = match c {
         '\n' => out.write_str("\\n"),
         '\t' => out.write_str("\\t"),
@@ -74,19 +74,19 @@ fn escape(out: &mut String, c: char) {
 }
 
 /// `raw` cleaned, as a new string.
-pub fn clean(raw: impl AsRef<[u8]>) -> String {
+pub fn sanitize(raw: impl AsRef<[u8]>) -> String {
     let mut out = String::with_capacity(raw.as_ref().len());
-    clean_into(&mut out, raw.as_ref());
+    sanitize_into(&mut out, raw.as_ref());
     out
 }
 
 /// `raw` cleaned, without a copy where nothing is to be cleaned: for what is shown at every frame.
-pub fn cleaned(raw: &[u8]) -> Cow<'_, str> {
-    plain(raw).map_or_else(|| Cow::Owned(clean(raw)), Cow::Borrowed)
+pub fn sanitize_cow(raw: &[u8]) -> Cow<'_, str> {
+    as_printable_ascii(raw).map_or_else(|| Cow::Owned(sanitize(raw)), Cow::Borrowed)
 }
 
 /// The longest prefix of `s` that is at most `cells` wide on a terminal, and its width in cells.
-pub fn fit(s: &str, cells: usize) -> (&str, usize) {
+pub fn fit_width(s: &str, cells: usize) -> (&str, usize) {
     let mut width = 0;
     for (at, c) in s.char_indices() {
         let w = unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
@@ -117,7 +117,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
                     break;
                 }
                 if line.is_empty() {
-                    let (head, _) = fit(word, width.max(2));
+                    let (head, _) = fit_width(word, width.max(2));
                     let cut = head.len().max(word.chars().next().map_or(1, char::len_utf8));
                     line.push_str(&word[..cut]);
                     word = &word[cut..];
@@ -136,31 +136,31 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn attacks_become_visible_escapes() {
-        assert_eq!(clean(b"\x1b[2J"), "\\x1b[2J");
-        assert_eq!(clean("\u{9b}31m".as_bytes()), "\\x9b31m");
-        assert_eq!(clean(b"\x9b31m"), "\\x9b31m");
-        assert_eq!(clean("a\nb\tc\rd\u{7f}"), "a\\nb\\tc\\rd\\x7f");
-        assert_eq!(clean("\u{202e}gpj.exe"), "\\u{202e}gpj.exe");
-        assert_eq!(clean(b"\xff\xfe\xc3("), "\\xff\\xfe\\xc3(");
-        assert_eq!(clean("写作 مرحبا"), "写作 مرحبا");
+    fn control_and_bidi_characters_become_visible_escapes() {
+        assert_eq!(sanitize(b"\x1b[2J"), "\\x1b[2J");
+        assert_eq!(sanitize("\u{9b}31m".as_bytes()), "\\x9b31m");
+        assert_eq!(sanitize(b"\x9b31m"), "\\x9b31m");
+        assert_eq!(sanitize("a\nb\tc\rd\u{7f}"), "a\\nb\\tc\\rd\\x7f");
+        assert_eq!(sanitize("\u{202e}gpj.exe"), "\\u{202e}gpj.exe");
+        assert_eq!(sanitize(b"\xff\xfe\xc3("), "\\xff\\xfe\\xc3(");
+        assert_eq!(sanitize("写作 مرحبا"), "写作 مرحبا");
     }
 
     #[test]
-    fn piled_up_marks_are_cut() {
+    fn stacked_combining_marks_are_limited() {
         let zalgo = format!("e{}x", "\u{301}".repeat(60));
-        assert_eq!(clean(&zalgo), format!("e{}x", "\u{301}".repeat(3)));
+        assert_eq!(sanitize(&zalgo), format!("e{}x", "\u{301}".repeat(3)));
     }
 
     #[test]
     fn fit_never_splits_a_wide_character() {
-        assert_eq!(fit("写作", 3), ("写", 2));
-        assert_eq!(fit("abc", 2), ("ab", 2));
-        assert_eq!(fit("abc", 9), ("abc", 3));
+        assert_eq!(fit_width("写作", 3), ("写", 2));
+        assert_eq!(fit_width("abc", 2), ("ab", 2));
+        assert_eq!(fit_width("abc", 9), ("abc", 3));
     }
 
     #[test]
-    fn words_wrap_and_long_ones_are_cut() {
+    fn wrap_breaks_at_blanks_and_splits_long_words() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefgh i", 4), ["abcd", "efgh", "i"]);
         assert_eq!(wrap("写作程序", 4), ["写作", "程序"]);
@@ -170,8 +170,8 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_unsafe_gets_through(raw in proptest::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert!(clean(&raw).chars().all(is_safe));
-            prop_assert_eq!(cleaned(&raw), clean(&raw));
+            prop_assert!(sanitize(&raw).chars().all(is_safe));
+            prop_assert_eq!(sanitize_cow(&raw), sanitize(&raw));
         }
     }
 }

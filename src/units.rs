@@ -29,15 +29,15 @@ pub fn write_bytes(out: &mut impl Write, bytes: f64) {
 }
 
 /// [`write_bytes`] as a string.
-pub fn bytes(n: u64) -> String {
+pub fn format_bytes(n: u64) -> String {
     let mut out = String::new();
     write_bytes(&mut out, n as f64);
     out
 }
 
 /// A byte count with its unit spelt out: `488 MiB`, `1.50 GiB`, `0 B`.
-pub fn bytes_long(n: u64) -> String {
-    let short = bytes(n);
+pub fn format_bytes_long(n: u64) -> String {
+    let short = format_bytes(n);
     match short.chars().last() {
         Some(unit @ ('K' | 'M' | 'G' | 'T' | 'P' | 'E')) => format!("{} {unit}iB", &short[..short.len() - 1]),
         Some('B') => format!("{} B", &short[..short.len() - 1]),
@@ -46,7 +46,7 @@ pub fn bytes_long(n: u64) -> String {
 }
 
 /// Bytes in the form that [`parse_bytes`] reads back exactly: `1G`, `22M`, `2300`.
-pub fn short_bytes(n: u64) -> String {
+pub fn format_bytes_exact(n: u64) -> String {
     let unit = |shift: u32| n > 0 && n.is_multiple_of(1 << shift);
     match [(40, 'T'), (30, 'G'), (20, 'M'), (10, 'k')].into_iter().find(|(shift, _)| unit(*shift)) {
         Some((shift, sign)) => format!("{}{sign}", n >> shift),
@@ -80,7 +80,7 @@ pub fn write_count(out: &mut impl Write, n: f64) {
 }
 
 /// A span of time in at most two units: `12s`, `4m05s`, `3h12m`, `12d 4h`.
-pub fn span(secs: u64) -> String {
+pub fn format_duration(secs: u64) -> String {
     match secs {
         0..60 => format!("{secs}s"),
         60..3600 => format!("{}m{:02}s", secs / 60, secs % 60),
@@ -90,7 +90,7 @@ pub fn span(secs: u64) -> String {
 }
 
 /// Microseconds in at most three digits and a unit: `44 us`, `1.2 ms`, `12 s`.
-pub fn micros(us: f64) -> String {
+pub fn format_micros(us: f64) -> String {
     let (n, unit) = match us {
         us if us < 999.5 => (us, "us"),
         us if us < 999_500.0 => (us / 1e3, "ms"),
@@ -100,7 +100,7 @@ pub fn micros(us: f64) -> String {
 }
 
 /// Wall time of day in UTC plus `offset_secs`: `14:35:12`.
-pub fn time_of_day(wall_ns: i64, offset_secs: i64) -> String {
+pub fn format_time_of_day(wall_ns: i64, offset_secs: i64) -> String {
     let mut out = String::with_capacity(8);
     write_time_of_day(&mut out, wall_ns, offset_secs);
     out
@@ -113,16 +113,16 @@ pub fn write_time_of_day(out: &mut impl Write, wall_ns: i64, offset_secs: i64) {
 }
 
 /// RFC 3339 in UTC with milliseconds: `2026-01-31T09:08:07.123Z`.
-pub fn rfc3339(wall_ns: i64) -> String {
+pub fn format_rfc3339(wall_ns: i64) -> String {
     let secs = wall_ns.div_euclid(1_000_000_000);
     let ms = wall_ns.rem_euclid(1_000_000_000) / 1_000_000;
-    let (y, m, d) = civil(secs.div_euclid(86_400));
+    let (y, m, d) = civil_from_days(secs.div_euclid(86_400));
     let s = secs.rem_euclid(86_400);
     format!("{y:04}-{m:02}-{d:02}T{:02}:{:02}:{:02}.{ms:03}Z", s / 3600, s / 60 % 60, s % 60)
 }
 
 /// Days since 1970-01-01 to year, month, day (Howard Hinnant's `civil_from_days`).
-fn civil(days: i64) -> (i64, u32, u32) {
+fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
     let doe = z.rem_euclid(146_097);
@@ -138,15 +138,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_three_digits_at_most() {
-        let shown = [0.31, 9.94, 9.96, 80.6, 999.4, 999.6, 12_345.0, 999_400.0, 1_500_000.0].map(micros);
+    fn micros_have_at_most_three_digits() {
+        let shown = [0.31, 9.94, 9.96, 80.6, 999.4, 999.6, 12_345.0, 999_400.0, 1_500_000.0].map(format_micros);
         assert_eq!(
             shown,
             ["0.3 us", "9.9 us", "10 us", "81 us", "999 us", "1.0 ms", "12 ms", "999 ms", "1.5 s"]
         );
     }
 
-    fn short(n: f64) -> String {
+    fn formatted(n: f64) -> String {
         let mut s = String::new();
         write_bytes(&mut s, n);
         s
@@ -154,20 +154,20 @@ mod tests {
 
     #[test]
     fn bytes_never_need_more_than_five_characters() {
-        assert_eq!(short(0.0), "0");
-        assert_eq!(short(812.0), "812B");
-        assert_eq!(short(1023.0), "1.00K");
-        assert_eq!(short(49_254.4), "48.1K");
-        assert_eq!(short(12.3 * 1_048_576.0), "12.3M");
+        assert_eq!(formatted(0.0), "0");
+        assert_eq!(formatted(812.0), "812B");
+        assert_eq!(formatted(1023.0), "1.00K");
+        assert_eq!(formatted(49_254.4), "48.1K");
+        assert_eq!(formatted(12.3 * 1_048_576.0), "12.3M");
         for e in 0..64 {
             for d in [0.0, 0.4999, 0.996, 0.9996] {
                 let n = 2f64.powi(e) * (1.0 + d);
-                assert!(short(n).len() <= 5, "{n} -> {}", short(n));
+                assert!(formatted(n).len() <= 5, "{n} -> {}", formatted(n));
             }
         }
-        assert_eq!(bytes_long(488 << 20), "488 MiB");
-        assert_eq!(bytes_long(0), "0 B");
-        assert_eq!(bytes_long(12), "12 B");
+        assert_eq!(format_bytes_long(488 << 20), "488 MiB");
+        assert_eq!(format_bytes_long(0), "0 B");
+        assert_eq!(format_bytes_long(12), "12 B");
     }
 
     #[test]
@@ -175,9 +175,9 @@ mod tests {
         let mut s = String::new();
         write_count(&mut s, 102_963.0);
         assert_eq!(s, "103k");
-        assert_eq!((span(59), span(245), span(90_000)), ("59s".into(), "4m05s".into(), "1d 1h".into()));
-        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(rfc3339(1_709_251_199_999_000_000), "2024-02-29T23:59:59.999Z");
-        assert_eq!(time_of_day(52_512_000_000_000, 0), "14:35:12");
+        assert_eq!((format_duration(59), format_duration(245), format_duration(90_000)), ("59s".into(), "4m05s".into(), "1d 1h".into()));
+        assert_eq!(format_rfc3339(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(format_rfc3339(1_709_251_199_999_000_000), "2024-02-29T23:59:59.999Z");
+        assert_eq!(format_time_of_day(52_512_000_000_000, 0), "14:35:12");
     }
 }

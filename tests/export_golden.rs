@@ -8,7 +8,7 @@ mod stage;
 
 use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::collect::process::{ProcCollector, Wants};
-use iotop_plus::collect::queue::queue_attrs;
+use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{Source, host, sources};
 use iotop_plus::diagnose::Engine;
@@ -97,7 +97,7 @@ fn world() -> World {
     let root = Root::at(dir.path());
     lay(&fixture.join("t0"), dir.path());
     let clock = |step| LogClock { mono_ns: at(step).boot_ns + 4_000_000_000, wall_ns: at(step).wall_ns };
-    let mut world = World::new(host::host(&root), clock(0));
+    let mut world = World::new(host::read_host(&root), clock(0));
     let mut sources = sources(&root);
     let mut collector = ProcCollector::new(&root);
     let mut topology = TopologyReader::new(&root);
@@ -115,7 +115,7 @@ fn world() -> World {
         world.klog_state = Section::Ok(());
     }
     world.topo = topology.refresh(&[]).unwrap();
-    world.queues = queue_attrs(&root, &world.queue_names());
+    world.queues = read_queue_attrs(&root, &world.queue_names());
     world
 }
 

@@ -17,11 +17,11 @@ fn run(args: &[&str]) -> Output {
     Command::new(BIN).args(args).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> &str {
+fn as_utf8(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("UTF-8")
 }
 
-fn json(out: &Output) -> Value {
+fn parse_json(out: &Output) -> Value {
     assert!(out.status.success(), "{out:?}");
     serde_json::from_slice(&out.stdout).unwrap()
 }
@@ -59,7 +59,7 @@ fn while_writing<T>(test: &str, body: impl FnOnce() -> T) -> Option<T> {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_it_quietly() {
+fn a_closed_pipe_ends_the_program_quietly() {
     for args in [&["-b", "-d", "0.1"][..], &["snapshot", "-n", "1000000", "-d", "0.1", "--format", "json"]] {
         let mut child =
             Command::new(BIN).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -68,12 +68,12 @@ fn a_reader_that_leaves_ends_it_quietly() {
         assert!(!first.is_empty());
         let out = child.wait_with_output().unwrap();
         assert_eq!(out.status.code(), Some(0), "{args:?}: {out:?}");
-        assert!(!text(&out.stderr).contains("pipe"), "{}", text(&out.stderr));
+        assert!(!as_utf8(&out.stderr).contains("pipe"), "{}", as_utf8(&out.stderr));
     }
 }
 
 #[test]
-fn a_reader_that_leaves_is_noticed_between_reports() {
+fn a_closed_pipe_is_noticed_between_reports() {
     let mut child = Command::new(BIN)
         .args(["-b", "-d", "3600"])
         .stdout(Stdio::piped())
@@ -85,17 +85,17 @@ fn a_reader_that_leaves_is_noticed_between_reports() {
 }
 
 #[test]
-fn a_full_disk_is_named_and_fails() {
+fn a_full_disk_is_reported_and_fails() {
     for args in [&["-b", "-n", "1", "-d", "0.1"][..], &["snapshot", "-d", "0.1"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let out = Command::new(BIN).args(args).stdout(full).output().unwrap();
         assert_eq!(out.status.code(), Some(1), "{args:?}");
-        assert!(text(&out.stderr).contains("standard output: no space left on device"), "{out:?}");
+        assert!(as_utf8(&out.stderr).contains("standard output: no space left on device"), "{out:?}");
     }
 }
 
 #[test]
-fn a_signal_ends_it_with_a_whole_line() {
+fn a_signal_ends_the_output_with_a_complete_line() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
         let mut child = Command::new(BIN)
             .args(["-b", "-d", "0.1"])
@@ -125,11 +125,11 @@ fn the_first_report_covers_its_interval() {
     }) else {
         return;
     };
-    let snap = json(&snap);
+    let snap = parse_json(&snap);
     let mine = snap["processes"].as_array().unwrap().iter().find(|p| p["pid"] == me).unwrap();
     assert!(mine["write_bytes_per_s"].as_f64().unwrap() > 0.0, "{mine}");
     assert!(snap["interval_s"].as_f64().unwrap() > 0.0);
-    let batch = text(&batch.stdout);
+    let batch = as_utf8(&batch.stdout);
     let row = batch.lines().find(|l| l.split_whitespace().next() == Some(&me.to_string())).unwrap();
     let words: Vec<_> = row.split_whitespace().collect();
     assert!(words[5].parse::<f64>().unwrap() > 0.0, "{row}");
@@ -140,18 +140,18 @@ fn the_first_report_covers_its_interval() {
 }
 
 #[test]
-fn threads_by_default_processes_on_demand() {
+fn batch_lists_threads_by_default_and_processes_on_request() {
     let threads = run(&["-b", "-n", "1", "-d", "0.1"]);
     let processes = run(&["-b", "-P", "-n", "1", "-d", "0.1"]);
-    let head = |out: &Output| text(&out.stdout).lines().nth(2).unwrap().trim_start()[..3].to_owned();
+    let head = |out: &Output| as_utf8(&out.stdout).lines().nth(2).unwrap().trim_start()[..3].to_owned();
     assert_eq!((head(&threads), head(&processes)), ("TID".into(), "PID".into()));
     let words = |l: &str| l.split_whitespace().count();
-    let short = text(&processes.stdout).lines().skip(3).find(|l| words(l) < 14).map(str::to_owned);
+    let short = as_utf8(&processes.stdout).lines().skip(3).find(|l| words(l) < 14).map(str::to_owned);
     assert_eq!(short, None, "every row has all its words");
 }
 
 #[test]
-fn samples_are_json_lines_and_go_to_a_new_file_only() {
+fn snapshots_are_json_lines_and_never_overwrite_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("snap.json");
     let args = ["snapshot", "-n", "2", "-d", "0.1", "--format", "json", "-o", path.to_str().unwrap()];
@@ -163,7 +163,7 @@ fn samples_are_json_lines_and_go_to_a_new_file_only() {
     assert!(lines[0]["time"].as_str() < lines[1]["time"].as_str());
     let again = run(&args);
     assert_eq!(again.status.code(), Some(1));
-    assert!(text(&again.stderr).contains("exists already"), "{again:?}");
+    assert!(as_utf8(&again.stderr).contains("exists already"), "{again:?}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
 }
 
@@ -193,17 +193,17 @@ fn hostile_names_leave_no_control_byte() {
     child.wait().unwrap();
     for out in &outs {
         for stream in [&out.stdout, &out.stderr] {
-            assert!(text(stream).chars().all(|c| c == '\n' || is_safe(c)), "{stream:?}");
+            assert!(as_utf8(stream).chars().all(|c| c == '\n' || is_safe(c)), "{stream:?}");
         }
     }
-    let json = json(&outs[3]);
+    let json = parse_json(&outs[3]);
     let hostile = json["processes"].as_array().unwrap().iter().find(|p| p["pid"] == pid).unwrap();
     assert_eq!(hostile["comm"], "e\\x1b[2J\\u{202e}\\xff\\r\\n");
-    assert!(text(&outs[0].stdout).lines().any(|l| l.trim_start().starts_with(&pid.to_string())));
+    assert!(as_utf8(&outs[0].stdout).lines().any(|l| l.trim_start().starts_with(&pid.to_string())));
 }
 
 #[test]
-fn an_ordinary_user_sees_gaps_not_zeros() {
+fn an_unprivileged_user_sees_null_not_zero() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let bin = dir.path().join("iotop-plus");
@@ -214,7 +214,7 @@ fn an_ordinary_user_sees_gaps_not_zeros() {
         command.uid(65_534).gid(65_534);
     }
     let snap = match command.output() {
-        Ok(out) => json(&out),
+        Ok(out) => parse_json(&out),
         Err(err) => return eprintln!("SKIP an_ordinary_user_sees_gaps_not_zeros: {err}"),
     };
     let processes = snap["processes"].as_array().unwrap();
@@ -230,16 +230,16 @@ fn an_ordinary_user_sees_gaps_not_zeros() {
 }
 
 #[test]
-fn a_task_whose_file_hangs_is_named_and_not_waited_for() {
+fn a_task_with_a_blocked_file_is_named_and_not_waited_for() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-host/t1");
     let dir = tempfile::tempdir().unwrap();
-    lay(&fixture, dir.path());
+    copy_tree(&fixture, dir.path());
     let io = dir.path().join("proc/101/io");
     std::fs::remove_file(&io).unwrap();
     let fifo = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, &io, fifo, rustix::fs::Mode::RUSR, 0).unwrap();
     let root = dir.path().to_str().unwrap();
-    let snap = json(&run(&["--root", root, "snapshot", "--format", "json", "-d", "0.1"]));
+    let snap = parse_json(&run(&["--root", root, "snapshot", "--format", "json", "-d", "0.1"]));
     let gaps = snap["unavailable"].as_array().unwrap();
     let named = |g: &Value| g["reason"].as_str().unwrap().starts_with("task 101: blocked");
     assert!(gaps.iter().any(named), "{gaps:?}");
@@ -249,16 +249,16 @@ fn a_task_whose_file_hangs_is_named_and_not_waited_for() {
     assert_eq!(snap["host"], "node02");
 }
 
-fn lay(from: &Path, to: &Path) {
+fn copy_tree(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        if from.is_dir() { lay(&from, &to) } else { std::fs::copy(&from, &to).map(drop).unwrap() }
+        if from.is_dir() { copy_tree(&from, &to) } else { std::fs::copy(&from, &to).map(drop).unwrap() }
     }
 }
 
 #[test]
-fn pictures_need_no_screen() {
+fn images_need_no_terminal() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("devices.png");
     let args =
@@ -268,10 +268,10 @@ fn pictures_need_no_screen() {
     let reader = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&path).unwrap())).read_info();
     assert_eq!(reader.unwrap().info().size(), (80 * 12 + 16, 24 * 24 + 16));
     let page = run(&["snapshot", "-d", "0.1", "--format", "html", "--view", "memory"]);
-    assert!(text(&page.stdout).contains("Dirty pages") && text(&page.stdout).ends_with("</html>\n"));
+    assert!(as_utf8(&page.stdout).contains("Dirty pages") && as_utf8(&page.stdout).ends_with("</html>\n"));
     let colours = run(&["snapshot", "-n", "3", "-d", "0.1", "--format", "ansi", "--size", "60x14"]);
-    assert_eq!(text(&colours.stdout).lines().count(), 14, "one picture, whatever -n");
+    assert_eq!(as_utf8(&colours.stdout).lines().count(), 14, "one picture, whatever -n");
     let wrong = run(&["snapshot", "-d", "0.1", "--size", "60x14"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(text(&wrong.stderr).contains("--size is for pictures"), "{wrong:?}");
+    assert!(as_utf8(&wrong.stderr).contains("--size is for pictures"), "{wrong:?}");
 }

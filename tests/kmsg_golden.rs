@@ -8,7 +8,7 @@ use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::model::kernlog::{Class, KernLog, Limits, LogClock, LogEntry};
 use iotop_plus::model::section::Section;
 use iotop_plus::root::Root;
-use iotop_plus::text::clean;
+use iotop_plus::text::sanitize;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -25,42 +25,42 @@ fn read(name: &str) -> KernLog {
     log
 }
 
-fn line(e: &LogEntry) -> String {
+fn format_entry(e: &LogEntry) -> String {
     let mut out = format!("{:13} {}", e.class.name(), e.level);
     let pid = e.pid.map(|p| p.to_string());
     for field in [e.device.as_deref(), pid.as_deref(), e.comm.as_deref()] {
-        let _ = write!(out, " {}", clean(field.unwrap_or("-")));
+        let _ = write!(out, " {}", sanitize(field.unwrap_or("-")));
     }
     let _ = write!(out, " x{} +{}", e.count, e.folded.len());
     if e.suppressed > 0 {
         let _ = write!(out, " kept back {}", e.suppressed);
     }
-    let _ = write!(out, "{} | {}", if e.user() { " program" } else { "" }, clean(&e.message));
+    let _ = write!(out, "{} | {}", if e.user() { " program" } else { "" }, sanitize(&e.message));
     out.truncate(out.char_indices().nth(150).map_or(out.len(), |(i, _)| i));
     out
 }
 
-fn golden(name: &str) {
+fn assert_snapshot_of(name: &str) {
     let log = read(name);
-    let text: Vec<_> = log.entries().map(line).collect();
+    let text: Vec<_> = log.entries().map(format_entry).collect();
     insta::with_settings!({ snapshot_path => "fixtures/kmsg", prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!(name, text.join("\n"));
     });
 }
 
 #[test]
-fn a_failing_loop_device_and_a_frozen_file_system() {
-    golden("lab");
+fn a_failing_loop_device_and_a_frozen_file_system_are_classified() {
+    assert_snapshot_of("lab");
 }
 
 #[test]
-fn the_wordings_of_many_kernels() {
-    golden("field");
+fn messages_of_many_kernel_versions_are_classified() {
+    assert_snapshot_of("field");
 }
 
 #[test]
 fn an_ordinary_boot_has_nothing_to_report() {
-    golden("boot");
+    assert_snapshot_of("boot");
     let log = read("boot");
     assert!(log.entries().all(|e| e.class == Class::Other));
 }

@@ -1,13 +1,13 @@
 //! The real kernel log of the machine the tests run on. Needs root; skips by name elsewhere.
 
-use iotop_plus::collect::kmsg::{KmsgReader, hung_task_warnings};
+use iotop_plus::collect::kmsg::{KmsgReader, read_hung_task_warnings};
 use iotop_plus::model::kernlog::{KernLog, Limits, LogClock, Origin, Record};
 use iotop_plus::model::section::Section;
 use iotop_plus::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Write as _;
 
-fn open(test: &str) -> Option<KmsgReader> {
+fn open_or_skip(test: &str) -> Option<KmsgReader> {
     match KmsgReader::open(&Root::live()) {
         Section::Ok(reader) => Some(reader),
         other => {
@@ -18,9 +18,9 @@ fn open(test: &str) -> Option<KmsgReader> {
 }
 
 #[test]
-fn a_line_written_by_a_program_comes_back_as_a_programs() {
+fn a_line_written_by_a_program_has_user_origin() {
     let name = "a_line_written_by_a_program_comes_back_as_a_programs";
-    let Some(mut reader) = open(name) else { return };
+    let Some(mut reader) = open_or_skip(name) else { return };
     let mut device = match std::fs::OpenOptions::new().write(true).open("/dev/kmsg") {
         Ok(device) => device,
         Err(err) => return println!("skipped {name}: /dev/kmsg is not writable: {err}"),
@@ -29,7 +29,7 @@ fn a_line_written_by_a_program_comes_back_as_a_programs() {
         format!("iotop-plus test {} I/O error, dev sda, sector 1 \u{1b}[2J \\ \u{202e}", std::process::id());
     // Without the line break the record stays open for more text and unreadable until the next one.
     device.write_all(format!("<4>{mark}\n").as_bytes()).unwrap();
-    let found = find(&mut reader, |r| r.message == mark.as_bytes()).expect("the line is in the log");
+    let found = find_record(&mut reader, |r| r.message == mark.as_bytes()).expect("the line is in the log");
     assert_eq!((found.level, found.facility), (4, 1));
     let mut log = KernLog::new(LogClock::default(), Limits::default());
     log.push(&found, LogClock { mono_ns: found.boot_us * 1000, wall_ns: 5 });
@@ -38,9 +38,9 @@ fn a_line_written_by_a_program_comes_back_as_a_programs() {
 }
 
 #[test]
-fn a_silent_log_is_not_readable_and_a_new_line_wakes() {
+fn an_idle_log_is_not_readable_and_a_new_line_wakes_poll() {
     let name = "a_silent_log_is_not_readable_and_a_new_line_wakes";
-    let Some(mut reader) = open(name) else { return };
+    let Some(mut reader) = open_or_skip(name) else { return };
     assert!(reader.is_live());
     while reader.next_record().unwrap().is_some() {}
     let Ok(mut device) = std::fs::OpenOptions::new().write(true).open("/dev/kmsg") else {
@@ -54,14 +54,14 @@ fn a_silent_log_is_not_readable_and_a_new_line_wakes() {
 }
 
 #[test]
-fn the_kernels_patience_can_be_read() {
-    match hung_task_warnings(&Root::live()) {
+fn hung_task_warnings_is_readable() {
+    match read_hung_task_warnings(&Root::live()) {
         Section::Ok(n) => assert!(n >= -1),
         other => println!("skipped the_kernels_patience_can_be_read: {:?}", other.why(0)),
     }
 }
 
-fn find(reader: &mut KmsgReader, wanted: impl Fn(&Record) -> bool) -> Option<Record> {
+fn find_record(reader: &mut KmsgReader, wanted: impl Fn(&Record) -> bool) -> Option<Record> {
     loop {
         match reader.next_record().unwrap() {
             Some(record) if wanted(&record) => return Some(record),

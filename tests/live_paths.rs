@@ -1,17 +1,17 @@
 //! Path reports against `df` on real loop, bind, overlay and stacked mounts, made in a mount namespace of
 //! their own. Needs root, util-linux and e2fsprogs; says so and passes where they are missing.
 
-use iotop_plus::collect::path::path_report;
+use iotop_plus::collect::path::inspect_path;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::model::section::Section;
 use iotop_plus::root::Root;
 use std::path::Path;
 use std::process::Command;
 
-const LAB: &str = "IOTOP_PLUS_TEST_LAB";
+const LAB_DIR_ENV: &str = "IOTOP_PLUS_TEST_LAB";
 
 /// Everything hangs below $1, and is taken down whatever the tests say.
-const SETUP: &str = r#"
+const SETUP_SCRIPT: &str = r#"
 set -e
 cd "$1"
 mkdir e4 bind ov low over 'a b'
@@ -33,18 +33,18 @@ mount -t tmpfs -o size=2m two over
 "#;
 
 #[test]
-fn df_agrees_on_real_mounts() {
-    if let Some(missing) = missing() {
+fn path_reports_agree_with_df_on_real_mounts() {
+    if let Some(missing) = missing_requirement() {
         eprintln!("SKIPPED df_agrees_on_real_mounts: {missing}");
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().canonicalize().unwrap();
     let out = Command::new("unshare")
-        .args(["--mount", "--propagation", "private", "sh", "-c", SETUP, "sh"])
+        .args(["--mount", "--propagation", "private", "sh", "-c", SETUP_SCRIPT, "sh"])
         .arg(&dir)
         .arg(std::env::current_exe().unwrap())
-        .env(LAB, &dir)
+        .env(LAB_DIR_ENV, &dir)
         .output()
         .unwrap();
     let (said, err) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
@@ -55,7 +55,7 @@ fn df_agrees_on_real_mounts() {
     assert!(out.status.success() && said.contains("1 passed"), "{said}\n{err}");
 }
 
-fn missing() -> Option<String> {
+fn missing_requirement() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("needs root to mount".into());
     }
@@ -66,7 +66,7 @@ fn missing() -> Option<String> {
 #[test]
 #[ignore = "run by df_agrees_on_real_mounts in a mount namespace of its own"]
 fn inside() {
-    let lab = std::env::var(LAB).expect("set by df_agrees_on_real_mounts");
+    let lab = std::env::var(LAB_DIR_ENV).expect("set by df_agrees_on_real_mounts");
     let at = |name: &str| format!("{lab}/{name}");
     for (name, fs, kinds) in [
         ("e4", "ext4", &["loop"][..]),
@@ -77,8 +77,8 @@ fn inside() {
         (".", "", &[]),
     ] {
         let path = at(name);
-        let report = path_report(&Root::live(), Path::new(&path)).unwrap();
-        let [source, size, target] = df(&path);
+        let report = inspect_path(&Root::live(), Path::new(&path)).unwrap();
+        let [source, size, target] = run_df(&path);
         assert_eq!(report.mount.mount_point.clean(), target, "{path}");
         assert_eq!(report.space.ok().unwrap().total_bytes.to_string(), size, "{path}");
         assert_eq!(report.mount.source.clean(), source, "{path}");
@@ -92,7 +92,7 @@ fn inside() {
     }
     let mut reader = TopologyReader::new(&Root::live());
     let Some(Section::Ok(topo)) = reader.refresh(&[]) else { panic!("no topology") };
-    let under = path_report(&Root::live(), Path::new(&at("a b"))).unwrap();
+    let under = inspect_path(&Root::live(), Path::new(&at("a b"))).unwrap();
     let outer = &topo.get(under.chain[1].id).unwrap();
     assert_eq!(outer.label.as_ref().unwrap().clean(), at("e4.img"));
     assert_eq!(outer.holders, [under.chain[0].id]);
@@ -100,7 +100,7 @@ fn inside() {
 }
 
 /// Source, size in bytes and mount point as df(1) gives them.
-fn df(path: &str) -> [String; 3] {
+fn run_df(path: &str) -> [String; 3] {
     let out = |field: &str| {
         let out = Command::new("df").args(["-B1", &format!("--output={field}"), path]).output().unwrap();
         String::from_utf8(out.stdout).unwrap().lines().nth(1).unwrap().trim().to_owned()

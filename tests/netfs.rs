@@ -6,7 +6,7 @@ use iotop_plus::model::sample::Sample;
 use iotop_plus::root::Root;
 use std::path::Path;
 
-fn sample(name: &str) -> Sample {
+fn read_sample(name: &str) -> Sample {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
     let mut sample = Sample::default();
     for source in &mut sources(&Root::at(dir)) {
@@ -16,8 +16,8 @@ fn sample(name: &str) -> Sample {
 }
 
 #[test]
-fn every_network_mount_is_a_row_once() {
-    let sample = sample("database-host");
+fn every_network_mount_is_listed_once() {
+    let sample = read_sample("database-host");
     let rows = sample.netfs.ok().unwrap();
     let got: Vec<_> = rows
         .iter()
@@ -40,8 +40,8 @@ fn every_network_mount_is_a_row_once() {
 }
 
 #[test]
-fn nfs_counters_are_the_kernels() {
-    let sample = sample("database-host");
+fn nfs_and_cifs_counters_match_the_kernel_files() {
+    let sample = read_sample("database-host");
     let v3 = &sample.netfs.ok().unwrap()[0];
     assert_eq!(
         (v3.age_s, v3.read_bytes, v3.write_bytes),
@@ -56,8 +56,8 @@ fn nfs_counters_are_the_kernels() {
 }
 
 #[test]
-fn a_full_wire_shows_on_the_mounts_behind_it() {
-    let before = sample("database-host");
+fn link_utilisation_is_shown_for_mounts_on_that_link() {
+    let before = read_sample("database-host");
     let mut after = before.clone();
     let (mb, secs) = (1 << 20, 2.0);
     {
@@ -88,8 +88,8 @@ fn a_full_wire_shows_on_the_mounts_behind_it() {
 }
 
 #[test]
-fn a_machine_without_network_mounts_has_none_of_them() {
-    let sample = sample("layered-vm");
+fn without_network_mounts_interfaces_are_not_read() {
+    let sample = read_sample("layered-vm");
     assert_eq!(sample.netfs.ok(), Some(&vec![]));
     assert_eq!(sample.nics.ok(), Some(&vec![]), "and its interfaces are not read");
 }

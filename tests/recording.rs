@@ -71,7 +71,7 @@ fn a_recording_is_private_and_can_be_replayed_in_every_format() {
 }
 
 #[test]
-fn part_of_a_recording_is_that_part() {
+fn a_time_range_limits_the_replay() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.iotop");
     assert!(record(&file, &[]).status.success());
@@ -88,7 +88,7 @@ fn part_of_a_recording_is_that_part() {
 }
 
 #[test]
-fn no_file_is_touched_that_was_there() {
+fn existing_files_and_link_targets_are_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let (old, link, victim) = (dir.path().join("old"), dir.path().join("link"), dir.path().join("victim"));
     std::fs::write(&old, "precious").unwrap();
@@ -119,7 +119,7 @@ fn no_file_is_touched_that_was_there() {
 }
 
 #[test]
-fn what_cannot_be_written_says_why() {
+fn an_unwritable_path_is_reported_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     let out = record(&dir.path().join("no/such/dir/f"), &[]);
     assert_eq!(out.status.code(), Some(1));
@@ -130,7 +130,7 @@ fn what_cannot_be_written_says_why() {
 
 /// Needs root and tmpfs: a file system that is full, and one that is read-only.
 #[test]
-fn a_full_disk_keeps_what_was_recorded_and_says_so() {
+fn a_full_disk_keeps_the_recording_and_is_reported() {
     if !rustix::process::geteuid().is_root() {
         return eprintln!("SKIP a_full_disk_keeps_what_was_recorded_and_says_so: needs root");
     }
@@ -165,7 +165,7 @@ fn a_full_disk_keeps_what_was_recorded_and_says_so() {
 }
 
 #[test]
-fn a_recording_has_its_size_and_goes_on_in_files_of_its_own() {
+fn max_size_and_rotation_are_respected() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().join("box");
     let theirs = dir.path().join("box.0000");
@@ -193,7 +193,7 @@ fn a_recording_has_its_size_and_goes_on_in_files_of_its_own() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_in_a_sentence() {
+fn a_file_that_is_no_recording_is_rejected_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("f");
     std::fs::write(&file, b"\x1b]0;owned\x07 iotop").unwrap();
@@ -211,16 +211,16 @@ fn what_is_no_recording_is_refused_in_a_sentence() {
 }
 
 /// All that was said is said again; names that came since, and reasons for what is missing of them, may be added.
-fn holds(name: &str, now: &Value, then: &Value) -> bool {
+fn contains_value(name: &str, now: &Value, then: &Value) -> bool {
     match (now, then) {
         (Value::Object(now), Value::Object(then)) => {
-            then.iter().all(|(key, value)| now.get(key).is_some_and(|v| holds(key, v, value)))
+            then.iter().all(|(key, value)| now.get(key).is_some_and(|v| contains_value(key, v, value)))
         }
         (Value::Array(now), Value::Array(then)) if name == "unavailable" => {
             then.iter().all(|gap| now.contains(gap))
         }
         (Value::Array(now), Value::Array(then)) => {
-            now.len() == then.len() && now.iter().zip(then).all(|(a, b)| holds(name, a, b))
+            now.len() == then.len() && now.iter().zip(then).all(|(a, b)| contains_value(name, a, b))
         }
         _ => now == then,
     }
@@ -228,7 +228,7 @@ fn holds(name: &str, now: &Value, then: &Value) -> bool {
 
 /// Recordings made by every version there was; what they say is kept beside them.
 #[test]
-fn old_recordings_still_say_what_they_said() {
+fn recordings_of_older_versions_replay_the_same() {
     let mut seen = 0;
     for entry in std::fs::read_dir(fixture("")).unwrap().flatten() {
         let path = entry.path();
@@ -243,7 +243,7 @@ fn old_recordings_still_say_what_they_said() {
         for (n, (a, b)) in said.lines().zip(kept.lines()).enumerate() {
             let (a, b): (Value, Value) = (serde_json::from_str(a).unwrap(), serde_json::from_str(b).unwrap());
             for (key, value) in b.as_object().unwrap() {
-                assert!(holds(key, &a[key], value), "{path:?}, sample {n}, {key}: {} not {value}", a[key]);
+                assert!(contains_value(key, &a[key], value), "{path:?}, sample {n}, {key}: {} not {value}", a[key]);
             }
         }
         assert_eq!(said.lines().count(), kept.lines().count());

@@ -13,7 +13,7 @@ mod stage;
 #[path = "screens/syncs.rs"]
 mod syncs;
 
-use iotop_plus::collect::path::path_report;
+use iotop_plus::collect::path::inspect_path;
 use iotop_plus::model::section::Section;
 use iotop_plus::root::Root;
 use iotop_plus::tui::draw;
@@ -163,7 +163,7 @@ fn path_detail() {
         if size == (80, 24) {
             keep("path_detail_waiting_80x24", &app);
         }
-        let report = path_report(&Root::at(tree("t1")), Path::new("/srv/lab/frz")).unwrap();
+        let report = inspect_path(&Root::at(tree("t1")), Path::new("/srv/lab/frz")).unwrap();
         let job = Job::Path { path: "/srv/lab/frz".into() };
         update(&mut app, Event::Worker(job, Reply::Path(Box::new(report))));
         keep(&format!("path_detail_{}x{}", size.0, size.1), &app);

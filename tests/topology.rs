@@ -1,8 +1,8 @@
 //! Topology and path reports over captured machines: a VM with loop, btrfs, overlay and bind mounts, and a
 //! database host with NVMe, RAID, LVM, encryption, multipath and network mounts.
 
-use iotop_plus::collect::path::path_report;
-use iotop_plus::collect::queue::queue_attrs;
+use iotop_plus::collect::path::inspect_path;
+use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::model::disk::DevId;
 use iotop_plus::model::path::{Atime, PathReport, ReadOnly, Store};
@@ -15,14 +15,14 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-fn topology(name: &str) -> Topology {
+fn read_topology(name: &str) -> Topology {
     match TopologyReader::new(&Root::at(fixture(name))).refresh(&[]) {
         Some(Section::Ok(topo)) => topo,
         other => panic!("{name}: {other:?}"),
     }
 }
 
-fn drawn(topo: &Topology) -> String {
+fn format_tree(topo: &Topology) -> String {
     let mut out = String::new();
     for row in topo.tree() {
         let dev = &topo.devices[row.device];
@@ -47,18 +47,18 @@ fn drawn(topo: &Topology) -> String {
     out
 }
 
-fn report(name: &str, path: &str) -> PathReport {
-    path_report(&Root::at(fixture(name)), Path::new(path)).unwrap()
+fn report_for(name: &str, path: &str) -> PathReport {
+    inspect_path(&Root::at(fixture(name)), Path::new(path)).unwrap()
 }
 
-fn chain(report: &PathReport) -> Vec<String> {
+fn format_chain(report: &PathReport) -> Vec<String> {
     report.chain.iter().map(|d| format!("{}{} {}", ">".repeat(d.depth), d.name, d.kind.name())).collect()
 }
 
 #[test]
-fn a_real_vm_is_drawn() {
+fn the_tree_of_a_real_vm() {
     assert_eq!(
-        drawn(&topology("layered-vm")),
+        format_tree(&read_topology("layered-vm")),
         "\
 loop7 loop
 zram0 zram
@@ -85,9 +85,9 @@ vda disk
 }
 
 #[test]
-fn raid_lvm_crypt_and_multipath_are_drawn() {
+fn the_tree_of_raid_lvm_crypt_and_multipath() {
     assert_eq!(
-        drawn(&topology("database-host")),
+        format_tree(&read_topology("database-host")),
         "\
 sda disk
   mpatha multipath
@@ -116,8 +116,8 @@ nvme1n1 disk
 }
 
 #[test]
-fn devices_carry_what_sysfs_says() {
-    let topo = topology("database-host");
+fn devices_have_their_sysfs_attributes() {
+    let topo = read_topology("database-host");
     let md = topo.by_name("md127").unwrap();
     let info = md.md.as_ref().unwrap();
     assert_eq!(
@@ -141,11 +141,11 @@ fn devices_carry_what_sysfs_says() {
 }
 
 #[test]
-fn a_path_leads_down_to_the_disks() {
-    let r = report("database-host", "/var/lib/pgsql/16/main");
+fn a_path_is_resolved_down_to_the_disks() {
+    let r = report_for("database-host", "/var/lib/pgsql/16/main");
     assert_eq!(r.mount.mount_point, "/var/lib/pgsql");
     assert_eq!(
-        chain(&r),
+        format_chain(&r),
         [
             "dm-3 crypt",
             ">dm-2 lvm",
@@ -166,44 +166,44 @@ fn a_path_leads_down_to_the_disks() {
     assert!(matches!(r.space, Section::Absent(_)));
     assert_eq!(serde_json::from_str::<PathReport>(&serde_json::to_string(&r).unwrap()).unwrap(), r);
     assert_eq!(
-        chain(&report("database-host", "/data/x")),
+        format_chain(&report_for("database-host", "/data/x")),
         ["dm-5 partition", ">dm-4 multipath", ">>sda disk", ">>sdb disk"]
     );
 }
 
 #[test]
-fn what_has_no_device_says_so() {
-    let nfs = report("database-host", "/var/lib/pgsql/archive/f");
+fn mounts_without_a_device_are_explained() {
+    let nfs = report_for("database-host", "/var/lib/pgsql/archive/f");
     assert_eq!((nfs.store, nfs.chain.len(), nfs.bind), (Store::Network, 0, true));
     assert_eq!(
         nfs.note,
         "NFS from nas.example.net:/back up (2001:db8:1::20): over the network, no block device of this machine beneath"
     );
-    assert_eq!(report("database-host", "/proc/1").store, Store::Kernel);
-    let tmp = report("layered-vm", "/srv/lab/over/f");
+    assert_eq!(report_for("database-host", "/proc/1").store, Store::Kernel);
+    let tmp = report_for("layered-vm", "/srv/lab/over/f");
     assert_eq!((tmp.store, tmp.mount.source.clean().as_str()), (Store::Memory, "two"));
 }
 
 #[test]
-fn anonymous_numbers_are_followed() {
-    let ov = report("layered-vm", "/srv/lab/ov/f");
-    assert_eq!(chain(&ov), ["loop0 loop", ">vda disk"]);
+fn anonymous_device_numbers_are_resolved() {
+    let ov = report_for("layered-vm", "/srv/lab/ov/f");
+    assert_eq!(format_chain(&ov), ["loop0 loop", ">vda disk"]);
     assert_eq!(
         ov.note,
         "overlay: what is written goes to /srv/lab/e4/up (ext4 on loop0); unchanged files are read from lower layers"
     );
-    let sub = report("layered-vm", "/srv/lab/sub/f");
-    assert_eq!(chain(&sub), ["loop2 loop", ">vda disk", "loop3 loop"]);
+    let sub = report_for("layered-vm", "/srv/lab/sub/f");
+    assert_eq!(format_chain(&sub), ["loop2 loop", ">vda disk", "loop3 loop"]);
     assert!(sub.note.starts_with("btrfs on loop2 and 1 more"), "{}", sub.note);
     assert_eq!(
-        chain(&report("layered-vm", "/srv/lab/b/sp ace/f")),
+        format_chain(&report_for("layered-vm", "/srv/lab/b/sp ace/f")),
         ["loop4 loop", ">loop0 loop", ">>vda disk"]
     );
-    assert!(report("layered-vm", "/srv/lab/bind/f").bind);
+    assert!(report_for("layered-vm", "/srv/lab/bind/f").bind);
 }
 
 #[test]
-fn a_quiet_machine_is_not_told_again() {
+fn an_unchanged_topology_is_not_reported_again() {
     let dir = tempfile::tempdir().unwrap();
     let put = |rel: &str, text: &str| {
         let path = dir.path().join(rel);
@@ -229,15 +229,15 @@ fn a_quiet_machine_is_not_told_again() {
 }
 
 #[test]
-fn no_sysfs_is_absent_and_not_an_empty_machine() {
+fn a_missing_sysfs_is_absent_not_empty() {
     let dir = tempfile::tempdir().unwrap();
     let got = TopologyReader::new(&Root::at(dir.path())).refresh(&[]);
     assert_eq!(got, Some(Section::Absent("/sys/block: no such file or directory".into())));
 }
 
 #[test]
-fn errors_say_what_why_and_what_next() {
-    let live = |p: &str| path_report(&Root::live(), Path::new(p)).unwrap_err().to_string();
+fn path_errors_state_cause_and_remedy() {
+    let live = |p: &str| inspect_path(&Root::live(), Path::new(p)).unwrap_err().to_string();
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().to_str().unwrap();
     assert_eq!(
@@ -249,13 +249,13 @@ fn errors_say_what_why_and_what_next() {
     std::os::unix::fs::symlink("round", dir.path().join("round")).unwrap();
     assert!(live(&format!("{base}/round")).contains("circle"));
     assert!(live("").contains("give a directory"));
-    let old = path_report(&Root::at(fixture("layered-vm")), Path::new("var")).unwrap_err();
+    let old = inspect_path(&Root::at(fixture("layered-vm")), Path::new("var")).unwrap_err();
     assert!(old.to_string().contains("absolute"));
 }
 
 #[test]
 fn the_queue_of_a_real_disk() {
-    let q = &queue_attrs(&Root::at(fixture("layered-vm")), &["vda", "zram0"]);
+    let q = &read_queue_attrs(&Root::at(fixture("layered-vm")), &["vda", "zram0"]);
     assert_eq!(q.keys().collect::<Vec<_>>(), ["vda"]);
     assert_eq!(q["vda"].scheduler.as_deref(), Some("mq-deadline"));
     assert!(q["vda"].schedulers.contains(&"none".to_string()));
@@ -265,7 +265,7 @@ fn the_queue_of_a_real_disk() {
 /// The live kernel agrees with itself: the mount statx(2) names is the one found by walking the table.
 #[test]
 fn the_live_root_has_a_mount_and_space() {
-    let r = path_report(&Root::live(), Path::new("/")).unwrap();
+    let r = inspect_path(&Root::live(), Path::new("/")).unwrap();
     assert_eq!(r.mount.mount_point, "/");
     assert!(r.space.ok().is_some_and(|s| s.total_bytes >= s.free_bytes && s.free_bytes >= s.available_bytes));
 }

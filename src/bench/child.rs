@@ -9,7 +9,7 @@ use super::session::{Counters, Session, Stop};
 use super::watch::Watch;
 use super::workloads::{self, Workload};
 use crate::root::Root;
-use crate::units::rfc3339;
+use crate::units::format_rfc3339;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -213,7 +213,7 @@ fn report(workload: &dyn Workload, plan: Plan, watch: &Watch, end: End, wall: i6
     let mut report = Report {
         schema: SCHEMA,
         id: format!("{}-{}", wall / 1_000_000_000, plan.profile),
-        time: rfc3339(wall),
+        time: format_rfc3339(wall),
         host: uname.nodename().to_string_lossy().into_owned(),
         kernel: uname.release().to_string_lossy().into_owned(),
         version: env!("CARGO_PKG_VERSION").into(),

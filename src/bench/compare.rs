@@ -1,7 +1,7 @@
 //! Two kept results side by side, and what can and cannot be concluded from one run each.
 
 use super::report::{End, Part, Report};
-use crate::text::clean;
+use crate::text::sanitize;
 use std::fmt::Write as _;
 
 /// A difference below this between single runs is no difference: storage varies more than that by itself.
@@ -12,7 +12,7 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
     let mut all = Vec::new();
     let mut differ = |what: &str, x: String, y: String| {
         if x != y {
-            all.push(format!("{what}: {} against {}", clean(&x), clean(&y)));
+            all.push(format!("{what}: {} against {}", sanitize(&x), sanitize(&y)));
         }
     };
     let place = |r: &Report| r.target.clone().unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn text_within(a: &Report, b: &Report, width: usize) -> Result<String, Strin
     let _ = writeln!(out, "\n{:<name$} {:>11} {:>11} {:>8}", "", "A", "B", "B/A");
     for pa in &a.parts {
         if let Some(pb) = b.parts.iter().find(|p| p.label == pa.label) {
-            let _ = writeln!(out, "{}", clean(&pa.label));
+            let _ = writeln!(out, "{}", sanitize(&pa.label));
             rows(&mut out, name, pa, pb);
         }
     }
@@ -92,7 +92,7 @@ fn rows(out: &mut String, width: usize, a: &Part, b: &Part) {
         row(&format!("sync p{p} us"), us(&a.sync), us(&b.sync));
     }
     for f in &a.figures {
-        row(&format!("{} {}", clean(&f.name), f.unit), f.value, b.figure(&f.name).unwrap_or(0.0));
+        row(&format!("{} {}", sanitize(&f.name), f.unit), f.value, b.figure(&f.name).unwrap_or(0.0));
     }
 }
 

@@ -141,7 +141,7 @@ pub fn parse(text: &str) -> Result<Plan, String> {
             return Err(format!("line {at}: an option outside of any section"));
         }
         let (key, value) = line.split_once('=').map_or((line, "1"), |(k, v)| (k.trim(), v.trim()));
-        option(&mut job, key, value, at).map_err(|why| format!("line {at}: {}", crate::text::clean(&why)))?;
+        option(&mut job, key, value, at).map_err(|why| format!("line {at}: {}", crate::text::sanitize(&why)))?;
     }
     if !job.named {
         return Err("no job section".into());
@@ -211,7 +211,7 @@ fn finish(job: Job) -> Result<Plan, String> {
         "randrw" => ("randrw", None),
         "read" => ("seqread", Some(100)),
         "write" => ("seqwrite", Some(0)),
-        _ => return Err(format!("line {at}: rw={}: not supported", crate::text::clean(&rw))),
+        _ => return Err(format!("line {at}: rw={}: not supported", crate::text::sanitize(&rw))),
     };
     plan.profile = profile.into();
     plan.read_pct = pct.unwrap_or(plan.read_pct);

@@ -3,8 +3,8 @@
 use super::message::Progress;
 use super::plan::Plan;
 use super::workloads::Workload;
-use crate::text::clean;
-use crate::units::bytes_long;
+use crate::text::sanitize;
+use crate::units::format_bytes_long;
 
 /// The workload, where it works, and what it does, a line each.
 pub fn outline(workload: &dyn Workload, plan: &Plan) -> String {
@@ -12,8 +12,8 @@ pub fn outline(workload: &dyn Workload, plan: &Plan) -> String {
     if workload.needs_directory() {
         out.push_str(&format!(
             "  in {}, {} of space\n",
-            clean(plan.directory.as_os_str().as_encoded_bytes()),
-            bytes_long(workload.footprint(plan))
+            sanitize(plan.directory.as_os_str().as_encoded_bytes()),
+            format_bytes_long(workload.footprint(plan))
         ));
     }
     for line in workload.describe(plan) {
@@ -30,17 +30,17 @@ pub fn will_write(workload: &dyn Workload, plan: &Plan) -> String {
     let written = workload.writes(plan);
     let more = match written.further {
         Some(0) => String::new(),
-        Some(n) if written.certain == 0 => format!(" at most {}", bytes_long(n)),
-        Some(n) => format!(", then at most {} more,", bytes_long(n)),
+        Some(n) if written.certain == 0 => format!(" at most {}", format_bytes_long(n)),
+        Some(n) => format!(", then at most {} more,", format_bytes_long(n)),
         None => format!(", then as much as {} s allow,", (plan.time_ms + plan.ramp_ms) as f64 / 1e3),
     };
     let certain =
-        if written.certain == 0 { String::new() } else { format!(" {}", bytes_long(written.certain)) };
+        if written.certain == 0 { String::new() } else { format!(" {}", format_bytes_long(written.certain)) };
     format!(
         "Writes{certain}{more} into nameless files of its own in {}; takes {} of space meanwhile. Nothing that exists \
          is touched, and nothing stays.",
-        clean(plan.directory.as_os_str().as_encoded_bytes()),
-        bytes_long(workload.footprint(plan))
+        sanitize(plan.directory.as_os_str().as_encoded_bytes()),
+        format_bytes_long(workload.footprint(plan))
     )
 }
 
@@ -55,7 +55,7 @@ pub fn told(p: &Progress) -> String {
         line.push_str(&format!(
             "  {:.0} IOPS  {}/s  p50 {} p99 {}",
             p.point.read_iops + p.point.write_iops,
-            bytes_long((p.point.read_bytes_per_s + p.point.write_bytes_per_s) as u64),
+            format_bytes_long((p.point.read_bytes_per_s + p.point.write_bytes_per_s) as u64),
             us(p.point.p50_ns),
             us(p.point.p99_ns)
         ));

@@ -2,7 +2,7 @@
 //! command line and by the screen, so that both take the same texts and refuse them with the same words.
 
 use super::plan::{EngineChoice, Layout, Plan};
-use crate::units::{parse_bytes, short_bytes};
+use crate::units::{parse_bytes, format_bytes_exact};
 
 /// A parameter of a plan.
 pub struct Param {
@@ -86,7 +86,7 @@ pub const PARAMS: &[Param] = &[
         "",
         "one block to 1P (k, M, G, T)",
         "bytes of the file (of the memory, for fork)",
-        |p| short_bytes(p.size),
+        |p| format_bytes_exact(p.size),
         |p, t| parse_bytes(t).map(|n| p.size = n),
     ),
     number(
@@ -94,7 +94,7 @@ pub const PARAMS: &[Param] = &[
         "",
         "1 to 64M; with direct I/O a multiple of 512",
         "bytes of one operation, record or piece",
-        |p| short_bytes(p.block.into()),
+        |p| format_bytes_exact(p.block.into()),
         |p, t| {
             let n = parse_bytes(t)?;
             p.block = u32::try_from(n).map_err(|_| "is more than 64M")?;
@@ -194,7 +194,7 @@ pub const PARAMS: &[Param] = &[
         "/s",
         "0 (no cap) or more; k, M, G",
         "bytes per second at most, all jobs together",
-        |p| short_bytes(p.rate_bytes),
+        |p| format_bytes_exact(p.rate_bytes),
         |p, t| parse_bytes(t).map(|n| p.rate_bytes = n),
     ),
     Param {
@@ -227,7 +227,7 @@ pub const PARAMS: &[Param] = &[
         "",
         "0 (no limit) or more; k, M, G, T",
         "ends after so many counted bytes",
-        |p| short_bytes(p.io_bytes),
+        |p| format_bytes_exact(p.io_bytes),
         |p, t| parse_bytes(t).map(|n| p.io_bytes = n),
     ),
     switch(
@@ -333,7 +333,7 @@ pub fn find(name: &str) -> Option<&'static Param> {
 pub fn set(plan: &mut Plan, name: &str, text: &str) -> Result<(), String> {
     let param = find(name).ok_or_else(|| format!("{name}: no such parameter"))?;
     (param.set)(plan, text)
-        .map_err(|why| format!("{name} \"{}\": {why}; {}", crate::text::clean(text), param.range))
+        .map_err(|why| format!("{name} \"{}\": {why}; {}", crate::text::sanitize(text), param.range))
 }
 
 #[cfg(test)]

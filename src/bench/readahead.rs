@@ -11,7 +11,7 @@ use super::target::refuse::{Refused, refused};
 use super::target::sizes;
 use crate::model::section::describe;
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tune::client::{Held, Said};
 use crate::tune::plan::Refusal;
 use crate::tune::protocol::{Reply, Request};
@@ -41,13 +41,13 @@ impl Disk {
     /// whole disk if that is a partition.
     pub fn of(root: &Root, place: &Place) -> Result<Self, Refused> {
         let fs = &place.filesystem;
-        let path = clean(place.path.as_os_str().as_encoded_bytes());
+        let path = sanitize(place.path.as_os_str().as_encoded_bytes());
         let own = fs.is_network() || fs.is_stacked() || fs.kind == "fuseblk";
         let Some(id) = fs.number.filter(|_| !own) else {
             return refused(format!(
                 "{path} is on {}, which is not one disk's: it has a read-ahead of its own that no device's \
                  read_ahead_kb changes. Name a directory on a file system that lies on one device, such as ext4 or xfs",
-                clean(&fs.kind)
+                sanitize(&fs.kind)
             ));
         };
         let name = sizes::disk(root, id);
@@ -73,7 +73,7 @@ impl Disk {
         }
         let why = format!(
             "changing the read-ahead of {} needs root (it is {} KiB now)",
-            clean(self.name.as_bytes()),
+            sanitize(self.name.as_bytes()),
             self.now_kb
         );
         Err(Refused { why, privilege: true })
@@ -104,7 +104,7 @@ impl Set {
         let lost = |why: String| {
             Stop::Failed(format!(
                 "the read-ahead of {} is no longer ours: {why}",
-                clean(self.disk.as_bytes())
+                sanitize(self.disk.as_bytes())
             ))
         };
         match self.held.said() {

@@ -17,7 +17,7 @@ use super::watch::{Phase, Watch, gather};
 use crate::model::disk::{DevId, DiskRate, DiskRaw};
 use crate::model::section::describe;
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -105,11 +105,11 @@ impl Session {
         let fs = &place.filesystem;
         self.device = fs.device;
         self.watch.aim(Target {
-            directory: clean(self.plan.directory.as_os_str().as_encoded_bytes()),
-            filesystem: clean(&fs.kind),
-            source: clean(&fs.source),
-            mount: clean(&fs.point),
-            options: clean(&fs.options),
+            directory: sanitize(self.plan.directory.as_os_str().as_encoded_bytes()),
+            filesystem: sanitize(&fs.kind),
+            source: sanitize(&fs.source),
+            mount: sanitize(&fs.point),
+            options: sanitize(&fs.options),
             device: fs.device.map(|d| d.to_string()),
             alignment: 0,
             memory: fs.is_memory(),
@@ -126,7 +126,7 @@ impl Session {
         if let Some(fs) = self.filesystem.as_ref().filter(|fs| fs.is_gone(&self.root)) {
             self.watch.note(format!(
                 "{} was unmounted during the run (umount -l); the figures are of the file system that was there",
-                clean(&fs.point)
+                sanitize(&fs.point)
             ));
         }
     }

@@ -105,7 +105,7 @@ impl Kept {
             return why.clone();
         }
         let rate = self.rate.map_or(String::new(), |(iops, bytes)| {
-            format!(", {iops:.0} IOPS, {}/s", crate::units::bytes_long(bytes as u64))
+            format!(", {iops:.0} IOPS, {}/s", crate::units::format_bytes_long(bytes as u64))
         });
         let end = if self.complete { "" } else { ", not complete" };
         format!("{} {}{rate}{end}", self.time, self.place)
@@ -146,7 +146,7 @@ impl Store {
     fn failed(&self, err: impl Into<std::io::Error>) -> String {
         format!(
             "results in {}: {}",
-            crate::text::clean(self.path.as_os_str().as_encoded_bytes()),
+            crate::text::sanitize(self.path.as_os_str().as_encoded_bytes()),
             describe(&err.into())
         )
     }
@@ -221,7 +221,7 @@ impl Store {
     /// The result called `name`: its id, or its number in the list.
     pub fn load<T: Keepable>(&self, name: &str) -> Result<T, String> {
         let kind = self.kind;
-        let shown = crate::text::clean(name);
+        let shown = crate::text::sanitize(name);
         let ids = self.ids()?;
         let id = match name.parse::<usize>() {
             Ok(n) if n >= 1 && n <= ids.len() => ids[n - 1].clone(),

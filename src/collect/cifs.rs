@@ -1,6 +1,6 @@
 //! `/proc/fs/cifs/Stats` (fs/smb/client/cifs_debug.c, smb1ops.c and smb2ops.c print_stats()).
 
-use super::scan::{lines, number, words};
+use super::byte_parse::{lines, parse_u64, words};
 use crate::model::mount::{Mount, Mounts, is_cifs};
 use crate::model::network::{NetFsKind, NetFsRaw};
 
@@ -8,7 +8,7 @@ use crate::model::network::{NetFsKind, NetFsRaw};
 pub(super) fn parse(text: &[u8], mounts: &Mounts) -> Vec<NetFsRaw> {
     let mut rows: Vec<NetFsRaw> = Vec::new();
     for line in lines(text) {
-        match share(line) {
+        match parse_share_header(line) {
             Some(name) => rows.push(NetFsRaw {
                 kind: NetFsKind::Cifs,
                 mount: name.into(),
@@ -17,47 +17,47 @@ pub(super) fn parse(text: &[u8], mounts: &Mounts) -> Vec<NetFsRaw> {
             }),
             None => {
                 if let Some(row) = rows.last_mut() {
-                    let _ = body(line, row);
+                    let _ = parse_stat_line(line, row);
                 }
             }
         }
     }
-    join(rows, mounts)
+    join_mounts(rows, mounts)
 }
 
 /// `1) \\server\share`, perhaps with `DISCONNECTED` behind it. A share may hold blanks.
-fn share(line: &[u8]) -> Option<&[u8]> {
+fn parse_share_header(line: &[u8]) -> Option<&[u8]> {
     let paren = line.iter().position(|b| *b == b')')?;
-    number(&line[..paren])?;
+    parse_u64(&line[..paren])?;
     let name = line[paren + 1..].trim_ascii();
     let name = name.strip_suffix(b"DISCONNECTED").unwrap_or(name).trim_ascii_end();
     name.starts_with(br"\\").then_some(name)
 }
 
 /// SMB2 and later: `Bytes read: N  Bytes written: N`, `Reads: N total N failed`; SMB1: `Reads: N Bytes: N`.
-fn body(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
+fn parse_stat_line(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
     let w: Vec<&[u8]> = words(line).collect();
     match w[..] {
-        [b"SMBs:", n, ..] => row.ops = Some(number(n)?),
+        [b"SMBs:", n, ..] => row.ops = Some(parse_u64(n)?),
         [b"Bytes", b"read:", r, b"Bytes", b"written:", w] => {
-            row.read_bytes = Some(number(r)?);
-            row.write_bytes = Some(number(w)?);
+            row.read_bytes = Some(parse_u64(r)?);
+            row.write_bytes = Some(parse_u64(w)?);
         }
         [b"Reads:", n, b"Bytes:", bytes] => {
-            row.read_ops = Some(number(n)?);
-            row.read_bytes = Some(number(bytes)?);
+            row.read_ops = Some(parse_u64(n)?);
+            row.read_bytes = Some(parse_u64(bytes)?);
         }
         [b"Writes:", n, b"Bytes:", bytes] => {
-            row.write_ops = Some(number(n)?);
-            row.write_bytes = Some(number(bytes)?);
+            row.write_ops = Some(parse_u64(n)?);
+            row.write_bytes = Some(parse_u64(bytes)?);
         }
         [op, n, b"total", failed, b"failed"] => {
             match op {
-                b"Reads:" => row.read_ops = Some(number(n)?),
-                b"Writes:" => row.write_ops = Some(number(n)?),
+                b"Reads:" => row.read_ops = Some(parse_u64(n)?),
+                b"Writes:" => row.write_ops = Some(parse_u64(n)?),
                 _ => {}
             }
-            row.errors = Some(row.errors.unwrap_or(0).saturating_add(number(failed)?));
+            row.errors = Some(row.errors.unwrap_or(0).saturating_add(parse_u64(failed)?));
         }
         _ => {}
     }
@@ -65,11 +65,11 @@ fn body(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
 }
 
 /// A share stays connected for a while after its last unmount: then it stands under its own name.
-fn join(mut rows: Vec<NetFsRaw>, mounts: &Mounts) -> Vec<NetFsRaw> {
+fn join_mounts(mut rows: Vec<NetFsRaw>, mounts: &Mounts) -> Vec<NetFsRaw> {
     let mut left: Vec<&Mount> = mounts.0.iter().filter(|m| is_cifs(m.fs_type.bytes())).collect();
     for row in &mut rows {
-        let share = plain(row.server.bytes());
-        let Some(at) = left.iter().position(|m| is_of(&plain(m.source.bytes()), &share)) else { continue };
+        let share = normalize_share_name(row.server.bytes());
+        let Some(at) = left.iter().position(|m| is_on_share(&normalize_share_name(m.source.bytes()), &share)) else { continue };
         let mount = left.remove(at);
         left.retain(|m| m.dev != mount.dev);
         row.mount = mount.mount_point.clone();
@@ -83,14 +83,14 @@ fn join(mut rows: Vec<NetFsRaw>, mounts: &Mounts) -> Vec<NetFsRaw> {
 }
 
 /// `//Server/Share` and `\\server\share` are the same.
-fn plain(name: &[u8]) -> Vec<u8> {
+fn normalize_share_name(name: &[u8]) -> Vec<u8> {
     let slashed: Vec<u8> =
         name.iter().map(|b| if *b == b'\\' { b'/' } else { b.to_ascii_lowercase() }).collect();
     slashed.strip_suffix(b"/").map(<[u8]>::to_vec).unwrap_or(slashed)
 }
 
 /// A mount may be of a directory within the share.
-fn is_of(source: &[u8], share: &[u8]) -> bool {
+fn is_on_share(source: &[u8], share: &[u8]) -> bool {
     source.strip_prefix(share).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_first_dialect() {
+    fn smb1_counters_are_parsed() {
         let rows = parse(
             b"1) \\\\nas\\old share\tDISCONNECTED\nSMBs: 9 Oplock Breaks: 0\nReads:  4 Bytes: 4096\nWrites: 1 Bytes: 7\n",
             &Mounts::default(),

@@ -21,7 +21,7 @@ pub fn boot_ns() -> u64 {
 }
 
 /// Now, as the kernel log dates: CLOCK_MONOTONIC and the wall clock.
-pub fn log_clock() -> LogClock {
+pub fn now_log_clock() -> LogClock {
     let mono = clock_gettime(ClockId::Monotonic);
     LogClock { mono_ns: mono.tv_sec as u64 * 1_000_000_000 + mono.tv_nsec as u64, wall_ns: now().wall_ns }
 }

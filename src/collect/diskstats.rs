@@ -1,8 +1,8 @@
 //! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): rows of 14, 18 or 20 columns.
 
-use super::read::Kept;
-use super::scan::{lines, number, words};
-use super::{Patch, Source};
+use super::kernel_file::PersistentFile;
+use super::byte_parse::{lines, parse_u64, words};
+use super::{SampleUpdate, Source};
 use crate::model::disk::{DevId, DiskRaw, OpRaw};
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
@@ -11,19 +11,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Reads the counters of every block device and partition in one system call.
-pub struct Diskstats {
-    file: Kept,
+pub struct DiskstatsSource {
+    file: PersistentFile,
     buf: Vec<u8>,
     names: HashMap<DevId, Arc<str>>,
 }
 
-impl Diskstats {
+impl DiskstatsSource {
     /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::new(root.proc("diskstats")), buf: Vec::new(), names: HashMap::new() }
+        Self { file: PersistentFile::new(root.proc("diskstats")), buf: Vec::new(), names: HashMap::new() }
     }
 
-    fn rows(&mut self) -> Section<Vec<DiskRaw>> {
+    fn read_rows(&mut self) -> Section<Vec<DiskRaw>> {
         match self.file.read(&mut self.buf) {
             Ok(text) => Section::Ok(lines(text).filter_map(|l| parse_line(l, &mut self.names)).collect()),
             Err(err) => Section::from_io("/proc/diskstats", &err),
@@ -31,17 +31,17 @@ impl Diskstats {
     }
 }
 
-impl Source for Diskstats {
+impl Source for DiskstatsSource {
     fn name(&self) -> &'static str {
         "/proc/diskstats"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.disks = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
-        let rows = self.rows();
+    fn read(&mut self) -> SampleUpdate {
+        let rows = self.read_rows();
         Box::new(move |s| s.disks = rows)
     }
 }
@@ -50,26 +50,26 @@ impl Source for Diskstats {
 /// name is a loop or ram placeholder is kept here: whether to show it is not this file's business.
 fn parse_line(line: &[u8], names: &mut HashMap<DevId, Arc<str>>) -> Option<DiskRaw> {
     let mut w = words(line);
-    let id = DevId { major: next(&mut w)? as u32, minor: next(&mut w)? as u32 };
-    let name = intern(names, id, w.next()?);
-    let read = op(&mut w)?;
-    let write = op(&mut w)?;
-    let (in_flight, busy_ms, queue_ms) = (next(&mut w)?, next(&mut w)?, next(&mut w)?);
-    let discard = op(&mut w);
-    let flush = next(&mut w).zip(next(&mut w));
+    let id = DevId { major: next_number(&mut w)? as u32, minor: next_number(&mut w)? as u32 };
+    let name = intern_name(names, id, w.next()?);
+    let read = parse_op(&mut w)?;
+    let write = parse_op(&mut w)?;
+    let (in_flight, busy_ms, queue_ms) = (next_number(&mut w)?, next_number(&mut w)?, next_number(&mut w)?);
+    let discard = parse_op(&mut w);
+    let flush = next_number(&mut w).zip(next_number(&mut w));
     // Flushes are not counted for partitions: their columns are always 0, which is no measurement.
     Some(DiskRaw { id, name, read, write, discard, flush, in_flight, busy_ms, queue_ms })
 }
 
-fn next<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Option<u64> {
-    number(w.next()?)
+fn next_number<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Option<u64> {
+    parse_u64(w.next()?)
 }
 
-fn op<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Option<OpRaw> {
-    Some(OpRaw { ios: next(w)?, merged: next(w)?, sectors: next(w)?, ms: next(w)? })
+fn parse_op<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Option<OpRaw> {
+    Some(OpRaw { ios: next_number(w)?, merged: next_number(w)?, sectors: next_number(w)?, ms: next_number(w)? })
 }
 
-fn intern(names: &mut HashMap<DevId, Arc<str>>, id: DevId, raw: &[u8]) -> Arc<str> {
+fn intern_name(names: &mut HashMap<DevId, Arc<str>>, id: DevId, raw: &[u8]) -> Arc<str> {
     match names.get(&id) {
         Some(name) if name.as_bytes() == raw => name.clone(),
         _ => {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn all_three_widths() {
+    fn rows_of_14_18_and_20_columns_are_parsed() {
         let old = parse("   8 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap();
         assert_eq!((old.read.ios, old.write.ms, old.in_flight, old.queue_ms), (1, 8, 9, 11));
         assert_eq!((old.discard, old.flush), (None, None));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_line_is_no_device() {
+    fn a_truncated_line_is_skipped() {
         assert_eq!(parse("8 0 sda 1 2 3"), None);
         assert_eq!(parse(""), None);
     }

@@ -8,8 +8,8 @@ mod record;
 
 pub use record::{format_record, parse_record};
 
-use super::read;
-use super::scan::signed;
+use super::kernel_file;
+use super::byte_parse::parse_i64;
 use crate::model::kernlog::Record;
 use crate::model::section::{Section, describe};
 use crate::root::Root;
@@ -19,23 +19,23 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// One record with its dictionary, escaped, fits in the kernel's 8 KiB (CONSOLE_EXT_LOG_MAX); a smaller
 /// buffer is refused with EINVAL, so a kernel that grows the record has room here.
-const BUFFER: usize = 16 * 1024;
+const RECORD_BUFFER_BYTES: usize = 16 * 1024;
 /// A captured log larger than this is cut: it is a test's or a stranger's file.
-const CAPTURE_MAX: usize = 64 << 20;
+const MAX_CAPTURE_BYTES: usize = 64 << 20;
 
 /// An open kernel log.
 #[derive(Debug)]
 pub struct KmsgReader {
-    input: Input,
+    input: LogInput,
     overruns: u64,
 }
 
 #[derive(Debug)]
-enum Input {
+enum LogInput {
     /// The device: one record a read.
     Device { fd: OwnedFd, buf: Box<[u8]> },
     /// A captured file: what `cat /dev/kmsg` printed, records one after the other.
-    Capture { fd: OwnedFd, text: Vec<u8>, at: usize },
+    Capture { fd: OwnedFd, text: Vec<u8>, offset: usize },
 }
 
 impl KmsgReader {
@@ -45,21 +45,21 @@ impl KmsgReader {
     /// such file (many containers).
     pub fn open(root: &Root) -> Section<KmsgReader> {
         let path = root.dev("kmsg");
-        let fd = match read::open(&path) {
+        let fd = match kernel_file::open(&path) {
             Ok(fd) => fd,
-            Err(err) => return refused(root, &path.display().to_string(), &err),
+            Err(err) => return open_error(root, &path.display().to_string(), &err),
         };
         let input = match rustix::fs::fstat(&fd) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice => {
-                Input::Device { fd, buf: vec![0; BUFFER].into_boxed_slice() }
+                LogInput::Device { fd, buf: vec![0; RECORD_BUFFER_BYTES].into_boxed_slice() }
             }
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                 let mut text = Vec::new();
-                if stat.st_size > CAPTURE_MAX as i64 {
+                if stat.st_size > MAX_CAPTURE_BYTES as i64 {
                     return Section::Absent(format!("{}: larger than 64 MiB", path.display()));
                 }
-                match read::slurp(&fd, &mut text) {
-                    Ok(()) => Input::Capture { fd, text, at: 0 },
+                match kernel_file::read_to_end(&fd, &mut text) {
+                    Ok(()) => LogInput::Capture { fd, text, offset: 0 },
                     Err(err) => return Section::from_io("captured kernel log", &err.into()),
                 }
             }
@@ -72,7 +72,7 @@ impl KmsgReader {
     /// Whether more can arrive: poll the descriptor for reading only then. A captured file is always
     /// readable and is finished when [`next_record`](Self::next_record) returns `None`.
     pub fn is_live(&self) -> bool {
-        matches!(self.input, Input::Device { .. })
+        matches!(self.input, LogInput::Device { .. })
     }
 
     /// How often the kernel overwrote records before they were read.
@@ -83,7 +83,7 @@ impl KmsgReader {
     /// The next record, or `None` when there is nothing more for now. Never waits.
     pub fn next_record(&mut self) -> std::io::Result<Option<Record>> {
         match &mut self.input {
-            Input::Device { fd, buf } => loop {
+            LogInput::Device { fd, buf } => loop {
                 match rustix::io::read(&*fd, &mut buf[..]) {
                     Ok(0) => return Ok(None),
                     Ok(n) => {
@@ -97,7 +97,7 @@ impl KmsgReader {
                     Err(err) => return Err(err.into()),
                 }
             },
-            Input::Capture { text, at, .. } => {
+            LogInput::Capture { text, offset: at, .. } => {
                 while *at < text.len() {
                     let raw = record::first_record(&text[*at..]);
                     *at += raw.len();
@@ -120,18 +120,18 @@ impl AsRawFd for KmsgReader {
 impl AsFd for KmsgReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.input {
-            Input::Device { fd, .. } | Input::Capture { fd, .. } => fd.as_fd(),
+            LogInput::Device { fd, .. } | LogInput::Capture { fd, .. } => fd.as_fd(),
         }
     }
 }
 
-fn refused(root: &Root, path: &str, err: &std::io::Error) -> Section<KmsgReader> {
+fn open_error(root: &Root, path: &str, err: &std::io::Error) -> Section<KmsgReader> {
     match err.kind() {
         std::io::ErrorKind::NotFound => {
             Section::Absent(format!("{path} does not exist (a container without the kernel log?)"))
         }
         std::io::ErrorKind::PermissionDenied => {
-            let why = match sysctl(root, "kernel/dmesg_restrict") {
+            let why = match read_sysctl(root, "kernel/dmesg_restrict") {
                 Section::Ok(0) | Section::Denied(_) | Section::Absent(_) | Section::Blocked(_) => "",
                 Section::Ok(_) => " (kernel.dmesg_restrict = 1)",
             };
@@ -147,14 +147,14 @@ fn refused(root: &Root, path: &str, err: &std::io::Error) -> Section<KmsgReader>
 
 /// `kernel.hung_task_warnings`: how many hung tasks the kernel will still report; 0 means that it has
 /// gone silent, -1 that it never does (Documentation/admin-guide/sysctl/kernel.rst).
-pub fn hung_task_warnings(root: &Root) -> Section<i64> {
-    sysctl(root, "kernel/hung_task_warnings")
+pub fn read_hung_task_warnings(root: &Root) -> Section<i64> {
+    read_sysctl(root, "kernel/hung_task_warnings")
 }
 
-fn sysctl(root: &Root, name: &str) -> Section<i64> {
+fn read_sysctl(root: &Root, name: &str) -> Section<i64> {
     let mut buf = Vec::new();
-    match read::read_once(&root.proc(&format!("sys/{name}")), &mut buf) {
-        Ok(text) => match signed(text.trim_ascii()) {
+    match kernel_file::read_once(&root.proc(&format!("sys/{name}")), &mut buf) {
+        Ok(text) => match parse_i64(text.trim_ascii()) {
             Some(n) => Section::Ok(n),
             None => Section::Absent(format!("{name}: not a number")),
         },
@@ -166,7 +166,7 @@ fn sysctl(root: &Root, name: &str) -> Section<i64> {
 mod tests {
     use super::*;
 
-    fn capture(text: &[u8]) -> (tempfile::TempDir, Root) {
+    fn captured_root(text: &[u8]) -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("dev")).unwrap();
         std::fs::write(dir.path().join("dev/kmsg"), text).unwrap();
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_captured_log_is_read_record_by_record() {
-        let (_dir, root) = capture(
+        let (_dir, root) = captured_root(
             b"6,1,10,-;one\n SUBSYSTEM=block\n DEVICE=b8:0\ngarbage\n3,2,20,-;two\\x0athree\n4,9,30,-;four",
         );
         let Section::Ok(mut reader) = KmsgReader::open(&root) else { panic!("not opened") };
@@ -189,27 +189,27 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_log_is_absent_and_says_so() {
+    fn a_missing_log_is_absent_with_a_reason() {
         let dir = tempfile::tempdir().unwrap();
         let Section::Absent(why) = KmsgReader::open(&Root::at(dir.path())) else { panic!() };
         assert!(why.contains("does not exist"), "{why}");
     }
 
     #[test]
-    fn something_else_in_its_place_is_not_read() {
+    fn a_directory_in_place_of_kmsg_is_absent() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("dev/kmsg")).unwrap();
         assert!(matches!(KmsgReader::open(&Root::at(dir.path())), Section::Absent(_)));
     }
 
     #[test]
-    fn a_refusal_names_the_switch_and_the_way_out() {
+    fn a_denied_open_names_the_sysctl_and_the_remedy() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("proc/sys/kernel")).unwrap();
         std::fs::write(dir.path().join("proc/sys/kernel/dmesg_restrict"), "1\n").unwrap();
         let root = Root::at(dir.path());
         let err = std::io::Error::from_raw_os_error(1);
-        let Section::Denied(why) = refused(&root, "/dev/kmsg", &err) else { panic!() };
+        let Section::Denied(why) = open_error(&root, "/dev/kmsg", &err) else { panic!() };
         assert!(why.contains("dmesg_restrict = 1") && why.contains("CAP_SYSLOG"), "{why}");
     }
 
@@ -217,9 +217,9 @@ mod tests {
     fn hung_task_warnings_may_be_negative_or_missing() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
-        assert!(matches!(hung_task_warnings(&root), Section::Absent(_)));
+        assert!(matches!(read_hung_task_warnings(&root), Section::Absent(_)));
         std::fs::create_dir_all(dir.path().join("proc/sys/kernel")).unwrap();
         std::fs::write(dir.path().join("proc/sys/kernel/hung_task_warnings"), "-1\n").unwrap();
-        assert_eq!(hung_task_warnings(&root), Section::Ok(-1));
+        assert_eq!(read_hung_task_warnings(&root), Section::Ok(-1));
     }
 }

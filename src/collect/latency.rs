@@ -1,23 +1,23 @@
 //! Histograms of request latency, read from the kernel's side of [`crate::trace`].
 
-use super::{Patch, Source};
+use super::{SampleUpdate, Source};
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::trace::Tracer;
 
 /// Reads what is counted.
-pub struct Latency(pub Tracer);
+pub struct LatencySource(pub Tracer);
 
-impl Source for Latency {
+impl Source for LatencySource {
     fn name(&self) -> &'static str {
         "tracing"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.latency = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
+    fn read(&mut self) -> SampleUpdate {
         let read = self.0.latency.read();
         Box::new(move |s| s.latency = read)
     }

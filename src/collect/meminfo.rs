@@ -1,36 +1,36 @@
 //! `/proc/meminfo` (Documentation/filesystems/proc.rst).
 
-use super::read::Kept;
-use super::scan::{lines, number, words};
-use super::{Patch, Source};
+use super::kernel_file::PersistentFile;
+use super::byte_parse::{lines, parse_u64, words};
+use super::{SampleUpdate, Source};
 use crate::model::memory::MemRaw;
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 
 /// Reads `/proc/meminfo`.
-pub struct Meminfo {
-    file: Kept,
+pub struct MeminfoSource {
+    file: PersistentFile,
     buf: Vec<u8>,
 }
 
-impl Meminfo {
+impl MeminfoSource {
     /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::whole(root.proc("meminfo")), buf: Vec::new() }
+        Self { file: PersistentFile::whole(root.proc("meminfo")), buf: Vec::new() }
     }
 }
 
-impl Source for Meminfo {
+impl Source for MeminfoSource {
     fn name(&self) -> &'static str {
         "/proc/meminfo"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.mem = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
+    fn read(&mut self) -> SampleUpdate {
         let mem = match self.file.read(&mut self.buf) {
             Ok(text) => parse(text)
                 .map(Section::Ok)
@@ -46,7 +46,7 @@ pub fn parse(text: &[u8]) -> Option<MemRaw> {
     let mut raw = MemRaw::default();
     for line in lines(text) {
         let mut w = words(line);
-        let (Some(name), Some(kb)) = (w.next(), w.next().and_then(number)) else { continue };
+        let (Some(name), Some(kb)) = (w.next(), w.next().and_then(parse_u64)) else { continue };
         let bytes = kb.saturating_mul(1024);
         match name {
             b"MemTotal:" => raw.total = bytes,

@@ -1,7 +1,7 @@
 //! `/proc/self/mountinfo` (proc_pid_mountinfo(5)), read again only when it changed.
 
-use super::read::{open, slurp};
-use super::scan::{lines, number, unescape_octal, words};
+use super::kernel_file::{open, read_to_end};
+use super::byte_parse::{lines, parse_u64, unescape_octal, words};
 use crate::model::disk::DevId;
 use crate::model::mount::{Mount, Mounts, is_cifs, is_nfs};
 use crate::root::Root;
@@ -13,59 +13,59 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The kernel tells of mounts and unmounts but not of a file system that turns itself read-only.
-const REREAD: Duration = Duration::from_secs(10);
+const REREAD_INTERVAL: Duration = Duration::from_secs(10);
 /// Where only mounting and unmounting matter.
-const REREAD_SELDOM: Duration = Duration::from_secs(600);
+const NETWORK_REREAD_INTERVAL: Duration = Duration::from_secs(600);
 /// A table of some hundred mounts.
-const KEEP_BYTES: usize = 64 * 1024;
+const MAX_RETAINED_BYTES: usize = 64 * 1024;
 
 /// A kernel table that announces its changes through poll(2): mountinfo, swaps.
 #[derive(Debug)]
-pub struct Watched {
+pub struct PolledFile {
     path: PathBuf,
-    live: bool,
+    is_live: bool,
     fd: Option<OwnedFd>,
     buf: Vec<u8>,
     hash: u64,
     read_at: Option<Instant>,
-    reread: Duration,
+    max_age: Duration,
     /// Announced and not read since.
-    news: bool,
+    change_pending: bool,
 }
 
-impl Watched {
+impl PolledFile {
     /// `path` below `root`; read anyhow after `reread`.
     pub fn new(root: &Root, path: PathBuf, reread: Duration) -> Self {
         Self {
             path,
-            live: root.is_live(),
+            is_live: root.is_live(),
             fd: None,
             buf: Vec::new(),
             hash: 0,
             read_at: None,
-            reread,
-            news: false,
+            max_age: reread,
+            change_pending: false,
         }
     }
 
     /// Whether it is to be read: one poll(2), which never waits.
-    pub fn due(&mut self) -> bool {
-        let fresh = self.fd.is_some() && self.read_at.is_some_and(|at| at.elapsed() < self.reread);
-        self.news |= !fresh || self.announced();
-        self.news
+    pub fn is_due(&mut self) -> bool {
+        let fresh = self.fd.is_some() && self.read_at.is_some_and(|at| at.elapsed() < self.max_age);
+        self.change_pending |= !fresh || self.poll_changed();
+        self.change_pending
     }
 
     /// The content if it differs from the last one; costs one poll(2) if nothing happened.
-    pub fn changed(&mut self) -> io::Result<Option<&[u8]>> {
-        if !self.due() {
+    pub fn read_if_changed(&mut self) -> io::Result<Option<&[u8]>> {
+        if !self.is_due() {
             return Ok(None);
         }
-        self.news = false;
+        self.change_pending = false;
         let first = self.read_at.is_none();
         if self.fd.is_none() {
             self.fd = Some(open(&self.path)?);
         }
-        if let Some(Err(err)) = self.fd.as_ref().map(|fd| slurp(fd, &mut self.buf)) {
+        if let Some(Err(err)) = self.fd.as_ref().map(|fd| read_to_end(fd, &mut self.buf)) {
             self.fd = None;
             return Err(err.into());
         }
@@ -79,16 +79,16 @@ impl Watched {
     }
 
     /// Gives back a large buffer: the next reading may be hours away.
-    fn rest(&mut self) {
-        if self.buf.capacity() > KEEP_BYTES {
+    fn release_buffer(&mut self) {
+        if self.buf.capacity() > MAX_RETAINED_BYTES {
             self.buf = Vec::new();
         }
     }
 
     /// mounts_poll() and swaps_poll() raise POLLPRI and POLLERR once per reader after a change. A captured
     /// tree's plain file cannot: there the content decides.
-    fn announced(&self) -> bool {
-        let Some(fd) = self.fd.as_ref().filter(|_| self.live) else { return true };
+    fn poll_changed(&self) -> bool {
+        let Some(fd) = self.fd.as_ref().filter(|_| self.is_live) else { return true };
         let mut fds = [PollFd::new(fd, PollFlags::PRI)];
         match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
             Ok(0) => false,
@@ -100,38 +100,38 @@ impl Watched {
 
 /// The mount table of this process, kept up to date.
 #[derive(Debug)]
-pub struct MountWatch {
-    file: Watched,
+pub struct MountWatcher {
+    file: PolledFile,
     mounts: Mounts,
-    keep: fn(&Mount) -> bool,
+    filter: fn(&Mount) -> bool,
 }
 
-impl MountWatch {
+impl MountWatcher {
     /// All mounts below `root`.
     pub fn new(root: &Root) -> Self {
-        Self::with(root, REREAD, |_| true)
+        Self::with_filter(root, REREAD_INTERVAL, |_| true)
     }
 
     /// Only NFS and CIFS mounts: most machines have none, container hosts have thousands of others.
-    pub fn network(root: &Root) -> Self {
-        Self::with(root, REREAD_SELDOM, |m| is_nfs(m.fs_type.bytes()) || is_cifs(m.fs_type.bytes()))
+    pub fn network_only(root: &Root) -> Self {
+        Self::with_filter(root, NETWORK_REREAD_INTERVAL, |m| is_nfs(m.fs_type.bytes()) || is_cifs(m.fs_type.bytes()))
     }
 
-    fn with(root: &Root, reread: Duration, keep: fn(&Mount) -> bool) -> Self {
-        let file = Watched::new(root, root.proc("self/mountinfo"), reread);
-        Self { file, mounts: Mounts::default(), keep }
+    fn with_filter(root: &Root, reread: Duration, keep: fn(&Mount) -> bool) -> Self {
+        let file = PolledFile::new(root, root.proc("self/mountinfo"), reread);
+        Self { file, mounts: Mounts::default(), filter: keep }
     }
 
     /// Whether the table is to be read anew; never waits.
-    pub fn due(&mut self) -> bool {
-        self.file.due()
+    pub fn is_due(&mut self) -> bool {
+        self.file.is_due()
     }
 
     /// Whether the table changed since the last call; the first call says yes.
     pub fn refresh(&mut self) -> io::Result<bool> {
-        let Some(text) = self.file.changed()? else { return Ok(false) };
-        self.mounts = Mounts(lines(text).filter_map(parse_line).filter(self.keep).collect());
-        self.file.rest();
+        let Some(text) = self.file.read_if_changed()? else { return Ok(false) };
+        self.mounts = Mounts(lines(text).filter_map(parse_line).filter(self.filter).collect());
+        self.file.release_buffer();
         Ok(true)
     }
 
@@ -150,8 +150,8 @@ pub fn parse(text: &[u8]) -> Mounts {
 fn parse_line(line: &[u8]) -> Option<Mount> {
     // Exactly one blank divides the fields, and a field may be empty (`mount "" /mnt -t tmpfs`).
     let mut w = line.split(|b| *b == b' ');
-    let (id, parent) = (number(w.next()?)?, number(w.next()?)?);
-    let dev = dev_id(w.next()?)?;
+    let (id, parent) = (parse_u64(w.next()?)?, parse_u64(w.next()?)?);
+    let dev = parse_dev_id(w.next()?)?;
     let mut text = || Some(unescape_octal(w.next()?).into());
     let (root, mount_point, options) = (text()?, text()?, text()?);
     w.by_ref().find(|field| *field == b"-")?;
@@ -164,10 +164,10 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
 }
 
 /// `8:1`, as sysfs and mountinfo write it.
-pub fn dev_id(text: &[u8]) -> Option<DevId> {
+pub fn parse_dev_id(text: &[u8]) -> Option<DevId> {
     let text = words(text).next()?;
     let colon = text.iter().position(|b| *b == b':')?;
-    let half = |raw: &[u8]| u32::try_from(number(raw)?).ok();
+    let half = |raw: &[u8]| u32::try_from(parse_u64(raw)?).ok();
     Some(DevId { major: half(&text[..colon])?, minor: half(&text[colon + 1..])? })
 }
 
@@ -177,7 +177,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn optional_fields_escapes_and_empty_sources() {
+    fn optional_fields_escapes_and_empty_sources_are_parsed() {
         let t = parse(
             b"36 35 98:0 /mnt1 /my\\040disk rw,noatime master:1 shared:7 - ext3 /dev/root rw,errors=continue\n\
               40 36 0:31 / /e rw -  rw\n41 36 0:32 / /f rw - tmpfs  rw,size=4k\n42 cut",
@@ -192,19 +192,19 @@ mod tests {
     }
 
     #[test]
-    fn unchanged_content_is_told_from_changed() {
+    fn refresh_reports_only_changed_content() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
         let path = dir.path().join("proc/self/mountinfo");
         std::fs::write(&path, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n").unwrap();
-        let mut watch = MountWatch::new(&Root::at(dir.path()));
+        let mut watch = MountWatcher::new(&Root::at(dir.path()));
         assert!(watch.refresh().unwrap());
         assert!(!watch.refresh().unwrap());
         std::fs::write(&path, "1 0 8:1 / / rw - ext4 /dev/sda1 rw,emergency_ro\n").unwrap();
         assert!(watch.refresh().unwrap());
         assert!(watch.mounts().0[0].has_option("emergency_ro"));
         std::fs::remove_file(&path).unwrap();
-        let mut gone = MountWatch::new(&Root::at(dir.path()));
+        let mut gone = MountWatcher::new(&Root::at(dir.path()));
         assert!(gone.refresh().is_err());
     }
 

@@ -1,8 +1,8 @@
 //! `/proc/net/dev` (proc_net(5)) and `/sys/class/net/*/speed` (Documentation/ABI/testing/sysfs-class-net).
 
-use super::read::{Kept, read_once};
-use super::scan::{lines, number, signed, words};
-use super::{Patch, Source};
+use super::kernel_file::{PersistentFile, read_once};
+use super::byte_parse::{lines, parse_u64, parse_i64, words};
+use super::{SampleUpdate, Source};
 use crate::model::network::NicRaw;
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
@@ -13,51 +13,51 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Asking a driver for its speed takes a lock of the whole network stack: seldom.
-const SPEED_PERIOD: Duration = Duration::from_secs(60);
+const SPEED_REREAD_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Reads the byte counters of every interface in one system call.
-pub struct Netdev {
+pub struct NetdevSource {
     root: Root,
-    file: Kept,
+    file: PersistentFile,
     buf: Vec<u8>,
     speed_buf: Vec<u8>,
     speeds: HashMap<String, Option<u64>>,
-    asked_at: Option<Instant>,
+    speeds_read_at: Option<Instant>,
     /// Whether any network file system is mounted: interfaces matter only then.
-    wanted: Arc<AtomicBool>,
+    has_network_mounts: Arc<AtomicBool>,
 }
 
-impl Netdev {
+impl NetdevSource {
     /// Reads below `root`.
     pub fn new(root: &Root, wanted: Arc<AtomicBool>) -> Self {
         Self {
             root: root.clone(),
-            file: Kept::new(root.proc("net/dev")),
+            file: PersistentFile::new(root.proc("net/dev")),
             buf: Vec::new(),
             speed_buf: Vec::new(),
             speeds: HashMap::new(),
-            asked_at: None,
-            wanted,
+            speeds_read_at: None,
+            has_network_mounts: wanted,
         }
     }
 
-    fn nics(&mut self) -> Section<Vec<NicRaw>> {
-        if !self.wanted.load(Ordering::Relaxed) {
+    fn read_nics(&mut self) -> Section<Vec<NicRaw>> {
+        if !self.has_network_mounts.load(Ordering::Relaxed) {
             return Section::Ok(Vec::new());
         }
         let mut nics = match self.file.read(&mut self.buf) {
             Ok(text) => parse(text),
             Err(err) => return Section::from_io("/proc/net/dev", &err),
         };
-        if self.asked_at.is_none_or(|at| at.elapsed() >= SPEED_PERIOD) {
+        if self.speeds_read_at.is_none_or(|at| at.elapsed() >= SPEED_REREAD_INTERVAL) {
             self.speeds.clear();
-            self.asked_at = Some(Instant::now());
+            self.speeds_read_at = Some(Instant::now());
         }
         for nic in &mut nics {
             nic.speed_bits = match self.speeds.get(&nic.name) {
                 Some(speed) => *speed,
                 None => {
-                    let speed = self.speed(&nic.name);
+                    let speed = self.read_link_speed(&nic.name);
                     self.speeds.insert(nic.name.clone(), speed);
                     speed
                 }
@@ -67,28 +67,28 @@ impl Netdev {
     }
 
     /// EINVAL for what has no speed (loopback, down), -1 for what does not know it (virtual).
-    fn speed(&mut self, name: &str) -> Option<u64> {
+    fn read_link_speed(&mut self, name: &str) -> Option<u64> {
         if name.contains('/') || name.starts_with('.') {
             return None;
         }
         let text = read_once(&self.root.sys(&format!("class/net/{name}/speed")), &mut self.speed_buf).ok()?;
-        let mbit = signed(text.trim_ascii()).and_then(|n| u64::try_from(n).ok())?;
+        let mbit = parse_i64(text.trim_ascii()).and_then(|n| u64::try_from(n).ok())?;
         // SPEED_UNKNOWN is -1, which old kernels wrote unsigned.
         mbit.checked_mul(1_000_000).filter(|_| mbit > 0 && mbit < u32::MAX as u64)
     }
 }
 
-impl Source for Netdev {
+impl Source for NetdevSource {
     fn name(&self) -> &'static str {
         "/proc/net/dev"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.nics = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
-        let nics = self.nics();
+    fn read(&mut self) -> SampleUpdate {
+        let nics = self.read_nics();
         Box::new(move |s| s.nics = nics)
     }
 }
@@ -103,8 +103,8 @@ fn parse_line(line: &[u8]) -> Option<NicRaw> {
     let colon = line.iter().rposition(|b| *b == b':')?;
     let name = String::from_utf8_lossy(line[..colon].trim_ascii()).into_owned();
     let mut w = words(&line[colon + 1..]);
-    let rx_bytes = number(w.next()?)?;
-    let tx_bytes = number(w.nth(7)?)?;
+    let rx_bytes = parse_u64(w.next()?)?;
+    let tx_bytes = parse_u64(w.nth(7)?)?;
     Some(NicRaw { name, rx_bytes, tx_bytes, speed_bits: None })
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn headings_are_skipped_and_both_spellings_read() {
+    fn headings_are_skipped_and_both_row_formats_parsed() {
         let nics = parse(
             b"Inter-|   Receive                                                |  Transmit\n \
               face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs\n    \
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn speeds_are_asked_once_and_unknown_is_none() {
+    fn link_speeds_are_cached_and_unknown_is_none() {
         let dir = tempfile::tempdir().unwrap();
         let put = |rel: &str, text: &str| {
             let path = dir.path().join(rel);
@@ -138,12 +138,12 @@ mod tests {
         put("sys/class/net/eth0/speed", "1000\n");
         put("sys/class/net/veth1/speed", "-1\n");
         put("sys/class/net/old0/speed", "4294967295\n");
-        let mut source = Netdev::new(&Root::at(dir.path()), Arc::new(AtomicBool::new(true)));
-        let speeds = |s: &mut Netdev| s.nics().ok().unwrap().iter().map(|n| n.speed_bits).collect::<Vec<_>>();
+        let mut source = NetdevSource::new(&Root::at(dir.path()), Arc::new(AtomicBool::new(true)));
+        let speeds = |s: &mut NetdevSource| s.read_nics().ok().unwrap().iter().map(|n| n.speed_bits).collect::<Vec<_>>();
         assert_eq!(speeds(&mut source), [Some(1_000_000_000), None, None, None]);
         put("sys/class/net/eth0/speed", "100\n");
         assert_eq!(speeds(&mut source)[0], Some(1_000_000_000), "asked once a minute");
-        source.asked_at = None;
+        source.speeds_read_at = None;
         assert_eq!(speeds(&mut source)[0], Some(100_000_000));
     }
 

@@ -3,10 +3,10 @@
 //! Without such a mount a tick costs one poll(2) on the mount table. The counters come from memory: a
 //! server that is gone does not block their reading.
 
-use super::mountinfo::MountWatch;
-use super::read::Kept;
-use super::route::Routes;
-use super::{Patch, Source, cifs, nfs};
+use super::mountinfo::MountWatcher;
+use super::kernel_file::PersistentFile;
+use super::route::RouteTable;
+use super::{SampleUpdate, Source, cifs, nfs};
 use crate::model::mount::{is_cifs, is_nfs};
 use crate::model::network::NetFsRaw;
 use crate::model::sample::Sample;
@@ -17,45 +17,45 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Routes change without a word to us.
-const ROUTE_PERIOD: Duration = Duration::from_secs(30);
+const ROUTE_REREAD_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reads `/proc/self/mountstats` and `/proc/fs/cifs/Stats` where there is something to read.
-pub struct NetFs {
+pub struct NetFsSource {
     root: Root,
-    mounts: MountWatch,
-    nfs: Kept,
-    cifs: Kept,
+    mounts: MountWatcher,
+    nfs: PersistentFile,
+    cifs: PersistentFile,
     buf: Vec<u8>,
     has_nfs: bool,
     has_cifs: bool,
-    routes: Option<(Instant, Routes)>,
+    routes: Option<(Instant, RouteTable)>,
     /// Told to whoever reads the interfaces.
-    any: Arc<AtomicBool>,
+    has_network_mounts: Arc<AtomicBool>,
 }
 
-impl NetFs {
+impl NetFsSource {
     /// Reads below `root`.
     pub fn new(root: &Root, any: Arc<AtomicBool>) -> Self {
         Self {
             root: root.clone(),
-            mounts: MountWatch::network(root),
-            nfs: Kept::new(root.proc("self/mountstats")),
-            cifs: Kept::new(root.proc("fs/cifs/Stats")),
+            mounts: MountWatcher::network_only(root),
+            nfs: PersistentFile::new(root.proc("self/mountstats")),
+            cifs: PersistentFile::new(root.proc("fs/cifs/Stats")),
             buf: Vec::new(),
             has_nfs: false,
             has_cifs: false,
             routes: None,
-            any,
+            has_network_mounts: any,
         }
     }
 
-    fn rows(&mut self) -> Section<Vec<NetFsRaw>> {
+    fn read_rows(&mut self) -> Section<Vec<NetFsRaw>> {
         match self.mounts.refresh() {
             Ok(true) => {
                 let has =
                     |is: fn(&[u8]) -> bool| self.mounts.mounts().0.iter().any(|m| is(m.fs_type.bytes()));
                 (self.has_nfs, self.has_cifs) = (has(is_nfs), has(is_cifs));
-                self.any.store(self.has_nfs || self.has_cifs, Ordering::Relaxed);
+                self.has_network_mounts.store(self.has_nfs || self.has_cifs, Ordering::Relaxed);
                 self.routes = None;
             }
             Ok(false) => {}
@@ -75,14 +75,14 @@ impl NetFs {
             }
         }
         if !rows.is_empty() {
-            self.route(&mut rows);
+            self.set_interfaces(&mut rows);
         }
         Section::Ok(rows)
     }
 
-    fn route(&mut self, rows: &mut [NetFsRaw]) {
-        if self.routes.as_ref().is_none_or(|(at, _)| at.elapsed() >= ROUTE_PERIOD) {
-            self.routes = Some((Instant::now(), Routes::read(&self.root)));
+    fn set_interfaces(&mut self, rows: &mut [NetFsRaw]) {
+        if self.routes.as_ref().is_none_or(|(at, _)| at.elapsed() >= ROUTE_REREAD_INTERVAL) {
+            self.routes = Some((Instant::now(), RouteTable::read(&self.root)));
         }
         let Some((_, routes)) = &self.routes else { return };
         for row in rows {
@@ -91,17 +91,17 @@ impl NetFs {
     }
 }
 
-impl Source for NetFs {
+impl Source for NetFsSource {
     fn name(&self) -> &'static str {
         "/proc/self/mountstats"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.netfs = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
-        let rows = self.rows();
+    fn read(&mut self) -> SampleUpdate {
+        let rows = self.read_rows();
         Box::new(move |s| s.netfs = rows)
     }
 }

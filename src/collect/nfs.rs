@@ -1,11 +1,11 @@
 //! `/proc/self/mountstats`, the NFS part (fs/nfs/super.c nfs_show_stats(), net/sunrpc/stats.c).
 
-use super::scan::{lines, number, unescape_octal, words};
+use super::byte_parse::{lines, parse_u64, unescape_octal, words};
 use crate::model::mount::{Mounts, is_nfs};
 use crate::model::network::{NetFsKind, NetFsRaw};
 
 /// The only layout there has been since 2.6.17; another one is not guessed at.
-const STATVERS: &[u8] = b"statvers=1.";
+const SUPPORTED_STATVERS: &[u8] = b"statvers=1.";
 
 /// Every NFS file system, once, joined with the mount table for its device number and server address.
 pub(super) fn parse(text: &[u8], mounts: &Mounts) -> Vec<NetFsRaw> {
@@ -13,24 +13,24 @@ pub(super) fn parse(text: &[u8], mounts: &Mounts) -> Vec<NetFsRaw> {
     let mut open = false;
     for line in lines(text) {
         if line.starts_with(b"device ") || line.starts_with(b"no device ") {
-            let row = heading(line);
+            let row = parse_header(line);
             open = row.is_some();
             rows.extend(row);
         } else if let Some(row) = rows.last_mut().filter(|_| open) {
             // A line that does not parse leaves its fields unknown.
-            let _ = body(line, row);
+            let _ = parse_stat_line(line, row);
         }
     }
-    join(rows, mounts)
+    join_mounts(rows, mounts)
 }
 
 /// `device SERVER:/EXPORT mounted on /DIR with fstype nfs4 statvers=1.1`, blanks in names escaped.
-fn heading(line: &[u8]) -> Option<NetFsRaw> {
+fn parse_header(line: &[u8]) -> Option<NetFsRaw> {
     let w: Vec<&[u8]> = words(line).collect();
     let [b"device", source, b"mounted", b"on", dir, b"with", b"fstype", kind, version] = w[..] else {
         return None;
     };
-    (is_nfs(kind) && version.starts_with(STATVERS)).then(|| NetFsRaw {
+    (is_nfs(kind) && version.starts_with(SUPPORTED_STATVERS)).then(|| NetFsRaw {
         kind: NetFsKind::Nfs,
         mount: unescape_octal(dir).into(),
         server: unescape_octal(source).into(),
@@ -38,19 +38,19 @@ fn heading(line: &[u8]) -> Option<NetFsRaw> {
     })
 }
 
-fn body(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
+fn parse_stat_line(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
     let mut w = words(line);
     let key = w.next()?;
     match key {
         b"opts:" => {
             let vers = w.next()?.split(|b| *b == b',').find_map(|o| o.strip_prefix(b"vers="))?;
-            row.version = Some(crate::text::clean(vers));
+            row.version = Some(crate::text::sanitize(vers));
         }
-        b"age:" => row.age_s = Some(number(w.next()?)?),
+        b"age:" => row.age_s = Some(parse_u64(w.next()?)?),
         // Normal read and write, direct read and write, then what went over the wire, then pages.
         b"bytes:" => {
-            row.read_bytes = Some(number(w.nth(4)?)?);
-            row.write_bytes = Some(number(w.next()?)?);
+            row.read_bytes = Some(parse_u64(w.nth(4)?)?);
+            row.write_bytes = Some(parse_u64(w.next()?)?);
         }
         // All operations have at least one line, so these start from what they count.
         b"per-op" => {
@@ -64,15 +64,15 @@ fn body(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
             ];
             all.into_iter().for_each(|sum| *sum = Some(0));
         }
-        op if op.ends_with(b":") && row.ops.is_some() => operation(op, w, row)?,
+        op if op.ends_with(b":") && row.ops.is_some() => add_operation(op, w, row)?,
         _ => {}
     }
     Some(())
 }
 
 /// `READ: ops transmissions timeouts sent received queue_ms rtt_ms execute_ms [errors]`.
-fn operation<'a>(op: &[u8], w: impl Iterator<Item = &'a [u8]>, row: &mut NetFsRaw) -> Option<()> {
-    let n: Vec<u64> = w.map(number).collect::<Option<_>>()?;
+fn add_operation<'a>(op: &[u8], w: impl Iterator<Item = &'a [u8]>, row: &mut NetFsRaw) -> Option<()> {
+    let n: Vec<u64> = w.map(parse_u64).collect::<Option<_>>()?;
     let [ops, transmissions, timeouts, _sent, _received, queue, rtt, execute, ref rest @ ..] = n[..] else {
         return None;
     };
@@ -95,7 +95,7 @@ fn operation<'a>(op: &[u8], w: impl Iterator<Item = &'a [u8]>, row: &mut NetFsRa
 }
 
 /// Both files list mounts in the same order. A file system mounted twice repeats its counters: one is kept.
-fn join(rows: Vec<NetFsRaw>, mounts: &Mounts) -> Vec<NetFsRaw> {
+fn join_mounts(rows: Vec<NetFsRaw>, mounts: &Mounts) -> Vec<NetFsRaw> {
     let mut left: Vec<_> = mounts.0.iter().filter(|m| is_nfs(m.fs_type.bytes())).collect();
     let mut out: Vec<NetFsRaw> = Vec::with_capacity(rows.len());
     for mut row in rows {
@@ -118,13 +118,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn another_layout_is_not_guessed_at() {
+    fn an_unsupported_statvers_is_skipped() {
         let text = b"device nas:/x mounted on /m with fstype nfs4 statvers=2.0\n\tbytes:\t1 2 3 4 5 6 7 8\n";
         assert!(parse(text, &Mounts::default()).is_empty());
     }
 
     #[test]
-    fn what_is_cut_off_stays_unknown() {
+    fn truncated_lines_leave_fields_unknown() {
         let text = b"device nas:/x\\040y mounted on /m with fstype nfs statvers=1.1\n\tage:\t77\n\tbytes:\t1 2 3 4\n";
         let row = parse(text, &Mounts::default()).remove(0);
         assert_eq!((row.age_s, row.read_bytes, row.ops), (Some(77), None, None));

@@ -4,9 +4,9 @@
 //! a child process.
 
 use super::mountinfo;
-use super::queue::queue_attrs;
-use super::read::read_once;
-use super::topology::{Found, TopologyReader, devices_of, number_of};
+use super::queue::read_queue_attrs;
+use super::kernel_file::read_once;
+use super::topology::{BackingDevice, TopologyReader, devices_of, dev_id_from_raw};
 use crate::model::disk::DevId;
 use crate::model::mount::{Mount, Mounts, is_nfs};
 use crate::model::path::{ChainDev, PathError, PathReport, ReadOnly, Space, Store};
@@ -14,7 +14,7 @@ use crate::model::raw::Raw;
 use crate::model::section::{Section, describe};
 use crate::model::topology::{BlockDev, DeviceKind, Topology, Via};
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -22,17 +22,17 @@ use std::path::{Path, PathBuf};
 /// The place of `path`. A relative one is taken from the working directory, so the caller makes it absolute
 /// before it asks a child. On a captured tree the path is looked up as text and nothing is asked of a file
 /// system.
-pub fn path_report(root: &Root, path: &Path) -> Result<PathReport, PathError> {
-    let canonical = resolve(root, path)?;
+pub fn inspect_path(root: &Root, path: &Path) -> Result<PathReport, PathError> {
+    let canonical = canonicalize(root, path)?;
     let mut buf = Vec::new();
     let table = read_once(&root.proc("self/mountinfo"), &mut buf).map_err(|e| {
         PathError(format!("cannot read the mount table: {}; is /proc mounted?", describe(&e)))
     })?;
     let mounts = mountinfo::parse(table);
-    let mount = mount_of(root, &mounts, &canonical).ok_or_else(|| {
+    let mount = find_mount(root, &mounts, &canonical).ok_or_else(|| {
         PathError(format!(
             "no mount holds {}: the table of this process does not show it; try outside the container or chroot",
-            clean(canonical.as_os_str().as_bytes())
+            sanitize(canonical.as_os_str().as_bytes())
         ))
     })?;
     let mut reader = TopologyReader::new(root);
@@ -41,24 +41,24 @@ pub fn path_report(root: &Root, path: &Path) -> Result<PathReport, PathError> {
         // The mount is worth telling even where sysfs is hidden.
         _ => Topology::default(),
     };
-    let node = device_node(root, &canonical);
+    let node = device_node_id(root, &canonical);
     let found = match node {
         Some(id) => vec![(id, Via::Number)],
         None => devices_of(root, &topo, &mounts, mount),
     };
-    let chain = chain(root, &topo, &found);
+    let chain = device_chain(root, &topo, &found);
     let (atime, nodiratime, lazytime) = mount.atime();
-    let store = if node.is_some() || !found.is_empty() { Store::Block } else { no_device(mount) };
+    let store = if node.is_some() || !found.is_empty() { Store::Block } else { store_without_device(mount) };
     let device_ro = found.iter().any(|(id, _)| topo.get(*id).is_some_and(|d| d.read_only == Some(true)));
     Ok(PathReport {
         asked: Raw::from(path.as_os_str().as_bytes()),
         bind: mounts.is_bind(mount),
         store,
-        note: note(mount, store, &mounts, &chain, node.is_some()),
+        note: describe_location(mount, store, &mounts, &chain, node.is_some()),
         via: found.first().map(|(_, via)| *via),
         device_node: node.is_some(),
         chain,
-        space: space(root, &canonical),
+        space: read_space(root, &canonical),
         read_only: mount.read_only().or(device_ro.then_some(ReadOnly::Device)),
         atime,
         nodiratime,
@@ -68,8 +68,8 @@ pub fn path_report(root: &Root, path: &Path) -> Result<PathReport, PathError> {
     })
 }
 
-fn resolve(root: &Root, path: &Path) -> Result<PathBuf, PathError> {
-    let shown = clean(path.as_os_str().as_bytes());
+fn canonicalize(root: &Root, path: &Path) -> Result<PathBuf, PathError> {
+    let shown = sanitize(path.as_os_str().as_bytes());
     if path.as_os_str().is_empty() {
         return Err(PathError("the path is empty: give a directory or file, such as /var/lib".into()));
     }
@@ -81,7 +81,7 @@ fn resolve(root: &Root, path: &Path) -> Result<PathBuf, PathError> {
     }
     path.canonicalize().map_err(|err| {
         let hint = match err.kind() {
-            std::io::ErrorKind::NotFound => nearest(path),
+            std::io::ErrorKind::NotFound => not_found_hint(path),
             std::io::ErrorKind::PermissionDenied => {
                 "a directory on the way may not be searched: ask as its owner or root".into()
             }
@@ -96,17 +96,17 @@ fn resolve(root: &Root, path: &Path) -> Result<PathBuf, PathError> {
 }
 
 /// The longest part of a path that exists, as a next step.
-fn nearest(path: &Path) -> String {
+fn not_found_hint(path: &Path) -> String {
     match path.ancestors().skip(1).find(|a| !a.as_os_str().is_empty() && a.exists()) {
         Some(dir) => {
-            format!("{} exists: ask for that, or check the spelling", clean(dir.as_os_str().as_bytes()))
+            format!("{} exists: ask for that, or check the spelling", sanitize(dir.as_os_str().as_bytes()))
         }
         None => "check the spelling".into(),
     }
 }
 
 /// The kernel's own answer (stx_mnt_id, since 5.8), else the table walked by name.
-fn mount_of<'m>(root: &Root, mounts: &'m Mounts, path: &Path) -> Option<&'m Mount> {
+fn find_mount<'m>(root: &Root, mounts: &'m Mounts, path: &Path) -> Option<&'m Mount> {
     let by_id = || {
         let want = StatxFlags::MNT_ID;
         let got = rustix::fs::statx(CWD, path, AtFlags::STATX_DONT_SYNC, want).ok()?;
@@ -116,12 +116,12 @@ fn mount_of<'m>(root: &Root, mounts: &'m Mounts, path: &Path) -> Option<&'m Moun
     root.is_live().then(by_id).flatten().or_else(|| mounts.of_path(path.as_os_str().as_bytes()))
 }
 
-fn device_node(root: &Root, path: &Path) -> Option<DevId> {
+fn device_node_id(root: &Root, path: &Path) -> Option<DevId> {
     let stat = root.is_live().then(|| rustix::fs::stat(path).ok()).flatten()?;
-    FileType::from_raw_mode(stat.st_mode).is_block_device().then(|| number_of(stat.st_rdev))
+    FileType::from_raw_mode(stat.st_mode).is_block_device().then(|| dev_id_from_raw(stat.st_rdev))
 }
 
-pub(super) fn space(root: &Root, path: &Path) -> Section<Space> {
+pub(super) fn read_space(root: &Root, path: &Path) -> Section<Space> {
     if !root.is_live() {
         return Section::Absent("a captured tree has no file systems".into());
     }
@@ -138,7 +138,7 @@ pub(super) fn space(root: &Root, path: &Path) -> Section<Space> {
 }
 
 /// The devices below, each once, with the queue settings of those that have a queue.
-fn chain(root: &Root, topo: &Topology, found: &[Found]) -> Vec<ChainDev> {
+fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<ChainDev> {
     let mut links: Vec<(usize, &BlockDev)> = Vec::new();
     for (id, _) in found {
         for link in topo.chain(*id) {
@@ -155,7 +155,7 @@ fn chain(root: &Root, topo: &Topology, found: &[Found]) -> Vec<ChainDev> {
         disk.unwrap_or(dev).name.replace('/', "!")
     };
     let names: Vec<String> = links.iter().map(|(_, dev)| queue_of(dev)).collect();
-    let queues = queue_attrs(root, &names);
+    let queues = read_queue_attrs(root, &names);
     let bottom: Vec<DevId> =
         found.iter().flat_map(|(id, _)| topo.disks_under(*id)).map(|dev| dev.id).collect();
     links
@@ -176,7 +176,7 @@ fn chain(root: &Root, topo: &Topology, found: &[Found]) -> Vec<ChainDev> {
 }
 
 /// A file system that should have a device but shows none is `Unknown`.
-fn no_device(mount: &Mount) -> Store {
+fn store_without_device(mount: &Mount) -> Store {
     match mount.store() {
         Store::Block => Store::Unknown,
         other => other,
@@ -184,16 +184,16 @@ fn no_device(mount: &Mount) -> Store {
 }
 
 /// The place in a sentence.
-fn note(mount: &Mount, store: Store, mounts: &Mounts, chain: &[ChainDev], node: bool) -> String {
+fn describe_location(mount: &Mount, store: Store, mounts: &Mounts, chain: &[ChainDev], node: bool) -> String {
     let kind = mount.fs_type.clean();
     let source = mount.source.clean();
-    let device = chain.first().map_or("a device that is not in /sys/block".into(), |d| clean(&d.name));
+    let device = chain.first().map_or("a device that is not in /sys/block".into(), |d| sanitize(&d.name));
     if node {
         return format!("the path is the block device {device} itself");
     }
     let disks = chain.iter().filter(|d| d.bottom).count();
     match (store, mount.fs_type.bytes()) {
-        (_, b"overlay") => overlay_note(mount, mounts, (!chain.is_empty()).then_some(&device)),
+        (_, b"overlay") => describe_overlay(mount, mounts, (!chain.is_empty()).then_some(&device)),
         (Store::Block, b"btrfs") => {
             let members = chain.iter().filter(|d| d.depth == 0).count();
             let others = if members > 1 { format!(" and {} more", members - 1) } else { String::new() };
@@ -205,7 +205,7 @@ fn note(mount: &Mount, store: Store, mounts: &Mounts, chain: &[ChainDev], node: 
         (Store::Block, _) => format!("{kind} on {device}"),
         (Store::Memory, _) => format!("{kind}: in memory and swap, no block device beneath"),
         (Store::Network, fs) => {
-            let addr = mount.super_option("addr").map(|a| format!(" ({})", clean(a))).unwrap_or_default();
+            let addr = mount.super_option("addr").map(|a| format!(" ({})", sanitize(a))).unwrap_or_default();
             let name = if is_nfs(fs) { "NFS" } else { &kind };
             format!("{name} from {source}{addr}: over the network, no block device of this machine beneath")
         }
@@ -230,13 +230,13 @@ fn note(mount: &Mount, store: Store, mounts: &Mounts, chain: &[ChainDev], node: 
     }
 }
 
-fn overlay_note(mount: &Mount, mounts: &Mounts, device: Option<&String>) -> String {
+fn describe_overlay(mount: &Mount, mounts: &Mounts, device: Option<&String>) -> String {
     let Some(upper) = mount.super_option("upperdir") else {
         let on = device.map(|d| format!(", topmost on {d}")).unwrap_or_default();
         return format!("overlay without an upper directory: read-only layers{on}");
     };
     let under = mounts.of_path(&upper).map(|m| m.fs_type.clean());
-    let shown = clean(&upper);
+    let shown = sanitize(&upper);
     match (device, under) {
         (Some(device), Some(fs)) => format!(
             "overlay: what is written goes to {shown} ({fs} on {device}); unchanged files are read from lower layers"

@@ -1,27 +1,27 @@
 //! `/proc/pressure/{cpu,memory,io}` (Documentation/accounting/psi.rst).
 
-use super::read::Kept;
-use super::scan::{fraction, lines, number, words};
-use super::{Patch, Source};
+use super::kernel_file::PersistentFile;
+use super::byte_parse::{parse_f64, lines, parse_u64, words};
+use super::{SampleUpdate, Source};
 use crate::model::pressure::{Pressure, PressureRaw, Stall};
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 
 /// Reads the three pressure files.
-pub struct PressureFiles {
-    files: [Kept; 3],
+pub struct PressureSource {
+    files: [PersistentFile; 3],
     buf: Vec<u8>,
 }
 
-impl PressureFiles {
+impl PressureSource {
     /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
-        let file = |name| Kept::whole(root.proc(&format!("pressure/{name}")));
+        let file = |name| PersistentFile::whole(root.proc(&format!("pressure/{name}")));
         Self { files: [file("cpu"), file("memory"), file("io")], buf: Vec::new() }
     }
 
-    fn all(&mut self) -> Section<PressureRaw> {
+    fn read_all(&mut self) -> Section<PressureRaw> {
         let mut got = [Pressure::default(); 3];
         for (file, slot) in self.files.iter_mut().zip(&mut got) {
             match file.read(&mut self.buf) {
@@ -41,17 +41,17 @@ impl PressureFiles {
     }
 }
 
-impl Source for PressureFiles {
+impl Source for PressureSource {
     fn name(&self) -> &'static str {
         "/proc/pressure"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.pressure = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
-        let all = self.all();
+    fn read(&mut self) -> SampleUpdate {
+        let all = self.read_all();
         Box::new(move |s| s.pressure = all)
     }
 }
@@ -61,21 +61,21 @@ fn parse(text: &[u8]) -> Pressure {
     for line in lines(text) {
         let mut w = words(line);
         match w.next() {
-            Some(b"some") => out.some = stall(w),
-            Some(b"full") => out.full = stall(w),
+            Some(b"some") => out.some = parse_stall(w),
+            Some(b"full") => out.full = parse_stall(w),
             _ => {}
         }
     }
     out
 }
 
-fn stall<'a>(mut w: impl Iterator<Item = &'a [u8]>) -> Option<Stall> {
+fn parse_stall<'a>(mut w: impl Iterator<Item = &'a [u8]>) -> Option<Stall> {
     let mut value = |name: &str| w.next()?.strip_prefix(name.as_bytes());
     Some(Stall {
-        avg10: fraction(value("avg10=")?)?,
-        avg60: fraction(value("avg60=")?)?,
-        avg300: fraction(value("avg300=")?)?,
-        total_us: number(value("total=")?)?,
+        avg10: parse_f64(value("avg10=")?)?,
+        avg60: parse_f64(value("avg60=")?)?,
+        avg300: parse_f64(value("avg300=")?)?,
+        total_us: parse_u64(value("total=")?)?,
     })
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_missing_on_old_kernels_stay_none() {
+    fn a_missing_full_line_is_none() {
         let p = parse(b"some avg10=38.20 avg60=1.00 avg300=0.10 total=123\n");
         assert_eq!(p.some.unwrap().avg10, 38.2);
         assert_eq!(p.some.unwrap().total_us, 123);

@@ -2,39 +2,39 @@
 //!
 //! Blocking, unkillably so on a hung device somebody is reconfiguring: only for a child process.
 
-use super::read::read_once;
-use super::scan::{number, signed, words};
+use super::kernel_file::read_once;
+use super::byte_parse::{parse_u64, parse_i64, words};
 use crate::model::queue::QueueAttrs;
 use crate::root::Root;
 use std::collections::BTreeMap;
 
 /// The queue settings of the named disks (kernel names; a partition has no queue of its own: ask for its
 /// disk). A name without a queue directory, or one that is no plain name, is left out.
-pub fn queue_attrs(root: &Root, names: &[impl AsRef<str>]) -> BTreeMap<String, QueueAttrs> {
+pub fn read_queue_attrs(root: &Root, names: &[impl AsRef<str>]) -> BTreeMap<String, QueueAttrs> {
     let mut buf = Vec::new();
     names
         .iter()
         .map(AsRef::as_ref)
-        .filter(|name| is_plain(name) && root.sys(&format!("block/{name}/queue")).is_dir())
-        .map(|name| (name.to_owned(), one(root, name, &mut buf)))
+        .filter(|name| is_plain_name(name) && root.sys(&format!("block/{name}/queue")).is_dir())
+        .map(|name| (name.to_owned(), read_one_queue(root, name, &mut buf)))
         .collect()
 }
 
 /// Names come from other processes: nothing that could leave the directory.
-fn is_plain(name: &str) -> bool {
+fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains('/') && !name.contains('\0')
 }
 
-fn one(root: &Root, name: &str, buf: &mut Vec<u8>) -> QueueAttrs {
+fn read_one_queue(root: &Root, name: &str, buf: &mut Vec<u8>) -> QueueAttrs {
     let mut get = |file: &str| -> Option<Vec<u8>> {
         let text = read_once(&root.sys(&format!("block/{name}/queue/{file}")), buf).ok()?;
         Some(text.trim_ascii().to_vec()).filter(|t| !t.is_empty())
     };
-    let (scheduler, schedulers) = get("scheduler").map(|t| bracketed(&t)).unwrap_or_default();
+    let (scheduler, schedulers) = get("scheduler").map(|t| parse_bracketed(&t)).unwrap_or_default();
     let mut text = |file| get(file).map(|t| String::from_utf8_lossy(&t).into_owned());
     let (write_cache, zoned) = (text("write_cache"), text("zoned"));
-    let wbt_lat_usec = get("wbt_lat_usec").and_then(|t| signed(&t));
-    let mut num = |file| number(&get(file)?);
+    let wbt_lat_usec = get("wbt_lat_usec").and_then(|t| parse_i64(&t));
+    let mut num = |file| parse_u64(&get(file)?);
     QueueAttrs {
         scheduler,
         schedulers,
@@ -58,7 +58,7 @@ fn one(root: &Root, name: &str, buf: &mut Vec<u8>) -> QueueAttrs {
 }
 
 /// `none [mq-deadline] kyber`: the one in brackets, and all. Old kernels write a lone `none` bare.
-fn bracketed(text: &[u8]) -> (Option<String>, Vec<String>) {
+fn parse_bracketed(text: &[u8]) -> (Option<String>, Vec<String>) {
     let mut active = None;
     let mut all = Vec::new();
     for word in words(text) {
@@ -84,22 +84,22 @@ mod tests {
     fn the_active_scheduler_is_in_brackets() {
         let names = |v: &[&str]| v.iter().map(|s| s.to_string()).collect::<Vec<_>>();
         assert_eq!(
-            bracketed(b"none [mq-deadline] kyber"),
+            parse_bracketed(b"none [mq-deadline] kyber"),
             (Some("mq-deadline".into()), names(&["none", "mq-deadline", "kyber"]))
         );
-        assert_eq!(bracketed(b"none"), (Some("none".into()), names(&["none"])));
-        assert_eq!(bracketed(b""), (None, vec![]));
+        assert_eq!(parse_bracketed(b"none"), (Some("none".into()), names(&["none"])));
+        assert_eq!(parse_bracketed(b""), (None, vec![]));
     }
 
     #[test]
-    fn missing_files_and_odd_names_are_no_zeros() {
+    fn missing_files_are_none_and_unsafe_names_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let queue = dir.path().join("sys/block/sda/queue");
         std::fs::create_dir_all(&queue).unwrap();
         std::fs::write(queue.join("rotational"), "1\n").unwrap();
         std::fs::write(queue.join("wbt_lat_usec"), "-1\n").unwrap();
         std::fs::write(queue.join("nr_requests"), "junk\n").unwrap();
-        let got = queue_attrs(&Root::at(dir.path()), &["sda", "nope", "../sda", ""]);
+        let got = read_queue_attrs(&Root::at(dir.path()), &["sda", "nope", "../sda", ""]);
         assert_eq!(got.keys().collect::<Vec<_>>(), ["sda"]);
         let a = &got["sda"];
         assert_eq!(
@@ -113,7 +113,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_scheduler_line(text in proptest::collection::vec(any::<u8>(), 0..60)) {
-            let _ = bracketed(&text);
+            let _ = parse_bracketed(&text);
         }
     }
 }

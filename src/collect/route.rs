@@ -3,8 +3,8 @@
 //!
 //! Longest prefix, then lowest metric, of the main table; policy routing is not looked at.
 
-use super::read::read_once;
-use super::scan::{lines, number, words};
+use super::kernel_file::read_once;
+use super::byte_parse::{lines, parse_u64, words};
 use crate::root::Root;
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ const RTF_LOCAL: u32 = 0x8000_0000;
 
 /// The routes that lead somewhere.
 #[derive(Debug, Default)]
-pub(super) struct Routes(Vec<Route>);
+pub(super) struct RouteTable(Vec<Route>);
 
 #[derive(Debug)]
 struct Route {
@@ -27,16 +27,16 @@ struct Route {
     interface: String,
 }
 
-impl Routes {
+impl RouteTable {
     /// As they are now; a family that is off has none.
     pub fn read(root: &Root) -> Self {
         let mut buf = Vec::new();
         let mut routes = Vec::new();
         if let Ok(text) = read_once(&root.proc("net/route"), &mut buf) {
-            routes.extend(lines(text).filter_map(v4));
+            routes.extend(lines(text).filter_map(parse_ipv4_route));
         }
         if let Ok(text) = read_once(&root.proc("net/ipv6_route"), &mut buf) {
-            routes.extend(lines(text).filter_map(v6));
+            routes.extend(lines(text).filter_map(parse_ipv6_route));
         }
         Self(routes)
     }
@@ -45,7 +45,7 @@ impl Routes {
     pub fn interface_to(&self, address: &str) -> Option<String> {
         let bare = address.trim_start_matches('[').split(']').next()?;
         let (host, scope) = bare.split_once('%').map_or((bare, None), |(h, s)| (h, Some(s)));
-        if let Some(scope) = scope.filter(|s| number(s.as_bytes()).is_none()) {
+        if let Some(scope) = scope.filter(|s| parse_u64(s.as_bytes()).is_none()) {
             return Some(scope.to_owned());
         }
         let ip: IpAddr = host.parse().ok()?;
@@ -59,52 +59,52 @@ impl Routes {
         self.0
             .iter()
             .filter(|r| {
-                r.prefix >= floor && (floor == 96 || !is_mapped(r)) && (want ^ r.net) & mask(r.prefix) == 0
+                r.prefix >= floor && (floor == 96 || !is_ipv4_mapped(r)) && (want ^ r.net) & prefix_mask(r.prefix) == 0
             })
             .max_by_key(|r| (r.prefix, std::cmp::Reverse(r.metric)))
             .map(|r| r.interface.clone())
     }
 }
 
-fn is_mapped(r: &Route) -> bool {
+fn is_ipv4_mapped(r: &Route) -> bool {
     r.prefix >= 96 && r.net >> 32 == 0xffff
 }
 
-fn mask(prefix: u32) -> u128 {
+fn prefix_mask(prefix: u32) -> u128 {
     if prefix == 0 { 0 } else { u128::MAX << (128 - prefix.min(128)) }
 }
 
 /// `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`; addresses as the machine's own words.
-fn v4(line: &[u8]) -> Option<Route> {
+fn parse_ipv4_route(line: &[u8]) -> Option<Route> {
     let w: Vec<&[u8]> = words(line).collect();
     let [name, net, _, flags, _, _, metric, mask, ..] = w[..] else { return None };
-    let address = |w| Some(u32::from_be_bytes(u32::try_from(hex(w)?).ok()?.to_ne_bytes()));
-    let flags = hex(flags)? as u32;
+    let address = |w| Some(u32::from_be_bytes(u32::try_from(parse_hex(w)?).ok()?.to_ne_bytes()));
+    let flags = parse_hex(flags)? as u32;
     (flags & RTF_UP != 0 && flags & RTF_REJECT == 0).then_some(())?;
     Some(Route {
         net: std::net::Ipv4Addr::from_bits(address(net)?).to_ipv6_mapped().to_bits(),
         prefix: 96 + address(mask)?.leading_ones(),
-        metric: number(metric)?,
+        metric: parse_u64(metric)?,
         interface: String::from_utf8_lossy(name).into_owned(),
     })
 }
 
 /// `net prefix source prefix gateway metric refs use flags name`, all hexadecimal.
-fn v6(line: &[u8]) -> Option<Route> {
+fn parse_ipv6_route(line: &[u8]) -> Option<Route> {
     let w: Vec<&[u8]> = words(line).collect();
     let [net, prefix, _, _, _, metric, _, _, flags, name] = w[..] else { return None };
-    let flags = hex(flags)? as u32;
+    let flags = parse_hex(flags)? as u32;
     (flags & RTF_UP != 0 && flags & RTF_REJECT == 0).then_some(())?;
     let local = flags & RTF_LOCAL != 0;
     Some(Route {
-        net: hex(net)?,
-        prefix: u32::try_from(hex(prefix)?).ok().filter(|p| *p <= 128)?,
-        metric: u64::try_from(hex(metric)?).ok()?,
+        net: parse_hex(net)?,
+        prefix: u32::try_from(parse_hex(prefix)?).ok().filter(|p| *p <= 128)?,
+        metric: u64::try_from(parse_hex(metric)?).ok()?,
         interface: if local { "lo".into() } else { String::from_utf8_lossy(name).into_owned() },
     })
 }
 
-fn hex(word: &[u8]) -> Option<u128> {
+fn parse_hex(word: &[u8]) -> Option<u128> {
     u128::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()
 }
 
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn routes() -> Routes {
+    fn example_routes() -> RouteTable {
         let head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
         let row = |name: &str, net: [u8; 4], mask: [u8; 4], flags: u32, metric: u32| {
             let word = |b: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(b));
@@ -132,17 +132,17 @@ mod tests {
             00000000000000000000000000000000 00 00000000000000000000000000000000 00 fd000000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n\
             fd000000000000000000000000000002 80 00000000000000000000000000000000 00 00000000000000000000000000000000 00000000 00000003 00000000 80200001     eth1\n\
             00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo\n";
-        Routes(
+        RouteTable(
             lines(v4_text.as_bytes())
-                .filter_map(v4)
-                .chain(lines(v6_text.as_bytes()).filter_map(v6))
+                .filter_map(parse_ipv4_route)
+                .chain(lines(v6_text.as_bytes()).filter_map(parse_ipv6_route))
                 .collect(),
         )
     }
 
     #[test]
-    fn longest_prefix_then_metric() {
-        let r = routes();
+    fn longest_prefix_wins_then_lowest_metric() {
+        let r = example_routes();
         let to = |a: &str| r.interface_to(a);
         assert_eq!(to("10.8.1.7").as_deref(), Some("bond1"));
         assert_eq!(to("192.0.2.1").as_deref(), Some("eth0"));
@@ -152,13 +152,13 @@ mod tests {
         assert_eq!(to("2001:db8::1").as_deref(), Some("eth0"));
         assert_eq!(to("fe80::1%wlan7").as_deref(), Some("wlan7"));
         assert_eq!(to("nas.example"), None);
-        assert_eq!(Routes::default().interface_to("10.0.0.1"), None);
+        assert_eq!(RouteTable::default().interface_to("10.0.0.1"), None);
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "[ 0-9a-f\tethlo\n]{0,200}", address in "[0-9a-f.:%\\[\\]]{0,20}") {
-            let routes = Routes(lines(text.as_bytes()).filter_map(v4).chain(lines(text.as_bytes()).filter_map(v6)).collect());
+            let routes = RouteTable(lines(text.as_bytes()).filter_map(parse_ipv4_route).chain(lines(text.as_bytes()).filter_map(parse_ipv6_route)).collect());
             let _ = routes.interface_to(&address);
         }
     }

@@ -1,36 +1,36 @@
 //! `/proc/stat` (proc_stat(5)): CPU time with iowait, forks, blocked tasks.
 
-use super::read::Kept;
-use super::scan::{lines, number, words};
-use super::{Patch, Source};
+use super::kernel_file::PersistentFile;
+use super::byte_parse::{lines, parse_u64, words};
+use super::{SampleUpdate, Source};
 use crate::model::cpu::CpuRaw;
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 
 /// Reads `/proc/stat`.
-pub struct Stat {
-    file: Kept,
+pub struct StatSource {
+    file: PersistentFile,
     buf: Vec<u8>,
 }
 
-impl Stat {
+impl StatSource {
     /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::whole(root.proc("stat")), buf: Vec::new() }
+        Self { file: PersistentFile::whole(root.proc("stat")), buf: Vec::new() }
     }
 }
 
-impl Source for Stat {
+impl Source for StatSource {
     fn name(&self) -> &'static str {
         "/proc/stat"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.cpu = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
+    fn read(&mut self) -> SampleUpdate {
         let cpu = match self.file.read(&mut self.buf) {
             Ok(text) => parse(text)
                 .map(Section::Ok)
@@ -51,15 +51,15 @@ pub fn parse(text: &[u8]) -> Option<CpuRaw> {
             Some(b"cpu") => {
                 for slot in &mut raw.ticks {
                     match w.next() {
-                        Some(word) => *slot = number(word)?,
+                        Some(word) => *slot = parse_u64(word)?,
                         None => break,
                     }
                 }
                 seen = true;
             }
             Some(name) if name.starts_with(b"cpu") => raw.cpus += 1,
-            Some(b"processes") => raw.forks = number(w.next()?)?,
-            Some(b"procs_blocked") => raw.blocked = number(w.next()?)?,
+            Some(b"processes") => raw.forks = parse_u64(w.next()?)?,
+            Some(b"procs_blocked") => raw.blocked = parse_u64(w.next()?)?,
             _ => {}
         }
     }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_real_head() {
+    fn a_real_proc_stat_is_parsed() {
         let raw = parse(
             b"cpu  10 20 30 400 5 0 7 8 0 0\ncpu0 5 10 15 200 2 0 3 4 0 0\ncpu1 5 10 15 200 3 0 4 4 0 0\n\
               intr 12 0 0\nctxt 99\nprocesses 4242\nprocs_running 1\nprocs_blocked 3\n",

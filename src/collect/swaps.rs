@@ -1,8 +1,8 @@
 //! `/proc/swaps`: swap devices and files.
 
-use super::read::Kept;
-use super::scan::{lines, number, signed, unescape_octal, words};
-use super::{Patch, Source};
+use super::kernel_file::PersistentFile;
+use super::byte_parse::{lines, parse_u64, parse_i64, unescape_octal, words};
+use super::{SampleUpdate, Source};
 use crate::model::memory::SwapArea;
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
@@ -10,41 +10,41 @@ use crate::root::Root;
 use std::time::{Duration, Instant};
 
 /// A machine without swap is asked again only so often.
-const NONE_PERIOD: Duration = Duration::from_secs(5);
+const EMPTY_RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Reads `/proc/swaps`.
-pub struct Swaps {
-    file: Kept,
+pub struct SwapsSource {
+    file: PersistentFile,
     buf: Vec<u8>,
     /// When there was last seen to be none.
-    none_at: Option<Instant>,
+    seen_empty_at: Option<Instant>,
 }
 
-impl Swaps {
+impl SwapsSource {
     /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::new(root.proc("swaps")), buf: Vec::new(), none_at: None }
+        Self { file: PersistentFile::new(root.proc("swaps")), buf: Vec::new(), seen_empty_at: None }
     }
 }
 
-impl Source for Swaps {
+impl Source for SwapsSource {
     fn name(&self) -> &'static str {
         "/proc/swaps"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.swaps = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
-        if self.none_at.is_some_and(|at| at.elapsed() < NONE_PERIOD) {
+    fn read(&mut self) -> SampleUpdate {
+        if self.seen_empty_at.is_some_and(|at| at.elapsed() < EMPTY_RECHECK_INTERVAL) {
             return Box::new(|s| s.swaps = Section::Ok(Vec::new()));
         }
         let areas: Section<Vec<SwapArea>> = match self.file.read(&mut self.buf) {
             Ok(text) => Section::Ok(lines(text).skip(1).filter_map(parse_line).collect()),
             Err(err) => Section::from_io("/proc/swaps", &err),
         };
-        self.none_at = areas.ok().is_some_and(Vec::is_empty).then(Instant::now);
+        self.seen_empty_at = areas.ok().is_some_and(Vec::is_empty).then(Instant::now);
         Box::new(move |s| s.swaps = areas)
     }
 }
@@ -56,9 +56,9 @@ pub(super) fn parse_line(line: &[u8]) -> Option<SwapArea> {
     Some(SwapArea {
         name: text(&unescape_octal(w.next()?)),
         kind: text(w.next()?),
-        size_bytes: number(w.next()?)?.saturating_mul(1024),
-        used_bytes: number(w.next()?)?.saturating_mul(1024),
-        priority: signed(w.next()?)?,
+        size_bytes: parse_u64(w.next()?)?.saturating_mul(1024),
+        used_bytes: parse_u64(w.next()?)?.saturating_mul(1024),
+        priority: parse_i64(w.next()?)?,
     })
 }
 

@@ -1,23 +1,23 @@
 //! Who waits for syncs, read from the kernel's side of [`crate::trace`].
 
-use super::{Patch, Source};
+use super::{SampleUpdate, Source};
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::trace::Tracer;
 
 /// Reads what is counted.
-pub struct Syncs(pub Tracer);
+pub struct SyncSource(pub Tracer);
 
-impl Source for Syncs {
+impl Source for SyncSource {
     fn name(&self) -> &'static str {
         "tracing of syncs"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.syncs = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
+    fn read(&mut self) -> SampleUpdate {
         let read = self.0.syncs.read();
         Box::new(move |s| s.syncs = read)
     }

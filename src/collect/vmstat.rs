@@ -1,36 +1,36 @@
 //! `/proc/vmstat`: dirty, writeback, thresholds, swap traffic.
 
-use super::read::Kept;
-use super::scan::{lines, number};
-use super::{Patch, Source};
+use super::kernel_file::PersistentFile;
+use super::byte_parse::{lines, parse_u64};
+use super::{SampleUpdate, Source};
 use crate::model::memory::VmRaw;
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::root::Root;
 
 /// Reads `/proc/vmstat`.
-pub struct Vmstat {
-    file: Kept,
+pub struct VmstatSource {
+    file: PersistentFile,
     buf: Vec<u8>,
 }
 
-impl Vmstat {
+impl VmstatSource {
     /// Reads below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::new(root.proc("vmstat")), buf: Vec::new() }
+        Self { file: PersistentFile::new(root.proc("vmstat")), buf: Vec::new() }
     }
 }
 
-impl Source for Vmstat {
+impl Source for VmstatSource {
     fn name(&self) -> &'static str {
         "/proc/vmstat"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.vm = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
+    fn read(&mut self) -> SampleUpdate {
         let vm = match self.file.read(&mut self.buf) {
             Ok(text) => Section::Ok(parse(text, rustix::param::page_size() as u64)),
             Err(err) => Section::from_io("/proc/vmstat", &err),
@@ -45,9 +45,9 @@ pub fn parse(text: &[u8], page_size: u64) -> VmRaw {
     for line in lines(text) {
         let Some(gap) = line.iter().position(|b| *b == b' ') else { continue };
         let (name, value) = (&line[..gap], &line[gap + 1..]);
-        if let Some(slot) = slot(&mut raw, name) {
+        if let Some(slot) = field_mut(&mut raw, name) {
             // allocstall_* comes once a zone: they add up.
-            if let Some(n) = number(value) {
+            if let Some(n) = parse_u64(value) {
                 *slot = Some(slot.unwrap_or(0) + n);
             }
         }
@@ -55,7 +55,7 @@ pub fn parse(text: &[u8], page_size: u64) -> VmRaw {
     raw
 }
 
-fn slot<'a>(raw: &'a mut VmRaw, name: &[u8]) -> Option<&'a mut Option<u64>> {
+fn field_mut<'a>(raw: &'a mut VmRaw, name: &[u8]) -> Option<&'a mut Option<u64>> {
     Some(match name {
         b"nr_dirty" => &mut raw.nr_dirty,
         b"nr_writeback" => &mut raw.nr_writeback,
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_found_summed_or_missing() {
+    fn lines_are_parsed_summed_or_left_none() {
         let raw = parse(
             b"nr_dirty 12\nnr_dirty_threshold 900\nallocstall_dma 1\nallocstall_normal 2\npswpin x\n",
             4096,

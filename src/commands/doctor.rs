@@ -10,7 +10,7 @@ use crate::export::findings::{self, StoryJson, UnjudgedJson};
 use crate::export::json::Gap;
 use crate::export::page::head;
 use crate::root::Root;
-use crate::units::rfc3339;
+use crate::units::format_rfc3339;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -95,7 +95,7 @@ fn json(gather: &Gather, looked: Duration) -> anyhow::Result<String> {
     let now = gather.world.now();
     let object = Object {
         schema: SCHEMA,
-        time: rfc3339(now.wall_ns),
+        time: format_rfc3339(now.wall_ns),
         host: &gather.world.host.name,
         kernel: &gather.world.host.kernel,
         looked_s: (looked.as_secs_f64() * 10.0).round() / 10.0,

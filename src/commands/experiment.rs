@@ -18,7 +18,7 @@ use crate::experiment::report::{Form, Report, compare, verdict};
 use crate::experiment::spec::{Spec, Then};
 use crate::experiment::{child, kept, live};
 use crate::root::Root;
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ fn list() -> anyhow::Result<u8> {
     }
     let mut out = String::new();
     for e in entries {
-        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::text::clean(e.headline())));
+        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::text::sanitize(e.headline())));
     }
     say(&out)
 }
@@ -139,7 +139,7 @@ fn watched(root: &Root, spec: &Spec, quiet: bool) -> anyhow::Result<Message> {
     let live = !quiet && std::io::stderr().is_terminal();
     let (mut at, note) = (0, |text: &str| {
         erase(live);
-        let _ = writeln!(std::io::stderr(), "{}", crate::text::clean(text));
+        let _ = writeln!(std::io::stderr(), "{}", crate::text::sanitize(text));
     });
     let last = follow(
         |sink| Running::start(root, spec, sink),
@@ -151,7 +151,7 @@ fn watched(root: &Root, spec: &Spec, quiet: bool) -> anyhow::Result<Message> {
                         (Some(bench), Phase::Work) => told(bench),
                         (_, phase) => phase.words().into(),
                     };
-                    let dirty = p.point.map_or(String::new(), |d| format!("  dirty {}", bytes_long(d.dirty)));
+                    let dirty = p.point.map_or(String::new(), |d| format!("  dirty {}", format_bytes_long(d.dirty)));
                     overwrite(&format!("round {} of {}, {}: {what}{dirty}", p.round, p.of, p.arm.name()));
                 }
             }

@@ -45,5 +45,5 @@ fn end(working: &Link, asked: &mut bool) {
 
 /// A line on stderr over the one before.
 pub fn overwrite(line: &str) {
-    let _ = write!(std::io::stderr(), "\r\x1b[K{}", crate::text::fit(line, 78).0);
+    let _ = write!(std::io::stderr(), "\r\x1b[K{}", crate::text::fit_width(line, 78).0);
 }

@@ -6,16 +6,16 @@
 //! blocked, never waited for.
 
 use crate::collect::clock;
-use crate::collect::feed::{Feed, News};
-use crate::collect::host::host;
-use crate::collect::kmsg::{KmsgReader, hung_task_warnings};
+use crate::collect::collectors::{Collectors, CollectorEvent};
+use crate::collect::host::read_host;
+use crate::collect::kmsg::{KmsgReader, read_hung_task_warnings};
 use crate::collect::process::Wants;
 use crate::diagnose::{Engine, wanted};
 use crate::export::json::{Gap, Since};
 use crate::model::section::{Blocked, Section};
 use crate::model::syncs::THRESHOLD_MS;
 use crate::model::world::World;
-use crate::record::Entry;
+use crate::record::Observation;
 use crate::root::Root;
 use crate::worker::job::{Job, Reply};
 use crate::worker::pool::Pool;
@@ -57,7 +57,7 @@ pub struct Needs {
 }
 
 enum Input {
-    News(News),
+    News(CollectorEvent),
     Answer(Box<Job>, Reply),
 }
 
@@ -72,12 +72,12 @@ pub struct Gather {
     root: Root,
     needs: Needs,
     interval: Duration,
-    feed: Feed,
+    feed: Collectors,
     pool: Pool,
     inbox: UnboundedReceiver<Input>,
     kmsg: Option<KmsgReader>,
     last_record: u64,
-    news: Vec<Entry>,
+    news: Vec<Observation>,
     queues: Asked,
     facts: Asked,
     /// Why asking file systems for their room failed: local ones, those over a network.
@@ -113,7 +113,7 @@ impl Gather {
     /// Starts the collectors; the first interval begins now.
     pub fn start(root: &Root, interval: Duration, needs: Needs) -> anyhow::Result<Self> {
         let (outbox, inbox) = unbounded_channel();
-        let world = World::new(host(root), clock::log_clock());
+        let world = World::new(read_host(root), clock::now_log_clock());
         let pool = {
             let outbox = outbox.clone();
             Pool::new(
@@ -129,10 +129,10 @@ impl Gather {
             everyone: needs.fresh,
             ..Default::default()
         };
-        let feed = Feed::start(root, interval, wants, Arc::new(move |n| outbox.send(Input::News(n)).is_ok()))
+        let feed = Collectors::start(root, interval, wants, Arc::new(move |n| outbox.send(Input::News(n)).is_ok()))
             .context("no thread for the collectors")?;
-        feed.trace(needs.tracing);
-        feed.want_syncs(needs.syncs);
+        feed.set_tracing(needs.tracing);
+        feed.set_sync_threshold(needs.syncs);
         let mut gather = Self {
             findings: Engine::default(),
             since: Since::Time(world.now().wall_ns),
@@ -202,10 +202,10 @@ impl Gather {
         if self.needs.news {
             let gaps = self.gaps.iter().map(|g| (g.source.to_owned(), g.reason.clone())).collect();
             self.news.extend([
-                Entry::Gaps(gaps),
-                Entry::Blocked(self.world.blocked.clone()),
-                Entry::HungTaskWarnings(self.world.hung_task_warnings),
-                Entry::LogState(self.world.klog_state.clone()),
+                Observation::Unavailable(gaps),
+                Observation::BlockedSources(self.world.blocked.clone()),
+                Observation::HungTaskWarnings(self.world.hung_task_warnings),
+                Observation::KernelLogState(self.world.klog_state.clone()),
             ]);
         }
         if self.needs.facts.is_some() {
@@ -215,16 +215,16 @@ impl Gather {
     }
 
     /// All that came since the last call, in its order.
-    pub fn news(&mut self) -> Vec<Entry> {
+    pub fn news(&mut self) -> Vec<Observation> {
         std::mem::take(&mut self.news)
     }
 
     /// Has swap, priority and wait channel of every task read at the next look, or only of those that ran.
     pub fn fresh(&self, fresh: bool) {
-        self.feed.want(|w| w.everyone = fresh);
+        self.feed.update_scan_options(|w| w.everyone = fresh);
     }
 
-    fn keep(&mut self, news: impl FnOnce() -> Entry) {
+    fn keep(&mut self, news: impl FnOnce() -> Observation) {
         if self.needs.news {
             self.news.push(news());
         }
@@ -232,31 +232,31 @@ impl Gather {
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::News(News::Tick(sample, procs)) => {
-                self.take(Input::News(News::Sample(sample)));
-                self.take(Input::News(News::Procs(procs)));
+            Input::News(CollectorEvent::SampleAndTasks(sample, procs)) => {
+                self.take(Input::News(CollectorEvent::Sample(sample)));
+                self.take(Input::News(CollectorEvent::Tasks(procs)));
             }
-            Input::News(News::Sample(sample)) => {
+            Input::News(CollectorEvent::Sample(sample)) => {
                 let (at, first) = (sample.at.boot_ns, self.world.last.is_none());
-                self.keep(|| Entry::Sample(sample.clone()));
+                self.keep(|| Observation::Sample(sample.clone()));
                 self.world.apply_sample(*sample);
                 self.overdue = Instant::now() + self.interval + GRACE;
                 // A tick during which the look at the tasks was still under way belongs to the same sample,
                 // and none is worth anything before the first look, which has all names to fetch.
                 let ready = self.looked > 0 || Instant::now() > self.started + FIRST_LOOK;
-                let ready = ready && (self.feed.settled() || Instant::now() > self.started + LOADING);
+                let ready = ready && (self.feed.is_tracing_settled() || Instant::now() > self.started + LOADING);
                 if !first && ready && self.due.is_none() {
                     self.due = Some((at, Instant::now() + GRACE));
                 }
             }
-            Input::News(News::Procs(update)) => {
+            Input::News(CollectorEvent::Tasks(update)) => {
                 self.took = Duration::from_nanos(update.ok().map_or(0, |u| u.took_ns));
                 self.looked = update.ok().map_or_else(clock::boot_ns, |u| u.at.boot_ns);
-                self.keep(|| Entry::Procs(update.clone()));
+                self.keep(|| Observation::Tasks(update.clone()));
                 self.world.apply_procs(*update);
             }
-            Input::News(News::Topology(topo)) => {
-                self.keep(|| Entry::Topology(topo.clone()));
+            Input::News(CollectorEvent::Topology(topo)) => {
+                self.keep(|| Observation::Topology(topo.clone()));
                 self.world.topo = *topo;
                 self.topo_told = true;
                 self.ask_queues();
@@ -268,12 +268,12 @@ impl Gather {
                 _ => {}
             },
             Input::Answer(_, Reply::Queues(queues)) => {
-                self.keep(|| Entry::Queues(queues.clone()));
+                self.keep(|| Observation::Queues(queues.clone()));
                 self.world.queues.extend(queues);
                 self.queues = Asked::Answered;
             }
             Input::Answer(_, Reply::Diagnosis(facts)) => {
-                self.keep(|| Entry::Facts(facts.clone()));
+                self.keep(|| Observation::Facts(facts.clone()));
                 self.world.facts.take(*facts);
                 self.facts = Asked::Answered;
             }
@@ -281,7 +281,7 @@ impl Gather {
                 if let Job::Room { network, .. } = *job {
                     self.room[usize::from(network)] = None;
                 }
-                self.keep(|| Entry::Room(room.clone()));
+                self.keep(|| Observation::DiskSpace(room.clone()));
                 self.world.facts.take_room(room);
             }
             Input::Answer(..) => {}
@@ -324,12 +324,12 @@ impl Gather {
     }
 
     fn watch(&mut self) {
-        self.world.blocked = self.feed.watch();
+        self.world.blocked = self.feed.find_blocked();
         if let (Some(b), false) = (self.world.blocked.first(), self.topo_told) {
             let blocked = Section::Blocked(b.clone());
             if self.world.topo != blocked {
                 self.world.topo = blocked.clone();
-                self.keep(|| Entry::Topology(Box::new(blocked)));
+                self.keep(|| Observation::Topology(Box::new(blocked)));
             }
         }
     }
@@ -348,14 +348,14 @@ impl Gather {
             let on = "/proc/PID: the look at the tasks".into();
             let late = Blocked { since_boot_ns: at, on };
             self.world.procs_state = Section::Blocked(late.clone());
-            self.keep(|| Entry::Procs(Box::new(Section::Blocked(late))));
+            self.keep(|| Observation::Tasks(Box::new(Section::Blocked(late))));
         }
     }
 
     fn read_log(&mut self) {
         self.since = Since::after(self.last_record, self.world.now().wall_ns);
         if !self.world.stuck.is_empty() {
-            self.world.hung_task_warnings = hung_task_warnings(&self.root).ok().copied();
+            self.world.hung_task_warnings = read_hung_task_warnings(&self.root).ok().copied();
         }
         let Some(reader) = &mut self.kmsg else { return };
         let mut records = Vec::new();
@@ -364,8 +364,8 @@ impl Gather {
             records.push(record);
         }
         self.world.klog_state = Section::Ok(());
-        let clock = clock::log_clock();
-        self.keep(|| Entry::Records(records.clone(), clock));
+        let clock = clock::now_log_clock();
+        self.keep(|| Observation::KernelLog(records.clone(), clock));
         self.world.apply_records(records, clock);
     }
 

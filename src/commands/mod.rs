@@ -42,7 +42,7 @@ pub const CRITICAL: u8 = 11;
 
 /// Runs what the command line asks for. Errors go to stderr, cleaned.
 pub fn run(cli: Cli) -> ExitCode {
-    crate::heap::share();
+    crate::heap::use_single_arena();
     crate::tui::terminal::restore_on_panic();
     let root = cli.root.as_ref().map_or_else(Root::live, Root::at);
     let tracing = !cli.no_tracing;
@@ -52,7 +52,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(Command::Man) => docs::man(),
         Some(Command::Completions { shell }) => docs::completions(shell),
         Some(Command::Record(args)) => record::run(&root, &args, tracing),
-        Some(Command::RecordIo) => crate::record::io::main().map(|()| FINE),
+        Some(Command::RecordIo) => crate::record::file_worker::worker_main().map(|()| FINE),
         Some(Command::Replay(args)) => replay::run(root, args),
         Some(Command::Bench(what)) => bench::run(root, what),
         Some(Command::BenchChild) => bench::child(root),
@@ -85,7 +85,7 @@ pub fn usage(err: &clap::Error) -> ExitCode {
         return ExitCode::from(FINE);
     }
     for line in err.render().to_string().lines() {
-        let _ = writeln!(std::io::stderr(), "{}", crate::text::clean(line));
+        let _ = writeln!(std::io::stderr(), "{}", crate::text::sanitize(line));
     }
     ExitCode::from(USAGE)
 }
@@ -93,7 +93,7 @@ pub fn usage(err: &clap::Error) -> ExitCode {
 /// One line to stderr, with nothing in it that a terminal would obey.
 pub fn complain(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "iotop-plus: {}", crate::text::clean(text));
+    let _ = writeln!(std::io::stderr(), "iotop-plus: {}", crate::text::sanitize(text));
 }
 
 /// The reader of our output went away: that is its right.

@@ -69,13 +69,13 @@ pub fn picture(world: World, findings: Engine, scene: Scene, name: &str) -> Vec<
 
 /// The newest sample of the machine; what is known goes into it.
 pub fn live(gather: &mut Gather, args: &Snapshot, name: &str) -> Vec<u8> {
-    let empty = World::new(gather.world.host.clone(), clock::log_clock());
+    let empty = World::new(gather.world.host.clone(), clock::now_log_clock());
     let world = std::mem::replace(&mut gather.world, empty);
     let scene = Scene {
         wanted: &args.picture,
         pane: args.pane.first().copied(),
         utc_offset_secs: utc_offset_secs(world.now().wall_ns),
-        log_clock: clock::log_clock(),
+        log_clock: clock::now_log_clock(),
         interval: Duration::from_secs_f64(args.delay),
         replay: None,
     };

@@ -6,12 +6,12 @@ use super::printer::block_on;
 use super::{FAILED, FINE, complain};
 use crate::cli::record::Record;
 use crate::collect::{clock, host};
-use crate::record::encode::ANCHOR_EVERY;
-use crate::record::frame::Header;
-use crate::record::writer::{Course, Plan, Recorder, Status};
+use crate::record::encoder::CHECKPOINT_INTERVAL;
+use crate::record::frame::RecordingHeader;
+use crate::record::writer::{RecorderState, RecorderOptions, RecordingWriter, RecorderStatus};
 use crate::root::Root;
 use crate::tui::zone;
-use crate::units::{bytes_long, parse_bytes, span, time_of_day};
+use crate::units::{format_bytes_long, parse_bytes, format_duration, format_time_of_day};
 use anyhow::Context;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -32,22 +32,22 @@ pub fn run(root: &Root, args: &Record, tracing: bool) -> anyhow::Result<u8> {
         Err(why) => return wrong(&format!("--max-size: {why}")),
     };
     let path = std::path::absolute(&args.file)?;
-    let plan = Plan { path, replace: args.replace, max_size, rotate: args.rotate };
+    let plan = RecorderOptions { path, replace: args.replace, max_size, rotate: args.rotate };
     block_on(async {
         let interval = Duration::from_secs_f64(args.delay);
         let mut signals = signals()?;
-        let recorder = Recorder::start(root, plan, header(root, interval)).context("no thread to record")?;
+        let recorder = RecordingWriter::start(root, plan, header(root, interval)).context("no thread to record")?;
         let facts = Some(FACTS_EVERY);
         let syncs = args.syncs.then_some(SYNCS_FROM);
         let needs = Needs { queues: true, log: true, news: true, tracing, syncs, facts, ..Needs::default() };
         let mut gather = Gather::start(root, interval, needs)?;
         let zone = zone::utc_offset_secs(clock::now().wall_ns);
         if !args.quiet {
-            eprintln!("recording to {}; Ctrl-C ends it", crate::text::clean(shown(&recorder.status())));
+            eprintln!("recording to {}; Ctrl-C ends it", crate::text::sanitize(shown(&recorder.status())));
         }
         let end = args.time().map(|t| Instant::now() + t);
         let (mut ticks, mut dropped, mut stuck) = (0u32, false, false);
-        while recorder.status().course == Course::Running {
+        while recorder.status().state == RecorderState::Running {
             tokio::select! {
                 biased;
                 () = any(&mut signals) => break,
@@ -56,27 +56,27 @@ pub fn run(root: &Root, args: &Record, tracing: bool) -> anyhow::Result<u8> {
                 () = sleep(10 * GLANCE) => {}
                 whole = gather.next() => {
                     whole?;
-                    recorder.tick(gather.news(), gather.world.now().wall_ns);
+                    recorder.record_tick(gather.news(), gather.world.now().wall_ns);
                     ticks = ticks.wrapping_add(1);
                     // What sleeps may be swapped out meanwhile: looked at just before a frame that tells it all.
-                    gather.fresh((ticks + 1).is_multiple_of(ANCHOR_EVERY));
+                    gather.fresh((ticks + 1).is_multiple_of(CHECKPOINT_INTERVAL));
                 }
             }
             let status = recorder.status();
-            let say = |what: &str| complain(&format!("{}: {what}", time_of_day(clock::now().wall_ns, zone)));
-            if status.dropped > 0 && !std::mem::replace(&mut dropped, true) {
+            let say = |what: &str| complain(&format!("{}: {what}", format_time_of_day(clock::now().wall_ns, zone)));
+            if status.frames_dropped > 0 && !std::mem::replace(&mut dropped, true) {
                 say("the disk does not take the recording; samples are dropped");
             }
-            if status.stuck != std::mem::replace(&mut stuck, status.stuck) {
+            if status.is_stuck != std::mem::replace(&mut stuck, status.is_stuck) {
                 say(match stuck {
                     true => "the disk takes nothing of the recording; samples are kept up to 8 MiB",
                     false => "the disk takes the recording again",
                 });
             }
         }
-        recorder.end();
+        recorder.finish();
         let until = Instant::now() + LAST_WORDS;
-        while matches!(recorder.status().course, Course::Running | Course::Full) && Instant::now() < until {
+        while matches!(recorder.status().state, RecorderState::Running | RecorderState::Full) && Instant::now() < until {
             sleep(GLANCE).await;
         }
         Ok(last_words(&recorder.status(), args))
@@ -84,46 +84,46 @@ pub fn run(root: &Root, args: &Record, tracing: bool) -> anyhow::Result<u8> {
 }
 
 /// Whose machine it is.
-pub fn header(root: &Root, interval: Duration) -> Header {
-    let (host, at) = (host::host(root), clock::now());
-    Header {
+pub fn header(root: &Root, interval: Duration) -> RecordingHeader {
+    let (host, at) = (host::read_host(root), clock::now());
+    RecordingHeader {
         program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),
         host: host.name,
         kernel: host.kernel,
-        at,
-        mono_ns: clock::log_clock().mono_ns,
+        started_at: at,
+        mono_ns: clock::now_log_clock().mono_ns,
         interval_ns: interval.as_nanos() as u64,
         utc_offset_secs: zone::utc_offset_secs(at.wall_ns),
     }
 }
 
-fn shown(status: &Status) -> String {
-    status.file.display().to_string()
+fn shown(status: &RecorderStatus) -> String {
+    status.path.display().to_string()
 }
 
-fn last_words(status: &Status, args: &Record) -> u8 {
-    let frames = status.frames;
-    let dropped = match status.dropped {
+fn last_words(status: &RecorderStatus, args: &Record) -> u8 {
+    let frames = status.frames_sent;
+    let dropped = match status.frames_dropped {
         0 => String::new(),
         n => format!(", {n} dropped because the disk did not take them"),
     };
-    match &status.course {
-        Course::Done => {
+    match &status.state {
+        RecorderState::Done => {
             if !args.quiet {
-                let time = span((frames as f64 * args.delay) as u64);
-                let size = bytes_long(status.bytes);
+                let time = format_duration((frames as f64 * args.delay) as u64);
+                let size = format_bytes_long(status.bytes_sent);
                 eprintln!(
                     "{}: {frames} samples over {time}, {size}{dropped}",
-                    crate::text::clean(shown(status))
+                    crate::text::sanitize(shown(status))
                 );
             }
             FINE
         }
-        Course::Failed(why) => {
+        RecorderState::Failed(why) => {
             complain(&format!("{why} ({frames} samples taken{dropped})"));
             FAILED
         }
-        Course::Running | Course::Full => {
+        RecorderState::Running | RecorderState::Full => {
             let secs = LAST_WORDS.as_secs();
             complain(&format!(
                 "{}: its disk has not answered for {secs} s; the file is as long as it got",

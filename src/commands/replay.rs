@@ -12,9 +12,9 @@ use crate::export::report::markdown::markdown;
 use crate::export::report::{Extra, Seen, blocks};
 use crate::model::kernlog::LogClock;
 use crate::model::world::World;
-use crate::record::decode::Moment;
-use crate::record::reader::{Bytes, Reader};
-use crate::record::{Entry, apply, io, when};
+use crate::record::decoder::DecodedTick;
+use crate::record::reader::{ReadAt, RecordingReader};
+use crate::record::{Observation, apply, file_worker, time_spec};
 use crate::root::Root;
 use crate::tui::replay::ReplayUi;
 use std::io::Write;
@@ -46,7 +46,7 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub(super) fn new<B: Bytes>(reader: &Reader<B>) -> Self {
+    pub(super) fn new<B: ReadAt>(reader: &RecordingReader<B>) -> Self {
         let world = World::new(reader.header.host(), reader.header.log_clock());
         Self {
             world,
@@ -60,21 +60,21 @@ impl Player {
         }
     }
 
-    pub(super) fn take(&mut self, moment: Moment) {
+    pub(super) fn take(&mut self, moment: DecodedTick) {
         let told = self.last_record;
         self.number = moment.number;
-        moment.before.into_iter().flatten().chain(moment.news).for_each(|entry| self.entry(entry));
+        moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|entry| self.entry(entry));
         self.findings.look(&self.world);
         self.seen.look(&self.findings, self.world.now());
         self.since = Since::after(told, self.world.now().wall_ns);
     }
 
-    fn entry(&mut self, entry: Entry) {
+    fn entry(&mut self, entry: Observation) {
         match &entry {
-            Entry::Gaps(gaps) => {
+            Observation::Unavailable(gaps) => {
                 self.gaps = gaps.iter().map(|(source, why)| Gap::new(known(source), why)).collect();
             }
-            Entry::Records(records, clock) => {
+            Observation::KernelLog(records, clock) => {
                 self.log_clock = *clock;
                 let newest = records.iter().map(|r| r.seq).max().unwrap_or(0);
                 self.last_record = self.last_record.max(newest);
@@ -86,7 +86,7 @@ impl Player {
 }
 
 /// The screen where the player stands.
-fn drawn<B: Bytes>(player: Player, reader: &Reader<B>, args: &Replay, form: &str) -> Vec<u8> {
+fn drawn<B: ReadAt>(player: Player, reader: &RecordingReader<B>, args: &Replay, form: &str) -> Vec<u8> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut ui = ReplayUi::new(&name, reader.header.host(), reader.header.log_clock(), reader.span());
     (ui.playing, ui.number) = (false, player.number);
@@ -114,8 +114,8 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
         return wrong(&why);
     }
     let scope = super::snapshot::scope(&args.pane);
-    let mut reader = match io::open(&args.file)
-        .and_then(|file| Reader::open(file).map_err(|why| format!("{}: {why}", args.file.display())))
+    let mut reader = match file_worker::open_recording(&args.file)
+        .and_then(|file| RecordingReader::open(file).map_err(|why| format!("{}: {why}", args.file.display())))
     {
         Ok(reader) => reader,
         Err(why) => {
@@ -124,7 +124,7 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
         }
     };
     let (span, offset) = (reader.span(), reader.header.utc_offset_secs);
-    let time = |text: &Option<String>| text.as_deref().map(|t| when::parse(t, &span, offset)).transpose();
+    let time = |text: &Option<String>| text.as_deref().map(|t| time_spec::parse(t, &span, offset)).transpose();
     let (from, to) = match time(args.from.as_ref().map_or(&args.at, |_| &args.from))
         .and_then(|from| Ok((from, time(&args.to)?)))
     {
@@ -133,16 +133,16 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
     };
     let mut player = Player::new(&reader);
     if let Some(from) = from {
-        let number = reader.number_at(from)?;
-        for entry in reader.start_at(number.saturating_sub(BEFORE).max(span.first))? {
-            let tick = matches!(entry, Entry::Procs(_));
+        let number = reader.tick_number_at(from)?;
+        for entry in reader.seek(number.saturating_sub(BEFORE).max(span.first_number))? {
+            let tick = matches!(entry, Observation::Tasks(_));
             player.entry(entry);
             if tick {
                 player.findings.look(&player.world);
             }
         }
     }
-    let damaged = span.damaged;
+    let damaged = span.damaged_bytes;
     let mut out = std::io::stdout().lock();
     let (mut named, mut first) = (false, true);
     // A picture is of the time asked for, or of the end.
@@ -181,11 +181,11 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
         out.write_all(&drawn(player, &reader, args, form))?;
     }
     out.flush()?;
-    if damaged > 0 || reader.unreadable > 0 {
+    if damaged > 0 || reader.unreadable_frames > 0 {
         complain(&format!(
             "{}: damaged; {} samples could not be read, {damaged} bytes belong to none",
             args.file.display(),
-            reader.unreadable
+            reader.unreadable_frames
         ));
     }
     Ok(FINE)

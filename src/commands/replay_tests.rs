@@ -5,8 +5,8 @@ use super::printer::block_on;
 use super::replay::Player;
 use crate::export::json;
 use crate::export::page::{self, Scope};
-use crate::record::encode::Encoder;
-use crate::record::reader::Reader;
+use crate::record::encoder::FrameEncoder;
+use crate::record::reader::RecordingReader;
 use crate::root::Root;
 use std::path::Path;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use std::time::Duration;
 /// What snapshots say of some ticks, and the recording of the same ticks.
 fn live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<u8>) {
     let interval = Duration::from_millis(100);
-    let mut bytes = super::record::header(root, interval).write();
-    let mut encoder = Encoder::new(every.0, every.1);
+    let mut bytes = super::record::header(root, interval).to_bytes();
+    let mut encoder = FrameEncoder::new(every.0, every.1);
     let mut told = Vec::new();
     block_on(async {
         let needs = Needs {
@@ -35,7 +35,7 @@ fn live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<
                 json::object(&gather.world, &gather.findings, Scope::ALL, gather.since, gather.gaps())?,
                 page::text(&gather.world, &gather.findings, Scope::ALL),
             ]);
-            bytes.extend(encoder.frame(&gather.news(), gather.world.now().wall_ns));
+            bytes.extend(encoder.encode_tick(&gather.news(), gather.world.now().wall_ns));
         }
         Ok(())
     })
@@ -44,7 +44,7 @@ fn live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<
 }
 
 fn replayed(bytes: &[u8]) -> Vec<[String; 2]> {
-    let mut reader = Reader::open(bytes).unwrap();
+    let mut reader = RecordingReader::open(bytes).unwrap();
     let mut player = Player::new(&reader);
     let mut told = Vec::new();
     while let Some(moment) = reader.next_tick().unwrap() {

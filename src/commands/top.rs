@@ -3,9 +3,9 @@
 use super::{FAILED, FINE, USAGE, complain};
 use crate::cli::Top;
 use crate::cli::record::Replay;
-use crate::record::io::Remote;
-use crate::record::reader::Reader;
-use crate::record::when;
+use crate::record::file_worker::RemoteFile;
+use crate::record::reader::RecordingReader;
+use crate::record::time_spec;
 use crate::root::Root;
 use crate::tui::action::View;
 use crate::tui::run::{Options, Showing, run as run_screen};
@@ -97,8 +97,8 @@ pub fn replay(root: Root, args: &Replay) -> anyhow::Result<u8> {
         settings.view = View::Overview;
     }
     let path = std::path::absolute(&args.file)?;
-    let opened = Remote::open(&root, &path)
-        .and_then(|file| Reader::open(file).map_err(|why| format!("{}: {why}", args.file.display())));
+    let opened = RemoteFile::open(&root, &path)
+        .and_then(|file| RecordingReader::open(file).map_err(|why| format!("{}: {why}", args.file.display())));
     let reader = match opened {
         Ok(reader) => reader,
         Err(why) => {
@@ -106,7 +106,7 @@ pub fn replay(root: Root, args: &Replay) -> anyhow::Result<u8> {
             return Ok(FAILED);
         }
     };
-    let at = args.at.as_deref().map(|at| when::parse(at, &reader.span(), reader.header.utc_offset_secs));
+    let at = args.at.as_deref().map(|at| time_spec::parse(at, &reader.span(), reader.header.utc_offset_secs));
     let at = match at.transpose() {
         Ok(at) => at,
         Err(why) => {

@@ -192,7 +192,7 @@ impl<'a> Case<'a> {
         let topo = self.world.topo.ok().and_then(|t| t.get(id));
         match topo {
             Some(dev) => dev.shown_name().into_owned(),
-            None => crate::text::clean(self.world.snap.device(id).map_or("?", |d| &d.name)),
+            None => crate::text::sanitize(self.world.snap.device(id).map_or("?", |d| &d.name)),
         }
     }
 
@@ -350,7 +350,7 @@ impl<'a> Case<'a> {
         out.truncate(MOST_CHARGED);
         out.retain(|(pid, sum, _)| *sum > 0.0 && !kernel(*pid));
         let named = |(pid, sum, name): (u32, f64, Option<Arc<str>>)| {
-            let name = name.map(|n| crate::text::clean(&*n)).unwrap_or_else(|| "?".into());
+            let name = name.map(|n| crate::text::sanitize(&*n)).unwrap_or_else(|| "?".into());
             (pid, format!("{name} ({pid})"), sum)
         };
         (looked > 0.0).then(|| out.into_iter().map(named).collect())
@@ -364,7 +364,7 @@ impl<'a> Case<'a> {
 
     /// A task's name alone, cleaned.
     pub fn comm(raw: &TaskRaw) -> String {
-        crate::text::clean(raw.comm())
+        crate::text::sanitize(raw.comm())
     }
 
     /// A task by its key.

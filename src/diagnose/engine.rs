@@ -64,7 +64,7 @@ impl Engine {
             let (why, for_now) = match (rule.look)(&case, &mut found) {
                 Judged::Yes => continue,
                 Judged::NotYet(why) => (why.to_owned(), true),
-                Judged::Cannot(why) => (crate::text::clean(why), false),
+                Judged::Cannot(why) => (crate::text::sanitize(why), false),
             };
             self.unjudged.push(Unjudged { rule: rule.name, about: rule.about, why, for_now });
         }

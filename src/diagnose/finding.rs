@@ -106,7 +106,7 @@ impl Jump {
     /// Where to, in a few words.
     pub fn label(&self) -> String {
         match self {
-            Jump::Knob(knob) => format!("Tune {}", crate::text::clean(knob)),
+            Jump::Knob(knob) => format!("Tune {}", crate::text::sanitize(knob)),
             Jump::Bench(profile, Some(dir)) => format!("Bench {profile} in {}", dir.clean()),
             Jump::Bench(profile, None) => format!("Bench {profile}"),
             Jump::Device(_) => "the device's page".into(),

@@ -14,7 +14,7 @@ pub fn ms(ms: f64) -> String {
 
 /// `12 MiB`.
 pub fn bytes(n: f64) -> String {
-    units::bytes_long(n.max(0.0) as u64)
+    units::format_bytes_long(n.max(0.0) as u64)
 }
 
 /// `12.3 MiB/s`.
@@ -43,7 +43,7 @@ pub fn pct(n: f64) -> String {
 
 /// Seconds as a span.
 pub fn secs(s: f64) -> String {
-    if s < 10.0 { format!("{s:.1} s") } else { units::span(s as u64) }
+    if s < 10.0 { format!("{s:.1} s") } else { units::format_duration(s as u64) }
 }
 
 #[cfg(test)]

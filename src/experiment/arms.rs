@@ -82,7 +82,7 @@ fn check_with(
         let now = io.read(at)?.value;
         let values = [later(&a, at, &now), later(&b, at, &now)];
         settings.push(Setting {
-            knob: crate::text::clean(at.to_string()),
+            knob: crate::text::sanitize(at.to_string()),
             shown: values.each_ref().map(|v| shown(at, v, machine)),
             values,
         });
@@ -108,7 +108,7 @@ fn check_with(
 fn shown(at: &Address, value: &str, machine: &Machine) -> String {
     match at.knob().link {
         Link::Pair(_) if value == "0" => String::new(),
-        _ => crate::text::clean(value::show(at.knob(), value, machine)),
+        _ => crate::text::sanitize(value::show(at.knob(), value, machine)),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::bench::child::{lines, send, wall_ns};
 use crate::bench::message::Command;
 use crate::root::Root;
 use crate::tune::plan::Refusal;
-use crate::units::rfc3339;
+use crate::units::format_rfc3339;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -106,7 +106,7 @@ fn conducted(root: &Root, spec: Spec, stop: &Arc<AtomicBool>) -> Message {
     let mut report = Report {
         schema: SCHEMA,
         id: format!("{}-{}", wall / 1_000_000_000, spec.plan.profile),
-        time: rfc3339(wall),
+        time: format_rfc3339(wall),
         host: uname.nodename().to_string_lossy().into_owned(),
         kernel: uname.release().to_string_lossy().into_owned(),
         version: env!("CARGO_PKG_VERSION").into(),

@@ -106,7 +106,7 @@ impl Live {
                 Some(status) if status.success() => return Ok(true),
                 Some(status) => {
                     let what = directory.map_or("all file systems".into(), |d| {
-                        crate::text::clean(d.as_os_str().as_encoded_bytes())
+                        crate::text::sanitize(d.as_os_str().as_encoded_bytes())
                     });
                     return Err(Fail::Failed(format!(
                         "draining dirty pages: sync of {what} failed ({status})"
@@ -196,7 +196,7 @@ impl Lab for Live {
             return Err(Fail::Failed(format!(
                 "dirty pages of {} were not written within {} s: is the device hung, or slower than its dirty pages \
                  allow? Allow more by --drain-limit",
-                crate::text::clean(plan.directory.as_os_str().as_encoded_bytes()),
+                crate::text::sanitize(plan.directory.as_os_str().as_encoded_bytes()),
                 self.drain_limit.as_secs()
             )));
         }

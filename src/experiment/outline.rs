@@ -6,7 +6,7 @@ use super::spec::{Arm, Spec, Then};
 use crate::bench::outline::{outline as of_work, will_write};
 use crate::bench::plan::Plan;
 use crate::bench::workloads;
-use crate::units::{bytes_long, span};
+use crate::units::{format_bytes_long, format_duration};
 
 /// A page is written by its age at most so much later than dirty_expire says: a round lasts by this factor longer
 /// unless its time is given.
@@ -50,15 +50,15 @@ pub fn outline(spec: &Spec, checked: &Checked) -> String {
     out.push_str(&format!(
         "before each round dirty pages are drained (at most {}) and others watched for {} s; values are on a lease of {} \
          that is renewed only while this runs, and put back after each round\n",
-        span(spec.drain_limit_ms / 1000),
+        format_duration(spec.drain_limit_ms / 1000),
         spec.calm_ms as f64 / 1e3,
-        span(live::LEASE.as_secs())
+        format_duration(live::LEASE.as_secs())
     ));
     out.push_str(&match spec.then {
         Then::Undo => "at the end the old values are back\n".to_owned(),
         Then::Keep => "at the end B is set until the boot if it is shown to be better\n".to_owned(),
         Then::Lease(s) => {
-            format!("at the end B is set on a lease of {} if it is shown to be better\n", span(s))
+            format!("at the end B is set on a lease of {} if it is shown to be better\n", format_duration(s))
         }
     });
     out
@@ -72,9 +72,9 @@ fn time(spec: &Spec) -> String {
     let files = files.filter(|bytes| *bytes > 0);
     let rounds = spec.all_rounds();
     let bytes =
-        files.map_or(String::new(), |b| format!(", and making a file of up to {} each time", bytes_long(b)));
+        files.map_or(String::new(), |b| format!(", and making a file of up to {} each time", format_bytes_long(b)));
     match plans.iter().all(|p| p.time_ms > 0) {
-        true => format!("{} of measuring in {rounds} rounds{bytes}", span(plans.iter().map(one).sum())),
+        true => format!("{} of measuring in {rounds} rounds{bytes}", format_duration(plans.iter().map(one).sum())),
         false => format!("{rounds} rounds until their work is done{bytes}"),
     }
 }

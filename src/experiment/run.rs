@@ -171,7 +171,7 @@ impl Run<'_> {
             Then::Undo if outcome == Some(Outcome::Better) => {
                 return format!(
                     "The old values are back. To set B: iotop-plus tune set {}",
-                    crate::text::clean(self.spec.set.join(" "))
+                    crate::text::sanitize(self.spec.set.join(" "))
                 );
             }
             Then::Undo => return "The old values are back.".into(),
@@ -188,7 +188,7 @@ impl Run<'_> {
             (Ok(id), Some(secs)) => format!(
                 "B is set again as change {id} on a lease of {}. To let it stay: iotop-plus tune keep {id}    To take it \
                  back: iotop-plus tune undo {id}",
-                crate::units::span(secs)
+                crate::units::format_duration(secs)
             ),
             (Err(Fail::Cancelled), _) => "The old values are back: stopped before B was set again.".into(),
             (Err(Fail::Refused(why)), _) => {

@@ -4,8 +4,8 @@ use super::sheet::Sheet;
 use crate::model::charge::{Charge, Charged, Figures};
 use crate::model::disk::DevId;
 use crate::model::world::World;
-use crate::text::clean;
-use crate::units::{bytes, micros, write_count};
+use crate::text::sanitize;
+use crate::units::{format_bytes, format_micros, write_count};
 
 /// Tasks listed, and control groups.
 const MOST: usize = 20;
@@ -20,22 +20,22 @@ pub fn cells(f: &Figures) -> [String; 7] {
         write_count(&mut text, n);
         text
     };
-    let time = |us: Option<f64>| us.map_or("-".into(), micros);
+    let time = |us: Option<f64>| us.map_or("-".into(), format_micros);
     [
         count(f.reads_per_s),
         count(f.writes_per_s),
-        bytes(f.read_bytes_per_s as u64),
-        bytes(f.write_bytes_per_s as u64),
+        format_bytes(f.read_bytes_per_s as u64),
+        format_bytes(f.write_bytes_per_s as u64),
         time(f.mean_us),
         time(f.p99_us),
-        bytes(f.writeback_bytes_per_s as u64),
+        format_bytes(f.writeback_bytes_per_s as u64),
     ]
 }
 
 /// `dd (1234)`, cleaned; of one that has ended the name it had when it did its I/O.
 pub fn task_name(charged: &Charged, world: &World, pid: u32) -> String {
     let known = world.procs.find_pid(pid).map(|row| row.comm);
-    let name = known.or_else(|| charged.name(pid).map(|n| clean(&**n).into()));
+    let name = known.or_else(|| charged.name(pid).map(|n| sanitize(&**n).into()));
     format!("{} ({pid})", name.unwrap_or_else(|| "?".into()))
 }
 
@@ -58,7 +58,7 @@ pub fn apart(charged: &Charged, id: DevId) -> Option<String> {
         ("swapped out", apart.swapped),
         ("page cache dirtied by nobody known", apart.unknown),
     ];
-    let told = parts.iter().filter(|p| p.1 > 0.0).map(|(what, n)| format!("{what} {}/s", bytes(*n as u64)));
+    let told = parts.iter().filter(|p| p.1 > 0.0).map(|(what, n)| format!("{what} {}/s", format_bytes(*n as u64)));
     let text = told.collect::<Vec<_>>().join(", ");
     (!text.is_empty()).then(|| format!("written as well: {text}"))
 }
@@ -68,7 +68,7 @@ pub fn sheets(world: &World) -> Vec<Sheet> {
     let Some(charged) = world.snap.charged.ok() else { return Vec::new() };
     let tasks =
         sheet("I/O by process and device", world, &charged.tasks, |pid| task_name(charged, world, *pid));
-    let groups = sheet("I/O by control group and device", world, &charged.groups, |path| clean(&**path));
+    let groups = sheet("I/O by control group and device", world, &charged.groups, |path| sanitize(&**path));
     let mut out: Vec<Sheet> = tasks.into_iter().chain(groups).collect();
     if let Some(first) = out.first_mut() {
         first.notes.extend(

@@ -105,7 +105,7 @@ pub fn lines(
     let Tree::Map(object) = serde_json::from_str(&json::object(world, engine, scope, since, &[])?)? else {
         return Ok(String::new());
     };
-    let time = crate::units::rfc3339(world.now().wall_ns);
+    let time = crate::units::format_rfc3339(world.now().wall_ns);
     let mut out = String::new();
     let mut row = Vec::new();
     for (name, tree) in object.into_iter().filter(|(name, _)| parts(scope).contains(&name.as_str())) {

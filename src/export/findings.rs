@@ -7,7 +7,7 @@ use crate::diagnose::finding::{Finding, Jump, Severity};
 use crate::diagnose::story::Story;
 use crate::model::clock::Clock;
 use crate::text::wrap;
-use crate::units::{rfc3339, span};
+use crate::units::{format_rfc3339, format_duration};
 use serde::Serialize;
 
 /// What a part of a story is.
@@ -76,7 +76,7 @@ fn since(f: &Finding, now: Clock) -> String {
     let Some(since) = f.since_ns else { return "-".into() };
     let age = now.boot_ns.saturating_sub(since);
     let wall = now.wall_ns.saturating_sub(age as i64);
-    format!("{}, for {}", rfc3339(wall), span(age / 1_000_000_000))
+    format!("{}, for {}", format_rfc3339(wall), format_duration(age / 1_000_000_000))
 }
 
 /// One line for a list: the cause, and what it leads to.
@@ -166,7 +166,7 @@ fn command(jump: &Jump) -> Option<String> {
         false => format!("'{}'", text.replace('\'', "'\\''")),
     };
     match jump {
-        Jump::Knob(knob) => Some(format!("iotop-plus tune get {}", quoted(&crate::text::clean(knob)))),
+        Jump::Knob(knob) => Some(format!("iotop-plus tune get {}", quoted(&crate::text::sanitize(knob)))),
         Jump::Bench(profile, Some(dir)) => {
             Some(format!("iotop-plus bench run {profile} {}", quoted(&dir.clean())))
         }
@@ -183,7 +183,7 @@ pub fn sheet(title: String, engine: &Engine, now: Clock) -> Sheet {
     for story in engine.stories() {
         for (i, f) in story.findings.iter().enumerate() {
             let age =
-                f.since_ns.map_or("-".into(), |ns| span(now.boot_ns.saturating_sub(ns) / 1_000_000_000));
+                f.since_ns.map_or("-".into(), |ns| format_duration(now.boot_ns.saturating_sub(ns) / 1_000_000_000));
             let lead = if i > 0 { "→ " } else { "" };
             sheet.rows.push(vec![f.severity.name().into(), f.rule.into(), age, format!("{lead}{}", f.title)]);
         }
@@ -253,7 +253,7 @@ pub struct UnjudgedJson {
 /// The stories, worst first.
 pub fn stories(engine: &Engine, now: Clock) -> Vec<StoryJson> {
     let time = |ns: Option<u64>| {
-        ns.map(|ns| rfc3339(now.wall_ns.saturating_sub(now.boot_ns.saturating_sub(ns) as i64)))
+        ns.map(|ns| format_rfc3339(now.wall_ns.saturating_sub(now.boot_ns.saturating_sub(ns) as i64)))
     };
     let one = |f: &Finding| FindingJson {
         rule: f.rule,
@@ -276,7 +276,7 @@ pub fn stories(engine: &Engine, now: Clock) -> Vec<StoryJson> {
 
 fn remedy(r: &crate::diagnose::finding::Remedy) -> RemedyJson {
     let (knob, bench) = match &r.jump {
-        Some(Jump::Knob(knob)) => (Some(crate::text::clean(knob)), None),
+        Some(Jump::Knob(knob)) => (Some(crate::text::sanitize(knob)), None),
         Some(Jump::Bench(profile, _)) => (None, Some(*profile)),
         _ => (None, None),
     };

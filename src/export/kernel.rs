@@ -5,8 +5,8 @@ use crate::model::kernlog::dstate::Stuck;
 use crate::model::kernlog::{Class, LogEntry};
 use crate::model::section::Section;
 use crate::model::world::World;
-use crate::text::clean;
-use crate::units::{rfc3339, span};
+use crate::text::sanitize;
+use crate::units::{format_rfc3339, format_duration};
 
 /// How a class reads.
 pub fn label(class: Class) -> &'static str {
@@ -27,13 +27,13 @@ pub fn label(class: Class) -> &'static str {
 
 /// A task that sits in state D, in words; `warnings` is `kernel.hung_task_warnings`.
 pub fn stuck_text(s: &Stuck, warnings: Option<i64>) -> String {
-    let wait = s.wchan.as_deref().map_or(String::new(), |w| format!(" in {}", clean(w)));
+    let wait = s.wchan.as_deref().map_or(String::new(), |w| format!(" in {}", sanitize(w)));
     let silent = match warnings {
         Some(0) => "; the kernel has gone silent (hung_task_warnings = 0)",
         _ => "",
     };
     let secs = s.duration_ns / 1_000_000_000;
-    format!("stuck: {} ({}) in state D for {}{wait}{silent}", clean(&s.comm), s.tid, span(secs))
+    format!("stuck: {} ({}) in state D for {}{wait}{silent}", sanitize(&s.comm), s.tid, format_duration(secs))
 }
 
 /// The entries as a table, and below it the tasks that sit in state D.
@@ -50,12 +50,12 @@ pub fn sheet<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, wor
     for e in entries {
         let class = if e.user() { "from a program" } else { label(e.class) };
         sheet.rows.push(vec![
-            rfc3339(e.time),
+            format_rfc3339(e.time),
             class.into(),
-            e.device.as_deref().map_or("-".into(), clean),
+            e.device.as_deref().map_or("-".into(), sanitize),
             e.pid.map_or("-".into(), |p| p.to_string()),
             e.count.to_string(),
-            clean(&e.message),
+            sanitize(&e.message),
         ]);
     }
     sheet.notes.extend(world.stuck.iter().map(|s| stuck_text(s, world.hung_task_warnings)));

@@ -4,8 +4,8 @@ use super::sheet::Sheet;
 use crate::model::pressure::Stall;
 use crate::model::snapshot::Snapshot;
 use crate::model::stalls::{self, HeldUp, RECLAIM, THROTTLE};
-use crate::text::clean;
-use crate::units::{bytes, write_bytes};
+use crate::text::sanitize;
+use crate::units::{format_bytes, write_bytes};
 
 /// Tasks that were held up, told on paper.
 const TASKS: usize = 10;
@@ -16,7 +16,7 @@ pub type Fact = (String, String, bool);
 /// Everything the pane says in numbers; screen and paper read the same list.
 pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)> {
     let now = now_boot_ns;
-    let level = |n: Option<u64>| n.map_or("-".into(), bytes);
+    let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     let fact = |name: &str, value: String, warn: bool| (name.to_owned(), value, warn);
     let mut groups = Vec::new();
     let missing = |why: Option<String>| vec![fact("-", why.unwrap_or_default(), true)];
@@ -62,11 +62,11 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
                 for area in snap.swaps.ok().into_iter().flatten() {
                     let text = format!(
                         "{} of {} prio {}",
-                        bytes(area.used_bytes),
-                        bytes(area.size_bytes),
+                        format_bytes(area.used_bytes),
+                        format_bytes(area.size_bytes),
                         area.priority
                     );
-                    list.push(fact(&clean(&area.name), text, false));
+                    list.push(fact(&sanitize(&area.name), text, false));
                 }
                 list
             }
@@ -94,10 +94,10 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
         match snap.mem.ok() {
             None => missing(snap.mem.why(now)),
             Some(m) => vec![
-                fact("total", bytes(m.total), false),
+                fact("total", format_bytes(m.total), false),
                 fact("available", level(m.available), m.available.is_some_and(|a| a < m.total / 20)),
-                fact("free", bytes(m.free), false),
-                fact("page cache", bytes(m.cached + m.buffers), false),
+                fact("free", format_bytes(m.free), false),
+                fact("page cache", format_bytes(m.cached + m.buffers), false),
                 fact("anonymous", level(m.anon), false),
                 fact("shared", level(m.shmem), false),
             ],

@@ -11,7 +11,7 @@ use crate::model::process::{Column, Filter, Query};
 use crate::model::syncs::SLOW_KEPT;
 use crate::model::syncs::list::SyncQuery;
 use crate::model::world::World;
-use crate::units::{rfc3339, span};
+use crate::units::{format_rfc3339, format_duration};
 
 /// Busy tasks listed; JSON has them all.
 const TASKS: usize = 40;
@@ -82,8 +82,8 @@ pub fn head(world: &World) -> String {
     format!(
         "{}  {}  up {}  {}  over {:.1} s  {cpu}",
         host.name,
-        rfc3339(snap.at.wall_ns),
-        span(snap.at.boot_ns / 1_000_000_000),
+        format_rfc3339(snap.at.wall_ns),
+        format_duration(snap.at.boot_ns / 1_000_000_000),
         host.kernel,
         snap.secs
     )

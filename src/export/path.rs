@@ -2,8 +2,8 @@
 
 use crate::model::path::{PathReport, ReadOnly};
 use crate::model::section::Section;
-use crate::text::clean;
-use crate::units::bytes_long;
+use crate::text::sanitize;
+use crate::units::format_bytes_long;
 
 /// The report; `true` marks a line that stands out.
 pub fn lines(r: &PathReport) -> Vec<(String, bool)> {
@@ -26,16 +26,16 @@ pub fn lines(r: &PathReport) -> Vec<(String, bool)> {
     for dev in &r.chain {
         let label = dev.label.as_ref().map_or(String::new(), |l| format!(" {}", l.clean()));
         let model = dev.model.as_ref().map_or(String::new(), |m| format!(", {m}"));
-        let size = dev.size_bytes.map_or(String::new(), |b| format!(", {}", bytes_long(b)));
+        let size = dev.size_bytes.map_or(String::new(), |b| format!(", {}", format_bytes_long(b)));
         let indent = "  ".repeat(dev.depth + 1);
         out.push((
-            format!("{indent}{}{label} ({}{size}{model})", clean(&dev.name), dev.kind.name()),
+            format!("{indent}{}{label} ({}{size}{model})", sanitize(&dev.name), dev.kind.name()),
             dev.depth == 0,
         ));
         if let Some(q) = &dev.queue {
             let spins = q.rotational.map_or("-", |r| if r { "yes" } else { "no" });
             let ahead = q.read_ahead_kb.map_or("-".into(), |n| format!("{n} KiB"));
-            let sched = q.scheduler.as_deref().map_or("-".into(), clean);
+            let sched = q.scheduler.as_deref().map_or("-".into(), sanitize);
             out.push((format!("{indent}  scheduler {sched}, read-ahead {ahead}, rotational {spins}"), false));
         }
     }
@@ -79,9 +79,9 @@ fn space(space: &Section<crate::model::path::Space>) -> String {
             };
             format!(
                 "space       {} available of {} ({} free){inodes}",
-                bytes_long(s.available_bytes),
-                bytes_long(s.total_bytes),
-                bytes_long(s.free_bytes)
+                format_bytes_long(s.available_bytes),
+                format_bytes_long(s.total_bytes),
+                format_bytes_long(s.free_bytes)
             )
         }
         other => format!("space       - {}", other.why(0).unwrap_or_default()),

@@ -5,7 +5,7 @@ use crate::model::column::{Align, Column};
 use crate::model::columns::process::{command, value};
 use crate::model::process::{Column as Col, ProcRow, ProcTable};
 use crate::model::section::{NOT_READ, Section};
-use crate::text::clean;
+use crate::text::sanitize;
 
 /// The table of the rows that `each` hands out, in its order.
 pub fn sheet(title: String, set: &[Column<Col>], each: impl FnOnce(&mut dyn FnMut(&ProcRow<'_>))) -> Sheet {
@@ -49,6 +49,6 @@ pub fn gaps(procs: &ProcTable) -> Vec<String> {
         out.push(format!("{} blocked", procs.blocked().len()));
     }
     out.extend(no_delays(procs).map(|why| format!("IO%: {why}")));
-    out.extend(procs.notes().iter().map(clean));
+    out.extend(procs.notes().iter().map(sanitize));
     out
 }

@@ -6,7 +6,7 @@ use crate::model::columns::syncs::{SLOW, SYNCS};
 use crate::model::snapshot::Snapshot;
 use crate::model::syncs::list::{self, SyncQuery};
 use crate::model::topology::Topology;
-use crate::units::rfc3339;
+use crate::units::format_rfc3339;
 
 fn empty<C>(title: String, columns: &[Column<C>]) -> Sheet {
     let heads: Vec<_> = columns.iter().map(|c| (c.head, c.align == Align::Right)).collect();
@@ -38,7 +38,7 @@ pub fn slow(title: &str, snap: &Snapshot, topo: Option<&Topology>, filter: &str)
     let ms = syncs.threshold_ns as f64 / 1e6;
     let mut sheet = empty(format!("{title} (from {ms} ms)"), SLOW);
     for line in list::slow(syncs, topo, filter) {
-        let ended = rfc3339(snap.at.wall_at(line.began_ns + line.took_ns));
+        let ended = format_rfc3339(snap.at.wall_at(line.began_ns + line.took_ns));
         let cell = |c: &Column<_>| {
             let mut out = String::new();
             line.value(c.id, &ended).write(&mut out);

@@ -4,7 +4,7 @@ use super::columns::device::{DeviceCol, DeviceRow};
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
 use super::topology::{BlockDev, DeviceKind, Topology, TreeRow};
-use crate::text::{clean_into, cleaned};
+use crate::text::{sanitize_into, sanitize_cow};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fn tree(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<DeviceLine> {
             label.push_str(if depth == 0 { "└ " } else { "  " });
         }
         if row.repeated {
-            clean_into(&mut label, dev.name.as_bytes());
+            sanitize_into(&mut label, dev.name.as_bytes());
             label.push_str(" (see above)");
         } else {
             write_label(&mut label, &dev.name, Some(dev));
@@ -111,7 +111,7 @@ fn disks_first(topo: &Topology) -> Vec<TreeRow> {
 
 /// `sda1  /var/lib/neo4j (ext4)`, `dm-0 vg-data  /srv (xfs) +2`.
 fn write_label(out: &mut String, name: &str, dev: Option<&BlockDev>) {
-    let name = cleaned(name.as_bytes());
+    let name = sanitize_cow(name.as_bytes());
     out.push_str(&name);
     let Some(dev) = dev else { return };
     let shown = dev.shown_name();
@@ -122,9 +122,9 @@ fn write_label(out: &mut String, name: &str, dev: Option<&BlockDev>) {
     let mut mounts = dev.mounts.iter().filter(|m| !m.hidden);
     if let Some(first) = mounts.next() {
         out.push_str("  ");
-        clean_into(out, first.mount_point.bytes());
+        sanitize_into(out, first.mount_point.bytes());
         out.push_str(" (");
-        clean_into(out, first.fs_type.bytes());
+        sanitize_into(out, first.fs_type.bytes());
         out.push(')');
         let more = mounts.count();
         if more > 0 {

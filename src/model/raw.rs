@@ -21,7 +21,7 @@ impl Raw {
 
     /// Fit for a sink: see [`crate::text::clean`].
     pub fn clean(&self) -> String {
-        crate::text::clean(&self.0)
+        crate::text::sanitize(&self.0)
     }
 
     /// Nothing in it.

@@ -156,7 +156,7 @@ impl Stalls {
                     sum.add(one);
                 }
             });
-            let (comm, bdi) = (crate::text::clean(&*task.comm), crate::text::clean(&*task.bdi));
+            let (comm, bdi) = (crate::text::sanitize(&*task.comm), crate::text::sanitize(&*task.bdi));
             tasks.push(HeldUp { key: task.key(), comm, bdi, kinds });
         }
         tasks.sort_by(|a, b| b.ms_per_s().total_cmp(&a.ms_per_s()));

@@ -199,8 +199,8 @@ impl BlockDev {
         let mapped =
             matches!(self.kind, DeviceKind::Dm | DeviceKind::Lvm | DeviceKind::Crypt | DeviceKind::Multipath);
         match &self.label {
-            Some(label) if mapped => crate::text::cleaned(label.bytes()),
-            _ => crate::text::cleaned(self.name.as_bytes()),
+            Some(label) if mapped => crate::text::sanitize_cow(label.bytes()),
+            _ => crate::text::sanitize_cow(self.name.as_bytes()),
         }
     }
 }

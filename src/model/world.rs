@@ -167,7 +167,7 @@ impl World {
     pub fn block_name(&self, id: DevId) -> String {
         let topo = || Some(self.topo.ok()?.get(id)?.name.clone());
         let name = self.snap.device(id).map(|d| d.name.to_string()).or_else(topo);
-        name.map_or_else(|| id.to_string(), crate::text::clean)
+        name.map_or_else(|| id.to_string(), crate::text::sanitize)
     }
 
     /// Whether a device exists in what is known.

@@ -2,32 +2,32 @@
 //! those in which something was counted.
 
 use super::sample::{get_outcome, put_outcome};
-use super::wire::{Bad, In, get_reasons, put_num, put_reasons};
+use super::codec::{DecodeError, ByteReader, get_reasons, put_varint, put_reasons};
 use crate::model::disk::DevId;
 use crate::model::latency::{Counts, DeviceCounts, LatencyRaw, SLOTS};
 use crate::model::section::Section;
 use std::sync::Arc;
 
 /// Devices of one sample at most.
-const MOST_DEVICES: usize = 65_536;
+const MAX_DEVICES: usize = 65_536;
 
 /// Appends a reading as it differs from `prev`.
-pub fn put(out: &mut Vec<u8>, prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) {
+pub fn encode(out: &mut Vec<u8>, prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) {
     if !put_outcome(out, cur) {
         return;
     }
     let (none, Section::Ok(now)) = (LatencyRaw::default(), cur) else { return };
     let old = prev.ok().map_or(&none, |p| &**p);
-    put_num(out, now.lost);
+    put_varint(out, now.lost);
     put_reasons(out, &now.without);
     let same = old.devices.len() == now.devices.len()
         && old.devices.iter().zip(&now.devices).all(|(a, b)| a.id == b.id);
-    put_num(out, u64::from(!same));
+    put_varint(out, u64::from(!same));
     if !same {
-        put_num(out, now.devices.len() as u64);
+        put_varint(out, now.devices.len() as u64);
         for d in &now.devices {
-            put_num(out, u64::from(d.id.major));
-            put_num(out, u64::from(d.id.minor));
+            put_varint(out, u64::from(d.id.major));
+            put_varint(out, u64::from(d.id.minor));
         }
     }
     let empty = DeviceCounts::default();
@@ -37,7 +37,7 @@ pub fn put(out: &mut Vec<u8>, prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc
         if before.kinds == device.kinds {
             continue;
         }
-        put_num(out, (at - last) as u64);
+        put_varint(out, (at - last) as u64);
         last = at;
         for (a, b) in before.kinds.iter().zip(&device.kinds) {
             put_counts(out, &a.total, &b.total);
@@ -47,20 +47,20 @@ pub fn put(out: &mut Vec<u8>, prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc
 }
 
 /// What [`put`] wrote.
-pub fn get(inp: &mut In, prev: &Section<Arc<LatencyRaw>>) -> Result<Section<Arc<LatencyRaw>>, Bad> {
+pub fn decode(inp: &mut ByteReader, prev: &Section<Arc<LatencyRaw>>) -> Result<Section<Arc<LatencyRaw>>, DecodeError> {
     if let other @ (Section::Denied(_) | Section::Absent(_) | Section::Blocked(_)) = get_outcome(inp)? {
         return Ok(other.map(|()| Arc::default()));
     }
-    let lost = inp.num()?;
+    let lost = inp.varint()?;
     let without = get_reasons(inp)?;
-    let mut devices = match inp.num()? {
+    let mut devices = match inp.varint()? {
         0 => prev.ok().map(|p| p.devices.clone()).unwrap_or_default(),
         _ => get_devices(inp)?,
     };
     let mut at = 0usize;
     while !inp.is_empty() {
-        at = at.saturating_add(inp.num()? as usize);
-        let device = devices.get_mut(at).ok_or(Bad("a device that is not there"))?;
+        at = at.saturating_add(inp.varint()? as usize);
+        let device = devices.get_mut(at).ok_or(DecodeError("a device that is not there"))?;
         for kind in &mut device.kinds {
             kind.total = get_counts(inp, &kind.total, SLOTS)?;
             kind.service = get_counts(inp, &kind.service, SLOTS)?;
@@ -69,14 +69,14 @@ pub fn get(inp: &mut In, prev: &Section<Arc<LatencyRaw>>) -> Result<Section<Arc<
     Ok(Section::Ok(Arc::new(LatencyRaw { devices, lost, without })))
 }
 
-fn get_devices(inp: &mut In) -> Result<Vec<DeviceCounts>, Bad> {
+fn get_devices(inp: &mut ByteReader) -> Result<Vec<DeviceCounts>, DecodeError> {
     let n = inp.count()?;
-    if n > MOST_DEVICES {
-        return Err(Bad("more devices than any machine has"));
+    if n > MAX_DEVICES {
+        return Err(DecodeError("more devices than any machine has"));
     }
     (0..n)
         .map(|_| {
-            let id = DevId { major: inp.num32()?, minor: inp.num32()? };
+            let id = DevId { major: inp.varint_u32()?, minor: inp.varint_u32()? };
             Ok(DeviceCounts { id, ..DeviceCounts::default() })
         })
         .collect()
@@ -91,17 +91,17 @@ pub(super) fn put_counts(out: &mut Vec<u8>, before: &Counts, now: &Counts) {
         *n != 0
     });
     changed.sort_unstable_by_key(|c| c.0);
-    put_num(out, changed.len() as u64);
+    put_varint(out, changed.len() as u64);
     let mut last = 0;
     for (slot, by) in changed {
-        put_num(out, u64::from(slot - last));
-        put_num(out, u64::from(by));
+        put_varint(out, u64::from(slot - last));
+        put_varint(out, u64::from(by));
         last = slot;
     }
 }
 
 /// What [`put_counts`] wrote of a histogram of so many buckets.
-pub(super) fn get_counts(inp: &mut In, before: &Counts, slots: usize) -> Result<Counts, Bad> {
+pub(super) fn get_counts(inp: &mut ByteReader, before: &Counts, slots: usize) -> Result<Counts, DecodeError> {
     let changed = inp.count()?;
     if changed == 0 {
         return Ok(before.clone());
@@ -110,9 +110,9 @@ pub(super) fn get_counts(inp: &mut In, before: &Counts, slots: usize) -> Result<
     before.buckets().iter().for_each(|b| dense[usize::from(b.0)] = b.1);
     let mut slot = 0usize;
     for _ in 0..changed {
-        slot = slot.saturating_add(inp.num()? as usize);
-        let by = inp.num32()?;
-        let cell = dense[..slots].get_mut(slot).ok_or(Bad("a bucket that is not there"))?;
+        slot = slot.saturating_add(inp.varint()? as usize);
+        let by = inp.varint_u32()?;
+        let cell = dense[..slots].get_mut(slot).ok_or(DecodeError("a bucket that is not there"))?;
         *cell = cell.wrapping_add(by);
     }
     Ok(Counts::of(dense))
@@ -125,13 +125,13 @@ mod tests {
     use crate::model::section::Blocked;
     use proptest::prelude::*;
 
-    fn back(prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) -> Section<Arc<LatencyRaw>> {
+    fn round_trip(prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) -> Section<Arc<LatencyRaw>> {
         let mut out = Vec::new();
-        put(&mut out, prev, cur);
-        get(&mut In(&out), prev).unwrap()
+        encode(&mut out, prev, cur);
+        decode(&mut ByteReader(&out), prev).unwrap()
     }
 
-    fn reading() -> impl Strategy<Value = Section<Arc<LatencyRaw>>> {
+    fn any_reading() -> impl Strategy<Value = Section<Arc<LatencyRaw>>> {
         let counts =
             || proptest::collection::btree_map(0..SLOTS as u16, 1..=u32::MAX, 0..4).prop_map(Counts::sparse);
         let kind = || {
@@ -148,18 +148,18 @@ mod tests {
     }
 
     #[test]
-    fn reasons_come_back() {
+    fn unavailable_readings_round_trip() {
         let no = Section::Denied("no".into());
         let stuck = Section::Blocked(Blocked { since_boot_ns: 7, on: "tracing".into() });
         let some =
             Section::Ok(Arc::new(LatencyRaw { without: vec!["zram: no".into()], ..LatencyRaw::default() }));
         for (a, b) in [(&no, &some), (&some, &no), (&some, &stuck), (&some, &some)] {
-            assert_eq!(back(a, b), *b);
+            assert_eq!(round_trip(a, b), *b);
         }
     }
 
     #[test]
-    fn a_tick_without_requests_costs_next_to_nothing() {
+    fn an_unchanged_tick_takes_at_most_four_bytes() {
         let device = DeviceCounts {
             kinds: std::array::from_fn(|_| KindCounts {
                 total: Counts::sparse([(9, 5)]),
@@ -169,27 +169,27 @@ mod tests {
         };
         let some = Section::Ok(Arc::new(LatencyRaw { devices: vec![device; 20], ..LatencyRaw::default() }));
         let mut out = Vec::new();
-        put(&mut out, &some, &some);
+        encode(&mut out, &some, &some);
         assert!(out.len() <= 4, "{out:?}");
     }
 
     proptest! {
         #[test]
-        fn readings_come_back_as_differences(a in reading(), b in reading()) {
-            prop_assert_eq!(back(&a, &b), b.clone());
-            prop_assert_eq!(back(&Section::default(), &b), b);
+        fn readings_come_back_as_differences(a in any_reading(), b in any_reading()) {
+            prop_assert_eq!(round_trip(&a, &b), b.clone());
+            prop_assert_eq!(round_trip(&Section::default(), &b), b);
         }
 
         #[test]
         fn damage_is_refused_or_read(
-            a in reading(), b in reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
+            a in any_reading(), b in any_reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
         ) {
             let mut out = Vec::new();
-            put(&mut out, &a, &b);
+            encode(&mut out, &a, &b);
             let at = at.index(out.len());
             out[at] = to;
-            let _ = get(&mut In(&out), &a);
-            let _ = get(&mut In(&out[..at]), &a);
+            let _ = decode(&mut ByteReader(&out), &a);
+            let _ = decode(&mut ByteReader(&out[..at]), &a);
         }
     }
 }

@@ -9,23 +9,23 @@
 //! The writer ([`writer`]) is a thread that never touches a file: a child process does ([`io`]), because the
 //! disk may hang. A reader ([`reader`]) trusts nothing it reads.
 
-pub mod cells;
-pub mod charge;
-pub mod decode;
-pub mod encode;
+pub mod counter_row;
+pub mod io_accounting;
+pub mod decoder;
+pub mod encoder;
 pub mod frame;
-pub mod io;
+pub mod file_worker;
 pub mod latency;
-pub mod pack;
+pub mod compress;
 pub mod reader;
 pub mod sample;
-pub mod shape;
-pub mod stalls;
+pub mod request_pattern;
+pub mod memory_stalls;
 pub mod state;
 pub mod syncs;
 pub mod tasks;
-pub mod when;
-pub mod wire;
+pub mod time_spec;
+pub mod codec;
 pub mod writer;
 
 #[cfg(test)]
@@ -43,48 +43,48 @@ use std::collections::BTreeMap;
 
 /// One piece of news, as it came from a collector.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Entry {
+pub enum Observation {
     /// A tick of counters.
     Sample(Box<Sample>),
     /// A look at the tasks.
-    Procs(Box<Section<ProcUpdate>>),
+    Tasks(Box<Section<ProcUpdate>>),
     /// Devices and mounts.
     Topology(Box<Section<Topology>>),
     /// Queue settings, those that came.
     Queues(BTreeMap<String, QueueAttrs>),
     /// What is missing that the rest does not tell: what, and why.
-    Gaps(Vec<(String, String)>),
+    Unavailable(Vec<(String, String)>),
     /// Lines of the kernel log, and the clocks when they were read.
-    Records(Vec<Record>, LogClock),
+    KernelLog(Vec<Record>, LogClock),
     /// Whether the kernel log can be read.
-    LogState(Section<()>),
+    KernelLogState(Section<()>),
     /// Sources that do not return.
-    Blocked(Vec<Blocked>),
+    BlockedSources(Vec<Blocked>),
     /// `kernel.hung_task_warnings`.
     HungTaskWarnings(Option<i64>),
     /// Settings, limits, kept results.
     Facts(Box<Facts>),
     /// Room on mounts.
-    Room(Room),
+    DiskSpace(Room),
 }
 
 /// Takes news into a world, as the screen and the printers do when it comes from a collector.
-pub fn apply(world: &mut World, entry: Entry) {
+pub fn apply(world: &mut World, entry: Observation) {
     match entry {
-        Entry::Sample(sample) => world.apply_sample(*sample),
-        Entry::Procs(look) => world.apply_procs(*look),
-        Entry::Topology(topology) => world.topo = *topology,
-        Entry::Queues(queues) => world.queues.extend(queues),
-        Entry::Records(records, clock) => {
+        Observation::Sample(sample) => world.apply_sample(*sample),
+        Observation::Tasks(look) => world.apply_procs(*look),
+        Observation::Topology(topology) => world.topo = *topology,
+        Observation::Queues(queues) => world.queues.extend(queues),
+        Observation::KernelLog(records, clock) => {
             world.klog_state = Section::Ok(());
             world.apply_records(records, clock);
         }
-        Entry::LogState(state) => world.klog_state = state,
-        Entry::Blocked(list) => world.blocked = list,
-        Entry::HungTaskWarnings(left) => world.hung_task_warnings = left,
-        Entry::Facts(facts) => world.facts.take(*facts),
-        Entry::Room(room) => world.facts.take_room(room),
+        Observation::KernelLogState(state) => world.klog_state = state,
+        Observation::BlockedSources(list) => world.blocked = list,
+        Observation::HungTaskWarnings(left) => world.hung_task_warnings = left,
+        Observation::Facts(facts) => world.facts.take(*facts),
+        Observation::DiskSpace(room) => world.facts.take_room(room),
         // For exports only: whoever makes one keeps them.
-        Entry::Gaps(_) => {}
+        Observation::Unavailable(_) => {}
     }
 }

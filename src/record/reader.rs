@@ -3,32 +3,32 @@
 //! Memory is bounded whatever the file holds: the places a reader can begin at (at most
 //! [`MOST_PLACES`], 24 bytes each; a day at one second has 1440), a window of the file, and one frame unpacked.
 
-use super::Entry;
-use super::decode::{Decoder, Moment, lines};
-use super::frame::{FRAME_HEAD, FRAME_MAGIC, FrameHead, HEAD, Header, Kind};
+use super::Observation;
+use super::decoder::{FrameDecoder, DecodedTick, decode_log_frame};
+use super::frame::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader, HEADER_LEN, RecordingHeader, FrameKind};
 use std::io;
 
 /// Places kept of each kind. Beyond it places are thinned out, and finding one's way takes longer.
-const MOST_PLACES: usize = 65_536;
+const MAX_SEEK_POINTS: usize = 65_536;
 /// Bytes read from the file at once.
-const WINDOW: usize = 256 << 10;
+const WINDOW_BYTES: usize = 256 << 10;
 /// Kernel lines told of the time before the place begun at, and readings of them looked at.
-const MOST_LINES: usize = 4_096;
-const MOST_READINGS: usize = 1_024;
+const MAX_LOG_LINES: usize = 4_096;
+const MAX_LOG_FRAMES: usize = 1_024;
 
 /// Where the bytes come from.
-pub trait Bytes {
+pub trait ReadAt {
     /// Fills as much of `buf` as the file has from `at` on.
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize>;
 }
 
-impl Bytes for std::fs::File {
+impl ReadAt for std::fs::File {
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
         std::os::unix::fs::FileExt::read_at(self, buf, at)
     }
 }
 
-impl Bytes for &[u8] {
+impl ReadAt for &[u8] {
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
         let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
         let n = rest.len().min(buf.len());
@@ -39,90 +39,90 @@ impl Bytes for &[u8] {
 
 /// A frame that can be begun at.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    at: u64,
+struct SeekPoint {
+    offset: u64,
     wall_ns: i64,
     number: u32,
-    key: bool,
+    is_key: bool,
 }
 
 /// What a recording covers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct RecordingSpan {
     /// Wall clock of the first tick, ns.
     pub first_ns: i64,
     /// Of the last one.
     pub last_ns: i64,
     /// Number of the first tick.
-    pub first: u32,
+    pub first_number: u32,
     /// Of the last one.
-    pub last: u32,
+    pub last_number: u32,
     /// Ticks whose heads are intact.
     pub ticks: u64,
     /// Bytes that belong to no frame.
-    pub damaged: u64,
+    pub damaged_bytes: u64,
 }
 
 /// A recording.
-pub struct Reader<B> {
-    bytes: B,
+pub struct RecordingReader<B> {
+    source: B,
     /// Whose.
-    pub header: Header,
+    pub header: RecordingHeader,
     window: Vec<u8>,
-    window_at: u64,
-    places: Vec<Place>,
-    logs: Vec<u64>,
-    span: Span,
+    window_offset: u64,
+    seek_points: Vec<SeekPoint>,
+    log_offsets: Vec<u64>,
+    span: RecordingSpan,
     /// First frame, end of what is read.
-    start: u64,
-    at: u64,
-    decoder: Decoder,
+    first_frame_offset: u64,
+    next_offset: u64,
+    decoder: FrameDecoder,
     /// Frames passed over because they or one before them are damaged.
-    pub unreadable: u64,
+    pub unreadable_frames: u64,
 }
 
-impl<B: Bytes> Reader<B> {
+impl<B: ReadAt> RecordingReader<B> {
     /// Reads the header and looks through the frames; an error says what is wrong with the file.
     pub fn open(bytes: B) -> Result<Self, String> {
         let mut reader = Self {
-            bytes,
-            header: Header::default(),
+            source: bytes,
+            header: RecordingHeader::default(),
             window: Vec::new(),
-            window_at: 0,
-            places: Vec::new(),
-            logs: Vec::new(),
-            span: Span::default(),
-            start: 0,
-            at: 0,
-            decoder: Decoder::default(),
-            unreadable: 0,
+            window_offset: 0,
+            seek_points: Vec::new(),
+            log_offsets: Vec::new(),
+            span: RecordingSpan::default(),
+            first_frame_offset: 0,
+            next_offset: 0,
+            decoder: FrameDecoder::default(),
+            unreadable_frames: 0,
         };
         let said = |err: io::Error| crate::model::section::describe(&err);
-        let len = Header::text_len(reader.get(0, HEAD).map_err(said)?)?;
-        reader.header = Header::read(reader.get(0, HEAD + len).map_err(said)?)?;
-        reader.start = (HEAD + len) as u64;
-        reader.survey().map_err(said)?;
+        let len = RecordingHeader::parse_text_len(reader.read_window(0, HEADER_LEN).map_err(said)?)?;
+        reader.header = RecordingHeader::from_bytes(reader.read_window(0, HEADER_LEN + len).map_err(said)?)?;
+        reader.first_frame_offset = (HEADER_LEN + len) as u64;
+        reader.index_frames().map_err(said)?;
         if reader.span.ticks == 0 {
             return Err("holds no whole frame".into());
         }
-        reader.at = reader.start;
+        reader.next_offset = reader.first_frame_offset;
         Ok(reader)
     }
 
     /// What it covers.
-    pub fn span(&self) -> Span {
+    pub fn span(&self) -> RecordingSpan {
         self.span
     }
 
     /// Up to `n` bytes of the file.
-    fn get(&mut self, at: u64, n: usize) -> io::Result<&[u8]> {
-        let end = self.window_at + self.window.len() as u64;
-        if at < self.window_at || at + n as u64 > end {
-            self.window.resize(n.max(WINDOW), 0);
-            self.window_at = at;
+    fn read_window(&mut self, at: u64, n: usize) -> io::Result<&[u8]> {
+        let end = self.window_offset + self.window.len() as u64;
+        if at < self.window_offset || at + n as u64 > end {
+            self.window.resize(n.max(WINDOW_BYTES), 0);
+            self.window_offset = at;
             let mut have = 0;
             while have < self.window.len() {
-                match self.bytes.read_at(at + have as u64, &mut self.window[have..]) {
+                match self.source.read_at(at + have as u64, &mut self.window[have..]) {
                     Ok(0) => break,
                     Ok(n) => have += n,
                     Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
@@ -133,24 +133,24 @@ impl<B: Bytes> Reader<B> {
                 }
             }
             self.window.truncate(have);
-            self.window.shrink_to(WINDOW.max(have));
+            self.window.shrink_to(WINDOW_BYTES.max(have));
         }
-        let from = (at - self.window_at) as usize;
+        let from = (at - self.window_offset) as usize;
         Ok(&self.window[from..self.window.len().min(from + n)])
     }
 
     /// The frame at `at`, or the first one after it; `None` at the end.
-    fn find(&mut self, at: u64) -> io::Result<Option<(u64, FrameHead)>> {
+    fn find_frame(&mut self, at: u64) -> io::Result<Option<(u64, FrameHeader)>> {
         let mut at = at;
         loop {
-            let bytes = self.get(at, FRAME_HEAD)?;
-            if bytes.len() < FRAME_HEAD {
+            let bytes = self.read_window(at, FRAME_HEADER_LEN)?;
+            if bytes.len() < FRAME_HEADER_LEN {
                 return Ok(None);
             }
-            if let Ok(head) = FrameHead::read(bytes) {
+            if let Ok(head) = FrameHeader::from_bytes(bytes) {
                 return Ok(Some((at, head)));
             }
-            let bytes = self.get(at, WINDOW / 4)?;
+            let bytes = self.read_window(at, WINDOW_BYTES / 4)?;
             // The next magic; its first bytes may be the last ones seen.
             let next = bytes[1..].windows(FRAME_MAGIC.len()).position(|w| w == FRAME_MAGIC);
             at += next.map_or(bytes.len() - (FRAME_MAGIC.len() - 1), |n| n + 1) as u64;
@@ -158,48 +158,48 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// Goes through the heads once and notes the places.
-    fn survey(&mut self) -> io::Result<()> {
-        let mut at = self.start;
-        while let Some((found, head)) = self.find(at)? {
-            self.span.damaged += found - at;
-            let whole = self.get(found, head.whole() as usize)?.len() as u64 == head.whole();
+    fn index_frames(&mut self) -> io::Result<()> {
+        let mut at = self.first_frame_offset;
+        while let Some((found, head)) = self.find_frame(at)? {
+            self.span.damaged_bytes += found - at;
+            let whole = self.read_window(found, head.total_len() as usize)?.len() as u64 == head.total_len();
             if !whole {
                 // Cut off, or its length is of another frame: what follows may be intact all the same.
                 at = found + 1;
-                self.span.damaged += 1;
+                self.span.damaged_bytes += 1;
                 continue;
             }
-            at = found + head.whole();
-            self.note(found, &head);
+            at = found + head.total_len();
+            self.index_frame(found, &head);
         }
         Ok(())
     }
 
-    fn note(&mut self, at: u64, head: &FrameHead) {
-        if head.kind == Kind::Log {
-            self.logs.push(at);
-            if self.logs.len() > MOST_PLACES {
-                self.logs.drain(..MOST_PLACES / 2);
+    fn index_frame(&mut self, at: u64, head: &FrameHeader) {
+        if head.kind == FrameKind::Log {
+            self.log_offsets.push(at);
+            if self.log_offsets.len() > MAX_SEEK_POINTS {
+                self.log_offsets.drain(..MAX_SEEK_POINTS / 2);
             }
             return;
         }
         if self.span.ticks == 0 {
-            (self.span.first, self.span.first_ns) = (head.number, head.wall_ns);
+            (self.span.first_number, self.span.first_ns) = (head.number, head.wall_ns);
         }
-        (self.span.last, self.span.last_ns) = (head.number, head.wall_ns);
+        (self.span.last_number, self.span.last_ns) = (head.number, head.wall_ns);
         self.span.ticks += 1;
-        if head.kind == Kind::Delta {
+        if head.kind == FrameKind::Delta {
             return;
         }
-        let key = head.kind == Kind::Key;
-        self.places.push(Place { at, wall_ns: head.wall_ns, number: head.number, key });
-        if self.places.len() > MOST_PLACES {
-            let keys = self.places.iter().filter(|p| p.key).count();
-            if keys < MOST_PLACES / 2 {
-                self.places.retain(|p| p.key);
+        let key = head.kind == FrameKind::Key;
+        self.seek_points.push(SeekPoint { offset: at, wall_ns: head.wall_ns, number: head.number, is_key: key });
+        if self.seek_points.len() > MAX_SEEK_POINTS {
+            let keys = self.seek_points.iter().filter(|p| p.is_key).count();
+            if keys < MAX_SEEK_POINTS / 2 {
+                self.seek_points.retain(|p| p.is_key);
             } else {
                 let mut n = 0;
-                self.places.retain(|_| {
+                self.seek_points.retain(|_| {
                     n += 1;
                     n % 2 == 0
                 });
@@ -208,57 +208,57 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// The number of the tick at this time: the last one that is not later, else the first.
-    pub fn number_at(&mut self, wall_ns: i64) -> io::Result<u32> {
-        let place = self.places.partition_point(|p| p.wall_ns <= wall_ns);
-        let place = place.checked_sub(1).and_then(|n| self.places.get(n)).copied();
-        let (mut at, mut number) = place.map_or((self.start, self.span.first), |p| (p.at, p.number));
-        while let Some((found, head)) = self.find(at)? {
+    pub fn tick_number_at(&mut self, wall_ns: i64) -> io::Result<u32> {
+        let place = self.seek_points.partition_point(|p| p.wall_ns <= wall_ns);
+        let place = place.checked_sub(1).and_then(|n| self.seek_points.get(n)).copied();
+        let (mut at, mut number) = place.map_or((self.first_frame_offset, self.span.first_number), |p| (p.offset, p.number));
+        while let Some((found, head)) = self.find_frame(at)? {
             if head.wall_ns > wall_ns {
                 break;
             }
             number = head.number;
-            at = found + head.whole();
+            at = found + head.total_len();
         }
         Ok(number)
     }
 
     /// The next tick read is that of this number or one a little before it, with all that was known then. The
     /// kernel lines of the time before it come back.
-    pub fn start_at(&mut self, number: u32) -> io::Result<Vec<Entry>> {
-        let upto = self.places.partition_point(|p| p.number <= number);
-        self.decoder.start_anew();
-        self.at = self.start;
-        if let Some(place) = upto.checked_sub(1).and_then(|n| self.places.get(n)).copied() {
-            self.at = place.at;
-            let key = self.places[..upto].iter().rev().find(|p| p.key).copied();
-            if let Some(key) = key.filter(|_| !place.key)
-                && let Some((head, packed)) = self.frame(key.at)?
+    pub fn seek(&mut self, number: u32) -> io::Result<Vec<Observation>> {
+        let upto = self.seek_points.partition_point(|p| p.number <= number);
+        self.decoder.reset();
+        self.next_offset = self.first_frame_offset;
+        if let Some(place) = upto.checked_sub(1).and_then(|n| self.seek_points.get(n)).copied() {
+            self.next_offset = place.offset;
+            let key = self.seek_points[..upto].iter().rev().find(|p| p.is_key).copied();
+            if let Some(key) = key.filter(|_| !place.is_key)
+                && let Some((head, packed)) = self.read_frame(key.offset)?
             {
                 // A damaged one is done without.
-                let _ = self.decoder.key(&head, &packed);
+                let _ = self.decoder.load_key_frame(&head, &packed);
             }
         }
-        self.lines_before(self.at)
+        self.log_before(self.next_offset)
     }
 
-    fn frame(&mut self, at: u64) -> io::Result<Option<(FrameHead, Vec<u8>)>> {
-        let Ok(head) = FrameHead::read(self.get(at, FRAME_HEAD)?) else { return Ok(None) };
-        let bytes = self.get(at, head.whole() as usize)?;
-        let whole = bytes.len() as u64 == head.whole();
-        Ok(whole.then(|| (head, bytes[FRAME_HEAD..].to_vec())))
+    fn read_frame(&mut self, at: u64) -> io::Result<Option<(FrameHeader, Vec<u8>)>> {
+        let Ok(head) = FrameHeader::from_bytes(self.read_window(at, FRAME_HEADER_LEN)?) else { return Ok(None) };
+        let bytes = self.read_window(at, head.total_len() as usize)?;
+        let whole = bytes.len() as u64 == head.total_len();
+        Ok(whole.then(|| (head, bytes[FRAME_HEADER_LEN..].to_vec())))
     }
 
-    fn lines_before(&mut self, at: u64) -> io::Result<Vec<Entry>> {
-        let upto = self.logs.partition_point(|log| *log < at);
-        let from = upto.saturating_sub(MOST_READINGS);
+    fn log_before(&mut self, at: u64) -> io::Result<Vec<Observation>> {
+        let upto = self.log_offsets.partition_point(|log| *log < at);
+        let from = upto.saturating_sub(MAX_LOG_FRAMES);
         let (mut out, mut count) = (Vec::new(), 0);
         for n in (from..upto).rev() {
-            let Some((head, packed)) = self.frame(self.logs[n])? else { continue };
-            let Ok(found) = lines(&head, &packed) else { continue };
+            let Some((head, packed)) = self.read_frame(self.log_offsets[n])? else { continue };
+            let Ok(found) = decode_log_frame(&head, &packed) else { continue };
             count +=
-                found.iter().map(|e| if let Entry::Records(r, _) = e { r.len() } else { 0 }).sum::<usize>();
+                found.iter().map(|e| if let Observation::KernelLog(r, _) = e { r.len() } else { 0 }).sum::<usize>();
             out.extend(found.into_iter().rev());
-            if count > MOST_LINES {
+            if count > MAX_LOG_LINES {
                 break;
             }
         }
@@ -267,24 +267,24 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// The next tick that can be read; `None` at the end.
-    pub fn next_tick(&mut self) -> io::Result<Option<Moment>> {
-        while let Some((found, head)) = self.find(self.at)? {
-            let Some((head, packed)) = self.frame(found)?.filter(|(h, _)| *h == head) else {
-                self.at = found + 1;
+    pub fn next_tick(&mut self) -> io::Result<Option<DecodedTick>> {
+        while let Some((found, head)) = self.find_frame(self.next_offset)? {
+            let Some((head, packed)) = self.read_frame(found)?.filter(|(h, _)| *h == head) else {
+                self.next_offset = found + 1;
                 continue;
             };
-            match self.decoder.frame(&head, &packed) {
+            match self.decoder.decode_frame(&head, &packed) {
                 Ok(moment) => {
-                    self.at = found + head.whole();
+                    self.next_offset = found + head.total_len();
                     if moment.is_some() {
                         return Ok(moment);
                     }
                 }
                 Err(_) => {
-                    self.unreadable += 1;
+                    self.unreadable_frames += 1;
                     // A head may be right by chance within a damaged stretch; its length is not relied on.
                     let trusted = crc32fast::hash(&packed) == head.crc;
-                    self.at = if trusted { found + head.whole() } else { found + FRAME_HEAD as u64 };
+                    self.next_offset = if trusted { found + head.total_len() } else { found + FRAME_HEADER_LEN as u64 };
                 }
             }
         }

@@ -4,10 +4,10 @@
 //! a few megabytes are kept for it; then frames are dropped and counted, and the first one after that stands by
 //! itself.
 
-use super::Entry;
-use super::encode::Encoder;
-use super::frame::{Header, Kind};
-use super::io::{self as child, Order, Said, Task, line};
+use super::Observation;
+use super::encoder::FrameEncoder;
+use super::frame::{RecordingHeader, FrameKind};
+use super::file_worker::{self as child, WriteCommand, WriteReply, FileWorkerTask, to_json_line};
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -20,19 +20,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes kept for a child that does not take them.
-const BACKLOG: usize = 8 << 20;
+const MAX_BACKLOG_BYTES: usize = 8 << 20;
 /// How long one look waits for the child, and how long the end does.
-const PATIENCE: Duration = Duration::from_millis(250);
+const WRITE_TIMEOUT: Duration = Duration::from_millis(250);
 /// What was handed over and is not answered for so long is not being written: the longest of syncs on a busy disk
 /// is over sooner, mostly.
-const UNANSWERED: Duration = Duration::from_secs(4);
-const LAST_PATIENCE: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(4);
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// A file that is to have a size ends where the next frame might go beyond it.
-const MARGIN: u64 = 4;
+const SIZE_MARGIN_DIVISOR: u64 = 4;
 
 /// What is to be recorded where.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct RecorderOptions {
     /// The file; with `rotate` its name gets a number.
     pub path: PathBuf,
     /// An existing file may be replaced.
@@ -43,9 +43,9 @@ pub struct Plan {
     pub rotate: Option<u32>,
 }
 
-impl Plan {
+impl RecorderOptions {
     /// The `n`th file.
-    fn file(&self, n: u32) -> PathBuf {
+    fn file_path(&self, n: u32) -> PathBuf {
         match self.rotate {
             None => self.path.clone(),
             Some(_) => {
@@ -59,7 +59,7 @@ impl Plan {
 
 /// Whether it goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Course {
+pub enum RecorderState {
     /// Yes.
     #[default]
     Running,
@@ -73,265 +73,265 @@ pub enum Course {
 
 /// How far it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct RecorderStatus {
     /// The file written now.
-    pub file: PathBuf,
+    pub path: PathBuf,
     /// Frames handed over.
-    pub frames: u64,
+    pub frames_sent: u64,
     /// Bytes handed over.
-    pub bytes: u64,
+    pub bytes_sent: u64,
     /// Bytes that the child says are in the file.
-    pub written: u64,
+    pub bytes_written: u64,
     /// Frames dropped because the disk does not answer.
-    pub dropped: u64,
+    pub frames_dropped: u64,
     /// The child does not take its frames, or does not get on with those it took.
-    pub stuck: bool,
+    pub is_stuck: bool,
     /// It was ended, and the child has everything: this process may go.
-    pub handed_over: bool,
+    pub is_handed_over: bool,
     /// Whether it goes on.
-    pub course: Course,
+    pub state: RecorderState,
 }
 
-enum Message {
-    Tick(Vec<Entry>, i64),
-    End,
+enum RecorderMessage {
+    Tick(Vec<Observation>, i64),
+    Finish,
 }
 
 /// A recording under way. Dropping it ends it, without waiting.
-pub struct Recorder {
-    to: Sender<Message>,
-    status: Arc<Mutex<Status>>,
+pub struct RecordingWriter {
+    sender: Sender<RecorderMessage>,
+    status: Arc<Mutex<RecorderStatus>>,
 }
 
-fn lock(status: &Mutex<Status>) -> MutexGuard<'_, Status> {
+fn lock_unpoisoned(status: &Mutex<RecorderStatus>) -> MutexGuard<'_, RecorderStatus> {
     status.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Recorder {
+impl RecordingWriter {
     /// Begins; whether the file can be had is told by [`Recorder::status`].
-    pub fn start(root: &Root, plan: Plan, header: Header) -> std::io::Result<Self> {
+    pub fn start(root: &Root, plan: RecorderOptions, header: RecordingHeader) -> std::io::Result<Self> {
         let (to, from) = channel();
-        let status = Arc::new(Mutex::new(Status { file: plan.file(1), ..Status::default() }));
+        let status = Arc::new(Mutex::new(RecorderStatus { path: plan.file_path(1), ..RecorderStatus::default() }));
         let shared = status.clone();
         let root = root.clone();
         std::thread::Builder::new().name("record".into()).stack_size(512 * 1024).spawn(move || {
-            if let Err(err) = run(&root, plan, &header, &from, &shared) {
-                fail(&shared, format!("recording: {}", crate::model::section::describe(&err)));
+            if let Err(err) = run_recorder(&root, plan, &header, &from, &shared) {
+                set_failed(&shared, format!("recording: {}", crate::model::section::describe(&err)));
             }
         })?;
-        Ok(Self { to, status })
+        Ok(Self { sender: to, status })
     }
 
     /// Hands over what a tick brought; `wall_ns` is its time.
-    pub fn tick(&self, news: Vec<Entry>, wall_ns: i64) {
-        let _ = self.to.send(Message::Tick(news, wall_ns));
+    pub fn record_tick(&self, news: Vec<Observation>, wall_ns: i64) {
+        let _ = self.sender.send(RecorderMessage::Tick(news, wall_ns));
     }
 
     /// Ends it: [`Status::course`] says when all is written.
-    pub fn end(&self) {
-        let _ = self.to.send(Message::End);
+    pub fn finish(&self) {
+        let _ = self.sender.send(RecorderMessage::Finish);
     }
 
     /// How far it is.
-    pub fn status(&self) -> Status {
-        lock(&self.status).clone()
+    pub fn status(&self) -> RecorderStatus {
+        lock_unpoisoned(&self.status).clone()
     }
 }
 
-impl Drop for Recorder {
+impl Drop for RecordingWriter {
     fn drop(&mut self) {
-        self.end();
+        self.finish();
     }
 }
 
-fn fail(status: &Mutex<Status>, why: String) {
-    let mut status = lock(status);
-    if status.course != Course::Done {
-        status.course = Course::Failed(crate::text::clean(why));
+fn set_failed(status: &Mutex<RecorderStatus>, why: String) {
+    let mut status = lock_unpoisoned(status);
+    if status.state != RecorderState::Done {
+        status.state = RecorderState::Failed(crate::text::sanitize(why));
     }
 }
 
-fn run(
+fn run_recorder(
     root: &Root,
-    plan: Plan,
-    header: &Header,
-    from: &Receiver<Message>,
-    status: &Arc<Mutex<Status>>,
+    plan: RecorderOptions,
+    header: &RecordingHeader,
+    from: &Receiver<RecorderMessage>,
+    status: &Arc<Mutex<RecorderStatus>>,
 ) -> std::io::Result<()> {
-    let mut child = child::start(root, &Task::Write)?;
+    let mut child = child::spawn_worker(root, &FileWorkerTask::Write)?;
     let pipes = child.stdin.take().zip(child.stdout.take());
     let (stdin, stdout) = pipes.ok_or(std::io::ErrorKind::BrokenPipe)?;
     rustix::io::ioctl_fionbio(&stdin, true)?;
     let told = status.clone();
     std::thread::Builder::new().name("record-said".into()).stack_size(128 * 1024).spawn(move || {
-        listen(stdout, &told);
+        read_replies(stdout, &told);
         // So that no zombie stays. A child stuck in the kernel keeps this thread, and nothing else.
         let _ = child.wait();
     })?;
-    let mut pen = Pen { stdin, queue: VecDeque::new(), queued: 0, at: 0, stuck: false };
-    let mut line = Line { plan, encoder: Encoder::default(), file: 0, bytes: 0, largest: [0; 2] };
-    line.next_file(header, &mut pen, status);
-    pen.push(PATIENCE)?;
-    let mut answers = Answers { written: 0, since: Instant::now() };
+    let mut pen = WorkerPipe { stdin, queue: VecDeque::new(), queued_bytes: 0, front_offset: 0, is_stuck: false };
+    let mut line = FileSequence { options: plan, encoder: FrameEncoder::default(), file_number: 0, file_bytes: 0, largest_frames: [0; 2] };
+    line.start_next_file(header, &mut pen, status);
+    pen.flush(WRITE_TIMEOUT)?;
+    let mut answers = ReplyMonitor { last_written: 0, last_progress: Instant::now() };
     loop {
         match from.recv_timeout(Duration::from_secs(1)) {
-            Ok(Message::Tick(news, wall_ns)) => {
-                if lock(status).course == Course::Running {
-                    line.tick(&news, wall_ns, header, &mut pen, status);
+            Ok(RecorderMessage::Tick(news, wall_ns)) => {
+                if lock_unpoisoned(status).state == RecorderState::Running {
+                    line.write_tick(&news, wall_ns, header, &mut pen, status);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
+            Ok(RecorderMessage::Finish) | Err(RecvTimeoutError::Disconnected) => break,
         }
-        pen.push(PATIENCE)?;
-        let mut status = lock(status);
-        status.stuck = pen.stuck || answers.are_missing(status.bytes, status.written, Instant::now());
+        pen.flush(WRITE_TIMEOUT)?;
+        let mut status = lock_unpoisoned(status);
+        status.is_stuck = pen.is_stuck || answers.is_overdue(status.bytes_sent, status.bytes_written, Instant::now());
     }
-    pen.stuck = false;
-    let done = pen.push(LAST_PATIENCE);
-    lock(status).handed_over = true;
+    pen.is_stuck = false;
+    let done = pen.flush(FINAL_WRITE_TIMEOUT);
+    lock_unpoisoned(status).is_handed_over = true;
     done
 }
 
 /// What the child says, until it ends.
-fn listen(stdout: ChildStdout, status: &Mutex<Status>) {
+fn read_replies(stdout: ChildStdout, status: &Mutex<RecorderStatus>) {
     for text in BufReader::new(stdout).lines().map_while(Result::ok) {
         match serde_json::from_str(&text) {
-            Ok(Said::Written(n)) => lock(status).written = n,
-            Ok(Said::Failed(why)) => fail(status, why),
-            Ok(Said::Done) => {
-                let mut status = lock(status);
-                if matches!(status.course, Course::Running | Course::Full) {
-                    status.course = Course::Done;
+            Ok(WriteReply::Written(n)) => lock_unpoisoned(status).bytes_written = n,
+            Ok(WriteReply::Failed(why)) => set_failed(status, why),
+            Ok(WriteReply::Done) => {
+                let mut status = lock_unpoisoned(status);
+                if matches!(status.state, RecorderState::Running | RecorderState::Full) {
+                    status.state = RecorderState::Done;
                 }
                 return;
             }
-            Err(err) => fail(status, format!("the writing process sent nonsense: {err}")),
+            Err(err) => set_failed(status, format!("the writing process sent nonsense: {err}")),
         }
     }
-    fail_quietly(status);
+    fail_if_unreported(status);
 }
 
 /// The child ended without a last word.
-fn fail_quietly(status: &Mutex<Status>) {
-    let failed = matches!(lock(status).course, Course::Failed(_));
+fn fail_if_unreported(status: &Mutex<RecorderStatus>) {
+    let failed = matches!(lock_unpoisoned(status).state, RecorderState::Failed(_));
     if !failed {
-        fail(status, "the writing process broke off; what it had written is in the file".into());
+        set_failed(status, "the writing process broke off; what it had written is in the file".into());
     }
 }
 
 /// The files one after the other, and their frames.
-struct Line {
-    plan: Plan,
-    encoder: Encoder,
-    file: u32,
+struct FileSequence {
+    options: RecorderOptions,
+    encoder: FrameEncoder,
+    file_number: u32,
     /// In this file.
-    bytes: u64,
+    file_bytes: u64,
     /// The largest tick of differences, and the largest that stood by itself.
-    largest: [u64; 2],
+    largest_frames: [u64; 2],
 }
 
-impl Line {
-    fn next_file(&mut self, header: &Header, pen: &mut Pen, status: &Mutex<Status>) {
-        self.file += 1;
-        let path = self.plan.file(self.file);
-        pen.add(line(&Order::Open { path: path.clone(), replace: self.plan.replace }));
-        if let Some(old) = self.plan.rotate.and_then(|keep| self.file.checked_sub(keep)).filter(|n| *n > 0) {
-            pen.add(line(&Order::Remove(self.plan.file(old))));
+impl FileSequence {
+    fn start_next_file(&mut self, header: &RecordingHeader, pen: &mut WorkerPipe, status: &Mutex<RecorderStatus>) {
+        self.file_number += 1;
+        let path = self.options.file_path(self.file_number);
+        pen.enqueue(to_json_line(&WriteCommand::Open { path: path.clone(), replace: self.options.replace }));
+        if let Some(old) = self.options.rotate.and_then(|keep| self.file_number.checked_sub(keep)).filter(|n| *n > 0) {
+            pen.enqueue(to_json_line(&WriteCommand::Remove(self.options.file_path(old))));
         }
-        let bytes = header.write();
-        self.bytes = bytes.len() as u64;
-        pen.add(line(&Order::Data(bytes.len() as u32)));
-        pen.add(bytes);
-        self.encoder.start_anew();
-        let mut status = lock(status);
-        status.file = path;
-        status.bytes += self.bytes;
+        let bytes = header.to_bytes();
+        self.file_bytes = bytes.len() as u64;
+        pen.enqueue(to_json_line(&WriteCommand::Data(bytes.len() as u32)));
+        pen.enqueue(bytes);
+        self.encoder.force_key_frame();
+        let mut status = lock_unpoisoned(status);
+        status.path = path;
+        status.bytes_sent += self.file_bytes;
     }
 
-    fn tick(&mut self, news: &[Entry], wall_ns: i64, header: &Header, pen: &mut Pen, status: &Mutex<Status>) {
-        let large = usize::from(self.encoder.next_kind() != Kind::Delta);
-        let expected = self.largest[large].max(512);
-        let full = self.plan.max_size.is_some_and(|most| self.bytes + expected + expected / MARGIN > most);
-        if full && self.bytes > expected {
-            if self.plan.rotate.is_none() {
-                lock(status).course = Course::Full;
+    fn write_tick(&mut self, news: &[Observation], wall_ns: i64, header: &RecordingHeader, pen: &mut WorkerPipe, status: &Mutex<RecorderStatus>) {
+        let large = usize::from(self.encoder.next_kind() != FrameKind::Delta);
+        let expected = self.largest_frames[large].max(512);
+        let full = self.options.max_size.is_some_and(|most| self.file_bytes + expected + expected / SIZE_MARGIN_DIVISOR > most);
+        if full && self.file_bytes > expected {
+            if self.options.rotate.is_none() {
+                lock_unpoisoned(status).state = RecorderState::Full;
                 return;
             }
-            self.next_file(header, pen, status);
+            self.start_next_file(header, pen, status);
         }
-        if pen.queued > BACKLOG {
-            self.encoder.skip(news);
-            lock(status).dropped += 1;
+        if pen.queued_bytes > MAX_BACKLOG_BYTES {
+            self.encoder.skip_tick(news);
+            lock_unpoisoned(status).frames_dropped += 1;
             return;
         }
         let kind = self.encoder.next_kind();
-        let frame = self.encoder.frame(news, wall_ns);
+        let frame = self.encoder.encode_tick(news, wall_ns);
         let len = frame.len() as u64;
-        let largest = &mut self.largest[usize::from(kind != Kind::Delta)];
+        let largest = &mut self.largest_frames[usize::from(kind != FrameKind::Delta)];
         *largest = len.max(*largest);
-        self.bytes += len;
-        pen.add(line(&Order::Data(frame.len() as u32)));
-        pen.add(frame);
-        if kind != Kind::Delta {
-            pen.add(line(&Order::Sync));
+        self.file_bytes += len;
+        pen.enqueue(to_json_line(&WriteCommand::Data(frame.len() as u32)));
+        pen.enqueue(frame);
+        if kind != FrameKind::Delta {
+            pen.enqueue(to_json_line(&WriteCommand::Sync));
         }
-        let mut status = lock(status);
-        status.frames += 1;
-        status.bytes += len;
+        let mut status = lock_unpoisoned(status);
+        status.frames_sent += 1;
+        status.bytes_sent += len;
     }
 }
 
 /// Whether the child gets on. The pipe to it holds a minute of samples before it is full, so a full pipe tells of
 /// a disk that hangs too late.
-struct Answers {
+struct ReplyMonitor {
     /// Bytes it had written when it last got on.
-    written: u64,
+    last_written: u64,
     /// When that was, or when there was nothing left to write.
-    since: Instant,
+    last_progress: Instant,
 }
 
-impl Answers {
-    fn are_missing(&mut self, handed_over: u64, written: u64, now: Instant) -> bool {
-        if written > self.written || written >= handed_over {
-            (self.written, self.since) = (written, now);
+impl ReplyMonitor {
+    fn is_overdue(&mut self, handed_over: u64, written: u64, now: Instant) -> bool {
+        if written > self.last_written || written >= handed_over {
+            (self.last_written, self.last_progress) = (written, now);
         }
-        now.duration_since(self.since) >= UNANSWERED
+        now.duration_since(self.last_progress) >= REPLY_TIMEOUT
     }
 }
 
 /// The pipe to the child, which may take nothing for a while.
-struct Pen {
+struct WorkerPipe {
     stdin: ChildStdin,
     queue: VecDeque<Vec<u8>>,
-    queued: usize,
+    queued_bytes: usize,
     /// Bytes of the first piece that are through.
-    at: usize,
-    stuck: bool,
+    front_offset: usize,
+    is_stuck: bool,
 }
 
-impl Pen {
-    fn add(&mut self, bytes: Vec<u8>) {
-        self.queued += bytes.len();
+impl WorkerPipe {
+    fn enqueue(&mut self, bytes: Vec<u8>) {
+        self.queued_bytes += bytes.len();
         self.queue.push_back(bytes);
     }
 
     /// Writes until all is through or the child has taken nothing for `patience`; a child that is known not to
     /// take anything is not waited for.
-    fn push(&mut self, patience: Duration) -> std::io::Result<()> {
+    fn flush(&mut self, patience: Duration) -> std::io::Result<()> {
         while let Some(piece) = self.queue.front() {
-            match rustix::io::write(&self.stdin, &piece[self.at..]) {
+            match rustix::io::write(&self.stdin, &piece[self.front_offset..]) {
                 Ok(n) => {
-                    self.stuck = false;
-                    self.at += n;
-                    if self.at == piece.len() {
-                        self.queued -= piece.len();
-                        self.at = 0;
+                    self.is_stuck = false;
+                    self.front_offset += n;
+                    if self.front_offset == piece.len() {
+                        self.queued_bytes -= piece.len();
+                        self.front_offset = 0;
                         self.queue.pop_front();
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if self.stuck => return Ok(()),
+                Err(Errno::AGAIN) if self.is_stuck => return Ok(()),
                 Err(Errno::AGAIN) => {
                     let mut fds = [PollFd::new(&self.stdin, PollFlags::OUT)];
                     let wait = Timespec {
@@ -339,14 +339,14 @@ impl Pen {
                         tv_nsec: patience.subsec_nanos().into(),
                     };
                     if poll(&mut fds, Some(&wait)) == Ok(0) {
-                        self.stuck = true;
+                        self.is_stuck = true;
                         return Ok(());
                     }
                 }
                 // It has said why, or will have.
                 Err(Errno::PIPE) => {
                     self.queue.clear();
-                    (self.queued, self.at) = (0, 0);
+                    (self.queued_bytes, self.front_offset) = (0, 0);
                     return Ok(());
                 }
                 Err(err) => return Err(err.into()),
@@ -357,15 +357,15 @@ impl Pen {
 }
 
 /// A name for a recording nobody named: host and time, so that names sort.
-pub fn name(host: &str, wall_ns: i64) -> String {
+pub fn default_file_name(host: &str, wall_ns: i64) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
-    let time = crate::units::rfc3339(wall_ns);
+    let time = crate::units::format_rfc3339(wall_ns);
     let host: String = host.chars().map(safe).take(64).collect();
     format!("{host}-{}.iotop", time.get(..19).unwrap_or(&time).replace(':', ""))
 }
 
 /// Whether a path names a file at all.
-pub fn names_a_file(path: &Path) -> bool {
+pub fn has_file_name(path: &Path) -> bool {
     path.file_name().is_some()
 }
 
@@ -374,11 +374,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_that_answers_late_is_not_stuck_and_one_that_does_not_is() {
+    fn a_worker_is_overdue_only_after_the_reply_timeout_without_progress() {
         let start = Instant::now();
-        let mut answers = Answers { written: 0, since: start };
+        let mut answers = ReplyMonitor { last_written: 0, last_progress: start };
         let mut missing = |secs, handed_over, written| {
-            answers.are_missing(handed_over, written, start + Duration::from_secs(secs))
+            answers.is_overdue(handed_over, written, start + Duration::from_secs(secs))
         };
         assert!(!missing(3, 100, 0));
         assert!(missing(4, 100, 0), "nothing was written yet");

@@ -130,7 +130,7 @@ impl Tracer {
         let spawned = std::thread::Builder::new().name("tracing".into()).spawn(move || {
             tracer.load();
             // Parsing the kernel's types took some 30 MB for a moment.
-            crate::heap::give_back();
+            crate::heap::trim();
         });
         if let Err(err) = spawned {
             self.without(&Without::from_io("no thread for tracing", &err));

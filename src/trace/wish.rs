@@ -66,7 +66,7 @@ impl Tracer {
                 tracer.bring(wanted);
                 done = Some(wanted);
             }
-            crate::heap::give_back();
+            crate::heap::trim();
         });
         if let Err(err) = spawned {
             self.wish().at_work = false;

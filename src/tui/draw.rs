@@ -12,8 +12,8 @@ use super::widgets::canvas::{Canvas, stamp};
 use super::widgets::dialog::{input, popup, wrap};
 use super::widgets::put::{put, tint, wipe};
 use super::widgets::theme::Theme;
-use crate::record::writer::Status;
-use crate::units::span;
+use crate::record::writer::RecorderStatus;
+use crate::units::format_duration;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -86,24 +86,24 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     }
     if let Some(status) = &app.ui.recording {
         part(buf, "  ", theme.text);
-        let lost = status.stuck || status.dropped > 0;
+        let lost = status.is_stuck || status.frames_dropped > 0;
         part(buf, &recording_word(status), if lost { theme.crit } else { theme.changed });
     }
     if let Some(lease) = app.ui.tune.leases.last() {
         let style = if lease.left <= 15 { theme.crit } else { theme.changed };
         part(buf, "  ", theme.text);
-        part(buf, &format!("LEASE {} {}", lease.id, span(lease.left)), style);
+        part(buf, &format!("LEASE {} {}", lease.id, format_duration(lease.left)), style);
     }
     for b in app.world.blocked.iter().take(1) {
         let secs = app.world.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
-        let (on, _) = crate::text::fit(&b.on, usize::from(area.width / 3));
-        part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::clean(on)), theme.crit);
+        let (on, _) = crate::text::fit_width(&b.on, usize::from(area.width / 3));
+        part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::sanitize(on)), theme.crit);
     }
     if let Some(word) = app.ui.bench.word().or(app.ui.experiment.word()) {
         part(buf, &format!("  {word}"), theme.warn);
     }
     if wide {
-        part(buf, &format!("  up {}  {}", span(snap.at.uptime_secs() as u64), host.kernel), theme.dim);
+        part(buf, &format!("  up {}  {}", format_duration(snap.at.uptime_secs() as u64), host.kernel), theme.dim);
     }
     match snap.cpu.ok() {
         Some(c) => {
@@ -146,8 +146,8 @@ fn replay_word(replay: &ReplayUi) -> String {
     let span = replay.span;
     let place = format!(
         "{}/{}",
-        replay.number.saturating_sub(span.first) + 1,
-        span.last.saturating_sub(span.first) + 1
+        replay.number.saturating_sub(span.first_number) + 1,
+        span.last_number.saturating_sub(span.first_number) + 1
     );
     if replay.searching {
         return format!("REPLAY {place} searching");
@@ -162,15 +162,15 @@ fn replay_word(replay: &ReplayUi) -> String {
 /// The date: a recording is of another day.
 fn day(wall_ns: i64, offset_secs: i64) -> String {
     let local = wall_ns.saturating_add(offset_secs.saturating_mul(1_000_000_000));
-    crate::units::rfc3339(local).chars().take(10).collect()
+    crate::units::format_rfc3339(local).chars().take(10).collect()
 }
 
 /// How far the recorder is, and whether the disk takes it.
-fn recording_word(status: &Status) -> String {
-    let size = crate::units::bytes(status.bytes);
-    match (status.stuck, status.dropped) {
+fn recording_word(status: &RecorderStatus) -> String {
+    let size = crate::units::format_bytes(status.bytes_sent);
+    match (status.is_stuck, status.frames_dropped) {
         (true, 0) => {
-            let waiting = crate::units::bytes(status.bytes.saturating_sub(status.written));
+            let waiting = crate::units::format_bytes(status.bytes_sent.saturating_sub(status.bytes_written));
             format!("REC stuck: its disk takes nothing, {waiting} wait")
         }
         (true, n) => format!("REC stuck: its disk takes nothing, {n} samples dropped"),

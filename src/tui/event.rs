@@ -44,7 +44,7 @@ pub enum Event {
     /// From the player of a recording.
     Replay(Box<super::replay::ReplayNews>),
     /// How far the recorder is.
-    Recording(Box<crate::record::writer::Status>),
+    Recording(Box<crate::record::writer::RecorderStatus>),
     /// A word from the run loop.
     Notice(String),
 }

@@ -110,12 +110,12 @@ impl App {
 
     /// Time of day in the person's zone: `14:02:11`.
     pub fn clock_text(&self, wall_ns: i64) -> String {
-        crate::units::time_of_day(wall_ns, self.ui.utc_offset_secs)
+        crate::units::format_time_of_day(wall_ns, self.ui.utc_offset_secs)
     }
 
     /// Date and time of the tick on screen, for exports.
     pub fn stamp(&self) -> String {
-        crate::units::rfc3339(self.snap().at.wall_ns)
+        crate::units::format_rfc3339(self.snap().at.wall_ns)
     }
 
     /// The clocks of the newest tick, for the kernel log's counts.

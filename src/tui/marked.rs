@@ -21,7 +21,7 @@ pub fn pair(marked: Option<&String>, selected: Option<String>) -> Result<Vec<Str
 pub fn hint(marked: Option<&String>, id: &str) -> String {
     match marked {
         Some(marked) if marked == id => "Marked: c on another one compares the two.".into(),
-        Some(marked) => format!("c compares it with {}, the marked one.", crate::text::clean(marked)),
+        Some(marked) => format!("c compares it with {}, the marked one.", crate::text::sanitize(marked)),
         None => "m marks it, to compare others with.".into(),
     }
 }

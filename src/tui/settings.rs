@@ -202,7 +202,7 @@ impl Settings {
     pub fn parse(text: &str) -> Result<Self, String> {
         let settings: Self = toml::from_str(text).map_err(|err| {
             let line = err.span().map(|s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-            let what = crate::text::clean(err.message());
+            let what = crate::text::sanitize(err.message());
             line.map_or(what.clone(), |line| format!("line {line}: {what}"))
         })?;
         if !INTERVAL.contains(&settings.interval) {
@@ -217,12 +217,12 @@ impl Settings {
         }
         if form(&settings.screenshot.format).is_none() {
             let names: Vec<_> = FORMS.iter().map(|f| f.name).collect();
-            let format = crate::text::clean(&settings.screenshot.format);
+            let format = crate::text::sanitize(&settings.screenshot.format);
             return Err(format!("screenshot.format = \"{format}\": must be one of {}", names.join(", ")));
         }
         if super::panes::processes::sort_by_name(&settings.processes.sort).is_none() {
             let names = super::panes::processes::sort_names().join(", ");
-            let sort = crate::text::clean(&settings.processes.sort);
+            let sort = crate::text::sanitize(&settings.processes.sort);
             return Err(format!("processes.sort = \"{sort}\": must be one of {names}"));
         }
         crate::model::kernlog::Patterns::new(

@@ -86,14 +86,14 @@ impl Taken {
         }
         let wall_ns = app.snap().at.wall_ns;
         let local = wall_ns.saturating_add(app.ui.utc_offset_secs.saturating_mul(1_000_000_000));
-        let digits = crate::units::rfc3339(local);
+        let digits = crate::units::format_rfc3339(local);
         Self {
             pane: (pane, arranged.area(pane).unwrap_or(cells.area)),
             cells,
             sheets,
             palette: palette(&app.ui),
             host: app.world.host.name.clone(),
-            stamp: crate::units::rfc3339(wall_ns),
+            stamp: crate::units::format_rfc3339(wall_ns),
             compact: digits.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect(),
             alone: false,
             over: None,
@@ -117,7 +117,7 @@ impl Taken {
             false => (self.cells.clone(), self.sheets.clone()),
         };
         let title = format!("iotop-plus on {}, {}, {}", self.host, self.what(), self.stamp);
-        Shot { title: crate::text::clean(title), cells, sheets, pane: self.alone, palette: self.palette }
+        Shot { title: crate::text::sanitize(title), cells, sheets, pane: self.alone, palette: self.palette }
     }
 }
 

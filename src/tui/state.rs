@@ -69,7 +69,7 @@ pub struct Ui {
     /// The recording on screen, instead of the machine.
     pub replay: Option<super::replay::ReplayUi>,
     /// How far the recorder is, if one is at work.
-    pub recording: Option<crate::record::writer::Status>,
+    pub recording: Option<crate::record::writer::RecorderStatus>,
     /// The Findings view.
     pub findings: FindingsUi,
     /// The Syncs view.
@@ -388,12 +388,12 @@ impl Ui {
 
     /// Says something to the person.
     pub fn say(&mut self, text: impl AsRef<str>) {
-        self.message = Some(Message { text: crate::text::clean(text.as_ref()), bad: false, ticks: 4 });
+        self.message = Some(Message { text: crate::text::sanitize(text.as_ref()), bad: false, ticks: 4 });
     }
 
     /// Says what went wrong.
     pub fn complain(&mut self, text: impl AsRef<str>) {
-        self.message = Some(Message { text: crate::text::clean(text.as_ref()), bad: true, ticks: 8 });
+        self.message = Some(Message { text: crate::text::sanitize(text.as_ref()), bad: true, ticks: 8 });
     }
 }
 

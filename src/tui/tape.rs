@@ -6,9 +6,9 @@ use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
 use crate::model::facts::Known;
 use crate::model::section::Section;
-use crate::record::Entry;
-use crate::record::frame::Header;
-use crate::record::writer::{Course, Plan, Recorder, Status};
+use crate::record::Observation;
+use crate::record::frame::RecordingHeader;
+use crate::record::writer::{RecorderState, RecorderOptions, RecordingWriter, RecorderStatus};
 use crate::root::Root;
 use crate::worker::job::{Job, Reply};
 use std::path::PathBuf;
@@ -29,39 +29,39 @@ pub enum TapeEffect {
 /// A recording under way, if there is one.
 #[derive(Default)]
 pub struct Tape {
-    recorder: Option<Recorder>,
+    recorder: Option<RecordingWriter>,
     /// News of the tick that is not complete.
-    news: Vec<Entry>,
+    news: Vec<Observation>,
     ending: bool,
 }
 
 impl Tape {
     /// Begins with all that is known; why not, if there is no thread.
     pub fn start(&mut self, root: &Root, path: PathBuf, app: &App) -> Result<(), String> {
-        let (at, log_clock) = (clock::now(), clock::log_clock());
-        let header = Header {
+        let (at, log_clock) = (clock::now(), clock::now_log_clock());
+        let header = RecordingHeader {
             program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),
             host: app.world.host.name.clone(),
             kernel: app.world.host.kernel.clone(),
-            at,
+            started_at: at,
             mono_ns: log_clock.mono_ns,
             interval_ns: app.ui.interval.as_nanos() as u64,
             utc_offset_secs: app.ui.utc_offset_secs,
         };
-        let plan = Plan { path, replace: false, max_size: None, rotate: None };
+        let plan = RecorderOptions { path, replace: false, max_size: None, rotate: None };
         let recorder =
-            Recorder::start(root, plan, header).map_err(|err| format!("no thread to record: {err}"))?;
+            RecordingWriter::start(root, plan, header).map_err(|err| format!("no thread to record: {err}"))?;
         let mut known = known(app);
         if let Section::Ok(mut reader) = KmsgReader::open(root) {
             let mut records = Vec::new();
             while let Ok(Some(record)) = reader.next_record() {
                 records.push(record);
             }
-            known.push(Entry::Records(records, log_clock));
+            known.push(Observation::KernelLog(records, log_clock));
         }
         let mut news = Vec::new();
         match app.world.last.is_some() {
-            true => recorder.tick(known, app.world.now().wall_ns),
+            true => recorder.record_tick(known, app.world.now().wall_ns),
             // Before the first tick there is no time to tell it of: it goes with that.
             false => news = known,
         }
@@ -73,7 +73,7 @@ impl Tape {
     pub fn end(&mut self, wall_ns: i64) {
         self.flush(wall_ns);
         if let Some(recorder) = &self.recorder {
-            recorder.end();
+            recorder.finish();
         }
         self.ending = true;
     }
@@ -83,9 +83,9 @@ impl Tape {
     pub fn finish(&mut self, wall_ns: i64) {
         self.end(wall_ns);
         let since = std::time::Instant::now();
-        let open = |r: &Recorder| {
+        let open = |r: &RecordingWriter| {
             let status = r.status();
-            !status.handed_over && !matches!(status.course, Course::Failed(_))
+            !status.is_handed_over && !matches!(status.state, RecorderState::Failed(_))
         };
         while self.recorder.as_ref().is_some_and(open) && since.elapsed() < LAST_WORDS {
             std::thread::sleep(LAST_WORDS / 100);
@@ -93,33 +93,33 @@ impl Tape {
     }
 
     /// Takes a copy of an event that is news; after each tick, how far it is.
-    pub fn note(&mut self, event: &Event, wall_ns: i64) -> Option<Status> {
+    pub fn note(&mut self, event: &Event, wall_ns: i64) -> Option<RecorderStatus> {
         self.recorder.as_ref()?;
         let tick = matches!(event, Event::Sample(_));
         let entry = match event {
             Event::Sample(sample) => {
-                if self.news.iter().any(|e| matches!(e, Entry::Sample(_))) {
+                if self.news.iter().any(|e| matches!(e, Observation::Sample(_))) {
                     // Its look at the tasks did not come in time.
                     self.flush(wall_ns);
                 }
-                Entry::Sample(sample.clone())
+                Observation::Sample(sample.clone())
             }
-            Event::Procs(look) => Entry::Procs(look.clone()),
-            Event::Topology(topology) => Entry::Topology(topology.clone()),
-            Event::Records(records, clock) => Entry::Records(records.clone(), *clock),
-            Event::NoKernelLog(why) => Entry::LogState(why.clone()),
-            Event::Blocked(list) => Entry::Blocked(list.clone()),
-            Event::HungTaskWarnings(left) => Entry::HungTaskWarnings(*left),
-            Event::Worker(Job::Queues { .. }, Reply::Queues(queues)) => Entry::Queues(queues.clone()),
-            Event::Worker(_, Reply::Diagnosis(facts)) => Entry::Facts(facts.clone()),
-            Event::Worker(_, Reply::Room(room)) => Entry::Room(room.clone()),
+            Event::Procs(look) => Observation::Tasks(look.clone()),
+            Event::Topology(topology) => Observation::Topology(topology.clone()),
+            Event::Records(records, clock) => Observation::KernelLog(records.clone(), *clock),
+            Event::NoKernelLog(why) => Observation::KernelLogState(why.clone()),
+            Event::Blocked(list) => Observation::BlockedSources(list.clone()),
+            Event::HungTaskWarnings(left) => Observation::HungTaskWarnings(*left),
+            Event::Worker(Job::Queues { .. }, Reply::Queues(queues)) => Observation::Queues(queues.clone()),
+            Event::Worker(_, Reply::Diagnosis(facts)) => Observation::Facts(facts.clone()),
+            Event::Worker(_, Reply::Room(room)) => Observation::DiskSpace(room.clone()),
             _ => return None,
         };
-        let complete = matches!(entry, Entry::Procs(_));
+        let complete = matches!(entry, Observation::Tasks(_));
         if !self.ending {
             self.news.push(entry);
         }
-        if complete && self.news.iter().any(|e| matches!(e, Entry::Sample(_))) {
+        if complete && self.news.iter().any(|e| matches!(e, Observation::Sample(_))) {
             self.flush(wall_ns);
         }
         tick.then(|| self.status()).flatten()
@@ -131,14 +131,14 @@ impl Tape {
             let newest = news
                 .iter()
                 .rev()
-                .find_map(|e| if let Entry::Sample(s) = e { Some(s.at.wall_ns) } else { None });
-            recorder.tick(news, newest.unwrap_or(wall_ns));
+                .find_map(|e| if let Observation::Sample(s) = e { Some(s.at.wall_ns) } else { None });
+            recorder.record_tick(news, newest.unwrap_or(wall_ns));
         }
     }
 
-    fn status(&mut self) -> Option<Status> {
+    fn status(&mut self) -> Option<RecorderStatus> {
         let status = self.recorder.as_ref()?.status();
-        if !matches!(status.course, Course::Running | Course::Full) {
+        if !matches!(status.state, RecorderState::Running | RecorderState::Full) {
             self.recorder = None;
         }
         Some(status)
@@ -146,20 +146,20 @@ impl Tape {
 }
 
 /// Everything the screen knows, as the first news.
-fn known(app: &App) -> Vec<Entry> {
+fn known(app: &App) -> Vec<Observation> {
     let world = &app.world;
     let mut out = Vec::new();
-    out.extend(world.last.clone().map(|s| Entry::Sample(Box::new(s))));
+    out.extend(world.last.clone().map(|s| Observation::Sample(Box::new(s))));
     if world.procs_state.ok().is_some() {
-        out.push(Entry::Procs(Box::new(Section::Ok(world.procs.told_anew()))));
+        out.push(Observation::Tasks(Box::new(Section::Ok(world.procs.told_anew()))));
     }
-    out.push(Entry::Topology(Box::new(world.topo.clone())));
-    out.push(Entry::Queues(world.queues.clone()));
-    out.push(Entry::LogState(world.klog_state.clone()));
-    out.push(Entry::Blocked(world.blocked.clone()));
-    out.push(Entry::HungTaskWarnings(world.hung_task_warnings));
+    out.push(Observation::Topology(Box::new(world.topo.clone())));
+    out.push(Observation::Queues(world.queues.clone()));
+    out.push(Observation::KernelLogState(world.klog_state.clone()));
+    out.push(Observation::BlockedSources(world.blocked.clone()));
+    out.push(Observation::HungTaskWarnings(world.hung_task_warnings));
     let Known { before, now, room, network_room } = world.facts.clone();
-    out.extend([before, now].into_iter().flatten().map(|facts| Entry::Facts(Box::new(facts))));
-    out.extend([room, network_room].into_iter().flatten().map(Entry::Room));
+    out.extend([before, now].into_iter().flatten().map(|facts| Observation::Facts(Box::new(facts))));
+    out.extend([room, network_room].into_iter().flatten().map(Observation::DiskSpace));
     out
 }

@@ -5,7 +5,7 @@ use super::knob::{Persist, Place};
 use super::value::plausible;
 use crate::model::section::describe;
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -163,7 +163,7 @@ pub fn others(root: &Root) -> Option<String> {
     let profile = std::fs::read_to_string(root.etc("tuned/active_profile")).ok()?;
     Some(format!(
         "tuned is set up (profile {}): it may set values again after the boot",
-        clean(profile.trim())
+        sanitize(profile.trim())
     ))
 }
 

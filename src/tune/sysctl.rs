@@ -8,7 +8,7 @@
 use super::address::Address;
 use super::knob::{Link, Place};
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ impl NextBoot {
             from: from.into(),
             file: file.into(),
             key: slashed(key),
-            value: clean(value),
+            value: sanitize(value),
         });
     }
 
@@ -194,7 +194,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
 /// A path as the machine itself would name it.
 pub fn shown(root: &Root, path: &Path) -> String {
     let rel = path.strip_prefix(root.base()).unwrap_or(path);
-    clean(format!("/{}", rel.display()).replace("//", "/"))
+    sanitize(format!("/{}", rel.display()).replace("//", "/"))
 }
 
 #[cfg(test)]

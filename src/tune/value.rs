@@ -83,7 +83,7 @@ pub fn show(knob: &Knob, value: &str, machine: &Machine) -> String {
     let (Ok(n), Values::Range(..)) = (value.parse::<u64>(), knob.values) else { return plain };
     match knob.name {
         "vm.dirty_ratio" | "vm.dirty_background_ratio" if n > 0 => match machine.percent_in_bytes(n) {
-            Some(bytes) => format!("{plain} ({} here)", units::bytes_long(bytes)),
+            Some(bytes) => format!("{plain} ({} here)", units::format_bytes_long(bytes)),
             None => plain,
         },
         "vm.dirty_bytes" | "vm.dirty_background_bytes" if n > 0 => match machine.bytes_in_percent(n) {
@@ -99,8 +99,8 @@ pub fn brief(knob: &Knob, value: &str) -> String {
     let number = matches!(knob.values, Values::Range(..)).then(|| value.parse::<u64>().ok()).flatten();
     match (knob.unit, number) {
         (Unit::Percent, Some(n)) => format!("{n} %"),
-        (Unit::Bytes, Some(n)) if n > 0 => units::bytes_long(n),
-        (Unit::KiB, Some(n)) if n >= 1024 => units::bytes_long(n.saturating_mul(1024)),
+        (Unit::Bytes, Some(n)) if n > 0 => units::format_bytes_long(n),
+        (Unit::KiB, Some(n)) if n >= 1024 => units::format_bytes_long(n.saturating_mul(1024)),
         (Unit::KiB, Some(n)) => format!("{n} KiB"),
         (Unit::Centisecs, Some(n)) => format!("{n} cs"),
         (Unit::Seconds, Some(n)) => format!("{n} s"),
@@ -113,8 +113,8 @@ fn with_unit(unit: Unit, value: &str) -> String {
     let n = value.parse::<u64>().unwrap_or(0);
     match unit {
         Unit::Percent => format!("{value} %"),
-        Unit::Bytes if n >= 1024 => format!("{value} ({})", units::bytes_long(n)),
-        Unit::KiB if n >= 1024 => format!("{value} KiB ({})", units::bytes_long(n.saturating_mul(1024))),
+        Unit::Bytes if n >= 1024 => format!("{value} ({})", units::format_bytes_long(n)),
+        Unit::KiB if n >= 1024 => format!("{value} KiB ({})", units::format_bytes_long(n.saturating_mul(1024))),
         Unit::KiB => format!("{value} KiB"),
         Unit::Centisecs if n > 0 => format!("{value} ({} s)", n as f64 / 100.0),
         Unit::Seconds => format!("{value} s"),

@@ -6,12 +6,12 @@ use crate::bench::report::warnings::burst;
 use crate::bench::report::{End, Report};
 use crate::bench::store::{Keepable, Kept, Store};
 use crate::bench::target::Place;
-use crate::collect::path::path_report;
+use crate::collect::path::inspect_path;
 use crate::experiment::kept::{Kept as KeptExperiment, all};
 use crate::experiment::report::Report as Experiment;
 use crate::model::facts::ResultFacts;
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use std::path::Path;
 
 /// Looks at `directory` without writing anything there.
@@ -34,12 +34,12 @@ pub fn look(root: &Root, directory: &Path) -> Look {
         }
     };
     // Where the chain cannot be found the file system is still worth showing.
-    let chain = path_report(root, directory).map(|r| r.chain).unwrap_or_default();
+    let chain = inspect_path(root, directory).map(|r| r.chain).unwrap_or_default();
     look.place = Some(Seen {
-        filesystem: clean(&fs.kind),
-        source: clean(&fs.source),
-        mount: clean(&fs.point),
-        options: clean(&fs.options),
+        filesystem: sanitize(&fs.kind),
+        source: sanitize(&fs.source),
+        mount: sanitize(&fs.point),
+        options: sanitize(&fs.options),
         device: fs.device,
         chain,
         memory: fs.is_memory(),

@@ -210,8 +210,8 @@ impl Job {
     /// Does it, here and now. Only a child process calls this.
     pub fn run(&self, root: &Root) -> Reply {
         match self {
-            Job::Queues { names } => Reply::Queues(collect::queue::queue_attrs(root, names)),
-            Job::Path { path } => match collect::path::path_report(root, Path::new(path)) {
+            Job::Queues { names } => Reply::Queues(collect::queue::read_queue_attrs(root, names)),
+            Job::Path { path } => match collect::path::inspect_path(root, Path::new(path)) {
                 Ok(report) => Reply::Path(Box::new(report)),
                 Err(err) => Reply::Failed(err.to_string()),
             },
@@ -227,11 +227,11 @@ impl Job {
                 Reply::Mappings(all.map(|all| Mappings::of(all, MAPPINGS_KEPT)))
             }
             Job::Diagnose { tasks } => {
-                let mut facts = collect::facts::facts(root, tasks);
+                let mut facts = collect::facts::read_facts(root, tasks);
                 facts.results = bench::told();
                 Reply::Diagnosis(Box::new(facts))
             }
-            Job::Room { mounts, network } => Reply::Room(collect::facts::room(root, mounts, *network)),
+            Job::Room { mounts, network } => Reply::Room(collect::facts::read_disk_space(root, mounts, *network)),
             Job::ReadFile { path } => match super::child::read_own_file(path) {
                 Ok(text) => Reply::File(text),
                 Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe(&err))),

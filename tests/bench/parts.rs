@@ -131,7 +131,7 @@ fn app(view: View) -> App {
     let root = Root::live();
     let settings = Settings { view, ..Settings::default() };
     let ui = Ui::new(SIZE, &settings, false);
-    let mut app = App::new(World::new(host::host(&root), clock::log_clock()), ui);
+    let mut app = App::new(World::new(host::read_host(&root), clock::now_log_clock()), ui);
     let (first, second) = two_samples();
     let disks: Vec<DevId> = second.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
     let mut procs = ProcCollector::new(&root);
@@ -141,7 +141,7 @@ fn app(view: View) -> App {
     if let Some(topo) = TopologyReader::new(&root).refresh(&disks) {
         update(&mut app, Event::Topology(Box::new(topo)));
     }
-    update(&mut app, Event::Records(log(), clock::log_clock()));
+    update(&mut app, Event::Records(log(), clock::now_log_clock()));
     update(&mut app, Event::Sample(Box::new(second)));
     update(&mut app, Event::Procs(Box::new(procs.scan(&wants))));
     app

@@ -9,7 +9,7 @@ use iotop_plus::bench::message::{Message, Progress};
 use iotop_plus::bench::plan::Plan;
 use iotop_plus::bench::report::{End, Part, Point, Report, SCHEMA, Target, ruler, warnings};
 use iotop_plus::bench::store::Kept;
-use iotop_plus::collect::path::path_report;
+use iotop_plus::collect::path::inspect_path;
 use iotop_plus::root::Root;
 use iotop_plus::tui::bench::{BenchNews, What};
 use iotop_plus::tui::event::Event;
@@ -26,7 +26,7 @@ fn sizes() -> impl Iterator<Item = (u16, u16)> {
 }
 
 fn look() -> Look {
-    let path = path_report(&Root::at(tree("t1")), Path::new(DIR)).unwrap();
+    let path = inspect_path(&Root::at(tree("t1")), Path::new(DIR)).unwrap();
     let place = Seen {
         filesystem: path.mount.fs_type.clean(),
         source: path.mount.source.clean(),

@@ -2,14 +2,14 @@
 
 use super::{app, keep, press};
 use iotop_plus::model::kernlog::LogClock;
-use iotop_plus::record::reader::Span;
-use iotop_plus::record::writer::Status;
+use iotop_plus::record::reader::RecordingSpan;
+use iotop_plus::record::writer::RecorderStatus;
 use iotop_plus::tui::replay::ReplayUi;
 use iotop_plus::tui::state::App;
 
 fn replaying(size: (u16, u16)) -> App {
     let mut app = app(size);
-    let span = Span { first: 10, last: 3609, ..Span::default() };
+    let span = RecordingSpan { first_number: 10, last_number: 3609, ..RecordingSpan::default() };
     let host = app.world.host.clone();
     let replay = ReplayUi::new("night.iotop", host, LogClock::default(), span);
     app.ui.replay = Some(ReplayUi { number: 129, ..replay });
@@ -39,9 +39,9 @@ fn a_recording() {
 #[test]
 fn recording() {
     let mut app = app((120, 40));
-    app.ui.recording = Some(Status { bytes: 3_400_000, frames: 900, ..Status::default() });
+    app.ui.recording = Some(RecorderStatus { bytes_sent: 3_400_000, frames_sent: 900, ..RecorderStatus::default() });
     keep("recording_120x40", &app);
-    app.ui.recording = Some(Status { bytes: 3_400_000, dropped: 12, stuck: true, ..Status::default() });
+    app.ui.recording = Some(RecorderStatus { bytes_sent: 3_400_000, frames_dropped: 12, is_stuck: true, ..RecorderStatus::default() });
     keep("recording_stuck_120x40", &app);
     app.ui.recording = None;
     press(&mut app, "R");

@@ -11,7 +11,7 @@ pub mod tune;
 use crossterm::event::{Event as Term, KeyCode, KeyEvent, KeyModifiers};
 use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::collect::process::{ProcCollector, Wants};
-use iotop_plus::collect::queue::queue_attrs;
+use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{host, sources};
 use iotop_plus::model::clock::Clock;
@@ -213,7 +213,7 @@ pub fn story() -> &'static Story {
 pub fn empty(size: (u16, u16)) -> App {
     let start = clock("t0");
     let log = LogClock { mono_ns: start.boot_ns, wall_ns: start.wall_ns };
-    let world = World::new(host::host(&Root::at(tree("t0"))), log);
+    let world = World::new(host::read_host(&Root::at(tree("t0"))), log);
     App::new(world, Ui::new(size, &Settings::default(), false))
 }
 
@@ -238,7 +238,7 @@ pub fn play(app: &mut App) {
         }
     }
     let names = vec!["vda".to_owned(), "loop0".into(), "zram0".into()];
-    let queues = Reply::Queues(queue_attrs(&root, &names));
+    let queues = Reply::Queues(read_queue_attrs(&root, &names));
     update(app, Event::Worker(Job::Queues { names }, queues));
     let Section::Ok(mut log) = KmsgReader::open(&root) else { panic!("no kernel log") };
     let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();

@@ -1,12 +1,12 @@
 //! A report as Markdown: one table row per part and direction, for notes and tickets.
 
 use super::{Part, Report};
-use crate::text::clean;
+use crate::text::sanitize;
 use std::fmt::Write as _;
 
 /// `text` inside a table cell.
 pub fn cell(text: &str) -> String {
-    clean(text).replace('|', "\\|")
+    sanitize(text).replace('|', "\\|")
 }
 
 /// The whole report.

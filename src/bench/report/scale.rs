@@ -3,7 +3,7 @@
 
 use super::text::us;
 use super::{Part, Report};
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// A task that only computes and gets less of a core than this shares it.
 const CORE_PCT: f64 = 95.0;
@@ -89,8 +89,8 @@ fn cached(r: &Report) -> Option<String> {
     Some(format!(
         "{}/s is the storage's, {}/s the page cache's: {:.1} times. A benchmark that reads a file twice measures the \
          second.",
-        bytes_long(a as u64),
-        bytes_long(b as u64),
+        format_bytes_long(a as u64),
+        format_bytes_long(b as u64),
         b / a
     ))
 }

@@ -5,7 +5,7 @@
 use super::chart::{self, Series};
 use super::{Part, Report};
 use crate::bench::target::sizes::KnownSize;
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 use std::fmt::Write as _;
 
 const MIB: f64 = 1_048_576.0;
@@ -35,13 +35,13 @@ pub fn is_one(r: &Report) -> bool {
 
 /// The label of a step.
 pub fn label(series: &str, block: u32) -> String {
-    format!("{series} {}", bytes_long(block.into()))
+    format!("{series} {}", format_bytes_long(block.into()))
 }
 
 fn steps(r: &Report) -> Vec<Steps<'_>> {
     let mut all: Vec<Steps> = Vec::new();
     for part in &r.parts {
-        let size = bytes_long(part.block.into());
+        let size = format_bytes_long(part.block.into());
         let name = part.label.strip_suffix(&size).unwrap_or(&part.label).trim_end();
         match all.iter_mut().find(|s| s.name == name) {
             Some(steps) => steps.parts.push(part),
@@ -114,7 +114,7 @@ pub fn table(r: &Report) -> String {
     }
     out.push('\n');
     for block in blocks(r) {
-        let mut line = format!("{:>8}", bytes_long(block.into()));
+        let mut line = format!("{:>8}", format_bytes_long(block.into()));
         for s in &all {
             match s.parts.iter().find(|p| p.block == block) {
                 None => line.push_str(&format!("{:>9}{:>9}{:>8}{:>9}", "", "", "", "")),
@@ -197,7 +197,7 @@ fn jump_words(name: &str, from: &Part, to: &Part, sizes: &[KnownSize]) -> String
     let rates = (from.bytes_per_s() / MIB, to.bytes_per_s() / MIB);
     let between = |s: &&KnownSize| s.bytes >= u64::from(from.block) && s.bytes <= u64::from(to.block);
     let why: Vec<String> =
-        sizes.iter().filter(between).map(|s| format!("{} is {}", s.name, bytes_long(s.bytes))).collect();
+        sizes.iter().filter(between).map(|s| format!("{} is {}", s.name, format_bytes_long(s.bytes))).collect();
     let why = if why.is_empty() {
         "no size the kernel knows of the device lies there; a stripe or a cache of what is behind it may"
             .into()
@@ -207,8 +207,8 @@ fn jump_words(name: &str, from: &Part, to: &Part, sizes: &[KnownSize]) -> String
     format!(
         "{name}: from {} to {} blocks bandwidth rises {:.1} times ({:.1} to {:.1} MiB/s); twice the block explains 2 \
          times: {why}",
-        bytes_long(from.block.into()),
-        bytes_long(to.block.into()),
+        format_bytes_long(from.block.into()),
+        format_bytes_long(to.block.into()),
         rates.1 / rates.0,
         rates.0,
         rates.1
@@ -237,15 +237,15 @@ fn split(s: &Steps, sizes: &[KnownSize]) -> Option<String> {
     let (last, block) = (s.parts[first - 1].block, s.parts[first].block);
     let limit = match sizes.iter().find(|z| z.name == "max_sectors_kb").map(|z| z.bytes) {
         Some(n) if n == u64::from(last) => ", its max_sectors_kb".into(),
-        Some(n) => format!(" (max_sectors_kb would allow {})", bytes_long(n)),
+        Some(n) => format!(" (max_sectors_kb would allow {})", format_bytes_long(n)),
         None => String::new(),
     };
     Some(format!(
         "{}: the device gets {:.1} requests for one operation of {}: {} is the largest that goes as one{limit}",
         s.name,
         each[first].unwrap_or_default(),
-        bytes_long(block.into()),
-        bytes_long(last.into())
+        format_bytes_long(block.into()),
+        format_bytes_long(last.into())
     ))
 }
 
@@ -273,13 +273,13 @@ fn readahead(off: &Steps, on: &Steps) -> Option<String> {
     let mut said = format!(
         "{}: {} blocks are read at {:.1} MiB/s with it and at {:.1} without, {ratio:.1} times",
         on.name,
-        bytes_long(most.0.into()),
+        format_bytes_long(most.0.into()),
         most.2,
         most.1
     );
     let alike = pairs.iter().rev().take_while(|p| same(p)).last();
     if let Some(first) = alike {
-        let _ = write!(said, "; from {} on the two are within a quarter", bytes_long(first.0.into()));
+        let _ = write!(said, "; from {} on the two are within a quarter", format_bytes_long(first.0.into()));
     }
     Some(said)
 }

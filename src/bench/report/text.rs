@@ -2,8 +2,8 @@
 
 use super::{End, Part, Report};
 use crate::bench::measure::latency::{Direction, Latency};
-use crate::text::clean;
-use crate::units::bytes_long;
+use crate::text::sanitize;
+use crate::units::format_bytes_long;
 use std::fmt::Write as _;
 
 const MIB: f64 = 1_048_576.0;
@@ -17,7 +17,7 @@ pub fn report(r: &Report) -> String {
 pub fn report_within(r: &Report, width: usize) -> String {
     let mut out = String::new();
     let _ =
-        writeln!(out, "{} on {} (kernel {}), {}", r.plan.profile, clean(&r.host), clean(&r.kernel), r.time);
+        writeln!(out, "{} on {} (kernel {}), {}", r.plan.profile, sanitize(&r.host), sanitize(&r.kernel), r.time);
     if let Some(t) = &r.target {
         let device = t.device.as_deref().unwrap_or("none of its own");
         let _ = writeln!(out, "  {}: {} on {} (device {device})", t.directory, t.filesystem, t.source);
@@ -67,7 +67,7 @@ fn sweep(out: &mut String, r: &Report, width: usize) {
         super::sweep::table(r)
     );
     for finding in super::sweep::findings(r) {
-        let _ = write!(out, "\n{}", wrapped(&clean(&finding)));
+        let _ = write!(out, "\n{}", wrapped(&sanitize(&finding)));
     }
 }
 
@@ -149,7 +149,7 @@ pub fn end(end: &End) -> String {
 fn one(out: &mut String, p: &Part, r: &Report) {
     let _ = write!(out, "{}", p.label);
     if p.block > 0 {
-        let size = bytes_long(p.block.into());
+        let size = format_bytes_long(p.block.into());
         let _ = write!(out, ": {size} {}, depth {}, jobs {}", piece(r), p.depth, p.jobs);
     }
     let _ = writeln!(out, ", {:.2} s{}{}", p.secs(), if p.engine.is_empty() { "" } else { ", " }, p.engine);
@@ -186,7 +186,7 @@ fn one(out: &mut String, p: &Part, r: &Report) {
         let _ = writeln!(
             out,
             "  device {} r/s {:.0}, w/s {:.0}, MB_read/s {:.1}, MB_wrtn/s {:.1}, await {:.2} ms, aqu-sz {:.1}, util {:.0} %{}",
-            clean(d.name.as_bytes()),
+            sanitize(d.name.as_bytes()),
             d.reads_per_s,
             d.writes_per_s,
             d.read_mb_per_s,
@@ -239,7 +239,7 @@ fn direction(out: &mut String, p: &Part, name: &str, d: &Direction) {
         out,
         "  {name:<6} IOPS {:.0}, {rate}, {} in {} operations",
         p.per_s(d.ios),
-        bytes_long(d.bytes),
+        format_bytes_long(d.bytes),
         d.ios
     );
     // A synchronous engine has no submission apart: all of it is completion.

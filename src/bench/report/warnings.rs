@@ -1,7 +1,7 @@
 //! What to know before believing a figure.
 
 use super::{End, Part, Report};
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// Application to device bytes from which a figure is a cache's.
 const CACHE_RATIO: f64 = 1.5;
@@ -71,8 +71,8 @@ fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
     if is_cache(part) && (report.plan.direct || report.plan.readahead) {
         all.push(format!(
             "{name}: the program moved {}/s and the device {}/s: a cache answered, not the device",
-            bytes_long(part.bytes_per_s() as u64),
-            bytes_long(device_bytes_per_s(part) as u64)
+            format_bytes_long(part.bytes_per_s() as u64),
+            format_bytes_long(device_bytes_per_s(part) as u64)
         ));
     }
     if let (Some(ratio), true) = (part.app_to_device(), report.plan.direct) {

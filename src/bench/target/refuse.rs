@@ -2,8 +2,8 @@
 
 use super::filesystem::Filesystem;
 use crate::model::section::describe;
-use crate::text::clean;
-use crate::units::bytes_long;
+use crate::text::sanitize;
+use crate::units::format_bytes_long;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub fn refused<T>(why: impl Into<String>) -> Result<T, Refused> {
 
 /// `path` as it may be shown.
 fn shown(path: &Path) -> String {
-    clean(path.as_os_str().as_encoded_bytes())
+    sanitize(path.as_os_str().as_encoded_bytes())
 }
 
 /// Opens the directory without touching anything that is none. O_PATH neither wakes a device nor blocks on
@@ -75,7 +75,7 @@ pub fn by_kind(fs: &Filesystem, path: &Path, twice: bool) -> Result<(), Refused>
              name it twice: DIR --network DIR",
             shown(path),
             fs.kind,
-            clean(&fs.source)
+            sanitize(&fs.source)
         ));
     }
     Ok(())
@@ -120,9 +120,9 @@ pub fn for_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), Re
     refused(format!(
         "{} has {} free; {} would not leave the reserve of {} (5 %, at least 2 GiB): {instead}",
         shown(path),
-        bytes_long(free),
-        bytes_long(bytes),
-        bytes_long(reserve)
+        format_bytes_long(free),
+        format_bytes_long(bytes),
+        format_bytes_long(reserve)
     ))
 }
 

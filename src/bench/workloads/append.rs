@@ -9,7 +9,7 @@ use crate::bench::report::Part;
 use crate::bench::rng::Rng;
 use crate::bench::session::{Session, Stop};
 use crate::bench::target::File;
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -170,7 +170,7 @@ impl Workload for Append {
         vec![
             format!(
                 "three nameless files, one after the other, appended to, {} at most each",
-                bytes_long(plan.size)
+                format_bytes_long(plan.size)
             ),
             format!(
                 "records of {} bytes, at most {} a second: the same for each policy",

@@ -8,7 +8,7 @@ use crate::bench::plan::Plan;
 use crate::bench::report::Part;
 use crate::bench::session::{Session, Stop};
 use crate::bench::target::File;
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// See the module.
 pub struct Cached;
@@ -74,9 +74,9 @@ impl Workload for Cached {
         vec![
             format!(
                 "a nameless file of {}, filled with random data, then dropped from the cache",
-                bytes_long(plan.size)
+                format_bytes_long(plan.size)
             ),
-            format!("read three times from beginning to end, {} at a time", bytes_long(plan.block.into())),
+            format!("read three times from beginning to end, {} at a time", format_bytes_long(plan.block.into())),
         ]
     }
 

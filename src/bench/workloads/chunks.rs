@@ -10,7 +10,7 @@ use crate::bench::report::Part;
 use crate::bench::rng::Rng;
 use crate::bench::session::{Session, Stop};
 use crate::bench::target::{File, Place};
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -145,7 +145,7 @@ impl Workload for Chunks {
     }
 
     fn describe(&self, plan: &Plan) -> Vec<String> {
-        let (size, piece) = (bytes_long(plan.size), bytes_long(plan.block.into()));
+        let (size, piece) = (format_bytes_long(plan.size), format_bytes_long(plan.block.into()));
         vec![
             format!("two nameless files, one after the other, of {size} in pieces of {piece}"),
             "the first synced (fsync) after every piece, the second once at its end".into(),

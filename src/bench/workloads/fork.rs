@@ -11,7 +11,7 @@ use crate::bench::session::{Session, Stop};
 use crate::bench::sys::{Memory, timed_fork};
 use crate::bench::target::refuse::refused;
 use crate::root::Root;
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// See the module.
 pub struct Fork;
@@ -88,7 +88,7 @@ impl Workload for Fork {
 
     fn describe(&self, plan: &Plan) -> Vec<String> {
         vec![
-            format!("touches {} of memory, a quarter of what is available at most", bytes_long(plan.size)),
+            format!("touches {} of memory, a quarter of what is available at most", format_bytes_long(plan.size)),
             format!("then forks {FORKS} times; the child ends at once"),
         ]
     }
@@ -101,8 +101,8 @@ impl Workload for Fork {
         if size > available / 4 {
             return Ok(refused(format!(
                 "{} is more than a quarter of the {} of memory available: at most --size {}M",
-                bytes_long(size),
-                bytes_long(available),
+                format_bytes_long(size),
+                format_bytes_long(available),
                 (available / 4) >> 20
             ))?);
         }
@@ -117,7 +117,7 @@ impl Workload for Fork {
             session.watch.pulse(monotonic_ns());
         }
         let part =
-            Part { label: format!("fork with {}", bytes_long(size)), verb: "fork".into(), ..Part::default() };
+            Part { label: format!("fork with {}", format_bytes_long(size)), verb: "fork".into(), ..Part::default() };
         session
             .measure_with(part, (0, 0), |session, recorder, part| work(session, recorder, part, &memory))?;
         Ok(())

@@ -8,7 +8,7 @@ use crate::bench::plan::Plan;
 use crate::bench::report::Part;
 use crate::bench::rng::Rng;
 use crate::bench::session::{Session, Stop};
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// See the module.
 pub struct Fsync;
@@ -80,7 +80,7 @@ impl Workload for Fsync {
 
     fn describe(&self, plan: &Plan) -> Vec<String> {
         vec![
-            format!("a nameless file of {}, filled with random data first", bytes_long(plan.size)),
+            format!("a nameless file of {}, filled with random data first", format_bytes_long(plan.size)),
             format!("records of {} bytes, each written and synced (fdatasync), one at a time", plan.block),
             super::span_line(plan),
         ]

@@ -4,7 +4,7 @@ use super::{Workload, Written, file_line, span_line};
 use crate::bench::plan::Plan;
 use crate::bench::session::{Session, Stop};
 use crate::bench::spec::{Fill, IoSpec, Limits, Order};
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// One of the five.
 pub struct Io {
@@ -175,7 +175,7 @@ impl Workload for Io {
             file_line(plan, "then overwritten in place or read"),
             format!(
                 "{order} {} {kind}, {} in flight per job, {} jobs",
-                bytes_long(plan.block.into()),
+                format_bytes_long(plan.block.into()),
                 plan.depth,
                 plan.jobs
             ),

@@ -13,7 +13,7 @@ mod txlog;
 
 use super::plan::Plan;
 use super::session::{Session, Stop};
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// A workload.
 pub trait Workload: Sync {
@@ -104,16 +104,16 @@ pub fn find(name: &str) -> Option<&'static dyn Workload> {
 /// `1 GiB, written once before counting begins`: the line every workload with a file has.
 fn file_line(plan: &Plan, times: &str) -> String {
     let nature = if plan.direct { "direct I/O" } else { "through the page cache" };
-    format!("a nameless file of {}, filled with random data first; {times}; {nature}", bytes_long(plan.size))
+    format!("a nameless file of {}, filled with random data first; {times}; {nature}", format_bytes_long(plan.size))
 }
 
 /// `for 30 s after 1 s of ramp-up`.
 fn span_line(plan: &Plan) -> String {
     let time = match (plan.time_ms, plan.io_bytes) {
         (0, 0) => "until cancelled".into(),
-        (0, bytes) => format!("until {} are moved", bytes_long(bytes)),
+        (0, bytes) => format!("until {} are moved", format_bytes_long(bytes)),
         (ms, 0) => format!("for {} s", ms as f64 / 1e3),
-        (ms, bytes) => format!("for {} s or until {} are moved", ms as f64 / 1e3, bytes_long(bytes)),
+        (ms, bytes) => format!("for {} s or until {} are moved", ms as f64 / 1e3, format_bytes_long(bytes)),
     };
     format!("{time}, after {} s of ramp-up that is not counted", plan.ramp_ms as f64 / 1e3)
 }

@@ -9,7 +9,7 @@ use crate::bench::report::sweep::{READAHEAD_OFF, label};
 use crate::bench::session::{Session, Stop};
 use crate::bench::spec::{Limits, Order};
 use crate::bench::target::File;
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// See the module.
 pub struct Sweep;
@@ -153,7 +153,7 @@ fn both_orders(session: &mut Session, file: &File) -> Result<(), Stop> {
             if block < least {
                 session.watch.note(format!(
                     "{name} {}: skipped, direct I/O here takes {least} bytes at least",
-                    bytes_long(block.into())
+                    format_bytes_long(block.into())
                 ));
                 continue;
             }
@@ -174,7 +174,7 @@ fn with_and_without(session: &mut Session, disk: &Disk, file: &File) -> Result<(
         let mut set = disk.set(&session.root, kb, secs)?;
         let name = match kb {
             0 => READAHEAD_OFF.to_owned(),
-            kb => format!("read-ahead {}", bytes_long(kb << 10)),
+            kb => format!("read-ahead {}", format_bytes_long(kb << 10)),
         };
         let done = cold_series(session, &name, file, set.as_mut());
         // Whatever came of the series: the disk is somebody else's.

@@ -12,7 +12,7 @@ use crate::bench::rng::Rng;
 use crate::bench::session::{MIB, Session, Stop};
 use crate::bench::sys::Mapping;
 use crate::bench::target::{File, Place};
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// See the module.
 pub struct TxLogTest;
@@ -281,7 +281,7 @@ impl Workload for TxLogTest {
         let mut lines = vec![
             format!(
                 "a nameless store of {}, filled with random data {}; a log of at most {}",
-                bytes_long(plan.size),
+                format_bytes_long(plan.size),
                 match t.layout {
                     Layout::Small => "in 4 KiB writes and pinned in the page cache (folios of 4 KiB)",
                     Layout::Large => {
@@ -291,7 +291,7 @@ impl Workload for TxLogTest {
                     Layout::Cold =>
                         "in 1 MiB writes and dropped from the page cache (records are read from the device)",
                 },
-                bytes_long(log_bytes(plan))
+                format_bytes_long(log_bytes(plan))
             ),
             format!(
                 "{} of {} to {} records of {} bytes; the store {}",

@@ -3,13 +3,13 @@
 //!
 //! Only for a child process: statfs(2) blocks on a dead file system, and a process' files may as well.
 
-mod groups;
+mod cgroup_limits;
 
 use super::clock;
-use super::path::space;
+use super::path::read_space;
 use super::process::detail::limits;
-use super::read::read_once;
-use super::scan::number;
+use super::kernel_file::read_once;
+use super::byte_parse::parse_u64;
 use crate::model::facts::{Facts, MountRoom, OpenFiles, Room};
 use crate::model::process::TaskKey;
 use crate::model::raw::Raw;
@@ -21,7 +21,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Settings that findings look at.
-const KNOBS: &[&str] = &[
+const REPORTED_SYSCTLS: &[&str] = &[
     "kernel.hung_task_timeout_secs",
     "kernel.hung_task_warnings",
     "kernel.task_delayacct",
@@ -34,29 +34,29 @@ const KNOBS: &[&str] = &[
 ];
 
 /// Everything but the room on file systems and the kept results, for these tasks.
-pub fn facts(root: &Root, tasks: &[TaskKey]) -> Facts {
+pub fn read_facts(root: &Root, tasks: &[TaskKey]) -> Facts {
     let mut buf = Vec::new();
     Facts {
         at: clock::now(),
-        knobs: knobs(root, &mut buf),
-        thp: thp(root, &mut buf),
-        files: tasks.iter().filter_map(|key| open_files(root, *key, &mut buf)).collect(),
-        groups: groups::groups(root, tasks, &mut buf),
+        knobs: read_sysctls(root, &mut buf),
+        thp: read_thp_mode(root, &mut buf),
+        files: tasks.iter().filter_map(|key| count_open_files(root, *key, &mut buf)).collect(),
+        groups: cgroup_limits::read_cgroup_limits(root, tasks, &mut buf),
         results: Vec::new(),
     }
 }
 
-fn knobs(root: &Root, buf: &mut Vec<u8>) -> BTreeMap<String, String> {
+fn read_sysctls(root: &Root, buf: &mut Vec<u8>) -> BTreeMap<String, String> {
     let read = |name: &&str| {
         let path = root.proc(&format!("sys/{}", name.replace('.', "/")));
         let text = String::from_utf8_lossy(read_once(&path, buf).ok()?.trim_ascii()).into_owned();
         Some((name.to_string(), text))
     };
-    KNOBS.iter().filter_map(read).collect()
+    REPORTED_SYSCTLS.iter().filter_map(read).collect()
 }
 
 /// `always [madvise] never`: the one in brackets.
-fn thp(root: &Root, buf: &mut Vec<u8>) -> Option<String> {
+fn read_thp_mode(root: &Root, buf: &mut Vec<u8>) -> Option<String> {
     let text = read_once(&root.sys("kernel/mm/transparent_hugepage/enabled"), buf).ok()?;
     let text = String::from_utf8_lossy(text);
     let (_, rest) = text.split_once('[')?;
@@ -65,7 +65,7 @@ fn thp(root: &Root, buf: &mut Vec<u8>) -> Option<String> {
 
 /// Since 6.2 the size of the directory of descriptors is their number (fs/proc/fd.c); before that they are
 /// counted.
-fn open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<OpenFiles> {
+fn count_open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<OpenFiles> {
     let dir = root.proc(&format!("{}/fd", key.pid));
     let told = std::fs::metadata(&dir).ok()?.size();
     let open = match root.is_live() && told > 0 {
@@ -78,18 +78,18 @@ fn open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<OpenFiles>
 }
 
 /// The room on these mounts, one after the other: on a dead one this does not return.
-pub fn room(root: &Root, mounts: &[Raw], network: bool) -> Room {
+pub fn read_disk_space(root: &Root, mounts: &[Raw], network: bool) -> Room {
     let at = clock::now();
     let of = |point: &Raw| {
         let path = Path::new(OsStr::from_bytes(point.bytes()));
-        MountRoom { point: point.clone(), space: space(root, path) }
+        MountRoom { point: point.clone(), space: read_space(root, path) }
     };
     Room { at, network, mounts: mounts.iter().map(of).collect() }
 }
 
 /// A number of a small file; `max` and what cannot be read are `None`.
-fn small_number(path: &Path, buf: &mut Vec<u8>) -> Option<u64> {
-    number(read_once(path, buf).ok()?.trim_ascii())
+fn read_number(path: &Path, buf: &mut Vec<u8>) -> Option<u64> {
+    parse_u64(read_once(path, buf).ok()?.trim_ascii())
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_read_and_what_is_not_is_left_out() {
+    fn missing_files_are_omitted_from_facts() {
         let dir = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| {
             let path = dir.path().join(path);
@@ -115,7 +115,7 @@ mod tests {
         }
         let key = TaskKey { pid: 7, tid: 7, starttime: 1 };
         let gone = TaskKey { pid: 8, tid: 8, starttime: 1 };
-        let got = facts(&Root::at(dir.path()), &[key, gone]);
+        let got = read_facts(&Root::at(dir.path()), &[key, gone]);
         assert_eq!(got.thp.as_deref(), Some("always"));
         assert_eq!(got.knobs.len(), 2);
         assert_eq!(got.knobs["kernel.hung_task_warnings"], "-1");
@@ -123,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn room_is_dfs_and_a_missing_place_says_so() {
-        let got = room(&Root::live(), &[Raw::from("/"), Raw::from("/nowhere/at/all")], false);
+    fn disk_space_matches_statfs_and_a_missing_path_is_an_error() {
+        let got = read_disk_space(&Root::live(), &[Raw::from("/"), Raw::from("/nowhere/at/all")], false);
         assert!(got.mounts[0].space.ok().unwrap().total_bytes > 0);
         assert!(got.mounts[1].space.ok().is_none());
     }

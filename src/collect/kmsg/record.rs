@@ -4,7 +4,7 @@
 //! kernel/printk/printk.c and described in Documentation/ABI/testing/dev-kmsg. Bytes below blank, from
 //! DEL on and the backslash itself arrive as `\xNN`, so a line break in a record is never its text.
 
-use crate::collect::scan::number;
+use crate::collect::byte_parse::parse_u64;
 use crate::model::kernlog::{DeviceTag, Record};
 use std::io::Write as _;
 
@@ -13,9 +13,9 @@ use std::io::Write as _;
 pub fn parse_record(raw: &[u8]) -> Option<Record> {
     let semicolon = raw.iter().position(|b| matches!(b, b';' | b'\n')).filter(|i| raw[*i] == b';')?;
     let mut fields = raw[..semicolon].split(|b| *b == b',');
-    let priority = number(fields.next()?)?;
-    let seq = number(fields.next()?)?;
-    let boot_us = number(fields.next()?)?;
+    let priority = parse_u64(fields.next()?)?;
+    let seq = parse_u64(fields.next()?)?;
+    let boot_us = parse_u64(fields.next()?)?;
     let caller =
         fields.find_map(|f| f.strip_prefix(b"caller=")).map(|c| String::from_utf8_lossy(c).into_owned());
     let mut lines = raw[semicolon + 1..].split(|b| *b == b'\n');
@@ -32,9 +32,9 @@ pub fn parse_record(raw: &[u8]) -> Option<Record> {
     for line in lines {
         let Some(pair) = line.strip_prefix(b" ") else { continue };
         if let Some(value) = pair.strip_prefix(b"SUBSYSTEM=") {
-            record.subsystem = Some(text(value));
+            record.subsystem = Some(unescape_text(value));
         } else if let Some(value) = pair.strip_prefix(b"DEVICE=") {
-            record.device = device(value);
+            record.device = parse_device_tag(value);
         }
     }
     Some(record)
@@ -97,7 +97,7 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     while let Some(at) = rest.iter().position(|b| *b == b'\\') {
         out.extend_from_slice(&rest[..at]);
         let byte = match &rest[at..] {
-            [_, b'x', high, low, ..] => hex(*high).zip(hex(*low)).map(|(h, l)| h * 16 + l),
+            [_, b'x', high, low, ..] => hex_digit(*high).zip(hex_digit(*low)).map(|(h, l)| h * 16 + l),
             _ => None,
         };
         out.push(byte.unwrap_or(b'\\'));
@@ -107,25 +107,25 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-fn hex(digit: u8) -> Option<u8> {
+fn hex_digit(digit: u8) -> Option<u8> {
     (digit as char).to_digit(16).map(|d| d as u8)
 }
 
-fn text(value: &[u8]) -> String {
+fn unescape_text(value: &[u8]) -> String {
     String::from_utf8_lossy(&unescape(value)).into_owned()
 }
 
-fn device(value: &[u8]) -> Option<DeviceTag> {
+fn parse_device_tag(value: &[u8]) -> Option<DeviceTag> {
     let pair = |v: &[u8]| {
         let colon = v.iter().position(|b| *b == b':')?;
-        let part = |p| number(p).and_then(|n| u32::try_from(n).ok());
+        let part = |p| parse_u64(p).and_then(|n| u32::try_from(n).ok());
         Some((part(&v[..colon])?, part(&v[colon + 1..])?))
     };
     match value.split_first()? {
         (b'b', rest) => pair(rest).map(|(major, minor)| DeviceTag::Block(major, minor)),
         (b'c', rest) => pair(rest).map(|(major, minor)| DeviceTag::Char(major, minor)),
-        (b'n', rest) => number(rest).and_then(|n| u32::try_from(n).ok()).map(DeviceTag::Net),
-        (b'+', rest) => Some(DeviceTag::Named(text(rest))),
+        (b'n', rest) => parse_u64(rest).and_then(|n| u32::try_from(n).ok()).map(DeviceTag::Net),
+        (b'+', rest) => Some(DeviceTag::Named(unescape_text(rest))),
         _ => None,
     }
 }
@@ -136,7 +136,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn header_message_and_dictionary() {
+    fn header_message_and_dictionary_are_parsed() {
         let r = parse_record(
             b"3,1234,5678901,c,caller=T42,new=field;sd 2:0:0:0: [sdb] Stopping\n SUBSYSTEM=scsi\n DEVICE=+scsi:2:0:0:0\n OTHER=x\n",
         )
@@ -153,20 +153,20 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_from_the_kernel() {
+    fn user_facilities_are_distinguished_from_the_kernel() {
         let r = parse_record(b"12,1,2,-;hello").unwrap();
         assert_eq!((r.level, r.facility), (4, 1));
         assert_eq!(parse_record(b"30,1,2,-;systemd[1]: hello").unwrap().facility, 3);
     }
 
     #[test]
-    fn escapes_become_bytes_and_stray_backslashes_stay() {
+    fn escapes_are_decoded_and_stray_backslashes_kept() {
         let r = parse_record(br"3,1,2,-;a\x0ab\x1b[2J\xff\x5c \q \x4").unwrap();
         assert_eq!(r.message, b"a\nb\x1b[2J\xff\\ \\q \\x4");
     }
 
     #[test]
-    fn what_is_no_record_is_nothing() {
+    fn malformed_records_are_rejected() {
         for bad in [
             &b""[..],
             b";",

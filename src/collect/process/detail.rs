@@ -7,8 +7,8 @@ use super::path::{self, Path, Place};
 use super::reader::{ReadJob, Reader, What};
 use super::stuck::is_runnable;
 use super::taskstats::{Answer, Taskstats};
-use crate::collect::read::read_once;
-use crate::collect::scan::{lines, number, signed};
+use crate::collect::kernel_file::read_once;
+use crate::collect::byte_parse::{lines, parse_u64, parse_i64};
 use crate::model::process::{DelayRaw, Detail, Limit, TaskKey};
 use crate::model::section::Section;
 use crate::root::Root;
@@ -53,7 +53,7 @@ impl DetailReader {
             key,
             verified: starttime.is_some(),
             limits: self.section(key.pid, "limits", limits),
-            cgroups: self.section(key.pid, "cgroup", |raw| lines(raw).map(text::clean).collect()),
+            cgroups: self.section(key.pid, "cgroup", |raw| lines(raw).map(text::sanitize).collect()),
             parents: self.parents(key.pid),
             oom_score: self.one_number(key.pid, "oom_score"),
             oom_score_adj: self.one_number(key.pid, "oom_score_adj"),
@@ -93,7 +93,7 @@ impl DetailReader {
     }
 
     fn one_number(&mut self, pid: u32, file: &str) -> Option<i64> {
-        self.file(pid, file).ok().and_then(|raw| signed(raw.trim_ascii()))
+        self.file(pid, file).ok().and_then(|raw| parse_i64(raw.trim_ascii()))
     }
 
     fn parents(&mut self, pid: u32) -> Vec<(u32, String)> {
@@ -103,7 +103,7 @@ impl DetailReader {
             let status: StatusLines = self.file(at, "status").map(parse::status).unwrap_or_default();
             let Some(parent) = status.ppid.filter(|ppid| *ppid != 0) else { break };
             let comm =
-                self.file(parent, "comm").map(|raw| text::clean(raw.strip_suffix(b"\n").unwrap_or(raw)));
+                self.file(parent, "comm").map(|raw| text::sanitize(raw.strip_suffix(b"\n").unwrap_or(raw)));
             out.push((parent, comm.unwrap_or_default()));
             at = parent;
         }
@@ -145,14 +145,14 @@ pub fn limits(raw: &[u8]) -> Vec<Limit> {
 
 fn limit(line: &[u8]) -> Option<Limit> {
     let (name, rest) = line.split_at_checked(25)?;
-    let mut words = crate::collect::scan::words(rest);
+    let mut words = crate::collect::byte_parse::words(rest);
     let mut value = || match words.next()? {
         b"unlimited" => Some(None),
-        digits => number(digits).map(Some),
+        digits => parse_u64(digits).map(Some),
     };
     let (soft, hard) = (value()?, value()?);
-    let unit = words.next().map(text::clean).unwrap_or_default();
-    Some(Limit { name: text::clean(name.trim_ascii()), soft, hard, unit })
+    let unit = words.next().map(text::sanitize).unwrap_or_default();
+    Some(Limit { name: text::sanitize(name.trim_ascii()), soft, hard, unit })
 }
 
 #[cfg(test)]

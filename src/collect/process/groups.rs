@@ -1,6 +1,6 @@
 //! Control group paths: which of a task's lines to show, shared between the tasks of a group.
 
-use crate::collect::scan::lines;
+use crate::collect::byte_parse::lines;
 use crate::model::process::container_hint;
 use crate::text;
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ impl Groups {
         if self.seen.len() >= LIMIT {
             self.seen.clear();
         }
-        let path = text::clean(raw);
+        let path = text::sanitize(raw);
         let container = container_hint(&path).map(Into::into);
         let group = Group { path: path.into(), container };
         self.seen.insert(raw.into(), group.clone());

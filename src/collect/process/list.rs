@@ -1,8 +1,8 @@
 //! Which processes and threads there are: getdents only when something says that the set changed.
 
 use super::path::{Path, Place};
-use crate::collect::read::Kept;
-use crate::collect::scan::{number, words};
+use crate::collect::kernel_file::PersistentFile;
+use crate::collect::byte_parse::{parse_u64, words};
 use crate::root::Root;
 use rustix::fs::{Mode, OFlags, RawDir, openat};
 use rustix::io::Errno;
@@ -17,7 +17,7 @@ const EVERY: u32 = 10;
 /// directories or making the kernel sum up `/proc/stat`, and it counts threads and processes of our
 /// own pid namespace. Ends of tasks are noticed by looking at the tasks.
 pub struct Newborn {
-    file: Kept,
+    file: PersistentFile,
     buf: Vec<u8>,
     last: Option<u64>,
     looks: u32,
@@ -26,12 +26,12 @@ pub struct Newborn {
 impl Newborn {
     /// Below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: Kept::whole(root.proc("loadavg")), buf: Vec::new(), last: None, looks: 0 }
+        Self { file: PersistentFile::whole(root.proc("loadavg")), buf: Vec::new(), last: None, looks: 0 }
     }
 
     /// Whether tasks may have been created since the last call; true when that cannot be told.
     pub fn any(&mut self) -> bool {
-        let last = self.file.read(&mut self.buf).ok().and_then(|text| number(words(text).nth(4)?));
+        let last = self.file.read(&mut self.buf).ok().and_then(|text| parse_u64(words(text).nth(4)?));
         let changed = last.is_none() || last != self.last;
         self.last = last;
         self.looks += 1;
@@ -52,7 +52,7 @@ pub fn numbers(dir: BorrowedFd<'_>, buf: &mut Vec<u8>, out: &mut Vec<u32>) -> Re
     rustix::fs::seek(dir, rustix::fs::SeekFrom::Start(0))?;
     let mut entries = RawDir::new(dir, buf.spare_capacity_mut());
     while let Some(entry) = entries.next() {
-        if let Some(id) = number(entry?.file_name().to_bytes()).and_then(|n| u32::try_from(n).ok()) {
+        if let Some(id) = parse_u64(entry?.file_name().to_bytes()).and_then(|n| u32::try_from(n).ok()) {
             out.push(id);
         }
     }

@@ -5,8 +5,8 @@
 //! for, and only in a child process.
 
 use super::parse;
-use crate::collect::read::{open, read_once};
-use crate::collect::scan::{number, words};
+use crate::collect::kernel_file::{open, read_once};
+use crate::collect::byte_parse::{parse_u64, words};
 use crate::model::process::Mapping;
 use crate::model::section::Section;
 use crate::root::Root;
@@ -41,7 +41,7 @@ pub fn mappings(root: &Root, pid: u32, starttime: u64) -> Section<Vec<Mapping>> 
 /// The file a process runs, cleaned. Blocks for a task stuck in exec: call it in a child process.
 pub fn exe(root: &Root, pid: u32) -> Section<String> {
     match std::fs::read_link(root.proc(&format!("{pid}/exe"))) {
-        Ok(path) => Section::Ok(text::clean(path.into_os_string().into_encoded_bytes())),
+        Ok(path) => Section::Ok(text::sanitize(path.into_os_string().into_encoded_bytes())),
         Err(err) => Section::from_io(&format!("/proc/{pid}/exe"), &err),
     }
 }
@@ -85,17 +85,17 @@ fn head(line: &[u8]) -> Option<Mapping> {
         rest = rest.trim_ascii_start();
         let word = rest.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(rest.len());
         if nth == 0 {
-            perms = text::clean(&rest[..word]);
+            perms = text::sanitize(&rest[..word]);
         }
         rest = &rest[word..];
     }
-    let name = text::clean(rest.trim_ascii());
+    let name = text::sanitize(rest.trim_ascii());
     Some(Mapping { start, end, perms, name, size: end.saturating_sub(start), rss: 0, pss: None, swap: None })
 }
 
 fn field(mapping: &mut Mapping, line: &[u8]) {
     let mut w = words(line);
-    let (Some(name), Some(kb)) = (w.next(), w.next().and_then(number)) else { return };
+    let (Some(name), Some(kb)) = (w.next(), w.next().and_then(parse_u64)) else { return };
     let bytes = kb.saturating_mul(1024);
     match name {
         b"Size:" => mapping.size = bytes,

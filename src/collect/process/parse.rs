@@ -1,6 +1,6 @@
 //! The lines of `stat`, `io`, `status` and `schedstat` of one task (proc_pid_stat(5) and neighbours).
 
-use crate::collect::scan::{lines, number, signed, words};
+use crate::collect::byte_parse::{lines, parse_u64, parse_i64, words};
 use crate::model::process::{IoBytes, IoPrio};
 
 /// PF_KTHREAD, PF_FORKNOEXEC (include/linux/sched.h).
@@ -50,18 +50,18 @@ pub fn stat(text: &[u8]) -> Option<StatLine> {
     let mut skip = |n: usize| w.nth(n);
     let state = *skip(0)?.first()?;
     // From here `skip(n)` leaves out n fields and takes the next one.
-    let ppid = signed(skip(0)?)?.max(0) as u32;
-    let flags = number(skip(4)?)?;
-    let majflt = number(skip(2)?)?;
-    let utime = number(skip(1)?)?;
-    let stime = number(skip(0)?)?;
-    let nice = signed(skip(3)?)?;
-    let num_threads = signed(skip(0)?)?.max(0) as u32;
-    let starttime = number(skip(1)?)?;
-    let rss_pages = signed(skip(1)?)?.max(0) as u64;
-    let startstack = number(skip(3)?)?;
-    let policy = skip(12).and_then(number).unwrap_or(0);
-    let blkio_ticks = skip(0).and_then(number).unwrap_or(0);
+    let ppid = parse_i64(skip(0)?)?.max(0) as u32;
+    let flags = parse_u64(skip(4)?)?;
+    let majflt = parse_u64(skip(2)?)?;
+    let utime = parse_u64(skip(1)?)?;
+    let stime = parse_u64(skip(0)?)?;
+    let nice = parse_i64(skip(3)?)?;
+    let num_threads = parse_i64(skip(0)?)?.max(0) as u32;
+    let starttime = parse_u64(skip(1)?)?;
+    let rss_pages = parse_i64(skip(1)?)?.max(0) as u64;
+    let startstack = parse_u64(skip(3)?)?;
+    let policy = skip(12).and_then(parse_u64).unwrap_or(0);
+    let blkio_ticks = skip(0).and_then(parse_u64).unwrap_or(0);
     Some(StatLine {
         comm,
         state,
@@ -95,7 +95,7 @@ pub fn io(text: &[u8]) -> Option<IoBytes> {
     let (mut read, mut write, mut cancelled) = (None, None, None);
     for line in lines(text) {
         let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
-        let value = || number(words(&line[colon + 1..]).next()?);
+        let value = || parse_u64(words(&line[colon + 1..]).next()?);
         match &line[..colon] {
             b"read_bytes" => read = value(),
             b"write_bytes" => write = value(),
@@ -130,14 +130,14 @@ pub fn status(text: &[u8]) -> StatusLines {
         let mut w = words(line);
         match w.next() {
             Some(b"State:") => out.state = w.next().and_then(|s| s.first().copied()),
-            Some(b"PPid:") => out.ppid = w.next().and_then(number).and_then(|n| u32::try_from(n).ok()),
+            Some(b"PPid:") => out.ppid = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok()),
             Some(b"Threads:") => {
-                out.num_threads = w.next().and_then(number).and_then(|n| u32::try_from(n).ok())
+                out.num_threads = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok())
             }
-            Some(b"Uid:") => out.uid = w.next().and_then(number).and_then(|n| u32::try_from(n).ok()),
-            Some(b"VmRSS:") => out.rss_bytes = w.next().and_then(number).and_then(|kb| kb.checked_mul(1024)),
+            Some(b"Uid:") => out.uid = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok()),
+            Some(b"VmRSS:") => out.rss_bytes = w.next().and_then(parse_u64).and_then(|kb| kb.checked_mul(1024)),
             Some(b"VmSwap:") => {
-                out.swap_bytes = w.next().and_then(number).and_then(|kb| kb.checked_mul(1024));
+                out.swap_bytes = w.next().and_then(parse_u64).and_then(|kb| kb.checked_mul(1024));
             }
             _ => {}
         }
@@ -152,7 +152,7 @@ pub fn status(text: &[u8]) -> StatusLines {
 /// (Documentation/scheduler/sched-stats.rst).
 pub fn schedstat(text: &[u8]) -> Option<[u64; 3]> {
     let mut w = words(text);
-    Some([number(w.next()?)?, number(w.next()?)?, number(w.next()?)?])
+    Some([parse_u64(w.next()?)?, parse_u64(w.next()?)?, parse_u64(w.next()?)?])
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::stuck::is_runnable;
 use super::tasks::Tasks;
 use super::taskstats::Answer;
 use crate::collect::clock::boot_ns;
-use crate::collect::lane::STACK;
+use crate::collect::sampler::THREAD_STACK_BYTES;
 use crate::model::process::ProcUpdate;
 use crate::model::section::Section;
 use rustix::io::Errno;
@@ -88,7 +88,7 @@ impl Relay {
         let watched = shared.clone();
         spawn("proc-watch", 128 * 1024, move || watch(&watched))?;
         let run = shared.clone();
-        let started = spawn("tasks", STACK, move || serve(&run, None));
+        let started = spawn("tasks", THREAD_STACK_BYTES, move || serve(&run, None));
         match &started {
             Ok(()) => self.shared = Some(shared),
             Err(_) => shared.end(),
@@ -299,7 +299,7 @@ fn watch(shared: &Arc<Shared>) {
         state.tasks.give_up(&doing.job, doing.step.get(), doing.thread);
         drop(state);
         let next = shared.clone();
-        if spawn("tasks", STACK, move || relieve(&next, owner, guest)).is_err() {
+        if spawn("tasks", THREAD_STACK_BYTES, move || relieve(&next, owner, guest)).is_err() {
             // No more threads to be had: this one takes the looks, and nobody watches it.
             return relieve(shared, owner, guest);
         }

@@ -1,12 +1,12 @@
 //! Whether pages went to or came from swap: only then does a task's VmSwap change without it running.
 
-use crate::collect::read::Kept;
-use crate::collect::scan::{lines, number};
+use crate::collect::kernel_file::PersistentFile;
+use crate::collect::byte_parse::{lines, parse_u64};
 use crate::root::Root;
 
 /// The swap counters of `/proc/vmstat`, compared look by look.
 pub struct SwapSign {
-    file: Kept,
+    file: PersistentFile,
     buf: Vec<u8>,
     live: bool,
     used: bool,
@@ -17,7 +17,7 @@ impl SwapSign {
     /// Below `root`.
     pub fn new(root: &Root) -> Self {
         Self {
-            file: Kept::new(root.proc("vmstat")),
+            file: PersistentFile::new(root.proc("vmstat")),
             buf: Vec::new(),
             live: root.is_live(),
             used: true,
@@ -49,7 +49,7 @@ impl SwapSign {
 }
 
 fn sum(text: &[u8]) -> Option<u64> {
-    let value = |line: &[u8], name: &[u8]| line.strip_prefix(name).and_then(number);
+    let value = |line: &[u8], name: &[u8]| line.strip_prefix(name).and_then(parse_u64);
     let mut found = lines(text).filter_map(|l| value(l, b"pswpin ").or_else(|| value(l, b"pswpout ")));
     Some(found.next()?.wrapping_add(found.next()?))
 }

@@ -8,7 +8,7 @@ use super::stage::Pass;
 use super::stuck::StuckRead;
 use super::walk::Walker;
 use super::{groups, path, swap, users};
-use crate::collect::read::Kept;
+use crate::collect::kernel_file::PersistentFile;
 use crate::model::clock::Clock;
 use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -43,7 +43,7 @@ pub struct Tasks {
     pub(super) ids: Vec<u32>,
     pub(super) dir_buf: Vec<u8>,
     pub(super) threads: bool,
-    pub(super) delayacct: Kept,
+    pub(super) delayacct: PersistentFile,
     pub(super) buf: Vec<u8>,
     /// Where the slow round over all tasks stands.
     pub(super) round: usize,
@@ -82,7 +82,7 @@ impl Tasks {
             ids: Vec::new(),
             dir_buf: Vec::new(),
             threads: false,
-            delayacct: Kept::whole(root.proc("sys/kernel/task_delayacct")),
+            delayacct: PersistentFile::whole(root.proc("sys/kernel/task_delayacct")),
             buf: Vec::new(),
             round: 0,
             seq: 0,

@@ -2,7 +2,7 @@
 //! be dead. No NSS: its modules open sockets and wait for servers.
 
 use super::guard::{DEADLINE, Guard, Hand, Outcome, Step};
-use crate::collect::scan::{lines, number};
+use crate::collect::byte_parse::{lines, parse_u64};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -40,7 +40,7 @@ fn parse(text: &[u8]) -> HashMap<u32, Arc<str>> {
     let mut names = HashMap::new();
     for line in lines(text) {
         let mut fields = line.split(|b| *b == b':');
-        let (Some(name), Some(uid)) = (fields.next(), fields.nth(1).and_then(number)) else { continue };
+        let (Some(name), Some(uid)) = (fields.next(), fields.nth(1).and_then(parse_u64)) else { continue };
         if let Ok(uid) = u32::try_from(uid) {
             names.entry(uid).or_insert_with(|| String::from_utf8_lossy(name).into());
         }

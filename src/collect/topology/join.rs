@@ -14,49 +14,49 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A device under a mount, and how it was found.
-pub type Found = (DevId, Via);
+pub type BackingDevice = (DevId, Via);
 
 /// Overlay on overlay on loop on overlay ... ends here.
 const MAX_DEPTH: usize = 8;
 
 /// The topology: `bare` devices with everything that is on them.
-pub(super) fn join(root: &Root, bare: &[BlockDev], mounts: &Mounts, areas: &[SwapArea]) -> Topology {
+pub(super) fn build_topology(root: &Root, bare: &[BlockDev], mounts: &Mounts, areas: &[SwapArea]) -> Topology {
     let mut topo = Topology { devices: bare.to_vec() };
     let found = {
-        let join = Join { root, topo: &topo, finder: mounts.finder() };
-        join.all(mounts, areas)
+        let join = DeviceResolver { root, topology: &topo, mount_resolver: mounts.finder() };
+        join.resolve_all(mounts, areas)
     };
     for (id, mount) in found.mounts {
-        if let Some(dev) = get_mut(&mut topo, id) {
+        if let Some(dev) = device_mut(&mut topo, id) {
             dev.mounts.push(mount);
         }
     }
     for (id, area) in found.swaps {
-        if let Some(dev) = get_mut(&mut topo, id) {
+        if let Some(dev) = device_mut(&mut topo, id) {
             dev.swaps.push(area);
         }
     }
-    for (id, parent) in found.loops {
-        if let Some(dev) = get_mut(&mut topo, id) {
+    for (id, parent) in found.loop_parents {
+        if let Some(dev) = device_mut(&mut topo, id) {
             dev.parent = Some(parent);
         }
     }
-    hold(&mut topo);
+    fill_holders(&mut topo);
     topo
 }
 
 /// The devices a mount keeps its data on, the main one first; empty if it has none that the kernel tells of.
-pub fn devices_of(root: &Root, topo: &Topology, mounts: &Mounts, mount: &Mount) -> Vec<Found> {
-    Join { root, topo, finder: mounts.finder() }.devices(mount, 0)
+pub fn devices_of(root: &Root, topo: &Topology, mounts: &Mounts, mount: &Mount) -> Vec<BackingDevice> {
+    DeviceResolver { root, topology: topo, mount_resolver: mounts.finder() }.mount_devices(mount, 0)
 }
 
-fn get_mut(topo: &mut Topology, id: DevId) -> Option<&mut BlockDev> {
+fn device_mut(topo: &mut Topology, id: DevId) -> Option<&mut BlockDev> {
     let at = topo.devices.binary_search_by_key(&id, |d| d.id).ok()?;
     topo.devices.get_mut(at)
 }
 
 /// Fills `holders` from slaves and parents; a partition does not hold its disk.
-fn hold(topo: &mut Topology) {
+fn fill_holders(topo: &mut Topology) {
     let pairs: Vec<(DevId, DevId)> = topo
         .devices
         .iter()
@@ -68,53 +68,53 @@ fn hold(topo: &mut Topology) {
         })
         .collect();
     for (below, above) in pairs {
-        if let Some(dev) = get_mut(topo, below) {
+        if let Some(dev) = device_mut(topo, below) {
             dev.holders.push(above);
         }
     }
 }
 
 #[derive(Default)]
-struct All {
+struct ResolvedLinks {
     mounts: Vec<(DevId, MountRef)>,
     swaps: Vec<(DevId, Raw)>,
-    loops: Vec<(DevId, DevId)>,
+    loop_parents: Vec<(DevId, DevId)>,
 }
 
-struct Join<'a> {
+struct DeviceResolver<'a> {
     root: &'a Root,
-    topo: &'a Topology,
-    finder: Finder<'a>,
+    topology: &'a Topology,
+    mount_resolver: Finder<'a>,
 }
 
-impl Join<'_> {
-    fn all(&self, mounts: &Mounts, areas: &[SwapArea]) -> All {
-        let mut all = All::default();
+impl DeviceResolver<'_> {
+    fn resolve_all(&self, mounts: &Mounts, areas: &[SwapArea]) -> ResolvedLinks {
+        let mut all = ResolvedLinks::default();
         for (mount, bind) in mounts.0.iter().zip(mounts.binds()) {
-            let found = self.devices(mount, 0);
+            let found = self.mount_devices(mount, 0);
             if found.is_empty() {
                 continue;
             }
-            let hidden = !self.finder.is_visible(mount);
+            let hidden = !self.mount_resolver.is_visible(mount);
             all.mounts
                 .extend(found.into_iter().map(|(id, via)| (id, MountRef::new(mount, via, bind, hidden))));
         }
         for area in areas {
             let id = match area.kind.as_str() {
-                "partition" => self.node(area.name.as_bytes()),
-                _ => self.under_file(area.name.as_bytes(), 0),
+                "partition" => self.node_device(area.name.as_bytes()),
+                _ => self.file_device(area.name.as_bytes(), 0),
             };
             all.swaps.extend(id.map(|id| (id, Raw::from(area.name.as_str()))));
         }
-        for dev in self.topo.devices.iter().filter(|d| d.kind == DeviceKind::Loop) {
+        for dev in self.topology.devices.iter().filter(|d| d.kind == DeviceKind::Loop) {
             let Some(file) = &dev.label else { continue };
-            let parent = self.node(file.bytes()).or_else(|| self.under_file(file.bytes(), 0));
-            all.loops.extend(parent.filter(|p| *p != dev.id).map(|p| (dev.id, p)));
+            let parent = self.node_device(file.bytes()).or_else(|| self.file_device(file.bytes(), 0));
+            all.loop_parents.extend(parent.filter(|p| *p != dev.id).map(|p| (dev.id, p)));
         }
         all
     }
 
-    fn devices(&self, mount: &Mount, depth: usize) -> Vec<Found> {
+    fn mount_devices(&self, mount: &Mount, depth: usize) -> Vec<BackingDevice> {
         if mount.dev.major != 0 {
             return vec![(mount.dev, Via::Number)];
         }
@@ -122,21 +122,21 @@ impl Join<'_> {
             return Vec::new();
         }
         match mount.fs_type.bytes() {
-            b"overlay" | b"aufs" => self.overlay(mount, depth),
-            b"btrfs" => match self.node(mount.source.bytes()) {
-                Some(main) => self.btrfs(main),
+            b"overlay" | b"aufs" => self.overlay_devices(mount, depth),
+            b"btrfs" => match self.node_device(mount.source.bytes()) {
+                Some(main) => self.btrfs_devices(main),
                 None => Vec::new(),
             },
             // bcachefs names its devices with colons between.
             _ if mount.source.bytes().starts_with(Root::DEV_PREFIX) => {
-                let ids = mount.source.bytes().split(|b| *b == b':').filter_map(|s| self.node(s));
+                let ids = mount.source.bytes().split(|b| *b == b':').filter_map(|s| self.node_device(s));
                 ids.enumerate().map(|(i, id)| (id, if i == 0 { Via::Source } else { Via::Member })).collect()
             }
             _ => Vec::new(),
         }
     }
 
-    fn overlay(&self, mount: &Mount, depth: usize) -> Vec<Found> {
+    fn overlay_devices(&self, mount: &Mount, depth: usize) -> Vec<BackingDevice> {
         let first_lower = |all: Vec<u8>| all.split(|b| *b == b':').next().map(<[u8]>::to_vec);
         let lower = || {
             let lower = mount.super_option("lowerdir").or_else(|| mount.super_option("lowerdir+"));
@@ -146,16 +146,16 @@ impl Join<'_> {
         let Some((dir, via)) = upper.or_else(lower).filter(|(dir, _)| dir.starts_with(b"/")) else {
             return Vec::new();
         };
-        match self.finder.find(&dir).filter(|m| m.id != mount.id) {
-            Some(under) => self.devices(under, depth + 1).into_iter().map(|(id, _)| (id, via)).collect(),
+        match self.mount_resolver.find(&dir).filter(|m| m.id != mount.id) {
+            Some(under) => self.mount_devices(under, depth + 1).into_iter().map(|(id, _)| (id, via)).collect(),
             None => Vec::new(),
         }
     }
 
     /// All devices of the btrfs that `main` is part of: `/sys/fs/btrfs/UUID/devices/`.
-    fn btrfs(&self, main: DevId) -> Vec<Found> {
+    fn btrfs_devices(&self, main: DevId) -> Vec<BackingDevice> {
         let mut out = vec![(main, Via::Source)];
-        let Some(name) = self.topo.get(main).map(|d| d.name.replace('/', "!")) else { return out };
+        let Some(name) = self.topology.get(main).map(|d| d.name.replace('/', "!")) else { return out };
         let Ok(file_systems) = std::fs::read_dir(self.root.sys("fs/btrfs")) else { return out };
         for fs in file_systems.flatten() {
             let dir = fs.path().join("devices");
@@ -164,7 +164,7 @@ impl Join<'_> {
                 let mut ids: Vec<DevId> = members
                     .flatten()
                     .filter_map(|m| {
-                        self.topo.by_name(&m.file_name().to_string_lossy().replace('!', "/")).map(|d| d.id)
+                        self.topology.by_name(&m.file_name().to_string_lossy().replace('!', "/")).map(|d| d.id)
                     })
                     .filter(|id| *id != main)
                     .collect();
@@ -177,32 +177,32 @@ impl Join<'_> {
     }
 
     /// The main device of the mount that holds a file.
-    fn under_file(&self, path: &[u8], depth: usize) -> Option<DevId> {
+    fn file_device(&self, path: &[u8], depth: usize) -> Option<DevId> {
         let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-        let mount = path.starts_with(b"/").then(|| self.finder.find(path)).flatten()?;
-        self.devices(mount, depth + 1).first().map(|(id, _)| *id)
+        let mount = path.starts_with(b"/").then(|| self.mount_resolver.find(path)).flatten()?;
+        self.mount_devices(mount, depth + 1).first().map(|(id, _)| *id)
     }
 
     /// The number of a device node. stat(2) does not open it; and only where /dev is the kernel's own.
-    fn node(&self, path: &[u8]) -> Option<DevId> {
+    fn node_device(&self, path: &[u8]) -> Option<DevId> {
         let rel = path.strip_prefix(Root::DEV_PREFIX)?;
         if self.root.is_live() {
             let memory = |m: &Mount| matches!(m.fs_type.bytes(), b"devtmpfs" | b"tmpfs");
-            if self.finder.find(path).is_some_and(memory) {
+            if self.mount_resolver.find(path).is_some_and(memory) {
                 let stat =
                     rustix::fs::stat(self.root.dev("").join(Path::new(std::ffi::OsStr::from_bytes(rel))));
                 if let Ok(stat) = stat
                     && rustix::fs::FileType::from_raw_mode(stat.st_mode).is_block_device()
                 {
-                    return Some(number_of(stat.st_rdev));
+                    return Some(dev_id_from_raw(stat.st_rdev));
                 }
             }
         }
-        self.topo.by_name(std::str::from_utf8(path).ok()?).map(|d| d.id)
+        self.topology.by_name(std::str::from_utf8(path).ok()?).map(|d| d.id)
     }
 }
 
 /// A `dev_t` taken apart.
-pub(crate) fn number_of(dev: rustix::fs::Dev) -> DevId {
+pub(crate) fn dev_id_from_raw(dev: rustix::fs::Dev) -> DevId {
     DevId { major: rustix::fs::major(dev), minor: rustix::fs::minor(dev) }
 }

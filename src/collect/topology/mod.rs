@@ -8,8 +8,8 @@ mod join;
 mod sysfs;
 mod uevent;
 
-use super::mountinfo::{MountWatch, Watched};
-use super::scan::lines;
+use super::mountinfo::{MountWatcher, PolledFile};
+use super::byte_parse::lines;
 use super::swaps;
 use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
@@ -20,33 +20,33 @@ use crate::root::Root;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-pub(super) use join::number_of;
-pub use join::{Found, devices_of};
+pub(super) use join::dev_id_from_raw;
+pub use join::{BackingDevice, devices_of};
 
 /// sysfs tells of a RAID's rebuild or a read-only switch without an announcement.
-const RESCAN: Duration = Duration::from_secs(60);
+const RESCAN_INTERVAL: Duration = Duration::from_secs(60);
 /// Where no announcement can be heard (another network namespace), look more often.
-const RESCAN_DEAF: Duration = Duration::from_secs(10);
+const RESCAN_INTERVAL_WITHOUT_UEVENTS: Duration = Duration::from_secs(10);
 /// Thousands of LUNs that come and go must not keep a core busy: scans longer than `LONG_SCAN` take at most
 /// this part of the time.
-const AT_MOST_ONE_IN: u32 = 20;
+const SCAN_PAUSE_FACTOR: u32 = 20;
 const LONG_SCAN: Duration = Duration::from_millis(50);
 /// Swap areas announce themselves; this is for captured trees only.
-const REREAD_SWAPS: Duration = Duration::from_secs(60);
+const SWAPS_REREAD_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Keeps the topology up to date.
 pub struct TopologyReader {
     root: Root,
-    mounts: MountWatch,
-    swaps: Watched,
-    areas: Vec<SwapArea>,
-    uevents: Option<uevent::Listener>,
-    seen: Option<u64>,
+    mounts: MountWatcher,
+    swaps_file: PolledFile,
+    swap_areas: Vec<SwapArea>,
+    uevents: Option<uevent::UeventListener>,
+    seen_disks_hash: Option<u64>,
     scanned_at: Option<Instant>,
     scan_cost: Duration,
-    news: bool,
-    bare: Vec<BlockDev>,
-    last: Option<Section<Topology>>,
+    rescan_pending: bool,
+    devices: Vec<BlockDev>,
+    last_result: Option<Section<Topology>>,
 }
 
 impl TopologyReader {
@@ -54,23 +54,23 @@ impl TopologyReader {
     pub fn new(root: &Root) -> Self {
         Self {
             root: root.clone(),
-            mounts: MountWatch::new(root),
-            swaps: Watched::new(root, root.proc("swaps"), REREAD_SWAPS),
-            areas: Vec::new(),
-            uevents: root.is_live().then(uevent::Listener::new).flatten(),
-            seen: None,
+            mounts: MountWatcher::new(root),
+            swaps_file: PolledFile::new(root, root.proc("swaps"), SWAPS_REREAD_INTERVAL),
+            swap_areas: Vec::new(),
+            uevents: root.is_live().then(uevent::UeventListener::new).flatten(),
+            seen_disks_hash: None,
             scanned_at: None,
             scan_cost: Duration::ZERO,
-            news: false,
-            bare: Vec::new(),
-            last: None,
+            rescan_pending: false,
+            devices: Vec::new(),
+            last_result: None,
         }
     }
 
     /// Whether there may be something new to read; never waits.
-    pub fn due(&mut self, disks_seen: &[DevId]) -> bool {
+    pub fn is_due(&mut self, disks_seen: &[DevId]) -> bool {
         // Each of them remembers what it was told.
-        self.needs_scan(disks_seen) | self.mounts.due() | self.swaps.due()
+        self.needs_scan(disks_seen) | self.mounts.is_due() | self.swaps_file.is_due()
     }
 
     /// The topology, if it differs from what the last call gave. `disks_seen`: the numbers in diskstats.
@@ -81,14 +81,14 @@ impl TopologyReader {
         if !rescan && !swapped && matches!(moved, Ok(false)) {
             return None;
         }
-        let now = match self.scan(rescan) {
-            Ok(()) => Section::Ok(join::join(&self.root, &self.bare, self.mounts.mounts(), &self.areas)),
+        let now = match self.rescan_if(rescan) {
+            Ok(()) => Section::Ok(join::build_topology(&self.root, &self.devices, self.mounts.mounts(), &self.swap_areas)),
             Err(err) => Section::from_io("/sys/block", &err),
         };
-        if self.last.as_ref() == Some(&now) {
+        if self.last_result.as_ref() == Some(&now) {
             return None;
         }
-        self.last = Some(now.clone());
+        self.last_result = Some(now.clone());
         Some(now)
     }
 
@@ -101,39 +101,39 @@ impl TopologyReader {
         let mut hasher = DefaultHasher::new();
         disks_seen.hash(&mut hasher);
         let seen = Some(hasher.finish());
-        let announced = self.uevents.as_mut().is_some_and(|u| u.heard());
-        self.news |= announced || seen != self.seen;
-        self.seen = seen;
+        let announced = self.uevents.as_mut().is_some_and(|u| u.has_block_event());
+        self.rescan_pending |= announced || seen != self.seen_disks_hash;
+        self.seen_disks_hash = seen;
         let Some(elapsed) = self.scanned_at.map(|at| at.elapsed()) else { return true };
-        let period = if self.uevents.is_some() { RESCAN } else { RESCAN_DEAF };
-        let pause = if self.scan_cost < LONG_SCAN { Duration::ZERO } else { self.scan_cost * AT_MOST_ONE_IN };
-        elapsed >= period || (self.news && elapsed >= pause)
+        let period = if self.uevents.is_some() { RESCAN_INTERVAL } else { RESCAN_INTERVAL_WITHOUT_UEVENTS };
+        let pause = if self.scan_cost < LONG_SCAN { Duration::ZERO } else { self.scan_cost * SCAN_PAUSE_FACTOR };
+        elapsed >= period || (self.rescan_pending && elapsed >= pause)
     }
 
-    fn scan(&mut self, rescan: bool) -> std::io::Result<()> {
+    fn rescan_if(&mut self, rescan: bool) -> std::io::Result<()> {
         if rescan {
             self.scanned_at = None;
             let begin = Instant::now();
-            self.bare = sysfs::scan(&self.root)?;
+            self.devices = sysfs::scan_block_devices(&self.root)?;
             self.scanned_at = Some(Instant::now());
             self.scan_cost = begin.elapsed();
-            self.news = false;
+            self.rescan_pending = false;
         }
         Ok(())
     }
 
     /// Whether the areas changed; a kernel without swap has none.
     fn read_swaps(&mut self) -> bool {
-        match self.swaps.changed() {
+        match self.swaps_file.read_if_changed() {
             Ok(Some(text)) => {
                 let areas: Vec<_> = lines(text).skip(1).filter_map(swaps::parse_line).collect();
                 let names = |a: &[SwapArea]| a.iter().map(|a| a.name.clone()).collect::<Vec<_>>();
-                let changed = names(&areas) != names(&self.areas);
-                self.areas = areas;
+                let changed = names(&areas) != names(&self.swap_areas);
+                self.swap_areas = areas;
                 changed
             }
             Ok(None) => false,
-            Err(_) => !std::mem::take(&mut self.areas).is_empty(),
+            Err(_) => !std::mem::take(&mut self.swap_areas).is_empty(),
         }
     }
 }

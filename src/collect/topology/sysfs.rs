@@ -3,9 +3,9 @@
 //! Only files that answer from memory are read: not `queue/` (can block for good), not `serial` (asks the
 //! device).
 
-use crate::collect::mountinfo::dev_id;
-use crate::collect::read::read_once;
-use crate::collect::scan::number;
+use crate::collect::mountinfo::parse_dev_id;
+use crate::collect::kernel_file::read_once;
+use crate::collect::byte_parse::parse_u64;
 use crate::model::disk::{DevId, SECTOR};
 use crate::model::topology::{BlockDev, DeviceKind, MdInfo};
 use crate::root::Root;
@@ -14,98 +14,98 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Every device and partition, sorted by number; slaves and the parents of partitions, dm and md are set.
-pub(super) fn scan(root: &Root) -> io::Result<Vec<BlockDev>> {
-    let mut scan = Scan { buf: Vec::new(), out: Vec::new() };
+pub(super) fn scan_block_devices(root: &Root) -> io::Result<Vec<BlockDev>> {
+    let mut scan = SysfsScan { buf: Vec::new(), found: Vec::new() };
     for entry in std::fs::read_dir(root.sys("block"))?.flatten() {
-        scan.disk(&entry.path(), &entry.file_name().to_string_lossy());
+        scan.scan_disk(&entry.path(), &entry.file_name().to_string_lossy());
     }
-    Ok(link(scan.out))
+    Ok(link_devices(scan.found))
 }
 
 /// A device with its slaves still by name.
-struct Found {
+struct ScannedDevice {
     dev: BlockDev,
     slaves: Vec<String>,
 }
 
-struct Scan {
+struct SysfsScan {
     buf: Vec<u8>,
-    out: Vec<Found>,
+    found: Vec<ScannedDevice>,
 }
 
-impl Scan {
+impl SysfsScan {
     /// Gone before it was read, or hidden (a path of a multipath NVMe has no number): left out.
-    fn disk(&mut self, dir: &Path, sys_name: &str) {
-        let Some(mut dev) = self.common(dir, sys_name) else { return };
-        let inside = names_in(dir);
+    fn scan_disk(&mut self, dir: &Path, sys_name: &str) {
+        let Some(mut dev) = self.read_common(dir, sys_name) else { return };
+        let inside = sorted_entry_names(dir);
         let has = |name: &str| inside.iter().any(|n| n == name);
         dev.kind = kind_by_name(dev.id, sys_name);
-        dev.removable = self.flag(dir.join("removable"));
+        dev.removable = self.read_flag(dir.join("removable"));
         if has("dm") {
-            let uuid = self.text(dir.join("dm/uuid")).unwrap_or_default();
-            dev.kind = kind_by_uuid(&uuid);
-            dev.label = self.text(dir.join("dm/name")).map(Into::into);
+            let uuid = self.read_text(dir.join("dm/uuid")).unwrap_or_default();
+            dev.kind = kind_by_dm_uuid(&uuid);
+            dev.label = self.read_text(dir.join("dm/name")).map(Into::into);
         } else if has("md") {
             dev.kind = DeviceKind::Md;
-            dev.md = Some(self.md(&dir.join("md")));
+            dev.md = Some(self.read_md(&dir.join("md")));
         } else if has("bcache") && sys_name.starts_with("bcache") {
             dev.kind = DeviceKind::Bcache;
         } else if has("loop") {
-            dev.label = self.text(dir.join("loop/backing_file")).map(Into::into);
+            dev.label = self.read_text(dir.join("loop/backing_file")).map(Into::into);
         }
         if has("device") {
-            let model = self.text(dir.join("device/model")).or_else(|| self.text(dir.join("device/name")));
-            dev.model = model.map(crate::text::clean);
+            let model = self.read_text(dir.join("device/model")).or_else(|| self.read_text(dir.join("device/name")));
+            dev.model = model.map(crate::text::sanitize);
         }
-        let (disk, slaves) = (dev.id, names_in(&dir.join("slaves")));
-        self.out.push(Found { dev, slaves });
+        let (disk, slaves) = (dev.id, sorted_entry_names(&dir.join("slaves")));
+        self.found.push(ScannedDevice { dev, slaves });
         for part in inside.iter().filter(|n| n.len() > sys_name.len() && n.starts_with(sys_name)) {
-            self.partition(&dir.join(part), part, disk);
+            self.scan_partition(&dir.join(part), part, disk);
         }
     }
 
-    fn partition(&mut self, dir: &Path, sys_name: &str, disk: DevId) {
+    fn scan_partition(&mut self, dir: &Path, sys_name: &str, disk: DevId) {
         if !dir.join("partition").exists() {
             return;
         }
-        let Some(mut dev) = self.common(dir, sys_name) else { return };
+        let Some(mut dev) = self.read_common(dir, sys_name) else { return };
         dev.kind = DeviceKind::Partition;
         dev.parent = Some(disk);
-        self.out.push(Found { dev, slaves: Vec::new() });
+        self.found.push(ScannedDevice { dev, slaves: Vec::new() });
     }
 
-    fn common(&mut self, dir: &Path, sys_name: &str) -> Option<BlockDev> {
+    fn read_common(&mut self, dir: &Path, sys_name: &str) -> Option<BlockDev> {
         Some(BlockDev {
-            id: dev_id(&self.text(dir.join("dev"))?)?,
+            id: parse_dev_id(&self.read_text(dir.join("dev"))?)?,
             name: sys_name.replace('!', "/"),
-            size_bytes: self.text(dir.join("size")).and_then(|t| number(&t)?.checked_mul(SECTOR)),
-            read_only: self.flag(dir.join("ro")),
+            size_bytes: self.read_text(dir.join("size")).and_then(|t| parse_u64(&t)?.checked_mul(SECTOR)),
+            read_only: self.read_flag(dir.join("ro")),
             ..Default::default()
         })
     }
 
-    fn md(&mut self, dir: &Path) -> MdInfo {
-        let mut word = |file| self.text(dir.join(file)).map(crate::text::clean);
+    fn read_md(&mut self, dir: &Path) -> MdInfo {
+        let mut word = |file| self.read_text(dir.join(file)).map(crate::text::sanitize);
         MdInfo {
             level: word("level"),
             state: word("array_state"),
             sync_action: word("sync_action"),
-            degraded: self.text(dir.join("degraded")).and_then(|t| number(&t)),
+            degraded: self.read_text(dir.join("degraded")).and_then(|t| parse_u64(&t)),
         }
     }
 
     /// Without the newline and padding; an empty file is no text.
-    fn text(&mut self, path: PathBuf) -> Option<Vec<u8>> {
+    fn read_text(&mut self, path: PathBuf) -> Option<Vec<u8>> {
         let text = read_once(&path, &mut self.buf).ok()?.trim_ascii_end();
         (!text.is_empty()).then(|| text.to_vec())
     }
 
-    fn flag(&mut self, path: PathBuf) -> Option<bool> {
-        Some(number(&self.text(path)?)? != 0)
+    fn read_flag(&mut self, path: PathBuf) -> Option<bool> {
+        Some(parse_u64(&self.read_text(path)?)? != 0)
     }
 }
 
-fn names_in(dir: &Path) -> Vec<String> {
+fn sorted_entry_names(dir: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut names: Vec<String> =
         entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
@@ -114,7 +114,7 @@ fn names_in(dir: &Path) -> Vec<String> {
 }
 
 /// Turns slave names into numbers and sorts.
-fn link(found: Vec<Found>) -> Vec<BlockDev> {
+fn link_devices(found: Vec<ScannedDevice>) -> Vec<BlockDev> {
     let ids: HashMap<String, DevId> = found.iter().map(|f| (f.dev.name.clone(), f.dev.id)).collect();
     let mut out: Vec<BlockDev> = found
         .into_iter()
@@ -157,13 +157,13 @@ fn kind_by_name(id: DevId, name: &str) -> DeviceKind {
 }
 
 /// The owner writes itself before the dash (libdevmapper's convention; lsblk reads the same).
-fn kind_by_uuid(uuid: &[u8]) -> DeviceKind {
+fn kind_by_dm_uuid(uuid: &[u8]) -> DeviceKind {
     let owner = uuid.split(|b| *b == b'-').next().unwrap_or_default();
     match owner {
         b"LVM" => DeviceKind::Lvm,
         b"CRYPT" => DeviceKind::Crypt,
         b"mpath" => DeviceKind::Multipath,
-        _ if owner.strip_prefix(b"part").is_some_and(|n| number(n).is_some()) => DeviceKind::Partition,
+        _ if owner.strip_prefix(b"part").is_some_and(|n| parse_u64(n).is_some()) => DeviceKind::Partition,
         _ => DeviceKind::Dm,
     }
 }
@@ -173,17 +173,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds() {
+    fn device_kinds_follow_majors_names_and_dm_uuids() {
         let kind = |major, name| kind_by_name(DevId { major, minor: 0 }, name);
         assert_eq!(kind(8, "sda"), DeviceKind::Disk);
         assert_eq!(kind(259, "nvme0n1"), DeviceKind::Disk);
         assert_eq!(kind(253, "zram0"), DeviceKind::Zram);
         assert_eq!(kind(230, "zd16"), DeviceKind::Zvol);
         assert_eq!(kind(7, "loop3"), DeviceKind::Loop);
-        assert_eq!(kind_by_uuid(b"LVM-abc"), DeviceKind::Lvm);
-        assert_eq!(kind_by_uuid(b"CRYPT-LUKS2-abc-name"), DeviceKind::Crypt);
-        assert_eq!(kind_by_uuid(b"mpath-3600"), DeviceKind::Multipath);
-        assert_eq!(kind_by_uuid(b"part1-mpath-3600"), DeviceKind::Partition);
-        assert_eq!(kind_by_uuid(b""), DeviceKind::Dm);
+        assert_eq!(kind_by_dm_uuid(b"LVM-abc"), DeviceKind::Lvm);
+        assert_eq!(kind_by_dm_uuid(b"CRYPT-LUKS2-abc-name"), DeviceKind::Crypt);
+        assert_eq!(kind_by_dm_uuid(b"mpath-3600"), DeviceKind::Multipath);
+        assert_eq!(kind_by_dm_uuid(b"part1-mpath-3600"), DeviceKind::Partition);
+        assert_eq!(kind_by_dm_uuid(b""), DeviceKind::Dm);
     }
 }

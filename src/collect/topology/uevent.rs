@@ -11,31 +11,31 @@ use std::os::fd::OwnedFd;
 /// The kernel's own messages; udev re-sends them on group 2.
 const KERNEL_GROUP: u32 = 1;
 /// Kept small: an overflow is as good an announcement as any.
-const QUEUE_BYTES: usize = 16 * 1024;
+const SOCKET_BUFFER_BYTES: usize = 16 * 1024;
 /// A flood ends the reading of one tick, not the tick.
-const AT_MOST: usize = 1024;
+const MAX_MESSAGES_PER_CALL: usize = 1024;
 
-pub(super) struct Listener {
+pub(super) struct UeventListener {
     fd: OwnedFd,
     buf: Vec<u8>,
 }
 
-impl Listener {
+impl UeventListener {
     /// `None` where the kernel refuses.
     pub fn new() -> Option<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(KOBJECT_UEVENT)).ok()?;
-        let _ = sockopt::set_socket_recv_buffer_size(&fd, QUEUE_BYTES);
+        let _ = sockopt::set_socket_recv_buffer_size(&fd, SOCKET_BUFFER_BYTES);
         bind(&fd, &SocketAddrNetlink::new(0, KERNEL_GROUP)).ok()?;
         Some(Self { fd, buf: vec![0; 4096] })
     }
 
     /// Whether a block device was announced since the last call, or announcements were lost.
-    pub fn heard(&mut self) -> bool {
+    pub fn has_block_event(&mut self) -> bool {
         let mut heard = false;
-        for _ in 0..AT_MOST {
+        for _ in 0..MAX_MESSAGES_PER_CALL {
             match recv(&self.fd, &mut self.buf[..], RecvFlags::DONTWAIT) {
-                Ok((n, _)) => heard |= is_block(&self.buf[..n]),
+                Ok((n, _)) => heard |= is_block_event(&self.buf[..n]),
                 Err(Errno::NOBUFS) => heard = true,
                 Err(Errno::INTR) => {}
                 Err(_) => break,
@@ -45,7 +45,7 @@ impl Listener {
     }
 }
 
-fn is_block(message: &[u8]) -> bool {
+fn is_block_event(message: &[u8]) -> bool {
     message.split(|b| *b == 0).any(|field| field == b"SUBSYSTEM=block")
 }
 
@@ -54,9 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_block_devices_count() {
-        assert!(is_block(b"change@/devices/virtual/block/loop0\0ACTION=change\0SUBSYSTEM=block\0MAJOR=7\0"));
-        assert!(!is_block(b"add@/x\0SUBSYSTEM=net\0INTERFACE=SUBSYSTEM=blockx\0"));
-        assert!(!is_block(b""));
+    fn only_block_events_count() {
+        assert!(is_block_event(b"change@/devices/virtual/block/loop0\0ACTION=change\0SUBSYSTEM=block\0MAJOR=7\0"));
+        assert!(!is_block_event(b"add@/x\0SUBSYSTEM=net\0INTERFACE=SUBSYSTEM=blockx\0"));
+        assert!(!is_block_event(b""));
     }
 }

@@ -1,6 +1,6 @@
 //! Lines and tables to standard output, cleaned: mount points and devices have other people's names.
 
-use crate::text::clean_into;
+use crate::text::sanitize_into;
 use std::io::Write;
 
 /// What is going to be printed.
@@ -10,7 +10,7 @@ pub struct Out(String);
 impl Out {
     /// One line.
     pub fn line(&mut self, text: impl AsRef<str>) {
-        clean_into(&mut self.0, text.as_ref().as_bytes());
+        sanitize_into(&mut self.0, text.as_ref().as_bytes());
         self.0.push('\n');
     }
 

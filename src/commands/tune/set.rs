@@ -45,11 +45,11 @@ pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bo
                 Ok(other) => return Err(Refusal::Failed(format!("the tuner said {other:?}"))),
                 Err(err) => return Err(failed(err)),
             }
-            let end = units::time_of_day(wall_ns() + secs as i64 * 1_000_000_000, 0);
+            let end = units::format_time_of_day(wall_ns() + secs as i64 * 1_000_000_000, 0);
             out.line(format!(
                 "Change {id} is on lease for {}: at {end} UTC the old values come back by themselves (process {pid} \
                  sees to it, also if this terminal closes).",
-                units::span(secs)
+                units::format_duration(secs)
             ));
             out.line(format!(
                 "To let it stay: iotop-plus tune keep {id}    To take it back: iotop-plus tune undo {id}"
@@ -79,7 +79,7 @@ fn told(planned: &[Planned], machine: &Machine, lease_secs: Option<u64>) -> Out 
         }
     }
     match lease_secs {
-        Some(secs) => out.line(format!("on a lease of {}; nothing was changed", units::span(secs))),
+        Some(secs) => out.line(format!("on a lease of {}; nothing was changed", units::format_duration(secs))),
         None => out.line("to stay until the next boot; nothing was changed"),
     }
     out

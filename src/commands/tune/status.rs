@@ -88,14 +88,14 @@ fn tell(out: &mut Out, journal: Option<&mut Journal>, changes: &[Change]) {
         let how = match change.kept {
             true => format!("stays until the boot; to take it back: iotop-plus tune undo {}", change.id),
             false => match holder(journal, change.id) {
-                Holder::Lease(secs) => format!("on lease for another {}", units::span(secs)),
+                Holder::Lease(secs) => format!("on lease for another {}", units::format_duration(secs)),
                 Holder::Silent => "its tuner does not answer".into(),
                 Holder::Nobody => {
                     format!("LEFT BEHIND, its tuner is dead; to restore: iotop-plus tune undo {}", change.id)
                 }
             },
         };
-        out.line(format!("change {}, {}: {how}", change.id, units::rfc3339(change.wall_ns)));
+        out.line(format!("change {}, {}: {how}", change.id, units::format_rfc3339(change.wall_ns)));
         for m in change.members.iter().filter(|m| m.closed.is_none()) {
             let old: Vec<String> =
                 m.before.iter().filter(|(_, v)| v != "0").map(|(a, v)| format!("{a}={v}")).collect();

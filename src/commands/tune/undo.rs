@@ -9,7 +9,7 @@ use crate::tune::manage::{self, Holder, opened};
 use crate::tune::plan::Refusal;
 use crate::tune::record::Outcome;
 use crate::tune::restore::Undone;
-use crate::units::span;
+use crate::units::format_duration;
 
 /// The change of that number, or those that `pick` takes.
 fn chosen(changes: &[Change], id: Option<u64>, pick: impl Fn(&Change) -> bool) -> Result<Vec<u64>, Refusal> {
@@ -59,7 +59,7 @@ pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> Done {
     let mut out = Out::default();
     for id in ids {
         let left = manage::renew(&journal, id, secs)?;
-        out.line(format!("Change {id} is on lease for another {}.", span(left)));
+        out.line(format!("Change {id} is on lease for another {}.", format_duration(left)));
     }
     Ok(out.print().map(|()| FINE))
 }

@@ -5,7 +5,7 @@ use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::model::disk::DevId;
 use crate::model::kernlog::{Class, LogEntry};
 use crate::model::topology::BlockDev;
-use crate::units::rfc3339;
+use crate::units::format_rfc3339;
 
 /// Resets and timeouts.
 pub const RESETS: Rule =
@@ -45,7 +45,7 @@ fn told<'a>(case: &Case<'a>, class: Class, of: impl Fn(&LogEntry) -> bool) -> Ve
     for e in
         entries.filter(|e| e.class == class && e.origin == crate::model::kernlog::Origin::Kernel && of(e))
     {
-        let name = e.device.as_deref().map_or(String::new(), crate::text::clean);
+        let name = e.device.as_deref().map_or(String::new(), crate::text::sanitize);
         let number = e.devno.map(|(major, minor)| DevId { major, minor });
         let id = number.or_else(|| case.device_called(e.device.as_deref()?));
         if is_of_former(case, e, id) {
@@ -104,7 +104,7 @@ impl Told<'_> {
             )
             .fact(
                 "newest",
-                format!("{}: {}", rfc3339(self.newest.time), crate::text::clean(&self.newest.message)),
+                format!("{}: {}", format_rfc3339(self.newest.time), crate::text::sanitize(&self.newest.message)),
             )
             .since(case.boot_of(self.first))
             .last(case.boot_of(self.newest.time))
@@ -139,7 +139,7 @@ fn resets(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     for t in told(case, Class::ResetTimeout, |_| true) {
         let severity = if t.count >= MANY_RESETS { Severity::Critical } else { Severity::Warn };
         let title =
-            format!("resets or timeouts{}{}: {}", t.on(), t.times(), crate::text::clean(&t.newest.message));
+            format!("resets or timeouts{}{}: {}", t.on(), t.times(), crate::text::sanitize(&t.newest.message));
         out.push(
             t.finding(case, RESETS.name, t.severity(case, severity), title)
                 .why(
@@ -155,7 +155,7 @@ fn resets(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 
 fn io(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     for t in told(case, Class::IoError, |e| !e.message.contains(NOT_OFFERED)) {
-        let title = format!("I/O errors{}{}: {}", t.on(), t.times(), crate::text::clean(&t.newest.message));
+        let title = format!("I/O errors{}{}: {}", t.on(), t.times(), crate::text::sanitize(&t.newest.message));
         out.push(
             t.finding(case, IO.name, t.severity(case, Severity::Critical), title)
                 .why(
@@ -181,7 +181,7 @@ const DAMAGE: &[&str] =
 fn filesystem(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     for t in told(case, Class::Filesystem, |e| DAMAGE.iter().any(|w| e.message.contains(w))) {
         let title =
-            format!("file system errors{}{}: {}", t.on(), t.times(), crate::text::clean(&t.newest.message));
+            format!("file system errors{}{}: {}", t.on(), t.times(), crate::text::sanitize(&t.newest.message));
         out.push(
             t.finding(case, FILESYSTEM.name, t.severity(case, Severity::Critical), title)
                 .why("The file system found its own data damaged or could not write it. What it holds may be incomplete.")
@@ -198,18 +198,18 @@ fn oom(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         case.kernel_said(Class::Oom, RECENT_SECS).filter(|e| killed(e)).collect();
     victims.truncate(3);
     for e in victims {
-        let name = e.comm.as_deref().map_or("a process".into(), crate::text::clean);
+        let name = e.comm.as_deref().map_or("a process".into(), crate::text::sanitize);
         let subject = e.pid.map_or(Subject::Machine, |pid| Subject::Pid(pid, name.clone()));
         let group = e.message.starts_with("Memory cgroup");
         let whose = if group { "its control group's memory" } else { "memory" };
         let title = match e.pid {
             Some(pid) => format!("out of memory: the kernel killed {name} ({pid}) for want of {whose}"),
-            None => format!("out of memory: {}", crate::text::clean(&e.message)),
+            None => format!("out of memory: {}", crate::text::sanitize(&e.message)),
         };
         out.push(
             Finding::new(OOM.name, Severity::Critical, subject, title)
-                .fact("kernel's report", crate::text::clean(&e.message))
-                .fact("at", rfc3339(e.time))
+                .fact("kernel's report", crate::text::sanitize(&e.message))
+                .fact("at", format_rfc3339(e.time))
                 .since(case.boot_of(e.first_time))
                 .last(case.boot_of(e.time))
                 .why("A process was ended without a chance to save anything; before that, everything was slow for want of cache.")

@@ -90,7 +90,7 @@ fn undecided(case: &Case<'_>) -> bool {
 
 fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Option<&LogEntry>) -> Finding {
     let key = TaskKey { pid: s.pid, tid: s.tid, starttime: s.starttime };
-    let name = crate::text::clean(&s.comm);
+    let name = crate::text::sanitize(&s.comm);
     // The kernel has watched for longer than we have.
     let since = report.map_or(s.since_boot_ns, |e| s.since_boot_ns.min(case.boot_of(e.first_time)));
     let secs = case.now_ns().saturating_sub(since) / 1_000_000_000;
@@ -98,7 +98,7 @@ fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Opt
         true => Severity::Critical,
         false => Severity::Warn,
     };
-    let wait = s.wchan.as_deref().map(crate::text::clean).filter(|w| !w.is_empty() && w != "0");
+    let wait = s.wchan.as_deref().map(crate::text::sanitize).filter(|w| !w.is_empty() && w != "0");
     let meaning = wait.as_deref().and_then(|w| MEANINGS.iter().find(|(f, _)| w.starts_with(f))).map(|m| m.1);
     let place = wait.as_ref().map_or(String::new(), |w| format!(" in {w}"));
     let title =
@@ -109,8 +109,8 @@ fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Opt
         .fact("for at least", words::secs(secs as f64))
         .fact_if("which means", meaning.map(str::to_owned))
         .fact_if("wait channel", wait)
-        .fact_if("command", row.and_then(|r| Some(crate::text::fit(&r.command.as_ref()?.to_string(), 120).0.to_owned())))
-        .fact_if("kernel's report", report.map(|e| crate::text::clean(&e.message)))
+        .fact_if("command", row.and_then(|r| Some(crate::text::fit_width(&r.command.as_ref()?.to_string(), 120).0.to_owned())))
+        .fact_if("kernel's report", report.map(|e| crate::text::sanitize(&e.message)))
         .fact("tasks in D for long", others.to_string())
         .since(since)
         .why(
@@ -136,7 +136,7 @@ fn reported(case: &Case<'_>, out: &mut Vec<Finding>) {
             continue;
         }
         told.push(pid);
-        let name = e.comm.as_deref().map_or("?".into(), crate::text::clean);
+        let name = e.comm.as_deref().map_or("?".into(), crate::text::sanitize);
         let there = case.world.procs.find_pid(pid).filter(|r| r.state == 'D');
         let severity = if there.is_some() { Severity::Critical } else { Severity::Warn };
         let now = if there.is_some() { "still in state D" } else { "it has gone on or ended since" };
@@ -147,7 +147,7 @@ fn reported(case: &Case<'_>, out: &mut Vec<Finding>) {
                 Subject::Pid(pid, name.clone()),
                 format!("the kernel reported that {name} ({pid}) hung; {now}"),
             )
-            .fact("kernel's report", crate::text::clean(&e.message))
+            .fact("kernel's report", crate::text::sanitize(&e.message))
             .fact("reports", e.count.to_string())
             .since(case.boot_of(e.first_time))
             .why("What hung once had a cause that may come again: a device or a file system did not answer for minutes.")

@@ -54,7 +54,7 @@ fn of<'s>(s: &'s Snapshot, m: &NetFsRate) -> Option<&'s NetFsRate> {
 }
 
 fn nic<'s>(s: &'s Snapshot, name: &str) -> Option<&'s NicRate> {
-    s.nics.ok()?.iter().find(|n| crate::text::clean(&n.name) == name)
+    s.nics.ok()?.iter().find(|n| crate::text::sanitize(&n.name) == name)
 }
 
 fn moved(m: &NetFsRate) -> Option<f64> {
@@ -190,10 +190,10 @@ fn cifs1(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     let raw = case.world.last.as_ref().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
     for m in raw.iter().filter(|m| m.kind == NetFsKind::Cifs) {
         let Some(version) = m.version.as_deref().filter(|v| v.starts_with('1')) else { continue };
-        let title = format!("{} is mounted with SMB {}", m.mount.clean(), crate::text::clean(version));
+        let title = format!("{} is mounted with SMB {}", m.mount.clean(), crate::text::sanitize(version));
         out.push(
             Finding::new(CIFS1.name, Severity::Warn, Subject::Mount(m.mount.clone()), title)
-                .fact("version", crate::text::clean(version))
+                .fact("version", crate::text::sanitize(version))
                 .fact("server", m.server.clean())
                 .why("SMB 1 moves 64 KiB a request and waits for each; it has no encryption, and attacks on it are public.")
                 .advise("mount with vers=3.0 or higher", "the server has to speak it")

@@ -52,7 +52,7 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 fn finding(case: &Case<'_>, first: &Victim, victims: &[Victim], since: u64) -> Finding {
     let severity = if first.ms_per_s >= CRAWLS_MS { Severity::Critical } else { Severity::Warn };
     let row = case.world.procs.get(&first.key);
-    let cgroup = row.as_ref().and_then(|r| r.cgroup).map(crate::text::clean).filter(|c| c != "/");
+    let cgroup = row.as_ref().and_then(|r| r.cgroup).map(crate::text::sanitize).filter(|c| c != "/");
     let title = format!(
         "{} loses {} of its time making room in memory (direct reclaim)",
         first.name,

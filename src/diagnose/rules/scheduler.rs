@@ -49,10 +49,10 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
                 format!(
                     "{name} is {} with the scheduler {}: {better} suits it better",
                     kind.name(),
-                    crate::text::clean(now)
+                    crate::text::sanitize(now)
                 ),
             )
-            .fact("scheduler", crate::text::clean(now))
+            .fact("scheduler", crate::text::sanitize(now))
             .fact("tps", words::count(tps))
             .fact("aqu-sz", words::count(queue))
             .why(why)

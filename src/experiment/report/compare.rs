@@ -3,7 +3,7 @@
 use super::super::spec::Arm;
 use super::super::stats::{Comparison, Interval};
 use super::{Report, sheet, verdict};
-use crate::text::clean;
+use crate::text::sanitize;
 use std::fmt::Write as _;
 
 /// Both as text; an error if their figures are not of one kind.
@@ -19,11 +19,11 @@ pub fn text(x: &Report, y: &Report) -> Result<String, String> {
         let place = r.target().map_or("-", |t| t.directory.as_str());
         let _ = writeln!(out, "{name}: {} ({}), {} in {place}", r.id, r.time, r.trials[0].plan.profile);
         for arm in [Arm::A, Arm::B] {
-            let _ = writeln!(out, "   {}: {}", arm.name(), clean(sheet::arm(r, arm)));
+            let _ = writeln!(out, "   {}: {}", arm.name(), sanitize(sheet::arm(r, arm)));
         }
     }
     for line in differences(x, y) {
-        let _ = writeln!(out, "  differs in {}", clean(line));
+        let _ = writeln!(out, "  differs in {}", sanitize(line));
     }
     let _ = writeln!(out, "\n{:<34} {:>14} {:>14}", tx.metric.name, "1", "2");
     let mut row = |name: &str, of: &dyn Fn(&Comparison) -> String| {
@@ -62,7 +62,7 @@ fn differences(x: &Report, y: &Report) -> Vec<String> {
         }
     };
     let (p, q) = (&x.spec.plan, &y.spec.plan);
-    let bytes = |n: Option<u64>| n.map_or("-".into(), crate::units::bytes_long);
+    let bytes = |n: Option<u64>| n.map_or("-".into(), crate::units::format_bytes_long);
     differ("host", x.host.clone(), y.host.clone());
     differ("kernel", x.kernel.clone(), y.kernel.clone());
     differ("memory", bytes(x.memory.total), bytes(y.memory.total));

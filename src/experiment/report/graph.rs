@@ -2,7 +2,7 @@
 
 use super::super::spec::Arm;
 use super::{Point, Report, Trial};
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// Rows of one arm's graph.
 const ROWS: usize = 6;
@@ -56,7 +56,7 @@ pub fn pair(curves: &[Curve; 2], width: usize, rows: usize) -> Vec<String> {
     for ((arm, curve), course) in [Arm::A, Arm::B].into_iter().zip(curves).zip(&courses) {
         let above = curve.threshold.filter(|t| *t as f64 > most);
         let note = above
-            .map_or(String::new(), |t| format!("; background threshold {}, above the graph", bytes_long(t)));
+            .map_or(String::new(), |t| format!("; background threshold {}, above the graph", format_bytes_long(t)));
         out.push(format!("{}, {}{note}", arm.name(), curve.about));
         draw(&mut out, course, most, curve.threshold.map(|t| t as f64), rows);
     }
@@ -88,7 +88,7 @@ fn draw(out: &mut Vec<String>, course: &[Moment], most: f64, threshold: Option<f
     let line = threshold.filter(|t| *t <= most).map(|t| (height(t).max(1) - 1) / 8);
     for row in (0..rows).rev() {
         let label = match row {
-            _ if row == rows - 1 => bytes_long(most as u64),
+            _ if row == rows - 1 => format_bytes_long(most as u64),
             0 => "0".into(),
             _ => String::new(),
         };

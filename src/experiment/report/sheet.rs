@@ -5,7 +5,7 @@ use super::super::stats::{Comparison, median};
 use super::{Report, Round, Thresholds, Trial, verdict};
 use crate::bench::report::text::us;
 use crate::bench::workloads::headline::Metric;
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// Heads and rows.
 pub type Table = (Vec<String>, Vec<Vec<String>>);
@@ -40,8 +40,8 @@ pub fn rounds_of(m: &Metric, rounds: &[Round]) -> Table {
             value,
             format!("{:.1} s", r.secs()),
             us(r.longest_stall_ns() as f64),
-            or_dash(r.dirtied.map(bytes_long)),
-            or_dash(r.written.map(bytes_long)),
+            or_dash(r.dirtied.map(format_bytes_long)),
+            or_dash(r.written.map(format_bytes_long)),
             format!("{:.1} s", r.drained_ms as f64 / 1e3),
         ]
     };
@@ -80,7 +80,7 @@ pub fn medians(trial: &Trial) -> Table {
         }
     };
     let rate = |bytes: Option<u64>, r: &Round| bytes.map(|n| n as f64 / r.secs().max(1e-9));
-    let per_s = |v: f64| format!("{}/s", bytes_long(v as u64));
+    let per_s = |v: f64| format!("{}/s", format_bytes_long(v as u64));
     row(&trial.metric.name, &|r| r.value, &|v| verdict::value(&trial.metric, v));
     row("made dirty", &|r| rate(r.dirtied, r), &per_s);
     row("written back", &|r| rate(r.written, r), &per_s);
@@ -117,7 +117,7 @@ pub fn arm(report: &Report, arm: Arm) -> String {
     let Thresholds { background, limit } = report.thresholds[arm.index()];
     let thresholds = match (background, limit) {
         (Some(b), Some(l)) if report.only_page_cache => {
-            format!("; in force: background {}, limit {}", bytes_long(b), bytes_long(l))
+            format!("; in force: background {}, limit {}", format_bytes_long(b), format_bytes_long(l))
         }
         _ => String::new(),
     };
@@ -127,7 +127,7 @@ pub fn arm(report: &Report, arm: Arm) -> String {
 /// The state of memory in a sentence.
 pub fn memory(report: &Report) -> String {
     let m = &report.memory;
-    let bytes = |n: Option<u64>| or_dash(n.map(bytes_long));
+    let bytes = |n: Option<u64>| or_dash(n.map(format_bytes_long));
     let secs = |n: Option<u64>| or_dash(n.map(|c| format!("{} s", c as f64 / 100.0)));
     format!(
         "{} in all, {} of it dirtyable (what ratios apply to); a page dirty for {} is written (dirty_expire), looked \

@@ -3,7 +3,7 @@
 use super::super::spec::Arm;
 use super::sheet::{self, Table};
 use super::{Report, Trial, graph, verdict};
-use crate::text::clean;
+use crate::text::sanitize;
 use std::fmt::Write as _;
 
 /// The whole report, as wide as it gets.
@@ -18,8 +18,8 @@ pub fn report_within(r: &Report, width: usize) -> String {
         out,
         "Experiment: {} on {} (kernel {}), {}",
         r.spec.plan.profile,
-        clean(&r.host),
-        clean(&r.kernel),
+        sanitize(&r.host),
+        sanitize(&r.kernel),
         r.time
     );
     if let Some(t) = r.target() {
@@ -27,7 +27,7 @@ pub fn report_within(r: &Report, width: usize) -> String {
         let _ = writeln!(out, "  in {}: {} on {} (device {device})", t.directory, t.filesystem, t.source);
     }
     for arm in [Arm::A, Arm::B] {
-        let _ = writeln!(out, "  {}: {}", arm.name(), clean(sheet::arm(r, arm)));
+        let _ = writeln!(out, "  {}: {}", arm.name(), sanitize(sheet::arm(r, arm)));
     }
     let _ = writeln!(out, "  memory: {}", sheet::memory(r));
     let order: Vec<&str> = r.spec.order().into_iter().map(Arm::name).collect();
@@ -37,7 +37,7 @@ pub fn report_within(r: &Report, width: usize) -> String {
         trial(&mut out, r, t, width);
     }
     for (n, w) in r.warnings.iter().enumerate() {
-        let _ = writeln!(out, "{}! {}", if n == 0 { "\n" } else { "" }, clean(w));
+        let _ = writeln!(out, "{}! {}", if n == 0 { "\n" } else { "" }, sanitize(w));
     }
     let _ = writeln!(out, "\n{}", r.after);
     out
@@ -99,6 +99,6 @@ pub fn table(out: &mut String, (heads, rows): &Table, most: usize) {
         let cells = row.iter().zip(&widths).enumerate();
         let cells: Vec<String> =
             cells.map(|(c, (t, w))| if c == 0 { format!("{t:<w$}") } else { format!("{t:>w$}") }).collect();
-        let _ = writeln!(out, "{}", clean(cells.join("  ").trim_end()));
+        let _ = writeln!(out, "{}", sanitize(cells.join("  ").trim_end()));
     }
 }

@@ -4,7 +4,7 @@ use super::super::spec::Arm;
 use super::super::stats::FEWEST;
 use super::super::watch::LEAST_MS;
 use super::{End, Report, Round, Trial};
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 
 /// What others may move on the device, bytes per second, before it is worth a word.
 const OTHERS: f64 = 1_048_576.0;
@@ -61,12 +61,12 @@ fn page_cache(report: &Report, trial: &Trial) -> Vec<String> {
     match (beyond(Arm::A), beyond(Arm::B)) {
         (Some(_), Some(_)) => all.push(format!(
             "neither arm's background threshold can be reached with a file of {}: both write by age only",
-            bytes_long(size)
+            format_bytes_long(size)
         )),
         (Some(b), None) => all.push(format!(
             "A's background threshold ({}) is above the file's {}: A writes by age only",
-            bytes_long(b),
-            bytes_long(size)
+            format_bytes_long(b),
+            format_bytes_long(size)
         )),
         _ => {}
     }
@@ -105,7 +105,7 @@ fn others(report: &Report, trial: &Trial) -> Vec<String> {
         all.push(format!(
             "others worked on the device before {} of {n} rounds, up to {}/s",
             moved.len(),
-            bytes_long(most as u64)
+            format_bytes_long(most as u64)
         ));
     }
     let busy: Vec<f64> = trial.rounds.iter().filter_map(|r| r.calm.cpu_pct).filter(|p| *p > BUSY).collect();

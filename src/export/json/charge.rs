@@ -50,7 +50,7 @@ pub(super) fn devices(world: &World, pid: u32) -> Option<Vec<Device>> {
 /// Control groups that did something; `None` where nothing is traced.
 pub(super) fn groups(world: &World) -> Option<Vec<Group>> {
     let group = |g: &Charge<std::sync::Arc<str>>| Group {
-        cgroup: crate::text::clean(&*g.who),
+        cgroup: crate::text::sanitize(&*g.who),
         writeback_bytes_per_s: number(g.total.writeback_bytes_per_s),
         devices: g.devices.iter().map(|on| device(world, on)).collect(),
     };

@@ -6,7 +6,7 @@ use crate::model::latency::{KindLatency, Spread};
 use crate::model::shape::{SIZES, Shape};
 use crate::model::topology::DeviceKind;
 use crate::model::world::World;
-use crate::text::clean;
+use crate::text::sanitize;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -118,9 +118,9 @@ fn device(world: &World, r: &DiskRate) -> Device {
     // A device that completes nothing has no await: 0 would be a lie.
     let wait = |ms: Option<f64>| known(ms).filter(|_| !r.stalled);
     Device {
-        name: clean(&*r.name),
+        name: sanitize(&*r.name),
         kind: dev.map(|d| d.kind.name()),
-        parent: dev.and_then(|d| Some(clean(&topo?.get(d.parent?)?.name))),
+        parent: dev.and_then(|d| Some(sanitize(&topo?.get(d.parent?)?.name))),
         mounts: dev.map(|d| d.mounts.iter().filter(|m| !m.hidden).map(|m| m.mount_point.clean()).collect()),
         tps: number(r.tps),
         reads_per_s: number(r.reads_per_s),
@@ -147,7 +147,7 @@ fn device(world: &World, r: &DiskRate) -> Device {
         stalled: r.stalled,
         read_mb_total: number(r.read_mb_total),
         write_mb_total: number(r.write_mb_total),
-        scheduler: queue.and_then(|q| q.scheduler.as_deref()).map(clean),
+        scheduler: queue.and_then(|q| q.scheduler.as_deref()).map(sanitize),
         rotational: queue.and_then(|q| q.rotational),
     }
 }

@@ -7,7 +7,7 @@ use crate::export::processes::{hidden, no_delays};
 use crate::model::process::ProcTable;
 use crate::model::snapshot::Snapshot;
 use crate::model::world::World;
-use crate::text::clean;
+use crate::text::sanitize;
 use serde::Serialize;
 
 /// Something that could not be read.
@@ -22,7 +22,7 @@ pub struct Gap {
 impl Gap {
     /// A gap; the reason is cleaned here.
     pub fn new(source: &'static str, reason: impl AsRef<str>) -> Self {
-        Self { source, reason: clean(reason.as_ref()) }
+        Self { source, reason: sanitize(reason.as_ref()) }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::model::kernlog::{LogClock, LogEntry, Patterns};
 use crate::model::world::World;
-use crate::text::clean;
-use crate::units::rfc3339;
+use crate::text::sanitize;
+use crate::units::format_rfc3339;
 use serde::Serialize;
 
 /// Which entries are new.
@@ -58,13 +58,13 @@ pub(super) fn entries(world: &World, since: Since) -> Option<Vec<Entry>> {
 
 fn entry(e: &LogEntry) -> Entry {
     Entry {
-        time: rfc3339(e.time),
+        time: format_rfc3339(e.time),
         seq: e.seq,
         level: e.level,
         class: e.class.name(),
-        device: e.device.as_deref().map(clean),
+        device: e.device.as_deref().map(sanitize),
         pid: e.pid,
         count: e.count,
-        message: clean(&e.message),
+        message: sanitize(&e.message),
     }
 }

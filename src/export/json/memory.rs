@@ -4,7 +4,7 @@ use super::{known, number};
 use crate::model::pressure;
 use crate::model::snapshot::Snapshot;
 use crate::model::stalls::{self, HeldUp, RECLAIM, THROTTLE};
-use crate::text::clean;
+use crate::text::sanitize;
 use serde::Serialize;
 
 #[derive(Default, Serialize)]
@@ -76,8 +76,8 @@ pub(super) fn swap(snap: &Snapshot) -> Swap {
         out_bytes_per_s: known(rate.and_then(|s| s.out_bytes_per_s)),
         devices: snap.swaps.ok().map(|areas| {
             let device = |a: &crate::model::memory::SwapArea| SwapDevice {
-                name: clean(&a.name),
-                kind: clean(&a.kind),
+                name: sanitize(&a.name),
+                kind: sanitize(&a.kind),
                 size_bytes: a.size_bytes,
                 used_bytes: a.used_bytes,
                 priority: a.priority,

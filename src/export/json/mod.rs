@@ -19,7 +19,7 @@ use super::page::Scope;
 use crate::diagnose::Engine;
 use crate::model::network::NetFsRate;
 use crate::model::world::World;
-use crate::units::rfc3339;
+use crate::units::format_rfc3339;
 use serde::{Serialize, Serializer};
 
 /// Raised when a name goes or changes its meaning; new names do not raise it.
@@ -75,7 +75,7 @@ pub fn object(
     let snap = &*world.snap;
     let object = Object {
         schema: SCHEMA,
-        time: rfc3339(snap.at.wall_ns),
+        time: format_rfc3339(snap.at.wall_ns),
         host: &world.host.name,
         kernel: &world.host.kernel,
         interval_s: number(snap.secs),

@@ -4,7 +4,7 @@ use super::charge::{self, Device};
 use super::{known, stream};
 use crate::model::process::{Column, CommandLine, ProcRow, ProcTable, Query};
 use crate::model::world::World;
-use crate::text::cleaned;
+use crate::text::sanitize_cow;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -84,7 +84,7 @@ impl<'a> Process<'a> {
             command: row.command,
             user: row.user,
             state: row.state,
-            wchan: row.wchan.map(|w| cleaned(w.as_bytes())),
+            wchan: row.wchan.map(|w| sanitize_cow(w.as_bytes())),
             ionice: row.ionice,
             read_bytes_per_s: known(row.read_bytes_per_s),
             write_bytes_per_s: known(row.write_bytes_per_s),
@@ -101,7 +101,7 @@ impl<'a> Process<'a> {
             swap_bytes: row.swap_bytes,
             rss_bytes: row.rss_bytes,
             major_faults_per_s: known(row.major_faults_per_s),
-            cgroup: row.cgroup.map(|c| cleaned(c.as_bytes())),
+            cgroup: row.cgroup.map(|c| sanitize_cow(c.as_bytes())),
             ended: row.exited,
             writeback_bytes_per_s: known(row.charged.map(|c| c.writeback_bytes_per_s)),
             writeback_bytes_total: raw.map(|raw| raw.written_back(row.pid, None)),

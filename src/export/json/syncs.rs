@@ -3,7 +3,7 @@
 use super::{known, number};
 use crate::model::syncs::list::{self, SlowLine, SyncLine, SyncQuery, device_name};
 use crate::model::world::World;
-use crate::units::rfc3339;
+use crate::units::format_rfc3339;
 use serde::Serialize;
 
 /// One process, file and call.
@@ -66,7 +66,7 @@ fn file(line: SyncLine, world: &World) -> File {
         p50_us: known(r.spread.map(|s| s.p50)),
         p99_us: known(r.spread.map(|s| s.p99)),
         max_us: known(r.mean_us.map(|_| r.worst_ns as f64 / 1e3)),
-        last: r.last_ns.map(|ns| rfc3339(world.now().wall_at(ns))),
+        last: r.last_ns.map(|ns| format_rfc3339(world.now().wall_at(ns))),
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn slow(world: &World) -> Option<Vec<Slow>> {
         call: l.file.call.name(),
         device: l.file.device().map(|id| device_name(Some(id), topo)),
         path: l.path,
-        began: rfc3339(world.now().wall_at(l.began_ns)),
+        began: format_rfc3339(world.now().wall_at(l.began_ns)),
         took_ms: number(l.took_ns as f64 / 1e6),
         under_way: l.under_way,
         errno: (!l.under_way).then_some(l.error),

@@ -4,7 +4,7 @@ use super::graphs::Graph;
 use super::markdown::figure;
 use super::{Block, cut};
 use crate::export::sheet::Sheet;
-use crate::text::clean;
+use crate::text::sanitize;
 use std::fmt::Write;
 
 /// A course's size in pixels.
@@ -106,5 +106,5 @@ fn graph(out: &mut String, g: &Graph) {
 }
 
 fn escape(text: &str) -> String {
-    crate::export::shot::escape_xml(&clean(text))
+    crate::export::shot::escape_xml(&sanitize(text))
 }

@@ -3,7 +3,7 @@
 use super::graphs::Graph;
 use super::{Block, cut};
 use crate::export::sheet::escape;
-use crate::text::clean;
+use crate::text::sanitize;
 use unicode_width::UnicodeWidthStr;
 
 /// The steps of a course; nothing at all is a line on the floor.
@@ -15,17 +15,17 @@ pub fn markdown(blocks: &[Block]) -> String {
     for block in blocks {
         match block {
             Block::Heading(rank, text) => {
-                out.push_str(&format!("{} {}\n\n", "#".repeat(usize::from(*rank)), escape(&clean(text))));
+                out.push_str(&format!("{} {}\n\n", "#".repeat(usize::from(*rank)), escape(&sanitize(text))));
             }
-            Block::Text(text) => out.push_str(&format!("{}\n\n", escape(&clean(text)))),
+            Block::Text(text) => out.push_str(&format!("{}\n\n", escape(&sanitize(text)))),
             Block::List(items) => {
                 for (word, text) in items {
                     let word = if word.is_empty() {
                         String::new()
                     } else {
-                        format!("**{}** ", escape(&clean(word)))
+                        format!("**{}** ", escape(&sanitize(word)))
                     };
-                    out.push_str(&format!("- {word}{}\n", escape(&clean(text))));
+                    out.push_str(&format!("- {word}{}\n", escape(&sanitize(text))));
                 }
                 out.push('\n');
             }
@@ -41,7 +41,7 @@ pub fn markdown(blocks: &[Block]) -> String {
 
 /// Lines as they are, in a fence that nothing in them ends.
 fn lines(out: &mut String, text: &str) {
-    let cleaned: Vec<String> = text.lines().map(clean).collect();
+    let cleaned: Vec<String> = text.lines().map(sanitize).collect();
     let ticks = |line: &String| line.chars().take_while(|c| *c == '`').count();
     let longest = cleaned.iter().map(|l| ticks(&l.trim_start().to_owned())).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -49,10 +49,10 @@ fn lines(out: &mut String, text: &str) {
 }
 
 fn graphs(all: &[Graph]) -> String {
-    let wide = all.iter().map(|g| clean(&g.name).width()).max().unwrap_or(0);
+    let wide = all.iter().map(|g| sanitize(&g.name).width()).max().unwrap_or(0);
     let mut out = String::new();
     for g in all {
-        let (name, most) = (clean(&g.name), g.most());
+        let (name, most) = (sanitize(&g.name), g.most());
         let pad = " ".repeat(wide - name.width());
         let course: String = g.points.iter().map(|p| step(*p, most)).collect();
         out.push_str(&format!(

@@ -13,7 +13,7 @@ use crate::diagnose::Engine;
 use crate::diagnose::story::Story;
 use crate::model::clock::Clock;
 use crate::model::world::World;
-use crate::units::{bytes_long, rfc3339, span};
+use crate::units::{format_bytes_long, format_rfc3339, format_duration};
 use graphs::Graph;
 use scrub::Scrub;
 
@@ -142,13 +142,13 @@ fn machine(world: &World) -> Sheet {
     let mut row = |name: &str, value: String| sheet.rows.push(vec![name.into(), value]);
     row("host", host.name.clone());
     row("kernel", host.kernel.clone());
-    row("time", rfc3339(snap.at.wall_ns));
-    row("up", span(snap.at.boot_ns / 1_000_000_000));
+    row("time", format_rfc3339(snap.at.wall_ns));
+    row("up", format_duration(snap.at.boot_ns / 1_000_000_000));
     let counted: Vec<_> = world.history.iter().filter(|f| !f.snap.since_boot).collect();
     let secs: f64 = counted.iter().map(|f| f.snap.secs).sum();
     row("window", format!("{secs:.1} s in {} samples", counted.len()));
     row("CPUs", snap.cpus.map_or("-".into(), |n| n.to_string()));
-    row("memory", snap.mem.ok().map_or("-".into(), |m| bytes_long(m.total)));
+    row("memory", snap.mem.ok().map_or("-".into(), |m| format_bytes_long(m.total)));
     row("program", concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into());
     sheet
 }
@@ -160,7 +160,7 @@ fn found(out: &mut Vec<Block>, world: &World, engine: &Engine, seen: &Seen) {
         story(out, s, world.now(), "");
     }
     for (s, last) in seen.over(engine) {
-        let over = format!(" (until {})", rfc3339(last.wall_ns));
+        let over = format!(" (until {})", format_rfc3339(last.wall_ns));
         story(out, s, *last, &over);
     }
     let gaps = findings::gaps(engine);

@@ -120,9 +120,9 @@ impl<'a> ProcRow<'a> {
             pid: raw.key.pid,
             tid: raw.key.tid,
             starttime: raw.key.starttime,
-            comm: text::cleaned(raw.comm()),
+            comm: text::sanitize_cow(raw.comm()),
             command: CommandLine::of(row),
-            user: user.map(|u| text::cleaned(u.as_bytes())).or_else(|| Some(raw.uid?.to_string().into())),
+            user: user.map(|u| text::sanitize_cow(u.as_bytes())).or_else(|| Some(raw.uid?.to_string().into())),
             state: raw.state as char,
             wchan: wait.map(|w| &**w),
             ionice: raw.ioprio.map(|p| p.name()),
@@ -174,7 +174,7 @@ impl<'a> CommandLine<'a> {
         let cmdline = row.names.as_ref().and_then(|names| names.cmdline.as_deref());
         let in_brackets = row.raw.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty);
         let text = if in_brackets { row.raw.comm() } else { cmdline? };
-        Some(Self { text: text::cleaned(text), in_brackets })
+        Some(Self { text: text::sanitize_cow(text), in_brackets })
     }
 }
 

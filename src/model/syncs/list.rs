@@ -6,7 +6,7 @@ use crate::model::column::Value;
 use crate::model::columns::syncs::SyncCol;
 use crate::model::disk::DevId;
 use crate::model::topology::Topology;
-use crate::units::span;
+use crate::units::format_duration;
 use std::sync::Arc;
 
 /// What to list, and how.
@@ -73,7 +73,7 @@ pub fn lines(syncs: &Syncs, topo: Option<&Topology>, query: &SyncQuery<'_>) -> V
         comm: rate.file.comm.clean(),
         device: device_name(rate.file.device(), topo),
         path: rate.file.path(topo),
-        last: rate.last_ns.map(|ns| span(syncs.at_ns.saturating_sub(ns) / 1_000_000_000)),
+        last: rate.last_ns.map(|ns| format_duration(syncs.at_ns.saturating_sub(ns) / 1_000_000_000)),
         rate: rate.clone(),
     };
     let mut out: Vec<SyncLine> = syncs.rows.iter().map(line).collect();

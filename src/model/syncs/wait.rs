@@ -84,8 +84,8 @@ pub fn on_text(function: &str, device: &str) -> String {
         Some(Wait::Device) => to("flush", "of"),
         Some(Wait::Queue) => to("a full queue", "of"),
         Some(Wait::Throttle) => "dirty throttling".into(),
-        Some(Wait::Lock) => format!("a lock ({})", crate::text::clean(function)),
-        None => crate::text::clean(function),
+        Some(Wait::Lock) => format!("a lock ({})", crate::text::sanitize(function)),
+        None => crate::text::sanitize(function),
     }
 }
 

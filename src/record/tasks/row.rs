@@ -1,15 +1,15 @@
 //! One task's figures, names and hindrances as bytes.
 
-use super::super::wire::{Bad, In, put_blob, put_maybe_blob, put_num, put_signed};
+use super::super::codec::{DecodeError, ByteReader, put_blob, put_optional_blob, put_varint, put_signed_varint};
 use crate::model::process::{BlockedTask, DelayRaw, IoBytes, IoPrio, IoRaw, Names, TaskKey, TaskRaw};
-use crate::text::clean;
+use crate::text::sanitize;
 use std::sync::Arc;
 
 /// Figures of a row.
-pub const LEN: usize = 20;
+pub const COLUMNS: usize = 20;
 
 /// The row of a task.
-pub fn cells(raw: &TaskRaw) -> [u64; LEN] {
+pub fn to_row(raw: &TaskRaw) -> [u64; COLUMNS] {
     let io = raw.io.bytes().unwrap_or_default();
     let kind = match raw.io {
         IoRaw::Read(_) => 0,
@@ -54,8 +54,8 @@ pub fn cells(raw: &TaskRaw) -> [u64; LEN] {
 }
 
 /// The task of a row.
-pub fn from_cells(tid: u32, c: &[u64; LEN]) -> Result<TaskRaw, Bad> {
-    let narrow = |n: u64| u32::try_from(n).map_err(|_| Bad("a number of more than 32 bits"));
+pub fn from_row(tid: u32, c: &[u64; COLUMNS]) -> Result<TaskRaw, DecodeError> {
+    let narrow = |n: u64| u32::try_from(n).map_err(|_| DecodeError("a number of more than 32 bits"));
     let bit = |n: u32| c[12] >> n & 1 == 1;
     let mut comm = [0; 16];
     comm[..8].copy_from_slice(&c[16].to_le_bytes());
@@ -87,66 +87,66 @@ pub fn from_cells(tid: u32, c: &[u64; LEN]) -> Result<TaskRaw, Bad> {
 }
 
 /// Appends a number near the one before.
-pub fn put_near(out: &mut Vec<u8>, last: &mut u64, n: u64) {
-    put_signed(out, n.wrapping_sub(*last) as i64);
+pub fn put_delta(out: &mut Vec<u8>, last: &mut u64, n: u64) {
+    put_signed_varint(out, n.wrapping_sub(*last) as i64);
     *last = n;
 }
 
 /// What [`put_near`] wrote.
-pub fn get_near(inp: &mut In, last: &mut u64) -> Result<u64, Bad> {
-    *last = last.wrapping_add(inp.signed()? as u64);
+pub fn get_delta(inp: &mut ByteReader, last: &mut u64) -> Result<u64, DecodeError> {
+    *last = last.wrapping_add(inp.signed_varint()? as u64);
     Ok(*last)
 }
 
 /// The same for a task's number.
-pub fn get_tid(inp: &mut In, last: &mut u64) -> Result<u32, Bad> {
-    u32::try_from(get_near(inp, last)?).map_err(|_| Bad("a task number of more than 32 bits"))
+pub fn get_tid_delta(inp: &mut ByteReader, last: &mut u64) -> Result<u32, DecodeError> {
+    u32::try_from(get_delta(inp, last)?).map_err(|_| DecodeError("a task number of more than 32 bits"))
 }
 
 /// Appends who.
 pub fn put_key(out: &mut Vec<u8>, key: &TaskKey) {
-    put_num(out, u64::from(key.tid));
-    put_num(out, u64::from(key.pid));
-    put_num(out, key.starttime);
+    put_varint(out, u64::from(key.tid));
+    put_varint(out, u64::from(key.pid));
+    put_varint(out, key.starttime);
 }
 
 /// What [`put_key`] wrote.
-pub fn get_key(inp: &mut In) -> Result<TaskKey, Bad> {
-    Ok(TaskKey { tid: inp.num32()?, pid: inp.num32()?, starttime: inp.num()? })
+pub fn get_key(inp: &mut ByteReader) -> Result<TaskKey, DecodeError> {
+    Ok(TaskKey { tid: inp.varint_u32()?, pid: inp.varint_u32()?, starttime: inp.varint()? })
 }
 
 /// Appends names.
 pub fn put_names(out: &mut Vec<u8>, names: &Names) {
-    put_maybe_blob(out, names.cmdline.as_deref());
+    put_optional_blob(out, names.cmdline.as_deref());
     put_blob(out, names.cgroup.as_bytes());
-    put_maybe_blob(out, names.container.as_deref().map(str::as_bytes));
+    put_optional_blob(out, names.container.as_deref().map(str::as_bytes));
 }
 
 /// What [`put_names`] wrote. What is only ever shown is cleaned here.
-pub fn get_names(inp: &mut In) -> Result<Arc<Names>, Bad> {
-    let cmdline = inp.maybe_blob()?.map(Box::from);
-    let cgroup = clean(inp.blob()?).into();
-    Ok(Arc::new(Names { cmdline, cgroup, container: inp.maybe_blob()?.map(|c| clean(c).into()) }))
+pub fn get_names(inp: &mut ByteReader) -> Result<Arc<Names>, DecodeError> {
+    let cmdline = inp.optional_blob()?.map(Box::from);
+    let cgroup = sanitize(inp.blob()?).into();
+    Ok(Arc::new(Names { cmdline, cgroup, container: inp.optional_blob()?.map(|c| sanitize(c).into()) }))
 }
 
 /// Appends the tasks with a read that does not return.
 pub fn put_blocked(out: &mut Vec<u8>, list: &[BlockedTask]) {
-    put_num(out, list.len() as u64);
+    put_varint(out, list.len() as u64);
     for b in list {
         put_key(out, &b.key);
-        put_num(out, b.since_boot_ns);
+        put_varint(out, b.since_boot_ns);
         put_blob(out, b.on.as_bytes());
         out.push(u8::from(b.counters_readable));
     }
 }
 
 /// What [`put_blocked`] wrote.
-pub fn get_blocked(inp: &mut In) -> Result<Vec<BlockedTask>, Bad> {
-    let one = |inp: &mut In| {
+pub fn get_blocked(inp: &mut ByteReader) -> Result<Vec<BlockedTask>, DecodeError> {
+    let one = |inp: &mut ByteReader| {
         Ok(BlockedTask {
             key: get_key(inp)?,
-            since_boot_ns: inp.num()?,
-            on: clean(inp.blob()?),
+            since_boot_ns: inp.varint()?,
+            on: sanitize(inp.blob()?),
             counters_readable: inp.byte()? != 0,
         })
     };
@@ -155,11 +155,11 @@ pub fn get_blocked(inp: &mut In) -> Result<Vec<BlockedTask>, Bad> {
 
 /// Appends words for a person.
 pub fn put_notes(out: &mut Vec<u8>, notes: &[String]) {
-    put_num(out, notes.len() as u64);
+    put_varint(out, notes.len() as u64);
     notes.iter().for_each(|note| put_blob(out, note.as_bytes()));
 }
 
 /// What [`put_notes`] wrote.
-pub fn get_notes(inp: &mut In) -> Result<Vec<String>, Bad> {
-    (0..inp.count()?).map(|_| inp.blob().map(clean)).collect()
+pub fn get_notes(inp: &mut ByteReader) -> Result<Vec<String>, DecodeError> {
+    (0..inp.count()?).map(|_| inp.blob().map(sanitize)).collect()
 }

@@ -1,7 +1,7 @@
 //! Paths of control groups by the number of their directory, which is what the kernel tells of a request.
 
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
@@ -68,7 +68,7 @@ fn search(top: &Path, wanted: &BTreeSet<u64>) -> BTreeMap<u64, Arc<str>> {
                 && let Ok(below) = path.strip_prefix(top)
             {
                 let text = [b"/".as_slice(), below.as_os_str().as_bytes()].concat();
-                found.insert(entry.ino(), clean(text).into());
+                found.insert(entry.ino(), sanitize(text).into());
             }
             dirs.push(path);
         }

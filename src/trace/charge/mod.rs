@@ -10,7 +10,7 @@ use super::{Probe, Without};
 use crate::model::charge::ChargeRaw;
 use crate::model::section::Section;
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use accounts::{Accounts, IDLE};
 use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
@@ -104,7 +104,7 @@ impl Charge {
         map.get(&(pid % NAMES).to_ne_bytes(), &mut value)?;
         let (whose, name) = value.split_at(4);
         let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
-        Ok((whose == pid.to_ne_bytes().as_slice()).then(|| clean(&name[..end])))
+        Ok((whose == pid.to_ne_bytes().as_slice()).then(|| sanitize(&name[..end])))
     }
 }
 

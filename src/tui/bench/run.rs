@@ -74,7 +74,7 @@ impl Run {
             }
             Message::Note(note) => {
                 if self.notes.len() < NOTES {
-                    self.notes.push(crate::text::clean(note));
+                    self.notes.push(crate::text::sanitize(note));
                 }
             }
             Message::Refused(refused) => self.end = Some(Ended::Refused(refused)),

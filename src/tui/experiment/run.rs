@@ -83,7 +83,7 @@ impl Run {
             }
             Message::Note(note) => {
                 if self.notes.len() < NOTES {
-                    self.notes.push(crate::text::clean(note));
+                    self.notes.push(crate::text::sanitize(note));
                 }
             }
             Message::Refused(refusal) => self.end = Some(Ended::Refused(refusal.to_string())),

@@ -75,7 +75,7 @@ fn look(root: &Root, sink: &Sink, asked: &Receiver<Spec>) {
         while let Ok(newer) = asked.try_recv() {
             spec = newer;
         }
-        let found = check(root, &spec).map_err(|why| crate::text::clean(why.to_string()));
+        let found = check(root, &spec).map_err(|why| crate::text::sanitize(why.to_string()));
         sink(ExperimentNews::Checked(Judged { arms: Arms::of(&spec), found }));
     }
 }

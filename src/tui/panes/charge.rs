@@ -4,9 +4,9 @@ use crate::export::charge::{HEADS, apart, cells, on_device, task_name};
 use crate::model::charge::{Charged, Figures};
 use crate::model::disk::DevId;
 use crate::model::topology::DeviceKind;
-use crate::text::{clean, fit};
+use crate::text::{sanitize, fit_width};
 use crate::tui::state::App;
-use crate::units::bytes;
+use crate::units::format_bytes;
 
 /// Tasks named at a device.
 const TASKS: usize = 8;
@@ -22,7 +22,7 @@ type Lines = Vec<(String, bool)>;
 
 fn line(name: &str, cells: [String; 7]) -> String {
     let cells: String = cells.iter().zip(WIDTHS).map(|(c, width)| format!("{c:>width$}")).collect();
-    let (name, used) = fit(name, NAME);
+    let (name, used) = fit_width(name, NAME);
     format!("{name}{}{cells}", " ".repeat(NAME.saturating_sub(used)))
 }
 
@@ -57,7 +57,7 @@ pub fn of_process(app: &App, pid: u32, group: Option<&str>, out: &mut Lines) {
     let raw = app.world.last.as_ref().and_then(|s| s.charge.ok());
     if let Some(total) = raw.map(|raw| raw.written_back(pid, None)).filter(|n| *n > 0) {
         out.push((
-            format!("  {} of its pages have been written back since tracing began", bytes(total)),
+            format!("  {} of its pages have been written back since tracing began", format_bytes(total)),
             false,
         ));
     }
@@ -89,7 +89,7 @@ pub fn of_device(app: &App, id: DevId, out: &mut Lines) {
         out.push(("  by control group:".into(), false));
     }
     for (path, figures) in groups.iter().take(GROUPS) {
-        out.push(row(&tail(&clean(&***path)), figures));
+        out.push(row(&tail(&sanitize(&***path)), figures));
     }
     out.extend(apart(charged, id).map(|text| (format!("  {text}"), false)));
     if out.len() == before {
@@ -106,14 +106,14 @@ pub fn of_device(app: &App, id: DevId, out: &mut Lines) {
 /// `kworker/u8:1 (28188)`: a name that is too long loses its end, never its number.
 fn whole_pid(name: String) -> String {
     let Some((comm, pid)) = name.rsplit_once(" (") else { return name };
-    let (comm, _) = fit(comm, NAME.saturating_sub(4 + pid.len()));
+    let (comm, _) = fit_width(comm, NAME.saturating_sub(4 + pid.len()));
     format!("{comm} ({pid}")
 }
 
 /// The end of a path that is too long: it tells more than the beginning.
 fn tail(path: &str) -> String {
     let mut rest = path;
-    while fit(rest, usize::MAX).1 > NAME - 3 {
+    while fit_width(rest, usize::MAX).1 > NAME - 3 {
         rest = rest.strip_prefix(|_: char| true).unwrap_or_default();
     }
     if rest.len() == path.len() { path.to_owned() } else { format!("…{rest}") }

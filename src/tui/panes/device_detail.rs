@@ -8,13 +8,13 @@ use super::{Pane, PaneId, when};
 use crate::export::sheet::Sheet;
 use crate::model::columns::device::{DeviceCol, DeviceRow};
 use crate::model::disk::DevId;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail};
 use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::theme::Theme;
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -37,7 +37,7 @@ fn id(app: &App) -> Option<DevId> {
 fn name(app: &App, id: DevId) -> String {
     let topo = app.world.topo.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
     let rate = || app.snap().device(id).map(|r| r.name.to_string());
-    clean(topo.or_else(rate).unwrap_or_else(|| id.to_string()))
+    sanitize(topo.or_else(rate).unwrap_or_else(|| id.to_string()))
 }
 
 fn text(app: &App) -> Vec<(String, bool)> {
@@ -140,14 +140,14 @@ fn topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     let Some(dev) = topo.get(id) else { return };
     out.push((String::new(), false));
     out.push(("What it is".into(), true));
-    let size = dev.size_bytes.map_or("-".into(), bytes_long);
+    let size = dev.size_bytes.map_or("-".into(), format_bytes_long);
     let model = dev.model.as_deref().map_or(String::new(), |m| format!(", {m}"));
     out.push((format!("  {} {}:{}, {size}{model}", dev.kind.name(), id.major, id.minor), false));
     if let Some(label) = &dev.label {
         out.push((format!("  {}", label.clean()), false));
     }
     if let Some(md) = &dev.md {
-        let word = |s: &Option<String>| s.clone().map_or("-".into(), clean);
+        let word = |s: &Option<String>| s.clone().map_or("-".into(), sanitize);
         let missing = md.degraded.map_or("-".into(), |n| n.to_string());
         out.push((
             format!(
@@ -161,7 +161,7 @@ fn topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     }
     for link in topo.chain(id).iter().skip(1) {
         let indent = "  ".repeat(link.depth);
-        out.push((format!("{indent}on {} ({})", clean(&link.device.name), link.device.kind.name()), false));
+        out.push((format!("{indent}on {} ({})", sanitize(&link.device.name), link.device.kind.name()), false));
     }
     for holder in &dev.holders {
         out.push((format!("  under {}", name(app, *holder)), false));
@@ -197,10 +197,10 @@ fn queue(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
         return;
     };
     fn n<T: ToString>(v: &Option<T>) -> String {
-        v.as_ref().map_or("-".into(), |v| clean(v.to_string()))
+        v.as_ref().map_or("-".into(), |v| sanitize(v.to_string()))
     }
     let lines = [
-        format!("scheduler {} of {}", n(&q.scheduler), clean(q.schedulers.join(" "))),
+        format!("scheduler {} of {}", n(&q.scheduler), sanitize(q.schedulers.join(" "))),
         format!(
             "nr_requests {}  read_ahead_kb {}  wbt_lat_usec {}",
             n(&q.nr_requests),

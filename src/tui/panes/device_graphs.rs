@@ -91,7 +91,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         frame(buf, area, "No device selected", "", focused, theme);
         return;
     };
-    let name = app.snap().device(id).map_or_else(|| id.to_string(), |r| crate::text::clean(&*r.name));
+    let name = app.snap().device(id).map_or_else(|| id.to_string(), |r| crate::text::sanitize(&*r.name));
     let inner = frame(buf, area, &format!("{name}, recent past"), "g: another quantity", focused, theme);
     let half = inner.height / 2;
     let halves =

@@ -9,7 +9,7 @@ use crate::tui::widgets::graph::marks;
 use crate::tui::widgets::heat::{columns, heat};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use crate::units::micros;
+use crate::units::format_micros;
 use ratatui::layout::Rect;
 
 /// Which part of a request's time.
@@ -56,7 +56,7 @@ pub fn table(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     for (kind, name) in latency.kinds.iter().zip(KINDS) {
         for part in [Part::Total, Part::Service] {
             let Some(s) = part.of(kind).0 else { continue };
-            let cells = [s.p50, s.p90, s.p99, s.p999, s.max].map(micros);
+            let cells = [s.p50, s.p90, s.p99, s.p999, s.max].map(format_micros);
             let [a, b, c, d, e] = cells;
             let what = if part == Part::Total { name.to_owned() } else { "  in service".into() };
             out.push((line(&what, [s.samples.to_string(), a, b, c, d, e]), false));
@@ -98,12 +98,12 @@ pub fn draw(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, id: DevId, k
         return;
     }
     let now = app.snap().device(id).and_then(|d| d.latency.as_ref()).and_then(|l| *part.of(&l.kinds[kind]).0);
-    let now = now.map_or("-".into(), |s| format!("p50 {}  p99 {}", micros(s.p50), micros(s.p99)));
+    let now = now.map_or("-".into(), |s| format!("p50 {}  p99 {}", format_micros(s.p50), format_micros(s.p99)));
     let label = format!("{} latency, {}  now {now}", KINDS[kind], part.name());
     put(buf, area.x, area.y, &label, area.width, theme.head);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
     let cells = series_of(app, id).map(|d| Some(part.of(&d?.latency.as_ref()?.kinds[kind]).1.steps()));
     let style = if kind == 0 { theme.graph } else { theme.graph2 };
-    heat(buf, graph, cells, |step| micros(Heat::from_us(step)), (style, theme.dim));
+    heat(buf, graph, cells, |step| format_micros(Heat::from_us(step)), (style, theme.dim));
     marks(buf, graph, &app.change_marks(columns(area.width)), theme.changed);
 }

@@ -7,7 +7,7 @@ pub use crate::export::kernel::label;
 use crate::export::kernel::stuck_text;
 use crate::export::{self, sheet::Sheet};
 use crate::model::kernlog::{Class, LogEntry};
-use crate::text::{clean, cleaned};
+use crate::text::{sanitize, sanitize_cow};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::widgets::canvas::{self, Canvas};
@@ -89,14 +89,14 @@ fn title(app: &App) -> String {
     let k = &app.ui.kernel;
     let mut title = String::from("Kernel log");
     if let Some(p) = k.include.as_ref().filter(|p| !p.is_empty()) {
-        title.push_str(&format!(" · only /{}/", clean(p)));
+        title.push_str(&format!(" · only /{}/", sanitize(p)));
     }
     match &k.exclude {
-        Some(p) if !p.is_empty() => title.push_str(&format!(" · not /{}/", clean(p))),
+        Some(p) if !p.is_empty() => title.push_str(&format!(" · not /{}/", sanitize(p))),
         _ => {}
     }
     if !k.filter.is_empty() {
-        title.push_str(&format!(" · filter \"{}\"", clean(&k.filter)));
+        title.push_str(&format!(" · filter \"{}\"", sanitize(&k.filter)));
     }
     if app.world.klog.lost() > 0 {
         title.push_str(&format!(" · {} lines lost", app.world.klog.lost()));
@@ -143,7 +143,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
                 if y >= inner.bottom() {
                     break;
                 }
-                put(buf, inner.x + 4, y, &clean(text), inner.width.saturating_sub(4), theme.dim);
+                put(buf, inner.x + 4, y, &sanitize(text), inner.width.saturating_sub(4), theme.dim);
                 y += 1;
             }
         }
@@ -234,7 +234,7 @@ fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry, sc
         let _ = write!(scratch, "(+{} kept back) ", e.suppressed);
     }
     part(buf, scratch, theme.warn);
-    part(buf, &cleaned(e.message.as_bytes()), if e.level <= 3 { style(e, theme) } else { theme.text });
+    part(buf, &sanitize_cow(e.message.as_bytes()), if e.level <= 3 { style(e, theme) } else { theme.text });
     if !e.folded.is_empty() && !app.ui.kernel.unfolded {
         scratch.clear();
         let _ = write!(scratch, "  [+{} lines]", e.folded.len() + e.folded_dropped as usize);

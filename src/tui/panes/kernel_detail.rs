@@ -6,7 +6,7 @@ use crate::export::sheet::Sheet;
 use crate::model::disk::DevId;
 use crate::model::kernlog::LogEntry;
 use crate::model::process::TaskKey;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::keys::Context;
 use crate::tui::layout;
 use crate::tui::state::{App, Detail};
@@ -58,30 +58,30 @@ fn text(app: &App) -> Vec<(String, bool)> {
     let Some(e) = entry(app) else { return vec![("this entry is no longer kept".into(), true)] };
     let mut out = Vec::new();
     let mut fact = |name: &str, value: String| out.push((format!("{name:<10} {value}"), false));
-    fact("time", format!("{} ({} s after boot)", crate::units::rfc3339(e.time), e.boot_us / 1_000_000));
+    fact("time", format!("{} ({} s after boot)", crate::units::format_rfc3339(e.time), e.boot_us / 1_000_000));
     fact(
         "class",
         if e.user() { "written by a program, not the kernel".into() } else { label(e.class).into() },
     );
     fact("level", e.level.to_string());
     if e.count > 1 {
-        fact("count", format!("{} since {}", e.count, crate::units::rfc3339(e.first_time)));
+        fact("count", format!("{} since {}", e.count, crate::units::format_rfc3339(e.first_time)));
     }
     if e.suppressed > 0 {
         fact("kept back", format!("{} more lines by the kernel's rate limit", e.suppressed));
     }
     if let Some(device) = &e.device {
-        fact("device", format!("{}{}", clean(device), device_words(app, device)));
+        fact("device", format!("{}{}", sanitize(device), device_words(app, device)));
     }
     if let Some(pid) = e.pid {
         fact(
             "task",
-            format!("{pid} {}{}", e.comm.as_deref().map_or(String::new(), clean), task_words(app, pid)),
+            format!("{pid} {}{}", e.comm.as_deref().map_or(String::new(), sanitize), task_words(app, pid)),
         );
     }
     out.push((String::new(), false));
-    out.extend(wrap(&clean(&e.message), width).into_iter().map(|l| (l, true)));
-    out.extend(e.folded.iter().map(|l| (format!("  {}", clean(l)), false)));
+    out.extend(wrap(&sanitize(&e.message), width).into_iter().map(|l| (l, true)));
+    out.extend(e.folded.iter().map(|l| (format!("  {}", sanitize(l)), false)));
     if e.folded_dropped > 0 {
         out.push((format!("  … {} more lines not kept", e.folded_dropped), false));
     }

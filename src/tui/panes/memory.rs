@@ -12,7 +12,7 @@ use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::graph::{columns, marks, nice_max, signs};
 use crate::tui::widgets::put::{put, put_right};
 use crate::tui::widgets::theme::Theme;
-use crate::units::bytes;
+use crate::units::format_bytes;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -191,7 +191,7 @@ fn tasks(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
         let n = r.swap_bytes.filter(|n| *n > 0)?;
         let share =
             if used > 0 { format!(" {:>3.0}%", n as f64 * 100.0 / used as f64) } else { String::new() };
-        Some(format!("{}{share}", bytes(n)))
+        Some(format!("{}{share}", format_bytes(n)))
     });
     list(buf, "Faulting (major faults/s)", Col::MajorFaults, &|r| {
         r.major_faults_per_s.filter(|n| *n > 0.0).map(|n| format!("{n:.1}"))

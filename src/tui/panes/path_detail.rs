@@ -3,7 +3,7 @@
 use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId};
 use crate::export::sheet::Sheet;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail};
 use crate::tui::widgets::canvas::Canvas;
@@ -28,7 +28,7 @@ fn text(app: &App) -> Vec<(String, bool)> {
     match &path.reply {
         None => vec![(waiting(app, &path.path), true)],
         Some(Reply::Path(report)) => crate::export::path::lines(report),
-        Some(Reply::Failed(why)) => wrap(&clean(why), width).into_iter().map(|l| (l, true)).collect(),
+        Some(Reply::Failed(why)) => wrap(&sanitize(why), width).into_iter().map(|l| (l, true)).collect(),
         Some(_) => vec![("no answer".into(), true)],
     }
 }
@@ -41,21 +41,21 @@ fn waiting(app: &App, path: &str) -> String {
     let blocked = app.world.blocked.iter().find(|b| b.on.starts_with(&own));
     let secs = blocked.map_or(0, |b| now.saturating_sub(b.since_boot_ns) / 1_000_000_000);
     match secs {
-        0..2 => format!("asking about {} …", clean(path)),
-        _ => format!("{}: blocked for {secs} s; the file system does not answer", clean(path)),
+        0..2 => format!("asking about {} …", sanitize(path)),
+        _ => format!("{}: blocked for {secs} s; the file system does not answer", sanitize(path)),
     }
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let Some(Detail::Path(path)) = &app.ui.detail else { return };
-    let inner = frame(buf, area, &format!("Path {}", clean(&path.path)), "Esc: back", focused, theme);
+    let inner = frame(buf, area, &format!("Path {}", sanitize(&path.path)), "Esc: back", focused, theme);
     draw_lines(app, theme, inner, buf, &text(app));
 }
 
 fn sheet(app: &App) -> Sheet {
     let title = match &app.ui.detail {
         Some(Detail::Path(p)) => {
-            format!("Path {} on {}, {}", clean(&p.path), app.world.host.name, app.stamp())
+            format!("Path {} on {}, {}", sanitize(&p.path), app.world.host.name, app.stamp())
         }
         _ => String::new(),
     };

@@ -6,14 +6,14 @@ use crate::export::sheet::Sheet;
 use crate::model::process::ProcRow;
 use crate::model::section::Section;
 use crate::model::stalls::{RECLAIM, THROTTLE};
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail, ProcessDetail};
 use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use crate::units::{bytes, span};
+use crate::units::{format_bytes, format_duration};
 use crate::worker::job::Reply;
 use ratatui::layout::Rect;
 
@@ -62,7 +62,7 @@ fn own(app: &App, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
 
 fn counters(app: &App, row: &ProcRow<'_>, out: &mut Vec<(String, bool)>) {
     let rate = |n: Option<f64>| super::writeback::short(n);
-    let level = |n: Option<u64>| n.map_or("-".into(), bytes);
+    let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     let pct = |n: Option<f64>| n.map_or("-".into(), |n| format!("{n:.1} %"));
     let now = app.world.now().boot_ns;
     out.push((row.command.as_ref().map_or_else(|| row.comm.to_string(), |c| c.to_string()), true));
@@ -72,8 +72,8 @@ fn counters(app: &App, row: &ProcRow<'_>, out: &mut Vec<(String, bool)>) {
     fact("task", format!("{} of process {}, parent {}, {kind}{exited}", row.tid, row.pid, row.ppid));
     fact("name", row.comm.to_string());
     fact("user", row.user.as_deref().unwrap_or("-").into());
-    let wait = row.wchan.map_or(String::new(), |w| format!(", waits in {}", clean(w)));
-    let since = span(now.saturating_sub(row.state_since_ns) / 1_000_000_000);
+    let wait = row.wchan.map_or(String::new(), |w| format!(", waits in {}", sanitize(w)));
+    let since = format_duration(now.saturating_sub(row.state_since_ns) / 1_000_000_000);
     fact("state", format!("{} for {since}{wait}", row.state));
     fact("threads", row.num_threads.to_string());
     fact("io priority", row.ionice.as_deref().unwrap_or("-").into());
@@ -88,14 +88,14 @@ fn counters(app: &App, row: &ProcRow<'_>, out: &mut Vec<(String, bool)>) {
         "memory",
         format!(
             "{} resident, {} in swap (VmSwap; shared memory not counted)",
-            bytes(row.rss_bytes),
+            format_bytes(row.rss_bytes),
             level(row.swap_bytes)
         ),
     );
     fact("major faults", row.major_faults_per_s.map_or("-".into(), |n| format!("{n:.1}/s")));
-    fact("cgroup", row.cgroup.map_or("-".into(), clean));
+    fact("cgroup", row.cgroup.map_or("-".into(), sanitize));
     if let Some(container) = row.container {
-        fact("container", clean(container));
+        fact("container", sanitize(container));
     }
 }
 
@@ -122,7 +122,7 @@ fn facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
         Some(Reply::Facts(other)) => {
             return out.push((format!("- {}", other.why(now_boot_ns).unwrap_or_default()), true));
         }
-        Some(Reply::Failed(why)) => return out.push((format!("- {}", clean(why)), true)),
+        Some(Reply::Failed(why)) => return out.push((format!("- {}", sanitize(why)), true)),
         Some(_) => return,
     };
     let mut fact = |name: &str, value: String| out.push((format!("{name:<12} {value}"), false));
@@ -136,7 +136,7 @@ fn facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
         if matches!(l.name.as_str(), "Max locked memory" | "Max processes") {
             fact(
                 &l.name["Max ".len()..],
-                format!("{} soft, {} hard {}", limit(l.soft), limit(l.hard), clean(&l.unit)),
+                format!("{} soft, {} hard {}", limit(l.soft), limit(l.hard), sanitize(&l.unit)),
             );
         }
     }
@@ -172,21 +172,21 @@ fn mappings(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
         Some(Reply::Mappings(other)) => {
             return note(&format!("- {}", other.why(now_boot_ns).unwrap_or_default()));
         }
-        Some(Reply::Failed(why)) => return note(&format!("- {}", clean(why))),
+        Some(Reply::Failed(why)) => return note(&format!("- {}", sanitize(why))),
         Some(_) => return Vec::new(),
     };
-    let n = |n: Option<u64>| n.map_or("-".into(), bytes);
+    let n = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     let mut out =
         vec![(format!("{:>7} {:>7} {:>7} {:>7}  perms mapping", "Size", "Rss", "Pss", "Swap"), true)];
     let totals =
-        format!("{:>7} {:>7} {:>7} {:>7}  all {}", bytes(m.size), bytes(m.rss), n(m.pss), n(m.swap), m.count);
+        format!("{:>7} {:>7} {:>7} {:>7}  all {}", format_bytes(m.size), format_bytes(m.rss), n(m.pss), n(m.swap), m.count);
     out.push((totals, false));
     for map in &m.largest {
-        let name = if map.name.is_empty() { format!("anonymous {:x}", map.start) } else { clean(&map.name) };
+        let name = if map.name.is_empty() { format!("anonymous {:x}", map.start) } else { sanitize(&map.name) };
         let cells = format!(
             "{:>7} {:>7} {:>7} {:>7}  {}  ",
-            bytes(map.size),
-            bytes(map.rss),
+            format_bytes(map.size),
+            format_bytes(map.rss),
             n(map.pss),
             n(map.swap),
             map.perms

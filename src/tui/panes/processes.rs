@@ -15,7 +15,7 @@ use crate::tui::widgets::dialog::{frame, reason};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
-use crate::units::bytes;
+use crate::units::format_bytes;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -95,10 +95,10 @@ fn title(app: &App) -> String {
         title.push_str(" · active");
     }
     if let Some(user) = &p.filter.user {
-        title.push_str(&format!(" · user {}", crate::text::clean(user)));
+        title.push_str(&format!(" · user {}", crate::text::sanitize(user)));
     }
     if let Some(text) = &p.filter.text {
-        title.push_str(&format!(" · filter \"{}\"", crate::text::clean(text)));
+        title.push_str(&format!(" · filter \"{}\"", crate::text::sanitize(text)));
     }
     title
 }
@@ -111,8 +111,8 @@ fn note(app: &App) -> String {
     let mut note = format!(
         "{} · read {}/s write {}/s",
         app.task_count(),
-        bytes(totals.read_bytes_per_s as u64),
-        bytes(totals.write_bytes_per_s as u64)
+        format_bytes(totals.read_bytes_per_s as u64),
+        format_bytes(totals.write_bytes_per_s as u64)
     );
     let procs = &app.world.procs;
     if procs.hidden() > 0 {

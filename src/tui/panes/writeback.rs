@@ -11,7 +11,7 @@ use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::graph::{bar, columns, marks, signs};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use crate::units::bytes;
+use crate::units::format_bytes;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -39,7 +39,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         line(buf, &format!("- {}", snap.writeback.why(app.world.now().boot_ns).unwrap_or_default()), true);
         return;
     };
-    let level = |n: Option<u64>| n.map_or("-".into(), bytes);
+    let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     line(
         buf,
         &format!(
@@ -91,7 +91,7 @@ fn throttled(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
 pub fn limits(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     let Some(w) = app.snap().writeback.ok() else { return };
     let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
-    let level = |n: Option<u64>| n.map_or("-".into(), bytes);
+    let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     if area.height >= 2 {
         let used = dirty + w.writeback_bytes.unwrap_or(0);
         let mark = |n: Option<u64>| n.unwrap_or(u64::MAX) as f64;
@@ -104,7 +104,7 @@ pub fn limits(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
             "b background {}  f free-run {}  ┃ limit {}",
             level(w.background_threshold_bytes),
             level(w.freerun_bytes),
-            bytes(max)
+            format_bytes(max)
         );
         put(buf, area.x, area.bottom() - 1, &text, area.width, theme.dim);
     }

@@ -10,9 +10,9 @@ mod tests;
 use crate::diagnose::onset::Onset;
 use crate::model::kernlog::LogClock;
 use crate::model::world::Host;
-use crate::record::Entry;
-use crate::record::decode::Moment;
-use crate::record::reader::Span;
+use crate::record::Observation;
+use crate::record::decoder::DecodedTick;
+use crate::record::reader::RecordingSpan;
 
 /// Speeds, in ticks of the recording's own pace.
 pub const SPEEDS: [u16; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -27,7 +27,7 @@ pub struct ReplayUi {
     /// The kernel log's clock at the start.
     pub log_clock: LogClock,
     /// What it covers.
-    pub span: Span,
+    pub span: RecordingSpan,
     /// Number of the tick on screen.
     pub number: u32,
     /// It goes on by itself.
@@ -44,9 +44,9 @@ pub struct ReplayUi {
 
 impl ReplayUi {
     /// At the start of a recording, playing.
-    pub fn new(file: &str, host: Host, log_clock: LogClock, span: Span) -> Self {
-        let file = crate::text::clean(file);
-        Self { file, host, log_clock, span, playing: true, damaged: span.damaged, ..Self::default() }
+    pub fn new(file: &str, host: Host, log_clock: LogClock, span: RecordingSpan) -> Self {
+        let file = crate::text::sanitize(file);
+        Self { file, host, log_clock, span, playing: true, damaged: span.damaged_bytes, ..Self::default() }
     }
 }
 
@@ -98,11 +98,11 @@ pub enum ReplayEffect {
 #[derive(Debug)]
 pub enum ReplayNews {
     /// Everything before is void: kernel lines of the time before, and what follows is told anew.
-    Anew(Vec<Entry>),
+    Anew(Vec<Observation>),
     /// Ticks; more follow before there is anything to see, unless `settled`.
     Ticks {
         /// In their order.
-        moments: Vec<Moment>,
+        moments: Vec<DecodedTick>,
         /// This is where it stands now.
         settled: bool,
         /// Frames that could not be read so far.

@@ -4,8 +4,8 @@
 
 use super::search::{Course, Found, Search};
 use super::{ReplayEffect, ReplayNews};
-use crate::record::decode::Moment;
-use crate::record::reader::{Bytes, Reader};
+use crate::record::decoder::DecodedTick;
+use crate::record::reader::{ReadAt, RecordingReader};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
@@ -32,8 +32,8 @@ pub struct Player(Sender<Order>);
 
 impl Player {
     /// Begins at `at` (wall clock, ns), or at the start, and plays.
-    pub fn start<B: Bytes + Send + 'static>(
-        reader: Reader<B>,
+    pub fn start<B: ReadAt + Send + 'static>(
+        reader: RecordingReader<B>,
         at: Option<i64>,
         sink: Sink,
     ) -> io::Result<Self> {
@@ -73,13 +73,13 @@ impl From<io::Error> for Stop {
 }
 
 struct Deck<B> {
-    reader: Reader<B>,
+    reader: RecordingReader<B>,
     sink: Sink,
     from: Receiver<Order>,
     /// Orders that came while news was being taken in.
     waiting: Vec<ReplayEffect>,
     /// Read ahead: when it is due depends on its time.
-    next: Option<Moment>,
+    next: Option<DecodedTick>,
     pace: u16,
     /// When the next tick is to be told; `None`: paused.
     due: Option<Instant>,
@@ -87,11 +87,11 @@ struct Deck<B> {
     at: Option<(u32, i64)>,
 }
 
-impl<B: Bytes> Deck<B> {
+impl<B: ReadAt> Deck<B> {
     fn begin(&mut self, at: Option<i64>) -> Result<(), Stop> {
         let number = match at {
-            Some(at) => self.reader.number_at(at)?,
-            None => self.reader.span().first,
+            Some(at) => self.reader.tick_number_at(at)?,
+            None => self.reader.span().first_number,
         };
         self.go(number)?;
         self.plan()
@@ -130,10 +130,10 @@ impl<B: Bytes> Deck<B> {
             ReplayEffect::Step(by) => {
                 let (now, _) = self.at.unwrap_or_default();
                 let span = self.reader.span();
-                self.go(now.saturating_add_signed(by).clamp(span.first, span.last))?;
+                self.go(now.saturating_add_signed(by).clamp(span.first_number, span.last_number))?;
             }
             ReplayEffect::Time(wall_ns) => {
-                let number = self.reader.number_at(wall_ns)?;
+                let number = self.reader.tick_number_at(wall_ns)?;
                 self.go(number)?;
             }
             ReplayEffect::Find { forward } => {
@@ -175,18 +175,18 @@ impl<B: Bytes> Deck<B> {
         }
     }
 
-    fn ticks(&mut self, moments: Vec<Moment>, settled: bool) -> Result<(), Stop> {
+    fn ticks(&mut self, moments: Vec<DecodedTick>, settled: bool) -> Result<(), Stop> {
         if let Some(last) = moments.last() {
             self.at = Some((last.number, last.wall_ns));
         }
-        let unreadable = self.reader.unreadable;
+        let unreadable = self.reader.unreadable_frames;
         self.tell(ReplayNews::Ticks { moments, settled, unreadable })
     }
 
     /// To the tick of this number, by way of the ticks before it.
     fn go(&mut self, number: u32) -> Result<(), Stop> {
-        let first = self.reader.span().first;
-        let lines = self.reader.start_at(number.saturating_sub(PAST).max(first))?;
+        let first = self.reader.span().first_number;
+        let lines = self.reader.seek(number.saturating_sub(PAST).max(first))?;
         self.next = None;
         self.tell(ReplayNews::Anew(lines))?;
         let (mut batch, mut rows) = (Vec::new(), 0);
@@ -197,7 +197,7 @@ impl<B: Bytes> Deck<B> {
                 break;
             }
             let there = moment.number >= number;
-            rows += moment.rows();
+            rows += moment.row_count();
             batch.push(moment);
             if there {
                 break;
@@ -216,15 +216,15 @@ impl<B: Bytes> Deck<B> {
     fn find(&mut self, forward: bool) -> Result<(), Stop> {
         let Some((now, wall_ns)) = self.at else { return Ok(()) };
         self.tell(ReplayNews::Searching { forward, wall_ns })?;
-        let unreadable = self.reader.unreadable;
+        let unreadable = self.reader.unreadable_frames;
         let found = self.search(now, forward)?;
         // What was read twice is not damaged twice.
-        self.reader.unreadable = unreadable;
+        self.reader.unreadable_frames = unreadable;
         self.next = None;
         if let Some(Some(Found { number, .. })) = &found {
             self.go(*number)?;
         } else {
-            self.reader.start_at(now)?;
+            self.reader.seek(now)?;
             while let Some(moment) = self.reader.next_tick()? {
                 if moment.number > now {
                     self.next = Some(moment);

@@ -6,10 +6,10 @@ use super::player::PAST;
 use crate::diagnose::Engine;
 use crate::diagnose::onset::{Onset, Onsets};
 use crate::model::world::World;
-use crate::record::Entry;
+use crate::record::Observation;
 use crate::record::apply;
-use crate::record::decode::Moment;
-use crate::record::reader::{Bytes, Reader};
+use crate::record::decoder::DecodedTick;
+use crate::record::reader::{ReadAt, RecordingReader};
 use std::io;
 use std::ops::Range;
 
@@ -51,17 +51,17 @@ pub struct Search {
 
 impl Search {
     /// From the tick of this number on, or back; its own onsets do not count.
-    pub fn new<B: Bytes>(reader: &Reader<B>, from: u32, forward: bool) -> Self {
+    pub fn new<B: ReadAt>(reader: &RecordingReader<B>, from: u32, forward: bool) -> Self {
         let span = reader.span();
         let range = match forward {
-            true => from.saturating_add(1)..span.last.saturating_add(1),
-            false => from.saturating_sub(STRETCH).max(span.first)..from,
+            true => from.saturating_add(1)..span.last_number.saturating_add(1),
+            false => from.saturating_sub(STRETCH).max(span.first_number)..from,
         };
-        Self { forward, first: span.first, range, walk: None, last: None, wall_ns: 0 }
+        Self { forward, first: span.first_number, range, walk: None, last: None, wall_ns: 0 }
     }
 
     /// Looks at one more tick.
-    pub fn step<B: Bytes>(&mut self, reader: &mut Reader<B>) -> io::Result<Course> {
+    pub fn step<B: ReadAt>(&mut self, reader: &mut RecordingReader<B>) -> io::Result<Course> {
         if self.range.is_empty() {
             return Ok(Course::Nothing);
         }
@@ -69,7 +69,7 @@ impl Search {
             Some(walk) => walk,
             none => {
                 let from = self.range.start.saturating_sub(PAST).max(self.first);
-                let lines = reader.start_at(from)?;
+                let lines = reader.seek(from)?;
                 none.insert(Walk::new(reader, lines))
             }
         };
@@ -112,18 +112,18 @@ struct Walk {
 }
 
 impl Walk {
-    fn new<B: Bytes>(reader: &Reader<B>, lines: Vec<Entry>) -> Self {
+    fn new<B: ReadAt>(reader: &RecordingReader<B>, lines: Vec<Observation>) -> Self {
         let mut world = World::new(reader.header.host(), reader.header.log_clock());
         lines.into_iter().for_each(|entry| apply(&mut world, entry));
         Self { world, engine: Engine::default(), onsets: Onsets::default() }
     }
 
-    fn take(&mut self, moment: Moment) -> Vec<Onset> {
+    fn take(&mut self, moment: DecodedTick) -> Vec<Onset> {
         moment
-            .before
+            .full_state
             .into_iter()
             .flatten()
-            .chain(moment.news)
+            .chain(moment.observations)
             .for_each(|entry| apply(&mut self.world, entry));
         self.engine.look(&self.world);
         self.onsets.news(&self.engine)

@@ -7,10 +7,10 @@ use crate::model::kernlog::{LogClock, Record};
 use crate::model::process::ProcUpdate;
 use crate::model::sample::Sample;
 use crate::model::section::Section;
-use crate::record::Entry;
-use crate::record::encode::Encoder;
-use crate::record::frame::Header;
-use crate::record::reader::Reader;
+use crate::record::Observation;
+use crate::record::encoder::FrameEncoder;
+use crate::record::frame::RecordingHeader;
+use crate::record::reader::RecordingReader;
 use std::io::Cursor;
 use std::sync::mpsc::{Receiver, channel};
 
@@ -20,7 +20,7 @@ const TICKS: u64 = 3000;
 /// Ticks at which a disk fails.
 const FAILS: [u64; 3] = [100, 2500, 2600];
 
-impl crate::record::reader::Bytes for Cursor<Vec<u8>> {
+impl crate::record::reader::ReadAt for Cursor<Vec<u8>> {
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> std::io::Result<usize> {
         self.set_position(at);
         std::io::Read::read(self, buf)
@@ -28,9 +28,9 @@ impl crate::record::reader::Bytes for Cursor<Vec<u8>> {
 }
 
 fn tape() -> Vec<u8> {
-    let header = Header { host: "box".into(), ..Header::default() };
-    let mut bytes = header.write();
-    let mut encoder = Encoder::default();
+    let header = RecordingHeader { host: "box".into(), ..RecordingHeader::default() };
+    let mut bytes = header.to_bytes();
+    let mut encoder = FrameEncoder::default();
     for n in 0..TICKS {
         let at = Clock { boot_ns: (n + 10) * SEC, wall_ns: (n * SEC) as i64 };
         let look = ProcUpdate { seq: n, at, reset: n == 0, ..ProcUpdate::default() };
@@ -40,11 +40,11 @@ fn tape() -> Vec<u8> {
             let record =
                 Record { seq: n, boot_us: at.boot_ns / 1000, level: 3, message, ..Record::default() };
             let clock = LogClock { wall_ns: at.wall_ns, mono_ns: at.boot_ns };
-            news.push(Entry::Records(vec![record], clock));
+            news.push(Observation::KernelLog(vec![record], clock));
         }
-        news.push(Entry::Sample(Box::new(Sample { seq: n, at, ..Sample::default() })));
-        news.push(Entry::Procs(Box::new(Section::Ok(look))));
-        bytes.extend(encoder.frame(&news, at.wall_ns));
+        news.push(Observation::Sample(Box::new(Sample { seq: n, at, ..Sample::default() })));
+        news.push(Observation::Tasks(Box::new(Section::Ok(look))));
+        bytes.extend(encoder.encode_tick(&news, at.wall_ns));
     }
     bytes
 }
@@ -59,7 +59,7 @@ impl Deck {
     fn at(number: u64) -> Self {
         let (to, news) = channel();
         let sink: Sink = Box::new(move |news| to.send(news).is_ok());
-        let reader = Reader::open(Cursor::new(tape())).unwrap();
+        let reader = RecordingReader::open(Cursor::new(tape())).unwrap();
         let player = Player::start(reader, Some((number * SEC) as i64), sink).unwrap();
         let mut deck = Self { player, news };
         assert_eq!(deck.settles(), number);

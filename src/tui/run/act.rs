@@ -66,14 +66,14 @@ impl Desk {
                 feed.set_interval(interval);
                 self.sample_due = Instant::now() + interval;
             }
-            Effect::Syncs(from) => feed.want_syncs(from),
+            Effect::Syncs(from) => feed.set_sync_threshold(from),
             Effect::Threads(threads) => {
-                feed.want(|w| w.threads = threads);
-                feed.look_now();
+                feed.update_scan_options(|w| w.threads = threads);
+                feed.scan_now();
             }
             Effect::Focus(keys) => {
                 let waits = matches!(self.app.ui.detail, Some(Detail::Process(_)));
-                feed.want(|w| (w.focus, w.waits) = (keys, waits));
+                feed.update_scan_options(|w| (w.focus, w.waits) = (keys, waits));
             }
             _ => {}
         }

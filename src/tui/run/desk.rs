@@ -19,9 +19,9 @@ use super::super::{bench, experiment, tuning};
 use super::Options;
 use super::alarm::Alarm;
 use super::tape::play;
-use crate::collect::feed::{Feed, News};
-use crate::collect::kmsg::hung_task_warnings;
-use crate::collect::lane::DEADLINE;
+use crate::collect::collectors::{Collectors, CollectorEvent};
+use crate::collect::kmsg::read_hung_task_warnings;
+use crate::collect::sampler::READ_DEADLINE;
 use crate::collect::process::Wants;
 use crate::collect::{clock, host};
 use crate::model::section::Blocked;
@@ -52,7 +52,7 @@ impl Seat {
     }
 
     /// Takes in what a collector says, and draws; false when nobody wants more.
-    fn tell(&self, news: News) -> bool {
+    fn tell(&self, news: CollectorEvent) -> bool {
         let mut place = self.lock();
         let Some(desk) = place.as_mut() else { return false };
         if let Err(err) = desk.told(news).and_then(|()| desk.draw_if_due()) {
@@ -79,7 +79,7 @@ pub struct Desk {
     pub(super) tty: Tty,
     pub(super) screen: Screen,
     /// Not there in a replay, which has a player instead.
-    pub(super) feed: Option<Feed>,
+    pub(super) feed: Option<Collectors>,
     pub(super) player: Option<Player>,
     pub(super) tape: Tape,
     pub(super) pool: Pool,
@@ -109,7 +109,7 @@ impl Desk {
         let size = tty.size();
         let mut ui = Ui::new(size, &options.settings, options.no_color);
         ui.utc_offset_secs = crate::tui::zone::utc_offset_secs(clock::now().wall_ns);
-        ui.log_clock = clock::log_clock();
+        ui.log_clock = clock::now_log_clock();
         ui.bench.start_in(std::env::current_dir().unwrap_or_default());
         let (feed, player) = match options.replay.take() {
             Some(showing) => (None, Some(play(showing, &mut ui, &outbox)?)),
@@ -117,7 +117,7 @@ impl Desk {
                 let wants = Wants { threads: ui.procs.threads, delays: true, ..Default::default() };
                 let seat = seat.clone();
                 let sink = Arc::new(move |news| seat.tell(news));
-                (Some(Feed::start(&options.root, ui.interval, wants, sink)?), None)
+                (Some(Collectors::start(&options.root, ui.interval, wants, sink)?), None)
             }
         };
         let send = |to: &Outbox, event| drop(to.blocking_send(Box::new(event)));
@@ -135,7 +135,7 @@ impl Desk {
         let sample_due = Instant::now() + ui.interval;
         let world = match &ui.replay {
             Some(replay) => World::new(replay.host.clone(), replay.log_clock),
-            None => World::new(host::host(&options.root), clock::log_clock()),
+            None => World::new(host::read_host(&options.root), clock::now_log_clock()),
         };
         *place = Some(Self {
             app: App::new(world, ui),
@@ -180,7 +180,7 @@ impl Desk {
     pub fn begin(&mut self) -> anyhow::Result<()> {
         self.draw()?;
         if let Some(feed) = &self.feed {
-            feed.trace(self.app.ui.tracing);
+            feed.set_tracing(self.app.ui.tracing);
         }
         let Some(path) = self.options.path.take() else { return Ok(()) };
         let mut effects = Vec::new();
@@ -224,22 +224,22 @@ impl Desk {
         Ok(())
     }
 
-    fn told(&mut self, news: News) -> anyhow::Result<()> {
-        let ticks = matches!(news, News::Sample(_) | News::Tick(..));
+    fn told(&mut self, news: CollectorEvent) -> anyhow::Result<()> {
+        let ticks = matches!(news, CollectorEvent::Sample(_) | CollectorEvent::SampleAndTasks(..));
         if ticks {
             self.sample_due = Instant::now() + self.app.ui.interval;
             self.refresh_blocked();
         }
-        let alone = matches!(news, News::Sample(_));
+        let alone = matches!(news, CollectorEvent::Sample(_));
         self.draw_soon(if alone { TOGETHER } else { Duration::ZERO });
         match news {
-            News::Sample(sample) => self.feed_event(Event::Sample(sample)),
-            News::Procs(procs) => self.feed_event(Event::Procs(procs)),
-            News::Tick(sample, procs) => {
+            CollectorEvent::Sample(sample) => self.feed_event(Event::Sample(sample)),
+            CollectorEvent::Tasks(procs) => self.feed_event(Event::Procs(procs)),
+            CollectorEvent::SampleAndTasks(sample, procs) => {
                 self.feed_event(Event::Sample(sample))?;
                 self.feed_event(Event::Procs(procs))
             }
-            News::Topology(topo) => self.feed_event(Event::Topology(topo)),
+            CollectorEvent::Topology(topo) => self.feed_event(Event::Topology(topo)),
         }
     }
 
@@ -284,7 +284,7 @@ impl Desk {
     /// Has the loop woken when there is something to do for it.
     fn set_alarm(&mut self) {
         let now = Instant::now();
-        let watch = self.sample_due + DEADLINE;
+        let watch = self.sample_due + READ_DEADLINE;
         let frame = match (self.draw_at, self.tty.is_idle()) {
             (_, false) => Some(now + SLOW_TERMINAL),
             (at, true) => at,
@@ -297,7 +297,7 @@ impl Desk {
     pub fn rang(&mut self) -> anyhow::Result<()> {
         self.alarm.rang();
         self.tty.flush_some()?;
-        if self.sample_due + DEADLINE <= Instant::now() {
+        if self.sample_due + READ_DEADLINE <= Instant::now() {
             self.sample_due = Instant::now() + WATCH;
             self.refresh_blocked();
             self.draw_soon(Duration::ZERO);
@@ -309,7 +309,7 @@ impl Desk {
     fn refresh_blocked(&mut self) {
         let Some(feed) = &mut self.feed else { return };
         let now = clock::now().boot_ns;
-        let mut list = feed.watch();
+        let mut list = feed.find_blocked();
         for p in self.pool.pending() {
             if now.saturating_sub(p.since_boot_ns) > CHILD_LATE.as_nanos() as u64 {
                 let on = format!("{} (child {})", p.job.key(), p.pid);
@@ -320,7 +320,7 @@ impl Desk {
             let _ = self.feed_event(Event::Blocked(list));
         }
         if !self.app.world.stuck.is_empty() {
-            let left = hung_task_warnings(&self.options.root).ok().copied();
+            let left = read_hung_task_warnings(&self.options.root).ok().copied();
             let _ = self.feed_event(Event::HungTaskWarnings(left));
         }
     }

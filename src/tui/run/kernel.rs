@@ -48,7 +48,7 @@ impl Loop {
     }
 
     fn drain_kmsg(&self, reader: &mut KmsgReader) -> anyhow::Result<()> {
-        let clock = clock::log_clock();
+        let clock = clock::now_log_clock();
         let mut records = Vec::new();
         while let Ok(Some(record)) = reader.next_record() {
             records.push(record);

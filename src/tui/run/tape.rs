@@ -7,13 +7,13 @@ use super::super::replay::player::Player;
 use super::super::state::Ui;
 use super::super::tape::TapeEffect;
 use super::desk::Desk;
-use crate::record::io::Remote;
-use crate::record::reader::Reader;
+use crate::record::file_worker::RemoteFile;
+use crate::record::reader::RecordingReader;
 
 /// A recording to be shown.
 pub struct Showing {
     /// Opened.
-    pub reader: Reader<Remote>,
+    pub reader: RecordingReader<RemoteFile>,
     /// The file's name.
     pub name: String,
     /// Begin here, wall clock in ns.

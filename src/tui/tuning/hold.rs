@@ -5,7 +5,7 @@ use super::TuneNews;
 use super::runner::{Holders, Sink};
 use crate::collect::clock;
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tune::address::Address;
 use crate::tune::client::{Held, Said};
 use crate::tune::protocol::{Reply, Request};
@@ -32,7 +32,7 @@ pub enum Order {
 
 /// Makes the change and stays with it until it is over.
 pub fn run(root: &Root, words: Vec<String>, lease_secs: u64, sink: &Sink, holders: &Holders) {
-    let refused = |why: String| sink(TuneNews::Refused(clean(why)));
+    let refused = |why: String| sink(TuneNews::Refused(sanitize(why)));
     let (held, reply) = match Held::start(Root::self_exe(), root, words, Some(lease_secs)) {
         Ok(made) => made,
         Err(err) => return refused(err.to_string()),
@@ -55,7 +55,7 @@ pub fn run(root: &Root, words: Vec<String>, lease_secs: u64, sink: &Sink, holder
 
 /// Makes a change that stays.
 pub fn settle(root: &Root, words: Vec<String>) -> TuneNews {
-    let refused = |why: String| TuneNews::Refused(clean(why));
+    let refused = |why: String| TuneNews::Refused(sanitize(why));
     match Held::start(Root::self_exe(), root, words, None) {
         Ok((_, Reply::Applied { id, .. })) => TuneNews::Settled(id),
         Ok((_, Reply::Refused(refusal))) => refused(refusal.to_string()),
@@ -160,12 +160,12 @@ impl Lease<'_> {
         match self.held.detach() {
             Ok(Reply::Undone(all)) => sink(undone(id, &all, true)),
             Ok(_) => sink(TuneNews::Detached(id)),
-            Err(err) => sink(TuneNews::Failed(clean(format!("change {id}: {err}")))),
+            Err(err) => sink(TuneNews::Failed(sanitize(format!("change {id}: {err}")))),
         }
     }
 
     fn fail(&self, why: &str) {
-        (self.sink)(TuneNews::Failed(clean(format!("change {}: {why}", self.id))));
+        (self.sink)(TuneNews::Failed(sanitize(format!("change {}: {why}", self.id))));
     }
 }
 
@@ -176,7 +176,7 @@ pub fn undone(id: u64, all: &[(Address, Undone)], by_itself: bool) -> TuneNews {
         id,
         boot_ns: clock::now().boot_ns,
         by_itself,
-        lines: all.iter().map(|(at, u)| clean(format!("{at}: {u}"))).collect(),
+        lines: all.iter().map(|(at, u)| sanitize(format!("{at}: {u}"))).collect(),
         clean: all.iter().all(|(_, u)| fine(u)),
         over: is_over(all),
     }

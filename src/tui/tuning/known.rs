@@ -51,7 +51,7 @@ fn one(survey: &Survey, p: &Planned) -> Diff {
     if let Some((other, now)) = p.zeroes.as_ref().filter(|_| !same) {
         text += &format!("; sets {other} from {} to 0", value::brief(other.knob(), now));
     }
-    Diff { name: p.at.to_string(), text: crate::text::clean(text), same }
+    Diff { name: p.at.to_string(), text: crate::text::sanitize(text), same }
 }
 
 /// What of a preset this machine has, and what not, `KNOB=VALUE` each.
@@ -69,10 +69,10 @@ pub fn canonical(survey: &Survey, name: &str, text: &str) -> Result<String, Stri
 /// What a value means, as it is shown while it is typed.
 pub fn meaning(survey: &Survey, name: &str, value: &str) -> String {
     let Some(row) = survey.rows.iter().find(|r| r.name == name) else { return String::new() };
-    crate::text::clean(value::show(row.at.knob(), value, &survey.machine))
+    crate::text::sanitize(value::show(row.at.knob(), value, &survey.machine))
 }
 
 /// The same in few characters.
 pub fn brief(at: &Address, value: &str) -> String {
-    crate::text::clean(value::brief(at.knob(), value))
+    crate::text::sanitize(value::brief(at.knob(), value))
 }

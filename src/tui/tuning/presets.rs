@@ -1,7 +1,7 @@
 //! The presets as rows: what each would change on this machine.
 
 use super::{TuneUi, known};
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tune::presets::PRESETS;
 
 /// A preset, ready to be shown.
@@ -25,7 +25,7 @@ pub fn choices(tune: &TuneUi) -> Vec<Choice> {
     let Some(survey) = &tune.survey else { return Vec::new() };
     let one = |preset: &'static crate::tune::presets::Preset| {
         let (words, missing) = known::preset_words(survey, preset);
-        let diff = known::diff(survey, &words).map_err(|why| clean(why.to_string()));
+        let diff = known::diff(survey, &words).map_err(|why| sanitize(why.to_string()));
         Choice {
             name: preset.name,
             title: preset.title,

@@ -7,7 +7,7 @@ use super::survey::survey;
 use super::{TuneEffect, TuneNews};
 use crate::collect::clock;
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tune::child::Careful;
 use crate::tune::manage;
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ fn foreign(root: &Root, id: u64, order: Order) -> TuneNews {
         }
         Order::Keep | Order::Renew(_) | Order::Detach => journalled(root, id, order),
     };
-    done.unwrap_or_else(|why| TuneNews::Failed(clean(why.to_string())))
+    done.unwrap_or_else(|why| TuneNews::Failed(sanitize(why.to_string())))
 }
 
 fn journalled(root: &Root, id: u64, order: Order) -> Result<TuneNews, crate::tune::plan::Refusal> {

@@ -5,7 +5,7 @@
 use crate::experiment::report::Report;
 use crate::model::clock::Clock;
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tune::address::Address;
 use crate::tune::change::{Change, Member};
 use crate::tune::journal::Journal;
@@ -164,7 +164,7 @@ pub fn survey(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Clock) ->
             let newest = changes.iter().rev().take(CHANGES);
             (newest.map(|c| change_row(&journal, c, now)).collect(), None)
         }
-        Err(why) => (Vec::new(), Some(clean(why.to_string()))),
+        Err(why) => (Vec::new(), Some(sanitize(why.to_string()))),
     };
     let writable = rustix::process::geteuid().is_root() || !root.is_live();
     Survey { rows, changes, trouble, writable, machine }
@@ -185,7 +185,7 @@ fn is_device(at: &Address) -> bool {
 
 fn heading(at: &Address) -> String {
     match at.knob().group {
-        Group::Device | Group::Bdi => format!("Device {}", clean(at.at())),
+        Group::Device | Group::Bdi => format!("Device {}", sanitize(at.at())),
         Group::Mount => "Mounts".into(),
         Group::Process => format!("Process {}", at.at()),
         group => group.title().into(),
@@ -206,17 +206,17 @@ fn row(root: &Root, at: Address, reading: Result<Reading, Fail>, machine: &Machi
     };
     Row {
         name: at.to_string(),
-        shown: clean(at.to_string()),
-        short: clean(short),
+        shown: sanitize(at.to_string()),
+        short: sanitize(short),
         heading: heading(&at),
         place: at.at().to_owned(),
         of_device: is_device(&at),
         of_writeback: knob.group == Group::Writeback,
-        brief: clean(brief),
-        long: clean(long),
+        brief: sanitize(brief),
+        long: sanitize(long),
         default_brief: knob.default.map(|d| value::brief(knob, d)).unwrap_or_default(),
         default: knob.default.map_or(knob.default_text.into(), |d| value::show(knob, d, machine)),
-        allowed: clean(allowed),
+        allowed: sanitize(allowed),
         about: knob.about,
         source: knob.source,
         needs: knob.needs,
@@ -225,8 +225,8 @@ fn row(root: &Root, at: Address, reading: Result<Reading, Fail>, machine: &Machi
             Link::Moves(others) => format!("the kernel also moves {}", others.join(", ")),
             Link::Alone => String::new(),
         },
-        target: clean(target(&at)),
-        lasts: file(root, &at).map(|f| clean(shown(root, &f))).map_err(clean),
+        target: sanitize(target(&at)),
+        lasts: file(root, &at).map(|f| sanitize(shown(root, &f))).map_err(sanitize),
         reading,
         at,
     }
@@ -287,12 +287,12 @@ fn member(m: &Member) -> MemberRow {
     let new = m.after.as_deref().and_then(own).unwrap_or_else(|| m.want.clone());
     MemberRow {
         name: m.at.to_string(),
-        shown: clean(m.at.to_string()),
+        shown: sanitize(m.at.to_string()),
         device: is_device(&m.at).then(|| m.at.at().to_owned()),
         of_writeback: knob.group == Group::Writeback,
-        before: clean(value::brief(knob, &old)),
-        after: clean(value::brief(knob, &new)),
+        before: sanitize(value::brief(knob, &old)),
+        after: sanitize(value::brief(knob, &new)),
         old,
-        closed: m.closed.clone().map(|o| clean(crate::tune::restore::Undone::Closed(o).to_string())),
+        closed: m.closed.clone().map(|o| sanitize(crate::tune::restore::Undone::Closed(o).to_string())),
     }
 }

@@ -5,7 +5,7 @@ use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::panes::kernel;
 use crate::tui::state::{App, Detail};
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 use crate::worker::job::{Job, Reply};
 
 /// Takes in an event that no person caused.
@@ -136,7 +136,7 @@ fn answered(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
             }
         }
         (_, Reply::Written { path, bytes }) => {
-            app.ui.say(format!("written: {} ({})", path.display(), bytes_long(bytes)));
+            app.ui.say(format!("written: {} ({})", path.display(), format_bytes_long(bytes)));
         }
         (_, Reply::Failed(why)) => app.ui.complain(why),
         _ => {}

@@ -22,7 +22,7 @@ pub fn typed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
         KeyCode::Enter => {
             let (what, text) = (p.what, p.text.clone());
             if let Err(why) = entered(app, what, text.trim(), effects) {
-                p.error = Some(crate::text::clean(why));
+                p.error = Some(crate::text::sanitize(why));
                 app.ui.overlay = Some(Overlay::Prompt(p));
             }
             return;

@@ -4,9 +4,9 @@ use super::data;
 use crate::diagnose::Engine;
 use crate::diagnose::onset::Onset;
 use crate::model::world::World;
-use crate::record::decode::Moment;
-use crate::record::writer::{Course, Status, name, names_a_file};
-use crate::record::{Entry, apply, when};
+use crate::record::decoder::DecodedTick;
+use crate::record::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
+use crate::record::{Observation, apply, time_spec};
 use crate::tui::action::{Action, View};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
@@ -114,7 +114,7 @@ fn ask(app: &mut App, what: PromptFor, text: String) {
 /// A time that was typed.
 pub fn jump_to(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let Some(replay) = &app.ui.replay else { return Ok(()) };
-    let at = when::parse(text, &replay.span, app.ui.utc_offset_secs)?;
+    let at = time_spec::parse(text, &replay.span, app.ui.utc_offset_secs)?;
     effects.push(Effect::Replay(ReplayEffect::Time(at)));
     Ok(())
 }
@@ -133,10 +133,10 @@ pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
             lines.into_iter().for_each(|entry| remember(app, entry));
         }
         ReplayNews::Ticks { mut moments, settled, unreadable } => {
-            replay.damaged = replay.span.damaged + unreadable;
+            replay.damaged = replay.span.damaged_bytes + unreadable;
             let last = moments.pop();
             for moment in moments {
-                moment.before.into_iter().flatten().chain(moment.news).for_each(|entry| remember(app, entry));
+                moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|entry| remember(app, entry));
             }
             if let Some(last) = last {
                 show(app, last, settled, effects);
@@ -187,15 +187,15 @@ pub fn stop_search(app: &mut App, effects: &mut Vec<Effect>) -> bool {
 }
 
 /// The tick that is on screen from now on, by the door through which the collectors' news comes.
-fn show(app: &mut App, moment: Moment, settled: bool, effects: &mut Vec<Effect>) {
+fn show(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Vec<Effect>) {
     if let Some(replay) = &mut app.ui.replay {
-        (replay.number, replay.partial) = (moment.number, moment.partial);
+        (replay.number, replay.partial) = (moment.number, moment.is_partial);
     }
-    moment.before.into_iter().flatten().for_each(|entry| remember(app, entry));
-    for entry in moment.news {
+    moment.full_state.into_iter().flatten().for_each(|entry| remember(app, entry));
+    for entry in moment.observations {
         match entry {
-            Entry::Sample(sample) if settled => data::take(app, Event::Sample(sample), effects),
-            Entry::Procs(look) if settled => data::take(app, Event::Procs(look), effects),
+            Observation::Sample(sample) if settled => data::take(app, Event::Sample(sample), effects),
+            Observation::Tasks(look) if settled => data::take(app, Event::Procs(look), effects),
             other => remember(app, other),
         }
     }
@@ -206,11 +206,11 @@ fn show(app: &mut App, moment: Moment, settled: bool, effects: &mut Vec<Effect>)
 }
 
 /// News that is not looked at by itself.
-fn remember(app: &mut App, entry: Entry) {
-    if let Entry::Records(_, clock) = &entry {
+fn remember(app: &mut App, entry: Observation) {
+    if let Observation::KernelLog(_, clock) = &entry {
         app.ui.log_clock = *clock;
     }
-    let tick = matches!(entry, Entry::Procs(_));
+    let tick = matches!(entry, Observation::Tasks(_));
     apply(&mut app.world, entry);
     if tick {
         app.findings.look(&app.world);
@@ -222,32 +222,32 @@ pub fn record(app: &mut App, effects: &mut Vec<Effect>) {
     if app.ui.recording.is_some() {
         return effects.push(Effect::Tape(TapeEffect::End));
     }
-    let text = name(&app.world.host.name, app.world.now().wall_ns);
+    let text = default_file_name(&app.world.host.name, app.world.now().wall_ns);
     ask(app, PromptFor::Record, text);
 }
 
 /// A file's name that was typed.
 pub fn record_to(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let path = PathBuf::from(text);
-    if !names_a_file(&path) {
+    if !has_file_name(&path) {
         return Err(format!("\"{text}\" names no file"));
     }
-    app.ui.recording = Some(Status { file: path.clone(), ..Status::default() });
+    app.ui.recording = Some(RecorderStatus { path: path.clone(), ..RecorderStatus::default() });
     effects.push(Effect::Tape(TapeEffect::Start(path)));
     Ok(())
 }
 
 /// How far the recorder is.
-pub fn recorded(app: &mut App, status: Status) {
-    let file = status.file.display().to_string();
-    match &status.course {
-        Course::Running | Course::Full => app.ui.recording = Some(status),
-        Course::Done => {
-            let size = crate::units::bytes_long(status.bytes);
-            app.ui.say(format!("recorded: {file}, {} samples, {size}", status.frames));
+pub fn recorded(app: &mut App, status: RecorderStatus) {
+    let file = status.path.display().to_string();
+    match &status.state {
+        RecorderState::Running | RecorderState::Full => app.ui.recording = Some(status),
+        RecorderState::Done => {
+            let size = crate::units::format_bytes_long(status.bytes_sent);
+            app.ui.say(format!("recorded: {file}, {} samples, {size}", status.frames_sent));
             app.ui.recording = None;
         }
-        Course::Failed(why) => {
+        RecorderState::Failed(why) => {
             app.ui.complain(format!("recording ended: {why}"));
             app.ui.recording = None;
         }

@@ -67,7 +67,7 @@ pub fn input(buf: &mut Canvas, area: Rect, label: &str, text: &str, cursor: usiz
     let cells = |s: &str| unicode_width::UnicodeWidthStr::width(s);
     // Cleaning changes lengths: the parts are cleaned, not the whole.
     let (before, after) = text.split_at(cursor.min(text.len()));
-    let (before, after) = (crate::text::clean(before), crate::text::clean(after));
+    let (before, after) = (crate::text::sanitize(before), crate::text::sanitize(after));
     let width = usize::from(area.width);
     let label = if cells(label) + 8 > width { "" } else { label };
     // The cursor needs a cell, two on a wide character.

@@ -4,7 +4,7 @@ use super::super::{Pane, PaneId};
 use crate::bench::store::Kept;
 use crate::bench::workloads::WORKLOADS;
 use crate::export::sheet::Sheet;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::bench::Row;
 use crate::tui::bench::run::{Ended, Run};
 use crate::tui::keys::Context;
@@ -15,7 +15,7 @@ use crate::tui::widgets::dialog::frame;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table::select;
 use crate::tui::widgets::theme::Theme;
-use crate::units::{bytes_long, rfc3339, write_count};
+use crate::units::{format_bytes_long, format_rfc3339, write_count};
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -49,7 +49,7 @@ fn lines(app: &App) -> Vec<Line> {
     }
     match &bench.kept {
         None => {}
-        Some(Err(why)) => out.push(Line::Head(format!("- {}", clean(why)))),
+        Some(Err(why)) => out.push(Line::Head(format!("- {}", sanitize(why)))),
         Some(Ok(all)) if all.is_empty() => out.push(Line::Head("No results kept yet".into())),
         Some(Ok(_)) => {}
     }
@@ -95,14 +95,14 @@ fn now(run: &Run) -> String {
 pub fn short_time(id: &str, offset_secs: i64) -> String {
     let secs: i64 = id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0);
     let local = secs.saturating_add(offset_secs).saturating_mul(1_000_000_000);
-    rfc3339(local).get(5..16).map_or_else(String::new, |t| t.replace('T', " "))
+    format_rfc3339(local).get(5..16).map_or_else(String::new, |t| t.replace('T', " "))
 }
 
 /// `11-21 15:49 randrw 51k`
 fn kept_line(k: &Kept, marked: bool, offset_secs: i64) -> String {
     let mark = if marked { '*' } else { ' ' };
     if k.damaged.is_some() {
-        return format!("{mark} {} unreadable", clean(&k.id));
+        return format!("{mark} {} unreadable", sanitize(&k.id));
     }
     let mut rate = String::new();
     if let Some((iops, _)) = k.rate {
@@ -110,7 +110,7 @@ fn kept_line(k: &Kept, marked: bool, offset_secs: i64) -> String {
         write_count(&mut rate, iops);
     }
     let end = if k.complete { "" } else { " part" };
-    format!("{mark}{} {}{rate}{end}", short_time(&k.id, offset_secs), clean(&k.profile))
+    format!("{mark}{} {}{rate}{end}", short_time(&k.id, offset_secs), sanitize(&k.profile))
 }
 
 fn text(app: &App, row: &Row) -> String {
@@ -120,7 +120,7 @@ fn text(app: &App, row: &Row) -> String {
         Row::Profile(at) => format!(" {:<9} {}", WORKLOADS[*at].name(), WORKLOADS[*at].about()),
         Row::Kept(id) => match bench.kept_results().iter().find(|k| k.id == *id) {
             Some(k) => kept_line(k, bench.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
-            None => clean(id),
+            None => sanitize(id),
         },
     }
 }
@@ -142,7 +142,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
             }
             Line::Row(row) => {
                 let (text, style) = (text(app, row), if *row == Row::Now { theme.warn } else { theme.text });
-                let (shown, cells) = crate::text::fit(&text, inner.width.into());
+                let (shown, cells) = crate::text::fit_width(&text, inner.width.into());
                 put(buf, inner.x, y, shown, inner.width, style);
                 if shown.len() < text.len() && cells > 0 {
                     put(buf, inner.right() - 1, y, "…", 1, style);
@@ -169,15 +169,15 @@ fn sheet(app: &App) -> Sheet {
     for k in app.ui.bench.kept_results() {
         let rate = |f: fn((f64, f64)) -> String| k.rate.map_or("-".into(), f);
         sheet.rows.push(vec![
-            clean(&k.id),
-            clean(&k.time),
-            clean(&k.profile),
-            clean(&k.place),
+            sanitize(&k.id),
+            sanitize(&k.time),
+            sanitize(&k.profile),
+            sanitize(&k.place),
             rate(|r| format!("{:.0}", r.0)),
-            rate(|r| bytes_long(r.1 as u64)),
+            rate(|r| format_bytes_long(r.1 as u64)),
         ]);
         if let Some(why) = &k.damaged {
-            sheet.notes.push(clean(why));
+            sheet.notes.push(sanitize(why));
         }
     }
     sheet

@@ -13,7 +13,7 @@ use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::graph::{bar, columns, nice_max};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use crate::units::{bytes, write_count};
+use crate::units::{format_bytes, write_count};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -40,7 +40,7 @@ fn count(n: f64) -> String {
 }
 
 fn rate(n: f64) -> String {
-    format!("{}/s", bytes(n as u64))
+    format!("{}/s", format_bytes(n as u64))
 }
 
 /// What syncs are called in this run: some workloads time something else.
@@ -117,7 +117,7 @@ fn phase(run: &Run) -> String {
         (_, _, None) => "; preparation, not counted",
         _ => "",
     };
-    format!("{number}{}{done}{how}", crate::text::clean(&p.phase))
+    format!("{number}{}{done}{how}", crate::text::sanitize(&p.phase))
 }
 
 /// The run in a few lines, to keep.
@@ -162,7 +162,7 @@ fn surroundings(app: &App) -> Vec<String> {
     if !shown(PaneId::Writeback)
         && let Some(w) = app.snap().writeback.ok()
     {
-        let level = |n: Option<u64>| n.map_or("-".into(), bytes);
+        let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
         out.push(format!(
             "page cache: dirty {}, writeback {}, limit {}",
             level(w.dirty_bytes),

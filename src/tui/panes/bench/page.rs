@@ -4,7 +4,7 @@ use super::{Tone, Toned, folded};
 use crate::bench::compare;
 use crate::bench::report::{Report, course, markdown, text};
 use crate::export::sheet::Sheet;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::bench::run::{Ended, Run};
 use crate::tui::bench::{Opened, Row};
 use crate::tui::marked::hint;
@@ -14,7 +14,7 @@ use crate::tui::state::App;
 pub fn title(app: &App) -> (String, &'static str) {
     let bench = &app.ui.bench;
     match &bench.opened {
-        Some(Opened::Result(r)) => (format!("Result {}", clean(&r.id)), "Esc: back"),
+        Some(Opened::Result(r)) => (format!("Result {}", sanitize(&r.id)), "Esc: back"),
         Some(Opened::Compared(_)) => ("Two results".into(), "Esc: back"),
         Some(Opened::Waiting(_) | Opened::Failed(_)) => ("Result".into(), "Esc: back"),
         None => match (&bench.selected, &bench.run) {
@@ -29,9 +29,9 @@ pub fn lines(app: &App, width: u16) -> Vec<Toned> {
     let bench = &app.ui.bench;
     let lines = match &bench.opened {
         Some(Opened::Waiting(ids)) => {
-            vec![(format!("reading {} …", clean(ids.join(" and "))), Tone::Dim)]
+            vec![(format!("reading {} …", sanitize(ids.join(" and "))), Tone::Dim)]
         }
-        Some(Opened::Failed(why)) => vec![(clean(why), Tone::Crit)],
+        Some(Opened::Failed(why)) => vec![(sanitize(why), Tone::Crit)],
         Some(Opened::Result(report)) => report_lines(report, width),
         Some(Opened::Compared(both)) => match compare::text_within(&both[0], &both[1], width.into()) {
             Ok(text) => text.lines().map(told).collect(),
@@ -52,14 +52,14 @@ pub fn told(line: &str) -> Toned {
         Some(c) if !c.is_whitespace() => Tone::Strong,
         _ => Tone::Plain,
     };
-    (clean(line), tone)
+    (sanitize(line), tone)
 }
 
 /// The report as `bench show` prints it, with the course of every part.
 fn report_lines(report: &Report, width: u16) -> Vec<Toned> {
     let mut out: Vec<Toned> = Vec::new();
     if let Some(p) = &report.ruler {
-        out.extend([(clean(&p.sentence), Tone::Strong), (String::new(), Tone::Plain)]);
+        out.extend([(sanitize(&p.sentence), Tone::Strong), (String::new(), Tone::Plain)]);
     }
     out.extend(text::report_within(report, width.into()).lines().map(told));
     let course = course::course(report, usize::from(width).clamp(20, 120) - 2);
@@ -77,19 +77,19 @@ fn ended(run: &Run, width: u16) -> Vec<Toned> {
         Some(Ended::Report(report)) => {
             let kept = match &run.kept {
                 None => ("being kept …".into(), Tone::Dim),
-                Some(Ok(id)) => (format!("kept as {}", clean(id)), Tone::Dim),
-                Some(Err(why)) => (format!("! not kept: {}", clean(why)), Tone::Warn),
+                Some(Ok(id)) => (format!("kept as {}", sanitize(id)), Tone::Dim),
+                Some(Err(why)) => (format!("! not kept: {}", sanitize(why)), Tone::Warn),
             };
             let mut out = vec![kept];
             out.extend(report_lines(report, width));
             out
         }
         Some(Ended::Refused(refused)) => vec![
-            (format!("refused: {}", clean(&refused.why)), Tone::Crit),
+            (format!("refused: {}", sanitize(&refused.why)), Tone::Crit),
             ("Nothing was written. Change the plan and start again.".into(), Tone::Plain),
         ],
         Some(Ended::Failed(why)) => {
-            let mut out = vec![(format!("failed: {}", clean(why)), Tone::Crit)];
+            let mut out = vec![(format!("failed: {}", sanitize(why)), Tone::Crit)];
             out.push(("Nothing is left behind: the file went with its process.".into(), Tone::Plain));
             out.extend(run.notes.iter().map(|n| (format!("! {n}"), Tone::Warn)));
             out
@@ -113,8 +113,8 @@ pub fn card_of(
     marked: Option<&String>,
 ) -> Vec<Toned> {
     vec![
-        (format!("{} {}", clean(profile), clean(id)), Tone::Strong),
-        (clean(headline), if damaged { Tone::Crit } else { Tone::Plain }),
+        (format!("{} {}", sanitize(profile), sanitize(id)), Tone::Strong),
+        (sanitize(headline), if damaged { Tone::Crit } else { Tone::Plain }),
         (String::new(), Tone::Plain),
         ("Enter shows it.".into(), Tone::Dim),
         (hint(marked, id), Tone::Dim),
@@ -150,21 +150,21 @@ fn live_lines(app: &App) -> Vec<Toned> {
 fn of_report(report: &Report) -> Sheet {
     let heads = markdown::HEADS.map(|h| (h, !matches!(h, "part" | "what")));
     let title =
-        format!("{} on {}, {}", clean(&report.plan.profile), clean(&report.host), clean(&report.time));
+        format!("{} on {}, {}", sanitize(&report.plan.profile), sanitize(&report.host), sanitize(&report.time));
     let mut sheet = Sheet::new(title, &heads);
-    sheet.rows = report.parts.iter().flat_map(markdown::cells).map(|row| row.map(clean).to_vec()).collect();
+    sheet.rows = report.parts.iter().flat_map(markdown::cells).map(|row| row.map(sanitize).to_vec()).collect();
     if let Some(t) = &report.target {
-        sheet.notes.push(clean(format!(
+        sheet.notes.push(sanitize(format!(
             "{} on {} ({}), kernel {}",
             t.directory, t.filesystem, t.source, report.kernel
         )));
     }
-    sheet.notes.push(clean(text::end(&report.end)));
+    sheet.notes.push(sanitize(text::end(&report.end)));
     for (part, f) in report.parts.iter().flat_map(|p| p.figures.iter().map(move |f| (p, f))) {
-        sheet.notes.push(clean(format!("{}: {} {}", part.label, f.name, text::figure(f.value, &f.unit))));
+        sheet.notes.push(sanitize(format!("{}: {} {}", part.label, f.name, text::figure(f.value, &f.unit))));
     }
-    sheet.notes.extend(report.ruler.iter().map(|p| clean(&p.sentence)));
-    sheet.notes.extend(report.warnings.iter().map(clean));
+    sheet.notes.extend(report.ruler.iter().map(|p| sanitize(&p.sentence)));
+    sheet.notes.extend(report.warnings.iter().map(sanitize));
     sheet
 }
 

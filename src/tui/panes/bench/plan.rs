@@ -11,7 +11,7 @@ use crate::bench::workloads::{WORKLOADS, Workload};
 use crate::export::sheet::Sheet;
 use crate::model::disk::DiskRate;
 use crate::model::process::{Column, Filter, Query};
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::bench::Line;
 use crate::tui::panes::PaneId;
 use crate::tui::panes::kernel_detail::inside;
@@ -21,7 +21,7 @@ use crate::tui::widgets::dialog::{frame, input};
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::table::select;
 use crate::tui::widgets::theme::Theme;
-use crate::units::{bytes_long, short_bytes};
+use crate::units::{format_bytes_long, format_bytes_exact};
 use ratatui::layout::Rect;
 
 /// Cells of a line's name.
@@ -43,7 +43,7 @@ pub fn place_refuses(app: &App, workload: &dyn Workload, plan: &Plan, bytes: u64
     if !workload.needs_directory() {
         return None;
     }
-    let dir = clean(plan.directory.as_os_str().as_encoded_bytes());
+    let dir = sanitize(plan.directory.as_os_str().as_encoded_bytes());
     if !plan.directory.is_absolute() {
         return Some("no directory yet: choose one on the storage to measure (e)".into());
     }
@@ -51,7 +51,7 @@ pub fn place_refuses(app: &App, workload: &dyn Workload, plan: &Plan, bytes: u64
         None => Some(format!(
             "{dir} has not answered yet: its file system may be blocked; another directory? (e)"
         )),
-        Some(Err(why)) => Some(clean(why)),
+        Some(Err(why)) => Some(sanitize(why)),
         Some(Ok(look)) => {
             let refused = look.refuses(bytes)?;
             let next = if refused.privilege { "; as its owner or root it would be allowed" } else { "" };
@@ -94,9 +94,9 @@ fn where_to(place: &Seen, out: &mut Vec<Toned>) {
         .chain
         .iter()
         .map(|d| {
-            let model = d.model.as_ref().map_or(String::new(), |m| format!(" {}", clean(m)));
-            let size = d.size_bytes.map_or(String::new(), |n| format!(", {}", bytes_long(n)));
-            format!("{}{model} ({}{size})", clean(&d.name), d.kind.name())
+            let model = d.model.as_ref().map_or(String::new(), |m| format!(" {}", sanitize(m)));
+            let size = d.size_bytes.map_or(String::new(), |n| format!(", {}", format_bytes_long(n)));
+            format!("{}{model} ({}{size})", sanitize(&d.name), d.kind.name())
         })
         .collect();
     let below = if chain.is_empty() { String::new() } else { format!("; on {}", chain.join(" > ")) };
@@ -107,11 +107,11 @@ fn room(place: &Seen, bytes: u64, out: &mut Vec<Toned>) {
     let line = match place.free.checked_sub(bytes) {
         Some(left) => format!(
             "Free: {} now and after, {} while it runs; {} stay free in any case",
-            bytes_long(place.free),
-            bytes_long(left),
-            bytes_long(reserve(place.size))
+            format_bytes_long(place.free),
+            format_bytes_long(left),
+            format_bytes_long(reserve(place.size))
         ),
-        None => format!("Free: {}", bytes_long(place.free)),
+        None => format!("Free: {}", format_bytes_long(place.free)),
     };
     out.push((line, Tone::Plain));
 }
@@ -121,7 +121,7 @@ pub fn device_line(r: &DiskRate) -> String {
     let stalled = if r.stalled { format!(", STALLED with {} in flight", r.in_flight) } else { String::new() };
     format!(
         "{}: {:.0} tps, {:.1} MB_read/s, {:.1} MB_wrtn/s, await {:.1} ms, aqu-sz {:.1}, util {:.0} %{stalled}",
-        clean(&*r.name),
+        sanitize(&*r.name),
         r.tps,
         r.read_mb_per_s,
         r.write_mb_per_s,
@@ -160,7 +160,7 @@ fn busiest(app: &App) -> Option<String> {
     let query = Query { by: Column::Io, reverse: false, filter, offset: 0, height: 1 };
     let at = *app.world.procs.window(&query).rows.first()?;
     let row = app.world.procs.row(at);
-    let rate = |n: Option<f64>| n.map_or("-".into(), |n| format!("{}/s", bytes_long(n as u64)));
+    let rate = |n: Option<f64>| n.map_or("-".into(), |n| format!("{}/s", format_bytes_long(n as u64)));
     Some(format!(
         "Busiest task, on any device: {} {}, reads {}, writes {}",
         row.pid,
@@ -174,7 +174,7 @@ fn busiest(app: &App) -> Option<String> {
 fn value(app: &App, at: usize, line: Line) -> String {
     let (_, plan) = app.ui.bench.plan(at);
     match line {
-        Line::Directory => clean(plan.directory.as_os_str().as_encoded_bytes()),
+        Line::Directory => sanitize(plan.directory.as_os_str().as_encoded_bytes()),
         Line::Param(p) => param_text(p, &plan),
     }
 }
@@ -287,7 +287,7 @@ pub fn sheet(app: &App, at: usize) -> Sheet {
     for line in app.ui.bench.lines(at) {
         sheet.rows.push(vec![line.name().into(), value(app, at, line)]);
     }
-    sheet.rows.push(vec!["space".into(), short_bytes(workload.footprint(&plan))]);
+    sheet.rows.push(vec!["space".into(), format_bytes_exact(workload.footprint(&plan))]);
     sheet.notes.extend(about(app, at).into_iter().map(|l| l.0));
     sheet
 }

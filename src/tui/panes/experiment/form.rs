@@ -7,7 +7,7 @@ use super::super::bench::{Tone, Toned, draw_below, folded};
 use crate::bench::workloads;
 use crate::experiment::outline::outline;
 use crate::export::sheet::Sheet;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::experiment::form::Line;
 use crate::tui::panes::PaneId;
 use crate::tui::state::{App, Overlay, Prompt, PromptFor};
@@ -28,7 +28,7 @@ pub fn wont_start(app: &App) -> Option<String> {
         return Some("nothing to compare: fill in what B sets, as in vm.dirty_ratio=80".into());
     }
     if let Err(why) = spec.check() {
-        return Some(clean(why));
+        return Some(sanitize(why));
     }
     for plan in std::iter::once(spec.plan.clone()).chain(spec.control_plan()) {
         let work = workloads::find(&plan.profile).filter(|w| w.needs_directory());
@@ -51,7 +51,7 @@ fn about(app: &App) -> Vec<Toned> {
         out.push((format!("NOT TO BE STARTED: {why}"), Tone::Crit));
     }
     if let Some(Ok(checked)) = app.ui.experiment.found(&spec) {
-        out.extend(outline(&spec, checked).lines().map(|l| (clean(l), Tone::Plain)));
+        out.extend(outline(&spec, checked).lines().map(|l| (sanitize(l), Tone::Plain)));
     } else {
         out.push((app.ui.experiment.form.work().about().into(), Tone::Dim));
     }
@@ -70,9 +70,9 @@ fn value(app: &App, line: Line) -> String {
     let form = &app.ui.experiment.form;
     match line {
         Line::Workload => format!("{}: {}", form.work().name(), form.work().about()),
-        Line::Directory => clean(app.ui.bench.directory.as_os_str().as_encoded_bytes()),
+        Line::Directory => sanitize(app.ui.bench.directory.as_os_str().as_encoded_bytes()),
         Line::Base if form.base.is_empty() => "nothing: as things stand".into(),
-        Line::Set | Line::Base => clean(form.text(line)),
+        Line::Set | Line::Base => sanitize(form.text(line)),
         Line::Calm | Line::Drain => format!("{} s", form.text(line)),
         Line::Param(p) => param_text(p, &app.planned_experiment().plan),
         _ => form.text(line),

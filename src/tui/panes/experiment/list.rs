@@ -5,7 +5,7 @@ use super::super::{Pane, PaneId};
 use crate::experiment::kept::Kept;
 use crate::experiment::report::verdict::Outcome;
 use crate::export::sheet::Sheet;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::experiment::Row;
 use crate::tui::experiment::run::{Ended, Run};
 use crate::tui::keys::Context;
@@ -74,11 +74,11 @@ fn now(run: &Run) -> String {
 fn kept_line(k: &Kept, marked: bool, offset_secs: i64) -> String {
     let mark = if marked { '*' } else { ' ' };
     if k.damaged.is_some() {
-        return format!("{mark}{} unreadable", clean(&k.id));
+        return format!("{mark}{} unreadable", sanitize(&k.id));
     }
     let end = if k.complete { "" } else { " (part)" };
     let time = short_time(&k.id, offset_secs);
-    format!("{mark}{time} {} {}{end}  {}", clean(&k.profile), word(k.outcome), clean(k.set.join(" ")))
+    format!("{mark}{time} {} {}{end}  {}", sanitize(&k.profile), word(k.outcome), sanitize(k.set.join(" ")))
 }
 
 fn text(app: &App, row: &Row) -> String {
@@ -86,12 +86,12 @@ fn text(app: &App, row: &Row) -> String {
     match row {
         Row::Now => ui.run.as_ref().map_or(String::new(), now),
         Row::Plan => {
-            let b = if ui.form.set.is_empty() { String::new() } else { clean(ui.form.set.join(" ")) };
+            let b = if ui.form.set.is_empty() { String::new() } else { sanitize(ui.form.set.join(" ")) };
             format!("+ next: {} {b}", ui.form.work().name())
         }
         Row::Kept(id) => match ui.kept_ones().iter().find(|k| k.id == *id) {
             Some(k) => kept_line(k, ui.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
-            None => clean(id),
+            None => sanitize(id),
         },
     }
 }
@@ -115,7 +115,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
     let below = inner.y + (rows.len() - from) as u16;
     let said = match &ui.kept {
-        Some(Err(why)) => format!("- {}", clean(why)),
+        Some(Err(why)) => format!("- {}", sanitize(why)),
         Some(Ok(all)) if all.is_empty() => "No experiment kept yet".into(),
         _ => String::new(),
     };
@@ -130,8 +130,8 @@ fn sheet(app: &App) -> Sheet {
     let mut sheet = Sheet::new(title, &heads.map(|h| (h, false)));
     for k in app.ui.experiment.kept_ones() {
         let row = [&k.id, &k.time, &k.profile, &k.place, &k.set.join(" "), word(k.outcome)];
-        sheet.rows.push(row.into_iter().map(clean).collect());
-        sheet.notes.extend(k.damaged.iter().map(clean));
+        sheet.rows.push(row.into_iter().map(sanitize).collect());
+        sheet.notes.extend(k.damaged.iter().map(sanitize));
     }
     sheet
 }

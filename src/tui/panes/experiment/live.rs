@@ -8,7 +8,7 @@ use crate::experiment::message::Phase;
 use crate::experiment::report::graph::{Curve, LEGEND, pair};
 use crate::experiment::report::{sheet, text, verdict};
 use crate::experiment::spec::Arm;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::experiment::form::joined;
 use crate::tui::experiment::run::Run;
 use crate::tui::state::App;
@@ -17,7 +17,7 @@ use crate::tui::widgets::dialog::{frame, wrap};
 use crate::tui::widgets::graph::bar;
 use crate::tui::widgets::put::put;
 use crate::tui::widgets::theme::Theme;
-use crate::units::bytes_long;
+use crate::units::format_bytes_long;
 use ratatui::layout::Rect;
 
 /// Notes shown at once.
@@ -63,15 +63,15 @@ fn phase(run: &Run) -> String {
 fn running(run: &Run) -> Vec<Toned> {
     let set = |arm: Arm| match run.spec.words(arm) {
         [] => "as things stand".into(),
-        words => clean(joined(words)),
+        words => sanitize(joined(words)),
     };
     let mut out = vec![(format!("A {}; B {}", set(Arm::A), set(Arm::B)), Tone::Dim)];
     let Some(p) = run.progress.as_ref().filter(|p| p.phase == Phase::Work) else { return out };
     if let Some(bench) = &p.bench {
         let dirty = p.point.map_or(String::new(), |d| {
-            format!("  dirty {}, being written {}", bytes_long(d.dirty), bytes_long(d.writeback))
+            format!("  dirty {}, being written {}", format_bytes_long(d.dirty), format_bytes_long(d.writeback))
         });
-        out.push((clean(format!("{}{dirty}", told(bench))), Tone::Plain));
+        out.push((sanitize(format!("{}{dirty}", told(bench))), Tone::Plain));
     }
     out
 }

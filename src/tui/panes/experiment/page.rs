@@ -5,19 +5,19 @@ use super::super::bench::{Tone, Toned, folded};
 use crate::experiment::report::{Report, compare, sheet as tables, text};
 use crate::experiment::spec::Arm;
 use crate::export::sheet::Sheet;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::bench::Opened;
 use crate::tui::experiment::Row;
 use crate::tui::experiment::run::{Ended, Run};
 use crate::tui::state::App;
 use crate::tui::tuning::survey::Standing;
-use crate::units::span;
+use crate::units::format_duration;
 
 /// Title of the page, and what can be done on it.
 pub fn title(app: &App) -> (String, &'static str) {
     let ui = &app.ui.experiment;
     match (&ui.opened, &ui.selected, &ui.run) {
-        (Some(Opened::Result(r)), ..) => (format!("Report {}", clean(&r.id)), "o: to a file, Esc: back"),
+        (Some(Opened::Result(r)), ..) => (format!("Report {}", sanitize(&r.id)), "o: to a file, Esc: back"),
         (Some(Opened::Compared(_)), ..) => ("Two experiments".into(), "Esc: back"),
         (Some(_), ..) => ("Report".into(), "Esc: back"),
         (None, Row::Now, Some(run)) => (format!("Report of {}", run.spec.plan.profile), "o: to a file"),
@@ -30,13 +30,13 @@ pub fn lines(app: &App, width: u16) -> Vec<Toned> {
     let ui = &app.ui.experiment;
     let lines = match (&ui.opened, &ui.selected, &ui.run) {
         (Some(Opened::Waiting(ids)), ..) => {
-            vec![(format!("reading {} …", clean(ids.join(" and "))), Tone::Dim)]
+            vec![(format!("reading {} …", sanitize(ids.join(" and "))), Tone::Dim)]
         }
-        (Some(Opened::Failed(why)), ..) => vec![(clean(why), Tone::Crit)],
+        (Some(Opened::Failed(why)), ..) => vec![(sanitize(why), Tone::Crit)],
         (Some(Opened::Result(report)), ..) => report_lines(app, report, width),
         (Some(Opened::Compared(both)), ..) => match compare::text(&both[0], &both[1]) {
             Ok(text) => text.lines().map(told).collect(),
-            Err(why) => vec![(clean(why), Tone::Crit)],
+            Err(why) => vec![(sanitize(why), Tone::Crit)],
         },
         (None, Row::Now, Some(run)) => ended(app, run, width),
         _ => card(app),
@@ -48,7 +48,7 @@ pub fn lines(app: &App, width: u16) -> Vec<Toned> {
 fn report_lines(app: &App, report: &Report, width: u16) -> Vec<Toned> {
     let mut out: Vec<Toned> = Vec::new();
     if let Some(trial) = report.trials.first() {
-        out.push((clean(&trial.verdict.text), Tone::Strong));
+        out.push((sanitize(&trial.verdict.text), Tone::Strong));
     }
     out.push((standing(app, report), Tone::Dim));
     out.push((String::new(), Tone::Plain));
@@ -77,7 +77,7 @@ fn standing(app: &App, report: &Report) -> String {
             let left = tune.leases.iter().find(|l| l.id == id).map_or(left, |l| &l.left);
             format!(
                 "Now: B is in force, change {id} on lease for another {}. K keeps it, u takes it back.",
-                span(*left)
+                format_duration(*left)
             )
         }
         Some((id, _)) => format!("Now: B is in force by change {id}. u takes it back."),
@@ -92,19 +92,19 @@ fn ended(app: &App, run: &Run, width: u16) -> Vec<Toned> {
         Some(Ended::Report(report)) => {
             let kept = match &run.kept {
                 None => ("being kept …".into(), Tone::Dim),
-                Some(Ok(id)) => (format!("kept as {}", clean(id)), Tone::Dim),
-                Some(Err(why)) => (format!("! not kept: {}", clean(why)), Tone::Warn),
+                Some(Ok(id)) => (format!("kept as {}", sanitize(id)), Tone::Dim),
+                Some(Err(why)) => (format!("! not kept: {}", sanitize(why)), Tone::Warn),
             };
             let mut out = vec![kept];
             out.extend(report_lines(app, report, width));
             return out;
         }
         Some(Ended::Refused(why)) => vec![
-            (format!("refused: {}", clean(why)), Tone::Crit),
+            (format!("refused: {}", sanitize(why)), Tone::Crit),
             ("Nothing was changed or written. Change the plan and start again.".into(), Tone::Plain),
         ],
         Some(Ended::Failed(why)) => vec![
-            (format!("failed: {}", clean(why)), Tone::Crit),
+            (format!("failed: {}", sanitize(why)), Tone::Crit),
             ("c in Tune shows how the changes stand.".into(), Tone::Plain),
         ],
     };
@@ -122,24 +122,24 @@ fn card(app: &App) -> Vec<Toned> {
 /// A report as a table to keep: every round, everything else below it.
 pub fn sheet(report: &Report) -> Sheet {
     let title =
-        format!("{} on {}, {}", clean(&report.spec.plan.profile), clean(&report.host), clean(&report.time));
+        format!("{} on {}, {}", sanitize(&report.spec.plan.profile), sanitize(&report.host), sanitize(&report.time));
     let Some(trial) = report.trials.first() else { return Sheet::new(title, &[("", false)]) };
     let (heads, rows) = tables::rounds(trial);
     let heads: Vec<(&str, bool)> = heads.iter().map(|h| (h.as_str(), h != "arm")).collect();
     let mut sheet = Sheet::new(title, &heads);
-    sheet.rows = rows.into_iter().map(|row| row.into_iter().map(clean).collect()).collect();
+    sheet.rows = rows.into_iter().map(|row| row.into_iter().map(sanitize).collect()).collect();
     for arm in [Arm::A, Arm::B] {
-        sheet.notes.push(clean(format!("{}: {}", arm.name(), tables::arm(report, arm))));
+        sheet.notes.push(sanitize(format!("{}: {}", arm.name(), tables::arm(report, arm))));
     }
     for (heads, rows) in [tables::medians(trial), tables::latencies(trial)] {
         sheet.notes.extend(rows.iter().map(|row| {
             let cells = heads.iter().zip(row).skip(1).map(|(h, c)| format!("{h} {c}"));
-            clean(format!("{}: {}", row[0], cells.collect::<Vec<_>>().join(", ")))
+            sanitize(format!("{}: {}", row[0], cells.collect::<Vec<_>>().join(", ")))
         }));
     }
-    sheet.notes.extend(trial.comparison.iter().flat_map(tables::ratio).map(clean));
-    sheet.notes.push(clean(&trial.verdict.text));
-    sheet.notes.extend(report.warnings.iter().map(clean));
-    sheet.notes.push(clean(&report.after));
+    sheet.notes.extend(trial.comparison.iter().flat_map(tables::ratio).map(sanitize));
+    sheet.notes.push(sanitize(&trial.verdict.text));
+    sheet.notes.extend(report.warnings.iter().map(sanitize));
+    sheet.notes.push(sanitize(&report.after));
     sheet
 }

@@ -57,7 +57,7 @@ fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, first: usi
     for (i, story) in app.findings.stories().iter().enumerate().skip(first).take(area.height.into()) {
         let y = area.y + (i - first) as u16;
         let text = format!("{} {}", story.severity.mark(), line(story));
-        let (shown, cells) = crate::text::fit(&text, area.width.into());
+        let (shown, cells) = crate::text::fit_width(&text, area.width.into());
         let used = put(buf, area.x, y, shown, area.width, style(theme, story.severity));
         if shown.len() < text.len() && used > 0 {
             put(buf, area.x + (cells as u16).min(area.width) - 1, y, "…", 1, theme.dim);
@@ -95,7 +95,7 @@ pub fn row_at(app: &App, height: u16, y: u16) -> Option<usize> {
 
 fn sheet(app: &App) -> Sheet {
     let title =
-        format!("Findings on {}, {}", app.world.host.name, crate::units::rfc3339(app.world.now().wall_ns));
+        format!("Findings on {}, {}", app.world.host.name, crate::units::format_rfc3339(app.world.now().wall_ns));
     let mut sheet = paper(title, &app.findings, app.world.now());
     sheet.notes.extend(gaps(&app.findings).into_iter().map(|gap| format!("not judged: {gap}")));
     sheet

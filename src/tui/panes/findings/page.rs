@@ -148,7 +148,7 @@ pub fn jump_at(app: &App, y: u16) -> Option<usize> {
 fn sheet(app: &App) -> Sheet {
     let title = story(app).map_or("Nothing wrong found".into(), |s| s.cause().title.clone());
     let title =
-        format!("{title}, {}, {}", app.world.host.name, crate::units::rfc3339(app.world.now().wall_ns));
+        format!("{title}, {}, {}", app.world.host.name, crate::units::format_rfc3339(app.world.now().wall_ns));
     let mut sheet = Sheet::new(title, &[("", false), ("", false)]);
     let all = story(app).map(|s| parts(s, app.world.now())).unwrap_or_default();
     sheet.rows.extend(all.into_iter().map(|p| vec![p.label.to_owned(), p.text]));

@@ -55,7 +55,7 @@ pub fn fitted(app: &App, width: u16) -> (&'static [Column<SyncCol>], table::Fitt
 fn filtered(app: &App, title: &str) -> String {
     match app.ui.syncs.filter.as_str() {
         "" => title.to_owned(),
-        filter => format!("{title} · filter \"{}\"", crate::text::clean(filter)),
+        filter => format!("{title} · filter \"{}\"", crate::text::sanitize(filter)),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::{frame, reason, wrap};
 use crate::tui::widgets::put::{put, tint};
 use crate::tui::widgets::theme::Theme;
-use crate::units::{span, write_bytes};
+use crate::units::{format_duration, write_bytes};
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -27,7 +27,7 @@ pub const PANE: Pane = Pane {
 /// How a change stands, and whether that wants attention.
 fn standing(s: &Standing) -> (String, bool) {
     match s {
-        Standing::Lease(secs) => (format!("lease {}", span(*secs)), false),
+        Standing::Lease(secs) => (format!("lease {}", format_duration(*secs)), false),
         Standing::Silent => ("its tuner does not answer".into(), true),
         Standing::Making => ("being made".into(), false),
         Standing::LeftBehind => ("LEFT BEHIND".into(), true),
@@ -252,7 +252,7 @@ fn sheet(app: &App) -> Sheet {
         for m in &c.members {
             let what = format!("{} {} -> {}", m.shown, m.before, m.after);
             let id = c.id.to_string();
-            let when = crate::units::rfc3339(c.wall_ns);
+            let when = crate::units::format_rfc3339(c.wall_ns);
             sheet.rows.push(
                 [id, when, how.clone(), what].into_iter().chain([(); 3].map(|()| String::new())).collect(),
             );

@@ -54,7 +54,7 @@ fn parts(app: &App) -> Vec<(&'static str, String, Kind)> {
     out.push(("default", row.default.clone(), Kind::Plain));
     out.push(match boot {
         Some(b) => {
-            let text = format!("{}, by {}", crate::text::clean(&b.value), crate::text::clean(&b.by));
+            let text = format!("{}, by {}", crate::text::sanitize(&b.value), crate::text::sanitize(&b.by));
             let loses = b.ours.is_some() && b.stronger.is_some();
             ("next boot", text, if loses { Kind::Warn } else { Kind::Plain })
         }

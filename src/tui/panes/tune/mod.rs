@@ -104,7 +104,7 @@ fn cells(app: &App, row: &Row) -> [String; 6] {
         default,
         next,
         brief(tune.proposed.get(&row.name)).unwrap_or_default(),
-        boot.map(|b| crate::text::clean(&b.by)).unwrap_or_default(),
+        boot.map(|b| crate::text::sanitize(&b.by)).unwrap_or_default(),
     ]
 }
 
@@ -131,7 +131,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
     let title = match tune.filter.is_empty() {
         true => "Tune".to_owned(),
-        false => format!("Tune, only {}", crate::text::clean(&tune.filter)),
+        false => format!("Tune, only {}", crate::text::sanitize(&tune.filter)),
     };
     let inner = frame(buf, area, &title, &hint(app), focused, theme);
     let inner = problem(app, theme, inner, buf);
@@ -219,11 +219,11 @@ fn knob_line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, row: &Row, 
 
 /// Writes text; what was cut off ends in a mark.
 pub fn cut(buf: &mut Canvas, x: u16, y: u16, text: &str, width: u16, style: Style) {
-    let (fits, _) = crate::text::fit(text, usize::from(width));
+    let (fits, _) = crate::text::fit_width(text, usize::from(width));
     if fits.len() == text.len() {
         put(buf, x, y, text, width, style);
     } else if width > 1 {
-        let (fits, used) = crate::text::fit(text, usize::from(width - 1));
+        let (fits, used) = crate::text::fit_width(text, usize::from(width - 1));
         put(buf, x, y, fits, width - 1, style);
         put(buf, x + used as u16, y, "…", 1, style);
     }

@@ -3,7 +3,7 @@
 use crate::bench::outline::will_write;
 use crate::bench::plan::Plan;
 use crate::bench::workloads::Workload;
-use crate::text::clean;
+use crate::text::sanitize;
 use crate::tui::bench::run::Run;
 use crate::tui::bench::{BenchEffect, Row, workload_of};
 use crate::tui::effect::Effect;
@@ -38,7 +38,7 @@ fn question(app: &App, workload: &dyn Workload, plan: &Plan) -> String {
     let mut out = will_write(workload, plan);
     if let Some(Ok(look)) = app.ui.bench.look().filter(|_| workload.needs_directory()) {
         if let Some(place) = &look.place {
-            let chain: Vec<_> = place.chain.iter().map(|d| clean(&d.name)).collect();
+            let chain: Vec<_> = place.chain.iter().map(|d| sanitize(&d.name)).collect();
             let on = if chain.is_empty() { place.source.clone() } else { chain.join(" > ") };
             out.push_str(&format!("\nThat is {} on {on}.", place.filesystem));
         }
@@ -81,7 +81,7 @@ pub fn once_more(app: &App, plan: &Plan, change: impl FnOnce(Plan) -> Change) ->
     if plan.network.is_some() || !needs_directory(plan) {
         return None;
     }
-    let dir = clean(plan.directory.as_os_str().as_encoded_bytes());
+    let dir = sanitize(plan.directory.as_os_str().as_encoded_bytes());
     let text = format!(
         "{dir} is on a network mount: {} from {}.\nThe load goes to a server that others use, and through the network \
          between. They will feel it.\nMeasure it all the same?",

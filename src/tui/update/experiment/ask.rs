@@ -117,7 +117,7 @@ pub fn file(app: &mut App) {
     let Some(id) = app.ui.experiment.shown().map(|r| r.id.clone()) else {
         return app.ui.complain("show a report first (Enter), then o writes it to a file");
     };
-    let text = format!("experiment-{}.md", crate::text::clean(id));
+    let text = format!("experiment-{}.md", crate::text::sanitize(id));
     let cursor = text.len();
     let what = PromptFor::ExperimentFile;
     app.ui.overlay = Some(Overlay::Prompt(Prompt { what, text, cursor, error: None }));

@@ -10,10 +10,10 @@ use crate::model::clock::Clock;
 use crate::model::kernlog::LogClock;
 use crate::model::sample::Sample;
 use crate::model::world::Host;
-use crate::record::Entry;
-use crate::record::decode::Moment;
-use crate::record::reader::Span;
-use crate::record::writer::{Course, Status};
+use crate::record::Observation;
+use crate::record::decoder::DecodedTick;
+use crate::record::reader::RecordingSpan;
+use crate::record::writer::{RecorderState, RecorderStatus};
 use crate::tui::action::View;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
@@ -27,15 +27,15 @@ const SEC: i64 = 1_000_000_000;
 fn replaying() -> App {
     let mut app = app(SIZE);
     let first_ns = app.world.now().wall_ns;
-    let span = Span { first_ns, last_ns: first_ns + 3600 * SEC, first: 0, last: 3600, ..Span::default() };
+    let span = RecordingSpan { first_ns, last_ns: first_ns + 3600 * SEC, first_number: 0, last_number: 3600, ..RecordingSpan::default() };
     app.ui.replay = Some(ReplayUi::new("night\u{1b}.iotop", Host::default(), LogClock::default(), span));
     app
 }
 
-fn tick(number: u32, secs: u64) -> Moment {
+fn tick(number: u32, secs: u64) -> DecodedTick {
     let at = Clock { boot_ns: secs * SEC as u64, wall_ns: secs as i64 * SEC };
-    let news = vec![Entry::Sample(Box::new(Sample { seq: u64::from(number), at, ..Sample::default() }))];
-    Moment { number, wall_ns: at.wall_ns, before: None, partial: false, news }
+    let news = vec![Observation::Sample(Box::new(Sample { seq: u64::from(number), at, ..Sample::default() }))];
+    DecodedTick { number, wall_ns: at.wall_ns, full_state: None, is_partial: false, observations: news }
 }
 
 fn told(app: &mut App, news: ReplayNews) -> Vec<Effect> {
@@ -164,15 +164,15 @@ fn recording_begins_is_shown_and_ends() {
     assert!(state(&app).contains("prompt \""), "a name is proposed: {}", state(&app));
     let effects = outward(press(&mut app, "<c-u>night.iotop<enter>"));
     assert_eq!(effects, [Effect::Tape(TapeEffect::Start("night.iotop".into()))]);
-    let status = Status { frames: 3, bytes: 4096, ..app.ui.recording.clone().unwrap() };
+    let status = RecorderStatus { frames_sent: 3, bytes_sent: 4096, ..app.ui.recording.clone().unwrap() };
     update(&mut app, Event::Recording(Box::new(status.clone())));
-    assert_eq!(app.ui.recording.as_ref().unwrap().frames, 3);
+    assert_eq!(app.ui.recording.as_ref().unwrap().frames_sent, 3);
     assert_eq!(outward(press(&mut app, "R")), [Effect::Tape(TapeEffect::End)]);
-    update(&mut app, Event::Recording(Box::new(Status { course: Course::Done, ..status.clone() })));
+    update(&mut app, Event::Recording(Box::new(RecorderStatus { state: RecorderState::Done, ..status.clone() })));
     assert!(app.ui.recording.is_none() && app.ui.message.as_ref().unwrap().text.contains("3 samples"));
     press(&mut app, "R<c-u>/<enter>");
     assert!(state(&app).ends_with("wrong"), "{}", state(&app));
-    let failed = Course::Failed("no space left on device".into());
-    update(&mut app, Event::Recording(Box::new(Status { course: failed, ..status })));
+    let failed = RecorderState::Failed("no space left on device".into());
+    update(&mut app, Event::Recording(Box::new(RecorderStatus { state: failed, ..status })));
     assert!(app.ui.message.as_ref().unwrap().bad);
 }

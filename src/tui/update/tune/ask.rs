@@ -9,7 +9,7 @@ use crate::tui::tuning::{Ask, TuneAction, TuneEffect, known};
 use crate::tune::plan::Refusal;
 use crate::tune::presets::PRESETS;
 use crate::tune::sudo::sudo_line;
-use crate::units::span;
+use crate::units::format_duration;
 use crate::worker::job::Job;
 
 /// Asks whether to apply what is proposed.
@@ -53,7 +53,7 @@ pub fn apply_words(app: &mut App, words: Vec<String>, on_lease: bool) {
                  boots, or until u takes them back.";
         return question(app, "Set for good", text, Ask::Settle(words));
     }
-    let secs = span(tune.lease_secs);
+    let secs = format_duration(tune.lease_secs);
     text += &format!(
         "\nAll or none. The old values are noted in /run/iotop-plus first and come back by themselves in {secs}, \
          or when this screen dies, unless K keeps the new ones. R renews the time, u undoes at once."
@@ -63,7 +63,7 @@ pub fn apply_words(app: &mut App, words: Vec<String>, on_lease: bool) {
 
 /// Says why what was asked for is not done: above the knobs, and at the bottom where these are not seen.
 fn refused(app: &mut App, why: Refusal) {
-    let why = crate::text::clean(why.to_string());
+    let why = crate::text::sanitize(why.to_string());
     if app.ui.experiment.open {
         app.ui.complain(&why);
     }
@@ -105,7 +105,7 @@ fn new_of(app: &App, at: usize) -> Result<Vec<(String, String)>, Refusal> {
 pub fn preset(app: &mut App, at: usize) {
     let new = match new_of(app, at) {
         Ok(new) => new,
-        Err(why) => return app.ui.tune.problem = Some(crate::text::clean(why.to_string())),
+        Err(why) => return app.ui.tune.problem = Some(crate::text::sanitize(why.to_string())),
     };
     app.ui.tune.presets = None;
     if new.is_empty() {
@@ -230,7 +230,7 @@ pub fn persist(app: &mut App) {
     let tune = &app.ui.tune;
     let Some(row) = tune.selected() else { return };
     let (name, shown) = (row.name.clone(), row.shown.clone());
-    let refused = |app: &mut App, why: String| app.ui.tune.problem = Some(crate::text::clean(why));
+    let refused = |app: &mut App, why: String| app.ui.tune.problem = Some(crate::text::sanitize(why));
     let file = match &row.lasts {
         Ok(file) => file.clone(),
         Err(why) => return refused(app, why.clone()),
@@ -303,7 +303,7 @@ pub fn quit(app: &mut App, effects: &mut Vec<Effect>) {
     let ids: Vec<u64> = tune.leases.iter().map(|l| l.id).collect();
     let mut text = String::new();
     for lease in &tune.leases {
-        text += &format!("Change {} is on lease for another {}.\n", lease.id, span(lease.left));
+        text += &format!("Change {} is on lease for another {}.\n", lease.id, format_duration(lease.left));
     }
     text += &old_values(app, &ids);
     if tune.busy.is_some() {

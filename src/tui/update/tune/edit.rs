@@ -13,7 +13,7 @@ pub fn start(app: &mut App) {
     let (name, text) = match &row.reading {
         Ok(reading) => (row.name.clone(), tune.proposed.get(&row.name).unwrap_or(&reading.value).clone()),
         Err(fail) => {
-            tune.problem = Some(crate::text::clean(format!("cannot be changed: {}", fail.text())));
+            tune.problem = Some(crate::text::sanitize(format!("cannot be changed: {}", fail.text())));
             return;
         }
     };
@@ -56,7 +56,7 @@ pub fn preview(app: &mut App, text: &str) {
             let survey = app.ui.tune.survey.as_ref();
             Ok(survey.map(|s| known::meaning(s, &name, &value)).unwrap_or_default())
         }
-        Err(why) => Err(crate::text::clean(why)),
+        Err(why) => Err(crate::text::sanitize(why)),
     };
 }
 
@@ -78,7 +78,7 @@ pub fn set(app: &mut App, name: &str, value: String) {
     };
     if same {
         tune.proposed.remove(name);
-        let shown = crate::text::clean(name);
+        let shown = crate::text::sanitize(name);
         return app.ui.say(format!("{shown} stands at that already"));
     }
     if let Some(other) = other {

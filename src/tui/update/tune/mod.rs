@@ -288,7 +288,7 @@ fn is_free(app: &App) -> bool {
 fn question(app: &mut App, title: &str, text: String, ask: crate::tui::tuning::Ask) {
     app.ui.overlay = Some(Overlay::Dialog(crate::tui::state::Dialog {
         title: title.into(),
-        text: text.lines().map(crate::text::clean).collect::<Vec<_>>().join("\n"),
+        text: text.lines().map(crate::text::sanitize).collect::<Vec<_>>().join("\n"),
         scroll: 0,
         change: crate::tui::state::Change::Tune(ask),
     }));

@@ -6,7 +6,7 @@ use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::tuning::survey::{Standing, Survey};
 use crate::tui::tuning::{Lease, Lower, TuneEffect, TuneNews};
-use crate::units::span;
+use crate::units::format_duration;
 use crate::worker::job::Reply;
 
 /// News for the view.
@@ -127,7 +127,7 @@ fn left(app: &mut App, id: u64, secs: u64, renewed: bool, effects: &mut Vec<Effe
         *left = secs;
     }
     if renewed {
-        app.ui.say(format!("change {id}: the old values come back in {} unless you press K", span(secs)));
+        app.ui.say(format!("change {id}: the old values come back in {} unless you press K", format_duration(secs)));
         again(app, effects);
     }
 }
@@ -151,7 +151,7 @@ fn applied(app: &mut App, id: u64, lease_secs: Option<u64>, effects: &mut Vec<Ef
     if tune.leaving {
         return effects.push(Effect::Tune(TuneEffect::Undo(vec![id])));
     }
-    let back = span(left);
+    let back = format_duration(left);
     app.ui.say(format!("change {id} is made; old values come back in {back}: K keeps, u undoes, R renews"));
 }
 
@@ -178,7 +178,7 @@ pub fn boot_known(app: &mut App, reply: Reply) {
     match reply {
         Reply::AtBoot(all, notes) => {
             tune.boot.extend(all);
-            tune.boot_notes = notes.into_iter().map(crate::text::clean).collect();
+            tune.boot_notes = notes.into_iter().map(crate::text::sanitize).collect();
         }
         Reply::Failed(why) => app.ui.complain(why),
         _ => {}
@@ -193,14 +193,14 @@ pub fn persisted(app: &mut App, reply: Reply, effects: &mut Vec<Effect>) {
             match warning {
                 Some(warning) => {
                     app.ui.complain(&warning);
-                    app.ui.tune.problem = Some(crate::text::clean(warning));
+                    app.ui.tune.problem = Some(crate::text::sanitize(warning));
                 }
                 None => app.ui.say(lines.join("; ")),
             }
         }
         Reply::Failed(why) => {
             app.ui.complain(&why);
-            app.ui.tune.problem = Some(crate::text::clean(why));
+            app.ui.tune.problem = Some(crate::text::sanitize(why));
         }
         _ => {}
     }

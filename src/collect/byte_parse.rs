@@ -11,7 +11,7 @@ pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A decimal number; `None` for anything else or for overflow.
-pub fn number(word: &[u8]) -> Option<u64> {
+pub fn parse_u64(word: &[u8]) -> Option<u64> {
     if word.is_empty() {
         return None;
     }
@@ -27,15 +27,15 @@ pub fn number(word: &[u8]) -> Option<u64> {
 }
 
 /// A decimal number with a sign.
-pub fn signed(word: &[u8]) -> Option<i64> {
+pub fn parse_i64(word: &[u8]) -> Option<i64> {
     match word.strip_prefix(b"-") {
-        Some(rest) => number(rest).and_then(|n| i64::try_from(n).ok()).map(|n| -n),
-        None => number(word).and_then(|n| i64::try_from(n).ok()),
+        Some(rest) => parse_u64(rest).and_then(|n| i64::try_from(n).ok()).map(|n| -n),
+        None => parse_u64(word).and_then(|n| i64::try_from(n).ok()),
     }
 }
 
 /// A decimal fraction such as `12.34`.
-pub fn fraction(word: &[u8]) -> Option<f64> {
+pub fn parse_f64(word: &[u8]) -> Option<f64> {
     std::str::from_utf8(word).ok()?.parse().ok().filter(|f: &f64| f.is_finite())
 }
 
@@ -47,26 +47,26 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn numbers_are_exact_or_nothing() {
-        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
-        assert_eq!(number(b"18446744073709551616"), None);
-        assert_eq!(number(b"12x"), None);
-        assert_eq!(number(b""), None);
-        assert_eq!(signed(b"-5"), Some(-5));
-        assert_eq!(fraction(b"1.50"), Some(1.5));
-        assert_eq!(fraction(b"nan"), None);
+    fn numbers_are_exact_or_rejected() {
+        assert_eq!(parse_u64(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(parse_u64(b"18446744073709551616"), None);
+        assert_eq!(parse_u64(b"12x"), None);
+        assert_eq!(parse_u64(b""), None);
+        assert_eq!(parse_i64(b"-5"), Some(-5));
+        assert_eq!(parse_f64(b"1.50"), Some(1.5));
+        assert_eq!(parse_f64(b"nan"), None);
     }
 
     proptest! {
         #[test]
         fn parsers_never_panic(raw in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let _ = (number(&raw), signed(&raw), fraction(&raw), unescape_octal(&raw));
+            let _ = (parse_u64(&raw), parse_i64(&raw), parse_f64(&raw), unescape_octal(&raw));
             let _ = lines(&raw).flat_map(words).count();
         }
 
         #[test]
         fn every_number_is_read_back(n in any::<u64>()) {
-            prop_assert_eq!(number(n.to_string().as_bytes()), Some(n));
+            prop_assert_eq!(parse_u64(n.to_string().as_bytes()), Some(n));
         }
     }
 }

@@ -1,38 +1,38 @@
 //! Limits of control groups, version 2 (Documentation/admin-guide/cgroup-v2.rst) and the version 1
 //! controllers blkio, memory and cpu (Documentation/admin-guide/cgroup-v1/).
 
-use super::small_number;
-use crate::collect::read::read_once;
-use crate::collect::scan::{lines, number, words};
+use super::read_number;
+use crate::collect::kernel_file::read_once;
+use crate::collect::byte_parse::{lines, parse_u64, words};
 use crate::model::disk::DevId;
 use crate::model::facts::{GroupFacts, IoLimit};
 use crate::model::process::TaskKey;
 use crate::root::Root;
-use crate::text::clean;
+use crate::text::sanitize;
 use std::path::{Path, PathBuf};
 
 /// Groups looked at; a machine with more has most of them idle.
-const MOST: usize = 256;
+const MAX_GROUPS: usize = 256;
 /// Levels above a group that may hold a limit.
-const DEPTH: usize = 16;
+const MAX_ANCESTORS: usize = 16;
 
 /// Where the version 1 controllers' files may be: mounted alone or together.
-const V1: &[(&str, &[&str])] =
+const V1_MOUNT_NAMES: &[(&str, &[&str])] =
     &[("blkio", &["blkio"]), ("memory", &["memory"]), ("cpu", &["cpu", "cpu,cpuacct", "cpuacct,cpu"])];
 
 /// The groups of these tasks and those above them, as far as they have a limit.
-pub fn groups(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<GroupFacts> {
-    let mut seen: Vec<(PathBuf, Kind, GroupFacts)> = Vec::new();
+pub fn read_cgroup_limits(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<GroupFacts> {
+    let mut seen: Vec<(PathBuf, CgroupHierarchy, GroupFacts)> = Vec::new();
     for task in tasks {
         let Ok(text) = read_once(&root.proc(&format!("{}/cgroup", task.pid)), buf) else { continue };
         for (kind, path) in memberships(text) {
-            for dir in dirs(root, kind, &path) {
-                let room = seen.len() < MOST;
+            for dir in group_dirs(root, kind, &path) {
+                let room = seen.len() < MAX_GROUPS;
                 match seen.iter_mut().find(|(at, of, _)| *at == dir.0 && *of == kind) {
                     Some((_, _, group)) => group.pids.push(task.pid),
                     None if room => {
                         let group =
-                            GroupFacts { path: clean(dir.1), pids: vec![task.pid], ..GroupFacts::default() };
+                            GroupFacts { path: sanitize(dir.1), pids: vec![task.pid], ..GroupFacts::default() };
                         seen.push((dir.0, kind, group));
                     }
                     None => {}
@@ -43,10 +43,10 @@ pub fn groups(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<GroupFac
     let mut out: Vec<GroupFacts> = Vec::new();
     for (dir, kind, mut group) in seen {
         let limited = match kind {
-            Kind::Unified => unified(&dir, &mut group, buf),
-            Kind::Blkio => blkio(&dir, &mut group, buf),
-            Kind::Memory => memory(&dir, &mut group, buf),
-            Kind::Cpu => cpu(&dir, &mut group, buf),
+            CgroupHierarchy::Unified => read_unified_limits(&dir, &mut group, buf),
+            CgroupHierarchy::Blkio => read_blkio_limits(&dir, &mut group, buf),
+            CgroupHierarchy::Memory => read_memory_limit(&dir, &mut group, buf),
+            CgroupHierarchy::Cpu => read_cpu_quota(&dir, &mut group, buf),
         };
         if limited {
             out.push(group);
@@ -56,7 +56,7 @@ pub fn groups(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<GroupFac
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CgroupHierarchy {
     Unified,
     Blkio,
     Memory,
@@ -64,7 +64,7 @@ enum Kind {
 }
 
 /// The task's groups of the hierarchies that limit.
-fn memberships(text: &[u8]) -> Vec<(Kind, Vec<u8>)> {
+fn memberships(text: &[u8]) -> Vec<(CgroupHierarchy, Vec<u8>)> {
     let mut out = Vec::new();
     for line in lines(text) {
         let mut fields = line.splitn(3, |b| *b == b':');
@@ -73,13 +73,13 @@ fn memberships(text: &[u8]) -> Vec<(Kind, Vec<u8>)> {
         };
         let mut add = |kind| out.push((kind, path.to_vec()));
         if controllers.is_empty() {
-            add(Kind::Unified);
+            add(CgroupHierarchy::Unified);
         }
         for controller in controllers.split(|b| *b == b',') {
             match controller {
-                b"blkio" => add(Kind::Blkio),
-                b"memory" => add(Kind::Memory),
-                b"cpu" => add(Kind::Cpu),
+                b"blkio" => add(CgroupHierarchy::Blkio),
+                b"memory" => add(CgroupHierarchy::Memory),
+                b"cpu" => add(CgroupHierarchy::Cpu),
                 _ => {}
             }
         }
@@ -88,16 +88,16 @@ fn memberships(text: &[u8]) -> Vec<(Kind, Vec<u8>)> {
 }
 
 /// The directory of the group and of those above it, but for the root, which has no limits.
-fn dirs(root: &Root, kind: Kind, path: &[u8]) -> Vec<(PathBuf, Vec<u8>)> {
+fn group_dirs(root: &Root, kind: CgroupHierarchy, path: &[u8]) -> Vec<(PathBuf, Vec<u8>)> {
     use std::os::unix::ffi::OsStrExt;
     // Seen from a namespace a path may lead upwards; nothing is to be found there.
     if path.split(|b| *b == b'/').any(|part| part == b"..") {
         return Vec::new();
     }
-    let top = top(root, kind);
+    let top = hierarchy_root(root, kind);
     let mut out = Vec::new();
     let mut at = path;
-    while at.len() > 1 && out.len() < DEPTH {
+    while at.len() > 1 && out.len() < MAX_ANCESTORS {
         let below = std::ffi::OsStr::from_bytes(&at[1..]);
         out.push((top.join(below), at.to_vec()));
         at = &at[..at.iter().rposition(|b| *b == b'/').unwrap_or(0)];
@@ -105,75 +105,75 @@ fn dirs(root: &Root, kind: Kind, path: &[u8]) -> Vec<(PathBuf, Vec<u8>)> {
     out
 }
 
-fn top(root: &Root, kind: Kind) -> PathBuf {
+fn hierarchy_root(root: &Root, kind: CgroupHierarchy) -> PathBuf {
     let place = |name: &str| root.sys(&format!("fs/cgroup/{name}"));
     let name = match kind {
-        Kind::Unified => {
+        CgroupHierarchy::Unified => {
             // Hybrid machines mount it beside the others.
             let beside = place("unified");
             return if beside.is_dir() { beside } else { root.sys("fs/cgroup") };
         }
-        Kind::Blkio => "blkio",
-        Kind::Memory => "memory",
-        Kind::Cpu => "cpu",
+        CgroupHierarchy::Blkio => "blkio",
+        CgroupHierarchy::Memory => "memory",
+        CgroupHierarchy::Cpu => "cpu",
     };
-    let places = V1.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, places)| places);
+    let places = V1_MOUNT_NAMES.iter().find(|(n, _)| *n == name).map_or(&[][..], |(_, places)| places);
     places.iter().map(|p| place(p)).find(|p| p.is_dir()).unwrap_or_else(|| place(name))
 }
 
-fn device(word: &[u8]) -> Option<DevId> {
+fn parse_device(word: &[u8]) -> Option<DevId> {
     let at = word.iter().position(|b| *b == b':')?;
-    Some(DevId { major: number(&word[..at])? as u32, minor: number(&word[at + 1..])? as u32 })
+    Some(DevId { major: parse_u64(&word[..at])? as u32, minor: parse_u64(&word[at + 1..])? as u32 })
 }
 
 /// `max` and nonsense are no limit.
-fn limit(dir: &Path, file: &str, buf: &mut Vec<u8>) -> Option<u64> {
+fn read_limit(dir: &Path, file: &str, buf: &mut Vec<u8>) -> Option<u64> {
     // Version 1 writes "no limit" as the largest number of whole pages.
-    small_number(&dir.join(file), buf).filter(|n| *n < 1 << 62)
+    read_number(&dir.join(file), buf).filter(|n| *n < 1 << 62)
 }
 
 /// The value after a name in a file of `name value` lines.
-fn field(text: &[u8], name: &[u8]) -> Option<u64> {
+fn named_value(text: &[u8], name: &[u8]) -> Option<u64> {
     lines(text).find_map(|line| {
         let mut w = words(line);
-        (w.next()? == name).then(|| number(w.next()?))?
+        (w.next()? == name).then(|| parse_u64(w.next()?))?
     })
 }
 
-fn unified(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
+fn read_unified_limits(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
     if let Ok(text) = read_once(&dir.join("io.max"), buf) {
-        group.io = lines(text).filter_map(io_max).collect();
+        group.io = lines(text).filter_map(parse_io_max).collect();
     }
     if !group.io.is_empty()
         && let Ok(text) = read_once(&dir.join("io.stat"), buf)
     {
-        moved(text, &mut group.io);
+        add_io_stat(text, &mut group.io);
     }
-    group.memory_high = limit(dir, "memory.high", buf);
-    group.memory_max = limit(dir, "memory.max", buf);
+    group.memory_high = read_limit(dir, "memory.high", buf);
+    group.memory_max = read_limit(dir, "memory.max", buf);
     if group.memory_high.or(group.memory_max).is_some() {
-        group.memory_now = small_number(&dir.join("memory.current"), buf);
+        group.memory_now = read_number(&dir.join("memory.current"), buf);
         if let Ok(text) = read_once(&dir.join("memory.events"), buf) {
-            (group.high_events, group.max_events) = (field(text, b"high"), field(text, b"max"));
+            (group.high_events, group.max_events) = (named_value(text, b"high"), named_value(text, b"max"));
         }
     }
     if let Ok(text) = read_once(&dir.join("cpu.max"), buf) {
         let mut w = words(text);
-        group.cpu_max = w.next().and_then(number).zip(w.next().and_then(number));
+        group.cpu_max = w.next().and_then(parse_u64).zip(w.next().and_then(parse_u64));
     }
     if group.cpu_max.is_some() {
-        group.cpu_periods = periods(dir, buf);
+        group.cpu_periods = read_cpu_periods(dir, buf);
     }
     !group.io.is_empty() || group.memory_high.or(group.memory_max).is_some() || group.cpu_max.is_some()
 }
 
 /// `254:0 rbps=max wbps=1048576 riops=66 wiops=max`.
-fn io_max(line: &[u8]) -> Option<IoLimit> {
+fn parse_io_max(line: &[u8]) -> Option<IoLimit> {
     let mut w = words(line);
-    let mut out = IoLimit { device: device(w.next()?)?, ..IoLimit::default() };
+    let mut out = IoLimit { device: parse_device(w.next()?)?, ..IoLimit::default() };
     for word in w {
         let Some(at) = word.iter().position(|b| *b == b'=') else { continue };
-        let value = number(&word[at + 1..]);
+        let value = parse_u64(&word[at + 1..]);
         match &word[..at] {
             b"rbps" => out.read_bytes_per_s = value,
             b"wbps" => out.write_bytes_per_s = value,
@@ -186,16 +186,16 @@ fn io_max(line: &[u8]) -> Option<IoLimit> {
 }
 
 /// `254:0 rbytes=1 wbytes=2 rios=3 wios=4 ...`.
-fn moved(text: &[u8], limits: &mut [IoLimit]) {
+fn add_io_stat(text: &[u8], limits: &mut [IoLimit]) {
     for line in lines(text) {
         let mut w = words(line);
-        let id = w.next().and_then(device);
+        let id = w.next().and_then(parse_device);
         let Some(limit) = limits.iter_mut().find(|l| Some(l.device) == id) else { continue };
         let mut all = [0; 4];
         for word in w {
             let names: [&[u8]; 4] = [b"rbytes=", b"wbytes=", b"rios=", b"wios="];
             for (i, name) in names.into_iter().enumerate() {
-                all[i] = word.strip_prefix(name).and_then(number).unwrap_or(all[i]);
+                all[i] = word.strip_prefix(name).and_then(parse_u64).unwrap_or(all[i]);
             }
         }
         limit.moved = Some(all);
@@ -203,14 +203,14 @@ fn moved(text: &[u8], limits: &mut [IoLimit]) {
 }
 
 /// `nr_periods` and `nr_throttled` of cpu.stat, the same in both versions.
-fn periods(dir: &Path, buf: &mut Vec<u8>) -> Option<(u64, u64)> {
+fn read_cpu_periods(dir: &Path, buf: &mut Vec<u8>) -> Option<(u64, u64)> {
     let text = read_once(&dir.join("cpu.stat"), buf).ok()?;
-    field(text, b"nr_periods").zip(field(text, b"nr_throttled"))
+    named_value(text, b"nr_periods").zip(named_value(text, b"nr_throttled"))
 }
 
-fn blkio(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
-    type Slot = fn(&mut IoLimit) -> &mut Option<u64>;
-    let files: [(&str, Slot); 4] = [
+fn read_blkio_limits(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
+    type LimitField = fn(&mut IoLimit) -> &mut Option<u64>;
+    let files: [(&str, LimitField); 4] = [
         ("blkio.throttle.read_bps_device", |l| &mut l.read_bytes_per_s),
         ("blkio.throttle.write_bps_device", |l| &mut l.write_bytes_per_s),
         ("blkio.throttle.read_iops_device", |l| &mut l.reads_per_s),
@@ -220,7 +220,7 @@ fn blkio(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
         let Ok(text) = read_once(&dir.join(file), buf) else { continue };
         for line in lines(text) {
             let mut w = words(line);
-            let (Some(id), Some(value)) = (w.next().and_then(device), w.next().and_then(number)) else {
+            let (Some(id), Some(value)) = (w.next().and_then(parse_device), w.next().and_then(parse_u64)) else {
                 continue;
             };
             let at = group.io.iter().position(|l| l.device == id).unwrap_or_else(|| {
@@ -243,7 +243,7 @@ fn blkio(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
         for line in lines(text) {
             let mut w = words(line);
             let (Some(id), Some(what), Some(n)) =
-                (w.next().and_then(device), w.next(), w.next().and_then(number))
+                (w.next().and_then(parse_device), w.next(), w.next().and_then(parse_u64))
             else {
                 continue;
             };
@@ -259,21 +259,21 @@ fn blkio(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
     true
 }
 
-fn memory(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
-    group.memory_max = limit(dir, "memory.limit_in_bytes", buf);
+fn read_memory_limit(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
+    group.memory_max = read_limit(dir, "memory.limit_in_bytes", buf);
     if group.memory_max.is_none() {
         return false;
     }
-    group.memory_now = small_number(&dir.join("memory.usage_in_bytes"), buf);
-    group.max_events = small_number(&dir.join("memory.failcnt"), buf);
+    group.memory_now = read_number(&dir.join("memory.usage_in_bytes"), buf);
+    group.max_events = read_number(&dir.join("memory.failcnt"), buf);
     true
 }
 
-fn cpu(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
+fn read_cpu_quota(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
     // -1 is no limit.
-    let quota = small_number(&dir.join("cpu.cfs_quota_us"), buf);
-    group.cpu_max = quota.zip(small_number(&dir.join("cpu.cfs_period_us"), buf));
-    group.cpu_periods = group.cpu_max.and_then(|_| periods(dir, buf));
+    let quota = read_number(&dir.join("cpu.cfs_quota_us"), buf);
+    group.cpu_max = quota.zip(read_number(&dir.join("cpu.cfs_period_us"), buf));
+    group.cpu_periods = group.cpu_max.and_then(|_| read_cpu_periods(dir, buf));
     group.cpu_max.is_some()
 }
 
@@ -291,12 +291,12 @@ mod tests {
         dir
     }
 
-    fn look(dir: &tempfile::TempDir) -> Vec<GroupFacts> {
-        groups(&Root::at(dir.path()), &[TaskKey { pid: 7, tid: 7, starttime: 1 }], &mut Vec::new())
+    fn read_limits(dir: &tempfile::TempDir) -> Vec<GroupFacts> {
+        read_cgroup_limits(&Root::at(dir.path()), &[TaskKey { pid: 7, tid: 7, starttime: 1 }], &mut Vec::new())
     }
 
     #[test]
-    fn version_2_limits_of_a_group_and_the_one_above() {
+    fn v2_limits_of_a_group_and_its_ancestors_are_read() {
         let top = "sys/fs/cgroup/db.slice";
         let dir = tree(&[
             ("proc/7/cgroup", "0::/db.slice/a.service\n"),
@@ -313,7 +313,7 @@ mod tests {
             (&format!("{top}/a.service/cpu.max"), "50000 100000\n"),
             (&format!("{top}/a.service/cpu.stat"), "usage_usec 5\nnr_periods 100\nnr_throttled 40\n"),
         ]);
-        let got = look(&dir);
+        let got = read_limits(&dir);
         assert_eq!(got.len(), 2);
         let (a, slice) = (&got[0], &got[1]);
         assert_eq!((a.path.as_str(), slice.path.as_str()), ("/db.slice/a.service", "/db.slice"));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_limits() {
+    fn v1_limits_are_read() {
         let blkio = "sys/fs/cgroup/blkio/slow";
         let dir = tree(&[
             ("proc/7/cgroup", "7:blkio:/slow\n4:memory:/m\n1:cpu:/\n0::/\n"),
@@ -341,15 +341,15 @@ mod tests {
             ),
             ("sys/fs/cgroup/memory/m/memory.limit_in_bytes", "9223372036854771712\n"),
         ]);
-        let got = look(&dir);
+        let got = read_limits(&dir);
         assert_eq!(got.len(), 1, "a group without a limit is left out: {got:?}");
         assert_eq!(got[0].io[0].moved, Some([500, 600, 50, 60]));
         assert_eq!(got[0].io[0].reads_per_s, Some(66));
     }
 
     #[test]
-    fn a_group_outside_of_the_namespace_is_left_alone() {
+    fn a_group_outside_the_cgroup_namespace_is_skipped() {
         let dir = tree(&[("proc/7/cgroup", "0::/../../etc\n")]);
-        assert_eq!(look(&dir), []);
+        assert_eq!(read_limits(&dir), []);
     }
 }

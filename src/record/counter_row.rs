@@ -2,7 +2,7 @@
 //!
 //! A figure that may be unknown has a bit in the row's first cell. New figures go to the end of a row.
 
-use super::wire::Bad;
+use super::codec::DecodeError;
 use crate::model::cpu::CpuRaw;
 use crate::model::disk::{DevId, DiskRaw, OpRaw};
 use crate::model::memory::{MemRaw, SwapArea, VmRaw};
@@ -10,60 +10,60 @@ use crate::model::network::{NetFsKind, NetFsRaw, NicRaw};
 use crate::model::pressure::{Pressure, PressureRaw, Stall};
 
 /// A struct of counters as a row.
-pub trait Cells: Sized {
+pub trait CounterRow: Sized {
     /// Its figures; always as many, at most 64.
-    fn cells(&self) -> Vec<u64>;
+    fn to_row(&self) -> Vec<u64>;
     /// The same from figures: as many as [`Cells::cells`] gives of an empty one.
-    fn from_cells(cells: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, Bad>;
+    fn from_row(cells: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError>;
     /// Its texts, raw.
     fn labels(&self) -> Vec<Option<&[u8]>> {
         Vec::new()
     }
     /// How many figures.
-    const LEN: usize;
+    const COLUMNS: usize;
     /// How many texts.
-    const LABELS: usize = 0;
+    const LABEL_COUNT: usize = 0;
 }
 
 /// The bits of what is known, and the values with 0 for the unknown ones.
-fn known<const N: usize>(values: [Option<u64>; N]) -> (u64, [u64; N]) {
+fn pack_options<const N: usize>(values: [Option<u64>; N]) -> (u64, [u64; N]) {
     let bits = values.iter().enumerate().filter(|(_, v)| v.is_some()).fold(0, |bits, (at, _)| bits | 1 << at);
     (bits, values.map(Option::unwrap_or_default))
 }
 
-fn maybe(bits: u64, at: usize, cells: &[u64]) -> Option<u64> {
+fn unpack_option(bits: u64, at: usize, cells: &[u64]) -> Option<u64> {
     (bits >> at & 1 == 1).then(|| cells[at])
 }
 
-fn narrow(n: u64) -> Result<u32, Bad> {
-    u32::try_from(n).map_err(|_| Bad("a number of more than 32 bits"))
+fn to_u32(n: u64) -> Result<u32, DecodeError> {
+    u32::try_from(n).map_err(|_| DecodeError("a number of more than 32 bits"))
 }
 
-fn label(labels: &[Option<&[u8]>], at: usize) -> String {
+fn label_text(labels: &[Option<&[u8]>], at: usize) -> String {
     String::from_utf8_lossy(labels.get(at).copied().flatten().unwrap_or_default()).into_owned()
 }
 
-impl Cells for CpuRaw {
-    const LEN: usize = 13;
+impl CounterRow for CpuRaw {
+    const COLUMNS: usize = 13;
 
-    fn cells(&self) -> Vec<u64> {
+    fn to_row(&self) -> Vec<u64> {
         let mut out = self.ticks.to_vec();
         out.extend([u64::from(self.cpus), self.forks, self.blocked]);
         out
     }
 
-    fn from_cells(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, Bad> {
+    fn from_row(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
         let mut ticks = [0; 10];
         ticks.copy_from_slice(&c[..10]);
-        Ok(Self { ticks, cpus: narrow(c[10])?, forks: c[11], blocked: c[12] })
+        Ok(Self { ticks, cpus: to_u32(c[10])?, forks: c[11], blocked: c[12] })
     }
 }
 
-impl Cells for DiskRaw {
-    const LEN: usize = 20;
-    const LABELS: usize = 1;
+impl CounterRow for DiskRaw {
+    const COLUMNS: usize = 20;
+    const LABEL_COUNT: usize = 1;
 
-    fn cells(&self) -> Vec<u64> {
+    fn to_row(&self) -> Vec<u64> {
         let (r, w) = (self.read, self.write);
         let (d, f) = (self.discard.unwrap_or_default(), self.flush.unwrap_or_default());
         let bits = u64::from(self.discard.is_some()) | u64::from(self.flush.is_some()) << 1;
@@ -96,11 +96,11 @@ impl Cells for DiskRaw {
         vec![Some(self.name.as_bytes())]
     }
 
-    fn from_cells(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, Bad> {
+    fn from_row(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
         let discard = OpRaw { ios: c[13], merged: c[14], sectors: c[15], ms: c[16] };
         Ok(Self {
-            id: DevId { major: narrow(c[18])?, minor: narrow(c[19])? },
-            name: label(labels, 0).into(),
+            id: DevId { major: to_u32(c[18])?, minor: to_u32(c[19])? },
+            name: label_text(labels, 0).into(),
             read: OpRaw { ios: c[7], merged: c[12], sectors: c[8], ms: c[9] },
             write: OpRaw { ios: c[0], merged: c[5], sectors: c[1], ms: c[2] },
             discard: (c[17] & 1 != 0).then_some(discard),
@@ -112,11 +112,11 @@ impl Cells for DiskRaw {
     }
 }
 
-impl Cells for VmRaw {
-    const LEN: usize = 18;
+impl CounterRow for VmRaw {
+    const COLUMNS: usize = 18;
 
-    fn cells(&self) -> Vec<u64> {
-        let (bits, values) = known([
+    fn to_row(&self) -> Vec<u64> {
+        let (bits, values) = pack_options([
             self.nr_dirty,
             self.nr_writeback,
             self.nr_dirtied,
@@ -139,8 +139,8 @@ impl Cells for VmRaw {
         out
     }
 
-    fn from_cells(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, Bad> {
-        let at = |n| maybe(c[16], n, c);
+    fn from_row(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
+        let at = |n| unpack_option(c[16], n, c);
         Ok(Self {
             page_size: c[17],
             nr_dirty: at(0),
@@ -163,17 +163,17 @@ impl Cells for VmRaw {
     }
 }
 
-impl Cells for MemRaw {
-    const LEN: usize = 13;
+impl CounterRow for MemRaw {
+    const COLUMNS: usize = 13;
 
-    fn cells(&self) -> Vec<u64> {
-        let (bits, v) = known([self.available, self.anon, self.shmem]);
+    fn to_row(&self) -> Vec<u64> {
+        let (bits, v) = pack_options([self.available, self.anon, self.shmem]);
         let first = [self.free, v[0], self.cached, self.dirty, v[1], self.writeback, self.buffers];
         let rest = [v[2], self.swap_free, self.swap_cached, self.total, self.swap_total, bits];
         first.into_iter().chain(rest).collect()
     }
 
-    fn from_cells(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, Bad> {
+    fn from_row(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
         let at = |bit: u32, n: usize| (c[12] >> bit & 1 == 1).then(|| c[n]);
         Ok(Self {
             total: c[10],
@@ -192,11 +192,11 @@ impl Cells for MemRaw {
     }
 }
 
-impl Cells for SwapArea {
-    const LEN: usize = 3;
-    const LABELS: usize = 2;
+impl CounterRow for SwapArea {
+    const COLUMNS: usize = 3;
+    const LABEL_COUNT: usize = 2;
 
-    fn cells(&self) -> Vec<u64> {
+    fn to_row(&self) -> Vec<u64> {
         vec![self.used_bytes, self.size_bytes, self.priority as u64]
     }
 
@@ -204,15 +204,15 @@ impl Cells for SwapArea {
         vec![Some(self.name.as_bytes()), Some(self.kind.as_bytes())]
     }
 
-    fn from_cells(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, Bad> {
-        let (name, kind) = (label(labels, 0), label(labels, 1));
+    fn from_row(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
+        let (name, kind) = (label_text(labels, 0), label_text(labels, 1));
         Ok(Self { name, kind, used_bytes: c[0], size_bytes: c[1], priority: c[2] as i64 })
     }
 }
 
 /// A percentage as the kernel prints it has two decimals: a small whole number, doubled. Anything else keeps
 /// its bits but the last.
-fn share(n: f64) -> u64 {
+fn encode_percent(n: f64) -> u64 {
     let hundredths = (n * 100.0).round();
     if (0.0..1e9).contains(&hundredths) && hundredths / 100.0 == n {
         return (hundredths as u64) << 1;
@@ -220,29 +220,29 @@ fn share(n: f64) -> u64 {
     n.to_bits() | 1
 }
 
-fn from_share(n: u64) -> f64 {
+fn decode_percent(n: u64) -> f64 {
     let n = if n & 1 == 0 { (n >> 1) as f64 / 100.0 } else { f64::from_bits(n) };
     if n.is_finite() { n } else { 0.0 }
 }
 
-impl Cells for PressureRaw {
-    const LEN: usize = 25;
+impl CounterRow for PressureRaw {
+    const COLUMNS: usize = 25;
 
-    fn cells(&self) -> Vec<u64> {
+    fn to_row(&self) -> Vec<u64> {
         let all = [self.io, self.memory, self.cpu].map(|p| [p.some, p.full]);
         let stalls = all.iter().flatten();
         let bits = stalls.clone().enumerate().fold(0, |bits, (at, s)| bits | u64::from(s.is_some()) << at);
         let figures = stalls.flat_map(|s| {
             let s = s.unwrap_or_default();
-            [s.total_us, share(s.avg10), share(s.avg60), share(s.avg300)]
+            [s.total_us, encode_percent(s.avg10), encode_percent(s.avg60), encode_percent(s.avg300)]
         });
         figures.chain([bits]).collect()
     }
 
-    fn from_cells(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, Bad> {
+    fn from_row(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
         let stall = |n: usize| {
             let v = &c[4 * n..];
-            let (avg10, avg60, avg300) = (from_share(v[1]), from_share(v[2]), from_share(v[3]));
+            let (avg10, avg60, avg300) = (decode_percent(v[1]), decode_percent(v[2]), decode_percent(v[3]));
             (c[24] >> n & 1 == 1).then_some(Stall { total_us: v[0], avg10, avg60, avg300 })
         };
         let both = |n: usize| Pressure { some: stall(n), full: stall(n + 1) };
@@ -250,11 +250,11 @@ impl Cells for PressureRaw {
     }
 }
 
-impl Cells for NicRaw {
-    const LEN: usize = 4;
-    const LABELS: usize = 1;
+impl CounterRow for NicRaw {
+    const COLUMNS: usize = 4;
+    const LABEL_COUNT: usize = 1;
 
-    fn cells(&self) -> Vec<u64> {
+    fn to_row(&self) -> Vec<u64> {
         let speed = self.speed_bits;
         vec![self.rx_bytes, self.tx_bytes, u64::from(speed.is_some()), speed.unwrap_or_default()]
     }
@@ -263,18 +263,18 @@ impl Cells for NicRaw {
         vec![Some(self.name.as_bytes())]
     }
 
-    fn from_cells(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, Bad> {
+    fn from_row(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
         let speed_bits = (c[2] == 1).then_some(c[3]);
-        Ok(Self { name: label(labels, 0), rx_bytes: c[0], tx_bytes: c[1], speed_bits })
+        Ok(Self { name: label_text(labels, 0), rx_bytes: c[0], tx_bytes: c[1], speed_bits })
     }
 }
 
-impl Cells for NetFsRaw {
-    const LEN: usize = 16;
-    const LABELS: usize = 5;
+impl CounterRow for NetFsRaw {
+    const COLUMNS: usize = 16;
+    const LABEL_COUNT: usize = 5;
 
-    fn cells(&self) -> Vec<u64> {
-        let (bits, values) = known([
+    fn to_row(&self) -> Vec<u64> {
+        let (bits, values) = pack_options([
             self.age_s,
             self.read_bytes,
             self.write_bytes,
@@ -304,13 +304,13 @@ impl Cells for NetFsRaw {
         ]
     }
 
-    fn from_cells(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, Bad> {
-        let at = |n| maybe(c[12], n, c);
+    fn from_row(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
+        let at = |n| unpack_option(c[12], n, c);
         let raw = |n: usize| labels.get(n).copied().flatten().unwrap_or_default();
-        let text = |n: usize| labels.get(n).copied().flatten().map(|_| label(labels, n));
+        let text = |n: usize| labels.get(n).copied().flatten().map(|_| label_text(labels, n));
         Ok(Self {
             kind: if c[13] == 1 { NetFsKind::Cifs } else { NetFsKind::Nfs },
-            dev: DevId { major: narrow(c[14])?, minor: narrow(c[15])? },
+            dev: DevId { major: to_u32(c[14])?, minor: to_u32(c[15])? },
             mount: raw(0).into(),
             server: raw(1).into(),
             version: text(2),

@@ -6,7 +6,7 @@
 //! source stays `Blocked` until the stuck read comes back by itself. One read of a source is under way
 //! at any time, so no more threads than sources can ever be stuck.
 
-use super::{Patch, Source, clock};
+use super::{SampleUpdate, Source, clock};
 use crate::model::sample::Sample;
 use crate::model::section::Blocked;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,148 +15,148 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A read that takes longer is called blocked.
-pub const DEADLINE: Duration = Duration::from_millis(250);
+pub const READ_DEADLINE: Duration = Duration::from_millis(250);
 
 /// Stack of a collector's thread, bytes: whoever takes the news may do much with it there. What is not touched costs
 /// nothing.
-pub const STACK: usize = 2 << 20;
+pub const THREAD_STACK_BYTES: usize = 2 << 20;
 
 /// Takes over each finished sample, and may use the thread for a while; returns false when nobody wants more.
-pub type Sink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
+pub type SampleSink = Arc<dyn Fn(Sample) -> bool + Send + Sync>;
 
-enum Command {
-    Interval(Duration),
-    Now,
+enum SamplerCommand {
+    SetInterval(Duration),
+    ReadNow,
     Stop,
 }
 
-struct Slot {
+struct SourceSlot {
     name: &'static str,
     /// Kept outside the lock: a stuck source cannot be asked.
-    mark: fn(&mut Sample, Blocked),
+    mark_blocked: fn(&mut Sample, Blocked),
     source: Mutex<Box<dyn Source>>,
 }
 
-struct Shared {
-    sources: Vec<Slot>,
+struct SamplerState {
+    sources: Vec<SourceSlot>,
     /// Which thread is in charge; an older one that wakes up ends itself.
     generation: AtomicU64,
     /// 1 + index of the source being read, one more than that of the last while the sink has the sample,
     /// 0 between ticks.
-    reading: AtomicUsize,
+    reading_index: AtomicUsize,
     /// Boot clock at which that read began.
-    since: AtomicU64,
+    reading_since: AtomicU64,
     /// For each source: boot clock since which it is stuck, 0 if it is not.
-    stuck: Vec<AtomicU64>,
+    stuck_since: Vec<AtomicU64>,
     seq: AtomicU64,
-    sink: Sink,
+    sink: SampleSink,
 }
 
 /// The counter sources, running.
-pub struct Lane {
-    shared: Arc<Shared>,
-    commands: Sender<Command>,
+pub struct CounterSampler {
+    state: Arc<SamplerState>,
+    commands: Sender<SamplerCommand>,
     interval: Duration,
 }
 
-impl Lane {
+impl CounterSampler {
     /// Starts reading at once, then every `interval`.
-    pub fn start(sources: Vec<Box<dyn Source>>, interval: Duration, sink: Sink) -> std::io::Result<Self> {
+    pub fn start(sources: Vec<Box<dyn Source>>, interval: Duration, sink: SampleSink) -> std::io::Result<Self> {
         let stuck = sources.iter().map(|_| AtomicU64::new(0)).collect();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SamplerState {
             sources: sources
                 .into_iter()
-                .map(|s| Slot { name: s.name(), mark: s.blocked(), source: Mutex::new(s) })
+                .map(|s| SourceSlot { name: s.name(), mark_blocked: s.blocked_marker(), source: Mutex::new(s) })
                 .collect(),
             generation: AtomicU64::new(0),
-            reading: AtomicUsize::new(0),
-            since: AtomicU64::new(0),
-            stuck,
+            reading_index: AtomicUsize::new(0),
+            reading_since: AtomicU64::new(0),
+            stuck_since: stuck,
             seq: AtomicU64::new(0),
             sink,
         });
-        let commands = spawn(&shared, 0, interval, Duration::ZERO)?;
-        Ok(Self { shared, commands, interval })
+        let commands = spawn_thread(&shared, 0, interval, Duration::ZERO)?;
+        Ok(Self { state: shared, commands, interval })
     }
 
     /// Changes the interval from the next tick on.
     pub fn set_interval(&mut self, interval: Duration) {
         self.interval = interval;
-        let _ = self.commands.send(Command::Interval(interval));
+        let _ = self.commands.send(SamplerCommand::SetInterval(interval));
     }
 
     /// Reads once more right now.
     pub fn read_now(&self) {
-        let _ = self.commands.send(Command::Now);
+        let _ = self.commands.send(SamplerCommand::ReadNow);
     }
 
     /// Looks for a source (or a sink) that does not return; call it a few times a second. Returns the name
     /// of a source newly found stuck.
-    pub fn watch(&mut self) -> Option<&'static str> {
-        let shared = &self.shared;
-        let at = shared.reading.load(Ordering::Acquire).checked_sub(1)?;
-        let since = shared.since.load(Ordering::Acquire);
-        if clock::boot_ns().saturating_sub(since) < DEADLINE.as_nanos() as u64 {
+    pub fn detect_stuck_source(&mut self) -> Option<&'static str> {
+        let shared = &self.state;
+        let at = shared.reading_index.load(Ordering::Acquire).checked_sub(1)?;
+        let since = shared.reading_since.load(Ordering::Acquire);
+        if clock::boot_ns().saturating_sub(since) < READ_DEADLINE.as_nanos() as u64 {
             return None;
         }
-        if let Some(stuck) = shared.stuck.get(at) {
+        if let Some(stuck) = shared.stuck_since.get(at) {
             stuck.store(since.max(1), Ordering::Release);
         }
-        shared.reading.store(0, Ordering::Release);
+        shared.reading_index.store(0, Ordering::Release);
         let next = shared.generation.fetch_add(1, Ordering::AcqRel) + 1;
         // The deadline is over already: the fresh thread reads at once what the stuck one did not.
-        if let Ok(commands) = spawn(shared, next, self.interval, Duration::ZERO) {
+        if let Ok(commands) = spawn_thread(shared, next, self.interval, Duration::ZERO) {
             self.commands = commands;
         }
         shared.sources.get(at).map(|source| source.name)
     }
 }
 
-impl Drop for Lane {
+impl Drop for CounterSampler {
     fn drop(&mut self) {
-        self.shared.generation.fetch_add(1, Ordering::AcqRel);
-        let _ = self.commands.send(Command::Stop);
+        self.state.generation.fetch_add(1, Ordering::AcqRel);
+        let _ = self.commands.send(SamplerCommand::Stop);
     }
 }
 
-fn spawn(
-    shared: &Arc<Shared>,
+fn spawn_thread(
+    shared: &Arc<SamplerState>,
     generation: u64,
     interval: Duration,
     first: Duration,
-) -> std::io::Result<Sender<Command>> {
+) -> std::io::Result<Sender<SamplerCommand>> {
     let (tx, rx) = channel();
     let shared = shared.clone();
     std::thread::Builder::new()
         .name("counters".into())
-        .stack_size(STACK)
-        .spawn(move || run(&shared, generation, interval, first, &rx))?;
+        .stack_size(THREAD_STACK_BYTES)
+        .spawn(move || run_sampler(&shared, generation, interval, first, &rx))?;
     Ok(tx)
 }
 
-fn run(
-    shared: &Shared,
+fn run_sampler(
+    shared: &SamplerState,
     generation: u64,
     mut interval: Duration,
     first: Duration,
-    commands: &Receiver<Command>,
+    commands: &Receiver<SamplerCommand>,
 ) {
     let mut last = Instant::now();
     let mut due = last + first;
     loop {
         match commands.recv_timeout(due.saturating_duration_since(Instant::now())) {
-            Ok(Command::Interval(new)) => {
+            Ok(SamplerCommand::SetInterval(new)) => {
                 interval = new;
                 due = last + interval;
                 continue;
             }
-            Ok(Command::Now) => due = Instant::now(),
+            Ok(SamplerCommand::ReadNow) => due = Instant::now(),
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(SamplerCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }
         last = Instant::now();
         let Some(sample) = read_all(shared, generation) else { return };
-        if !hand_over(shared, generation, sample) {
+        if !deliver(shared, generation, sample) {
             return;
         }
         due = (due + interval).max(Instant::now());
@@ -164,45 +164,45 @@ fn run(
 }
 
 /// Gives the sample away; false if nobody wants more, or if another thread has taken over meanwhile.
-fn hand_over(shared: &Shared, generation: u64, sample: Sample) -> bool {
-    shared.since.store(clock::boot_ns(), Ordering::Release);
-    shared.reading.store(shared.sources.len() + 1, Ordering::Release);
+fn deliver(shared: &SamplerState, generation: u64, sample: Sample) -> bool {
+    shared.reading_since.store(clock::boot_ns(), Ordering::Release);
+    shared.reading_index.store(shared.sources.len() + 1, Ordering::Release);
     let more = (shared.sink)(sample);
     if shared.generation.load(Ordering::Acquire) != generation {
         return false;
     }
-    shared.reading.store(0, Ordering::Release);
+    shared.reading_index.store(0, Ordering::Release);
     more
 }
 
 /// One tick; `None` if another thread has taken over meanwhile.
-fn read_all(shared: &Shared, generation: u64) -> Option<Sample> {
+fn read_all(shared: &SamplerState, generation: u64) -> Option<Sample> {
     let at = clock::now();
     let mut sample = Sample { seq: shared.seq.fetch_add(1, Ordering::Relaxed) + 1, at, ..Default::default() };
     for index in 0..shared.sources.len() {
-        match read_one(shared, index, generation)? {
+        match read_source(shared, index, generation)? {
             Ok(patch) => patch(&mut sample),
-            Err(blocked) => (shared.sources[index].mark)(&mut sample, blocked),
+            Err(blocked) => (shared.sources[index].mark_blocked)(&mut sample, blocked),
         }
     }
     Some(sample)
 }
 
-fn read_one(shared: &Shared, index: usize, generation: u64) -> Option<Result<Patch, Blocked>> {
+fn read_source(shared: &SamplerState, index: usize, generation: u64) -> Option<Result<SampleUpdate, Blocked>> {
     let slot = &shared.sources[index];
     let Ok(mut source) = slot.source.try_lock() else {
-        let since = shared.stuck[index].load(Ordering::Acquire);
+        let since = shared.stuck_since[index].load(Ordering::Acquire);
         return Some(Err(Blocked { since_boot_ns: since, on: slot.name.into() }));
     };
-    shared.since.store(clock::boot_ns(), Ordering::Release);
-    shared.reading.store(index + 1, Ordering::Release);
+    shared.reading_since.store(clock::boot_ns(), Ordering::Release);
+    shared.reading_index.store(index + 1, Ordering::Release);
     let patch = source.read();
     if shared.generation.load(Ordering::Acquire) != generation {
         // The lock is let go only now: the source is whole again and others may read it.
-        shared.stuck[index].store(0, Ordering::Release);
+        shared.stuck_since[index].store(0, Ordering::Release);
         return None;
     }
-    shared.reading.store(0, Ordering::Release);
+    shared.reading_index.store(0, Ordering::Release);
     Some(Ok(patch))
 }
 
@@ -213,42 +213,42 @@ mod tests {
     use crate::model::section::Section;
     use std::sync::mpsc::{Receiver, sync_channel};
 
-    struct Quick;
-    impl Source for Quick {
+    struct FastSource;
+    impl Source for FastSource {
         fn name(&self) -> &'static str {
             "quick"
         }
-        fn blocked(&self) -> fn(&mut Sample, Blocked) {
+        fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
             |s, why| s.cpu = Section::Blocked(why)
         }
-        fn read(&mut self) -> Patch {
+        fn read(&mut self) -> SampleUpdate {
             Box::new(|s| s.cpu = Section::Ok(CpuRaw::default()))
         }
     }
 
     /// Returns only when told to.
-    struct Slow(Receiver<()>);
-    impl Source for Slow {
+    struct BlockingSource(Receiver<()>);
+    impl Source for BlockingSource {
         fn name(&self) -> &'static str {
             "slow"
         }
-        fn blocked(&self) -> fn(&mut Sample, Blocked) {
+        fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
             |s, why| s.disks = Section::Blocked(why)
         }
-        fn read(&mut self) -> Patch {
+        fn read(&mut self) -> SampleUpdate {
             let _ = self.0.recv();
             Box::new(|s| s.disks = Section::Ok(Vec::new()))
         }
     }
 
     #[test]
-    fn a_source_that_hangs_is_left_behind_and_comes_back() {
+    fn a_blocked_source_is_abandoned_and_rejoins_when_it_returns() {
         let (go, wait) = sync_channel(1);
         let (tx, rx) = sync_channel(64);
-        let sink: Sink = Arc::new(move |s| tx.send(s).is_ok());
-        let sources: Vec<Box<dyn Source>> = vec![Box::new(Slow(wait)), Box::new(Quick)];
-        let mut lane = Lane::start(sources, Duration::from_millis(20), sink).unwrap();
-        while lane.watch().is_none() {
+        let sink: SampleSink = Arc::new(move |s| tx.send(s).is_ok());
+        let sources: Vec<Box<dyn Source>> = vec![Box::new(BlockingSource(wait)), Box::new(FastSource)];
+        let mut lane = CounterSampler::start(sources, Duration::from_millis(20), sink).unwrap();
+        while lane.detect_stuck_source().is_none() {
             std::thread::yield_now();
         }
         let first = rx.recv().unwrap();
@@ -259,19 +259,19 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_that_hangs_is_left_behind() {
+    fn a_blocked_sink_is_abandoned() {
         let (go, wait) = sync_channel::<()>(1);
         let (tx, rx) = sync_channel(64);
         let wait = Mutex::new(wait);
-        let sink: Sink = Arc::new(move |s| {
+        let sink: SampleSink = Arc::new(move |s| {
             if s.seq == 1 {
                 let _ = wait.lock().unwrap().recv();
             }
             tx.send(s.seq).is_ok()
         });
-        let mut lane = Lane::start(vec![Box::new(Quick)], Duration::from_millis(20), sink).unwrap();
-        while lane.shared.generation.load(Ordering::Acquire) == 0 {
-            assert_eq!(lane.watch(), None, "no source is to blame");
+        let mut lane = CounterSampler::start(vec![Box::new(FastSource)], Duration::from_millis(20), sink).unwrap();
+        while lane.state.generation.load(Ordering::Acquire) == 0 {
+            assert_eq!(lane.detect_stuck_source(), None, "no source is to blame");
             std::thread::yield_now();
         }
         assert_eq!(rx.recv().unwrap(), 2, "the next tick comes from another thread");
@@ -280,12 +280,12 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listening_ends_the_thread() {
+    fn the_thread_ends_when_the_sink_is_gone() {
         let (tx, rx) = sync_channel(0);
-        let sink: Sink = Arc::new(move |s| tx.send(s).is_ok());
-        let lane = Lane::start(vec![Box::new(Quick)], Duration::from_millis(1), sink).unwrap();
+        let sink: SampleSink = Arc::new(move |s| tx.send(s).is_ok());
+        let lane = CounterSampler::start(vec![Box::new(FastSource)], Duration::from_millis(1), sink).unwrap();
         assert_eq!(rx.recv().unwrap().seq, 1);
-        let shared = Arc::downgrade(&lane.shared);
+        let shared = Arc::downgrade(&lane.state);
         drop((rx, lane));
         while shared.strong_count() > 0 {
             std::thread::yield_now();

@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 /// The hidden subcommand.
-pub const COMMAND: &str = "record-io";
+pub const SUBCOMMAND: &str = "record-io";
 /// The longest message.
-const MOST: u32 = 80 << 20;
+const MAX_MESSAGE_BYTES: u32 = 80 << 20;
 /// The longest piece that is read at once.
-const MOST_READ: u32 = 1 << 20;
+const MAX_READ_BYTES: u32 = 1 << 20;
 
 /// What a child is for.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Task {
+pub enum FileWorkerTask {
     /// Write what follows.
     Write,
     /// Read pieces of this file.
@@ -31,7 +31,7 @@ pub enum Task {
 
 /// What the writing child is told, before the bytes of a [`Order::Data`].
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Order {
+pub enum WriteCommand {
     /// Begin this file; the one before is complete.
     Open {
         /// Where.
@@ -49,7 +49,7 @@ pub enum Order {
 
 /// What the writing child says.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Said {
+pub enum WriteReply {
     /// So many bytes are in the file, all told.
     Written(u64),
     /// It cannot be done; nothing more is written.
@@ -59,23 +59,23 @@ pub enum Said {
 }
 
 /// Starts a child for `task`.
-pub fn start(root: &Root, task: &Task) -> io::Result<Child> {
-    let mut child = crate::bench::host::spawn(root, COMMAND)?;
+pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
+    let mut child = crate::bench::host::spawn(root, SUBCOMMAND)?;
     if let Some(pipe) = &mut child.stdin {
-        pipe.write_all(&line(task))?;
+        pipe.write_all(&to_json_line(task))?;
     }
     Ok(child)
 }
 
 /// One message as a line.
-pub fn line(message: &impl Serialize) -> Vec<u8> {
+pub fn to_json_line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
 }
 
 /// The child's whole life.
-pub fn main() -> anyhow::Result<()> {
+pub fn worker_main() -> anyhow::Result<()> {
     // The terminal's signals are the parent's business; when it is gone the pipe ends, and what is in it by then
     // is still written.
     let _ = rustix::process::setsid();
@@ -84,13 +84,13 @@ pub fn main() -> anyhow::Result<()> {
     let mut first = Vec::new();
     (&mut stdin).take(64 << 10).read_until(b'\n', &mut first)?;
     match serde_json::from_slice(&first)? {
-        Task::Write => write(stdin, io::stdout().lock()),
-        Task::Read(path) => Ok(serve(&path, stdin, io::stdout().lock())?),
+        FileWorkerTask::Write => run_writer(stdin, io::stdout().lock()),
+        FileWorkerTask::Read(path) => Ok(serve_reads(&path, stdin, io::stdout().lock())?),
     }
 }
 
-fn write(mut orders: impl BufRead, mut out: impl Write) -> anyhow::Result<()> {
-    let mut files = Files::default();
+fn run_writer(mut orders: impl BufRead, mut out: impl Write) -> anyhow::Result<()> {
+    let mut files = OutputFiles::default();
     let mut failed = false;
     let mut text = Vec::new();
     let mut data = Vec::new();
@@ -99,9 +99,9 @@ fn write(mut orders: impl BufRead, mut out: impl Write) -> anyhow::Result<()> {
         if (&mut orders).take(64 << 10).read_until(b'\n', &mut text)? == 0 {
             break;
         }
-        let order: Order = serde_json::from_slice(&text)?;
-        if let Order::Data(n) = order {
-            anyhow::ensure!(n <= MOST, "too much at once");
+        let order: WriteCommand = serde_json::from_slice(&text)?;
+        if let WriteCommand::Data(n) = order {
+            anyhow::ensure!(n <= MAX_MESSAGE_BYTES, "too much at once");
             data.resize(n as usize, 0);
             if orders.read_exact(&mut data).is_err() {
                 // The parent was killed in the midst of it: a piece of a frame helps nobody.
@@ -111,76 +111,76 @@ fn write(mut orders: impl BufRead, mut out: impl Write) -> anyhow::Result<()> {
         if failed {
             continue;
         }
-        let said = files.obey(&order, &data).map_or_else(Said::Failed, |()| Said::Written(files.total));
-        failed = matches!(said, Said::Failed(_));
-        say(&mut out, &said);
+        let said = files.execute(&order, &data).map_or_else(WriteReply::Failed, |()| WriteReply::Written(files.total_bytes));
+        failed = matches!(said, WriteReply::Failed(_));
+        send_reply(&mut out, &said);
     }
     if !failed {
-        say(&mut out, &files.close().map_or_else(Said::Failed, |()| Said::Done));
+        send_reply(&mut out, &files.close().map_or_else(WriteReply::Failed, |()| WriteReply::Done));
     }
     Ok(())
 }
 
 /// Tells the parent. It may be gone while the disk was waited for: then nobody hears it, and what it had handed
 /// over is written all the same.
-fn say(out: &mut impl Write, said: &Said) {
-    let _ = out.write_all(&line(said)).and_then(|()| out.flush());
+fn send_reply(out: &mut impl Write, said: &WriteReply) {
+    let _ = out.write_all(&to_json_line(said)).and_then(|()| out.flush());
 }
 
 /// The files of one run.
 #[derive(Default)]
-struct Files {
-    now: Option<Open>,
+struct OutputFiles {
+    current: Option<OutputFile>,
     /// Made in this run: path, device and inode.
-    made: Vec<(PathBuf, u64, u64)>,
-    total: u64,
+    created: Vec<(PathBuf, u64, u64)>,
+    total_bytes: u64,
 }
 
-struct Open {
+struct OutputFile {
     file: File,
     path: PathBuf,
     dir: OwnedFd,
     name: String,
     /// Under this name until its first bytes are on disk.
-    temporary: Option<String>,
+    temp_name: Option<String>,
     len: u64,
     /// Pieces in it: the header, then frames.
-    pieces: u64,
+    chunks: u64,
 }
 
-impl Files {
-    fn obey(&mut self, order: &Order, data: &[u8]) -> Result<(), String> {
+impl OutputFiles {
+    fn execute(&mut self, order: &WriteCommand, data: &[u8]) -> Result<(), String> {
         match order {
-            Order::Open { path, replace } => {
+            WriteCommand::Open { path, replace } => {
                 self.close()?;
-                let open = Open::new(path, *replace).map_err(|err| said(path, &err))?;
-                let stat = rustix::fs::fstat(&open.file).map_err(|err| said(path, &err.into()))?;
-                self.made.push((path.clone(), stat.st_dev, stat.st_ino));
-                self.now = Some(open);
+                let open = OutputFile::new(path, *replace).map_err(|err| describe_error(path, &err))?;
+                let stat = rustix::fs::fstat(&open.file).map_err(|err| describe_error(path, &err.into()))?;
+                self.created.push((path.clone(), stat.st_dev, stat.st_ino));
+                self.current = Some(open);
                 Ok(())
             }
-            Order::Data(_) => {
-                let Some(open) = &mut self.now else { return Err("no file is open".into()) };
-                let result = open.append(data).map_err(|err| said(&open.path, &err));
+            WriteCommand::Data(_) => {
+                let Some(open) = &mut self.current else { return Err("no file is open".into()) };
+                let result = open.append(data).map_err(|err| describe_error(&open.path, &err));
                 match result {
-                    Ok(()) => self.total += data.len() as u64,
-                    Err(_) if open.pieces < 2 => open.discard(),
+                    Ok(()) => self.total_bytes += data.len() as u64,
+                    Err(_) if open.chunks < 2 => open.discard(),
                     Err(_) => {}
                 }
                 result
             }
-            Order::Sync => match &mut self.now {
-                Some(open) => open.file.sync_data().map_err(|err| said(&open.path, &err)),
+            WriteCommand::Sync => match &mut self.current {
+                Some(open) => open.file.sync_data().map_err(|err| describe_error(&open.path, &err)),
                 None => Ok(()),
             },
-            Order::Remove(path) => {
-                let stat = rustix::fs::lstat(path).map_err(|err| said(path, &err.into()));
+            WriteCommand::Remove(path) => {
+                let stat = rustix::fs::lstat(path).map_err(|err| describe_error(path, &err.into()));
                 let mine = |s: &rustix::fs::Stat| {
-                    self.made.iter().any(|(p, dev, ino)| p == path && (*dev, *ino) == (s.st_dev, s.st_ino))
+                    self.created.iter().any(|(p, dev, ino)| p == path && (*dev, *ino) == (s.st_dev, s.st_ino))
                 };
                 // Somebody else put another there, or took ours away: not ours to remove.
                 if stat.as_ref().is_ok_and(mine) {
-                    std::fs::remove_file(path).map_err(|err| said(path, &err))?;
+                    std::fs::remove_file(path).map_err(|err| describe_error(path, &err))?;
                 }
                 Ok(())
             }
@@ -188,18 +188,18 @@ impl Files {
     }
 
     fn close(&mut self) -> Result<(), String> {
-        match self.now.take() {
-            Some(open) if open.temporary.is_some() => {
+        match self.current.take() {
+            Some(open) if open.temp_name.is_some() => {
                 open.discard();
                 Ok(())
             }
-            Some(open) => open.file.sync_all().map_err(|err| said(&open.path, &err)),
+            Some(open) => open.file.sync_all().map_err(|err| describe_error(&open.path, &err)),
             None => Ok(()),
         }
     }
 }
 
-fn said(path: &Path, err: &io::Error) -> String {
+fn describe_error(path: &Path, err: &io::Error) -> String {
     let next = match rustix::io::Errno::from_io_error(err) {
         Some(rustix::io::Errno::EXIST) => "; name another file, or --replace",
         Some(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => "; free some space or write elsewhere",
@@ -209,7 +209,7 @@ fn said(path: &Path, err: &io::Error) -> String {
     format!("{}: {}{next}", path.display(), describe(err))
 }
 
-impl Open {
+impl OutputFile {
     fn new(path: &Path, replace: bool) -> io::Result<Self> {
         let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = path
@@ -239,7 +239,7 @@ impl Open {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = temporary.as_ref().unwrap_or(&name);
         let file = rustix::fs::openat(&dir, made, flags, Mode::RUSR | Mode::WUSR)?.into();
-        Ok(Self { file, path: path.to_owned(), dir, name, temporary, len: 0, pieces: 0 })
+        Ok(Self { file, path: path.to_owned(), dir, name, temp_name: temporary, len: 0, chunks: 0 })
     }
 
     /// Appends all of it or nothing.
@@ -249,24 +249,24 @@ impl Open {
             return Err(err);
         }
         // It takes the old one's place when it is a recording: with its first frame.
-        if let Some(temporary) = self.temporary.as_ref().filter(|_| self.pieces > 0) {
+        if let Some(temporary) = self.temp_name.as_ref().filter(|_| self.chunks > 0) {
             self.file.sync_all()?;
             rustix::fs::renameat_with(&self.dir, temporary, &self.dir, &self.name, RenameFlags::empty())?;
-            self.temporary = None;
+            self.temp_name = None;
         }
-        (self.len, self.pieces) = (self.len + data.len() as u64, self.pieces + 1);
+        (self.len, self.chunks) = (self.len + data.len() as u64, self.chunks + 1);
         Ok(())
     }
 
     /// Takes away a file into which not even one frame could be written.
     fn discard(&self) {
-        let name = self.temporary.as_ref().unwrap_or(&self.name);
+        let name = self.temp_name.as_ref().unwrap_or(&self.name);
         let _ = rustix::fs::unlinkat(&self.dir, name, AtFlags::empty());
     }
 }
 
 /// Opens a recording to be read: a regular file, and nothing that waits.
-pub fn open(path: &Path) -> Result<File, String> {
+pub fn open_recording(path: &Path) -> Result<File, String> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let told = |err: io::Error| format!("{}: {}", path.display(), describe(&err));
     let fd = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(|err| told(err.into()))?;
@@ -279,12 +279,12 @@ pub fn open(path: &Path) -> Result<File, String> {
 
 /// Serves pieces of a file: first why it cannot be opened, or an empty line; then for each place and length the
 /// count of bytes (or, negative, an errno) and the bytes.
-fn serve(path: &Path, mut asks: impl Read, mut out: impl Write) -> io::Result<()> {
-    let file = match open(path) {
+fn serve_reads(path: &Path, mut asks: impl Read, mut out: impl Write) -> io::Result<()> {
+    let file = match open_recording(path) {
         Ok(file) => file,
-        Err(why) => return out.write_all(&line(&Some(why))),
+        Err(why) => return out.write_all(&to_json_line(&Some(why))),
     };
-    out.write_all(&line(&None::<String>))?;
+    out.write_all(&to_json_line(&None::<String>))?;
     out.flush()?;
     let mut buf = Vec::new();
     loop {
@@ -293,7 +293,7 @@ fn serve(path: &Path, mut asks: impl Read, mut out: impl Write) -> io::Result<()
             return Ok(());
         }
         let at = u64::from_le_bytes(std::array::from_fn(|i| ask[i]));
-        let n = u32::from_le_bytes(std::array::from_fn(|i| ask[8 + i])).min(MOST_READ);
+        let n = u32::from_le_bytes(std::array::from_fn(|i| ask[8 + i])).min(MAX_READ_BYTES);
         buf.resize(n as usize, 0);
         match std::os::unix::fs::FileExt::read_at(&file, &mut buf, at) {
             Ok(n) => {
@@ -310,19 +310,19 @@ fn serve(path: &Path, mut asks: impl Read, mut out: impl Write) -> io::Result<()
 }
 
 /// A file read by a child. It ends with its pipes; a child that is stuck is left behind.
-pub struct Remote {
+pub struct RemoteFile {
     child: Child,
 }
 
-impl Remote {
+impl RemoteFile {
     /// Opens the file; an error says which, why, and what next.
     pub fn open(root: &Root, path: &Path) -> Result<Self, String> {
         let broken = |err: io::Error| format!("{}: the reading process: {}", path.display(), describe(&err));
-        let mut remote = Self { child: start(root, &Task::Read(path.to_owned())).map_err(broken)? };
+        let mut remote = Self { child: spawn_worker(root, &FileWorkerTask::Read(path.to_owned())).map_err(broken)? };
         let mut first = Vec::new();
         let mut byte = [0];
         while byte[0] != b'\n' && first.len() < 64 << 10 {
-            remote.fill(&mut byte).map_err(broken)?;
+            remote.read_exact(&mut byte).map_err(broken)?;
             first.push(byte[0]);
         }
         match serde_json::from_slice::<Option<String>>(&first) {
@@ -332,7 +332,7 @@ impl Remote {
         }
     }
 
-    fn fill(&mut self, buf: &mut [u8]) -> io::Result<()> {
+    fn read_exact(&mut self, buf: &mut [u8]) -> io::Result<()> {
         match &mut self.child.stdout {
             Some(pipe) => pipe.read_exact(buf),
             None => Err(io::ErrorKind::BrokenPipe.into()),
@@ -340,26 +340,26 @@ impl Remote {
     }
 }
 
-impl super::reader::Bytes for Remote {
+impl super::reader::ReadAt for RemoteFile {
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> io::Result<usize> {
-        let n = (buf.len() as u64).min(u64::from(MOST_READ)) as u32;
+        let n = (buf.len() as u64).min(u64::from(MAX_READ_BYTES)) as u32;
         let mut ask = at.to_le_bytes().to_vec();
         ask.extend(n.to_le_bytes());
         self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(&ask)?;
         let mut count = [0; 4];
-        self.fill(&mut count)?;
+        self.read_exact(&mut count)?;
         match i32::from_le_bytes(count) {
             code if code < 0 => Err(io::Error::from_raw_os_error(-code)),
             n if n as usize > buf.len() => Err(io::ErrorKind::InvalidData.into()),
             n => {
-                self.fill(&mut buf[..n as usize])?;
+                self.read_exact(&mut buf[..n as usize])?;
                 Ok(n as usize)
             }
         }
     }
 }
 
-impl Drop for Remote {
+impl Drop for RemoteFile {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.kill();
@@ -372,9 +372,9 @@ mod tests {
     use super::*;
 
     /// A parent that is gone.
-    struct Nobody;
+    struct ClosedPipe;
 
-    impl Write for Nobody {
+    impl Write for ClosedPipe {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(io::ErrorKind::BrokenPipe.into())
         }
@@ -385,15 +385,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_handed_over_is_written_though_the_parent_is_gone() {
+    fn pending_data_is_written_after_the_parent_exits() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.iotop");
-        let mut orders = line(&Order::Open { path: path.clone(), replace: false });
+        let mut orders = to_json_line(&WriteCommand::Open { path: path.clone(), replace: false });
         for piece in ["header", "frame", "and another"] {
-            orders.extend(line(&Order::Data(piece.len() as u32)));
+            orders.extend(to_json_line(&WriteCommand::Data(piece.len() as u32)));
             orders.extend(piece.as_bytes());
         }
-        write(orders.as_slice(), Nobody).unwrap();
+        run_writer(orders.as_slice(), ClosedPipe).unwrap();
         assert_eq!(std::fs::read_to_string(path).unwrap(), "headerframeand another");
     }
 }

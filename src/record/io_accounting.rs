@@ -2,7 +2,7 @@
 
 use super::latency::{get_counts, put_counts};
 use super::sample::{get_outcome, put_outcome};
-use super::wire::{Bad, In, get_reasons, put_blob, put_num, put_reasons, put_signed};
+use super::codec::{DecodeError, ByteReader, get_reasons, put_blob, put_varint, put_reasons, put_signed_varint};
 use crate::model::charge::{Account, ChargeRaw, Key, Kind, TIMES};
 use crate::model::disk::DevId;
 use crate::model::latency::Counts;
@@ -10,132 +10,132 @@ use crate::model::section::Section;
 use std::sync::Arc;
 
 /// Accounts, names or groups of one sample at most.
-const MOST: usize = 65_536;
+const MAX_ACCOUNTS: usize = 65_536;
 
 /// Appends a reading as it differs from `prev`.
-pub fn put(out: &mut Vec<u8>, prev: &Section<Arc<ChargeRaw>>, cur: &Section<Arc<ChargeRaw>>) {
+pub fn encode(out: &mut Vec<u8>, prev: &Section<Arc<ChargeRaw>>, cur: &Section<Arc<ChargeRaw>>) {
     if !put_outcome(out, cur) {
         return;
     }
     let (none, Section::Ok(now)) = (ChargeRaw::default(), cur) else { return };
     let old = prev.ok().map_or(&none, |p| &**p);
-    put_num(out, now.lost);
+    put_varint(out, now.lost);
     put_reasons(out, &now.without);
-    put_edits(out, &old.names, &now.names, |out, (pid, name)| {
-        put_num(out, u64::from(*pid));
+    put_list_edits(out, &old.names, &now.names, |out, (pid, name)| {
+        put_varint(out, u64::from(*pid));
         put_blob(out, name.as_bytes());
     });
-    put_edits(out, &old.groups, &now.groups, |out, (id, path)| {
-        put_num(out, *id);
+    put_list_edits(out, &old.groups, &now.groups, |out, (id, path)| {
+        put_varint(out, *id);
         put_blob(out, path.as_bytes());
     });
     let keys = |raw: &ChargeRaw| raw.accounts.iter().map(|a| a.key).collect::<Vec<_>>();
-    put_edits(out, &keys(old), &keys(now), put_key);
+    put_list_edits(out, &keys(old), &keys(now), put_key);
     let mut last = 0;
     let mut before = old.accounts.iter().peekable();
     for (at, account) in now.accounts.iter().enumerate() {
         while before.next_if(|b| b.key < account.key).is_some() {}
-        let new = empty(account.key);
+        let new = empty_account(account.key);
         let before = before.next_if(|b| b.key == account.key).unwrap_or(&new);
         if before == account {
             continue;
         }
-        put_num(out, (at - last) as u64);
+        put_varint(out, (at - last) as u64);
         last = at;
         let figures = |a: &Account| [a.requests, a.bytes, a.ns];
         for (a, b) in figures(before).into_iter().zip(figures(account)) {
-            put_signed(out, b.wrapping_sub(a) as i64);
+            put_signed_varint(out, b.wrapping_sub(a) as i64);
         }
         put_counts(out, &before.times, &account.times);
     }
 }
 
 /// What [`put`] wrote.
-pub fn get(inp: &mut In, prev: &Section<Arc<ChargeRaw>>) -> Result<Section<Arc<ChargeRaw>>, Bad> {
+pub fn decode(inp: &mut ByteReader, prev: &Section<Arc<ChargeRaw>>) -> Result<Section<Arc<ChargeRaw>>, DecodeError> {
     if let other @ (Section::Denied(_) | Section::Absent(_) | Section::Blocked(_)) = get_outcome(inp)? {
         return Ok(other.map(|()| Arc::default()));
     }
     let none = ChargeRaw::default();
     let old = prev.ok().map_or(&none, |p| &**p);
-    let lost = inp.num()?;
+    let lost = inp.varint()?;
     let without = get_reasons(inp)?;
-    let text = |inp: &mut In| Ok::<Arc<str>, Bad>(crate::text::clean(inp.blob()?).into());
-    let names = get_edits(inp, old.names.iter().cloned(), |inp| Ok((inp.num32()?, text(inp)?)))?;
-    let groups = get_edits(inp, old.groups.iter().cloned(), |inp| Ok((inp.num()?, text(inp)?)))?;
-    let keys = get_edits(inp, old.accounts.iter().map(|a| a.key), get_key)?;
+    let text = |inp: &mut ByteReader| Ok::<Arc<str>, DecodeError>(crate::text::sanitize(inp.blob()?).into());
+    let names = get_list_edits(inp, old.names.iter().cloned(), |inp| Ok((inp.varint_u32()?, text(inp)?)))?;
+    let groups = get_list_edits(inp, old.groups.iter().cloned(), |inp| Ok((inp.varint()?, text(inp)?)))?;
+    let keys = get_list_edits(inp, old.accounts.iter().map(|a| a.key), get_key)?;
     let mut before = old.accounts.iter().peekable();
     let account = |key: Key| {
         while before.next_if(|b| b.key < key).is_some() {}
-        before.next_if(|b| b.key == key).cloned().unwrap_or_else(|| empty(key))
+        before.next_if(|b| b.key == key).cloned().unwrap_or_else(|| empty_account(key))
     };
     let mut accounts: Vec<Account> = keys.into_iter().map(account).collect();
     let mut at = 0usize;
     while !inp.is_empty() {
-        at = at.saturating_add(inp.num()? as usize);
-        let account = accounts.get_mut(at).ok_or(Bad("an account that is not there"))?;
+        at = at.saturating_add(inp.varint()? as usize);
+        let account = accounts.get_mut(at).ok_or(DecodeError("an account that is not there"))?;
         for figure in [&mut account.requests, &mut account.bytes, &mut account.ns] {
-            *figure = figure.wrapping_add(inp.signed()? as u64);
+            *figure = figure.wrapping_add(inp.signed_varint()? as u64);
         }
         account.times = get_counts(inp, &account.times, TIMES)?;
     }
     Ok(Section::Ok(Arc::new(ChargeRaw { accounts, names, groups, lost, without })))
 }
 
-fn empty(key: Key) -> Account {
+fn empty_account(key: Key) -> Account {
     Account { key, requests: 0, bytes: 0, ns: 0, times: Counts::default() }
 }
 
 fn put_key(out: &mut Vec<u8>, key: &Key) {
-    put_num(out, u64::from(key.pid));
-    put_num(out, u64::from(key.dev.major));
-    put_num(out, u64::from(key.dev.minor));
-    put_num(out, key.group);
-    put_num(out, key.kind as u64);
+    put_varint(out, u64::from(key.pid));
+    put_varint(out, u64::from(key.dev.major));
+    put_varint(out, u64::from(key.dev.minor));
+    put_varint(out, key.group);
+    put_varint(out, key.kind as u64);
 }
 
-fn get_key(inp: &mut In) -> Result<Key, Bad> {
+fn get_key(inp: &mut ByteReader) -> Result<Key, DecodeError> {
     Ok(Key {
-        pid: inp.num32()?,
-        dev: DevId { major: inp.num32()?, minor: inp.num32()? },
-        group: inp.num()?,
-        kind: *Kind::ALL.get(inp.num()? as usize).ok_or(Bad("a kind that is none"))?,
+        pid: inp.varint_u32()?,
+        dev: DevId { major: inp.varint_u32()?, minor: inp.varint_u32()? },
+        group: inp.varint()?,
+        kind: *Kind::ALL.get(inp.varint()? as usize).ok_or(DecodeError("a kind that is none"))?,
     })
 }
 
 /// Appends what makes one sorted list of another: the places of those that went, then those that came.
-fn put_edits<T: Ord>(out: &mut Vec<u8>, old: &[T], now: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
+fn put_list_edits<T: Ord>(out: &mut Vec<u8>, old: &[T], now: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
     let not_in = |all: &[T], others: &[T]| -> Vec<usize> {
         let gone = all.iter().enumerate().filter(|(_, item)| others.binary_search(item).is_err());
         gone.map(|(at, _)| at).collect()
     };
     let gone = not_in(old, now);
-    put_num(out, gone.len() as u64);
+    put_varint(out, gone.len() as u64);
     let mut last = 0;
     for at in gone {
-        put_num(out, (at - last) as u64);
+        put_varint(out, (at - last) as u64);
         last = at;
     }
     let came = not_in(now, old);
-    put_num(out, came.len() as u64);
+    put_varint(out, came.len() as u64);
     came.into_iter().for_each(|at| put(out, &now[at]));
 }
 
 /// What [`put_edits`] wrote.
-fn get_edits<T: Ord + Clone>(
-    inp: &mut In,
+fn get_list_edits<T: Ord + Clone>(
+    inp: &mut ByteReader,
     old: impl Iterator<Item = T>,
-    get: impl Fn(&mut In) -> Result<T, Bad>,
-) -> Result<Vec<T>, Bad> {
+    get: impl Fn(&mut ByteReader) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
     let mut all: Vec<Option<T>> = old.map(Some).collect();
     let mut at = 0usize;
     for _ in 0..inp.count()? {
-        at = at.saturating_add(inp.num()? as usize);
-        *all.get_mut(at).ok_or(Bad("one went that was not there"))? = None;
+        at = at.saturating_add(inp.varint()? as usize);
+        *all.get_mut(at).ok_or(DecodeError("one went that was not there"))? = None;
     }
     let mut all: Vec<T> = all.into_iter().flatten().collect();
     let came = inp.count()?;
-    if all.len() + came > MOST {
-        return Err(Bad("more accounts than there can be"));
+    if all.len() + came > MAX_ACCOUNTS {
+        return Err(DecodeError("more accounts than there can be"));
     }
     for _ in 0..came {
         all.push(get(inp)?);
@@ -150,13 +150,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn back(prev: &Section<Arc<ChargeRaw>>, cur: &Section<Arc<ChargeRaw>>) -> Section<Arc<ChargeRaw>> {
+    fn round_trip(prev: &Section<Arc<ChargeRaw>>, cur: &Section<Arc<ChargeRaw>>) -> Section<Arc<ChargeRaw>> {
         let mut out = Vec::new();
-        put(&mut out, prev, cur);
-        get(&mut In(&out), prev).unwrap()
+        encode(&mut out, prev, cur);
+        decode(&mut ByteReader(&out), prev).unwrap()
     }
 
-    fn reading() -> impl Strategy<Value = Section<Arc<ChargeRaw>>> {
+    fn any_reading() -> impl Strategy<Value = Section<Arc<ChargeRaw>>> {
         let key =
             (0..5u32, 0..3u32, any::<u8>(), 0..Kind::ALL.len()).prop_map(|(pid, minor, group, kind)| Key {
                 pid,
@@ -187,42 +187,42 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_without_requests_costs_next_to_nothing() {
+    fn an_unchanged_tick_takes_at_most_nine_bytes() {
         let key = |pid| Key { pid, dev: DevId::default(), group: 1, kind: Kind::Read };
-        let accounts = (0..200).map(|pid| Account { requests: 9, ..empty(key(pid)) }).collect();
+        let accounts = (0..200).map(|pid| Account { requests: 9, ..empty_account(key(pid)) }).collect();
         let some = Section::Ok(Arc::new(ChargeRaw { accounts, ..ChargeRaw::default() }));
         let mut out = Vec::new();
-        put(&mut out, &some, &some);
+        encode(&mut out, &some, &some);
         assert!(out.len() <= 9, "{out:?}");
     }
 
     #[test]
-    fn reasons_come_back() {
+    fn unavailable_readings_round_trip() {
         let no = Section::Denied("no".into());
         let some =
             Section::Ok(Arc::new(ChargeRaw { without: vec!["zram: no".into()], ..ChargeRaw::default() }));
         for (a, b) in [(&no, &some), (&some, &no), (&some, &some)] {
-            assert_eq!(back(a, b), *b);
+            assert_eq!(round_trip(a, b), *b);
         }
     }
 
     proptest! {
         #[test]
-        fn readings_come_back_as_differences(a in reading(), b in reading()) {
-            prop_assert_eq!(back(&a, &b), b.clone());
-            prop_assert_eq!(back(&Section::default(), &b), b);
+        fn readings_come_back_as_differences(a in any_reading(), b in any_reading()) {
+            prop_assert_eq!(round_trip(&a, &b), b.clone());
+            prop_assert_eq!(round_trip(&Section::default(), &b), b);
         }
 
         #[test]
         fn damage_is_refused_or_read(
-            a in reading(), b in reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
+            a in any_reading(), b in any_reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
         ) {
             let mut out = Vec::new();
-            put(&mut out, &a, &b);
+            encode(&mut out, &a, &b);
             let at = at.index(out.len());
             out[at] = to;
-            let _ = get(&mut In(&out), &a);
-            let _ = get(&mut In(&out[..at]), &a);
+            let _ = decode(&mut ByteReader(&out), &a);
+            let _ = decode(&mut ByteReader(&out[..at]), &a);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Times as people type them, within a recording.
 
-use super::reader::Span;
+use super::reader::RecordingSpan;
 
-const SEC: i64 = 1_000_000_000;
-const DAY: i64 = 86_400 * SEC;
+const NS_PER_SEC: i64 = 1_000_000_000;
+const NS_PER_DAY: i64 = 86_400 * NS_PER_SEC;
 
 /// The wall clock (ns) that `text` means: a time of day, date and time, or a distance from the start (`+`) or the
 /// end (`-`). Times of day are in the zone `offset_secs` east of Greenwich, and mean the first one in the
 /// recording.
-pub fn parse(text: &str, span: &Span, offset_secs: i64) -> Result<i64, String> {
+pub fn parse(text: &str, span: &RecordingSpan, offset_secs: i64) -> Result<i64, String> {
     let text = text.trim();
     let wrong = || {
         format!(
@@ -16,33 +16,33 @@ pub fn parse(text: &str, span: &Span, offset_secs: i64) -> Result<i64, String> {
         )
     };
     if let Some(after) = text.strip_prefix('+') {
-        return Ok(span.first_ns.saturating_add(distance(after).ok_or_else(wrong)?));
+        return Ok(span.first_ns.saturating_add(parse_duration(after).ok_or_else(wrong)?));
     }
     if let Some(before) = text.strip_prefix('-') {
-        return Ok(span.last_ns.saturating_sub(distance(before).ok_or_else(wrong)?));
+        return Ok(span.last_ns.saturating_sub(parse_duration(before).ok_or_else(wrong)?));
     }
     if let Some((date, time)) = text.split_once(['T', ' ']) {
         let (time, utc) = match time.strip_suffix('Z') {
             Some(time) => (time, true),
             None => (time, false),
         };
-        let local = days(date).zip(of_day(time)).and_then(|(d, t)| d.checked_mul(DAY)?.checked_add(t));
-        let offset = if utc { 0 } else { offset_secs.saturating_mul(SEC) };
+        let local = parse_date(date).zip(parse_time_of_day(time)).and_then(|(d, t)| d.checked_mul(NS_PER_DAY)?.checked_add(t));
+        let offset = if utc { 0 } else { offset_secs.saturating_mul(NS_PER_SEC) };
         return local.and_then(|l| l.checked_sub(offset)).ok_or_else(wrong);
     }
-    let time = of_day(text).ok_or_else(wrong)?;
-    let offset = offset_secs.saturating_mul(SEC);
+    let time = parse_time_of_day(text).ok_or_else(wrong)?;
+    let offset = offset_secs.saturating_mul(NS_PER_SEC);
     let first = span.first_ns.saturating_add(offset);
-    let mut at = first.div_euclid(DAY).saturating_mul(DAY).saturating_add(time);
+    let mut at = first.div_euclid(NS_PER_DAY).saturating_mul(NS_PER_DAY).saturating_add(time);
     // The minute the recording began in is within it, though its first second may be past.
-    if at.saturating_add(60 * SEC) <= first {
-        at = at.saturating_add(DAY);
+    if at.saturating_add(60 * NS_PER_SEC) <= first {
+        at = at.saturating_add(NS_PER_DAY);
     }
     Ok(at.saturating_sub(offset))
 }
 
 /// `90`, `90s`, `10m`, `2h`, in ns.
-fn distance(text: &str) -> Option<i64> {
+fn parse_duration(text: &str) -> Option<i64> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let factor = match unit {
         "" | "s" => 1,
@@ -51,11 +51,11 @@ fn distance(text: &str) -> Option<i64> {
         "d" => 86_400,
         _ => return None,
     };
-    digits.parse::<i64>().ok()?.checked_mul(factor)?.checked_mul(SEC)
+    digits.parse::<i64>().ok()?.checked_mul(factor)?.checked_mul(NS_PER_SEC)
 }
 
 /// `14:35` or `14:35:12`, in ns since midnight.
-fn of_day(text: &str) -> Option<i64> {
+fn parse_time_of_day(text: &str) -> Option<i64> {
     let mut parts = text.split(':');
     let mut part = |most: i64| {
         let word = parts.next()?;
@@ -68,11 +68,11 @@ fn of_day(text: &str) -> Option<i64> {
         2 => part(59)?,
         _ => return None,
     };
-    Some((h * 3600 + m * 60 + s) * SEC)
+    Some((h * 3600 + m * 60 + s) * NS_PER_SEC)
 }
 
 /// Days from 1970-01-01 to `2026-11-21` (Howard Hinnant's days_from_civil).
-fn days(date: &str) -> Option<i64> {
+fn parse_date(date: &str) -> Option<i64> {
     let mut parts = date.split('-').map(|w| w.parse::<i64>().ok().filter(|_| w.len() <= 4));
     let (y, m, d) = (parts.next()??, parts.next()??, parts.next()??);
     if parts.next().is_some() || !(1..=12).contains(&m) || !(1..=31).contains(&d) || y < 1970 {
@@ -87,16 +87,16 @@ fn days(date: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::rfc3339;
+    use crate::units::format_rfc3339;
 
     /// 2026-11-21 from 22:59:30 to 03:00 the next day, UTC.
-    fn span() -> Span {
-        let first_ns = parse("2026-11-21T22:59:30Z", &Span::default(), 0).unwrap();
-        Span { first_ns, last_ns: first_ns + 4 * 3600 * SEC + 30 * SEC, ..Span::default() }
+    fn example_span() -> RecordingSpan {
+        let first_ns = parse("2026-11-21T22:59:30Z", &RecordingSpan::default(), 0).unwrap();
+        RecordingSpan { first_ns, last_ns: first_ns + 4 * 3600 * NS_PER_SEC + 30 * NS_PER_SEC, ..RecordingSpan::default() }
     }
 
     #[test]
-    fn every_form_of_time() {
+    fn every_time_format_is_parsed() {
         for (text, offset, is) in [
             ("22:59", 0, "2026-11-21T22:59:00Z"),
             ("23:10:05", 0, "2026-11-21T23:10:05Z"),
@@ -107,17 +107,17 @@ mod tests {
             ("2026-11-22 00:30", 3600, "2026-11-21T23:30:00Z"),
             ("2024-02-29T12:00:01Z", 3600, "2024-02-29T12:00:01Z"),
         ] {
-            let found = rfc3339(parse(text, &span(), offset).unwrap());
+            let found = format_rfc3339(parse(text, &example_span(), offset).unwrap());
             assert_eq!(found.replace(".000Z", "Z"), is, "{text}");
         }
     }
 
     #[test]
-    fn nonsense_is_refused_and_says_what_is_meant() {
+    fn invalid_times_are_rejected_with_examples() {
         for text in
             ["", "25:00", "1:2:3:4", "+", "-x", "2026-13-01T00:00", "now", "+99999999999999h", "１２:00"]
         {
-            let why = parse(text, &span(), 0).unwrap_err();
+            let why = parse(text, &example_span(), 0).unwrap_err();
             assert!(why.contains("14:35"), "{text}: {why}");
         }
     }

@@ -1,23 +1,23 @@
 //! Who does the I/O of the devices, read from the kernel's side of [`crate::trace`].
 
-use super::{Patch, Source};
+use super::{SampleUpdate, Source};
 use crate::model::sample::Sample;
 use crate::model::section::{Blocked, Section};
 use crate::trace::Tracer;
 
 /// Reads what is counted.
-pub struct Charge(pub Tracer);
+pub struct IoAccountingSource(pub Tracer);
 
-impl Source for Charge {
+impl Source for IoAccountingSource {
     fn name(&self) -> &'static str {
         "tracing by process"
     }
 
-    fn blocked(&self) -> fn(&mut Sample, Blocked) {
+    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
         |s, why| s.charge = Section::Blocked(why)
     }
 
-    fn read(&mut self) -> Patch {
+    fn read(&mut self) -> SampleUpdate {
         let read = self.0.charge.read();
         Box::new(move |s| s.charge = read)
     }

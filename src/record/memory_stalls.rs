@@ -2,73 +2,73 @@
 //! that were held up again.
 
 use super::sample::{get_outcome, put_outcome};
-use super::wire::{Bad, In, get_reasons, put_blob, put_num, put_reasons, put_row};
+use super::codec::{DecodeError, ByteReader, get_reasons, put_blob, put_varint, put_reasons, put_row_delta};
 use crate::model::section::Section;
 use crate::model::stalls::{StallsRaw, TaskStalls};
 
 /// Processes of one sample at most.
-const MOST_TASKS: usize = 65_536;
+const MAX_PROCESSES: usize = 65_536;
 /// Figures of a process: times, ns and the longest one of each kind.
-const CELLS: usize = 6;
+const COLUMNS: usize = 6;
 
-fn cells(task: &TaskStalls) -> [u64; CELLS] {
+fn to_row(task: &TaskStalls) -> [u64; COLUMNS] {
     let [a, b] = task.kinds;
     [a.count, a.ns, a.longest_ns, b.count, b.ns, b.longest_ns]
 }
 
 /// Appends a reading as it differs from `prev`.
-pub fn put(out: &mut Vec<u8>, prev: &Section<StallsRaw>, cur: &Section<StallsRaw>) {
+pub fn encode(out: &mut Vec<u8>, prev: &Section<StallsRaw>, cur: &Section<StallsRaw>) {
     if !put_outcome(out, cur) {
         return;
     }
     let (none, Section::Ok(now)) = (StallsRaw::default(), cur) else { return };
     let old = prev.ok().unwrap_or(&none);
-    put_num(out, now.lost);
-    put_num(out, u64::from(now.counted[0]) | u64::from(now.counted[1]) << 1);
+    put_varint(out, now.lost);
+    put_varint(out, u64::from(now.counted[0]) | u64::from(now.counted[1]) << 1);
     put_reasons(out, &now.without);
     let labels = |t: &TaskStalls| (t.pid, t.starttime, t.comm.clone(), t.bdi.clone());
     let same = old.tasks.len() == now.tasks.len()
         && old.tasks.iter().zip(&now.tasks).all(|(a, b)| labels(a) == labels(b));
-    put_num(out, u64::from(!same));
+    put_varint(out, u64::from(!same));
     if !same {
-        put_num(out, now.tasks.len() as u64);
+        put_varint(out, now.tasks.len() as u64);
         for t in &now.tasks {
-            put_num(out, u64::from(t.pid));
-            put_num(out, t.starttime);
+            put_varint(out, u64::from(t.pid));
+            put_varint(out, t.starttime);
             put_blob(out, &t.comm);
             put_blob(out, &t.bdi);
         }
     }
     let mut last = 0;
     for (at, task) in now.tasks.iter().enumerate() {
-        let before = if same { cells(&old.tasks[at]) } else { [0; CELLS] };
-        let cells = cells(task);
+        let before = if same { to_row(&old.tasks[at]) } else { [0; COLUMNS] };
+        let cells = to_row(task);
         if before != cells {
-            put_num(out, (at - last) as u64);
-            put_row(out, &before, &cells);
+            put_varint(out, (at - last) as u64);
+            put_row_delta(out, &before, &cells);
             last = at;
         }
     }
 }
 
 /// What [`put`] wrote.
-pub fn get(inp: &mut In, prev: &Section<StallsRaw>) -> Result<Section<StallsRaw>, Bad> {
+pub fn decode(inp: &mut ByteReader, prev: &Section<StallsRaw>) -> Result<Section<StallsRaw>, DecodeError> {
     if let other @ (Section::Denied(_) | Section::Absent(_) | Section::Blocked(_)) = get_outcome(inp)? {
         return Ok(other.map(|()| StallsRaw::default()));
     }
-    let lost = inp.num()?;
-    let counted = inp.num()?;
+    let lost = inp.varint()?;
+    let counted = inp.varint()?;
     let without = get_reasons(inp)?;
-    let mut tasks = match inp.num()? {
+    let mut tasks = match inp.varint()? {
         0 => prev.ok().map(|p| p.tasks.clone()).unwrap_or_default(),
         _ => get_tasks(inp)?,
     };
     let mut at = 0usize;
     while !inp.is_empty() {
-        at = at.saturating_add(inp.num()? as usize);
-        let task = tasks.get_mut(at).ok_or(Bad("a process that is not there"))?;
-        let mut row = cells(task);
-        inp.row(&mut row)?;
+        at = at.saturating_add(inp.varint()? as usize);
+        let task = tasks.get_mut(at).ok_or(DecodeError("a process that is not there"))?;
+        let mut row = to_row(task);
+        inp.apply_row_delta(&mut row)?;
         for (kind, cells) in task.kinds.iter_mut().zip(row.chunks_exact(3)) {
             (kind.count, kind.ns, kind.longest_ns) = (cells[0], cells[1], cells[2]);
         }
@@ -76,19 +76,19 @@ pub fn get(inp: &mut In, prev: &Section<StallsRaw>) -> Result<Section<StallsRaw>
     Ok(Section::Ok(StallsRaw { tasks, counted: [counted & 1 != 0, counted & 2 != 0], lost, without }))
 }
 
-fn get_tasks(inp: &mut In) -> Result<Vec<TaskStalls>, Bad> {
+fn get_tasks(inp: &mut ByteReader) -> Result<Vec<TaskStalls>, DecodeError> {
     let n = inp.count()?;
-    if n > MOST_TASKS {
-        return Err(Bad("more processes than any machine has"));
+    if n > MAX_PROCESSES {
+        return Err(DecodeError("more processes than any machine has"));
     }
     let mut tasks: Vec<TaskStalls> = Vec::new();
     for _ in 0..n {
-        let (pid, starttime) = (inp.num32()?, inp.num()?);
+        let (pid, starttime) = (inp.varint_u32()?, inp.varint()?);
         let (comm, bdi) = (inp.blob()?.to_vec(), inp.blob()?.to_vec());
         let task = TaskStalls { pid, starttime, comm, bdi, ..TaskStalls::default() };
         // They are looked up by it.
         if tasks.last().is_some_and(|last| last.key() >= task.key()) {
-            return Err(Bad("processes that are not in order"));
+            return Err(DecodeError("processes that are not in order"));
         }
         tasks.push(task);
     }
@@ -102,13 +102,13 @@ mod tests {
     use crate::model::stalls::StallCount;
     use proptest::prelude::*;
 
-    fn back(prev: &Section<StallsRaw>, cur: &Section<StallsRaw>) -> Section<StallsRaw> {
+    fn round_trip(prev: &Section<StallsRaw>, cur: &Section<StallsRaw>) -> Section<StallsRaw> {
         let mut out = Vec::new();
-        put(&mut out, prev, cur);
-        get(&mut In(&out), prev).unwrap()
+        encode(&mut out, prev, cur);
+        decode(&mut ByteReader(&out), prev).unwrap()
     }
 
-    fn reading() -> impl Strategy<Value = Section<StallsRaw>> {
+    fn any_reading() -> impl Strategy<Value = Section<StallsRaw>> {
         let kind = || {
             any::<(u64, u64, u64)>().prop_map(|(count, ns, longest_ns)| StallCount { count, ns, longest_ns })
         };
@@ -126,43 +126,43 @@ mod tests {
     }
 
     #[test]
-    fn reasons_come_back() {
+    fn unavailable_readings_round_trip() {
         let no = Section::Denied("no".into());
         let stuck = Section::Blocked(Blocked { since_boot_ns: 7, on: "tracing".into() });
         let some = Section::Ok(StallsRaw { without: vec!["reclaim: no".into()], ..StallsRaw::default() });
         for (a, b) in [(&no, &some), (&some, &no), (&some, &stuck), (&some, &some)] {
-            assert_eq!(back(a, b), *b);
+            assert_eq!(round_trip(a, b), *b);
         }
     }
 
     #[test]
-    fn a_process_that_is_not_held_up_again_costs_nothing() {
+    fn an_unchanged_process_takes_no_bytes() {
         let task = |pid| TaskStalls { pid, comm: b"dd".to_vec(), ..TaskStalls::default() };
         let mut now = StallsRaw { tasks: (0..100).map(task).collect(), ..StallsRaw::default() };
         let before = Section::Ok(now.clone());
         now.tasks[50].kinds[0].count += 1;
         let mut out = Vec::new();
-        put(&mut out, &before, &Section::Ok(now));
+        encode(&mut out, &before, &Section::Ok(now));
         assert!(out.len() < 10, "{out:?}");
     }
 
     proptest! {
         #[test]
-        fn readings_come_back_as_differences(a in reading(), b in reading()) {
-            prop_assert_eq!(back(&a, &b), b.clone());
-            prop_assert_eq!(back(&Section::default(), &b), b);
+        fn readings_come_back_as_differences(a in any_reading(), b in any_reading()) {
+            prop_assert_eq!(round_trip(&a, &b), b.clone());
+            prop_assert_eq!(round_trip(&Section::default(), &b), b);
         }
 
         #[test]
         fn damage_is_refused_or_read(
-            a in reading(), b in reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
+            a in any_reading(), b in any_reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
         ) {
             let mut out = Vec::new();
-            put(&mut out, &a, &b);
+            encode(&mut out, &a, &b);
             let at = at.index(out.len());
             out[at] = to;
-            let _ = get(&mut In(&out), &a);
-            let _ = get(&mut In(&out[..at]), &a);
+            let _ = decode(&mut ByteReader(&out), &a);
+            let _ = decode(&mut ByteReader(&out[..at]), &a);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sizes and order of requests, as differences to the tick before: a section of its own beside the histograms
 //! ([`super::latency`]), whose devices it goes by. Files of earlier programs are without.
 
-use super::wire::{Bad, In, put_num, put_row};
+use super::codec::{DecodeError, ByteReader, put_varint, put_row_delta};
 use crate::model::latency::{DeviceCounts, LatencyRaw};
 use crate::model::section::Section;
 use crate::model::shape::Shape;
@@ -12,7 +12,7 @@ fn devices(section: &Section<Arc<LatencyRaw>>) -> &[DeviceCounts] {
 }
 
 /// Appends what differs; nothing if nothing does. What devices had before goes by their place if they are the same.
-pub fn put(out: &mut Vec<u8>, prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) {
+pub fn encode(out: &mut Vec<u8>, prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) {
     let (old, now) = (devices(prev), devices(cur));
     let same = old.len() == now.len() && old.iter().zip(now).all(|(a, b)| a.id == b.id);
     let empty = DeviceCounts::default();
@@ -21,23 +21,23 @@ pub fn put(out: &mut Vec<u8>, prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc
         let before = if same { &old[at] } else { &empty };
         let pairs = || before.kinds.iter().zip(&device.kinds).map(|(a, b)| (a.shape, b.shape));
         if pairs().any(|(a, b)| a != b) {
-            put_num(out, (at - last) as u64);
+            put_varint(out, (at - last) as u64);
             last = at;
-            pairs().for_each(|(a, b)| put_row(out, &a.cells(), &b.cells()));
+            pairs().for_each(|(a, b)| put_row_delta(out, &a.cells(), &b.cells()));
         }
     }
 }
 
 /// Adds what [`put`] wrote to the histograms of the same tick: those that stayed have their former figures still.
-pub fn get(inp: &mut In, into: &mut Section<Arc<LatencyRaw>>) -> Result<(), Bad> {
+pub fn decode(inp: &mut ByteReader, into: &mut Section<Arc<LatencyRaw>>) -> Result<(), DecodeError> {
     let mut at = 0usize;
     while !inp.is_empty() {
-        at = at.saturating_add(inp.num()? as usize);
+        at = at.saturating_add(inp.varint()? as usize);
         let device = into.ok_mut().and_then(|l| Arc::make_mut(l).devices.get_mut(at));
-        let device = device.ok_or(Bad("sizes of a device that is not there"))?;
+        let device = device.ok_or(DecodeError("sizes of a device that is not there"))?;
         for kind in &mut device.kinds {
             let mut row = kind.shape.cells();
-            inp.row(&mut row)?;
+            inp.apply_row_delta(&mut row)?;
             kind.shape = Shape::from_cells(&row);
         }
     }
@@ -53,16 +53,16 @@ mod tests {
     use proptest::prelude::*;
 
     /// As a tick has them: the histograms, then this.
-    fn back(prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) -> Section<Arc<LatencyRaw>> {
+    fn round_trip(prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) -> Section<Arc<LatencyRaw>> {
         let (mut times, mut shapes) = (Vec::new(), Vec::new());
-        latency::put(&mut times, prev, cur);
-        put(&mut shapes, prev, cur);
-        let mut got = latency::get(&mut In(&times), prev).unwrap();
-        get(&mut In(&shapes), &mut got).unwrap();
+        latency::encode(&mut times, prev, cur);
+        encode(&mut shapes, prev, cur);
+        let mut got = latency::decode(&mut ByteReader(&times), prev).unwrap();
+        decode(&mut ByteReader(&shapes), &mut got).unwrap();
         got
     }
 
-    fn reading() -> impl Strategy<Value = Section<Arc<LatencyRaw>>> {
+    fn any_reading() -> impl Strategy<Value = Section<Arc<LatencyRaw>>> {
         let shape = || {
             any::<([u32; 12], u32, u32)>().prop_map(|(sizes, random, sequential)| Shape {
                 sizes,
@@ -84,35 +84,35 @@ mod tests {
     }
 
     #[test]
-    fn nothing_new_is_nothing_written() {
+    fn an_unchanged_tick_writes_nothing() {
         let some = Section::Ok(Arc::new(LatencyRaw {
             devices: vec![DeviceCounts::default()],
             ..LatencyRaw::default()
         }));
         let mut out = Vec::new();
-        put(&mut out, &some, &some);
-        put(&mut out, &some, &Section::Denied("no".into()));
+        encode(&mut out, &some, &some);
+        encode(&mut out, &some, &Section::Denied("no".into()));
         assert!(out.is_empty());
     }
 
     proptest! {
         #[test]
-        fn figures_come_back_beside_the_histograms(a in reading(), b in reading()) {
-            prop_assert_eq!(back(&a, &b), b.clone());
-            prop_assert_eq!(back(&Section::default(), &b), b);
+        fn figures_come_back_beside_the_histograms(a in any_reading(), b in any_reading()) {
+            prop_assert_eq!(round_trip(&a, &b), b.clone());
+            prop_assert_eq!(round_trip(&Section::default(), &b), b);
         }
 
         #[test]
         fn damage_is_refused_or_read(
-            a in reading(), b in reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
+            a in any_reading(), b in any_reading(), at in any::<proptest::sample::Index>(), to in any::<u8>(),
         ) {
             let mut out = Vec::new();
-            put(&mut out, &a, &b);
+            encode(&mut out, &a, &b);
             if !out.is_empty() {
                 let at = at.index(out.len());
                 out[at] = to;
-                let _ = get(&mut In(&out), &mut b.clone());
-                let _ = get(&mut In(&out[..at]), &mut a.clone());
+                let _ = decode(&mut ByteReader(&out), &mut b.clone());
+                let _ = decode(&mut ByteReader(&out[..at]), &mut a.clone());
             }
         }
     }

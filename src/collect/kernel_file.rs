@@ -10,22 +10,22 @@ use std::path::{Path, PathBuf};
 ///
 /// seq_file regenerates its content on a read at offset 0, so a kept descriptor sees fresh counters.
 #[derive(Debug)]
-pub struct Kept {
+pub struct PersistentFile {
     path: PathBuf,
     fd: Option<OwnedFd>,
-    whole: bool,
+    single_read: bool,
 }
 
-impl Kept {
+impl PersistentFile {
     /// Nothing is opened until the first read.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, fd: None, whole: false }
+        Self { path, fd: None, single_read: false }
     }
 
     /// For files that the kernel makes in one piece (`single_open` in fs/seq_file.c: stat, meminfo, pressure):
     /// a read that did not fill the buffer was the last one, no second is needed to find the end.
     pub fn whole(path: PathBuf) -> Self {
-        Self { path, fd: None, whole: true }
+        Self { path, fd: None, single_read: true }
     }
 
     /// The file's path.
@@ -39,7 +39,7 @@ impl Kept {
             Some(fd) => fd,
             None => self.fd.insert(open(&self.path)?),
         };
-        match slurp_until(fd, buf, self.whole) {
+        match read_until(fd, buf, self.single_read) {
             Ok(()) => Ok(&buf[..]),
             Err(err) => {
                 self.fd = None;
@@ -62,16 +62,16 @@ pub fn open(path: &Path) -> io::Result<OwnedFd> {
 /// Reads a file once, whole.
 pub fn read_once<'b>(path: &Path, buf: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
     let fd = open(path)?;
-    slurp(&fd, buf)?;
+    read_to_end(&fd, buf)?;
     Ok(&buf[..])
 }
 
 /// Reads from offset 0 to the end into `buf`, growing it as needed; its capacity is kept for next time.
-pub fn slurp(fd: &OwnedFd, buf: &mut Vec<u8>) -> Result<(), Errno> {
-    slurp_until(fd, buf, false)
+pub fn read_to_end(fd: &OwnedFd, buf: &mut Vec<u8>) -> Result<(), Errno> {
+    read_until(fd, buf, false)
 }
 
-fn slurp_until(fd: &OwnedFd, buf: &mut Vec<u8>, whole: bool) -> Result<(), Errno> {
+fn read_until(fd: &OwnedFd, buf: &mut Vec<u8>, whole: bool) -> Result<(), Errno> {
     buf.clear();
     if buf.capacity() < 4096 {
         buf.reserve(4096);
@@ -98,12 +98,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_file_is_read_whole_and_afresh() {
+    fn a_persistent_file_is_reread_completely() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
         let long = "x".repeat(20_000);
         std::fs::write(&path, &long).unwrap();
-        for mut kept in [Kept::new(path.clone()), Kept::whole(path.clone())] {
+        for mut kept in [PersistentFile::new(path.clone()), PersistentFile::whole(path.clone())] {
             let mut buf = Vec::new();
             std::fs::write(&path, &long).unwrap();
             assert_eq!(kept.read(&mut buf).unwrap(), long.as_bytes());
@@ -116,7 +116,7 @@ mod tests {
     fn a_missing_file_is_an_error_and_may_appear_later() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("late");
-        let mut kept = Kept::new(path.clone());
+        let mut kept = PersistentFile::new(path.clone());
         let mut buf = Vec::new();
         assert!(kept.read(&mut buf).is_err());
         std::fs::write(&path, "now").unwrap();
