@@ -7,7 +7,7 @@
 mod stage;
 
 use iotop_plus::collect::kmsg::KmsgReader;
-use iotop_plus::collect::process::{ProcCollector, Wants};
+use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{Source, host, sources};
@@ -79,7 +79,7 @@ fn charge(seconds: u64) -> Section<Arc<ChargeRaw>> {
 }
 
 /// A look at the tasks, as if it had been at that moment.
-fn look(collector: &mut ProcCollector, step: u64, wants: &Wants) -> Section<ProcUpdate> {
+fn look(collector: &mut ProcessCollector, step: u64, wants: &ScanOptions) -> Section<ProcUpdate> {
     collector.scan(wants).map(|mut update| {
         update.at = at(step);
         update.prev = (step > 0).then(|| at(step - 1));
@@ -99,7 +99,7 @@ fn world() -> World {
     let clock = |step| LogClock { mono_ns: at(step).boot_ns + 4_000_000_000, wall_ns: at(step).wall_ns };
     let mut world = World::new(host::read_host(&root), clock(0));
     let mut sources = sources(&root);
-    let mut collector = ProcCollector::new(&root);
+    let mut collector = ProcessCollector::new(&root);
     let mut topology = TopologyReader::new(&root);
     for step in 0..2 {
         if step == 1 {
@@ -107,7 +107,7 @@ fn world() -> World {
         }
         world.apply_sample(sample(&mut sources, step));
         let wants =
-            Wants { delays: true, all_names: true, everyone: true, waits: true, ..Default::default() };
+            ScanOptions { delays: true, all_names: true, all_visible: true, wait_channels: true, ..Default::default() };
         world.apply_procs(look(&mut collector, step, &wants));
         let Section::Ok(mut log) = KmsgReader::open(&root) else { panic!("kmsg") };
         let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();

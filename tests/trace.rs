@@ -28,7 +28,7 @@ use term::{BINARY, PATIENCE, Terminal};
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/busy-vm/t0");
 
 /// Looks until there is what is wanted.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+fn poll_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -40,7 +40,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
-fn the_object_is_what_its_source_gives() {
+fn bpf_objects_match_their_sources() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/trace");
     if let Err(why) = clang() {
         return println!("skipped the_object_is_what_its_source_gives: {why}");
@@ -57,19 +57,19 @@ fn the_object_is_what_its_source_gives() {
     assert!(compared > 0);
 }
 
-fn counts(raw: &LatencyRaw, id: (u32, u32)) -> Option<&DeviceCounts> {
+fn device_counts(raw: &LatencyRaw, id: (u32, u32)) -> Option<&DeviceCounts> {
     raw.devices.iter().find(|d| (d.id.major, d.id.minor) == id)
 }
 
 /// Requests of a kind: in all, and those of which the time in service is known.
-fn samples(tracer: &Tracer, id: (u32, u32), kind: usize) -> [u64; 2] {
+fn sample_counts(tracer: &Tracer, id: (u32, u32), kind: usize) -> [u64; 2] {
     let Section::Ok(raw) = tracer.latency.read() else { panic!("{:?}", tracer.latency.read()) };
-    let kind = counts(&raw, id).map(|d| &d.kinds[kind]);
+    let kind = device_counts(&raw, id).map(|d| &d.kinds[kind]);
     kind.map_or([0; 2], |k| [k.total.samples(), k.service.samples()])
 }
 
 #[test]
-fn every_request_is_counted_as_the_kernel_counts_it() {
+fn request_counts_match_diskstats() {
     if let Err(why) = may_trace() {
         return println!("skipped every_request_is_counted_as_the_kernel_counts_it: {why}");
     }
@@ -78,13 +78,13 @@ fn every_request_is_counted_as_the_kernel_counts_it() {
         Err(why) => return println!("skipped every_request_is_counted_as_the_kernel_counts_it: {why}"),
     };
     let tracer = Tracer::new(&Root::live());
-    tracer.begin();
-    until("the programs", || tracer.latency.read().ok().map(drop));
+    tracer.start();
+    poll_until("the programs", || tracer.latency.read().ok().map(drop));
     // Whoever else looks at a new device (udev) must not disturb: a pass in which only we read counts.
     let agreed = (0..20).any(|_| {
-        let (kernel, ours) = (device.reads(), samples(&tracer, device.id, 0));
+        let (kernel, ours) = (device.reads(), sample_counts(&tracer, device.id, 0));
         read_directly(&device.path, 4000);
-        let (kernel, now) = (device.reads() - kernel, samples(&tracer, device.id, 0));
+        let (kernel, now) = (device.reads() - kernel, sample_counts(&tracer, device.id, 0));
         println!("/proc/diskstats {kernel}, tracing {:?}", [now[0] - ours[0], now[1] - ours[1]]);
         kernel == 4000 && now[0] - ours[0] == 4000 && now[1] - ours[1] == 4000
     });
@@ -92,25 +92,25 @@ fn every_request_is_counted_as_the_kernel_counts_it() {
 }
 
 /// What reads of a device were like.
-fn shape(tracer: &Tracer, id: (u32, u32)) -> Shape {
+fn request_pattern(tracer: &Tracer, id: (u32, u32)) -> Shape {
     let Section::Ok(raw) = tracer.latency.read() else { panic!("{:?}", tracer.latency.read()) };
-    counts(&raw, id).map(|d| d.kinds[0].shape).unwrap_or_default()
+    device_counts(&raw, id).map(|d| d.kinds[0].shape).unwrap_or_default()
 }
 
 /// A name, positions in units of 4 KiB, length, and how many go on from an earlier one.
-type Load = (&'static str, fn(u64) -> u64, usize, RangeInclusive<u32>);
+type LoadPattern = (&'static str, fn(u64) -> u64, usize, RangeInclusive<u32>);
 
 #[test]
-fn sizes_and_order_of_requests_are_those_asked_for() {
+fn request_sizes_and_sequential_share_match_the_load() {
     let device = match may_trace().and_then(|()| Loop::new(64 << 20)) {
         Ok(device) => device,
         Err(why) => return println!("skipped sizes_and_order_of_requests_are_those_asked_for: {why}"),
     };
     let tracer = Tracer::new(&Root::live());
-    tracer.begin();
-    until("the programs", || tracer.latency.read().ok().map(drop));
+    tracer.start();
+    poll_until("the programs", || tracer.latency.read().ok().map(drop));
     const N: u64 = 500;
-    let loads: [Load; 4] = [
+    let loads: [LoadPattern; 4] = [
         ("one after the other", |i| i, 4096, 499..=500),
         ("two streams in turn", |i| i / 2 + i % 2 * 8192, 4096, 498..=500),
         ("anywhere", |i| i * 7919 % 8192 * 2, 4096, 0..=5),
@@ -119,9 +119,9 @@ fn sizes_and_order_of_requests_are_those_asked_for() {
     for (what, at, len, sequential) in loads {
         // Whoever else looks at the device (udev) must not disturb; a pass in which only we read counts.
         let agreed = (0..20).any(|_| {
-            let (kernel, before) = (device.reads(), shape(&tracer, device.id));
+            let (kernel, before) = (device.reads(), request_pattern(&tracer, device.id));
             read_directly_at(&device.path, len, (0..N).map(|i| at(i) * 4096));
-            let (kernel, now) = (device.reads() - kernel, shape(&tracer, device.id).since(&before));
+            let (kernel, now) = (device.reads() - kernel, request_pattern(&tracer, device.id).since(&before));
             println!("{what}: {now:?}");
             let sized = now.sizes[(len / 512).ilog2() as usize];
             kernel == N && u64::from(sized) == N && sequential.contains(&now.sequential)
@@ -138,7 +138,7 @@ fn snapshot(mut command: Command, args: &[&str]) -> Value {
 }
 
 /// Why there are no latencies; all else must be there, and nothing that could pass for one.
-fn reason(object: &Value) -> String {
+fn latency_reason(object: &Value) -> String {
     let devices = object["devices"].as_array().unwrap();
     assert!(!devices.is_empty());
     for d in devices {
@@ -157,19 +157,19 @@ fn reason(object: &Value) -> String {
 }
 
 #[test]
-fn without_it_all_else_works_and_the_reason_is_told() {
-    let why = |args: &[&str]| reason(&snapshot(Command::new(BINARY), args));
+fn without_tracing_everything_else_works_and_the_reason_is_shown() {
+    let why = |args: &[&str]| latency_reason(&snapshot(Command::new(BINARY), args));
     assert!(why(&["--no-tracing"]).contains("--no-tracing"));
     assert!(why(&["--root", FIXTURE]).contains("CONFIG_DEBUG_INFO_BTF"));
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_is_missing() {
+fn an_unprivileged_user_sees_which_capabilities_are_missing() {
     let nobody = match may_trace().and_then(|()| Nobody::new()) {
         Ok(nobody) => nobody,
         Err(why) => return println!("skipped an_ordinary_user_is_told_what_is_missing: {why}"),
     };
-    let why = reason(&snapshot(nobody.command(&[]), &[]));
+    let why = latency_reason(&snapshot(nobody.command(&[]), &[]));
     assert!(why.contains("CAP_BPF") && why.contains("CAP_PERFMON"), "{why}");
     let mut command = nobody.command(&["bpf", "perfmon"]);
     command.args(["snapshot", "--pane", "devices", "--format", "json", "-d", "0.2", "-n", "100"]);
@@ -184,21 +184,21 @@ fn an_ordinary_user_is_told_what_is_missing() {
 }
 
 /// Ids of the programs that a process holds, once it holds them all.
-fn loaded(pid: u32) -> Vec<u32> {
-    until("programs in the kernel", || {
+fn wait_for_programs(pid: u32) -> Vec<u32> {
+    poll_until("programs in the kernel", || {
         let ids = programs_of(pid);
         (ids.len() >= 2).then_some(ids)
     })
 }
 
-fn gone(ids: &[u32]) {
-    until("the programs to go", || (!still_loaded(ids)).then_some(()));
+fn wait_until_unloaded(ids: &[u32]) {
+    poll_until("the programs to go", || (!still_loaded(ids)).then_some(()));
 }
 
 /// A program that records; a test that fails does not leave it behind.
-struct Recording(Child);
+struct RecordingProcess(Child);
 
-impl Recording {
+impl RecordingProcess {
     fn start(dir: &Path) -> Self {
         let mut command = Command::new(BINARY);
         command.args(["record", "-q"]).arg(dir.join("r")).stdin(Stdio::null());
@@ -206,7 +206,7 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
+impl Drop for RecordingProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -214,28 +214,28 @@ impl Drop for Recording {
 }
 
 #[test]
-fn nothing_stays_in_the_kernel_however_it_ends() {
+fn programs_are_unloaded_however_the_process_ends() {
     if let Err(why) = may_trace() {
         return println!("skipped nothing_stays_in_the_kernel_however_it_ends: {why}");
     }
     for signal in [Signal::TERM, Signal::KILL, Signal::ABORT] {
         let dir = tempfile::tempdir().unwrap();
-        let mut recording = Recording::start(dir.path());
-        let ids = loaded(recording.0.id());
+        let mut recording = RecordingProcess::start(dir.path());
+        let ids = wait_for_programs(recording.0.id());
         kill_process(Pid::from_child(&recording.0), signal).unwrap();
         recording.0.wait().unwrap();
-        gone(&ids);
+        wait_until_unloaded(&ids);
     }
     let mut screen = Terminal::with(&[]);
     screen.shows("q quit");
-    let ids = loaded(screen.pid());
+    let ids = wait_for_programs(screen.pid());
     screen.send("q");
     assert_eq!(screen.ended().exit_code(), 0);
-    gone(&ids);
+    wait_until_unloaded(&ids);
 }
 
 #[test]
-fn a_panic_takes_the_programs_with_it() {
+fn programs_are_unloaded_after_a_panic() {
     const NAME: &str = "a_panic_takes_the_programs_with_it";
     const ROLE: &str = "IOTOP_PLUS_TEST_PANICS";
     if let Err(why) = may_trace() {
@@ -243,8 +243,8 @@ fn a_panic_takes_the_programs_with_it() {
     }
     if std::env::var_os(ROLE).is_some() {
         let tracer = Tracer::new(&Root::live());
-        tracer.begin();
-        until("the programs", || tracer.latency.read().ok().map(drop));
+        tracer.start();
+        poll_until("the programs", || tracer.latency.read().ok().map(drop));
         // Until the other side has seen them.
         let _ = std::io::stdin().read_line(&mut String::new());
         panic!("as told");
@@ -252,8 +252,8 @@ fn a_panic_takes_the_programs_with_it() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", NAME, "--nocapture"]).env(ROLE, "1").stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let ids = loaded(child.id());
+    let ids = wait_for_programs(child.id());
     drop(child.stdin.take());
     assert!(!child.wait().unwrap().success(), "it panicked");
-    gone(&ids);
+    wait_until_unloaded(&ids);
 }

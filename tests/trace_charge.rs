@@ -22,41 +22,41 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn loaded() -> Tracer {
+fn load_tracer() -> Tracer {
     let tracer = Tracer::new(&Root::live());
-    tracer.begin();
+    tracer.start();
     let began = Instant::now();
-    while tracer.charge.read().ok().is_none() {
-        assert!(began.elapsed() < PATIENCE, "{:?}", tracer.charge.read());
+    while tracer.io_accounting.read().ok().is_none() {
+        assert!(began.elapsed() < TIMEOUT, "{:?}", tracer.io_accounting.read());
         std::thread::yield_now();
     }
     tracer
 }
 
-fn raw(tracer: &Tracer) -> Arc<ChargeRaw> {
-    let read = tracer.charge.read();
+fn read_accounting(tracer: &Tracer) -> Arc<ChargeRaw> {
+    let read = tracer.io_accounting.read();
     read.ok().cloned().unwrap_or_else(|| panic!("{read:?}"))
 }
 
-fn dev(device: &Loop) -> DevId {
+fn device_id(device: &Loop) -> DevId {
     DevId { major: device.id.0, minor: device.id.1 }
 }
 
 /// Requests and bytes of a process on a device.
-fn counted(raw: &ChargeRaw, pid: u32, dev: DevId, kind: Kind) -> (u64, u64) {
+fn counts_of(raw: &ChargeRaw, pid: u32, dev: DevId, kind: Kind) -> (u64, u64) {
     let own = raw.accounts.iter().filter(|a| (a.key.pid, a.key.dev, a.key.kind) == (pid, dev, kind));
     own.fold((0, 0), |sum, a| (sum.0 + a.requests, sum.1 + a.bytes))
 }
 
 /// A file system on a device, mounted for as long as this lives.
-struct Mounted {
+struct MountedExt4 {
     /// Where.
     dir: tempfile::TempDir,
 }
 
-impl Mounted {
+impl MountedExt4 {
     /// Makes an ext4 on it and mounts that, or says why not.
     fn new(device: &Path) -> Result<Self, String> {
         let run = |command: &mut Command| {
@@ -79,26 +79,26 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedExt4 {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(self.dir.path()).status();
     }
 }
 
 #[test]
-fn a_direct_readers_requests_are_counted_as_the_kernel_counts_them() {
+fn direct_read_counts_match_diskstats() {
     let name = "a_direct_readers_requests_are_counted_as_the_kernel_counts_them";
     let device = match may_trace().and_then(|()| Loop::new(64 << 20)) {
         Ok(device) => device,
         Err(why) => return println!("skipped {name}: {why}"),
     };
-    let tracer = loaded();
-    let own = |raw: &ChargeRaw| counted(raw, std::process::id(), dev(&device), Kind::Read);
+    let tracer = load_tracer();
+    let own = |raw: &ChargeRaw| counts_of(raw, std::process::id(), device_id(&device), Kind::Read);
     // Whoever else looks at a new device (udev) must not disturb: a pass in which only we read counts.
     let agreed = (0..20).any(|_| {
-        let (kernel, before) = (device.reads(), own(&raw(&tracer)));
+        let (kernel, before) = (device.reads(), own(&read_accounting(&tracer)));
         read_directly(&device.path, 3000);
-        let (kernel, now) = (device.reads() - kernel, own(&raw(&tracer)));
+        let (kernel, now) = (device.reads() - kernel, own(&read_accounting(&tracer)));
         println!(
             "/proc/diskstats {kernel}, charged {} requests, {} bytes",
             now.0 - before.0,
@@ -107,16 +107,16 @@ fn a_direct_readers_requests_are_counted_as_the_kernel_counts_them() {
         kernel == 3000 && now.0 - before.0 == 3000 && now.1 - before.1 == 3000 * 4096
     });
     assert!(agreed, "never the same count");
-    let raw = raw(&tracer);
+    let raw = read_accounting(&tracer);
     let account =
-        raw.accounts.iter().find(|a| a.key.dev == dev(&device) && a.key.kind == Kind::Read).unwrap();
+        raw.accounts.iter().find(|a| a.key.dev == device_id(&device) && a.key.kind == Kind::Read).unwrap();
     assert_eq!(account.times.samples(), account.requests, "each has its time");
     let group = raw.groups.iter().find(|g| g.0 == account.key.group);
     assert!(group.is_some_and(|g| g.1.starts_with('/')), "{:?} in {:?}", account.key.group, raw.groups);
 }
 
 /// Has a `dd` write so many MiB through the page cache; it has ended when this returns.
-fn dirty(file: &Path, mib: u64) -> u32 {
+fn dirty_with_dd(file: &Path, mib: u64) -> u32 {
     let mut command = Command::new("dd");
     command.arg("if=/dev/zero").arg(format!("of={}", file.display()));
     command.args(["bs=64k", &format!("count={}", mib * 16)]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -127,22 +127,22 @@ fn dirty(file: &Path, mib: u64) -> u32 {
 }
 
 #[test]
-fn what_is_written_back_is_charged_to_those_who_dirtied_it_though_they_have_ended() {
+fn writeback_is_attributed_to_processes_that_dirtied_it_even_after_exit() {
     let name = "what_is_written_back_is_charged_to_those_who_dirtied_it_though_they_have_ended";
     let device = match may_trace().and_then(|()| Loop::new(160 << 20)) {
         Ok(device) => device,
         Err(why) => return println!("skipped {name}: {why}"),
     };
-    let mounted = match Mounted::new(&device.path) {
+    let mounted = match MountedExt4::new(&device.path) {
         Ok(mounted) => mounted,
         Err(why) => return println!("skipped {name}: {why}"),
     };
-    let tracer = loaded();
-    let (a, b) = (dirty(&mounted.dir.path().join("a"), 80), dirty(&mounted.dir.path().join("b"), 20));
+    let tracer = load_tracer();
+    let (a, b) = (dirty_with_dd(&mounted.dir.path().join("a"), 80), dirty_with_dd(&mounted.dir.path().join("b"), 20));
     mounted.sync();
-    let raw = raw(&tracer);
+    let raw = read_accounting(&tracer);
     for (pid, mib) in [(a, 80), (b, 20)] {
-        let charged = raw.written_back(pid, Some(dev(&device)));
+        let charged = raw.written_back(pid, Some(device_id(&device)));
         println!("dd {pid} dirtied {mib} MiB, charged {:.2} MiB", charged as f64 / 1_048_576.0);
         let off = charged.abs_diff(mib << 20);
         assert!(off * 100 <= mib << 20, "{charged} bytes charged for {mib} MiB");
@@ -152,14 +152,14 @@ fn what_is_written_back_is_charged_to_those_who_dirtied_it_though_they_have_ende
     let written: u64 = raw
         .accounts
         .iter()
-        .filter(|a| a.key.dev == dev(&device) && a.key.kind == Kind::Write)
+        .filter(|a| a.key.dev == device_id(&device) && a.key.kind == Kind::Write)
         .map(|a| a.bytes)
         .sum();
     assert!(written >= 100 << 20, "{written}");
 }
 
 #[test]
-fn its_programs_go_with_the_process_that_is_killed() {
+fn programs_are_unloaded_after_sigkill() {
     if let Err(why) = may_trace() {
         return println!("skipped its_programs_go_with_the_process_that_is_killed: {why}");
     }
@@ -177,7 +177,7 @@ fn its_programs_go_with_the_process_that_is_killed() {
         if ids.iter().any(name) {
             break ids;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             let _ = child.kill();
             panic!("the programs never came: {ids:?}");
         }
@@ -186,7 +186,7 @@ fn its_programs_go_with_the_process_that_is_killed() {
     child.kill().unwrap();
     child.wait().unwrap();
     while still_loaded(&ids) {
-        assert!(began.elapsed() < PATIENCE, "they stayed: {ids:?}");
+        assert!(began.elapsed() < TIMEOUT, "they stayed: {ids:?}");
         std::thread::yield_now();
     }
 }

@@ -8,9 +8,9 @@
 use super::io_accounting::IoAccountingSource;
 use super::sampler::{READ_DEADLINE, CounterSampler, THREAD_STACK_BYTES};
 use super::latency::LatencySource;
-use super::process::Wants;
-use super::process::relay::{Client, Guest, Relay};
-use super::process::tasks::Tasks;
+use super::processes::ScanOptions;
+use super::processes::scan_threads::{ScanConsumer, InlineScanner, ScanThreads};
+use super::processes::task_scanner::TaskScanner;
 use super::memory_stalls::MemoryStallSource;
 use super::syncs::SyncSource;
 use super::topology::TopologyReader;
@@ -50,9 +50,9 @@ const MAX_INLINE_SCAN: Duration = Duration::from_millis(15);
 /// The collectors, running.
 pub struct Collectors {
     sampler: CounterSampler,
-    scan_options: Arc<Mutex<Wants>>,
+    scan_options: Arc<Mutex<ScanOptions>>,
     scan_requests: SyncSender<()>,
-    _scan_threads: Relay,
+    _scan_threads: ScanThreads,
     tracer: Tracer,
     /// Boot clock since which the topology is being read; 0: it is not.
     topology_read_since: Arc<AtomicU64>,
@@ -60,7 +60,7 @@ pub struct Collectors {
 
 impl Collectors {
     /// Starts everything; the first news comes at once.
-    pub fn start(root: &Root, interval: Duration, wants: Wants, sink: CollectorCallback) -> io::Result<Self> {
+    pub fn start(root: &Root, interval: Duration, wants: ScanOptions, sink: CollectorCallback) -> io::Result<Self> {
         let wants = Arc::new(Mutex::new(wants));
         let (look, looks) = sync_channel(1);
         let (seen, sights) = sync_channel(1);
@@ -73,10 +73,10 @@ impl Collectors {
             running: Mutex::new(None),
         });
         let tracer = Tracer::new(root);
-        let tasks = Tasks::new(root).traced(tracer.tasks.clone());
-        let mut tasks = Relay::new(tasks, looks.clone());
+        let tasks = TaskScanner::new(root).with_task_iter(tracer.tasks.clone());
+        let mut tasks = ScanThreads::new(tasks, looks.clone());
         tasks.start()?;
-        let guest = tasks.guest();
+        let guest = tasks.inline_scanner();
         let topology = Arc::new(Mutex::new(TopologyReader::new(root)));
         spawn_thread("topology", {
             let (topology, sink, since) = (topology.clone(), sink.clone(), topology_since.clone());
@@ -108,17 +108,17 @@ impl Collectors {
 
     /// Begins to trace, or says that it shall not be done.
     pub fn set_tracing(&self, on: bool) {
-        if on { self.tracer.begin() } else { self.tracer.leave_off() }
+        if on { self.tracer.start() } else { self.tracer.disable() }
     }
 
     /// From which duration on syncs are to be listed, or that nobody wants them any more: then nothing traces them.
     pub fn set_sync_threshold(&self, from: Option<Duration>) {
-        self.tracer.want_syncs(from);
+        self.tracer.request_syncs(from);
     }
 
     /// Whether what is to be traced on demand is as it was wished.
     pub fn is_tracing_settled(&self) -> bool {
-        self.tracer.settled()
+        self.tracer.is_sync_worker_idle()
     }
 
     /// Changes the interval.
@@ -127,7 +127,7 @@ impl Collectors {
     }
 
     /// Changes what is wanted of the tasks, from the next look on.
-    pub fn update_scan_options(&self, change: impl FnOnce(&mut Wants)) {
+    pub fn update_scan_options(&self, change: impl FnOnce(&mut ScanOptions)) {
         change(&mut lock_unpoisoned(&self.scan_options));
     }
 
@@ -156,7 +156,7 @@ fn spawn_thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<
 /// The looks that ticks ask for.
 struct TickScans {
     requests: Mutex<Receiver<()>>,
-    options: Arc<Mutex<Wants>>,
+    options: Arc<Mutex<ScanOptions>>,
     on_event: CollectorCallback,
     /// Looks take long: ticks go ahead. So until the first has shown how long one takes, and while one is
     /// under way on a thread of its own.
@@ -167,34 +167,34 @@ struct TickScans {
 
 impl TickScans {
     /// Takes the look on this thread and hands over both, or the tick at once.
-    fn deliver(&self, sample: Box<Sample>, guest: Option<&Guest>, look: &SyncSender<()>) -> bool {
+    fn deliver(&self, sample: Box<Sample>, guest: Option<&InlineScanner>, look: &SyncSender<()>) -> bool {
         if self.is_slow.load(Ordering::Acquire) {
             let more = (self.on_event)(CollectorEvent::Sample(sample));
             let _ = look.try_send(());
             return more;
         }
-        match guest.and_then(|guest| guest.begin(lock_unpoisoned(&self.options).clone())) {
+        match guest.and_then(|guest| guest.begin_scan(lock_unpoisoned(&self.options).clone())) {
             Some(look) => {
                 *lock_unpoisoned(&self.running) = Some((Instant::now(), Some(sample)));
-                look.take()
+                look.run()
             }
             None => (self.on_event)(CollectorEvent::Sample(sample)),
         }
     }
 }
 
-impl Client for TickScans {
-    fn wants(&self) -> Option<Wants> {
+impl ScanConsumer for TickScans {
+    fn next_request(&self) -> Option<ScanOptions> {
         lock_unpoisoned(&self.requests).recv().ok()?;
         Some(lock_unpoisoned(&self.options).clone())
     }
 
-    fn begun(&self) {
+    fn scan_started(&self) {
         self.is_slow.store(true, Ordering::Release);
         *lock_unpoisoned(&self.running) = Some((Instant::now(), None));
     }
 
-    fn looked(&self, procs: Section<ProcUpdate>) -> bool {
+    fn scan_finished(&self, procs: Section<ProcUpdate>) -> bool {
         let under_way = lock_unpoisoned(&self.running).take();
         if let Some((began, _)) = &under_way {
             self.is_slow.store(began.elapsed() > MAX_INLINE_SCAN, Ordering::Release);
@@ -233,7 +233,7 @@ mod tests {
         let (tx, rx) = channel();
         let tx = Mutex::new(tx);
         let sink: CollectorCallback = Arc::new(move |news| lock_unpoisoned(&tx).send(news).is_ok());
-        let feed = Collectors::start(&Root::live(), Duration::from_secs(3600), Wants::default(), sink).unwrap();
+        let feed = Collectors::start(&Root::live(), Duration::from_secs(3600), ScanOptions::default(), sink).unwrap();
         let mut got = [false; 3];
         for news in rx {
             match news {

@@ -18,7 +18,7 @@ impl Source for IoAccountingSource {
     }
 
     fn read(&mut self) -> SampleUpdate {
-        let read = self.0.charge.read();
+        let read = self.0.io_accounting.read();
         Box::new(move |s| s.charge = read)
     }
 }

@@ -11,7 +11,7 @@ pub mod sampler;
 pub mod latency;
 pub mod mountinfo;
 pub mod path;
-pub mod process;
+pub mod processes;
 pub mod queue;
 pub mod kernel_file;
 pub mod byte_parse;

@@ -9,7 +9,7 @@ use crate::collect::clock;
 use crate::collect::collectors::{Collectors, CollectorEvent};
 use crate::collect::host::read_host;
 use crate::collect::kmsg::{KmsgReader, read_hung_task_warnings};
-use crate::collect::process::Wants;
+use crate::collect::processes::ScanOptions;
 use crate::diagnose::{Engine, wanted};
 use crate::export::json::{Gap, Since};
 use crate::model::section::{Blocked, Section};
@@ -121,12 +121,12 @@ impl Gather {
                 Arc::new(move |job, reply| drop(outbox.send(Input::Answer(Box::new(job), reply)))),
             )
         };
-        let wants = Wants {
+        let wants = ScanOptions {
             threads: needs.threads,
             delays: true,
             all_names: true,
-            waits: needs.fresh,
-            everyone: needs.fresh,
+            wait_channels: needs.fresh,
+            all_visible: needs.fresh,
             ..Default::default()
         };
         let feed = Collectors::start(root, interval, wants, Arc::new(move |n| outbox.send(Input::News(n)).is_ok()))
@@ -221,7 +221,7 @@ impl Gather {
 
     /// Has swap, priority and wait channel of every task read at the next look, or only of those that ran.
     pub fn fresh(&self, fresh: bool) {
-        self.feed.update_scan_options(|w| w.everyone = fresh);
+        self.feed.update_scan_options(|w| w.all_visible = fresh);
     }
 
     fn keep(&mut self, news: impl FnOnce() -> Observation) {

@@ -6,80 +6,80 @@
 use std::collections::HashMap;
 
 const MAGIC: u16 = 0xeb9f;
-const TRACEPOINT: &[u8] = b"btf_trace_";
+const TRACEPOINT_PREFIX: &[u8] = b"btf_trace_";
 
 /// Kinds of types that are told apart here.
-const PTR: u32 = 2;
-const TYPEDEF: u32 = 8;
-const FUNC_PROTO: u32 = 13;
+const KIND_PTR: u32 = 2;
+const KIND_TYPEDEF: u32 = 8;
+const KIND_FUNC_PROTO: u32 = 13;
 
 /// A type: its name's offset, kind, number of parts, and the type it refers to.
 #[derive(Clone, Copy, Default)]
-struct Type {
+struct BtfType {
     name: u32,
     kind: u32,
-    parts: usize,
-    of: u32,
+    vlen: usize,
+    type_id: u32,
 }
 
 /// Arguments of each tracepoint, by name.
-pub struct Tracepoints(HashMap<String, usize>);
+pub struct TracepointArguments(HashMap<String, usize>);
 
-impl Tracepoints {
+impl TracepointArguments {
     /// From `/sys/kernel/btf/vmlinux`; `None` if that is not what it should be.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if bytes.get(..2)? != MAGIC.to_le_bytes() {
             return None;
         }
-        let base = word(bytes, 4)? as usize;
-        let part = |at| Some((base.checked_add(word(bytes, at)? as usize)?, word(bytes, at + 4)? as usize));
+        let base = read_u32(bytes, 4)? as usize;
+        let part = |at| Some((base.checked_add(read_u32(bytes, at)? as usize)?, read_u32(bytes, at + 4)? as usize));
         let ((types, types_len), (names, names_len)) = (part(8)?, part(16)?);
         let names = bytes.get(names..names.checked_add(names_len)?)?;
-        let types = all(bytes.get(types..types.checked_add(types_len)?)?)?;
+        let types = parse_types(bytes.get(types..types.checked_add(types_len)?)?)?;
         let get = |id: u32, kind| types.get(id as usize).filter(|t| t.kind == kind);
-        let arguments = |typedef: &Type| {
-            let proto = get(get(typedef.of, PTR)?.of, FUNC_PROTO)?;
+        let arguments = |typedef: &BtfType| {
+            let proto = get(get(typedef.type_id, KIND_PTR)?.type_id, KIND_FUNC_PROTO)?;
             // The first one is the tracepoint's own.
-            proto.parts.checked_sub(1)
+            proto.vlen.checked_sub(1)
         };
-        let found = types.iter().filter(|t| t.kind == TYPEDEF).filter_map(|t| {
-            let name = text(names, t.name)?.strip_prefix(TRACEPOINT)?;
+        let found = types.iter().filter(|t| t.kind == KIND_TYPEDEF).filter_map(|t| {
+            let name = read_name(names, t.name)?.strip_prefix(TRACEPOINT_PREFIX)?;
             Some((String::from_utf8_lossy(name).into_owned(), arguments(t)?))
         });
         Some(Self(found.collect()))
     }
 
     /// How many arguments the tracepoint of that name has; `None` if there is none.
-    pub fn arguments(&self, name: &str) -> Option<usize> {
+    pub fn argument_count(&self, name: &str) -> Option<usize> {
         self.0.get(name).copied()
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
 }
 
-fn text(names: &[u8], at: u32) -> Option<&[u8]> {
+fn read_name(names: &[u8], at: u32) -> Option<&[u8]> {
     names.get(at as usize..)?.split(|b| *b == 0).next()
 }
 
 /// All types; number 0 is void. `None` if a kind is unknown, since its length is then too.
-fn all(bytes: &[u8]) -> Option<Vec<Type>> {
-    let mut types = vec![Type::default()];
+fn parse_types(bytes: &[u8]) -> Option<Vec<BtfType>> {
+    let mut types = vec![BtfType::default()];
     let mut at = 0;
     while at < bytes.len() {
-        let (name, info, of) = (word(bytes, at)?, word(bytes, at + 4)?, word(bytes, at + 8)?);
+        let (name, info, of) = (read_u32(bytes, at)?, read_u32(bytes, at + 4)?, read_u32(bytes, at + 8)?);
         let (kind, parts) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
         at += 12
             + match kind {
                 1 | 14 | 17 => 4,
                 3 => 12,
                 4 | 5 | 15 | 19 => 12 * parts,
-                6 | FUNC_PROTO => 8 * parts,
-                PTR | 7..=12 | 16 | 18 => 0,
+                6 | KIND_FUNC_PROTO => 8 * parts,
+                KIND_PTR | 7..=12 | 16 | 18 => 0,
                 _ => return None,
             };
-        types.push(Type { name, kind, parts, of });
+        types.push(BtfType { name, kind, vlen: parts, type_id: of });
     }
     Some(types)
 }
@@ -89,14 +89,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn words(words: &[u32]) -> Vec<u8> {
+    fn to_bytes(words: &[u32]) -> Vec<u8> {
         words.iter().flat_map(|w| w.to_le_bytes()).collect()
     }
 
     /// An int, a prototype of three, a pointer to it, and a typedef of that.
-    fn sample() -> Vec<u8> {
+    fn sample_btf() -> Vec<u8> {
         let names = b"\0int\0btf_trace_block_rq_issue\0";
-        let types = words(
+        let types = to_bytes(
             &[
                 [1, 1 << 24, 4, 32].as_slice(),
                 &[0, 13 << 24 | 3, 0, 0, 1, 0, 1, 0, 1],
@@ -105,7 +105,7 @@ mod tests {
             ]
             .concat(),
         );
-        let mut out = words(&[
+        let mut out = to_bytes(&[
             u32::from(MAGIC) | 1 << 16,
             24,
             0,
@@ -119,30 +119,30 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_counted_without_the_tracepoints_own() {
-        let found = Tracepoints::parse(&sample()).unwrap();
-        assert_eq!((found.arguments("block_rq_issue"), found.arguments("block_io_start")), (Some(2), None));
+    fn the_context_argument_is_not_counted() {
+        let found = TracepointArguments::parse(&sample_btf()).unwrap();
+        assert_eq!((found.argument_count("block_rq_issue"), found.argument_count("block_io_start")), (Some(2), None));
     }
 
     #[test]
-    fn the_running_kernels_are_found_where_it_tells() {
+    fn tracepoints_of_the_running_kernel_are_found() {
         let Ok(bytes) = std::fs::read(crate::root::Root::live().sys("kernel/btf/vmlinux")) else {
             eprintln!("skipped: this kernel tells no types");
             return;
         };
-        let found = Tracepoints::parse(&bytes).unwrap();
-        assert!(matches!(found.arguments("block_rq_complete"), Some(3)));
+        let found = TracepointArguments::parse(&bytes).unwrap();
+        assert!(matches!(found.argument_count("block_rq_complete"), Some(3)));
     }
 
     proptest! {
         #[test]
         fn damage_is_refused_or_read(at in 0usize..120, to in any::<u8>(), cut in 0usize..160) {
-            let mut bytes = sample();
+            let mut bytes = sample_btf();
             if let Some(b) = bytes.get_mut(at) {
                 *b = to;
             }
             bytes.truncate(cut);
-            let _ = Tracepoints::parse(&bytes);
+            let _ = TracepointArguments::parse(&bytes);
         }
     }
 }

@@ -7,92 +7,92 @@
 //! told, all else works.
 
 mod btf;
-mod charge;
-mod ground;
-mod kernel;
+mod io_accounting;
+mod kernel_info;
+mod bpf_sys;
 mod latency;
-mod object;
-mod stalls;
+mod loader;
+mod memory_stalls;
 mod syncs;
-pub mod tasks;
-mod wish;
+pub mod task_iter;
+mod sync_control;
 
 use crate::model::section::Section;
 use crate::root::Root;
-use charge::Charge;
-use ground::Ground;
-use latency::Latency;
-use stalls::Stalls;
+use io_accounting::IoAccountingProbe;
+use kernel_info::KernelInfo;
+use latency::LatencyProbe;
+use memory_stalls::MemoryStallProbe;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use syncs::Syncs;
-use tasks::Tasks;
-use wish::Wish;
+use syncs::SyncProbe;
+use task_iter::TaskIterProbe;
+use sync_control::SyncControl;
 
 /// Why something is not traced: never `Ok`.
-pub type Without = Section<()>;
+pub type ProbeUnavailable = Section<()>;
 
 /// One thing that is traced: its programs in the kernel, there as long as it lives.
 pub trait Probe: Sized + Send + 'static {
     /// What is read from it.
-    type Read: Default;
+    type Output: Default;
     /// Brings its programs into the kernel, or says in a line why they are not there.
-    fn load(ground: &Ground) -> Result<Self, Without>;
+    fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable>;
     /// What has been counted until now.
-    fn read(&mut self) -> Section<Self::Read>;
+    fn read(&mut self) -> Section<Self::Output>;
 }
 
 /// A probe that is there, or why it is not. Clones are the same one.
-pub struct Part<P>(Arc<Mutex<Result<P, Without>>>);
+pub struct ProbeHandle<P>(Arc<Mutex<Result<P, ProbeUnavailable>>>);
 
-impl<P> Clone for Part<P> {
+impl<P> Clone for ProbeHandle<P> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<P: Probe> Part<P> {
+impl<P: Probe> ProbeHandle<P> {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new(Err(Without::Absent("tracing has not begun".into())))))
+        Self(Arc::new(Mutex::new(Err(ProbeUnavailable::Absent("tracing has not begun".into())))))
     }
 
     /// What has been counted until now, or why nothing is.
-    pub fn read(&self) -> Section<P::Read> {
+    pub fn read(&self) -> Section<P::Output> {
         match &mut *self.lock() {
             Ok(probe) => probe.read(),
-            Err(why) => why.clone().map(|()| P::Read::default()),
+            Err(why) => why.clone().map(|()| P::Output::default()),
         }
     }
 
     /// Takes its programs out of the kernel again, if they are there.
-    pub fn end(&self) {
-        self.set(Err(Without::Absent("tracing of this has been ended".into())));
+    pub fn unload(&self) {
+        self.replace(Err(ProbeUnavailable::Absent("tracing of this has been ended".into())));
     }
 
-    fn load(&self, ground: &Result<Ground, Without>) {
+    fn load(&self, ground: &Result<KernelInfo, ProbeUnavailable>) {
         let loaded = ground.as_ref().map_err(Clone::clone).and_then(P::load);
-        self.set(loaded);
+        self.replace(loaded);
     }
 
-    fn set(&self, to: Result<P, Without>) {
+    fn replace(&self, to: Result<P, ProbeUnavailable>) {
         let before = std::mem::replace(&mut *self.lock(), to);
         // Programs take their time to go, and nobody who reads shall wait for that.
         drop(before);
     }
 
-    fn is_there(&self) -> bool {
+    fn is_loaded(&self) -> bool {
         self.lock().is_ok()
     }
 
     /// Changes the probe, if it is there; one that does not take it is given up.
-    fn with(&self, change: impl FnOnce(&mut P) -> std::io::Result<()>) {
+    fn modify(&self, change: impl FnOnce(&mut P) -> std::io::Result<()>) {
         let failed = self.lock().as_mut().ok().and_then(|probe| change(probe).err());
         if let Some(err) = failed {
-            self.set(Err(Without::from_io("tracing", &err)));
+            self.replace(Err(ProbeUnavailable::from_io("tracing", &err)));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Result<P, Without>> {
+    fn lock(&self) -> MutexGuard<'_, Result<P, ProbeUnavailable>> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
@@ -102,68 +102,68 @@ impl<P: Probe> Part<P> {
 pub struct Tracer {
     root: Root,
     /// How long requests of each device take.
-    pub latency: Part<Latency>,
+    pub latency: ProbeHandle<LatencyProbe>,
     /// Who is held up by memory.
-    pub stalls: Part<Stalls>,
+    pub stalls: ProbeHandle<MemoryStallProbe>,
     /// Who waits for syncs; only while somebody wants it.
-    pub syncs: Part<Syncs>,
+    pub syncs: ProbeHandle<SyncProbe>,
     /// All tasks at once.
-    pub tasks: Part<Tasks>,
-    wish: Arc<Mutex<Wish>>,
+    pub tasks: ProbeHandle<TaskIterProbe>,
+    sync_control: Arc<Mutex<SyncControl>>,
     /// Who does the I/O.
-    pub charge: Part<Charge>,
+    pub io_accounting: ProbeHandle<IoAccountingProbe>,
 }
 
 impl Tracer {
     /// Nothing is loaded yet.
     pub fn new(root: &Root) -> Self {
-        let (latency, charge, stalls) = (Part::new(), Part::new(), Part::new());
-        let (syncs, tasks) = (Part::new(), Part::new());
-        Self { root: root.clone(), latency, charge, stalls, syncs, tasks, wish: Arc::default() }
+        let (latency, charge, stalls) = (ProbeHandle::new(), ProbeHandle::new(), ProbeHandle::new());
+        let (syncs, tasks) = (ProbeHandle::new(), ProbeHandle::new());
+        Self { root: root.clone(), latency, io_accounting: charge, stalls, syncs, tasks, sync_control: Arc::default() }
     }
 
     /// Has a thread load the programs; returns at once.
-    pub fn begin(&self) {
-        self.without(&Without::Absent("tracing is being loaded".into()));
-        self.allow_syncs();
+    pub fn start(&self) {
+        self.set_all_unavailable(&ProbeUnavailable::Absent("tracing is being loaded".into()));
+        self.allow_sync_tracing();
         let tracer = self.clone();
         let spawned = std::thread::Builder::new().name("tracing".into()).spawn(move || {
-            tracer.load();
+            tracer.load_all();
             // Parsing the kernel's types took some 30 MB for a moment.
             crate::heap::trim();
         });
         if let Err(err) = spawned {
-            self.without(&Without::from_io("no thread for tracing", &err));
+            self.set_all_unavailable(&ProbeUnavailable::from_io("no thread for tracing", &err));
         }
     }
 
-    fn load(&self) {
-        let ground = Ground::look(&self.root);
+    fn load_all(&self) {
+        let ground = KernelInfo::detect(&self.root);
         self.latency.load(&ground);
         self.stalls.load(&ground);
-        self.charge.load(&ground);
+        self.io_accounting.load(&ground);
         self.tasks.load(&ground);
     }
 
     /// Says that nothing shall be traced.
-    pub fn leave_off(&self) {
+    pub fn disable(&self) {
         let why = "tracing is switched off (--no-tracing, or tracing = false in the config file)";
-        self.without(&Without::Absent(why.into()));
-        self.forbid_syncs();
+        self.set_all_unavailable(&ProbeUnavailable::Absent(why.into()));
+        self.forbid_sync_tracing();
     }
 
     /// From which duration on syncs are to be listed by themselves, or that nobody wants them any more. Returns at
     /// once; a thread brings the programs in and out.
-    pub fn want_syncs(&self, from: Option<Duration>) {
-        self.wish_syncs(from);
+    pub fn request_syncs(&self, from: Option<Duration>) {
+        self.set_sync_request(from);
     }
 
-    fn without(&self, why: &Without) {
-        self.latency.set(Err(why.clone()));
-        self.stalls.set(Err(why.clone()));
-        self.syncs.set(Err(why.clone()));
-        self.charge.set(Err(why.clone()));
-        self.tasks.set(Err(why.clone()));
+    fn set_all_unavailable(&self, why: &ProbeUnavailable) {
+        self.latency.replace(Err(why.clone()));
+        self.stalls.replace(Err(why.clone()));
+        self.syncs.replace(Err(why.clone()));
+        self.io_accounting.replace(Err(why.clone()));
+        self.tasks.replace(Err(why.clone()));
     }
 }
 
@@ -172,10 +172,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn switched_off_it_says_so() {
+    fn disabled_tracing_gives_the_reason() {
         let tracer = Tracer::new(&Root::live());
         assert!(matches!(tracer.latency.read(), Section::Absent(why) if why.contains("not begun")));
-        tracer.leave_off();
+        tracer.disable();
         assert!(matches!(tracer.latency.read(), Section::Absent(why) if why.contains("--no-tracing")));
     }
 }

@@ -6,8 +6,8 @@ use crate::bench::look::Look;
 use crate::bench::report::Report;
 use crate::bench::store::Kept;
 use crate::collect;
-use crate::collect::process::detail::DetailReader;
-use crate::collect::process::mappings::mappings;
+use crate::collect::processes::detail::DetailReader;
+use crate::collect::processes::mappings::read_mappings;
 use crate::experiment::kept::Kept as KeptExperiment;
 use crate::experiment::report::Report as Experiment;
 use crate::model::facts::{Facts, Room};
@@ -223,7 +223,7 @@ impl Job {
                 }
             }
             Job::Mappings { pid, starttime } => {
-                let all = mappings(root, *pid, *starttime);
+                let all = read_mappings(root, *pid, *starttime);
                 Reply::Mappings(all.map(|all| Mappings::of(all, MAPPINGS_KEPT)))
             }
             Job::Diagnose { tasks } => {

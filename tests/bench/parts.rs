@@ -6,7 +6,7 @@
 
 use divan::Bencher;
 use iotop_plus::collect::kmsg::parse_record;
-use iotop_plus::collect::process::{ProcCollector, Wants};
+use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{clock, host, sources};
 use iotop_plus::model::disk::DevId;
@@ -67,7 +67,7 @@ fn derive(bencher: Bencher) {
 /// A frame of a view, from the state to cells.
 #[divan::bench(args = View::ALL)]
 fn frame(bencher: Bencher, view: View) {
-    let app = app(view);
+    let app = app_with_samples(view);
     let mut canvas = Canvas::new(Rect::new(0, 0, SIZE.0, SIZE.1));
     bencher.bench_local(|| {
         draw(&app, &mut canvas);
@@ -79,7 +79,7 @@ fn frame(bencher: Bencher, view: View) {
 /// The same, compared with the last one, when nothing changed: what a refresh costs at rest.
 #[divan::bench]
 fn frame_and_difference(bencher: Bencher) {
-    let app = app(View::Overview);
+    let app = app_with_samples(View::Overview);
     let mut screen = Screen::new(SIZE);
     bencher.bench_local(|| screen.frame(|buf| draw(&app, buf), |_| Ok(())));
 }
@@ -87,7 +87,7 @@ fn frame_and_difference(bencher: Bencher) {
 /// The class, device and task of every line of a captured log.
 #[divan::bench]
 fn classify_log(bencher: Bencher) {
-    let records = log();
+    let records = captured_log();
     bencher
         .counter(divan::counter::ItemsCount::new(records.len()))
         .bench_local(|| records.iter().filter(|r| classify(r).pid.is_some()).count());
@@ -95,8 +95,8 @@ fn classify_log(bencher: Bencher) {
 
 /// The same with folding and counting.
 #[divan::bench]
-fn take_in_log(bencher: Bencher) {
-    let records = log();
+fn fold_log(bencher: Bencher) {
+    let records = captured_log();
     bencher.counter(divan::counter::ItemsCount::new(records.len())).bench_local(|| {
         let mut log = KernLog::new(LogClock::default(), Limits::default());
         for record in &records {
@@ -106,7 +106,7 @@ fn take_in_log(bencher: Bencher) {
     });
 }
 
-fn log() -> Vec<Record> {
+fn captured_log() -> Vec<Record> {
     let text = std::fs::read("tests/fixtures/kmsg/field/dev/kmsg").expect("run from the repository");
     text.split(|b| *b == b'\n').filter_map(parse_record).collect()
 }
@@ -127,21 +127,21 @@ fn two_samples() -> (Sample, Sample) {
 }
 
 /// The program as it stands after two looks at this machine.
-fn app(view: View) -> App {
+fn app_with_samples(view: View) -> App {
     let root = Root::live();
     let settings = Settings { view, ..Settings::default() };
     let ui = Ui::new(SIZE, &settings, false);
     let mut app = App::new(World::new(host::read_host(&root), clock::now_log_clock()), ui);
     let (first, second) = two_samples();
     let disks: Vec<DevId> = second.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
-    let mut procs = ProcCollector::new(&root);
-    let wants = Wants { delays: true, ..Wants::default() };
+    let mut procs = ProcessCollector::new(&root);
+    let wants = ScanOptions { delays: true, ..ScanOptions::default() };
     update(&mut app, Event::Sample(Box::new(first)));
     update(&mut app, Event::Procs(Box::new(procs.scan(&wants))));
     if let Some(topo) = TopologyReader::new(&root).refresh(&disks) {
         update(&mut app, Event::Topology(Box::new(topo)));
     }
-    update(&mut app, Event::Records(log(), clock::now_log_clock()));
+    update(&mut app, Event::Records(captured_log(), clock::now_log_clock()));
     update(&mut app, Event::Sample(Box::new(second)));
     update(&mut app, Event::Procs(Box::new(procs.scan(&wants))));
     app

@@ -5,35 +5,35 @@
 //! `strace -c -f`, the system calls of a single look.
 
 use divan::Bencher;
-use iotop_plus::collect::process::{ProcCollector, Wants};
+use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::model::process::{ProcTable, ProcUpdate, Query};
 use iotop_plus::root::Root;
 use rustix::time::{ClockId, clock_gettime};
 
 fn main() {
     for (name, collector) in [
-        ("taskstats where allowed", ProcCollector::new(&Root::live())),
-        ("schedstat", ProcCollector::without_taskstats(&Root::live())),
+        ("taskstats where allowed", ProcessCollector::new(&Root::live())),
+        ("schedstat", ProcessCollector::without_taskstats(&Root::live())),
     ] {
-        cpu_per_look(name, collector);
+        cpu_per_scan(name, collector);
     }
     divan::main();
 }
 
 /// CPU time of the process (our reading threads included) per look, over some quiet looks.
-fn cpu_per_look(name: &str, mut collector: ProcCollector) {
+fn cpu_per_scan(name: &str, mut collector: ProcessCollector) {
     let looks = 10;
     let first_cpu = cpu_ms();
     let mut tasks = 0;
-    let update = collector.scan(&Wants::default());
+    let update = collector.scan(&ScanOptions::default());
     let first = cpu_ms() - first_cpu;
     // Names of a large herd come in over some looks.
     for _ in 0..9 {
-        let _ = collector.scan(&Wants::default());
+        let _ = collector.scan(&ScanOptions::default());
     }
     let before = cpu_ms();
     for _ in 0..looks {
-        let update = collector.scan(&Wants::default());
+        let update = collector.scan(&ScanOptions::default());
         tasks = update.ok().map_or(0, |u| u.total);
     }
     let each = (cpu_ms() - before) / looks as f64;
@@ -49,21 +49,21 @@ fn cpu_ms() -> f64 {
 }
 
 fn first_update() -> ProcUpdate {
-    ProcCollector::new(&Root::live()).scan(&Wants::default()).ok().expect("/proc is readable").clone()
+    ProcessCollector::new(&Root::live()).scan(&ScanOptions::default()).ok().expect("/proc is readable").clone()
 }
 
 #[divan::bench]
-fn look(bencher: Bencher) {
-    let mut collector = ProcCollector::new(&Root::live());
-    let _ = collector.scan(&Wants::default());
-    bencher.bench_local(|| collector.scan(&Wants::default()));
+fn scan(bencher: Bencher) {
+    let mut collector = ProcessCollector::new(&Root::live());
+    let _ = collector.scan(&ScanOptions::default());
+    bencher.bench_local(|| collector.scan(&ScanOptions::default()));
 }
 
 #[divan::bench]
-fn look_by_schedstat(bencher: Bencher) {
-    let mut collector = ProcCollector::without_taskstats(&Root::live());
-    let _ = collector.scan(&Wants::default());
-    bencher.bench_local(|| collector.scan(&Wants::default()));
+fn scan_by_schedstat(bencher: Bencher) {
+    let mut collector = ProcessCollector::without_taskstats(&Root::live());
+    let _ = collector.scan(&ScanOptions::default());
+    bencher.bench_local(|| collector.scan(&ScanOptions::default()));
 }
 
 #[divan::bench]

@@ -41,7 +41,7 @@ fn main() {
     match args.first().map(String::as_str) {
         Some("accuracy") => {
             let dir = args.get(1).map_or(".", String::as_str);
-            let how = if args.iter().any(|a| a == "--awake") { AWAKE } else { ASLEEP };
+            let how = if args.iter().any(|a| a == "--awake") { POLLING } else { SLEEPING };
             accuracy(Path::new(dir), option("--kib", 4), option("--seconds", 8), how);
         }
         Some("overhead") => overhead(option("--pairs", 60), Duration::from_millis(option("--slice", 400))),
@@ -50,12 +50,12 @@ fn main() {
 }
 
 /// Programs that count, and how long they took to be loaded.
-fn load() -> (Tracer, Duration) {
+fn load_tracer() -> (Tracer, Duration) {
     let (began, tracer) = (Instant::now(), Tracer::new(&Root::live()));
-    tracer.begin();
+    tracer.start();
     // The last one as well: what is still being loaded would be measured.
     while tracer.latency.read().ok().is_none()
-        || tracer.charge.read().ok().is_none()
+        || tracer.io_accounting.read().ok().is_none()
         || tracer.tasks.read().ok().is_none()
     {
         std::thread::sleep(Duration::from_millis(1));
@@ -63,12 +63,12 @@ fn load() -> (Tracer, Duration) {
     (tracer, began.elapsed())
 }
 
-fn counts(tracer: &Tracer, id: DevId) -> DeviceCounts {
+fn device_counts(tracer: &Tracer, id: DevId) -> DeviceCounts {
     let found = tracer.latency.read().ok().and_then(|r| r.devices.iter().find(|d| d.id == id).cloned());
     found.unwrap_or(DeviceCounts { id, ..DeviceCounts::default() })
 }
 
-fn fio(file: &Path, more: &[&str]) -> Command {
+fn fio_command(file: &Path, more: &[&str]) -> Command {
     let mut command = Command::new("fio");
     command.args(["--name=t", "--direct=1", "--time_based", "--output-format=json", "--randrepeat=1"]);
     // Writes would be altered while they are timed.
@@ -78,9 +78,9 @@ fn fio(file: &Path, more: &[&str]) -> Command {
 }
 
 /// fio sleeps in its system call until the request is done.
-const ASLEEP: &[&str] = &["--ioengine=psync"];
+const SLEEPING: &[&str] = &["--ioengine=psync"];
 /// It asks again and again, without anything to do for the kernel between the asking and the device.
-const AWAKE: &[&str] = &[
+const POLLING: &[&str] = &[
     "--ioengine=io_uring",
     "--fixedbufs",
     "--registerfiles",
@@ -101,20 +101,20 @@ fn accuracy(dir: &Path, kib: u64, seconds: u64, how: &[&str]) {
         [("loop", device.path.as_path(), DevId { major, minor }), ("disk", file.as_path(), disk)]
     {
         if id == disk {
-            let lay = fio(&file, &["--rw=write", "--bs=1M", "--size=1G", "--end_fsync=1", "--time_based=0"]);
-            assert!(run(lay).is_object());
+            let lay = fio_command(&file, &["--rw=write", "--bs=1M", "--size=1G", "--end_fsync=1", "--time_based=0"]);
+            assert!(run_fio(lay).is_object());
         }
         for rw in ["randread", "randwrite", "read", "write"] {
             let kind = rw.trim_start_matches("rand");
-            let (tracer, _) = load();
-            let (before, plain) = (counts(&tracer, id), completed(id, kind));
+            let (tracer, _) = load_tracer();
+            let (before, plain) = (device_counts(&tracer, id), completed_requests(id, kind));
             let runtime = format!("--runtime={seconds}");
             let (rw_arg, block) = (format!("--rw={rw}"), format!("--bs={kib}k"));
             let job = [&rw_arg, &block, "--iodepth=1", "--size=1G", &runtime];
-            let told = run(fio(target, &[job.as_slice(), how].concat()));
-            let plain = completed(id, kind) - plain;
-            let latency = DeviceLatency::derive(Some(&before), &counts(&tracer, id));
-            compare(
+            let told = run_fio(fio_command(target, &[job.as_slice(), how].concat()));
+            let plain = completed_requests(id, kind) - plain;
+            let latency = DeviceLatency::derive(Some(&before), &device_counts(&tracer, id));
+            print_accuracy(
                 &format!("{name} {rw}"),
                 &told["jobs"][0][kind],
                 plain,
@@ -126,14 +126,14 @@ fn accuracy(dir: &Path, kib: u64, seconds: u64, how: &[&str]) {
 }
 
 /// Requests of a device that are done, as the kernel counts them by itself.
-fn completed(id: DevId, kind: &str) -> u64 {
+fn completed_requests(id: DevId, kind: &str) -> u64 {
     let text = std::fs::read_to_string(Root::live().proc("diskstats")).unwrap_or_default();
     let line = text.lines().map(|l| l.split_whitespace().collect::<Vec<_>>());
     let line = line.into_iter().find(|w| w[0] == id.major.to_string() && w[1] == id.minor.to_string());
     line.and_then(|w| w[if kind == "write" { 7 } else { 3 }].parse().ok()).unwrap_or(0)
 }
 
-fn compare(what: &str, fio: &Value, plain: u64, ours: &KindLatency) {
+fn print_accuracy(what: &str, fio: &Value, plain: u64, ours: &KindLatency) {
     let of = |p: &str| fio["lat_ns"]["percentile"][p].as_f64().unwrap_or(f64::NAN) / 1e3;
     let ios = fio["total_ios"].as_u64().unwrap_or(0);
     let (Some(total), Some(service)) = (ours.total, ours.service) else { return println!("{what}: nothing") };
@@ -151,16 +151,16 @@ fn compare(what: &str, fio: &Value, plain: u64, ours: &KindLatency) {
     );
 }
 
-fn run(mut command: Command) -> Value {
+fn run_fio(mut command: Command) -> Value {
     let out = command.output().expect("fio");
     let text = String::from_utf8_lossy(&out.stdout);
     serde_json::from_str(&text[text.find('{').expect("fio's JSON")..]).expect("fio's JSON")
 }
 
 /// Ends fio however this ends.
-struct Running(Child);
+struct RunningFio(Child);
 
-impl Drop for Running {
+impl Drop for RunningFio {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -173,8 +173,8 @@ fn overhead(pairs: u64, slice: Duration) {
     // In threads: jobs of their own would outlive it.
     let more =
         ["--runtime=3600", "--numjobs=2", "--thread", "--registerfiles", "--fixedbufs", "--gtod_reduce=1"];
-    let mut command = fio(&device.path, &[load_args.as_slice(), &more].concat());
-    let _fio = Running(command.stdout(Stdio::null()).spawn().expect("fio"));
+    let mut command = fio_command(&device.path, &[load_args.as_slice(), &more].concat());
+    let _fio = RunningFio(command.stdout(Stdio::null()).spawn().expect("fio"));
     std::thread::sleep(Duration::from_secs(1));
     let rate = || {
         std::thread::sleep(Duration::from_millis(200));
@@ -187,18 +187,18 @@ fn overhead(pairs: u64, slice: Duration) {
         // All six orders in turn: whatever drifts, drifts for each.
         let order = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]][pair as usize % 6];
         for arm in order {
-            let tracer = (arm > 0).then(|| load().0);
+            let tracer = (arm > 0).then(|| load_tracer().0);
             if let Some(tracer) = tracer.as_ref().filter(|_| arm == 1) {
-                tracer.charge.end();
+                tracer.io_accounting.unload();
             }
             arms[arm].push(rate());
         }
     }
     let [none, histograms, all] = arms;
     println!("{pairs} rounds of slices of {} ms at {:.0} IOPS", slice.as_millis(), median(&none));
-    told("histograms", &none, &histograms);
-    told("everything", &none, &all);
-    told("everything beside histograms", &histograms, &all);
+    print_overhead("histograms", &none, &histograms);
+    print_overhead("everything", &none, &all);
+    print_overhead("everything beside histograms", &histograms, &all);
     own_cost();
 }
 
@@ -209,7 +209,7 @@ fn median(all: &[f64]) -> f64 {
 }
 
 /// How much less goes through, from pairs of the same round.
-fn told(what: &str, off: &[f64], on: &[f64]) {
+fn print_overhead(what: &str, off: &[f64], on: &[f64]) {
     let ratios: Vec<f64> = off.iter().zip(on).map(|(off, on)| (on / off - 1.0) * 100.0).collect();
     let n = ratios.len() as f64;
     let mean = ratios.iter().sum::<f64>() / n;
@@ -224,7 +224,7 @@ fn told(what: &str, off: &[f64], on: &[f64]) {
 /// What this process pays: CPU and memory of loading, and CPU of a reading.
 fn own_cost() {
     let (rss, cpu) = (resident_kb(), cpu_us());
-    let (tracer, took) = load();
+    let (tracer, took) = load_tracer();
     // The thread hands memory back after it has said that all is there.
     std::thread::sleep(Duration::from_millis(300));
     println!(
@@ -240,12 +240,12 @@ fn own_cost() {
     let each = (cpu_us() - cpu) as f64 / 1000.0;
     let cpu = cpu_us();
     for _ in 0..1000 {
-        let _ = tracer.charge.read();
+        let _ = tracer.io_accounting.read();
     }
     let charge = (cpu_us() - cpu) as f64 / 1000.0;
     let devices = tracer.latency.read().ok().map_or(0, |r| r.devices.len());
     println!("reading: {each:.0} us of CPU for {devices} devices, {:.3} % of a core at 1 Hz", each / 1e4);
-    let accounts = tracer.charge.read().ok().map_or(0, |r| r.accounts.len());
+    let accounts = tracer.io_accounting.read().ok().map_or(0, |r| r.accounts.len());
     println!("reading who does the I/O: {charge:.0} us of CPU for {accounts} accounts");
 }
 

@@ -28,14 +28,14 @@ const FIO_BEST: &str = "--ioengine=io_uring --registerfiles --fixedbufs --iodept
                         --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=64";
 
 #[derive(Clone, Copy)]
-enum Who {
+enum Contender {
     Ours,
     Fio,
     FioNoClock,
 }
 
-const WHO: [(Who, &str); 3] =
-    [(Who::Ours, "iotop-plus"), (Who::Fio, "fio, best"), (Who::FioNoClock, "fio, gtod_reduce")];
+const CONTENDERS: [(Contender, &str); 3] =
+    [(Contender::Ours, "iotop-plus"), (Contender::Fio, "fio, best"), (Contender::FioNoClock, "fio, gtod_reduce")];
 
 /// One run's figures.
 #[derive(Clone, Copy, Default)]
@@ -58,7 +58,7 @@ struct Options {
     loop_tmpfs: bool,
 }
 
-fn options() -> Option<Options> {
+fn parse_options() -> Option<Options> {
     let mut o = Options {
         dir: PathBuf::new(),
         pairs: 5,
@@ -97,25 +97,25 @@ struct LoopTmpfs {
     device: String,
 }
 
-fn command(line: &[&str]) -> String {
+fn run_command(line: &[&str]) -> String {
     let out = Command::new(line[0]).args(&line[1..]).output().expect("command not found");
     assert!(out.status.success(), "{line:?}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
 }
 
 impl LoopTmpfs {
-    fn up() -> Self {
+    fn create() -> Self {
         let base = std::env::temp_dir().join(format!("versus-fio-{}", std::process::id()));
         let (ram, mnt) = (base.join("ram"), base.join("mnt"));
         std::fs::create_dir_all(&ram).expect("directory");
         std::fs::create_dir_all(&mnt).expect("directory");
         let s = |p: &Path| p.to_str().expect("UTF-8").to_owned();
-        command(&["mount", "-t", "tmpfs", "-o", "size=6g", "tmpfs", &s(&ram)]);
+        run_command(&["mount", "-t", "tmpfs", "-o", "size=6g", "tmpfs", &s(&ram)]);
         let image = ram.join("disk.img");
-        command(&["truncate", "-s", "5G", &s(&image)]);
-        let device = command(&["losetup", "-f", "--show", &s(&image)]);
-        command(&["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device]);
-        command(&["mount", &device, &s(&mnt)]);
+        run_command(&["truncate", "-s", "5G", &s(&image)]);
+        let device = run_command(&["losetup", "-f", "--show", &s(&image)]);
+        run_command(&["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device]);
+        run_command(&["mount", &device, &s(&mnt)]);
         Self { base, device }
     }
 }
@@ -150,7 +150,7 @@ fn machine_ns() -> f64 {
     (v.iter().take(8).sum::<f64>() - v.get(3).unwrap_or(&0.0) - v.get(4).unwrap_or(&0.0)) * 1e7
 }
 
-fn ours(
+fn run_ours(
     session: &mut Session,
     plan: &Plan,
     fd: std::os::fd::BorrowedFd<'_>,
@@ -167,7 +167,7 @@ fn ours(
     Ok(Figures { iops: part.iops(), cpu_ns, p50_us: us(50.0), p99_us: us(99.0), machine_ns: 0.0 })
 }
 
-fn fio(plan: &Plan, fd: i32, no_clock: bool) -> Figures {
+fn run_fio(plan: &Plan, fd: i32, no_clock: bool) -> Figures {
     let out = Command::new("fio")
         .arg("--name=b")
         .arg(format!("--filename=/proc/{}/fd/{fd}", std::process::id()))
@@ -220,12 +220,12 @@ fn ratio(a: &[Figures], b: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
     v.get(v.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn table(pattern: &str, runs: &[Vec<Figures>; 3]) {
+fn print_table(pattern: &str, runs: &[Vec<Figures>; 3]) {
     println!("\n{pattern}, medians of {} rounds:\n", runs[0].len());
     println!(
         "| | IOPS | CPU ns per I/O | machine ns per I/O | lat p50 µs | lat p99 µs |\n|---|--:|--:|--:|--:|--:|"
     );
-    for ((_, name), r) in WHO.iter().zip(runs) {
+    for ((_, name), r) in CONTENDERS.iter().zip(runs) {
         println!(
             "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
             median(r, |f| f.iops),
@@ -285,22 +285,22 @@ fn run(o: &Options) -> Result<(), Stop> {
             }
             for i in order {
                 let before = machine_ns();
-                let mut f = match WHO[i].0 {
-                    Who::Ours => ours(&mut session, &plan, file.fd(), o.batch)?,
-                    Who::Fio => fio(&plan, file.fd().as_raw_fd(), false),
-                    Who::FioNoClock => fio(&plan, file.fd().as_raw_fd(), true),
+                let mut f = match CONTENDERS[i].0 {
+                    Contender::Ours => run_ours(&mut session, &plan, file.fd(), o.batch)?,
+                    Contender::Fio => run_fio(&plan, file.fd().as_raw_fd(), false),
+                    Contender::FioNoClock => run_fio(&plan, file.fd().as_raw_fd(), true),
                 };
                 let counted = plan.time_ms as f64 / 1e3;
                 let all = counted + plan.ramp_ms as f64 / 1e3;
                 f.machine_ns = (machine_ns() - before) / (f.iops * all);
                 eprintln!(
                     "{pattern} {}: {:.0} IOPS, {:.0} ns, machine {:.0} ns per I/O",
-                    WHO[i].1, f.iops, f.cpu_ns, f.machine_ns
+                    CONTENDERS[i].1, f.iops, f.cpu_ns, f.machine_ns
                 );
                 runs[i].push(f);
             }
         }
-        table(pattern, &runs);
+        print_table(pattern, &runs);
     }
     over.store(true, Ordering::Relaxed);
     let _ = looker.join();
@@ -308,14 +308,14 @@ fn run(o: &Options) -> Result<(), Stop> {
 }
 
 fn main() {
-    let Some(mut o) = options() else {
+    let Some(mut o) = parse_options() else {
         // Also how `cargo test --benches` and a bare `cargo bench` come by: nothing to measure, nothing wrong.
         println!(
             "versus_fio: name a directory: cargo bench --bench versus_fio -- DIR [--pairs N] [--seconds S] [--loop-tmpfs]"
         );
         return;
     };
-    let lab = o.loop_tmpfs.then(LoopTmpfs::up);
+    let lab = o.loop_tmpfs.then(LoopTmpfs::create);
     if let Some(lab) = &lab {
         o.dir = lab.base.join("mnt");
     }

@@ -10,7 +10,7 @@ pub mod tune;
 
 use crossterm::event::{Event as Term, KeyCode, KeyEvent, KeyModifiers};
 use iotop_plus::collect::kmsg::KmsgReader;
-use iotop_plus::collect::process::{ProcCollector, Wants};
+use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{host, sources};
@@ -66,12 +66,12 @@ fn sample(moment: &str) -> Sample {
 
 /// A look at the tasks with the tree's clocks.
 fn procs(moment: &str, threads: bool) -> ProcUpdate {
-    let wants = Wants { threads, delays: true, ..Default::default() };
+    let wants = ScanOptions { threads, delays: true, ..Default::default() };
     // On a machine too busy for the collector's deadlines a read counts as stuck: then once more.
     let whole = |u: &ProcUpdate| u.blocked.is_empty() && !u.users.is_empty() && !u.names.is_empty();
     let mut update = (0..50)
         .find_map(|_| {
-            let mut collector = ProcCollector::without_taskstats(&Root::at(tree(moment)));
+            let mut collector = ProcessCollector::without_taskstats(&Root::at(tree(moment)));
             collector.scan(&wants).ok().filter(|u| whole(u)).cloned()
         })
         .expect("a whole look at the tasks");

@@ -2,7 +2,7 @@
 //! that may have little memory. Nothing of the whole machine is changed.
 
 use crate::machine::{Loop, may_trace};
-use crate::until;
+use crate::poll_until;
 use iotop_plus::model::section::Section;
 use iotop_plus::model::stalls::{RECLAIM, StallCount, StallsRaw, THROTTLE, TaskStalls};
 use iotop_plus::root::Root;
@@ -11,14 +11,14 @@ use rustix::fs::{Advice, fadvise};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-fn tracer() -> Tracer {
+fn load_tracer() -> Tracer {
     let tracer = Tracer::new(&Root::live());
-    tracer.begin();
-    until("the programs", || tracer.stalls.read().ok().map(drop));
+    tracer.start();
+    poll_until("the programs", || tracer.stalls.read().ok().map(drop));
     tracer
 }
 
-fn read(tracer: &Tracer) -> StallsRaw {
+fn read_stalls(tracer: &Tracer) -> StallsRaw {
     match tracer.stalls.read() {
         Section::Ok(raw) => raw,
         other => panic!("{other:?}"),
@@ -26,18 +26,18 @@ fn read(tracer: &Tracer) -> StallsRaw {
 }
 
 /// A task, ended and waited for whatever happens.
-struct Task(Child);
+struct ChildTask(Child);
 
-impl Task {
+impl ChildTask {
     fn start(command: &mut Command) -> Self {
         Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 
     /// Looks until it was held up in that way; what was counted of it, and the longest time seen meanwhile.
-    fn held_up(&self, tracer: &Tracer, kind: usize) -> (TaskStalls, u64) {
+    fn wait_until_stalled(&self, tracer: &Tracer, kind: usize) -> (TaskStalls, u64) {
         let mut longest = 0;
-        let found = until("the task to be held up", || {
-            let raw = read(tracer);
+        let found = poll_until("the task to be held up", || {
+            let raw = read_stalls(tracer);
             let task = raw.tasks.into_iter().find(|t| t.pid == self.0.id())?;
             longest = longest.max(task.kinds[kind].longest_ns);
             (task.kinds[kind].count >= 3).then_some(task)
@@ -46,7 +46,7 @@ impl Task {
     }
 }
 
-impl Drop for Task {
+impl Drop for ChildTask {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -55,50 +55,50 @@ impl Drop for Task {
 
 /// A device whose writers the kernel throttles by that device's own limits (Linux 6.2). They outlive a loop device's
 /// file, so they are put back.
-struct HeldBack {
+struct ThrottledDevice {
     device: Loop,
     bdi: PathBuf,
-    before: Vec<(&'static str, String)>,
+    saved_limits: Vec<(&'static str, String)>,
 }
 
-impl HeldBack {
+impl ThrottledDevice {
     fn new(device: Loop) -> Result<Self, String> {
         let bdi = Root::live().sys(&format!("class/bdi/{}:{}", device.id.0, device.id.1));
-        let mut held = Self { device, bdi, before: Vec::new() };
+        let mut held = Self { device, bdi, saved_limits: Vec::new() };
         // Bytes are kept as a share of the machine's limit: put back as that.
         for (name, value, share) in
             [("max_bytes", "1048576", "max_ratio"), ("strict_limit", "1", "strict_limit")]
         {
             let failed = |err: std::io::Error| format!("{name} of its bdi: {err}");
-            held.before.push((share, std::fs::read_to_string(held.bdi.join(share)).map_err(failed)?));
+            held.saved_limits.push((share, std::fs::read_to_string(held.bdi.join(share)).map_err(failed)?));
             std::fs::write(held.bdi.join(name), value).map_err(failed)?;
         }
         Ok(held)
     }
 }
 
-impl Drop for HeldBack {
+impl Drop for ThrottledDevice {
     fn drop(&mut self) {
-        for (name, value) in &self.before {
+        for (name, value) in &self.saved_limits {
             let _ = std::fs::write(self.bdi.join(name), value);
         }
     }
 }
 
 #[test]
-fn a_throttled_writer_is_named_with_its_pauses() {
+fn a_throttled_writer_is_reported_with_its_pauses() {
     let device = may_trace().and_then(|()| Loop::new(512 << 20));
-    let held = match device.and_then(HeldBack::new) {
+    let held = match device.and_then(ThrottledDevice::new) {
         Ok(held) => held,
         Err(why) => return println!("skipped a_throttled_writer_is_named_with_its_pauses: {why}"),
     };
     let device = &held.device;
-    let (tracer, rare) = (tracer(), tracer());
+    let (tracer, rare) = (load_tracer(), load_tracer());
     let mut write = Command::new("dd");
     write.args(["if=/dev/zero", "bs=64k", "count=1000000"]).arg(format!("of={}", device.path.display()));
     // It is ended once it was held up; what it was is kept beyond that.
-    let mut writer = Task::start(&mut write);
-    let (task, longest) = writer.held_up(&tracer, THROTTLE);
+    let mut writer = ChildTask::start(&mut write);
+    let (task, longest) = writer.wait_until_stalled(&tracer, THROTTLE);
     println!("{task:?}, longest {longest} ns");
     let counted = task.kinds[THROTTLE];
     assert_eq!(
@@ -116,7 +116,7 @@ fn a_throttled_writer_is_named_with_its_pauses() {
     writer.0.wait().unwrap();
     // Who looks only now sees all of it, in one period.
     let of = |tracer: &Tracer| {
-        read(tracer).tasks.into_iter().find(|t| t.pid == task.pid).map(|t| t.kinds[THROTTLE])
+        read_stalls(tracer).tasks.into_iter().find(|t| t.pid == task.pid).map(|t| t.kinds[THROTTLE])
     };
     let (all, seen) = (of(&rare).expect("the writer"), of(&tracer).expect("the writer"));
     assert_eq!((all.count, all.ns), (seen.count, seen.ns));
@@ -132,9 +132,9 @@ fn starttime(pid: u32) -> u64 {
 }
 
 /// A control group that may have so much memory; gone afterwards.
-struct Group(PathBuf);
+struct MemoryCgroup(PathBuf);
 
-impl Group {
+impl MemoryCgroup {
     fn new(bytes: u64) -> Result<Self, String> {
         let cgroups = Root::live().sys("fs/cgroup");
         let places = [(cgroups.clone(), "memory.max"), (cgroups.join("memory"), "memory.limit_in_bytes")];
@@ -154,14 +154,14 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for MemoryCgroup {
     fn drop(&mut self) {
-        until("the control group to be empty", || std::fs::remove_dir(&self.0).ok());
+        poll_until("the control group to be empty", || std::fs::remove_dir(&self.0).ok());
     }
 }
 
 /// A file that is on its device and not in memory.
-fn cold_file(bytes: usize) -> tempfile::NamedTempFile {
+fn uncached_file(bytes: usize) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     std::fs::write(file.path(), vec![7; bytes]).unwrap();
     rustix::fs::fsync(file.as_file()).unwrap();
@@ -170,18 +170,18 @@ fn cold_file(bytes: usize) -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn a_reader_that_has_to_make_room_itself_is_named() {
-    let group = match may_trace().and_then(|()| Group::new(8 << 20)) {
+fn a_reader_in_direct_reclaim_is_reported() {
+    let group = match may_trace().and_then(|()| MemoryCgroup::new(8 << 20)) {
         Ok(group) => group,
         Err(why) => return println!("skipped a_reader_that_has_to_make_room_itself_is_named: {why}"),
     };
-    let tracer = tracer();
-    let file = cold_file(96 << 20);
+    let tracer = load_tracer();
+    let file = uncached_file(96 << 20);
     let mut reader = Command::new("sh");
     reader.arg("-c").arg(r#"echo $$ > "$1/cgroup.procs" && cat "$2" && exec sleep 1000"#);
-    let reader = Task::start(reader.arg("sh").arg(&group.0).arg(file.path()));
-    let (cat, ns) = until("a reader to be held up", || {
-        let raw = read(&tracer);
+    let reader = ChildTask::start(reader.arg("sh").arg(&group.0).arg(file.path()));
+    let (cat, ns) = poll_until("a reader to be held up", || {
+        let raw = read_stalls(&tracer);
         let cat = raw.tasks.into_iter().find(|t| t.comm == b"cat" && t.kinds[RECLAIM].count >= 3)?;
         let ns = cat.kinds[RECLAIM].ns;
         Some((cat, ns))

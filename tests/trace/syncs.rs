@@ -5,7 +5,7 @@
 
 use crate::machine::{Nobody, may_trace, of_calls, programs_of, still_loaded};
 use crate::term::{BINARY, Terminal};
-use crate::until;
+use crate::poll_until;
 use iotop_plus::model::section::Section;
 use iotop_plus::model::syncs::{Call, SyncCounts, SyncsRaw};
 use iotop_plus::root::Root;
@@ -18,41 +18,41 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Programs that trace syncs, at least: a begin and an end of each of six calls.
-const PROGRAMS: usize = 12;
+const MIN_PROGRAMS: usize = 12;
 
 /// Whether this machine lets us trace system calls.
-fn may_trace_calls() -> Result<(), String> {
+fn check_syscall_tracing() -> Result<(), String> {
     may_trace()?;
     let point = Root::live().sys("kernel/tracing/events/syscalls/sys_enter_fsync/id");
     std::fs::read(&point).map(drop).map_err(|err| format!("{}: {err}", point.display()))
 }
 
 /// A tracer whose syncs are there.
-fn tracer(threshold: Duration) -> Tracer {
+fn load_tracer(threshold: Duration) -> Tracer {
     let tracer = Tracer::new(&Root::live());
-    tracer.begin();
-    tracer.want_syncs(Some(threshold));
-    until("the programs", || tracer.syncs.read().ok().map(drop));
+    tracer.start();
+    tracer.request_syncs(Some(threshold));
+    poll_until("the programs", || tracer.syncs.read().ok().map(drop));
     tracer
 }
 
-fn read(tracer: &Tracer) -> SyncsRaw {
+fn read_syncs(tracer: &Tracer) -> SyncsRaw {
     match tracer.syncs.read() {
         Section::Ok(raw) => raw,
         other => panic!("{other:?}"),
     }
 }
 
-fn of(raw: &SyncsRaw, call: Call, ino: u64) -> Option<&SyncCounts> {
+fn find_counts(raw: &SyncsRaw, call: Call, ino: u64) -> Option<&SyncCounts> {
     raw.files.iter().find(|c| c.file.pid == std::process::id() && c.file.call == call && c.file.ino == ino)
 }
 
 #[test]
-fn every_sync_is_counted_on_its_file() {
-    if let Err(why) = may_trace_calls() {
+fn every_sync_is_counted_for_its_file() {
+    if let Err(why) = check_syscall_tracing() {
         return println!("skipped every_sync_is_counted_on_its_file: {why}");
     }
-    let tracer = tracer(Duration::ZERO);
+    let tracer = load_tracer(Duration::ZERO);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a/b/c/wal");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -68,19 +68,19 @@ fn every_sync_is_counted_on_its_file() {
     rustix::fs::syncfs(&file).unwrap();
     rustix::fs::sync();
     // Room for what is listed one by one: that of the many is taken.
-    read(&tracer);
+    read_syncs(&tracer);
     let null = File::open(Root::live().dev("null")).unwrap();
     rustix::fs::fsync(&null).unwrap_err();
-    let raw = read(&tracer);
+    let raw = read_syncs(&tracer);
     assert_eq!((raw.without.as_slice(), raw.lost.files), ([].as_slice(), 0));
-    let fsync = of(&raw, Call::Fsync, ino).unwrap();
+    let fsync = find_counts(&raw, Call::Fsync, ino).unwrap();
     assert_eq!((fsync.calls, fsync.errors, fsync.counts.samples()), (300, 0, 300));
     assert!(fsync.worst_ns > 0 && fsync.total_ns >= fsync.worst_ns && fsync.last_ns <= raw.at_ns);
     assert!(fsync.file.names.clean().ends_with("/a/b/c/wal"), "{}", fsync.file.names.clean());
-    assert_eq!(of(&raw, Call::Fdatasync, ino).unwrap().calls, 200);
+    assert_eq!(find_counts(&raw, Call::Fdatasync, ino).unwrap().calls, 200);
     // Only what is on the machine's busy edge: others of this test's process may sync as well.
-    assert!(of(&raw, Call::Syncfs, 0).is_some_and(|c| c.calls >= 1 && c.file.device().is_some()));
-    assert!(of(&raw, Call::Sync, 0).is_some_and(|c| c.calls >= 1 && c.file.device().is_none()));
+    assert!(find_counts(&raw, Call::Syncfs, 0).is_some_and(|c| c.calls >= 1 && c.file.device().is_some()));
+    assert!(find_counts(&raw, Call::Sync, 0).is_some_and(|c| c.calls >= 1 && c.file.device().is_none()));
     let failed = raw.files.iter().find(|c| c.errors > 0 && c.file.names.clean() == "null").unwrap();
     assert_eq!((failed.calls, failed.errors), (1, 1));
     assert!(raw.slow.iter().any(|s| s.error == rustix::io::Errno::INVAL.raw_os_error() as u32));
@@ -88,31 +88,31 @@ fn every_sync_is_counted_on_its_file() {
 }
 
 #[test]
-fn only_what_takes_as_long_as_was_said_is_listed() {
-    if let Err(why) = may_trace_calls() {
+fn only_syncs_above_the_threshold_are_listed() {
+    if let Err(why) = check_syscall_tracing() {
         return println!("skipped only_what_takes_as_long_as_was_said_is_listed: {why}");
     }
-    let tracer = tracer(Duration::from_secs(3600));
+    let tracer = load_tracer(Duration::from_secs(3600));
     let file = tempfile::tempfile().unwrap();
     rustix::fs::fsync(&file).unwrap();
-    assert_eq!(read(&tracer).slow, []);
-    tracer.want_syncs(Some(Duration::ZERO));
-    until("the new threshold", || (read(&tracer).threshold_ns == 0).then_some(()));
+    assert_eq!(read_syncs(&tracer).slow, []);
+    tracer.request_syncs(Some(Duration::ZERO));
+    poll_until("the new threshold", || (read_syncs(&tracer).threshold_ns == 0).then_some(()));
     rustix::fs::fsync(&file).unwrap();
-    assert!(!read(&tracer).slow.is_empty());
-    tracer.want_syncs(None);
+    assert!(!read_syncs(&tracer).slow.is_empty());
+    tracer.request_syncs(None);
     let unwanted = |why: String| why.contains("only while").then_some(());
-    until("nobody to want it", || tracer.syncs.read().why(0).and_then(unwanted));
+    poll_until("nobody to want it", || tracer.syncs.read().why(0).and_then(unwanted));
 }
 
 /// A benchmark of our own, which says itself how often it synced.
 #[test]
-fn a_benchmarks_syncs_are_those_it_tells_of() {
-    if let Err(why) = may_trace_calls() {
+fn sync_counts_match_the_benchmark() {
+    if let Err(why) = check_syscall_tracing() {
         return println!("skipped a_benchmarks_syncs_are_those_it_tells_of: {why}");
     }
     let dir = tempfile::tempdir().unwrap();
-    let tracer = tracer(Duration::from_millis(10));
+    let tracer = load_tracer(Duration::from_millis(10));
     let mut bench = Command::new(BINARY);
     bench.args(["bench", "run", "fsync"]).arg(dir.path());
     bench.args(["--time", "2", "--size", "1M", "--no-keep", "-q", "--format", "json"]);
@@ -121,7 +121,7 @@ fn a_benchmarks_syncs_are_those_it_tells_of() {
     let told: Value = serde_json::from_slice(&out.stdout).unwrap();
     let told =
         told["parts"][0]["sync"]["ios"].as_u64().unwrap_or_else(|| panic!("no count of syncs in {told}"));
-    let raw = read(&tracer);
+    let raw = read_syncs(&tracer);
     let seen = raw.files.iter().filter(|c| c.file.comm.clean() == "iotop-plus");
     let seen: Vec<u64> = seen.filter(|c| c.file.call == Call::Fdatasync).map(|c| c.calls).collect();
     println!("the benchmark says {told}, the kernel {seen:?}");
@@ -129,48 +129,48 @@ fn a_benchmarks_syncs_are_those_it_tells_of() {
 }
 
 /// Ids of the programs a process holds for syncs, once it has them all.
-fn attached(pid: u32) -> Vec<u32> {
-    until("programs in the kernel", || Some(of_calls(pid)).filter(|ids| ids.len() >= PROGRAMS))
+fn wait_for_sync_programs(pid: u32) -> Vec<u32> {
+    poll_until("programs in the kernel", || Some(of_calls(pid)).filter(|ids| ids.len() >= MIN_PROGRAMS))
 }
 
 #[test]
-fn nothing_stays_attached_when_the_view_is_left_or_the_program_ends() {
-    if let Err(why) = may_trace_calls() {
+fn sync_programs_are_detached_on_leaving_the_view_and_on_exit() {
+    if let Err(why) = check_syscall_tracing() {
         return println!("skipped nothing_stays_attached_when_the_view_is_left_or_the_program_ends: {why}");
     }
     let mut screen = Terminal::with(&[]);
     screen.shows("q quit");
     let without =
-        until("tracing of requests", || Some(programs_of(screen.pid())).filter(|ids| ids.len() >= 2));
+        poll_until("tracing of requests", || Some(programs_of(screen.pid())).filter(|ids| ids.len() >= 2));
     assert_eq!(of_calls(screen.pid()), [0; 0], "syncs are traced though nobody asked");
     screen.send("F");
-    let of_syncs = attached(screen.pid());
+    let of_syncs = wait_for_sync_programs(screen.pid());
     screen.send("1");
-    until("the programs to go", || (!still_loaded(&of_syncs)).then_some(()));
+    poll_until("the programs to go", || (!still_loaded(&of_syncs)).then_some(()));
     assert!(still_loaded(&without), "the others stay");
     screen.send("F");
-    let again = attached(screen.pid());
+    let again = wait_for_sync_programs(screen.pid());
     screen.send("q");
     assert_eq!(screen.ended().exit_code(), 0);
-    until("the programs to go", || (!still_loaded(&again)).then_some(()));
+    poll_until("the programs to go", || (!still_loaded(&again)).then_some(()));
 }
 
 #[test]
-fn nothing_stays_attached_after_a_kill() {
-    if let Err(why) = may_trace_calls() {
+fn sync_programs_are_detached_after_sigkill() {
+    if let Err(why) = check_syscall_tracing() {
         return println!("skipped nothing_stays_attached_after_a_kill: {why}");
     }
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(BINARY);
     command.args(["record", "-q", "--syncs"]).arg(dir.path().join("r")).stdin(Stdio::null());
     let mut recording = command.spawn().unwrap();
-    let ids = attached(recording.id());
+    let ids = wait_for_sync_programs(recording.id());
     kill_process(Pid::from_child(&recording), Signal::KILL).unwrap();
     recording.wait().unwrap();
-    until("the programs to go", || (!still_loaded(&ids)).then_some(()));
+    poll_until("the programs to go", || (!still_loaded(&ids)).then_some(()));
 }
 
-fn why(mut command: Command) -> String {
+fn syncs_reason(mut command: Command) -> String {
     command.args(["snapshot", "--pane", "syncs", "--format", "json", "-d", "0.5"]);
     let out = command.stdin(Stdio::null()).output().unwrap();
     let object: Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -181,23 +181,23 @@ fn why(mut command: Command) -> String {
 }
 
 #[test]
-fn who_may_not_trace_is_told_what_is_missing() {
-    let nobody = match may_trace_calls().and_then(|()| Nobody::new()) {
+fn missing_capabilities_for_sync_tracing_are_reported() {
+    let nobody = match check_syscall_tracing().and_then(|()| Nobody::new()) {
         Ok(nobody) => nobody,
         Err(why) => return println!("skipped who_may_not_trace_is_told_what_is_missing: {why}"),
     };
-    let told = why(nobody.command(&[]));
+    let told = syncs_reason(nobody.command(&[]));
     assert!(told.contains("CAP_BPF") && told.contains("CAP_PERFMON"), "{told}");
-    let told = why(nobody.command(&["bpf", "perfmon"]));
+    let told = syncs_reason(nobody.command(&["bpf", "perfmon"]));
     assert!(told.contains("CAP_DAC_READ_SEARCH"), "{told}");
     let mut off = Command::new(BINARY);
     off.arg("--no-tracing");
-    assert!(why(off).contains("--no-tracing"));
+    assert!(syncs_reason(off).contains("--no-tracing"));
 }
 
 #[test]
-fn what_is_recorded_is_replayed() {
-    if let Err(why) = may_trace_calls() {
+fn recorded_syncs_are_replayed() {
+    if let Err(why) = check_syscall_tracing() {
         return println!("skipped what_is_recorded_is_replayed: {why}");
     }
     let dir = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ fn what_is_recorded_is_replayed() {
     let mut record = Command::new(BINARY);
     record.args(["record", "-q", "--syncs", "-d", "0.2", "--for", "3"]).arg(&path).stdin(Stdio::null());
     let mut recording = record.spawn().unwrap();
-    attached(recording.id());
+    wait_for_sync_programs(recording.id());
     let file = File::create(dir.path().join("synced")).unwrap();
     while recording.try_wait().unwrap().is_none() {
         rustix::fs::fsync(&file).unwrap();

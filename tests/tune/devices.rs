@@ -171,7 +171,7 @@ fn knobs_of_processes_and_mounts_are_restored_from_every_step() {
         let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
         text.lines().find(|l| l.starts_with("Max open files")).unwrap().to_owned()
     };
-    let class = || format!("{:?}", iotop_plus::collect::process::ionice::get(pid));
+    let class = || format!("{:?}", iotop_plus::collect::processes::ionice::get(pid));
     let mut points = killed_at_every_step(&m, format!("nofile@{pid}=77"), limits);
     points += killed_at_every_step(&m, format!("ioprio@{pid}=idle"), class);
     let dir = tempfile::tempdir().unwrap();

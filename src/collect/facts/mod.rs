@@ -7,7 +7,7 @@ mod cgroup_limits;
 
 use super::clock;
 use super::path::read_space;
-use super::process::detail::limits;
+use super::processes::detail::parse_limits;
 use super::kernel_file::read_once;
 use super::byte_parse::parse_u64;
 use crate::model::facts::{Facts, MountRoom, OpenFiles, Room};
@@ -72,7 +72,7 @@ fn count_open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<Open
         true => told,
         false => std::fs::read_dir(&dir).ok()?.count() as u64,
     };
-    let all = limits(read_once(&root.proc(&format!("{}/limits", key.pid)), buf).ok()?);
+    let all = parse_limits(read_once(&root.proc(&format!("{}/limits", key.pid)), buf).ok()?);
     let limit = all.into_iter().find(|l| l.name == "Max open files")?;
     Some(OpenFiles { key, open, soft: limit.soft, hard: limit.hard })
 }

@@ -3,12 +3,12 @@
 //! The tracepoints of system calls cost 10 to 50 ns on every system call of the machine, so this probe is there only
 //! while somebody wants it ([`super::Tracer::want_syncs`]).
 
-mod table;
-mod waits;
+mod tables;
+mod wait_sampler;
 
-use super::ground::Ground;
-use super::object;
-use super::{Probe, Without};
+use super::kernel_info::KernelInfo;
+use super::loader;
+use super::{Probe, ProbeUnavailable};
 use crate::model::section::{Section, describe};
 use crate::model::syncs::{Call, SyncsRaw};
 use crate::root::Root;
@@ -18,117 +18,117 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
-use table::Table;
-use waits::Waits;
+use tables::SyncTables;
+use wait_sampler::WaitSampler;
 
 /// The programs, compiled; `assets/trace/build.sh` makes it anew.
-static OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/syncs.bpf.o");
+static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/syncs.bpf.o");
 
 /// Where tracepoints are listed, below /sys/kernel.
-const TRACEFS: [&str; 2] = ["tracing", "debug/tracing"];
+const TRACEFS_DIRS: [&str; 2] = ["tracing", "debug/tracing"];
 /// Programs that count what io_uring syncs; which of them depends on the kernel.
-const URING: [(&str, &str); 2] = [("uring_req", "io_uring_submit_req"), ("uring_sqe", "io_uring_submit_sqe")];
+const URING_PROGRAMS: [(&str, &str); 2] = [("uring_req", "io_uring_submit_req"), ("uring_sqe", "io_uring_submit_sqe")];
 
 /// The maps of the kernel's side.
-struct Maps {
+struct SyncMaps {
     files: MapData,
-    flying: MapData,
+    in_flight: MapData,
     slow: MapData,
     threshold: MapData,
-    tallies: MapData,
+    counters: MapData,
 }
 
 /// Programs that count, as long as this lives.
-pub struct Syncs {
+pub struct SyncProbe {
     /// Holds the programs and what attaches them.
     _programs: Ebpf,
-    maps: Maps,
-    table: Table,
-    waits: Waits,
+    maps: SyncMaps,
+    tables: SyncTables,
+    wait_sampler: WaitSampler,
     began_ns: u64,
     threshold: Duration,
     /// io_uring is looked at.
-    uring: bool,
-    without: Vec<String>,
+    has_uring: bool,
+    unavailable: Vec<String>,
 }
 
-impl Probe for Syncs {
-    type Read = SyncsRaw;
+impl Probe for SyncProbe {
+    type Output = SyncsRaw;
 
-    fn load(ground: &Ground) -> Result<Self, Without> {
-        readable(&ground.root)?;
-        let mut programs = object::open(ground, OBJECT, &[])?;
-        let mut map = |name| object::take_map(&mut programs, name);
-        let maps = Maps {
+    fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        check_tracefs(&ground.root)?;
+        let mut programs = loader::open_object(ground, BPF_OBJECT, &[])?;
+        let mut map = |name| loader::take_map(&mut programs, name);
+        let maps = SyncMaps {
             files: map("files")?,
-            flying: map("flying")?,
+            in_flight: map("flying")?,
             slow: map("slow")?,
             threshold: map("threshold")?,
-            tallies: map("tallies")?,
+            counters: map("tallies")?,
         };
-        let waits = Waits::start(&ground.root, maps.flying.fd().as_fd())
-            .map_err(|err| Without::from_io("no thread to look what syncs wait on", &err))?;
+        let waits = WaitSampler::start(&ground.root, maps.in_flight.fd().as_fd())
+            .map_err(|err| ProbeUnavailable::from_io("no thread to look what syncs wait on", &err))?;
         let threshold = Duration::from_millis(crate::model::syncs::THRESHOLD_MS);
         let mut syncs = Self {
             maps,
-            table: Table::new(ground.cpus),
-            waits,
-            began_ns: now(ClockId::Boottime),
+            tables: SyncTables::new(ground.cpus),
+            wait_sampler: waits,
+            began_ns: clock_ns(ClockId::Boottime),
             threshold,
-            uring: false,
-            without: Vec::new(),
+            has_uring: false,
+            unavailable: Vec::new(),
             _programs: programs,
         };
-        syncs.call_long(threshold).map_err(|err| Without::from_io("setting what is called long", &err))?;
+        syncs.set_threshold(threshold).map_err(|err| ProbeUnavailable::from_io("setting what is called long", &err))?;
         syncs.attach()?;
         Ok(syncs)
     }
 
     fn read(&mut self) -> Section<SyncsRaw> {
-        let (boot, mono) = (now(ClockId::Boottime), now(ClockId::Monotonic));
+        let (boot, mono) = (clock_ns(ClockId::Boottime), clock_ns(ClockId::Monotonic));
         // The kernel's side dates by a clock that stands still while the machine sleeps.
         let ahead = boot.saturating_sub(mono);
         let maps = &self.maps;
-        match self.table.read(maps, &self.waits, ahead) {
+        match self.tables.read(maps, &self.wait_sampler, ahead) {
             Ok(read) => Section::Ok(SyncsRaw {
                 began_ns: self.began_ns,
                 at_ns: boot,
                 threshold_ns: self.threshold.as_nanos() as u64,
-                uring: self.uring.then_some(read.uring),
-                without: self.without.clone(),
+                uring: self.has_uring.then_some(read.uring),
+                without: self.unavailable.clone(),
                 files: read.files,
                 slow: read.slow,
-                flying: read.flying,
-                lost: read.lost,
+                flying: read.in_flight,
+                lost: read.drops,
             }),
             Err(err) => Section::from_io("reading the counts of syncs", &err),
         }
     }
 }
 
-impl Syncs {
+impl SyncProbe {
     /// Says from which duration on a sync is listed by itself.
-    pub fn call_long(&mut self, threshold: Duration) -> io::Result<()> {
+    pub fn set_threshold(&mut self, threshold: Duration) -> io::Result<()> {
         let fd = self.maps.threshold.fd().as_fd();
-        let map = super::kernel::Map::<4> { fd, value_len: 8 };
-        map.put(&[0; 4], &mut (threshold.as_nanos() as u64).to_ne_bytes())?;
+        let map = super::bpf_sys::BpfMap::<4> { fd, value_len: 8 };
+        map.insert(&[0; 4], &mut (threshold.as_nanos() as u64).to_ne_bytes())?;
         self.threshold = threshold;
         Ok(())
     }
 
     /// Ends before begins: what begins is always seen to end. A call that cannot be had costs only itself.
-    fn attach(&mut self) -> Result<(), Without> {
+    fn attach(&mut self) -> Result<(), ProbeUnavailable> {
         let mut had = 0;
         let mut why = None;
         for call in Call::ALL.map(Call::name) {
             let pair = ["exit", "enter"].map(|side| (format!("{side}_{call}"), format!("sys_{side}_{call}")));
             let one = |(program, point): &(String, String)| {
-                object::attach_classic(&mut self._programs, program, ("syscalls", point))
+                loader::attach_tracefs(&mut self._programs, program, ("syscalls", point))
             };
             match pair.iter().try_for_each(one) {
                 Ok(()) => had += 1,
                 Err(refused) => {
-                    self.without.extend(refused.why(0).map(|text| format!("{call} is not seen: {text}")));
+                    self.unavailable.extend(refused.why(0).map(|text| format!("{call} is not seen: {text}")));
                     why.get_or_insert(refused);
                 }
             }
@@ -137,17 +137,17 @@ impl Syncs {
             return Err(why);
         }
         let mut one = |(program, point): &(&str, &str)| {
-            object::attach_classic(&mut self._programs, program, ("io_uring", point)).is_ok()
+            loader::attach_tracefs(&mut self._programs, program, ("io_uring", point)).is_ok()
         };
-        self.uring = URING.iter().any(&mut one);
+        self.has_uring = URING_PROGRAMS.iter().any(&mut one);
         Ok(())
     }
 }
 
 /// Whether we may look where tracepoints are listed.
-fn readable(root: &Root) -> Result<(), Without> {
+fn check_tracefs(root: &Root) -> Result<(), ProbeUnavailable> {
     let mut refusal = None;
-    for place in TRACEFS {
+    for place in TRACEFS_DIRS {
         let point = format!("kernel/{place}/events/syscalls/sys_enter_fsync/id");
         match std::fs::read(root.sys(&point)) {
             Ok(_) => return Ok(()),
@@ -156,13 +156,13 @@ fn readable(root: &Root) -> Result<(), Without> {
         }
     }
     Err(match refusal {
-        Some(err) if err.kind() == io::ErrorKind::PermissionDenied => Without::Denied(
+        Some(err) if err.kind() == io::ErrorKind::PermissionDenied => ProbeUnavailable::Denied(
             "tracing of syncs needs CAP_DAC_READ_SEARCH besides CAP_BPF and CAP_PERFMON, to read /sys/kernel/tracing; \
              run with sudo"
                 .into(),
         ),
-        Some(err) => Without::Absent(format!("tracing of syncs: /sys/kernel/tracing: {}", describe(&err))),
-        None => Without::Absent(
+        Some(err) => ProbeUnavailable::Absent(format!("tracing of syncs: /sys/kernel/tracing: {}", describe(&err))),
+        None => ProbeUnavailable::Absent(
             "tracing of syncs: no tracepoints of system calls in /sys/kernel/tracing: mount -t tracefs tracefs \
              /sys/kernel/tracing, or the kernel was built without CONFIG_FTRACE_SYSCALLS"
                 .into(),
@@ -170,12 +170,12 @@ fn readable(root: &Root) -> Result<(), Without> {
     })
 }
 
-fn now(clock: ClockId) -> u64 {
+fn clock_ns(clock: ClockId) -> u64 {
     let t = clock_gettime(clock);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-impl Maps {
+impl SyncMaps {
     fn fd(map: &MapData) -> BorrowedFd<'_> {
         map.fd().as_fd()
     }
@@ -186,14 +186,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_tracepoints_is_told_how_to_get_them() {
+    fn missing_tracefs_is_reported_with_the_mount_command() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
-        let why = readable(&root).unwrap_err();
-        assert!(matches!(&why, Without::Absent(why) if why.contains("mount -t tracefs")), "{why:?}");
+        let why = check_tracefs(&root).unwrap_err();
+        assert!(matches!(&why, ProbeUnavailable::Absent(why) if why.contains("mount -t tracefs")), "{why:?}");
         let point = root.sys("kernel/debug/tracing/events/syscalls/sys_enter_fsync");
         std::fs::create_dir_all(&point).unwrap();
         std::fs::write(point.join("id"), "7\n").unwrap();
-        assert_eq!(readable(&root), Ok(()));
+        assert_eq!(check_tracefs(&root), Ok(()));
     }
 }

@@ -6,7 +6,7 @@ use super::super::settings::Settings;
 use super::super::state::Detail;
 use super::super::terminal;
 use super::desk::Desk;
-use crate::collect::process::ionice;
+use crate::collect::processes::ionice;
 use crate::worker::file::Existing;
 use crate::worker::job::{Job, Reply};
 use std::time::{Duration, Instant};
@@ -73,7 +73,7 @@ impl Desk {
             }
             Effect::Focus(keys) => {
                 let waits = matches!(self.app.ui.detail, Some(Detail::Process(_)));
-                feed.update_scan_options(|w| (w.focus, w.waits) = (keys, waits));
+                feed.update_scan_options(|w| (w.visible, w.wait_channels) = (keys, waits));
             }
             _ => {}
         }

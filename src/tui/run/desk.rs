@@ -22,7 +22,7 @@ use super::tape::play;
 use crate::collect::collectors::{Collectors, CollectorEvent};
 use crate::collect::kmsg::read_hung_task_warnings;
 use crate::collect::sampler::READ_DEADLINE;
-use crate::collect::process::Wants;
+use crate::collect::processes::ScanOptions;
 use crate::collect::{clock, host};
 use crate::model::section::Blocked;
 use crate::model::world::World;
@@ -114,7 +114,7 @@ impl Desk {
         let (feed, player) = match options.replay.take() {
             Some(showing) => (None, Some(play(showing, &mut ui, &outbox)?)),
             None => {
-                let wants = Wants { threads: ui.procs.threads, delays: true, ..Default::default() };
+                let wants = ScanOptions { threads: ui.procs.threads, delays: true, ..Default::default() };
                 let seat = seat.clone();
                 let sink = Arc::new(move |news| seat.tell(news));
                 (Some(Collectors::start(&options.root, ui.interval, wants, sink)?), None)

@@ -56,7 +56,7 @@ struct Args {
 
 /// One run's figures.
 #[derive(Default, Clone)]
-struct Run {
+struct PeerRun {
     cpu_pct: f64,
     cpu_ms_per_frame: f64,
     frames_per_s: f64,
@@ -79,10 +79,10 @@ fn main() -> anyhow::Result<()> {
     let btop = home.path().join(".config/btop");
     fs::create_dir_all(&btop)?;
     fs::write(btop.join("btop.conf"), "update_ms = 1000\n")?;
-    let tools = tools(&args);
+    let tools = find_tools(&args);
     let herd = if args.herd > 0 { Some(herd::Herd::start(args.herd)?) } else { None };
     let there = account::processes();
-    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); tools.len()];
+    let mut runs: Vec<Vec<PeerRun>> = vec![Vec::new(); tools.len()];
     for round in 1..=args.rounds {
         for (i, (name, argv)) in tools.iter().enumerate() {
             wait_for_quiet(args.patience);
@@ -103,7 +103,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// What to run: the programs asked for that can be found.
-fn tools(args: &Args) -> Vec<(String, Vec<String>)> {
+fn find_tools(args: &Args) -> Vec<(String, Vec<String>)> {
     let ours = format!("{} --config none -d 1", env!("CARGO_BIN_EXE_iotop-plus"));
     let mut all = vec![("iotop-plus".to_owned(), ours)];
     all.extend(PEERS.map(|(name, command)| (name.to_owned(), command.to_owned())));
@@ -112,7 +112,7 @@ fn tools(args: &Args) -> Vec<(String, Vec<String>)> {
     let mut out = Vec::new();
     for (name, command) in all {
         let mut argv: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
-        match argv.first().and_then(|program| find(program)) {
+        match argv.first().and_then(|program| find_program(program)) {
             Some(path) => {
                 argv[0] = path.to_string_lossy().into_owned();
                 out.push((name, argv));
@@ -123,7 +123,7 @@ fn tools(args: &Args) -> Vec<(String, Vec<String>)> {
     out
 }
 
-fn find(program: &str) -> Option<PathBuf> {
+fn find_program(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|p| p.exists());
     }
@@ -145,22 +145,22 @@ fn wait_for_quiet(patience: f64) {
     }
 }
 
-fn measure(argv: &[String], size: (u16, u16), home: &Path, seconds: f64) -> anyhow::Result<Run> {
+fn measure(argv: &[String], size: (u16, u16), home: &Path, seconds: f64) -> anyhow::Result<PeerRun> {
     let (warm, end) = (Duration::from_secs_f64((seconds / 3.0).min(5.0)), Duration::from_secs_f64(seconds));
     let mut term = term::Term::start(argv, size, home)?;
     let pid = term.pid();
     let alive = term.run_until(warm);
     let (cpu, machine, from) = (account::cpu_secs(pid), account::machine_secs(), Instant::now());
     if !alive || !term.run_until(end) {
-        anyhow::bail!("ended early: {}", term.last_words());
+        anyhow::bail!("ended early: {}", term.last_output());
     }
     let (cpu, secs) = (account::cpu_secs(pid) - cpu, from.elapsed().as_secs_f64());
     let machine = account::machine_secs() - machine;
     let (frames, bytes) = term.frames(warm, end);
     let per_frame = |n: f64| if frames > 0 { n / frames as f64 } else { f64::NAN };
-    let (first, full) = term.first_frames();
+    let (first, full) = term.first_frame_times();
     let ms = |d: Duration| d.as_secs_f64() * 1e3;
-    let run = Run {
+    let run = PeerRun {
         cpu_pct: 100.0 * cpu / secs,
         cpu_ms_per_frame: per_frame(1e3 * cpu),
         frames_per_s: frames as f64 / secs,
@@ -176,13 +176,13 @@ fn measure(argv: &[String], size: (u16, u16), home: &Path, seconds: f64) -> anyh
 }
 
 /// The table, in Markdown.
-fn table(tools: &[(String, Vec<String>)], runs: &[Vec<Run>]) {
+fn table(tools: &[(String, Vec<String>)], runs: &[Vec<PeerRun>]) {
     println!(
         "| | CPU ms/frame | % of a core | frames/s | RSS MiB | open files | bytes/frame | first ms | full ms | others' cores |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for ((name, _), runs) in tools.iter().zip(runs) {
-        let cell = |f: fn(&Run) -> Option<f64>, digits: usize| spread(runs.iter().filter_map(f), digits);
+        let cell = |f: fn(&PeerRun) -> Option<f64>, digits: usize| format_median(runs.iter().filter_map(f), digits);
         println!(
             "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             cell(|r| Some(r.cpu_ms_per_frame), 2),
@@ -199,7 +199,7 @@ fn table(tools: &[(String, Vec<String>)], runs: &[Vec<Run>]) {
 }
 
 /// `median (least to most)`, or the one value there is.
-fn spread(values: impl Iterator<Item = f64>, digits: usize) -> String {
+fn format_median(values: impl Iterator<Item = f64>, digits: usize) -> String {
     let mut v: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     v.sort_by(f64::total_cmp);
     let (Some(least), Some(most)) = (v.first(), v.last()) else { return "-".into() };

@@ -106,7 +106,7 @@ impl Term {
     }
 
     /// What it last wrote, for an error.
-    pub fn last_words(&self) -> String {
+    pub fn last_output(&self) -> String {
         let bytes: Vec<u8> = self.chunks.iter().flat_map(|c| c.bytes.iter().copied()).collect();
         iotop_plus::text::sanitize(&bytes[bytes.len().saturating_sub(200)..])
     }
@@ -127,7 +127,7 @@ impl Term {
     /// When the first output came that left anything on the screen, a letter or a digit, and when the screen was first
     /// full: the end of the first burst after which it had 80 % of the letters and digits that it has in the end.
     /// Frames around empty tables do not count.
-    pub fn first_frames(&self) -> (Option<Duration>, Option<Duration>) {
+    pub fn first_frame_times(&self) -> (Option<Duration>, Option<Duration>) {
         let (cols, rows) = self.size;
         let mut parser = vt100::Parser::new(rows, cols, 0);
         let (mut first, mut pictures) = (None, Vec::new());

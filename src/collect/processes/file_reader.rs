@@ -1,0 +1,281 @@
+//! Reads the files of one task that changed. Runs where a read may hang, because for a task stuck in exec
+//! or in a page fault some of these files do not return.
+
+use super::deadline_executor::{JobWorker, ProgressMarker};
+use super::ionice;
+use super::parse::{self, StatLine, StatusLines};
+use super::path::{self, ProcPath, TaskPath};
+use super::fd_cache::FdCache;
+use crate::collect::clock::boot_ns;
+use crate::model::process::{IoPrio, IoRaw};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// Longest command line kept.
+const MAX_CMDLINE: usize = 4096;
+
+/// The files, in the order of their steps.
+pub const FILES: [&str; 7] = ["stat", "io", "status", "wchan", "cmdline", "cgroup", "comm"];
+const STAT_FILE: usize = 0;
+const IO_FILE: usize = 1;
+const STATUS_FILE: usize = 2;
+const WCHAN_FILE: usize = 3;
+/// A task stuck in a page fault blocks this one and none of those before it.
+pub const CMDLINE_FILE: usize = 4;
+const CGROUP_FILE: usize = 5;
+const COMM_FILE: usize = 6;
+
+/// Which files to read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileSet {
+    /// `stat`.
+    pub stat: bool,
+    /// `io`.
+    pub io: bool,
+    /// `status`: uid, VmSwap, VmRSS.
+    pub status: bool,
+    /// ioprio_get.
+    pub ioprio: bool,
+    /// `wchan`; read in any case for a task in state D.
+    pub wchan: bool,
+    /// `cmdline`.
+    pub cmdline: bool,
+    /// `cgroup`.
+    pub cgroup: bool,
+    /// Only what never blocks: `status` and `comm`.
+    pub nonblocking_only: bool,
+    /// Look at `status` first, and read no more of a task in state D: few threads are left to lose.
+    pub check_state_first: bool,
+}
+
+/// One task to read.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadJob {
+    /// Position in the collector's list.
+    pub task_index: u32,
+    /// Where its files are.
+    pub path: TaskPath,
+    /// Which of them.
+    pub files: FileSet,
+    /// Stop after `io` if its text still has this hash.
+    pub skip_if_io_hash: Option<u64>,
+    /// It is read at every look.
+    pub is_hot: bool,
+}
+
+impl ReadJob {
+    /// In any case, and not again soon.
+    pub fn once(at: usize, place: TaskPath, what: FileSet) -> Self {
+        Self { task_index: at as u32, path: place, files: what, skip_if_io_hash: None, is_hot: false }
+    }
+}
+
+/// What was read of one task; `None` for files that were not asked for or could not be read.
+#[derive(Debug, Default)]
+pub struct TaskFiles {
+    /// When `io` (or the first file) was read, CLOCK_BOOTTIME in ns.
+    pub at_ns: u64,
+    /// It is no more.
+    pub has_exited: bool,
+    /// The kernel shows us nothing of it.
+    pub is_denied: bool,
+    /// Only what never blocks was read.
+    pub nonblocking_only: bool,
+    /// `io` was as before and nothing else was read.
+    pub is_io_unchanged: bool,
+    pub stat: Option<StatLine>,
+    pub io: Option<IoRaw>,
+    pub io_hash: u64,
+    pub status: Option<StatusLines>,
+    pub ioprio: Option<IoPrio>,
+    pub wchan: Option<Box<str>>,
+    pub cmdline: Option<Box<[u8]>>,
+    pub cgroup: Option<Box<[u8]>>,
+    pub comm: Option<[u8; 16]>,
+}
+
+/// Reads on its own thread.
+pub struct TaskFileReader {
+    proc_fd: Arc<OwnedFd>,
+    is_live: bool,
+    buf: Vec<u8>,
+    fd_cache: FdCache,
+}
+
+impl TaskFileReader {
+    /// Reads below the kept descriptor; `live` allows system calls about tasks.
+    pub fn new(proc: Arc<OwnedFd>, live: bool) -> Self {
+        Self { proc_fd: proc, is_live: live, buf: vec![0; MAX_CMDLINE.max(4096)], fd_cache: FdCache::default() }
+    }
+
+    /// A new look begins.
+    pub fn begin_scan(&mut self) {
+        self.fd_cache.begin_scan();
+    }
+
+    /// What never blocks, read on the caller's own thread.
+    pub fn read_nonblocking(&mut self, job: &ReadJob) -> TaskFiles {
+        let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
+        self.fill_nonblocking(job, &ProgressMarker::default(), &mut out);
+        out
+    }
+
+    fn read_file(&mut self, place: TaskPath, file: usize, step: &ProgressMarker) -> Result<&[u8], Errno> {
+        step.set(file);
+        path::read_at(self.proc_fd.as_fd(), &ProcPath::for_task(place, FILES[file]), &mut self.buf)
+    }
+
+    /// One of the files read again and again, by a kept descriptor where the task is hot.
+    fn read_counters(&mut self, job: &ReadJob, file: usize, step: &ProgressMarker) -> Result<&[u8], Errno> {
+        if !job.is_hot {
+            return self.read_file(job.path, file, step);
+        }
+        step.set(file);
+        if let Some(read) = self.fd_cache.read(job.path, file, &mut self.buf) {
+            return read.map(|n| &self.buf[..n]);
+        }
+        let fd = path::open_at(self.proc_fd.as_fd(), &ProcPath::for_task(job.path, FILES[file]))?;
+        let n = path::read(&fd, &mut self.buf)?;
+        if self.fd_cache.has_room() {
+            self.fd_cache.insert(job.path, file, fd);
+        }
+        Ok(&self.buf[..n])
+    }
+
+    /// `io`, and whether to stop because nothing moved.
+    fn read_io(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) -> bool {
+        out.at_ns = boot_ns();
+        let (io, hash) = match self.read_counters(job, IO_FILE, step) {
+            Ok(text) => (parse::io(text).map_or(IoRaw::Absent, IoRaw::Read), hash_text(text)),
+            Err(err) if path::is_denied(err) => (IoRaw::Denied, 0),
+            Err(Errno::SRCH) => {
+                out.has_exited = true;
+                return true;
+            }
+            Err(_) => (IoRaw::Absent, 0),
+        };
+        out.io = Some(io);
+        out.io_hash = hash;
+        out.is_io_unchanged = job.skip_if_io_hash == Some(hash) && hash != 0;
+        out.is_io_unchanged
+    }
+
+    fn read_stat(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) -> bool {
+        match self.read_counters(job, STAT_FILE, step).map(parse::stat) {
+            Ok(line) => out.stat = line,
+            Err(err) if path::is_gone(err) => out.has_exited = true,
+            Err(err) if path::is_denied(err) => out.is_denied = true,
+            Err(_) => {}
+        }
+        out.stat.is_none()
+    }
+
+    fn read_rest(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) {
+        let what = job.files;
+        if what.status {
+            out.status = self.read_file(job.path, STATUS_FILE, step).ok().map(parse::status);
+        }
+        if what.ioprio && self.is_live {
+            out.ioprio = ionice::get(job.path.tid).ok();
+        }
+        if what.wchan || out.stat.is_some_and(|s| s.state == b'D') {
+            out.wchan = self.read_file(job.path, WCHAN_FILE, step).ok().and_then(parse_wchan);
+        }
+        if what.cmdline {
+            step.set(CMDLINE_FILE);
+            let path = ProcPath::for_task(job.path, FILES[CMDLINE_FILE]);
+            out.cmdline =
+                path::read_all(self.proc_fd.as_fd(), &path, &mut self.buf[..MAX_CMDLINE]).ok().map(join_arguments);
+        }
+        if what.cgroup {
+            out.cgroup = self.read_file(job.path, CGROUP_FILE, step).ok().map(Into::into);
+        }
+    }
+
+    fn is_in_disk_sleep(&mut self, job: &ReadJob, step: &ProgressMarker) -> bool {
+        self.read_file(job.path, STATUS_FILE, step).is_ok_and(|text| parse::status(text).state == Some(b'D'))
+    }
+
+    /// A task some of whose files block: what is left to see of it.
+    fn fill_nonblocking(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) {
+        out.nonblocking_only = true;
+        match self.read_file(job.path, STATUS_FILE, step).map(parse::status) {
+            Ok(lines) => out.status = Some(lines),
+            Err(err) => out.has_exited = path::is_gone(err),
+        }
+        if let Ok(text) = self.read_file(job.path, COMM_FILE, step) {
+            let mut comm = [0; 16];
+            let text = text.strip_suffix(b"\n").unwrap_or(text);
+            let kept = text.len().min(15);
+            comm[..kept].copy_from_slice(&text[..kept]);
+            out.comm = Some(comm);
+        }
+    }
+}
+
+impl JobWorker for TaskFileReader {
+    type Job = ReadJob;
+    type Output = TaskFiles;
+
+    fn run(&mut self, job: &ReadJob, step: &ProgressMarker) -> TaskFiles {
+        let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
+        if job.files.nonblocking_only {
+            self.fill_nonblocking(job, step, &mut out);
+            return out;
+        }
+        if job.files.check_state_first && self.is_in_disk_sleep(job, step) {
+            self.fill_nonblocking(job, step, &mut out);
+            return out;
+        }
+        // With a hash to compare, `io` first: it may spare everything else.
+        let io_first = job.skip_if_io_hash.is_some();
+        if job.files.io && io_first && self.read_io(job, step, &mut out) {
+            return out;
+        }
+        if job.files.stat && self.read_stat(job, step, &mut out) {
+            return out;
+        }
+        if job.files.io && !io_first && self.read_io(job, step, &mut out) {
+            return out;
+        }
+        self.read_rest(job, step, &mut out);
+        out
+    }
+}
+
+/// FNV-1a, never 0.
+fn hash_text(text: &[u8]) -> u64 {
+    let fold = |h: u64, b: &u8| (h ^ *b as u64).wrapping_mul(0x100_0000_01b3);
+    text.iter().fold(0xcbf2_9ce4_8422_2325, fold).max(1)
+}
+
+/// The function name; `0` means that the task does not wait (or that we may not know).
+fn parse_wchan(text: &[u8]) -> Option<Box<str>> {
+    let name = text.trim_ascii();
+    (!name.is_empty() && name != b"0").then(|| crate::text::sanitize(name).into())
+}
+
+/// Arguments are separated by NUL; a program may have overwritten them with anything.
+fn join_arguments(text: &[u8]) -> Box<[u8]> {
+    let end = text.iter().rposition(|b| *b != 0 && *b != b' ').map_or(0, |at| at + 1);
+    text[..end].iter().map(|b| if *b == 0 { b' ' } else { *b }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_joined_with_spaces() {
+        assert_eq!(&*join_arguments(b"a\0b c\0\0\0"), b"a b c");
+        assert_eq!(&*join_arguments(b""), b"");
+        assert_eq!(&*join_arguments(b"\0\0"), b"");
+    }
+
+    #[test]
+    fn a_wchan_of_zero_means_not_waiting() {
+        assert_eq!(parse_wchan(b"0"), None);
+        assert_eq!(parse_wchan(b"io_schedule").as_deref(), Some("io_schedule"));
+    }
+}

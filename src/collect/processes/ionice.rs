@@ -1,0 +1,50 @@
+//! I/O scheduling class and priority of a task (ioprio_get(2), ioprio_set(2)); neither libc nor rustix
+//! wraps them.
+
+use crate::model::process::IoPrio;
+use std::io;
+
+/// IOPRIO_WHO_PROCESS: one thread, in spite of its name.
+const WHO_PROCESS: libc::c_int = 1;
+
+/// The class and level of one thread.
+pub fn get(tid: u32) -> io::Result<IoPrio> {
+    let raw = ioprio(libc::SYS_ioprio_get, tid, 0)?;
+    Ok(IoPrio::from_raw(raw))
+}
+
+/// Sets class and level of one thread. Others' threads need CAP_SYS_NICE, the realtime class
+/// CAP_SYS_NICE or CAP_SYS_ADMIN. Only schedulers with priorities (bfq, mq-deadline) heed it.
+pub fn set(tid: u32, prio: IoPrio) -> io::Result<()> {
+    ioprio(libc::SYS_ioprio_set, tid, prio.to_raw()).map(|_| ())
+}
+
+#[allow(unsafe_code)]
+fn ioprio(call: libc::c_long, tid: u32, value: u32) -> io::Result<u32> {
+    let who = libc::c_int::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: both calls take plain integers only, `value` is ignored by ioprio_get; no memory of ours
+    // is read or written by the kernel.
+    let got = unsafe { libc::syscall(call, WHO_PROCESS, who, value as libc::c_int) };
+    if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as u32) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_priority_that_was_set_is_read_back() {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let prio = IoPrio { class: 2, level: 6 };
+        set(tid, prio).unwrap();
+        assert_eq!(get(tid).unwrap(), prio);
+        assert_eq!(prio.to_string(), "be/6");
+        assert_eq!(IoPrio { class: 3, level: 0 }.to_string(), "idle");
+    }
+
+    #[test]
+    fn a_missing_task_is_an_error() {
+        assert_eq!(get(u32::MAX).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+        assert_eq!(get(0x3fff_ffff).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+    }
+}

@@ -1,0 +1,160 @@
+//! The mappings of one process with what of each is in memory and in swap (proc_pid_smaps(5)).
+//!
+//! The kernel walks the page tables for it, holding the process's mmap_lock: seconds for hundreds of
+//! GB, and of a process stuck in a page fault it does not return at all. So it is only read when asked
+//! for, and only in a child process.
+
+use super::parse;
+use crate::collect::kernel_file::{open, read_once};
+use crate::collect::byte_parse::{parse_u64, words};
+use crate::model::process::Mapping;
+use crate::model::section::Section;
+use crate::root::Root;
+use crate::text;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+/// More mappings than this are cut off (vm.max_map_count is 65,530 by default).
+const MAX_MAPPINGS: usize = 1_000_000;
+
+/// The mappings of process `pid` that started at `starttime`, in address order. May block for ever:
+/// call it in a child process.
+pub fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Section<Vec<Mapping>> {
+    if let Some(ended) = check_same_process(root, pid, starttime) {
+        return Section::Absent(ended);
+    }
+    let what = format!("/proc/{pid}/smaps");
+    let file = match open(&root.proc(&format!("{pid}/smaps"))) {
+        Ok(fd) => BufReader::with_capacity(64 * 1024, File::from(fd)),
+        Err(err) => return Section::from_io(&what, &err),
+    };
+    let found = match parse_smaps(file) {
+        Ok(found) => found,
+        Err(err) => return Section::from_io(&what, &err),
+    };
+    match check_same_process(root, pid, starttime) {
+        Some(ended) => Section::Absent(ended),
+        None => Section::Ok(found),
+    }
+}
+
+/// The file a process runs, cleaned. Blocks for a task stuck in exec: call it in a child process.
+pub fn read_exe(root: &Root, pid: u32) -> Section<String> {
+    match std::fs::read_link(root.proc(&format!("{pid}/exe"))) {
+        Ok(path) => Section::Ok(text::sanitize(path.into_os_string().into_encoded_bytes())),
+        Err(err) => Section::from_io(&format!("/proc/{pid}/exe"), &err),
+    }
+}
+
+fn check_same_process(root: &Root, pid: u32, starttime: u64) -> Option<String> {
+    let mut buf = Vec::new();
+    let stat = read_once(&root.proc(&format!("{pid}/stat")), &mut buf).ok().and_then(parse::stat);
+    match stat {
+        Some(stat) if stat.starttime == starttime => None,
+        _ => Some(format!("process {pid} has ended")),
+    }
+}
+
+fn parse_smaps(mut file: impl BufRead) -> std::io::Result<Vec<Mapping>> {
+    let mut out: Vec<Mapping> = Vec::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if file.read_until(b'\n', &mut line)? == 0 {
+            return Ok(out);
+        }
+        if let Some(mapping) = parse_header(&line) {
+            if out.len() >= MAX_MAPPINGS {
+                return Ok(out);
+            }
+            out.push(mapping);
+        } else if let Some(mapping) = out.last_mut() {
+            parse_field(mapping, &line);
+        }
+    }
+}
+
+/// `7f00-7f10 r-xp 00000000 fe:00 123   /path`; the path may have blanks, a newline in it is escaped.
+fn parse_header(line: &[u8]) -> Option<Mapping> {
+    let dash = line.iter().position(|b| *b == b'-')?;
+    let space = line.iter().position(|b| *b == b' ')?;
+    let (start, end) = (parse_hex(line.get(..dash)?)?, parse_hex(line.get(dash + 1..space)?)?);
+    let mut rest = line.get(space..)?;
+    let mut perms = String::new();
+    for nth in 0..4 {
+        rest = rest.trim_ascii_start();
+        let word = rest.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(rest.len());
+        if nth == 0 {
+            perms = text::sanitize(&rest[..word]);
+        }
+        rest = &rest[word..];
+    }
+    let name = text::sanitize(rest.trim_ascii());
+    Some(Mapping { start, end, perms, name, size: end.saturating_sub(start), rss: 0, pss: None, swap: None })
+}
+
+fn parse_field(mapping: &mut Mapping, line: &[u8]) {
+    let mut w = words(line);
+    let (Some(name), Some(kb)) = (w.next(), w.next().and_then(parse_u64)) else { return };
+    let bytes = kb.saturating_mul(1024);
+    match name {
+        b"Size:" => mapping.size = bytes,
+        b"Rss:" => mapping.rss = bytes,
+        b"Pss:" => mapping.pss = Some(bytes),
+        b"Swap:" => mapping.swap = Some(bytes),
+        _ => {}
+    }
+}
+
+fn parse_hex(digits: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_are_in_bytes_and_names_are_escaped() {
+        let raw = b"55d0-55d2 r-xp 00000000 fe:00 123                        /bin/a b\\012\x1b[2J (deleted)\n\
+            Size:                720896 kB\nKernelPageSize:        4 kB\nRss:                  8 kB\nPss:                   4 kB\n\
+            Swap:                 12 kB\nSwapPss:               6 kB\nVmFlags: rd ex mr mw me\n\
+            7ffd-7fff rw-p 00000000 00:00 0                          [stack]\nRss:  16 kB\n\
+            8000-9000 rw-p 00000000 00:00 0 \n";
+        let all = parse_smaps(&raw[..]).unwrap();
+        assert_eq!(all.len(), 3);
+        assert_eq!((all[0].start, all[0].end, all[0].perms.as_str()), (0x55d0, 0x55d2, "r-xp"));
+        assert_eq!(all[0].name, "/bin/a b\\012\\x1b[2J (deleted)");
+        assert_eq!(
+            (all[0].size, all[0].rss, all[0].pss, all[0].swap),
+            (738_197_504, 8192, Some(4096), Some(12_288))
+        );
+        assert_eq!((all[1].name.as_str(), all[1].swap), ("[stack]", None));
+        assert_eq!((all[2].name.as_str(), all[2].size), ("", 0x1000));
+    }
+
+    #[test]
+    fn own_mappings_are_read() {
+        let pid = std::process::id();
+        let stat = std::fs::read(Root::live().proc(&format!("{pid}/stat"))).unwrap();
+        let start = parse::stat(&stat).unwrap().starttime;
+        let found = read_mappings(&Root::live(), pid, start);
+        let found = found.ok().unwrap();
+        assert!(found.iter().any(|m| m.name == "[stack]" && m.rss > 0 && m.pss.is_some()));
+        assert!(read_exe(&Root::live(), pid).ok().is_some_and(|path| found.iter().any(|m| m.name == *path)));
+        assert!(matches!(read_mappings(&Root::live(), pid, start + 1), Section::Absent(_)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(raw in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = parse_smaps(&raw[..]);
+        }
+
+        #[test]
+        fn head_like_lines_are_read_or_refused(line in "[0-9a-f]{0,4}-?[0-9a-f]{0,17} ?[rwxp \\-:/a-z]{0,30}") {
+            let _ = parse_header(line.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The lines of `stat`, `io`, `status` and `schedstat` of one task (proc_pid_stat(5) and neighbours).
+
+use crate::collect::byte_parse::{lines, parse_u64, parse_i64, words};
+use crate::model::process::{IoBytes, IoPrio};
+
+/// PF_KTHREAD, PF_FORKNOEXEC (include/linux/sched.h).
+pub const PF_KTHREAD: u64 = 0x0020_0000;
+pub const PF_FORKNOEXEC: u64 = 0x0000_0040;
+
+/// What is used of `stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatLine {
+    /// Field 2, without the parentheses.
+    pub comm: [u8; 16],
+    /// Field 3.
+    pub state: u8,
+    /// Field 4.
+    pub ppid: u32,
+    /// From field 9.
+    pub is_kernel_thread: bool,
+    /// From field 9: forked and not exec'd since.
+    pub is_forked: bool,
+    /// Field 12.
+    pub majflt: u64,
+    /// Fields 14 and 15 added.
+    pub cpu_ticks: u64,
+    /// Field 20.
+    pub num_threads: u32,
+    /// Field 22.
+    pub starttime: u64,
+    /// Field 24, pages.
+    pub rss_pages: u64,
+    /// Field 28: where the stack begins. Random at every exec, so a cheap sign of one; 0 if hidden.
+    pub start_stack: u64,
+    /// From fields 19 and 41: its I/O priority as long as it set none.
+    pub default_prio: IoPrio,
+    /// Field 42: `delayacct_blkio_ticks`.
+    pub blkio_ticks: u64,
+}
+
+/// One `stat` line. The name may hold anything, also `)` and newlines: the last `)` ends it.
+pub fn stat(text: &[u8]) -> Option<StatLine> {
+    let open = text.iter().position(|b| *b == b'(')?;
+    let close = text.iter().rposition(|b| *b == b')')?;
+    let name = text.get(open + 1..close)?;
+    let mut comm = [0; 16];
+    let kept = name.len().min(16);
+    comm[..kept].copy_from_slice(&name[..kept]);
+    let mut w = words(&text[close + 1..]);
+    let mut skip = |n: usize| w.nth(n);
+    let state = *skip(0)?.first()?;
+    // From here `skip(n)` leaves out n fields and takes the next one.
+    let ppid = parse_i64(skip(0)?)?.max(0) as u32;
+    let flags = parse_u64(skip(4)?)?;
+    let majflt = parse_u64(skip(2)?)?;
+    let utime = parse_u64(skip(1)?)?;
+    let stime = parse_u64(skip(0)?)?;
+    let nice = parse_i64(skip(3)?)?;
+    let num_threads = parse_i64(skip(0)?)?.max(0) as u32;
+    let starttime = parse_u64(skip(1)?)?;
+    let rss_pages = parse_i64(skip(1)?)?.max(0) as u64;
+    let startstack = parse_u64(skip(3)?)?;
+    let policy = skip(12).and_then(parse_u64).unwrap_or(0);
+    let blkio_ticks = skip(0).and_then(parse_u64).unwrap_or(0);
+    Some(StatLine {
+        comm,
+        state,
+        ppid,
+        is_kernel_thread: flags & PF_KTHREAD != 0,
+        is_forked: flags & PF_FORKNOEXEC != 0,
+        majflt,
+        cpu_ticks: utime.saturating_add(stime),
+        num_threads,
+        starttime,
+        rss_pages,
+        start_stack: startstack,
+        default_prio: default_prio(nice, policy),
+        blkio_ticks,
+    })
+}
+
+/// The I/O class and level of a task that never set one: from scheduling policy and nice value
+/// (task_nice_ioclass, task_nice_ioprio in include/linux/ioprio.h).
+pub fn default_prio(nice: i64, policy: u64) -> IoPrio {
+    let level = ((nice + 20) / 5).clamp(0, 7) as u8;
+    match policy {
+        1 | 2 | 6 => IoPrio { class: 1, level },
+        5 => IoPrio { class: 3, level },
+        _ => IoPrio { class: 2, level },
+    }
+}
+
+/// The storage lines of `io`; `None` if one of them is missing.
+pub fn io(text: &[u8]) -> Option<IoBytes> {
+    let (mut read, mut write, mut cancelled) = (None, None, None);
+    for line in lines(text) {
+        let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
+        let value = || parse_u64(words(&line[colon + 1..]).next()?);
+        match &line[..colon] {
+            b"read_bytes" => read = value(),
+            b"write_bytes" => write = value(),
+            b"cancelled_write_bytes" => cancelled = value(),
+            _ => {}
+        }
+    }
+    Some(IoBytes { read: read?, write: write?, cancelled: cancelled? })
+}
+
+/// What is used of `status`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StatusLines {
+    /// Real user id.
+    pub uid: Option<u32>,
+    /// `VmSwap` in bytes: absent for kernel threads and zombies, and on kernels without swap.
+    pub swap_bytes: Option<u64>,
+    /// `VmRSS` in bytes.
+    pub rss_bytes: Option<u64>,
+    /// State letter.
+    pub state: Option<u8>,
+    /// Parent process.
+    pub ppid: Option<u32>,
+    /// Threads of the process.
+    pub num_threads: Option<u32>,
+}
+
+/// The lines wanted. The Name line is escaped by the kernel, so no line can be forged through it.
+pub fn status(text: &[u8]) -> StatusLines {
+    let mut out = StatusLines::default();
+    for line in lines(text) {
+        let mut w = words(line);
+        match w.next() {
+            Some(b"State:") => out.state = w.next().and_then(|s| s.first().copied()),
+            Some(b"PPid:") => out.ppid = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok()),
+            Some(b"Threads:") => {
+                out.num_threads = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok())
+            }
+            Some(b"Uid:") => out.uid = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok()),
+            Some(b"VmRSS:") => out.rss_bytes = w.next().and_then(parse_u64).and_then(|kb| kb.checked_mul(1024)),
+            Some(b"VmSwap:") => {
+                out.swap_bytes = w.next().and_then(parse_u64).and_then(|kb| kb.checked_mul(1024));
+            }
+            _ => {}
+        }
+        if out.num_threads.is_some() {
+            break; // `Threads` follows the memory lines, so nothing wanted comes after it.
+        }
+    }
+    out
+}
+
+/// The three numbers of `schedstat`: ns on a CPU, ns waiting for one, times it was given one
+/// (Documentation/scheduler/sched-stats.rst).
+pub fn schedstat(text: &[u8]) -> Option<[u64; 3]> {
+    let mut w = words(text);
+    Some([parse_u64(w.next()?)?, parse_u64(w.next()?)?, parse_u64(w.next()?)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const REAL_STAT: &str = "13728 (cat) R 13726 13726 10080 0 -1 4194304 100 0 7 0 3 4 0 0 20 0 2 0 153244 3133440 385 \
+        18446744073709551615 94333861457920 94333861477801 140723465169008 0 0 0 0 0 0 0 0 0 17 1 0 0 12 0 0 \
+        94333861493808 94333861495424 94334478848000 140723465173650 140723465173719 140723465173719 \
+        140723465175019 0\n";
+
+    #[test]
+    fn a_real_stat_line_is_parsed() {
+        let s = stat(REAL_STAT.as_bytes()).unwrap();
+        assert_eq!(&s.comm[..4], b"cat\0");
+        assert_eq!((s.state, s.ppid, s.majflt, s.cpu_ticks), (b'R', 13726, 7, 7));
+        assert_eq!((s.num_threads, s.starttime, s.rss_pages), (2, 153_244, 385));
+        assert_eq!((s.start_stack, s.blkio_ticks), (140_723_465_169_008, 12));
+        assert!(!s.is_kernel_thread && !s.is_forked);
+        assert_eq!(s.default_prio, IoPrio { class: 2, level: 4 });
+        let kept = REAL_STAT.replace(" 17 1 0 0 12 ", " 17 1 50 1 12 ").replace(" 20 0 2 0 ", " -51 -20 2 0 ");
+        assert_eq!(stat(kept.as_bytes()).unwrap().default_prio, IoPrio { class: 1, level: 0 });
+    }
+
+    #[test]
+    fn a_process_name_cannot_forge_stat_fields() {
+        for name in [") R 1 (x", "a\nb", "((", "))", "", "\u{fffd}) Z 1"] {
+            let text = REAL_STAT.replace("(cat)", &format!("({name})"));
+            let s = stat(text.as_bytes()).unwrap();
+            assert_eq!((s.state, s.ppid, s.starttime), (b'R', 13726, 153_244), "{name:?}");
+            assert!(name.as_bytes().starts_with(s.comm.split(|b| *b == 0).next().unwrap()));
+        }
+        let mut raw = REAL_STAT.as_bytes().to_vec();
+        raw.splice(7..10, [0xff, 0xfe, b')']);
+        assert_eq!(&stat(&raw).unwrap().comm[..3], [0xff, 0xfe, b')']);
+    }
+
+    #[test]
+    fn io_without_its_three_storage_lines_is_rejected() {
+        let text = b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
+        assert_eq!(io(text), Some(IoBytes { read: 5, write: 6, cancelled: 7 }));
+        assert_eq!(io(b"rchar: 1\nwchar: 2\n"), None);
+    }
+
+    #[test]
+    fn status_without_memory_has_no_swap() {
+        let full =
+            status(b"Name:\tx\nState:\tD (disk sleep)\nUid:\t1000\t0\t0\t0\nVmRSS:\t 8 kB\nVmSwap:\t 4 kB\n");
+        assert_eq!(
+            (full.uid, full.swap_bytes, full.rss_bytes, full.state),
+            (Some(1000), Some(4096), Some(8192), Some(b'D'))
+        );
+        assert_eq!(status(b"Name:\tkthreadd\nUid:\t0\t0\t0\t0\n").swap_bytes, None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_parser_panics(raw in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = (stat(&raw), io(&raw), status(&raw), schedstat(&raw));
+        }
+
+        #[test]
+        fn stat_like_text_is_read_or_refused(name in proptest::collection::vec(any::<u8>(), 0..20), rest in "[ 0-9RSDZ-]{0,200}") {
+            let mut text = b"1 (".to_vec();
+            text.extend(&name);
+            text.extend(b") ");
+            text.extend(rest.as_bytes());
+            let _ = stat(&text);
+        }
+
+        #[test]
+        fn what_is_written_is_read(name in proptest::collection::vec(1u8.., 0..15), ppid in any::<u32>(), start in any::<u64>()) {
+            let ppid = ppid >> 2;
+            let mut text = b"1 (".to_vec();
+            text.extend(&name);
+            text.extend(format!(") S {ppid} 1 1 0 -1 64 0 0 9 0 1 2 0 0 20 0 1 0 {start} 0 3 0 0 0 5").as_bytes());
+            let s = stat(&text).unwrap();
+            prop_assert_eq!(&s.comm[..name.len()], &name[..]);
+            prop_assert_eq!((s.ppid, s.starttime, s.rss_pages, s.start_stack, s.is_forked), (ppid, start, 3, 5, true));
+        }
+    }
+}

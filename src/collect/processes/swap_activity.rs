@@ -1,0 +1,75 @@
+//! Whether pages went to or came from swap: only then does a task's VmSwap change without it running.
+
+use crate::collect::kernel_file::PersistentFile;
+use crate::collect::byte_parse::{lines, parse_u64};
+use crate::root::Root;
+
+/// The swap counters of `/proc/vmstat`, compared look by look.
+pub struct SwapActivity {
+    file: PersistentFile,
+    buf: Vec<u8>,
+    is_live: bool,
+    is_in_use: bool,
+    last_events: Option<u64>,
+}
+
+impl SwapActivity {
+    /// Below `root`.
+    pub fn new(root: &Root) -> Self {
+        Self {
+            file: PersistentFile::new(root.proc("vmstat")),
+            buf: Vec::new(),
+            is_live: root.is_live(),
+            is_in_use: true,
+            last_events: None,
+        }
+    }
+
+    /// Whether any page moved since the last call; true if that cannot be told.
+    pub fn has_changed(&mut self) -> bool {
+        // One cheap call spares the file where nothing is swapped out.
+        if self.is_live {
+            let info = rustix::system::sysinfo();
+            self.is_in_use = info.totalswap != info.freeswap;
+            if !self.is_in_use {
+                let was_used = self.last_events.take().is_some();
+                return was_used;
+            }
+        }
+        let now = self.file.read(&mut self.buf).ok().and_then(parse_swap_events);
+        let moved = now.is_none() || now != self.last_events;
+        self.last_events = now;
+        moved
+    }
+
+    /// Whether anything is swapped out, as of the last call of [`SwapSign::moved`].
+    pub fn is_swap_used(&self) -> bool {
+        self.is_in_use
+    }
+}
+
+fn parse_swap_events(text: &[u8]) -> Option<u64> {
+    let value = |line: &[u8], name: &[u8]| line.strip_prefix(name).and_then(parse_u64);
+    let mut found = lines(text).filter_map(|l| value(l, b"pswpin ").or_else(|| value(l, b"pswpout ")));
+    Some(found.next()?.wrapping_add(found.next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_swap_traffic_counts_as_activity() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
+        let file = dir.path().join("proc/vmstat");
+        std::fs::write(&file, "nr_dirty 1\npswpin 5\npswpout 6\n").unwrap();
+        let mut sign = SwapActivity::new(&Root::at(dir.path()));
+        assert!(sign.has_changed());
+        assert!(!sign.has_changed());
+        std::fs::write(&file, "nr_dirty 9\npswpin 5\npswpout 7\n").unwrap();
+        assert!(sign.has_changed());
+        std::fs::remove_file(&file).unwrap();
+        assert!(!sign.has_changed(), "the kept descriptor still reads the old file");
+    }
+}

@@ -1,0 +1,111 @@
+//! What is known of all tasks between two looks.
+
+use super::task_state::TaskState;
+use super::task_list::ForkDetector;
+use super::activity_filter::{TaskstatsQuery, ActivityFilter};
+use super::file_reader::{ReadJob, TaskFileReader};
+use super::scan::TaskScan;
+use super::stuck_read::StuckRead;
+use super::iter_scan::IterScanner;
+use super::{cgroups, path, swap_activity, user_names};
+use crate::collect::kernel_file::PersistentFile;
+use crate::model::clock::Clock;
+use crate::root::Root;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// All tasks, and the look under way.
+pub struct TaskScanner {
+    pub(super) root: Root,
+    /// The numbers in this `/proc` are tasks of ours to system calls.
+    pub(super) is_live: bool,
+    pub(super) proc_fd: Option<Arc<OwnedFd>>,
+    pub(super) fork_detector: ForkDetector,
+    pub(super) activity_filter: ActivityFilter,
+    pub(super) user_names: user_names::UserNames,
+    pub(super) cgroups: cgroups::CgroupCache,
+    pub(super) swap_activity: swap_activity::SwapActivity,
+    pub(super) iter_scanner: IterScanner,
+    /// Sorted by (pid, tid).
+    pub(super) tasks: Vec<TaskState>,
+    pub(super) stuck_reads: Vec<StuckRead>,
+    /// Reads that hung and have come back since the last look.
+    pub(super) returned_jobs: Vec<ReadJob>,
+    /// Threads that hang.
+    pub(super) hung_threads: usize,
+    pub(super) wait_channels: HashSet<Arc<str>>,
+    pub(super) queries: Vec<TaskstatsQuery>,
+    pub(super) jobs: Vec<ReadJob>,
+    pub(super) probe_targets: Vec<path::TaskPath>,
+    pub(super) probe_task_indexes: Vec<u32>,
+    pub(super) ids: Vec<u32>,
+    pub(super) dir_buf: Vec<u8>,
+    pub(super) is_per_thread: bool,
+    pub(super) delayacct_file: PersistentFile,
+    pub(super) buf: Vec<u8>,
+    /// Where the slow round over all tasks stands.
+    pub(super) round_position: usize,
+    pub(super) seq: u64,
+    pub(super) previous_clock: Option<Clock>,
+    pub(super) page_size: u64,
+    pub(super) scan: Option<Box<TaskScan>>,
+}
+
+impl TaskScanner {
+    /// Nothing is read yet.
+    pub fn new(root: &Root) -> Self {
+        Self::with_filter(root, ActivityFilter::new(super::is_own_pid_namespace(root)))
+    }
+
+    pub(super) fn with_filter(root: &Root, prober: ActivityFilter) -> Self {
+        Self {
+            root: root.clone(),
+            is_live: super::is_own_pid_namespace(root),
+            proc_fd: None,
+            fork_detector: ForkDetector::new(root),
+            activity_filter: prober,
+            user_names: user_names::UserNames::new(root),
+            cgroups: cgroups::CgroupCache::default(),
+            swap_activity: swap_activity::SwapActivity::new(root),
+            iter_scanner: IterScanner::default(),
+            tasks: Vec::new(),
+            stuck_reads: Vec::new(),
+            returned_jobs: Vec::new(),
+            hung_threads: 0,
+            wait_channels: HashSet::new(),
+            queries: Vec::new(),
+            jobs: Vec::new(),
+            probe_targets: Vec::new(),
+            probe_task_indexes: Vec::new(),
+            ids: Vec::new(),
+            dir_buf: Vec::new(),
+            is_per_thread: false,
+            delayacct_file: PersistentFile::whole(root.proc("sys/kernel/task_delayacct")),
+            buf: Vec::new(),
+            round_position: 0,
+            seq: 0,
+            previous_clock: None,
+            page_size: rustix::param::page_size() as u64,
+            scan: None,
+        }
+    }
+
+    /// Reads below the `/proc` that was opened.
+    pub(super) fn new_reader(&self) -> Option<TaskFileReader> {
+        let proc = self.proc_fd.clone()?;
+        Some(TaskFileReader::new(proc, self.is_live))
+    }
+
+    /// `/proc`, kept open.
+    pub(super) fn open_proc(&mut self) -> std::io::Result<Arc<OwnedFd>> {
+        if let Some(proc) = &self.proc_fd {
+            return Ok(proc.clone());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let proc = Arc::new(openat(CWD, self.root.proc(""), flags, Mode::empty())?);
+        self.proc_fd = Some(proc.clone());
+        Ok(proc)
+    }
+}

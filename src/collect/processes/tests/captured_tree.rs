@@ -1,0 +1,195 @@
+//! On captured trees, where every change is ours.
+
+use super::super::*;
+use super::fake_proc::{FakeProc, FakeTask};
+use crate::model::process::{IoBytes, IoRaw, ProcTable};
+
+fn scan(collector: &mut ProcessCollector, wants: &ScanOptions) -> ProcUpdate {
+    match collector.scan(wants) {
+        Section::Ok(update) => update,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn key(task: &FakeTask) -> TaskKey {
+    TaskKey { pid: task.pid, tid: task.pid, starttime: task.start }
+}
+
+#[test]
+fn only_changed_tasks_are_in_an_update() {
+    let mut fake = FakeProc::new();
+    let (mut a, b) = (FakeTask::new(5), FakeTask { comm: b"x) R 1 (\n\xff".to_vec(), ..FakeTask::new(12) });
+    fake.write_task(&a);
+    fake.write_task(&b);
+    let mut collector = ProcessCollector::new(&fake.root());
+    let first = scan(&mut collector, &ScanOptions::default());
+    assert!(first.reset);
+    assert_eq!((first.changed.len(), first.total, first.hidden), (2, 2, 0));
+    assert_eq!(first.users, [(1000, "pg".into())]);
+    let raw = first.changed[1].raw;
+    assert_eq!((raw.comm(), raw.state, raw.uid), (&b.comm[..], b'S', Some(1000)));
+    assert_eq!((raw.rss_bytes, raw.swap_bytes), (40 * 1024, Some(0)));
+    assert_eq!(first.names[0].1.cmdline.as_deref(), Some(&b"/bin/task --flag"[..]));
+    assert_eq!(&*first.names[0].1.cgroup, "/system.slice/task.service");
+
+    let quiet = scan(&mut collector, &ScanOptions::default());
+    assert_eq!((quiet.changed, quiet.names, quiet.gone, quiet.total), (vec![], vec![], vec![], 2));
+    assert!(!quiet.reset && quiet.prev.is_some());
+
+    (a.io, a.runs) = ((4096, 8192, 10), 2);
+    fake.write_task(&a);
+    let moved = scan(&mut collector, &ScanOptions::default());
+    assert_eq!(moved.changed.len(), 1);
+    assert_eq!(moved.changed[0].raw.io, IoRaw::Read(IoBytes { read: 4096, write: 8192, cancelled: 10 }));
+    assert!(moved.changed[0].since_ns >= quiet.at.boot_ns, "since the quiet look, not since the first");
+}
+
+#[test]
+fn a_task_that_did_not_run_is_not_read_again() {
+    let mut fake = FakeProc::new();
+    let mut task = FakeTask::new(5);
+    fake.write_task(&task);
+    let mut collector = ProcessCollector::new(&fake.root());
+    scan(&mut collector, &ScanOptions::default());
+    // Counters that move without a run cannot be: that they stay unseen shows that nothing was read.
+    task.io = (1, 1, 1);
+    fake.write_task(&task);
+    let update = scan(&mut collector, &ScanOptions::default());
+    assert!(update.changed.iter().all(|c| c.raw.io == IoRaw::Read(IoBytes::default())), "{update:?}");
+    // With threads, schedstat tells about the main one only: its io is looked at all the same.
+    (task.threads, task.runs) = (2, 2);
+    fake.write_task(&task);
+    scan(&mut collector, &ScanOptions::default());
+    task.io = (7, 0, 0);
+    fake.write_task(&task);
+    let update = scan(&mut collector, &ScanOptions::default());
+    assert_eq!(update.changed[0].raw.io.bytes().unwrap().read, 7);
+    assert_eq!(scan(&mut collector, &ScanOptions::default()).changed, []);
+}
+
+#[test]
+fn without_schedstat_every_task_is_read() {
+    let mut fake = FakeProc::new();
+    let mut task = FakeTask::new(5);
+    fake.write_task(&task);
+    let mut collector = ProcessCollector::new(&fake.root());
+    std::fs::remove_file(fake.path("proc/5/schedstat")).unwrap();
+    assert_eq!(scan(&mut collector, &ScanOptions::default()).total, 1);
+    task.io = (9, 0, 0);
+    fake.write_task(&task);
+    std::fs::remove_file(fake.path("proc/5/schedstat")).unwrap();
+    let update = scan(&mut collector, &ScanOptions::default());
+    assert_eq!(update.changed[0].raw.io.bytes().unwrap().read, 9);
+}
+
+#[test]
+fn exits_new_tasks_and_reused_pids_are_reported() {
+    let mut fake = FakeProc::new();
+    let (a, mut b) = (FakeTask::new(5), FakeTask::new(6));
+    fake.write_task(&a);
+    fake.write_task(&b);
+    let mut collector = ProcessCollector::new(&fake.root());
+    scan(&mut collector, &ScanOptions::default());
+    fake.remove("proc/5");
+    let old = key(&b);
+    (b.start, b.runs, b.comm) = (2000, 9, b"other".to_vec());
+    fake.write_task(&b);
+    fake.write_task(&FakeTask::new(4));
+    fake.write_task(&FakeTask::new(9));
+    let update = scan(&mut collector, &ScanOptions::default());
+    let mut gone = update.gone.clone();
+    gone.sort_unstable();
+    assert_eq!(gone, [key(&a), old]);
+    let mut seen: Vec<_> = update.changed.iter().map(|c| (c.raw.key.pid, c.since_ns)).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, [(4, 0), (6, 0), (9, 0)], "all of them seen for the first time");
+    assert!(update.names.iter().any(|(k, _)| *k == key(&b)), "names of the new owner of the number");
+    assert_eq!(update.total, 3);
+    let again = scan(&mut collector, &ScanOptions::default());
+    assert_eq!((again.changed, again.gone), (vec![], vec![]));
+}
+
+#[test]
+fn names_are_read_again_after_an_exec() {
+    let mut fake = FakeProc::new();
+    let mut task = FakeTask::new(5);
+    fake.write_task(&task);
+    let mut collector = ProcessCollector::new(&fake.root());
+    scan(&mut collector, &ScanOptions::default());
+    task.cmdline = b"/bin/other\0".to_vec();
+    task.runs = 2;
+    fake.write_task(&task);
+    assert_eq!(scan(&mut collector, &ScanOptions::default()).names, [], "it ran, but nothing points to an exec");
+    (task.runs, task.stack) = (3, 78);
+    fake.write_task(&task);
+    let update = scan(&mut collector, &ScanOptions::default());
+    assert_eq!(update.names[0].1.cmdline.as_deref(), Some(&b"/bin/other"[..]));
+}
+
+#[test]
+fn visible_tasks_are_refreshed_while_asleep() {
+    let mut fake = FakeProc::new();
+    let mut task = FakeTask { state: 'D', ..FakeTask::new(5) };
+    fake.write_task(&task);
+    let mut collector = ProcessCollector::new(&fake.root());
+    let first = scan(&mut collector, &ScanOptions::default());
+    assert_eq!(first.waits, [(key(&task), "io_schedule".into())]);
+    task.swap_kb = 64;
+    fake.write_task(&task);
+    fake.write("proc/vmstat", b"pswpin 0\npswpout 16\n");
+    let wants = ScanOptions { visible: vec![key(&task)], ..ScanOptions::default() };
+    let update = scan(&mut collector, &wants);
+    assert_eq!(update.changed[0].raw.swap_bytes, Some(64 * 1024));
+}
+
+#[test]
+fn threads_have_rows_of_their_own() {
+    let mut fake = FakeProc::new();
+    let main = FakeTask { threads: 2, ..FakeTask::new(5) };
+    let side = FakeTask { io: (3, 0, 0), comm: b"side".to_vec(), threads: 2, ..FakeTask::new(7) };
+    fake.write_task(&main);
+    fake.write_thread(5, &main);
+    fake.write_thread(5, &side);
+    let mut collector = ProcessCollector::new(&fake.root());
+    let processes = scan(&mut collector, &ScanOptions::default());
+    assert_eq!((processes.total, processes.threads), (1, false));
+    let wants = ScanOptions { threads: true, ..ScanOptions::default() };
+    let update = scan(&mut collector, &wants);
+    assert!(update.reset && update.threads);
+    let mut table = ProcTable::new();
+    table.apply(&update);
+    let row = table.get(&TaskKey { pid: 5, tid: 7, starttime: 1000 }).unwrap();
+    assert_eq!((&*row.comm, row.read_bytes_total), ("side", Some(3)));
+    assert_eq!(
+        row.command.as_ref().map(|c| c.to_string()).as_deref(),
+        Some("/bin/task --flag"),
+        "borrowed from its process"
+    );
+    assert_eq!((row.uid, row.user.as_deref()), (Some(1000), Some("pg")));
+    assert_eq!(update.total, 2);
+    // A thread that comes later, and one that ends.
+    fake.write_thread(5, &FakeTask::new(8));
+    fake.remove("proc/5/task/7");
+    let update = scan(&mut collector, &wants);
+    assert_eq!(update.gone, [TaskKey { pid: 5, tid: 7, starttime: 1000 }]);
+    assert!(update.changed.iter().any(|c| c.raw.key.tid == 8));
+}
+
+#[test]
+fn a_full_update_contains_every_task() {
+    let mut fake = FakeProc::new();
+    fake.write_task(&FakeTask::new(5));
+    fake.write_task(&FakeTask::new(6));
+    let mut collector = ProcessCollector::new(&fake.root());
+    scan(&mut collector, &ScanOptions::default());
+    let full = scan(&mut collector, &ScanOptions { full_update: true, ..ScanOptions::default() });
+    assert!(full.reset);
+    assert_eq!((full.changed.len(), full.names.len(), full.users.len()), (2, 2, 1));
+}
+
+#[test]
+fn a_tree_without_proc_is_reported_as_absent() {
+    let dir = tempfile::tempdir().unwrap();
+    let section = ProcessCollector::new(&Root::at(dir.path())).scan(&ScanOptions::default());
+    assert_eq!(section, Section::Absent("/proc: no such file or directory".into()));
+}

@@ -1,0 +1,347 @@
+//! The kernel's own list of tasks beside their files, on the running machine: the same of everything that is quiet.
+//!
+//! Needs root and the kernel's type information; skips by name elsewhere.
+
+use super::super::*;
+use crate::model::process::{Names, TaskRaw};
+use crate::trace::{
+    self,
+    task_iter::{PassGeneration, TaskIter},
+};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// What one look tells.
+struct ScanResult {
+    rows: HashMap<TaskKey, TaskRaw>,
+    names: HashMap<TaskKey, Arc<Names>>,
+}
+
+fn scan(collector: &mut ProcessCollector, threads: bool) -> ScanResult {
+    let wants = ScanOptions { threads, all_names: true, full_update: true, delays: true, ..ScanOptions::default() };
+    match collector.scan(&wants) {
+        Section::Ok(update) => {
+            assert!(update.notes.iter().all(|note| !note.contains("iterator")), "{:?}", update.notes);
+            let rows = update.changed.iter().map(|c| (c.raw.key, c.raw)).collect();
+            ScanResult { rows, names: update.names.into_iter().collect() }
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A tracer whose iterator is there, or why it is not.
+fn load_tracer() -> Result<Tracer, String> {
+    let tracer = Tracer::new(&Root::live());
+    tracer.start();
+    loop {
+        match tracer.tasks.read() {
+            Section::Ok(_) => return Ok(tracer),
+            Section::Absent(why) if why.contains("being loaded") => std::thread::yield_now(),
+            other => return Err(format!("{:?}", other.map(|_| ()))),
+        }
+    }
+}
+
+/// A child that ends with this value.
+struct TestProcess(Child);
+
+impl TestProcess {
+    fn spawn(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn send_line(&mut self, line: &str) {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn wait_for_line(&mut self, line: &str) {
+        let lines = BufReader::new(self.0.stdout.as_mut().unwrap()).lines();
+        assert!(lines.map_while(Result::ok).any(|l| l.ends_with(line)), "it ended");
+    }
+
+    /// Until all its threads wait, one of them for its standard input.
+    fn wait_until_asleep(&self) {
+        let tasks = Root::live().proc(&format!("{}/task", self.0.id()));
+        let sleeps = |task: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read(task.unwrap().path().join("stat")).unwrap();
+            super::super::parse::stat(&stat).unwrap().state == b'S'
+        };
+        while !std::fs::read_dir(&tasks).unwrap().all(sleeps) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn key(&self, told: &ScanResult) -> TaskKey {
+        *told.rows.keys().find(|key| key.tid == self.0.id()).expect("it is a row")
+    }
+}
+
+impl Drop for TestProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Run as a child of another test: writes with threads that end, then stays with three that wait.
+#[test]
+fn run_as_process_with_many_threads() {
+    let Some(dir) = std::env::var_os("WALKED_SUBJECT") else { return };
+    let write = |n: usize| std::fs::write(Path::new(&dir).join(n.to_string()), vec![1; 8192 * n]).unwrap();
+    std::thread::scope(|scope| {
+        for n in 1..=3 {
+            scope.spawn(move || write(n)).join().unwrap();
+        }
+        let (tell, told) = channel();
+        for n in 4..=6 {
+            let tell = tell.clone();
+            scope.spawn(move || {
+                write(n);
+                tell.send(()).unwrap();
+                loop {
+                    std::thread::park();
+                }
+            });
+        }
+        (4..=6).for_each(|_| told.recv().unwrap());
+        println!("\nready");
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).unwrap();
+        std::process::exit(0);
+    });
+}
+
+fn spawn_many_threads(dir: &Path) -> TestProcess {
+    let test = "collect::process::tests::walked::be_a_subject_of_many_threads";
+    let mut subject = TestProcess::spawn(
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+            .env("WALKED_SUBJECT", dir),
+    );
+    subject.wait_for_line("ready");
+    subject.wait_until_asleep();
+    subject
+}
+
+/// A program whose name is what one would forge a line of `stat` with.
+fn spawn_hostile_name(dir: &Path) -> TestProcess {
+    let path = dir.join(") R 1 (\n\x1b[2J");
+    let cat = ["/bin/cat", "/usr/bin/cat"].into_iter().find(|p| Path::new(p).exists()).unwrap();
+    std::fs::copy(cat, &path).unwrap();
+    let subject = TestProcess::spawn(&mut Command::new(&path));
+    subject.wait_until_asleep();
+    subject
+}
+
+/// What the kernel may keep back of a count of pages: percpu_counter_batch on each CPU.
+fn percpu_counter_lag() -> u64 {
+    let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+    let counters = 3;
+    counters * cpus * (2 * cpus).max(32) * rustix::param::page_size() as u64
+}
+
+/// Compares what the files said alike before and after.
+fn compare_unchanged(before: &TaskRaw, told: &TaskRaw, after: &TaskRaw, subject: bool) -> usize {
+    let mut compared = 0;
+    macro_rules! same {
+        ($($field:ident)*) => {$(
+            if before.$field == after.$field {
+                compared += 1;
+                assert_eq!(told.$field, before.$field, "{} of {before:?}\n{told:?}", stringify!($field));
+            }
+        )*};
+    }
+    same!(key kernel_thread ioprio ppid uid num_threads majflt io);
+    // A task can wake without having been given a CPU yet.
+    let slept = before.runs == after.runs && !matches!(before.state, b'R' | b'D');
+    if slept {
+        same!(comm state);
+    }
+    // The runs of a process are those of its first thread: others may have worked meanwhile.
+    if slept && (before.num_threads == 1 || subject) {
+        assert_eq!(told.delays, before.delays, "{before:?}");
+        assert!(told.cpu_ticks.abs_diff(before.cpu_ticks) <= 1, "{before:?}\n{told:?}");
+        assert!(told.rss_bytes.abs_diff(before.rss_bytes) <= percpu_counter_lag(), "{before:?}\n{told:?}");
+        let swap = |raw: &TaskRaw| raw.swap_bytes.unwrap_or(0);
+        assert!(swap(told).abs_diff(swap(before)) <= percpu_counter_lag(), "{before:?}\n{told:?}");
+        compared += 4;
+    }
+    compared
+}
+
+#[test]
+fn the_iterator_agrees_with_proc_files() {
+    let tracer = match load_tracer() {
+        Ok(tracer) => tracer,
+        Err(why) => return println!("skipped the_iterator_tells_what_the_files_tell: {why}"),
+    };
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let subjects =
+        [spawn_many_threads(dir.path()), spawn_hostile_name(dir.path()), TestProcess::spawn(Command::new("true").arg("zombie"))];
+    rustix::process::waitid(
+        rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&subjects[2].0)),
+        rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
+    )
+    .unwrap();
+    let root = Root::live();
+    for threads in [false, true] {
+        let before = scan(&mut ProcessCollector::new(&root), threads);
+        let mut traced = ProcessCollector::with_tracer(&root, &tracer);
+        let told = scan(&mut traced, threads);
+        assert!(traced.tasks_from_iter() * 2 > told.rows.len(), "by files");
+        let after = scan(&mut ProcessCollector::new(&root), threads);
+        let (mut compared, mut tasks) = (0, 0);
+        // This process has other tests, whose threads come and go.
+        for (key, before) in before.rows.iter().filter(|(key, _)| key.pid != std::process::id()) {
+            let Some(after) = after.rows.get(key) else { continue };
+            compared +=
+                compare_unchanged(before, told.rows.get(key).unwrap_or_else(|| panic!("no {before:?}")), after, false);
+            tasks += 1;
+        }
+        for subject in &subjects {
+            let key = subject.key(&before);
+            assert_eq!(compare_unchanged(&before.rows[&key], &told.rows[&key], &after.rows[&key], true), 14);
+            assert_eq!(told.names.get(&key), before.names.get(&key), "names of {key:?}");
+        }
+        let [many, hostile, zombie] = subjects.each_ref().map(|s| &told.rows[&s.key(&told)]);
+        let written = many.io.bytes().unwrap().write;
+        assert!(threads || written >= (1..=6).map(|n| 8192 * n).sum(), "{written}");
+        assert_eq!((hostile.comm(), zombie.state), (&b") R 1 (\n\x1b[2J"[..], b'Z'));
+        println!("threads {threads}: {compared} figures of {tasks} tasks alike");
+    }
+}
+
+/// The threads of the kernel as the files tell them now.
+fn kernel_threads() -> HashMap<TaskKey, TaskRaw> {
+    let mut rows = scan(&mut ProcessCollector::new(&Root::live()), false).rows;
+    rows.retain(|_, raw| raw.kernel_thread);
+    rows
+}
+
+#[test]
+fn idle_kernel_threads_stay_correct_when_reported_as_unchanged() {
+    let name = "threads_of_the_kernel_that_do_nothing_are_known_all_the_same";
+    let tracer = match load_tracer() {
+        Ok(tracer) => tracer,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let mut traced = ProcessCollector::with_tracer(&Root::live(), &tracer);
+    let mut told = scan(&mut traced, false).rows;
+    let (mut compared, mut ran) = (0, 0);
+    for round in 0..12 {
+        // Some of them have to work.
+        let mut file = std::fs::File::create(dir.path().join("f")).unwrap();
+        file.write_all(&[round; 8192]).unwrap();
+        file.sync_all().unwrap();
+        let before = kernel_threads();
+        let wants = ScanOptions { delays: true, ..ScanOptions::default() };
+        let Section::Ok(update) = traced.scan(&wants) else { panic!("no look") };
+        for key in &update.gone {
+            told.remove(key);
+        }
+        told.extend(update.changed.iter().map(|c| (c.raw.key, c.raw)));
+        ran += update.changed.iter().filter(|c| c.raw.kernel_thread).count();
+        let after = kernel_threads();
+        for (key, before) in &before {
+            let Some(after) = after.get(key) else { continue };
+            let told = told.get(key).unwrap_or_else(|| panic!("no {before:?}"));
+            compared += compare_unchanged(before, told, after, true);
+        }
+    }
+    assert!(ran > 0 && compared > 0, "{ran} {compared}");
+    println!("{compared} figures alike, {ran} changes");
+}
+
+/// A way to its end: who was told at length, and who in short.
+fn run_pass(walks: &TaskIter, after: Option<PassGeneration>) -> (PassGeneration, usize, usize) {
+    let mut walk = walks.start_pass(false, after).unwrap();
+    let (mut long, mut short) = (0, 0);
+    let mut buf = Vec::new();
+    while let Some(records) = walk.next_records(&mut buf).unwrap() {
+        for record in records {
+            match record.unwrap() {
+                trace::task_iter::TaskIterItem::Full(_) => long += 1,
+                trace::task_iter::TaskIterItem::Unchanged(_) => short += 1,
+            }
+        }
+    }
+    (walk.generation(), long, short)
+}
+
+#[test]
+fn unchanged_records_need_the_directly_preceding_pass() {
+    let tracer = match load_tracer() {
+        Ok(tracer) => tracer,
+        Err(why) => return println!("skipped only_who_took_the_way_before_is_told_in_short: {why}"),
+    };
+    let Section::Ok(walks) = tracer.tasks.read() else { panic!("it was there") };
+    let (first, _, none) = run_pass(&walks, None);
+    let (second, long, short) = run_pass(&walks, Some(first));
+    let (third, all, again) = run_pass(&walks, Some(first));
+    let (_, _, short_again) = run_pass(&walks, Some(third));
+    assert!(none == 0 && again == 0 && all > long, "{none} {again} {all} {long}");
+    assert!(short > 0 && short_again > 0, "{short} {short_again}");
+    assert_ne!(first, second);
+}
+
+/// Where the control groups of version 2 are.
+fn cgroup2_mount() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string(Root::live().proc("self/mounts")).unwrap();
+    let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    mounts.find(|words| words[2] == "cgroup2").map(|words| words[1].into())
+}
+
+#[test]
+fn the_iterator_detects_exec_and_cgroup_moves() {
+    let name = "another_program_or_group_is_noticed_by_the_iterator";
+    let tracer = match load_tracer() {
+        Ok(tracer) => tracer,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let mut traced = ProcessCollector::with_tracer(&Root::live(), &tracer);
+    let mut shell = TestProcess::spawn(Command::new("sh").args(["-s", "first"]));
+    shell.send_line("echo ready");
+    shell.wait_for_line("ready");
+    let told = scan(&mut traced, false);
+    let key = shell.key(&told);
+    assert_eq!(told.names[&key].cmdline.as_deref(), Some(&b"sh -s first"[..]));
+    // The same name, the same number: only the kernel's count of programs says so.
+    shell.send_line("exec sh -s second");
+    let cmdline = Root::live().proc(&format!("{}/cmdline", shell.0.id()));
+    while std::fs::read(&cmdline).unwrap() != b"sh\0-s\0second\0" {
+        std::thread::yield_now();
+    }
+    shell.send_line("echo again");
+    shell.wait_for_line("again");
+    assert_eq!(scan(&mut traced, false).names[&key].cmdline.as_deref(), Some(&b"sh -s second"[..]));
+
+    let Some(group) = cgroup2_mount().map(|dir| dir.join(format!("walked-{}", std::process::id()))) else {
+        return println!("skipped the second part of {name}: control groups of version 2 are not mounted");
+    };
+    if let Err(err) = std::fs::create_dir(&group) {
+        return println!("skipped the second part of {name}: {}: {err}", group.display());
+    }
+    let moved = std::fs::write(group.join("cgroup.procs"), shell.0.id().to_string());
+    let names = scan(&mut traced, false).names;
+    drop(shell);
+    while std::fs::remove_dir(&group).is_err_and(|err| err.raw_os_error() == Some(libc::EBUSY)) {
+        std::thread::yield_now();
+    }
+    match moved {
+        Ok(()) => assert_eq!(&*names[&key].cgroup, format!("/walked-{}", std::process::id())),
+        Err(err) => println!("skipped the second part of {name}: {err}"),
+    }
+}
+
+#[test]
+fn files_are_read_when_tracing_is_disabled() {
+    let tracer = Tracer::new(&Root::live());
+    tracer.disable();
+    let mut collector = ProcessCollector::with_tracer(&Root::live(), &tracer);
+    let told = scan(&mut collector, false);
+    assert!(told.rows.keys().any(|key| key.pid == std::process::id()));
+    assert_eq!(collector.tasks_from_iter(), 0);
+}

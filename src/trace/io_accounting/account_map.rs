@@ -1,0 +1,168 @@
+//! The accounts in the kernel: reading them, adding up what CPUs counted apart, closing those of processes long ended.
+
+use super::super::bpf_sys::BpfMap;
+use crate::model::charge::{Account, Key, Kind, TIMES};
+use crate::model::disk::DevId;
+use crate::model::latency::Counts;
+use crate::root::Root;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// `struct key` in `assets/trace/charge.bpf.c`.
+const KEY_LEN: usize = 24;
+/// `struct account` there.
+const VALUE_LEN: usize = 24 + 4 * TIMES;
+/// Accounts there is room for, as there.
+const MAX_ACCOUNTS: usize = 16_384;
+/// An account unchanged for so many readings may be closed when its process has ended.
+pub const IDLE_READS: u32 = 60;
+
+/// How the kernel numbers kinds; its 3 is counted nowhere.
+fn parse_kind(n: u32) -> Option<Kind> {
+    Some(match n {
+        0 => Kind::Read,
+        1 => Kind::Write,
+        2 => Kind::Flush,
+        4 => Kind::Back,
+        5 => Kind::Swapped,
+        6 => Kind::Metadata,
+        _ => return None,
+    })
+}
+
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
+    u64::from(read_u32(bytes, at)) | u64::from(read_u32(bytes, at + 4)) << 32
+}
+
+fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<Key> {
+    let dev = read_u32(bytes, 12);
+    Some(Key {
+        pid: read_u32(bytes, 8),
+        dev: DevId { major: dev >> 20, minor: dev & 0xf_ffff },
+        group: read_u64(bytes, 0),
+        kind: parse_kind(read_u32(bytes, 16))?,
+    })
+}
+
+/// Sums over the shards.
+#[derive(Default)]
+struct AccountSum {
+    requests: u64,
+    bytes: u64,
+    ns: u64,
+    times: Option<Box<[u32; TIMES]>>,
+    keys: Vec<[u8; KEY_LEN]>,
+}
+
+impl AccountSum {
+    fn add(&mut self, at: [u8; KEY_LEN], value: &[u8]) {
+        self.keys.push(at);
+        self.requests = self.requests.wrapping_add(read_u64(value, 0));
+        self.bytes = self.bytes.wrapping_add(read_u64(value, 8));
+        self.ns = self.ns.wrapping_add(read_u64(value, 16));
+        let times = self.times.get_or_insert_with(|| Box::new([0; TIMES]));
+        for (slot, sum) in times.iter_mut().enumerate() {
+            *sum = sum.wrapping_add(read_u32(value, 24 + 4 * slot));
+        }
+    }
+}
+
+/// What is remembered between readings.
+#[derive(Default)]
+pub struct AccountReader {
+    /// Bytes and requests when it last changed, and how many readings ago that was.
+    last_seen: BTreeMap<Key, (u64, u64, u32)>,
+    /// Processes with accounts that changed, or are new, in the last reading.
+    moved: BTreeSet<u32>,
+}
+
+impl AccountReader {
+    /// All of them, by key. Closes those that nobody will use any more. `asked`: readings that this one stands for.
+    pub fn read(&mut self, fd: BorrowedFd, root: &Root, asked: u32) -> io::Result<Vec<Account>> {
+        let map = BpfMap::<KEY_LEN> { fd, value_len: VALUE_LEN };
+        let mut sums: BTreeMap<Key, AccountSum> = BTreeMap::new();
+        // One that is made meanwhile may come or not; it comes the next time.
+        map.for_each(MAX_ACCOUNTS, |at, value| {
+            if let Some(key) = parse_key(at) {
+                sums.entry(key).or_default().add(*at, value);
+            }
+        })?;
+        self.close_ended(&mut sums, &map, root, asked);
+        let account = |(key, sum): (Key, AccountSum)| Account {
+            key,
+            requests: sum.requests,
+            bytes: sum.bytes,
+            ns: sum.ns,
+            times: Counts::of(sum.times.into_iter().flat_map(|t| *t)),
+        };
+        Ok(sums.into_iter().map(account).collect())
+    }
+
+    /// Whether the process did I/O between the last reading and the one before.
+    pub fn has_moved(&self, pid: u32) -> bool {
+        self.moved.contains(&pid)
+    }
+
+    fn close_ended(&mut self, sums: &mut BTreeMap<Key, AccountSum>, map: &BpfMap<KEY_LEN>, root: &Root, asked: u32) {
+        self.last_seen.retain(|key, _| sums.contains_key(key));
+        self.moved.clear();
+        let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
+        sums.retain(|key, sum| {
+            let seen = self.last_seen.entry(*key).or_insert((sum.bytes, sum.requests, 0));
+            if (seen.0, seen.1) != (sum.bytes, sum.requests) {
+                *seen = (sum.bytes, sum.requests, 0);
+            }
+            let before = seen.2;
+            if before == 0 {
+                self.moved.insert(key.pid);
+            }
+            seen.2 = before.saturating_add(asked);
+            // Not asked at every reading.
+            let ask = key.pid > 0 && seen.2 / IDLE_READS > before / IDLE_READS;
+            let gone = ask && *ended.entry(key.pid).or_insert_with(|| has_ended(root, key.pid));
+            if gone {
+                sum.keys.iter().for_each(|at| map.remove(at));
+            }
+            !gone
+        });
+    }
+}
+
+fn has_ended(root: &Root, pid: u32) -> bool {
+    let found = rustix::fs::stat(root.proc(&pid.to_string()));
+    matches!(found, Err(err) if err == rustix::io::Errno::NOENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_parsed_as_the_bpf_program_lays_them_out() {
+        let mut bytes = [0; KEY_LEN];
+        bytes[..8].copy_from_slice(&0x1_0000_0002u64.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&77u32.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&(259u32 << 20 | 5).to_ne_bytes());
+        bytes[16..20].copy_from_slice(&4u32.to_ne_bytes());
+        let dev = DevId { major: 259, minor: 5 };
+        assert_eq!(parse_key(&bytes), Some(Key { pid: 77, dev, group: 0x1_0000_0002, kind: Kind::Back }));
+        bytes[16] = 3;
+        assert_eq!(parse_key(&bytes), None);
+    }
+
+    #[test]
+    fn shards_are_summed_and_buckets_may_wrap() {
+        let mut value = [0; VALUE_LEN];
+        value[..8].copy_from_slice(&3u64.to_ne_bytes());
+        value[24..28].copy_from_slice(&u32::MAX.to_ne_bytes());
+        let mut sum = AccountSum::default();
+        sum.add([0; KEY_LEN], &value);
+        sum.add([1; KEY_LEN], &value);
+        assert_eq!((sum.requests, sum.times.unwrap()[0], sum.keys.len()), (6, u32::MAX - 1, 2));
+    }
+}

@@ -1,0 +1,173 @@
+//! The histograms in the kernel: which there are, making room for more, reading them.
+//!
+//! Each is one value a possible CPU, so their number is bounded by the memory they take, [`MOST_BYTES`].
+
+use super::super::bpf_sys::{VALUE_ALIGN, BpfMap};
+use crate::model::disk::DevId;
+use crate::model::latency::{Counts, DeviceCounts, KINDS, SLOTS};
+use crate::model::shape::{SIZES, Shape};
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Bytes of the kernel's memory that histograms may take.
+const MAX_BYTES: usize = 32 << 20;
+/// Histograms at most, however few CPUs there are: `histograms` in `assets/trace/latency.bpf.c`.
+const MAX_HISTOGRAMS: usize = 4096;
+/// 32-bit counts for one CPU, two histograms, sizes and order: `struct histogram` in `assets/trace/latency.bpf.c`.
+const VALUE_COUNTERS: usize = 2 * SLOTS + SIZES + 2;
+const VALUE_LEN: usize = (VALUE_COUNTERS * 4).next_multiple_of(VALUE_ALIGN);
+/// Requests of devices without a histogram are noted in so many entries.
+const MAX_REQUESTED: usize = 64;
+
+/// A device, packed as the kernel's side does, and the place of a kind in [`KINDS`].
+pub type HistogramKey = (u32, u32);
+
+/// A device number in one word.
+pub fn pack_device(id: DevId) -> u32 {
+    id.major << 20 | id.minor & 0xf_ffff
+}
+
+fn key_bytes((dev, kind): HistogramKey) -> [u8; 8] {
+    let mut out = [0; 8];
+    out[..4].copy_from_slice(&dev.to_ne_bytes());
+    out[4..].copy_from_slice(&kind.to_ne_bytes());
+    out
+}
+
+fn parse_key(bytes: [u8; 8]) -> HistogramKey {
+    let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    (word(0), word(4))
+}
+
+/// The histograms that there are.
+pub struct HistogramMaps {
+    known: BTreeSet<HistogramKey>,
+    cpus: usize,
+    /// Values of all CPUs.
+    buf: Vec<u8>,
+    /// Sums over them.
+    sums: Vec<u32>,
+    /// Some device has none for want of room.
+    is_full: bool,
+}
+
+impl HistogramMaps {
+    /// None yet, on a machine with so many possible CPUs.
+    pub fn new(cpus: usize) -> Self {
+        Self { known: BTreeSet::new(), cpus, buf: vec![0; cpus * VALUE_LEN], sums: vec![0; VALUE_COUNTERS], is_full: false }
+    }
+
+    /// How many there is room for.
+    pub fn capacity(&self) -> usize {
+        (MAX_BYTES / (self.cpus * VALUE_LEN)).clamp(KINDS.len(), MAX_HISTOGRAMS)
+    }
+
+    /// Makes one, empty.
+    pub fn add(&mut self, map: BorrowedFd, key: HistogramKey) -> io::Result<()> {
+        if self.known.contains(&key) || key.1 as usize >= KINDS.len() {
+            return Ok(());
+        }
+        if self.known.len() >= self.capacity() {
+            self.is_full = true;
+            return Ok(());
+        }
+        self.buf.fill(0);
+        self.map(map).insert(&key_bytes(key), &mut self.buf)?;
+        self.known.insert(key);
+        Ok(())
+    }
+
+    /// Makes those that requests have asked for since the last call.
+    pub fn add_requested(&mut self, map: BorrowedFd, unknown: BorrowedFd) -> io::Result<()> {
+        let unknown = BpfMap::<8> { fd: unknown, value_len: 4 };
+        for _ in 0..MAX_REQUESTED {
+            let Some(asked) = unknown.first_key() else { break };
+            self.add(map, parse_key(asked))?;
+            unknown.remove(&asked);
+        }
+        Ok(())
+    }
+
+    /// Says what is missing for want of room.
+    pub fn capacity_note(&self) -> Option<String> {
+        let room = self.capacity();
+        self.is_full.then(|| format!("there is room for {room} histograms; later devices have none"))
+    }
+
+    fn map<'a>(&self, fd: BorrowedFd<'a>) -> BpfMap<'a, 8> {
+        BpfMap { fd, value_len: self.cpus * VALUE_LEN }
+    }
+
+    /// All of them, by device.
+    pub fn read(&mut self, fd: BorrowedFd) -> io::Result<Vec<DeviceCounts>> {
+        let map = self.map(fd);
+        let mut out: Vec<DeviceCounts> = Vec::new();
+        for &(dev, kind) in &self.known {
+            if !map.get(&key_bytes((dev, kind)), &mut self.buf)? {
+                continue;
+            }
+            sum_cpus(&self.buf, &mut self.sums);
+            let id = DevId { major: dev >> 20, minor: dev & 0xf_ffff };
+            if out.last().is_none_or(|d| d.id != id) {
+                out.push(DeviceCounts { id, ..DeviceCounts::default() });
+            }
+            if let Some(kind) = out.last_mut().and_then(|d| d.kinds.get_mut(kind as usize)) {
+                let (total, rest) = self.sums.split_at(SLOTS);
+                let (service, rest) = rest.split_at(SLOTS);
+                kind.total = Counts::of(total.iter().copied());
+                kind.service = Counts::of(service.iter().copied());
+                kind.shape = parse_request_pattern(rest);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Sizes, then what begins elsewhere and what goes on.
+fn parse_request_pattern(counts: &[u32]) -> Shape {
+    let at = |i: usize| counts.get(i).copied().unwrap_or(0);
+    Shape { sizes: std::array::from_fn(at), random: at(SIZES), sequential: at(SIZES + 1) }
+}
+
+/// Sums over the CPUs. They wrap as the counts do, so that differences of sums are sums of differences.
+fn sum_cpus(cpus: &[u8], sums: &mut [u32]) {
+    sums.fill(0);
+    for cpu in cpus.chunks_exact(VALUE_LEN) {
+        for (sum, n) in sums.iter_mut().zip(cpu.chunks_exact(4)) {
+            *sum = sum.wrapping_add(u32::from_ne_bytes([n[0], n[1], n[2], n[3]]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_round_trip() {
+        let id = DevId { major: 259, minor: 0xf_ffff };
+        assert_eq!(parse_key(key_bytes((pack_device(id), 2))), (259 << 20 | 0xf_ffff, 2));
+    }
+
+    #[test]
+    fn cpus_are_summed_and_counters_may_wrap() {
+        let cpu = |first: u32, last: u32| {
+            let mut one = vec![0; VALUE_LEN];
+            one[..4].copy_from_slice(&first.to_ne_bytes());
+            one[4 * VALUE_COUNTERS - 4..4 * VALUE_COUNTERS].copy_from_slice(&last.to_ne_bytes());
+            one
+        };
+        let mut sums = vec![9; VALUE_COUNTERS];
+        sum_cpus(&[cpu(u32::MAX, 1), cpu(3, 2)].concat(), &mut sums);
+        assert_eq!((sums[0], sums[1], sums[2 * SLOTS - 1]), (2, 0, 0));
+        assert_eq!(parse_request_pattern(&sums[2 * SLOTS..]), Shape { sequential: 3, ..Shape::default() });
+    }
+
+    #[test]
+    fn the_number_of_histograms_is_bounded_by_memory() {
+        assert_eq!(HistogramMaps::new(2).capacity(), MAX_HISTOGRAMS);
+        assert!(HistogramMaps::new(512).capacity() * 512 * VALUE_LEN <= MAX_BYTES);
+        assert_eq!(HistogramMaps::new(8192).capacity(), KINDS.len());
+    }
+}

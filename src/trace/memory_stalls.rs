@@ -1,0 +1,257 @@
+//! Who is held up by memory: dirty throttling and direct reclaim, counted in the kernel
+//! (`assets/trace/stalls.bpf.c`).
+//!
+//! Both by tracepoints that the kernel's type information describes. For dirty throttling the raw form is taken, not
+//! the one in tracefs: that needs a mounted tracefs and CAP_DAC_READ_SEARCH besides, and the raw form, though its
+//! arguments changed, has had the pause as the last but one ever since; their number says where that is.
+
+use super::kernel_info::KernelInfo;
+use super::bpf_sys::{BpfMap, ReadingCache, sum_percpu_counter, take_dirty_flag};
+use super::loader::{self, attach_all};
+use super::{Probe, ProbeUnavailable};
+use crate::model::process::USER_HZ;
+use crate::model::section::Section;
+use crate::model::stalls::{RECLAIM, StallCount, StallsRaw, THROTTLE, TaskStalls};
+use aya::maps::MapData;
+use aya::{Ebpf, include_bytes_aligned};
+use rustix::time::{ClockId, clock_getres};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// The programs, compiled; `assets/trace/build.sh` makes it anew.
+static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../assets/trace/stalls.bpf.o");
+
+/// `struct key` and `struct held` in `assets/trace/stalls.bpf.c`.
+const KEY_LEN: usize = 16;
+const NAME_LEN: usize = 16;
+const KIND_LEN: usize = 6 * 8;
+const VALUE_LEN: usize = 2 * NAME_LEN + 2 * KIND_LEN;
+/// Processes there is room for.
+const MAX_PROCESSES: usize = 2048;
+/// A process of which nothing new came for so long makes room for others.
+const EXPIRE_AFTER: Duration = Duration::from_secs(120);
+/// Read all the same after so many readings without news.
+const MAX_CACHED_READS: u32 = 60;
+
+/// Programs that count, as long as this lives.
+pub struct MemoryStallProbe {
+    /// Holds the programs and what attaches them.
+    _programs: Ebpf,
+    stalls_map: MapData,
+    period_map: MapData,
+    drops: MapData,
+    dirty_flag: MapData,
+    cpus: usize,
+    /// ns of a jiffy.
+    jiffy_ns: u64,
+    current_period: u64,
+    is_counted: [bool; 2],
+    unavailable: Vec<String>,
+    /// Stalls of each process at the last reading, and since when there are so many.
+    last_seen: HashMap<[u8; KEY_LEN], (u64, Instant)>,
+    /// What the next reading is, if there are no news.
+    cache: ReadingCache<StallsRaw>,
+}
+
+impl Probe for MemoryStallProbe {
+    type Output = StallsRaw;
+
+    fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        load(ground)
+    }
+
+    fn read(&mut self) -> Section<StallsRaw> {
+        match self.read_if_changed() {
+            Ok(raw) => Section::Ok(raw),
+            Err(err) => Section::from_io("reading the stalls", &err),
+        }
+    }
+}
+
+/// Where the pause of `balance_dirty_pages` is, by the number of arguments: whether it is the eleventh.
+fn is_pause_eleventh(arguments: Option<usize>) -> Result<bool, ProbeUnavailable> {
+    match arguments {
+        Some(8) => Ok(false),
+        Some(12) => Ok(true),
+        Some(n) => {
+            Err(ProbeUnavailable::Absent(format!("tracepoint balance_dirty_pages has {n} arguments, not 8 or 12")))
+        }
+        None => Err(ProbeUnavailable::Absent("this kernel has no tracepoint balance_dirty_pages".into())),
+    }
+}
+
+fn load(ground: &KernelInfo) -> Result<MemoryStallProbe, ProbeUnavailable> {
+    let pause = is_pause_eleventh(ground.tracepoints.argument_count("balance_dirty_pages"));
+    let eleventh = *pause.as_ref().unwrap_or(&false);
+    let mut programs = loader::open_object(ground, BPF_OBJECT, &[("PAUSE_ELEVENTH", eleventh)])?;
+    let mut map = |name| loader::take_map(&mut programs, name);
+    let (held, period, lost) = (map("held")?, map("period")?, map("lost")?);
+    let news = map(loader::BSS_MAP)?;
+    let throttle =
+        pause.and_then(|_| attach_all(&mut programs, &ground.btf, &[("throttled", "balance_dirty_pages")]));
+    let reclaim = attach_all(
+        &mut programs,
+        &ground.btf,
+        &[("direct_begin", "mm_vmscan_direct_reclaim_begin"), ("direct_end", "mm_vmscan_direct_reclaim_end")],
+    );
+    let mut without = Vec::new();
+    let mut missing = |what: &str, done: &Result<(), ProbeUnavailable>| {
+        if let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) = done {
+            without.push(format!("{what}: {why}"));
+        }
+    };
+    if reclaim.is_ok() {
+        let group =
+            [("group_begin", "mm_vmscan_memcg_reclaim_begin"), ("group_end", "mm_vmscan_memcg_reclaim_end")];
+        // Not there in kernels without control groups of memory.
+        if ground.tracepoints.argument_count(group[0].1).is_some() {
+            missing("reclaim in control groups", &attach_all(&mut programs, &ground.btf, &group));
+        }
+    }
+    missing("throttled writers", &throttle);
+    missing("direct reclaim", &reclaim);
+    let counted = [throttle.is_ok(), reclaim.is_ok()];
+    if let (Err(why), Err(_)) = (throttle, reclaim) {
+        return Err(why);
+    }
+    let tick = clock_getres(ClockId::MonotonicCoarse);
+    Ok(MemoryStallProbe {
+        _programs: programs,
+        stalls_map: held,
+        period_map: period,
+        drops: lost,
+        dirty_flag: news,
+        cpus: ground.cpus,
+        // The coarse clock moves with the jiffies: KTIME_LOW_RES in kernel/time/posix-timers.c.
+        jiffy_ns: tick.tv_sec as u64 * 1_000_000_000 + tick.tv_nsec as u64,
+        current_period: 0,
+        is_counted: counted,
+        unavailable: without,
+        last_seen: HashMap::new(),
+        cache: ReadingCache::default(),
+    })
+}
+
+impl MemoryStallProbe {
+    fn read_if_changed(&mut self) -> io::Result<StallsRaw> {
+        let news = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
+        let now = Instant::now();
+        // Who is to be forgotten now leaves the reading.
+        let news = news || self.last_seen.values().any(|seen| is_expired(seen.1, now));
+        if let Some(same) = self.cache.get(news, MAX_CACHED_READS) {
+            return Ok(same);
+        }
+        let read = self.read_maps(now)?;
+        self.cache.store(&reset_longest(&read));
+        Ok(read)
+    }
+
+    fn read_maps(&mut self, now: Instant) -> io::Result<StallsRaw> {
+        // A new period first: what comes while we read belongs to it.
+        let ended = self.current_period;
+        self.current_period += 1;
+        let period = BpfMap::<4> { fd: self.period_map.fd().as_fd(), value_len: 8 };
+        period.insert(&[0; 4], &mut self.current_period.to_ne_bytes())?;
+        let map = BpfMap::<KEY_LEN> { fd: self.stalls_map.fd().as_fd(), value_len: VALUE_LEN };
+        let mut found = Vec::new();
+        map.for_each(2 * MAX_PROCESSES, |at, value| found.push((*at, self.parse_task(at, value, ended))))?;
+        for (at, task) in &found {
+            let count = task.kinds.iter().map(|k| k.count).sum();
+            let seen = self.last_seen.entry(*at).or_insert((count, now));
+            if seen.0 != count {
+                *seen = (count, now);
+            }
+        }
+        self.last_seen.retain(|key, seen| {
+            let keep = !is_expired(seen.1, now);
+            if !keep {
+                map.remove(key);
+            }
+            keep
+        });
+        // Who was forgotten begins anew.
+        let known = found.into_iter().filter(|(key, _)| self.last_seen.contains_key(key));
+        let mut tasks: Vec<TaskStalls> = known.map(|(_, task)| task).collect();
+        tasks.sort_unstable_by_key(TaskStalls::key);
+        let lost = sum_percpu_counter(self.drops.fd().as_fd(), self.cpus)?;
+        Ok(StallsRaw { tasks, counted: self.is_counted, lost, without: self.unavailable.clone() })
+    }
+
+    fn parse_task(&self, key: &[u8; KEY_LEN], value: &[u8], ended: u64) -> TaskStalls {
+        let (comm, rest) = value.split_at(NAME_LEN);
+        let (bdi, kinds) = rest.split_at(NAME_LEN);
+        let kind = |at: usize, unit_ns: u64| parse_stall(&kinds[at * KIND_LEN..(at + 1) * KIND_LEN], ended, unit_ns);
+        let mut both = [StallCount::default(); 2];
+        both[THROTTLE] = kind(THROTTLE, self.jiffy_ns);
+        both[RECLAIM] = kind(RECLAIM, 1);
+        TaskStalls {
+            pid: u32::from_ne_bytes([key[8], key[9], key[10], key[11]]),
+            starttime: read_u64(key, 0) / (1_000_000_000 / USER_HZ),
+            comm: c_string(comm),
+            bdi: c_string(bdi),
+            kinds: both,
+        }
+    }
+}
+
+fn is_expired(since: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(since) >= EXPIRE_AFTER
+}
+
+/// A reading as it will be if nothing is counted until the next one: no time is the longest of a period without any.
+fn reset_longest(read: &StallsRaw) -> StallsRaw {
+    let mut read = read.clone();
+    read.tasks.iter_mut().flat_map(|t| &mut t.kinds).for_each(|kind| kind.longest_ns = 0);
+    read
+}
+
+/// `struct stall`: its longest time is that of the period just ended.
+fn parse_stall(bytes: &[u8], ended: u64, unit_ns: u64) -> StallCount {
+    let (longest, period) = (2 + (ended & 1) as usize, 4 + (ended & 1) as usize);
+    let longest = if read_u64(bytes, 8 * period) == ended { read_u64(bytes, 8 * longest) } else { 0 };
+    StallCount {
+        count: read_u64(bytes, 0),
+        ns: read_u64(bytes, 8).saturating_mul(unit_ns),
+        longest_ns: longest.saturating_mul(unit_ns),
+    }
+}
+
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes)
+}
+
+/// Up to the first zero.
+fn c_string(bytes: &[u8]) -> Vec<u8> {
+    bytes.split(|b| *b == 0).next().unwrap_or_default().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_argument_follows_from_the_argument_count() {
+        assert_eq!((is_pause_eleventh(Some(8)), is_pause_eleventh(Some(12))), (Ok(false), Ok(true)));
+        assert!(matches!(is_pause_eleventh(Some(9)), Err(ProbeUnavailable::Absent(why)) if why.contains("9 arguments")));
+        assert!(matches!(is_pause_eleventh(None), Err(ProbeUnavailable::Absent(_))));
+    }
+
+    #[test]
+    fn a_cached_reading_has_no_longest_stall() {
+        let kind = StallCount { count: 5, ns: 50, longest_ns: 20 };
+        let task = TaskStalls { pid: 7, kinds: [kind; 2], ..TaskStalls::default() };
+        let read = StallsRaw { tasks: vec![task.clone()], lost: 3, ..StallsRaw::default() };
+        let quiet = TaskStalls { kinds: [StallCount { longest_ns: 0, ..kind }; 2], ..task };
+        assert_eq!(reset_longest(&read), StallsRaw { tasks: vec![quiet], ..read });
+    }
+
+    #[test]
+    fn the_longest_stall_is_that_of_the_last_period() {
+        let bytes: Vec<u8> = [5u64, 50, 11, 22, 4, 3].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        let read = |ended| parse_stall(&bytes, ended, 10);
+        assert_eq!(read(4), StallCount { count: 5, ns: 500, longest_ns: 110 });
+        assert_eq!((read(3).longest_ns, read(6).longest_ns), (220, 0));
+    }
+}

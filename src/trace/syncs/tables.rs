@@ -1,0 +1,278 @@
+//! The kernel's tables of syncs: read, named, and kept from filling up.
+//!
+//! The layouts are those of the structs in `assets/trace/syncs.bpf.c`.
+
+use super::super::bpf_sys::BpfMap;
+use super::SyncMaps;
+use super::wait_sampler::WaitSampler;
+use crate::model::disk::DevId;
+use crate::model::latency::{Counts, SLOTS};
+use crate::model::raw::Raw;
+use crate::model::syncs::{Call, Flying, Lost, SLOW_KEPT, SlowSync, SyncCounts, SyncFile};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+/// `struct key`
+const KEY_LEN: usize = 24;
+/// `struct counts`
+const COUNTS_LEN: usize = SLOTS_OFFSET + 4 * SLOTS;
+const SLOTS_OFFSET: usize = PARTS_OFFSET + PATH_PARTS * PART_LEN;
+const PARTS_OFFSET: usize = 64;
+const PATH_PARTS: usize = 6;
+const PART_LEN: usize = 64;
+/// `struct begun`
+const BEGUN_VALUE_LEN: usize = 8 + KEY_LEN;
+/// `struct slow_key`
+pub const SLOW_KEY_LEN: usize = 16;
+/// `struct slow`
+const SLOW_LEN: usize = 56;
+
+/// Entries of `files`.
+const MAX_FILES: usize = 2048;
+/// More than so many are too near to that: those that rest longest are taken out.
+const EVICT_ABOVE: usize = MAX_FILES * 3 / 4;
+/// Entries of `flying`, and of `slow`.
+pub const MAX_IN_FLIGHT: usize = 4096;
+const MAX_SLOW: usize = 512;
+/// Syncs under way that a reading holds.
+const MAX_IN_FLIGHT_REPORTED: usize = 64;
+/// Counters in `tallies`.
+const COUNTERS: usize = 4;
+
+type SyncKey = [u8; KEY_LEN];
+
+/// What was read.
+pub struct SyncReading {
+    /// All counts, by [`SyncFile::key`].
+    pub files: Vec<SyncCounts>,
+    /// The newest slow ones, oldest first.
+    pub slow: Vec<Arc<SlowSync>>,
+    /// Under way, longest first.
+    pub in_flight: Vec<Flying>,
+    /// What had no room.
+    pub drops: Lost,
+    /// Syncs handed to io_uring.
+    pub uring: u64,
+}
+
+/// What is known of the tables.
+pub struct SyncTables {
+    cpus: usize,
+    files_by_key: HashMap<SyncKey, Arc<SyncFile>>,
+    slow: VecDeque<Arc<SlowSync>>,
+    next_id: u64,
+}
+
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes)
+}
+
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes)
+}
+
+/// Text up to its end.
+fn c_string(bytes: &[u8]) -> &[u8] {
+    bytes.split(|b| *b == 0).next().unwrap_or_default()
+}
+
+/// Who, how and what, without names.
+fn parse_key(key: &[u8]) -> SyncFile {
+    let dev = read_u32(key, 8);
+    SyncFile {
+        pid: read_u32(key, 12),
+        call: Call::ALL.get(read_u32(key, 16) as usize).copied().unwrap_or_default(),
+        dev: DevId { major: dev >> 20, minor: dev & 0xf_ffff },
+        ino: read_u64(key, 0),
+        ..SyncFile::default()
+    }
+}
+
+/// With the names that the kernel's side has put down.
+fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
+    let depth = usize::from(value[56]).min(PATH_PARTS);
+    let parts = (0..depth).rev().map(|i| {
+        let part = c_string(&value[PARTS_OFFSET + i * PART_LEN..][..PART_LEN]);
+        // It was cut off there.
+        if part.len() == PART_LEN - 1 { [part, "…".as_bytes()].concat() } else { part.to_vec() }
+    });
+    SyncFile {
+        comm: Raw::from(c_string(&value[40..56])),
+        names: Raw::from(parts.collect::<Vec<_>>().join(&b'/')),
+        whole: value[57] != 0,
+        ..parse_key(key)
+    }
+}
+
+impl SyncTables {
+    /// Nothing read yet, on a machine with so many possible CPUs.
+    pub fn new(cpus: usize) -> Self {
+        Self { cpus, files_by_key: HashMap::new(), slow: VecDeque::new(), next_id: 1 }
+    }
+
+    /// Reads everything. `ahead`: by how much CLOCK_BOOTTIME is ahead of the kernel's side's clock, ns.
+    pub fn read(&mut self, maps: &SyncMaps, waits: &WaitSampler, ahead: u64) -> io::Result<SyncReading> {
+        let files = self.read_files(maps, ahead)?;
+        self.drain_slow(maps, waits, ahead)?;
+        let flying = self.read_in_flight(maps, waits, ahead)?;
+        let [lost_files, lost_slow, lost_flying, uring] = self.read_counters(maps)?;
+        Ok(SyncReading {
+            files,
+            slow: self.slow.iter().cloned().collect(),
+            in_flight: flying,
+            drops: Lost { files: lost_files, slow: lost_slow, flying: lost_flying },
+            uring,
+        })
+    }
+
+    fn read_files(&mut self, maps: &SyncMaps, ahead: u64) -> io::Result<Vec<SyncCounts>> {
+        let map = BpfMap::<KEY_LEN> { fd: SyncMaps::fd(&maps.files), value_len: COUNTS_LEN };
+        let mut value = vec![0; COUNTS_LEN];
+        let mut out = Vec::new();
+        for key in map.keys(MAX_FILES) {
+            if map.get(&key, &mut value)? {
+                let file = self.files_by_key.entry(key).or_insert_with(|| Arc::new(parse_file(&key, &value))).clone();
+                out.push((key, parse_counts(file, &value, ahead)));
+            }
+        }
+        if out.len() > EVICT_ABOVE {
+            // Those under way have not ended once, or are found again.
+            out.sort_unstable_by_key(|(_, c)| (c.calls == 0, c.last_ns));
+            for (key, _) in out.drain(..MAX_FILES / 4) {
+                map.remove(&key);
+                self.files_by_key.remove(&key);
+            }
+        }
+        let mut out: Vec<SyncCounts> = out.into_iter().map(|c| c.1).collect();
+        out.sort_unstable_by_key(|c| c.file.key());
+        Ok(out)
+    }
+
+    /// The file of a key, as far as it is known.
+    fn find_file(&self, key: &[u8]) -> Arc<SyncFile> {
+        let known = <&SyncKey>::try_from(key).ok().and_then(|k| self.files_by_key.get(k));
+        known.cloned().unwrap_or_else(|| Arc::new(parse_key(key)))
+    }
+
+    /// Takes out the slow ones since the last reading.
+    fn drain_slow(&mut self, maps: &SyncMaps, waits: &WaitSampler, ahead: u64) -> io::Result<()> {
+        let map = BpfMap::<SLOW_KEY_LEN> { fd: SyncMaps::fd(&maps.slow), value_len: SLOW_LEN };
+        let mut value = vec![0; SLOW_LEN];
+        let mut new = Vec::new();
+        for key in map.keys(MAX_SLOW) {
+            if map.get(&key, &mut value)? {
+                map.remove(&key);
+                let ret = read_u64(&value, 48) as i64;
+                new.push(SlowSync {
+                    id: 0,
+                    file: self.find_file(&value[8..8 + KEY_LEN]),
+                    tid: read_u32(&key, 8),
+                    comm: Raw::from(c_string(&value[32..48])),
+                    began_ns: read_u64(&key, 0) + ahead,
+                    took_ns: read_u64(&value, 0),
+                    error: u32::try_from(ret.min(0).unsigned_abs()).unwrap_or(0),
+                    on: waits.most_frequent(&key),
+                });
+            }
+        }
+        new.sort_by_key(|s| s.began_ns + s.took_ns);
+        for slow in new {
+            self.slow.push_back(Arc::new(SlowSync { id: self.next_id, ..slow }));
+            self.next_id += 1;
+        }
+        let many = self.slow.len().saturating_sub(SLOW_KEPT);
+        self.slow.drain(..many);
+        Ok(())
+    }
+
+    fn read_in_flight(&self, maps: &SyncMaps, waits: &WaitSampler, ahead: u64) -> io::Result<Vec<Flying>> {
+        let map = BpfMap::<8> { fd: SyncMaps::fd(&maps.in_flight), value_len: BEGUN_VALUE_LEN };
+        let mut value = vec![0; BEGUN_VALUE_LEN];
+        let mut out = Vec::new();
+        let mut all = Vec::new();
+        for id in map.keys(MAX_IN_FLIGHT) {
+            if map.get(&id, &mut value)? {
+                let key = slow_key(&id, &value);
+                all.push(key);
+                out.push(Flying {
+                    file: self.find_file(&value[8..]),
+                    tid: read_u32(&id, 0),
+                    began_ns: read_u64(&value, 0) + ahead,
+                    on: waits.most_frequent(&key),
+                });
+            }
+        }
+        waits.retain(&all);
+        out.sort_by_key(|f| (f.began_ns, f.tid));
+        out.truncate(MAX_IN_FLIGHT_REPORTED);
+        Ok(out)
+    }
+
+    fn read_counters(&self, maps: &SyncMaps) -> io::Result<[u64; COUNTERS]> {
+        let map = BpfMap::<4> { fd: SyncMaps::fd(&maps.counters), value_len: 8 * self.cpus };
+        let mut value = vec![0; 8 * self.cpus];
+        let mut out = [0; COUNTERS];
+        for (at, sum) in (0u32..).zip(&mut out) {
+            map.get(&at.to_ne_bytes(), &mut value)?;
+            *sum = value.chunks_exact(8).fold(0, |sum, n| sum + read_u64(n, 0));
+        }
+        Ok(out)
+    }
+}
+
+/// The key that a sync under way will have among the slow ones: begin and thread.
+pub fn slow_key(id: &[u8; 8], begun: &[u8]) -> [u8; SLOW_KEY_LEN] {
+    let mut key = [0; SLOW_KEY_LEN];
+    key[..8].copy_from_slice(&begun[..8]);
+    key[8..].copy_from_slice(id);
+    key
+}
+
+/// Bytes of a value of `flying`.
+pub const IN_FLIGHT_LEN: usize = BEGUN_VALUE_LEN;
+
+fn parse_counts(file: Arc<SyncFile>, value: &[u8], ahead: u64) -> SyncCounts {
+    let slots = value[SLOTS_OFFSET..].chunks_exact(4).map(|n| read_u32(n, 0));
+    let last = read_u64(value, 32);
+    SyncCounts {
+        file,
+        calls: read_u64(value, 0),
+        errors: read_u64(value, 8),
+        total_ns: read_u64(value, 16),
+        worst_ns: read_u64(value, 24),
+        last_ns: if last > 0 { last + ahead } else { 0 },
+        counts: Counts::of(slots),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_counts_are_parsed_from_map_values() {
+        let mut key = [0; KEY_LEN];
+        key[..8].copy_from_slice(&77u64.to_ne_bytes());
+        key[8..12].copy_from_slice(&(259u32 << 20 | 3).to_ne_bytes());
+        key[12..16].copy_from_slice(&4242u32.to_ne_bytes());
+        key[16..20].copy_from_slice(&1u32.to_ne_bytes());
+        let mut value = vec![0; COUNTS_LEN];
+        value[..8].copy_from_slice(&5u64.to_ne_bytes());
+        value[32..40].copy_from_slice(&9u64.to_ne_bytes());
+        value[40..48].copy_from_slice(b"postgres");
+        (value[56], value[57]) = (2, 1);
+        value[PARTS_OFFSET..PARTS_OFFSET + 3].copy_from_slice(b"wal");
+        value[PARTS_OFFSET + PART_LEN..PARTS_OFFSET + PART_LEN + 63].fill(b'x');
+        value[SLOTS_OFFSET + 8..SLOTS_OFFSET + 12].copy_from_slice(&5u32.to_ne_bytes());
+        let file = parse_file(&key, &value);
+        assert_eq!((file.pid, file.call, file.ino, file.whole), (4242, Call::Fdatasync, 77, true));
+        assert_eq!(file.dev, DevId { major: 259, minor: 3 });
+        assert_eq!(
+            (file.comm.clean(), file.names.clean()),
+            ("postgres".into(), format!("{}…/wal", "x".repeat(63)))
+        );
+        let counts = parse_counts(Arc::new(file), &value, 100);
+        assert_eq!((counts.calls, counts.last_ns, counts.counts.at(2)), (5, 109, 5));
+    }
+}

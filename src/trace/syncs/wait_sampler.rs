@@ -1,0 +1,141 @@
+//! What syncs wait on: a thread that looks, a hundred times a second, where those under way sleep.
+//!
+//! `/proc/PID/task/TID/wchan` names the kernel's function without waiting for anybody (fs/proc/base.c). A sync that
+//! is shorter than the time between two looks may be missed: then nothing is said of it. While no sync is under way
+//! a look is one system call.
+
+use super::super::bpf_sys::BpfMap;
+use super::tables::{IN_FLIGHT_LEN, MAX_IN_FLIGHT, SLOW_KEY_LEN, slow_key};
+use crate::model::syncs::ON_CPU;
+use crate::root::Root;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Between two looks.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
+/// Syncs looked at in one go; of more the others have to do without.
+const MAX_PER_SAMPLE: usize = 256;
+/// Syncs that are remembered.
+const MAX_SYNCS: usize = 2 * MAX_IN_FLIGHT;
+
+type SlowSyncKey = [u8; SLOW_KEY_LEN];
+/// How often each sync was found where.
+type WaitCounts = HashMap<SlowSyncKey, Vec<(String, u32)>>;
+
+/// The thread that looks, as long as this lives.
+pub struct WaitSampler {
+    counts: Arc<Mutex<WaitCounts>>,
+    /// Goes with this, and the thread with it.
+    _stop: SyncSender<()>,
+}
+
+impl WaitSampler {
+    /// Starts it on the table of syncs under way.
+    pub fn start(root: &Root, flying: BorrowedFd) -> io::Result<Self> {
+        let (end, ended) = sync_channel(0);
+        let (seen, root, fd) =
+            (Arc::new(Mutex::new(WaitCounts::new())), root.clone(), flying.try_clone_to_owned()?);
+        let to = seen.clone();
+        std::thread::Builder::new().name("sync-waits".into()).stack_size(128 * 1024).spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SAMPLE_INTERVAL) {
+                sample(&root, &fd, &to);
+            }
+        })?;
+        Ok(Self { counts: seen, _stop: end })
+    }
+
+    /// The function in which a sync was found most often.
+    pub fn most_frequent(&self, key: &SlowSyncKey) -> Option<String> {
+        let seen = lock(&self.counts);
+        seen.get(key)?.iter().max_by_key(|(_, n)| *n).map(|(function, _)| function.clone())
+    }
+
+    /// Forgets all but these, which are under way.
+    pub fn retain(&self, flying: &[SlowSyncKey]) {
+        lock(&self.counts).retain(|key, _| flying.contains(key));
+    }
+}
+
+fn lock(seen: &Mutex<WaitCounts>) -> MutexGuard<'_, WaitCounts> {
+    seen.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn sample(root: &Root, fd: &OwnedFd, seen: &Mutex<WaitCounts>) {
+    let map = BpfMap::<8> { fd: fd.as_fd(), value_len: IN_FLIGHT_LEN };
+    let mut begun = vec![0; IN_FLIGHT_LEN];
+    for id in map.keys(MAX_PER_SAMPLE) {
+        // Two halves of a word: the process, the thread.
+        let id_word = u64::from_ne_bytes(id);
+        let (pid, tid) = (id_word >> 32, id_word & 0xffff_ffff);
+        let Some(place) = wait_function(root, pid, tid) else { continue };
+        // Read after that: the same sync is still under way.
+        if let Ok(true) = map.get(&id, &mut begun) {
+            add_sample(&mut lock(seen), slow_key(&id, &begun), place);
+        }
+    }
+}
+
+/// The function in which a thread sleeps, or that it does not; `None`: not to be known.
+fn wait_function(root: &Root, pid: u64, tid: u64) -> Option<String> {
+    let read = |name: &str| std::fs::read_to_string(root.proc(&format!("{pid}/task/{tid}/{name}"))).ok();
+    let function = read("wchan")?;
+    if !matches!(function.as_str(), "" | "0") {
+        return Some(function);
+    }
+    // Also what we may not see is told as 0: the state decides.
+    let stat = read("stat")?;
+    let state = stat.rsplit_once(") ")?.1.chars().next()?;
+    (state == 'R').then(|| ON_CPU.to_owned())
+}
+
+fn add_sample(seen: &mut WaitCounts, key: SlowSyncKey, function: String) {
+    if seen.len() >= MAX_SYNCS && !seen.contains_key(&key) {
+        return;
+    }
+    let places = seen.entry(key).or_default();
+    match places.iter_mut().find(|p| p.0 == function) {
+        Some(place) => place.1 += 1,
+        None => places.push((function, 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_frequent_wait_function_is_reported() {
+        let (end, _ended) = sync_channel(0);
+        let waits = WaitSampler { counts: Arc::default(), _stop: end };
+        let key = [1; SLOW_KEY_LEN];
+        for function in ["folio_wait_bit", "jbd2_log_wait_commit", "jbd2_log_wait_commit"] {
+            add_sample(&mut lock(&waits.counts), key, function.into());
+        }
+        assert_eq!(waits.most_frequent(&key).as_deref(), Some("jbd2_log_wait_commit"));
+        waits.retain(&[]);
+        assert_eq!(waits.most_frequent(&key), None);
+    }
+
+    #[test]
+    fn a_running_thread_differs_from_a_hidden_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let task = root.proc("7/task/8");
+        std::fs::create_dir_all(&task).unwrap();
+        let put = |name: &str, text: &str| std::fs::write(task.join(name), text).unwrap();
+        assert_eq!(wait_function(&root, 7, 8), None);
+        for (wchan, stat, is) in [
+            ("jbd2_log_wait_commit", "8 (a) D 1", Some("jbd2_log_wait_commit")),
+            ("0", "8 (a) R) R 1", Some(ON_CPU)),
+            ("0", "8 (a) D 1", None),
+        ] {
+            put("wchan", wchan);
+            put("stat", stat);
+            assert_eq!(wait_function(&root, 7, 8).as_deref(), is);
+        }
+    }
+}

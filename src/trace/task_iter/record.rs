@@ -1,0 +1,350 @@
+//! One record of a task: `struct entry` in `assets/trace/tasks.bpf.c`.
+
+use std::ops::AddAssign;
+
+/// Bytes of a record.
+pub const RECORD_LEN: usize = 14 * 4 + 15 * 8 + 2 * 16;
+
+/// What every record begins with.
+const RECORD_MAGIC: u32 = 0x6b73_6174;
+
+/// What the short one begins with, of a thread of the kernel that is as it was told last: `struct calm_entry`.
+const UNCHANGED_MAGIC: u32 = 0x6d6c_6163;
+const UNCHANGED_LEN: usize = 2 * 4;
+
+/// Bits of what a record has.
+const HAS_MM: u32 = 1;
+const HAS_IO: u32 = 2;
+const HAS_CGROUP: u32 = 8;
+const HAS_EXACT: u32 = 16;
+const HAS_ALL: u32 = 31;
+
+/// What is added up over the threads of a process. Times are in ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskCounters {
+    /// Page faults that needed I/O.
+    pub majflt: u64,
+    /// Time in user space and in the kernel as sampled, and in all as measured.
+    pub utime: u64,
+    pub stime: u64,
+    pub runtime: u64,
+    /// Times it was given a CPU.
+    pub runs: u64,
+    /// Bytes read from storage, dirtied for it, and dirtied but never written.
+    pub read: u64,
+    pub write: u64,
+    pub cancelled: u64,
+    /// Time waited for block I/O and for pages from swap.
+    pub blkio_ns: u64,
+    pub swapin_ns: u64,
+}
+
+impl AddAssign for TaskCounters {
+    fn add_assign(&mut self, more: Self) {
+        let add = |to: &mut u64, more: u64| *to = to.wrapping_add(more);
+        add(&mut self.majflt, more.majflt);
+        add(&mut self.utime, more.utime);
+        add(&mut self.stime, more.stime);
+        add(&mut self.runtime, more.runtime);
+        add(&mut self.runs, more.runs);
+        add(&mut self.read, more.read);
+        add(&mut self.write, more.write);
+        add(&mut self.cancelled, more.cancelled);
+        add(&mut self.blkio_ns, more.blkio_ns);
+        add(&mut self.swapin_ns, more.swapin_ns);
+    }
+}
+
+/// What the kernel tells of a task. Of the threads of a process that are told only to be added to it, `sums` alone
+/// says something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaskRecord {
+    /// What of it there is.
+    pub flags_present: u32,
+    /// Thread and process.
+    pub tid: u32,
+    pub pid: u32,
+    /// Parent process.
+    pub ppid: u32,
+    /// Real user.
+    pub uid: u32,
+    /// `__state` and `exit_state` of `struct task_struct`, its flags (PF_), policy and `static_prio`.
+    pub state: u32,
+    pub exit_state: u32,
+    pub flags: u32,
+    /// Threads of the process, those that wait for their end included.
+    pub thread_count: u32,
+    pub policy: u32,
+    pub static_prio: u32,
+    /// I/O class and level as packed by the kernel; class 0: never set.
+    pub ioprio: u32,
+    /// Programs it has executed, and its ancestors before it was forked; wraps.
+    pub exec_count: u32,
+    /// Start, CLOCK_BOOTTIME in ns.
+    pub start_ns: u64,
+    /// Counters: its own, or those of all its process's threads that have ended as well.
+    pub counters: TaskCounters,
+    /// Resident and swapped-out pages.
+    pub rss_pages: u64,
+    pub swap_pages: u64,
+    /// Number of its control group in the hierarchy of version 2.
+    pub raw_cgroup_id: u64,
+    /// Where its stack begins.
+    pub start_stack: u64,
+    /// Its name.
+    pub comm: [u8; 16],
+    /// What a worker of the kernel works on: `+` (now) or `-` (last) and a name.
+    pub worker_item: [u8; 16],
+}
+
+/// What is told of one task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant)] // one at a time, never kept
+pub enum TaskIterItem {
+    /// All there is.
+    Full(TaskRecord),
+    /// A thread of the kernel, by its number: it was not given a CPU since it was told last.
+    Unchanged(u32),
+}
+
+impl TaskIterItem {
+    /// What stands first in the kernel's bytes, and what stands behind it; `None` if that is not what they are.
+    pub fn parse(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let mut fields = FieldReader(bytes);
+        if fields.read_u32() != UNCHANGED_MAGIC {
+            let (first, behind) = bytes.split_at_checked(RECORD_LEN)?;
+            return Some((Self::Full(TaskRecord::parse(first)?), behind));
+        }
+        let (_, behind) = bytes.split_at_checked(UNCHANGED_LEN)?;
+        let tid = fields.read_u32();
+        is_valid_tid(tid).then_some((Self::Unchanged(tid), behind))
+    }
+
+    /// Whom it is about.
+    pub fn tid(&self) -> u32 {
+        match self {
+            Self::Full(record) => record.tid,
+            Self::Unchanged(tid) => *tid,
+        }
+    }
+}
+
+/// Process and thread ids are positive numbers of 22 bits (PID_MAX_LIMIT).
+fn is_valid_tid(n: u32) -> bool {
+    (1..=1 << 22).contains(&n)
+}
+
+/// Takes one number after the other.
+struct FieldReader<'a>(&'a [u8]);
+
+impl FieldReader<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let mut out = [0; N];
+        if let Some((head, rest)) = self.0.split_at_checked(N) {
+            out.copy_from_slice(head);
+            self.0 = rest;
+        }
+        out
+    }
+
+    fn read_u32(&mut self) -> u32 {
+        u32::from_ne_bytes(self.take())
+    }
+
+    fn read_u64(&mut self) -> u64 {
+        u64::from_ne_bytes(self.take())
+    }
+}
+
+impl TaskRecord {
+    /// From the kernel's bytes; `None` if that is not what they are.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut fields = FieldReader(bytes.get(..RECORD_LEN).filter(|_| bytes.len() == RECORD_LEN)?);
+        let f = &mut fields;
+        let mark = f.read_u32();
+        let record = Self {
+            flags_present: f.read_u32(),
+            tid: f.read_u32(),
+            pid: f.read_u32(),
+            ppid: f.read_u32(),
+            uid: f.read_u32(),
+            state: f.read_u32(),
+            exit_state: f.read_u32(),
+            flags: f.read_u32(),
+            thread_count: f.read_u32(),
+            policy: f.read_u32(),
+            static_prio: f.read_u32(),
+            ioprio: f.read_u32(),
+            exec_count: f.read_u32(),
+            start_ns: f.read_u64(),
+            counters: TaskCounters {
+                majflt: f.read_u64(),
+                utime: f.read_u64(),
+                stime: f.read_u64(),
+                runtime: f.read_u64(),
+                runs: f.read_u64(),
+                read: f.read_u64(),
+                write: f.read_u64(),
+                cancelled: f.read_u64(),
+                blkio_ns: f.read_u64(),
+                swapin_ns: f.read_u64(),
+            },
+            rss_pages: f.read_u64(),
+            swap_pages: f.read_u64(),
+            raw_cgroup_id: f.read_u64(),
+            start_stack: f.read_u64(),
+            comm: f.take(),
+            worker_item: f.take(),
+        };
+        let known = mark == RECORD_MAGIC && record.flags_present & !HAS_ALL == 0;
+        (known && is_valid_tid(record.tid) && is_valid_tid(record.pid)).then_some(record)
+    }
+
+    /// It has memory of its own: no thread of the kernel, not yet ended.
+    pub fn has_memory(&self) -> bool {
+        self.flags_present & HAS_MM != 0
+    }
+
+    /// Its I/O is counted.
+    pub fn has_io(&self) -> bool {
+        self.flags_present & HAS_IO != 0
+    }
+
+    /// Its control group, where version 2 is known to the kernel.
+    pub fn cgroup_id(&self) -> Option<u64> {
+        (self.flags_present & HAS_CGROUP != 0).then_some(self.raw_cgroup_id)
+    }
+
+    /// Pages are counted in one place; else each CPU keeps some to itself for a while.
+    pub fn has_exact_pages(&self) -> bool {
+        self.flags_present & HAS_EXACT != 0
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The bytes that the kernel writes for a record.
+    pub fn record_bytes(r: &TaskRecord) -> Vec<u8> {
+        let s = &r.counters;
+        let halves = [
+            RECORD_MAGIC,
+            r.flags_present,
+            r.tid,
+            r.pid,
+            r.ppid,
+            r.uid,
+            r.state,
+            r.exit_state,
+            r.flags,
+            r.thread_count,
+            r.policy,
+            r.static_prio,
+            r.ioprio,
+            r.exec_count,
+        ];
+        let words = [
+            r.start_ns,
+            s.majflt,
+            s.utime,
+            s.stime,
+            s.runtime,
+            s.runs,
+            s.read,
+            s.write,
+            s.cancelled,
+            s.blkio_ns,
+            s.swapin_ns,
+            r.rss_pages,
+            r.swap_pages,
+            r.raw_cgroup_id,
+            r.start_stack,
+        ];
+        let mut out: Vec<u8> = halves.iter().flat_map(|n| n.to_ne_bytes()).collect();
+        out.extend(words.iter().flat_map(|n| n.to_ne_bytes()));
+        out.extend(r.comm);
+        out.extend(r.worker_item);
+        out
+    }
+
+    /// The bytes that the kernel writes for a thread that did nothing.
+    pub fn unchanged_bytes(tid: u32) -> Vec<u8> {
+        [UNCHANGED_MAGIC, tid].map(u32::to_ne_bytes).concat()
+    }
+
+    fn sample_record() -> TaskRecord {
+        TaskRecord {
+            flags_present: HAS_MM | HAS_IO | HAS_CGROUP,
+            tid: 4_194_304,
+            pid: 7,
+            exec_count: u32::MAX,
+            start_ns: 1,
+            counters: TaskCounters { majflt: 2, swapin_ns: u64::MAX, ..TaskCounters::default() },
+            start_stack: 3,
+            comm: *b"\xff)\n S 1 (x\0\0\0\0\0\0",
+            worker_item: *b"+flush-259:0\0\0\0\0",
+            ..TaskRecord::default()
+        }
+    }
+
+    #[test]
+    fn records_round_trip() {
+        let record = sample_record();
+        assert_eq!(TaskRecord::parse(&record_bytes(&record)), Some(record));
+        assert!(record.has_memory() && record.has_io() && !record.has_exact_pages());
+        assert_eq!((record.cgroup_id(), TaskRecord::default().cgroup_id()), (Some(0), None));
+    }
+
+    #[test]
+    fn full_and_unchanged_records_may_alternate() {
+        let bytes = [unchanged_bytes(9), record_bytes(&sample_record()), unchanged_bytes(0)].concat();
+        let (told, rest) = TaskIterItem::parse(&bytes).unwrap();
+        assert_eq!((told, told.tid()), (TaskIterItem::Unchanged(9), 9));
+        let (told, rest) = TaskIterItem::parse(rest).unwrap();
+        assert_eq!((told, told.tid()), (TaskIterItem::Full(sample_record()), sample_record().tid));
+        assert_eq!((rest, TaskIterItem::parse(rest)), (&unchanged_bytes(0)[..], None), "not a number of a task");
+        assert_eq!(TaskIterItem::parse(&unchanged_bytes(9)[..7]), None);
+    }
+
+    #[test]
+    fn a_wrong_header_is_rejected() {
+        for (at, to) in [(0, 0), (7, 1), (8, 1), (12, 0)] {
+            let mut bytes = record_bytes(&sample_record());
+            bytes[at] = to;
+            assert_eq!(TaskRecord::parse(&bytes), None, "byte {at}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn other_lengths_are_refused(len in (0usize..600).prop_filter("a record's", |len| *len != RECORD_LEN)) {
+            let mut bytes = record_bytes(&sample_record());
+            bytes.resize(len, 1);
+            prop_assert_eq!(TaskRecord::parse(&bytes), None);
+        }
+
+        #[test]
+        fn noise_is_refused(bytes in proptest::collection::vec(any::<u8>(), RECORD_LEN)) {
+            prop_assume!(bytes[..4] != RECORD_MAGIC.to_ne_bytes());
+            prop_assert_eq!(TaskRecord::parse(&bytes), None);
+        }
+
+        #[test]
+        fn a_damaged_byte_is_refused_or_stays_where_it_is(at in 0usize..RECORD_LEN, to in any::<u8>()) {
+            let mut bytes = record_bytes(&sample_record());
+            bytes[at] = to;
+            if let Some(record) = TaskRecord::parse(&bytes) {
+                prop_assert_eq!(record_bytes(&record), bytes);
+            }
+        }
+
+        #[test]
+        fn sums_add_and_never_panic(a in any::<[u64; 2]>()) {
+            let mut sum = TaskCounters { read: a[0], ..TaskCounters::default() };
+            sum += TaskCounters { read: a[1], runs: 1, ..TaskCounters::default() };
+            prop_assert_eq!((sum.read, sum.runs), (a[0].wrapping_add(a[1]), 1));
+        }
+    }
+}
