@@ -90,7 +90,7 @@ fn the_config_file_of_the_readme_is_the_default() {
     let text = blocks(section("Config file"), "toml")[0];
     let shown = Settings::parse(text).unwrap();
     let mut default = Settings::default();
-    default.kernel.exclude = Some(iotop_plus::model::kernlog::DEFAULT_EXCLUDE.to_owned());
+    default.kernel.exclude = Some(iotop_plus::model::kernel_log::DEFAULT_EXCLUDE.to_owned());
     assert_eq!(shown, default);
     for (name, _) in HELP {
         let key = name.rsplit('.').next().unwrap();

@@ -15,19 +15,19 @@ use iotop_plus::diagnose::Engine;
 use iotop_plus::export::json::{Gap, Since, object};
 use iotop_plus::export::page::{self, Scope};
 use iotop_plus::export::{batch, sheet::Sheet};
-use iotop_plus::model::charge::{Account, ChargeRaw, Key, Kind};
-use iotop_plus::model::clock::Clock;
+use iotop_plus::model::io_accounting::{IoAccount, IoAccountsRaw, AccountKey, AccountKind};
+use iotop_plus::model::timestamp::Timestamp;
 use iotop_plus::model::disk::DevId;
-use iotop_plus::model::kernlog::LogClock;
-use iotop_plus::model::latency::{Counts, DeviceCounts, LatencyRaw};
-use iotop_plus::model::process::ProcUpdate;
+use iotop_plus::model::kernel_log::LogClock;
+use iotop_plus::model::latency::{SparseHistogram, DeviceHistograms, LatencyRaw};
+use iotop_plus::model::process::ProcessUpdate;
 use iotop_plus::model::sample::Sample;
-use iotop_plus::model::section::Section;
-use iotop_plus::model::shape::Shape;
+use iotop_plus::model::reading::Reading;
+use iotop_plus::model::request_pattern::RequestPattern;
 use iotop_plus::model::snapshot::Snapshot;
-use iotop_plus::model::stalls::{StallCount, StallsRaw, TaskStalls};
-use iotop_plus::model::syncs::Syncs;
-use iotop_plus::model::world::World;
+use iotop_plus::model::memory_stalls::{StallCounter, MemoryStallsRaw, TaskStallCounters};
+use iotop_plus::model::syncs::SyncActivity;
+use iotop_plus::model::system_state::SystemState;
 use iotop_plus::root::Root;
 use iotop_plus::text::is_safe;
 use serde_json::Value;
@@ -35,11 +35,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-const START: Clock = Clock { boot_ns: 1_000_000_000_000, wall_ns: 1_700_000_000_000_000_000 };
+const START: Timestamp = Timestamp { boot_ns: 1_000_000_000_000, wall_ns: 1_700_000_000_000_000_000 };
 
-fn at(step: u64) -> Clock {
+fn at(step: u64) -> Timestamp {
     let ns = step * 2_000_000_000;
-    Clock { boot_ns: START.boot_ns + ns, wall_ns: START.wall_ns + ns as i64 }
+    Timestamp { boot_ns: START.boot_ns + ns, wall_ns: START.wall_ns + ns as i64 }
 }
 
 /// Over what is there, in place: descriptors that are kept go on reading the same files.
@@ -52,52 +52,52 @@ fn lay(from: &Path, to: &Path) {
 }
 
 fn sample(sources: &mut [Box<dyn Source>], seq: u64) -> Sample {
-    let mut sample = Sample { seq: seq + 1, at: at(seq), ..Default::default() };
+    let mut sample = Sample { seq: seq + 1, time: at(seq), ..Default::default() };
     for source in sources {
         source.read()(&mut sample);
     }
-    sample.charge = charge(seq + 1);
+    sample.io_accounts = charge(seq + 1);
     sample
 }
 
 /// What tracing would have counted: a process that writes to the first disk, and has had some of it written back; one
 /// that has ended.
-fn charge(seconds: u64) -> Section<Arc<ChargeRaw>> {
-    let account = |pid, kind| Account {
-        key: Key { pid, dev: DevId { major: 8, minor: 0 }, group: 7, kind },
+fn charge(seconds: u64) -> Reading<Arc<IoAccountsRaw>> {
+    let account = |pid, kind| IoAccount {
+        key: AccountKey { pid, device: DevId { major: 8, minor: 0 }, cgroup_id: 7, kind },
         requests: 100 * seconds,
         bytes: 409_600 * seconds,
-        ns: 20_000_000 * seconds,
-        times: Counts::sparse([(14, 100 * seconds as u32)]),
+        total_ns: 20_000_000 * seconds,
+        histogram: SparseHistogram::from_sparse([(14, 100 * seconds as u32)]),
     };
-    Section::Ok(Arc::new(ChargeRaw {
-        accounts: vec![account(101, Kind::Write), account(101, Kind::Back), account(900, Kind::Back)],
+    Reading::Ok(Arc::new(IoAccountsRaw {
+        accounts: vec![account(101, AccountKind::Write), account(101, AccountKind::Writeback), account(900, AccountKind::Writeback)],
         names: vec![(101, "writer".into()), (900, "go\u{1b}ne".into())],
-        groups: vec![(7, "/system.slice/\u{202e}db".into())],
-        ..ChargeRaw::default()
+        cgroups: vec![(7, "/system.slice/\u{202e}db".into())],
+        ..IoAccountsRaw::default()
     }))
 }
 
 /// A look at the tasks, as if it had been at that moment.
-fn look(collector: &mut ProcessCollector, step: u64, wants: &ScanOptions) -> Section<ProcUpdate> {
+fn look(collector: &mut ProcessCollector, step: u64, wants: &ScanOptions) -> Reading<ProcessUpdate> {
     collector.scan(wants).map(|mut update| {
-        update.at = at(step);
-        update.prev = (step > 0).then(|| at(step - 1));
+        update.time = at(step);
+        update.previous_time = (step > 0).then(|| at(step - 1));
         for change in &mut update.changed {
-            change.at_ns = at(step).boot_ns;
-            change.since_ns = if step > 0 { at(step - 1).boot_ns } else { 0 };
+            change.scanned_ns = at(step).boot_ns;
+            change.previous_scan_ns = if step > 0 { at(step - 1).boot_ns } else { 0 };
         }
         update
     })
 }
 
-fn world() -> World {
+fn world() -> SystemState {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-host");
     let dir = tempfile::tempdir().unwrap();
     let root = Root::at(dir.path());
     lay(&fixture.join("t0"), dir.path());
     let clock = |step| LogClock { mono_ns: at(step).boot_ns + 4_000_000_000, wall_ns: at(step).wall_ns };
-    let mut world = World::new(host::read_host(&root), clock(0));
+    let mut world = SystemState::new(host::read_host(&root), clock(0));
     let mut sources = sources(&root);
     let mut collector = ProcessCollector::new(&root);
     let mut topology = TopologyReader::new(&root);
@@ -108,40 +108,40 @@ fn world() -> World {
         world.apply_sample(sample(&mut sources, step));
         let wants =
             ScanOptions { delays: true, all_names: true, all_visible: true, wait_channels: true, ..Default::default() };
-        world.apply_procs(look(&mut collector, step, &wants));
-        let Section::Ok(mut log) = KmsgReader::open(&root) else { panic!("kmsg") };
+        world.apply_processes(look(&mut collector, step, &wants));
+        let Reading::Ok(mut log) = KmsgReader::open(&root) else { panic!("kmsg") };
         let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();
         world.apply_records(records, clock(step));
-        world.klog_state = Section::Ok(());
+        world.kernel_log_status = Reading::Ok(());
     }
-    world.topo = topology.refresh(&[]).unwrap();
-    world.queues = read_queue_attrs(&root, &world.queue_names());
+    world.topology = topology.refresh(&[]).unwrap();
+    world.queues = read_queue_attrs(&root, &world.devices_to_query());
     world
 }
 
 /// The same when its next tick was traced: devices were asked for something, and somebody was held up.
-fn traced() -> World {
+fn traced() -> SystemState {
     let mut world = world();
-    let task = TaskStalls {
+    let task = TaskStallCounters {
         pid: 1,
         comm: "dd\u{1b}".into(),
-        kinds: [StallCount { count: 4, ns: 500_000_000, longest_ns: 200_000_000 }, StallCount::default()],
-        ..TaskStalls::default()
+        counters: [StallCounter { count: 4, total_ns: 500_000_000, max_ns: 200_000_000 }, StallCounter::default()],
+        ..TaskStallCounters::default()
     };
-    let mut sample = world.last.clone().unwrap();
+    let mut sample = world.last_sample.clone().unwrap();
     sample.seq += 1;
-    sample.at.boot_ns += 1_000_000_000;
-    let stalls = StallsRaw { tasks: vec![task], counted: [true, false], ..StallsRaw::default() };
-    sample.stalls = Section::Ok(stalls);
-    sample.charge = charge(sample.seq + 1);
-    let ids = sample.disks.ok().unwrap().iter().map(|d| DeviceCounts { id: d.id, ..DeviceCounts::default() });
+    sample.time.boot_ns += 1_000_000_000;
+    let stalls = MemoryStallsRaw { tasks: vec![task], is_counted: [true, false], ..MemoryStallsRaw::default() };
+    sample.memory_stalls = Reading::Ok(stalls);
+    sample.io_accounts = charge(sample.seq + 1);
+    let ids = sample.disks.ok().unwrap().iter().map(|d| DeviceHistograms { id: d.id, ..DeviceHistograms::default() });
     let mut devices: Vec<_> = ids.collect();
     devices.sort_by_key(|d| d.id);
     for d in &mut devices {
-        d.kinds[0].shape = Shape { random: 1, sequential: 3, ..Shape::default() };
-        d.kinds[0].shape.sizes[3] = 4;
+        d.kinds[0].pattern = RequestPattern { random: 1, sequential: 3, ..RequestPattern::default() };
+        d.kinds[0].pattern.sizes[3] = 4;
     }
-    sample.latency = Section::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() }));
+    sample.latency = Reading::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() }));
     world.apply_sample(sample);
     world
 }
@@ -172,10 +172,10 @@ fn who_was_held_up_is_told_and_what_is_not_counted_is_null() {
 }
 
 /// The same with syncs traced.
-fn with_syncs(mut world: World) -> World {
-    let reading = stage::syncs::reading(world.last.as_ref().unwrap(), 8);
-    let syncs = Section::Ok(Arc::new(Syncs::derive(None, &reading, 2.0)));
-    world.snap = Arc::new(Snapshot { syncs, ..(*world.snap).clone() });
+fn with_syncs(mut world: SystemState) -> SystemState {
+    let reading = stage::syncs::reading(world.last_sample.as_ref().unwrap(), 8);
+    let syncs = Reading::Ok(Arc::new(SyncActivity::derive(None, &reading, 2.0)));
+    world.snapshot = Arc::new(Snapshot { syncs, ..(*world.snapshot).clone() });
     world
 }
 
@@ -184,13 +184,13 @@ const SYNCS: Scope =
     Scope { devices: false, processes: false, memory: false, kernel: false, findings: false, syncs: true };
 
 /// What is found in it.
-fn findings(world: &World) -> Engine {
+fn findings(world: &SystemState) -> Engine {
     let mut engine = Engine::default();
     engine.look(world);
     engine
 }
 
-fn json(world: &World, scope: Scope, since: Since) -> Value {
+fn json(world: &SystemState, scope: Scope, since: Since) -> Value {
     serde_json::from_str(&object(world, &findings(world), scope, since, &[]).unwrap()).unwrap()
 }
 
@@ -215,7 +215,7 @@ fn the_syncs_of_a_captured_host() {
 
 #[test]
 fn syncs_are_there_if_they_were_traced_or_asked_for_by_name() {
-    let there = |world: &World, scope| {
+    let there = |world: &SystemState, scope| {
         let v = json(world, scope, Since::Time(0));
         let gaps = v["unavailable"].as_array().unwrap().clone();
         (v.get("syncs").cloned(), gaps.iter().any(|g| g["source"] == "syncs"))
@@ -290,8 +290,8 @@ fn every_documented_key_is_there_and_no_other() {
 
 #[test]
 fn unread_sources_are_null_and_named_and_keep_their_keys() {
-    let mut blank = World::new(Default::default(), LogClock::default());
-    blank.apply_sample(Sample { at: at(0), ..Default::default() });
+    let mut blank = SystemState::new(Default::default(), LogClock::default());
+    blank.apply_sample(Sample { time: at(0), ..Default::default() });
     let v = json(&blank, Scope::ALL, Since::Time(0));
     for key in ["devices", "network_filesystems", "processes", "kernel_log"] {
         assert!(v[key].is_null() && v.get(key).is_some(), "{key}");

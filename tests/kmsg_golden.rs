@@ -5,8 +5,8 @@
 //! many years and drivers, `boot` an ordinary start with nothing wrong.
 
 use iotop_plus::collect::kmsg::KmsgReader;
-use iotop_plus::model::kernlog::{Class, KernLog, Limits, LogClock, LogEntry};
-use iotop_plus::model::section::Section;
+use iotop_plus::model::kernel_log::{KernelLogClass, KernelLog, KernelLogLimits, LogClock, LogEntry};
+use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
 use iotop_plus::text::sanitize;
 use std::fmt::Write as _;
@@ -14,14 +14,14 @@ use std::path::Path;
 
 const NOW: LogClock = LogClock { mono_ns: 10_000_000_000_000, wall_ns: 1_700_000_000_000_000_000 };
 
-fn read(name: &str) -> KernLog {
+fn read(name: &str) -> KernelLog {
     let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/kmsg").join(name);
-    let Section::Ok(mut reader) = KmsgReader::open(&Root::at(base)) else { panic!("{name}: not opened") };
-    let mut log = KernLog::new(LogClock::default(), Limits::default());
+    let Reading::Ok(mut reader) = KmsgReader::open(&Root::at(base)) else { panic!("{name}: not opened") };
+    let mut log = KernelLog::new(LogClock::default(), KernelLogLimits::default());
     while let Some(record) = reader.next_record().unwrap() {
         log.push(&record, NOW);
     }
-    assert_eq!(log.lost(), 0);
+    assert_eq!(log.dropped(), 0);
     log
 }
 
@@ -35,7 +35,7 @@ fn format_entry(e: &LogEntry) -> String {
     if e.suppressed > 0 {
         let _ = write!(out, " kept back {}", e.suppressed);
     }
-    let _ = write!(out, "{} | {}", if e.user() { " program" } else { "" }, sanitize(&e.message));
+    let _ = write!(out, "{} | {}", if e.is_from_program() { " program" } else { "" }, sanitize(&e.message));
     out.truncate(out.char_indices().nth(150).map_or(out.len(), |(i, _)| i));
     out
 }
@@ -62,5 +62,5 @@ fn messages_of_many_kernel_versions_are_classified() {
 fn an_ordinary_boot_has_nothing_to_report() {
     assert_snapshot_of("boot");
     let log = read("boot");
-    assert!(log.entries().all(|e| e.class == Class::Other));
+    assert!(log.entries().all(|e| e.class == KernelLogClass::Other));
 }

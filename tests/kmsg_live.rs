@@ -1,17 +1,17 @@
 //! The real kernel log of the machine the tests run on. Needs root; skips by name elsewhere.
 
 use iotop_plus::collect::kmsg::{KmsgReader, read_hung_task_warnings};
-use iotop_plus::model::kernlog::{KernLog, Limits, LogClock, Origin, Record};
-use iotop_plus::model::section::Section;
+use iotop_plus::model::kernel_log::{KernelLog, KernelLogLimits, LogClock, LogOrigin, KmsgRecord};
+use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Write as _;
 
 fn open_or_skip(test: &str) -> Option<KmsgReader> {
     match KmsgReader::open(&Root::live()) {
-        Section::Ok(reader) => Some(reader),
+        Reading::Ok(reader) => Some(reader),
         other => {
-            println!("skipped {test}: {:?}", other.why(0));
+            println!("skipped {test}: {:?}", other.unavailable_reason(0));
             None
         }
     }
@@ -31,10 +31,10 @@ fn a_line_written_by_a_program_has_user_origin() {
     device.write_all(format!("<4>{mark}\n").as_bytes()).unwrap();
     let found = find_record(&mut reader, |r| r.message == mark.as_bytes()).expect("the line is in the log");
     assert_eq!((found.level, found.facility), (4, 1));
-    let mut log = KernLog::new(LogClock::default(), Limits::default());
+    let mut log = KernelLog::new(LogClock::default(), KernelLogLimits::default());
     log.push(&found, LogClock { mono_ns: found.boot_us * 1000, wall_ns: 5 });
     let entry = log.entries().next().unwrap();
-    assert_eq!((entry.origin, entry.device.as_deref(), entry.time), (Origin::User, None, 5));
+    assert_eq!((entry.origin, entry.device.as_deref(), entry.wall_ns), (LogOrigin::User, None, 5));
 }
 
 #[test]
@@ -56,12 +56,12 @@ fn an_idle_log_is_not_readable_and_a_new_line_wakes_poll() {
 #[test]
 fn hung_task_warnings_is_readable() {
     match read_hung_task_warnings(&Root::live()) {
-        Section::Ok(n) => assert!(n >= -1),
-        other => println!("skipped the_kernels_patience_can_be_read: {:?}", other.why(0)),
+        Reading::Ok(n) => assert!(n >= -1),
+        other => println!("skipped the_kernels_patience_can_be_read: {:?}", other.unavailable_reason(0)),
     }
 }
 
-fn find_record(reader: &mut KmsgReader, wanted: impl Fn(&Record) -> bool) -> Option<Record> {
+fn find_record(reader: &mut KmsgReader, wanted: impl Fn(&KmsgRecord) -> bool) -> Option<KmsgRecord> {
     loop {
         match reader.next_record().unwrap() {
             Some(record) if wanted(&record) => return Some(record),

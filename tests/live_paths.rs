@@ -3,7 +3,7 @@
 
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::collect::topology::TopologyReader;
-use iotop_plus::model::section::Section;
+use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
 use std::path::Path;
 use std::process::Command;
@@ -79,24 +79,24 @@ fn inside() {
         let path = at(name);
         let report = inspect_path(&Root::live(), Path::new(&path)).unwrap();
         let [source, size, target] = run_df(&path);
-        assert_eq!(report.mount.mount_point.clean(), target, "{path}");
+        assert_eq!(report.mount.mount_point.sanitized(), target, "{path}");
         assert_eq!(report.space.ok().unwrap().total_bytes.to_string(), size, "{path}");
-        assert_eq!(report.mount.source.clean(), source, "{path}");
+        assert_eq!(report.mount.source.sanitized(), source, "{path}");
         if fs.is_empty() {
             continue;
         }
         assert_eq!(report.mount.fs_type, fs);
         let got: Vec<_> = report.chain.iter().map(|d| d.kind.name()).take(kinds.len()).collect();
         assert_eq!(got, kinds, "{path}: {:?}", report.chain);
-        assert_eq!((report.bind, report.chain.is_empty()), (name == "bind", name == "over"));
+        assert_eq!((report.is_bind, report.chain.is_empty()), (name == "bind", name == "over"));
     }
     let mut reader = TopologyReader::new(&Root::live());
-    let Some(Section::Ok(topo)) = reader.refresh(&[]) else { panic!("no topology") };
+    let Some(Reading::Ok(topo)) = reader.refresh(&[]) else { panic!("no topology") };
     let under = inspect_path(&Root::live(), Path::new(&at("a b"))).unwrap();
     let outer = &topo.get(under.chain[1].id).unwrap();
-    assert_eq!(outer.label.as_ref().unwrap().clean(), at("e4.img"));
+    assert_eq!(outer.label.as_ref().unwrap().sanitized(), at("e4.img"));
     assert_eq!(outer.holders, [under.chain[0].id]);
-    assert_eq!(outer.mounts.iter().map(|m| m.bind).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(outer.mounts.iter().map(|m| m.is_bind).collect::<Vec<_>>(), [false, true, false]);
 }
 
 /// Source, size in bytes and mount point as df(1) gives them.

@@ -21,7 +21,7 @@ fn every_network_mount_is_listed_once() {
     let rows = sample.netfs.ok().unwrap();
     let got: Vec<_> = rows
         .iter()
-        .map(|r| (r.kind, r.mount.clean(), r.server.clean(), r.version.as_deref(), r.interface.as_deref()))
+        .map(|r| (r.kind, r.mount.sanitized(), r.server.sanitized(), r.version.as_deref(), r.interface.as_deref()))
         .collect();
     assert_eq!(
         got,

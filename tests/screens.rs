@@ -14,7 +14,7 @@ mod stage;
 mod syncs;
 
 use iotop_plus::collect::path::inspect_path;
-use iotop_plus::model::section::Section;
+use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
 use iotop_plus::tui::draw;
 use iotop_plus::tui::event::Event;
@@ -122,10 +122,10 @@ fn device_detail() {
 #[test]
 fn without_tracing_the_reason_stands_there() {
     let mut app = app((120, 40));
-    let mut sample = app.world.last.clone().unwrap();
+    let mut sample = app.world.last_sample.clone().unwrap();
     sample.seq += 1;
-    sample.at.boot_ns += 1_000_000_000;
-    sample.latency = Section::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into());
+    sample.time.boot_ns += 1_000_000_000;
+    sample.latency = Reading::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into());
     update(&mut app, Event::Sample(Box::new(sample)));
     press(&mut app, "2<enter>");
     keep("device_detail_untraced_120x40", &app);

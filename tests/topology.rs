@@ -5,8 +5,8 @@ use iotop_plus::collect::path::inspect_path;
 use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::model::disk::DevId;
-use iotop_plus::model::path::{Atime, PathReport, ReadOnly, Store};
-use iotop_plus::model::section::Section;
+use iotop_plus::model::path::{AtimePolicy, PathReport, ReadOnlyReason, StorageKind};
+use iotop_plus::model::reading::Reading;
 use iotop_plus::model::topology::Topology;
 use iotop_plus::root::Root;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn fixture(name: &str) -> PathBuf {
 
 fn read_topology(name: &str) -> Topology {
     match TopologyReader::new(&Root::at(fixture(name))).refresh(&[]) {
-        Some(Section::Ok(topo)) => topo,
+        Some(Reading::Ok(topo)) => topo,
         other => panic!("{name}: {other:?}"),
     }
 }
@@ -25,21 +25,21 @@ fn read_topology(name: &str) -> Topology {
 fn format_tree(topo: &Topology) -> String {
     let mut out = String::new();
     for row in topo.tree() {
-        let dev = &topo.devices[row.device];
-        let line = match row.mount.map(|m| &dev.mounts[m]) {
+        let dev = &topo.devices[row.device_index];
+        let line = match row.mount_index.map(|m| &dev.mounts[m]) {
             Some(m) => format!(
                 "* {} {}{}{}",
-                m.mount_point.clean(),
-                m.fs_type.clean(),
-                if m.bind { " bind" } else { "" },
-                if m.hidden { " hidden" } else { "" }
+                m.mount_point.sanitized(),
+                m.fs_type.sanitized(),
+                if m.is_bind { " bind" } else { "" },
+                if m.is_hidden { " hidden" } else { "" }
             ),
             None => format!(
                 "{} {}{}{}",
-                dev.shown_name(),
+                dev.display_name(),
                 dev.kind.name(),
                 if dev.swaps.is_empty() { "" } else { " swap" },
-                if row.repeated { " (above)" } else { "" }
+                if row.is_repeated { " (above)" } else { "" }
             ),
         };
         out += &format!("{}{line}\n", "  ".repeat(row.depth));
@@ -133,7 +133,7 @@ fn devices_have_their_sysfs_attributes() {
     assert_eq!(topo.by_name("/dev/sda").unwrap().model.as_deref(), Some("LUN C-Mode"));
     assert_eq!(topo.by_name("nvme1n1").unwrap().size_bytes, Some(1_920_383_410_176));
     assert_eq!(topo.by_name("nvme0c0n1"), None, "a hidden path has no number");
-    let disks: Vec<_> = topo.disks_under(DevId { major: 253, minor: 3 }).map(|d| d.name.clone()).collect();
+    let disks: Vec<_> = topo.physical_disks(DevId { major: 253, minor: 3 }).map(|d| d.name.clone()).collect();
     assert_eq!(disks, ["nvme0n1", "nvme1n1"]);
     let json = serde_json::to_value(topo.by_name("dm-3").unwrap()).unwrap();
     assert_eq!((&json["kind"], &json["label"]), (&"crypt".into(), &"luks-pgdata".into()));
@@ -162,8 +162,8 @@ fn a_path_is_resolved_down_to_the_disks() {
         (part.scheduler.as_deref(), part.rotational, part.read_ahead_kb),
         (Some("none"), Some(false), Some(128))
     );
-    assert_eq!((r.read_only, r.atime), (Some(ReadOnly::Emergency), Atime::Noatime));
-    assert!(matches!(r.space, Section::Absent(_)));
+    assert_eq!((r.read_only, r.atime), (Some(ReadOnlyReason::Emergency), AtimePolicy::Noatime));
+    assert!(matches!(r.space, Reading::Absent(_)));
     assert_eq!(serde_json::from_str::<PathReport>(&serde_json::to_string(&r).unwrap()).unwrap(), r);
     assert_eq!(
         format_chain(&report_for("database-host", "/data/x")),
@@ -174,14 +174,14 @@ fn a_path_is_resolved_down_to_the_disks() {
 #[test]
 fn mounts_without_a_device_are_explained() {
     let nfs = report_for("database-host", "/var/lib/pgsql/archive/f");
-    assert_eq!((nfs.store, nfs.chain.len(), nfs.bind), (Store::Network, 0, true));
+    assert_eq!((nfs.storage, nfs.chain.len(), nfs.is_bind), (StorageKind::Network, 0, true));
     assert_eq!(
         nfs.note,
         "NFS from nas.example.net:/back up (2001:db8:1::20): over the network, no block device of this machine beneath"
     );
-    assert_eq!(report_for("database-host", "/proc/1").store, Store::Kernel);
+    assert_eq!(report_for("database-host", "/proc/1").storage, StorageKind::Kernel);
     let tmp = report_for("layered-vm", "/srv/lab/over/f");
-    assert_eq!((tmp.store, tmp.mount.source.clean().as_str()), (Store::Memory, "two"));
+    assert_eq!((tmp.storage, tmp.mount.source.sanitized().as_str()), (StorageKind::Memory, "two"));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn anonymous_device_numbers_are_resolved() {
         format_chain(&report_for("layered-vm", "/srv/lab/b/sp ace/f")),
         ["loop4 loop", ">loop0 loop", ">>vda disk"]
     );
-    assert!(report_for("layered-vm", "/srv/lab/bind/f").bind);
+    assert!(report_for("layered-vm", "/srv/lab/bind/f").is_bind);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn an_unchanged_topology_is_not_reported_again() {
     let sda = DevId { major: 8, minor: 0 };
     let sdb = DevId { major: 8, minor: 16 };
     let mut reader = TopologyReader::new(&Root::at(dir.path()));
-    let names = |s: Option<Section<Topology>>| {
+    let names = |s: Option<Reading<Topology>>| {
         s.map(|s| s.ok().unwrap().devices.iter().map(|d| d.name.clone()).collect::<Vec<_>>())
     };
     assert_eq!(names(reader.refresh(&[sda])).unwrap(), ["sda"]);
@@ -232,7 +232,7 @@ fn an_unchanged_topology_is_not_reported_again() {
 fn a_missing_sysfs_is_absent_not_empty() {
     let dir = tempfile::tempdir().unwrap();
     let got = TopologyReader::new(&Root::at(dir.path())).refresh(&[]);
-    assert_eq!(got, Some(Section::Absent("/sys/block: no such file or directory".into())));
+    assert_eq!(got, Some(Reading::Absent("/sys/block: no such file or directory".into())));
 }
 
 #[test]

@@ -10,9 +10,9 @@ mod stalls;
 mod syncs;
 mod term;
 
-use iotop_plus::model::latency::{DeviceCounts, LatencyRaw};
-use iotop_plus::model::section::Section;
-use iotop_plus::model::shape::Shape;
+use iotop_plus::model::latency::{DeviceHistograms, LatencyRaw};
+use iotop_plus::model::reading::Reading;
+use iotop_plus::model::request_pattern::RequestPattern;
 use iotop_plus::root::Root;
 use iotop_plus::trace::Tracer;
 use machine::{Loop, Nobody, clang, may_trace, programs_of, read_directly, read_directly_at, still_loaded};
@@ -57,15 +57,15 @@ fn bpf_objects_match_their_sources() {
     assert!(compared > 0);
 }
 
-fn device_counts(raw: &LatencyRaw, id: (u32, u32)) -> Option<&DeviceCounts> {
+fn device_counts(raw: &LatencyRaw, id: (u32, u32)) -> Option<&DeviceHistograms> {
     raw.devices.iter().find(|d| (d.id.major, d.id.minor) == id)
 }
 
 /// Requests of a kind: in all, and those of which the time in service is known.
 fn sample_counts(tracer: &Tracer, id: (u32, u32), kind: usize) -> [u64; 2] {
-    let Section::Ok(raw) = tracer.latency.read() else { panic!("{:?}", tracer.latency.read()) };
+    let Reading::Ok(raw) = tracer.latency.read() else { panic!("{:?}", tracer.latency.read()) };
     let kind = device_counts(&raw, id).map(|d| &d.kinds[kind]);
-    kind.map_or([0; 2], |k| [k.total.samples(), k.service.samples()])
+    kind.map_or([0; 2], |k| [k.total.total(), k.service.total()])
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn request_counts_match_diskstats() {
 }
 
 /// What reads of a device were like.
-fn request_pattern(tracer: &Tracer, id: (u32, u32)) -> Shape {
-    let Section::Ok(raw) = tracer.latency.read() else { panic!("{:?}", tracer.latency.read()) };
-    device_counts(&raw, id).map(|d| d.kinds[0].shape).unwrap_or_default()
+fn request_pattern(tracer: &Tracer, id: (u32, u32)) -> RequestPattern {
+    let Reading::Ok(raw) = tracer.latency.read() else { panic!("{:?}", tracer.latency.read()) };
+    device_counts(&raw, id).map(|d| d.kinds[0].pattern).unwrap_or_default()
 }
 
 /// A name, positions in units of 4 KiB, length, and how many go on from an earlier one.

@@ -11,7 +11,7 @@ mod term {
     pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
 }
 
-use iotop_plus::model::charge::{ChargeRaw, Kind};
+use iotop_plus::model::io_accounting::{IoAccountsRaw, AccountKind};
 use iotop_plus::model::disk::DevId;
 use iotop_plus::root::Root;
 use iotop_plus::trace::Tracer;
@@ -35,7 +35,7 @@ fn load_tracer() -> Tracer {
     tracer
 }
 
-fn read_accounting(tracer: &Tracer) -> Arc<ChargeRaw> {
+fn read_accounting(tracer: &Tracer) -> Arc<IoAccountsRaw> {
     let read = tracer.io_accounting.read();
     read.ok().cloned().unwrap_or_else(|| panic!("{read:?}"))
 }
@@ -45,8 +45,8 @@ fn device_id(device: &Loop) -> DevId {
 }
 
 /// Requests and bytes of a process on a device.
-fn counts_of(raw: &ChargeRaw, pid: u32, dev: DevId, kind: Kind) -> (u64, u64) {
-    let own = raw.accounts.iter().filter(|a| (a.key.pid, a.key.dev, a.key.kind) == (pid, dev, kind));
+fn counts_of(raw: &IoAccountsRaw, pid: u32, dev: DevId, kind: AccountKind) -> (u64, u64) {
+    let own = raw.accounts.iter().filter(|a| (a.key.pid, a.key.device, a.key.kind) == (pid, dev, kind));
     own.fold((0, 0), |sum, a| (sum.0 + a.requests, sum.1 + a.bytes))
 }
 
@@ -93,7 +93,7 @@ fn direct_read_counts_match_diskstats() {
         Err(why) => return println!("skipped {name}: {why}"),
     };
     let tracer = load_tracer();
-    let own = |raw: &ChargeRaw| counts_of(raw, std::process::id(), device_id(&device), Kind::Read);
+    let own = |raw: &IoAccountsRaw| counts_of(raw, std::process::id(), device_id(&device), AccountKind::Read);
     // Whoever else looks at a new device (udev) must not disturb: a pass in which only we read counts.
     let agreed = (0..20).any(|_| {
         let (kernel, before) = (device.reads(), own(&read_accounting(&tracer)));
@@ -109,10 +109,10 @@ fn direct_read_counts_match_diskstats() {
     assert!(agreed, "never the same count");
     let raw = read_accounting(&tracer);
     let account =
-        raw.accounts.iter().find(|a| a.key.dev == device_id(&device) && a.key.kind == Kind::Read).unwrap();
-    assert_eq!(account.times.samples(), account.requests, "each has its time");
-    let group = raw.groups.iter().find(|g| g.0 == account.key.group);
-    assert!(group.is_some_and(|g| g.1.starts_with('/')), "{:?} in {:?}", account.key.group, raw.groups);
+        raw.accounts.iter().find(|a| a.key.device == device_id(&device) && a.key.kind == AccountKind::Read).unwrap();
+    assert_eq!(account.histogram.total(), account.requests, "each has its time");
+    let group = raw.cgroups.iter().find(|g| g.0 == account.key.cgroup_id);
+    assert!(group.is_some_and(|g| g.1.starts_with('/')), "{:?} in {:?}", account.key.cgroup_id, raw.cgroups);
 }
 
 /// Has a `dd` write so many MiB through the page cache; it has ended when this returns.
@@ -142,7 +142,7 @@ fn writeback_is_attributed_to_processes_that_dirtied_it_even_after_exit() {
     mounted.sync();
     let raw = read_accounting(&tracer);
     for (pid, mib) in [(a, 80), (b, 20)] {
-        let charged = raw.written_back(pid, Some(device_id(&device)));
+        let charged = raw.written_back_bytes(pid, Some(device_id(&device)));
         println!("dd {pid} dirtied {mib} MiB, charged {:.2} MiB", charged as f64 / 1_048_576.0);
         let off = charged.abs_diff(mib << 20);
         assert!(off * 100 <= mib << 20, "{charged} bytes charged for {mib} MiB");
@@ -152,7 +152,7 @@ fn writeback_is_attributed_to_processes_that_dirtied_it_even_after_exit() {
     let written: u64 = raw
         .accounts
         .iter()
-        .filter(|a| a.key.dev == device_id(&device) && a.key.kind == Kind::Write)
+        .filter(|a| a.key.device == device_id(&device) && a.key.kind == AccountKind::Write)
         .map(|a| a.bytes)
         .sum();
     assert!(written >= 100 << 20, "{written}");

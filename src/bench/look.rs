@@ -3,7 +3,7 @@
 
 use super::target::refuse::{self, Refused};
 use crate::model::disk::DevId;
-use crate::model::path::ChainDev;
+use crate::model::path::DeviceChainEntry;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub struct Seen {
     /// The device that counts its I/O.
     pub device: Option<DevId>,
     /// From the file system down to the physical disks.
-    pub chain: Vec<ChainDev>,
+    pub chain: Vec<DeviceChainEntry>,
     /// Its files live in memory.
     pub memory: bool,
     /// A network is in between: a run needs the person's word twice.

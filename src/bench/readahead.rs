@@ -9,7 +9,7 @@ use super::session::Stop;
 use super::target::Place;
 use super::target::refuse::{Refused, refused};
 use super::target::sizes;
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::text::sanitize;
 use crate::tune::client::{Held, Said};
@@ -87,7 +87,7 @@ impl Disk {
         let words = vec![format!("read_ahead_kb@{}={kb}K", self.name)];
         let failed = |why: String| Stop::Failed(format!("read-ahead not changed: {why}"));
         let (held, reply) = Held::start(Root::self_exe(), root, words, Some(lease_secs))
-            .map_err(|err| failed(describe(&err)))?;
+            .map_err(|err| failed(describe_io_error(&err)))?;
         match reply {
             Reply::Applied { .. } => Ok(Some(Set { held, lease_secs, disk: self.name.clone() })),
             Reply::Refused(Refusal::Privilege(why)) => Err(Stop::Refused(Refused { why, privilege: true })),
@@ -115,7 +115,7 @@ impl Set {
         match self.held.ask(&Request::Renew { secs: self.lease_secs }) {
             Ok(Reply::Left { .. }) => Ok(()),
             Ok(other) => Err(lost(format!("the tuner said {other:?}"))),
-            Err(err) => Err(lost(describe(&err))),
+            Err(err) => Err(lost(describe_io_error(&err))),
         }
     }
 
@@ -136,7 +136,7 @@ impl Set {
                 }
             }
             Ok(other) => left(format!("the tuner said {other:?}")),
-            Err(err) => left(describe(&err)),
+            Err(err) => left(describe_io_error(&err)),
         }
     }
 }

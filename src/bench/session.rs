@@ -15,7 +15,7 @@ use super::target::refuse::Refused;
 use super::target::{File, Place, sizes};
 use super::watch::{Phase, Watch, gather};
 use crate::model::disk::{DevId, DiskRate, DiskRaw};
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::text::sanitize;
 use std::os::fd::BorrowedFd;
@@ -48,7 +48,7 @@ impl From<Refused> for Stop {
 impl Stop {
     /// A failed system call; `what` says which.
     pub fn from_errno(what: &str, err: impl Into<std::io::Error>) -> Self {
-        Stop::Failed(format!("{what}: {}", describe(&err.into())))
+        Stop::Failed(format!("{what}: {}", describe_io_error(&err.into())))
     }
 }
 
@@ -246,7 +246,7 @@ impl Session {
         let specs: Vec<_> = specs.iter().flat_map(one_deep).collect();
         let most = specs.iter().map(|s| s.block).max().unwrap_or(0) as usize;
         part.engine = "threads (pread, pwrite)".into();
-        let make = |_: &IoSpec| Threads::new(file, most).map_err(|e| format!("buffers: {}", describe(&e)));
+        let make = |_: &IoSpec| Threads::new(file, most).map_err(|e| format!("buffers: {}", describe_io_error(&e)));
         self.attempt(part, number, &specs, limits, make).map_err(Stop::Failed)
     }
 
@@ -390,7 +390,7 @@ fn outcome(ends: &[Ended]) -> Result<(), Stop> {
                 libc::EIO => "the device reports an error (EIO); the kernel log says more".into(),
                 libc::EINVAL => "refused as invalid: block size or offset not aligned for direct I/O?".into(),
                 libc::EOPNOTSUPP => "not supported here; --iopoll needs a device with polling queues".into(),
-                n => describe(&std::io::Error::from_raw_os_error(n)),
+                n => describe_io_error(&std::io::Error::from_raw_os_error(n)),
             };
             return Err(Stop::Failed(format!("{what}: {why}")));
         }

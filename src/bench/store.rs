@@ -5,7 +5,7 @@
 //! user's directories (sudo may leave HOME pointing there). All of this may block on a dead home.
 
 use super::report::{End, Report, SCHEMA};
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -147,7 +147,7 @@ impl Store {
         format!(
             "results in {}: {}",
             crate::text::sanitize(self.path.as_os_str().as_encoded_bytes()),
-            describe(&err.into())
+            describe_io_error(&err.into())
         )
     }
 

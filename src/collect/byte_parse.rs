@@ -39,7 +39,7 @@ pub fn parse_f64(word: &[u8]) -> Option<f64> {
     std::str::from_utf8(word).ok()?.parse().ok().filter(|f: &f64| f.is_finite())
 }
 
-pub use crate::model::raw::unescape_octal;
+pub use crate::model::raw_bytes::unescape_octal;
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,11 @@
 //! `/proc/fs/cifs/Stats` (fs/smb/client/cifs_debug.c, smb1ops.c and smb2ops.c print_stats()).
 
 use super::byte_parse::{lines, parse_u64, words};
-use crate::model::mount::{Mount, Mounts, is_cifs};
+use crate::model::mount::{MountInfo, MountTable, is_cifs};
 use crate::model::network::{NetFsKind, NetFsRaw};
 
 /// Every connected share, joined with the mount table.
-pub(super) fn parse(text: &[u8], mounts: &Mounts) -> Vec<NetFsRaw> {
+pub(super) fn parse(text: &[u8], mounts: &MountTable) -> Vec<NetFsRaw> {
     let mut rows: Vec<NetFsRaw> = Vec::new();
     for line in lines(text) {
         match parse_share_header(line) {
@@ -65,16 +65,16 @@ fn parse_stat_line(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
 }
 
 /// A share stays connected for a while after its last unmount: then it stands under its own name.
-fn join_mounts(mut rows: Vec<NetFsRaw>, mounts: &Mounts) -> Vec<NetFsRaw> {
-    let mut left: Vec<&Mount> = mounts.0.iter().filter(|m| is_cifs(m.fs_type.bytes())).collect();
+fn join_mounts(mut rows: Vec<NetFsRaw>, mounts: &MountTable) -> Vec<NetFsRaw> {
+    let mut left: Vec<&MountInfo> = mounts.0.iter().filter(|m| is_cifs(m.fs_type.as_bytes())).collect();
     for row in &mut rows {
-        let share = normalize_share_name(row.server.bytes());
-        let Some(at) = left.iter().position(|m| is_on_share(&normalize_share_name(m.source.bytes()), &share)) else { continue };
+        let share = normalize_share_name(row.server.as_bytes());
+        let Some(at) = left.iter().position(|m| is_on_share(&normalize_share_name(m.source.as_bytes()), &share)) else { continue };
         let mount = left.remove(at);
-        left.retain(|m| m.dev != mount.dev);
+        left.retain(|m| m.device != mount.device);
         row.mount = mount.mount_point.clone();
         row.server = mount.source.clone();
-        row.dev = mount.dev;
+        row.dev = mount.device;
         let text = |name| mount.super_option(name).map(|v| String::from_utf8_lossy(&v).into_owned());
         row.address = text("addr");
         row.version = text("vers");
@@ -103,7 +103,7 @@ mod tests {
     fn smb1_counters_are_parsed() {
         let rows = parse(
             b"1) \\\\nas\\old share\tDISCONNECTED\nSMBs: 9 Oplock Breaks: 0\nReads:  4 Bytes: 4096\nWrites: 1 Bytes: 7\n",
-            &Mounts::default(),
+            &MountTable::default(),
         );
         assert_eq!(rows[0].server, "\\\\nas\\old share");
         assert_eq!(
@@ -119,8 +119,8 @@ mod tests {
             text in proptest::collection::vec(any::<u8>(), 0..200),
             words in "(1\\) \\\\\\\\a\\\\b\n|SMBs: |Bytes read: |Reads: |total |failed |[0-9]{1,20} |\n){0,40}",
         ) {
-            let _ = parse(&text, &Mounts::default());
-            let _ = parse(words.as_bytes(), &Mounts::default());
+            let _ = parse(&text, &MountTable::default());
+            let _ = parse(words.as_bytes(), &MountTable::default());
         }
     }
 }

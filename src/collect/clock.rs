@@ -1,14 +1,14 @@
 //! The clocks of the running machine.
 
-use crate::model::clock::Clock;
-use crate::model::kernlog::LogClock;
+use crate::model::timestamp::Timestamp;
+use crate::model::kernel_log::LogClock;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Now, on both clocks.
-pub fn now() -> Clock {
+pub fn now() -> Timestamp {
     let boot = clock_gettime(ClockId::Boottime);
     let wall = clock_gettime(ClockId::Realtime);
-    Clock {
+    Timestamp {
         boot_ns: boot.tv_sec as u64 * 1_000_000_000 + boot.tv_nsec as u64,
         wall_ns: wall.tv_sec * 1_000_000_000 + wall.tv_nsec,
     }

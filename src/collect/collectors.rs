@@ -16,9 +16,9 @@ use super::syncs::SyncSource;
 use super::topology::TopologyReader;
 use super::{clock, sources};
 use crate::model::disk::DevId;
-use crate::model::process::ProcUpdate;
+use crate::model::process::ProcessUpdate;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::model::topology::Topology;
 use crate::root::Root;
 use crate::trace::Tracer;
@@ -34,11 +34,11 @@ pub enum CollectorEvent {
     /// A tick of counters; its look at the tasks may follow.
     Sample(Box<Sample>),
     /// A tick of counters, with the look at the tasks that was taken right after it.
-    SampleAndTasks(Box<Sample>, Box<Section<ProcUpdate>>),
+    SampleAndTasks(Box<Sample>, Box<Reading<ProcessUpdate>>),
     /// A look at the tasks.
-    Tasks(Box<Section<ProcUpdate>>),
+    Tasks(Box<Reading<ProcessUpdate>>),
     /// Devices or mounts changed.
-    Topology(Box<Section<Topology>>),
+    Topology(Box<Reading<Topology>>),
 }
 
 /// Takes news, on the collector's thread; returns false when nobody wants more.
@@ -137,11 +137,11 @@ impl Collectors {
     }
 
     /// Looks for collectors that do not return; see [`Lane::watch`].
-    pub fn find_blocked(&mut self) -> Vec<Blocked> {
+    pub fn find_blocked(&mut self) -> Vec<BlockedRead> {
         self.sampler.detect_stuck_source();
         let since = self.topology_read_since.load(Ordering::Relaxed);
         let late = since > 0 && clock::now().boot_ns.saturating_sub(since) > 4 * READ_DEADLINE.as_nanos() as u64;
-        late.then(|| Blocked { since_boot_ns: since, on: "the block topology".into() }).into_iter().collect()
+        late.then(|| BlockedRead { since_boot_ns: since, waiting_on: "the block topology".into() }).into_iter().collect()
     }
 }
 
@@ -194,7 +194,7 @@ impl ScanConsumer for TickScans {
         *lock_unpoisoned(&self.running) = Some((Instant::now(), None));
     }
 
-    fn scan_finished(&self, procs: Section<ProcUpdate>) -> bool {
+    fn scan_finished(&self, procs: Reading<ProcessUpdate>) -> bool {
         let under_way = lock_unpoisoned(&self.running).take();
         if let Some((began, _)) = &under_way {
             self.is_slow.store(began.elapsed() > MAX_INLINE_SCAN, Ordering::Release);

@@ -3,9 +3,9 @@
 use super::kernel_file::PersistentFile;
 use super::byte_parse::{lines, parse_u64, words};
 use super::{SampleUpdate, Source};
-use crate::model::disk::{DevId, DiskRaw, OpRaw};
+use crate::model::disk::{DevId, DiskRaw, DiskOpRaw};
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ impl DiskstatsSource {
         Self { file: PersistentFile::new(root.proc("diskstats")), buf: Vec::new(), names: HashMap::new() }
     }
 
-    fn read_rows(&mut self) -> Section<Vec<DiskRaw>> {
+    fn read_rows(&mut self) -> Reading<Vec<DiskRaw>> {
         match self.file.read(&mut self.buf) {
-            Ok(text) => Section::Ok(lines(text).filter_map(|l| parse_line(l, &mut self.names)).collect()),
-            Err(err) => Section::from_io("/proc/diskstats", &err),
+            Ok(text) => Reading::Ok(lines(text).filter_map(|l| parse_line(l, &mut self.names)).collect()),
+            Err(err) => Reading::from_io_error("/proc/diskstats", &err),
         }
     }
 }
@@ -36,8 +36,8 @@ impl Source for DiskstatsSource {
         "/proc/diskstats"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.disks = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.disks = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {
@@ -65,8 +65,8 @@ fn next_number<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Option<u64> {
     parse_u64(w.next()?)
 }
 
-fn parse_op<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Option<OpRaw> {
-    Some(OpRaw { ios: next_number(w)?, merged: next_number(w)?, sectors: next_number(w)?, ms: next_number(w)? })
+fn parse_op<'a>(w: &mut impl Iterator<Item = &'a [u8]>) -> Option<DiskOpRaw> {
+    Some(DiskOpRaw { ios: next_number(w)?, merged: next_number(w)?, sectors: next_number(w)?, ms: next_number(w)? })
 }
 
 fn intern_name(names: &mut HashMap<DevId, Arc<str>>, id: DevId, raw: &[u8]) -> Arc<str> {

@@ -1,16 +1,16 @@
 //! Whose machine this is.
 
 use super::kernel_file::read_once;
-use crate::model::world::Host;
+use crate::model::system_state::HostInfo;
 use crate::root::Root;
 use crate::text::sanitize;
 
 /// Host name and kernel release, cleaned; from the tree itself, so that a capture keeps its own.
-pub fn read_host(root: &Root) -> Host {
+pub fn read_host(root: &Root) -> HostInfo {
     let mut buf = Vec::new();
     let mut read = |rel: &str| {
         let text = read_once(&root.proc(rel), &mut buf).map(|t| sanitize(t.trim_ascii())).unwrap_or_default();
         if text.is_empty() { "-".to_owned() } else { text }
     };
-    Host { name: read("sys/kernel/hostname"), kernel: read("sys/kernel/osrelease") }
+    HostInfo { name: read("sys/kernel/hostname"), kernel: read("sys/kernel/osrelease") }
 }

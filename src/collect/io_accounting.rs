@@ -2,7 +2,7 @@
 
 use super::{SampleUpdate, Source};
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::trace::Tracer;
 
 /// Reads what is counted.
@@ -13,12 +13,12 @@ impl Source for IoAccountingSource {
         "tracing by process"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.charge = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.io_accounts = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {
         let read = self.0.io_accounting.read();
-        Box::new(move |s| s.charge = read)
+        Box::new(move |s| s.io_accounts = read)
     }
 }

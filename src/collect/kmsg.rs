@@ -10,8 +10,8 @@ pub use record::{format_record, parse_record};
 
 use super::kernel_file;
 use super::byte_parse::parse_i64;
-use crate::model::kernlog::Record;
-use crate::model::section::{Section, describe};
+use crate::model::kernel_log::KmsgRecord;
+use crate::model::reading::{Reading, describe_io_error};
 use crate::root::Root;
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -43,7 +43,7 @@ impl KmsgReader {
     ///
     /// `Denied` when `kernel.dmesg_restrict` is 1 and CAP_SYSLOG is missing, `Absent` where there is no
     /// such file (many containers).
-    pub fn open(root: &Root) -> Section<KmsgReader> {
+    pub fn open(root: &Root) -> Reading<KmsgReader> {
         let path = root.dev("kmsg");
         let fd = match kernel_file::open(&path) {
             Ok(fd) => fd,
@@ -56,17 +56,17 @@ impl KmsgReader {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                 let mut text = Vec::new();
                 if stat.st_size > MAX_CAPTURE_BYTES as i64 {
-                    return Section::Absent(format!("{}: larger than 64 MiB", path.display()));
+                    return Reading::Absent(format!("{}: larger than 64 MiB", path.display()));
                 }
                 match kernel_file::read_to_end(&fd, &mut text) {
                     Ok(()) => LogInput::Capture { fd, text, offset: 0 },
-                    Err(err) => return Section::from_io("captured kernel log", &err.into()),
+                    Err(err) => return Reading::from_io_error("captured kernel log", &err.into()),
                 }
             }
-            Ok(_) => return Section::Absent(format!("{} is not the kernel log device", path.display())),
-            Err(err) => return Section::from_io("/dev/kmsg", &err.into()),
+            Ok(_) => return Reading::Absent(format!("{} is not the kernel log device", path.display())),
+            Err(err) => return Reading::from_io_error("/dev/kmsg", &err.into()),
         };
-        Section::Ok(Self { input, overruns: 0 })
+        Reading::Ok(Self { input, overruns: 0 })
     }
 
     /// Whether more can arrive: poll the descriptor for reading only then. A captured file is always
@@ -81,7 +81,7 @@ impl KmsgReader {
     }
 
     /// The next record, or `None` when there is nothing more for now. Never waits.
-    pub fn next_record(&mut self) -> std::io::Result<Option<Record>> {
+    pub fn next_record(&mut self) -> std::io::Result<Option<KmsgRecord>> {
         match &mut self.input {
             LogInput::Device { fd, buf } => loop {
                 match rustix::io::read(&*fd, &mut buf[..]) {
@@ -125,40 +125,40 @@ impl AsFd for KmsgReader {
     }
 }
 
-fn open_error(root: &Root, path: &str, err: &std::io::Error) -> Section<KmsgReader> {
+fn open_error(root: &Root, path: &str, err: &std::io::Error) -> Reading<KmsgReader> {
     match err.kind() {
         std::io::ErrorKind::NotFound => {
-            Section::Absent(format!("{path} does not exist (a container without the kernel log?)"))
+            Reading::Absent(format!("{path} does not exist (a container without the kernel log?)"))
         }
         std::io::ErrorKind::PermissionDenied => {
             let why = match read_sysctl(root, "kernel/dmesg_restrict") {
-                Section::Ok(0) | Section::Denied(_) | Section::Absent(_) | Section::Blocked(_) => "",
-                Section::Ok(_) => " (kernel.dmesg_restrict = 1)",
+                Reading::Ok(0) | Reading::Denied(_) | Reading::Absent(_) | Reading::Blocked(_) => "",
+                Reading::Ok(_) => " (kernel.dmesg_restrict = 1)",
             };
-            Section::Denied(format!(
+            Reading::Denied(format!(
                 "{path}: {}{why}; needs CAP_SYSLOG: run with sudo, or set kernel.dmesg_restrict = 0",
-                describe(err)
+                describe_io_error(err)
             ))
         }
         // Outside the first user namespace the device can be there and yet not be a device.
-        _ => Section::from_io(path, err),
+        _ => Reading::from_io_error(path, err),
     }
 }
 
 /// `kernel.hung_task_warnings`: how many hung tasks the kernel will still report; 0 means that it has
 /// gone silent, -1 that it never does (Documentation/admin-guide/sysctl/kernel.rst).
-pub fn read_hung_task_warnings(root: &Root) -> Section<i64> {
+pub fn read_hung_task_warnings(root: &Root) -> Reading<i64> {
     read_sysctl(root, "kernel/hung_task_warnings")
 }
 
-fn read_sysctl(root: &Root, name: &str) -> Section<i64> {
+fn read_sysctl(root: &Root, name: &str) -> Reading<i64> {
     let mut buf = Vec::new();
     match kernel_file::read_once(&root.proc(&format!("sys/{name}")), &mut buf) {
         Ok(text) => match parse_i64(text.trim_ascii()) {
-            Some(n) => Section::Ok(n),
-            None => Section::Absent(format!("{name}: not a number")),
+            Some(n) => Reading::Ok(n),
+            None => Reading::Absent(format!("{name}: not a number")),
         },
-        Err(err) => Section::from_io(name, &err),
+        Err(err) => Reading::from_io_error(name, &err),
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
         let (_dir, root) = captured_root(
             b"6,1,10,-;one\n SUBSYSTEM=block\n DEVICE=b8:0\ngarbage\n3,2,20,-;two\\x0athree\n4,9,30,-;four",
         );
-        let Section::Ok(mut reader) = KmsgReader::open(&root) else { panic!("not opened") };
+        let Reading::Ok(mut reader) = KmsgReader::open(&root) else { panic!("not opened") };
         assert!(!reader.is_live());
         let mut seen = Vec::new();
         while let Some(record) = reader.next_record().unwrap() {
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_missing_log_is_absent_with_a_reason() {
         let dir = tempfile::tempdir().unwrap();
-        let Section::Absent(why) = KmsgReader::open(&Root::at(dir.path())) else { panic!() };
+        let Reading::Absent(why) = KmsgReader::open(&Root::at(dir.path())) else { panic!() };
         assert!(why.contains("does not exist"), "{why}");
     }
 
@@ -199,7 +199,7 @@ mod tests {
     fn a_directory_in_place_of_kmsg_is_absent() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("dev/kmsg")).unwrap();
-        assert!(matches!(KmsgReader::open(&Root::at(dir.path())), Section::Absent(_)));
+        assert!(matches!(KmsgReader::open(&Root::at(dir.path())), Reading::Absent(_)));
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         std::fs::write(dir.path().join("proc/sys/kernel/dmesg_restrict"), "1\n").unwrap();
         let root = Root::at(dir.path());
         let err = std::io::Error::from_raw_os_error(1);
-        let Section::Denied(why) = open_error(&root, "/dev/kmsg", &err) else { panic!() };
+        let Reading::Denied(why) = open_error(&root, "/dev/kmsg", &err) else { panic!() };
         assert!(why.contains("dmesg_restrict = 1") && why.contains("CAP_SYSLOG"), "{why}");
     }
 
@@ -217,9 +217,9 @@ mod tests {
     fn hung_task_warnings_may_be_negative_or_missing() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
-        assert!(matches!(read_hung_task_warnings(&root), Section::Absent(_)));
+        assert!(matches!(read_hung_task_warnings(&root), Reading::Absent(_)));
         std::fs::create_dir_all(dir.path().join("proc/sys/kernel")).unwrap();
         std::fs::write(dir.path().join("proc/sys/kernel/hung_task_warnings"), "-1\n").unwrap();
-        assert_eq!(read_hung_task_warnings(&root), Section::Ok(-1));
+        assert_eq!(read_hung_task_warnings(&root), Reading::Ok(-1));
     }
 }

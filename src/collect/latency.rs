@@ -2,7 +2,7 @@
 
 use super::{SampleUpdate, Source};
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::trace::Tracer;
 
 /// Reads what is counted.
@@ -13,8 +13,8 @@ impl Source for LatencySource {
         "tracing"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.latency = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.latency = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {

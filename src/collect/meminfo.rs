@@ -5,7 +5,7 @@ use super::byte_parse::{lines, parse_u64, words};
 use super::{SampleUpdate, Source};
 use crate::model::memory::MemRaw;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::root::Root;
 
 /// Reads `/proc/meminfo`.
@@ -26,16 +26,16 @@ impl Source for MeminfoSource {
         "/proc/meminfo"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.mem = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.mem = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {
         let mem = match self.file.read(&mut self.buf) {
             Ok(text) => parse(text)
-                .map(Section::Ok)
-                .unwrap_or_else(|| Section::Absent("/proc/meminfo: no MemTotal line".into())),
-            Err(err) => Section::from_io("/proc/meminfo", &err),
+                .map(Reading::Ok)
+                .unwrap_or_else(|| Reading::Absent("/proc/meminfo: no MemTotal line".into())),
+            Err(err) => Reading::from_io_error("/proc/meminfo", &err),
         };
         Box::new(move |s| s.mem = mem)
     }

@@ -2,7 +2,7 @@
 
 use super::{SampleUpdate, Source};
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::trace::Tracer;
 
 /// Reads what is counted.
@@ -13,12 +13,12 @@ impl Source for MemoryStallSource {
         "tracing of stalls"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.stalls = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.memory_stalls = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {
         let read = self.0.stalls.read();
-        Box::new(move |s| s.stalls = read)
+        Box::new(move |s| s.memory_stalls = read)
     }
 }

@@ -33,7 +33,7 @@ pub mod syncs;
 mod vmstat;
 
 use crate::model::sample::Sample;
-use crate::model::section::Blocked;
+use crate::model::reading::BlockedRead;
 use crate::root::Root;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -46,7 +46,7 @@ pub trait Source: Send {
     /// Its name on screen when it is blocked or missing: the file it reads.
     fn name(&self) -> &'static str;
     /// How a sample says that this source is stuck.
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked);
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead);
     /// Reads once. May block; the caller watches the time.
     fn read(&mut self) -> SampleUpdate;
 }

@@ -3,7 +3,7 @@
 use super::kernel_file::{open, read_to_end};
 use super::byte_parse::{lines, parse_u64, unescape_octal, words};
 use crate::model::disk::DevId;
-use crate::model::mount::{Mount, Mounts, is_cifs, is_nfs};
+use crate::model::mount::{MountInfo, MountTable, is_cifs, is_nfs};
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -102,8 +102,8 @@ impl PolledFile {
 #[derive(Debug)]
 pub struct MountWatcher {
     file: PolledFile,
-    mounts: Mounts,
-    filter: fn(&Mount) -> bool,
+    mounts: MountTable,
+    filter: fn(&MountInfo) -> bool,
 }
 
 impl MountWatcher {
@@ -114,12 +114,12 @@ impl MountWatcher {
 
     /// Only NFS and CIFS mounts: most machines have none, container hosts have thousands of others.
     pub fn network_only(root: &Root) -> Self {
-        Self::with_filter(root, NETWORK_REREAD_INTERVAL, |m| is_nfs(m.fs_type.bytes()) || is_cifs(m.fs_type.bytes()))
+        Self::with_filter(root, NETWORK_REREAD_INTERVAL, |m| is_nfs(m.fs_type.as_bytes()) || is_cifs(m.fs_type.as_bytes()))
     }
 
-    fn with_filter(root: &Root, reread: Duration, keep: fn(&Mount) -> bool) -> Self {
+    fn with_filter(root: &Root, reread: Duration, keep: fn(&MountInfo) -> bool) -> Self {
         let file = PolledFile::new(root, root.proc("self/mountinfo"), reread);
-        Self { file, mounts: Mounts::default(), filter: keep }
+        Self { file, mounts: MountTable::default(), filter: keep }
     }
 
     /// Whether the table is to be read anew; never waits.
@@ -130,24 +130,24 @@ impl MountWatcher {
     /// Whether the table changed since the last call; the first call says yes.
     pub fn refresh(&mut self) -> io::Result<bool> {
         let Some(text) = self.file.read_if_changed()? else { return Ok(false) };
-        self.mounts = Mounts(lines(text).filter_map(parse_line).filter(self.filter).collect());
+        self.mounts = MountTable(lines(text).filter_map(parse_line).filter(self.filter).collect());
         self.file.release_buffer();
         Ok(true)
     }
 
     /// As of the last refresh.
-    pub fn mounts(&self) -> &Mounts {
+    pub fn mounts(&self) -> &MountTable {
         &self.mounts
     }
 }
 
 /// The whole file. A line that is none (cut off, say) is left out.
-pub fn parse(text: &[u8]) -> Mounts {
-    Mounts(lines(text).filter_map(parse_line).collect())
+pub fn parse(text: &[u8]) -> MountTable {
+    MountTable(lines(text).filter_map(parse_line).collect())
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn parse_line(line: &[u8]) -> Option<Mount> {
+fn parse_line(line: &[u8]) -> Option<MountInfo> {
     // Exactly one blank divides the fields, and a field may be empty (`mount "" /mnt -t tmpfs`).
     let mut w = line.split(|b| *b == b' ');
     let (id, parent) = (parse_u64(w.next()?)?, parse_u64(w.next()?)?);
@@ -160,7 +160,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     // Super options may hold a blank in a file system that forgets to escape it.
     let rest: Vec<&[u8]> = w.collect();
     let super_options = rest.join(&b' ').into();
-    Some(Mount { id, parent, dev, root, mount_point, options, fs_type, source, super_options })
+    Some(MountInfo { id, parent, device: dev, root, mount_point, options, fs_type, source, super_options })
 }
 
 /// `8:1`, as sysfs and mountinfo write it.
@@ -184,7 +184,7 @@ mod tests {
         );
         assert_eq!(t.0.len(), 3);
         let m = &t.0[0];
-        assert_eq!((m.id, m.parent, m.dev), (36, 35, DevId { major: 98, minor: 0 }));
+        assert_eq!((m.id, m.parent, m.device), (36, 35, DevId { major: 98, minor: 0 }));
         assert_eq!((&m.root, &m.mount_point), (&"/mnt1".into(), &"/my disk".into()));
         assert_eq!((&m.fs_type, &m.source), (&"ext3".into(), &"/dev/root".into()));
         assert_eq!(m.super_options, "rw,errors=continue");
@@ -219,8 +219,8 @@ mod tests {
             let escaped: String = path.iter().map(|b| format!("\\{b:03o}")).collect();
             let line = format!("1 0 8:1 / {escaped} rw shared:1 - ext4 {escaped} rw");
             let t = parse(line.as_bytes());
-            prop_assert_eq!(t.0[0].mount_point.bytes(), &path[..]);
-            prop_assert_eq!(t.0[0].source.bytes(), &path[..]);
+            prop_assert_eq!(t.0[0].mount_point.as_bytes(), &path[..]);
+            prop_assert_eq!(t.0[0].source.as_bytes(), &path[..]);
         }
     }
 }

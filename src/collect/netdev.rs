@@ -5,7 +5,7 @@ use super::byte_parse::{lines, parse_u64, parse_i64, words};
 use super::{SampleUpdate, Source};
 use crate::model::network::NicRaw;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,13 +41,13 @@ impl NetdevSource {
         }
     }
 
-    fn read_nics(&mut self) -> Section<Vec<NicRaw>> {
+    fn read_nics(&mut self) -> Reading<Vec<NicRaw>> {
         if !self.has_network_mounts.load(Ordering::Relaxed) {
-            return Section::Ok(Vec::new());
+            return Reading::Ok(Vec::new());
         }
         let mut nics = match self.file.read(&mut self.buf) {
             Ok(text) => parse(text),
-            Err(err) => return Section::from_io("/proc/net/dev", &err),
+            Err(err) => return Reading::from_io_error("/proc/net/dev", &err),
         };
         if self.speeds_read_at.is_none_or(|at| at.elapsed() >= SPEED_REREAD_INTERVAL) {
             self.speeds.clear();
@@ -63,7 +63,7 @@ impl NetdevSource {
                 }
             };
         }
-        Section::Ok(nics)
+        Reading::Ok(nics)
     }
 
     /// EINVAL for what has no speed (loopback, down), -1 for what does not know it (virtual).
@@ -83,8 +83,8 @@ impl Source for NetdevSource {
         "/proc/net/dev"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.nics = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.nics = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {

@@ -10,7 +10,7 @@ use super::{SampleUpdate, Source, cifs, nfs};
 use crate::model::mount::{is_cifs, is_nfs};
 use crate::model::network::NetFsRaw;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::root::Root;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,35 +49,35 @@ impl NetFsSource {
         }
     }
 
-    fn read_rows(&mut self) -> Section<Vec<NetFsRaw>> {
+    fn read_rows(&mut self) -> Reading<Vec<NetFsRaw>> {
         match self.mounts.refresh() {
             Ok(true) => {
                 let has =
-                    |is: fn(&[u8]) -> bool| self.mounts.mounts().0.iter().any(|m| is(m.fs_type.bytes()));
+                    |is: fn(&[u8]) -> bool| self.mounts.mounts().0.iter().any(|m| is(m.fs_type.as_bytes()));
                 (self.has_nfs, self.has_cifs) = (has(is_nfs), has(is_cifs));
                 self.has_network_mounts.store(self.has_nfs || self.has_cifs, Ordering::Relaxed);
                 self.routes = None;
             }
             Ok(false) => {}
-            Err(err) => return Section::from_io("/proc/self/mountinfo", &err),
+            Err(err) => return Reading::from_io_error("/proc/self/mountinfo", &err),
         }
         let mut rows = Vec::new();
         if self.has_nfs {
             match self.nfs.read(&mut self.buf) {
                 Ok(text) => rows.extend(nfs::parse(text, self.mounts.mounts())),
-                Err(err) => return Section::from_io("/proc/self/mountstats", &err),
+                Err(err) => return Reading::from_io_error("/proc/self/mountstats", &err),
             }
         }
         if self.has_cifs {
             match self.cifs.read(&mut self.buf) {
                 Ok(text) => rows.extend(cifs::parse(text, self.mounts.mounts())),
-                Err(err) => return Section::from_io("/proc/fs/cifs/Stats", &err),
+                Err(err) => return Reading::from_io_error("/proc/fs/cifs/Stats", &err),
             }
         }
         if !rows.is_empty() {
             self.set_interfaces(&mut rows);
         }
-        Section::Ok(rows)
+        Reading::Ok(rows)
     }
 
     fn set_interfaces(&mut self, rows: &mut [NetFsRaw]) {
@@ -96,8 +96,8 @@ impl Source for NetFsSource {
         "/proc/self/mountstats"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.netfs = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.netfs = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {

@@ -1,14 +1,14 @@
 //! `/proc/self/mountstats`, the NFS part (fs/nfs/super.c nfs_show_stats(), net/sunrpc/stats.c).
 
 use super::byte_parse::{lines, parse_u64, unescape_octal, words};
-use crate::model::mount::{Mounts, is_nfs};
+use crate::model::mount::{MountTable, is_nfs};
 use crate::model::network::{NetFsKind, NetFsRaw};
 
 /// The only layout there has been since 2.6.17; another one is not guessed at.
 const SUPPORTED_STATVERS: &[u8] = b"statvers=1.";
 
 /// Every NFS file system, once, joined with the mount table for its device number and server address.
-pub(super) fn parse(text: &[u8], mounts: &Mounts) -> Vec<NetFsRaw> {
+pub(super) fn parse(text: &[u8], mounts: &MountTable) -> Vec<NetFsRaw> {
     let mut rows: Vec<NetFsRaw> = Vec::new();
     let mut open = false;
     for line in lines(text) {
@@ -95,16 +95,16 @@ fn add_operation<'a>(op: &[u8], w: impl Iterator<Item = &'a [u8]>, row: &mut Net
 }
 
 /// Both files list mounts in the same order. A file system mounted twice repeats its counters: one is kept.
-fn join_mounts(rows: Vec<NetFsRaw>, mounts: &Mounts) -> Vec<NetFsRaw> {
-    let mut left: Vec<_> = mounts.0.iter().filter(|m| is_nfs(m.fs_type.bytes())).collect();
+fn join_mounts(rows: Vec<NetFsRaw>, mounts: &MountTable) -> Vec<NetFsRaw> {
+    let mut left: Vec<_> = mounts.0.iter().filter(|m| is_nfs(m.fs_type.as_bytes())).collect();
     let mut out: Vec<NetFsRaw> = Vec::with_capacity(rows.len());
     for mut row in rows {
         if let Some(at) = left.iter().position(|m| m.mount_point == row.mount) {
             let mount = left.remove(at);
-            if out.iter().any(|r| r.dev == mount.dev) {
+            if out.iter().any(|r| r.dev == mount.device) {
                 continue;
             }
-            row.dev = mount.dev;
+            row.dev = mount.device;
             row.address = mount.super_option("addr").map(|a| String::from_utf8_lossy(&a).into_owned());
         }
         out.push(row);
@@ -120,13 +120,13 @@ mod tests {
     #[test]
     fn an_unsupported_statvers_is_skipped() {
         let text = b"device nas:/x mounted on /m with fstype nfs4 statvers=2.0\n\tbytes:\t1 2 3 4 5 6 7 8\n";
-        assert!(parse(text, &Mounts::default()).is_empty());
+        assert!(parse(text, &MountTable::default()).is_empty());
     }
 
     #[test]
     fn truncated_lines_leave_fields_unknown() {
         let text = b"device nas:/x\\040y mounted on /m with fstype nfs statvers=1.1\n\tage:\t77\n\tbytes:\t1 2 3 4\n";
-        let row = parse(text, &Mounts::default()).remove(0);
+        let row = parse(text, &MountTable::default()).remove(0);
         assert_eq!((row.age_s, row.read_bytes, row.ops), (Some(77), None, None));
         assert_eq!(row.server, "nas:/x y");
     }
@@ -137,8 +137,8 @@ mod tests {
             text in proptest::collection::vec(any::<u8>(), 0..200),
             words in "(device |mounted on |with fstype nfs |statvers=1.1\n|bytes: |per-op x\n|READ: |[0-9]{1,20} |\n){0,40}",
         ) {
-            let _ = parse(&text, &Mounts::default());
-            let _ = parse(words.as_bytes(), &Mounts::default());
+            let _ = parse(&text, &MountTable::default());
+            let _ = parse(words.as_bytes(), &MountTable::default());
         }
     }
 }

@@ -8,11 +8,11 @@ use super::queue::read_queue_attrs;
 use super::kernel_file::read_once;
 use super::topology::{BackingDevice, TopologyReader, devices_of, dev_id_from_raw};
 use crate::model::disk::DevId;
-use crate::model::mount::{Mount, Mounts, is_nfs};
-use crate::model::path::{ChainDev, PathError, PathReport, ReadOnly, Space, Store};
-use crate::model::raw::Raw;
-use crate::model::section::{Section, describe};
-use crate::model::topology::{BlockDev, DeviceKind, Topology, Via};
+use crate::model::mount::{MountInfo, MountTable, is_nfs};
+use crate::model::path::{DeviceChainEntry, PathError, PathReport, ReadOnlyReason, FilesystemSpace, StorageKind};
+use crate::model::raw_bytes::RawBytes;
+use crate::model::reading::{Reading, describe_io_error};
+use crate::model::topology::{BlockDevice, DeviceKind, Topology, DeviceMatch};
 use crate::root::Root;
 use crate::text::sanitize;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
@@ -26,7 +26,7 @@ pub fn inspect_path(root: &Root, path: &Path) -> Result<PathReport, PathError> {
     let canonical = canonicalize(root, path)?;
     let mut buf = Vec::new();
     let table = read_once(&root.proc("self/mountinfo"), &mut buf).map_err(|e| {
-        PathError(format!("cannot read the mount table: {}; is /proc mounted?", describe(&e)))
+        PathError(format!("cannot read the mount table: {}; is /proc mounted?", describe_io_error(&e)))
     })?;
     let mounts = mountinfo::parse(table);
     let mount = find_mount(root, &mounts, &canonical).ok_or_else(|| {
@@ -37,34 +37,34 @@ pub fn inspect_path(root: &Root, path: &Path) -> Result<PathReport, PathError> {
     })?;
     let mut reader = TopologyReader::new(root);
     let topo = match reader.refresh(&[]) {
-        Some(Section::Ok(topo)) => topo,
+        Some(Reading::Ok(topo)) => topo,
         // The mount is worth telling even where sysfs is hidden.
         _ => Topology::default(),
     };
     let node = device_node_id(root, &canonical);
     let found = match node {
-        Some(id) => vec![(id, Via::Number)],
+        Some(id) => vec![(id, DeviceMatch::Number)],
         None => devices_of(root, &topo, &mounts, mount),
     };
     let chain = device_chain(root, &topo, &found);
-    let (atime, nodiratime, lazytime) = mount.atime();
-    let store = if node.is_some() || !found.is_empty() { Store::Block } else { store_without_device(mount) };
+    let (atime, nodiratime, lazytime) = mount.atime_options();
+    let store = if node.is_some() || !found.is_empty() { StorageKind::Block } else { store_without_device(mount) };
     let device_ro = found.iter().any(|(id, _)| topo.get(*id).is_some_and(|d| d.read_only == Some(true)));
     Ok(PathReport {
-        asked: Raw::from(path.as_os_str().as_bytes()),
-        bind: mounts.is_bind(mount),
-        store,
+        requested: RawBytes::from(path.as_os_str().as_bytes()),
+        is_bind: mounts.is_bind(mount),
+        storage: store,
         note: describe_location(mount, store, &mounts, &chain, node.is_some()),
-        via: found.first().map(|(_, via)| *via),
-        device_node: node.is_some(),
+        matched_by: found.first().map(|(_, via)| *via),
+        is_device_node: node.is_some(),
         chain,
         space: read_space(root, &canonical),
-        read_only: mount.read_only().or(device_ro.then_some(ReadOnly::Device)),
+        read_only: mount.read_only_reason().or(device_ro.then_some(ReadOnlyReason::Device)),
         atime,
         nodiratime,
         lazytime,
         mount: mount.clone(),
-        canonical: Raw::from(canonical.as_os_str().as_bytes()),
+        canonical: RawBytes::from(canonical.as_os_str().as_bytes()),
     })
 }
 
@@ -91,7 +91,7 @@ fn canonicalize(root: &Root, path: &Path) -> Result<PathBuf, PathError> {
             }
             _ => "the file system it is on does not answer properly: see the kernel log".into(),
         };
-        PathError(format!("cannot find {shown}: {}; {hint}", describe(&err)))
+        PathError(format!("cannot find {shown}: {}; {hint}", describe_io_error(&err)))
     })
 }
 
@@ -106,14 +106,14 @@ fn not_found_hint(path: &Path) -> String {
 }
 
 /// The kernel's own answer (stx_mnt_id, since 5.8), else the table walked by name.
-fn find_mount<'m>(root: &Root, mounts: &'m Mounts, path: &Path) -> Option<&'m Mount> {
+fn find_mount<'m>(root: &Root, mounts: &'m MountTable, path: &Path) -> Option<&'m MountInfo> {
     let by_id = || {
         let want = StatxFlags::MNT_ID;
         let got = rustix::fs::statx(CWD, path, AtFlags::STATX_DONT_SYNC, want).ok()?;
         let told = StatxFlags::from_bits_retain(got.stx_mask).contains(want);
         told.then(|| mounts.by_id(got.stx_mnt_id)).flatten()
     };
-    root.is_live().then(by_id).flatten().or_else(|| mounts.of_path(path.as_os_str().as_bytes()))
+    root.is_live().then(by_id).flatten().or_else(|| mounts.find_by_path(path.as_os_str().as_bytes()))
 }
 
 fn device_node_id(root: &Root, path: &Path) -> Option<DevId> {
@@ -121,25 +121,25 @@ fn device_node_id(root: &Root, path: &Path) -> Option<DevId> {
     FileType::from_raw_mode(stat.st_mode).is_block_device().then(|| dev_id_from_raw(stat.st_rdev))
 }
 
-pub(super) fn read_space(root: &Root, path: &Path) -> Section<Space> {
+pub(super) fn read_space(root: &Root, path: &Path) -> Reading<FilesystemSpace> {
     if !root.is_live() {
-        return Section::Absent("a captured tree has no file systems".into());
+        return Reading::Absent("a captured tree has no file systems".into());
     }
     match rustix::fs::statvfs(path) {
-        Ok(fs) => Section::Ok(Space {
+        Ok(fs) => Reading::Ok(FilesystemSpace {
             total_bytes: fs.f_blocks.saturating_mul(fs.f_frsize),
             free_bytes: fs.f_bfree.saturating_mul(fs.f_frsize),
             available_bytes: fs.f_bavail.saturating_mul(fs.f_frsize),
             inodes_total: Some(fs.f_files).filter(|n| *n > 0),
             inodes_free: (fs.f_files > 0).then_some(fs.f_ffree),
         }),
-        Err(err) => Section::from_io("statfs", &err.into()),
+        Err(err) => Reading::from_io_error("statfs", &err.into()),
     }
 }
 
 /// The devices below, each once, with the queue settings of those that have a queue.
-fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<ChainDev> {
-    let mut links: Vec<(usize, &BlockDev)> = Vec::new();
+fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<DeviceChainEntry> {
+    let mut links: Vec<(usize, &BlockDevice)> = Vec::new();
     for (id, _) in found {
         for link in topo.chain(*id) {
             if !links.iter().any(|(_, d)| d.id == link.device.id) {
@@ -148,7 +148,7 @@ fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<Ch
         }
     }
     // A partition's queue is its disk's; a kpartx partition is a map with a queue of its own.
-    let queue_of = |dev: &BlockDev| -> String {
+    let queue_of = |dev: &BlockDevice| -> String {
         let disk = (dev.kind == DeviceKind::Partition && dev.slaves.is_empty())
             .then(|| dev.parent.and_then(|p| topo.get(p)))
             .flatten();
@@ -157,11 +157,11 @@ fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<Ch
     let names: Vec<String> = links.iter().map(|(_, dev)| queue_of(dev)).collect();
     let queues = read_queue_attrs(root, &names);
     let bottom: Vec<DevId> =
-        found.iter().flat_map(|(id, _)| topo.disks_under(*id)).map(|dev| dev.id).collect();
+        found.iter().flat_map(|(id, _)| topo.physical_disks(*id)).map(|dev| dev.id).collect();
     links
         .into_iter()
         .zip(names)
-        .map(|((depth, dev), queue)| ChainDev {
+        .map(|((depth, dev), queue)| DeviceChainEntry {
             depth,
             id: dev.id,
             name: dev.name.clone(),
@@ -169,73 +169,73 @@ fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<Ch
             label: dev.label.clone(),
             model: dev.model.clone(),
             size_bytes: dev.size_bytes,
-            bottom: bottom.contains(&dev.id),
+            is_physical: bottom.contains(&dev.id),
             queue: queues.get(&queue).cloned(),
         })
         .collect()
 }
 
 /// A file system that should have a device but shows none is `Unknown`.
-fn store_without_device(mount: &Mount) -> Store {
-    match mount.store() {
-        Store::Block => Store::Unknown,
+fn store_without_device(mount: &MountInfo) -> StorageKind {
+    match mount.storage_kind() {
+        StorageKind::Block => StorageKind::Unknown,
         other => other,
     }
 }
 
 /// The place in a sentence.
-fn describe_location(mount: &Mount, store: Store, mounts: &Mounts, chain: &[ChainDev], node: bool) -> String {
-    let kind = mount.fs_type.clean();
-    let source = mount.source.clean();
+fn describe_location(mount: &MountInfo, store: StorageKind, mounts: &MountTable, chain: &[DeviceChainEntry], node: bool) -> String {
+    let kind = mount.fs_type.sanitized();
+    let source = mount.source.sanitized();
     let device = chain.first().map_or("a device that is not in /sys/block".into(), |d| sanitize(&d.name));
     if node {
         return format!("the path is the block device {device} itself");
     }
-    let disks = chain.iter().filter(|d| d.bottom).count();
-    match (store, mount.fs_type.bytes()) {
+    let disks = chain.iter().filter(|d| d.is_physical).count();
+    match (store, mount.fs_type.as_bytes()) {
         (_, b"overlay") => describe_overlay(mount, mounts, (!chain.is_empty()).then_some(&device)),
-        (Store::Block, b"btrfs") => {
+        (StorageKind::Block, b"btrfs") => {
             let members = chain.iter().filter(|d| d.depth == 0).count();
             let others = if members > 1 { format!(" and {} more", members - 1) } else { String::new() };
             format!(
                 "btrfs on {device}{others}, by the mount's source (the file system's own number is anonymous)"
             )
         }
-        (Store::Block, _) if disks > 1 => format!("{kind} on {device}, spread over {disks} disks"),
-        (Store::Block, _) => format!("{kind} on {device}"),
-        (Store::Memory, _) => format!("{kind}: in memory and swap, no block device beneath"),
-        (Store::Network, fs) => {
+        (StorageKind::Block, _) if disks > 1 => format!("{kind} on {device}, spread over {disks} disks"),
+        (StorageKind::Block, _) => format!("{kind} on {device}"),
+        (StorageKind::Memory, _) => format!("{kind}: in memory and swap, no block device beneath"),
+        (StorageKind::Network, fs) => {
             let addr = mount.super_option("addr").map(|a| format!(" ({})", sanitize(a))).unwrap_or_default();
             let name = if is_nfs(fs) { "NFS" } else { &kind };
             format!("{name} from {source}{addr}: over the network, no block device of this machine beneath")
         }
-        (Store::Fuse, _) => {
+        (StorageKind::Fuse, _) => {
             format!(
                 "{kind} ({source}): served by a program in user space; what lies beneath only that program knows"
             )
         }
-        (Store::Kernel, _) => format!("{kind}: made up by the kernel, nothing is stored"),
-        (Store::Unknown, b"zfs") => {
+        (StorageKind::Kernel, _) => format!("{kind}: made up by the kernel, nothing is stored"),
+        (StorageKind::Unknown, b"zfs") => {
             let pool = source.split('/').next().unwrap_or_default().to_owned();
             format!(
                 "ZFS dataset {source}: the kernel does not name the pool's devices; `zpool status {pool}` does"
             )
         }
-        (Store::Unknown, b"virtiofs") => {
+        (StorageKind::Unknown, b"virtiofs") => {
             format!("virtiofs ({source}): a directory of the host, its disks are not seen here")
         }
-        (Store::Unknown, _) => {
+        (StorageKind::Unknown, _) => {
             format!("{kind} ({source}): its device was not found in the mount table or sysfs")
         }
     }
 }
 
-fn describe_overlay(mount: &Mount, mounts: &Mounts, device: Option<&String>) -> String {
+fn describe_overlay(mount: &MountInfo, mounts: &MountTable, device: Option<&String>) -> String {
     let Some(upper) = mount.super_option("upperdir") else {
         let on = device.map(|d| format!(", topmost on {d}")).unwrap_or_default();
         return format!("overlay without an upper directory: read-only layers{on}");
     };
-    let under = mounts.of_path(&upper).map(|m| m.fs_type.clean());
+    let under = mounts.find_by_path(&upper).map(|m| m.fs_type.sanitized());
     let shown = sanitize(&upper);
     match (device, under) {
         (Some(device), Some(fs)) => format!(

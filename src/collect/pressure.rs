@@ -3,9 +3,9 @@
 use super::kernel_file::PersistentFile;
 use super::byte_parse::{parse_f64, lines, parse_u64, words};
 use super::{SampleUpdate, Source};
-use crate::model::pressure::{Pressure, PressureRaw, Stall};
+use crate::model::pressure::{ResourcePressure, PressureRaw, PsiAverages};
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::root::Root;
 
 /// Reads the three pressure files.
@@ -21,23 +21,23 @@ impl PressureSource {
         Self { files: [file("cpu"), file("memory"), file("io")], buf: Vec::new() }
     }
 
-    fn read_all(&mut self) -> Section<PressureRaw> {
-        let mut got = [Pressure::default(); 3];
+    fn read_all(&mut self) -> Reading<PressureRaw> {
+        let mut got = [ResourcePressure::default(); 3];
         for (file, slot) in self.files.iter_mut().zip(&mut got) {
             match file.read(&mut self.buf) {
                 Ok(text) => *slot = parse(text),
                 Err(err) if err.kind() == std::io::ErrorKind::NotFound => {
-                    return Section::Absent("/proc/pressure: this kernel has no PSI (CONFIG_PSI)".into());
+                    return Reading::Absent("/proc/pressure: this kernel has no PSI (CONFIG_PSI)".into());
                 }
                 // Built in but switched off: open works, read says EOPNOTSUPP.
                 Err(err) if err.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) => {
-                    return Section::Absent("/proc/pressure: PSI is off (boot with psi=1)".into());
+                    return Reading::Absent("/proc/pressure: PSI is off (boot with psi=1)".into());
                 }
-                Err(err) => return Section::from_io("/proc/pressure", &err),
+                Err(err) => return Reading::from_io_error("/proc/pressure", &err),
             }
         }
         let [cpu, memory, io] = got;
-        Section::Ok(PressureRaw { cpu, memory, io })
+        Reading::Ok(PressureRaw { cpu, memory, io })
     }
 }
 
@@ -46,8 +46,8 @@ impl Source for PressureSource {
         "/proc/pressure"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.pressure = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.pressure = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {
@@ -56,8 +56,8 @@ impl Source for PressureSource {
     }
 }
 
-fn parse(text: &[u8]) -> Pressure {
-    let mut out = Pressure::default();
+fn parse(text: &[u8]) -> ResourcePressure {
+    let mut out = ResourcePressure::default();
     for line in lines(text) {
         let mut w = words(line);
         match w.next() {
@@ -69,9 +69,9 @@ fn parse(text: &[u8]) -> Pressure {
     out
 }
 
-fn parse_stall<'a>(mut w: impl Iterator<Item = &'a [u8]>) -> Option<Stall> {
+fn parse_stall<'a>(mut w: impl Iterator<Item = &'a [u8]>) -> Option<PsiAverages> {
     let mut value = |name: &str| w.next()?.strip_prefix(name.as_bytes());
-    Some(Stall {
+    Some(PsiAverages {
         avg10: parse_f64(value("avg10=")?)?,
         avg60: parse_f64(value("avg60=")?)?,
         avg300: parse_f64(value("avg300=")?)?,
@@ -89,6 +89,6 @@ mod tests {
         assert_eq!(p.some.unwrap().avg10, 38.2);
         assert_eq!(p.some.unwrap().total_us, 123);
         assert_eq!(p.full, None);
-        assert_eq!(parse(b"some avg10=x\n"), Pressure::default());
+        assert_eq!(parse(b"some avg10=x\n"), ResourcePressure::default());
     }
 }

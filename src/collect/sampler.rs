@@ -8,7 +8,7 @@
 
 use super::{SampleUpdate, Source, clock};
 use crate::model::sample::Sample;
-use crate::model::section::Blocked;
+use crate::model::reading::BlockedRead;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ enum SamplerCommand {
 struct SourceSlot {
     name: &'static str,
     /// Kept outside the lock: a stuck source cannot be asked.
-    mark_blocked: fn(&mut Sample, Blocked),
+    mark_blocked: fn(&mut Sample, BlockedRead),
     source: Mutex<Box<dyn Source>>,
 }
 
@@ -178,7 +178,7 @@ fn deliver(shared: &SamplerState, generation: u64, sample: Sample) -> bool {
 /// One tick; `None` if another thread has taken over meanwhile.
 fn read_all(shared: &SamplerState, generation: u64) -> Option<Sample> {
     let at = clock::now();
-    let mut sample = Sample { seq: shared.seq.fetch_add(1, Ordering::Relaxed) + 1, at, ..Default::default() };
+    let mut sample = Sample { seq: shared.seq.fetch_add(1, Ordering::Relaxed) + 1, time: at, ..Default::default() };
     for index in 0..shared.sources.len() {
         match read_source(shared, index, generation)? {
             Ok(patch) => patch(&mut sample),
@@ -188,11 +188,11 @@ fn read_all(shared: &SamplerState, generation: u64) -> Option<Sample> {
     Some(sample)
 }
 
-fn read_source(shared: &SamplerState, index: usize, generation: u64) -> Option<Result<SampleUpdate, Blocked>> {
+fn read_source(shared: &SamplerState, index: usize, generation: u64) -> Option<Result<SampleUpdate, BlockedRead>> {
     let slot = &shared.sources[index];
     let Ok(mut source) = slot.source.try_lock() else {
         let since = shared.stuck_since[index].load(Ordering::Acquire);
-        return Some(Err(Blocked { since_boot_ns: since, on: slot.name.into() }));
+        return Some(Err(BlockedRead { since_boot_ns: since, waiting_on: slot.name.into() }));
     };
     shared.reading_since.store(clock::boot_ns(), Ordering::Release);
     shared.reading_index.store(index + 1, Ordering::Release);
@@ -210,7 +210,7 @@ fn read_source(shared: &SamplerState, index: usize, generation: u64) -> Option<R
 mod tests {
     use super::*;
     use crate::model::cpu::CpuRaw;
-    use crate::model::section::Section;
+    use crate::model::reading::Reading;
     use std::sync::mpsc::{Receiver, sync_channel};
 
     struct FastSource;
@@ -218,11 +218,11 @@ mod tests {
         fn name(&self) -> &'static str {
             "quick"
         }
-        fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-            |s, why| s.cpu = Section::Blocked(why)
+        fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+            |s, why| s.cpu = Reading::Blocked(why)
         }
         fn read(&mut self) -> SampleUpdate {
-            Box::new(|s| s.cpu = Section::Ok(CpuRaw::default()))
+            Box::new(|s| s.cpu = Reading::Ok(CpuRaw::default()))
         }
     }
 
@@ -232,12 +232,12 @@ mod tests {
         fn name(&self) -> &'static str {
             "slow"
         }
-        fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-            |s, why| s.disks = Section::Blocked(why)
+        fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+            |s, why| s.disks = Reading::Blocked(why)
         }
         fn read(&mut self) -> SampleUpdate {
             let _ = self.0.recv();
-            Box::new(|s| s.disks = Section::Ok(Vec::new()))
+            Box::new(|s| s.disks = Reading::Ok(Vec::new()))
         }
     }
 
@@ -253,7 +253,7 @@ mod tests {
         }
         let first = rx.recv().unwrap();
         assert!(first.cpu.ok().is_some(), "the others go on");
-        assert!(matches!(&first.disks, Section::Blocked(b) if b.on == "slow" && b.since_boot_ns > 0));
+        assert!(matches!(&first.disks, Reading::Blocked(b) if b.waiting_on == "slow" && b.since_boot_ns > 0));
         drop(go); // every further read of it returns at once
         assert!(rx.iter().any(|s| s.disks.ok().is_some()), "it is read again once it has returned");
     }

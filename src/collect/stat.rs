@@ -5,7 +5,7 @@ use super::byte_parse::{lines, parse_u64, words};
 use super::{SampleUpdate, Source};
 use crate::model::cpu::CpuRaw;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::root::Root;
 
 /// Reads `/proc/stat`.
@@ -26,16 +26,16 @@ impl Source for StatSource {
         "/proc/stat"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.cpu = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.cpu = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {
         let cpu = match self.file.read(&mut self.buf) {
             Ok(text) => parse(text)
-                .map(Section::Ok)
-                .unwrap_or_else(|| Section::Absent("/proc/stat: no cpu line".into())),
-            Err(err) => Section::from_io("/proc/stat", &err),
+                .map(Reading::Ok)
+                .unwrap_or_else(|| Reading::Absent("/proc/stat: no cpu line".into())),
+            Err(err) => Reading::from_io_error("/proc/stat", &err),
         };
         Box::new(move |s| s.cpu = cpu)
     }
@@ -59,7 +59,7 @@ pub fn parse(text: &[u8]) -> Option<CpuRaw> {
             }
             Some(name) if name.starts_with(b"cpu") => raw.cpus += 1,
             Some(b"processes") => raw.forks = parse_u64(w.next()?)?,
-            Some(b"procs_blocked") => raw.blocked = parse_u64(w.next()?)?,
+            Some(b"procs_blocked") => raw.blocked_tasks = parse_u64(w.next()?)?,
             _ => {}
         }
     }
@@ -78,7 +78,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(raw.ticks, [10, 20, 30, 400, 5, 0, 7, 8, 0, 0]);
-        assert_eq!((raw.cpus, raw.forks, raw.blocked), (2, 4242, 3));
+        assert_eq!((raw.cpus, raw.forks, raw.blocked_tasks), (2, 4242, 3));
         assert_eq!(parse(b"intr 1\n"), None);
     }
 }

@@ -5,7 +5,7 @@ use super::byte_parse::{lines, parse_u64, parse_i64, unescape_octal, words};
 use super::{SampleUpdate, Source};
 use crate::model::memory::SwapArea;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::root::Root;
 use std::time::{Duration, Instant};
 
@@ -32,20 +32,20 @@ impl Source for SwapsSource {
         "/proc/swaps"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.swaps = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.swap_areas = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {
         if self.seen_empty_at.is_some_and(|at| at.elapsed() < EMPTY_RECHECK_INTERVAL) {
-            return Box::new(|s| s.swaps = Section::Ok(Vec::new()));
+            return Box::new(|s| s.swap_areas = Reading::Ok(Vec::new()));
         }
-        let areas: Section<Vec<SwapArea>> = match self.file.read(&mut self.buf) {
-            Ok(text) => Section::Ok(lines(text).skip(1).filter_map(parse_line).collect()),
-            Err(err) => Section::from_io("/proc/swaps", &err),
+        let areas: Reading<Vec<SwapArea>> = match self.file.read(&mut self.buf) {
+            Ok(text) => Reading::Ok(lines(text).skip(1).filter_map(parse_line).collect()),
+            Err(err) => Reading::from_io_error("/proc/swaps", &err),
         };
         self.seen_empty_at = areas.ok().is_some_and(Vec::is_empty).then(Instant::now);
-        Box::new(move |s| s.swaps = areas)
+        Box::new(move |s| s.swap_areas = areas)
     }
 }
 

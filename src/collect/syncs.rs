@@ -2,7 +2,7 @@
 
 use super::{SampleUpdate, Source};
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::trace::Tracer;
 
 /// Reads what is counted.
@@ -13,8 +13,8 @@ impl Source for SyncSource {
         "tracing of syncs"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.syncs = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.syncs = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {

@@ -5,7 +5,7 @@ use super::byte_parse::{lines, parse_u64};
 use super::{SampleUpdate, Source};
 use crate::model::memory::VmRaw;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::root::Root;
 
 /// Reads `/proc/vmstat`.
@@ -26,14 +26,14 @@ impl Source for VmstatSource {
         "/proc/vmstat"
     }
 
-    fn blocked_marker(&self) -> fn(&mut Sample, Blocked) {
-        |s, why| s.vm = Section::Blocked(why)
+    fn blocked_marker(&self) -> fn(&mut Sample, BlockedRead) {
+        |s, why| s.vm = Reading::Blocked(why)
     }
 
     fn read(&mut self) -> SampleUpdate {
         let vm = match self.file.read(&mut self.buf) {
-            Ok(text) => Section::Ok(parse(text, rustix::param::page_size() as u64)),
-            Err(err) => Section::from_io("/proc/vmstat", &err),
+            Ok(text) => Reading::Ok(parse(text, rustix::param::page_size() as u64)),
+            Err(err) => Reading::from_io_error("/proc/vmstat", &err),
         };
         Box::new(move |s| s.vm = vm)
     }

@@ -120,7 +120,7 @@ pub(super) fn plan_of(
 ) -> Result<(&'static dyn Workload, Plan), String> {
     let mut plan = if profile.ends_with(".fio") {
         let text = std::fs::read_to_string(profile)
-            .map_err(|e| format!("{profile}: {}", crate::model::section::describe(&e)))?;
+            .map_err(|e| format!("{profile}: {}", crate::model::reading::describe_io_error(&e)))?;
         fiojob::parse(&text).map_err(|e| format!("{profile}: {e}"))?
     } else {
         let workload = workloads::find(profile)

@@ -12,9 +12,9 @@ use crate::collect::kmsg::{KmsgReader, read_hung_task_warnings};
 use crate::collect::processes::ScanOptions;
 use crate::diagnose::{Engine, wanted};
 use crate::export::json::{Gap, Since};
-use crate::model::section::{Blocked, Section};
-use crate::model::syncs::THRESHOLD_MS;
-use crate::model::world::World;
+use crate::model::reading::{BlockedRead, Reading};
+use crate::model::syncs::SLOW_THRESHOLD_MS;
+use crate::model::system_state::SystemState;
 use crate::record::Observation;
 use crate::root::Root;
 use crate::worker::job::{Job, Reply};
@@ -32,7 +32,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(30);
 /// How often the collectors are asked whether they hang.
 const WATCH: Duration = Duration::from_millis(100);
 /// Syncs that take so long are told one by one.
-pub const SYNCS_FROM: Duration = Duration::from_millis(THRESHOLD_MS);
+pub const SYNCS_FROM: Duration = Duration::from_millis(SLOW_THRESHOLD_MS);
 /// Syncs that are asked for are waited for so long at the beginning: programs take their time into the kernel.
 const LOADING: Duration = Duration::from_secs(10);
 /// What a printer needs beyond counters.
@@ -64,7 +64,7 @@ enum Input {
 /// Samples being gathered.
 pub struct Gather {
     /// What is known; whole after [`Gather::next`].
-    pub world: World,
+    pub world: SystemState,
     /// What is wrong, as of the newest whole sample.
     pub findings: Engine,
     /// From where on the kernel log is new in this sample.
@@ -113,7 +113,7 @@ impl Gather {
     /// Starts the collectors; the first interval begins now.
     pub fn start(root: &Root, interval: Duration, needs: Needs) -> anyhow::Result<Self> {
         let (outbox, inbox) = unbounded_channel();
-        let world = World::new(read_host(root), clock::now_log_clock());
+        let world = SystemState::new(read_host(root), clock::now_log_clock());
         let pool = {
             let outbox = outbox.clone();
             Pool::new(
@@ -161,8 +161,8 @@ impl Gather {
         };
         if needs.log {
             match KmsgReader::open(root) {
-                Section::Ok(reader) => gather.kmsg = Some(reader),
-                other => gather.world.klog_state = other.map(|_| ()),
+                Reading::Ok(reader) => gather.kmsg = Some(reader),
+                other => gather.world.kernel_log_status = other.map(|_| ()),
             }
         }
         Ok(gather)
@@ -203,9 +203,9 @@ impl Gather {
             let gaps = self.gaps.iter().map(|g| (g.source.to_owned(), g.reason.clone())).collect();
             self.news.extend([
                 Observation::Unavailable(gaps),
-                Observation::BlockedSources(self.world.blocked.clone()),
+                Observation::BlockedSources(self.world.blocked_reads.clone()),
                 Observation::HungTaskWarnings(self.world.hung_task_warnings),
-                Observation::KernelLogState(self.world.klog_state.clone()),
+                Observation::KernelLogState(self.world.kernel_log_status.clone()),
             ]);
         }
         if self.needs.facts.is_some() {
@@ -237,7 +237,7 @@ impl Gather {
                 self.take(Input::News(CollectorEvent::Tasks(procs)));
             }
             Input::News(CollectorEvent::Sample(sample)) => {
-                let (at, first) = (sample.at.boot_ns, self.world.last.is_none());
+                let (at, first) = (sample.time.boot_ns, self.world.last_sample.is_none());
                 self.keep(|| Observation::Sample(sample.clone()));
                 self.world.apply_sample(*sample);
                 self.overdue = Instant::now() + self.interval + GRACE;
@@ -250,14 +250,14 @@ impl Gather {
                 }
             }
             Input::News(CollectorEvent::Tasks(update)) => {
-                self.took = Duration::from_nanos(update.ok().map_or(0, |u| u.took_ns));
-                self.looked = update.ok().map_or_else(clock::boot_ns, |u| u.at.boot_ns);
+                self.took = Duration::from_nanos(update.ok().map_or(0, |u| u.duration_ns));
+                self.looked = update.ok().map_or_else(clock::boot_ns, |u| u.time.boot_ns);
                 self.keep(|| Observation::Tasks(update.clone()));
-                self.world.apply_procs(*update);
+                self.world.apply_processes(*update);
             }
             Input::News(CollectorEvent::Topology(topo)) => {
                 self.keep(|| Observation::Topology(topo.clone()));
-                self.world.topo = *topo;
+                self.world.topology = *topo;
                 self.topo_told = true;
                 self.ask_queues();
             }
@@ -274,7 +274,7 @@ impl Gather {
             }
             Input::Answer(_, Reply::Diagnosis(facts)) => {
                 self.keep(|| Observation::Facts(facts.clone()));
-                self.world.facts.take(*facts);
+                self.world.slow_facts.update(*facts);
                 self.facts = Asked::Answered;
             }
             Input::Answer(job, Reply::Room(room)) => {
@@ -282,14 +282,14 @@ impl Gather {
                     self.room[usize::from(network)] = None;
                 }
                 self.keep(|| Observation::DiskSpace(room.clone()));
-                self.world.facts.take_room(room);
+                self.world.slow_facts.update_space(room);
             }
             Input::Answer(..) => {}
         }
     }
 
     fn ask_queues(&mut self) {
-        let names = self.world.queue_names();
+        let names = self.world.devices_to_query();
         if !self.needs.queues || names.is_empty() {
             return;
         }
@@ -324,11 +324,11 @@ impl Gather {
     }
 
     fn watch(&mut self) {
-        self.world.blocked = self.feed.find_blocked();
-        if let (Some(b), false) = (self.world.blocked.first(), self.topo_told) {
-            let blocked = Section::Blocked(b.clone());
-            if self.world.topo != blocked {
-                self.world.topo = blocked.clone();
+        self.world.blocked_reads = self.feed.find_blocked();
+        if let (Some(b), false) = (self.world.blocked_reads.first(), self.topo_told) {
+            let blocked = Reading::Blocked(b.clone());
+            if self.world.topology != blocked {
+                self.world.topology = blocked.clone();
                 self.keep(|| Observation::Topology(Box::new(blocked)));
             }
         }
@@ -346,15 +346,15 @@ impl Gather {
         let Some((at, _)) = self.due else { return };
         if self.looked < at {
             let on = "/proc/PID: the look at the tasks".into();
-            let late = Blocked { since_boot_ns: at, on };
-            self.world.procs_state = Section::Blocked(late.clone());
-            self.keep(|| Observation::Tasks(Box::new(Section::Blocked(late))));
+            let late = BlockedRead { since_boot_ns: at, waiting_on: on };
+            self.world.processes_status = Reading::Blocked(late.clone());
+            self.keep(|| Observation::Tasks(Box::new(Reading::Blocked(late))));
         }
     }
 
     fn read_log(&mut self) {
         self.since = Since::after(self.last_record, self.world.now().wall_ns);
-        if !self.world.stuck.is_empty() {
+        if !self.world.hung_tasks.is_empty() {
             self.world.hung_task_warnings = read_hung_task_warnings(&self.root).ok().copied();
         }
         let Some(reader) = &mut self.kmsg else { return };
@@ -363,7 +363,7 @@ impl Gather {
             self.last_record = record.seq;
             records.push(record);
         }
-        self.world.klog_state = Section::Ok(());
+        self.world.kernel_log_status = Reading::Ok(());
         let clock = clock::now_log_clock();
         self.keep(|| Observation::KernelLog(records.clone(), clock));
         self.world.apply_records(records, clock);

@@ -5,8 +5,8 @@ use crate::cli::snapshot::{PaneName, Picture, Snapshot, ViewName};
 use crate::collect::clock;
 use crate::diagnose::Engine;
 use crate::export::shot::form;
-use crate::model::kernlog::LogClock;
-use crate::model::world::World;
+use crate::model::kernel_log::LogClock;
+use crate::model::system_state::SystemState;
 use crate::tui::action::View;
 use crate::tui::panes::kernel;
 use crate::tui::replay::ReplayUi;
@@ -51,7 +51,7 @@ pub struct Scene<'a> {
 }
 
 /// The screen in the form of that name.
-pub fn picture(world: World, findings: Engine, scene: Scene, name: &str) -> Vec<u8> {
+pub fn picture(world: SystemState, findings: Engine, scene: Scene, name: &str) -> Vec<u8> {
     let mut ui = Ui::new(scene.wanted.size.unwrap_or(SIZE), &Settings::default(), false);
     (ui.utc_offset_secs, ui.log_clock) = (scene.utc_offset_secs, scene.log_clock);
     (ui.interval, ui.replay) = (scene.interval, scene.replay);
@@ -69,7 +69,7 @@ pub fn picture(world: World, findings: Engine, scene: Scene, name: &str) -> Vec<
 
 /// The newest sample of the machine; what is known goes into it.
 pub fn live(gather: &mut Gather, args: &Snapshot, name: &str) -> Vec<u8> {
-    let empty = World::new(gather.world.host.clone(), clock::now_log_clock());
+    let empty = SystemState::new(gather.world.host.clone(), clock::now_log_clock());
     let world = std::mem::replace(&mut gather.world, empty);
     let scene = Scene {
         wanted: &args.picture,

@@ -101,7 +101,7 @@ impl Printer {
 }
 
 fn failed(err: Errno) -> anyhow::Error {
-    let why = crate::model::section::describe(&std::io::Error::from(err));
+    let why = crate::model::reading::describe_io_error(&std::io::Error::from(err));
     let next = match err {
         Errno::NOSPC | Errno::DQUOT => "; free some space or write elsewhere",
         _ => "",

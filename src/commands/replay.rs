@@ -10,8 +10,8 @@ use crate::export::json::{self, Gap, Since};
 use crate::export::page;
 use crate::export::report::markdown::markdown;
 use crate::export::report::{Extra, Seen, blocks};
-use crate::model::kernlog::LogClock;
-use crate::model::world::World;
+use crate::model::kernel_log::LogClock;
+use crate::model::system_state::SystemState;
 use crate::record::decoder::DecodedTick;
 use crate::record::reader::{ReadAt, RecordingReader};
 use crate::record::{Observation, apply, file_worker, time_spec};
@@ -33,7 +33,7 @@ pub fn run(root: Root, args: Replay) -> anyhow::Result<u8> {
 
 /// The printing side: a world that follows the recording.
 pub(super) struct Player {
-    pub(super) world: World,
+    pub(super) world: SystemState,
     pub(super) findings: Engine,
     pub(super) gaps: Vec<Gap>,
     pub(super) since: Since,
@@ -47,7 +47,7 @@ pub(super) struct Player {
 
 impl Player {
     pub(super) fn new<B: ReadAt>(reader: &RecordingReader<B>) -> Self {
-        let world = World::new(reader.header.host(), reader.header.log_clock());
+        let world = SystemState::new(reader.header.host(), reader.header.log_clock());
         Self {
             world,
             findings: Engine::default(),

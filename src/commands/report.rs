@@ -16,7 +16,7 @@ use crate::export::report::html::html;
 use crate::export::report::markdown::markdown;
 use crate::export::report::scrub::Scrub;
 use crate::export::report::{Block, Extra, Seen, Setting, blocks, scrubbed};
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use crate::root::Root;
 use crate::tune::kernel::{Fail, KnobIo};
 use crate::tune::machine::Machine;
@@ -120,7 +120,7 @@ fn written(
 ) -> String {
     let (settings, unread) = settings(root);
     let gaps = gather.gaps().iter().map(|g| format!("{}: {}", g.source, g.reason));
-    let blocked = gather.world.blocked.iter().map(|b| format!("blocked: {}", b.on));
+    let blocked = gather.world.blocked_reads.iter().map(|b| format!("blocked: {}", b.waiting_on));
     let gaps = gaps.chain(blocked).collect();
     let extra = Extra { settings: Some(settings), unread, results, seen, gaps };
     let mut blocks = blocks(&gather.world, &gather.findings, &extra);
@@ -179,7 +179,7 @@ fn settings(root: &Root) -> (Vec<Setting>, Vec<String>) {
 }
 
 /// Whose names these are: the machine's, of its people, of what it mounts from a network.
-fn names(root: &Root, world: &World) -> Scrub {
+fn names(root: &Root, world: &SystemState) -> Scrub {
     let mut scrub = Scrub::default();
     scrub.host(&world.host.name);
     let passwd = std::fs::read_to_string(root.etc("passwd")).unwrap_or_default();
@@ -194,10 +194,10 @@ fn names(root: &Root, world: &World) -> Scrub {
             }
         }
     }
-    for row in world.procs.iter().filter(|row| row.uid.is_some_and(is_person)) {
+    for row in world.processes.iter().filter(|row| row.uid.is_some_and(is_person)) {
         scrub.user(row.user.as_deref().unwrap_or_default());
     }
-    for mount in world.snap.netfs.ok().into_iter().flatten() {
+    for mount in world.snapshot.netfs.ok().into_iter().flatten() {
         scrub.source(&mount.server);
     }
     scrub

@@ -2,13 +2,13 @@
 //! server. Worked out once a look, however many rules ask.
 
 use super::known::{self, Server};
-use crate::model::charge::Charge;
+use crate::model::io_accounting::OwnerIo;
 use crate::model::disk::{DevId, DiskRate};
-use crate::model::kernlog::{Class, LogEntry, Origin};
-use crate::model::process::{Moved, TaskKey, TaskRaw};
+use crate::model::kernel_log::{KernelLogClass, LogEntry, LogOrigin};
+use crate::model::process::{TaskActivity, TaskKey, TaskRaw};
 use crate::model::snapshot::Snapshot;
 use crate::model::topology::DeviceKind;
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,14 +87,14 @@ pub struct Survey {
 /// The world under examination.
 pub struct Case<'a> {
     /// What is known.
-    pub world: &'a World,
+    pub world: &'a SystemState,
     survey: OnceCell<Survey>,
-    busiest: OnceCell<Vec<Moved>>,
+    busiest: OnceCell<Vec<TaskActivity>>,
 }
 
 impl<'a> Case<'a> {
     /// A case of this world.
-    pub fn new(world: &'a World) -> Self {
+    pub fn new(world: &'a SystemState) -> Self {
         Self { world, survey: OnceCell::new(), busiest: OnceCell::new() }
     }
 
@@ -105,12 +105,12 @@ impl<'a> Case<'a> {
 
     /// The newest tick's rates; `None` while there are only means since boot.
     pub fn snap(&self) -> Option<&Snapshot> {
-        Some(&*self.world.snap).filter(|s| !s.since_boot && s.seq > 0)
+        Some(&*self.world.snapshot).filter(|s| !s.is_since_boot && s.seq > 0)
     }
 
     /// Ticks with rates of their own, newest first.
     pub fn ticks(&self) -> impl Iterator<Item = &Snapshot> {
-        self.world.history.iter().rev().map(|f| &*f.snap).filter(|s| !s.since_boot)
+        self.world.history.iter().rev().map(|f| &*f.snapshot).filter(|s| !s.is_since_boot)
     }
 
     /// Whether `test` held over the last `secs` seconds, and since when. A tick where `test` answers `None`
@@ -122,9 +122,9 @@ impl<'a> Case<'a> {
             let within = looked < secs || ticks < LEAST_TICKS;
             let yes = test(snap) == Some(true);
             if within {
-                looked += snap.secs;
+                looked += snap.interval_secs;
                 ticks += 1;
-                hit += if yes { snap.secs } else { 0.0 };
+                hit += if yes { snap.interval_secs } else { 0.0 };
             }
             if !stretch.take(snap, yes) && !within {
                 break;
@@ -144,10 +144,10 @@ impl<'a> Case<'a> {
             if looked >= secs {
                 break;
             }
-            looked += snap.secs;
+            looked += snap.interval_secs;
             if let Some(n) = get(snap) {
-                sum += n * snap.secs;
-                known += snap.secs;
+                sum += n * snap.interval_secs;
+                known += snap.interval_secs;
             }
         }
         (known > 0.0 && looked >= 0.8 * secs).then(|| sum / known)
@@ -166,9 +166,9 @@ impl<'a> Case<'a> {
             if looked >= secs {
                 break;
             }
-            looked += snap.secs;
+            looked += snap.interval_secs;
             if let Some(d) = snap.device(id) {
-                let n = d.tps * snap.secs;
+                let n = d.tps * snap.interval_secs;
                 sum += get(d) * n;
                 requests += n;
             }
@@ -184,21 +184,21 @@ impl<'a> Case<'a> {
 
     /// What kind of device it is, if that is known.
     pub fn kind(&self, id: DevId) -> Option<DeviceKind> {
-        Some(self.world.topo.ok()?.get(id)?.kind)
+        Some(self.world.topology.ok()?.get(id)?.kind)
     }
 
     /// A device's name, cleaned, with its mapper name.
     pub fn device_name(&self, id: DevId) -> String {
-        let topo = self.world.topo.ok().and_then(|t| t.get(id));
+        let topo = self.world.topology.ok().and_then(|t| t.get(id));
         match topo {
-            Some(dev) => dev.shown_name().into_owned(),
-            None => crate::text::sanitize(self.world.snap.device(id).map_or("?", |d| &d.name)),
+            Some(dev) => dev.display_name().into_owned(),
+            None => crate::text::sanitize(self.world.snapshot.device(id).map_or("?", |d| &d.name)),
         }
     }
 
     /// The device and what it lies on, its partition's disk included.
     pub fn chain(&self, id: DevId) -> Vec<DevId> {
-        match self.world.topo.ok() {
+        match self.world.topology.ok() {
             Some(topo) if topo.get(id).is_some() => topo.chain(id).into_iter().map(|l| l.device.id).collect(),
             _ => vec![id],
         }
@@ -206,10 +206,10 @@ impl<'a> Case<'a> {
 
     /// The block device that the kernel log calls by this name: `sda`, `dm-0`, a partition, a journal `sda1-8`.
     pub fn device_called(&self, name: &str) -> Option<DevId> {
-        let topo = self.world.topo.ok();
+        let topo = self.world.topology.ok();
         let find = |name: &str| {
             let known = topo.and_then(|t| t.by_name(name)).map(|d| d.id);
-            let rates = self.world.snap.devices.ok().map(Vec::as_slice).unwrap_or_default();
+            let rates = self.world.snapshot.devices.ok().map(Vec::as_slice).unwrap_or_default();
             known.or_else(|| rates.iter().find(|r| &*r.name == name).map(|r| r.id))
         };
         find(name).or_else(|| find(name.rsplit_once('-')?.0))
@@ -219,11 +219,11 @@ impl<'a> Case<'a> {
     pub fn survey(&self) -> &Survey {
         self.survey.get_or_init(|| {
             let mut out = Survey::default();
-            for (at, raw) in self.world.procs.raws() {
+            for (at, raw) in self.world.processes.live_tasks() {
                 if raw.key.pid != raw.key.tid || raw.kernel_thread {
                     continue;
                 }
-                let java = || known::java_server(raw.comm(), self.world.procs.cmdline(at)?);
+                let java = || known::java_server(raw.comm(), self.world.processes.cmdline_at(at)?);
                 out.servers.extend(known::server(raw.comm()).or_else(java).map(|kind| (at, kind)));
                 if raw.swap_bytes.is_some_and(|n| n >= SWAPPED_BYTES) {
                     out.swapped.push(at);
@@ -239,10 +239,10 @@ impl<'a> Case<'a> {
     }
 
     /// Processes that moved bytes in the last interval, most first; threads added up.
-    pub fn busiest(&self) -> &[Moved] {
+    pub fn busiest(&self) -> &[TaskActivity] {
         self.busiest.get_or_init(|| {
-            let mut all: Vec<Moved> = self.world.procs.moved().filter(|m| m.bytes_per_s() > 0.0).collect();
-            if self.world.procs.threads() {
+            let mut all: Vec<TaskActivity> = self.world.processes.active_tasks().filter(|m| m.bytes_per_s() > 0.0).collect();
+            if self.world.processes.rows_are_threads() {
                 all.sort_unstable_by_key(|m| m.key.pid);
                 all.dedup_by(|next, first| {
                     let same = next.key.pid == first.key.pid;
@@ -263,17 +263,17 @@ impl<'a> Case<'a> {
     pub fn movers(&self, secs: f64) -> Vec<Mover> {
         let (mut looked, mut counted) = (0.0, 0.0);
         let mut out: Vec<Mover> = Vec::new();
-        for frame in self.world.history.iter().rev().filter(|f| !f.snap.since_boot) {
+        for frame in self.world.history.iter().rev().filter(|f| !f.snapshot.is_since_boot) {
             if looked >= secs {
                 break;
             }
-            looked += frame.snap.secs;
+            looked += frame.snapshot.interval_secs;
             // A tick whose tasks have not come yet says nothing of them.
-            counted += if frame.tasks.is_empty() { 0.0 } else { frame.snap.secs };
+            counted += if frame.tasks.is_empty() { 0.0 } else { frame.snapshot.interval_secs };
             for task in &frame.tasks {
-                let row = task.view();
-                let read = row.read_bytes_per_s.unwrap_or(0.0) * frame.snap.secs;
-                let write = row.write_bytes_per_s.unwrap_or(0.0) * frame.snap.secs;
+                let row = task.row();
+                let read = row.read_bytes_per_s.unwrap_or(0.0) * frame.snapshot.interval_secs;
+                let write = row.write_bytes_per_s.unwrap_or(0.0) * frame.snapshot.interval_secs;
                 match out.iter_mut().find(|m| m.key.pid == row.pid) {
                     Some(m) => (m.read, m.write) = (m.read + read, m.write + write),
                     None => out.push(Mover {
@@ -301,21 +301,21 @@ impl<'a> Case<'a> {
             if looked >= secs {
                 break;
             }
-            looked += snap.secs;
-            let Some(stalls) = snap.stalls.ok() else { continue };
-            counted += snap.secs;
-            for task in stalls.tasks.iter().filter(|t| t.kinds[kind].count > 0) {
-                let (stall, ms) = (task.kinds[kind], task.kinds[kind].ms_per_s * snap.secs);
+            looked += snap.interval_secs;
+            let Some(stalls) = snap.memory_stalls.ok() else { continue };
+            counted += snap.interval_secs;
+            for task in stalls.processes.iter().filter(|t| t.rates[kind].count > 0) {
+                let (stall, ms) = (task.rates[kind], task.rates[kind].ms_per_s * snap.interval_secs);
                 match out.iter_mut().find(|v| v.key == task.key) {
                     Some(v) => {
                         v.ms_per_s += ms;
-                        v.longest_ms = v.longest_ms.max(stall.longest_ms);
+                        v.longest_ms = v.longest_ms.max(stall.max_ms);
                     }
                     None => out.push(Victim {
                         key: task.key,
-                        name: task.name(),
+                        name: task.label(),
                         ms_per_s: ms,
-                        longest_ms: stall.longest_ms,
+                        longest_ms: stall.max_ms,
                         device: task.device(),
                     }),
                 }
@@ -328,21 +328,21 @@ impl<'a> Case<'a> {
 
     /// What tracing charged processes with over the last `secs` seconds, mean per second, most first: process id,
     /// name, how much. Threads of the kernel, which do others' work, are left out. `None` where it was not traced.
-    pub fn charged(&self, secs: f64, get: impl Fn(&Charge<u32>) -> f64) -> Option<Vec<(u32, String, f64)>> {
+    pub fn charged(&self, secs: f64, get: impl Fn(&OwnerIo<u32>) -> f64) -> Option<Vec<(u32, String, f64)>> {
         let mut looked = 0.0;
         let mut sums: BTreeMap<u32, (f64, Option<Arc<str>>)> = BTreeMap::new();
         for snap in self.ticks() {
             if looked >= secs {
                 break;
             }
-            looked += snap.secs;
-            let charged = snap.charged.ok()?;
-            for task in &charged.tasks {
-                let sum = sums.entry(task.who).or_insert_with(|| (0.0, charged.name(task.who).cloned()));
-                sum.0 += get(task) * snap.secs;
+            looked += snap.interval_secs;
+            let charged = snap.io_attribution.ok()?;
+            for task in &charged.processes {
+                let sum = sums.entry(task.owner).or_insert_with(|| (0.0, charged.process_name(task.owner).cloned()));
+                sum.0 += get(task) * snap.interval_secs;
             }
         }
-        let kernel = |pid: u32| self.world.procs.find_pid(pid).is_some_and(|row| row.kernel_thread);
+        let kernel = |pid: u32| self.world.processes.find_by_pid(pid).is_some_and(|row| row.kernel_thread);
         let mut out: Vec<(u32, f64, Option<Arc<str>>)> =
             sums.into_iter().map(|(pid, (sum, name))| (pid, sum / f64::max(looked, 1e-9), name)).collect();
         out.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -358,7 +358,7 @@ impl<'a> Case<'a> {
 
     /// `fio (1234)`, cleaned.
     pub fn task_name(&self, at: u32) -> String {
-        let row = self.world.procs.row(at);
+        let row = self.world.processes.row(at);
         format!("{} ({})", row.comm, row.pid)
     }
 
@@ -369,14 +369,14 @@ impl<'a> Case<'a> {
 
     /// A task by its key.
     pub fn raw(&self, key: &TaskKey) -> Option<&TaskRaw> {
-        self.world.procs.raws().map(|(_, raw)| raw).find(|raw| raw.key == *key)
+        self.world.processes.live_tasks().map(|(_, raw)| raw).find(|raw| raw.key == *key)
     }
 
     /// What the kernel itself said of a class within the last `secs` seconds, newest first.
-    pub fn kernel_said(&self, class: Class, secs: u64) -> impl Iterator<Item = &LogEntry> {
+    pub fn kernel_said(&self, class: KernelLogClass, secs: u64) -> impl Iterator<Item = &LogEntry> {
         let from = self.world.now().wall_ns.saturating_sub((secs * 1_000_000_000) as i64);
-        let recent = self.world.klog.entries().rev().take_while(move |e| e.time >= from);
-        recent.filter(move |e| e.class == class && e.origin == Origin::Kernel)
+        let recent = self.world.kernel_log.entries().rev().take_while(move |e| e.wall_ns >= from);
+        recent.filter(move |e| e.class == class && e.origin == LogOrigin::Kernel)
     }
 
     /// CLOCK_BOOTTIME of a wall time, ns.
@@ -387,7 +387,7 @@ impl<'a> Case<'a> {
 
     /// Why the kernel log cannot be judged, if it cannot.
     pub fn klog_missing(&self) -> Option<String> {
-        self.world.klog_state.why(self.now_ns())
+        self.world.kernel_log_status.unavailable_reason(self.now_ns())
     }
 }
 
@@ -407,7 +407,7 @@ impl Stretch {
         }
         if hit {
             self.misses = 0;
-            self.since = Some(snap.at.boot_ns.saturating_sub((snap.secs * 1e9) as u64));
+            self.since = Some(snap.time.boot_ns.saturating_sub((snap.interval_secs * 1e9) as u64));
         } else {
             self.misses += 1;
             self.over = self.misses > MISSES;

@@ -1,8 +1,8 @@
 //! What to expect of a device: its class, and what is slow for that.
 
 use crate::model::disk::DevId;
-use crate::model::topology::{BlockDev, DeviceKind};
-use crate::model::world::World;
+use crate::model::topology::{BlockDevice, DeviceKind};
+use crate::model::system_state::SystemState;
 
 /// Kinds of storage that differ by orders of magnitude.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,21 +81,21 @@ const VIRTUAL_MODELS: &[&str] = &[
 ];
 
 /// The class of a device: its own, or the slowest of the disks it lies on.
-pub fn class(world: &World, id: DevId) -> Class {
-    let Some(topo) = world.topo.ok() else { return Class::Virtual };
-    let classes = topo.disks_under(id).map(|d| of_disk(world, d));
+pub fn class(world: &SystemState, id: DevId) -> Class {
+    let Some(topo) = world.topology.ok() else { return Class::Virtual };
+    let classes = topo.physical_disks(id).map(|d| of_disk(world, d));
     classes.min_by_key(|c| *c as u8).unwrap_or(Class::Virtual)
 }
 
 /// Whether the device, or a disk it lies on, is one that a hypervisor offers.
-pub fn is_virtual(dev: &BlockDev) -> bool {
+pub fn is_virtual(dev: &BlockDevice) -> bool {
     let model = dev.model.as_deref().unwrap_or_default();
     dev.name.starts_with("vd")
         || dev.name.starts_with("xvd")
         || VIRTUAL_MODELS.iter().any(|word| model.contains(word))
 }
 
-fn of_disk(world: &World, dev: &BlockDev) -> Class {
+fn of_disk(world: &SystemState, dev: &BlockDevice) -> Class {
     match dev.kind {
         DeviceKind::Zram | DeviceKind::Ram | DeviceKind::Pmem => Class::Memory,
         DeviceKind::Nbd | DeviceKind::Drbd => Class::Network,

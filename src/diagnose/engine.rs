@@ -5,7 +5,7 @@ use super::case::Case;
 use super::finding::{Finding, Judged, Rule, Severity};
 use super::rules::RULES;
 use super::story::{Story, stories};
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 
 /// A finding that is no longer so stays for this long (ns): rules look over windows of several seconds, and
 /// a figure at the edge of its limit must not blink.
@@ -45,18 +45,18 @@ pub struct Engine {
 
 impl Engine {
     /// Looks at the newest tick with every rule.
-    pub fn look(&mut self, world: &World) {
+    pub fn look(&mut self, world: &SystemState) {
         self.look_with(world, RULES);
     }
 
     /// Looks with these rules.
-    pub fn look_with(&mut self, world: &World, rules: &[Rule]) {
+    pub fn look_with(&mut self, world: &SystemState, rules: &[Rule]) {
         let now = world.now().boot_ns;
         if now < self.at_ns {
             // A replay went back.
             *self = Self::default();
         }
-        (self.at_ns, self.seq) = (now, world.snap.seq);
+        (self.at_ns, self.seq) = (now, world.snapshot.seq);
         let case = Case::new(world);
         let mut found = Vec::new();
         self.unjudged.clear();

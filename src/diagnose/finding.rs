@@ -2,7 +2,7 @@
 
 use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
-use crate::model::raw::Raw;
+use crate::model::raw_bytes::RawBytes;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +47,7 @@ pub enum Subject {
     /// A task that the kernel named and that is gone, or not ours to see.
     Pid(u32, String),
     /// A mounted file system.
-    Mount(Raw),
+    Mount(RawBytes),
     /// A control group.
     Group(String),
     /// Something only the kernel log names: `ata4.00`, a server.
@@ -74,7 +74,7 @@ impl Subject {
             Subject::Device(_, name) | Subject::Group(name) | Subject::Named(name) => name.clone(),
             Subject::Task(key, name) => format!("{name} ({})", key.tid),
             Subject::Pid(pid, name) => format!("{name} ({pid})"),
-            Subject::Mount(point) => point.clean(),
+            Subject::Mount(point) => point.sanitized(),
         }
     }
 }
@@ -85,7 +85,7 @@ pub enum Jump {
     /// A knob in the Tune view, by its address (`vm.dirty_bytes`, `scheduler@sda`).
     Knob(String),
     /// A benchmark, in this directory if one is known.
-    Bench(&'static str, Option<Raw>),
+    Bench(&'static str, Option<RawBytes>),
     /// A device's page.
     Device(DevId),
     /// A task's page.
@@ -107,7 +107,7 @@ impl Jump {
     pub fn label(&self) -> String {
         match self {
             Jump::Knob(knob) => format!("Tune {}", crate::text::sanitize(knob)),
-            Jump::Bench(profile, Some(dir)) => format!("Bench {profile} in {}", dir.clean()),
+            Jump::Bench(profile, Some(dir)) => format!("Bench {profile} in {}", dir.sanitized()),
             Jump::Bench(profile, None) => format!("Bench {profile}"),
             Jump::Device(_) => "the device's page".into(),
             Jump::Task(key) => format!("the page of task {}", key.tid),

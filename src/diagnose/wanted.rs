@@ -1,9 +1,9 @@
 //! Which slow facts are worth asking for now, and when: only tasks that matter are looked at closely.
 
 use super::case::Case;
-use crate::model::process::{Column, Query, TaskKey};
-use crate::model::raw::Raw;
-use crate::model::world::World;
+use crate::model::process::{ProcessColumn, ProcessQuery, TaskKey};
+use crate::model::raw_bytes::RawBytes;
+use crate::model::system_state::SystemState;
 
 /// How often slow facts are read while something is wrong, seconds: settings and limits change rarely, and each reading
 /// is a child.
@@ -14,7 +14,7 @@ pub const AT_REST_EVERY_SECS: f64 = 60.0;
 const TASKS: usize = 48;
 
 /// The tasks whose limits and groups matter: servers, the busiest, the largest.
-pub fn tasks(world: &World) -> Vec<TaskKey> {
+pub fn tasks(world: &SystemState) -> Vec<TaskKey> {
     let case = Case::new(world);
     let mut out: Vec<TaskKey> = Vec::new();
     let mut add = |key: TaskKey| {
@@ -23,30 +23,30 @@ pub fn tasks(world: &World) -> Vec<TaskKey> {
             out.push(key);
         }
     };
-    let procs = &world.procs;
+    let procs = &world.processes;
     for (at, _) in case.survey().servers.iter().take(TASKS / 3) {
         add(procs.key_at(*at));
     }
     world
-        .stuck
+        .hung_tasks
         .iter()
         .take(TASKS / 6)
         .for_each(|s| add(TaskKey { pid: s.pid, tid: s.tid, starttime: s.starttime }));
     case.busiest().iter().take(TASKS / 3).for_each(|m| add(m.key));
-    let largest = Query { by: Column::Rss, height: TASKS / 3, ..Query::default() };
+    let largest = ProcessQuery { sort_by: ProcessColumn::Rss, height: TASKS / 3, ..ProcessQuery::default() };
     procs.window(&largest).rows.into_iter().for_each(|at| add(procs.key_at(at)));
     out
 }
 
 /// Mount points whose room is worth knowing: on block devices, or on the network.
-pub fn mounts(world: &World, network: bool) -> Vec<Raw> {
+pub fn mounts(world: &SystemState, network: bool) -> Vec<RawBytes> {
     if network {
-        let all = world.last.as_ref().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
+        let all = world.last_sample.as_ref().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
         return all.iter().map(|m| m.mount.clone()).collect();
     }
-    let Some(topo) = world.topo.ok() else { return Vec::new() };
+    let Some(topo) = world.topology.ok() else { return Vec::new() };
     let all = topo.devices.iter().flat_map(|d| &d.mounts).filter(|m| super::rules::room::counts(m));
-    let mut points: Vec<Raw> = all.map(|m| m.mount_point.clone()).collect();
+    let mut points: Vec<RawBytes> = all.map(|m| m.mount_point.clone()).collect();
     points.sort();
     points.dedup();
     points

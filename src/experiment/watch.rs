@@ -4,7 +4,7 @@ use super::report::{Calm, Point};
 use crate::bench::message::Progress;
 use crate::collect::{self, Source};
 use crate::model::cpu::{CpuRate, CpuRaw};
-use crate::model::disk::{DiskRaw, SECTOR};
+use crate::model::disk::{DiskRaw, SECTOR_BYTES};
 use crate::model::memory::VmRaw;
 use crate::model::sample::Sample;
 use crate::root::Root;
@@ -58,7 +58,7 @@ pub fn calm(before: &Look, after: &Look) -> Calm {
     for disk in &after.disks {
         let Some(old) = before.disks.iter().find(|d| d.id == disk.id) else { continue };
         let sectors = |d: &DiskRaw| d.read.sectors.wrapping_add(d.write.sectors);
-        let moved = sectors(disk).saturating_sub(sectors(old)) as f64 * SECTOR as f64 / secs;
+        let moved = sectors(disk).saturating_sub(sectors(old)) as f64 * SECTOR_BYTES as f64 / secs;
         if moved >= IDLE {
             disks.push((disk.id.to_string(), moved));
         }
@@ -176,7 +176,7 @@ mod tests {
     fn others_are_seen_and_idle_devices_are_not() {
         let disk = |minor, sectors| DiskRaw {
             id: crate::model::disk::DevId { major: 7, minor },
-            write: crate::model::disk::OpRaw { sectors, ..Default::default() },
+            write: crate::model::disk::DiskOpRaw { sectors, ..Default::default() },
             ..DiskRaw::default()
         };
         let now = Instant::now();

@@ -5,9 +5,9 @@
 //! read is `-` in place of the value.
 
 use super::processes::{hidden, no_delays};
-use crate::model::columns::process::command;
-use crate::model::process::{Column, Filter, ProcRow, Query};
-use crate::model::world::World;
+use crate::model::columns::process::command_text;
+use crate::model::process::{ProcessColumn, ProcessFilter, ProcessRow, ProcessQuery};
+use crate::model::system_state::SystemState;
 use std::fmt::Write;
 
 /// What the reports show.
@@ -20,19 +20,19 @@ pub struct Options {
 }
 
 /// One report: two lines of sums, the head, a row a task, busiest first.
-pub fn report(world: &World, options: Options) -> String {
+pub fn report(world: &SystemState, options: Options) -> String {
     let mut out = String::new();
     head(&mut out, world, options);
-    let filter = Filter {
+    let filter = ProcessFilter {
         only_active: options.only && !options.accumulated,
         only_accumulated: options.only && options.accumulated,
-        ..Filter::default()
+        ..ProcessFilter::default()
     };
-    let by = if options.accumulated { Column::AccIo } else { Column::Io };
-    let query = Query { by, filter, height: usize::MAX, ..Query::default() };
-    let elapsed = world.procs.at().boot_ns.saturating_sub(world.procs.counters_since().boot_ns);
-    for at in world.procs.window(&query).rows {
-        let row = world.procs.row(at);
+    let by = if options.accumulated { ProcessColumn::AccIo } else { ProcessColumn::Io };
+    let query = ProcessQuery { sort_by: by, filter, height: usize::MAX, ..ProcessQuery::default() };
+    let elapsed = world.processes.time().boot_ns.saturating_sub(world.processes.counters_since().boot_ns);
+    for at in world.processes.window(&query).rows {
+        let row = world.processes.row(at);
         if !row.exited || options.accumulated {
             line(&mut out, &row, options, elapsed);
         }
@@ -40,18 +40,18 @@ pub fn report(world: &World, options: Options) -> String {
     out
 }
 
-fn head(out: &mut String, world: &World, options: Options) {
-    let known = world.procs_state.ok().is_some();
+fn head(out: &mut String, world: &SystemState, options: Options) {
+    let known = world.processes_status.ok().is_some();
     let (read, written) = if options.accumulated {
-        let sums = world.procs.sums();
+        let sums = world.processes.accumulated_io();
         (sums.read as f64, sums.write as f64)
     } else {
-        let totals = world.procs.totals();
+        let totals = world.processes.totals();
         (totals.read_bytes_per_s, totals.write_bytes_per_s)
     };
     let suffix = if options.accumulated { "" } else { "/s" };
     let total = |n: f64| amount(known.then_some(n), suffix);
-    let disks = world.snap.disks_mb_per_s(world.topo.ok());
+    let disks = world.snapshot.disks_mb_per_s(world.topology.ok());
     let current = |n: Option<f64>| amount(n.map(|mb| mb * 1_048_576.0), "/s");
     let _ =
         writeln!(out, "Total DISK READ:   {:>14} | Total DISK WRITE:   {:>14}", total(read), total(written));
@@ -61,12 +61,12 @@ fn head(out: &mut String, world: &World, options: Options) {
         current(disks.map(|d| d.0)),
         current(disks.map(|d| d.1))
     );
-    let id = if world.procs.threads() { "TID" } else { "PID" };
+    let id = if world.processes.rows_are_threads() { "TID" } else { "PID" };
     let _ =
         writeln!(out, "{id:>7} PRIO  USER       DISK READ  DISK WRITE   SWAPIN      IO>       SWAP  COMMAND");
 }
 
-fn line(out: &mut String, row: &ProcRow<'_>, options: Options, elapsed_ns: u64) {
+fn line(out: &mut String, row: &ProcessRow<'_>, options: Options, elapsed_ns: u64) {
     let share = |ns: Option<u64>| ns.filter(|_| elapsed_ns > 0).map(|n| n as f64 * 100.0 / elapsed_ns as f64);
     let (read, written, swapin, io, suffix) = if options.accumulated {
         let bytes = row.accumulated;
@@ -92,7 +92,7 @@ fn line(out: &mut String, row: &ProcRow<'_>, options: Options, elapsed_ns: u64) 
         percent(swapin),
         percent(io),
         amount(row.swap_bytes.map(|n| n as f64), ""),
-        command(row)
+        command_text(row)
     );
 }
 
@@ -109,14 +109,14 @@ fn amount(bytes: Option<f64>, suffix: &str) -> String {
 }
 
 /// What is missing from the reports and why: to be said once, not in every report.
-pub fn notes(world: &World) -> Vec<String> {
+pub fn notes(world: &SystemState) -> Vec<String> {
     let now = world.now().boot_ns;
     let mut out = Vec::new();
-    out.extend(world.procs_state.why(now).map(|why| format!("no tasks: {why}")));
-    out.extend(no_delays(&world.procs).map(|why| format!("SWAPIN and IO> are `-`: {why}")));
-    out.extend(hidden(&world.procs));
-    out.extend(world.snap.devices.why(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
-    out.extend(world.topo.why(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
+    out.extend(world.processes_status.unavailable_reason(now).map(|why| format!("no tasks: {why}")));
+    out.extend(no_delays(&world.processes).map(|why| format!("SWAPIN and IO> are `-`: {why}")));
+    out.extend(hidden(&world.processes));
+    out.extend(world.snapshot.devices.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
+    out.extend(world.topology.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
     out
 }
 

@@ -1,9 +1,9 @@
 //! Who does the I/O of which device, on paper: lines that the screen's details share.
 
 use super::sheet::Sheet;
-use crate::model::charge::{Charge, Charged, Figures};
+use crate::model::io_accounting::{OwnerIo, IoAttribution, IoRates};
 use crate::model::disk::DevId;
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use crate::text::sanitize;
 use crate::units::{format_bytes, format_micros, write_count};
 
@@ -14,7 +14,7 @@ const MOST: usize = 20;
 pub const HEADS: [&str; 7] = ["r/s", "w/s", "read/s", "write/s", "mean", "p99", "wback/s"];
 
 /// Figures as text: requests, bytes, times, bytes written back for it.
-pub fn cells(f: &Figures) -> [String; 7] {
+pub fn cells(f: &IoRates) -> [String; 7] {
     let count = |n: f64| {
         let mut text = String::new();
         write_count(&mut text, n);
@@ -33,29 +33,29 @@ pub fn cells(f: &Figures) -> [String; 7] {
 }
 
 /// `dd (1234)`, cleaned; of one that has ended the name it had when it did its I/O.
-pub fn task_name(charged: &Charged, world: &World, pid: u32) -> String {
-    let known = world.procs.find_pid(pid).map(|row| row.comm);
-    let name = known.or_else(|| charged.name(pid).map(|n| sanitize(&**n).into()));
+pub fn task_name(charged: &IoAttribution, world: &SystemState, pid: u32) -> String {
+    let known = world.processes.find_by_pid(pid).map(|row| row.comm);
+    let name = known.or_else(|| charged.process_name(pid).map(|n| sanitize(&**n).into()));
     format!("{} ({pid})", name.unwrap_or_else(|| "?".into()))
 }
 
 /// Those that did most on a device first: bytes, then requests.
-pub fn on_device<W>(all: &[Charge<W>], id: DevId) -> Vec<(&W, &Figures)> {
-    let mut on: Vec<_> = all.iter().filter_map(|c| Some((&c.who, c.on(id)?))).collect();
+pub fn on_device<W>(all: &[OwnerIo<W>], id: DevId) -> Vec<(&W, &IoRates)> {
+    let mut on: Vec<_> = all.iter().filter_map(|c| Some((&c.owner, c.on_device(id)?))).collect();
     on.sort_by(|a, b| weight(b.1).total_cmp(&weight(a.1)).then(b.1.iops().total_cmp(&a.1.iops())));
     on
 }
 
-fn weight(f: &Figures) -> f64 {
+fn weight(f: &IoRates) -> f64 {
     f.read_bytes_per_s + f.write_bytes_per_s.max(f.writeback_bytes_per_s)
 }
 
 /// What belongs to no process, in words; `None`: nothing does.
-pub fn apart(charged: &Charged, id: DevId) -> Option<String> {
-    let (_, apart) = charged.apart.iter().find(|a| a.0 == id)?;
+pub fn apart(charged: &IoAttribution, id: DevId) -> Option<String> {
+    let (_, apart) = charged.unattributed.iter().find(|a| a.0 == id)?;
     let parts = [
         ("metadata of a file system", apart.metadata),
-        ("swapped out", apart.swapped),
+        ("swapped out", apart.swap),
         ("page cache dirtied by nobody known", apart.unknown),
     ];
     let told = parts.iter().filter(|p| p.1 > 0.0).map(|(what, n)| format!("{what} {}/s", format_bytes(*n as u64)));
@@ -64,34 +64,34 @@ pub fn apart(charged: &Charged, id: DevId) -> Option<String> {
 }
 
 /// The tables of tasks and of control groups by device; nothing where nothing is traced or was done.
-pub fn sheets(world: &World) -> Vec<Sheet> {
-    let Some(charged) = world.snap.charged.ok() else { return Vec::new() };
+pub fn sheets(world: &SystemState) -> Vec<Sheet> {
+    let Some(charged) = world.snapshot.io_attribution.ok() else { return Vec::new() };
     let tasks =
-        sheet("I/O by process and device", world, &charged.tasks, |pid| task_name(charged, world, *pid));
-    let groups = sheet("I/O by control group and device", world, &charged.groups, |path| sanitize(&**path));
+        sheet("I/O by process and device", world, &charged.processes, |pid| task_name(charged, world, *pid));
+    let groups = sheet("I/O by control group and device", world, &charged.cgroups, |path| sanitize(&**path));
     let mut out: Vec<Sheet> = tasks.into_iter().chain(groups).collect();
     if let Some(first) = out.first_mut() {
         first.notes.extend(
             charged
-                .apart
+                .unattributed
                 .iter()
-                .filter_map(|(id, _)| Some(format!("{}: {}", world.block_name(*id), apart(charged, *id)?))),
+                .filter_map(|(id, _)| Some(format!("{}: {}", world.device_name(*id), apart(charged, *id)?))),
         );
     }
     out
 }
 
-fn sheet<W>(title: &str, world: &World, all: &[Charge<W>], name: impl Fn(&W) -> String) -> Option<Sheet> {
+fn sheet<W>(title: &str, world: &SystemState, all: &[OwnerIo<W>], name: impl Fn(&W) -> String) -> Option<Sheet> {
     let heads: Vec<(&str, bool)> =
         [("Device", false), ("Who", false)].into_iter().chain(HEADS.map(|h| (h, true))).collect();
-    let mut rows: Vec<(f64, DevId, &W, &Figures)> = Vec::new();
+    let mut rows: Vec<(f64, DevId, &W, &IoRates)> = Vec::new();
     for charge in all {
-        rows.extend(charge.devices.iter().map(|d| (weight(&d.figures), d.id, &charge.who, &d.figures)));
+        rows.extend(charge.devices.iter().map(|d| (weight(&d.rates), d.device, &charge.owner, &d.rates)));
     }
     rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.3.iops().total_cmp(&a.3.iops())));
     let mut sheet = Sheet::new(title, &heads);
     for (_, id, who, figures) in rows.iter().take(MOST) {
-        let first = [world.block_name(*id), name(who)];
+        let first = [world.device_name(*id), name(who)];
         sheet.rows.push(first.into_iter().chain(cells(figures)).collect());
     }
     if rows.len() > MOST {

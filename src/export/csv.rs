@@ -6,7 +6,7 @@
 use super::json::{self, Since};
 use super::page::Scope;
 use crate::diagnose::Engine;
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -96,7 +96,7 @@ fn parts(scope: Scope) -> &'static [&'static str] {
 /// The lines of one sample. `scope` must be one pane. With the first line that there is comes the line of names,
 /// unless `named` says that it was told.
 pub fn lines(
-    world: &World,
+    world: &SystemState,
     engine: &Engine,
     scope: Scope,
     since: Since,
@@ -191,12 +191,12 @@ fn text_of(item: Tree) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::clock::Clock;
-    use crate::model::disk::{DevId, DiskRaw, OpRaw};
-    use crate::model::kernlog::LogClock;
+    use crate::model::timestamp::Timestamp;
+    use crate::model::disk::{DevId, DiskRaw, DiskOpRaw};
+    use crate::model::kernel_log::LogClock;
     use crate::model::sample::Sample;
-    use crate::model::section::Section;
-    use crate::model::world::Host;
+    use crate::model::reading::Reading;
+    use crate::model::system_state::HostInfo;
 
     const NOTHING: Scope = Scope {
         devices: false,
@@ -207,17 +207,17 @@ mod tests {
         syncs: false,
     };
 
-    fn world() -> World {
-        let mut world = World::new(Host::default(), LogClock::default());
+    fn world() -> SystemState {
+        let mut world = SystemState::new(HostInfo::default(), LogClock::default());
         let disk = |minor, name: &str| DiskRaw {
             id: DevId { major: 8, minor },
             name: name.into(),
-            read: OpRaw { ios: 100, ..OpRaw::default() },
+            read: DiskOpRaw { ios: 100, ..DiskOpRaw::default() },
             ..DiskRaw::default()
         };
         world.apply_sample(Sample {
-            at: Clock { boot_ns: 10_000_000_000, wall_ns: 0 },
-            disks: Section::Ok(vec![disk(0, "sda"), disk(1, "=cmd,\"x\"")]),
+            time: Timestamp { boot_ns: 10_000_000_000, wall_ns: 0 },
+            disks: Reading::Ok(vec![disk(0, "sda"), disk(1, "=cmd,\"x\"")]),
             ..Sample::default()
         });
         world
@@ -240,7 +240,7 @@ mod tests {
     fn a_story_is_a_line_with_the_titles_of_its_findings() {
         let mut world = world();
         let boot = world.now().boot_ns;
-        let line = |seq, text: &str| crate::model::kernlog::Record {
+        let line = |seq, text: &str| crate::model::kernel_log::KmsgRecord {
             seq,
             boot_us: boot / 1000,
             level: 3,
@@ -251,7 +251,7 @@ mod tests {
         let error = line(1, "I/O error, dev sda, sector 81239 op 0x1:(WRITE)");
         let damage = line(2, "EXT4-fs error (device sda): ext4_find_entry:1455: inode #2: comm ls: \"bad\"");
         world.apply_records(vec![error, damage], clock);
-        world.klog_state = Section::Ok(());
+        world.kernel_log_status = Reading::Ok(());
         let mut engine = Engine::default();
         engine.look(&world);
         let scope = Scope { findings: true, ..NOTHING };

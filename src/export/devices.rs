@@ -1,26 +1,26 @@
 //! Devices on paper: the columns of the screen, a line a device.
 
 use super::sheet::Sheet;
-use crate::model::column::{Align, Column};
-use crate::model::columns::device::{DeviceCol, DeviceRow};
-use crate::model::device_list::DeviceLine;
+use crate::model::column::{Align, ColumnSpec};
+use crate::model::columns::device::{DeviceColumn, DeviceRow};
+use crate::model::device_list::ListedDevice;
 use crate::model::snapshot::Snapshot;
 
 /// The table of `lines`, which [`crate::model::device_list::lines`] made of the same `snap`.
 pub fn sheet(
     title: String,
-    set: &[Column<DeviceCol>],
+    set: &[ColumnSpec<DeviceColumn>],
     snap: &Snapshot,
-    lines: &[DeviceLine],
+    lines: &[ListedDevice],
     now_boot_ns: u64,
 ) -> Sheet {
-    let heads: Vec<_> = set.iter().map(|c| (c.head, c.align == Align::Right)).collect();
+    let heads: Vec<_> = set.iter().map(|c| (c.header, c.align == Align::Right)).collect();
     let mut sheet = Sheet::new(title, &heads);
     let rates = snap.devices.ok().map(Vec::as_slice).unwrap_or_default();
     for line in lines {
-        let Some(rate) = line.rate.map(|i| &rates[i]) else { continue };
+        let Some(rate) = line.rate_index.map(|i| &rates[i]) else { continue };
         let row = DeviceRow { rate, label: &line.label };
-        let cell = |c: &Column<DeviceCol>| {
+        let cell = |c: &ColumnSpec<DeviceColumn>| {
             let mut s = String::new();
             row.value(c.id).write(&mut s);
             s
@@ -34,6 +34,6 @@ pub fn sheet(
             ));
         }
     }
-    sheet.notes.extend(snap.devices.why(now_boot_ns));
+    sheet.notes.extend(snap.devices.unavailable_reason(now_boot_ns));
     sheet
 }

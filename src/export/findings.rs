@@ -5,7 +5,7 @@ use super::sheet::Sheet;
 use crate::diagnose::Engine;
 use crate::diagnose::finding::{Finding, Jump, Severity};
 use crate::diagnose::story::Story;
-use crate::model::clock::Clock;
+use crate::model::timestamp::Timestamp;
 use crate::text::wrap;
 use crate::units::{format_rfc3339, format_duration};
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct Part {
 }
 
 /// A story as paragraphs.
-pub fn parts(story: &Story, now: Clock) -> Vec<Part> {
+pub fn parts(story: &Story, now: Timestamp) -> Vec<Part> {
     let mut out = Vec::new();
     for (i, f) in story.findings.iter().enumerate() {
         if i > 0 {
@@ -52,7 +52,7 @@ fn part(label: &'static str, text: impl Into<String>, kind: Kind) -> Part {
     Part { label, text: text.into(), kind, jump: None }
 }
 
-fn finding(f: &Finding, effect: bool, now: Clock, out: &mut Vec<Part>) {
+fn finding(f: &Finding, effect: bool, now: Timestamp, out: &mut Vec<Part>) {
     let lead = if effect { "which leads to: " } else { "" };
     out.push(part("", format!("{} {lead}{}", f.severity.mark(), f.title), Kind::Title(f.severity)));
     out.push(part("since", since(f, now), Kind::Plain));
@@ -72,7 +72,7 @@ fn finding(f: &Finding, effect: bool, now: Clock, out: &mut Vec<Part>) {
 }
 
 /// `2024-02-29T23:59:59Z, for 12s`.
-fn since(f: &Finding, now: Clock) -> String {
+fn since(f: &Finding, now: Timestamp) -> String {
     let Some(since) = f.since_ns else { return "-".into() };
     let age = now.boot_ns.saturating_sub(since);
     let wall = now.wall_ns.saturating_sub(age as i64);
@@ -124,7 +124,7 @@ pub fn gaps(engine: &Engine) -> Vec<String> {
 }
 
 /// Everything as text of at most so many cells a line.
-pub fn text(engine: &Engine, now: Clock, width: usize) -> String {
+pub fn text(engine: &Engine, now: Timestamp, width: usize) -> String {
     const LABEL: usize = 8;
     let mut out = format!("{}\n", summary(engine));
     for story in engine.stories() {
@@ -168,7 +168,7 @@ fn command(jump: &Jump) -> Option<String> {
     match jump {
         Jump::Knob(knob) => Some(format!("iotop-plus tune get {}", quoted(&crate::text::sanitize(knob)))),
         Jump::Bench(profile, Some(dir)) => {
-            Some(format!("iotop-plus bench run {profile} {}", quoted(&dir.clean())))
+            Some(format!("iotop-plus bench run {profile} {}", quoted(&dir.sanitized())))
         }
         Jump::Bench("fork", None) => Some("iotop-plus bench run fork".into()),
         Jump::Bench(profile, None) => Some(format!("iotop-plus bench run {profile} DIR")),
@@ -177,7 +177,7 @@ fn command(jump: &Jump) -> Option<String> {
 }
 
 /// A table for snapshots: one line a finding, effects under their cause.
-pub fn sheet(title: String, engine: &Engine, now: Clock) -> Sheet {
+pub fn sheet(title: String, engine: &Engine, now: Timestamp) -> Sheet {
     let mut sheet =
         Sheet::new(title, &[("Severity", false), ("Rule", false), ("Since", false), ("Finding", false)]);
     for story in engine.stories() {
@@ -251,7 +251,7 @@ pub struct UnjudgedJson {
 }
 
 /// The stories, worst first.
-pub fn stories(engine: &Engine, now: Clock) -> Vec<StoryJson> {
+pub fn stories(engine: &Engine, now: Timestamp) -> Vec<StoryJson> {
     let time = |ns: Option<u64>| {
         ns.map(|ns| format_rfc3339(now.wall_ns.saturating_sub(now.boot_ns.saturating_sub(ns) as i64)))
     };

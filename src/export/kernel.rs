@@ -1,32 +1,32 @@
 //! The kernel log on paper.
 
 use super::sheet::Sheet;
-use crate::model::kernlog::dstate::Stuck;
-use crate::model::kernlog::{Class, LogEntry};
-use crate::model::section::Section;
-use crate::model::world::World;
+use crate::model::kernel_log::hung_tasks::HungTask;
+use crate::model::kernel_log::{KernelLogClass, LogEntry};
+use crate::model::reading::Reading;
+use crate::model::system_state::SystemState;
 use crate::text::sanitize;
 use crate::units::{format_rfc3339, format_duration};
 
 /// How a class reads.
-pub fn label(class: Class) -> &'static str {
+pub fn label(class: KernelLogClass) -> &'static str {
     match class {
-        Class::HungTask => "hung task",
-        Class::IoError => "I/O error",
-        Class::Filesystem => "filesystem",
-        Class::ResetTimeout => "reset/timeout",
-        Class::Oom => "out of memory",
-        Class::Lockup => "lockup",
-        Class::MemoryError => "memory error",
-        Class::NetworkFs => "network fs",
-        Class::Oops => "oops",
-        Class::Thermal => "thermal",
-        Class::Other => "other",
+        KernelLogClass::HungTask => "hung task",
+        KernelLogClass::IoError => "I/O error",
+        KernelLogClass::Filesystem => "filesystem",
+        KernelLogClass::ResetTimeout => "reset/timeout",
+        KernelLogClass::Oom => "out of memory",
+        KernelLogClass::Lockup => "lockup",
+        KernelLogClass::MemoryError => "memory error",
+        KernelLogClass::NetworkFs => "network fs",
+        KernelLogClass::Oops => "oops",
+        KernelLogClass::Thermal => "thermal",
+        KernelLogClass::Other => "other",
     }
 }
 
 /// A task that sits in state D, in words; `warnings` is `kernel.hung_task_warnings`.
-pub fn stuck_text(s: &Stuck, warnings: Option<i64>) -> String {
+pub fn stuck_text(s: &HungTask, warnings: Option<i64>) -> String {
     let wait = s.wchan.as_deref().map_or(String::new(), |w| format!(" in {}", sanitize(w)));
     let silent = match warnings {
         Some(0) => "; the kernel has gone silent (hung_task_warnings = 0)",
@@ -37,7 +37,7 @@ pub fn stuck_text(s: &Stuck, warnings: Option<i64>) -> String {
 }
 
 /// The entries as a table, and below it the tasks that sit in state D.
-pub fn sheet<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, world: &World) -> Sheet {
+pub fn sheet<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, world: &SystemState) -> Sheet {
     let heads = [
         ("Time", false),
         ("Class", false),
@@ -48,9 +48,9 @@ pub fn sheet<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, wor
     ];
     let mut sheet = Sheet::new(title, &heads);
     for e in entries {
-        let class = if e.user() { "from a program" } else { label(e.class) };
+        let class = if e.is_from_program() { "from a program" } else { label(e.class) };
         sheet.rows.push(vec![
-            format_rfc3339(e.time),
+            format_rfc3339(e.wall_ns),
             class.into(),
             e.device.as_deref().map_or("-".into(), sanitize),
             e.pid.map_or("-".into(), |p| p.to_string()),
@@ -58,8 +58,8 @@ pub fn sheet<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, wor
             sanitize(&e.message),
         ]);
     }
-    sheet.notes.extend(world.stuck.iter().map(|s| stuck_text(s, world.hung_task_warnings)));
-    if let Section::Ok(()) = world.klog_state
+    sheet.notes.extend(world.hung_tasks.iter().map(|s| stuck_text(s, world.hung_task_warnings)));
+    if let Reading::Ok(()) = world.kernel_log_status
         && sheet.rows.is_empty()
     {
         sheet.notes.push("nothing the kernel warns of".into());

@@ -1,9 +1,9 @@
 //! Dirty pages, swap, pressure and memory in numbers: one list for screen and paper.
 
 use super::sheet::Sheet;
-use crate::model::pressure::Stall;
+use crate::model::pressure::PsiAverages;
 use crate::model::snapshot::Snapshot;
-use crate::model::stalls::{self, HeldUp, RECLAIM, THROTTLE};
+use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
 use crate::text::sanitize;
 use crate::units::{format_bytes, write_bytes};
 
@@ -23,7 +23,7 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
     groups.push((
         "Dirty pages",
         match snap.writeback.ok() {
-            None => missing(snap.writeback.why(now)),
+            None => missing(snap.writeback.unavailable_reason(now)),
             Some(w) => {
                 let total = w.dirty_bytes.zip(w.writeback_bytes).map(|(d, b)| d + b);
                 let over = |limit: Option<u64>| total.zip(limit).is_some_and(|(t, l)| t > l);
@@ -46,7 +46,7 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
     groups.push((
         "Swap",
         match snap.swap.ok() {
-            None => missing(snap.swap.why(now)),
+            None => missing(snap.swap.unavailable_reason(now)),
             Some(s) => {
                 let moving = |n: Option<f64>| n.is_some_and(|n| n > 0.0);
                 let mut list = vec![
@@ -59,7 +59,7 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
                         false,
                     ),
                 ];
-                for area in snap.swaps.ok().into_iter().flatten() {
+                for area in snap.swap_areas.ok().into_iter().flatten() {
                     let text = format!(
                         "{} of {} prio {}",
                         format_bytes(area.used_bytes),
@@ -76,11 +76,11 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
     groups.push((
         "Pressure %, some / full, 10 60 300 s",
         match snap.pressure.ok() {
-            None => missing(snap.pressure.why(now)),
+            None => missing(snap.pressure.unavailable_reason(now)),
             Some(p) => [("cpu", p.cpu), ("memory", p.memory), ("io", p.io)]
                 .into_iter()
                 .map(|(name, p)| {
-                    let part = |s: Option<Stall>| {
+                    let part = |s: Option<PsiAverages>| {
                         s.map_or("-".into(), |s| format!("{:.1} {:.1} {:.1}", s.avg10, s.avg60, s.avg300))
                     };
                     let high = p.full.is_some_and(|s| s.avg10 >= 10.0) && name != "cpu";
@@ -92,7 +92,7 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
     groups.push((
         "Memory",
         match snap.mem.ok() {
-            None => missing(snap.mem.why(now)),
+            None => missing(snap.mem.unavailable_reason(now)),
             Some(m) => vec![
                 fact("total", format_bytes(m.total), false),
                 fact("available", level(m.available), m.available.is_some_and(|a| a < m.total / 20)),
@@ -108,26 +108,26 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
 
 /// How long tasks were, all together.
 fn held_up(snap: &Snapshot, now_boot_ns: u64) -> Vec<Fact> {
-    let Some(stalls) = snap.stalls.ok() else {
-        return vec![("-".into(), snap.stalls.why(now_boot_ns).unwrap_or_default(), false)];
+    let Some(stalls) = snap.memory_stalls.ok() else {
+        return vec![("-".into(), snap.memory_stalls.unavailable_reason(now_boot_ns).unwrap_or_default(), false)];
     };
     let fact = |name: &str, kind: usize| {
-        let all = stalls.all[kind];
-        (name.to_owned(), all.map_or("-".into(), stall), stalls.any(kind))
+        let all = stalls.totals[kind];
+        (name.to_owned(), all.map_or("-".into(), stall), stalls.has_stalls(kind))
     };
     let mut out = vec![fact("throttled", THROTTLE), fact("direct reclaim", RECLAIM)];
-    out.extend(stalls.without.iter().map(|why| ("-".into(), why.clone(), true)));
-    if stalls.lost > 0 {
-        out.push(("not counted".into(), format!("{}: too many processes", stalls.lost), true));
+    out.extend(stalls.unavailable.iter().map(|why| ("-".into(), why.clone(), true)));
+    if stalls.dropped > 0 {
+        out.push(("not counted".into(), format!("{}: too many processes", stalls.dropped), true));
     }
     out
 }
 
 /// `812 ms/s, longest 200`, or `none`.
-fn stall(s: stalls::Stall) -> String {
+fn stall(s: memory_stalls::StallRate) -> String {
     match s.count {
         0 => "none".into(),
-        _ => format!("{} ms/s, longest {}", millis(s.ms_per_s), millis(s.longest_ms)),
+        _ => format!("{} ms/s, longest {}", millis(s.ms_per_s), millis(s.max_ms)),
     }
 }
 
@@ -141,9 +141,9 @@ pub fn millis(ms: f64) -> String {
 }
 
 /// Who was held up, in what way and for how long.
-fn held_up_by_task(task: &HeldUp) -> String {
+fn held_up_by_task(task: &ProcessStalls) -> String {
     let names = ["throttled", "direct reclaim"];
-    let kinds = names.iter().zip(task.kinds).filter(|(_, k)| k.count > 0);
+    let kinds = names.iter().zip(task.rates).filter(|(_, k)| k.count > 0);
     kinds.map(|(name, k)| format!("{name} {}", stall(k))).collect::<Vec<_>>().join("; ")
 }
 
@@ -165,8 +165,8 @@ pub fn sheet(title: String, snap: &Snapshot, now_boot_ns: u64) -> Sheet {
             sheet.rows.push(vec![group.to_owned(), name, value]);
         }
     }
-    for task in snap.stalls.ok().into_iter().flat_map(|s| s.tasks.iter().take(TASKS)) {
-        sheet.rows.push(vec!["Held up by memory".into(), task.name(), held_up_by_task(task)]);
+    for task in snap.memory_stalls.ok().into_iter().flat_map(|s| s.processes.iter().take(TASKS)) {
+        sheet.rows.push(vec!["Held up by memory".into(), task.label(), held_up_by_task(task)]);
     }
     sheet
 }

@@ -1,7 +1,7 @@
 //! Network file systems on paper.
 
 use super::sheet::Sheet;
-use crate::model::column::Value;
+use crate::model::column::CellValue;
 use crate::model::snapshot::Snapshot;
 
 /// The table; `None` where there is no network file system to speak of.
@@ -20,7 +20,7 @@ pub fn sheet(title: String, snap: &Snapshot, now_boot_ns: u64) -> Option<Sheet> 
     let mut sheet = Sheet::new(title, &heads);
     let number = |n: Option<f64>, decimals| {
         let mut s = String::new();
-        Value::fixed(n, decimals).write(&mut s);
+        CellValue::fixed(n, decimals).write(&mut s);
         s
     };
     for fs in snap.netfs.ok().into_iter().flatten() {
@@ -36,6 +36,6 @@ pub fn sheet(title: String, snap: &Snapshot, now_boot_ns: u64) -> Option<Sheet> 
             number(fs.link_used_pct, 1),
         ]);
     }
-    sheet.notes.extend(snap.netfs.why(now_boot_ns));
+    sheet.notes.extend(snap.netfs.unavailable_reason(now_boot_ns));
     (!sheet.rows.is_empty() || !sheet.notes.is_empty()).then_some(sheet)
 }

@@ -1,18 +1,18 @@
 //! A path report in lines, for the screen and for paper.
 
-use crate::model::path::{PathReport, ReadOnly};
-use crate::model::section::Section;
+use crate::model::path::{PathReport, ReadOnlyReason};
+use crate::model::reading::Reading;
 use crate::text::sanitize;
 use crate::units::format_bytes_long;
 
 /// The report; `true` marks a line that stands out.
 pub fn lines(r: &PathReport) -> Vec<(String, bool)> {
-    let mut out = vec![(r.canonical.clean(), true)];
-    let bind = if r.bind { ", a bind mount or a part of the file system" } else { "" };
-    out.push((format!("mounted at  {}{bind}", r.mount.mount_point.clean()), false));
-    out.push((format!("type        {} from {}", r.mount.fs_type.clean(), r.mount.source.clean()), false));
-    out.push((format!("options     {}", r.mount.options.clean()), false));
-    out.push((format!("fs options  {}", r.mount.super_options.clean()), false));
+    let mut out = vec![(r.canonical.sanitized(), true)];
+    let bind = if r.is_bind { ", a bind mount or a part of the file system" } else { "" };
+    out.push((format!("mounted at  {}{bind}", r.mount.mount_point.sanitized()), false));
+    out.push((format!("type        {} from {}", r.mount.fs_type.sanitized(), r.mount.source.sanitized()), false));
+    out.push((format!("options     {}", r.mount.options.sanitized()), false));
+    out.push((format!("fs options  {}", r.mount.super_options.sanitized()), false));
     out.push((format!("atime       {}", atime(r)), false));
     if let Some(why) = r.read_only {
         out.push((format!("READ-ONLY   {}", read_only(why)), true));
@@ -24,7 +24,7 @@ pub fn lines(r: &PathReport) -> Vec<(String, bool)> {
         out.push(("Devices, down to the disk".into(), true));
     }
     for dev in &r.chain {
-        let label = dev.label.as_ref().map_or(String::new(), |l| format!(" {}", l.clean()));
+        let label = dev.label.as_ref().map_or(String::new(), |l| format!(" {}", l.sanitized()));
         let model = dev.model.as_ref().map_or(String::new(), |m| format!(", {m}"));
         let size = dev.size_bytes.map_or(String::new(), |b| format!(", {}", format_bytes_long(b)));
         let indent = "  ".repeat(dev.depth + 1);
@@ -43,11 +43,11 @@ pub fn lines(r: &PathReport) -> Vec<(String, bool)> {
 }
 
 fn atime(r: &PathReport) -> String {
-    use crate::model::path::Atime;
+    use crate::model::path::AtimePolicy;
     let mut out = match r.atime {
-        Atime::Strict => "strictatime: every read also writes the access time",
-        Atime::Relatime => "relatime: written at most once a day per file",
-        Atime::Noatime => "noatime: never written",
+        AtimePolicy::Strict => "strictatime: every read also writes the access time",
+        AtimePolicy::Relatime => "relatime: written at most once a day per file",
+        AtimePolicy::Noatime => "noatime: never written",
     }
     .to_owned();
     if r.nodiratime {
@@ -59,20 +59,20 @@ fn atime(r: &PathReport) -> String {
     out
 }
 
-fn read_only(why: ReadOnly) -> &'static str {
+fn read_only(why: ReadOnlyReason) -> &'static str {
     match why {
-        ReadOnly::Emergency => {
+        ReadOnlyReason::Emergency => {
             "the file system stopped writing after an error; see the kernel log, then check it"
         }
-        ReadOnly::Filesystem => "the file system is mounted read-only",
-        ReadOnly::Mount => "this mount is read-only",
-        ReadOnly::Device => "the device below refuses writes",
+        ReadOnlyReason::Filesystem => "the file system is mounted read-only",
+        ReadOnlyReason::Mount => "this mount is read-only",
+        ReadOnlyReason::Device => "the device below refuses writes",
     }
 }
 
-fn space(space: &Section<crate::model::path::Space>) -> String {
+fn space(space: &Reading<crate::model::path::FilesystemSpace>) -> String {
     match space {
-        Section::Ok(s) => {
+        Reading::Ok(s) => {
             let inodes = match (s.inodes_free, s.inodes_total) {
                 (Some(free), Some(total)) => format!(", inodes {free} of {total} free"),
                 _ => String::new(),
@@ -84,6 +84,6 @@ fn space(space: &Section<crate::model::path::Space>) -> String {
                 format_bytes_long(s.free_bytes)
             )
         }
-        other => format!("space       - {}", other.why(0).unwrap_or_default()),
+        other => format!("space       - {}", other.unavailable_reason(0).unwrap_or_default()),
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// One cell, typed: formatting and sorting both come from here.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value<'a> {
+pub enum CellValue<'a> {
     /// Could not be read or does not apply: shown as `-`, sorted below everything.
     Missing,
     /// Already cleaned text.
@@ -23,53 +23,53 @@ pub enum Value<'a> {
     Letter(char),
 }
 
-impl Value<'_> {
+impl CellValue<'_> {
     /// Appends the shown form.
     pub fn write(&self, out: &mut String) {
         match *self {
-            Value::Missing => out.push('-'),
-            Value::Text(s) => out.push_str(s),
-            Value::Fixed(n, decimals) => {
+            CellValue::Missing => out.push('-'),
+            CellValue::Text(s) => out.push_str(s),
+            CellValue::Fixed(n, decimals) => {
                 let _ = write!(out, "{n:.*}", usize::from(decimals));
             }
-            Value::Int(n) => {
+            CellValue::Int(n) => {
                 let _ = write!(out, "{n}");
             }
-            Value::Bytes(n) => units::write_bytes(out, n),
-            Value::Count(n) => units::write_count(out, n),
-            Value::Letter(c) => out.push(c),
+            CellValue::Bytes(n) => units::write_bytes(out, n),
+            CellValue::Count(n) => units::write_count(out, n),
+            CellValue::Letter(c) => out.push(c),
         }
     }
 
     /// A number that is there, or missing.
     pub fn fixed(n: Option<f64>, decimals: u8) -> Self {
-        n.map_or(Value::Missing, |n| Value::Fixed(n, decimals))
+        n.map_or(CellValue::Missing, |n| CellValue::Fixed(n, decimals))
     }
 
     /// Bytes that are there, or missing.
     pub fn bytes(n: Option<f64>) -> Self {
-        n.map_or(Value::Missing, Value::Bytes)
+        n.map_or(CellValue::Missing, CellValue::Bytes)
     }
 
     /// A text that is there, or missing.
-    pub fn text<'a>(s: Option<&'a str>) -> Value<'a> {
-        s.map_or(Value::Missing, Value::Text)
+    pub fn text<'a>(s: Option<&'a str>) -> CellValue<'a> {
+        s.map_or(CellValue::Missing, CellValue::Text)
     }
 
     /// Ascending order; missing first.
-    pub fn order(&self, other: &Value<'_>) -> Ordering {
+    pub fn compare(&self, other: &CellValue<'_>) -> Ordering {
         match (self, other) {
-            (Value::Text(a), Value::Text(b)) => a.cmp(b),
-            (a, b) => a.number().total_cmp(&b.number()),
+            (CellValue::Text(a), CellValue::Text(b)) => a.cmp(b),
+            (a, b) => a.sort_number().total_cmp(&b.sort_number()),
         }
     }
 
-    fn number(&self) -> f64 {
+    fn sort_number(&self) -> f64 {
         match *self {
-            Value::Missing | Value::Text(_) => f64::NEG_INFINITY,
-            Value::Fixed(n, _) | Value::Bytes(n) | Value::Count(n) => n,
-            Value::Int(n) => n as f64,
-            Value::Letter(c) => c as u32 as f64,
+            CellValue::Missing | CellValue::Text(_) => f64::NEG_INFINITY,
+            CellValue::Fixed(n, _) | CellValue::Bytes(n) | CellValue::Count(n) => n,
+            CellValue::Int(n) => n as f64,
+            CellValue::Letter(c) => c as u32 as f64,
         }
     }
 }
@@ -85,13 +85,13 @@ pub enum Align {
 
 /// A column of a table; `C` is the table's own list of columns.
 #[derive(Debug, Clone, Copy)]
-pub struct Column<C: 'static> {
+pub struct ColumnSpec<C: 'static> {
     /// Which.
     pub id: C,
     /// Name in the config file and on the command line.
     pub name: &'static str,
     /// Head on screen: the field's own word.
-    pub head: &'static str,
+    pub header: &'static str,
     /// One line of help: meaning and unit.
     pub help: &'static str,
     /// Cells on screen; 0 takes what is left.
@@ -105,12 +105,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_sorts_below_zero_and_shows_a_dash() {
-        assert_eq!(Value::Missing.order(&Value::Fixed(0.0, 1)), Ordering::Less);
-        assert_eq!(Value::Text("a").order(&Value::Text("b")), Ordering::Less);
+    fn a_missing_value_sorts_below_zero_and_prints_a_dash() {
+        assert_eq!(CellValue::Missing.compare(&CellValue::Fixed(0.0, 1)), Ordering::Less);
+        assert_eq!(CellValue::Text("a").compare(&CellValue::Text("b")), Ordering::Less);
         let mut s = String::new();
-        Value::Missing.write(&mut s);
-        Value::Fixed(1.25, 1).write(&mut s);
+        CellValue::Missing.write(&mut s);
+        CellValue::Fixed(1.25, 1).write(&mut s);
         assert_eq!(s, "-1.2");
     }
 }

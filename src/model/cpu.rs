@@ -12,7 +12,8 @@ pub struct CpuRaw {
     /// Forks since boot (`processes`): unchanged means no new task.
     pub forks: u64,
     /// Tasks blocked on I/O now (`procs_blocked`).
-    pub blocked: u64,
+    #[serde(rename = "blocked")]
+    pub blocked_tasks: u64,
 }
 
 /// Shares of an interval, in per cent of all processors together.
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_add_up_and_backward_iowait_is_nothing() {
+    fn shares_add_up_and_decreasing_iowait_counts_as_zero() {
         let prev = CpuRaw { ticks: [100, 0, 50, 800, 60, 1, 2, 3, 0, 0], ..Default::default() };
         let cur = CpuRaw { ticks: [120, 10, 60, 850, 55, 2, 4, 10, 5, 5], ..Default::default() };
         let r = CpuRate::derive(&prev, &cur).unwrap();

@@ -1,9 +1,9 @@
 //! The lines of the Devices table: the tree of disks, partitions and what lies on them, or a sorted list.
 
-use super::columns::device::{DeviceCol, DeviceRow};
+use super::columns::device::{DeviceColumn, DeviceRow};
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
-use super::topology::{BlockDev, DeviceKind, Topology, TreeRow};
+use super::topology::{BlockDevice, DeviceKind, Topology, TopologyRow};
 use crate::text::{sanitize_into, sanitize_cow};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct DeviceQuery<'a> {
     /// Sort by this column, largest first; `None`: the tree.
-    pub sort: Option<DeviceCol>,
+    pub sort: Option<DeviceColumn>,
     /// The other way round.
     pub reverse: bool,
     /// Leave out what does nothing.
@@ -23,31 +23,31 @@ pub struct DeviceQuery<'a> {
 
 /// A line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DeviceLine {
+pub struct ListedDevice {
     /// Which device.
     pub id: DevId,
     /// Index into the snapshot's devices; `None` for a device that never did anything.
-    pub rate: Option<usize>,
+    pub rate_index: Option<usize>,
     /// Tree prefix, name, mount points; cleaned.
     pub label: String,
 }
 
 /// The lines, in order.
-pub fn lines(snap: &Snapshot, topo: Option<&Topology>, query: &DeviceQuery<'_>) -> Vec<DeviceLine> {
+pub fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &DeviceQuery<'_>) -> Vec<ListedDevice> {
     let Some(rates) = snap.devices.ok() else { return Vec::new() };
     let mut out = match (topo, query.sort) {
-        (Some(topo), None) => tree(rates, topo),
+        (Some(topo), None) => tree_devices(rates, topo),
         (topo, _) => rates
             .iter()
             .enumerate()
             .map(|(i, r)| {
                 let dev = topo.and_then(|t| t.get(r.id));
-                DeviceLine { id: r.id, rate: Some(i), label: label(&r.name, dev) }
+                ListedDevice { id: r.id, rate_index: Some(i), label: label(&r.name, dev) }
             })
             .collect(),
     };
     if query.only_active {
-        out.retain(|l| l.rate.is_some_and(|i| rates[i].is_active()));
+        out.retain(|l| l.rate_index.is_some_and(|i| rates[i].is_active()));
     }
     if !query.filter.is_empty() {
         let needle = query.filter.to_lowercase();
@@ -56,25 +56,25 @@ pub fn lines(snap: &Snapshot, topo: Option<&Topology>, query: &DeviceQuery<'_>) 
     if let Some(col) = query.sort {
         let none = DiskRate::default();
         out.sort_by(|a, b| {
-            let rate = |l: &DeviceLine| l.rate.map_or(&none, |i| &rates[i]);
+            let rate = |l: &ListedDevice| l.rate_index.map_or(&none, |i| &rates[i]);
             let (va, vb) =
                 (DeviceRow { rate: rate(a), label: &a.label }, DeviceRow { rate: rate(b), label: &b.label });
-            let order = va.value(col).order(&vb.value(col));
-            let order = if col == DeviceCol::Name { order } else { order.reverse() };
+            let order = va.value(col).compare(&vb.value(col));
+            let order = if col == DeviceColumn::Name { order } else { order.reverse() };
             if query.reverse { order.reverse() } else { order }.then(a.id.cmp(&b.id))
         });
     }
     out
 }
 
-fn tree(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<DeviceLine> {
+fn tree_devices(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<ListedDevice> {
     let find = |id: DevId| rates.iter().position(|r| r.id == id);
     let mut out = Vec::new();
     let mut seen = Vec::new();
     for row in disks_first(topo) {
-        let dev = &topo.devices[row.device];
+        let dev = &topo.devices[row.device_index];
         let rate = find(dev.id);
-        if row.mount.is_some() || (rate.is_none() && dev.mounts.is_empty() && dev.swaps.is_empty()) {
+        if row.mount_index.is_some() || (rate.is_none() && dev.mounts.is_empty() && dev.swaps.is_empty()) {
             continue;
         }
         seen.push(dev.id);
@@ -82,26 +82,26 @@ fn tree(rates: &[Arc<DiskRate>], topo: &Topology) -> Vec<DeviceLine> {
         for depth in (0..row.depth).rev() {
             label.push_str(if depth == 0 { "└ " } else { "  " });
         }
-        if row.repeated {
+        if row.is_repeated {
             sanitize_into(&mut label, dev.name.as_bytes());
             label.push_str(" (see above)");
         } else {
             write_label(&mut label, &dev.name, Some(dev));
         }
-        out.push(DeviceLine { id: dev.id, rate, label });
+        out.push(ListedDevice { id: dev.id, rate_index: rate, label });
     }
     // A device that appeared after the topology was read.
     for (i, r) in rates.iter().enumerate().filter(|(_, r)| !seen.contains(&r.id)) {
-        out.push(DeviceLine { id: r.id, rate: Some(i), label: label(&r.name, None) });
+        out.push(ListedDevice { id: r.id, rate_index: Some(i), label: label(&r.name, None) });
     }
     out
 }
 
 /// The tree with what is not hardware (loop, zram, ram) after the disks.
-fn disks_first(topo: &Topology) -> Vec<TreeRow> {
+fn disks_first(topo: &Topology) -> Vec<TopologyRow> {
     let rows = topo.tree();
-    let mut families: Vec<&[TreeRow]> = rows.chunk_by(|_, next| next.depth > 0).collect();
-    families.sort_by_key(|family| match topo.devices[family[0].device].kind {
+    let mut families: Vec<&[TopologyRow]> = rows.chunk_by(|_, next| next.depth > 0).collect();
+    families.sort_by_key(|family| match topo.devices[family[0].device_index].kind {
         DeviceKind::Zram | DeviceKind::Ram => 1,
         DeviceKind::Loop => 2,
         _ => 0,
@@ -110,21 +110,21 @@ fn disks_first(topo: &Topology) -> Vec<TreeRow> {
 }
 
 /// `sda1  /var/lib/neo4j (ext4)`, `dm-0 vg-data  /srv (xfs) +2`.
-fn write_label(out: &mut String, name: &str, dev: Option<&BlockDev>) {
+fn write_label(out: &mut String, name: &str, dev: Option<&BlockDevice>) {
     let name = sanitize_cow(name.as_bytes());
     out.push_str(&name);
     let Some(dev) = dev else { return };
-    let shown = dev.shown_name();
+    let shown = dev.display_name();
     if shown != name {
         out.push(' ');
         out.push_str(&shown);
     }
-    let mut mounts = dev.mounts.iter().filter(|m| !m.hidden);
+    let mut mounts = dev.mounts.iter().filter(|m| !m.is_hidden);
     if let Some(first) = mounts.next() {
         out.push_str("  ");
-        sanitize_into(out, first.mount_point.bytes());
+        sanitize_into(out, first.mount_point.as_bytes());
         out.push_str(" (");
-        sanitize_into(out, first.fs_type.bytes());
+        sanitize_into(out, first.fs_type.as_bytes());
         out.push(')');
         let more = mounts.count();
         if more > 0 {
@@ -136,7 +136,7 @@ fn write_label(out: &mut String, name: &str, dev: Option<&BlockDev>) {
     }
 }
 
-fn label(name: &str, dev: Option<&BlockDev>) -> String {
+fn label(name: &str, dev: Option<&BlockDevice>) -> String {
     let mut out = String::new();
     write_label(&mut out, name, dev);
     out
@@ -144,23 +144,23 @@ fn label(name: &str, dev: Option<&BlockDev>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::section::Section;
+    use super::super::reading::Reading;
     use super::super::topology::MountRef;
     use super::*;
 
-    fn snap() -> Snapshot {
+    fn snapshot() -> Snapshot {
         let rate = |minor, name: &str, tps| {
             let id = DevId { major: 8, minor };
             Arc::new(DiskRate { id, name: name.into(), tps, ..Default::default() })
         };
         Snapshot {
-            devices: Section::Ok(vec![rate(0, "sda", 5.0), rate(1, "sda1", 0.0), rate(16, "sdb", 9.0)]),
+            devices: Reading::Ok(vec![rate(0, "sda", 5.0), rate(1, "sda1", 0.0), rate(16, "sdb", 9.0)]),
             ..Default::default()
         }
     }
 
-    fn topo() -> Topology {
-        let dev = |minor, name: &str, parent: Option<u32>| BlockDev {
+    fn topology() -> Topology {
+        let dev = |minor, name: &str, parent: Option<u32>| BlockDevice {
             id: DevId { major: 8, minor },
             name: name.into(),
             kind: if parent.is_some() { DeviceKind::Partition } else { DeviceKind::Disk },
@@ -177,18 +177,18 @@ mod tests {
     }
 
     fn labels(query: &DeviceQuery<'_>, topo: Option<&Topology>) -> Vec<String> {
-        lines(&snap(), topo, query).into_iter().map(|l| l.label).collect()
+        list_devices(&snapshot(), topo, query).into_iter().map(|l| l.label).collect()
     }
 
     #[test]
-    fn the_tree_shows_parts_mounts_and_newcomers_cleaned() {
-        let topo = topo();
+    fn the_tree_lists_partitions_mounts_and_new_devices_sanitized() {
+        let topo = topology();
         assert_eq!(labels(&DeviceQuery::default(), Some(&topo)), ["sda", "└ sda1  /a\\x1bb (ext4)", "sdb"]);
     }
 
     #[test]
-    fn sorting_filtering_and_activity() {
-        let by = DeviceQuery { sort: Some(DeviceCol::Tps), ..Default::default() };
+    fn devices_are_sorted_and_filtered() {
+        let by = DeviceQuery { sort: Some(DeviceColumn::Tps), ..Default::default() };
         assert_eq!(labels(&by, None), ["sdb", "sda", "sda1"]);
         assert_eq!(labels(&DeviceQuery { reverse: true, ..by.clone() }, None), ["sda1", "sda", "sdb"]);
         assert_eq!(labels(&DeviceQuery { only_active: true, ..Default::default() }, None), ["sda", "sdb"]);

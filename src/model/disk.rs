@@ -2,13 +2,13 @@
 //!
 //! Source: Documentation/admin-guide/iostats.rst; names and formulas: iostat(1) of sysstat.
 
-use super::clock::{delta, delta32};
+use super::timestamp::{counter_delta, wrapping_delta_u32};
 use super::latency::DeviceLatency;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Bytes in a diskstats sector, whatever the device's block size.
-pub const SECTOR: u64 = 512;
+pub const SECTOR_BYTES: u64 = 512;
 
 /// A device number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl std::fmt::Display for DevId {
 
 /// Counters of one kind of request since the device appeared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpRaw {
+pub struct DiskOpRaw {
     /// Completed.
     pub ios: u64,
     /// Merged into a neighbour before being issued.
@@ -46,11 +46,11 @@ pub struct DiskRaw {
     /// Kernel name.
     pub name: Arc<str>,
     /// Reads.
-    pub read: OpRaw,
+    pub read: DiskOpRaw,
     /// Writes; a flush that was not merged counts as one too.
-    pub write: OpRaw,
+    pub write: DiskOpRaw,
     /// Discards (since 4.18).
-    pub discard: Option<OpRaw>,
+    pub discard: Option<DiskOpRaw>,
     /// Flushes: completed and milliseconds (since 5.5; never for partitions).
     pub flush: Option<(u64, u64)>,
     /// Requests in flight now.
@@ -130,15 +130,15 @@ impl DiskRate {
     /// re-created), the counters count from 0.
     pub fn derive(prev: Option<&DiskRaw>, cur: &DiskRaw, secs: f64) -> Self {
         let zero = DiskRaw { id: cur.id, ..Default::default() };
-        let fresh = prev.is_none_or(|p| p.id != cur.id || restarted(p, cur));
+        let fresh = prev.is_none_or(|p| p.id != cur.id || has_restarted(p, cur));
         let prev = prev.filter(|_| !fresh).unwrap_or(&zero);
         let per_s = |n: u64| if secs > 0.0 { n as f64 / secs } else { 0.0 };
-        let mb_per_s = |sectors: u64| per_s(sectors) * SECTOR as f64 / MIB;
-        let (r, w) = (Grown::of(&prev.read, &cur.read), Grown::of(&prev.write, &cur.write));
-        let d = cur.discard.map(|c| Grown::of(&prev.discard.unwrap_or_default(), &c));
+        let mb_per_s = |sectors: u64| per_s(sectors) * SECTOR_BYTES as f64 / MIB;
+        let (r, w) = (DiskOpDelta::between(&prev.read, &cur.read), DiskOpDelta::between(&prev.write, &cur.write));
+        let d = cur.discard.map(|c| DiskOpDelta::between(&prev.discard.unwrap_or_default(), &c));
         let f = cur.flush.map(|(ios, ms)| {
             let (ios0, ms0) = prev.flush.unwrap_or_default();
-            (ios.saturating_sub(ios0), delta32(ms0, ms))
+            (ios.saturating_sub(ios0), wrapping_delta_u32(ms0, ms))
         });
         let all = d.map_or(r.plus(w), |d| r.plus(w).plus(d));
         let flushes = f.map_or(0, |f| f.0);
@@ -161,15 +161,15 @@ impl DiskRate {
             write_await_ms: w.mean_ms(),
             discard_await_ms: d.map(|d| d.mean_ms()),
             flush_await_ms: f.map(|(ios, ms)| mean(ms as f64, ios)),
-            queue_size: per_s(delta32(prev.queue_ms, cur.queue_ms)) / 1000.0,
+            queue_size: per_s(wrapping_delta_u32(prev.queue_ms, cur.queue_ms)) / 1000.0,
             read_request_kb: r.mean_kb(),
             write_request_kb: w.mean_kb(),
             discard_request_kb: d.map(|d| d.mean_kb()),
-            util_pct: per_s(delta32(prev.busy_ms, cur.busy_ms)) / 10.0,
+            util_pct: per_s(wrapping_delta_u32(prev.busy_ms, cur.busy_ms)) / 10.0,
             in_flight: cur.in_flight,
             stalled: !fresh && cur.in_flight > 0 && prev.in_flight > 0 && (all.ios, flushes) == (0, 0),
-            read_mb_total: cur.read.sectors as f64 * SECTOR as f64 / MIB,
-            write_mb_total: cur.write.sectors as f64 * SECTOR as f64 / MIB,
+            read_mb_total: cur.read.sectors as f64 * SECTOR_BYTES as f64 / MIB,
+            write_mb_total: cur.write.sectors as f64 * SECTOR_BYTES as f64 / MIB,
             latency: None,
         }
     }
@@ -190,8 +190,8 @@ fn mean(sum: f64, n: u64) -> f64 {
 }
 
 /// A device that was taken away and made again starts its counters anew.
-fn restarted(prev: &DiskRaw, cur: &DiskRaw) -> bool {
-    let back = |p: &OpRaw, c: &OpRaw| delta(p.ios, c.ios).is_none() || delta(p.sectors, c.sectors).is_none();
+fn has_restarted(prev: &DiskRaw, cur: &DiskRaw) -> bool {
+    let back = |p: &DiskOpRaw, c: &DiskOpRaw| counter_delta(p.ios, c.ios).is_none() || counter_delta(p.sectors, c.sectors).is_none();
     back(&prev.read, &cur.read)
         || back(&prev.write, &cur.write)
         || matches!((prev.discard, cur.discard), (Some(p), Some(c)) if back(&p, &c))
@@ -200,20 +200,20 @@ fn restarted(prev: &DiskRaw, cur: &DiskRaw) -> bool {
 
 /// An [`OpRaw`] difference.
 #[derive(Clone, Copy)]
-struct Grown {
+struct DiskOpDelta {
     ios: u64,
     merged: u64,
     sectors: u64,
     ms: u64,
 }
 
-impl Grown {
-    fn of(prev: &OpRaw, cur: &OpRaw) -> Self {
+impl DiskOpDelta {
+    fn between(prev: &DiskOpRaw, cur: &DiskOpRaw) -> Self {
         Self {
             ios: cur.ios.saturating_sub(prev.ios),
             merged: cur.merged.saturating_sub(prev.merged),
             sectors: cur.sectors.saturating_sub(prev.sectors),
-            ms: delta32(prev.ms, cur.ms),
+            ms: wrapping_delta_u32(prev.ms, cur.ms),
         }
     }
 
@@ -242,8 +242,8 @@ mod tests {
     fn disk(reads: u64, writes: u64, in_flight: u64) -> DiskRaw {
         DiskRaw {
             name: "sda".into(),
-            read: OpRaw { ios: reads, merged: 0, sectors: reads * 8, ms: reads * 2 },
-            write: OpRaw { ios: writes, merged: 0, sectors: writes * 16, ms: writes * 4 },
+            read: DiskOpRaw { ios: reads, merged: 0, sectors: reads * 8, ms: reads * 2 },
+            write: DiskOpRaw { ios: writes, merged: 0, sectors: writes * 16, ms: writes * 4 },
             in_flight,
             busy_ms: 1000,
             queue_ms: 5000,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn iostats_definitions() {
+    fn rates_follow_iostat() {
         let (a, mut b) = (disk(100, 100, 0), disk(300, 200, 3));
         b.busy_ms = 1800;
         b.queue_ms = 9000;
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hung_device_is_stalled_and_a_new_one_is_not() {
+    fn a_hung_device_is_stalled_and_a_new_device_is_not() {
         let a = disk(100, 100, 2);
         assert!(DiskRate::derive(Some(&a), &a, 1.0).stalled);
         assert!(!DiskRate::derive(None, &a, 1.0).stalled);

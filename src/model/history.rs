@@ -2,9 +2,9 @@
 
 use super::disk::DiskRate;
 use super::pressure::PressureRaw;
-use super::process::{PastTask, ProcRow};
+use super::process::{TaskSnapshot, ProcessRow};
 use super::snapshot::Snapshot;
-use super::stalls::Stalls;
+use super::memory_stalls::MemoryStalls;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ pub const MAX_FRAMES: usize = 900;
 pub const MAX_BYTES: usize = 3 << 20;
 
 /// Bytes that a tick needs for a device's rates; those of another tick need none.
-fn device(rate: &Arc<DiskRate>) -> usize {
-    let latency = rate.latency.as_ref().map_or(0, |l| of_it(l, l.bytes()));
-    size_of::<Arc<DiskRate>>() + of_it(rate, size_of::<DiskRate>() + latency)
+fn device_bytes(rate: &Arc<DiskRate>) -> usize {
+    let latency = rate.latency.as_ref().map_or(0, |l| unshared_bytes(l, l.heap_bytes()));
+    size_of::<Arc<DiskRate>>() + unshared_bytes(rate, size_of::<DiskRate>() + latency)
 }
 
 /// What is another tick's too is counted there.
-fn of_it<T>(shared: &Arc<T>, bytes: usize) -> usize {
+fn unshared_bytes<T>(shared: &Arc<T>, bytes: usize) -> usize {
     if Arc::strong_count(shared) > 1 { 0 } else { bytes }
 }
 
 /// One tick of the past. `R` is whatever the process table hands over for its busiest rows.
 #[derive(Debug, Clone)]
-pub struct Frame<R> {
+pub struct HistoryFrame<R> {
     /// The counters' rates.
-    pub snap: Arc<Snapshot>,
+    pub snapshot: Arc<Snapshot>,
     /// The busiest tasks then.
     pub tasks: Vec<R>,
     /// Dirty pages and those under writeback, bytes. Here too, because a graph of them is drawn at every tick and need
@@ -37,20 +37,20 @@ pub struct Frame<R> {
     bytes: usize,
 }
 
-impl Frame<PastTask> {
+impl HistoryFrame<TaskSnapshot> {
     /// One of its tasks, with what tracing said of it then.
-    pub fn view<'a>(&'a self, task: &'a PastTask) -> ProcRow<'a> {
-        let row = task.view();
-        let charged = self.snap.charged.ok().filter(|_| row.pid == row.tid);
-        let figures = charged.map(|c| c.task(row.pid).map(|t| t.total).unwrap_or_default());
-        ProcRow { charged: figures, ..row }
+    pub fn process_row<'a>(&'a self, task: &'a TaskSnapshot) -> ProcessRow<'a> {
+        let row = task.row();
+        let charged = self.snapshot.io_attribution.ok().filter(|_| row.pid == row.tid);
+        let figures = charged.map(|c| c.process(row.pid).map(|t| t.total).unwrap_or_default());
+        ProcessRow { attributed_io: figures, ..row }
     }
 }
 
 /// The ring of frames, oldest first.
 #[derive(Debug, Clone)]
 pub struct History<R> {
-    frames: VecDeque<Frame<R>>,
+    frames: VecDeque<HistoryFrame<R>>,
     bytes: usize,
 }
 
@@ -63,23 +63,23 @@ impl<R> Default for History<R> {
 impl<R> History<R> {
     /// Adds the newest tick; the oldest go when a bound is reached.
     pub fn push(&mut self, snap: Arc<Snapshot>) {
-        let bytes = size_of::<Frame<R>>()
+        let bytes = size_of::<HistoryFrame<R>>()
             + size_of::<Snapshot>()
-            + snap.devices.ok().map_or(0, |d| d.iter().map(device).sum())
-            + snap.syncs.ok().map_or(0, |s| s.bytes())
-            + snap.stalls.ok().map_or(0, |s| of_it(s, size_of::<Stalls>() + s.bytes()))
-            + snap.pressure.ok().map_or(0, |p| of_it(p, size_of::<PressureRaw>()))
-            + snap.charged.ok().map_or(0, |c| of_it(c, c.bytes()))
-            + snap.swaps.ok().map_or(0, |s| s.len() * 100);
+            + snap.devices.ok().map_or(0, |d| d.iter().map(device_bytes).sum())
+            + snap.syncs.ok().map_or(0, |s| s.heap_bytes())
+            + snap.memory_stalls.ok().map_or(0, |s| unshared_bytes(s, size_of::<MemoryStalls>() + s.heap_bytes()))
+            + snap.pressure.ok().map_or(0, |p| unshared_bytes(p, size_of::<PressureRaw>()))
+            + snap.io_attribution.ok().map_or(0, |c| unshared_bytes(c, c.heap_bytes()))
+            + snap.swap_areas.ok().map_or(0, |s| s.len() * 100);
         let unwritten_bytes = snap.writeback.ok().and_then(|w| Some(w.dirty_bytes? + w.writeback_bytes?));
-        self.frames.push_back(Frame { snap, tasks: Vec::new(), unwritten_bytes, bytes });
+        self.frames.push_back(HistoryFrame { snapshot: snap, tasks: Vec::new(), unwritten_bytes, bytes });
         self.bytes += bytes;
         self.trim();
     }
 
     /// Adds the busiest tasks to the tick of that number, if it is still kept.
-    pub fn attach(&mut self, seq: u64, tasks: Vec<R>) {
-        let Some(frame) = self.frames.iter_mut().rev().find(|f| f.snap.seq == seq) else { return };
+    pub fn attach_tasks(&mut self, seq: u64, tasks: Vec<R>) {
+        let Some(frame) = self.frames.iter_mut().rev().find(|f| f.snapshot.seq == seq) else { return };
         let more = tasks.len() * size_of::<R>();
         frame.tasks = tasks;
         frame.bytes += more;
@@ -106,55 +106,55 @@ impl<R> History<R> {
     }
 
     /// The ticks up to that number, oldest first. Of a tick that is not looked at nothing is fetched.
-    pub fn upto(
+    pub fn up_to(
         &self,
         seq: u64,
-    ) -> impl DoubleEndedIterator<Item = &Frame<R>> + ExactSizeIterator + Clone + use<'_, R> {
-        let newest = self.frames.back().is_none_or(|f| f.snap.seq <= seq);
-        let len = if newest { self.len() } else { self.frames.partition_point(|f| f.snap.seq <= seq) };
+    ) -> impl DoubleEndedIterator<Item = &HistoryFrame<R>> + ExactSizeIterator + Clone + use<'_, R> {
+        let newest = self.frames.back().is_none_or(|f| f.snapshot.seq <= seq);
+        let len = if newest { self.len() } else { self.frames.partition_point(|f| f.snapshot.seq <= seq) };
         self.frames.range(..len)
     }
 
     /// The ticks, oldest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Frame<R>> + Clone {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &HistoryFrame<R>> + Clone {
         self.frames.iter()
     }
 
     /// The tick of that number, or the nearest that is still kept.
-    pub fn at(&self, seq: u64) -> Option<&Frame<R>> {
-        let at = self.frames.partition_point(|f| f.snap.seq < seq);
+    pub fn nearest(&self, seq: u64) -> Option<&HistoryFrame<R>> {
+        let at = self.frames.partition_point(|f| f.snapshot.seq < seq);
         self.frames.get(at.min(self.frames.len().saturating_sub(1)))
     }
 
     /// The number of the tick `by` steps from that of `seq`, within what is kept.
-    pub fn step(&self, seq: u64, by: isize) -> Option<u64> {
-        let at = self.frames.partition_point(|f| f.snap.seq < seq);
+    pub fn step_from(&self, seq: u64, by: isize) -> Option<u64> {
+        let at = self.frames.partition_point(|f| f.snapshot.seq < seq);
         let at = at.saturating_add_signed(by).min(self.frames.len().saturating_sub(1));
-        self.frames.get(at).map(|f| f.snap.seq)
+        self.frames.get(at).map(|f| f.snapshot.seq)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::section::Section;
+    use super::super::reading::Reading;
     use super::*;
 
-    fn snap(seq: u64, devices: usize) -> Arc<Snapshot> {
-        let devices = Section::Ok((0..devices).map(|_| Arc::default()).collect());
+    fn snapshot(seq: u64, devices: usize) -> Arc<Snapshot> {
+        let devices = Reading::Ok((0..devices).map(|_| Arc::default()).collect());
         Arc::new(Snapshot { seq, devices, ..Default::default() })
     }
 
     #[test]
-    fn steps_stay_within_what_is_kept() {
+    fn steps_stay_within_the_stored_ticks() {
         let mut h: History<u8> = History::default();
         for seq in 1..=5 {
-            h.push(snap(seq, 1));
+            h.push(snapshot(seq, 1));
         }
-        assert_eq!((h.step(5, -2), h.step(3, -9), h.step(3, 9)), (Some(3), Some(1), Some(5)));
-        h.attach(4, vec![1, 2]);
-        assert_eq!(h.at(4).unwrap().tasks, vec![1, 2]);
-        assert_eq!(h.at(99).unwrap().snap.seq, 5);
-        let seqs = |seq| h.upto(seq).map(|f| f.snap.seq).collect::<Vec<_>>();
+        assert_eq!((h.step_from(5, -2), h.step_from(3, -9), h.step_from(3, 9)), (Some(3), Some(1), Some(5)));
+        h.attach_tasks(4, vec![1, 2]);
+        assert_eq!(h.nearest(4).unwrap().tasks, vec![1, 2]);
+        assert_eq!(h.nearest(99).unwrap().snapshot.seq, 5);
+        let seqs = |seq| h.up_to(seq).map(|f| f.snapshot.seq).collect::<Vec<_>>();
         assert_eq!((seqs(0), seqs(3), seqs(9)), (vec![], vec![1, 2, 3], vec![1, 2, 3, 4, 5]));
     }
 
@@ -162,11 +162,11 @@ mod tests {
     fn memory_is_bounded_with_many_devices_and_with_many_ticks() {
         let mut h: History<u8> = History::default();
         for seq in 0..2 * MAX_FRAMES as u64 {
-            h.push(snap(seq, 1));
+            h.push(snapshot(seq, 1));
         }
         assert_eq!(h.len(), MAX_FRAMES);
         for seq in 0..200 {
-            h.push(snap(2000 + seq, 500));
+            h.push(snapshot(2000 + seq, 500));
         }
         assert!(h.bytes <= MAX_BYTES && h.len() > 1);
     }

@@ -3,7 +3,7 @@
 //! Sources: Documentation/filesystems/proc.rst (meminfo, vmstat), mm/page-writeback.c for the
 //! thresholds, Documentation/admin-guide/sysctl/vm.rst.
 
-use super::clock::delta;
+use super::timestamp::counter_delta;
 use serde::{Deserialize, Serialize};
 
 /// The lines of `/proc/vmstat` this program uses; `None` where the kernel lacks the line.
@@ -143,7 +143,7 @@ pub struct ReclaimRate {
 impl ReclaimRate {
     /// What happened between two readings; `None` where the kernel lacks the counters.
     pub fn derive(prev: &VmRaw, cur: &VmRaw, secs: f64) -> Option<Self> {
-        let grown = |f: fn(&VmRaw) -> Option<u64>| delta(f(prev)?, f(cur)?);
+        let grown = |f: fn(&VmRaw) -> Option<u64>| counter_delta(f(prev)?, f(cur)?);
         let per_s = |n: u64| n as f64 / secs.max(1e-9);
         let page = cur.page_size as f64;
         Some(Self {
@@ -184,7 +184,7 @@ impl SwapRate {
 /// A page counter's growth in bytes per second. Without `prev` the counter counts from boot.
 fn page_rate(prev: Option<&VmRaw>, cur: &VmRaw, secs: f64, f: fn(&VmRaw) -> Option<u64>) -> Option<f64> {
     let grown = match prev {
-        Some(prev) => delta(f(prev)?, f(cur)?)?,
+        Some(prev) => counter_delta(f(prev)?, f(cur)?)?,
         None => f(cur)?,
     };
     (secs > 0.0).then(|| grown as f64 * cur.page_size as f64 / secs)

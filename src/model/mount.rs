@@ -3,59 +3,60 @@
 //! Source: proc_pid_mountinfo(5), Documentation/filesystems/proc.rst section 3.5.
 
 use super::disk::DevId;
-use super::raw::{Raw, unescape_octal};
+use super::raw_bytes::{RawBytes, unescape_octal};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
 /// One line of `/proc/self/mountinfo`, octal escapes undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mount {
+pub struct MountInfo {
     /// Unique while the mount lives; statx(2) tells the same number for a file (`stx_mnt_id`).
     pub id: u64,
     /// The mount it is mounted on; not in the table for the root of a chroot.
     pub parent: u64,
     /// Device number of the file system. Major 0 is anonymous: no block device of that number exists.
-    pub dev: DevId,
+    #[serde(rename = "dev")]
+    pub device: DevId,
     /// What part of the file system is mounted: `/` unless a bind mount or a subvolume.
-    pub root: Raw,
+    pub root: RawBytes,
     /// Where, as seen from this process' root.
-    pub mount_point: Raw,
+    pub mount_point: RawBytes,
     /// Options of this mount, comma-separated (`rw,noatime`).
-    pub options: Raw,
+    pub options: RawBytes,
     /// `ext4`, `nfs4`, `fuse.sshfs` ...
-    pub fs_type: Raw,
+    pub fs_type: RawBytes,
     /// Device, server or a word of the file system's own.
-    pub source: Raw,
+    pub source: RawBytes,
     /// Options of the file system, shared by all its mounts; escapes kept, as a value may hold a comma
     /// (`\054`): see [`Mount::super_option`].
-    pub super_options: Raw,
+    pub super_options: RawBytes,
 }
 
-impl Mount {
+impl MountInfo {
     /// Whether `name` is among the mount's or the file system's options.
     pub fn has_option(&self, name: &str) -> bool {
-        self.option_words().any(|w| w == name.as_bytes())
+        self.all_options().any(|w| w == name.as_bytes())
     }
 
     /// The value of `name=value` in the file system's options, escapes undone.
     pub fn super_option(&self, name: &str) -> Option<Vec<u8>> {
         self.super_options
-            .bytes()
+            .as_bytes()
             .split(|b| *b == b',')
             .find_map(|w| w.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
             .map(unescape_octal)
     }
 
-    fn option_words(&self) -> impl Iterator<Item = &[u8]> {
-        self.options.bytes().split(|b| *b == b',').chain(self.super_options.bytes().split(|b| *b == b','))
+    fn all_options(&self) -> impl Iterator<Item = &[u8]> {
+        self.options.as_bytes().split(|b| *b == b',').chain(self.super_options.as_bytes().split(|b| *b == b','))
     }
 
     /// Kinds of file system that go over the network.
     pub fn is_network(&self) -> bool {
-        is_nfs(self.fs_type.bytes())
-            || is_cifs(self.fs_type.bytes())
+        is_nfs(self.fs_type.as_bytes())
+            || is_cifs(self.fs_type.as_bytes())
             || matches!(
-                self.fs_type.bytes(),
+                self.fs_type.as_bytes(),
                 b"ceph"
                     | b"9p"
                     | b"afs"
@@ -86,90 +87,90 @@ pub fn is_cifs(fs_type: &[u8]) -> bool {
 /// The mounts of this process' namespace, in the kernel's order (a mount comes after what it covers).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Mounts(pub Vec<Mount>);
+pub struct MountTable(pub Vec<MountInfo>);
 
-impl Mounts {
+impl MountTable {
     /// The mount with this id.
-    pub fn by_id(&self, id: u64) -> Option<&Mount> {
+    pub fn by_id(&self, id: u64) -> Option<&MountInfo> {
         self.0.iter().find(|m| m.id == id)
     }
 
     /// For many look-ups.
-    pub fn finder(&self) -> Finder<'_> {
-        Finder::new(&self.0)
+    pub fn resolver(&self) -> MountResolver<'_> {
+        MountResolver::new(&self.0)
     }
 
     /// The mount that `path` (absolute, no `.`/`..`, symlinks resolved) is on: longest prefix, overmounts seen.
-    pub fn of_path(&self, path: &[u8]) -> Option<&Mount> {
-        self.finder().find(path)
+    pub fn find_by_path(&self, path: &[u8]) -> Option<&MountInfo> {
+        self.resolver().resolve(path)
     }
 
     /// For each mount: whether one before it shows the same file system, or it shows only a part of one (a
     /// bind mount). A btrfs subvolume mounted by its own name is not a bind mount.
-    pub fn binds(&self) -> Vec<bool> {
+    pub fn bind_flags(&self) -> Vec<bool> {
         let mut seen: HashSet<(DevId, &[u8])> = HashSet::with_capacity(self.0.len());
         self.0
             .iter()
             .map(|m| {
-                let again = !seen.insert((m.dev, m.root.bytes()));
-                let part = m.root != "/" && m.super_option("subvol").is_none_or(|s| s != m.root.bytes());
+                let again = !seen.insert((m.device, m.root.as_bytes()));
+                let part = m.root != "/" && m.super_option("subvol").is_none_or(|s| s != m.root.as_bytes());
                 again || part
             })
             .collect()
     }
 
     /// [`Mounts::binds`] of one mount.
-    pub fn is_bind(&self, mount: &Mount) -> bool {
+    pub fn is_bind(&self, mount: &MountInfo) -> bool {
         let at = self.0.iter().position(|m| m.id == mount.id);
-        at.is_some_and(|at| self.binds()[at])
+        at.is_some_and(|at| self.bind_flags()[at])
     }
 }
 
 /// Walks a path down the tree of mounts as the kernel does.
-pub struct Finder<'a> {
+pub struct MountResolver<'a> {
     /// (parent mount, mount point) -> the mount on top there.
-    on: HashMap<(u64, &'a [u8]), &'a Mount>,
-    root: Option<&'a Mount>,
-    all: &'a [Mount],
+    children: HashMap<(u64, &'a [u8]), &'a MountInfo>,
+    root: Option<&'a MountInfo>,
+    mounts: &'a [MountInfo],
 }
 
-impl<'a> Finder<'a> {
-    fn new(all: &'a [Mount]) -> Self {
+impl<'a> MountResolver<'a> {
+    fn new(all: &'a [MountInfo]) -> Self {
         let mut on = HashMap::with_capacity(all.len());
         let ids: HashSet<u64> = all.iter().map(|m| m.id).collect();
         let mut root = None;
         for m in all {
             if m.parent != m.id {
-                on.insert((m.parent, m.mount_point.bytes()), m);
+                on.insert((m.parent, m.mount_point.as_bytes()), m);
             }
             if m.mount_point == "/" && (m.parent == m.id || !ids.contains(&m.parent)) {
                 root.get_or_insert(m);
             }
         }
-        Self { on, root, all }
+        Self { children: on, root, mounts: all }
     }
 
     /// See [`Mounts::of_path`].
-    pub fn find(&self, path: &[u8]) -> Option<&'a Mount> {
+    pub fn resolve(&self, path: &[u8]) -> Option<&'a MountInfo> {
         let Some(root) = self.root else { return self.longest_prefix(path) };
-        let mut at = self.top(root, b"/");
+        let mut at = self.topmost(root, b"/");
         for end in (1..=path.len()).filter(|end| *end == path.len() || path[*end] == b'/') {
             if end > 1 && path[end - 1] != b'/' {
-                at = self.top(at, &path[..end]);
+                at = self.topmost(at, &path[..end]);
             }
         }
         Some(at)
     }
 
     /// Whether a path look-up can still reach the mount, or a later one covers it.
-    pub fn is_visible(&self, mount: &Mount) -> bool {
-        self.find(mount.mount_point.bytes()).is_some_and(|m| m.id == mount.id)
+    pub fn is_visible(&self, mount: &MountInfo) -> bool {
+        self.resolve(mount.mount_point.as_bytes()).is_some_and(|m| m.id == mount.id)
     }
 
     /// Follows the stack of mounts at one point; bounded, as a table is untrusted input in a replay.
-    fn top(&self, mut at: &'a Mount, point: &[u8]) -> &'a Mount {
-        for _ in 0..self.all.len() {
-            match self.on.get(&(at.id, point)) {
+    fn topmost(&self, mut at: &'a MountInfo, point: &[u8]) -> &'a MountInfo {
+        for _ in 0..self.mounts.len() {
+            match self.children.get(&(at.id, point)) {
                 Some(next) => at = next,
                 None => break,
             }
@@ -178,16 +179,16 @@ impl<'a> Finder<'a> {
     }
 
     /// A process rooted below a mount point has no root mount in its table.
-    fn longest_prefix(&self, path: &[u8]) -> Option<&'a Mount> {
-        self.all
+    fn longest_prefix(&self, path: &[u8]) -> Option<&'a MountInfo> {
+        self.mounts
             .iter()
-            .filter(|m| is_below(path, m.mount_point.bytes()))
-            .max_by_key(|m| m.mount_point.bytes().len())
+            .filter(|m| is_within(path, m.mount_point.as_bytes()))
+            .max_by_key(|m| m.mount_point.as_bytes().len())
     }
 }
 
 /// Whether `path` is `dir` or lies in it.
-pub fn is_below(path: &[u8], dir: &[u8]) -> bool {
+pub fn is_within(path: &[u8], dir: &[u8]) -> bool {
     match path.strip_prefix(dir) {
         Some(rest) => rest.is_empty() || rest[0] == b'/' || dir.ends_with(b"/"),
         None => false,
@@ -199,11 +200,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn m(id: u64, parent: u64, minor: u32, root: &str, point: &str) -> Mount {
-        Mount {
+    fn mount(id: u64, parent: u64, minor: u32, root: &str, point: &str) -> MountInfo {
+        MountInfo {
             id,
             parent,
-            dev: DevId { major: 8, minor },
+            device: DevId { major: 8, minor },
             root: root.into(),
             mount_point: point.into(),
             ..Default::default()
@@ -211,9 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_prefix_by_whole_components() {
-        let t = Mounts(vec![m(1, 0, 1, "/", "/"), m(2, 1, 2, "/", "/var"), m(3, 2, 3, "/", "/var/lib/x")]);
-        let id = |p: &str| t.of_path(p.as_bytes()).unwrap().id;
+    fn the_longest_prefix_of_whole_components_wins() {
+        let t = MountTable(vec![mount(1, 0, 1, "/", "/"), mount(2, 1, 2, "/", "/var"), mount(3, 2, 3, "/", "/var/lib/x")]);
+        let id = |p: &str| t.find_by_path(p.as_bytes()).unwrap().id;
         assert_eq!(
             (id("/"), id("/variable"), id("/var"), id("/var/lib"), id("/var/lib/x/y")),
             (1, 1, 2, 2, 3)
@@ -221,46 +222,46 @@ mod tests {
     }
 
     #[test]
-    fn a_later_mount_hides_what_is_beneath() {
+    fn a_later_mount_hides_the_mounts_below_it() {
         // /a/b first, then something over /a, then twice on /a/c.
-        let t = Mounts(vec![
-            m(1, 0, 1, "/", "/"),
-            m(2, 1, 2, "/", "/a/b"),
-            m(3, 1, 3, "/", "/a"),
-            m(4, 3, 4, "/", "/a/c"),
-            m(5, 4, 5, "/", "/a/c"),
+        let t = MountTable(vec![
+            mount(1, 0, 1, "/", "/"),
+            mount(2, 1, 2, "/", "/a/b"),
+            mount(3, 1, 3, "/", "/a"),
+            mount(4, 3, 4, "/", "/a/c"),
+            mount(5, 4, 5, "/", "/a/c"),
         ]);
-        let id = |p: &str| t.of_path(p.as_bytes()).unwrap().id;
+        let id = |p: &str| t.find_by_path(p.as_bytes()).unwrap().id;
         assert_eq!((id("/a/b/f"), id("/a/c/f")), (3, 5));
-        let f = t.finder();
+        let f = t.resolver();
         let visible: Vec<u64> = t.0.iter().filter(|m| f.is_visible(m)).map(|m| m.id).collect();
         assert_eq!(visible, [1, 3, 5]);
     }
 
     #[test]
-    fn a_root_covered_at_boot_and_a_chroot() {
-        let boot = Mounts(vec![m(1, 1, 1, "/", "/"), m(20, 1, 2, "/", "/")]);
-        assert_eq!(boot.of_path(b"/etc").unwrap().id, 20);
-        let chroot = Mounts(vec![m(30, 7, 3, "/", "/srv"), m(31, 30, 3, "/", "/srv/a")]);
-        assert_eq!(chroot.of_path(b"/srv/a/f").unwrap().id, 31);
-        assert_eq!(chroot.of_path(b"/etc"), None);
+    fn covered_roots_and_chroots_resolve() {
+        let boot = MountTable(vec![mount(1, 1, 1, "/", "/"), mount(20, 1, 2, "/", "/")]);
+        assert_eq!(boot.find_by_path(b"/etc").unwrap().id, 20);
+        let chroot = MountTable(vec![mount(30, 7, 3, "/", "/srv"), mount(31, 30, 3, "/", "/srv/a")]);
+        assert_eq!(chroot.find_by_path(b"/srv/a/f").unwrap().id, 31);
+        assert_eq!(chroot.find_by_path(b"/etc"), None);
     }
 
     #[test]
-    fn bind_mounts_and_subvolumes() {
-        let mut sub = m(4, 1, 9, "/@home", "/home");
+    fn bind_mounts_are_told_from_subvolumes() {
+        let mut sub = mount(4, 1, 9, "/@home", "/home");
         sub.super_options = "rw,subvolid=257,subvol=/@home".into();
-        let t = Mounts(vec![m(1, 0, 1, "/", "/"), m(2, 1, 1, "/data", "/srv"), m(3, 1, 1, "/", "/all"), sub]);
+        let t = MountTable(vec![mount(1, 0, 1, "/", "/"), mount(2, 1, 1, "/data", "/srv"), mount(3, 1, 1, "/", "/all"), sub]);
         let bind: Vec<bool> = t.0.iter().map(|m| t.is_bind(m)).collect();
         assert_eq!(bind, [false, true, true, false]);
     }
 
     #[test]
-    fn options_with_escaped_commas() {
-        let mount = Mount {
+    fn escaped_commas_in_options_are_kept() {
+        let mount = MountInfo {
             super_options: r"rw,upperdir=/a\054b\134,workdir=/w".into(),
             options: "ro,noatime".into(),
-            ..m(1, 0, 1, "/", "/")
+            ..mount(1, 0, 1, "/", "/")
         };
         assert_eq!(mount.super_option("upperdir").unwrap(), br"/a,b\");
         assert!(mount.has_option("noatime") && !mount.has_option("workdir"));
@@ -269,9 +270,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_table_is_walked(rows in proptest::collection::vec((0u64..6, 0u64..6, "/[ab/]{0,4}"), 0..8), path in "/[ab/]{0,6}") {
-            let t = Mounts(rows.iter().map(|(id, parent, point)| m(*id, *parent, 0, "/", point)).collect());
-            let f = t.finder();
-            let _ = f.find(path.as_bytes());
+            let t = MountTable(rows.iter().map(|(id, parent, point)| mount(*id, *parent, 0, "/", point)).collect());
+            let f = t.resolver();
+            let _ = f.resolve(path.as_bytes());
             for mount in &t.0 {
                 let _ = (f.is_visible(mount), t.is_bind(mount));
             }

@@ -3,9 +3,9 @@
 //! Sources: fs/nfs/super.c and net/sunrpc/stats.c for `/proc/self/mountstats` (statvers 1.1);
 //! fs/smb/client/cifs_debug.c for `/proc/fs/cifs/Stats`.
 
-use super::clock::delta;
+use super::timestamp::counter_delta;
 use super::disk::DevId;
-use super::raw::Raw;
+use super::raw_bytes::RawBytes;
 use serde::{Deserialize, Serialize};
 
 const MIB: f64 = 1_048_576.0;
@@ -43,7 +43,7 @@ impl NicRate {
     /// Rates over `secs` seconds; `None` without a `prev`, or when the interface was made anew.
     pub fn derive(prev: Option<&NicRaw>, cur: &NicRaw, secs: f64) -> Self {
         let per_s = |f: fn(&NicRaw) -> u64| {
-            let grown = delta(f(prev?), f(cur))?;
+            let grown = counter_delta(f(prev?), f(cur))?;
             (secs > 0.0).then(|| grown as f64 / secs)
         };
         let (rx, tx) = (per_s(|n| n.rx_bytes), per_s(|n| n.tx_bytes));
@@ -94,9 +94,9 @@ pub struct NetFsRaw {
     /// The file system's anonymous device number: tells a new mount of the same share from the old one.
     pub dev: DevId,
     /// Mount point; for CIFS the share where the mount point is not known.
-    pub mount: Raw,
+    pub mount: RawBytes,
     /// Server and export as mounted.
-    pub server: Raw,
+    pub server: RawBytes,
     /// Protocol version, if told (`4.2`, `3.1.1`).
     pub version: Option<String>,
     /// Address of the server, if the kernel tells it.
@@ -176,22 +176,22 @@ impl NetFsRate {
     /// (over `secs` where the kernel does not tell it).
     pub fn derive(prev: Option<&NetFsRaw>, cur: &NetFsRaw, nics: &[NicRate], secs: f64) -> Self {
         let zero = NetFsRaw { mount: cur.mount.clone(), ..Default::default() };
-        let prev = prev.filter(|p| !restarted(p, cur));
+        let prev = prev.filter(|p| !has_restarted(p, cur));
         let fresh = prev.is_none();
         let prev = prev.unwrap_or(&zero);
         let secs = cur.age_s.filter(|age| fresh && *age > 0).map_or(secs, |age| age as f64);
         let grown = |f: fn(&NetFsRaw) -> Option<u64>| {
             let before = if fresh { Some(0) } else { f(prev) };
-            delta(before?, f(cur)?)
+            counter_delta(before?, f(cur)?)
         };
         let per_s = |f| grown(f).filter(|_| secs > 0.0).map(|n| n as f64 / secs);
         let ops = grown(|n| n.ops);
         let mean = |f| grown(f).zip(ops).map(|(ms, n)| if n == 0 { 0.0 } else { ms as f64 / n as f64 });
         let nic = cur.interface.as_ref().and_then(|name| nics.iter().find(|n| n.name == *name));
         Self {
-            mount: cur.mount.clean(),
+            mount: cur.mount.sanitized(),
             kind: cur.kind,
-            server: cur.server.clean(),
+            server: cur.server.sanitized(),
             read_mb_per_s: per_s(|n| n.read_bytes).map(|b| b / MIB),
             write_mb_per_s: per_s(|n| n.write_bytes).map(|b| b / MIB),
             rtt_ms: mean(|n| n.rtt_ms),
@@ -215,7 +215,7 @@ impl NetFsRate {
     }
 }
 
-fn restarted(prev: &NetFsRaw, cur: &NetFsRaw) -> bool {
+fn has_restarted(prev: &NetFsRaw, cur: &NetFsRaw) -> bool {
     let back = |f: fn(&NetFsRaw) -> Option<u64>| matches!((f(prev), f(cur)), (Some(p), Some(c)) if c < p);
     prev.dev != cur.dev
         || back(|n| n.age_s)
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_wire_is_near_a_hundred() {
+    fn a_saturated_link_is_near_100_percent() {
         let r = NicRate::derive(Some(&nic(0, 0)), &nic(1_048_576, 24_000_000), 2.0);
         assert_eq!((r.rx_mb_per_s, r.used_pct), (Some(0.5), Some(96.0)));
         let first = NicRate::derive(None, &nic(5, 5), 2.0);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_has_exactly_its_names() {
+    fn json_field_names_are_stable() {
         let nics = [NicRate { name: "eth0".into(), used_pct: Some(96.0), ..Default::default() }];
         let r = NetFsRate::derive_all(Some(&[fs(100)]), &[fs(120)], &nics, 2.0).remove(0);
         assert_eq!(
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_is_zero_unknown_is_none_and_a_remount_starts_anew() {
+    fn idle_is_zero_unknown_is_none_and_a_remount_restarts() {
         let idle = NetFsRate::derive(Some(&fs(100)), &fs(100), &[], 1.0);
         assert_eq!((idle.rtt_ms, idle.link_used_pct), (Some(0.0), None));
         let cifs = NetFsRaw { rtt_ms: None, retransmits: None, ..fs(5) };

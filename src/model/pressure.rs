@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One line of `/proc/pressure/*`: share of time in per cent, total in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Stall {
+pub struct PsiAverages {
     /// Over the last 10 s.
     pub avg10: f64,
     /// Over the last 60 s.
@@ -18,20 +18,20 @@ pub struct Stall {
 /// `some`: at least one task stalled; `full`: all non-idle tasks at once. `None` where the kernel
 /// has no such line (`full` of cpu before 5.13).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Pressure {
+pub struct ResourcePressure {
     /// At least one task waited.
-    pub some: Option<Stall>,
+    pub some: Option<PsiAverages>,
     /// Every non-idle task waited.
-    pub full: Option<Stall>,
+    pub full: Option<PsiAverages>,
 }
 
 /// The three resources.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct PressureRaw {
     /// `/proc/pressure/cpu`.
-    pub cpu: Pressure,
+    pub cpu: ResourcePressure,
     /// `/proc/pressure/memory`.
-    pub memory: Pressure,
+    pub memory: ResourcePressure,
     /// `/proc/pressure/io`.
-    pub io: Pressure,
+    pub io: ResourcePressure,
 }

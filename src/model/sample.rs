@@ -1,15 +1,15 @@
 //! The raw counters of one tick, exactly as the kernel gave them.
 
-use super::charge::ChargeRaw;
-use super::clock::Clock;
+use super::io_accounting::IoAccountsRaw;
+use super::timestamp::Timestamp;
 use super::cpu::CpuRaw;
 use super::disk::DiskRaw;
 use super::latency::LatencyRaw;
 use super::memory::{MemRaw, SwapArea, VmRaw};
 use super::network::{NetFsRaw, NicRaw};
 use super::pressure::PressureRaw;
-use super::section::Section;
-use super::stalls::StallsRaw;
+use super::reading::Reading;
+use super::memory_stalls::MemoryStallsRaw;
 use super::syncs::SyncsRaw;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -21,29 +21,33 @@ pub struct Sample {
     /// Counts up from 1.
     pub seq: u64,
     /// When the reading began.
-    pub at: Clock,
+    #[serde(rename = "at")]
+    pub time: Timestamp,
     /// `/proc/stat`: CPU time.
-    pub cpu: Section<CpuRaw>,
+    pub cpu: Reading<CpuRaw>,
     /// `/proc/diskstats`, one entry a device, in the kernel's order.
-    pub disks: Section<Vec<DiskRaw>>,
+    pub disks: Reading<Vec<DiskRaw>>,
     /// `/proc/vmstat`.
-    pub vm: Section<VmRaw>,
+    pub vm: Reading<VmRaw>,
     /// `/proc/meminfo`.
-    pub mem: Section<MemRaw>,
+    pub mem: Reading<MemRaw>,
     /// `/proc/swaps`.
-    pub swaps: Section<Vec<SwapArea>>,
+    #[serde(rename = "swaps")]
+    pub swap_areas: Reading<Vec<SwapArea>>,
     /// `/proc/pressure/*`.
-    pub pressure: Section<PressureRaw>,
+    pub pressure: Reading<PressureRaw>,
     /// Network interfaces: bytes and link speed.
-    pub nics: Section<Vec<NicRaw>>,
+    pub nics: Reading<Vec<NicRaw>>,
     /// NFS and CIFS mounts.
-    pub netfs: Section<Vec<NetFsRaw>>,
+    pub netfs: Reading<Vec<NetFsRaw>>,
     /// Histograms of request latency, from tracing.
-    pub latency: Section<Arc<LatencyRaw>>,
+    pub latency: Reading<Arc<LatencyRaw>>,
     /// Who was held up by memory, from tracing.
-    pub stalls: Section<StallsRaw>,
+    #[serde(rename = "stalls")]
+    pub memory_stalls: Reading<MemoryStallsRaw>,
     /// Syncs, from tracing; only while somebody wants them.
-    pub syncs: Section<SyncsRaw>,
+    pub syncs: Reading<SyncsRaw>,
     /// Who does the I/O of the devices, from tracing.
-    pub charge: Section<Arc<ChargeRaw>>,
+    #[serde(rename = "charge")]
+    pub io_accounts: Reading<Arc<IoAccountsRaw>>,
 }

@@ -4,8 +4,8 @@
 //! Documentation/admin-guide/devices.txt. No device is ever opened to learn this.
 
 use super::disk::DevId;
-use super::mount::Mount;
-use super::raw::Raw;
+use super::mount::MountInfo;
+use super::raw_bytes::RawBytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -82,7 +82,7 @@ impl DeviceKind {
 /// How a mount was found to be on a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Via {
+pub enum DeviceMatch {
     /// By the device number in the mount table.
     #[default]
     Number,
@@ -102,33 +102,36 @@ pub struct MountRef {
     /// Mount id in the mount table.
     pub id: u64,
     /// Where.
-    pub mount_point: Raw,
+    pub mount_point: RawBytes,
     /// File system type.
-    pub fs_type: Raw,
+    pub fs_type: RawBytes,
     /// Options of the mount.
-    pub options: Raw,
+    pub options: RawBytes,
     /// Options of the file system.
-    pub super_options: Raw,
+    pub super_options: RawBytes,
     /// Shows a file system (or part of it) that is mounted elsewhere already.
-    pub bind: bool,
+    #[serde(rename = "bind")]
+    pub is_bind: bool,
     /// A later mount covers it: no path leads here any more.
-    pub hidden: bool,
+    #[serde(rename = "hidden")]
+    pub is_hidden: bool,
     /// How the device was found.
-    pub via: Via,
+    #[serde(rename = "via")]
+    pub matched_by: DeviceMatch,
 }
 
 impl MountRef {
     /// `mount` as found through `via`.
-    pub fn new(mount: &Mount, via: Via, bind: bool, hidden: bool) -> Self {
+    pub fn new(mount: &MountInfo, via: DeviceMatch, bind: bool, hidden: bool) -> Self {
         Self {
             id: mount.id,
             mount_point: mount.mount_point.clone(),
             fs_type: mount.fs_type.clone(),
             options: mount.options.clone(),
             super_options: mount.super_options.clone(),
-            bind,
-            hidden,
-            via,
+            is_bind: bind,
+            is_hidden: hidden,
+            matched_by: via,
         }
     }
 }
@@ -148,7 +151,7 @@ pub struct MdInfo {
 
 /// One block device or partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlockDev {
+pub struct BlockDevice {
     /// Device number.
     pub id: DevId,
     /// Kernel name, as in diskstats (`cciss/c0d0`, where sysfs writes `!`).
@@ -163,7 +166,7 @@ pub struct BlockDev {
     /// Devices that lie on it.
     pub holders: Vec<DevId>,
     /// Name given by people: device-mapper name, md name, backing file of a loop device.
-    pub label: Option<Raw>,
+    pub label: Option<RawBytes>,
     /// Hardware model; cleaned, only for showing.
     pub model: Option<String>,
     /// Bytes; 0 for a loop device without a file or an empty drive.
@@ -177,10 +180,10 @@ pub struct BlockDev {
     /// What is mounted directly on it.
     pub mounts: Vec<MountRef>,
     /// It is a swap area (or holds a swap file): the area's name.
-    pub swaps: Vec<Raw>,
+    pub swaps: Vec<RawBytes>,
 }
 
-impl BlockDev {
+impl BlockDevice {
     /// Where bytes leave the machine's memory: a disk, not something made of disks, files or memory.
     pub fn is_hardware(&self) -> bool {
         use DeviceKind::{Cdrom, Disk, Floppy, Mtd, Nbd, Pmem};
@@ -195,11 +198,11 @@ impl BlockDev {
     }
 
     /// The names under which people know it: label first (`vg-root`), then kernel name.
-    pub fn shown_name(&self) -> Cow<'_, str> {
+    pub fn display_name(&self) -> Cow<'_, str> {
         let mapped =
             matches!(self.kind, DeviceKind::Dm | DeviceKind::Lvm | DeviceKind::Crypt | DeviceKind::Multipath);
         match &self.label {
-            Some(label) if mapped => crate::text::sanitize_cow(label.bytes()),
+            Some(label) if mapped => crate::text::sanitize_cow(label.as_bytes()),
             _ => crate::text::sanitize_cow(self.name.as_bytes()),
         }
     }
@@ -209,29 +212,29 @@ impl BlockDev {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     /// Devices and partitions, sorted by number.
-    pub devices: Vec<BlockDev>,
+    pub devices: Vec<BlockDevice>,
 }
 
 /// A line of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TreeRow {
+pub struct TopologyRow {
     /// 0 for what lies on nothing.
     pub depth: usize,
     /// Index into [`Topology::devices`].
-    pub device: usize,
+    pub device_index: usize,
     /// Index into the device's mounts: the line is a mount point.
-    pub mount: Option<usize>,
+    pub mount_index: Option<usize>,
     /// The device lies on several and its line under another one shows the rest.
-    pub repeated: bool,
+    pub is_repeated: bool,
 }
 
 /// A device on the way down from a file system to the hardware.
 #[derive(Debug, Clone, Copy)]
-pub struct Link<'a> {
+pub struct ChainLink<'a> {
     /// 0 for where the search began.
     pub depth: usize,
     /// The device.
-    pub device: &'a BlockDev,
+    pub device: &'a BlockDevice,
 }
 
 /// More layers than anybody stacks; a loop in untrusted input ends here.
@@ -239,7 +242,7 @@ const MAX_DEPTH: usize = 32;
 
 impl Topology {
     /// The device with this number.
-    pub fn get(&self, id: DevId) -> Option<&BlockDev> {
+    pub fn get(&self, id: DevId) -> Option<&BlockDevice> {
         self.index(id).map(|i| &self.devices[i])
     }
 
@@ -248,20 +251,20 @@ impl Topology {
     }
 
     /// By kernel name, device-mapper name, or either with `/dev/` or `/dev/mapper/` before it.
-    pub fn by_name(&self, name: &str) -> Option<&BlockDev> {
+    pub fn by_name(&self, name: &str) -> Option<&BlockDevice> {
         // A path of two or more components loses its first one: the directory of device nodes.
         let bare = name.strip_prefix('/').and_then(|n| n.split_once('/')).map_or(name, |(_, rest)| rest);
         let mapped = bare.strip_prefix("mapper/").unwrap_or(bare);
         self.devices.iter().find(|d| d.name == bare).or_else(|| {
             self.devices.iter().find(|d| {
                 d.kind != DeviceKind::Loop
-                    && d.label.as_ref().is_some_and(|l| *l == mapped || is_vg_lv(l.bytes(), bare.as_bytes()))
+                    && d.label.as_ref().is_some_and(|l| *l == mapped || is_vg_lv(l.as_bytes(), bare.as_bytes()))
             })
         })
     }
 
     /// What a device is a part of or lies on first.
-    pub fn parent_of(&self, id: DevId) -> Option<&BlockDev> {
+    pub fn parent_of(&self, id: DevId) -> Option<&BlockDevice> {
         self.get(self.get(id)?.parent?)
     }
 
@@ -271,7 +274,7 @@ impl Topology {
     }
 
     /// What a device lies on: its slaves, or its parent.
-    fn below<'a>(&self, dev: &'a BlockDev) -> &'a [DevId] {
+    fn devices_below<'a>(&self, dev: &'a BlockDevice) -> &'a [DevId] {
         match &dev.slaves[..] {
             [] => dev.parent.as_slice(),
             slaves => slaves,
@@ -279,26 +282,26 @@ impl Topology {
     }
 
     /// The device and everything it lies on, down to the physical disks, each once, depth first.
-    pub fn chain(&self, id: DevId) -> Vec<Link<'_>> {
-        let mut out: Vec<Link> = Vec::new();
+    pub fn chain(&self, id: DevId) -> Vec<ChainLink<'_>> {
+        let mut out: Vec<ChainLink> = Vec::new();
         let mut todo = vec![(0, id)];
         while let Some((depth, id)) = todo.pop() {
             let Some(device) = self.get(id) else { continue };
             if depth > MAX_DEPTH || out.iter().any(|l| l.device.id == id) {
                 continue;
             }
-            out.push(Link { depth, device });
-            todo.extend(self.below(device).iter().rev().map(|id| (depth + 1, *id)));
+            out.push(ChainLink { depth, device });
+            todo.extend(self.devices_below(device).iter().rev().map(|id| (depth + 1, *id)));
         }
         out
     }
 
     /// The disks at the bottom of [`Topology::chain`]. Nearly always it is one, and found without a list.
-    pub fn disks_under(&self, id: DevId) -> impl Iterator<Item = &BlockDev> {
+    pub fn physical_disks(&self, id: DevId) -> impl Iterator<Item = &BlockDevice> {
         let mut at = self.get(id);
         let mut depth = 0;
         let one = loop {
-            match at.map(|dev| (dev, self.below(dev))) {
+            match at.map(|dev| (dev, self.devices_below(dev))) {
                 Some((dev, [])) => break Some(dev),
                 Some((_, [next])) if depth < MAX_DEPTH => at = self.get(*next),
                 _ => break None,
@@ -306,17 +309,17 @@ impl Topology {
             depth += 1;
         };
         let chain = if one.is_none() { self.chain(id) } else { Vec::new() };
-        let several = chain.into_iter().map(|l| l.device).filter(|d| self.below(d).is_empty());
+        let several = chain.into_iter().map(|l| l.device).filter(|d| self.devices_below(d).is_empty());
         one.into_iter().chain(several)
     }
 
     /// Disk, its partitions, what lies on them, with the mount points directly below each device. A device
     /// on several others stands in full under its parent, and as a `repeated` line under the rest.
-    pub fn tree(&self) -> Vec<TreeRow> {
+    pub fn tree(&self) -> Vec<TopologyRow> {
         let mut above: Vec<Vec<usize>> = vec![Vec::new(); self.devices.len()];
         let mut roots = Vec::new();
         for (i, dev) in self.devices.iter().enumerate() {
-            let below: Vec<usize> = self.below(dev).iter().filter_map(|id| self.index(*id)).collect();
+            let below: Vec<usize> = self.devices_below(dev).iter().filter_map(|id| self.index(*id)).collect();
             if below.is_empty() {
                 roots.push(i);
             }
@@ -324,47 +327,47 @@ impl Topology {
                 above[b].push(i);
             }
         }
-        let mut walk = Walk { topo: self, above, out: Vec::new(), full: vec![false; self.devices.len()] };
+        let mut walk = TreeWalk { topology: self, children: above, rows: Vec::new(), expanded: vec![false; self.devices.len()] };
         for root in roots {
-            walk.device(root, 0, None);
+            walk.visit(root, 0, None);
         }
         // A circle (impossible in a kernel, possible in a damaged recording) has no root.
         for i in 0..self.devices.len() {
-            if !walk.full[i] {
-                walk.device(i, 0, None);
+            if !walk.expanded[i] {
+                walk.visit(i, 0, None);
             }
         }
-        walk.out
+        walk.rows
     }
 }
 
-struct Walk<'a> {
-    topo: &'a Topology,
-    above: Vec<Vec<usize>>,
-    out: Vec<TreeRow>,
-    full: Vec<bool>,
+struct TreeWalk<'a> {
+    topology: &'a Topology,
+    children: Vec<Vec<usize>>,
+    rows: Vec<TopologyRow>,
+    expanded: Vec<bool>,
 }
 
-impl Walk<'_> {
-    fn device(&mut self, i: usize, depth: usize, from: Option<usize>) {
-        let dev = &self.topo.devices[i];
-        let home = dev.slaves.iter().chain(&dev.parent).find_map(|id| self.topo.index(*id));
+impl TreeWalk<'_> {
+    fn visit(&mut self, i: usize, depth: usize, from: Option<usize>) {
+        let dev = &self.topology.devices[i];
+        let home = dev.slaves.iter().chain(&dev.parent).find_map(|id| self.topology.index(*id));
         let repeated =
-            self.full[i] || depth > MAX_DEPTH || (from.is_some() && home.is_some() && home != from);
-        self.out.push(TreeRow { depth, device: i, mount: None, repeated });
+            self.expanded[i] || depth > MAX_DEPTH || (from.is_some() && home.is_some() && home != from);
+        self.rows.push(TopologyRow { depth, device_index: i, mount_index: None, is_repeated: repeated });
         if repeated {
             return;
         }
-        self.full[i] = true;
+        self.expanded[i] = true;
         let mounts = dev.mounts.len();
-        self.out.extend((0..mounts).map(|m| TreeRow {
+        self.rows.extend((0..mounts).map(|m| TopologyRow {
             depth: depth + 1,
-            device: i,
-            mount: Some(m),
-            repeated: false,
+            device_index: i,
+            mount_index: Some(m),
+            is_repeated: false,
         }));
-        for next in std::mem::take(&mut self.above[i]) {
-            self.device(next, depth + 1, Some(i));
+        for next in std::mem::take(&mut self.children[i]) {
+            self.visit(next, depth + 1, Some(i));
         }
     }
 }

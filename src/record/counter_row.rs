@@ -4,10 +4,10 @@
 
 use super::codec::DecodeError;
 use crate::model::cpu::CpuRaw;
-use crate::model::disk::{DevId, DiskRaw, OpRaw};
+use crate::model::disk::{DevId, DiskRaw, DiskOpRaw};
 use crate::model::memory::{MemRaw, SwapArea, VmRaw};
 use crate::model::network::{NetFsKind, NetFsRaw, NicRaw};
-use crate::model::pressure::{Pressure, PressureRaw, Stall};
+use crate::model::pressure::{ResourcePressure, PressureRaw, PsiAverages};
 
 /// A struct of counters as a row.
 pub trait CounterRow: Sized {
@@ -48,14 +48,14 @@ impl CounterRow for CpuRaw {
 
     fn to_row(&self) -> Vec<u64> {
         let mut out = self.ticks.to_vec();
-        out.extend([u64::from(self.cpus), self.forks, self.blocked]);
+        out.extend([u64::from(self.cpus), self.forks, self.blocked_tasks]);
         out
     }
 
     fn from_row(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
         let mut ticks = [0; 10];
         ticks.copy_from_slice(&c[..10]);
-        Ok(Self { ticks, cpus: to_u32(c[10])?, forks: c[11], blocked: c[12] })
+        Ok(Self { ticks, cpus: to_u32(c[10])?, forks: c[11], blocked_tasks: c[12] })
     }
 }
 
@@ -97,12 +97,12 @@ impl CounterRow for DiskRaw {
     }
 
     fn from_row(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
-        let discard = OpRaw { ios: c[13], merged: c[14], sectors: c[15], ms: c[16] };
+        let discard = DiskOpRaw { ios: c[13], merged: c[14], sectors: c[15], ms: c[16] };
         Ok(Self {
             id: DevId { major: to_u32(c[18])?, minor: to_u32(c[19])? },
             name: label_text(labels, 0).into(),
-            read: OpRaw { ios: c[7], merged: c[12], sectors: c[8], ms: c[9] },
-            write: OpRaw { ios: c[0], merged: c[5], sectors: c[1], ms: c[2] },
+            read: DiskOpRaw { ios: c[7], merged: c[12], sectors: c[8], ms: c[9] },
+            write: DiskOpRaw { ios: c[0], merged: c[5], sectors: c[1], ms: c[2] },
             discard: (c[17] & 1 != 0).then_some(discard),
             flush: (c[17] & 2 != 0).then_some((c[10], c[11])),
             in_flight: c[6],
@@ -243,9 +243,9 @@ impl CounterRow for PressureRaw {
         let stall = |n: usize| {
             let v = &c[4 * n..];
             let (avg10, avg60, avg300) = (decode_percent(v[1]), decode_percent(v[2]), decode_percent(v[3]));
-            (c[24] >> n & 1 == 1).then_some(Stall { total_us: v[0], avg10, avg60, avg300 })
+            (c[24] >> n & 1 == 1).then_some(PsiAverages { total_us: v[0], avg10, avg60, avg300 })
         };
-        let both = |n: usize| Pressure { some: stall(n), full: stall(n + 1) };
+        let both = |n: usize| ResourcePressure { some: stall(n), full: stall(n + 1) };
         Ok(Self { io: both(0), memory: both(2), cpu: both(4) })
     }
 }
@@ -296,8 +296,8 @@ impl CounterRow for NetFsRaw {
 
     fn labels(&self) -> Vec<Option<&[u8]>> {
         vec![
-            Some(self.mount.bytes()),
-            Some(self.server.bytes()),
+            Some(self.mount.as_bytes()),
+            Some(self.server.as_bytes()),
             self.version.as_deref().map(str::as_bytes),
             self.address.as_deref().map(str::as_bytes),
             self.interface.as_deref().map(str::as_bytes),

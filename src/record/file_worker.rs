@@ -3,7 +3,7 @@
 //! A disk may hang, and whoever waits for it then cannot even be ended. So a child of the same binary writes
 //! and reads; it decides nothing, and is left behind if it does not come back.
 
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 use serde::{Deserialize, Serialize};
@@ -206,7 +206,7 @@ fn describe_error(path: &Path, err: &io::Error) -> String {
         Some(rustix::io::Errno::ROFS | rustix::io::Errno::ACCESS) => "; write elsewhere",
         _ => "",
     };
-    format!("{}: {}{next}", path.display(), describe(err))
+    format!("{}: {}{next}", path.display(), describe_io_error(err))
 }
 
 impl OutputFile {
@@ -268,7 +268,7 @@ impl OutputFile {
 /// Opens a recording to be read: a regular file, and nothing that waits.
 pub fn open_recording(path: &Path) -> Result<File, String> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let told = |err: io::Error| format!("{}: {}", path.display(), describe(&err));
+    let told = |err: io::Error| format!("{}: {}", path.display(), describe_io_error(&err));
     let fd = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(|err| told(err.into()))?;
     let stat = rustix::fs::fstat(&fd).map_err(|err| told(err.into()))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -317,7 +317,7 @@ pub struct RemoteFile {
 impl RemoteFile {
     /// Opens the file; an error says which, why, and what next.
     pub fn open(root: &Root, path: &Path) -> Result<Self, String> {
-        let broken = |err: io::Error| format!("{}: the reading process: {}", path.display(), describe(&err));
+        let broken = |err: io::Error| format!("{}: the reading process: {}", path.display(), describe_io_error(&err));
         let mut remote = Self { child: spawn_worker(root, &FileWorkerTask::Read(path.to_owned())).map_err(broken)? };
         let mut first = Vec::new();
         let mut byte = [0];

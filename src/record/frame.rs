@@ -12,9 +12,9 @@
 
 use super::compress::MAX_FRAME_BYTES;
 use super::codec::DecodeError;
-use crate::model::clock::Clock;
-use crate::model::kernlog::LogClock;
-use crate::model::world::Host;
+use crate::model::timestamp::Timestamp;
+use crate::model::kernel_log::LogClock;
+use crate::model::system_state::HostInfo;
 use serde::{Deserialize, Serialize};
 
 /// How a recording begins.
@@ -44,7 +44,7 @@ pub struct RecordingHeader {
     pub kernel: String,
     /// Clocks at the start.
     #[serde(rename = "at")]
-    pub started_at: Clock,
+    pub started_at: Timestamp,
     /// CLOCK_MONOTONIC at the start, ns: the kernel log's clock.
     pub mono_ns: u64,
     /// Time between ticks, ns.
@@ -55,9 +55,9 @@ pub struct RecordingHeader {
 
 impl RecordingHeader {
     /// Names as the world wants them: cleaned.
-    pub fn host(&self) -> Host {
+    pub fn host(&self) -> HostInfo {
         use crate::text::sanitize;
-        Host { name: sanitize(&self.host), kernel: sanitize(&self.kernel) }
+        HostInfo { name: sanitize(&self.host), kernel: sanitize(&self.kernel) }
     }
 
     /// The clocks at the start, for the kernel log.

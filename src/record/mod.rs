@@ -31,14 +31,14 @@ pub mod writer;
 #[cfg(test)]
 mod tests;
 
-use crate::model::facts::{Facts, Room};
-use crate::model::kernlog::{LogClock, Record};
-use crate::model::process::ProcUpdate;
+use crate::model::slow_facts::{SystemFacts, SpaceReport};
+use crate::model::kernel_log::{LogClock, KmsgRecord};
+use crate::model::process::ProcessUpdate;
 use crate::model::queue::QueueAttrs;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::model::topology::Topology;
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use std::collections::BTreeMap;
 
 /// One piece of news, as it came from a collector.
@@ -47,43 +47,43 @@ pub enum Observation {
     /// A tick of counters.
     Sample(Box<Sample>),
     /// A look at the tasks.
-    Tasks(Box<Section<ProcUpdate>>),
+    Tasks(Box<Reading<ProcessUpdate>>),
     /// Devices and mounts.
-    Topology(Box<Section<Topology>>),
+    Topology(Box<Reading<Topology>>),
     /// Queue settings, those that came.
     Queues(BTreeMap<String, QueueAttrs>),
     /// What is missing that the rest does not tell: what, and why.
     Unavailable(Vec<(String, String)>),
     /// Lines of the kernel log, and the clocks when they were read.
-    KernelLog(Vec<Record>, LogClock),
+    KernelLog(Vec<KmsgRecord>, LogClock),
     /// Whether the kernel log can be read.
-    KernelLogState(Section<()>),
+    KernelLogState(Reading<()>),
     /// Sources that do not return.
-    BlockedSources(Vec<Blocked>),
+    BlockedSources(Vec<BlockedRead>),
     /// `kernel.hung_task_warnings`.
     HungTaskWarnings(Option<i64>),
     /// Settings, limits, kept results.
-    Facts(Box<Facts>),
+    Facts(Box<SystemFacts>),
     /// Room on mounts.
-    DiskSpace(Room),
+    DiskSpace(SpaceReport),
 }
 
 /// Takes news into a world, as the screen and the printers do when it comes from a collector.
-pub fn apply(world: &mut World, entry: Observation) {
+pub fn apply(world: &mut SystemState, entry: Observation) {
     match entry {
         Observation::Sample(sample) => world.apply_sample(*sample),
-        Observation::Tasks(look) => world.apply_procs(*look),
-        Observation::Topology(topology) => world.topo = *topology,
+        Observation::Tasks(look) => world.apply_processes(*look),
+        Observation::Topology(topology) => world.topology = *topology,
         Observation::Queues(queues) => world.queues.extend(queues),
         Observation::KernelLog(records, clock) => {
-            world.klog_state = Section::Ok(());
+            world.kernel_log_status = Reading::Ok(());
             world.apply_records(records, clock);
         }
-        Observation::KernelLogState(state) => world.klog_state = state,
-        Observation::BlockedSources(list) => world.blocked = list,
+        Observation::KernelLogState(state) => world.kernel_log_status = state,
+        Observation::BlockedSources(list) => world.blocked_reads = list,
         Observation::HungTaskWarnings(left) => world.hung_task_warnings = left,
-        Observation::Facts(facts) => world.facts.take(*facts),
-        Observation::DiskSpace(room) => world.facts.take_room(room),
+        Observation::Facts(facts) => world.slow_facts.update(*facts),
+        Observation::DiskSpace(room) => world.slow_facts.update_space(room),
         // For exports only: whoever makes one keeps them.
         Observation::Unavailable(_) => {}
     }

@@ -97,7 +97,7 @@ impl<B: ReadAt> RecordingReader<B> {
             decoder: FrameDecoder::default(),
             unreadable_frames: 0,
         };
-        let said = |err: io::Error| crate::model::section::describe(&err);
+        let said = |err: io::Error| crate::model::reading::describe_io_error(&err);
         let len = RecordingHeader::parse_text_len(reader.read_window(0, HEADER_LEN).map_err(said)?)?;
         reader.header = RecordingHeader::from_bytes(reader.read_window(0, HEADER_LEN + len).map_err(said)?)?;
         reader.first_frame_offset = (HEADER_LEN + len) as u64;

@@ -2,43 +2,43 @@
 //! ([`super::latency`]), whose devices it goes by. Files of earlier programs are without.
 
 use super::codec::{DecodeError, ByteReader, put_varint, put_row_delta};
-use crate::model::latency::{DeviceCounts, LatencyRaw};
-use crate::model::section::Section;
-use crate::model::shape::Shape;
+use crate::model::latency::{DeviceHistograms, LatencyRaw};
+use crate::model::reading::Reading;
+use crate::model::request_pattern::RequestPattern;
 use std::sync::Arc;
 
-fn devices(section: &Section<Arc<LatencyRaw>>) -> &[DeviceCounts] {
+fn devices(section: &Reading<Arc<LatencyRaw>>) -> &[DeviceHistograms] {
     section.ok().map(|l| l.devices.as_slice()).unwrap_or_default()
 }
 
 /// Appends what differs; nothing if nothing does. What devices had before goes by their place if they are the same.
-pub fn encode(out: &mut Vec<u8>, prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) {
+pub fn encode(out: &mut Vec<u8>, prev: &Reading<Arc<LatencyRaw>>, cur: &Reading<Arc<LatencyRaw>>) {
     let (old, now) = (devices(prev), devices(cur));
     let same = old.len() == now.len() && old.iter().zip(now).all(|(a, b)| a.id == b.id);
-    let empty = DeviceCounts::default();
+    let empty = DeviceHistograms::default();
     let mut last = 0;
     for (at, device) in now.iter().enumerate() {
         let before = if same { &old[at] } else { &empty };
-        let pairs = || before.kinds.iter().zip(&device.kinds).map(|(a, b)| (a.shape, b.shape));
+        let pairs = || before.kinds.iter().zip(&device.kinds).map(|(a, b)| (a.pattern, b.pattern));
         if pairs().any(|(a, b)| a != b) {
             put_varint(out, (at - last) as u64);
             last = at;
-            pairs().for_each(|(a, b)| put_row_delta(out, &a.cells(), &b.cells()));
+            pairs().for_each(|(a, b)| put_row_delta(out, &a.to_row(), &b.to_row()));
         }
     }
 }
 
 /// Adds what [`put`] wrote to the histograms of the same tick: those that stayed have their former figures still.
-pub fn decode(inp: &mut ByteReader, into: &mut Section<Arc<LatencyRaw>>) -> Result<(), DecodeError> {
+pub fn decode(inp: &mut ByteReader, into: &mut Reading<Arc<LatencyRaw>>) -> Result<(), DecodeError> {
     let mut at = 0usize;
     while !inp.is_empty() {
         at = at.saturating_add(inp.varint()? as usize);
         let device = into.ok_mut().and_then(|l| Arc::make_mut(l).devices.get_mut(at));
         let device = device.ok_or(DecodeError("sizes of a device that is not there"))?;
         for kind in &mut device.kinds {
-            let mut row = kind.shape.cells();
+            let mut row = kind.pattern.to_row();
             inp.apply_row_delta(&mut row)?;
-            kind.shape = Shape::from_cells(&row);
+            kind.pattern = RequestPattern::from_row(&row);
         }
     }
     Ok(())
@@ -49,11 +49,11 @@ mod tests {
     use super::super::latency;
     use super::*;
     use crate::model::disk::DevId;
-    use crate::model::latency::{Counts, KindCounts};
+    use crate::model::latency::{SparseHistogram, RequestHistograms};
     use proptest::prelude::*;
 
     /// As a tick has them: the histograms, then this.
-    fn round_trip(prev: &Section<Arc<LatencyRaw>>, cur: &Section<Arc<LatencyRaw>>) -> Section<Arc<LatencyRaw>> {
+    fn round_trip(prev: &Reading<Arc<LatencyRaw>>, cur: &Reading<Arc<LatencyRaw>>) -> Reading<Arc<LatencyRaw>> {
         let (mut times, mut shapes) = (Vec::new(), Vec::new());
         latency::encode(&mut times, prev, cur);
         encode(&mut shapes, prev, cur);
@@ -62,36 +62,36 @@ mod tests {
         got
     }
 
-    fn any_reading() -> impl Strategy<Value = Section<Arc<LatencyRaw>>> {
+    fn any_reading() -> impl Strategy<Value = Reading<Arc<LatencyRaw>>> {
         let shape = || {
-            any::<([u32; 12], u32, u32)>().prop_map(|(sizes, random, sequential)| Shape {
+            any::<([u32; 12], u32, u32)>().prop_map(|(sizes, random, sequential)| RequestPattern {
                 sizes,
                 random,
                 sequential,
             })
         };
         let kind = || {
-            (0..3u32, shape()).prop_map(|(n, shape)| KindCounts {
-                total: Counts::sparse([(7, n)]),
-                shape,
-                ..KindCounts::default()
+            (0..3u32, shape()).prop_map(|(n, shape)| RequestHistograms {
+                total: SparseHistogram::from_sparse([(7, n)]),
+                pattern: shape,
+                ..RequestHistograms::default()
             })
         };
         let device = (0..3u32, [kind(), kind(), kind()])
-            .prop_map(|(minor, kinds)| DeviceCounts { id: DevId { major: 8, minor }, kinds });
+            .prop_map(|(minor, kinds)| DeviceHistograms { id: DevId { major: 8, minor }, kinds });
         proptest::collection::vec(device, 0..4)
-            .prop_map(|devices| Section::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() })))
+            .prop_map(|devices| Reading::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() })))
     }
 
     #[test]
     fn an_unchanged_tick_writes_nothing() {
-        let some = Section::Ok(Arc::new(LatencyRaw {
-            devices: vec![DeviceCounts::default()],
+        let some = Reading::Ok(Arc::new(LatencyRaw {
+            devices: vec![DeviceHistograms::default()],
             ..LatencyRaw::default()
         }));
         let mut out = Vec::new();
         encode(&mut out, &some, &some);
-        encode(&mut out, &some, &Section::Denied("no".into()));
+        encode(&mut out, &some, &Reading::Denied("no".into()));
         assert!(out.is_empty());
     }
 
@@ -99,7 +99,7 @@ mod tests {
         #[test]
         fn figures_come_back_beside_the_histograms(a in any_reading(), b in any_reading()) {
             prop_assert_eq!(round_trip(&a, &b), b.clone());
-            prop_assert_eq!(round_trip(&Section::default(), &b), b);
+            prop_assert_eq!(round_trip(&Reading::default(), &b), b);
         }
 
         #[test]

@@ -9,9 +9,9 @@ use super::request_pattern;
 use super::memory_stalls;
 use super::syncs;
 use super::codec::{DecodeError, ByteReader, put_blob, put_optional_blob, put_varint, put_row_delta, put_section, put_signed_varint};
-use crate::model::clock::Clock;
+use crate::model::timestamp::Timestamp;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 
 /// Devices, interfaces or mounts of one sample; a machine with more than a few thousand is not known.
 const MAX_ROWS: usize = 65_536;
@@ -35,10 +35,10 @@ const TAG_REQUEST_PATTERNS: u64 = 14;
 fn initial_sample() -> Sample {
     let absent = || "not in this recording".to_owned();
     Sample {
-        latency: Section::Absent(absent()),
-        stalls: Section::Absent(absent()),
-        syncs: Section::Absent(absent()),
-        charge: Section::Absent(absent()),
+        latency: Reading::Absent(absent()),
+        memory_stalls: Reading::Absent(absent()),
+        syncs: Reading::Absent(absent()),
+        io_accounts: Reading::Absent(absent()),
         ..Sample::default()
     }
 }
@@ -48,13 +48,13 @@ pub fn put_sample(out: &mut Vec<u8>, prev: Option<&Sample>, cur: &Sample) {
     let none = initial_sample();
     let prev = prev.unwrap_or(&none);
     let mut body = Vec::new();
-    put_clock(&mut body, prev.seq, prev.at, cur.seq, cur.at);
+    put_clock(&mut body, prev.seq, prev.time, cur.seq, cur.time);
     put_section(out, TAG_CLOCK, &body);
     put_single(out, TAG_CPU, &prev.cpu, &cur.cpu);
     put_list(out, TAG_DISKS, &prev.disks, &cur.disks);
     put_single(out, TAG_VM, &prev.vm, &cur.vm);
     put_single(out, TAG_MEM, &prev.mem, &cur.mem);
-    put_list(out, TAG_SWAPS, &prev.swaps, &cur.swaps);
+    put_list(out, TAG_SWAPS, &prev.swap_areas, &cur.swap_areas);
     put_single(out, TAG_PRESSURE, &prev.pressure, &cur.pressure);
     put_list(out, TAG_NICS, &prev.nics, &cur.nics);
     put_list(out, TAG_NETFS, &prev.netfs, &cur.netfs);
@@ -68,9 +68,9 @@ pub fn put_sample(out: &mut Vec<u8>, prev: Option<&Sample>, cur: &Sample) {
             put_section(out, TAG_REQUEST_PATTERNS, &body);
         }
     }
-    if prev.stalls != cur.stalls {
+    if prev.memory_stalls != cur.memory_stalls {
         let mut body = Vec::new();
-        memory_stalls::encode(&mut body, &prev.stalls, &cur.stalls);
+        memory_stalls::encode(&mut body, &prev.memory_stalls, &cur.memory_stalls);
         put_section(out, TAG_MEMORY_STALLS, &body);
     }
     if prev.syncs != cur.syncs {
@@ -78,9 +78,9 @@ pub fn put_sample(out: &mut Vec<u8>, prev: Option<&Sample>, cur: &Sample) {
         syncs::encode(&mut body, &prev.syncs, &cur.syncs);
         put_section(out, TAG_SYNCS, &body);
     }
-    if prev.charge != cur.charge {
+    if prev.io_accounts != cur.io_accounts {
         let mut body = Vec::new();
-        io_accounting::encode(&mut body, &prev.charge, &cur.charge);
+        io_accounting::encode(&mut body, &prev.io_accounts, &cur.io_accounts);
         put_section(out, TAG_IO_ACCOUNTING, &body);
     }
 }
@@ -92,20 +92,20 @@ pub fn get_sample(inp: &mut ByteReader, prev: Option<&Sample>) -> Result<Sample,
         let tag = inp.varint()?;
         let mut body = ByteReader(inp.blob()?);
         match tag {
-            TAG_CLOCK => (s.seq, s.at) = get_clock(&mut body, s.seq, s.at)?,
+            TAG_CLOCK => (s.seq, s.time) = get_clock(&mut body, s.seq, s.time)?,
             TAG_CPU => s.cpu = get_single(&mut body, &s.cpu)?,
             TAG_DISKS => s.disks = get_list(&mut body, &s.disks)?,
             TAG_VM => s.vm = get_single(&mut body, &s.vm)?,
             TAG_MEM => s.mem = get_single(&mut body, &s.mem)?,
-            TAG_SWAPS => s.swaps = get_list(&mut body, &s.swaps)?,
+            TAG_SWAPS => s.swap_areas = get_list(&mut body, &s.swap_areas)?,
             TAG_PRESSURE => s.pressure = get_single(&mut body, &s.pressure)?,
             TAG_NICS => s.nics = get_list(&mut body, &s.nics)?,
             TAG_NETFS => s.netfs = get_list(&mut body, &s.netfs)?,
             TAG_SYNCS => s.syncs = syncs::decode(&mut body, &s.syncs)?,
             TAG_LATENCY => s.latency = latency::decode(&mut body, &s.latency)?,
             TAG_REQUEST_PATTERNS => request_pattern::decode(&mut body, &mut s.latency)?,
-            TAG_MEMORY_STALLS => s.stalls = memory_stalls::decode(&mut body, &s.stalls)?,
-            TAG_IO_ACCOUNTING => s.charge = io_accounting::decode(&mut body, &s.charge)?,
+            TAG_MEMORY_STALLS => s.memory_stalls = memory_stalls::decode(&mut body, &s.memory_stalls)?,
+            TAG_IO_ACCOUNTING => s.io_accounts = io_accounting::decode(&mut body, &s.io_accounts)?,
             _ => {}
         }
     }
@@ -113,7 +113,7 @@ pub fn get_sample(inp: &mut ByteReader, prev: Option<&Sample>) -> Result<Sample,
 }
 
 /// Appends a number and both clocks. The wall clock as a rule moves with the other one.
-pub fn put_clock(out: &mut Vec<u8>, seq0: u64, at0: Clock, seq: u64, at: Clock) {
+pub fn put_clock(out: &mut Vec<u8>, seq0: u64, at0: Timestamp, seq: u64, at: Timestamp) {
     let boot = at.boot_ns.wrapping_sub(at0.boot_ns) as i64;
     put_signed_varint(out, seq.wrapping_sub(seq0) as i64);
     put_signed_varint(out, boot);
@@ -121,9 +121,9 @@ pub fn put_clock(out: &mut Vec<u8>, seq0: u64, at0: Clock, seq: u64, at: Clock) 
 }
 
 /// What [`put_clock`] wrote.
-pub fn get_clock(inp: &mut ByteReader, seq0: u64, at0: Clock) -> Result<(u64, Clock), DecodeError> {
+pub fn get_clock(inp: &mut ByteReader, seq0: u64, at0: Timestamp) -> Result<(u64, Timestamp), DecodeError> {
     let (seq, boot, wall) = (inp.signed_varint()?, inp.signed_varint()?, inp.signed_varint()?);
-    let at = Clock {
+    let at = Timestamp {
         boot_ns: at0.boot_ns.wrapping_add(boot as u64),
         wall_ns: at0.wall_ns.wrapping_add(boot).wrapping_add(wall),
     };
@@ -131,42 +131,42 @@ pub fn get_clock(inp: &mut ByteReader, seq0: u64, at0: Clock) -> Result<(u64, Cl
 }
 
 /// Appends how a reading came out; true if there is a value to follow.
-pub fn put_outcome<T>(out: &mut Vec<u8>, section: &Section<T>) -> bool {
+pub fn put_outcome<T>(out: &mut Vec<u8>, section: &Reading<T>) -> bool {
     match section {
-        Section::Ok(_) => out.push(0),
-        Section::Denied(why) => {
+        Reading::Ok(_) => out.push(0),
+        Reading::Denied(why) => {
             out.push(1);
             put_blob(out, why.as_bytes());
         }
-        Section::Absent(why) => {
+        Reading::Absent(why) => {
             out.push(2);
             put_blob(out, why.as_bytes());
         }
-        Section::Blocked(b) => {
+        Reading::Blocked(b) => {
             out.push(3);
             put_varint(out, b.since_boot_ns);
-            put_blob(out, b.on.as_bytes());
+            put_blob(out, b.waiting_on.as_bytes());
         }
     }
-    matches!(section, Section::Ok(_))
+    matches!(section, Reading::Ok(_))
 }
 
 /// What [`put_outcome`] wrote. Reasons are only ever shown, so a stranger's are cleaned here.
-pub fn get_outcome(inp: &mut ByteReader) -> Result<Section<()>, DecodeError> {
+pub fn get_outcome(inp: &mut ByteReader) -> Result<Reading<()>, DecodeError> {
     let why = |inp: &mut ByteReader| Ok::<_, DecodeError>(crate::text::sanitize(inp.blob()?));
     Ok(match inp.byte()? {
-        0 => Section::Ok(()),
-        1 => Section::Denied(why(inp)?),
-        2 => Section::Absent(why(inp)?),
+        0 => Reading::Ok(()),
+        1 => Reading::Denied(why(inp)?),
+        2 => Reading::Absent(why(inp)?),
         3 => {
             let since_boot_ns = inp.varint()?;
-            Section::Blocked(Blocked { since_boot_ns, on: why(inp)? })
+            Reading::Blocked(BlockedRead { since_boot_ns, waiting_on: why(inp)? })
         }
         _ => return Err(DecodeError("an outcome that is none")),
     })
 }
 
-fn put_single<T: CounterRow + PartialEq>(out: &mut Vec<u8>, tag: u64, prev: &Section<T>, cur: &Section<T>) {
+fn put_single<T: CounterRow + PartialEq>(out: &mut Vec<u8>, tag: u64, prev: &Reading<T>, cur: &Reading<T>) {
     if prev == cur {
         return;
     }
@@ -179,16 +179,16 @@ fn put_single<T: CounterRow + PartialEq>(out: &mut Vec<u8>, tag: u64, prev: &Sec
     put_section(out, tag, &body);
 }
 
-fn get_single<T: CounterRow>(inp: &mut ByteReader, prev: &Section<T>) -> Result<Section<T>, DecodeError> {
+fn get_single<T: CounterRow>(inp: &mut ByteReader, prev: &Reading<T>) -> Result<Reading<T>, DecodeError> {
     Ok(match get_outcome(inp)? {
-        Section::Ok(()) => {
+        Reading::Ok(()) => {
             let mut cells = previous_row(prev.ok());
             inp.apply_row_delta(&mut cells)?;
-            Section::Ok(T::from_row(&cells, &[])?)
+            Reading::Ok(T::from_row(&cells, &[])?)
         }
-        Section::Denied(why) => Section::Denied(why),
-        Section::Absent(why) => Section::Absent(why),
-        Section::Blocked(b) => Section::Blocked(b),
+        Reading::Denied(why) => Reading::Denied(why),
+        Reading::Absent(why) => Reading::Absent(why),
+        Reading::Blocked(b) => Reading::Blocked(b),
     })
 }
 
@@ -196,7 +196,7 @@ fn previous_row<T: CounterRow>(prev: Option<&T>) -> Vec<u64> {
     prev.map_or_else(|| vec![0; T::COLUMNS], CounterRow::to_row)
 }
 
-fn put_list<T: CounterRow + PartialEq>(out: &mut Vec<u8>, tag: u64, prev: &Section<Vec<T>>, cur: &Section<Vec<T>>) {
+fn put_list<T: CounterRow + PartialEq>(out: &mut Vec<u8>, tag: u64, prev: &Reading<Vec<T>>, cur: &Reading<Vec<T>>) {
     if prev == cur {
         return;
     }
@@ -227,8 +227,8 @@ fn put_list<T: CounterRow + PartialEq>(out: &mut Vec<u8>, tag: u64, prev: &Secti
     put_section(out, tag, &body);
 }
 
-fn get_list<T: CounterRow>(inp: &mut ByteReader, prev: &Section<Vec<T>>) -> Result<Section<Vec<T>>, DecodeError> {
-    if let other @ (Section::Denied(_) | Section::Absent(_) | Section::Blocked(_)) = get_outcome(inp)? {
+fn get_list<T: CounterRow>(inp: &mut ByteReader, prev: &Reading<Vec<T>>) -> Result<Reading<Vec<T>>, DecodeError> {
+    if let other @ (Reading::Denied(_) | Reading::Absent(_) | Reading::Blocked(_)) = get_outcome(inp)? {
         return Ok(other.map(|()| Vec::new()));
     }
     let old = prev.ok().map(Vec::as_slice).unwrap_or_default();
@@ -253,43 +253,43 @@ fn get_list<T: CounterRow>(inp: &mut ByteReader, prev: &Section<Vec<T>>) -> Resu
         inp.apply_row_delta(rows.get_mut(at).ok_or(DecodeError("a row that is not there"))?)?;
     }
     let all = rows.iter().zip(&labels).map(|(row, labels)| T::from_row(row, labels));
-    all.collect::<Result<_, _>>().map(Section::Ok)
+    all.collect::<Result<_, _>>().map(Reading::Ok)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::disk::{DevId, DiskRaw, OpRaw};
+    use crate::model::disk::{DevId, DiskRaw, DiskOpRaw};
     use crate::model::network::{NetFsRaw, NicRaw};
-    use crate::model::pressure::{Pressure, PressureRaw, Stall};
+    use crate::model::pressure::{ResourcePressure, PressureRaw, PsiAverages};
 
     fn sample(n: u64) -> Sample {
         let disk = |minor| DiskRaw {
             id: DevId { major: 8, minor },
             name: format!("sd{minor}").into(),
-            read: OpRaw { ios: 5 * n, merged: n, sectors: 80 * n, ms: 3 },
-            discard: (minor == 1).then_some(OpRaw { ios: n, ..OpRaw::default() }),
+            read: DiskOpRaw { ios: 5 * n, merged: n, sectors: 80 * n, ms: 3 },
+            discard: (minor == 1).then_some(DiskOpRaw { ios: n, ..DiskOpRaw::default() }),
             flush: (minor == 0).then_some((n, 2)),
             ..DiskRaw::default()
         };
-        let stall = Stall { avg10: (37 * n) as f64 / 100.0, avg60: 100.0, avg300: 1.0 / 3.0, total_us: n };
+        let stall = PsiAverages { avg10: (37 * n) as f64 / 100.0, avg60: 100.0, avg300: 1.0 / 3.0, total_us: n };
         Sample {
             seq: n,
-            at: Clock { boot_ns: n * 1_000_000_001, wall_ns: -5 + n as i64 * 1_000_000_000 },
-            disks: Section::Ok((0..n as u32 % 4).map(disk).collect()),
-            pressure: Section::Ok(PressureRaw {
-                io: Pressure { some: Some(stall), full: None },
+            time: Timestamp { boot_ns: n * 1_000_000_001, wall_ns: -5 + n as i64 * 1_000_000_000 },
+            disks: Reading::Ok((0..n as u32 % 4).map(disk).collect()),
+            pressure: Reading::Ok(PressureRaw {
+                io: ResourcePressure { some: Some(stall), full: None },
                 ..PressureRaw::default()
             }),
-            nics: Section::Ok(vec![NicRaw {
+            nics: Reading::Ok(vec![NicRaw {
                 name: "e\u{1b}0".into(),
                 rx_bytes: u64::MAX - n,
                 tx_bytes: n,
                 speed_bits: (n > 3).then_some(0),
             }]),
             netfs: match n % 3 {
-                0 => Section::Denied("no".into()),
-                _ => Section::Ok(vec![NetFsRaw {
+                0 => Reading::Denied("no".into()),
+                _ => Reading::Ok(vec![NetFsRaw {
                     mount: b"/m\xff".as_slice().into(),
                     ops: Some(n),
                     version: Some("4.2".into()),
@@ -313,7 +313,7 @@ mod tests {
                 let third = |s: &Sample| s.pressure.ok().unwrap().io.some.unwrap().avg300;
                 assert!((third(&back) - 1.0 / 3.0).abs() < 1e-15);
                 let mut back = back;
-                if let Section::Ok(p) = &mut back.pressure {
+                if let Reading::Ok(p) = &mut back.pressure {
                     p.io.some.as_mut().unwrap().avg300 = 1.0 / 3.0;
                 }
                 assert_eq!(back, cur);

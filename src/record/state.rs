@@ -7,11 +7,11 @@ use super::Observation;
 use super::sample::{get_sample, put_sample};
 use super::tasks::RecordedTasks;
 use super::codec::{DecodeError, ByteReader, put_varint, put_section};
-use crate::model::facts::{Facts, Known, Room};
-use crate::model::kernlog::{LogClock, Record};
+use crate::model::slow_facts::{SystemFacts, SlowFacts, SpaceReport};
+use crate::model::kernel_log::{LogClock, KmsgRecord};
 use crate::model::queue::QueueAttrs;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::model::topology::Topology;
 use crate::text::sanitize;
 use serde::de::DeserializeOwned;
@@ -46,7 +46,7 @@ mod tag {
 struct LogBatch {
     mono_ns: u64,
     wall_ns: i64,
-    records: Vec<Record>,
+    records: Vec<KmsgRecord>,
 }
 
 /// All that is known but counters and tasks.
@@ -54,21 +54,21 @@ struct LogBatch {
 #[serde(default)]
 struct SlowState {
     #[serde(skip_serializing_if = "Option::is_none")]
-    topology: Option<Section<Topology>>,
+    topology: Option<Reading<Topology>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queues: Option<BTreeMap<String, QueueAttrs>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "gaps")]
     unavailable: Option<Vec<(String, String)>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    log_state: Option<Section<()>>,
+    log_state: Option<Reading<()>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    blocked: Option<Vec<Blocked>>,
+    blocked: Option<Vec<BlockedRead>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "hung")]
     hung_task_warnings: Option<Option<i64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    facts: Option<Known>,
+    facts: Option<SlowFacts>,
 }
 
 impl SlowState {
@@ -210,16 +210,16 @@ impl CodecState {
             }
             Observation::Unavailable(g) => news.unavailable = Some(g.clone()),
             Observation::KernelLogState(s) => news.log_state = Some(s.clone()),
-            Observation::KernelLog(..) => news.log_state = Some(Section::Ok(())),
+            Observation::KernelLog(..) => news.log_state = Some(Reading::Ok(())),
             Observation::BlockedSources(b) => news.blocked = Some(b.clone()),
             Observation::HungTaskWarnings(n) => news.hung_task_warnings = Some(*n),
             Observation::Facts(facts) => {
                 news.facts = Some(self.slow_state.facts.clone().unwrap_or_default());
-                news.facts.iter_mut().for_each(|known| known.take((**facts).clone()));
+                news.facts.iter_mut().for_each(|known| known.update((**facts).clone()));
             }
             Observation::DiskSpace(room) => {
                 news.facts = Some(self.slow_state.facts.clone().unwrap_or_default());
-                news.facts.iter_mut().for_each(|known| known.take_room(room.clone()));
+                news.facts.iter_mut().for_each(|known| known.update_space(room.clone()));
             }
             Observation::Sample(_) | Observation::Tasks(_) => return,
         }
@@ -310,7 +310,7 @@ impl CodecState {
         out.extend(rest.log_state.map(Observation::KernelLogState));
         out.extend(rest.blocked.map(Observation::BlockedSources));
         out.extend(rest.hung_task_warnings.map(Observation::HungTaskWarnings));
-        let Known { now, before, room, network_room } = rest.facts.unwrap_or_default();
+        let SlowFacts { latest: now, previous: before, local_space: room, network_space: network_room } = rest.facts.unwrap_or_default();
         out.extend([before, now].into_iter().flatten().map(|facts| Observation::Facts(Box::new(facts))));
         out.extend([room, network_room].into_iter().flatten().map(Observation::DiskSpace));
         out
@@ -330,24 +330,24 @@ fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, DecodeError> {
 }
 
 /// Reasons are only ever shown; a stranger's are cleaned.
-fn sanitize_reading<T>(section: Section<T>) -> Section<T> {
+fn sanitize_reading<T>(section: Reading<T>) -> Reading<T> {
     match section {
-        Section::Ok(value) => Section::Ok(value),
-        Section::Denied(why) => Section::Denied(sanitize(why)),
-        Section::Absent(why) => Section::Absent(sanitize(why)),
-        Section::Blocked(b) => Section::Blocked(Blocked { on: sanitize(b.on), ..b }),
+        Reading::Ok(value) => Reading::Ok(value),
+        Reading::Denied(why) => Reading::Denied(sanitize(why)),
+        Reading::Absent(why) => Reading::Absent(sanitize(why)),
+        Reading::Blocked(b) => Reading::Blocked(BlockedRead { waiting_on: sanitize(b.waiting_on), ..b }),
     }
 }
 
-fn sanitize_blocked(list: Vec<Blocked>) -> Vec<Blocked> {
-    list.into_iter().map(|b| Blocked { on: sanitize(b.on), ..b }).collect()
+fn sanitize_blocked(list: Vec<BlockedRead>) -> Vec<BlockedRead> {
+    list.into_iter().map(|b| BlockedRead { waiting_on: sanitize(b.waiting_on), ..b }).collect()
 }
 
 /// Names for people are cleaned where they are made; in a stranger's file that is here. The list is sought by
 /// number, so it must be in order.
-fn sanitize_topology(topology: Section<Topology>) -> Section<Topology> {
+fn sanitize_topology(topology: Reading<Topology>) -> Reading<Topology> {
     let mut topology = sanitize_reading(topology);
-    if let Section::Ok(t) = &mut topology {
+    if let Reading::Ok(t) = &mut topology {
         t.devices.sort_by_key(|d| d.id);
         for d in &mut t.devices {
             d.name = sanitize(&d.name);
@@ -373,10 +373,10 @@ fn sanitize_queues(queues: BTreeMap<String, QueueAttrs>) -> BTreeMap<String, Que
     queues.into_iter().map(|(name, q)| (sanitize(name), one(q))).collect()
 }
 
-fn sanitize_facts(mut facts: Facts) -> Facts {
+fn sanitize_facts(mut facts: SystemFacts) -> SystemFacts {
     facts.knobs = facts.knobs.into_iter().map(|(name, value)| (sanitize(name), sanitize(value))).collect();
     facts.thp = facts.thp.map(sanitize);
-    for group in &mut facts.groups {
+    for group in &mut facts.cgroups {
         group.path = sanitize(&group.path);
     }
     for result in &mut facts.results {
@@ -388,7 +388,7 @@ fn sanitize_facts(mut facts: Facts) -> Facts {
     facts
 }
 
-fn sanitize_disk_space(mut room: Room) -> Room {
+fn sanitize_disk_space(mut room: SpaceReport) -> SpaceReport {
     room.mounts.iter_mut().for_each(|m| m.space = sanitize_reading(std::mem::take(&mut m.space)));
     room
 }
@@ -399,11 +399,11 @@ fn sanitize_slow_state(rest: SlowState) -> SlowState {
         queues: rest.queues.map(sanitize_queues),
         log_state: rest.log_state.map(sanitize_reading),
         blocked: rest.blocked.map(sanitize_blocked),
-        facts: rest.facts.map(|known| Known {
-            now: known.now.map(sanitize_facts),
-            before: known.before.map(sanitize_facts),
-            room: known.room.map(sanitize_disk_space),
-            network_room: known.network_room.map(sanitize_disk_space),
+        facts: rest.facts.map(|known| SlowFacts {
+            latest: known.latest.map(sanitize_facts),
+            previous: known.previous.map(sanitize_facts),
+            local_space: known.local_space.map(sanitize_disk_space),
+            network_space: known.network_space.map(sanitize_disk_space),
         }),
         ..rest
     }

@@ -5,10 +5,10 @@ use super::latency::{get_counts, put_counts};
 use super::sample::{get_outcome, put_outcome};
 use super::codec::{DecodeError, ByteReader, get_reasons, put_blob, put_optional_blob, put_varint, put_reasons, put_row_delta};
 use crate::model::disk::DevId;
-use crate::model::latency::SLOTS;
-use crate::model::raw::Raw;
-use crate::model::section::Section;
-use crate::model::syncs::{Call, Flying, Lost, SlowSync, SyncCounts, SyncFile, SyncsRaw};
+use crate::model::latency::BUCKETS;
+use crate::model::raw_bytes::RawBytes;
+use crate::model::reading::Reading;
+use crate::model::syncs::{SyncCall, InFlightSync, SyncDrops, SlowSync, SyncCounts, SyncFile, SyncsRaw};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ const HEAD_COLUMNS: usize = 7;
 const COUNTER_COLUMNS: usize = 5;
 
 /// Appends a reading as it differs from `prev`.
-pub fn encode(out: &mut Vec<u8>, prev: &Section<SyncsRaw>, cur: &Section<SyncsRaw>) {
+pub fn encode(out: &mut Vec<u8>, prev: &Reading<SyncsRaw>, cur: &Reading<SyncsRaw>) {
     if !put_outcome(out, cur) {
         return;
     }
-    let (none, Section::Ok(now)) = (SyncsRaw::default(), cur) else { return };
+    let (none, Reading::Ok(now)) = (SyncsRaw::default(), cur) else { return };
     let old = prev.ok().unwrap_or(&none);
     put_row_delta(out, &head_row(old), &head_row(now));
-    put_reasons(out, &now.without);
+    put_reasons(out, &now.unavailable);
     put_files(out, &old.files, &now.files);
     let at = |file: &Arc<SyncFile>| now.files.binary_search_by_key(&file.key(), |c| c.file.key()).ok();
     let put_file = |out: &mut Vec<u8>, file: &Arc<SyncFile>| {
@@ -46,24 +46,24 @@ pub fn encode(out: &mut Vec<u8>, prev: &Section<SyncsRaw>, cur: &Section<SyncsRa
     put_varint(out, (now.slow.len() - kept) as u64);
     for s in &now.slow[kept..] {
         put_file(out, &s.file);
-        [s.id, u64::from(s.tid), s.began_ns, s.took_ns, u64::from(s.error)]
+        [s.id, u64::from(s.tid), s.started_ns, s.duration_ns, u64::from(s.error)]
             .iter()
             .for_each(|n| put_varint(out, *n));
-        put_blob(out, s.comm.bytes());
-        put_optional_blob(out, s.on.as_ref().map(String::as_bytes));
+        put_blob(out, s.comm.as_bytes());
+        put_optional_blob(out, s.waiting_on.as_ref().map(String::as_bytes));
     }
-    put_varint(out, now.flying.len() as u64);
-    for f in &now.flying {
+    put_varint(out, now.in_flight.len() as u64);
+    for f in &now.in_flight {
         put_file(out, &f.file);
         put_varint(out, u64::from(f.tid));
-        put_varint(out, f.began_ns);
-        put_optional_blob(out, f.on.as_ref().map(String::as_bytes));
+        put_varint(out, f.started_ns);
+        put_optional_blob(out, f.waiting_on.as_ref().map(String::as_bytes));
     }
 }
 
 /// What [`put`] wrote.
-pub fn decode(inp: &mut ByteReader, prev: &Section<SyncsRaw>) -> Result<Section<SyncsRaw>, DecodeError> {
-    if let other @ (Section::Denied(_) | Section::Absent(_) | Section::Blocked(_)) = get_outcome(inp)? {
+pub fn decode(inp: &mut ByteReader, prev: &Reading<SyncsRaw>) -> Result<Reading<SyncsRaw>, DecodeError> {
+    if let other @ (Reading::Denied(_) | Reading::Absent(_) | Reading::Blocked(_)) = get_outcome(inp)? {
         return Ok(other.map(|()| SyncsRaw::default()));
     }
     let none = SyncsRaw::default();
@@ -71,27 +71,27 @@ pub fn decode(inp: &mut ByteReader, prev: &Section<SyncsRaw>) -> Result<Section<
     let mut row = head_row(old);
     inp.apply_row_delta(&mut row)?;
     let [began_ns, at_ns, threshold_ns, files, slow, flying, uring] = row;
-    let lost = Lost { files, slow, flying };
+    let lost = SyncDrops { files, slow, in_flight: flying };
     let without = get_reasons(inp)?;
     let files = get_files(inp, &old.files)?;
     let slow = get_slow(inp, &old.slow, &files)?;
     let flying = (0..bounded_count(inp)?).map(|_| {
         let file = get_file_ref(inp, &files)?;
-        Ok(Flying { file, tid: inp.varint_u32()?, began_ns: inp.varint()?, on: get_optional_text(inp)? })
+        Ok(InFlightSync { file, tid: inp.varint_u32()?, started_ns: inp.varint()?, waiting_on: get_optional_text(inp)? })
     });
     let flying = flying.collect::<Result<_, DecodeError>>()?;
     let uring = uring.checked_sub(1);
-    Ok(Section::Ok(SyncsRaw { began_ns, at_ns, threshold_ns, files, slow, flying, lost, uring, without }))
+    Ok(Reading::Ok(SyncsRaw { tracing_started_ns: began_ns, read_ns: at_ns, threshold_ns, files, slow, in_flight: flying, drops: lost, io_uring: uring, unavailable: without }))
 }
 
 fn head_row(raw: &SyncsRaw) -> [u64; HEAD_COLUMNS] {
-    let Lost { files, slow, flying } = raw.lost;
-    let uring = raw.uring.map_or(0, |n| n.saturating_add(1));
-    [raw.began_ns, raw.at_ns, raw.threshold_ns, files, slow, flying, uring]
+    let SyncDrops { files, slow, in_flight: flying } = raw.drops;
+    let uring = raw.io_uring.map_or(0, |n| n.saturating_add(1));
+    [raw.tracing_started_ns, raw.read_ns, raw.threshold_ns, files, slow, flying, uring]
 }
 
 fn counters_row(c: &SyncCounts) -> [u64; COUNTER_COLUMNS] {
-    [c.calls, c.errors, c.total_ns, c.worst_ns, c.last_ns]
+    [c.calls, c.errors, c.total_ns, c.max_ns, c.last_ended_ns]
 }
 
 fn bounded_count(inp: &mut ByteReader) -> Result<usize, DecodeError> {
@@ -105,23 +105,23 @@ fn put_file_identity(out: &mut Vec<u8>, file: &SyncFile) {
     let numbers = [
         u64::from(file.pid),
         file.call as u64,
-        u64::from(file.dev.major),
-        u64::from(file.dev.minor),
+        u64::from(file.device.major),
+        u64::from(file.device.minor),
         file.ino,
-        u64::from(file.whole),
+        u64::from(file.is_full_path),
     ];
     numbers.iter().for_each(|n| put_varint(out, *n));
-    put_blob(out, file.comm.bytes());
-    put_blob(out, file.names.bytes());
+    put_blob(out, file.comm.as_bytes());
+    put_blob(out, file.path_tail.as_bytes());
 }
 
 fn get_file_identity(inp: &mut ByteReader) -> Result<Arc<SyncFile>, DecodeError> {
     let (pid, call) = (inp.varint_u32()?, inp.varint()?);
-    let call = *Call::ALL.get(call as usize).ok_or(DecodeError("a call that is none"))?;
+    let call = *SyncCall::ALL.get(call as usize).ok_or(DecodeError("a call that is none"))?;
     let dev = DevId { major: inp.varint_u32()?, minor: inp.varint_u32()? };
     let (ino, whole) = (inp.varint()?, inp.varint()? != 0);
-    let (comm, names) = (Raw::from(inp.blob()?), Raw::from(inp.blob()?));
-    Ok(Arc::new(SyncFile { pid, call, dev, ino, comm, names, whole }))
+    let (comm, names) = (RawBytes::from(inp.blob()?), RawBytes::from(inp.blob()?));
+    Ok(Arc::new(SyncFile { pid, call, device: dev, ino, comm, path_tail: names, is_full_path: whole }))
 }
 
 /// One of the files of this reading, or another.
@@ -164,13 +164,13 @@ fn put_files(out: &mut Vec<u8>, old: &[SyncCounts], now: &[SyncCounts]) {
         (at, from.map_or(&empty, |at| &old[at]), c)
     });
     let changed: Vec<_> =
-        pairs.filter(|(_, a, b)| counters_row(a) != counters_row(b) || a.counts != b.counts).collect();
+        pairs.filter(|(_, a, b)| counters_row(a) != counters_row(b) || a.histogram != b.histogram).collect();
     put_varint(out, changed.len() as u64);
     let mut last = 0;
     for (at, a, b) in changed {
         put_varint(out, (at - last) as u64);
         put_row_delta(out, &counters_row(a), &counters_row(b));
-        put_counts(out, &a.counts, &b.counts);
+        put_counts(out, &a.histogram, &b.histogram);
         last = at;
     }
 }
@@ -191,8 +191,8 @@ fn get_files(inp: &mut ByteReader, old: &[SyncCounts]) -> Result<Vec<SyncCounts>
         let c = files.get_mut(at).ok_or(DecodeError("a file that is not there"))?;
         let mut row = counters_row(c);
         inp.apply_row_delta(&mut row)?;
-        [c.calls, c.errors, c.total_ns, c.worst_ns, c.last_ns] = row;
-        c.counts = get_counts(inp, &c.counts, SLOTS)?;
+        [c.calls, c.errors, c.total_ns, c.max_ns, c.last_ended_ns] = row;
+        c.histogram = get_counts(inp, &c.histogram, BUCKETS)?;
     }
     Ok(files)
 }
@@ -204,9 +204,9 @@ fn get_slow(inp: &mut ByteReader, old: &[Arc<SlowSync>], files: &[SyncCounts]) -
     for _ in 0..bounded_count(inp)? {
         let file = get_file_ref(inp, files)?;
         let (id, tid, began_ns, took_ns) = (inp.varint()?, inp.varint_u32()?, inp.varint()?, inp.varint()?);
-        let (error, comm) = (inp.varint_u32()?, Raw::from(inp.blob()?));
+        let (error, comm) = (inp.varint_u32()?, RawBytes::from(inp.blob()?));
         let on = get_optional_text(inp)?;
-        out.push(Arc::new(SlowSync { id, file, tid, comm, began_ns, took_ns, error, on }));
+        out.push(Arc::new(SlowSync { id, file, tid, comm, started_ns: began_ns, duration_ns: took_ns, error, waiting_on: on }));
     }
     Ok(out)
 }
@@ -214,10 +214,10 @@ fn get_slow(inp: &mut ByteReader, old: &[Arc<SlowSync>], files: &[SyncCounts]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::latency::Counts;
+    use crate::model::latency::SparseHistogram;
     use proptest::prelude::*;
 
-    fn round_trip(prev: &Section<SyncsRaw>, cur: &Section<SyncsRaw>) -> Section<SyncsRaw> {
+    fn round_trip(prev: &Reading<SyncsRaw>, cur: &Reading<SyncsRaw>) -> Reading<SyncsRaw> {
         let mut out = Vec::new();
         encode(&mut out, prev, cur);
         let mut inp = ByteReader(&out);
@@ -230,23 +230,23 @@ mod tests {
         (0..4u32, 0..6usize, 0..3u64, "[a-z]{0,3}", any::<bool>()).prop_map(
             |(pid, call, ino, name, whole)| {
                 let dev = DevId { major: 8, minor: pid };
-                let names = Raw::from(name.as_bytes());
-                Arc::new(SyncFile { pid, call: Call::ALL[call], dev, ino, comm: names.clone(), names, whole })
+                let names = RawBytes::from(name.as_bytes());
+                Arc::new(SyncFile { pid, call: SyncCall::ALL[call], device: dev, ino, comm: names.clone(), path_tail: names, is_full_path: whole })
             },
         )
     }
 
     fn any_counts() -> impl Strategy<Value = SyncCounts> {
         let counts =
-            proptest::collection::btree_map(0..SLOTS as u16, 1..=u32::MAX, 0..4).prop_map(Counts::sparse);
+            proptest::collection::btree_map(0..BUCKETS as u16, 1..=u32::MAX, 0..4).prop_map(SparseHistogram::from_sparse);
         (any_file(), any::<[u64; COUNTER_COLUMNS]>(), counts).prop_map(|(file, n, counts)| SyncCounts {
             file,
             calls: n[0],
             errors: n[1],
             total_ns: n[2],
-            worst_ns: n[3],
-            last_ns: n[4],
-            counts,
+            max_ns: n[3],
+            last_ended_ns: n[4],
+            histogram: counts,
         })
     }
 
@@ -263,22 +263,22 @@ mod tests {
             n in any::<[u64; 6]>(),
             uring in proptest::option::of(0..u64::MAX),
             without in proptest::collection::vec("[a-z]{0,9}", 0..2),
-        ) -> Section<SyncsRaw> {
+        ) -> Reading<SyncsRaw> {
             files.sort_by_key(|c| c.file.key());
             files.dedup_by_key(|c| c.file.key());
-            Section::Ok(SyncsRaw {
-                began_ns: n[0],
-                at_ns: n[1],
+            Reading::Ok(SyncsRaw {
+                tracing_started_ns: n[0],
+                read_ns: n[1],
                 threshold_ns: n[2],
                 files,
                 slow: slow.into_iter().zip(first..).map(|((file, tid, took_ns, on), id)| {
                     let comm = file.comm.clone();
-                    Arc::new(SlowSync { id, file, tid, comm, began_ns: n[3], took_ns, error: 5, on })
+                    Arc::new(SlowSync { id, file, tid, comm, started_ns: n[3], duration_ns, error: 5, waiting_on })
                 }).collect(),
-                flying: flying.into_iter().map(|(file, tid, began_ns, on)| Flying { file, tid, began_ns, on }).collect(),
-                lost: Lost { files: n[4], slow: n[5], flying: 1 },
-                uring,
-                without,
+                in_flight: flying.into_iter().map(|(file, tid, began_ns, on)| InFlightSync { file, tid, started_ns, waiting_on }).collect(),
+                drops: SyncDrops { files: n[4], slow: n[5], in_flight: 1 },
+                io_uring,
+                unavailable,
             })
         }
     }
@@ -286,10 +286,10 @@ mod tests {
     #[test]
     fn a_tick_without_syncs_takes_at_most_sixteen_bytes() {
         let one = |at_ns| {
-            let file = Arc::new(SyncFile { names: b"var/lib/x".as_slice().into(), ..Default::default() });
+            let file = Arc::new(SyncFile { path_tail: b"var/lib/x".as_slice().into(), ..Default::default() });
             let counts = SyncCounts { file: file.clone(), calls: 7, ..Default::default() };
             let slow = vec![Arc::new(SlowSync { id: 1, file, ..Default::default() })];
-            Section::Ok(SyncsRaw { at_ns, files: vec![counts], slow, ..Default::default() })
+            Reading::Ok(SyncsRaw { read_ns: at_ns, files: vec![counts], slow, ..Default::default() })
         };
         let mut out = Vec::new();
         encode(&mut out, &one(5), &one(1_000_000_005));
@@ -300,7 +300,7 @@ mod tests {
     fn retained_slow_syncs_are_not_rewritten() {
         let with = |ids: std::ops::Range<u64>| {
             let slow = ids.map(|id| Arc::new(SlowSync { id, ..Default::default() })).collect();
-            Section::Ok(SyncsRaw { slow, ..Default::default() })
+            Reading::Ok(SyncsRaw { slow, ..Default::default() })
         };
         let mut out = Vec::new();
         encode(&mut out, &with(0..100), &with(50..101));
@@ -312,7 +312,7 @@ mod tests {
         #[test]
         fn readings_come_back_as_differences(a in reading(), b in reading()) {
             prop_assert_eq!(round_trip(&a, &b), b.clone());
-            prop_assert_eq!(round_trip(&Section::default(), &b), b);
+            prop_assert_eq!(round_trip(&Reading::default(), &b), b);
         }
 
         #[test]

@@ -116,7 +116,7 @@ impl RecordingWriter {
         let root = root.clone();
         std::thread::Builder::new().name("record".into()).stack_size(512 * 1024).spawn(move || {
             if let Err(err) = run_recorder(&root, plan, &header, &from, &shared) {
-                set_failed(&shared, format!("recording: {}", crate::model::section::describe(&err)));
+                set_failed(&shared, format!("recording: {}", crate::model::reading::describe_io_error(&err)));
             }
         })?;
         Ok(Self { sender: to, status })

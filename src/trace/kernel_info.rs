@@ -31,7 +31,7 @@ impl KernelInfo {
         let points = TracepointArguments::parse(&types)
             .ok_or_else(|| ProbeUnavailable::Absent(format!("{BTF_PATH}: not in the form that is known here")))?;
         let btf = Btf::parse(&types, Endianness::default()).map_err(|err| load_failure(BTF_PATH, &err))?;
-        let cpus = aya::util::nr_cpus().map_err(|(what, err)| ProbeUnavailable::from_io(what, &err))?;
+        let cpus = aya::util::nr_cpus().map_err(|(what, err)| ProbeUnavailable::from_io_error(what, &err))?;
         Ok(Self { root: root.clone(), btf, tracepoints: points, cpus })
     }
 }
@@ -43,7 +43,7 @@ fn read_btf(root: &Root) -> Result<Vec<u8>, ProbeUnavailable> {
         io::ErrorKind::NotFound => ProbeUnavailable::Absent(format!(
             "tracing: no {BTF_PATH}: the kernel was built without CONFIG_DEBUG_INFO_BTF"
         )),
-        _ => ProbeUnavailable::from_io(BTF_PATH, &err),
+        _ => ProbeUnavailable::from_io_error(BTF_PATH, &err),
     })?;
     if !root.is_live() {
         return Err(ProbeUnavailable::Absent("tracing needs the running machine".into()));
@@ -57,7 +57,7 @@ fn read_btf(root: &Root) -> Result<Vec<u8>, ProbeUnavailable> {
 /// Whether the kernel lets us; asked before much memory is taken for nothing.
 fn check_capabilities() -> Result<(), ProbeUnavailable> {
     let held = rustix::thread::capabilities(None).map(|sets| sets.effective);
-    let held = held.map_err(|err| ProbeUnavailable::from_io("capabilities", &err.into()))?;
+    let held = held.map_err(|err| ProbeUnavailable::from_io_error("capabilities", &err.into()))?;
     let enough =
         held.contains(CapabilitySet::SYS_ADMIN) || held.contains(CapabilitySet::BPF | CapabilitySet::PERFMON);
     match enough {

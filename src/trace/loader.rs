@@ -3,7 +3,7 @@
 
 use super::ProbeUnavailable;
 use super::kernel_info::KernelInfo;
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use aya::maps::{Map as Kept, MapData};
 use aya::programs::{BtfTracePoint, ProgramError, TracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
@@ -97,7 +97,7 @@ pub fn load_failure(what: &str, err: &(dyn std::error::Error + 'static)) -> Prob
         return ProbeUnavailable::Absent(format!("tracing: this kernel does not accept the program for {what}"));
     }
     let why = match cause.downcast_ref::<io::Error>() {
-        Some(io) => describe(io),
+        Some(io) => describe_io_error(io),
         None => cause.to_string().lines().next().unwrap_or_default().to_owned(),
     };
     ProbeUnavailable::Absent(format!("tracing: {what}: {why}"))

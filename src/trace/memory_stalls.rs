@@ -10,8 +10,8 @@ use super::bpf_sys::{BpfMap, ReadingCache, sum_percpu_counter, take_dirty_flag};
 use super::loader::{self, attach_all};
 use super::{Probe, ProbeUnavailable};
 use crate::model::process::USER_HZ;
-use crate::model::section::Section;
-use crate::model::stalls::{RECLAIM, StallCount, StallsRaw, THROTTLE, TaskStalls};
+use crate::model::reading::Reading;
+use crate::model::memory_stalls::{RECLAIM, StallCounter, MemoryStallsRaw, THROTTLE, TaskStallCounters};
 use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
 use rustix::time::{ClockId, clock_getres};
@@ -52,20 +52,20 @@ pub struct MemoryStallProbe {
     /// Stalls of each process at the last reading, and since when there are so many.
     last_seen: HashMap<[u8; KEY_LEN], (u64, Instant)>,
     /// What the next reading is, if there are no news.
-    cache: ReadingCache<StallsRaw>,
+    cache: ReadingCache<MemoryStallsRaw>,
 }
 
 impl Probe for MemoryStallProbe {
-    type Output = StallsRaw;
+    type Output = MemoryStallsRaw;
 
     fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         load(ground)
     }
 
-    fn read(&mut self) -> Section<StallsRaw> {
+    fn read(&mut self) -> Reading<MemoryStallsRaw> {
         match self.read_if_changed() {
-            Ok(raw) => Section::Ok(raw),
-            Err(err) => Section::from_io("reading the stalls", &err),
+            Ok(raw) => Reading::Ok(raw),
+            Err(err) => Reading::from_io_error("reading the stalls", &err),
         }
     }
 }
@@ -135,7 +135,7 @@ fn load(ground: &KernelInfo) -> Result<MemoryStallProbe, ProbeUnavailable> {
 }
 
 impl MemoryStallProbe {
-    fn read_if_changed(&mut self) -> io::Result<StallsRaw> {
+    fn read_if_changed(&mut self) -> io::Result<MemoryStallsRaw> {
         let news = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
         let now = Instant::now();
         // Who is to be forgotten now leaves the reading.
@@ -148,7 +148,7 @@ impl MemoryStallProbe {
         Ok(read)
     }
 
-    fn read_maps(&mut self, now: Instant) -> io::Result<StallsRaw> {
+    fn read_maps(&mut self, now: Instant) -> io::Result<MemoryStallsRaw> {
         // A new period first: what comes while we read belongs to it.
         let ended = self.current_period;
         self.current_period += 1;
@@ -158,7 +158,7 @@ impl MemoryStallProbe {
         let mut found = Vec::new();
         map.for_each(2 * MAX_PROCESSES, |at, value| found.push((*at, self.parse_task(at, value, ended))))?;
         for (at, task) in &found {
-            let count = task.kinds.iter().map(|k| k.count).sum();
+            let count = task.counters.iter().map(|k| k.count).sum();
             let seen = self.last_seen.entry(*at).or_insert((count, now));
             if seen.0 != count {
                 *seen = (count, now);
@@ -173,25 +173,25 @@ impl MemoryStallProbe {
         });
         // Who was forgotten begins anew.
         let known = found.into_iter().filter(|(key, _)| self.last_seen.contains_key(key));
-        let mut tasks: Vec<TaskStalls> = known.map(|(_, task)| task).collect();
-        tasks.sort_unstable_by_key(TaskStalls::key);
+        let mut tasks: Vec<TaskStallCounters> = known.map(|(_, task)| task).collect();
+        tasks.sort_unstable_by_key(TaskStallCounters::key);
         let lost = sum_percpu_counter(self.drops.fd().as_fd(), self.cpus)?;
-        Ok(StallsRaw { tasks, counted: self.is_counted, lost, without: self.unavailable.clone() })
+        Ok(MemoryStallsRaw { tasks, is_counted: self.is_counted, dropped: lost, unavailable: self.unavailable.clone() })
     }
 
-    fn parse_task(&self, key: &[u8; KEY_LEN], value: &[u8], ended: u64) -> TaskStalls {
+    fn parse_task(&self, key: &[u8; KEY_LEN], value: &[u8], ended: u64) -> TaskStallCounters {
         let (comm, rest) = value.split_at(NAME_LEN);
         let (bdi, kinds) = rest.split_at(NAME_LEN);
         let kind = |at: usize, unit_ns: u64| parse_stall(&kinds[at * KIND_LEN..(at + 1) * KIND_LEN], ended, unit_ns);
-        let mut both = [StallCount::default(); 2];
+        let mut both = [StallCounter::default(); 2];
         both[THROTTLE] = kind(THROTTLE, self.jiffy_ns);
         both[RECLAIM] = kind(RECLAIM, 1);
-        TaskStalls {
+        TaskStallCounters {
             pid: u32::from_ne_bytes([key[8], key[9], key[10], key[11]]),
             starttime: read_u64(key, 0) / (1_000_000_000 / USER_HZ),
             comm: c_string(comm),
             bdi: c_string(bdi),
-            kinds: both,
+            counters: both,
         }
     }
 }
@@ -201,20 +201,20 @@ fn is_expired(since: Instant, now: Instant) -> bool {
 }
 
 /// A reading as it will be if nothing is counted until the next one: no time is the longest of a period without any.
-fn reset_longest(read: &StallsRaw) -> StallsRaw {
+fn reset_longest(read: &MemoryStallsRaw) -> MemoryStallsRaw {
     let mut read = read.clone();
-    read.tasks.iter_mut().flat_map(|t| &mut t.kinds).for_each(|kind| kind.longest_ns = 0);
+    read.tasks.iter_mut().flat_map(|t| &mut t.counters).for_each(|kind| kind.max_ns = 0);
     read
 }
 
 /// `struct stall`: its longest time is that of the period just ended.
-fn parse_stall(bytes: &[u8], ended: u64, unit_ns: u64) -> StallCount {
+fn parse_stall(bytes: &[u8], ended: u64, unit_ns: u64) -> StallCounter {
     let (longest, period) = (2 + (ended & 1) as usize, 4 + (ended & 1) as usize);
     let longest = if read_u64(bytes, 8 * period) == ended { read_u64(bytes, 8 * longest) } else { 0 };
-    StallCount {
+    StallCounter {
         count: read_u64(bytes, 0),
-        ns: read_u64(bytes, 8).saturating_mul(unit_ns),
-        longest_ns: longest.saturating_mul(unit_ns),
+        total_ns: read_u64(bytes, 8).saturating_mul(unit_ns),
+        max_ns: longest.saturating_mul(unit_ns),
     }
 }
 
@@ -240,18 +240,18 @@ mod tests {
 
     #[test]
     fn a_cached_reading_has_no_longest_stall() {
-        let kind = StallCount { count: 5, ns: 50, longest_ns: 20 };
-        let task = TaskStalls { pid: 7, kinds: [kind; 2], ..TaskStalls::default() };
-        let read = StallsRaw { tasks: vec![task.clone()], lost: 3, ..StallsRaw::default() };
-        let quiet = TaskStalls { kinds: [StallCount { longest_ns: 0, ..kind }; 2], ..task };
-        assert_eq!(reset_longest(&read), StallsRaw { tasks: vec![quiet], ..read });
+        let kind = StallCounter { count: 5, total_ns: 50, max_ns: 20 };
+        let task = TaskStallCounters { pid: 7, counters: [kind; 2], ..TaskStallCounters::default() };
+        let read = MemoryStallsRaw { tasks: vec![task.clone()], dropped: 3, ..MemoryStallsRaw::default() };
+        let quiet = TaskStallCounters { counters: [StallCounter { max_ns: 0, ..kind }; 2], ..task };
+        assert_eq!(reset_longest(&read), MemoryStallsRaw { tasks: vec![quiet], ..read });
     }
 
     #[test]
     fn the_longest_stall_is_that_of_the_last_period() {
         let bytes: Vec<u8> = [5u64, 50, 11, 22, 4, 3].iter().flat_map(|n| n.to_ne_bytes()).collect();
         let read = |ended| parse_stall(&bytes, ended, 10);
-        assert_eq!(read(4), StallCount { count: 5, ns: 500, longest_ns: 110 });
-        assert_eq!((read(3).longest_ns, read(6).longest_ns), (220, 0));
+        assert_eq!(read(4), StallCounter { count: 5, total_ns: 500, max_ns: 110 });
+        assert_eq!((read(3).max_ns, read(6).max_ns), (220, 0));
     }
 }

@@ -17,7 +17,7 @@ mod syncs;
 pub mod task_iter;
 mod sync_control;
 
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::root::Root;
 use io_accounting::IoAccountingProbe;
 use kernel_info::KernelInfo;
@@ -30,7 +30,7 @@ use task_iter::TaskIterProbe;
 use sync_control::SyncControl;
 
 /// Why something is not traced: never `Ok`.
-pub type ProbeUnavailable = Section<()>;
+pub type ProbeUnavailable = Reading<()>;
 
 /// One thing that is traced: its programs in the kernel, there as long as it lives.
 pub trait Probe: Sized + Send + 'static {
@@ -39,7 +39,7 @@ pub trait Probe: Sized + Send + 'static {
     /// Brings its programs into the kernel, or says in a line why they are not there.
     fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable>;
     /// What has been counted until now.
-    fn read(&mut self) -> Section<Self::Output>;
+    fn read(&mut self) -> Reading<Self::Output>;
 }
 
 /// A probe that is there, or why it is not. Clones are the same one.
@@ -57,7 +57,7 @@ impl<P: Probe> ProbeHandle<P> {
     }
 
     /// What has been counted until now, or why nothing is.
-    pub fn read(&self) -> Section<P::Output> {
+    pub fn read(&self) -> Reading<P::Output> {
         match &mut *self.lock() {
             Ok(probe) => probe.read(),
             Err(why) => why.clone().map(|()| P::Output::default()),
@@ -88,7 +88,7 @@ impl<P: Probe> ProbeHandle<P> {
     fn modify(&self, change: impl FnOnce(&mut P) -> std::io::Result<()>) {
         let failed = self.lock().as_mut().ok().and_then(|probe| change(probe).err());
         if let Some(err) = failed {
-            self.replace(Err(ProbeUnavailable::from_io("tracing", &err)));
+            self.replace(Err(ProbeUnavailable::from_io_error("tracing", &err)));
         }
     }
 
@@ -133,7 +133,7 @@ impl Tracer {
             crate::heap::trim();
         });
         if let Err(err) = spawned {
-            self.set_all_unavailable(&ProbeUnavailable::from_io("no thread for tracing", &err));
+            self.set_all_unavailable(&ProbeUnavailable::from_io_error("no thread for tracing", &err));
         }
     }
 
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn disabled_tracing_gives_the_reason() {
         let tracer = Tracer::new(&Root::live());
-        assert!(matches!(tracer.latency.read(), Section::Absent(why) if why.contains("not begun")));
+        assert!(matches!(tracer.latency.read(), Reading::Absent(why) if why.contains("not begun")));
         tracer.disable();
-        assert!(matches!(tracer.latency.read(), Section::Absent(why) if why.contains("--no-tracing")));
+        assert!(matches!(tracer.latency.read(), Reading::Absent(why) if why.contains("--no-tracing")));
     }
 }

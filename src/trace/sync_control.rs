@@ -6,7 +6,7 @@
 use super::kernel_info::KernelInfo;
 use super::syncs::SyncProbe;
 use super::{Probe, Tracer, ProbeUnavailable};
-use crate::model::syncs::UNWANTED;
+use crate::model::syncs::NOT_REQUESTED;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Tracer {
     }
 
     pub(super) fn allow_sync_tracing(&self) {
-        self.syncs.replace(Err(ProbeUnavailable::Absent(UNWANTED.into())));
+        self.syncs.replace(Err(ProbeUnavailable::Absent(NOT_REQUESTED.into())));
         let wanted = {
             let mut wish = self.lock_sync_control();
             wish.is_allowed = true;
@@ -70,7 +70,7 @@ impl Tracer {
         });
         if let Err(err) = spawned {
             self.lock_sync_control().is_worker_running = false;
-            self.syncs.replace(Err(ProbeUnavailable::from_io("no thread for tracing", &err)));
+            self.syncs.replace(Err(ProbeUnavailable::from_io_error("no thread for tracing", &err)));
         }
     }
 
@@ -86,7 +86,7 @@ impl Tracer {
 
     fn apply_sync_request(&self, wanted: Option<Duration>) {
         let Some(from) = wanted else {
-            return self.syncs.replace(Err(ProbeUnavailable::Absent(UNWANTED.into())));
+            return self.syncs.replace(Err(ProbeUnavailable::Absent(NOT_REQUESTED.into())));
         };
         if !self.syncs.is_loaded() {
             self.syncs.replace(Err(ProbeUnavailable::Absent("tracing of syncs is being loaded".into())));
@@ -100,11 +100,11 @@ impl Tracer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::section::Section;
+    use crate::model::reading::Reading;
     use crate::root::Root;
 
     fn syncs_reason(tracer: &Tracer) -> String {
-        tracer.syncs.read().why(0).unwrap_or_default()
+        tracer.syncs.read().unavailable_reason(0).unwrap_or_default()
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
         while tracer.lock_sync_control().is_worker_running {
             std::thread::yield_now();
         }
-        assert!(matches!(tracer.syncs.read(), Section::Absent(why) if why.contains("BTF")));
+        assert!(matches!(tracer.syncs.read(), Reading::Absent(why) if why.contains("BTF")));
         tracer.request_syncs(None);
         while tracer.lock_sync_control().is_worker_running {
             std::thread::yield_now();

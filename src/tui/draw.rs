@@ -71,7 +71,7 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     };
     let wide = area.width >= 100;
     let host = &app.world.host;
-    part(buf, &format!(" {}  {}", host.name, app.clock_text(snap.at.wall_ns)), theme.title);
+    part(buf, &format!(" {}  {}", host.name, app.clock_text(snap.time.wall_ns)), theme.title);
     // What changes the meaning of everything else comes before it: narrow screens cut off the end.
     if app.ui.frozen.is_some() {
         part(buf, "  FROZEN", theme.crit);
@@ -94,16 +94,16 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
         part(buf, "  ", theme.text);
         part(buf, &format!("LEASE {} {}", lease.id, format_duration(lease.left)), style);
     }
-    for b in app.world.blocked.iter().take(1) {
+    for b in app.world.blocked_reads.iter().take(1) {
         let secs = app.world.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
-        let (on, _) = crate::text::fit_width(&b.on, usize::from(area.width / 3));
+        let (on, _) = crate::text::fit_width(&b.waiting_on, usize::from(area.width / 3));
         part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::sanitize(on)), theme.crit);
     }
     if let Some(word) = app.ui.bench.word().or(app.ui.experiment.word()) {
         part(buf, &format!("  {word}"), theme.warn);
     }
     if wide {
-        part(buf, &format!("  up {}  {}", format_duration(snap.at.uptime_secs() as u64), host.kernel), theme.dim);
+        part(buf, &format!("  up {}  {}", format_duration(snap.time.uptime_secs() as u64), host.kernel), theme.dim);
     }
     match snap.cpu.ok() {
         Some(c) => {
@@ -118,19 +118,19 @@ fn header(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
         part(buf, &format!(" blk {blocked}"), theme.warn);
     }
     if let Some(p) = snap.pressure.ok() {
-        let two = |p: crate::model::pressure::Pressure| {
-            let part = |s: Option<crate::model::pressure::Stall>| {
+        let two = |p: crate::model::pressure::ResourcePressure| {
+            let part = |s: Option<crate::model::pressure::PsiAverages>| {
                 s.map_or("-".into(), |s| format!("{:.1}", s.avg10))
             };
             format!("{}/{}", part(p.some), part(p.full))
         };
-        let high = |p: crate::model::pressure::Pressure| p.full.is_some_and(|s| s.avg10 >= 10.0);
+        let high = |p: crate::model::pressure::ResourcePressure| p.full.is_some_and(|s| s.avg10 >= 10.0);
         part(buf, "  psi", theme.dim);
         part(buf, &format!(" io {}", two(p.io)), if high(p.io) { theme.crit } else { theme.text });
         part(buf, &format!(" mem {}", two(p.memory)), if high(p.memory) { theme.crit } else { theme.text });
     }
     let live = match (app.ui.frozen, &app.ui.replay) {
-        (_, Some(_)) => format!(" {} ", day(snap.at.wall_ns, app.ui.utc_offset_secs)),
+        (_, Some(_)) => format!(" {} ", day(snap.time.wall_ns, app.ui.utc_offset_secs)),
         (Some(_), _) => format!(" {} ", when(app)),
         _ => format!(" live {}s ", seconds(app.ui.interval.as_secs_f64())),
     };
@@ -396,7 +396,7 @@ fn prompt_label(app: &App, what: PromptFor) -> String {
         PromptFor::Record => "record to: ".into(),
         PromptFor::Jump => "jump to (14:35, 14:35:12, +90 after the start, -10m before the end): ".into(),
         PromptFor::Ionice(key) => {
-            let now = app.world.procs.get(&key).and_then(|row| row.ionice);
+            let now = app.world.processes.get(&key).and_then(|row| row.ionice);
             format!("class and level (rt/0..7, be/0..7, idle; now {}): ", now.as_deref().unwrap_or("-"))
         }
     }

@@ -1,9 +1,9 @@
 //! What comes in. One queue, whatever the origin, so that a test can play any story.
 
-use crate::model::kernlog::{LogClock, Record};
-use crate::model::process::{IoPrio, ProcUpdate, TaskKey};
+use crate::model::kernel_log::{LogClock, KmsgRecord};
+use crate::model::process::{IoPrio, ProcessUpdate, TaskKey};
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
+use crate::model::reading::{BlockedRead, Reading};
 use crate::model::topology::Topology;
 use crate::worker::job::{Job, Reply};
 use crossterm::event::{KeyEvent, MouseEvent};
@@ -20,17 +20,17 @@ pub enum Event {
     /// A tick of counters.
     Sample(Box<Sample>),
     /// A look at the tasks.
-    Procs(Box<Section<ProcUpdate>>),
+    Procs(Box<Reading<ProcessUpdate>>),
     /// Block devices or mounts changed.
-    Topology(Box<Section<Topology>>),
+    Topology(Box<Reading<Topology>>),
     /// Lines of the kernel log.
-    Records(Vec<Record>, LogClock),
+    Records(Vec<KmsgRecord>, LogClock),
     /// The kernel log cannot be read (any more).
-    NoKernelLog(Section<()>),
+    NoKernelLog(Reading<()>),
     /// A child answered.
     Worker(Job, Reply),
     /// Sources and children that do not return, all of them.
-    Blocked(Vec<Blocked>),
+    Blocked(Vec<BlockedRead>),
     /// `kernel.hung_task_warnings`.
     HungTaskWarnings(Option<i64>),
     /// Setting an I/O priority came to this: what is in force now, or why not.

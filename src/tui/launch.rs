@@ -118,7 +118,7 @@ fn bring_up<M: FromChild + 'static>(
             sink(run, What::Started { pid });
         }
         Err(err) => {
-            let why = crate::model::section::describe(&err);
+            let why = crate::model::reading::describe_io_error(&err);
             sink(run, What::Said(M::failed(format!("cannot start {command}: {why}"))));
         }
     }

@@ -4,39 +4,39 @@ use super::layout;
 use super::panes::{PaneId, processes};
 use super::state::App;
 use crate::model::disk::DevId;
-use crate::model::history::Frame;
-use crate::model::kernlog::LogClock;
-use crate::model::process::{PastTask, ProcRow};
-use crate::model::section::Section;
+use crate::model::history::HistoryFrame;
+use crate::model::kernel_log::LogClock;
+use crate::model::process::{TaskSnapshot, ProcessRow};
+use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
 
 impl App {
     /// The tick on screen: the newest, or the one held.
     pub fn snap(&self) -> &Snapshot {
-        match self.ui.frozen.and_then(|seq| self.world.history.at(seq)) {
-            Some(frame) => &frame.snap,
-            None => &self.world.snap,
+        match self.ui.frozen.and_then(|seq| self.world.history.nearest(seq)) {
+            Some(frame) => &frame.snapshot,
+            None => &self.world.snapshot,
         }
     }
 
     /// The ticks up to the one on screen, oldest first.
-    pub fn past(&self) -> impl DoubleEndedIterator<Item = &Frame<PastTask>> + ExactSizeIterator + Clone {
-        self.world.history.upto(self.snap().seq)
+    pub fn past(&self) -> impl DoubleEndedIterator<Item = &HistoryFrame<TaskSnapshot>> + ExactSizeIterator + Clone {
+        self.world.history.up_to(self.snap().seq)
     }
 
     /// Calls `each` with the tasks on screen, at most `height`, with their place there.
-    pub fn each_task(&self, height: usize, mut each: impl FnMut(usize, &ProcRow<'_>)) {
+    pub fn each_task(&self, height: usize, mut each: impl FnMut(usize, &ProcessRow<'_>)) {
         match self.ui.frozen {
             Some(seq) => {
-                let Some(frame) = self.world.history.at(seq) else { return };
+                let Some(frame) = self.world.history.nearest(seq) else { return };
                 let skip = self.ui.procs.scroll.offset;
                 for (n, task) in frame.tasks.iter().skip(skip).take(height).enumerate() {
-                    each(n, &frame.view(task));
+                    each(n, &frame.process_row(task));
                 }
             }
             None => {
                 for (n, at) in self.ui.procs.window.rows.iter().take(height).enumerate() {
-                    each(n, &self.world.procs.row_folding(*at, &self.ui.procs.filter.folded));
+                    each(n, &self.world.processes.row_with_folded_threads(*at, &self.ui.procs.filter.folded_pids));
                 }
             }
         }
@@ -45,7 +45,7 @@ impl App {
     /// Tasks that match.
     pub fn task_count(&self) -> usize {
         match self.ui.frozen {
-            Some(seq) => self.world.history.at(seq).map_or(0, |f| f.tasks.len()),
+            Some(seq) => self.world.history.nearest(seq).map_or(0, |f| f.tasks.len()),
             None => self.ui.procs.window.matching,
         }
     }
@@ -67,40 +67,40 @@ impl App {
             return;
         }
         let offset = self.ui.procs.scroll.offset;
-        let mut window = self.world.procs.window(&processes::query(self, offset, height));
+        let mut window = self.world.processes.window(&processes::query(self, offset, height));
         let mut scroll = self.ui.procs.scroll;
         scroll.follow(window.matching, height);
         if scroll.offset != offset {
-            window = self.world.procs.window(&processes::query(self, scroll.offset, height));
+            window = self.world.processes.window(&processes::query(self, scroll.offset, height));
         }
         self.ui.procs.scroll = scroll;
         self.ui.procs.window = window;
     }
 
     /// The task that is selected, if the list is on screen.
-    pub fn selected_task(&self) -> Option<ProcRow<'_>> {
+    pub fn selected_task(&self) -> Option<ProcessRow<'_>> {
         let s = self.ui.procs.scroll;
         if let Some(seq) = self.ui.frozen {
-            let frame = self.world.history.at(seq)?;
-            return Some(frame.view(frame.tasks.get(s.selected)?));
+            let frame = self.world.history.nearest(seq)?;
+            return Some(frame.process_row(frame.tasks.get(s.selected)?));
         }
         let at = *self.ui.procs.window.rows.get(s.selected.checked_sub(s.offset)?)?;
-        Some(self.world.procs.row(at))
+        Some(self.world.processes.row(at))
     }
 
     /// Which of all tasks that match contain a text (lower case), in the order shown.
     pub fn matches(&self, needle: &str) -> Vec<bool> {
-        let hit = |row: &ProcRow<'_>| {
-            let command = crate::model::columns::process::command(row).to_lowercase();
+        let hit = |row: &ProcessRow<'_>| {
+            let command = crate::model::columns::process::command_text(row).to_lowercase();
             command.contains(needle)
                 || row.comm.to_lowercase().contains(needle)
                 || row.tid.to_string() == *needle
         };
-        if let Some(frame) = self.ui.frozen.and_then(|seq| self.world.history.at(seq)) {
-            return frame.tasks.iter().map(|task| hit(&task.view())).collect();
+        if let Some(frame) = self.ui.frozen.and_then(|seq| self.world.history.nearest(seq)) {
+            return frame.tasks.iter().map(|task| hit(&task.row())).collect();
         }
-        let all = self.world.procs.window(&processes::query(self, 0, usize::MAX));
-        all.rows.into_iter().map(|at| hit(&self.world.procs.row(at))).collect()
+        let all = self.world.processes.window(&processes::query(self, 0, usize::MAX));
+        all.rows.into_iter().map(|at| hit(&self.world.processes.row(at))).collect()
     }
 
     /// The device that is selected.
@@ -115,7 +115,7 @@ impl App {
 
     /// Date and time of the tick on screen, for exports.
     pub fn stamp(&self) -> String {
-        crate::units::format_rfc3339(self.snap().at.wall_ns)
+        crate::units::format_rfc3339(self.snap().time.wall_ns)
     }
 
     /// The clocks of the newest tick, for the kernel log's counts.
@@ -125,9 +125,9 @@ impl App {
 
     /// Why the kernel log is not shown, if it is not.
     pub fn klog_missing(&self) -> Option<String> {
-        match &self.world.klog_state {
-            Section::Ok(()) => None,
-            other => other.why(self.world.now().boot_ns),
+        match &self.world.kernel_log_status {
+            Reading::Ok(()) => None,
+            other => other.unavailable_reason(self.world.now().boot_ns),
         }
     }
 }

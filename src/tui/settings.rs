@@ -83,7 +83,7 @@ pub struct SyncSettings {
 
 impl Default for SyncSettings {
     fn default() -> Self {
-        Self { threshold_ms: crate::model::syncs::THRESHOLD_MS }
+        Self { threshold_ms: crate::model::syncs::SLOW_THRESHOLD_MS }
     }
 }
 
@@ -225,7 +225,7 @@ impl Settings {
             let sort = crate::text::sanitize(&settings.processes.sort);
             return Err(format!("processes.sort = \"{sort}\": must be one of {names}"));
         }
-        crate::model::kernlog::Patterns::new(
+        crate::model::kernel_log::LogPatterns::new(
             settings.kernel.include.as_deref(),
             settings.kernel.exclude.as_deref(),
         )

@@ -84,7 +84,7 @@ impl Taken {
                 sheets.push(sheet);
             }
         }
-        let wall_ns = app.snap().at.wall_ns;
+        let wall_ns = app.snap().time.wall_ns;
         let local = wall_ns.saturating_add(app.ui.utc_offset_secs.saturating_mul(1_000_000_000));
         let digits = crate::units::format_rfc3339(local);
         Self {

@@ -7,16 +7,16 @@ use super::widgets::table::Scroll;
 use super::widgets::theme::{Theme, ThemeName};
 use crate::diagnose::Engine;
 use crate::model::disk::DevId;
-use crate::model::kernlog::{LogClock, Patterns};
-use crate::model::process::{Column, Filter, IoPrio, TaskKey, Window};
-use crate::model::section::Section;
-use crate::model::world::World;
+use crate::model::kernel_log::{LogClock, LogPatterns};
+use crate::model::process::{ProcessColumn, ProcessFilter, IoPrio, TaskKey, ProcessWindow};
+use crate::model::reading::Reading;
+use crate::model::system_state::SystemState;
 use std::time::Duration;
 
 /// The program's whole state.
 pub struct App {
     /// The machine.
-    pub world: World,
+    pub world: SystemState,
     /// The screen.
     pub ui: Ui,
     /// What is wrong.
@@ -255,11 +255,11 @@ pub struct ProcsUi {
     /// The task the selection follows.
     pub selected: Option<TaskKey>,
     /// Sort column.
-    pub by: Column,
+    pub by: ProcessColumn,
     /// Smallest first.
     pub reverse: bool,
     /// Which rows.
-    pub filter: Filter,
+    pub filter: ProcessFilter,
     /// Columns passed over after the first.
     pub shift: usize,
     /// Sums instead of rates.
@@ -267,7 +267,7 @@ pub struct ProcsUi {
     /// Threads instead of processes.
     pub threads: bool,
     /// The rows on screen, from the last update.
-    pub window: Window,
+    pub window: ProcessWindow,
     /// The rows the collector was last told of.
     pub focused: Vec<TaskKey>,
 }
@@ -280,7 +280,7 @@ pub struct KernelUi {
     /// The selection stays at the newest entry.
     pub pinned: bool,
     /// Include and exclude.
-    pub patterns: Patterns,
+    pub patterns: LogPatterns,
     /// As typed.
     pub include: Option<String>,
     /// As typed; `None`: the default.
@@ -351,7 +351,7 @@ impl Ui {
         self.kernel.exclude = s.kernel.exclude.clone();
         // Settings::parse has compiled them already.
         self.kernel.patterns =
-            Patterns::new(s.kernel.include.as_deref(), s.kernel.exclude.as_deref()).unwrap_or_default();
+            LogPatterns::new(s.kernel.include.as_deref(), s.kernel.exclude.as_deref()).unwrap_or_default();
     }
 
     /// The settings as they are now.
@@ -399,7 +399,7 @@ impl Ui {
 
 impl App {
     /// The state at start.
-    pub fn new(world: World, ui: Ui) -> Self {
+    pub fn new(world: SystemState, ui: Ui) -> Self {
         Self { world, ui, findings: Engine::default() }
     }
 
@@ -411,9 +411,9 @@ impl App {
 
     /// Why processes cannot be shown, if they cannot.
     pub fn procs_missing(&self) -> Option<String> {
-        match &self.world.procs_state {
-            Section::Ok(()) => None,
-            other => other.why(self.world.now().boot_ns),
+        match &self.world.processes_status {
+            Reading::Ok(()) => None,
+            other => other.unavailable_reason(self.world.now().boot_ns),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::action::View;
 use super::state::App;
 use super::widgets::table::Scroll;
-use crate::model::syncs::THRESHOLD_MS;
+use crate::model::syncs::SLOW_THRESHOLD_MS;
 use std::time::Duration;
 
 /// The view's state.
@@ -36,7 +36,7 @@ impl Default for SyncsUi {
             reverse: false,
             filter: String::new(),
             shift: 0,
-            threshold_ms: THRESHOLD_MS,
+            threshold_ms: SLOW_THRESHOLD_MS,
             asked: None,
         }
     }

@@ -4,8 +4,8 @@ use super::event::Event;
 use super::state::App;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
-use crate::model::facts::Known;
-use crate::model::section::Section;
+use crate::model::slow_facts::SlowFacts;
+use crate::model::reading::Reading;
 use crate::record::Observation;
 use crate::record::frame::RecordingHeader;
 use crate::record::writer::{RecorderState, RecorderOptions, RecordingWriter, RecorderStatus};
@@ -52,7 +52,7 @@ impl Tape {
         let recorder =
             RecordingWriter::start(root, plan, header).map_err(|err| format!("no thread to record: {err}"))?;
         let mut known = known(app);
-        if let Section::Ok(mut reader) = KmsgReader::open(root) {
+        if let Reading::Ok(mut reader) = KmsgReader::open(root) {
             let mut records = Vec::new();
             while let Ok(Some(record)) = reader.next_record() {
                 records.push(record);
@@ -60,7 +60,7 @@ impl Tape {
             known.push(Observation::KernelLog(records, log_clock));
         }
         let mut news = Vec::new();
-        match app.world.last.is_some() {
+        match app.world.last_sample.is_some() {
             true => recorder.record_tick(known, app.world.now().wall_ns),
             // Before the first tick there is no time to tell it of: it goes with that.
             false => news = known,
@@ -131,7 +131,7 @@ impl Tape {
             let newest = news
                 .iter()
                 .rev()
-                .find_map(|e| if let Observation::Sample(s) = e { Some(s.at.wall_ns) } else { None });
+                .find_map(|e| if let Observation::Sample(s) = e { Some(s.time.wall_ns) } else { None });
             recorder.record_tick(news, newest.unwrap_or(wall_ns));
         }
     }
@@ -149,16 +149,16 @@ impl Tape {
 fn known(app: &App) -> Vec<Observation> {
     let world = &app.world;
     let mut out = Vec::new();
-    out.extend(world.last.clone().map(|s| Observation::Sample(Box::new(s))));
-    if world.procs_state.ok().is_some() {
-        out.push(Observation::Tasks(Box::new(Section::Ok(world.procs.told_anew()))));
+    out.extend(world.last_sample.clone().map(|s| Observation::Sample(Box::new(s))));
+    if world.processes_status.ok().is_some() {
+        out.push(Observation::Tasks(Box::new(Reading::Ok(world.processes.full_update()))));
     }
-    out.push(Observation::Topology(Box::new(world.topo.clone())));
+    out.push(Observation::Topology(Box::new(world.topology.clone())));
     out.push(Observation::Queues(world.queues.clone()));
-    out.push(Observation::KernelLogState(world.klog_state.clone()));
-    out.push(Observation::BlockedSources(world.blocked.clone()));
+    out.push(Observation::KernelLogState(world.kernel_log_status.clone()));
+    out.push(Observation::BlockedSources(world.blocked_reads.clone()));
     out.push(Observation::HungTaskWarnings(world.hung_task_warnings));
-    let Known { before, now, room, network_room } = world.facts.clone();
+    let SlowFacts { previous: before, latest: now, local_space: room, network_space: network_room } = world.slow_facts.clone();
     out.extend([before, now].into_iter().flatten().map(|facts| Observation::Facts(Box::new(facts))));
     out.extend([room, network_room].into_iter().flatten().map(Observation::DiskSpace));
     out

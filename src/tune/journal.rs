@@ -5,7 +5,7 @@
 
 use super::record::{Record, decode_all};
 use super::steps::Steps;
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -156,7 +156,7 @@ impl Journal {
 }
 
 fn said(path: &Path, err: &io::Error) -> io::Error {
-    io::Error::new(err.kind(), format!("{}: {}", path.display(), describe(err)))
+    io::Error::new(err.kind(), format!("{}: {}", path.display(), describe_io_error(err)))
 }
 
 /// Refuses what another user could have written or could read.

@@ -3,8 +3,8 @@
 use super::address::Address;
 use super::knob::Place;
 use super::sys;
-use crate::model::raw::unescape_octal;
-use crate::model::section::describe;
+use crate::model::raw_bytes::unescape_octal;
+use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit};
@@ -46,7 +46,7 @@ impl Fail {
     }
 
     fn from_io(at: &Address, err: &io::Error) -> Self {
-        let text = format!("{at}: {}", describe(err));
+        let text = format!("{at}: {}", describe_io_error(err));
         match err.raw_os_error() {
             Some(libc::EACCES | libc::EPERM | libc::EROFS) => Fail::Denied(text),
             Some(libc::ENOENT | libc::ESRCH | libc::ENODEV | libc::ENOTDIR | libc::ENXIO | libc::ENOSYS) => {

@@ -3,7 +3,7 @@
 use super::address::Address;
 use super::knob::{Persist, Place};
 use super::value::plausible;
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::text::sanitize;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -37,7 +37,7 @@ pub fn persisted(path: &Path) -> io::Result<BTreeMap<Address, String>> {
         Ok(fd) => fd,
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(BTreeMap::new()),
         Err(rustix::io::Errno::LOOP) => return Err(said(path, "is a link; take it away first")),
-        Err(err) => return Err(said(path, &describe(&err.into()))),
+        Err(err) => return Err(said(path, &describe_io_error(&err.into()))),
     };
     let mut text = String::new();
     std::fs::File::from(fd).take(1 << 20).read_to_string(&mut text)?;
@@ -86,7 +86,7 @@ pub fn change(root: &Root, changes: &[(Address, Option<String>)]) -> Result<Vec<
             Some(text) => write_whole(path, &text),
             None => remove(path),
         };
-        done.map_err(|err| format!("{}: {}", path.display(), describe(&err)))?;
+        done.map_err(|err| format!("{}: {}", path.display(), describe_io_error(&err)))?;
     }
     Ok(files.into_keys().collect())
 }

@@ -37,7 +37,7 @@ fn mounts(root: &Root) -> Vec<String> {
         .filter_map(|line| {
             let source = line.split_once(" - ")?.1.split(' ').nth(1)?;
             let point = line.split(' ').nth(4)?;
-            let point = crate::model::raw::unescape_octal(point.as_bytes());
+            let point = crate::model::raw_bytes::unescape_octal(point.as_bytes());
             source.as_bytes().starts_with(Root::DEV_PREFIX).then(|| String::from_utf8(point).ok()).flatten()
         })
         .collect();

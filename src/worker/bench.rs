@@ -9,7 +9,7 @@ use crate::bench::target::Place;
 use crate::collect::path::inspect_path;
 use crate::experiment::kept::{Kept as KeptExperiment, all};
 use crate::experiment::report::Report as Experiment;
-use crate::model::facts::ResultFacts;
+use crate::model::slow_facts::BenchResultFacts;
 use crate::root::Root;
 use crate::text::sanitize;
 use std::path::Path;
@@ -83,19 +83,19 @@ const FORK_COST: &str = "fork per GiB";
 const TOLD: usize = 12;
 
 /// What the newest complete results say of this machine; none where they cannot be read.
-pub fn told() -> Vec<ResultFacts> {
+pub fn told() -> Vec<BenchResultFacts> {
     let Some(store) = Store::of_person() else { return Vec::new() };
     let kept = store.kept().unwrap_or_default();
     let newest = kept.into_iter().filter(|k| k.complete).take(TOLD);
     newest.filter_map(|k| said(&store.load(&k.id).ok()?)).collect()
 }
 
-fn said(report: &Report) -> Option<ResultFacts> {
+fn said(report: &Report) -> Option<BenchResultFacts> {
     let burst = report.parts.iter().filter(|_| report.end == End::Complete).find_map(burst);
     let figures = report.parts.iter().flat_map(|p| &p.figures);
     let fork =
         figures.into_iter().find(|f| report.plan.profile == "fork" && f.name == FORK_COST).map(|f| f.value);
-    (burst.is_some() || fork.is_some()).then(|| ResultFacts {
+    (burst.is_some() || fork.is_some()).then(|| BenchResultFacts {
         id: report.id.clone(),
         profile: report.plan.profile.clone(),
         time: report.time.clone(),

@@ -1,7 +1,7 @@
 //! Files written for a person: whole or not at all, private, never through a link. In a child, because the file
 //! system may be full, read-only or dead.
 
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub fn not_written(path: &Path, err: &io::Error) -> String {
         ErrorKind::NotFound => "; name a directory that exists",
         _ => "",
     };
-    format!("{} not written: {}{next}", path.display(), describe(err))
+    format!("{} not written: {}{next}", path.display(), describe_io_error(err))
 }
 
 /// Writes a file so that an old one is intact until the new one is complete and on disk. Returns its absolute path.

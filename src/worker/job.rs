@@ -10,12 +10,12 @@ use crate::collect::processes::detail::DetailReader;
 use crate::collect::processes::mappings::read_mappings;
 use crate::experiment::kept::Kept as KeptExperiment;
 use crate::experiment::report::Report as Experiment;
-use crate::model::facts::{Facts, Room};
+use crate::model::slow_facts::{SystemFacts, SpaceReport};
 use crate::model::path::PathReport;
-use crate::model::process::{Detail, Mappings, TaskKey};
+use crate::model::process::{TaskDetail, MappingSummary, TaskKey};
 use crate::model::queue::QueueAttrs;
-use crate::model::raw::Raw;
-use crate::model::section::{Section, describe};
+use crate::model::raw_bytes::RawBytes;
+use crate::model::reading::{Reading, describe_io_error};
 use crate::root::Root;
 use crate::tune::address::Address;
 use crate::tune::at_boot::{AtBoot, at_boot};
@@ -59,7 +59,7 @@ pub enum Job {
     /// Ask file systems for their room; on a dead one this does not return.
     Room {
         /// Mount points.
-        mounts: Vec<Raw>,
+        mounts: Vec<RawBytes>,
         /// They are on the network: asked apart from local ones.
         network: bool,
     },
@@ -129,13 +129,13 @@ pub enum Reply {
     /// Queue settings by device.
     Queues(BTreeMap<String, QueueAttrs>),
     /// Limits and the like.
-    Facts(Section<Detail>),
+    Facts(Reading<TaskDetail>),
     /// Mappings.
-    Mappings(Section<Mappings>),
+    Mappings(Reading<MappingSummary>),
     /// What a diagnosis wanted to know.
-    Diagnosis(Box<Facts>),
+    Diagnosis(Box<SystemFacts>),
     /// Room on file systems.
-    Room(Room),
+    Room(SpaceReport),
     /// The file's text; `None`: there is no such file.
     File(Option<String>),
     /// What the path lies on.
@@ -219,12 +219,12 @@ impl Job {
                 let key = TaskKey { pid: *pid, tid: *pid, starttime: *starttime };
                 match DetailReader::new(root) {
                     Ok(mut reader) => Reply::Facts(reader.read(key)),
-                    Err(err) => Reply::Facts(Section::from_io("/proc", &err)),
+                    Err(err) => Reply::Facts(Reading::from_io_error("/proc", &err)),
                 }
             }
             Job::Mappings { pid, starttime } => {
                 let all = read_mappings(root, *pid, *starttime);
-                Reply::Mappings(all.map(|all| Mappings::of(all, MAPPINGS_KEPT)))
+                Reply::Mappings(all.map(|all| MappingSummary::summarize(all, MAPPINGS_KEPT)))
             }
             Job::Diagnose { tasks } => {
                 let mut facts = collect::facts::read_facts(root, tasks);
@@ -234,7 +234,7 @@ impl Job {
             Job::Room { mounts, network } => Reply::Room(collect::facts::read_disk_space(root, mounts, *network)),
             Job::ReadFile { path } => match super::child::read_own_file(path) {
                 Ok(text) => Reply::File(text),
-                Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe(&err))),
+                Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe_io_error(&err))),
             },
             Job::AtBoot { knobs } => {
                 let next = NextBoot::read(root);

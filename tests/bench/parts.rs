@@ -10,11 +10,11 @@ use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{clock, host, sources};
 use iotop_plus::model::disk::DevId;
-use iotop_plus::model::kernlog::classify::classify;
-use iotop_plus::model::kernlog::{KernLog, Limits, LogClock, Record};
+use iotop_plus::model::kernel_log::classify::classify;
+use iotop_plus::model::kernel_log::{KernelLog, KernelLogLimits, LogClock, KmsgRecord};
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::snapshot::Snapshot;
-use iotop_plus::model::world::World;
+use iotop_plus::model::system_state::SystemState;
 use iotop_plus::root::Root;
 use iotop_plus::tui::action::View;
 use iotop_plus::tui::draw::draw;
@@ -98,7 +98,7 @@ fn classify_log(bencher: Bencher) {
 fn fold_log(bencher: Bencher) {
     let records = captured_log();
     bencher.counter(divan::counter::ItemsCount::new(records.len())).bench_local(|| {
-        let mut log = KernLog::new(LogClock::default(), Limits::default());
+        let mut log = KernelLog::new(LogClock::default(), KernelLogLimits::default());
         for record in &records {
             log.push(record, LogClock::default());
         }
@@ -106,13 +106,13 @@ fn fold_log(bencher: Bencher) {
     });
 }
 
-fn captured_log() -> Vec<Record> {
+fn captured_log() -> Vec<KmsgRecord> {
     let text = std::fs::read("tests/fixtures/kmsg/field/dev/kmsg").expect("run from the repository");
     text.split(|b| *b == b'\n').filter_map(parse_record).collect()
 }
 
 fn sample(seq: u64) -> Sample {
-    let mut sample = Sample { seq, at: clock::now(), ..Sample::default() };
+    let mut sample = Sample { seq, time: clock::now(), ..Sample::default() };
     for mut source in sources(&Root::live()) {
         source.read()(&mut sample);
     }
@@ -122,7 +122,7 @@ fn sample(seq: u64) -> Sample {
 fn two_samples() -> (Sample, Sample) {
     let first = sample(1);
     let mut second = sample(2);
-    second.at.boot_ns = first.at.boot_ns + 1_000_000_000;
+    second.time.boot_ns = first.time.boot_ns + 1_000_000_000;
     (first, second)
 }
 
@@ -131,7 +131,7 @@ fn app_with_samples(view: View) -> App {
     let root = Root::live();
     let settings = Settings { view, ..Settings::default() };
     let ui = Ui::new(SIZE, &settings, false);
-    let mut app = App::new(World::new(host::read_host(&root), clock::now_log_clock()), ui);
+    let mut app = App::new(SystemState::new(host::read_host(&root), clock::now_log_clock()), ui);
     let (first, second) = two_samples();
     let disks: Vec<DevId> = second.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
     let mut procs = ProcessCollector::new(&root);

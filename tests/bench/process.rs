@@ -6,7 +6,7 @@
 
 use divan::Bencher;
 use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
-use iotop_plus::model::process::{ProcTable, ProcUpdate, Query};
+use iotop_plus::model::process::{ProcessTable, ProcessUpdate, ProcessQuery};
 use iotop_plus::root::Root;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -48,7 +48,7 @@ fn cpu_ms() -> f64 {
     t.tv_sec as f64 * 1e3 + t.tv_nsec as f64 / 1e6
 }
 
-fn first_update() -> ProcUpdate {
+fn first_update() -> ProcessUpdate {
     ProcessCollector::new(&Root::live()).scan(&ScanOptions::default()).ok().expect("/proc is readable").clone()
 }
 
@@ -70,7 +70,7 @@ fn scan_by_schedstat(bencher: Bencher) {
 fn apply_all(bencher: Bencher) {
     let update = first_update();
     bencher.bench_local(|| {
-        let mut table = ProcTable::new();
+        let mut table = ProcessTable::new();
         table.apply(&update);
         table
     });
@@ -78,9 +78,9 @@ fn apply_all(bencher: Bencher) {
 
 #[divan::bench]
 fn top_window(bencher: Bencher) {
-    let mut table = ProcTable::new();
+    let mut table = ProcessTable::new();
     table.apply(&first_update());
-    let query = Query { height: 40, ..Query::default() };
+    let query = ProcessQuery { height: 40, ..ProcessQuery::default() };
     bencher
         .bench_local(|| table.window(&query).rows.iter().map(|at| table.row(*at).comm.len()).sum::<usize>());
 }

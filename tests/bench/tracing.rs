@@ -20,7 +20,7 @@ mod term {
 }
 
 use iotop_plus::model::disk::DevId;
-use iotop_plus::model::latency::{DeviceCounts, DeviceLatency, KindLatency};
+use iotop_plus::model::latency::{DeviceHistograms, DeviceLatency, RequestLatency};
 use iotop_plus::root::Root;
 use iotop_plus::trace::Tracer;
 use machine::{Loop, may_trace};
@@ -63,9 +63,9 @@ fn load_tracer() -> (Tracer, Duration) {
     (tracer, began.elapsed())
 }
 
-fn device_counts(tracer: &Tracer, id: DevId) -> DeviceCounts {
+fn device_counts(tracer: &Tracer, id: DevId) -> DeviceHistograms {
     let found = tracer.latency.read().ok().and_then(|r| r.devices.iter().find(|d| d.id == id).cloned());
-    found.unwrap_or(DeviceCounts { id, ..DeviceCounts::default() })
+    found.unwrap_or(DeviceHistograms { id, ..DeviceHistograms::default() })
 }
 
 fn fio_command(file: &Path, more: &[&str]) -> Command {
@@ -133,7 +133,7 @@ fn completed_requests(id: DevId, kind: &str) -> u64 {
     line.and_then(|w| w[if kind == "write" { 7 } else { 3 }].parse().ok()).unwrap_or(0)
 }
 
-fn print_accuracy(what: &str, fio: &Value, plain: u64, ours: &KindLatency) {
+fn print_accuracy(what: &str, fio: &Value, plain: u64, ours: &RequestLatency) {
     let of = |p: &str| fio["lat_ns"]["percentile"][p].as_f64().unwrap_or(f64::NAN) / 1e3;
     let ios = fio["total_ios"].as_u64().unwrap_or(0);
     let (Some(total), Some(service)) = (ours.total, ours.service) else { return println!("{what}: nothing") };
@@ -147,7 +147,7 @@ fn print_accuracy(what: &str, fio: &Value, plain: u64, ours: &KindLatency) {
         of("99.000000"),
         service.p99,
         total.p99,
-        ours.shape.sequential_pct().unwrap_or(f64::NAN),
+        ours.pattern.sequential_pct().unwrap_or(f64::NAN),
     );
 }
 

@@ -28,10 +28,10 @@ fn sizes() -> impl Iterator<Item = (u16, u16)> {
 fn look() -> Look {
     let path = inspect_path(&Root::at(tree("t1")), Path::new(DIR)).unwrap();
     let place = Seen {
-        filesystem: path.mount.fs_type.clean(),
-        source: path.mount.source.clean(),
-        mount: path.mount.mount_point.clean(),
-        options: path.mount.options.clean(),
+        filesystem: path.mount.fs_type.sanitized(),
+        source: path.mount.source.sanitized(),
+        mount: path.mount.mount_point.sanitized(),
+        options: path.mount.options.sanitized(),
         device: path.chain.first().map(|d| d.id),
         chain: path.chain,
         size: 64 << 30,

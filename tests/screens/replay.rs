@@ -1,7 +1,7 @@
 //! The header of a recording, and of recording.
 
 use super::{app, keep, press};
-use iotop_plus::model::kernlog::LogClock;
+use iotop_plus::model::kernel_log::LogClock;
 use iotop_plus::record::reader::RecordingSpan;
 use iotop_plus::record::writer::RecorderStatus;
 use iotop_plus::tui::replay::ReplayUi;

@@ -2,7 +2,7 @@
 
 use super::stage::syncs::{tell, waiting};
 use super::{SIZES, app, keep, picture, press, text};
-use iotop_plus::model::section::Section;
+use iotop_plus::model::reading::Reading;
 
 #[test]
 fn who_waits() {
@@ -23,7 +23,7 @@ fn without_leave_the_reason_stands_there() {
     let why = "tracing of syncs needs CAP_DAC_READ_SEARCH besides CAP_BPF and CAP_PERFMON, to read /sys/kernel/tracing; \
                run with sudo";
     let mut app = app((80, 24));
-    tell(&mut app, |_| Section::Denied(why.into()));
+    tell(&mut app, |_| Reading::Denied(why.into()));
     press(&mut app, "F");
     keep("syncs_denied_80x24", &app);
 }

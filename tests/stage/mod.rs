@@ -14,15 +14,15 @@ use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{host, sources};
-use iotop_plus::model::clock::Clock;
-use iotop_plus::model::kernlog::LogClock;
-use iotop_plus::model::latency::{Counts, DeviceCounts, KindCounts, LatencyRaw, SLOTS, slot};
-use iotop_plus::model::process::{IoPrio, ProcUpdate};
+use iotop_plus::model::timestamp::Timestamp;
+use iotop_plus::model::kernel_log::LogClock;
+use iotop_plus::model::latency::{SparseHistogram, DeviceHistograms, RequestHistograms, LatencyRaw, BUCKETS, bucket_index};
+use iotop_plus::model::process::{IoPrio, ProcessUpdate};
 use iotop_plus::model::sample::Sample;
-use iotop_plus::model::section::Section;
-use iotop_plus::model::shape::Shape;
-use iotop_plus::model::stalls::{StallCount, StallsRaw, TaskStalls};
-use iotop_plus::model::world::World;
+use iotop_plus::model::reading::Reading;
+use iotop_plus::model::request_pattern::RequestPattern;
+use iotop_plus::model::memory_stalls::{StallCounter, MemoryStallsRaw, TaskStallCounters};
+use iotop_plus::model::system_state::SystemState;
 use iotop_plus::root::Root;
 use iotop_plus::tui::effect::Effect;
 use iotop_plus::tui::event::Event;
@@ -50,14 +50,14 @@ pub fn tree(moment: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-vm").join(moment)
 }
 
-fn clock(moment: &str) -> Clock {
+fn clock(moment: &str) -> Timestamp {
     let text = std::fs::read_to_string(tree(moment).join("clock")).unwrap();
     let (boot, wall) = text.trim().split_once(' ').unwrap();
-    Clock { boot_ns: boot.parse().unwrap(), wall_ns: wall.parse().unwrap() }
+    Timestamp { boot_ns: boot.parse().unwrap(), wall_ns: wall.parse().unwrap() }
 }
 
 fn sample(moment: &str) -> Sample {
-    let mut sample = Sample { at: clock(moment), ..Default::default() };
+    let mut sample = Sample { time: clock(moment), ..Default::default() };
     for mut source in sources(&Root::at(tree(moment))) {
         source.read()(&mut sample);
     }
@@ -65,10 +65,10 @@ fn sample(moment: &str) -> Sample {
 }
 
 /// A look at the tasks with the tree's clocks.
-fn procs(moment: &str, threads: bool) -> ProcUpdate {
+fn procs(moment: &str, threads: bool) -> ProcessUpdate {
     let wants = ScanOptions { threads, delays: true, ..Default::default() };
     // On a machine too busy for the collector's deadlines a read counts as stuck: then once more.
-    let whole = |u: &ProcUpdate| u.blocked.is_empty() && !u.users.is_empty() && !u.names.is_empty();
+    let whole = |u: &ProcessUpdate| u.blocked.is_empty() && !u.users.is_empty() && !u.names.is_empty();
     let mut update = (0..50)
         .find_map(|_| {
             let mut collector = ProcessCollector::without_taskstats(&Root::at(tree(moment)));
@@ -76,9 +76,9 @@ fn procs(moment: &str, threads: bool) -> ProcUpdate {
         })
         .expect("a whole look at the tasks");
     let at = clock(moment);
-    (update.at, update.took_ns) = (at, 1_000_000);
+    (update.time, update.duration_ns) = (at, 1_000_000);
     for change in &mut update.changed {
-        (change.at_ns, change.since_ns) = (at.boot_ns, 0);
+        (change.scanned_ns, change.previous_scan_ns) = (at.boot_ns, 0);
         change.raw.ioprio = Some(IoPrio { class: 0, level: 4 });
     }
     update
@@ -112,7 +112,7 @@ fn samples() -> Vec<Sample> {
         pace -= 1.0 + 0.4 * (i as f64 / 3.0).sin();
         let mut sample: Sample = serde_json::from_value(between(&a, &b, pace)).unwrap();
         let back = TICK_NS * i;
-        sample.at = Clock { boot_ns: first.at.boot_ns - back, wall_ns: first.at.wall_ns - back as i64 };
+        sample.time = Timestamp { boot_ns: first.time.boot_ns - back, wall_ns: first.time.wall_ns - back as i64 };
         out.push(sample);
     }
     out.reverse();
@@ -120,35 +120,35 @@ fn samples() -> Vec<Sample> {
     for (i, sample) in out.iter_mut().enumerate() {
         sample.seq = i as u64 + 1;
         sample.latency = latency(sample, i as u64);
-        sample.stalls = stalls(sample, i as u64, i as u64 > PAST);
-        sample.charge = charge::charge(sample, i as u64);
+        sample.memory_stalls = stalls(sample, i as u64, i as u64 > PAST);
+        sample.io_accounts = charge::charge(sample, i as u64);
     }
     out
 }
 
 /// What tracing would have counted on the disk by then: reads that are quick but for some, writes that wander, and
 /// a spell in which they wait for long. The captured tree has no such thing.
-fn latency(sample: &Sample, ticks: u64) -> Section<Arc<LatencyRaw>> {
+fn latency(sample: &Sample, ticks: u64) -> Reading<Arc<LatencyRaw>> {
     let Some(disk) = sample.disks.ok().and_then(|d| d.iter().find(|d| &*d.name == "vda")) else {
-        return Section::default();
+        return Reading::default();
     };
-    let mut dense = [[0u32; SLOTS]; 6];
+    let mut dense = [[0u32; BUCKETS]; 6];
     for t in 1..=ticks {
         let waits = if (25..29).contains(&t) { 40_000 } else { 0 };
         for i in 0..300 + t % 40 {
             let us = 60 + i * i % 47 + if i % 90 == 0 { 900 + 20 * t } else { 0 };
-            dense[0][usize::from(slot((us + 12) * 1000))] += 1;
-            dense[1][usize::from(slot(us * 1000))] += 1;
+            dense[0][usize::from(bucket_index((us + 12) * 1000))] += 1;
+            dense[1][usize::from(bucket_index(us * 1000))] += 1;
         }
         for i in 0..40 {
             let us = 400 + i * (20 + t % 9) + if i % 7 == 0 { waits } else { 0 };
-            dense[2][usize::from(slot((us + us / 2) * 1000))] += 1;
-            dense[3][usize::from(slot(us * 1000))] += 1;
+            dense[2][usize::from(bucket_index((us + us / 2) * 1000))] += 1;
+            dense[3][usize::from(bucket_index(us * 1000))] += 1;
         }
-        dense[5][usize::from(slot(3_000_000 + t * 10_000))] += 2;
+        dense[5][usize::from(bucket_index(3_000_000 + t * 10_000))] += 2;
         dense[4] = dense[5];
     }
-    let counts = |at: usize| Counts::of(dense[at]);
+    let counts = |at: usize| SparseHistogram::from_dense(dense[at]);
     let shape = |at: usize| {
         // Reads mostly of 4 KiB at random, writes of all sizes and mostly in a row.
         let each: [u32; 12] = match at {
@@ -158,32 +158,32 @@ fn latency(sample: &Sample, ticks: u64) -> Section<Arc<LatencyRaw>> {
         };
         let all = each.iter().sum::<u32>() * ticks as u32;
         let sequential = if at == 0 { all / 8 } else { all / 10 * 9 };
-        Shape { sizes: each.map(|n| n * ticks as u32), random: all - sequential, sequential }
+        RequestPattern { sizes: each.map(|n| n * ticks as u32), random: all - sequential, sequential }
     };
     let kinds =
-        [0, 2, 4].map(|at| KindCounts { total: counts(at), service: counts(at + 1), shape: shape(at) });
-    let devices = vec![DeviceCounts { id: disk.id, kinds }];
-    Section::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() }))
+        [0, 2, 4].map(|at| RequestHistograms { total: counts(at), service: counts(at + 1), pattern: shape(at) });
+    let devices = vec![DeviceHistograms { id: disk.id, kinds }];
+    Reading::Ok(Arc::new(LatencyRaw { devices, ..LatencyRaw::default() }))
 }
 
 /// Who was held up by then: a writer in the same spell and in the last tick, in which somebody else had to make room,
 /// too, and one that is no more.
-fn stalls(sample: &Sample, ticks: u64, last: bool) -> Section<StallsRaw> {
+fn stalls(sample: &Sample, ticks: u64, last: bool) -> Reading<MemoryStallsRaw> {
     let Some(disk) = sample.disks.ok().and_then(|d| d.iter().find(|d| &*d.name == "vda")) else {
-        return Section::default();
+        return Reading::default();
     };
     let spell = (1..=ticks).filter(|t| (25..29).contains(t)).count() as u64;
-    let count = |count, ms_each, longest_ms: u64| StallCount {
+    let count = |count, ms_each, longest_ms: u64| StallCounter {
         count,
-        ns: count * ms_each * 1_000_000,
-        longest_ns: longest_ms * 1_000_000,
+        total_ns: count * ms_each * 1_000_000,
+        max_ns: longest_ms * 1_000_000,
     };
-    let task = |pid, starttime, comm: &str, kinds| TaskStalls {
+    let task = |pid, starttime, comm: &str, kinds| TaskStallCounters {
         pid,
         starttime,
         comm: comm.into(),
         bdi: format!("{}:{}", disk.id.major, disk.id.minor).into(),
-        kinds,
+        counters: kinds,
     };
     let last = u64::from(last);
     let tasks = vec![
@@ -191,13 +191,13 @@ fn stalls(sample: &Sample, ticks: u64, last: bool) -> Section<StallsRaw> {
         task(6405, LEDGER_STARTED, "ledgerd", [count(4 * spell + 5 * last, 130, 200), count(spell, 3, 3)]),
         task(7777, 3_000, "tar", [count(last, 48, 48), count(2 * last, 1, 1)]),
     ];
-    Section::Ok(StallsRaw { tasks, counted: [true; 2], ..StallsRaw::default() })
+    Reading::Ok(MemoryStallsRaw { tasks, is_counted: [true; 2], ..MemoryStallsRaw::default() })
 }
 
 /// Everything that arrives, in order.
 pub struct Story {
     samples: Vec<Sample>,
-    procs: [[ProcUpdate; 2]; 2],
+    procs: [[ProcessUpdate; 2]; 2],
 }
 
 /// Read once for all tests of a binary.
@@ -213,7 +213,7 @@ pub fn story() -> &'static Story {
 pub fn empty(size: (u16, u16)) -> App {
     let start = clock("t0");
     let log = LogClock { mono_ns: start.boot_ns, wall_ns: start.wall_ns };
-    let world = World::new(host::read_host(&Root::at(tree("t0"))), log);
+    let world = SystemState::new(host::read_host(&Root::at(tree("t0"))), log);
     App::new(world, Ui::new(size, &Settings::default(), false))
 }
 
@@ -240,7 +240,7 @@ pub fn play(app: &mut App) {
     let names = vec!["vda".to_owned(), "loop0".into(), "zram0".into()];
     let queues = Reply::Queues(read_queue_attrs(&root, &names));
     update(app, Event::Worker(Job::Queues { names }, queues));
-    let Section::Ok(mut log) = KmsgReader::open(&root) else { panic!("no kernel log") };
+    let Reading::Ok(mut log) = KmsgReader::open(&root) else { panic!("no kernel log") };
     let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();
     let at = clock("t1");
     update(app, Event::Records(records, LogClock { mono_ns: at.boot_ns, wall_ns: at.wall_ns }));
@@ -250,24 +250,24 @@ pub fn play(app: &mut App) {
 /// The look at the tasks of the first captured tick (as it was long before, too), or that of the last.
 pub fn tell_tasks(app: &mut App, last: bool) {
     let [first, second] = &story().procs[usize::from(app.ui.procs.threads)];
-    let tell = |app: &mut App, u: ProcUpdate| {
-        update(app, Event::Procs(Box::new(Section::Ok(u))));
+    let tell = |app: &mut App, u: ProcessUpdate| {
+        update(app, Event::Procs(Box::new(Reading::Ok(u))));
     };
     if last {
         let mut u = second.clone();
-        (u.seq, u.reset, u.prev) = (3, false, Some(first.at));
-        u.changed.iter_mut().for_each(|c| c.since_ns = first.at.boot_ns);
+        (u.seq, u.reset, u.previous_time) = (3, false, Some(first.time));
+        u.changed.iter_mut().for_each(|c| c.previous_scan_ns = first.time.boot_ns);
         let there: HashSet<_> = u.changed.iter().map(|c| c.raw.key).collect();
-        u.gone = first.changed.iter().map(|c| c.raw.key).filter(|k| !there.contains(k)).collect();
+        u.exited = first.changed.iter().map(|c| c.raw.key).filter(|k| !there.contains(k)).collect();
         tell(app, u);
     } else {
         let mut u = first.clone();
-        u.at.boot_ns -= QUIET_NS;
-        u.at.wall_ns -= QUIET_NS as i64;
-        u.changed.iter_mut().for_each(|c| c.at_ns -= QUIET_NS);
-        let quiet = ProcUpdate {
+        u.time.boot_ns -= QUIET_NS;
+        u.time.wall_ns -= QUIET_NS as i64;
+        u.changed.iter_mut().for_each(|c| c.scanned_ns -= QUIET_NS);
+        let quiet = ProcessUpdate {
             seq: 2,
-            prev: Some(u.at),
+            previous_time: Some(u.time),
             reset: false,
             changed: Vec::new(),
             names: Vec::new(),

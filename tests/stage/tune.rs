@@ -2,7 +2,7 @@
 //! changes were noted in.
 
 use super::{app, press};
-use iotop_plus::model::clock::Clock;
+use iotop_plus::model::timestamp::Timestamp;
 use iotop_plus::root::Root;
 use iotop_plus::tui::effect::Effect;
 use iotop_plus::tui::event::Event;
@@ -103,7 +103,7 @@ impl Tree {
         let now = app.world.now();
         let extra: Vec<String> = extra.iter().map(|e| e.to_string()).collect();
         let mut io = Direct::new(self.root.clone());
-        let mut all = survey(&self.root, &mut io, &extra, Clock::default());
+        let mut all = survey(&self.root, &mut io, &extra, Timestamp::default());
         for (row, (ago, standing)) in all.changes.iter_mut().zip(changes) {
             row.boot_ns = Some(now.boot_ns - ago * SEC);
             row.wall_ns = now.wall_ns - (ago * SEC) as i64;

@@ -3,8 +3,8 @@
 
 use crate::machine::{Loop, may_trace};
 use crate::poll_until;
-use iotop_plus::model::section::Section;
-use iotop_plus::model::stalls::{RECLAIM, StallCount, StallsRaw, THROTTLE, TaskStalls};
+use iotop_plus::model::reading::Reading;
+use iotop_plus::model::memory_stalls::{RECLAIM, StallCounter, MemoryStallsRaw, THROTTLE, TaskStallCounters};
 use iotop_plus::root::Root;
 use iotop_plus::trace::Tracer;
 use rustix::fs::{Advice, fadvise};
@@ -18,9 +18,9 @@ fn load_tracer() -> Tracer {
     tracer
 }
 
-fn read_stalls(tracer: &Tracer) -> StallsRaw {
+fn read_stalls(tracer: &Tracer) -> MemoryStallsRaw {
     match tracer.stalls.read() {
-        Section::Ok(raw) => raw,
+        Reading::Ok(raw) => raw,
         other => panic!("{other:?}"),
     }
 }
@@ -34,13 +34,13 @@ impl ChildTask {
     }
 
     /// Looks until it was held up in that way; what was counted of it, and the longest time seen meanwhile.
-    fn wait_until_stalled(&self, tracer: &Tracer, kind: usize) -> (TaskStalls, u64) {
+    fn wait_until_stalled(&self, tracer: &Tracer, kind: usize) -> (TaskStallCounters, u64) {
         let mut longest = 0;
         let found = poll_until("the task to be held up", || {
             let raw = read_stalls(tracer);
             let task = raw.tasks.into_iter().find(|t| t.pid == self.0.id())?;
-            longest = longest.max(task.kinds[kind].longest_ns);
-            (task.kinds[kind].count >= 3).then_some(task)
+            longest = longest.max(task.counters[kind].max_ns);
+            (task.counters[kind].count >= 3).then_some(task)
         });
         (found, longest)
     }
@@ -100,14 +100,14 @@ fn a_throttled_writer_is_reported_with_its_pauses() {
     let mut writer = ChildTask::start(&mut write);
     let (task, longest) = writer.wait_until_stalled(&tracer, THROTTLE);
     println!("{task:?}, longest {longest} ns");
-    let counted = task.kinds[THROTTLE];
+    let counted = task.counters[THROTTLE];
     assert_eq!(
         (&*task.comm, &*task.bdi),
         (&b"dd"[..], format!("{}:{}", device.id.0, device.id.1).as_bytes())
     );
     // A pause is at least a tick and at most 200 ms: MAX_PAUSE in mm/page-writeback.c.
     assert!(
-        counted.ns >= counted.count * 1_000_000 && counted.ns <= counted.count * 200_000_000,
+        counted.total_ns >= counted.count * 1_000_000 && counted.total_ns <= counted.count * 200_000_000,
         "{counted:?}"
     );
     assert!((1_000_000..=200_000_000).contains(&longest), "{longest}");
@@ -116,12 +116,12 @@ fn a_throttled_writer_is_reported_with_its_pauses() {
     writer.0.wait().unwrap();
     // Who looks only now sees all of it, in one period.
     let of = |tracer: &Tracer| {
-        read_stalls(tracer).tasks.into_iter().find(|t| t.pid == task.pid).map(|t| t.kinds[THROTTLE])
+        read_stalls(tracer).tasks.into_iter().find(|t| t.pid == task.pid).map(|t| t.counters[THROTTLE])
     };
     let (all, seen) = (of(&rare).expect("the writer"), of(&tracer).expect("the writer"));
-    assert_eq!((all.count, all.ns), (seen.count, seen.ns));
-    assert!(all.count >= counted.count && all.longest_ns >= longest, "{all:?}");
-    let quiet = StallCount { longest_ns: 0, ..all };
+    assert_eq!((all.count, all.total_ns), (seen.count, seen.total_ns));
+    assert!(all.count >= counted.count && all.max_ns >= longest, "{all:?}");
+    let quiet = StallCounter { max_ns: 0, ..all };
     assert_eq!((of(&rare), of(&rare)), (Some(quiet), Some(quiet)), "nothing came since");
 }
 
@@ -182,12 +182,12 @@ fn a_reader_in_direct_reclaim_is_reported() {
     let reader = ChildTask::start(reader.arg("sh").arg(&group.0).arg(file.path()));
     let (cat, ns) = poll_until("a reader to be held up", || {
         let raw = read_stalls(&tracer);
-        let cat = raw.tasks.into_iter().find(|t| t.comm == b"cat" && t.kinds[RECLAIM].count >= 3)?;
-        let ns = cat.kinds[RECLAIM].ns;
+        let cat = raw.tasks.into_iter().find(|t| t.comm == b"cat" && t.counters[RECLAIM].count >= 3)?;
+        let ns = cat.counters[RECLAIM].total_ns;
         Some((cat, ns))
     });
     println!("{cat:?}");
-    assert!(ns > 0 && cat.kinds[THROTTLE].count == 0, "{cat:?}");
+    assert!(ns > 0 && cat.counters[THROTTLE].count == 0, "{cat:?}");
     // First out of the group, then the group.
     drop(reader);
     drop(group);

@@ -6,8 +6,8 @@
 use crate::machine::{Nobody, may_trace, of_calls, programs_of, still_loaded};
 use crate::term::{BINARY, Terminal};
 use crate::poll_until;
-use iotop_plus::model::section::Section;
-use iotop_plus::model::syncs::{Call, SyncCounts, SyncsRaw};
+use iotop_plus::model::reading::Reading;
+use iotop_plus::model::syncs::{SyncCall, SyncCounts, SyncsRaw};
 use iotop_plus::root::Root;
 use iotop_plus::trace::Tracer;
 use rustix::process::{Pid, Signal, kill_process};
@@ -38,12 +38,12 @@ fn load_tracer(threshold: Duration) -> Tracer {
 
 fn read_syncs(tracer: &Tracer) -> SyncsRaw {
     match tracer.syncs.read() {
-        Section::Ok(raw) => raw,
+        Reading::Ok(raw) => raw,
         other => panic!("{other:?}"),
     }
 }
 
-fn find_counts(raw: &SyncsRaw, call: Call, ino: u64) -> Option<&SyncCounts> {
+fn find_counts(raw: &SyncsRaw, call: SyncCall, ino: u64) -> Option<&SyncCounts> {
     raw.files.iter().find(|c| c.file.pid == std::process::id() && c.file.call == call && c.file.ino == ino)
 }
 
@@ -72,16 +72,16 @@ fn every_sync_is_counted_for_its_file() {
     let null = File::open(Root::live().dev("null")).unwrap();
     rustix::fs::fsync(&null).unwrap_err();
     let raw = read_syncs(&tracer);
-    assert_eq!((raw.without.as_slice(), raw.lost.files), ([].as_slice(), 0));
-    let fsync = find_counts(&raw, Call::Fsync, ino).unwrap();
-    assert_eq!((fsync.calls, fsync.errors, fsync.counts.samples()), (300, 0, 300));
-    assert!(fsync.worst_ns > 0 && fsync.total_ns >= fsync.worst_ns && fsync.last_ns <= raw.at_ns);
-    assert!(fsync.file.names.clean().ends_with("/a/b/c/wal"), "{}", fsync.file.names.clean());
-    assert_eq!(find_counts(&raw, Call::Fdatasync, ino).unwrap().calls, 200);
+    assert_eq!((raw.unavailable.as_slice(), raw.drops.files), ([].as_slice(), 0));
+    let fsync = find_counts(&raw, SyncCall::Fsync, ino).unwrap();
+    assert_eq!((fsync.calls, fsync.errors, fsync.histogram.total()), (300, 0, 300));
+    assert!(fsync.max_ns > 0 && fsync.total_ns >= fsync.max_ns && fsync.last_ended_ns <= raw.read_ns);
+    assert!(fsync.file.path_tail.sanitized().ends_with("/a/b/c/wal"), "{}", fsync.file.path_tail.sanitized());
+    assert_eq!(find_counts(&raw, SyncCall::Fdatasync, ino).unwrap().calls, 200);
     // Only what is on the machine's busy edge: others of this test's process may sync as well.
-    assert!(find_counts(&raw, Call::Syncfs, 0).is_some_and(|c| c.calls >= 1 && c.file.device().is_some()));
-    assert!(find_counts(&raw, Call::Sync, 0).is_some_and(|c| c.calls >= 1 && c.file.device().is_none()));
-    let failed = raw.files.iter().find(|c| c.errors > 0 && c.file.names.clean() == "null").unwrap();
+    assert!(find_counts(&raw, SyncCall::Syncfs, 0).is_some_and(|c| c.calls >= 1 && c.file.device_id().is_some()));
+    assert!(find_counts(&raw, SyncCall::Sync, 0).is_some_and(|c| c.calls >= 1 && c.file.device_id().is_none()));
+    let failed = raw.files.iter().find(|c| c.errors > 0 && c.file.path_tail.sanitized() == "null").unwrap();
     assert_eq!((failed.calls, failed.errors), (1, 1));
     assert!(raw.slow.iter().any(|s| s.error == rustix::io::Errno::INVAL.raw_os_error() as u32));
     assert!(!raw.slow.is_empty() && raw.slow.windows(2).all(|w| w[0].id + 1 == w[1].id));
@@ -102,7 +102,7 @@ fn only_syncs_above_the_threshold_are_listed() {
     assert!(!read_syncs(&tracer).slow.is_empty());
     tracer.request_syncs(None);
     let unwanted = |why: String| why.contains("only while").then_some(());
-    poll_until("nobody to want it", || tracer.syncs.read().why(0).and_then(unwanted));
+    poll_until("nobody to want it", || tracer.syncs.read().unavailable_reason(0).and_then(unwanted));
 }
 
 /// A benchmark of our own, which says itself how often it synced.
@@ -122,8 +122,8 @@ fn sync_counts_match_the_benchmark() {
     let told =
         told["parts"][0]["sync"]["ios"].as_u64().unwrap_or_else(|| panic!("no count of syncs in {told}"));
     let raw = read_syncs(&tracer);
-    let seen = raw.files.iter().filter(|c| c.file.comm.clean() == "iotop-plus");
-    let seen: Vec<u64> = seen.filter(|c| c.file.call == Call::Fdatasync).map(|c| c.calls).collect();
+    let seen = raw.files.iter().filter(|c| c.file.comm.sanitized() == "iotop-plus");
+    let seen: Vec<u64> = seen.filter(|c| c.file.call == SyncCall::Fdatasync).map(|c| c.calls).collect();
     println!("the benchmark says {told}, the kernel {seen:?}");
     assert!(seen.contains(&told), "the benchmark says {told}, the kernel {seen:?}");
 }

@@ -1,6 +1,6 @@
 //! Why io_uring is not to be had here, told by errno and sysctl, so that the person knows what to do.
 
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use std::io;
 
@@ -30,7 +30,7 @@ impl Refusal {
 
     /// No memory for the buffers.
     pub fn memory(err: io::Error) -> Self {
-        Self(format!("no memory for the buffers: {}", describe(&err)))
+        Self(format!("no memory for the buffers: {}", describe_io_error(&err)))
     }
 
     fn explain(err: &io::Error, disabled: Option<u32>) -> Self {
@@ -56,7 +56,7 @@ impl Refusal {
                     .into()
             }
             (Some(libc::EMFILE | libc::ENFILE), _) => "too many open files for one ring more".into(),
-            _ => format!("io_uring set-up failed: {}", describe(err)),
+            _ => format!("io_uring set-up failed: {}", describe_io_error(err)),
         })
     }
 }

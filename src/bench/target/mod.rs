@@ -10,7 +10,7 @@ pub mod sizes;
 
 use self::filesystem::Filesystem;
 use self::refuse::{Refused, refused};
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -111,7 +111,7 @@ impl File {
                 return refused("this file system has no direct I/O (O_DIRECT); add --buffered");
             }
             Err(errno) => {
-                return refused(format!("opening for direct I/O: {}", describe(&errno.into())));
+                return refused(format!("opening for direct I/O: {}", describe_io_error(&errno.into())));
             }
         }
         Ok(())

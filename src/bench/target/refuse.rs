@@ -1,7 +1,7 @@
 //! The refusals: one function per reason, each saying what was found and what to do instead.
 
 use super::filesystem::Filesystem;
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use crate::text::sanitize;
 use crate::units::format_bytes_long;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
@@ -139,7 +139,7 @@ pub fn opening(path: &Path, errno: Errno) -> Refused {
         Errno::NAMETOOLONG => ("the directory's path is too long".into(), false),
         Errno::NOTCONN => (format!("{path}: the file system's server is gone"), false),
         Errno::STALE => (format!("{path}: stale network file handle"), false),
-        errno => (format!("{path}: {}", describe(&errno.into())), false),
+        errno => (format!("{path}: {}", describe_io_error(&errno.into())), false),
     };
     Refused { why, privilege }
 }

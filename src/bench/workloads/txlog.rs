@@ -165,7 +165,7 @@ fn pinned(session: &Session, place: &Place, piece: u32) -> Result<(File, Mapping
         session.watch.note(format!(
             "the store could not be pinned in memory ({}): pages of it may leave the cache and be read from the device. \
              Run as root to have it pinned",
-            crate::model::section::describe(&e)
+            crate::model::reading::describe_io_error(&e)
         ));
     }
     Ok((file, map))

@@ -5,7 +5,7 @@ use super::read_number;
 use crate::collect::kernel_file::read_once;
 use crate::collect::byte_parse::{lines, parse_u64, words};
 use crate::model::disk::DevId;
-use crate::model::facts::{GroupFacts, IoLimit};
+use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 use crate::model::process::TaskKey;
 use crate::root::Root;
 use crate::text::sanitize;
@@ -21,8 +21,8 @@ const V1_MOUNT_NAMES: &[(&str, &[&str])] =
     &[("blkio", &["blkio"]), ("memory", &["memory"]), ("cpu", &["cpu", "cpu,cpuacct", "cpuacct,cpu"])];
 
 /// The groups of these tasks and those above them, as far as they have a limit.
-pub fn read_cgroup_limits(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<GroupFacts> {
-    let mut seen: Vec<(PathBuf, CgroupHierarchy, GroupFacts)> = Vec::new();
+pub fn read_cgroup_limits(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> Vec<CgroupFacts> {
+    let mut seen: Vec<(PathBuf, CgroupHierarchy, CgroupFacts)> = Vec::new();
     for task in tasks {
         let Ok(text) = read_once(&root.proc(&format!("{}/cgroup", task.pid)), buf) else { continue };
         for (kind, path) in memberships(text) {
@@ -32,7 +32,7 @@ pub fn read_cgroup_limits(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> 
                     Some((_, _, group)) => group.pids.push(task.pid),
                     None if room => {
                         let group =
-                            GroupFacts { path: sanitize(dir.1), pids: vec![task.pid], ..GroupFacts::default() };
+                            CgroupFacts { path: sanitize(dir.1), pids: vec![task.pid], ..CgroupFacts::default() };
                         seen.push((dir.0, kind, group));
                     }
                     None => {}
@@ -40,7 +40,7 @@ pub fn read_cgroup_limits(root: &Root, tasks: &[TaskKey], buf: &mut Vec<u8>) -> 
             }
         }
     }
-    let mut out: Vec<GroupFacts> = Vec::new();
+    let mut out: Vec<CgroupFacts> = Vec::new();
     for (dir, kind, mut group) in seen {
         let limited = match kind {
             CgroupHierarchy::Unified => read_unified_limits(&dir, &mut group, buf),
@@ -140,7 +140,7 @@ fn named_value(text: &[u8], name: &[u8]) -> Option<u64> {
     })
 }
 
-fn read_unified_limits(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
+fn read_unified_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
     if let Ok(text) = read_once(&dir.join("io.max"), buf) {
         group.io = lines(text).filter_map(parse_io_max).collect();
     }
@@ -168,9 +168,9 @@ fn read_unified_limits(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) ->
 }
 
 /// `254:0 rbps=max wbps=1048576 riops=66 wiops=max`.
-fn parse_io_max(line: &[u8]) -> Option<IoLimit> {
+fn parse_io_max(line: &[u8]) -> Option<CgroupIoLimit> {
     let mut w = words(line);
-    let mut out = IoLimit { device: parse_device(w.next()?)?, ..IoLimit::default() };
+    let mut out = CgroupIoLimit { device: parse_device(w.next()?)?, ..CgroupIoLimit::default() };
     for word in w {
         let Some(at) = word.iter().position(|b| *b == b'=') else { continue };
         let value = parse_u64(&word[at + 1..]);
@@ -186,7 +186,7 @@ fn parse_io_max(line: &[u8]) -> Option<IoLimit> {
 }
 
 /// `254:0 rbytes=1 wbytes=2 rios=3 wios=4 ...`.
-fn add_io_stat(text: &[u8], limits: &mut [IoLimit]) {
+fn add_io_stat(text: &[u8], limits: &mut [CgroupIoLimit]) {
     for line in lines(text) {
         let mut w = words(line);
         let id = w.next().and_then(parse_device);
@@ -198,7 +198,7 @@ fn add_io_stat(text: &[u8], limits: &mut [IoLimit]) {
                 all[i] = word.strip_prefix(name).and_then(parse_u64).unwrap_or(all[i]);
             }
         }
-        limit.moved = Some(all);
+        limit.transferred = Some(all);
     }
 }
 
@@ -208,8 +208,8 @@ fn read_cpu_periods(dir: &Path, buf: &mut Vec<u8>) -> Option<(u64, u64)> {
     named_value(text, b"nr_periods").zip(named_value(text, b"nr_throttled"))
 }
 
-fn read_blkio_limits(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
-    type LimitField = fn(&mut IoLimit) -> &mut Option<u64>;
+fn read_blkio_limits(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
+    type LimitField = fn(&mut CgroupIoLimit) -> &mut Option<u64>;
     let files: [(&str, LimitField); 4] = [
         ("blkio.throttle.read_bps_device", |l| &mut l.read_bytes_per_s),
         ("blkio.throttle.write_bps_device", |l| &mut l.write_bytes_per_s),
@@ -224,7 +224,7 @@ fn read_blkio_limits(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> b
                 continue;
             };
             let at = group.io.iter().position(|l| l.device == id).unwrap_or_else(|| {
-                group.io.push(IoLimit { device: id, ..IoLimit::default() });
+                group.io.push(CgroupIoLimit { device: id, ..CgroupIoLimit::default() });
                 group.io.len() - 1
             });
             *slot(&mut group.io[at]) = Some(value);
@@ -248,7 +248,7 @@ fn read_blkio_limits(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> b
                 continue;
             };
             let Some(limit) = group.io.iter_mut().find(|l| l.device == id) else { continue };
-            let all = limit.moved.get_or_insert([0; 4]);
+            let all = limit.transferred.get_or_insert([0; 4]);
             match what {
                 b"Read" => all[offset] = n,
                 b"Write" => all[offset + 1] = n,
@@ -259,7 +259,7 @@ fn read_blkio_limits(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> b
     true
 }
 
-fn read_memory_limit(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
+fn read_memory_limit(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
     group.memory_max = read_limit(dir, "memory.limit_in_bytes", buf);
     if group.memory_max.is_none() {
         return false;
@@ -269,7 +269,7 @@ fn read_memory_limit(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> b
     true
 }
 
-fn read_cpu_quota(dir: &Path, group: &mut GroupFacts, buf: &mut Vec<u8>) -> bool {
+fn read_cpu_quota(dir: &Path, group: &mut CgroupFacts, buf: &mut Vec<u8>) -> bool {
     // -1 is no limit.
     let quota = read_number(&dir.join("cpu.cfs_quota_us"), buf);
     group.cpu_max = quota.zip(read_number(&dir.join("cpu.cfs_period_us"), buf));
@@ -291,7 +291,7 @@ mod tests {
         dir
     }
 
-    fn read_limits(dir: &tempfile::TempDir) -> Vec<GroupFacts> {
+    fn read_limits(dir: &tempfile::TempDir) -> Vec<CgroupFacts> {
         read_cgroup_limits(&Root::at(dir.path()), &[TaskKey { pid: 7, tid: 7, starttime: 1 }], &mut Vec::new())
     }
 
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!((a.cpu_max, a.cpu_periods), (Some((50_000, 100_000)), Some((100, 40))));
         let limit = &slice.io[0];
         assert_eq!((limit.reads_per_s, limit.write_bytes_per_s), (Some(66), Some(1 << 20)));
-        assert_eq!((limit.read_bytes_per_s, limit.moved), (None, Some([1, 2, 3, 4])));
+        assert_eq!((limit.read_bytes_per_s, limit.transferred), (None, Some([1, 2, 3, 4])));
         assert_eq!((slice.memory_high, slice.pids.as_slice()), (None, &[7][..]));
     }
 
@@ -343,7 +343,7 @@ mod tests {
         ]);
         let got = read_limits(&dir);
         assert_eq!(got.len(), 1, "a group without a limit is left out: {got:?}");
-        assert_eq!(got[0].io[0].moved, Some([500, 600, 50, 60]));
+        assert_eq!(got[0].io[0].transferred, Some([500, 600, 50, 60]));
         assert_eq!(got[0].io[0].reads_per_s, Some(66));
     }
 

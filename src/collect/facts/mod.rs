@@ -10,9 +10,9 @@ use super::path::read_space;
 use super::processes::detail::parse_limits;
 use super::kernel_file::read_once;
 use super::byte_parse::parse_u64;
-use crate::model::facts::{Facts, MountRoom, OpenFiles, Room};
+use crate::model::slow_facts::{SystemFacts, MountSpace, OpenFiles, SpaceReport};
 use crate::model::process::TaskKey;
-use crate::model::raw::Raw;
+use crate::model::raw_bytes::RawBytes;
 use crate::root::Root;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -34,14 +34,14 @@ const REPORTED_SYSCTLS: &[&str] = &[
 ];
 
 /// Everything but the room on file systems and the kept results, for these tasks.
-pub fn read_facts(root: &Root, tasks: &[TaskKey]) -> Facts {
+pub fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
     let mut buf = Vec::new();
-    Facts {
-        at: clock::now(),
+    SystemFacts {
+        time: clock::now(),
         knobs: read_sysctls(root, &mut buf),
         thp: read_thp_mode(root, &mut buf),
-        files: tasks.iter().filter_map(|key| count_open_files(root, *key, &mut buf)).collect(),
-        groups: cgroup_limits::read_cgroup_limits(root, tasks, &mut buf),
+        open_files: tasks.iter().filter_map(|key| count_open_files(root, *key, &mut buf)).collect(),
+        cgroups: cgroup_limits::read_cgroup_limits(root, tasks, &mut buf),
         results: Vec::new(),
     }
 }
@@ -78,13 +78,13 @@ fn count_open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<Open
 }
 
 /// The room on these mounts, one after the other: on a dead one this does not return.
-pub fn read_disk_space(root: &Root, mounts: &[Raw], network: bool) -> Room {
+pub fn read_disk_space(root: &Root, mounts: &[RawBytes], network: bool) -> SpaceReport {
     let at = clock::now();
-    let of = |point: &Raw| {
-        let path = Path::new(OsStr::from_bytes(point.bytes()));
-        MountRoom { point: point.clone(), space: read_space(root, path) }
+    let of = |point: &RawBytes| {
+        let path = Path::new(OsStr::from_bytes(point.as_bytes()));
+        MountSpace { mount_point: point.clone(), space: read_space(root, path) }
     };
-    Room { at, network, mounts: mounts.iter().map(of).collect() }
+    SpaceReport { time: at, is_network: network, mounts: mounts.iter().map(of).collect() }
 }
 
 /// A number of a small file; `max` and what cannot be read are `None`.
@@ -119,12 +119,12 @@ mod tests {
         assert_eq!(got.thp.as_deref(), Some("always"));
         assert_eq!(got.knobs.len(), 2);
         assert_eq!(got.knobs["kernel.hung_task_warnings"], "-1");
-        assert_eq!(got.files, [OpenFiles { key, open: 3, soft: Some(4), hard: Some(4096) }]);
+        assert_eq!(got.open_files, [OpenFiles { key, open: 3, soft: Some(4), hard: Some(4096) }]);
     }
 
     #[test]
     fn disk_space_matches_statfs_and_a_missing_path_is_an_error() {
-        let got = read_disk_space(&Root::live(), &[Raw::from("/"), Raw::from("/nowhere/at/all")], false);
+        let got = read_disk_space(&Root::live(), &[RawBytes::from("/"), RawBytes::from("/nowhere/at/all")], false);
         assert!(got.mounts[0].space.ok().unwrap().total_bytes > 0);
         assert!(got.mounts[1].space.ok().is_none());
     }

@@ -5,12 +5,12 @@
 //! DEL on and the backslash itself arrive as `\xNN`, so a line break in a record is never its text.
 
 use crate::collect::byte_parse::parse_u64;
-use crate::model::kernlog::{DeviceTag, Record};
+use crate::model::kernel_log::{DeviceTag, KmsgRecord};
 use std::io::Write as _;
 
 /// Reads one record; `None` if it is not one. Unknown header fields and dictionary keys are passed over,
 /// as the ABI asks.
-pub fn parse_record(raw: &[u8]) -> Option<Record> {
+pub fn parse_record(raw: &[u8]) -> Option<KmsgRecord> {
     let semicolon = raw.iter().position(|b| matches!(b, b';' | b'\n')).filter(|i| raw[*i] == b';')?;
     let mut fields = raw[..semicolon].split(|b| *b == b',');
     let priority = parse_u64(fields.next()?)?;
@@ -19,7 +19,7 @@ pub fn parse_record(raw: &[u8]) -> Option<Record> {
     let caller =
         fields.find_map(|f| f.strip_prefix(b"caller=")).map(|c| String::from_utf8_lossy(c).into_owned());
     let mut lines = raw[semicolon + 1..].split(|b| *b == b'\n');
-    let mut record = Record {
+    let mut record = KmsgRecord {
         seq,
         boot_us,
         level: (priority & 7) as u8,
@@ -55,7 +55,7 @@ pub(super) fn first_record(text: &[u8]) -> &[u8] {
 }
 
 /// Writes a record as the kernel would: for captures and fixtures.
-pub fn format_record(record: &Record) -> Vec<u8> {
+pub fn format_record(record: &KmsgRecord) -> Vec<u8> {
     let mut out = Vec::with_capacity(record.message.len() + 48);
     let priority = u64::from(record.facility) << 3 | u64::from(record.level & 7);
     let _ = write!(out, "{priority},{},{},-", record.seq, record.boot_us);
@@ -196,7 +196,7 @@ mod tests {
             message in proptest::collection::vec(any::<u8>(), 0..200), number in any::<(u32, u32)>(),
             caller in proptest::option::of("[TC][0-9]{1,5}"), subsystem in proptest::option::of("[ -~]{0,20}"),
         ) {
-            let record = Record { seq, boot_us, level, facility, caller, message, subsystem,
+            let record = KmsgRecord { seq, boot_us, level, facility, caller, message, subsystem,
                 device: Some(DeviceTag::Block(number.0, number.1)) };
             prop_assert_eq!(parse_record(&format_record(&record)), Some(record));
         }

@@ -8,8 +8,8 @@
 use super::parse;
 use super::path::{self, ProcPath, TaskPath};
 use super::taskstats::{TaskstatsAnswer, MAX_IDS_PER_QUERY, TaskStats, TaskstatsSocket};
-use crate::model::process::DelayRaw;
-use crate::model::section::Section;
+use crate::model::process::TaskDelays;
+use crate::model::reading::Reading;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
@@ -25,7 +25,7 @@ const PAUSE_SCANS: u32 = 60;
 pub enum ProbeResult {
     /// Run counts (see [`Stats::runs`]) and, from taskstats, waiting times; `whole` when they speak for
     /// every thread of what was asked for.
-    RunCounts { counts: [u64; 3], delays: Option<DelayRaw>, covers_all_threads: bool },
+    RunCounts { counts: [u64; 3], delays: Option<TaskDelays>, covers_all_threads: bool },
     /// It is no more.
     Exited,
     /// Nothing known: read it.
@@ -80,7 +80,7 @@ impl TaskstatsClient {
 /// Says how tasks are probed.
 pub struct ActivityFilter {
     /// Whether taskstats works, and why not.
-    pub taskstats: Section<()>,
+    pub taskstats: Reading<()>,
     paused_scans: u32,
     buf: Vec<u8>,
 }
@@ -88,7 +88,7 @@ pub struct ActivityFilter {
 impl ActivityFilter {
     /// Tries taskstats where `live` says that the tasks are this machine's own.
     pub fn new(live: bool) -> Self {
-        let taskstats = if live { check_taskstats() } else { Section::Absent(FOREIGN_PROC.into()) };
+        let taskstats = if live { check_taskstats() } else { Reading::Absent(FOREIGN_PROC.into()) };
         Self { taskstats, paused_scans: 0, buf: vec![0; 256] }
     }
 
@@ -138,26 +138,26 @@ fn read_schedstat(proc: BorrowedFd<'_>, place: TaskPath, buf: &mut [u8]) -> Prob
 }
 
 /// Asks for ourselves: says whether it is allowed, reachable, and whether run counts are kept.
-fn check_taskstats() -> Section<()> {
+fn check_taskstats() -> Reading<()> {
     let mut stats = match TaskstatsSocket::open() {
         Ok(stats) => stats,
         Err(Errno::NOENT) => {
-            return Section::Absent(
+            return Reading::Absent(
                 "taskstats is not in this kernel or not reachable from this network namespace".into(),
             );
         }
-        Err(err) => return Section::from_io("taskstats", &err.into()),
+        Err(err) => return Reading::from_io_error("taskstats", &err.into()),
     };
     let mut answers = Vec::new();
     let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
     if let Err(err) = stats.query(&[own], false, &mut answers) {
-        return Section::from_io("taskstats", &err.into());
+        return Reading::from_io_error("taskstats", &err.into());
     }
     match answers.first() {
-        Some(TaskstatsAnswer::Stats(stats)) if stats.runs[2] > 0 => Section::Ok(()),
+        Some(TaskstatsAnswer::Stats(stats)) if stats.runs[2] > 0 => Reading::Ok(()),
         Some(TaskstatsAnswer::Failed(code)) if *code == Errno::PERM.raw_os_error() => {
-            Section::Denied("taskstats needs CAP_NET_ADMIN: run as root".into())
+            Reading::Denied("taskstats needs CAP_NET_ADMIN: run as root".into())
         }
-        _ => Section::Absent("taskstats of this kernel has no run counts (CONFIG_TASK_DELAY_ACCT)".into()),
+        _ => Reading::Absent("taskstats of this kernel has no run counts (CONFIG_TASK_DELAY_ACCT)".into()),
     }
 }

@@ -9,8 +9,8 @@ use super::stuck_read::is_thread_runnable;
 use super::taskstats::{TaskstatsAnswer, TaskstatsSocket};
 use crate::collect::kernel_file::read_once;
 use crate::collect::byte_parse::{lines, parse_u64, parse_i64};
-use crate::model::process::{DelayRaw, Detail, Limit, TaskKey};
-use crate::model::section::Section;
+use crate::model::process::{TaskDelays, TaskDetail, ResourceLimit, TaskKey};
+use crate::model::reading::Reading;
 use crate::root::Root;
 use crate::text;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -44,12 +44,12 @@ impl DetailReader {
     }
 
     /// The details of `key`; `Absent` if that process has ended.
-    pub fn read(&mut self, key: TaskKey) -> Section<Detail> {
+    pub fn read(&mut self, key: TaskKey) -> Reading<TaskDetail> {
         let starttime = self.read_starttime(key);
         if starttime == Some(None) || starttime.flatten().is_some_and(|start| start != key.starttime) {
-            return Section::Absent(format!("process {} has ended", key.pid));
+            return Reading::Absent(format!("process {} has ended", key.pid));
         }
-        Section::Ok(Detail {
+        Reading::Ok(TaskDetail {
             key,
             verified: starttime.is_some(),
             limits: self.read_parsed(key.pid, "limits", parse_limits),
@@ -85,10 +85,10 @@ impl DetailReader {
         )
     }
 
-    fn read_parsed<T>(&mut self, pid: u32, file: &str, parse: impl Fn(&[u8]) -> T) -> Section<T> {
+    fn read_parsed<T>(&mut self, pid: u32, file: &str, parse: impl Fn(&[u8]) -> T) -> Reading<T> {
         match self.read_file(pid, file) {
-            Ok(raw) => Section::Ok(parse(raw)),
-            Err(err) => Section::from_io(file, &err.into()),
+            Ok(raw) => Reading::Ok(parse(raw)),
+            Err(err) => Reading::from_io_error(file, &err.into()),
         }
     }
 
@@ -110,40 +110,40 @@ impl DetailReader {
         out
     }
 
-    fn read_delays(&self, pid: u32) -> Section<DelayRaw> {
+    fn read_delays(&self, pid: u32) -> Reading<TaskDelays> {
         if !self.is_live {
-            return Section::Absent("this /proc is not our own pid namespace's: taskstats not asked".into());
+            return Reading::Absent("this /proc is not our own pid namespace's: taskstats not asked".into());
         }
         // Switched off, the kernel answers 0 for everything, which is no measurement.
         let mut switch = Vec::new();
         if read_once(&self.root.proc("sys/kernel/task_delayacct"), &mut switch)
             .is_ok_and(|t| t.trim_ascii() == b"0")
         {
-            return Section::Absent(DELAYACCT_OFF.into());
+            return Reading::Absent(DELAYACCT_OFF.into());
         }
         let mut answers = Vec::new();
         match TaskstatsSocket::open().and_then(|mut stats| stats.query(&[pid], false, &mut answers)) {
             Ok(()) => {}
-            Err(err) => return Section::from_io("taskstats", &err.into()),
+            Err(err) => return Reading::from_io_error("taskstats", &err.into()),
         }
         match answers.first() {
-            Some(TaskstatsAnswer::Stats(stats)) => Section::Ok(stats.delays),
-            Some(TaskstatsAnswer::Exited) => Section::Absent(format!("process {pid} has ended")),
+            Some(TaskstatsAnswer::Stats(stats)) => Reading::Ok(stats.delays),
+            Some(TaskstatsAnswer::Exited) => Reading::Absent(format!("process {pid} has ended")),
             Some(TaskstatsAnswer::Failed(code)) if *code != 0 => {
-                Section::from_io("taskstats", &std::io::Error::from_raw_os_error(*code))
+                Reading::from_io_error("taskstats", &std::io::Error::from_raw_os_error(*code))
             }
-            _ => Section::Absent("taskstats: no answer that could be understood".into()),
+            _ => Reading::Absent("taskstats: no answer that could be understood".into()),
         }
     }
 }
 
 /// `Max open files            1024                 4096                 files`: columns are padded, and
 /// names have blanks in them.
-pub fn parse_limits(raw: &[u8]) -> Vec<Limit> {
+pub fn parse_limits(raw: &[u8]) -> Vec<ResourceLimit> {
     lines(raw).skip(1).filter_map(parse_limit).collect()
 }
 
-fn parse_limit(line: &[u8]) -> Option<Limit> {
+fn parse_limit(line: &[u8]) -> Option<ResourceLimit> {
     let (name, rest) = line.split_at_checked(25)?;
     let mut words = crate::collect::byte_parse::words(rest);
     let mut value = || match words.next()? {
@@ -152,7 +152,7 @@ fn parse_limit(line: &[u8]) -> Option<Limit> {
     };
     let (soft, hard) = (value()?, value()?);
     let unit = words.next().map(text::sanitize).unwrap_or_default();
-    Some(Limit { name: text::sanitize(name.trim_ascii()), soft, hard, unit })
+    Some(ResourceLimit { name: text::sanitize(name.trim_ascii()), soft, hard, unit })
 }
 
 #[cfg(test)]
@@ -185,14 +185,14 @@ mod tests {
         let detail = detail.ok().unwrap();
         assert!(detail.verified);
         let nofile = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-        let open_files = detail.open_files().unwrap();
+        let open_files = detail.open_files_limit().unwrap();
         assert_eq!((open_files.soft, open_files.hard), (nofile.current, nofile.maximum));
         let ppid = rustix::process::getppid().unwrap().as_raw_nonzero().get() as u32;
         assert_eq!(detail.parents[0].0, ppid);
         assert!(detail.oom_score.is_some());
         let other = TaskKey { starttime: key.starttime + 1, ..key };
         assert!(
-            matches!(reader.read(other), Section::Absent(_)),
+            matches!(reader.read(other), Reading::Absent(_)),
             "the number belongs to another process now"
         );
     }

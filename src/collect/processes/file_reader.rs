@@ -7,7 +7,7 @@ use super::parse::{self, StatLine, StatusLines};
 use super::path::{self, ProcPath, TaskPath};
 use super::fd_cache::FdCache;
 use crate::collect::clock::boot_ns;
-use crate::model::process::{IoPrio, IoRaw};
+use crate::model::process::{IoPrio, TaskIoRaw};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -85,7 +85,7 @@ pub struct TaskFiles {
     /// `io` was as before and nothing else was read.
     pub is_io_unchanged: bool,
     pub stat: Option<StatLine>,
-    pub io: Option<IoRaw>,
+    pub io: Option<TaskIoRaw>,
     pub io_hash: u64,
     pub status: Option<StatusLines>,
     pub ioprio: Option<IoPrio>,
@@ -147,13 +147,13 @@ impl TaskFileReader {
     fn read_io(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) -> bool {
         out.at_ns = boot_ns();
         let (io, hash) = match self.read_counters(job, IO_FILE, step) {
-            Ok(text) => (parse::io(text).map_or(IoRaw::Absent, IoRaw::Read), hash_text(text)),
-            Err(err) if path::is_denied(err) => (IoRaw::Denied, 0),
+            Ok(text) => (parse::io(text).map_or(TaskIoRaw::Absent, TaskIoRaw::Read), hash_text(text)),
+            Err(err) if path::is_denied(err) => (TaskIoRaw::Denied, 0),
             Err(Errno::SRCH) => {
                 out.has_exited = true;
                 return true;
             }
-            Err(_) => (IoRaw::Absent, 0),
+            Err(_) => (TaskIoRaw::Absent, 0),
         };
         out.io = Some(io);
         out.io_hash = hash;

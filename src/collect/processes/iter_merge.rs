@@ -3,7 +3,7 @@
 
 use super::task_state::{TaskChanges, DelaySource, TaskState};
 use super::parse::{PF_FORKNOEXEC, PF_KTHREAD, default_prio};
-use crate::model::process::{DelayRaw, IoBytes, IoPrio, IoRaw, TaskRaw, USER_HZ};
+use crate::model::process::{TaskDelays, IoBytes, IoPrio, TaskIoRaw, TaskRaw, USER_HZ};
 use crate::trace::task_iter::{TaskRecord, TaskCounters};
 
 /// ns in a tick.
@@ -99,12 +99,12 @@ impl TaskState {
 fn apply_counters(raw: &mut TaskRaw, told: &TaskRecord, delays: DelaySource) {
     let sums = &told.counters;
     raw.majflt = sums.majflt;
-    raw.runs = sums.runs;
+    raw.timeslices = sums.runs;
     raw.io = match told.has_io() {
-        true => IoRaw::Read(IoBytes { read: sums.read, write: sums.write, cancelled: sums.cancelled }),
-        false => IoRaw::Absent,
+        true => TaskIoRaw::Read(IoBytes { read: sums.read, write: sums.write, cancelled: sums.cancelled }),
+        false => TaskIoRaw::Absent,
     };
-    let waited = DelayRaw { blkio_ns: sums.blkio_ns, swapin_ns: Some(sums.swapin_ns) };
+    let waited = TaskDelays { blkio_ns: sums.blkio_ns, swapin_ns: Some(sums.swapin_ns) };
     raw.delays = (delays == DelaySource::Taskstats).then_some(waited);
 }
 

@@ -14,7 +14,7 @@ use super::file_reader::{ReadJob, FileSet};
 use super::scan::TaskScan;
 use super::task_scanner::TaskScanner;
 use crate::collect::clock::boot_ns;
-use crate::model::section::describe;
+use crate::model::reading::describe_io_error;
 use crate::trace::ProbeHandle;
 use crate::trace::task_iter::{TaskRecord, TaskIterProbe as Traced, TaskIterItem, PassGeneration, TaskIter};
 use std::io;
@@ -94,7 +94,7 @@ impl TaskScanner {
                 true
             }
             Err(err) => {
-                let why = describe(&err);
+                let why = describe_io_error(&err);
                 pass.update
                     .notes
                     .push(format!("the iterator of tasks failed ({why}): files are read instead"));
@@ -197,7 +197,7 @@ impl TaskScanner {
         let since_ns = entry.scanned_ns;
         let changes = entry.apply_iter_record(told, pass.delay_source, self.page_size);
         entry.scanned_ns = now;
-        pass.update.gone.extend(changes.replaced_key);
+        pass.update.exited.extend(changes.replaced_key);
         if changes.has_row_changed {
             let since_ns = if changes.is_first { 0 } else { since_ns };
             push_change(entry, &mut pass.update.changed, now, since_ns);

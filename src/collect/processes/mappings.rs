@@ -7,8 +7,8 @@
 use super::parse;
 use crate::collect::kernel_file::{open, read_once};
 use crate::collect::byte_parse::{parse_u64, words};
-use crate::model::process::Mapping;
-use crate::model::section::Section;
+use crate::model::process::MemoryMapping;
+use crate::model::reading::Reading;
 use crate::root::Root;
 use crate::text;
 use std::fs::File;
@@ -19,30 +19,30 @@ const MAX_MAPPINGS: usize = 1_000_000;
 
 /// The mappings of process `pid` that started at `starttime`, in address order. May block for ever:
 /// call it in a child process.
-pub fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Section<Vec<Mapping>> {
+pub fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Reading<Vec<MemoryMapping>> {
     if let Some(ended) = check_same_process(root, pid, starttime) {
-        return Section::Absent(ended);
+        return Reading::Absent(ended);
     }
     let what = format!("/proc/{pid}/smaps");
     let file = match open(&root.proc(&format!("{pid}/smaps"))) {
         Ok(fd) => BufReader::with_capacity(64 * 1024, File::from(fd)),
-        Err(err) => return Section::from_io(&what, &err),
+        Err(err) => return Reading::from_io_error(&what, &err),
     };
     let found = match parse_smaps(file) {
         Ok(found) => found,
-        Err(err) => return Section::from_io(&what, &err),
+        Err(err) => return Reading::from_io_error(&what, &err),
     };
     match check_same_process(root, pid, starttime) {
-        Some(ended) => Section::Absent(ended),
-        None => Section::Ok(found),
+        Some(ended) => Reading::Absent(ended),
+        None => Reading::Ok(found),
     }
 }
 
 /// The file a process runs, cleaned. Blocks for a task stuck in exec: call it in a child process.
-pub fn read_exe(root: &Root, pid: u32) -> Section<String> {
+pub fn read_exe(root: &Root, pid: u32) -> Reading<String> {
     match std::fs::read_link(root.proc(&format!("{pid}/exe"))) {
-        Ok(path) => Section::Ok(text::sanitize(path.into_os_string().into_encoded_bytes())),
-        Err(err) => Section::from_io(&format!("/proc/{pid}/exe"), &err),
+        Ok(path) => Reading::Ok(text::sanitize(path.into_os_string().into_encoded_bytes())),
+        Err(err) => Reading::from_io_error(&format!("/proc/{pid}/exe"), &err),
     }
 }
 
@@ -55,8 +55,8 @@ fn check_same_process(root: &Root, pid: u32, starttime: u64) -> Option<String> {
     }
 }
 
-fn parse_smaps(mut file: impl BufRead) -> std::io::Result<Vec<Mapping>> {
-    let mut out: Vec<Mapping> = Vec::new();
+fn parse_smaps(mut file: impl BufRead) -> std::io::Result<Vec<MemoryMapping>> {
+    let mut out: Vec<MemoryMapping> = Vec::new();
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -75,7 +75,7 @@ fn parse_smaps(mut file: impl BufRead) -> std::io::Result<Vec<Mapping>> {
 }
 
 /// `7f00-7f10 r-xp 00000000 fe:00 123   /path`; the path may have blanks, a newline in it is escaped.
-fn parse_header(line: &[u8]) -> Option<Mapping> {
+fn parse_header(line: &[u8]) -> Option<MemoryMapping> {
     let dash = line.iter().position(|b| *b == b'-')?;
     let space = line.iter().position(|b| *b == b' ')?;
     let (start, end) = (parse_hex(line.get(..dash)?)?, parse_hex(line.get(dash + 1..space)?)?);
@@ -90,10 +90,10 @@ fn parse_header(line: &[u8]) -> Option<Mapping> {
         rest = &rest[word..];
     }
     let name = text::sanitize(rest.trim_ascii());
-    Some(Mapping { start, end, perms, name, size: end.saturating_sub(start), rss: 0, pss: None, swap: None })
+    Some(MemoryMapping { start, end, perms, name, size: end.saturating_sub(start), rss: 0, pss: None, swap: None })
 }
 
-fn parse_field(mapping: &mut Mapping, line: &[u8]) {
+fn parse_field(mapping: &mut MemoryMapping, line: &[u8]) {
     let mut w = words(line);
     let (Some(name), Some(kb)) = (w.next(), w.next().and_then(parse_u64)) else { return };
     let bytes = kb.saturating_mul(1024);
@@ -143,7 +143,7 @@ mod tests {
         let found = found.ok().unwrap();
         assert!(found.iter().any(|m| m.name == "[stack]" && m.rss > 0 && m.pss.is_some()));
         assert!(read_exe(&Root::live(), pid).ok().is_some_and(|path| found.iter().any(|m| m.name == *path)));
-        assert!(matches!(read_mappings(&Root::live(), pid, start + 1), Section::Absent(_)));
+        assert!(matches!(read_mappings(&Root::live(), pid, start + 1), Reading::Absent(_)));
     }
 
     proptest! {

@@ -34,8 +34,8 @@ mod fd_cache;
 #[cfg(test)]
 mod tests;
 
-use crate::model::process::{ProcUpdate, TaskKey};
-use crate::model::section::Section;
+use crate::model::process::{ProcessUpdate, TaskKey};
+use crate::model::reading::Reading;
 use crate::root::Root;
 use crate::trace::Tracer;
 use activity_filter::ActivityFilter;
@@ -68,12 +68,12 @@ pub struct ScanOptions {
 pub struct ProcessCollector {
     threads: ScanThreads,
     requests: SyncSender<ScanOptions>,
-    updates: Receiver<Section<ProcUpdate>>,
+    updates: Receiver<Reading<ProcessUpdate>>,
 }
 
 struct ChannelConsumer {
     requests: Mutex<Receiver<ScanOptions>>,
-    updates: Sender<Section<ProcUpdate>>,
+    updates: Sender<Reading<ProcessUpdate>>,
 }
 
 impl ScanConsumer for ChannelConsumer {
@@ -81,7 +81,7 @@ impl ScanConsumer for ChannelConsumer {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
     }
 
-    fn scan_finished(&self, look: Section<ProcUpdate>) -> bool {
+    fn scan_finished(&self, look: Reading<ProcessUpdate>) -> bool {
         self.updates.send(look).is_ok()
     }
 }
@@ -110,12 +110,12 @@ impl ProcessCollector {
 
     /// One look. Returns within about the time its reads take, plus 100 ms for each task that hangs
     /// for the first time.
-    pub fn scan(&mut self, wants: &ScanOptions) -> Section<ProcUpdate> {
+    pub fn scan(&mut self, wants: &ScanOptions) -> Reading<ProcessUpdate> {
         if let Err(err) = self.threads.start() {
-            return Section::from_io("a thread for /proc", &err);
+            return Reading::from_io_error("a thread for /proc", &err);
         }
         let _ = self.requests.send(wants.clone());
-        let gone = || Section::Absent("the thread that reads /proc ended".into());
+        let gone = || Reading::Absent("the thread that reads /proc ended".into());
         self.updates.recv().unwrap_or_else(|_| gone())
     }
 

@@ -12,8 +12,8 @@ use super::task_scanner::TaskScanner;
 use super::taskstats::TaskstatsAnswer;
 use super::{ScanOptions, deadline_executor};
 use crate::collect::clock;
-use crate::model::process::ProcUpdate;
-use crate::model::section::{Section, describe};
+use crate::model::process::ProcessUpdate;
+use crate::model::reading::{Reading, describe_io_error};
 use crate::trace::task_iter::TaskIter;
 use std::os::fd::AsFd;
 
@@ -33,7 +33,7 @@ pub struct TaskScan {
     job_index: usize,
     /// Next place to probe.
     target_index: usize,
-    pub(super) update: ProcUpdate,
+    pub(super) update: ProcessUpdate,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -72,13 +72,13 @@ impl TaskScanner {
             self.user_names.forget_reported();
         }
         self.seq += 1;
-        let mut update = ProcUpdate {
+        let mut update = ProcessUpdate {
             seq: self.seq,
-            at,
-            prev: self.previous_clock,
-            threads: self.is_per_thread,
+            time: at,
+            previous_time: self.previous_clock,
+            rows_are_threads: self.is_per_thread,
             reset: reset || wants.full_update,
-            ..ProcUpdate::default()
+            ..ProcessUpdate::default()
         };
         let walks = self.task_iter();
         let delays = self.choose_delay_source(&wants, walks.is_some(), &mut update);
@@ -159,7 +159,7 @@ impl TaskScanner {
     /// Begins with the files of tasks, where it was meant to be done without.
     fn fall_back_to_files(&mut self, pass: &mut TaskScan) {
         if let Err(err) = self.list_processes() {
-            pass.update.notes.push(format!("listing /proc: {}", describe(&err.into())));
+            pass.update.notes.push(format!("listing /proc: {}", describe_io_error(&err.into())));
         }
         self.reset_iter_state();
         pass.may_have_new_tasks = true;
@@ -239,9 +239,9 @@ impl TaskScanner {
     }
 
     /// The look, taken.
-    pub(super) fn finish_scan(&mut self) -> Section<ProcUpdate> {
+    pub(super) fn finish_scan(&mut self) -> Reading<ProcessUpdate> {
         let Some(pass) = self.scan.take() else {
-            return Section::Absent("no look at the tasks was begun".into());
+            return Reading::Absent("no look at the tasks was begun".into());
         };
         let TaskScan { options: wants, task_iter: walks, mut update, .. } = *pass;
         self.copy_names_to_threads(&mut update);
@@ -251,9 +251,9 @@ impl TaskScanner {
                 .notes
                 .push(format!("{MAX_STUCK_THREADS} reads hang: I/O of other tasks is not read until one returns"));
         }
-        self.previous_clock = Some(update.at);
-        update.took_ns = clock::boot_ns().saturating_sub(update.at.boot_ns);
-        Section::Ok(update)
+        self.previous_clock = Some(update.time);
+        update.duration_ns = clock::boot_ns().saturating_sub(update.time.boot_ns);
+        Reading::Ok(update)
     }
 
     /// Who is to be probed; `unknown` restricts it to tasks never read. What taskstats is not asked about

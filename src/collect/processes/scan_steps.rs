@@ -8,8 +8,8 @@ use super::scan::TaskScan;
 use super::stuck_read::is_thread_runnable;
 use super::task_scanner::TaskScanner;
 use super::{ScanOptions, task_list};
-use crate::model::process::{Change, IoRaw, Names, ProcUpdate, TaskKey};
-use crate::model::section::Section;
+use crate::model::process::{TaskChange, TaskIoRaw, TaskNames, ProcessUpdate, TaskKey};
+use crate::model::reading::Reading;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ pub(super) const CAUTIOUS_FROM: usize = MAX_STUCK_THREADS - 2;
 
 impl TaskScanner {
     /// Where waiting times come from this time, told in the update.
-    pub(super) fn choose_delay_source(&mut self, wants: &ScanOptions, walks: bool, update: &mut ProcUpdate) -> DelaySource {
+    pub(super) fn choose_delay_source(&mut self, wants: &ScanOptions, walks: bool, update: &mut ProcessUpdate) -> DelaySource {
         let switch = self.delayacct_file.read(&mut self.buf).ok().map(|text| text.trim_ascii() != b"0");
         let off = switch == Some(false);
         if off {
-            update.delays = Section::Absent(super::detail::DELAYACCT_OFF.into());
+            update.delays = Reading::Absent(super::detail::DELAYACCT_OFF.into());
             return DelaySource::Off;
         }
         if !wants.delays {
-            update.delays = Section::Absent("waiting times were not asked for".into());
+            update.delays = Reading::Absent("waiting times were not asked for".into());
             return DelaySource::Off;
         }
-        update.delays = Section::Ok(());
+        update.delays = Reading::Ok(());
         if self.activity_filter.taskstats.ok().is_some() || walks && switch.is_some() {
             return DelaySource::Taskstats;
         }
@@ -44,7 +44,7 @@ impl TaskScanner {
             update.delays = self.activity_filter.taskstats.clone();
             return DelaySource::Off;
         }
-        if let Some(why) = self.activity_filter.taskstats.why(update.at.boot_ns) {
+        if let Some(why) = self.activity_filter.taskstats.unavailable_reason(update.time.boot_ns) {
             update.notes.push(format!("no swap-in delays, I/O delays in steps of 10 ms: {why}"));
         }
         DelaySource::Ticks
@@ -228,7 +228,7 @@ impl TaskScanner {
         }
         let since_ns = entry.scanned_ns;
         let changes = entry.apply_files(&got, delays, self.page_size);
-        update.gone.extend(changes.replaced_key);
+        update.exited.extend(changes.replaced_key);
         if got.io.is_some() || got.stat.is_some() {
             entry.scanned_ns = got.at_ns;
         }
@@ -249,14 +249,14 @@ impl TaskScanner {
                     wait
                 }
             };
-            update.waits.push((entry.raw.key, wait));
+            update.wait_channels.push((entry.raw.key, wait));
         }
         if got.cmdline.is_some() || got.cgroup.is_some() {
             self.apply_names(job, got, update);
         }
     }
 
-    fn apply_names(&mut self, job: &ReadJob, got: TaskFiles, update: &mut ProcUpdate) {
+    fn apply_names(&mut self, job: &ReadJob, got: TaskFiles, update: &mut ProcessUpdate) {
         let entry = &mut self.tasks[job.task_index as usize];
         let mut names = entry.names.as_deref().cloned().unwrap_or_default();
         if let Some(text) = &got.cgroup {
@@ -270,7 +270,7 @@ impl TaskScanner {
             entry.needs_names = false;
         }
         if entry.names.as_deref() != Some(&names) {
-            let names: Arc<Names> = Arc::new(names);
+            let names: Arc<TaskNames> = Arc::new(names);
             entry.names = Some(names.clone());
             // Group and command line come as two readings: told together.
             match update.names.last_mut().filter(|(key, _)| *key == entry.raw.key) {
@@ -281,7 +281,7 @@ impl TaskScanner {
     }
 
     /// Threads take names, uid and swap from their process.
-    pub(super) fn copy_names_to_threads(&mut self, update: &mut ProcUpdate) {
+    pub(super) fn copy_names_to_threads(&mut self, update: &mut ProcessUpdate) {
         if !self.is_per_thread {
             return;
         }
@@ -307,16 +307,16 @@ impl TaskScanner {
     }
 
     /// Ends, sums, and what a new listener needs.
-    pub(super) fn finish_update(&mut self, wants: &ScanOptions, walked: bool, update: &mut ProcUpdate) {
+    pub(super) fn finish_update(&mut self, wants: &ScanOptions, walked: bool, update: &mut ProcessUpdate) {
         let mut ended = false;
         for entry in &self.tasks {
             ended |= entry.has_exited;
             match entry.has_exited {
-                true if entry.has_been_read => update.gone.push(entry.raw.key),
+                true if entry.has_been_read => update.exited.push(entry.raw.key),
                 true => {}
                 false => {
                     update.total += usize::from(entry.has_been_read);
-                    update.hidden += usize::from(entry.is_denied || entry.raw.io == IoRaw::Denied);
+                    update.hidden_count += usize::from(entry.is_denied || entry.raw.io == TaskIoRaw::Denied);
                 }
             }
         }
@@ -330,7 +330,7 @@ impl TaskScanner {
             update.names.clear();
             for entry in self.tasks.iter().filter(|entry| entry.has_been_read) {
                 let raw = entry.raw;
-                update.changed.push(Change { raw, at_ns: entry.scanned_ns, since_ns: 0 });
+                update.changed.push(TaskChange { raw, scanned_ns: entry.scanned_ns, previous_scan_ns: 0 });
                 update.names.extend(entry.names.iter().map(|names| (raw.key, names.clone())));
             }
         }
@@ -372,13 +372,13 @@ fn apply_probe(entry: &mut TaskState, probed: ProbeResult, delays: DelaySource, 
 
 /// Puts the row into the update. A task read twice in one look is told once: with what is known last,
 /// and with the interval of the reading that brought its counters.
-pub(super) fn push_change(entry: &mut TaskState, changed: &mut Vec<Change>, at_ns: u64, since_ns: u64) {
+pub(super) fn push_change(entry: &mut TaskState, changed: &mut Vec<TaskChange>, at_ns: u64, since_ns: u64) {
     if let Some(told) = changed.get_mut(entry.change_index as usize) {
         told.raw = entry.raw;
         return;
     }
     entry.change_index = changed.len() as u32;
-    changed.push(Change { raw: entry.raw, at_ns, since_ns });
+    changed.push(TaskChange { raw: entry.raw, scanned_ns: at_ns, previous_scan_ns: since_ns });
 }
 
 fn sort_tasks(entries: &mut [TaskState]) {

@@ -18,8 +18,8 @@ use super::task_scanner::TaskScanner;
 use super::taskstats::TaskstatsAnswer;
 use crate::collect::clock::boot_ns;
 use crate::collect::sampler::THREAD_STACK_BYTES;
-use crate::model::process::ProcUpdate;
-use crate::model::section::Section;
+use crate::model::process::ProcessUpdate;
+use crate::model::reading::Reading;
 use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -37,7 +37,7 @@ pub trait ScanConsumer: Send + Sync + 'static {
     /// The look that was wanted begins.
     fn scan_started(&self) {}
     /// Takes the look; returns false when no more are wanted.
-    fn scan_finished(&self, look: Section<ProcUpdate>) -> bool;
+    fn scan_finished(&self, look: Reading<ProcessUpdate>) -> bool;
 }
 
 struct ScanState {
@@ -143,7 +143,7 @@ impl InlineScanner {
         match self.shared.begin_scan(wants, true) {
             Ok(owner) => owner.map(|owner| RunningScan { scanner: self, owner_id: owner }),
             Err(err) => {
-                self.shared.consumer.scan_finished(Section::from_io("/proc", &err));
+                self.shared.consumer.scan_finished(Reading::from_io_error("/proc", &err));
                 None
             }
         }
@@ -212,7 +212,7 @@ fn scan_loop(shared: &Arc<ScanShared>, mut under_way: Option<u64>) {
                     }
                     // Whoever takes it tells what there is to tell.
                     Ok(None) => continue,
-                    Err(err) if shared.consumer.scan_finished(Section::from_io("/proc", &err)) => continue,
+                    Err(err) if shared.consumer.scan_finished(Reading::from_io_error("/proc", &err)) => continue,
                     Err(_) => return,
                 }
             }
@@ -238,7 +238,7 @@ fn take_over(shared: &Arc<ScanShared>, owner: u64, guest: bool) {
 }
 
 /// Takes the look under way to its end; `None` if this thread was given up meanwhile.
-fn run_scan(shared: &ScanShared, owner: u64, hands: &mut WorkerState) -> Option<Section<ProcUpdate>> {
+fn run_scan(shared: &ScanShared, owner: u64, hands: &mut WorkerState) -> Option<Reading<ProcessUpdate>> {
     hands.thread_id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     if let Some(reader) = &mut hands.reader {
         reader.begin_scan();

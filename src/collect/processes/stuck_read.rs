@@ -37,7 +37,7 @@ impl StuckRead {
         BlockedTask {
             key,
             since_boot_ns: self.since_boot_ns,
-            on: self.blocked_on.clone(),
+            waiting_on: self.blocked_on.clone(),
             counters_readable: self.is_cmdline_only(),
         }
     }

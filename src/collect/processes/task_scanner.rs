@@ -9,7 +9,7 @@ use super::stuck_read::StuckRead;
 use super::iter_scan::IterScanner;
 use super::{cgroups, path, swap_activity, user_names};
 use crate::collect::kernel_file::PersistentFile;
-use crate::model::clock::Clock;
+use crate::model::timestamp::Timestamp;
 use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::collections::HashSet;
@@ -48,7 +48,7 @@ pub struct TaskScanner {
     /// Where the slow round over all tasks stands.
     pub(super) round_position: usize,
     pub(super) seq: u64,
-    pub(super) previous_clock: Option<Clock>,
+    pub(super) previous_clock: Option<Timestamp>,
     pub(super) page_size: u64,
     pub(super) scan: Option<Box<TaskScan>>,
 }

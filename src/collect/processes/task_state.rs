@@ -3,7 +3,7 @@
 use super::parse::{StatLine, StatusLines};
 use super::path::TaskPath;
 use super::file_reader::TaskFiles;
-use crate::model::process::{DelayRaw, IoPrio, IoRaw, Names, TaskKey, TaskRaw};
+use crate::model::process::{TaskDelays, IoPrio, TaskIoRaw, TaskNames, TaskKey, TaskRaw};
 use std::sync::Arc;
 
 /// One task.
@@ -16,7 +16,7 @@ pub struct TaskState {
     /// The last look, whether it found anything new or not, CLOCK_BOOTTIME in ns.
     pub scanned_ns: u64,
     /// Its names, once they were fetched.
-    pub names: Option<Arc<Names>>,
+    pub names: Option<Arc<TaskNames>>,
     pub(super) start_stack: u64,
     pub(super) default_prio: IoPrio,
     /// Hash of the last `io` text.
@@ -95,10 +95,10 @@ impl TaskState {
             num_threads: 0,
             majflt: 0,
             cpu_ticks: 0,
-            runs: 0,
+            timeslices: 0,
             rss_bytes: 0,
             swap_bytes: None,
-            io: IoRaw::Absent,
+            io: TaskIoRaw::Absent,
             delays: None,
         };
         Self {
@@ -170,7 +170,7 @@ impl TaskState {
         if let Some(io) = got.io {
             self.raw.io = io;
             self.io_hash = got.io_hash;
-            self.is_io_denied = io == IoRaw::Denied;
+            self.is_io_denied = io == TaskIoRaw::Denied;
         }
         if let Some(status) = &got.status {
             self.apply_status(status);
@@ -181,7 +181,7 @@ impl TaskState {
         if let Some(prio) = got.ioprio {
             self.raw.ioprio = Some(if prio.class == 0 { self.default_prio } else { prio });
         }
-        self.raw.runs = self.run_counts[2];
+        self.raw.timeslices = self.run_counts[2];
         if got.stat.is_some() || got.nonblocking_only {
             self.has_run = got.nonblocking_only;
             self.has_been_read = true;
@@ -227,7 +227,7 @@ impl TaskState {
             DelaySource::Ticks => {
                 let blkio_ns =
                     stat.blkio_ticks.saturating_mul(1_000_000_000 / crate::model::process::USER_HZ);
-                raw.delays = Some(DelayRaw { blkio_ns, swapin_ns: None });
+                raw.delays = Some(TaskDelays { blkio_ns, swapin_ns: None });
             }
             DelaySource::Off => raw.delays = None,
         }
@@ -250,7 +250,7 @@ impl TaskState {
         self.raw.ppid = status.ppid.unwrap_or(self.raw.ppid);
         self.raw.num_threads = status.num_threads.unwrap_or(self.raw.num_threads);
         self.raw.comm = got.comm.unwrap_or(self.raw.comm);
-        self.raw.io = IoRaw::Blocked;
+        self.raw.io = TaskIoRaw::Blocked;
     }
 }
 

@@ -6,7 +6,7 @@
 //! at 20,000 processes about half the CPU time of opening as many `schedstat` files.
 //! Needs CAP_NET_ADMIN in the first network and user namespace.
 
-use crate::model::process::DelayRaw;
+use crate::model::process::TaskDelays;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 use std::os::fd::OwnedFd;
@@ -36,7 +36,7 @@ pub struct TaskStats {
     /// threads of the process (or of the one thread asked for).
     pub runs: [u64; 3],
     /// Waiting times; all zero while `kernel.task_delayacct` is 0.
-    pub delays: DelayRaw,
+    pub delays: TaskDelays,
 }
 
 /// The answer for one task.
@@ -189,7 +189,7 @@ fn parse_stats(raw: &[u8]) -> Option<TaskStats> {
     let total = |nth: usize| word(16 + nth * pair + 8);
     Some(TaskStats {
         runs: [word(16 + 3 * pair + 8)?, total(0)?, word(16)?],
-        delays: DelayRaw { blkio_ns: total(1)?, swapin_ns: Some(total(2)?) },
+        delays: TaskDelays { blkio_ns: total(1)?, swapin_ns: Some(total(2)?) },
     })
 }
 
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn both_struct_layouts_are_parsed() {
         let old = fake_stats(13, 416, &[(16, 1), (24, 2), (40, 3), (56, 4), (72, 5)]);
-        let want = TaskStats { runs: [5, 2, 1], delays: DelayRaw { blkio_ns: 3, swapin_ns: Some(4) } };
+        let want = TaskStats { runs: [5, 2, 1], delays: TaskDelays { blkio_ns: 3, swapin_ns: Some(4) } };
         assert_eq!(parse_stats(&old), Some(want));
         let v15 = fake_stats(15, 432 + 128, &[(16, 1), (24, 2), (56, 3), (88, 4), (120, 5)]);
         assert_eq!(parse_stats(&v15), Some(want));

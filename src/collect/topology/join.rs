@@ -6,24 +6,24 @@
 
 use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
-use crate::model::mount::{Finder, Mount, Mounts};
-use crate::model::raw::Raw;
-use crate::model::topology::{BlockDev, DeviceKind, MountRef, Topology, Via};
+use crate::model::mount::{MountResolver, MountInfo, MountTable};
+use crate::model::raw_bytes::RawBytes;
+use crate::model::topology::{BlockDevice, DeviceKind, MountRef, Topology, DeviceMatch};
 use crate::root::Root;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A device under a mount, and how it was found.
-pub type BackingDevice = (DevId, Via);
+pub type BackingDevice = (DevId, DeviceMatch);
 
 /// Overlay on overlay on loop on overlay ... ends here.
 const MAX_DEPTH: usize = 8;
 
 /// The topology: `bare` devices with everything that is on them.
-pub(super) fn build_topology(root: &Root, bare: &[BlockDev], mounts: &Mounts, areas: &[SwapArea]) -> Topology {
+pub(super) fn build_topology(root: &Root, bare: &[BlockDevice], mounts: &MountTable, areas: &[SwapArea]) -> Topology {
     let mut topo = Topology { devices: bare.to_vec() };
     let found = {
-        let join = DeviceResolver { root, topology: &topo, mount_resolver: mounts.finder() };
+        let join = DeviceResolver { root, topology: &topo, mount_resolver: mounts.resolver() };
         join.resolve_all(mounts, areas)
     };
     for (id, mount) in found.mounts {
@@ -46,11 +46,11 @@ pub(super) fn build_topology(root: &Root, bare: &[BlockDev], mounts: &Mounts, ar
 }
 
 /// The devices a mount keeps its data on, the main one first; empty if it has none that the kernel tells of.
-pub fn devices_of(root: &Root, topo: &Topology, mounts: &Mounts, mount: &Mount) -> Vec<BackingDevice> {
-    DeviceResolver { root, topology: topo, mount_resolver: mounts.finder() }.mount_devices(mount, 0)
+pub fn devices_of(root: &Root, topo: &Topology, mounts: &MountTable, mount: &MountInfo) -> Vec<BackingDevice> {
+    DeviceResolver { root, topology: topo, mount_resolver: mounts.resolver() }.mount_devices(mount, 0)
 }
 
-fn device_mut(topo: &mut Topology, id: DevId) -> Option<&mut BlockDev> {
+fn device_mut(topo: &mut Topology, id: DevId) -> Option<&mut BlockDevice> {
     let at = topo.devices.binary_search_by_key(&id, |d| d.id).ok()?;
     topo.devices.get_mut(at)
 }
@@ -77,20 +77,20 @@ fn fill_holders(topo: &mut Topology) {
 #[derive(Default)]
 struct ResolvedLinks {
     mounts: Vec<(DevId, MountRef)>,
-    swaps: Vec<(DevId, Raw)>,
+    swaps: Vec<(DevId, RawBytes)>,
     loop_parents: Vec<(DevId, DevId)>,
 }
 
 struct DeviceResolver<'a> {
     root: &'a Root,
     topology: &'a Topology,
-    mount_resolver: Finder<'a>,
+    mount_resolver: MountResolver<'a>,
 }
 
 impl DeviceResolver<'_> {
-    fn resolve_all(&self, mounts: &Mounts, areas: &[SwapArea]) -> ResolvedLinks {
+    fn resolve_all(&self, mounts: &MountTable, areas: &[SwapArea]) -> ResolvedLinks {
         let mut all = ResolvedLinks::default();
-        for (mount, bind) in mounts.0.iter().zip(mounts.binds()) {
+        for (mount, bind) in mounts.0.iter().zip(mounts.bind_flags()) {
             let found = self.mount_devices(mount, 0);
             if found.is_empty() {
                 continue;
@@ -104,49 +104,49 @@ impl DeviceResolver<'_> {
                 "partition" => self.node_device(area.name.as_bytes()),
                 _ => self.file_device(area.name.as_bytes(), 0),
             };
-            all.swaps.extend(id.map(|id| (id, Raw::from(area.name.as_str()))));
+            all.swaps.extend(id.map(|id| (id, RawBytes::from(area.name.as_str()))));
         }
         for dev in self.topology.devices.iter().filter(|d| d.kind == DeviceKind::Loop) {
             let Some(file) = &dev.label else { continue };
-            let parent = self.node_device(file.bytes()).or_else(|| self.file_device(file.bytes(), 0));
+            let parent = self.node_device(file.as_bytes()).or_else(|| self.file_device(file.as_bytes(), 0));
             all.loop_parents.extend(parent.filter(|p| *p != dev.id).map(|p| (dev.id, p)));
         }
         all
     }
 
-    fn mount_devices(&self, mount: &Mount, depth: usize) -> Vec<BackingDevice> {
-        if mount.dev.major != 0 {
-            return vec![(mount.dev, Via::Number)];
+    fn mount_devices(&self, mount: &MountInfo, depth: usize) -> Vec<BackingDevice> {
+        if mount.device.major != 0 {
+            return vec![(mount.device, DeviceMatch::Number)];
         }
         if depth > MAX_DEPTH {
             return Vec::new();
         }
-        match mount.fs_type.bytes() {
+        match mount.fs_type.as_bytes() {
             b"overlay" | b"aufs" => self.overlay_devices(mount, depth),
-            b"btrfs" => match self.node_device(mount.source.bytes()) {
+            b"btrfs" => match self.node_device(mount.source.as_bytes()) {
                 Some(main) => self.btrfs_devices(main),
                 None => Vec::new(),
             },
             // bcachefs names its devices with colons between.
-            _ if mount.source.bytes().starts_with(Root::DEV_PREFIX) => {
-                let ids = mount.source.bytes().split(|b| *b == b':').filter_map(|s| self.node_device(s));
-                ids.enumerate().map(|(i, id)| (id, if i == 0 { Via::Source } else { Via::Member })).collect()
+            _ if mount.source.as_bytes().starts_with(Root::DEV_PREFIX) => {
+                let ids = mount.source.as_bytes().split(|b| *b == b':').filter_map(|s| self.node_device(s));
+                ids.enumerate().map(|(i, id)| (id, if i == 0 { DeviceMatch::Source } else { DeviceMatch::Member })).collect()
             }
             _ => Vec::new(),
         }
     }
 
-    fn overlay_devices(&self, mount: &Mount, depth: usize) -> Vec<BackingDevice> {
+    fn overlay_devices(&self, mount: &MountInfo, depth: usize) -> Vec<BackingDevice> {
         let first_lower = |all: Vec<u8>| all.split(|b| *b == b':').next().map(<[u8]>::to_vec);
         let lower = || {
             let lower = mount.super_option("lowerdir").or_else(|| mount.super_option("lowerdir+"));
-            lower.and_then(first_lower).map(|dir| (dir, Via::Lower))
+            lower.and_then(first_lower).map(|dir| (dir, DeviceMatch::Lower))
         };
-        let upper = mount.super_option("upperdir").map(|dir| (dir, Via::Upper));
+        let upper = mount.super_option("upperdir").map(|dir| (dir, DeviceMatch::Upper));
         let Some((dir, via)) = upper.or_else(lower).filter(|(dir, _)| dir.starts_with(b"/")) else {
             return Vec::new();
         };
-        match self.mount_resolver.find(&dir).filter(|m| m.id != mount.id) {
+        match self.mount_resolver.resolve(&dir).filter(|m| m.id != mount.id) {
             Some(under) => self.mount_devices(under, depth + 1).into_iter().map(|(id, _)| (id, via)).collect(),
             None => Vec::new(),
         }
@@ -154,7 +154,7 @@ impl DeviceResolver<'_> {
 
     /// All devices of the btrfs that `main` is part of: `/sys/fs/btrfs/UUID/devices/`.
     fn btrfs_devices(&self, main: DevId) -> Vec<BackingDevice> {
-        let mut out = vec![(main, Via::Source)];
+        let mut out = vec![(main, DeviceMatch::Source)];
         let Some(name) = self.topology.get(main).map(|d| d.name.replace('/', "!")) else { return out };
         let Ok(file_systems) = std::fs::read_dir(self.root.sys("fs/btrfs")) else { return out };
         for fs in file_systems.flatten() {
@@ -169,7 +169,7 @@ impl DeviceResolver<'_> {
                     .filter(|id| *id != main)
                     .collect();
                 ids.sort();
-                out.extend(ids.into_iter().map(|id| (id, Via::Member)));
+                out.extend(ids.into_iter().map(|id| (id, DeviceMatch::Member)));
                 break;
             }
         }
@@ -179,7 +179,7 @@ impl DeviceResolver<'_> {
     /// The main device of the mount that holds a file.
     fn file_device(&self, path: &[u8], depth: usize) -> Option<DevId> {
         let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-        let mount = path.starts_with(b"/").then(|| self.mount_resolver.find(path)).flatten()?;
+        let mount = path.starts_with(b"/").then(|| self.mount_resolver.resolve(path)).flatten()?;
         self.mount_devices(mount, depth + 1).first().map(|(id, _)| *id)
     }
 
@@ -187,8 +187,8 @@ impl DeviceResolver<'_> {
     fn node_device(&self, path: &[u8]) -> Option<DevId> {
         let rel = path.strip_prefix(Root::DEV_PREFIX)?;
         if self.root.is_live() {
-            let memory = |m: &Mount| matches!(m.fs_type.bytes(), b"devtmpfs" | b"tmpfs");
-            if self.mount_resolver.find(path).is_some_and(memory) {
+            let memory = |m: &MountInfo| matches!(m.fs_type.as_bytes(), b"devtmpfs" | b"tmpfs");
+            if self.mount_resolver.resolve(path).is_some_and(memory) {
                 let stat =
                     rustix::fs::stat(self.root.dev("").join(Path::new(std::ffi::OsStr::from_bytes(rel))));
                 if let Ok(stat) = stat

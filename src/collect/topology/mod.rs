@@ -13,9 +13,9 @@ use super::byte_parse::lines;
 use super::swaps;
 use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
-use crate::model::mount::Mounts;
-use crate::model::section::Section;
-use crate::model::topology::{BlockDev, Topology};
+use crate::model::mount::MountTable;
+use crate::model::reading::Reading;
+use crate::model::topology::{BlockDevice, Topology};
 use crate::root::Root;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -45,8 +45,8 @@ pub struct TopologyReader {
     scanned_at: Option<Instant>,
     scan_cost: Duration,
     rescan_pending: bool,
-    devices: Vec<BlockDev>,
-    last_result: Option<Section<Topology>>,
+    devices: Vec<BlockDevice>,
+    last_result: Option<Reading<Topology>>,
 }
 
 impl TopologyReader {
@@ -74,7 +74,7 @@ impl TopologyReader {
     }
 
     /// The topology, if it differs from what the last call gave. `disks_seen`: the numbers in diskstats.
-    pub fn refresh(&mut self, disks_seen: &[DevId]) -> Option<Section<Topology>> {
+    pub fn refresh(&mut self, disks_seen: &[DevId]) -> Option<Reading<Topology>> {
         let rescan = self.needs_scan(disks_seen);
         let moved = self.mounts.refresh();
         let swapped = self.read_swaps();
@@ -82,8 +82,8 @@ impl TopologyReader {
             return None;
         }
         let now = match self.rescan_if(rescan) {
-            Ok(()) => Section::Ok(join::build_topology(&self.root, &self.devices, self.mounts.mounts(), &self.swap_areas)),
-            Err(err) => Section::from_io("/sys/block", &err),
+            Ok(()) => Reading::Ok(join::build_topology(&self.root, &self.devices, self.mounts.mounts(), &self.swap_areas)),
+            Err(err) => Reading::from_io_error("/sys/block", &err),
         };
         if self.last_result.as_ref() == Some(&now) {
             return None;
@@ -93,7 +93,7 @@ impl TopologyReader {
     }
 
     /// The mount table as of the last refresh.
-    pub fn mounts(&self) -> &Mounts {
+    pub fn mounts(&self) -> &MountTable {
         self.mounts.mounts()
     }
 

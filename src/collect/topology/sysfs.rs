@@ -6,15 +6,15 @@
 use crate::collect::mountinfo::parse_dev_id;
 use crate::collect::kernel_file::read_once;
 use crate::collect::byte_parse::parse_u64;
-use crate::model::disk::{DevId, SECTOR};
-use crate::model::topology::{BlockDev, DeviceKind, MdInfo};
+use crate::model::disk::{DevId, SECTOR_BYTES};
+use crate::model::topology::{BlockDevice, DeviceKind, MdInfo};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Every device and partition, sorted by number; slaves and the parents of partitions, dm and md are set.
-pub(super) fn scan_block_devices(root: &Root) -> io::Result<Vec<BlockDev>> {
+pub(super) fn scan_block_devices(root: &Root) -> io::Result<Vec<BlockDevice>> {
     let mut scan = SysfsScan { buf: Vec::new(), found: Vec::new() };
     for entry in std::fs::read_dir(root.sys("block"))?.flatten() {
         scan.scan_disk(&entry.path(), &entry.file_name().to_string_lossy());
@@ -24,7 +24,7 @@ pub(super) fn scan_block_devices(root: &Root) -> io::Result<Vec<BlockDev>> {
 
 /// A device with its slaves still by name.
 struct ScannedDevice {
-    dev: BlockDev,
+    dev: BlockDevice,
     slaves: Vec<String>,
 }
 
@@ -74,11 +74,11 @@ impl SysfsScan {
         self.found.push(ScannedDevice { dev, slaves: Vec::new() });
     }
 
-    fn read_common(&mut self, dir: &Path, sys_name: &str) -> Option<BlockDev> {
-        Some(BlockDev {
+    fn read_common(&mut self, dir: &Path, sys_name: &str) -> Option<BlockDevice> {
+        Some(BlockDevice {
             id: parse_dev_id(&self.read_text(dir.join("dev"))?)?,
             name: sys_name.replace('!', "/"),
-            size_bytes: self.read_text(dir.join("size")).and_then(|t| parse_u64(&t)?.checked_mul(SECTOR)),
+            size_bytes: self.read_text(dir.join("size")).and_then(|t| parse_u64(&t)?.checked_mul(SECTOR_BYTES)),
             read_only: self.read_flag(dir.join("ro")),
             ..Default::default()
         })
@@ -114,9 +114,9 @@ fn sorted_entry_names(dir: &Path) -> Vec<String> {
 }
 
 /// Turns slave names into numbers and sorts.
-fn link_devices(found: Vec<ScannedDevice>) -> Vec<BlockDev> {
+fn link_devices(found: Vec<ScannedDevice>) -> Vec<BlockDevice> {
     let ids: HashMap<String, DevId> = found.iter().map(|f| (f.dev.name.clone(), f.dev.id)).collect();
-    let mut out: Vec<BlockDev> = found
+    let mut out: Vec<BlockDevice> = found
         .into_iter()
         .map(|mut f| {
             f.dev.slaves = f.slaves.iter().filter_map(|s| ids.get(&s.replace('!', "/")).copied()).collect();

@@ -1,7 +1,7 @@
 //! What a captured tree must not tell: whose machine it is, who works there, where it is on the network.
 
 use crate::collect::kmsg::{KmsgReader, format_record};
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::root::Root;
 use regex_lite::Regex;
 use std::fs;
@@ -69,7 +69,7 @@ impl Scrub {
 
     /// The newest `most` records of the kernel log as a file, empty if it cannot be read.
     pub fn log(&self, root: &Root, most: usize) -> Vec<u8> {
-        let Section::Ok(mut reader) = KmsgReader::open(root) else { return Vec::new() };
+        let Reading::Ok(mut reader) = KmsgReader::open(root) else { return Vec::new() };
         let mut records = Vec::new();
         while let Ok(Some(record)) = reader.next_record() {
             records.push(format_record(&record));

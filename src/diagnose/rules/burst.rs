@@ -5,7 +5,7 @@ use crate::diagnose::case::Case;
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::disk::DevId;
-use crate::model::facts::ResultFacts;
+use crate::model::slow_facts::BenchResultFacts;
 
 /// The rule.
 pub const RULE: Rule =
@@ -19,7 +19,7 @@ const WINDOW_SECS: f64 = 5.0;
 const SLOW_NOW: f64 = 1.2;
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    let Some(facts) = &case.world.facts.now else { return Judged::NotYet("the kept benchmark results") };
+    let Some(facts) = &case.world.slow_facts.latest else { return Judged::NotYet("the kept benchmark results") };
     let mut told = Vec::new();
     for r in &facts.results {
         let (Some((fast, slow)), Some(id)) = (r.burst, r.device.as_deref().and_then(device)) else {
@@ -43,7 +43,7 @@ fn device(text: &str) -> Option<DevId> {
     Some(DevId { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
-fn finding(case: &Case<'_>, id: DevId, r: &ResultFacts, (fast, slow): (f64, f64), tps: f64) -> Finding {
+fn finding(case: &Case<'_>, id: DevId, r: &BenchResultFacts, (fast, slow): (f64, f64), tps: f64) -> Finding {
     let name = case.device_name(id);
     let spent = tps <= slow * SLOW_NOW;
     let now = if spent { ", and it is at its slow rate now" } else { "" };

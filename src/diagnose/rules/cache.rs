@@ -5,7 +5,7 @@ use crate::diagnose::case::{Case, Held};
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::snapshot::Snapshot;
-use crate::model::stalls::RECLAIM;
+use crate::model::memory_stalls::RECLAIM;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -40,19 +40,19 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         Held::No => return Judged::Yes,
         Held::Since(since) => since,
     };
-    let Some((mem, snap)) = case.world.snap.mem.ok().zip(case.snap()) else { return Judged::Yes };
+    let Some((mem, snap)) = case.world.snapshot.mem.ok().zip(case.snap()) else { return Judged::Yes };
     let share = mem.cached as f64 * 100.0 / mem.total.max(1) as f64;
-    let Some((read, written)) = snap.disks_mb_per_s(case.world.topo.ok()) else {
+    let Some((read, written)) = snap.disks_mb_per_s(case.world.topology.ok()) else {
         return Judged::Cannot("which devices are disks is not known".into());
     };
     let through = case
-        .mean(WINDOW_SECS, |s| s.disks_mb_per_s(case.world.topo.ok()).map(|(r, w)| (r + w) * 1_048_576.0))
+        .mean(WINDOW_SECS, |s| s.disks_mb_per_s(case.world.topology.ok()).map(|(r, w)| (r + w) * 1_048_576.0))
         .unwrap_or(0.0);
     if share < CACHE_PCT || through < STREAM {
         return Judged::Yes;
     }
     let reclaim = snap.reclaim.unwrap_or_default();
-    let by = case.busiest().first().map(|m| case.task_name(m.at));
+    let by = case.busiest().first().map(|m| case.task_name(m.row_index));
     let title = format!(
         "streaming I/O fills the page cache ({} of memory) and pushes programs out",
         words::pct(share)

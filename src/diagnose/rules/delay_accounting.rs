@@ -19,7 +19,7 @@ const SOME_PCT: f64 = 30.0;
 const WINDOW_SECS: f64 = 5.0;
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    if case.world.facts.number("kernel.task_delayacct") != Some(0) {
+    if case.world.slow_facts.knob_number("kernel.task_delayacct") != Some(0) {
         return Judged::Yes;
     }
     let waits = |s: &crate::model::snapshot::Snapshot| {

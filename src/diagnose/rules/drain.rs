@@ -32,7 +32,7 @@ fn flushing(s: &Snapshot) -> Option<bool> {
 }
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    if let Some(why) = case.world.snap.writeback.why(case.now_ns()) {
+    if let Some(why) = case.world.snapshot.writeback.unavailable_reason(case.now_ns()) {
         return Judged::Cannot(why);
     }
     let since = match case.held(WINDOW_SECS, flushing) {
@@ -40,7 +40,7 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         Held::No => return Judged::Yes,
         Held::Since(since) => since,
     };
-    let Some(w) = case.world.snap.writeback.ok() else { return Judged::Yes };
+    let Some(w) = case.world.snapshot.writeback.ok() else { return Judged::Yes };
     let (Some(all), Some(written)) =
         (dirty(w), case.mean(WINDOW_SECS, |s| s.writeback.ok()?.written_bytes_per_s))
     else {

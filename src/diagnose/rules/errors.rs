@@ -3,8 +3,8 @@
 use crate::diagnose::case::Case;
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::model::disk::DevId;
-use crate::model::kernlog::{Class, LogEntry};
-use crate::model::topology::BlockDev;
+use crate::model::kernel_log::{KernelLogClass, LogEntry};
+use crate::model::topology::BlockDevice;
 use crate::units::format_rfc3339;
 
 /// Resets and timeouts.
@@ -38,12 +38,12 @@ struct Told<'a> {
     first: i64,
 }
 
-fn told<'a>(case: &Case<'a>, class: Class, of: impl Fn(&LogEntry) -> bool) -> Vec<Told<'a>> {
+fn told<'a>(case: &Case<'a>, class: KernelLogClass, of: impl Fn(&LogEntry) -> bool) -> Vec<Told<'a>> {
     let mut out: Vec<Told<'a>> = Vec::new();
     let from = case.world.now().wall_ns.saturating_sub((RECENT_SECS * 1_000_000_000) as i64);
-    let entries = case.world.klog.entries().rev().take_while(move |e| e.time >= from);
+    let entries = case.world.kernel_log.entries().rev().take_while(move |e| e.wall_ns >= from);
     for e in
-        entries.filter(|e| e.class == class && e.origin == crate::model::kernlog::Origin::Kernel && of(e))
+        entries.filter(|e| e.class == class && e.origin == crate::model::kernel_log::LogOrigin::Kernel && of(e))
     {
         let name = e.device.as_deref().map_or(String::new(), crate::text::sanitize);
         let number = e.devno.map(|(major, minor)| DevId { major, minor });
@@ -57,7 +57,7 @@ fn told<'a>(case: &Case<'a>, class: Class, of: impl Fn(&LogEntry) -> bool) -> Ve
             Some(t) => {
                 t.count += e.count;
                 t.suppressed += e.suppressed;
-                t.first = t.first.min(e.first_time);
+                t.first = t.first.min(e.first_wall_ns);
             }
             None => out.push(Told {
                 name,
@@ -65,7 +65,7 @@ fn told<'a>(case: &Case<'a>, class: Class, of: impl Fn(&LogEntry) -> bool) -> Ve
                 newest: e,
                 count: e.count,
                 suppressed: e.suppressed,
-                first: e.first_time,
+                first: e.first_wall_ns,
             }),
         }
     }
@@ -75,13 +75,13 @@ fn told<'a>(case: &Case<'a>, class: Class, of: impl Fn(&LogEntry) -> bool) -> Ve
 /// Whether it was said of what was behind this name before: loop devices and card readers come back with another
 /// file or medium.
 fn is_of_former(case: &Case<'_>, e: &LogEntry, id: Option<DevId>) -> bool {
-    let log = &case.world.klog;
-    let named = e.device.as_deref().and_then(|name| log.attached(name));
-    let topo = case.world.topo.ok();
+    let log = &case.world.kernel_log;
+    let named = e.device.as_deref().and_then(|name| log.attached_at(name));
+    let topo = case.world.topology.ok();
     let names =
         id.zip(topo).map(|(id, topo)| case.chain(id).into_iter().filter_map(|id| Some(&*topo.get(id)?.name)));
-    let beneath = names.into_iter().flatten().filter_map(|name| log.attached(name)).max();
-    named.max(beneath).is_some_and(|at| e.time < at)
+    let beneath = names.into_iter().flatten().filter_map(|name| log.attached_at(name)).max();
+    named.max(beneath).is_some_and(|at| e.wall_ns < at)
 }
 
 impl Told<'_> {
@@ -104,19 +104,19 @@ impl Told<'_> {
             )
             .fact(
                 "newest",
-                format!("{}: {}", format_rfc3339(self.newest.time), crate::text::sanitize(&self.newest.message)),
+                format!("{}: {}", format_rfc3339(self.newest.wall_ns), crate::text::sanitize(&self.newest.message)),
             )
             .since(case.boot_of(self.first))
-            .last(case.boot_of(self.newest.time))
+            .last(case.boot_of(self.newest.wall_ns))
             .look_at(Jump::Kernel(self.newest.seq))
             .touching(devices)
     }
 
     /// As bad as `now` while it goes on; later, or when the device was taken away, a warning.
     fn severity(&self, case: &Case<'_>, now: Severity) -> Severity {
-        let age = case.now_ns().saturating_sub(case.boot_of(self.newest.time)) / 1_000_000_000;
-        let topo = case.world.topo.ok();
-        let gone = self.id.zip(topo).is_some_and(|(id, t)| t.get(id).is_none_or(BlockDev::is_vacant));
+        let age = case.now_ns().saturating_sub(case.boot_of(self.newest.wall_ns)) / 1_000_000_000;
+        let topo = case.world.topology.ok();
+        let gone = self.id.zip(topo).is_some_and(|(id, t)| t.get(id).is_none_or(BlockDevice::is_vacant));
         if age > NOW_SECS || gone { now.min(Severity::Warn) } else { now }
     }
 
@@ -136,7 +136,7 @@ fn judged(case: &Case<'_>) -> Judged {
 }
 
 fn resets(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    for t in told(case, Class::ResetTimeout, |_| true) {
+    for t in told(case, KernelLogClass::ResetTimeout, |_| true) {
         let severity = if t.count >= MANY_RESETS { Severity::Critical } else { Severity::Warn };
         let title =
             format!("resets or timeouts{}{}: {}", t.on(), t.times(), crate::text::sanitize(&t.newest.message));
@@ -154,7 +154,7 @@ fn resets(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 }
 
 fn io(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    for t in told(case, Class::IoError, |e| !e.message.contains(NOT_OFFERED)) {
+    for t in told(case, KernelLogClass::IoError, |e| !e.message.contains(NOT_OFFERED)) {
         let title = format!("I/O errors{}{}: {}", t.on(), t.times(), crate::text::sanitize(&t.newest.message));
         out.push(
             t.finding(case, IO.name, t.severity(case, Severity::Critical), title)
@@ -179,7 +179,7 @@ const DAMAGE: &[&str] =
     &["rror", "orrupt", "bort", "read-only", "shut", "lost", "failed", "annot", "nconsistent", "readonly"];
 
 fn filesystem(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    for t in told(case, Class::Filesystem, |e| DAMAGE.iter().any(|w| e.message.contains(w))) {
+    for t in told(case, KernelLogClass::Filesystem, |e| DAMAGE.iter().any(|w| e.message.contains(w))) {
         let title =
             format!("file system errors{}{}: {}", t.on(), t.times(), crate::text::sanitize(&t.newest.message));
         out.push(
@@ -195,7 +195,7 @@ fn filesystem(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 fn oom(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     let killed = |e: &LogEntry| e.pid.is_some() || e.message.contains("ut of memory");
     let mut victims: Vec<&LogEntry> =
-        case.kernel_said(Class::Oom, RECENT_SECS).filter(|e| killed(e)).collect();
+        case.kernel_said(KernelLogClass::Oom, RECENT_SECS).filter(|e| killed(e)).collect();
     victims.truncate(3);
     for e in victims {
         let name = e.comm.as_deref().map_or("a process".into(), crate::text::sanitize);
@@ -209,9 +209,9 @@ fn oom(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         out.push(
             Finding::new(OOM.name, Severity::Critical, subject, title)
                 .fact("kernel's report", crate::text::sanitize(&e.message))
-                .fact("at", format_rfc3339(e.time))
-                .since(case.boot_of(e.first_time))
-                .last(case.boot_of(e.time))
+                .fact("at", format_rfc3339(e.wall_ns))
+                .since(case.boot_of(e.first_wall_ns))
+                .last(case.boot_of(e.wall_ns))
                 .why("A process was ended without a chance to save anything; before that, everything was slow for want of cache.")
                 .advise_at("see who holds the memory: RES and SWAP", "nothing", Jump::Processes)
                 .advise("lower what it may use (caches, heaps, workers), raise the group's limit, or add memory", "less cache, or money")

@@ -13,14 +13,14 @@ const NEAR_PCT: f64 = 80.0;
 const AT_PCT: f64 = 97.0;
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    let Some(facts) = &case.world.facts.now else { return Judged::NotYet("open files of the processes") };
-    for f in &facts.files {
+    let Some(facts) = &case.world.slow_facts.latest else { return Judged::NotYet("open files of the processes") };
+    for f in &facts.open_files {
         let Some(soft) = f.soft.filter(|n| *n > 0) else { continue };
         let used = f.open as f64 * 100.0 / soft as f64;
         if used < NEAR_PCT {
             continue;
         }
-        let Some(row) = case.world.procs.get(&f.key) else { continue };
+        let Some(row) = case.world.processes.get(&f.key) else { continue };
         let severity = if used >= AT_PCT { Severity::Critical } else { Severity::Warn };
         out.push(
             Finding::new(

@@ -34,13 +34,13 @@ fn forkers<'c>(case: &'c Case<'_>) -> impl Iterator<Item = u32> + 'c {
 }
 
 fn pages(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    let Some(facts) = &case.world.facts.now else { return Judged::NotYet("the kernel's settings") };
+    let Some(facts) = &case.world.slow_facts.latest else { return Judged::NotYet("the kernel's settings") };
     let Some(thp) = &facts.thp else { return Judged::Yes };
     if thp != "always" {
         return Judged::Yes;
     }
     for at in forkers(case) {
-        let row = case.world.procs.row(at);
+        let row = case.world.processes.row(at);
         out.push(
             Finding::new(
                 PAGES.name,
@@ -66,13 +66,13 @@ fn pages(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 }
 
 fn cost(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    if let Some(why) = case.world.procs_state.why(case.now_ns()) {
+    if let Some(why) = case.world.processes_status.unavailable_reason(case.now_ns()) {
         return Judged::Cannot(why);
     }
     let measured =
-        case.world.facts.now.as_ref().and_then(|f| f.results.iter().find_map(|r| r.fork_ms_per_gb));
+        case.world.slow_facts.latest.as_ref().and_then(|f| f.results.iter().find_map(|r| r.fork_ms_per_gb));
     for at in forkers(case) {
-        let row = case.world.procs.row(at);
+        let row = case.world.processes.row(at);
         let all = row.rss_bytes + row.swap_bytes.unwrap_or(0);
         if all < LARGE {
             continue;

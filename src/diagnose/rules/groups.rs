@@ -4,7 +4,7 @@
 use crate::diagnose::case::Case;
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
-use crate::model::facts::{Facts, GroupFacts, IoLimit};
+use crate::model::slow_facts::{SystemFacts, CgroupFacts, CgroupIoLimit};
 
 /// I/O.
 pub const IO: Rule = Rule { name: "cgroup-io", about: "a control group at its I/O limit", look: io };
@@ -25,18 +25,18 @@ const STOPPED_PCT: f64 = 20.0;
 /// Pairs of a group before and now, with the seconds between; or what is to come.
 fn pairs<'c>(
     case: &'c Case<'_>,
-) -> Result<impl Iterator<Item = (&'c GroupFacts, &'c GroupFacts, f64)>, Judged> {
-    let known = &case.world.facts;
-    let (Some(now), Some(before), Some(secs)) = (&known.now, &known.before, known.apart_s()) else {
+) -> Result<impl Iterator<Item = (&'c CgroupFacts, &'c CgroupFacts, f64)>, Judged> {
+    let known = &case.world.slow_facts;
+    let (Some(now), Some(before), Some(secs)) = (&known.latest, &known.previous, known.interval_secs()) else {
         return Err(Judged::NotYet("two looks at the control groups"));
     };
-    let find = |path: &str, all: &'c Facts| all.groups.iter().find(|g| g.path == path);
-    Ok(now.groups.iter().filter_map(move |g| Some((find(&g.path, before)?, g, secs))))
+    let find = |path: &str, all: &'c SystemFacts| all.cgroups.iter().find(|g| g.path == path);
+    Ok(now.cgroups.iter().filter_map(move |g| Some((find(&g.path, before)?, g, secs))))
 }
 
 /// Names of the limit's file for each direction, its value and what went through per second.
-fn through(before: &IoLimit, now: &IoLimit, secs: f64) -> Option<[(&'static str, f64, Option<u64>); 4]> {
-    let (a, b) = (before.moved?, now.moved?);
+fn through(before: &CgroupIoLimit, now: &CgroupIoLimit, secs: f64) -> Option<[(&'static str, f64, Option<u64>); 4]> {
+    let (a, b) = (before.transferred?, now.transferred?);
     let per_s = |i: usize| b[i].saturating_sub(a[i]) as f64 / secs;
     Some([
         ("read bytes/s", per_s(0), now.read_bytes_per_s),
@@ -46,8 +46,8 @@ fn through(before: &IoLimit, now: &IoLimit, secs: f64) -> Option<[(&'static str,
     ])
 }
 
-fn who(case: &Case<'_>, g: &GroupFacts) -> Option<String> {
-    let names = g.pids.iter().take(3).filter_map(|pid| case.world.procs.find_pid(*pid));
+fn who(case: &Case<'_>, g: &CgroupFacts) -> Option<String> {
+    let names = g.pids.iter().take(3).filter_map(|pid| case.world.processes.find_by_pid(*pid));
     let names: Vec<String> = names.map(|r| format!("{} ({})", r.comm, r.pid)).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
@@ -96,9 +96,9 @@ fn io(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 }
 
 /// The device with what lies on it: the wait shows there.
-fn touched(case: &Case<'_>, limit: &IoLimit) -> Vec<crate::model::disk::DevId> {
+fn touched(case: &Case<'_>, limit: &CgroupIoLimit) -> Vec<crate::model::disk::DevId> {
     let mut all = case.chain(limit.device);
-    if let Some(topo) = case.world.topo.ok() {
+    if let Some(topo) = case.world.topology.ok() {
         let above =
             topo.devices.iter().filter(|d| topo.chain(d.id).iter().any(|l| l.device.id == limit.device));
         all.extend(above.map(|d| d.id));
@@ -113,7 +113,7 @@ fn memory(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     };
     for (before, now, secs) in pairs {
         let grown =
-            |get: fn(&GroupFacts) -> Option<u64>| Some(get(now)?.saturating_sub(get(before)?) as f64 / secs);
+            |get: fn(&CgroupFacts) -> Option<u64>| Some(get(now)?.saturating_sub(get(before)?) as f64 / secs);
         let (high, max) = (grown(|g| g.high_events).unwrap_or(0.0), grown(|g| g.max_events).unwrap_or(0.0));
         if high.max(max) < THROTTLES {
             continue;

@@ -4,9 +4,9 @@
 use crate::diagnose::case::Case;
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
-use crate::model::kernlog::dstate::Stuck;
-use crate::model::kernlog::{Class, LogEntry};
-use crate::model::process::{ProcRow, TaskKey};
+use crate::model::kernel_log::hung_tasks::HungTask;
+use crate::model::kernel_log::{KernelLogClass, LogEntry};
+use crate::model::process::{ProcessRow, TaskKey};
 
 /// Tasks that hang.
 pub const RULE: Rule =
@@ -55,10 +55,10 @@ const TOLD: usize = 3;
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     let mut told = 0;
-    for stuck in &case.world.stuck {
+    for stuck in &case.world.hung_tasks {
         let row =
-            case.world.procs.get(&TaskKey { pid: stuck.pid, tid: stuck.tid, starttime: stuck.starttime });
-        let report = case.world.klog.hung_task(stuck.tid);
+            case.world.processes.get(&TaskKey { pid: stuck.pid, tid: stuck.tid, starttime: stuck.starttime });
+        let report = case.world.kernel_log.latest_hung_task(stuck.tid);
         // Some drivers' threads sleep in D for good; only the kernel knows which of them hang.
         if row.as_ref().is_some_and(|r| r.kernel_thread) && report.is_none() {
             continue;
@@ -72,7 +72,7 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         last.title.push_str(&format!("; {} more tasks hang", told - TOLD));
     }
     reported(case, out);
-    match case.world.procs_state.why(case.now_ns()) {
+    match case.world.processes_status.unavailable_reason(case.now_ns()) {
         Some(why) => Judged::Cannot(why),
         None if case.world.history.len() < 2 => Judged::NotYet("several looks at the tasks"),
         None if told == 0 && undecided(case) => {
@@ -84,15 +84,15 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 
 /// Whether tasks wait that were not watched for long enough to say that they hang.
 fn undecided(case: &Case<'_>) -> bool {
-    let looked: f64 = case.ticks().map(|s| s.secs).take(WATCH_TICKS).sum();
-    looked < WATCH_SECS && case.world.procs.in_uninterruptible_sleep().any(|(task, _)| !task.kernel_thread)
+    let looked: f64 = case.ticks().map(|s| s.interval_secs).take(WATCH_TICKS).sum();
+    looked < WATCH_SECS && case.world.processes.tasks_in_d_state().any(|(task, _)| !task.kernel_thread)
 }
 
-fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Option<&LogEntry>) -> Finding {
+fn stuck_task(case: &Case<'_>, s: &HungTask, row: Option<&ProcessRow<'_>>, report: Option<&LogEntry>) -> Finding {
     let key = TaskKey { pid: s.pid, tid: s.tid, starttime: s.starttime };
     let name = crate::text::sanitize(&s.comm);
     // The kernel has watched for longer than we have.
-    let since = report.map_or(s.since_boot_ns, |e| s.since_boot_ns.min(case.boot_of(e.first_time)));
+    let since = report.map_or(s.since_boot_ns, |e| s.since_boot_ns.min(case.boot_of(e.first_wall_ns)));
     let secs = case.now_ns().saturating_sub(since) / 1_000_000_000;
     let severity = match secs >= CRITICAL_SECS || report.is_some() {
         true => Severity::Critical,
@@ -103,7 +103,7 @@ fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Opt
     let place = wait.as_ref().map_or(String::new(), |w| format!(" in {w}"));
     let title =
         format!("{name} ({}) hangs: in state D for at least {}{place}", s.tid, words::secs(secs as f64));
-    let others = case.world.stuck.len();
+    let others = case.world.hung_tasks.len();
     Finding::new(RULE.name, severity, Subject::Task(key, name), title)
         .fact("state", "D, not scheduled")
         .fact("for at least", words::secs(secs as f64))
@@ -130,14 +130,14 @@ fn stuck_task(case: &Case<'_>, s: &Stuck, row: Option<&ProcRow<'_>>, report: Opt
 /// What the kernel reported lately about tasks that are not among those seen now.
 fn reported(case: &Case<'_>, out: &mut Vec<Finding>) {
     let mut told = Vec::new();
-    for e in case.kernel_said(Class::HungTask, REPORT_SECS) {
+    for e in case.kernel_said(KernelLogClass::HungTask, REPORT_SECS) {
         let Some(pid) = e.pid else { continue };
-        if told.contains(&pid) || case.world.stuck.iter().any(|s| s.tid == pid) || told.len() >= TOLD {
+        if told.contains(&pid) || case.world.hung_tasks.iter().any(|s| s.tid == pid) || told.len() >= TOLD {
             continue;
         }
         told.push(pid);
         let name = e.comm.as_deref().map_or("?".into(), crate::text::sanitize);
-        let there = case.world.procs.find_pid(pid).filter(|r| r.state == 'D');
+        let there = case.world.processes.find_by_pid(pid).filter(|r| r.state == 'D');
         let severity = if there.is_some() { Severity::Critical } else { Severity::Warn };
         let now = if there.is_some() { "still in state D" } else { "it has gone on or ended since" };
         out.push(
@@ -149,7 +149,7 @@ fn reported(case: &Case<'_>, out: &mut Vec<Finding>) {
             )
             .fact("kernel's report", crate::text::sanitize(&e.message))
             .fact("reports", e.count.to_string())
-            .since(case.boot_of(e.first_time))
+            .since(case.boot_of(e.first_wall_ns))
             .why("What hung once had a cause that may come again: a device or a file system did not answer for minutes.")
             .advise_at("read the stack under the kernel's message", "nothing", Jump::Kernel(e.seq))
             .look_at(Jump::Kernel(e.seq)),
@@ -158,12 +158,12 @@ fn reported(case: &Case<'_>, out: &mut Vec<Finding>) {
 }
 
 fn silent(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    let left = case.world.hung_task_warnings.or_else(|| case.world.facts.number("kernel.hung_task_warnings"));
+    let left = case.world.hung_task_warnings.or_else(|| case.world.slow_facts.knob_number("kernel.hung_task_warnings"));
     let Some(left) = left else { return Judged::NotYet("the kernel's settings") };
     if left != 0 {
         return Judged::Yes;
     }
-    let hangs = !case.world.stuck.is_empty();
+    let hangs = !case.world.hung_tasks.is_empty();
     out.push(
         Finding::new(
             SILENT.name,

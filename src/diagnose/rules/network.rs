@@ -4,7 +4,7 @@ use crate::diagnose::case::{Case, Held};
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::network::{NetFsKind, NetFsRate, NicRate};
-use crate::model::raw::Raw;
+use crate::model::raw_bytes::RawBytes;
 use crate::model::snapshot::Snapshot;
 
 /// The wire is full.
@@ -35,9 +35,9 @@ const AGAIN_PCT: f64 = 1.0;
 const AGAIN_PER_S: f64 = 0.2;
 
 fn missing(case: &Case<'_>) -> Option<Judged> {
-    match case.world.snap.netfs.why(case.now_ns()) {
+    match case.world.snapshot.netfs.unavailable_reason(case.now_ns()) {
         // A machine without such mounts has nothing to judge.
-        Some(_) if matches!(case.world.snap.netfs, crate::model::section::Section::Absent(_)) => {
+        Some(_) if matches!(case.world.snapshot.netfs, crate::model::reading::Reading::Absent(_)) => {
             Some(Judged::Yes)
         }
         Some(why) => Some(Judged::Cannot(why)),
@@ -86,7 +86,7 @@ fn speed(bits: u64) -> String {
 }
 
 fn base(m: &NetFsRate, severity: Severity, title: String) -> Finding {
-    Finding::new(LINK.name, severity, Subject::Mount(Raw::from(m.mount.as_str())), title)
+    Finding::new(LINK.name, severity, Subject::Mount(RawBytes::from(m.mount.as_str())), title)
         .fact_if("read", m.read_mb_per_s.map(words::mb))
         .fact_if("written", m.write_mb_per_s.map(words::mb))
         .fact("server", m.server.clone())
@@ -168,7 +168,7 @@ fn retransmits(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
             words::count(again)
         );
         out.push(
-            Finding::new(RETRANSMITS.name, Severity::Warn, Subject::Mount(Raw::from(m.mount.as_str())), title)
+            Finding::new(RETRANSMITS.name, Severity::Warn, Subject::Mount(RawBytes::from(m.mount.as_str())), title)
                 .fact("retransmits", format!("{}/s", words::count(again)))
                 .fact("requests", format!("{}/s", words::count(ops)))
                 .fact_if("rtt", m.rtt_ms.map(words::ms))
@@ -187,14 +187,14 @@ fn cifs1(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     if let Some(judged) = missing(case) {
         return judged;
     }
-    let raw = case.world.last.as_ref().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
+    let raw = case.world.last_sample.as_ref().and_then(|s| s.netfs.ok()).map(Vec::as_slice).unwrap_or_default();
     for m in raw.iter().filter(|m| m.kind == NetFsKind::Cifs) {
         let Some(version) = m.version.as_deref().filter(|v| v.starts_with('1')) else { continue };
-        let title = format!("{} is mounted with SMB {}", m.mount.clean(), crate::text::sanitize(version));
+        let title = format!("{} is mounted with SMB {}", m.mount.sanitized(), crate::text::sanitize(version));
         out.push(
             Finding::new(CIFS1.name, Severity::Warn, Subject::Mount(m.mount.clone()), title)
                 .fact("version", crate::text::sanitize(version))
-                .fact("server", m.server.clean())
+                .fact("server", m.server.sanitized())
                 .why("SMB 1 moves 64 KiB a request and waits for each; it has no encryption, and attacks on it are public.")
                 .advise("mount with vers=3.0 or higher", "the server has to speak it")
                 .look_at(Jump::Devices),

@@ -33,7 +33,7 @@ const FAULTS: f64 = 50.0;
 const DRAGGED_KB: f64 = 64.0;
 
 fn settings<'a>(case: &Case<'a>, id: DevId) -> Option<(&'a QueueAttrs, u64)> {
-    let queue = case.world.queue_of(id)?;
+    let queue = case.world.queue_attrs(id)?;
     Some((queue, queue.read_ahead_kb?))
 }
 
@@ -113,10 +113,10 @@ fn large(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         if held != Held::NotYet {
             judged = Judged::Yes;
         }
-        let swap = case.world.topo.ok().and_then(|t| t.get(d.id)).is_some_and(|d| !d.swaps.is_empty());
+        let swap = case.world.topology.ok().and_then(|t| t.get(d.id)).is_some_and(|d| !d.swaps.is_empty());
         let (Held::Since(since), false) = (held, swap || kb < MUCH_KB) else { continue };
         let name = case.device_name(d.id);
-        let faults = case.world.snap.major_faults_per_s.unwrap_or(0.0);
+        let faults = case.world.snapshot.major_faults_per_s.unwrap_or(0.0);
         out.push(
             Finding::new(
                 LARGE.name,

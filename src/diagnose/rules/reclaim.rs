@@ -5,7 +5,7 @@ use crate::diagnose::case::{Case, Held, Mover, Victim};
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::snapshot::Snapshot;
-use crate::model::stalls::{RECLAIM, Stalls};
+use crate::model::memory_stalls::{RECLAIM, MemoryStalls};
 
 /// The rule.
 pub const RULE: Rule =
@@ -24,17 +24,17 @@ const STREAM: f64 = 32.0 * 1_048_576.0;
 const NAMED: usize = 3;
 
 fn loses(s: &Snapshot) -> Option<bool> {
-    let stalls: &Stalls = s.stalls.ok()?;
-    stalls.all[RECLAIM]?;
-    Some(stalls.tasks.iter().any(|t| t.kinds[RECLAIM].ms_per_s >= LOST_MS))
+    let stalls: &MemoryStalls = s.memory_stalls.ok()?;
+    stalls.totals[RECLAIM]?;
+    Some(stalls.processes.iter().any(|t| t.rates[RECLAIM].ms_per_s >= LOST_MS))
 }
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    let snap = &case.world.snap;
-    if let Some(why) = snap.stalls.why(case.now_ns()) {
+    let snap = &case.world.snapshot;
+    if let Some(why) = snap.memory_stalls.unavailable_reason(case.now_ns()) {
         return Judged::Cannot(why);
     }
-    if let Some(why) = snap.stalls.ok().filter(|s| s.all[RECLAIM].is_none()).and_then(|s| s.without.first()) {
+    if let Some(why) = snap.memory_stalls.ok().filter(|s| s.totals[RECLAIM].is_none()).and_then(|s| s.unavailable.first()) {
         return Judged::Cannot(why.clone());
     }
     let since = match case.held(WINDOW_SECS, loses) {
@@ -51,7 +51,7 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 
 fn finding(case: &Case<'_>, first: &Victim, victims: &[Victim], since: u64) -> Finding {
     let severity = if first.ms_per_s >= CRAWLS_MS { Severity::Critical } else { Severity::Warn };
-    let row = case.world.procs.get(&first.key);
+    let row = case.world.processes.get(&first.key);
     let cgroup = row.as_ref().and_then(|r| r.cgroup).map(crate::text::sanitize).filter(|c| c != "/");
     let title = format!(
         "{} loses {} of its time making room in memory (direct reclaim)",

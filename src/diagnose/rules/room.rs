@@ -3,8 +3,8 @@
 use crate::diagnose::case::Case;
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
-use crate::model::facts::{MountRoom, Room};
-use crate::model::section::Section;
+use crate::model::slow_facts::{MountSpace, SpaceReport};
+use crate::model::reading::Reading;
 use crate::model::topology::MountRef;
 
 /// The rule.
@@ -22,16 +22,16 @@ const SOME: u64 = 5 << 30;
 const LEAST: u64 = 256 << 20;
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    let facts = &case.world.facts;
-    if facts.room.is_none() && facts.network_room.is_none() {
+    let facts = &case.world.slow_facts;
+    if facts.local_space.is_none() && facts.network_space.is_none() {
         return Judged::NotYet("the room on the file systems");
     }
     let mut blocked = None;
-    let all = [&facts.room, &facts.network_room].into_iter().flatten().flat_map(|r: &Room| &r.mounts);
+    let all = [&facts.local_space, &facts.network_space].into_iter().flatten().flat_map(|r: &SpaceReport| &r.mounts);
     for m in all {
         match &m.space {
-            Section::Ok(_) => {}
-            other => blocked = other.why(case.now_ns()).map(|why| format!("{}: {why}", m.point.clean())),
+            Reading::Ok(_) => {}
+            other => blocked = other.unavailable_reason(case.now_ns()).map(|why| format!("{}: {why}", m.mount_point.sanitized())),
         }
         out.extend(bytes(case, m));
         out.extend(inodes(case, m));
@@ -40,10 +40,10 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 }
 
 /// The device under a mount point, with its options.
-fn under<'a>(case: &Case<'a>, m: &MountRoom) -> Option<(crate::model::disk::DevId, &'a MountRef)> {
-    let topo = case.world.topo.ok()?;
+fn under<'a>(case: &Case<'a>, m: &MountSpace) -> Option<(crate::model::disk::DevId, &'a MountRef)> {
+    let topo = case.world.topology.ok()?;
     let all = topo.devices.iter().flat_map(|d| d.mounts.iter().map(move |r| (d.id, r)));
-    all.into_iter().find(|(_, r)| r.mount_point == m.point && !r.hidden)
+    all.into_iter().find(|(_, r)| r.mount_point == m.mount_point && !r.is_hidden)
 }
 
 fn severity(used_pct: f64, left: u64) -> Option<Severity> {
@@ -54,18 +54,18 @@ fn severity(used_pct: f64, left: u64) -> Option<Severity> {
     }
 }
 
-fn bytes(case: &Case<'_>, m: &MountRoom) -> Option<Finding> {
+fn bytes(case: &Case<'_>, m: &MountSpace) -> Option<Finding> {
     let s = m.space.ok().filter(|s| s.total_bytes >= LEAST)?;
     // As df counts: what only root may use is neither used nor available.
     let used = s.total_bytes - s.free_bytes.min(s.total_bytes);
     let pct = used as f64 * 100.0 / (used + s.available_bytes).max(1) as f64;
     let severity = severity(pct, s.available_bytes)?;
     let (left, total) = (words::bytes(s.available_bytes as f64), words::bytes(s.total_bytes as f64));
-    let title = format!("{} is {} full: {left} of {total} left", m.point.clean(), words::pct(pct));
+    let title = format!("{} is {} full: {left} of {total} left", m.mount_point.sanitized(), words::pct(pct));
     Some(finish(
         case,
         m,
-        Finding::new(RULE.name, severity, Subject::Mount(m.point.clone()), title)
+        Finding::new(RULE.name, severity, Subject::Mount(m.mount_point.clone()), title)
             .fact("available", left)
             .fact("size", total)
             .fact("used", words::pct(pct))
@@ -75,7 +75,7 @@ fn bytes(case: &Case<'_>, m: &MountRoom) -> Option<Finding> {
     ))
 }
 
-fn inodes(case: &Case<'_>, m: &MountRoom) -> Option<Finding> {
+fn inodes(case: &Case<'_>, m: &MountSpace) -> Option<Finding> {
     let s = m.space.ok()?;
     let (total, free) = (s.inodes_total.filter(|n| *n > 0)?, s.inodes_free?);
     let pct = (total - free.min(total)) as f64 * 100.0 / total as f64;
@@ -84,11 +84,11 @@ fn inodes(case: &Case<'_>, m: &MountRoom) -> Option<Finding> {
         p if p >= NEAR_PCT => Severity::Warn,
         _ => return None,
     };
-    let title = format!("{} is out of inodes soon: {free} of {total} left", m.point.clean());
+    let title = format!("{} is out of inodes soon: {free} of {total} left", m.mount_point.sanitized());
     Some(finish(
         case,
         m,
-        Finding::new(RULE.name, severity, Subject::Mount(m.point.clone()), title)
+        Finding::new(RULE.name, severity, Subject::Mount(m.mount_point.clone()), title)
             .fact("inodes free", free.to_string())
             .fact("inodes", total.to_string())
             .fact("used", words::pct(pct))
@@ -97,7 +97,7 @@ fn inodes(case: &Case<'_>, m: &MountRoom) -> Option<Finding> {
     ))
 }
 
-fn finish(case: &Case<'_>, m: &MountRoom, f: Finding) -> Finding {
+fn finish(case: &Case<'_>, m: &MountSpace, f: Finding) -> Finding {
     match under(case, m) {
         Some((id, _)) => f.look_at(Jump::Device(id)).touching(case.chain(id)),
         None => f.look_at(Jump::Devices),
@@ -106,8 +106,8 @@ fn finish(case: &Case<'_>, m: &MountRoom, f: Finding) -> Finding {
 
 /// Whether a mount's room is worth asking for: it can be written to, and is no image.
 pub fn counts(m: &MountRef) -> bool {
-    let ro = |o: &crate::model::raw::Raw| o.bytes().split(|b| *b == b',').next() == Some(b"ro");
-    !m.hidden && !m.bind && !ro(&m.options) && !ro(&m.super_options)
+    let ro = |o: &crate::model::raw_bytes::RawBytes| o.as_bytes().split(|b| *b == b',').next() == Some(b"ro");
+    !m.is_hidden && !m.is_bind && !ro(&m.options) && !ro(&m.super_options)
 }
 
 #[cfg(test)]

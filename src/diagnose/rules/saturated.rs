@@ -7,11 +7,11 @@ use crate::diagnose::case::{Case, Held};
 use crate::diagnose::class::{Class, class};
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
-use crate::model::charge::Figures;
+use crate::model::io_accounting::IoRates;
 use crate::model::disk::{DevId, DiskRate};
-use crate::model::raw::Raw;
-use crate::model::shape::Shape;
-use crate::model::topology::{BlockDev, DeviceKind, Topology};
+use crate::model::raw_bytes::RawBytes;
+use crate::model::request_pattern::RequestPattern;
+use crate::model::topology::{BlockDevice, DeviceKind, Topology};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -61,16 +61,16 @@ struct Load {
 }
 
 /// What requests were like over the window, reads and writes together.
-fn shape(case: &Case<'_>, id: DevId) -> Shape {
-    let (mut looked, mut sum) = (0.0, Shape::default());
+fn shape(case: &Case<'_>, id: DevId) -> RequestPattern {
+    let (mut looked, mut sum) = (0.0, RequestPattern::default());
     for snap in case.ticks() {
         if looked >= LASTS_SECS {
             break;
         }
-        looked += snap.secs;
+        looked += snap.interval_secs;
         let latency = snap.device(id).and_then(|d| d.latency.as_ref());
         for kind in latency.into_iter().flat_map(|l| &l.kinds[..2]) {
-            sum.add(&kind.shape);
+            sum.add(&kind.pattern);
         }
     }
     sum
@@ -90,12 +90,12 @@ fn load(case: &Case<'_>, id: DevId) -> Option<Load> {
         util: mean(|d| d.util_pct)?,
         read_pct: if tps > 0.0 { reads * 100.0 / tps } else { 0.0 },
         sequential_pct: shape.sequential_pct(),
-        usual: shape.usual(),
+        usual: shape.most_common_size(),
     })
 }
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    if let Some(why) = case.world.snap.devices.why(case.now_ns()) {
+    if let Some(why) = case.world.snapshot.devices.unavailable_reason(case.now_ns()) {
         return Judged::Cannot(why);
     }
     let mut judged = Judged::NotYet("a few seconds of device counters");
@@ -191,13 +191,13 @@ fn how(load: &Load) -> &'static str {
 /// The process that moves most of the device's bytes, its share, and who it is. Without tracing tasks are not counted
 /// by device, so this is only told where one task alone accounts for most of what this device moves.
 fn one_task(case: &Case<'_>, load: &Load, id: DevId) -> Option<(String, f64, Jump)> {
-    let own = |f: &Figures| f.read_bytes_per_s + f.write_bytes_per_s.max(f.writeback_bytes_per_s);
-    let charged = case.charged(LASTS_SECS, |task| task.on(id).map_or(0.0, own)).filter(|all| !all.is_empty());
+    let own = |f: &IoRates| f.read_bytes_per_s + f.write_bytes_per_s.max(f.writeback_bytes_per_s);
+    let charged = case.charged(LASTS_SECS, |task| task.on_device(id).map_or(0.0, own)).filter(|all| !all.is_empty());
     if let Some(all) = charged {
         let sum: f64 = all.iter().map(|one| one.2).sum();
         let (pid, name, bytes) = all.first()?;
         let share = bytes / f64::max(sum, load.mb * 1_048_576.0);
-        let key = case.world.procs.find_pid(*pid)?.key();
+        let key = case.world.processes.find_by_pid(*pid)?.key();
         return (share >= ONE_TASK).then(|| (name.clone(), share.min(1.0), Jump::Task(key)));
     }
     let movers = case.movers(LASTS_SECS);
@@ -248,7 +248,7 @@ fn advise(
             "they take longer",
         );
     }
-    let dir = case.world.topo.ok().and_then(|t| mount_on(t, id));
+    let dir = case.world.topology.ok().and_then(|t| mount_on(t, id));
     f.advise_at(
         "measure what the device can give by itself",
         "adds load while it runs; do it when the service is quiet",
@@ -258,10 +258,10 @@ fn advise(
 }
 
 /// A mount point on the device or its partitions, else on what lies on it.
-pub fn mount_on(topo: &Topology, id: DevId) -> Option<Raw> {
-    let above = |d: &&BlockDev| d.id == id || topo.chain(d.id).iter().any(|l| l.device.id == id);
-    let mut all: Vec<&BlockDev> = topo.devices.iter().filter(above).collect();
+pub fn mount_on(topo: &Topology, id: DevId) -> Option<RawBytes> {
+    let above = |d: &&BlockDevice| d.id == id || topo.chain(d.id).iter().any(|l| l.device.id == id);
+    let mut all: Vec<&BlockDevice> = topo.devices.iter().filter(above).collect();
     all.sort_by_key(|d| d.id != id && d.kind != DeviceKind::Partition);
     let mounts = all.into_iter().flat_map(|d| &d.mounts);
-    mounts.into_iter().find(|m| !m.hidden && !m.bind).map(|m| m.mount_point.clone())
+    mounts.into_iter().find(|m| !m.is_hidden && !m.is_bind).map(|m| m.mount_point.clone())
 }

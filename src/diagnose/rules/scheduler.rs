@@ -20,8 +20,8 @@ const BFQ_TPS: f64 = 2_000.0;
 const WINDOW_SECS: f64 = 5.0;
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    if case.world.topo.ok().is_none() {
-        return Judged::Cannot(case.world.topo.why(case.now_ns()).unwrap_or_default());
+    if case.world.topology.ok().is_none() {
+        return Judged::Cannot(case.world.topology.unavailable_reason(case.now_ns()).unwrap_or_default());
     }
     let mut unknown = false;
     for d in case.devices() {
@@ -30,8 +30,8 @@ fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         if tps < 1.0 {
             continue;
         }
-        let hardware = case.world.topo.ok().and_then(|t| t.get(d.id)).is_some_and(|d| d.is_hardware());
-        let Some(now) = case.world.queue_of(d.id).and_then(|q| q.scheduler.as_deref()) else {
+        let hardware = case.world.topology.ok().and_then(|t| t.get(d.id)).is_some_and(|d| d.is_hardware());
+        let Some(now) = case.world.queue_attrs(d.id).and_then(|q| q.scheduler.as_deref()) else {
             unknown |= hardware;
             continue;
         };

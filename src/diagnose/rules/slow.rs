@@ -39,7 +39,7 @@ fn slow_together(d: &DiskRate, class: Class) -> bool {
 }
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    if let Some(why) = case.world.snap.devices.why(case.now_ns()) {
+    if let Some(why) = case.world.snapshot.devices.unavailable_reason(case.now_ns()) {
         return Judged::Cannot(why);
     }
     let mut judged = Judged::NotYet("a few seconds of device counters");
@@ -87,7 +87,7 @@ fn found(case: &Case<'_>, id: DevId, class: Class, since: u64, chain: Vec<DevId>
             )
         }
     };
-    let dir = case.world.topo.ok().and_then(|t| mount_on(t, id));
+    let dir = case.world.topology.ok().and_then(|t| mount_on(t, id));
     Some(
         Finding::new(
             RULE.name,

@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule { name: "device-stalled", about: "requests in flight
 const STALLED_SECS: f64 = 4.0;
 
 fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    if let Some(why) = case.world.snap.devices.why(case.now_ns()) {
+    if let Some(why) = case.world.snapshot.devices.unavailable_reason(case.now_ns()) {
         return Judged::Cannot(why);
     }
     let mut judged = Judged::NotYet("a few seconds of device counters");

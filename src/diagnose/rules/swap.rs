@@ -5,7 +5,7 @@ use crate::diagnose::case::{Case, Held};
 use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::memory::SwapRate;
-use crate::model::process::{Column, Filter, ProcRow, Query};
+use crate::model::process::{ProcessColumn, ProcessFilter, ProcessRow, ProcessQuery};
 use crate::model::snapshot::Snapshot;
 
 /// Traffic now.
@@ -47,7 +47,7 @@ fn traffic(s: &SwapRate) -> Option<f64> {
 }
 
 fn missing(case: &Case<'_>) -> Option<Judged> {
-    Some(Judged::Cannot(case.world.snap.swap.why(case.now_ns())?))
+    Some(Judged::Cannot(case.world.snapshot.swap.unavailable_reason(case.now_ns())?))
 }
 
 fn now(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
@@ -69,13 +69,13 @@ fn now(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         _ => Severity::Warn,
     };
     let title = format!("the machine is swapping: si {}, so {}", words::rate(si), words::rate(so));
-    let used = case.world.snap.swap.ok().and_then(|s| s.used_bytes);
+    let used = case.world.snapshot.swap.ok().and_then(|s| s.used_bytes);
     let mut finding = Finding::new(NOW.name, severity, Subject::Machine, title)
         .fact("si", words::rate(si))
         .fact("so", words::rate(so))
         .fact_if("swap used", used.map(|n| words::bytes(n as f64)))
         .fact_if("memory pressure, all tasks waiting", full.map(words::pct))
-        .fact_if("major faults", case.world.snap.major_faults_per_s.map(|n| format!("{}/s", words::count(n))))
+        .fact_if("major faults", case.world.snapshot.major_faults_per_s.map(|n| format!("{}/s", words::count(n))))
         .since(since)
         .why(
             "A page that comes back from swap makes its program wait for a disk where it counted on memory: thousands of \
@@ -114,7 +114,7 @@ fn bursts(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         if looked >= BURST_SECS {
             break;
         }
-        looked += snap.secs;
+        looked += snap.interval_secs;
         let now = out_of(snap).is_some_and(|n| n >= MOVING);
         begun += usize::from(now && !moved);
         moved = now;
@@ -122,7 +122,7 @@ fn bursts(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     if begun < BURSTS || so < MOVING {
         return Judged::Yes;
     }
-    let used = case.world.snap.swap.ok().and_then(|s| s.used_bytes);
+    let used = case.world.snapshot.swap.ok().and_then(|s| s.used_bytes);
     let title = format!("pages go out to swap again and again: so {}", words::rate(so));
     out.push(
         Finding::new(NOW.name, Severity::Note, Subject::Machine, title)
@@ -143,18 +143,18 @@ fn bursts(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 
 /// Devices that hold swap, with what they lie on; none if not known.
 fn swap_devices(case: &Case<'_>) -> Vec<crate::model::disk::DevId> {
-    let Some(topo) = case.world.topo.ok() else { return Vec::new() };
+    let Some(topo) = case.world.topology.ok() else { return Vec::new() };
     topo.devices.iter().filter(|d| !d.swaps.is_empty()).flat_map(|d| case.chain(d.id)).collect()
 }
 
-fn faulting<'a>(case: &Case<'a>) -> Vec<ProcRow<'a>> {
-    let query = Query {
-        by: Column::MajorFaults,
-        filter: Filter { only_active: true, ..Filter::default() },
+fn faulting<'a>(case: &Case<'a>) -> Vec<ProcessRow<'a>> {
+    let query = ProcessQuery {
+        sort_by: ProcessColumn::MajorFaults,
+        filter: ProcessFilter { only_active: true, ..ProcessFilter::default() },
         height: NAMED,
-        ..Query::default()
+        ..ProcessQuery::default()
     };
-    let rows = case.world.procs.window(&query).rows.into_iter().map(|at| case.world.procs.row(at));
+    let rows = case.world.processes.window(&query).rows.into_iter().map(|at| case.world.processes.row(at));
     rows.filter(|r| r.major_faults_per_s.is_some_and(|n| n >= FAULTS)).collect()
 }
 
@@ -162,8 +162,8 @@ fn idle(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
     if let Some(cannot) = missing(case) {
         return cannot;
     }
-    let used = case.world.snap.swap.ok().and_then(|s| s.used_bytes);
-    let total = case.world.snap.mem.ok().map(|m| m.total);
+    let used = case.world.snapshot.swap.ok().and_then(|s| s.used_bytes);
+    let total = case.world.snapshot.mem.ok().map(|m| m.total);
     let (Some(used), Some(total)) = (used, total) else {
         return Judged::Cannot("memory sizes: not read".into());
     };
@@ -196,12 +196,12 @@ fn idle(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
 }
 
 fn server(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    if let Some(why) = case.world.procs_state.why(case.now_ns()) {
+    if let Some(why) = case.world.processes_status.unavailable_reason(case.now_ns()) {
         return Judged::Cannot(why);
     }
     let survey = case.survey();
     for at in &survey.swapped {
-        let row = case.world.procs.row(*at);
+        let row = case.world.processes.row(*at);
         let Some(swap) = row.swap_bytes else { continue };
         let share = swap as f64 * 100.0 / (swap + row.rss_bytes).max(1) as f64;
         let known = survey.servers.iter().any(|(other, _)| other == at);

@@ -9,9 +9,9 @@ use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
-use crate::model::syncs::{SyncRate, Syncs, UNWANTED, Wait, on_text};
+use crate::model::syncs::{SyncRate, SyncActivity, NOT_REQUESTED, SyncWait, wait_text};
 use std::collections::HashMap;
 
 /// A stream of one process makes the syncs of another slow.
@@ -76,10 +76,10 @@ struct Long {
 
 impl Long {
     /// Of one process in the last `secs` seconds.
-    fn of(syncs: &Syncs, pid: u32, secs: f64) -> Self {
-        let from = syncs.at_ns.saturating_sub((secs * 1e9) as u64);
-        let ended = syncs.slow.iter().map(|s| (s.file.pid, s.began_ns, s.began_ns.saturating_add(s.took_ns)));
-        let flying = syncs.flying.iter().map(|f| (f.file.pid, f.began_ns, syncs.at_ns));
+    fn of(syncs: &SyncActivity, pid: u32, secs: f64) -> Self {
+        let from = syncs.read_ns.saturating_sub((secs * 1e9) as u64);
+        let ended = syncs.slow.iter().map(|s| (s.file.pid, s.started_ns, s.started_ns.saturating_add(s.duration_ns)));
+        let flying = syncs.in_flight.iter().map(|f| (f.file.pid, f.started_ns, syncs.read_ns));
         let mut long = Self::default();
         for (_, began, end) in ended.chain(flying).filter(|(whose, _, end)| *whose == pid && *end > from) {
             let took_ms = end.saturating_sub(began) as f64 / 1e6;
@@ -97,21 +97,21 @@ fn ticks<'a>(case: &'a Case<'_>) -> impl Iterator<Item = &'a Snapshot> {
     let mut looked = 0.0;
     case.ticks().take_while(move |s| {
         let within = looked < WINDOW_SECS;
-        looked += s.secs;
+        looked += s.interval_secs;
         within && s.syncs.ok().is_some()
     })
 }
 
 fn judge(case: &Case<'_>, out: &mut Vec<Finding>, streamed: bool) -> Judged {
-    match &case.world.snap.syncs {
-        Section::Absent(why) if why == UNWANTED => return Judged::Yes,
+    match &case.world.snapshot.syncs {
+        Reading::Absent(why) if why == NOT_REQUESTED => return Judged::Yes,
         syncs => {
-            if let Some(why) = syncs.why(case.now_ns()) {
+            if let Some(why) = syncs.unavailable_reason(case.now_ns()) {
                 return Judged::Cannot(why);
             }
         }
     }
-    let secs: f64 = ticks(case).map(|s| s.secs).sum();
+    let secs: f64 = ticks(case).map(|s| s.interval_secs).sum();
     if secs < 0.8 * WINDOW_SECS {
         return Judged::NotYet("a few seconds of syncs");
     }
@@ -132,12 +132,12 @@ fn waiters(case: &Case<'_>, secs: f64) -> Vec<Waiter> {
         let Some(syncs) = snap.syncs.ok() else { continue };
         for r in &syncs.rows {
             let sum = all.entry(r.file.pid).or_default();
-            sum.0 += r.wait_pct / 100.0 * snap.secs;
-            sum.1 += r.calls_per_s * snap.secs;
+            sum.0 += r.wait_pct / 100.0 * snap.interval_secs;
+            sum.1 += r.calls_per_s * snap.interval_secs;
         }
     }
-    let Some(now) = case.world.snap.syncs.ok() else { return Vec::new() };
-    for f in &now.flying {
+    let Some(now) = case.world.snapshot.syncs.ok() else { return Vec::new() };
+    for f in &now.in_flight {
         all.entry(f.file.pid).or_default().2 += 1.0;
     }
     let mut out: Vec<Waiter> = all
@@ -146,7 +146,7 @@ fn waiters(case: &Case<'_>, secs: f64) -> Vec<Waiter> {
             // Rows come longest first; one that waits for a whole machine or a mapping has no device to look at.
             let own = now.rows.iter().filter(|r| r.file.pid == pid);
             let file = own.max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
-            let device = file.file.device()?;
+            let device = file.file.device_id()?;
             let n = calls + flying;
             let long = Long::of(now, pid, secs);
             let much = long.secs * 100.0 >= VICTIM_PCT * secs;
@@ -155,7 +155,7 @@ fn waiters(case: &Case<'_>, secs: f64) -> Vec<Waiter> {
                 pid,
                 takes_ms: if much { mean_ms.max(long.sum_ms / f64::from(long.calls)) } else { mean_ms },
                 longest_ms: long.longest_ms,
-                name: format!("{} ({pid})", file.file.comm.clean()),
+                name: format!("{} ({pid})", file.file.comm.sanitized()),
                 pct: waited / secs * 100.0,
                 calls_per_s: calls / secs,
                 mean_ms,
@@ -165,7 +165,7 @@ fn waiters(case: &Case<'_>, secs: f64) -> Vec<Waiter> {
         })
         .filter(|w| {
             let slow = (class(case.world, w.device).limits().slow_ms / 2.0).max(QUICK_MS);
-            let p99 = w.file.spread.map_or(0.0, |s| s.p99 / 1e3);
+            let p99 = w.file.latency.map_or(0.0, |s| s.p99 / 1e3);
             w.pct >= VICTIM_PCT && w.takes_ms.max(p99) >= slow
         })
         .collect();
@@ -180,8 +180,8 @@ fn weight(r: &SyncRate) -> f64 {
 
 /// The disk at the bottom of a device that takes the most of what is written to it, and how much, MB/s.
 fn disk(case: &Case<'_>, id: DevId) -> Option<(DevId, f64)> {
-    let topo = case.world.topo.ok()?;
-    let disks = topo.disks_under(id);
+    let topo = case.world.topology.ok()?;
+    let disks = topo.physical_disks(id);
     let written =
         disks.filter_map(|d| Some((d.id, case.device_mean(d.id, WINDOW_SECS, |r| r.write_mb_per_s)?)));
     written.max_by(|a, b| a.1.total_cmp(&b.1))
@@ -191,7 +191,7 @@ fn disk(case: &Case<'_>, id: DevId) -> Option<(DevId, f64)> {
 /// the stream goes there.
 fn stream(case: &Case<'_>, w: &Waiter) -> Option<Mover> {
     let (_, written) = disk(case, w.device)?;
-    let all = case.mean(WINDOW_SECS, |s| Some(s.disks_mb_per_s(case.world.topo.ok())?.1))?;
+    let all = case.mean(WINDOW_SECS, |s| Some(s.disks_mb_per_s(case.world.topology.ok())?.1))?;
     if written * 1_048_576.0 < STREAM || written < all / 2.0 {
         return None;
     }
@@ -201,7 +201,7 @@ fn stream(case: &Case<'_>, w: &Waiter) -> Option<Mover> {
 }
 
 fn key(case: &Case<'_>, pid: u32) -> Option<TaskKey> {
-    case.world.procs.raws().map(|(_, raw)| raw.key).find(|k| k.pid == pid)
+    case.world.processes.live_tasks().map(|(_, raw)| raw.key).find(|k| k.pid == pid)
 }
 
 fn severity(case: &Case<'_>, w: &Waiter) -> Severity {
@@ -211,7 +211,7 @@ fn severity(case: &Case<'_>, w: &Waiter) -> Severity {
 
 /// `62 % of its time, p99 180 ms`, or the longest where few are long.
 fn figures(w: &Waiter) -> String {
-    let p99 = w.file.spread.map(|s| s.p99 / 1e3);
+    let p99 = w.file.latency.map(|s| s.p99 / 1e3);
     let rest = match p99 {
         Some(p99) if p99 >= w.mean_ms || w.longest_ms == 0.0 => format!(", p99 {}", words::ms(p99)),
         _ if w.longest_ms > 0.0 => format!(", longest {}", words::ms(w.longest_ms)),
@@ -223,16 +223,16 @@ fn figures(w: &Waiter) -> String {
 fn finding(case: &Case<'_>, w: &Waiter, rule: &'static str, title: String) -> Finding {
     let (device, r) = (case.device_name(w.device), &w.file);
     let subject = match key(case, w.pid) {
-        Some(key) => Subject::Task(key, r.file.comm.clean()),
-        None => Subject::Pid(w.pid, r.file.comm.clean()),
+        Some(key) => Subject::Task(key, r.file.comm.sanitized()),
+        None => Subject::Pid(w.pid, r.file.comm.sanitized()),
     };
     let mut found = Finding::new(rule, severity(case, w), subject, title)
         .fact("waits", format!("{} of its time", words::pct(w.pct)))
-        .fact("file", r.file.path(case.world.topo.ok()))
+        .fact("file", r.file.display_path(case.world.topology.ok()))
         .fact("device", device.clone())
         .fact("syncs", format!("{}/s, {} each", words::count(w.calls_per_s), words::ms(w.mean_ms)))
-        .fact("worst", words::ms(r.worst_ns as f64 / 1e6))
-        .fact_if("waited on", waited_in(case, w).map(|on| on_text(&on, &device)))
+        .fact("worst", words::ms(r.max_ns as f64 / 1e6))
+        .fact_if("waited on", waited_in(case, w).map(|on| wait_text(&on, &device)))
         .look_at(Jump::Syncs)
         .touching(case.chain(w.device));
     if let Some((_, mb)) = disk(case, w.device) {
@@ -244,9 +244,9 @@ fn finding(case: &Case<'_>, w: &Waiter, rule: &'static str, title: String) -> Fi
 /// The function in which its slow syncs were found waiting most often.
 fn waited_in(case: &Case<'_>, w: &Waiter) -> Option<String> {
     let mut seen: HashMap<&str, u32> = HashMap::new();
-    let syncs = case.world.snap.syncs.ok()?;
-    let flying = syncs.flying.iter().filter(|f| f.file.pid == w.pid).filter_map(|f| f.on.as_deref());
-    let slow = syncs.slow.iter().filter(|s| s.file.pid == w.pid).filter_map(|s| s.on.as_deref());
+    let syncs = case.world.snapshot.syncs.ok()?;
+    let flying = syncs.in_flight.iter().filter(|f| f.file.pid == w.pid).filter_map(|f| f.waiting_on.as_deref());
+    let slow = syncs.slow.iter().filter(|s| s.file.pid == w.pid).filter_map(|s| s.waiting_on.as_deref());
     flying.chain(slow).for_each(|on| *seen.entry(on).or_default() += 1);
     seen.into_iter().max_by_key(|(on, n)| (*n, *on)).map(|(on, _)| on.to_owned())
 }
@@ -254,12 +254,12 @@ fn waited_in(case: &Case<'_>, w: &Waiter) -> Option<String> {
 fn victim(case: &Case<'_>, w: &Waiter, mover: &Mover) -> Finding {
     let device = case.device_name(w.device);
     // Found running more often than waiting for the disk: the stream is there, but is not all.
-    let busy = waited_in(case, w).is_some_and(|on| Wait::of(&on) == Some(Wait::Cpu));
+    let busy = waited_in(case, w).is_some_and(|on| SyncWait::from_function(&on) == Some(SyncWait::Cpu));
     let because = if busy { "while" } else { "because" };
     let title = format!(
         "{} waits on syncs of {} ({}) {because} {} streams {} to the same device, {device}",
         w.name,
-        w.file.file.path(case.world.topo.ok()),
+        w.file.file.display_path(case.world.topology.ok()),
         figures(w),
         mover.name,
         words::rate(mover.write),
@@ -297,7 +297,7 @@ fn bound(case: &Case<'_>, w: &Waiter) -> Option<Finding> {
         return None;
     }
     let title =
-        format!("{} waits on syncs of {}: {}", w.name, w.file.file.path(case.world.topo.ok()), figures(w));
+        format!("{} waits on syncs of {}: {}", w.name, w.file.file.display_path(case.world.topology.ok()), figures(w));
     let found = finding(case, w, BOUND.name, title)
         .why("Whatever the process does between two syncs, it goes no faster than its device answers them.")
         .advise_at(

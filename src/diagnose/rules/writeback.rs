@@ -7,7 +7,7 @@ use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
 use crate::diagnose::words;
 use crate::model::memory::WritebackRate;
 use crate::model::snapshot::Snapshot;
-use crate::model::stalls::THROTTLE;
+use crate::model::memory_stalls::THROTTLE;
 
 /// The background threshold is crossed while pages are dirtied.
 pub const STORM: Rule = Rule {
@@ -57,14 +57,14 @@ fn above_free_run(s: &Snapshot) -> Option<bool> {
 
 /// By the pauses themselves where they are counted, else by the level above which there may be some.
 fn writers_wait(s: &Snapshot) -> Option<bool> {
-    match s.stalls.ok().and_then(|s| s.all[THROTTLE]) {
+    match s.memory_stalls.ok().and_then(|s| s.totals[THROTTLE]) {
         Some(all) => Some(all.ms_per_s >= ASLEEP_MS),
         None => above_free_run(s),
     }
 }
 
 fn missing(case: &Case<'_>) -> Option<Judged> {
-    Some(Judged::Cannot(case.world.snap.writeback.why(case.now_ns())?))
+    Some(Judged::Cannot(case.world.snapshot.writeback.unavailable_reason(case.now_ns())?))
 }
 
 /// Who dirties most, with what share: for whom the flushers write, where that is traced; else who dirties by its own
@@ -92,7 +92,7 @@ fn by(case: &Case<'_>) -> String {
 }
 
 fn figures(case: &Case<'_>, finding: Finding) -> Finding {
-    let Some(w) = case.world.snap.writeback.ok() else { return finding };
+    let Some(w) = case.world.snapshot.writeback.ok() else { return finding };
     let level = |n: Option<u64>| n.map(|n| words::bytes(n as f64));
     let mean = |get: fn(&WritebackRate) -> Option<f64>| {
         case.mean(STORM_SECS, |s| get(s.writeback.ok()?)).map(words::rate)
@@ -185,7 +185,7 @@ fn throttled(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
         Held::No => return Judged::Yes,
         Held::Since(since) => since,
     };
-    let Some(w) = case.world.snap.writeback.ok() else { return Judged::Yes };
+    let Some(w) = case.world.snapshot.writeback.ok() else { return Judged::Yes };
     let lasting = case.now_ns().saturating_sub(since) as f64 / 1e9;
     let full = case.mean(STANDSTILL_SECS, |s| Some(s.pressure.ok()?.io.full?.avg10)).unwrap_or(0.0);
     let severity = match lasting >= STANDSTILL_SECS && full >= STANDSTILL_PCT {

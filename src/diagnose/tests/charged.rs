@@ -1,22 +1,22 @@
 //! Who is named where tracing has charged the I/O: not whoever has the largest counter.
 
 use super::stage::*;
-use crate::model::charge::{Charge, Charged, Figures, OnDevice};
+use crate::model::io_accounting::{OwnerIo, IoAttribution, IoRates, DeviceIo};
 use crate::model::disk::DevId;
 use crate::model::process::{IoBytes, TaskRaw};
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
 use std::sync::Arc;
 
 const MIB: f64 = 1_048_576.0;
 
-fn did(pid: u32, id: DevId, figures: Figures) -> Charge<u32> {
-    Charge { who: pid, total: figures, devices: vec![OnDevice { id, figures }] }
+fn did(pid: u32, id: DevId, figures: IoRates) -> OwnerIo<u32> {
+    OwnerIo { owner: pid, total: figures, devices: vec![DeviceIo { device, rates }] }
 }
 
-fn charge(t: &mut Snapshot, tasks: Vec<Charge<u32>>) {
-    let names = tasks.iter().map(|t| (t.who, if t.who == 901 { "fio" } else { "other" }.into())).collect();
-    t.charged = Section::Ok(Arc::new(Charged { tasks, names, ..Charged::default() }));
+fn charge(t: &mut Snapshot, tasks: Vec<OwnerIo<u32>>) {
+    let names = tasks.iter().map(|t| (t.owner, if t.owner == 901 { "fio" } else { "other" }.into())).collect();
+    t.io_attribution = Reading::Ok(Arc::new(IoAttribution { processes: tasks, names, ..IoAttribution::default() }));
 }
 
 fn written(bytes: u64) -> IoBytes {
@@ -28,9 +28,9 @@ fn the_load_of_a_device_is_laid_to_whom_it_was_charged() {
     let mut s = Stage::new();
     s.ticks(8, |t| {
         with(t, load(VDA, "vda", (800.0, 40.0, 32.0, 512.0, 0.0)));
-        let flusher = Figures { write_bytes_per_s: 400.0 * MIB, writes_per_s: 800.0, ..Figures::default() };
-        let fio = Figures { writeback_bytes_per_s: 390.0 * MIB, ..Figures::default() };
-        let elsewhere = Figures { read_bytes_per_s: 900.0 * MIB, ..Figures::default() };
+        let flusher = IoRates { write_bytes_per_s: 400.0 * MIB, writes_per_s: 800.0, ..IoRates::default() };
+        let fio = IoRates { writeback_bytes_per_s: 390.0 * MIB, ..IoRates::default() };
+        let elsewhere = IoRates { read_bytes_per_s: 900.0 * MIB, ..IoRates::default() };
         charge(t, vec![did(12, VDA, flusher), did(900, SDA, elsewhere), did(901, VDA, fio)]);
     });
     // By the counters it would be this one, which writes to another device.
@@ -48,7 +48,7 @@ fn a_storm_is_laid_to_whom_the_flushers_write_for_though_it_has_ended() {
         let w = t.writeback.ok_mut().unwrap();
         (w.dirty_bytes, w.dirtied_bytes_per_s, w.written_bytes_per_s) =
             (Some(5 << 29), Some(60.0 * MIB), Some(40.0 * MIB));
-        let back = |n: f64| Figures { writeback_bytes_per_s: n * MIB, ..Figures::default() };
+        let back = |n: f64| IoRates { writeback_bytes_per_s: n * MIB, ..IoRates::default() };
         charge(t, vec![did(900, VDA, back(10.0)), did(901, VDA, back(30.0))]);
     });
     s.task(900, "dd", |_| {}, written(60 << 20), 0);

@@ -6,9 +6,9 @@ use crate::diagnose::case::Case;
 use crate::diagnose::finding::{Finding, Severity, Subject};
 use crate::diagnose::known::Server;
 use crate::diagnose::story::stories;
-use crate::model::process::{IoBytes, Names, ProcUpdate};
-use crate::model::section::Section;
-use crate::model::stalls::THROTTLE;
+use crate::model::process::{IoBytes, TaskNames, ProcessUpdate};
+use crate::model::reading::Reading;
+use crate::model::memory_stalls::THROTTLE;
 use std::sync::Arc;
 
 fn rules(engine: &Engine) -> Vec<Vec<&'static str>> {
@@ -23,7 +23,7 @@ fn finding(rule: &'static str, severity: Severity, devices: &[crate::model::disk
 #[test]
 fn a_failing_disk_is_one_story_cause_first() {
     let mut stage = Stage::new();
-    stage.world.topo.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
+    stage.world.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
         vec![mount("/srv", "rw,relatime", "rw,emergency_ro")];
     stage.hang(930, "postgres", "io_schedule", 10);
     stage.kernel("I/O error, dev sda, sector 81239 op 0x1:(WRITE)");
@@ -150,7 +150,7 @@ fn a_replay_that_goes_back_begins_anew() {
 fn what_cannot_be_judged_is_said() {
     let mut stage = Stage::new();
     stage.quiet(10);
-    stage.world.klog_state = Section::Denied("/dev/kmsg: needs CAP_SYSLOG".into());
+    stage.world.kernel_log_status = Reading::Denied("/dev/kmsg: needs CAP_SYSLOG".into());
     let mut engine = Engine::default();
     engine.look(&stage.world);
     let io = engine.unjudged().iter().find(|u| u.rule == "io-error").unwrap();
@@ -196,7 +196,7 @@ fn what_is_over_explains_nothing_new_and_comes_after_what_goes_on() {
 #[test]
 fn errors_of_a_device_that_was_taken_away_are_no_emergency() {
     let mut stage = Stage::new();
-    stage.world.topo.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == LOOP0).unwrap().size_bytes =
+    stage.world.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == LOOP0).unwrap().size_bytes =
         Some(0);
     stage.quiet(2);
     stage.kernel("I/O error, dev loop0, sector 8");
@@ -239,9 +239,9 @@ fn a_server_in_a_java_machine_is_a_server() {
     let key = stage.task(77, "java", |_| {}, IoBytes::default(), 0);
     assert_eq!(Case::new(&stage.world).servers(|_| true).count(), 0);
     let line: &[u8] = b"java -Xmx8G -cp /x.jar org.apache.cassandra.service.CassandraDaemon";
-    let names = Arc::new(Names { cmdline: Some(line.into()), ..Names::default() });
-    let update = ProcUpdate { seq: 9, at: stage.now(), names: vec![(key, names)], ..ProcUpdate::default() };
-    stage.world.apply_procs(Section::Ok(update));
+    let names = Arc::new(TaskNames { cmdline: Some(line.into()), ..TaskNames::default() });
+    let update = ProcessUpdate { seq: 9, time: stage.now(), names: vec![(key, names)], ..ProcessUpdate::default() };
+    stage.world.apply_processes(Reading::Ok(update));
     let case = Case::new(&stage.world);
     let servers: Vec<_> =
         case.servers(|kind| kind == Server::Database).map(|at| case.task_name(at)).collect();

@@ -2,12 +2,12 @@
 
 use super::stage::*;
 use crate::diagnose::finding::Severity::{self, Critical, Note, Warn};
-use crate::model::facts::{GroupFacts, IoLimit, OpenFiles, ResultFacts};
+use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit, OpenFiles, BenchResultFacts};
 use crate::model::memory::{MemRaw, ReclaimRate};
 use crate::model::network::{NetFsKind, NetFsRaw};
 use crate::model::process::{IoBytes, TaskKey, TaskRaw};
 use crate::model::sample::Sample;
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
 
 /// A case.
@@ -44,9 +44,9 @@ pub fn dirty(s: &mut Snapshot, dirty: u64, dirtied: f64, wrote: f64) {
     w.written_bytes_per_s = Some(wrote);
 }
 
-fn group(stage: &mut Stage, before: GroupFacts, now: GroupFacts) {
-    stage.facts_before(|f| f.groups.push(before));
-    stage.facts(|f| f.groups.push(now));
+fn group(stage: &mut Stage, before: CgroupFacts, now: CgroupFacts) {
+    stage.facts_before(|f| f.cgroups.push(before));
+    stage.facts(|f| f.cgroups.push(now));
 }
 
 pub const FIRING: &[Fires] = &[
@@ -276,7 +276,7 @@ pub const FIRING: &[Fires] = &[
         Critical,
         "/srv (ext4, sda1) went read-only after an error",
         |s| {
-            s.world.topo.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
+            s.world.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
                 vec![mount("/srv", "rw,relatime", "rw,emergency_ro")];
             s.quiet(1);
         },
@@ -287,7 +287,7 @@ pub const FIRING: &[Fires] = &[
         Critical,
         "/srv (ext4, sda1) went read-only",
         |s| {
-            s.world.topo.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
+            s.world.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
                 vec![mount("/srv", "ro,relatime", "ro")];
             s.quiet(1);
             s.kernel("EXT4-fs (sda1): Remounting filesystem read-only");
@@ -320,11 +320,11 @@ pub const FIRING: &[Fires] = &[
     ),
     fires("fork-cost", "measured here", Note, "stops it for about 60.0 ms", |s| {
         s.quiet(1);
-        s.facts(|f| f.results.push(ResultFacts { fork_ms_per_gb: Some(10.0), ..ResultFacts::default() }));
+        s.facts(|f| f.results.push(BenchResultFacts { fork_ms_per_gb: Some(10.0), ..BenchResultFacts::default() }));
         s.task(920, "redis-server", |t| t.rss_bytes = 6 * GIB, IoBytes::default(), 0);
     }),
     fires("atime-mount", "strict", Warn, "/srv keeps access times under postgres (950)", |s| {
-        s.world.topo.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
+        s.world.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
             vec![mount("/srv", "rw", "rw")];
         s.ticks(8, |t| {
             with(t, load(SDA1, "sda1", (120.0, 8.0, 1.0, 8.0, 1.0)));
@@ -366,12 +366,12 @@ pub const FIRING: &[Fires] = &[
     fires("open-files", "near", Warn, "postgres (950) has 900 of 1024 files open", |s| {
         s.quiet(1);
         let key = s.task(950, "postgres", |_| {}, IoBytes::default(), 0);
-        s.facts(|f| f.files.push(OpenFiles { key, open: 900, soft: Some(1024), hard: Some(4096) }));
+        s.facts(|f| f.open_files.push(OpenFiles { key, open: 900, soft: Some(1024), hard: Some(4096) }));
     }),
     fires("open-files", "at it", Critical, "has 1020 of 1024 files open", |s| {
         s.quiet(1);
         let key = s.task(950, "postgres", |_| {}, IoBytes::default(), 0);
-        s.facts(|f| f.files.push(OpenFiles { key, open: 1020, soft: Some(1024), hard: None }));
+        s.facts(|f| f.open_files.push(OpenFiles { key, open: 1020, soft: Some(1024), hard: None }));
     }),
     fires("filesystem-full", "nearly", Warn, "/ is 93 % full: 7.00 GiB of 100 GiB left", |s| {
         s.room("/", 100 * GIB, 7 * GIB, 0, 0);
@@ -409,7 +409,7 @@ pub const FIRING: &[Fires] = &[
             version: Some("1.0".into()),
             ..NetFsRaw::default()
         };
-        s.world.last = Some(Sample { netfs: Section::Ok(vec![share]), ..Sample::default() });
+        s.world.last_sample = Some(Sample { netfs: Reading::Ok(vec![share]), ..Sample::default() });
     }),
     fires(
         "burst-credits",
@@ -419,12 +419,12 @@ pub const FIRING: &[Fires] = &[
         |s| {
             s.ticks(8, |t| with(t, load(VDA, "vda", (100.0, 10.0, 1.0, 4.0, 0.5))));
             s.facts(|f| {
-                f.results.push(ResultFacts {
+                f.results.push(BenchResultFacts {
                     profile: "randrw".into(),
                     time: "2026-01-01T00:00:00Z".into(),
                     device: Some("254:0".into()),
                     burst: Some((3000.0, 100.0)),
-                    ..ResultFacts::default()
+                    ..BenchResultFacts::default()
                 })
             });
         },
@@ -440,15 +440,15 @@ pub const FIRING: &[Fires] = &[
         "control group /slow is held to 66/s of reads on vda",
         |s| {
             s.quiet(2);
-            let at = |moved| GroupFacts {
+            let at = |moved| CgroupFacts {
                 path: "/slow".into(),
-                io: vec![IoLimit {
+                io: vec![CgroupIoLimit {
                     device: VDA,
                     reads_per_s: Some(66),
-                    moved: Some(moved),
-                    ..IoLimit::default()
+                    transferred: Some(moved),
+                    ..CgroupIoLimit::default()
                 }],
-                ..GroupFacts::default()
+                ..CgroupFacts::default()
             };
             group(s, at([0, 0, 100, 0]), at([0, 0, 760, 0]));
         },
@@ -460,23 +460,23 @@ pub const FIRING: &[Fires] = &[
         "control group /db is at its memory.high of 1.00 GiB: its tasks are made to wait 50 times",
         |s| {
             s.quiet(2);
-            let at = |events| GroupFacts {
+            let at = |events| CgroupFacts {
                 path: "/db".into(),
                 memory_high: Some(GIB),
                 high_events: Some(events),
                 max_events: Some(0),
-                ..GroupFacts::default()
+                ..CgroupFacts::default()
             };
             group(s, at(100), at(600));
         },
     ),
     fires("cgroup-cpu", "half of a CPU", Warn, "control group /web is stopped in 60 % of its periods", |s| {
         s.quiet(2);
-        let at = |periods| GroupFacts {
+        let at = |periods| CgroupFacts {
             path: "/web".into(),
             cpu_max: Some((50_000, 100_000)),
             cpu_periods: Some(periods),
-            ..GroupFacts::default()
+            ..CgroupFacts::default()
         };
         group(s, at((100, 0)), at((200, 60)));
     }),

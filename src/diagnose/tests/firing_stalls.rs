@@ -3,12 +3,12 @@
 use super::firing::{Fires, dirty, fires, read};
 use super::stage::*;
 use crate::diagnose::finding::Severity::{Critical, Warn};
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
-use crate::model::stalls::{RECLAIM, THROTTLE};
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 
 fn untraced(s: &mut Snapshot) {
-    s.stalls = Section::default();
+    s.memory_stalls = Reading::default();
 }
 
 pub const FIRING: &[Fires] = &[

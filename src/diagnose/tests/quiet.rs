@@ -3,14 +3,14 @@
 use super::firing::{little_cache, nobody};
 use super::stage::*;
 use crate::diagnose::finding::{Judged, Severity};
-use crate::model::facts::{GroupFacts, IoLimit, Known, OpenFiles, ResultFacts};
+use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit, SlowFacts, OpenFiles, BenchResultFacts};
 use crate::model::memory::ReclaimRate;
 use crate::model::network::{NetFsKind, NetFsRaw};
 use crate::model::process::IoBytes;
 use crate::model::sample::Sample;
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
-use crate::model::stalls::{RECLAIM, THROTTLE};
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 
 /// A case: nothing of that severity or worse is found.
 pub struct Quiet {
@@ -68,7 +68,7 @@ pub const QUIET: &[Quiet] = &[
             let busy = (119.0, 480.0, 57.0, 4.0, 0.6);
             with(t, load(LOOP0, "loop0", busy));
         });
-        s.world.snap.devices.ok().unwrap();
+        s.world.snapshot.devices.ok().unwrap();
         s.ticks(8, |t| {
             t.devices.ok_mut().unwrap().retain(|d| d.id != LOOP0);
         });
@@ -77,7 +77,7 @@ pub const QUIET: &[Quiet] = &[
         s.ticks(2, |t| with(t, load(SDA, "sda", (119.0, 480.0, 57.0, 4.0, 0.6))));
     }),
     blind("device-saturated", "no counters", |s| {
-        s.ticks(8, |t| t.devices = Section::Denied("/proc/diskstats: permission denied".into()));
+        s.ticks(8, |t| t.devices = Reading::Denied("/proc/diskstats: permission denied".into()));
     }),
     quiet("device-stalled", "one slow tick", |s| {
         s.quiet(6);
@@ -112,7 +112,7 @@ pub const QUIET: &[Quiet] = &[
         });
     }),
     blind("writeback-storm", "no counters", |s| {
-        s.ticks(8, |t| t.writeback = Section::Absent("/proc/vmstat: no such file".into()));
+        s.ticks(8, |t| t.writeback = Reading::Absent("/proc/vmstat: no such file".into()));
     }),
     quiet("writers-throttled", "just at the ceiling", |s| {
         s.ticks(8, |t| t.writeback.ok_mut().unwrap().dirty_bytes = Some(3 * GIB));
@@ -130,7 +130,7 @@ pub const QUIET: &[Quiet] = &[
         s.ticks(8, |t| hold_up(t, 911, "cat", RECLAIM, 90.0, 2.0));
     }),
     blind("reclaim-stalls", "not traced", |s| {
-        s.ticks(8, |t| t.stalls = Section::Denied("tracing needs CAP_BPF".into()));
+        s.ticks(8, |t| t.memory_stalls = Reading::Denied("tracing needs CAP_BPF".into()));
     }),
     early("reclaim-stalls", "one tick", |s| {
         s.ticks(1, |t| hold_up(t, 911, "cat", RECLAIM, 900.0, 2.0));
@@ -193,16 +193,16 @@ pub const QUIET: &[Quiet] = &[
             with(t, load(SDA, "sda", (200.0, 5.0, 1.0, 1024.0, 1.0)));
             t.swap.ok_mut().unwrap().out_bytes_per_s = Some(4.0 * MIB);
             t.reclaim = Some(ReclaimRate { background_bytes_per_s: 200.0 * MIB, ..ReclaimRate::default() });
-            t.mem = Section::Ok(little_cache());
+            t.mem = Reading::Ok(little_cache());
         });
     }),
     quiet("hung-task", "a thread of a driver that sleeps so for good", |s| {
         s.task(40, "vmmemctl", |t| (t.state, t.kernel_thread) = (b'D', true), IoBytes::default(), 0);
         s.quiet(30);
         let at = s.now();
-        let update = crate::model::process::ProcUpdate { seq: 99, at, ..Default::default() };
-        s.world.apply_procs(Section::Ok(update));
-        assert!(!s.world.stuck.is_empty());
+        let update = crate::model::process::ProcessUpdate { seq: 99, time: at, ..Default::default() };
+        s.world.apply_processes(Reading::Ok(update));
+        assert!(!s.world.hung_tasks.is_empty());
     }),
     early("hung-task", "in D, and watched for a moment only", |s| {
         s.hang(930, "dd", "io_schedule", 3);
@@ -217,12 +217,12 @@ pub const QUIET: &[Quiet] = &[
     }),
     blind("hung-task", "tasks cannot be listed", |s| {
         s.quiet(8);
-        s.world.procs_state = Section::Denied("/proc: permission denied".into());
+        s.world.processes_status = Reading::Denied("/proc: permission denied".into());
     }),
     quiet("hung-task-silent", "no limit", |s| {
         s.facts(|f| drop(f.knobs.insert("kernel.hung_task_warnings".into(), "-1".into())));
     }),
-    early("hung-task-silent", "settings not read", |s| s.world.facts = Known::default()),
+    early("hung-task-silent", "settings not read", |s| s.world.slow_facts = SlowFacts::default()),
     quiet("device-reset", "a program that writes to the log", |s| {
         s.quiet(2);
         s.kernel_as(1, "ata4: hard resetting link");
@@ -246,7 +246,7 @@ pub const QUIET: &[Quiet] = &[
     }),
     blind("io-error", "no kernel log", |s| {
         s.quiet(2);
-        s.world.klog_state = Section::Denied("/dev/kmsg: operation not permitted".into());
+        s.world.kernel_log_status = Reading::Denied("/dev/kmsg: operation not permitted".into());
     }),
     quiet("filesystem-error", "a mount", |s| {
         s.quiet(2);
@@ -257,12 +257,12 @@ pub const QUIET: &[Quiet] = &[
         s.kernel("EXT4-fs warning (device sda1): maximal mount count reached, running e2fsck is recommended");
     }),
     quiet("read-only", "meant so", |s| {
-        s.world.topo.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
+        s.world.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
             vec![mount("/srv", "ro,relatime", "ro")];
         s.quiet(1);
     }),
     blind("read-only", "no mount table", |s| {
-        s.world.topo = Section::Denied("/proc/self/mountinfo: permission denied".into());
+        s.world.topology = Reading::Denied("/proc/self/mountinfo: permission denied".into());
     }),
     quiet("oom", "nobody died", |s| {
         s.quiet(2);
@@ -277,7 +277,7 @@ pub const QUIET: &[Quiet] = &[
         s.facts(|f| f.thp = Some("always".into()));
         s.task(950, "postgres", |_| {}, IoBytes::default(), 0);
     }),
-    early("thp-always", "settings not read", |s| s.world.facts = Known::default()),
+    early("thp-always", "settings not read", |s| s.world.slow_facts = SlowFacts::default()),
     quiet("fork-cost", "small", |s| {
         s.quiet(1);
         s.task(920, "redis-server", |t| t.rss_bytes = GIB, IoBytes::default(), 0);
@@ -287,7 +287,7 @@ pub const QUIET: &[Quiet] = &[
         s.task(950, "postgres", |t| t.rss_bytes = 40 * GIB, IoBytes::default(), 0);
     }),
     quiet("atime-mount", "noatime", |s| {
-        s.world.topo.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
+        s.world.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
             vec![mount("/srv", "rw,noatime", "rw")];
         s.ticks(8, |t| with(t, load(SDA1, "sda1", (120.0, 8.0, 1.0, 8.0, 1.0))));
         s.task(950, "postgres", |_| {}, IoBytes { read: 4 << 20, ..IoBytes::default() }, 0);
@@ -328,15 +328,15 @@ pub const QUIET: &[Quiet] = &[
     quiet("open-files", "half", |s| {
         s.quiet(1);
         let key = s.task(950, "postgres", |_| {}, IoBytes::default(), 0);
-        s.facts(|f| f.files.push(OpenFiles { key, open: 512, soft: Some(1024), hard: None }));
+        s.facts(|f| f.open_files.push(OpenFiles { key, open: 512, soft: Some(1024), hard: None }));
     }),
     quiet("open-files", "a task that ended since", |s| {
-        s.facts(|f| f.files.push(OpenFiles { key: nobody(), open: 1024, soft: Some(1024), hard: None }));
+        s.facts(|f| f.open_files.push(OpenFiles { key: nobody(), open: 1024, soft: Some(1024), hard: None }));
     }),
-    early("open-files", "not read", |s| s.world.facts = Known::default()),
+    early("open-files", "not read", |s| s.world.slow_facts = SlowFacts::default()),
     quiet("filesystem-full", "much is left of much", |s| s.room("/", 2_000 * GIB, 100 * GIB, 0, 0)),
     quiet("filesystem-full", "a small one full by design", |s| s.room("/boot", 200 << 20, 1 << 20, 0, 0)),
-    early("filesystem-full", "not read", |s| s.world.facts = Known::default()),
+    early("filesystem-full", "not read", |s| s.world.slow_facts = SlowFacts::default()),
     quiet("network-link-full", "half of a gigabit", |s| {
         s.ticks(14, |t| over_network(t, 60.0, Some(1_000_000_000), |_| {}));
     }),
@@ -351,50 +351,50 @@ pub const QUIET: &[Quiet] = &[
     quiet("cifs-version-1", "a new share", |s| {
         s.ticks(2, |t| over_network(t, 1.0, None, |fs| fs.kind = NetFsKind::Cifs));
         let share = NetFsRaw { kind: NetFsKind::Cifs, version: Some("3.1.1".into()), ..NetFsRaw::default() };
-        s.world.last = Some(Sample { netfs: Section::Ok(vec![share]), ..Sample::default() });
+        s.world.last_sample = Some(Sample { netfs: Reading::Ok(vec![share]), ..Sample::default() });
     }),
     quiet("burst-credits", "known, but the device rests", |s| {
         s.quiet(8);
         s.facts(|f| {
-            let known = ResultFacts {
+            let known = BenchResultFacts {
                 device: Some("254:0".into()),
                 burst: Some((3000.0, 100.0)),
-                ..ResultFacts::default()
+                ..BenchResultFacts::default()
             };
             f.results.push(known);
         });
     }),
-    early("burst-credits", "not read", |s| s.world.facts = Known::default()),
+    early("burst-credits", "not read", |s| s.world.slow_facts = SlowFacts::default()),
     quiet("delay-accounting-off", "off, but nobody waits", |s| {
         s.quiet(8);
         s.facts(|f| drop(f.knobs.insert("kernel.task_delayacct".into(), "0".into())));
     }),
     quiet("cgroup-io", "half of what is allowed", |s| {
-        let at = |moved| GroupFacts {
-            io: vec![IoLimit {
+        let at = |moved| CgroupFacts {
+            io: vec![CgroupIoLimit {
                 device: VDA,
                 reads_per_s: Some(66),
-                moved: Some(moved),
-                ..IoLimit::default()
+                transferred: Some(moved),
+                ..CgroupIoLimit::default()
             }],
-            ..GroupFacts::default()
+            ..CgroupFacts::default()
         };
-        s.facts_before(|f| f.groups.push(at([0, 0, 100, 0])));
-        s.facts(|f| f.groups.push(at([0, 0, 430, 0])));
+        s.facts_before(|f| f.cgroups.push(at([0, 0, 100, 0])));
+        s.facts(|f| f.cgroups.push(at([0, 0, 430, 0])));
     }),
-    early("cgroup-io", "one look", |s| s.world.facts.before = None),
+    early("cgroup-io", "one look", |s| s.world.slow_facts.previous = None),
     quiet("cgroup-memory", "held in the past", |s| {
-        let group = GroupFacts { memory_high: Some(GIB), high_events: Some(900), ..GroupFacts::default() };
-        s.facts_before(|f| f.groups.push(group.clone()));
-        s.facts(|f| f.groups.push(group));
+        let group = CgroupFacts { memory_high: Some(GIB), high_events: Some(900), ..CgroupFacts::default() };
+        s.facts_before(|f| f.cgroups.push(group.clone()));
+        s.facts(|f| f.cgroups.push(group));
     }),
     quiet("cgroup-cpu", "seldom stopped", |s| {
-        let at = |periods| GroupFacts {
+        let at = |periods| CgroupFacts {
             cpu_max: Some((50_000, 100_000)),
             cpu_periods: Some(periods),
-            ..GroupFacts::default()
+            ..CgroupFacts::default()
         };
-        s.facts_before(|f| f.groups.push(at((100, 0))));
-        s.facts(|f| f.groups.push(at((200, 5))));
+        s.facts_before(|f| f.cgroups.push(at((100, 0))));
+        s.facts(|f| f.cgroups.push(at((200, 5))));
     }),
 ];

@@ -6,23 +6,23 @@
 use crate::diagnose::case::Case;
 use crate::diagnose::finding::{Finding, Judged};
 use crate::diagnose::rules::RULES;
-use crate::model::clock::Clock;
+use crate::model::timestamp::Timestamp;
 use crate::model::cpu::CpuRate;
 use crate::model::disk::{DevId, DiskRate};
-use crate::model::facts::{Facts, MountRoom, Room};
-use crate::model::kernlog::{LogClock, Record};
+use crate::model::slow_facts::{SystemFacts, MountSpace, SpaceReport};
+use crate::model::kernel_log::{LogClock, KmsgRecord};
 use crate::model::latency::DeviceLatency;
 use crate::model::memory::{MemRaw, ReclaimRate, SwapRate, WritebackRate};
 use crate::model::network::{NetFsRate, NicRate};
-use crate::model::path::Space;
-use crate::model::pressure::{Pressure, PressureRaw, Stall};
-use crate::model::process::{Change, IoBytes, IoRaw, ProcUpdate, TaskKey, TaskRaw};
+use crate::model::path::FilesystemSpace;
+use crate::model::pressure::{ResourcePressure, PressureRaw, PsiAverages};
+use crate::model::process::{TaskChange, IoBytes, TaskIoRaw, ProcessUpdate, TaskKey, TaskRaw};
 use crate::model::queue::QueueAttrs;
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
-use crate::model::stalls::{HeldUp, Stalls};
-use crate::model::topology::{BlockDev, DeviceKind, MountRef, Topology};
-use crate::model::world::{Host, World};
+use crate::model::memory_stalls::{ProcessStalls, MemoryStalls};
+use crate::model::topology::{BlockDevice, DeviceKind, MountRef, Topology};
+use crate::model::system_state::{HostInfo, SystemState};
 use std::sync::Arc;
 
 pub const GIB: u64 = 1 << 30;
@@ -38,13 +38,13 @@ pub const LOOP0: DevId = DevId { major: 7, minor: 0 };
 
 /// The machine with its past.
 pub struct Stage {
-    pub world: World,
+    pub world: SystemState,
     seq: u64,
     procs: u64,
 }
 
-fn dev(id: DevId, name: &str, kind: DeviceKind, parent: Option<DevId>) -> BlockDev {
-    BlockDev { id, name: name.into(), kind, parent, size_bytes: Some(100 * GIB), ..BlockDev::default() }
+fn dev(id: DevId, name: &str, kind: DeviceKind, parent: Option<DevId>) -> BlockDevice {
+    BlockDevice { id, name: name.into(), kind, parent, size_bytes: Some(100 * GIB), ..BlockDevice::default() }
 }
 
 /// A mount with its options.
@@ -133,54 +133,54 @@ pub fn raw(pid: u32, name: &str) -> TaskRaw {
         num_threads: 1,
         majflt: 0,
         cpu_ticks: 0,
-        runs: 0,
+        timeslices: 0,
         rss_bytes: 50 << 20,
         swap_bytes: Some(0),
-        io: IoRaw::Read(IoBytes::default()),
+        io: TaskIoRaw::Read(IoBytes::default()),
         delays: None,
     }
 }
 
 /// The same a moment later.
 pub fn after(raw: TaskRaw, did: IoBytes) -> TaskRaw {
-    TaskRaw { io: IoRaw::Read(did), runs: 1, ..raw }
+    TaskRaw { io: TaskIoRaw::Read(did), timeslices: 1, ..raw }
 }
 
 /// Pressure of one kind.
-pub fn pressed(some: f64, full: f64) -> Pressure {
-    let stall = |avg10| Some(Stall { avg10, ..Stall::default() });
-    Pressure { some: stall(some), full: stall(full) }
+pub fn pressed(some: f64, full: f64) -> ResourcePressure {
+    let stall = |avg10| Some(PsiAverages { avg10, ..PsiAverages::default() });
+    ResourcePressure { some: stall(some), full: stall(full) }
 }
 
 impl Stage {
     /// The healthy machine, before its first tick.
     pub fn new() -> Self {
         let start = LogClock { mono_ns: 1_000 * SEC, wall_ns: 1_700_000_000 * SEC as i64 };
-        let mut world = World::new(Host { name: "stage".into(), kernel: "6.18".into() }, start);
-        world.topo = Section::Ok(topology());
-        world.klog_state = Section::Ok(());
-        world.procs_state = Section::Ok(());
+        let mut world = SystemState::new(HostInfo { name: "stage".into(), kernel: "6.18".into() }, start);
+        world.topology = Reading::Ok(topology());
+        world.kernel_log_status = Reading::Ok(());
+        world.processes_status = Reading::Ok(());
         for (name, scheduler, rotational) in
             [("sda", "mq-deadline", true), ("vda", "mq-deadline", true), ("nvme0n1", "none", false)]
         {
             world.queues.insert(name.into(), queue(scheduler, rotational));
         }
-        let mut facts = Facts { thp: Some("madvise".into()), ..Facts::default() };
+        let mut facts = SystemFacts { thp: Some("madvise".into()), ..SystemFacts::default() };
         facts.knobs.insert("kernel.hung_task_warnings".into(), "10".into());
         facts.knobs.insert("kernel.task_delayacct".into(), "1".into());
-        world.facts.take(Facts { at: Self::at(0), ..facts.clone() });
-        world.facts.take(Facts { at: Self::at(10), ..facts });
+        world.slow_facts.update(SystemFacts { time: Self::at(0), ..facts.clone() });
+        world.slow_facts.update(SystemFacts { time: Self::at(10), ..facts });
         let mut stage = Self { world, seq: 0, procs: 0 };
         stage.room("/", 100 * GIB, 60 * GIB, 1_000_000, 900_000);
         stage
     }
 
-    fn at(seq: u64) -> Clock {
-        Clock { boot_ns: (1_000 + seq) * SEC, wall_ns: (1_700_000_000 + seq as i64) * SEC as i64 }
+    fn at(seq: u64) -> Timestamp {
+        Timestamp { boot_ns: (1_000 + seq) * SEC, wall_ns: (1_700_000_000 + seq as i64) * SEC as i64 }
     }
 
     /// Now.
-    pub fn now(&self) -> Clock {
+    pub fn now(&self) -> Timestamp {
         Self::at(self.seq)
     }
 
@@ -200,11 +200,11 @@ impl Stage {
         ];
         Snapshot {
             seq: self.seq,
-            at: self.now(),
-            secs: 1.0,
-            cpu: Section::Ok(CpuRate { idle_pct: 97.0, iowait_pct: 0.5, ..CpuRate::default() }),
-            devices: Section::Ok(devices.into_iter().map(Arc::new).collect()),
-            writeback: Section::Ok(WritebackRate {
+            time: self.now(),
+            interval_secs: 1.0,
+            cpu: Reading::Ok(CpuRate { idle_pct: 97.0, iowait_pct: 0.5, ..CpuRate::default() }),
+            devices: Reading::Ok(devices.into_iter().map(Arc::new).collect()),
+            writeback: Reading::Ok(WritebackRate {
                 dirty_bytes: Some(40 << 20),
                 writeback_bytes: Some(0),
                 background_threshold_bytes: Some(2 * GIB),
@@ -213,23 +213,23 @@ impl Stage {
                 dirtied_bytes_per_s: Some(0.2 * MIB),
                 written_bytes_per_s: Some(0.2 * MIB),
             }),
-            swap: Section::Ok(SwapRate {
+            swap: Reading::Ok(SwapRate {
                 total_bytes: Some(4 * GIB),
                 used_bytes: Some(20 << 20),
                 in_bytes_per_s: Some(0.0),
                 out_bytes_per_s: Some(0.0),
             }),
-            mem: Section::Ok(stock),
+            mem: Reading::Ok(stock),
             major_faults_per_s: Some(0.0),
             reclaim: Some(ReclaimRate::default()),
-            pressure: Section::Ok(Arc::new(PressureRaw {
+            pressure: Reading::Ok(Arc::new(PressureRaw {
                 cpu: pressed(0.0, 0.0),
                 memory: pressed(0.0, 0.0),
                 io: pressed(0.5, 0.1),
             })),
-            nics: Section::Ok(Vec::new()),
-            netfs: Section::Ok(Vec::new()),
-            stalls: Section::Ok(Arc::new(Stalls { all: [Some(Default::default()); 2], ..Stalls::default() })),
+            nics: Reading::Ok(Vec::new()),
+            netfs: Reading::Ok(Vec::new()),
+            memory_stalls: Reading::Ok(Arc::new(MemoryStalls { totals: [Some(Default::default()); 2], ..MemoryStalls::default() })),
             ..Snapshot::default()
         }
     }
@@ -240,7 +240,7 @@ impl Stage {
         let mut snap = self.snapshot();
         change(&mut snap);
         let snap = Arc::new(snap);
-        self.world.snap = snap.clone();
+        self.world.snapshot = snap.clone();
         self.world.history.push(snap);
         self
     }
@@ -281,17 +281,17 @@ impl Stage {
         let at = self.now();
         let since = at.boot_ns - SEC;
         let changed =
-            tasks.into_iter().map(|raw| Change { raw, at_ns: at.boot_ns, since_ns: since }).collect();
-        let update = ProcUpdate {
+            tasks.into_iter().map(|raw| TaskChange { raw, scanned_ns: at.boot_ns, previous_scan_ns: since }).collect();
+        let update = ProcessUpdate {
             seq: self.procs,
-            at,
-            prev: Some(Clock { boot_ns: since, ..at }),
+            time: at,
+            previous_time: Some(Timestamp { boot_ns: since, ..at }),
             reset,
             changed,
-            delays: Section::Ok(()),
-            ..ProcUpdate::default()
+            delays: Reading::Ok(()),
+            ..ProcessUpdate::default()
         };
-        self.world.apply_procs(Section::Ok(update));
+        self.world.apply_processes(Reading::Ok(update));
     }
 
     /// A task in state D for so many seconds, with a tick for each.
@@ -301,8 +301,8 @@ impl Stage {
             self.quiet(1);
             let at = self.now();
             let waits = vec![(key, wchan.into())];
-            let update = ProcUpdate { seq: 100 + i as u64, at, waits, ..ProcUpdate::default() };
-            self.world.apply_procs(Section::Ok(update));
+            let update = ProcessUpdate { seq: 100 + i as u64, time: at, wait_channels: waits, ..ProcessUpdate::default() };
+            self.world.apply_processes(Reading::Ok(update));
         }
         key
     }
@@ -315,14 +315,14 @@ impl Stage {
     /// A line of that facility.
     pub fn kernel_as(&mut self, facility: u16, message: &str) -> &mut Self {
         let clock = self.log_clock();
-        let seq = self.world.klog.size().0 as u64 + self.world.klog.revision() + 1;
-        let record = Record {
+        let seq = self.world.kernel_log.size().0 as u64 + self.world.kernel_log.revision() + 1;
+        let record = KmsgRecord {
             seq,
             boot_us: clock.boot_us(),
             level: 3,
             facility,
             message: message.as_bytes().to_vec(),
-            ..Record::default()
+            ..KmsgRecord::default()
         };
         self.world.apply_records(vec![record], clock);
         self
@@ -330,25 +330,25 @@ impl Stage {
 
     /// The room on a mount.
     pub fn room(&mut self, point: &str, total: u64, left: u64, inodes: u64, inodes_left: u64) {
-        let space = Space {
+        let space = FilesystemSpace {
             total_bytes: total,
             free_bytes: left,
             available_bytes: left,
             inodes_total: Some(inodes),
             inodes_free: Some(inodes_left),
         };
-        let mounts = vec![MountRoom { point: point.into(), space: Section::Ok(space) }];
-        self.world.facts.take_room(Room { at: self.now(), network: false, mounts });
+        let mounts = vec![MountSpace { mount_point: point.into(), space: Reading::Ok(space) }];
+        self.world.slow_facts.update_space(SpaceReport { time: self.now(), is_network: false, mounts });
     }
 
     /// Changes the newest facts.
-    pub fn facts(&mut self, change: impl FnOnce(&mut Facts)) {
-        change(self.world.facts.now.as_mut().unwrap());
+    pub fn facts(&mut self, change: impl FnOnce(&mut SystemFacts)) {
+        change(self.world.slow_facts.latest.as_mut().unwrap());
     }
 
     /// Changes the facts before.
-    pub fn facts_before(&mut self, change: impl FnOnce(&mut Facts)) {
-        change(self.world.facts.before.as_mut().unwrap());
+    pub fn facts_before(&mut self, change: impl FnOnce(&mut SystemFacts)) {
+        change(self.world.slow_facts.previous.as_mut().unwrap());
     }
 
     /// What one rule finds.
@@ -387,7 +387,7 @@ pub fn over_network(
     change: impl FnOnce(&mut NetFsRate),
 ) {
     let used = speed_bits.map(|b| mb * MIB * 800.0 / b as f64);
-    snap.nics = Section::Ok(vec![NicRate {
+    snap.nics = Reading::Ok(vec![NicRate {
         name: "eth0".into(),
         rx_mb_per_s: Some(mb),
         tx_mb_per_s: Some(0.1),
@@ -407,25 +407,25 @@ pub fn over_network(
         ..NetFsRate::default()
     };
     change(&mut fs);
-    snap.netfs = Section::Ok(vec![fs]);
+    snap.netfs = Reading::Ok(vec![fs]);
 }
 
 /// Holds a process up in that way (see `model::stalls::KINDS`), for so many milliseconds of the second.
 pub fn hold_up(snap: &mut Snapshot, pid: u32, name: &str, kind: usize, ms_per_s: f64, longest_ms: f64) {
-    let stalls = Arc::make_mut(snap.stalls.ok_mut().unwrap());
+    let stalls = Arc::make_mut(snap.memory_stalls.ok_mut().unwrap());
     let key = TaskKey { pid, tid: pid, starttime: 100 };
-    let mut held = HeldUp { key, comm: name.into(), bdi: "8:0".into(), ..HeldUp::default() };
-    held.kinds[kind].count = 5;
-    (held.kinds[kind].ms_per_s, held.kinds[kind].longest_ms) = (ms_per_s, longest_ms);
-    let all = stalls.all[kind].as_mut().unwrap();
+    let mut held = ProcessStalls { key, comm: name.into(), bdi: "8:0".into(), ..ProcessStalls::default() };
+    held.rates[kind].count = 5;
+    (held.rates[kind].ms_per_s, held.rates[kind].max_ms) = (ms_per_s, longest_ms);
+    let all = stalls.totals[kind].as_mut().unwrap();
     (all.count, all.ms_per_s) = (all.count + 5, all.ms_per_s + ms_per_s);
-    stalls.tasks.push(held);
+    stalls.processes.push(held);
 }
 
 /// The same with requests as tracing tells them: of 4 KiB, so many that go on and that begin elsewhere.
 pub fn traced(rate: DiskRate, sequential: u32, random: u32) -> DiskRate {
     let mut latency = DeviceLatency::default();
-    let shape = &mut latency.kinds[0].shape;
+    let shape = &mut latency.kinds[0].pattern;
     (shape.sequential, shape.random, shape.sizes[3]) = (sequential, random, sequential + random);
     DiskRate { latency: Some(Arc::new(latency)), ..rate }
 }

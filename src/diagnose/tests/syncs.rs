@@ -5,11 +5,11 @@ use super::quiet::Quiet;
 use super::stage::*;
 use crate::diagnose::finding::Judged;
 use crate::diagnose::finding::Severity::{Critical, Note, Warn};
-use crate::model::latency::Spread;
+use crate::model::latency::LatencySummary;
 use crate::model::process::IoBytes;
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
-use crate::model::syncs::{Flying, SlowSync, SyncFile, SyncRate, Syncs, UNWANTED};
+use crate::model::syncs::{InFlightSync, SlowSync, SyncFile, SyncRate, SyncActivity, NOT_REQUESTED};
 use std::sync::Arc;
 
 /// Calls per second, share of the time in them, and 99 % no longer than so many ms, of postgres on sda1.
@@ -17,14 +17,14 @@ fn syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
     let file = Arc::new(SyncFile {
         pid: 78205,
         comm: "postgres".into(),
-        dev: SDA1,
+        device: SDA1,
         ino: 12,
-        names: "pg/wal/0001".into(),
-        whole: true,
+        path_tail: "pg/wal/0001".into(),
+        is_full_path: true,
         ..SyncFile::default()
     });
     let us = p99_ms * 1e3;
-    let spread = Spread { samples: 100, p50: us / 2.0, p90: us, p99: us, p999: us, max: us };
+    let spread = LatencySummary { samples: 100, p50: us / 2.0, p90: us, p99: us, p999: us, max: us };
     let rate = SyncRate {
         file: file.clone(),
         calls_per_s,
@@ -32,14 +32,14 @@ fn syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
         calls: 100,
         errors: 0,
         mean_us: Some(us / 2.0),
-        spread: Some(spread),
-        worst_ns: (us * 1e3) as u64,
-        last_ns: Some(1),
+        latency: Some(spread),
+        max_ns: (us * 1e3) as u64,
+        last_ended_ns: Some(1),
     };
     let on = Some("jbd2_log_wait_commit".to_owned());
-    let slow = vec![Arc::new(SlowSync { id: 1, file: file.clone(), on: on.clone(), ..SlowSync::default() })];
-    let flying = if calls_per_s > 0.0 { Vec::new() } else { vec![Flying { file, on, ..Flying::default() }] };
-    snap.syncs = Section::Ok(Arc::new(Syncs { rows: vec![rate], slow, flying, ..Syncs::default() }));
+    let slow = vec![Arc::new(SlowSync { id: 1, file: file.clone(), waiting_on: on.clone(), ..SlowSync::default() })];
+    let flying = if calls_per_s > 0.0 { Vec::new() } else { vec![InFlightSync { file, waiting_on, ..InFlightSync::default() }] };
+    snap.syncs = Reading::Ok(Arc::new(SyncActivity { rows: vec![rate], slow, in_flight: flying, ..SyncActivity::default() }));
 }
 
 fn streaming(s: &mut Stage, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
@@ -55,14 +55,14 @@ fn stalled(s: &mut Stage) {
     s.ticks(8, |t| {
         with(t, load(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
         syncs(t, 300.0, 80.0, 0.6);
-        let Section::Ok(all) = &mut t.syncs else { return };
+        let Reading::Ok(all) = &mut t.syncs else { return };
         let all = Arc::make_mut(all);
-        all.rows[0].worst_ns = 3_000_000_000;
+        all.rows[0].max_ns = 3_000_000_000;
         let file = all.rows[0].file.clone();
-        all.at_ns = 60_000_000_000;
-        let began_ns = all.at_ns - 3_500_000_000;
+        all.read_ns = 60_000_000_000;
+        let began_ns = all.read_ns - 3_500_000_000;
         all.slow =
-            vec![Arc::new(SlowSync { id: 1, file, began_ns, took_ns: 3_000_000_000, ..SlowSync::default() })];
+            vec![Arc::new(SlowSync { id: 1, file, started_ns, duration_ns: 3_000_000_000, ..SlowSync::default() })];
     });
     s.task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
 }
@@ -129,7 +129,7 @@ pub const QUIET: &[Quiet] = &[
     }),
     quiet("waits-on-syncs", "the other rule has told it", None, |s| streaming(s, 6.0, 62.0, 180.0)),
     quiet("waits-on-syncs", "no leave to look", Some(blind), |s| {
-        s.ticks(8, |t| t.syncs = Section::Denied("needs CAP_BPF".into()));
+        s.ticks(8, |t| t.syncs = Reading::Denied("needs CAP_BPF".into()));
     }),
     quiet("syncs-behind-a-stream", "syncs beside the stream are quick", None, |s| {
         streaming(s, 200.0, 60.0, 9.0);
@@ -148,9 +148,9 @@ pub const QUIET: &[Quiet] = &[
         s.ticks(2, |t| syncs(t, 6.0, 62.0, 180.0));
     }),
     quiet("syncs-behind-a-stream", "nobody wants to know", Some(|j| *j == Judged::Yes), |s| {
-        s.ticks(8, |t| t.syncs = Section::Absent(UNWANTED.into()));
+        s.ticks(8, |t| t.syncs = Reading::Absent(NOT_REQUESTED.into()));
     }),
     quiet("syncs-behind-a-stream", "no tracepoints to be seen", Some(blind), |s| {
-        s.ticks(8, |t| t.syncs = Section::Absent("tracefs is not mounted".into()));
+        s.ticks(8, |t| t.syncs = Reading::Absent("tracefs is not mounted".into()));
     }),
 ];

@@ -1,8 +1,8 @@
 //! `processes[].devices[]` and `cgroups[]`: who does the I/O of which device, by tracing.
 
 use super::{known, number};
-use crate::model::charge::{Charge, OnDevice};
-use crate::model::world::World;
+use crate::model::io_accounting::{OwnerIo, DeviceIo};
+use crate::model::system_state::SystemState;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -25,10 +25,10 @@ pub(super) struct Group {
     devices: Vec<Device>,
 }
 
-fn device(world: &World, on: &OnDevice) -> Device {
-    let f = &on.figures;
+fn device(world: &SystemState, on: &DeviceIo) -> Device {
+    let f = &on.rates;
     Device {
-        name: world.block_name(on.id),
+        name: world.device_name(on.device),
         reads_per_s: number(f.reads_per_s),
         writes_per_s: number(f.writes_per_s),
         flushes_per_s: number(f.flushes_per_s),
@@ -41,18 +41,18 @@ fn device(world: &World, on: &OnDevice) -> Device {
 }
 
 /// Of a process; `None` where nothing is traced, none where it did nothing.
-pub(super) fn devices(world: &World, pid: u32) -> Option<Vec<Device>> {
-    let charged = world.snap.charged.ok()?;
-    let on = charged.task(pid).map(|t| t.devices.as_slice()).unwrap_or_default();
+pub(super) fn devices(world: &SystemState, pid: u32) -> Option<Vec<Device>> {
+    let charged = world.snapshot.io_attribution.ok()?;
+    let on = charged.process(pid).map(|t| t.devices.as_slice()).unwrap_or_default();
     Some(on.iter().map(|on| device(world, on)).collect())
 }
 
 /// Control groups that did something; `None` where nothing is traced.
-pub(super) fn groups(world: &World) -> Option<Vec<Group>> {
-    let group = |g: &Charge<std::sync::Arc<str>>| Group {
-        cgroup: crate::text::sanitize(&*g.who),
+pub(super) fn groups(world: &SystemState) -> Option<Vec<Group>> {
+    let group = |g: &OwnerIo<std::sync::Arc<str>>| Group {
+        cgroup: crate::text::sanitize(&*g.owner),
         writeback_bytes_per_s: number(g.total.writeback_bytes_per_s),
         devices: g.devices.iter().map(|on| device(world, on)).collect(),
     };
-    Some(world.snap.charged.ok()?.groups.iter().map(group).collect())
+    Some(world.snapshot.io_attribution.ok()?.cgroups.iter().map(group).collect())
 }

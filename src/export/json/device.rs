@@ -2,10 +2,10 @@
 
 use super::{known, number};
 use crate::model::disk::DiskRate;
-use crate::model::latency::{KindLatency, Spread};
-use crate::model::shape::{SIZES, Shape};
+use crate::model::latency::{RequestLatency, LatencySummary};
+use crate::model::request_pattern::{SIZE_BUCKETS, RequestPattern};
 use crate::model::topology::DeviceKind;
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use crate::text::sanitize;
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ pub(super) struct Device {
     flush_await_ms: Option<f64>,
     latency_us: Kinds,
     service_us: Kinds,
-    request_sizes: Both<[u32; SIZES]>,
+    request_sizes: Both<[u32; SIZE_BUCKETS]>,
     sequential_pct: Both<f64>,
     queue_size: Option<f64>,
     read_request_kb: Option<f64>,
@@ -65,7 +65,7 @@ struct Times {
 
 impl Kinds {
     /// `part` picks the times of a kind; `None`: they are not measured.
-    fn of(r: &DiskRate, part: fn(&KindLatency) -> Option<Option<Spread>>) -> Self {
+    fn of(r: &DiskRate, part: fn(&RequestLatency) -> Option<Option<LatencySummary>>) -> Self {
         let times = |kind: usize| {
             let spread = r.latency.as_ref().and_then(|l| part(&l.kinds[kind]));
             match spread {
@@ -94,25 +94,25 @@ struct Both<T> {
 
 impl<T> Both<T> {
     /// Of what was traced; `None`: it was not, or by a program that did not count it.
-    fn of(r: &DiskRate, get: fn(&Shape) -> Option<T>) -> Self {
+    fn of(r: &DiskRate, get: fn(&RequestPattern) -> Option<T>) -> Self {
         let of = |kind: usize| {
             let kind = &r.latency.as_ref()?.kinds[kind];
-            let known = kind.shape.requests() > 0 || kind.total.is_none();
-            get(&kind.shape).filter(|_| known)
+            let known = kind.pattern.request_count() > 0 || kind.total.is_none();
+            get(&kind.pattern).filter(|_| known)
         };
         Self { read: of(0), write: of(1) }
     }
 }
 
 /// The devices that ever did I/O, in the kernel's order.
-pub(super) fn devices(world: &World) -> Option<Vec<Device>> {
-    Some(world.snap.devices.ok()?.iter().map(|rate| device(world, rate)).collect())
+pub(super) fn devices(world: &SystemState) -> Option<Vec<Device>> {
+    Some(world.snapshot.devices.ok()?.iter().map(|rate| device(world, rate)).collect())
 }
 
-fn device(world: &World, r: &DiskRate) -> Device {
-    let topo = world.topo.ok();
+fn device(world: &SystemState, r: &DiskRate) -> Device {
+    let topo = world.topology.ok();
     let dev = topo.and_then(|t| t.get(r.id));
-    let queue = world.queue_of(r.id);
+    let queue = world.queue_attrs(r.id);
     // Never counted for a partition: the 0 in its line is no measurement.
     let whole = dev.is_none_or(|d| d.kind != DeviceKind::Partition);
     // A device that completes nothing has no await: 0 would be a lie.
@@ -121,7 +121,7 @@ fn device(world: &World, r: &DiskRate) -> Device {
         name: sanitize(&*r.name),
         kind: dev.map(|d| d.kind.name()),
         parent: dev.and_then(|d| Some(sanitize(&topo?.get(d.parent?)?.name))),
-        mounts: dev.map(|d| d.mounts.iter().filter(|m| !m.hidden).map(|m| m.mount_point.clean()).collect()),
+        mounts: dev.map(|d| d.mounts.iter().filter(|m| !m.is_hidden).map(|m| m.mount_point.sanitized()).collect()),
         tps: number(r.tps),
         reads_per_s: number(r.reads_per_s),
         writes_per_s: number(r.writes_per_s),

@@ -4,9 +4,9 @@ use crate::diagnose::Engine;
 use crate::export::findings;
 use crate::export::page::Scope;
 use crate::export::processes::{hidden, no_delays};
-use crate::model::process::ProcTable;
+use crate::model::process::ProcessTable;
 use crate::model::snapshot::Snapshot;
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use crate::text::sanitize;
 use serde::Serialize;
 
@@ -27,58 +27,58 @@ impl Gap {
 }
 
 /// All gaps of the chosen panes.
-pub(super) fn gaps(world: &World, engine: &Engine, scope: Scope, more: &[Gap]) -> Vec<Gap> {
-    let (snap, now) = (&*world.snap, world.now().boot_ns);
+pub(super) fn gaps(world: &SystemState, engine: &Engine, scope: Scope, more: &[Gap]) -> Vec<Gap> {
+    let (snap, now) = (&*world.snapshot, world.now().boot_ns);
     let mut out = Vec::new();
     let mut add = |wanted: bool, source, why: Option<String>| {
         out.extend(why.filter(|_| wanted).map(|why| Gap::new(source, why)));
     };
-    add(true, "cpu", snap.cpu.why(now));
-    add(scope.devices, "devices", snap.devices.why(now));
-    add(scope.devices, "topology", world.topo.why(now));
-    add(scope.devices, "latency", snap.tracing.why(now));
-    for why in snap.tracing.ok().into_iter().flat_map(|t| &t.without) {
+    add(true, "cpu", snap.cpu.unavailable_reason(now));
+    add(scope.devices, "devices", snap.devices.unavailable_reason(now));
+    add(scope.devices, "topology", world.topology.unavailable_reason(now));
+    add(scope.devices, "latency", snap.tracing.unavailable_reason(now));
+    for why in snap.tracing.ok().into_iter().flat_map(|t| &t.unavailable) {
         add(scope.devices, "latency", Some(why.clone()));
     }
     add(scope.devices, "latency", lost(snap));
     let syncs = scope.shows_syncs(world);
-    add(syncs, "syncs", snap.syncs.why(now));
-    for why in snap.syncs.ok().into_iter().flat_map(|s| s.without.iter().cloned().chain(s.lost_text())) {
+    add(syncs, "syncs", snap.syncs.unavailable_reason(now));
+    for why in snap.syncs.ok().into_iter().flat_map(|s| s.unavailable.iter().cloned().chain(s.drops_text())) {
         add(syncs, "syncs", Some(why));
     }
-    add(scope.processes, "processes_by_device", snap.charged.why(now));
-    for why in snap.charged.ok().into_iter().flat_map(|c| &c.without) {
+    add(scope.processes, "processes_by_device", snap.io_attribution.unavailable_reason(now));
+    for why in snap.io_attribution.ok().into_iter().flat_map(|c| &c.unavailable) {
         add(scope.processes, "processes_by_device", Some(why.clone()));
     }
-    let missed = snap.charged.ok().map(|c| c.lost).filter(|n| *n > 0);
+    let missed = snap.io_attribution.ok().map(|c| c.dropped).filter(|n| *n > 0);
     let missed = missed.map(|n| format!("{n} requests could not be followed: too many were in flight"));
     add(scope.processes, "processes_by_device", missed);
-    add(scope.devices, "network_filesystems", snap.netfs.why(now));
-    add(scope.devices, "network_interfaces", snap.nics.why(now));
-    add(scope.memory, "writeback", snap.writeback.why(now));
-    add(scope.memory, "swap", snap.swap.why(now));
-    add(scope.memory, "swap_devices", snap.swaps.why(now));
-    add(scope.memory, "pressure", snap.pressure.why(now));
+    add(scope.devices, "network_filesystems", snap.netfs.unavailable_reason(now));
+    add(scope.devices, "network_interfaces", snap.nics.unavailable_reason(now));
+    add(scope.memory, "writeback", snap.writeback.unavailable_reason(now));
+    add(scope.memory, "swap", snap.swap.unavailable_reason(now));
+    add(scope.memory, "swap_devices", snap.swap_areas.unavailable_reason(now));
+    add(scope.memory, "pressure", snap.pressure.unavailable_reason(now));
     let held = scope.memory || scope.processes;
-    add(held, "stalls", snap.stalls.why(now));
-    for why in snap.stalls.ok().into_iter().flat_map(|s| &s.without) {
+    add(held, "stalls", snap.memory_stalls.unavailable_reason(now));
+    for why in snap.memory_stalls.ok().into_iter().flat_map(|s| &s.unavailable) {
         add(held, "stalls", Some(why.clone()));
     }
-    let lost = snap.stalls.ok().map(|s| s.lost).filter(|n| *n > 0);
+    let lost = snap.memory_stalls.ok().map(|s| s.dropped).filter(|n| *n > 0);
     add(held, "stalls", lost.map(|n| format!("{n} were not counted: too many processes were held up")));
-    add(scope.processes, "processes", world.procs_state.why(now));
-    if world.procs_state.ok().is_some() {
-        add(scope.processes, "delays", no_delays(&world.procs).map(str::to_owned));
+    add(scope.processes, "processes", world.processes_status.unavailable_reason(now));
+    if world.processes_status.ok().is_some() {
+        add(scope.processes, "delays", no_delays(&world.processes).map(str::to_owned));
     }
-    add(scope.kernel, "kernel_log", world.klog_state.why(now));
-    let lost = world.klog.lost();
+    add(scope.kernel, "kernel_log", world.kernel_log_status.unavailable_reason(now));
+    let lost = world.kernel_log.dropped();
     add(
         scope.kernel,
         "kernel_log",
         (lost > 0).then(|| format!("{lost} lines were overwritten before they could be read")),
     );
     if scope.processes {
-        out.extend(tasks(&world.procs, now));
+        out.extend(tasks(&world.processes, now));
     }
     if scope.findings {
         out.extend(findings::gaps(engine).into_iter().map(|why| Gap::new("findings", why)));
@@ -89,16 +89,16 @@ pub(super) fn gaps(world: &World, engine: &Engine, scope: Scope, more: &[Gap]) -
 
 /// Requests that histograms are without.
 fn lost(snap: &Snapshot) -> Option<String> {
-    let n = snap.tracing.ok().map(|t| t.lost).filter(|n| *n > 0)?;
+    let n = snap.tracing.ok().map(|t| t.dropped).filter(|n| *n > 0)?;
     Some(format!("{n} requests could not be followed: too many were in flight"))
 }
 
 /// Tasks whose counters are missing.
-fn tasks(procs: &ProcTable, now_boot_ns: u64) -> Vec<Gap> {
+fn tasks(procs: &ProcessTable, now_boot_ns: u64) -> Vec<Gap> {
     let mut out: Vec<Gap> = hidden(procs).map(|why| Gap::new("processes", why)).into_iter().collect();
-    for b in procs.blocked() {
+    for b in procs.blocked_tasks() {
         let secs = now_boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
-        out.push(Gap::new("processes", format!("task {}: blocked {secs} s in {}", b.key.tid, b.on)));
+        out.push(Gap::new("processes", format!("task {}: blocked {secs} s in {}", b.key.tid, b.waiting_on)));
     }
     out.extend(procs.notes().iter().map(|note| Gap::new("processes", note)));
     out

@@ -1,7 +1,7 @@
 //! `kernel_log[]`: what the kernel said lately, and the tasks that hang whether or not it says so.
 
-use crate::model::kernlog::{LogClock, LogEntry, Patterns};
-use crate::model::world::World;
+use crate::model::kernel_log::{LogClock, LogEntry, LogPatterns};
+use crate::model::system_state::SystemState;
 use crate::text::sanitize;
 use crate::units::format_rfc3339;
 use serde::Serialize;
@@ -41,16 +41,16 @@ pub(super) struct Entry {
 }
 
 /// Oldest first; then the tasks stuck in state D, which have no `seq`.
-pub(super) fn entries(world: &World, since: Since) -> Option<Vec<Entry>> {
+pub(super) fn entries(world: &SystemState, since: Since) -> Option<Vec<Entry>> {
     let now = LogClock { mono_ns: 0, wall_ns: world.now().wall_ns };
-    let stuck = world.stuck.iter().map(|s| entry(&s.to_entry(now, world.hung_task_warnings)));
-    if world.klog_state.ok().is_none() {
+    let stuck = world.hung_tasks.iter().map(|s| entry(&s.to_log_entry(now, world.hung_task_warnings)));
+    if world.kernel_log_status.ok().is_none() {
         let stuck: Vec<_> = stuck.collect();
         return (!stuck.is_empty()).then_some(stuck);
     }
-    let patterns = Patterns::default();
-    let new = world.klog.visible(&patterns).filter(|e| match since {
-        Since::Time(from) => e.time >= from,
+    let patterns = LogPatterns::default();
+    let new = world.kernel_log.visible(&patterns).filter(|e| match since {
+        Since::Time(from) => e.wall_ns >= from,
         Since::Record(last) => e.seq.is_some_and(|seq| seq > last),
     });
     Some(new.map(entry).chain(stuck).collect())
@@ -58,7 +58,7 @@ pub(super) fn entries(world: &World, since: Since) -> Option<Vec<Entry>> {
 
 fn entry(e: &LogEntry) -> Entry {
     Entry {
-        time: format_rfc3339(e.time),
+        time: format_rfc3339(e.wall_ns),
         seq: e.seq,
         level: e.level,
         class: e.class.name(),

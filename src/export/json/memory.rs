@@ -3,7 +3,7 @@
 use super::{known, number};
 use crate::model::pressure;
 use crate::model::snapshot::Snapshot;
-use crate::model::stalls::{self, HeldUp, RECLAIM, THROTTLE};
+use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
 use crate::text::sanitize;
 use serde::Serialize;
 
@@ -74,7 +74,7 @@ pub(super) fn swap(snap: &Snapshot) -> Swap {
         used_bytes: rate.and_then(|s| s.used_bytes),
         in_bytes_per_s: known(rate.and_then(|s| s.in_bytes_per_s)),
         out_bytes_per_s: known(rate.and_then(|s| s.out_bytes_per_s)),
-        devices: snap.swaps.ok().map(|areas| {
+        devices: snap.swap_areas.ok().map(|areas| {
             let device = |a: &crate::model::memory::SwapArea| SwapDevice {
                 name: sanitize(&a.name),
                 kind: sanitize(&a.kind),
@@ -101,7 +101,7 @@ struct Stalled {
 }
 
 pub(super) fn pressure(snap: &Snapshot) -> Pressure {
-    let of = |p: pressure::Pressure| Stalled {
+    let of = |p: pressure::ResourcePressure| Stalled {
         some_avg10: known(p.some.map(|s| s.avg10)),
         full_avg10: known(p.full.map(|s| s.avg10)),
     };
@@ -137,27 +137,27 @@ struct Held<'a> {
     reclaim: Stall,
 }
 
-impl From<Option<stalls::Stall>> for Stall {
-    fn from(stall: Option<stalls::Stall>) -> Self {
+impl From<Option<memory_stalls::StallRate>> for Stall {
+    fn from(stall: Option<memory_stalls::StallRate>) -> Self {
         stall.map_or_else(Self::default, |s| Self {
             count: Some(s.count),
             ms_per_s: number(s.ms_per_s),
-            longest_ms: number(s.longest_ms),
+            longest_ms: number(s.max_ms),
         })
     }
 }
 
 pub(super) fn stalls(snap: &Snapshot) -> Stalls<'_> {
-    let Some(stalls) = snap.stalls.ok() else { return Stalls::default() };
+    let Some(stalls) = snap.memory_stalls.ok() else { return Stalls::default() };
     Stalls {
-        throttle: stalls.all[THROTTLE].into(),
-        reclaim: stalls.all[RECLAIM].into(),
-        tasks: Some(stalls.tasks.iter().map(|t| held(stalls, t)).collect()),
+        throttle: stalls.totals[THROTTLE].into(),
+        reclaim: stalls.totals[RECLAIM].into(),
+        tasks: Some(stalls.processes.iter().map(|t| held(stalls, t)).collect()),
     }
 }
 
-fn held<'a>(stalls: &stalls::Stalls, t: &'a HeldUp) -> Held<'a> {
-    let kind = |kind: usize| stalls.all[kind].map(|_| t.kinds[kind]).into();
+fn held<'a>(stalls: &memory_stalls::MemoryStalls, t: &'a ProcessStalls) -> Held<'a> {
+    let kind = |kind: usize| stalls.totals[kind].map(|_| t.rates[kind]).into();
     Held {
         pid: t.key.pid,
         starttime: t.key.starttime,

@@ -18,7 +18,7 @@ use super::findings;
 use super::page::Scope;
 use crate::diagnose::Engine;
 use crate::model::network::NetFsRate;
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use crate::units::format_rfc3339;
 use serde::{Serialize, Serializer};
 
@@ -66,19 +66,19 @@ struct Object<'a> {
 /// The object, in one line without its end. `since` bounds the kernel log; `more` are gaps that only the
 /// caller knows of.
 pub fn object(
-    world: &World,
+    world: &SystemState,
     engine: &Engine,
     scope: Scope,
     since: Since,
     more: &[Gap],
 ) -> serde_json::Result<String> {
-    let snap = &*world.snap;
+    let snap = &*world.snapshot;
     let object = Object {
         schema: SCHEMA,
-        time: format_rfc3339(snap.at.wall_ns),
+        time: format_rfc3339(snap.time.wall_ns),
         host: &world.host.name,
         kernel: &world.host.kernel,
-        interval_s: number(snap.secs),
+        interval_s: number(snap.interval_secs),
         cpu: memory::cpu(snap),
         devices: scope.devices.then(|| device::devices(world)),
         network_filesystems: scope
@@ -93,7 +93,7 @@ pub fn object(
         kernel_log: scope.kernel.then(|| kernel::entries(world, since)),
         syncs: scope.shows_syncs(world).then(|| syncs::files(world)),
         slow_syncs: scope.shows_syncs(world).then(|| syncs::slow(world)),
-        findings: scope.findings.then(|| findings::stories(engine, snap.at)),
+        findings: scope.findings.then(|| findings::stories(engine, snap.time)),
         unavailable: gaps::gaps(world, engine, scope, more),
     };
     serde_json::to_string(&object)

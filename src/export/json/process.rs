@@ -2,30 +2,30 @@
 
 use super::charge::{self, Device};
 use super::{known, stream};
-use crate::model::process::{Column, CommandLine, ProcRow, ProcTable, Query};
-use crate::model::world::World;
+use crate::model::process::{ProcessColumn, CommandLine, ProcessRow, ProcessTable, ProcessQuery};
+use crate::model::system_state::SystemState;
 use crate::text::sanitize_cow;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
 /// Rows of the table, in order, made while they are written.
 pub(super) struct Processes<'a> {
-    world: &'a World,
-    table: &'a ProcTable,
+    world: &'a SystemState,
+    table: &'a ProcessTable,
     rows: Vec<u32>,
 }
 
 /// `None` while tasks cannot be listed.
-pub(super) fn processes(world: &World) -> Option<Processes<'_>> {
-    world.procs_state.ok()?;
-    let query = Query { by: Column::Io, height: usize::MAX, ..Query::default() };
-    Some(Processes { world, table: &world.procs, rows: world.procs.window(&query).rows })
+pub(super) fn processes(world: &SystemState) -> Option<Processes<'_>> {
+    world.processes_status.ok()?;
+    let query = ProcessQuery { sort_by: ProcessColumn::Io, height: usize::MAX, ..ProcessQuery::default() };
+    Some(Processes { world, table: &world.processes, rows: world.processes.window(&query).rows })
 }
 
 impl Serialize for Processes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // One that ended within the interval has no rates any more; its pages may still be written.
-        let wanted = |row: &ProcRow<'_>| !row.exited || self.table.ended_but_acting(row);
+        let wanted = |row: &ProcessRow<'_>| !row.exited || self.table.has_exited_with_io(row);
         let rows = self.rows.iter().map(|at| self.table.row(*at)).filter(wanted);
         stream(serializer, rows.map(|row| Process::of(self.world, row)))
     }
@@ -73,9 +73,9 @@ fn ms(pct: Option<f64>) -> Option<f64> {
 }
 
 impl<'a> Process<'a> {
-    fn of(world: &World, row: ProcRow<'a>) -> Self {
+    fn of(world: &SystemState, row: ProcessRow<'a>) -> Self {
         // Threads are not told apart.
-        let raw = world.last.as_ref().and_then(|s| s.charge.ok()).filter(|_| row.charged.is_some());
+        let raw = world.last_sample.as_ref().and_then(|s| s.io_accounts.ok()).filter(|_| row.attributed_io.is_some());
         Self {
             pid: row.pid,
             tid: row.tid,
@@ -103,9 +103,9 @@ impl<'a> Process<'a> {
             major_faults_per_s: known(row.major_faults_per_s),
             cgroup: row.cgroup.map(|c| sanitize_cow(c.as_bytes())),
             ended: row.exited,
-            writeback_bytes_per_s: known(row.charged.map(|c| c.writeback_bytes_per_s)),
-            writeback_bytes_total: raw.map(|raw| raw.written_back(row.pid, None)),
-            devices: row.charged.and_then(|_| charge::devices(world, row.pid)),
+            writeback_bytes_per_s: known(row.attributed_io.map(|c| c.writeback_bytes_per_s)),
+            writeback_bytes_total: raw.map(|raw| raw.written_back_bytes(row.pid, None)),
+            devices: row.attributed_io.and_then(|_| charge::devices(world, row.pid)),
         }
     }
 }

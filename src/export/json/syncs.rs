@@ -1,8 +1,8 @@
 //! `syncs[]` and `slow_syncs[]`: who waited for syncs, on which file.
 
 use super::{known, number};
-use crate::model::syncs::list::{self, SlowLine, SyncLine, SyncQuery, device_name};
-use crate::model::world::World;
+use crate::model::syncs::list::{self, SlowSyncRow, SyncRow, SyncQuery, device_name};
+use crate::model::system_state::SystemState;
 use crate::units::format_rfc3339;
 use serde::Serialize;
 
@@ -43,19 +43,19 @@ pub(super) struct Slow {
 }
 
 /// Who waits longest first; `null` where they are not traced.
-pub(super) fn files(world: &World) -> Option<Vec<File>> {
-    let (syncs, topo) = (world.snap.syncs.ok()?, world.topo.ok());
-    let lines = list::lines(syncs, topo, &SyncQuery::default());
+pub(super) fn files(world: &SystemState) -> Option<Vec<File>> {
+    let (syncs, topo) = (world.snapshot.syncs.ok()?, world.topology.ok());
+    let lines = list::sync_rows(syncs, topo, &SyncQuery::default());
     Some(lines.into_iter().map(|l| file(l, world)).collect())
 }
 
-fn file(line: SyncLine, world: &World) -> File {
-    let SyncLine { rate: r, comm, device, path, .. } = line;
+fn file(line: SyncRow, world: &SystemState) -> File {
+    let SyncRow { rate: r, comm, device, path, .. } = line;
     File {
         pid: r.file.pid,
         command: comm,
         call: r.file.call.name(),
-        device: r.file.device().map(|_| device),
+        device: r.file.device_id().map(|_| device),
         inode: (r.file.ino > 0).then_some(r.file.ino),
         path,
         calls_per_s: number(r.calls_per_s),
@@ -63,28 +63,28 @@ fn file(line: SyncLine, world: &World) -> File {
         calls: r.calls,
         errors: r.errors,
         mean_us: known(r.mean_us),
-        p50_us: known(r.spread.map(|s| s.p50)),
-        p99_us: known(r.spread.map(|s| s.p99)),
-        max_us: known(r.mean_us.map(|_| r.worst_ns as f64 / 1e3)),
-        last: r.last_ns.map(|ns| format_rfc3339(world.now().wall_at(ns))),
+        p50_us: known(r.latency.map(|s| s.p50)),
+        p99_us: known(r.latency.map(|s| s.p99)),
+        max_us: known(r.mean_us.map(|_| r.max_ns as f64 / 1e3)),
+        last: r.last_ended_ns.map(|ns| format_rfc3339(world.now().wall_ns_at(ns))),
     }
 }
 
 /// Those under way, longest first, then the newest; `null` where they are not traced.
-pub(super) fn slow(world: &World) -> Option<Vec<Slow>> {
-    let (syncs, topo) = (world.snap.syncs.ok()?, world.topo.ok());
-    let one = |l: SlowLine| Slow {
+pub(super) fn slow(world: &SystemState) -> Option<Vec<Slow>> {
+    let (syncs, topo) = (world.snapshot.syncs.ok()?, world.topology.ok());
+    let one = |l: SlowSyncRow| Slow {
         pid: l.file.pid,
         tid: l.tid,
         command: l.comm,
         call: l.file.call.name(),
-        device: l.file.device().map(|id| device_name(Some(id), topo)),
+        device: l.file.device_id().map(|id| device_name(Some(id), topo)),
         path: l.path,
-        began: format_rfc3339(world.now().wall_at(l.began_ns)),
-        took_ms: number(l.took_ns as f64 / 1e6),
-        under_way: l.under_way,
-        errno: (!l.under_way).then_some(l.error),
-        waited_on: l.on,
+        began: format_rfc3339(world.now().wall_ns_at(l.started_ns)),
+        took_ms: number(l.duration_ns as f64 / 1e6),
+        under_way: l.is_in_flight,
+        errno: (!l.is_in_flight).then_some(l.error),
+        waited_on: l.waiting_on,
     };
-    Some(list::slow(syncs, topo, "").into_iter().map(one).collect())
+    Some(list::slow_sync_rows(syncs, topo, "").into_iter().map(one).collect())
 }

@@ -2,7 +2,7 @@
 
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::snapshot::Snapshot;
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use std::collections::HashMap;
 
 /// Points a course is cut down to; the largest of those that fall together is kept.
@@ -58,8 +58,8 @@ fn mib(bytes: Option<f64>) -> Option<f64> {
 }
 
 /// All courses in which anything moved.
-pub fn of(world: &World) -> Vec<Graph> {
-    let snaps: Vec<&Snapshot> = world.history.iter().map(|f| &*f.snap).filter(|s| !s.since_boot).collect();
+pub fn of(world: &SystemState) -> Vec<Graph> {
+    let snaps: Vec<&Snapshot> = world.history.iter().map(|f| &*f.snapshot).filter(|s| !s.is_since_boot).collect();
     let mut out: Vec<Graph> = MACHINE
         .iter()
         .map(|(name, value)| graph((*name).into(), snaps.iter().map(|s| value(s)).collect()))

@@ -11,8 +11,8 @@ use super::page::{self, Scope};
 use super::sheet::Sheet;
 use crate::diagnose::Engine;
 use crate::diagnose::story::Story;
-use crate::model::clock::Clock;
-use crate::model::world::World;
+use crate::model::timestamp::Timestamp;
+use crate::model::system_state::SystemState;
 use crate::units::{format_bytes_long, format_rfc3339, format_duration};
 use graphs::Graph;
 use scrub::Scrub;
@@ -67,11 +67,11 @@ pub struct Extra {
 
 /// Findings of a window, also those that are over by its end.
 #[derive(Debug, Clone, Default)]
-pub struct Seen(Vec<(Story, Clock)>);
+pub struct Seen(Vec<(Story, Timestamp)>);
 
 impl Seen {
     /// Takes in what is found now.
-    pub fn look(&mut self, engine: &Engine, now: Clock) {
+    pub fn look(&mut self, engine: &Engine, now: Timestamp) {
         for story in engine.stories() {
             match self.0.iter_mut().find(|(old, _)| same(old, story)) {
                 Some(old) => *old = (story.clone(), now),
@@ -81,7 +81,7 @@ impl Seen {
     }
 
     /// Those that are not found any more, with when they were last.
-    fn over<'a>(&'a self, engine: &'a Engine) -> impl Iterator<Item = &'a (Story, Clock)> {
+    fn over<'a>(&'a self, engine: &'a Engine) -> impl Iterator<Item = &'a (Story, Timestamp)> {
         // What has become a part of another story is still told.
         let told = |old: &Story| {
             let cause = old.cause();
@@ -100,7 +100,7 @@ fn same(a: &Story, b: &Story) -> bool {
 }
 
 /// The report.
-pub fn blocks(world: &World, engine: &Engine, extra: &Extra) -> Vec<Block> {
+pub fn blocks(world: &SystemState, engine: &Engine, extra: &Extra) -> Vec<Block> {
     let mut out = vec![Block::Heading(1, "iotop-plus report".into()), Block::Table(machine(world))];
     found(&mut out, world, engine, &extra.seen);
     let graphs = graphs::of(world);
@@ -109,7 +109,7 @@ pub fn blocks(world: &World, engine: &Engine, extra: &Extra) -> Vec<Block> {
         true => Block::Text("Nothing moved.".into()),
         false => Block::Graphs(graphs),
     });
-    let syncs = world.snap.syncs.ok().is_some();
+    let syncs = world.snapshot.syncs.ok().is_some();
     let scope = Scope { findings: false, kernel: false, syncs, ..Scope::ALL };
     out.push(Block::Heading(2, "At the end of the window".into()));
     out.extend(page::sheets(world, engine, scope, usize::MAX).into_iter().map(Block::Table));
@@ -136,24 +136,24 @@ pub fn blocks(world: &World, engine: &Engine, extra: &Extra) -> Vec<Block> {
 }
 
 /// Whose machine, when, over how long. The name stands alone in its cell: however short, it can be told from words.
-fn machine(world: &World) -> Sheet {
-    let (snap, host) = (&world.snap, &world.host);
+fn machine(world: &SystemState) -> Sheet {
+    let (snap, host) = (&world.snapshot, &world.host);
     let mut sheet = Sheet::new("Machine", &[("", false), ("", false)]);
     let mut row = |name: &str, value: String| sheet.rows.push(vec![name.into(), value]);
     row("host", host.name.clone());
     row("kernel", host.kernel.clone());
-    row("time", format_rfc3339(snap.at.wall_ns));
-    row("up", format_duration(snap.at.boot_ns / 1_000_000_000));
-    let counted: Vec<_> = world.history.iter().filter(|f| !f.snap.since_boot).collect();
-    let secs: f64 = counted.iter().map(|f| f.snap.secs).sum();
+    row("time", format_rfc3339(snap.time.wall_ns));
+    row("up", format_duration(snap.time.boot_ns / 1_000_000_000));
+    let counted: Vec<_> = world.history.iter().filter(|f| !f.snapshot.is_since_boot).collect();
+    let secs: f64 = counted.iter().map(|f| f.snapshot.interval_secs).sum();
     row("window", format!("{secs:.1} s in {} samples", counted.len()));
-    row("CPUs", snap.cpus.map_or("-".into(), |n| n.to_string()));
+    row("CPUs", snap.cpu_count.map_or("-".into(), |n| n.to_string()));
     row("memory", snap.mem.ok().map_or("-".into(), |m| format_bytes_long(m.total)));
     row("program", concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into());
     sheet
 }
 
-fn found(out: &mut Vec<Block>, world: &World, engine: &Engine, seen: &Seen) {
+fn found(out: &mut Vec<Block>, world: &SystemState, engine: &Engine, seen: &Seen) {
     out.push(Block::Heading(2, "Findings".into()));
     out.push(Block::Text(findings::summary(engine)));
     for s in engine.stories() {
@@ -170,7 +170,7 @@ fn found(out: &mut Vec<Block>, world: &World, engine: &Engine, seen: &Seen) {
     }
 }
 
-fn story(out: &mut Vec<Block>, story: &Story, now: Clock, over: &str) {
+fn story(out: &mut Vec<Block>, story: &Story, now: Timestamp, over: &str) {
     let mut list: Vec<(String, String)> = Vec::new();
     for part in findings::parts(story, now) {
         match part.kind {

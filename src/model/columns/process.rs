@@ -1,100 +1,100 @@
 //! Columns of the Processes table, in iotop's meanings.
 
-use crate::model::column::{Align, Column, Value};
-use crate::model::process::{Column as Col, ProcRow};
+use crate::model::column::{Align, ColumnSpec, CellValue};
+use crate::model::process::{ProcessColumn as Col, ProcessRow};
 use std::fmt::Write as _;
 
-const fn col(id: Col, name: &'static str, head: &'static str, width: u16, help: &'static str) -> Column<Col> {
-    Column { id, name, head, help, width, align: Align::Right }
+const fn right_aligned(id: Col, name: &'static str, head: &'static str, width: u16, help: &'static str) -> ColumnSpec<Col> {
+    ColumnSpec { id, name, header: head, help, width, align: Align::Right }
 }
 
-const fn left(
+const fn left_aligned(
     id: Col,
     name: &'static str,
     head: &'static str,
     width: u16,
     help: &'static str,
-) -> Column<Col> {
-    Column { id, name, head, help, width, align: Align::Left }
+) -> ColumnSpec<Col> {
+    ColumnSpec { id, name, header: head, help, width, align: Align::Left }
 }
 
-const PID: Column<Col> = col(Col::Pid, "pid", "PID", 7, "process id");
-const TID: Column<Col> = col(Col::Tid, "tid", "TID", 7, "thread id");
-const USER: Column<Col> = left(Col::User, "user", "USER", 8, "owner");
-const PRIO: Column<Col> = left(Col::Ionice, "prio", "PRIO", 5, "I/O class and level; ? before it: never set");
-const READ: Column<Col> = col(Col::Read, "read", "READ/s", 7, "bytes fetched from storage per second");
-const WRITE: Column<Col> = col(
+const PID: ColumnSpec<Col> = right_aligned(Col::Pid, "pid", "PID", 7, "process id");
+const TID: ColumnSpec<Col> = right_aligned(Col::Tid, "tid", "TID", 7, "thread id");
+const USER: ColumnSpec<Col> = left_aligned(Col::User, "user", "USER", 8, "owner");
+const PRIO: ColumnSpec<Col> = left_aligned(Col::Ionice, "prio", "PRIO", 5, "I/O class and level; ? before it: never set");
+const READ: ColumnSpec<Col> = right_aligned(Col::Read, "read", "READ/s", 7, "bytes fetched from storage per second");
+const WRITE: ColumnSpec<Col> = right_aligned(
     Col::Write,
     "write",
     "WRITE/s",
     7,
     "bytes dirtied for storage per second: blames who dirtied, not the flusher",
 );
-const WRITEBACK: Column<Col> = col(
+const WRITEBACK: ColumnSpec<Col> = right_aligned(
     Col::Writeback,
     "writeback",
     "WBACK/s",
     7,
     "bytes of page cache it had dirtied that reached a device, whoever wrote them, by tracing",
 );
-const IOPS: Column<Col> = col(
+const IOPS: ColumnSpec<Col> = right_aligned(
     Col::Iops,
     "iops",
     "IOPS",
     6,
     "reads and writes it submitted that devices completed, per second, by tracing",
 );
-const P99: Column<Col> =
-    col(Col::IoLatency, "p99", "P99ms", 7, "milliseconds that 99 % of those stayed within, by tracing");
-const CANCELLED: Column<Col> = col(
+const P99: ColumnSpec<Col> =
+    right_aligned(Col::IoLatency, "p99", "P99ms", 7, "milliseconds that 99 % of those stayed within, by tracing");
+const CANCELLED: ColumnSpec<Col> = right_aligned(
     Col::Cancelled,
     "cancelled",
     "CANC/s",
     6,
     "bytes dirtied and truncated before they were written, per second",
 );
-const READ_SUM: Column<Col> =
-    col(Col::AccRead, "read_sum", "READ", 7, "bytes fetched since the start or since D");
-const WRITE_SUM: Column<Col> =
-    col(Col::AccWrite, "write_sum", "WRITE", 7, "bytes dirtied since the start or since D");
-const SWAPIN: Column<Col> = col(
+const READ_TOTAL: ColumnSpec<Col> =
+    right_aligned(Col::AccRead, "read_sum", "READ", 7, "bytes fetched since the start or since D");
+const WRITE_TOTAL: ColumnSpec<Col> =
+    right_aligned(Col::AccWrite, "write_sum", "WRITE", 7, "bytes dirtied since the start or since D");
+const SWAPIN: ColumnSpec<Col> = right_aligned(
     Col::SwapinDelay,
     "swapin",
     "SWAPIN%",
     7,
     "share of time waiting for pages from swap (needs delay accounting)",
 );
-const THROTTLED: Column<Col> = col(
+const THROTTLED: ColumnSpec<Col> = right_aligned(
     Col::Throttled,
     "throttled",
     "THROT%",
     6,
     "share of time put to sleep because too many pages were dirty, threads added up, by tracing",
 );
-const RECLAIM: Column<Col> = col(
+const RECLAIM: ColumnSpec<Col> = right_aligned(
     Col::Reclaim,
     "reclaim",
     "RECL%",
     6,
     "share of time making room in memory by itself (direct reclaim), threads added up, by tracing",
 );
-const IO: Column<Col> =
-    col(Col::IoDelay, "io_delay", "IO%", 6, "share of time waiting for block I/O (needs delay accounting)");
-const SWAP: Column<Col> = col(
+const IO: ColumnSpec<Col> =
+    right_aligned(Col::IoDelay, "io_delay", "IO%", 6, "share of time waiting for block I/O (needs delay accounting)");
+const SWAP: ColumnSpec<Col> = right_aligned(
     Col::Swap,
     "swap",
     "SWAP",
     6,
     "VmSwap: private memory in swap; shared memory is not in it, see the detail",
 );
-const RSS: Column<Col> = col(Col::Rss, "rss", "RSS", 6, "resident memory");
-const MAJF: Column<Col> =
-    col(Col::MajorFaults, "majflt", "MAJF/s", 6, "page faults that needed I/O, per second");
-const STATE: Column<Col> =
-    left(Col::State, "state", "S", 1, "state; D: uninterruptible, usually waiting for I/O");
-const THREADS: Column<Col> = col(Col::Threads, "threads", "THR", 4, "threads of the process");
-const CGROUP: Column<Col> = left(Col::Cgroup, "cgroup", "CGROUP", 20, "container or control group");
-const COMMAND: Column<Col> = left(
+const RSS: ColumnSpec<Col> = right_aligned(Col::Rss, "rss", "RSS", 6, "resident memory");
+const MAJOR_FAULTS: ColumnSpec<Col> =
+    right_aligned(Col::MajorFaults, "majflt", "MAJF/s", 6, "page faults that needed I/O, per second");
+const STATE: ColumnSpec<Col> =
+    left_aligned(Col::State, "state", "S", 1, "state; D: uninterruptible, usually waiting for I/O");
+const THREADS: ColumnSpec<Col> = right_aligned(Col::Threads, "threads", "THR", 4, "threads of the process");
+const CGROUP: ColumnSpec<Col> = left_aligned(Col::Cgroup, "cgroup", "CGROUP", 20, "container or control group");
+const COMMAND: ColumnSpec<Col> = left_aligned(
     Col::Command,
     "command",
     "COMMAND",
@@ -103,45 +103,45 @@ const COMMAND: Column<Col> = left(
 );
 
 /// Beside other panes.
-pub const SHORT: &[Column<Col>] = &[PID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND];
+pub const COMPACT: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND];
 /// The full view, rates. What matters least stands before COMMAND: it is left out first.
-pub const FULL: &[Column<Col>] = &[
-    PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJF, RSS, CANCELLED, THREADS,
+pub const FULL: &[ColumnSpec<Col>] = &[
+    PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJOR_FAULTS, RSS, CANCELLED, THREADS,
     CGROUP, COMMAND,
 ];
 /// The full view where who does the I/O is traced.
-pub const TRACED: &[Column<Col>] = &[
-    PID, PRIO, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJF,
+pub const FULL_TRACED: &[ColumnSpec<Col>] = &[
+    PID, PRIO, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJOR_FAULTS,
     RSS, CANCELLED, THREADS, CGROUP, COMMAND,
 ];
 /// The full view, sums.
-pub const SUMS: &[Column<Col>] = &[
-    PID, PRIO, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJF, RSS, CANCELLED,
+pub const FULL_TOTALS: &[ColumnSpec<Col>] = &[
+    PID, PRIO, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJOR_FAULTS, RSS, CANCELLED,
     THREADS, CGROUP, COMMAND,
 ];
 /// Beside other panes, sums.
-pub const SHORT_SUMS: &[Column<Col>] = &[PID, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAP, COMMAND];
+pub const COMPACT_TOTALS: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAP, COMMAND];
 /// Beside other panes, sorted by what holds tasks up.
-pub const SHORT_HELD: &[Column<Col>] = &[PID, USER, STATE, READ, WRITE, THROTTLED, RECLAIM, COMMAND];
+pub const COMPACT_STALLS: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ, WRITE, THROTTLED, RECLAIM, COMMAND];
 /// On paper: what fits a line of 100 beside a command.
-pub const PAPER: &[Column<Col>] =
-    &[PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJF, RSS, COMMAND];
+pub const TEXT_EXPORT: &[ColumnSpec<Col>] =
+    &[PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJOR_FAULTS, RSS, COMMAND];
 /// The same where who does the I/O is traced.
-pub const TRACED_PAPER: &[Column<Col>] =
-    &[PID, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAP, MAJF, COMMAND];
+pub const TRACED_TEXT_EXPORT: &[ColumnSpec<Col>] =
+    &[PID, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAP, MAJOR_FAULTS, COMMAND];
 /// The same four for threads.
-pub const THREAD_SETS: [&[Column<Col>]; 4] = [
+pub const THREAD_COLUMN_SETS: [&[ColumnSpec<Col>]; 4] = [
     &[TID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND],
-    &[TID, PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJF, RSS, CANCELLED, CGROUP, COMMAND],
-    &[TID, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAP, COMMAND],
+    &[TID, PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJOR_FAULTS, RSS, CANCELLED, CGROUP, COMMAND],
+    &[TID, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAP, COMMAND],
     &[
-        TID, PID, PRIO, USER, STATE, READ_SUM, WRITE_SUM, IO, SWAPIN, SWAP, MAJF, RSS, CANCELLED, CGROUP,
+        TID, PID, PRIO, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAPIN, SWAP, MAJOR_FAULTS, RSS, CANCELLED, CGROUP,
         COMMAND,
     ],
 ];
 
 /// Names in the config file for every order there is, beside the columns' own.
-pub const ORDERS: &[(&str, Col)] = &[
+pub const SORT_KEYS: &[(&str, Col)] = &[
     ("io", Col::Io),
     ("pid", Col::Pid),
     ("tid", Col::Tid),
@@ -171,14 +171,14 @@ pub const ORDERS: &[(&str, Col)] = &[
 
 /// The cell of a column. `command` is what the caller made of the command line (a wait channel before it,
 /// an indent).
-pub fn value<'a>(row: &'a ProcRow<'_>, id: Col, command: &'a str) -> Value<'a> {
-    let rate = |n: Option<f64>| Value::bytes(n);
+pub fn cell_value<'a>(row: &'a ProcessRow<'_>, id: Col, command: &'a str) -> CellValue<'a> {
+    let rate = |n: Option<f64>| CellValue::bytes(n);
     match id {
-        Col::Pid => Value::Int(u64::from(row.pid)),
-        Col::Tid => Value::Int(u64::from(row.tid)),
-        Col::User => Value::text(row.user.as_deref()),
-        Col::Ionice => Value::text(row.ionice.as_deref()),
-        Col::State | Col::StateSince => Value::Letter(row.state),
+        Col::Pid => CellValue::Int(u64::from(row.pid)),
+        Col::Tid => CellValue::Int(u64::from(row.tid)),
+        Col::User => CellValue::text(row.user.as_deref()),
+        Col::Ionice => CellValue::text(row.ionice.as_deref()),
+        Col::State | Col::StateSince => CellValue::Letter(row.state),
         Col::Read => rate(row.read_bytes_per_s),
         Col::Write => rate(row.write_bytes_per_s),
         Col::Cancelled => rate(row.cancelled_bytes_per_s),
@@ -188,25 +188,25 @@ pub fn value<'a>(row: &'a ProcRow<'_>, id: Col, command: &'a str) -> Value<'a> {
         Col::AccRead => rate(row.accumulated.map(|a| a.read as f64)),
         Col::AccWrite => rate(row.accumulated.map(|a| a.write as f64)),
         Col::AccIo => rate(row.accumulated.map(|a| (a.read + a.write) as f64)),
-        Col::Iops => row.charged.map_or(Value::Missing, |c| Value::Count(c.iops())),
-        Col::IoLatency => Value::fixed(row.charged.and_then(|c| c.p99_us).map(|us| us / 1e3), 2),
-        Col::Writeback => rate(row.charged.map(|c| c.writeback_bytes_per_s)),
-        Col::IoDelay => Value::fixed(row.io_delay_pct, 1),
-        Col::SwapinDelay => Value::fixed(row.swapin_delay_pct, 1),
-        Col::Throttled => Value::fixed(row.throttled_pct, 1),
-        Col::Reclaim => Value::fixed(row.reclaim_pct, 1),
+        Col::Iops => row.attributed_io.map_or(CellValue::Missing, |c| CellValue::Count(c.iops())),
+        Col::IoLatency => CellValue::fixed(row.attributed_io.and_then(|c| c.p99_us).map(|us| us / 1e3), 2),
+        Col::Writeback => rate(row.attributed_io.map(|c| c.writeback_bytes_per_s)),
+        Col::IoDelay => CellValue::fixed(row.io_delay_pct, 1),
+        Col::SwapinDelay => CellValue::fixed(row.swapin_delay_pct, 1),
+        Col::Throttled => CellValue::fixed(row.throttled_pct, 1),
+        Col::Reclaim => CellValue::fixed(row.reclaim_pct, 1),
         Col::Swap => rate(row.swap_bytes.map(|n| n as f64)),
-        Col::Rss => Value::Bytes(row.rss_bytes as f64),
-        Col::MajorFaults => row.major_faults_per_s.map_or(Value::Missing, Value::Count),
-        Col::Threads => Value::Int(u64::from(row.num_threads)),
-        Col::Cgroup => Value::text(row.container.or(row.cgroup)),
-        Col::Comm => Value::Text(&row.comm),
-        Col::Command => Value::Text(command),
+        Col::Rss => CellValue::Bytes(row.rss_bytes as f64),
+        Col::MajorFaults => row.major_faults_per_s.map_or(CellValue::Missing, CellValue::Count),
+        Col::Threads => CellValue::Int(u64::from(row.num_threads)),
+        Col::Cgroup => CellValue::text(row.container.or(row.cgroup)),
+        Col::Comm => CellValue::Text(&row.comm),
+        Col::Command => CellValue::Text(command),
     }
 }
 
 /// The command column's text, written to the end of `out`: the wait channel of a task in D before its command line.
-pub fn write_command(out: &mut String, row: &ProcRow<'_>) {
+pub fn write_command(out: &mut String, row: &ProcessRow<'_>) {
     if let Some(wchan) = row.wchan.filter(|_| row.state == 'D') {
         let _ = write!(out, "[D {wchan}] ");
     }
@@ -220,7 +220,7 @@ pub fn write_command(out: &mut String, row: &ProcRow<'_>) {
 }
 
 /// [`write_command`] as a string.
-pub fn command(row: &ProcRow<'_>) -> String {
+pub fn command_text(row: &ProcessRow<'_>) -> String {
     let mut out = String::new();
     write_command(&mut out, row);
     out
@@ -231,13 +231,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_column_shown_has_an_order_and_a_unique_name() {
-        let wide = [FULL, TRACED, SUMS, PAPER, TRACED_PAPER];
-        for set in [SHORT, SHORT_SUMS, SHORT_HELD].into_iter().chain(wide).chain(THREAD_SETS) {
+    fn every_displayed_column_has_a_sort_key_and_a_unique_name() {
+        let wide = [FULL, FULL_TRACED, FULL_TOTALS, TEXT_EXPORT, TRACED_TEXT_EXPORT];
+        for set in [COMPACT, COMPACT_TOTALS, COMPACT_STALLS].into_iter().chain(wide).chain(THREAD_COLUMN_SETS) {
             let names: std::collections::HashSet<_> = set.iter().map(|c| c.name).collect();
             assert_eq!(names.len(), set.len());
             for c in set {
-                assert!(ORDERS.contains(&(c.name, c.id)), "{}", c.name);
+                assert!(SORT_KEYS.contains(&(c.name, c.id)), "{}", c.name);
             }
         }
     }

@@ -1,82 +1,82 @@
 //! The columns of the two lists of syncs.
 
-use crate::model::column::{Align, Column, Value};
-use crate::model::syncs::{SlowLine, SyncLine};
+use crate::model::column::{Align, ColumnSpec, CellValue};
+use crate::model::syncs::{SlowSyncRow, SyncRow};
 
 /// A column of who waits for which file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum SyncCol {
+pub enum SyncColumn {
     Pid,
     Comm,
     Call,
     Rate,
     Wait,
     P99,
-    Worst,
+    Max,
     Mean,
     Calls,
-    Last,
+    LastEnded,
     Device,
     Errors,
     Path,
 }
 
-const fn col<C>(
+const fn column<C>(
     id: C,
     name: &'static str,
     head: &'static str,
     width: u16,
     align: Align,
     help: &'static str,
-) -> Column<C> {
-    Column { id, name, head, help, width, align }
+) -> ColumnSpec<C> {
+    ColumnSpec { id, name, header: head, help, width, align }
 }
 
 use Align::{Left, Right};
 
 /// In the order in which they are shown; from the end on they give way to a narrow screen, the path never.
-pub const SYNCS: &[Column<SyncCol>] = &[
-    col(SyncCol::Pid, "pid", "PID", 7, Right, "the process; its threads are counted together"),
-    col(SyncCol::Comm, "command", "COMMAND", 12, Left, "its name"),
-    col(SyncCol::Call, "call", "CALL", 9, Left, "the system call"),
-    col(SyncCol::Rate, "rate", "calls/s", 7, Right, "calls that ended, per second"),
-    col(SyncCol::Wait, "wait", "wait%", 6, Right, "share of the interval spent waiting in them"),
-    col(SyncCol::P99, "p99", "p99 ms", 8, Right, "99 % took no longer, since tracing began, milliseconds"),
-    col(SyncCol::Worst, "worst", "worst ms", 8, Right, "the longest since tracing began, milliseconds"),
-    col(SyncCol::Device, "device", "DEVICE", 10, Left, "the file system's device"),
-    col(SyncCol::Mean, "mean", "mean ms", 8, Right, "their mean since tracing began, milliseconds"),
-    col(SyncCol::Calls, "calls", "calls", 8, Right, "calls since tracing began"),
-    col(SyncCol::Last, "last", "last", 7, Right, "time since the last one ended"),
-    col(SyncCol::Errors, "errors", "errors", 6, Right, "calls that failed since tracing began"),
-    col(SyncCol::Path, "path", "PATH", 0, Left, "the file"),
+pub const SYNC_COLUMNS: &[ColumnSpec<SyncColumn>] = &[
+    column(SyncColumn::Pid, "pid", "PID", 7, Right, "the process; its threads are counted together"),
+    column(SyncColumn::Comm, "command", "COMMAND", 12, Left, "its name"),
+    column(SyncColumn::Call, "call", "CALL", 9, Left, "the system call"),
+    column(SyncColumn::Rate, "rate", "calls/s", 7, Right, "calls that ended, per second"),
+    column(SyncColumn::Wait, "wait", "wait%", 6, Right, "share of the interval spent waiting in them"),
+    column(SyncColumn::P99, "p99", "p99 ms", 8, Right, "99 % took no longer, since tracing began, milliseconds"),
+    column(SyncColumn::Max, "worst", "worst ms", 8, Right, "the longest since tracing began, milliseconds"),
+    column(SyncColumn::Device, "device", "DEVICE", 10, Left, "the file system's device"),
+    column(SyncColumn::Mean, "mean", "mean ms", 8, Right, "their mean since tracing began, milliseconds"),
+    column(SyncColumn::Calls, "calls", "calls", 8, Right, "calls since tracing began"),
+    column(SyncColumn::LastEnded, "last", "last", 7, Right, "time since the last one ended"),
+    column(SyncColumn::Errors, "errors", "errors", 6, Right, "calls that failed since tracing began"),
+    column(SyncColumn::Path, "path", "PATH", 0, Left, "the file"),
 ];
 
-impl SyncLine {
+impl SyncRow {
     /// The cell of a column.
-    pub fn value(&self, col: SyncCol) -> Value<'_> {
+    pub fn value(&self, col: SyncColumn) -> CellValue<'_> {
         let r = &self.rate;
         match col {
-            SyncCol::Pid => Value::Int(u64::from(r.file.pid)),
-            SyncCol::Comm => Value::Text(&self.comm),
-            SyncCol::Call => Value::Text(r.file.call.name()),
-            SyncCol::Rate => Value::Fixed(r.calls_per_s, 1),
-            SyncCol::Wait => Value::Fixed(r.wait_pct, 1),
-            SyncCol::P99 => Value::fixed(r.spread.map(|s| s.p99 / 1e3), 2),
-            SyncCol::Worst => Value::fixed(r.mean_us.map(|_| r.worst_ns as f64 / 1e6), 2),
-            SyncCol::Mean => Value::fixed(r.mean_us.map(|us| us / 1e3), 2),
-            SyncCol::Calls => Value::Int(r.calls),
-            SyncCol::Last => Value::text(self.last.as_deref()),
-            SyncCol::Device => Value::Text(&self.device),
-            SyncCol::Errors => Value::Int(r.errors),
-            SyncCol::Path => Value::Text(&self.path),
+            SyncColumn::Pid => CellValue::Int(u64::from(r.file.pid)),
+            SyncColumn::Comm => CellValue::Text(&self.comm),
+            SyncColumn::Call => CellValue::Text(r.file.call.name()),
+            SyncColumn::Rate => CellValue::Fixed(r.calls_per_s, 1),
+            SyncColumn::Wait => CellValue::Fixed(r.wait_pct, 1),
+            SyncColumn::P99 => CellValue::fixed(r.latency.map(|s| s.p99 / 1e3), 2),
+            SyncColumn::Max => CellValue::fixed(r.mean_us.map(|_| r.max_ns as f64 / 1e6), 2),
+            SyncColumn::Mean => CellValue::fixed(r.mean_us.map(|us| us / 1e3), 2),
+            SyncColumn::Calls => CellValue::Int(r.calls),
+            SyncColumn::LastEnded => CellValue::text(self.last_ended.as_deref()),
+            SyncColumn::Device => CellValue::Text(&self.device),
+            SyncColumn::Errors => CellValue::Int(r.errors),
+            SyncColumn::Path => CellValue::Text(&self.path),
         }
     }
 
     /// What a column is sorted by.
-    pub fn order(&self, col: SyncCol) -> Value<'_> {
+    pub fn sort_value(&self, col: SyncColumn) -> CellValue<'_> {
         match col {
-            SyncCol::Last => Value::fixed(self.rate.last_ns.map(|ns| ns as f64), 0),
+            SyncColumn::LastEnded => CellValue::fixed(self.rate.last_ended_ns.map(|ns| ns as f64), 0),
             other => self.value(other),
         }
     }
@@ -85,49 +85,49 @@ impl SyncLine {
 /// A column of the slow ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum SlowCol {
-    When,
-    Took,
+pub enum SlowSyncColumn {
+    EndedAt,
+    Duration,
     Pid,
     Comm,
     Call,
-    On,
+    WaitedOn,
     Error,
     Path,
 }
 
 /// In the order in which they are shown.
-pub const SLOW: &[Column<SlowCol>] = &[
-    col(SlowCol::When, "when", "ENDED", 9, Left, "when it ended; under way: it has not"),
-    col(SlowCol::Took, "took", "took ms", 9, Right, "how long it took until then, milliseconds"),
-    col(SlowCol::Pid, "tid", "TID", 7, Right, "the thread"),
-    col(SlowCol::Comm, "command", "COMMAND", 12, Left, "its name"),
-    col(SlowCol::Call, "call", "CALL", 9, Left, "the system call"),
-    col(
-        SlowCol::On,
+pub const SLOW_SYNC_COLUMNS: &[ColumnSpec<SlowSyncColumn>] = &[
+    column(SlowSyncColumn::EndedAt, "when", "ENDED", 9, Left, "when it ended; under way: it has not"),
+    column(SlowSyncColumn::Duration, "took", "took ms", 9, Right, "how long it took until then, milliseconds"),
+    column(SlowSyncColumn::Pid, "tid", "TID", 7, Right, "the thread"),
+    column(SlowSyncColumn::Comm, "command", "COMMAND", 12, Left, "its name"),
+    column(SlowSyncColumn::Call, "call", "CALL", 9, Left, "the system call"),
+    column(
+        SlowSyncColumn::WaitedOn,
         "on",
         "WAITED ON",
         22,
         Left,
         "where it was found waiting most; -: it was not caught waiting",
     ),
-    col(SlowCol::Error, "error", "error", 6, Right, "errno, 0 if it went well"),
-    col(SlowCol::Path, "path", "PATH", 0, Left, "the file"),
+    column(SlowSyncColumn::Error, "error", "error", 6, Right, "errno, 0 if it went well"),
+    column(SlowSyncColumn::Path, "path", "PATH", 0, Left, "the file"),
 ];
 
-impl SlowLine {
+impl SlowSyncRow {
     /// The cell of a column; `when` is what stands for its end.
-    pub fn value<'a>(&'a self, col: SlowCol, when: &'a str) -> Value<'a> {
+    pub fn value<'a>(&'a self, col: SlowSyncColumn, when: &'a str) -> CellValue<'a> {
         match col {
-            SlowCol::When => Value::Text(if self.under_way { "under way" } else { when }),
-            SlowCol::Took => Value::Fixed(self.took_ns as f64 / 1e6, 1),
-            SlowCol::Pid => Value::Int(u64::from(self.tid)),
-            SlowCol::Comm => Value::Text(&self.comm),
-            SlowCol::Call => Value::Text(self.file.call.name()),
-            SlowCol::On => Value::text(self.on.as_deref()),
-            SlowCol::Error if self.under_way => Value::Missing,
-            SlowCol::Error => Value::Int(u64::from(self.error)),
-            SlowCol::Path => Value::Text(&self.path),
+            SlowSyncColumn::EndedAt => CellValue::Text(if self.is_in_flight { "under way" } else { when }),
+            SlowSyncColumn::Duration => CellValue::Fixed(self.duration_ns as f64 / 1e6, 1),
+            SlowSyncColumn::Pid => CellValue::Int(u64::from(self.tid)),
+            SlowSyncColumn::Comm => CellValue::Text(&self.comm),
+            SlowSyncColumn::Call => CellValue::Text(self.file.call.name()),
+            SlowSyncColumn::WaitedOn => CellValue::text(self.waiting_on.as_deref()),
+            SlowSyncColumn::Error if self.is_in_flight => CellValue::Missing,
+            SlowSyncColumn::Error => CellValue::Int(u64::from(self.error)),
+            SlowSyncColumn::Path => CellValue::Text(&self.path),
         }
     }
 }

@@ -3,10 +3,10 @@
 /// `docker:0123456789ab`, `podman:…`, `containerd:…`, `crio:…`, `lxc:NAME`, `machine:NAME`, or `None`
 /// for a group that no known runtime made.
 pub fn hint(cgroup: &str) -> Option<String> {
-    cgroup.rsplit('/').find_map(part)
+    cgroup.rsplit('/').find_map(runtime_and_id)
 }
 
-fn part(name: &str) -> Option<String> {
+fn runtime_and_id(name: &str) -> Option<String> {
     let bare = name.strip_suffix(".scope").or_else(|| name.strip_suffix(".service")).unwrap_or(name);
     for (prefix, runtime) in [
         ("docker-", "docker"),
@@ -15,7 +15,7 @@ fn part(name: &str) -> Option<String> {
         ("cri-containerd-", "containerd"),
         ("crio-", "crio"),
     ] {
-        if let Some(id) = bare.strip_prefix(prefix).filter(|id| is_id(id)) {
+        if let Some(id) = bare.strip_prefix(prefix).filter(|id| is_container_id(id)) {
             return Some(format!("{runtime}:{}", &id[..12]));
         }
     }
@@ -25,11 +25,11 @@ fn part(name: &str) -> Option<String> {
     if let Some(rest) = bare.strip_prefix("machine-").filter(|rest| !rest.is_empty()) {
         return Some(format!("machine:{rest}"));
     }
-    is_id(bare).then(|| format!("container:{}", &bare[..12]))
+    is_container_id(bare).then(|| format!("container:{}", &bare[..12]))
 }
 
 /// A 64-digit hexadecimal container id.
-fn is_id(text: &str) -> bool {
+fn is_container_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runtimes_are_known_by_their_group_names() {
+    fn runtimes_are_recognised_by_cgroup_name() {
         let id = "0123456789abcdef".repeat(4);
         for (path, want) in [
             (format!("/system.slice/docker-{id}.scope"), Some("docker:0123456789ab")),

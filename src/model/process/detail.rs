@@ -1,20 +1,20 @@
 //! One process looked at closely, on demand.
 
-use super::task::{DelayRaw, TaskKey};
-use crate::model::section::Section;
+use super::task::{TaskDelays, TaskKey};
+use crate::model::reading::Reading;
 use serde::{Deserialize, Serialize};
 
 /// What the detail pane shows besides the row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Detail {
+pub struct TaskDetail {
     /// Who.
     pub key: TaskKey,
     /// Whether the start time was compared: not possible for a task whose `stat` does not return.
     pub verified: bool,
     /// Resource limits (getrlimit(2)).
-    pub limits: Section<Vec<Limit>>,
+    pub limits: Reading<Vec<ResourceLimit>>,
     /// Control groups, one `hierarchy:controllers:path` line each, cleaned.
-    pub cgroups: Section<Vec<String>>,
+    pub cgroups: Reading<Vec<String>>,
     /// Ancestors, parent first: process id and cleaned name.
     pub parents: Vec<(u32, String)>,
     /// How likely the kernel is to kill it for memory, 0 to about 2,000 (proc_pid_oom_score(5)).
@@ -22,19 +22,19 @@ pub struct Detail {
     /// What was added to that score by hand.
     pub oom_score_adj: Option<i64>,
     /// Times waited, over all its threads.
-    pub delays: Section<DelayRaw>,
+    pub delays: Reading<TaskDelays>,
 }
 
-impl Detail {
+impl TaskDetail {
     /// The limit on open files, soft and hard; `None` inside stands for unlimited.
-    pub fn open_files(&self) -> Option<&Limit> {
+    pub fn open_files_limit(&self) -> Option<&ResourceLimit> {
         self.limits.ok()?.iter().find(|limit| limit.name == "Max open files")
     }
 }
 
 /// One line of `/proc/PID/limits`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limit {
+pub struct ResourceLimit {
     /// The kernel's name for it: `Max open files`.
     pub name: String,
     /// Soft limit; `None`: unlimited.
@@ -47,7 +47,7 @@ pub struct Limit {
 
 /// One mapping of a process (proc_pid_smaps(5)), sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mapping {
+pub struct MemoryMapping {
     /// First address.
     pub start: u64,
     /// Address after the last.
@@ -68,7 +68,7 @@ pub struct Mapping {
 
 /// The mappings of a process, summed up: all of them counted, the largest kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mappings {
+pub struct MappingSummary {
     /// Mappings there are.
     pub count: usize,
     /// Sum of sizes, bytes.
@@ -80,13 +80,13 @@ pub struct Mappings {
     /// Sum in swap, shared memory included, bytes; `None` where the kernel does not tell.
     pub swap: Option<u64>,
     /// Those with most in swap, then in memory, first.
-    pub largest: Vec<Mapping>,
+    pub largest: Vec<MemoryMapping>,
 }
 
-impl Mappings {
+impl MappingSummary {
     /// Sums up, and keeps the `most` largest.
-    pub fn of(mut all: Vec<Mapping>, most: usize) -> Self {
-        let sum = |get: fn(&Mapping) -> Option<u64>| all.iter().map(get).sum::<Option<u64>>();
+    pub fn summarize(mut all: Vec<MemoryMapping>, most: usize) -> Self {
+        let sum = |get: fn(&MemoryMapping) -> Option<u64>| all.iter().map(get).sum::<Option<u64>>();
         let (count, pss, swap) = (all.len(), sum(|m| m.pss), sum(|m| m.swap));
         let (size, rss) = (all.iter().map(|m| m.size).sum(), all.iter().map(|m| m.rss).sum());
         all.sort_by_key(|m| std::cmp::Reverse((m.swap, m.rss, m.size)));
@@ -100,8 +100,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_swapped_come_first_and_sums_cover_all() {
-        let map = |rss, swap| Mapping {
+    fn the_most_swapped_come_first_and_sums_cover_all_mappings() {
+        let map = |rss, swap| MemoryMapping {
             start: 0,
             end: 0,
             perms: "rw-p".into(),
@@ -111,9 +111,9 @@ mod tests {
             pss: Some(rss),
             swap,
         };
-        let m = Mappings::of(vec![map(50, Some(0)), map(1, Some(30)), map(2, Some(5))], 2);
+        let m = MappingSummary::summarize(vec![map(50, Some(0)), map(1, Some(30)), map(2, Some(5))], 2);
         assert_eq!((m.count, m.size, m.rss, m.swap), (3, 300, 53, Some(35)));
         assert_eq!(m.largest.iter().map(|m| m.swap).collect::<Vec<_>>(), [Some(30), Some(5)]);
-        assert_eq!(Mappings::of(vec![map(1, None), map(1, Some(1))], 9).swap, None, "unread is not 0");
+        assert_eq!(MappingSummary::summarize(vec![map(1, None), map(1, Some(1))], 9).swap, None, "unread is not 0");
     }
 }

@@ -3,16 +3,16 @@
 //!
 //! Only what changed since the last look travels ([`ProcUpdate`]); the table lives with whoever draws.
 
-mod charge;
+mod io_attribution;
 mod container;
 mod detail;
-mod fold;
-mod inherit;
-mod past;
+mod thread_folding;
+mod child_io;
+mod task_snapshot;
 mod row;
-mod select;
-mod stalled;
-mod survey;
+mod selection;
+mod stall_percentages;
+mod activity;
 mod table;
 mod task;
 mod update;
@@ -21,11 +21,11 @@ mod update;
 mod tests;
 
 pub use container::hint as container_hint;
-pub use detail::{Detail, Limit, Mapping, Mappings};
-pub use past::PastTask;
-pub use row::{CommandLine, ProcRow};
-pub use select::{Column, Filter, Query, Window};
-pub use survey::Moved;
-pub use table::{ProcTable, Totals};
-pub use task::{DelayRaw, IoBytes, IoPrio, IoRaw, Names, TaskKey, TaskRaw, USER_HZ};
-pub use update::{BlockedTask, Change, ProcUpdate};
+pub use detail::{TaskDetail, ResourceLimit, MemoryMapping, MappingSummary};
+pub use task_snapshot::TaskSnapshot;
+pub use row::{CommandLine, ProcessRow};
+pub use selection::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessWindow};
+pub use activity::TaskActivity;
+pub use table::{ProcessTable, ProcessTotals};
+pub use task::{TaskDelays, IoBytes, IoPrio, TaskIoRaw, TaskNames, TaskKey, TaskRaw, USER_HZ};
+pub use update::{BlockedTask, TaskChange, ProcessUpdate};

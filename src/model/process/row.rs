@@ -1,9 +1,9 @@
 //! One row as it is shown or exported, with the names of the JSON output.
 
-use super::table::{Acc, Rates, Row};
-use super::task::{IoBytes, IoRaw, TaskKey};
-use crate::model::charge::Figures;
-use crate::model::stalls::{RECLAIM, THROTTLE};
+use super::table::{AccumulatedCounters, TaskRates, StoredRow};
+use super::task::{IoBytes, TaskIoRaw, TaskKey};
+use crate::model::io_accounting::IoRates;
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::text;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// One task, made for showing: text is cleaned, what could not be read is `None`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ProcRow<'a> {
+pub struct ProcessRow<'a> {
     /// Process id.
     pub pid: u32,
     /// Thread id; the process id where rows are whole processes.
@@ -83,10 +83,10 @@ pub struct ProcRow<'a> {
     pub blocked: bool,
     /// What the process did at the devices and what was written back for it, by tracing; `None`: not traced.
     #[serde(skip)]
-    pub charged: Option<Figures>,
+    pub attributed_io: Option<IoRates>,
     /// Why there is no traffic, if there is none.
     #[serde(skip)]
-    pub io: IoRaw,
+    pub io: TaskIoRaw,
     /// When the present state was first seen, CLOCK_BOOTTIME in ns: how long a task is in D.
     #[serde(skip)]
     pub state_since_ns: u64,
@@ -104,11 +104,11 @@ pub struct ProcRow<'a> {
     pub accumulated_swapin_delay_ns: Option<u64>,
 }
 
-impl<'a> ProcRow<'a> {
+impl<'a> ProcessRow<'a> {
     pub(super) fn new(
-        row: &'a Row,
-        rates: Rates,
-        acc: Option<&Acc>,
+        row: &'a StoredRow,
+        rates: TaskRates,
+        acc: Option<&AccumulatedCounters>,
         wait: Option<&'a Arc<str>>,
         user: Option<&'a Arc<str>>,
     ) -> Self {
@@ -121,7 +121,7 @@ impl<'a> ProcRow<'a> {
             tid: raw.key.tid,
             starttime: raw.key.starttime,
             comm: text::sanitize_cow(raw.comm()),
-            command: CommandLine::of(row),
+            command: CommandLine::from_row(row),
             user: user.map(|u| text::sanitize_cow(u.as_bytes())).or_else(|| Some(raw.uid?.to_string().into())),
             state: raw.state as char,
             wchan: wait.map(|w| &**w),
@@ -146,7 +146,7 @@ impl<'a> ProcRow<'a> {
             kernel_thread: raw.kernel_thread,
             exited: row.exited,
             blocked: row.blocked,
-            charged: None,
+            attributed_io: None,
             io: raw.io,
             state_since_ns: row.state_since_ns,
             accumulated: bytes.map(|_| acc.io),
@@ -170,7 +170,7 @@ pub struct CommandLine<'a> {
 }
 
 impl<'a> CommandLine<'a> {
-    fn of(row: &'a Row) -> Option<Self> {
+    fn from_row(row: &'a StoredRow) -> Option<Self> {
         let cmdline = row.names.as_ref().and_then(|names| names.cmdline.as_deref());
         let in_brackets = row.raw.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty);
         let text = if in_brackets { row.raw.comm() } else { cmdline? };

@@ -1,20 +1,20 @@
 //! The table of tasks: applies updates, keeps counters since a reset, and derives rates over each
 //! row's own interval. A row that did not change costs nothing in an update.
 
-use super::charge::Charges;
-use super::inherit::Inherited;
-use super::row::ProcRow;
-use super::stalled::Stalled;
-use super::task::{IoBytes, IoRaw, Names, TaskKey, TaskRaw};
-use super::update::{BlockedTask, Change, ProcUpdate};
-use crate::model::charge::Figures;
-use crate::model::clock::{Clock, delta};
-use crate::model::section::Section;
+use super::io_attribution::ProcessIoAttribution;
+use super::child_io::InheritedIo;
+use super::row::ProcessRow;
+use super::stall_percentages::StallPercentages;
+use super::task::{IoBytes, TaskIoRaw, TaskNames, TaskKey, TaskRaw};
+use super::update::{BlockedTask, TaskChange, ProcessUpdate};
+use crate::model::io_accounting::IoRates;
+use crate::model::timestamp::{Timestamp, counter_delta};
+use crate::model::reading::Reading;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// No slot in a side table.
-pub(super) const NONE: u32 = u32::MAX;
+pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// Slack when a start time, told in ticks, is compared with the clock.
 const BIRTH_SLACK_NS: u64 = 20_000_000;
@@ -22,20 +22,20 @@ const BIRTH_SLACK_NS: u64 = 20_000_000;
 /// One task as the table keeps it. Rates and accumulated counters are kept apart, because at any
 /// moment only a few rows have them.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(super) struct StoredRow {
     pub raw: TaskRaw,
-    pub names: Option<Arc<Names>>,
+    pub names: Option<Arc<TaskNames>>,
     /// When the present state was first seen, CLOCK_BOOTTIME in ns.
     pub state_since_ns: u64,
-    pub(super) rates: u32,
-    pub(super) acc: u32,
+    pub(super) rates_slot: u32,
+    pub(super) accumulated_slot: u32,
     pub exited: bool,
     pub blocked: bool,
 }
 
 /// Rates of a row that changed in the last update; `None` where they are not known.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rates {
+pub(super) struct TaskRates {
     pub(super) row: u32,
     pub read: Option<f64>,
     pub write: Option<f64>,
@@ -49,7 +49,7 @@ pub(super) struct Rates {
 
 /// What a row did since the counters were last reset.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Acc {
+pub(super) struct AccumulatedCounters {
     pub io: IoBytes,
     pub major_faults: u64,
     pub blkio_ns: u64,
@@ -58,7 +58,7 @@ pub(super) struct Acc {
 
 /// Sums over all rows, hidden ones missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Totals {
+pub struct ProcessTotals {
     /// Bytes read from storage per second.
     pub read_bytes_per_s: f64,
     /// Bytes dirtied for storage per second.
@@ -67,57 +67,57 @@ pub struct Totals {
 
 /// All tasks of the last update.
 #[derive(Debug, Default)]
-pub struct ProcTable {
-    pub(super) rows: Vec<Row>,
+pub struct ProcessTable {
+    pub(super) rows: Vec<StoredRow>,
     index: HashMap<TaskKey, u32>,
-    pub(super) rates: Vec<Rates>,
-    pub(super) acc: Vec<Acc>,
-    free_acc: Vec<u32>,
-    waits: HashMap<TaskKey, Arc<str>>,
+    pub(super) rates: Vec<TaskRates>,
+    pub(super) accumulated: Vec<AccumulatedCounters>,
+    free_accumulated: Vec<u32>,
+    wait_channels: HashMap<TaskKey, Arc<str>>,
     users: HashMap<u32, Arc<str>>,
-    exited: usize,
-    any_blocked: bool,
+    exited_count: usize,
+    has_blocked: bool,
     /// When the counters of `Acc` began to count.
-    reset_at: Clock,
+    reset_at: Timestamp,
     /// What all rows did since then, those that ended meanwhile included.
-    sums: IoBytes,
-    at: Clock,
-    hidden: usize,
-    threads: bool,
-    delays: Section<()>,
-    blocked: Vec<BlockedTask>,
-    pub(super) stalled: Stalled,
-    pub(super) charges: Charges,
+    accumulated_io: IoBytes,
+    time: Timestamp,
+    hidden_count: usize,
+    rows_are_threads: bool,
+    delay_accounting: Reading<()>,
+    blocked_tasks: Vec<BlockedTask>,
+    pub(super) stall_percentages: StallPercentages,
+    pub(super) io_attribution: ProcessIoAttribution,
     notes: Vec<String>,
 }
 
-impl ProcTable {
+impl ProcessTable {
     /// An empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Takes in one look. Updates must come in order; a `reset` update starts anew.
-    pub fn apply(&mut self, update: &ProcUpdate) {
+    pub fn apply(&mut self, update: &ProcessUpdate) {
         if update.reset {
             self.clear();
-            self.reset_at = update.at;
+            self.reset_at = update.time;
         }
         self.end_interval();
-        self.at = update.at;
-        self.threads = update.threads;
-        self.hidden = update.hidden;
-        self.delays = update.delays.clone();
+        self.time = update.time;
+        self.rows_are_threads = update.rows_are_threads;
+        self.hidden_count = update.hidden_count;
+        self.delay_accounting = update.delays.clone();
         self.notes.clone_from(&update.notes);
         self.rows.reserve(update.total.saturating_sub(self.rows.len()));
         // Threads do not inherit.
-        let gone = if update.threads { &[][..] } else { &update.gone };
-        let inherited = Inherited::of(gone, |key| Some(&self.rows[*self.index.get(key)? as usize].raw));
+        let gone = if update.rows_are_threads { &[][..] } else { &update.exited };
+        let inherited = InheritedIo::from_exited(gone, |key| Some(&self.rows[*self.index.get(key)? as usize].raw));
         for change in &update.changed {
-            self.change(change, update, &inherited);
+            self.apply_change(change, update, &inherited);
         }
-        for key in &update.gone {
-            self.end(key);
+        for key in &update.exited {
+            self.mark_exited(key);
         }
         for (key, names) in &update.names {
             if let Some(row) = self.row_mut(key) {
@@ -127,57 +127,57 @@ impl ProcTable {
         for (uid, name) in &update.users {
             self.users.insert(*uid, name.clone());
         }
-        for (key, wait) in &update.waits {
-            self.waits.insert(*key, wait.clone());
+        for (key, wait) in &update.wait_channels {
+            self.wait_channels.insert(*key, wait.clone());
         }
         self.mark_blocked(&update.blocked);
-        self.revive();
+        self.restore_exited();
     }
 
     /// Forgets the last interval: rates go, and so do rows that ended in it.
     fn end_interval(&mut self) {
         for rates in self.rates.drain(..) {
             if let Some(row) = self.rows.get_mut(rates.row as usize) {
-                row.rates = NONE;
+                row.rates_slot = NO_SLOT;
             }
         }
-        if self.exited > 0 {
+        if self.exited_count > 0 {
             let mut at = 0;
             while at < self.rows.len() {
-                if self.rows[at].exited { self.remove(at) } else { at += 1 }
+                if self.rows[at].exited { self.remove_row(at) } else { at += 1 }
             }
-            self.exited = 0;
+            self.exited_count = 0;
         }
     }
 
-    fn remove(&mut self, at: usize) {
+    fn remove_row(&mut self, at: usize) {
         let row = self.rows.swap_remove(at);
         self.index.remove(&row.raw.key);
-        self.waits.remove(&row.raw.key);
-        if row.acc != NONE {
-            self.free_acc.push(row.acc);
+        self.wait_channels.remove(&row.raw.key);
+        if row.accumulated_slot != NO_SLOT {
+            self.free_accumulated.push(row.accumulated_slot);
         }
-        self.charges.remember(row);
+        self.io_attribution.keep_exited(row);
         if let Some(moved) = self.rows.get(at) {
             self.index.insert(moved.raw.key, at as u32);
         }
     }
 
-    fn change(&mut self, change: &Change, update: &ProcUpdate, inherited: &Inherited) {
+    fn apply_change(&mut self, change: &TaskChange, update: &ProcessUpdate, inherited: &InheritedIo) {
         let key = change.raw.key;
-        if !self.waits.is_empty() {
-            self.waits.remove(&key);
+        if !self.wait_channels.is_empty() {
+            self.wait_channels.remove(&key);
         }
-        let Some(&at) = self.index.get(&key) else { return self.insert(change, update) };
+        let Some(&at) = self.index.get(&key) else { return self.insert_task(change, update) };
         let row = &mut self.rows[at as usize];
         let mut before = std::mem::replace(&mut row.raw, change.raw);
         // The same state, but it ran in between: it left the state and came back.
-        if before.state != row.raw.state || before.runs != row.raw.runs {
-            row.state_since_ns = change.at_ns;
+        if before.state != row.raw.state || before.timeslices != row.raw.timeslices {
+            row.state_since_ns = change.scanned_ns;
         }
         if row.exited {
             row.exited = false;
-            self.exited -= 1;
+            self.exited_count -= 1;
         }
         let now = &self.rows[at as usize].raw;
         // Memory, state or a name changed, no counter: its rates are 0, like those of a row not told.
@@ -185,62 +185,62 @@ impl ProcTable {
             return;
         }
         if let (Some(old), Some(new)) = (before.io.bytes(), now.io.bytes()) {
-            before.io = IoRaw::Read(inherited.before(key.pid, old, new));
+            before.io = TaskIoRaw::Read(inherited.adjust_previous(key.pid, old, new));
         }
-        let rates = self.rate(at, &before, change.at_ns.saturating_sub(change.since_ns));
+        let rates = self.derive_rates(at, &before, change.scanned_ns.saturating_sub(change.previous_scan_ns));
         self.set_rates(at, rates);
     }
 
-    fn insert(&mut self, change: &Change, update: &ProcUpdate) {
+    fn insert_task(&mut self, change: &TaskChange, update: &ProcessUpdate) {
         let key = change.raw.key;
         let at = self.rows.len() as u32;
-        self.rows.push(Row {
+        self.rows.push(StoredRow {
             raw: change.raw,
             names: None,
-            state_since_ns: change.at_ns,
-            rates: NONE,
-            acc: NONE,
+            state_since_ns: change.scanned_ns,
+            rates_slot: NO_SLOT,
+            accumulated_slot: NO_SLOT,
             exited: false,
             blocked: false,
         });
         self.index.insert(key, at);
         // Born since the last look: its counters count from 0, and the rate is over the whole interval,
         // so that rates and totals add up. One that was there before has no rate until the second look.
-        let rates = match update.prev {
-            Some(prev) if key.born_ns().saturating_add(BIRTH_SLACK_NS) >= prev.boot_ns => {
-                let born = zero(&change.raw);
-                self.rate(at, &born, change.at_ns.saturating_sub(prev.boot_ns))
+        let rates = match update.previous_time {
+            Some(prev) if key.start_ns().saturating_add(BIRTH_SLACK_NS) >= prev.boot_ns => {
+                let born = zeroed_counters(&change.raw);
+                self.derive_rates(at, &born, change.scanned_ns.saturating_sub(prev.boot_ns))
             }
-            _ => Rates::default(),
+            _ => TaskRates::default(),
         };
         self.set_rates(at, rates);
     }
 
     /// Adds the row of a process that has ended; it goes with the interval.
-    pub(super) fn push_ended(&mut self, row: Row) {
+    pub(super) fn push_exited(&mut self, row: StoredRow) {
         self.index.insert(row.raw.key, self.rows.len() as u32);
         self.rows.push(row);
-        self.exited += 1;
+        self.exited_count += 1;
     }
 
-    fn set_rates(&mut self, at: u32, rates: Rates) {
-        self.rows[at as usize].rates = self.rates.len() as u32;
-        self.rates.push(Rates { row: at, ..rates });
+    fn set_rates(&mut self, at: u32, rates: TaskRates) {
+        self.rows[at as usize].rates_slot = self.rates.len() as u32;
+        self.rates.push(TaskRates { row: at, ..rates });
     }
 
     /// Rates between two readings, and what they add to the counters since the reset. A counter that
     /// went backwards is a new start: no rate this once.
-    fn rate(&mut self, at: u32, before: &TaskRaw, interval_ns: u64) -> Rates {
+    fn derive_rates(&mut self, at: u32, before: &TaskRaw, interval_ns: u64) -> TaskRates {
         let row = &self.rows[at as usize];
         let secs = interval_ns as f64 / 1e9;
         if secs <= 0.0 {
-            return Rates::default();
+            return TaskRates::default();
         }
-        let mut grown = Acc::default();
-        let mut rates = Rates::default();
+        let mut grown = AccumulatedCounters::default();
+        let mut rates = TaskRates::default();
         if let (Some(a), Some(b)) = (before.io.bytes(), row.raw.io.bytes()) {
             let per_s = |a, b, sum: &mut u64| {
-                delta(a, b).map(|d| {
+                counter_delta(a, b).map(|d| {
                     *sum = d;
                     d as f64 / secs
                 })
@@ -249,20 +249,20 @@ impl ProcTable {
             rates.write = per_s(a.write, b.write, &mut grown.io.write);
             rates.cancelled = per_s(a.cancelled, b.cancelled, &mut grown.io.cancelled);
         }
-        if let Some(d) = delta(before.majflt, row.raw.majflt) {
+        if let Some(d) = counter_delta(before.majflt, row.raw.majflt) {
             grown.major_faults = d;
             rates.major_faults = Some(d as f64 / secs);
         }
         if let (Some(a), Some(b)) = (before.delays, row.raw.delays) {
             // One thread cannot wait longer than it lives; a wait is counted whole when it ends, so it may
             // have begun before the interval. A process waits in all its threads at once.
-            let threads = if self.threads { 1 } else { row.raw.num_threads.max(1) };
+            let threads = if self.rows_are_threads { 1 } else { row.raw.num_threads.max(1) };
             let pct = |d: u64| (d as f64 / interval_ns as f64).min(f64::from(threads)) * 100.0;
-            if let Some(d) = delta(a.blkio_ns, b.blkio_ns) {
+            if let Some(d) = counter_delta(a.blkio_ns, b.blkio_ns) {
                 grown.blkio_ns = d;
                 rates.io_delay_pct = Some(pct(d));
             }
-            if let Some(d) = a.swapin_ns.zip(b.swapin_ns).and_then(|(a, b)| delta(a, b)) {
+            if let Some(d) = a.swapin_ns.zip(b.swapin_ns).and_then(|(a, b)| counter_delta(a, b)) {
                 grown.swapin_ns = d;
                 rates.swapin_delay_pct = Some(pct(d));
             }
@@ -271,78 +271,78 @@ impl ProcTable {
         rates
     }
 
-    fn accumulate(&mut self, at: u32, grown: Acc) {
+    fn accumulate(&mut self, at: u32, grown: AccumulatedCounters) {
         if grown.io == IoBytes::default()
             && (grown.major_faults, grown.blkio_ns, grown.swapin_ns) == (0, 0, 0)
         {
             return;
         }
         // Figures of a recording may be anything.
-        add(&mut self.sums, grown.io);
+        add_io(&mut self.accumulated_io, grown.io);
         let row = &mut self.rows[at as usize];
-        if row.acc == NONE {
-            row.acc = match self.free_acc.pop() {
+        if row.accumulated_slot == NO_SLOT {
+            row.accumulated_slot = match self.free_accumulated.pop() {
                 Some(slot) => {
-                    self.acc[slot as usize] = Acc::default();
+                    self.accumulated[slot as usize] = AccumulatedCounters::default();
                     slot
                 }
                 None => {
-                    self.acc.push(Acc::default());
-                    (self.acc.len() - 1) as u32
+                    self.accumulated.push(AccumulatedCounters::default());
+                    (self.accumulated.len() - 1) as u32
                 }
             };
         }
-        let acc = &mut self.acc[row.acc as usize];
-        add(&mut acc.io, grown.io);
+        let acc = &mut self.accumulated[row.accumulated_slot as usize];
+        add_io(&mut acc.io, grown.io);
         acc.major_faults = acc.major_faults.saturating_add(grown.major_faults);
         acc.blkio_ns = acc.blkio_ns.saturating_add(grown.blkio_ns);
         acc.swapin_ns = acc.swapin_ns.saturating_add(grown.swapin_ns);
     }
 
-    fn end(&mut self, key: &TaskKey) {
+    fn mark_exited(&mut self, key: &TaskKey) {
         if let Some(row) = self.row_mut(key)
             && !row.exited
         {
             row.exited = true;
-            self.exited += 1;
+            self.exited_count += 1;
         }
     }
 
     fn mark_blocked(&mut self, blocked: &[BlockedTask]) {
-        if self.any_blocked {
+        if self.has_blocked {
             self.rows.iter_mut().for_each(|row| row.blocked = false);
         }
-        self.any_blocked = !blocked.is_empty();
+        self.has_blocked = !blocked.is_empty();
         for task in blocked.iter().filter(|task| !task.counters_readable) {
             if let Some(row) = self.row_mut(&task.key) {
                 row.blocked = true;
             }
         }
-        self.blocked = blocked.to_vec();
+        self.blocked_tasks = blocked.to_vec();
     }
 
-    fn row_mut(&mut self, key: &TaskKey) -> Option<&mut Row> {
+    fn row_mut(&mut self, key: &TaskKey) -> Option<&mut StoredRow> {
         self.index.get(key).map(|at| &mut self.rows[*at as usize])
     }
 
     fn clear(&mut self) {
         let users = std::mem::take(&mut self.users);
-        let (stalled, charges) = (std::mem::take(&mut self.stalled), std::mem::take(&mut self.charges));
-        *self = Self { users, stalled, charges, ..Self::default() };
+        let (stalled, charges) = (std::mem::take(&mut self.stall_percentages), std::mem::take(&mut self.io_attribution));
+        *self = Self { users, stall_percentages: stalled, io_attribution: charges, ..Self::default() };
     }
 
     /// Starts the accumulated counters anew (`D`); `now` is when.
-    pub fn reset_counters(&mut self, now: Clock) {
-        self.acc.clear();
-        self.free_acc.clear();
-        self.rows.iter_mut().for_each(|row| row.acc = NONE);
-        self.sums = IoBytes::default();
+    pub fn reset_counters(&mut self, now: Timestamp) {
+        self.accumulated.clear();
+        self.free_accumulated.clear();
+        self.rows.iter_mut().for_each(|row| row.accumulated_slot = NO_SLOT);
+        self.accumulated_io = IoBytes::default();
         self.reset_at = now;
     }
 
     /// What all rows did since the counters were reset, those that ended meanwhile included.
-    pub fn sums(&self) -> IoBytes {
-        self.sums
+    pub fn accumulated_io(&self) -> IoBytes {
+        self.accumulated_io
     }
 
     /// Rows, exited ones included.
@@ -356,33 +356,33 @@ impl ProcTable {
     }
 
     /// When the last look was.
-    pub fn at(&self) -> Clock {
-        self.at
+    pub fn time(&self) -> Timestamp {
+        self.time
     }
 
     /// Since when the accumulated counters count.
-    pub fn counters_since(&self) -> Clock {
+    pub fn counters_since(&self) -> Timestamp {
         self.reset_at
     }
 
     /// Rows that are threads, see [`ProcUpdate::threads`].
-    pub fn threads(&self) -> bool {
-        self.threads
+    pub fn rows_are_threads(&self) -> bool {
+        self.rows_are_threads
     }
 
     /// Tasks whose traffic the kernel refuses to show us.
-    pub fn hidden(&self) -> usize {
-        self.hidden
+    pub fn hidden_count(&self) -> usize {
+        self.hidden_count
     }
 
     /// Whether waiting times are known, or why not.
-    pub fn delays(&self) -> &Section<()> {
-        &self.delays
+    pub fn delay_accounting(&self) -> &Reading<()> {
+        &self.delay_accounting
     }
 
     /// Tasks with a read that does not return.
-    pub fn blocked(&self) -> &[BlockedTask] {
-        &self.blocked
+    pub fn blocked_tasks(&self) -> &[BlockedTask] {
+        &self.blocked_tasks
     }
 
     /// What a person should know about the last look.
@@ -398,52 +398,52 @@ impl ProcTable {
     }
 
     /// The row of `key`.
-    pub fn get(&self, key: &TaskKey) -> Option<ProcRow<'_>> {
+    pub fn get(&self, key: &TaskKey) -> Option<ProcessRow<'_>> {
         self.index.get(key).map(|at| self.row(*at))
     }
 
     /// The row at a position that [`ProcTable::window`] gave, before the next `apply`.
-    pub fn row(&self, at: u32) -> ProcRow<'_> {
+    pub fn row(&self, at: u32) -> ProcessRow<'_> {
         let row = &self.rows[at as usize];
-        let acc = (row.acc != NONE).then(|| &self.acc[row.acc as usize]);
-        let shown = ProcRow::new(row, self.rates_of(row), acc, self.wait_of(row), self.user_of(row));
-        ProcRow { charged: self.charged_of(row), ..shown }
+        let acc = (row.accumulated_slot != NO_SLOT).then(|| &self.accumulated[row.accumulated_slot as usize]);
+        let shown = ProcessRow::new(row, self.rates_of(row), acc, self.wait_channel(row), self.user_name(row));
+        ProcessRow { attributed_io: self.attributed_io(row), ..shown }
     }
 
     /// Every row, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = ProcRow<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = ProcessRow<'_>> {
         (0..self.rows.len() as u32).map(|at| self.row(at))
     }
 
-    pub(super) fn user_of(&self, row: &Row) -> Option<&Arc<str>> {
+    pub(super) fn user_name(&self, row: &StoredRow) -> Option<&Arc<str>> {
         row.raw.uid.and_then(|uid| self.users.get(&uid))
     }
 
     /// What tracing says of a process; nothing of a thread.
-    pub(super) fn charged_of(&self, row: &Row) -> Option<Figures> {
-        if self.threads { None } else { self.charges.of(row.raw.key.pid) }
+    pub(super) fn attributed_io(&self, row: &StoredRow) -> Option<IoRates> {
+        if self.rows_are_threads { None } else { self.io_attribution.rates_of(row.raw.key.pid) }
     }
 
-    pub(super) fn wait_of(&self, row: &Row) -> Option<&Arc<str>> {
-        self.waits.get(&row.raw.key)
+    pub(super) fn wait_channel(&self, row: &StoredRow) -> Option<&Arc<str>> {
+        self.wait_channels.get(&row.raw.key)
     }
 
-    pub(super) fn acc_of(&self, row: &Row) -> Acc {
-        self.acc.get(row.acc as usize).copied().unwrap_or_default()
+    pub(super) fn accumulated_of(&self, row: &StoredRow) -> AccumulatedCounters {
+        self.accumulated.get(row.accumulated_slot as usize).copied().unwrap_or_default()
     }
 
     /// A row that did not change moved nothing; one that cannot be read is not known.
-    pub(super) fn rates_of(&self, row: &Row) -> Rates {
+    pub(super) fn rates_of(&self, row: &StoredRow) -> TaskRates {
         let stalled_pct = self.stalled_pct(row);
         if row.exited || row.blocked {
-            return Rates { stalled_pct, ..Rates::default() };
+            return TaskRates { stalled_pct, ..TaskRates::default() };
         }
-        if let Some(rates) = self.rates.get(row.rates as usize) {
-            return Rates { stalled_pct, ..*rates };
+        if let Some(rates) = self.rates.get(row.rates_slot as usize) {
+            return TaskRates { stalled_pct, ..*rates };
         }
         let io = row.raw.io.bytes().map(|_| 0.0);
-        Rates {
-            row: NONE,
+        TaskRates {
+            row: NO_SLOT,
             read: io,
             write: io,
             cancelled: io,
@@ -455,24 +455,24 @@ impl ProcTable {
     }
 
     /// Sums of the rates of all rows.
-    pub fn totals(&self) -> Totals {
-        self.rates.iter().fold(Totals::default(), |sum, r| Totals {
+    pub fn totals(&self) -> ProcessTotals {
+        self.rates.iter().fold(ProcessTotals::default(), |sum, r| ProcessTotals {
             read_bytes_per_s: sum.read_bytes_per_s + r.read.unwrap_or(0.0),
             write_bytes_per_s: sum.write_bytes_per_s + r.write.unwrap_or(0.0),
         })
     }
 }
 
-pub(super) fn add(sum: &mut IoBytes, more: IoBytes) {
+pub(super) fn add_io(sum: &mut IoBytes, more: IoBytes) {
     sum.read = sum.read.saturating_add(more.read);
     sum.write = sum.write.saturating_add(more.write);
     sum.cancelled = sum.cancelled.saturating_add(more.cancelled);
 }
 
 /// The counters a task is born with.
-fn zero(raw: &TaskRaw) -> TaskRaw {
+fn zeroed_counters(raw: &TaskRaw) -> TaskRaw {
     let io = match raw.io {
-        IoRaw::Read(_) => IoRaw::Read(IoBytes::default()),
+        TaskIoRaw::Read(_) => TaskIoRaw::Read(IoBytes::default()),
         other => other,
     };
     let mut delays = raw.delays;

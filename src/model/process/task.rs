@@ -21,7 +21,7 @@ pub struct TaskKey {
 
 impl TaskKey {
     /// Start in ns of CLOCK_BOOTTIME, rounded down to a tick.
-    pub fn born_ns(&self) -> u64 {
+    pub fn start_ns(&self) -> u64 {
         self.starttime.saturating_mul(1_000_000_000 / USER_HZ)
     }
 }
@@ -40,7 +40,7 @@ pub struct IoBytes {
 /// What reading a task's `io` came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum IoRaw {
+pub enum TaskIoRaw {
     /// Read.
     Read(IoBytes),
     /// The kernel refuses: another user's task and no CAP_SYS_PTRACE with CAP_DAC_READ_SEARCH.
@@ -51,11 +51,11 @@ pub enum IoRaw {
     Absent,
 }
 
-impl IoRaw {
+impl TaskIoRaw {
     /// The bytes, if they could be read.
     pub fn bytes(&self) -> Option<IoBytes> {
         match self {
-            IoRaw::Read(bytes) => Some(*bytes),
+            TaskIoRaw::Read(bytes) => Some(*bytes),
             _ => None,
         }
     }
@@ -64,7 +64,7 @@ impl IoRaw {
 /// Time spent waiting (Documentation/accounting/delay-accounting.rst), in ns since the task began or
 /// since accounting was switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DelayRaw {
+pub struct TaskDelays {
     /// Waiting for synchronous block I/O to complete.
     pub blkio_ns: u64,
     /// Waiting for swapped-out pages to come back; only taskstats tells it.
@@ -140,16 +140,17 @@ pub struct TaskRaw {
     pub cpu_ticks: u64,
     /// How often it was given a CPU (third field of schedstat, for the whole process where taskstats
     /// is reachable); 0 on a kernel that does not tell.
-    pub runs: u64,
+    #[serde(rename = "runs")]
+    pub timeslices: u64,
     /// Resident memory in bytes.
     pub rss_bytes: u64,
     /// VmSwap: swapped-out private memory in bytes, without shared memory. `None`: not known.
     pub swap_bytes: Option<u64>,
     /// Storage traffic, with that of waited-for children: a child's exit adds its counts to the
     /// parent at once. Rates leave out what was counted for the child already.
-    pub io: IoRaw,
+    pub io: TaskIoRaw,
     /// Waiting times; `None` where accounting is off or not readable.
-    pub delays: Option<DelayRaw>,
+    pub delays: Option<TaskDelays>,
 }
 
 impl TaskRaw {
@@ -162,7 +163,7 @@ impl TaskRaw {
 
 /// What is fetched once per (pid, starttime) and again only after an exec.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Names {
+pub struct TaskNames {
     /// The command line, raw bytes, arguments separated by one blank; empty for kernel threads, `None`
     /// while it could not be read.
     pub cmdline: Option<Box<[u8]>>,

@@ -1,13 +1,13 @@
 //! The table's promises, one test each.
 
-use super::table::Row;
+use super::table::StoredRow;
 use super::*;
-use crate::model::charge::{Charge, Charged, Figures};
-use crate::model::clock::Clock;
+use crate::model::io_accounting::{OwnerIo, IoAttribution, IoRates};
+use crate::model::timestamp::Timestamp;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const S: u64 = 1_000_000_000;
+const SEC: u64 = 1_000_000_000;
 
 fn key(pid: u32) -> TaskKey {
     TaskKey { pid, tid: pid, starttime: 100 }
@@ -25,83 +25,83 @@ fn raw(pid: u32, read: u64, write: u64) -> TaskRaw {
         num_threads: 1,
         majflt: 0,
         cpu_ticks: 0,
-        runs: read + write,
+        timeslices: read + write,
         rss_bytes: 4096,
         swap_bytes: None,
-        io: IoRaw::Read(IoBytes { read, write, cancelled: 0 }),
+        io: TaskIoRaw::Read(IoBytes { read, write, cancelled: 0 }),
         delays: None,
     }
 }
 
-fn clock(secs: u64) -> Clock {
-    Clock { boot_ns: secs * S, wall_ns: 0 }
+fn clock(secs: u64) -> Timestamp {
+    Timestamp { boot_ns: secs * SEC, wall_ns: 0 }
 }
 
 /// A look at `secs`, one second after the one before; `first` has none before it.
-fn look(secs: u64, first: bool, changed: &[(TaskRaw, u64)]) -> ProcUpdate {
-    ProcUpdate {
+fn update_at(secs: u64, first: bool, changed: &[(TaskRaw, u64)]) -> ProcessUpdate {
+    ProcessUpdate {
         seq: secs,
-        at: clock(secs),
-        prev: (!first).then(|| clock(secs - 1)),
+        time: clock(secs),
+        previous_time: (!first).then(|| clock(secs - 1)),
         reset: first,
         total: changed.len(),
         changed: changed
             .iter()
-            .map(|(raw, since)| Change { raw: *raw, at_ns: secs * S, since_ns: since * S })
+            .map(|(raw, since)| TaskChange { raw: *raw, scanned_ns: secs * SEC, previous_scan_ns: since * SEC })
             .collect(),
-        ..ProcUpdate::default()
+        ..ProcessUpdate::default()
     }
 }
 
 #[test]
-fn who_is_held_up_sorts_first_whole_processes_only_and_nobody_is_0_where_it_is_not_counted() {
-    use crate::model::section::Section;
-    use crate::model::stalls::{HeldUp, Stall, Stalls, THROTTLE};
-    let mut stalls = Stalls { all: [Some(Stall::default()), None], ..Stalls::default() };
-    let mut held = HeldUp { key: key(2), ..HeldUp::default() };
-    held.kinds[THROTTLE].ms_per_s = 812.0;
-    stalls.tasks.push(held);
-    let told = |threads: bool, stalls: &Section<Stalls>| {
-        let mut table = ProcTable::new();
-        table.apply(&ProcUpdate { threads, ..look(10, true, &[(raw(1, 0, 0), 0), (raw(2, 0, 0), 0)]) });
+fn stalled_processes_sort_first_and_uncounted_kinds_are_none() {
+    use crate::model::reading::Reading;
+    use crate::model::memory_stalls::{ProcessStalls, StallRate, MemoryStalls, THROTTLE};
+    let mut stalls = MemoryStalls { totals: [Some(StallRate::default()), None], ..MemoryStalls::default() };
+    let mut held = ProcessStalls { key: key(2), ..ProcessStalls::default() };
+    held.rates[THROTTLE].ms_per_s = 812.0;
+    stalls.processes.push(held);
+    let told = |threads: bool, stalls: &Reading<MemoryStalls>| {
+        let mut table = ProcessTable::new();
+        table.apply(&ProcessUpdate { rows_are_threads: threads, ..update_at(10, true, &[(raw(1, 0, 0), 0), (raw(2, 0, 0), 0)]) });
         table.set_stalls(stalls.ok());
-        let query = Query { by: Column::Throttled, height: 9, ..Query::default() };
+        let query = ProcessQuery { sort_by: ProcessColumn::Throttled, height: 9, ..ProcessQuery::default() };
         let rows: Vec<_> = table.window(&query).rows.iter().map(|at| table.row(*at)).collect();
         rows.iter().map(|r| (r.pid, r.throttled_pct, r.reclaim_pct)).collect::<Vec<_>>()
     };
-    let stalls = Section::Ok(stalls);
+    let stalls = Reading::Ok(stalls);
     assert_eq!(told(false, &stalls), [(2, Some(81.2), None), (1, Some(0.0), None)]);
     assert_eq!(told(true, &stalls), [(1, None, None), (2, None, None)]);
-    assert_eq!(told(false, &Section::Denied("no".into())), [(1, None, None), (2, None, None)]);
+    assert_eq!(told(false, &Reading::Denied("no".into())), [(1, None, None), (2, None, None)]);
 }
 
 #[test]
-fn a_rate_needs_two_looks_and_its_own_interval() {
-    let mut table = ProcTable::new();
-    table.apply(&look(10, true, &[(raw(1, 1000, 0), 0)]));
+fn a_rate_needs_two_scans_and_uses_its_own_interval() {
+    let mut table = ProcessTable::new();
+    table.apply(&update_at(10, true, &[(raw(1, 1000, 0), 0)]));
     assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, None, "no second look yet");
     assert_eq!(table.get(&key(1)).unwrap().read_bytes_total, Some(1000));
-    table.apply(&look(11, false, &[]));
+    table.apply(&update_at(11, false, &[]));
     assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(0.0), "looked at and unchanged");
     // The row's last look was at 11.5 s: the rate is over half a second, not over the tick.
-    let mut update = look(12, false, &[(raw(1, 3000, 500), 0)]);
-    update.changed[0].since_ns = 23 * S / 2;
+    let mut update = update_at(12, false, &[(raw(1, 3000, 500), 0)]);
+    update.changed[0].previous_scan_ns = 23 * SEC / 2;
     table.apply(&update);
     let row = table.get(&key(1)).unwrap();
     assert_eq!((row.read_bytes_per_s, row.write_bytes_per_s), (Some(4000.0), Some(1000.0)));
-    assert_eq!(table.totals(), Totals { read_bytes_per_s: 4000.0, write_bytes_per_s: 1000.0 });
-    table.apply(&look(13, false, &[]));
+    assert_eq!(table.totals(), ProcessTotals { read_bytes_per_s: 4000.0, write_bytes_per_s: 1000.0 });
+    table.apply(&update_at(13, false, &[]));
     assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(0.0));
-    assert_eq!(table.totals(), Totals::default());
+    assert_eq!(table.totals(), ProcessTotals::default());
 }
 
 #[test]
-fn one_born_in_the_interval_counts_from_zero() {
-    let mut table = ProcTable::new();
-    table.apply(&look(10, true, &[]));
+fn a_task_started_in_the_interval_counts_from_zero() {
+    let mut table = ProcessTable::new();
+    table.apply(&update_at(10, true, &[]));
     let young = TaskRaw { key: TaskKey { pid: 7, tid: 7, starttime: 1050 }, ..raw(7, 0, 4096) };
     let old = raw(8, 0, 4096);
-    table.apply(&look(11, false, &[(young, 0), (old, 0)]));
+    table.apply(&update_at(11, false, &[(young, 0), (old, 0)]));
     assert_eq!(table.get(&young.key).unwrap().write_bytes_per_s, Some(4096.0));
     assert_eq!(
         table.get(&old.key).unwrap().write_bytes_per_s,
@@ -111,58 +111,58 @@ fn one_born_in_the_interval_counts_from_zero() {
 }
 
 #[test]
-fn a_counter_that_goes_back_is_a_new_start() {
-    let mut table = ProcTable::new();
-    table.apply(&look(10, true, &[(raw(1, 5000, 0), 0)]));
-    table.apply(&look(11, false, &[(raw(1, 100, 0), 10)]));
+fn a_decreasing_counter_has_no_rate() {
+    let mut table = ProcessTable::new();
+    table.apply(&update_at(10, true, &[(raw(1, 5000, 0), 0)]));
+    table.apply(&update_at(11, false, &[(raw(1, 100, 0), 10)]));
     assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, None);
     assert_eq!(table.get(&key(1)).unwrap().accumulated.unwrap().read, 0);
-    table.apply(&look(12, false, &[(raw(1, 300, 0), 11)]));
+    table.apply(&update_at(12, false, &[(raw(1, 300, 0), 11)]));
     assert_eq!(table.get(&key(1)).unwrap().read_bytes_per_s, Some(200.0));
 }
 
 /// `sh` (1) runs `sudo` (2), that runs `dd` (3); whoever waits has their bytes added to its own.
 #[test]
-fn what_an_ended_child_moved_is_not_its_parents_rate() {
+fn io_of_an_exited_child_is_not_its_parents_rate() {
     let below = |pid, ppid, write| TaskRaw { ppid, ..raw(pid, 0, write) };
-    let start = |table: &mut ProcTable| {
-        table.apply(&look(10, true, &[(below(1, 9, 50), 0), (below(2, 1, 5), 0), (below(3, 2, 700), 0)]));
+    let start = |table: &mut ProcessTable| {
+        table.apply(&update_at(10, true, &[(below(1, 9, 50), 0), (below(2, 1, 5), 0), (below(3, 2, 700), 0)]));
     };
-    let written = |table: &ProcTable, pid| table.get(&key(pid)).unwrap().write_bytes_per_s;
+    let written = |table: &ProcessTable, pid| table.get(&key(pid)).unwrap().write_bytes_per_s;
     // dd wrote 100 more before it ended: that is seen at its parent, and only that.
-    let mut table = ProcTable::new();
+    let mut table = ProcessTable::new();
     start(&mut table);
-    table.apply(&ProcUpdate { gone: vec![key(3)], ..look(11, false, &[(below(2, 1, 805), 10)]) });
+    table.apply(&ProcessUpdate { exited: vec![key(3)], ..update_at(11, false, &[(below(2, 1, 805), 10)]) });
     assert_eq!(written(&table, 2), Some(100.0));
-    assert_eq!(table.sums().write, 100);
+    assert_eq!(table.accumulated_io().write, 100);
     assert_eq!(table.get(&key(2)).unwrap().write_bytes_total, Some(805), "the kernel's own count");
     // Both ended: their bytes came to sh by way of sudo.
-    let mut table = ProcTable::new();
+    let mut table = ProcessTable::new();
     start(&mut table);
     table
-        .apply(&ProcUpdate { gone: vec![key(2), key(3)], ..look(11, false, &[(below(1, 9, 755 + 20), 10)]) });
+        .apply(&ProcessUpdate { exited: vec![key(2), key(3)], ..update_at(11, false, &[(below(1, 9, 755 + 20), 10)]) });
     assert_eq!(written(&table, 1), Some(20.0));
     // Nobody waited for dd: what sudo wrote is its own.
-    let mut table = ProcTable::new();
+    let mut table = ProcessTable::new();
     start(&mut table);
-    table.apply(&ProcUpdate { gone: vec![key(3)], ..look(11, false, &[(below(2, 1, 305), 10)]) });
+    table.apply(&ProcessUpdate { exited: vec![key(3)], ..update_at(11, false, &[(below(2, 1, 305), 10)]) });
     assert_eq!(written(&table, 2), Some(300.0));
     // Parents in a circle, as only a file can say.
-    let mut table = ProcTable::new();
-    table.apply(&look(10, true, &[(below(1, 2, 50), 0), (below(2, 1, 5), 0)]));
-    table.apply(&ProcUpdate { gone: vec![key(1), key(2)], ..look(11, false, &[]) });
-    assert_eq!(table.sums().write, 0);
+    let mut table = ProcessTable::new();
+    table.apply(&update_at(10, true, &[(below(1, 2, 50), 0), (below(2, 1, 5), 0)]));
+    table.apply(&ProcessUpdate { exited: vec![key(1), key(2)], ..update_at(11, false, &[]) });
+    assert_eq!(table.accumulated_io().write, 0);
 }
 
 #[test]
-fn the_exited_stay_one_interval() {
-    let mut table = ProcTable::new();
-    table.apply(&look(10, true, &[(raw(1, 9, 9), 0), (raw(2, 0, 0), 0), (raw(3, 0, 0), 0)]));
-    table.apply(&ProcUpdate { gone: vec![key(1), key(1)], ..look(11, false, &[]) });
+fn exited_rows_stay_for_one_interval() {
+    let mut table = ProcessTable::new();
+    table.apply(&update_at(10, true, &[(raw(1, 9, 9), 0), (raw(2, 0, 0), 0), (raw(3, 0, 0), 0)]));
+    table.apply(&ProcessUpdate { exited: vec![key(1), key(1)], ..update_at(11, false, &[]) });
     let row = table.get(&key(1)).unwrap();
     assert!(row.exited);
     assert_eq!((row.read_bytes_total, row.read_bytes_per_s), (Some(9), None));
-    table.apply(&look(12, false, &[(raw(3, 5, 0), 11)]));
+    table.apply(&update_at(12, false, &[(raw(3, 5, 0), 11)]));
     assert!(table.get(&key(1)).is_none());
     assert_eq!(table.len(), 2);
     // The row that moved into the gap is still found under its key.
@@ -171,79 +171,79 @@ fn the_exited_stay_one_interval() {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_zero() {
-    let mut table = ProcTable::new();
-    let denied = TaskRaw { io: IoRaw::Denied, ..raw(1, 0, 0) };
-    table.apply(&look(10, true, &[(denied, 0), (raw(2, 1, 1), 0)]));
-    table.apply(&look(11, false, &[(TaskRaw { runs: 5, ..denied }, 10)]));
+fn unreadable_counters_are_not_zero() {
+    let mut table = ProcessTable::new();
+    let denied = TaskRaw { io: TaskIoRaw::Denied, ..raw(1, 0, 0) };
+    table.apply(&update_at(10, true, &[(denied, 0), (raw(2, 1, 1), 0)]));
+    table.apply(&update_at(11, false, &[(TaskRaw { timeslices: 5, ..denied }, 10)]));
     let row = table.get(&key(1)).unwrap();
     assert_eq!((row.read_bytes_per_s, row.read_bytes_total, row.accumulated), (None, None, None));
     assert_eq!((row.io_delay_pct, row.swap_bytes), (None, None));
     let blocked =
-        BlockedTask { key: key(2), since_boot_ns: 10 * S, on: "its stat".into(), counters_readable: false };
-    table.apply(&ProcUpdate { blocked: vec![blocked], ..look(12, false, &[]) });
+        BlockedTask { key: key(2), since_boot_ns: 10 * SEC, waiting_on: "its stat".into(), counters_readable: false };
+    table.apply(&ProcessUpdate { blocked: vec![blocked], ..update_at(12, false, &[]) });
     let row = table.get(&key(2)).unwrap();
     assert!(row.blocked);
     assert_eq!((row.read_bytes_per_s, row.read_bytes_total), (None, Some(1)));
-    table.apply(&look(13, false, &[]));
+    table.apply(&update_at(13, false, &[]));
     assert!(!table.get(&key(2)).unwrap().blocked);
 }
 
 #[test]
 fn counters_accumulate_until_reset() {
-    let mut table = ProcTable::new();
-    table.apply(&look(10, true, &[(raw(1, 1000, 0), 0)]));
-    table.apply(&look(11, false, &[(raw(1, 1500, 8), 10)]));
-    table.apply(&look(12, false, &[(raw(1, 1600, 8), 11)]));
-    let acc = |table: &ProcTable| table.get(&key(1)).unwrap().accumulated.unwrap();
+    let mut table = ProcessTable::new();
+    table.apply(&update_at(10, true, &[(raw(1, 1000, 0), 0)]));
+    table.apply(&update_at(11, false, &[(raw(1, 1500, 8), 10)]));
+    table.apply(&update_at(12, false, &[(raw(1, 1600, 8), 11)]));
+    let acc = |table: &ProcessTable| table.get(&key(1)).unwrap().accumulated.unwrap();
     assert_eq!((acc(&table).read, acc(&table).write), (600, 8));
     table.reset_counters(clock(12));
     assert_eq!(acc(&table), IoBytes::default());
     assert_eq!(table.counters_since(), clock(12));
-    table.apply(&look(13, false, &[(raw(1, 1601, 8), 12)]));
+    table.apply(&update_at(13, false, &[(raw(1, 1601, 8), 12)]));
     assert_eq!(acc(&table).read, 1);
 }
 
 #[test]
 fn delays_are_per_cent_of_the_interval() {
     let with = |blkio_ns, swapin_ns, runs| TaskRaw {
-        delays: Some(DelayRaw { blkio_ns, swapin_ns: Some(swapin_ns) }),
-        runs,
+        delays: Some(TaskDelays { blkio_ns, swapin_ns: Some(swapin_ns) }),
+        timeslices: runs,
         ..raw(1, 0, 0)
     };
-    let mut table = ProcTable::new();
-    table.apply(&look(10, true, &[(with(0, 0, 1), 0)]));
-    table.apply(&look(11, false, &[(with(S / 4, S / 10, 2), 10)]));
+    let mut table = ProcessTable::new();
+    table.apply(&update_at(10, true, &[(with(0, 0, 1), 0)]));
+    table.apply(&update_at(11, false, &[(with(SEC / 4, SEC / 10, 2), 10)]));
     let row = table.get(&key(1)).unwrap();
     assert_eq!((row.io_delay_pct, row.swapin_delay_pct), (Some(25.0), Some(10.0)));
-    table.apply(&look(12, false, &[]));
+    table.apply(&update_at(12, false, &[]));
     assert_eq!(table.get(&key(1)).unwrap().io_delay_pct, Some(0.0));
 }
 
 #[test]
-fn a_state_lasts_only_while_the_task_does_not_run() {
-    let asleep = |runs| TaskRaw { state: b'D', runs, ..raw(1, 0, 0) };
-    let mut table = ProcTable::new();
-    table.apply(&look(10, true, &[(asleep(1), 0)]));
-    table.apply(&look(11, false, &[(TaskRaw { rss_bytes: 1, ..asleep(1) }, 10)]));
-    assert_eq!(table.get(&key(1)).unwrap().state_since_ns, 10 * S);
-    table.apply(&look(12, false, &[(asleep(2), 11)]));
-    assert_eq!(table.get(&key(1)).unwrap().state_since_ns, 12 * S, "it woke and slept again");
+fn a_state_lasts_only_until_the_task_runs() {
+    let asleep = |runs| TaskRaw { state: b'D', timeslices: runs, ..raw(1, 0, 0) };
+    let mut table = ProcessTable::new();
+    table.apply(&update_at(10, true, &[(asleep(1), 0)]));
+    table.apply(&update_at(11, false, &[(TaskRaw { rss_bytes: 1, ..asleep(1) }, 10)]));
+    assert_eq!(table.get(&key(1)).unwrap().state_since_ns, 10 * SEC);
+    table.apply(&update_at(12, false, &[(asleep(2), 11)]));
+    assert_eq!(table.get(&key(1)).unwrap().state_since_ns, 12 * SEC, "it woke and slept again");
 }
 
 #[test]
-fn names_users_and_waits_reach_the_row() {
-    let mut table = ProcTable::new();
-    let names = Names {
+fn names_users_and_wait_channels_reach_the_row() {
+    let mut table = ProcessTable::new();
+    let names = TaskNames {
         cmdline: Some((*b"evil \x1b[2J").into()),
         cgroup: "/a".into(),
         container: Some("docker:1".into()),
     };
-    table.apply(&ProcUpdate {
+    table.apply(&ProcessUpdate {
         names: vec![(key(1), Arc::new(names))],
         users: vec![(0, "root".into())],
-        waits: vec![(key(1), "io_schedule".into())],
-        ..look(
+        wait_channels: vec![(key(1), "io_schedule".into())],
+        ..update_at(
             10,
             true,
             &[(raw(1, 0, 0), 0), (TaskRaw { uid: Some(42), kernel_thread: true, ..raw(2, 0, 0) }, 0)],
@@ -257,7 +257,7 @@ fn names_users_and_waits_reach_the_row() {
         (row.user.as_deref(), row.command.as_ref().map(|c| c.to_string()).as_deref()),
         (Some("42"), Some("[task]"))
     );
-    table.apply(&look(11, false, &[(raw(1, 7, 0), 10)]));
+    table.apply(&update_at(11, false, &[(raw(1, 7, 0), 10)]));
     assert_eq!(table.get(&key(1)).unwrap().wchan, None, "it ran, so it waits elsewhere");
     let json = serde_json::to_value(table.get(&key(1)).unwrap()).unwrap();
     let fields: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
@@ -273,50 +273,50 @@ fn names_users_and_waits_reach_the_row() {
 }
 
 #[test]
-fn filters_choose_rows() {
-    let mut table = ProcTable::new();
+fn filters_select_rows() {
+    let mut table = ProcessTable::new();
     let rows = [
         (raw(1, 0, 0), 0),
         (TaskRaw { kernel_thread: true, ..raw(2, 0, 0) }, 0),
         (TaskRaw { state: b'D', uid: Some(9), ..raw(3, 0, 0) }, 0),
         (TaskRaw { comm: *b"PostGres\0\0\0\0\0\0\0\0", ..raw(4, 0, 0) }, 0),
     ];
-    table.apply(&ProcUpdate { users: vec![(9, "pg".into())], ..look(10, true, &rows) });
-    table.apply(&look(11, false, &[(raw(1, 5, 0), 10)]));
-    let pids = |filter: Filter| -> Vec<u32> {
-        let window = table.window(&Query { by: Column::Pid, filter, height: 9, ..Query::default() });
+    table.apply(&ProcessUpdate { users: vec![(9, "pg".into())], ..update_at(10, true, &rows) });
+    table.apply(&update_at(11, false, &[(raw(1, 5, 0), 10)]));
+    let pids = |filter: ProcessFilter| -> Vec<u32> {
+        let window = table.window(&ProcessQuery { sort_by: ProcessColumn::Pid, filter, height: 9, ..ProcessQuery::default() });
         window.rows.iter().map(|at| table.row(*at).pid).collect()
     };
-    assert_eq!(pids(Filter { only_active: true, ..Filter::default() }), [1, 3]);
-    assert_eq!(pids(Filter { only_accumulated: true, ..Filter::default() }), [1]);
-    assert_eq!(pids(Filter { no_kernel_threads: true, ..Filter::default() }), [1, 3, 4]);
-    assert_eq!(pids(Filter { user: Some("pg".into()), ..Filter::default() }), [3]);
-    assert_eq!(pids(Filter { user: Some("9".into()), ..Filter::default() }), [3]);
-    assert_eq!(pids(Filter { text: Some("postg".into()), ..Filter::default() }), [4]);
-    assert_eq!(pids(Filter { text: Some("2".into()), ..Filter::default() }), [2]);
+    assert_eq!(pids(ProcessFilter { only_active: true, ..ProcessFilter::default() }), [1, 3]);
+    assert_eq!(pids(ProcessFilter { only_accumulated: true, ..ProcessFilter::default() }), [1]);
+    assert_eq!(pids(ProcessFilter { hide_kernel_threads: true, ..ProcessFilter::default() }), [1, 3, 4]);
+    assert_eq!(pids(ProcessFilter { user: Some("pg".into()), ..ProcessFilter::default() }), [3]);
+    assert_eq!(pids(ProcessFilter { user: Some("9".into()), ..ProcessFilter::default() }), [3]);
+    assert_eq!(pids(ProcessFilter { text: Some("postg".into()), ..ProcessFilter::default() }), [4]);
+    assert_eq!(pids(ProcessFilter { text: Some("2".into()), ..ProcessFilter::default() }), [2]);
 }
 
 #[test]
-fn an_update_survives_recording() {
-    let mut update = look(10, true, &[(raw(1, 1, 2), 0)]);
+fn an_update_round_trips_through_json() {
+    let mut update = update_at(10, true, &[(raw(1, 1, 2), 0)]);
     update
         .names
-        .push((key(1), Arc::new(Names { cmdline: Some(vec![0xff, b'a'].into()), ..Names::default() })));
+        .push((key(1), Arc::new(TaskNames { cmdline: Some(vec![0xff, b'a'].into()), ..TaskNames::default() })));
     update.blocked.push(BlockedTask {
         key: key(1),
         since_boot_ns: 1,
-        on: "its stat".into(),
+        waiting_on: "its stat".into(),
         counters_readable: false,
     });
-    let back: ProcUpdate = serde_json::from_str(&serde_json::to_string(&update).unwrap()).unwrap();
+    let back: ProcessUpdate = serde_json::from_str(&serde_json::to_string(&update).unwrap()).unwrap();
     assert_eq!(back, update);
 }
 
 #[test]
-fn rows_are_lean() {
+fn stored_rows_are_small() {
     // 20,000 rows, their index and their names (about 150 bytes each) stay well under 10 MiB.
-    assert!(size_of::<Row>() <= 200, "{}", size_of::<Row>());
-    assert!(size_of::<Change>() <= 184, "{}", size_of::<Change>());
+    assert!(size_of::<StoredRow>() <= 200, "{}", size_of::<StoredRow>());
+    assert!(size_of::<TaskChange>() <= 184, "{}", size_of::<TaskChange>());
 }
 
 proptest! {
@@ -326,22 +326,22 @@ proptest! {
         io in proptest::collection::vec((0u64..5, 0u64..5), 0..60),
         offset in 0usize..70, height in 0usize..70, reverse: bool, by in 0usize..4,
     ) {
-        let by = [Column::Io, Column::ReadTotal, Column::Pid, Column::Swap][by];
-        let mut table = ProcTable::new();
+        let by = [ProcessColumn::Io, ProcessColumn::ReadTotal, ProcessColumn::Pid, ProcessColumn::Swap][by];
+        let mut table = ProcessTable::new();
         let rows: Vec<_> = io.iter().enumerate().map(|(n, (r, w))| {
             let swap_bytes = (r % 2 == 0).then_some(*w);
             (TaskRaw { swap_bytes, ..raw(n as u32 + 1, *r, *w) }, 0)
         }).collect();
-        table.apply(&look(10, true, &[]));
-        table.apply(&look(11, false, &rows));
-        let query = Query { by, reverse, offset, height, ..Query::default() };
-        let all = table.window(&Query { offset: 0, height: usize::MAX, ..query.clone() });
+        table.apply(&update_at(10, true, &[]));
+        table.apply(&update_at(11, false, &rows));
+        let query = ProcessQuery { sort_by, reverse, offset, height, ..ProcessQuery::default() };
+        let all = table.window(&ProcessQuery { offset: 0, height: usize::MAX, ..query.clone() });
         let window = table.window(&query);
         prop_assert_eq!(window.matching, io.len());
         let want: Vec<u32> = all.rows.iter().copied().skip(offset).take(height).collect();
         prop_assert_eq!(window.rows, want);
         let known = |at: &u32| table.row(*at).swap_bytes;
-        if by == Column::Swap && !reverse {
+        if by == ProcessColumn::Swap && !reverse {
             let values: Vec<_> = all.rows.iter().map(known).collect();
             prop_assert!(values.is_sorted_by(|a, b| a >= b), "{values:?}");
         }
@@ -349,35 +349,35 @@ proptest! {
 }
 
 /// A tick in which so many bytes of the page cache of each of these were written back.
-fn charged(back: &[(u32, f64)]) -> Option<Arc<Charged>> {
-    let figures = |n| Figures { writeback_bytes_per_s: n, ..Figures::default() };
-    let tasks = back.iter().map(|(who, n)| Charge { who: *who, total: figures(*n), devices: Vec::new() });
+fn io_attribution(back: &[(u32, f64)]) -> Option<Arc<IoAttribution>> {
+    let figures = |n| IoRates { writeback_bytes_per_s: n, ..IoRates::default() };
+    let tasks = back.iter().map(|(who, n)| OwnerIo { owner: *who, total: figures(*n), devices: Vec::new() });
     let names = back.iter().map(|(who, _)| (*who, "dd".into())).collect();
-    Some(Arc::new(Charged { tasks: tasks.collect(), names, ..Charged::default() }))
+    Some(Arc::new(IoAttribution { processes: tasks.collect(), names, ..IoAttribution::default() }))
 }
 
 #[test]
-fn who_has_ended_is_shown_again_while_its_pages_are_written() {
-    let mut table = ProcTable::new();
-    table.charge(charged(&[]));
-    table.apply(&look(10, true, &[(raw(1, 0, 0), 0), (raw(2, 0, 4096), 0)]));
-    let names = Names { cmdline: Some(b"cp a b".as_slice().into()), ..Names::default() };
-    table.apply(&ProcUpdate { names: vec![(key(2), Arc::new(names))], ..look(11, false, &[]) });
-    table.apply(&ProcUpdate { gone: vec![key(2)], ..look(12, false, &[]) });
-    table.apply(&look(13, false, &[]));
-    let by_writeback = Query { by: Column::Writeback, height: 9, ..Query::default() };
-    let shown = |table: &ProcTable| {
+fn an_exited_process_is_restored_while_its_pages_are_written() {
+    let mut table = ProcessTable::new();
+    table.set_io_attribution(io_attribution(&[]));
+    table.apply(&update_at(10, true, &[(raw(1, 0, 0), 0), (raw(2, 0, 4096), 0)]));
+    let names = TaskNames { cmdline: Some(b"cp a b".as_slice().into()), ..TaskNames::default() };
+    table.apply(&ProcessUpdate { names: vec![(key(2), Arc::new(names))], ..update_at(11, false, &[]) });
+    table.apply(&ProcessUpdate { exited: vec![key(2)], ..update_at(12, false, &[]) });
+    table.apply(&update_at(13, false, &[]));
+    let by_writeback = ProcessQuery { sort_by: ProcessColumn::Writeback, height: 9, ..ProcessQuery::default() };
+    let shown = |table: &ProcessTable| {
         let rows = table.window(&by_writeback).rows.into_iter().map(|at| table.row(at));
         let all = rows.map(|r| {
-            (r.pid, r.charged.map(|c| c.writeback_bytes_per_s), r.exited, r.command.map(|c| c.to_string()))
+            (r.pid, r.attributed_io.map(|c| c.writeback_bytes_per_s), r.exited, r.command.map(|c| c.to_string()))
         });
         all.collect::<Vec<_>>()
     };
     assert_eq!(shown(&table), [(1, Some(0.0), false, None)]);
     // Two ticks long: one known, as it was, one never seen.
     for secs in [14, 15] {
-        table.charge(charged(&[(2, 5.0), (7, 3.0)]));
-        table.apply(&look(secs, false, &[]));
+        table.set_io_attribution(io_attribution(&[(2, 5.0), (7, 3.0)]));
+        table.apply(&update_at(secs, false, &[]));
         let named = |name: &str| Some(name.to_owned());
         assert_eq!(
             shown(&table),
@@ -387,13 +387,13 @@ fn who_has_ended_is_shown_again_while_its_pages_are_written() {
                 (1, Some(0.0), false, None)
             ]
         );
-        let active = Filter { only_active: true, ..Filter::default() };
-        assert_eq!(table.window(&Query { filter: active, ..by_writeback.clone() }).matching, 2);
-        assert!(table.iter().all(|r| table.ended_but_acting(&r) == r.exited));
+        let active = ProcessFilter { only_active: true, ..ProcessFilter::default() };
+        assert_eq!(table.window(&ProcessQuery { filter: active, ..by_writeback.clone() }).matching, 2);
+        assert!(table.iter().all(|r| table.has_exited_with_io(&r) == r.exited));
     }
-    table.charge(charged(&[]));
-    table.apply(&look(16, false, &[]));
+    table.set_io_attribution(io_attribution(&[]));
+    table.apply(&update_at(16, false, &[]));
     assert_eq!(shown(&table).len(), 1);
-    table.charge(None);
+    table.set_io_attribution(None);
     assert_eq!(shown(&table), [(1, None, false, None)], "not traced is not 0");
 }

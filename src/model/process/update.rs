@@ -1,21 +1,23 @@
 //! What one look at the processes brought, as it travels from the collecting thread to the table and
 //! into a recording.
 
-use super::task::{Names, TaskKey, TaskRaw};
-use crate::model::clock::Clock;
-use crate::model::section::Section;
+use super::task::{TaskNames, TaskKey, TaskRaw};
+use crate::model::timestamp::Timestamp;
+use crate::model::reading::Reading;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A task whose counters differ from the last look, or that is new.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Change {
+pub struct TaskChange {
     /// The counters now.
     pub raw: TaskRaw,
     /// CLOCK_BOOTTIME of this look, in ns.
-    pub at_ns: u64,
+    #[serde(rename = "at_ns")]
+    pub scanned_ns: u64,
     /// CLOCK_BOOTTIME of the look before, also when that one found nothing new; 0 at first sight.
-    pub since_ns: u64,
+    #[serde(rename = "since_ns")]
+    pub previous_scan_ns: u64,
 }
 
 /// A task one of whose files is being read and does not return.
@@ -26,45 +28,53 @@ pub struct BlockedTask {
     /// CLOCK_BOOTTIME at which the read began, in ns.
     pub since_boot_ns: u64,
     /// The file, and what our reader waits on in the kernel, as far as known.
-    pub on: String,
+    #[serde(rename = "on")]
+    pub waiting_on: String,
     /// Only its command line hangs; its counters are read as ever.
     pub counters_readable: bool,
 }
 
 /// One look at all processes (or threads): only the differences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ProcUpdate {
+pub struct ProcessUpdate {
     /// Counts up from 1.
     pub seq: u64,
     /// When the look began.
-    pub at: Clock,
+    #[serde(rename = "at")]
+    pub time: Timestamp,
     /// When the look before began; `None` for the first (or the first after `reset`).
-    pub prev: Option<Clock>,
+    #[serde(rename = "prev")]
+    pub previous_time: Option<Timestamp>,
     /// How long the look took, in ns of CLOCK_BOOTTIME.
-    pub took_ns: u64,
+    #[serde(rename = "took_ns")]
+    pub duration_ns: u64,
     /// Rows are threads (`tid` means that thread) instead of whole processes.
-    pub threads: bool,
+    #[serde(rename = "threads")]
+    pub rows_are_threads: bool,
     /// Everything known before is void: the first look, or processes and threads were switched.
     pub reset: bool,
     /// New or changed tasks.
-    pub changed: Vec<Change>,
+    pub changed: Vec<TaskChange>,
     /// Tasks that ended.
-    pub gone: Vec<TaskKey>,
+    #[serde(rename = "gone")]
+    pub exited: Vec<TaskKey>,
     /// Names fetched in this look.
-    pub names: Vec<(TaskKey, Arc<Names>)>,
+    pub names: Vec<(TaskKey, Arc<TaskNames>)>,
     /// User names seen for the first time or changed, by uid.
     pub users: Vec<(u32, Arc<str>)>,
     /// Wait channels of tasks in state D and of the rows asked for. A row in `changed` that is not
     /// here has none that is known.
-    pub waits: Vec<(TaskKey, Arc<str>)>,
+    #[serde(rename = "waits")]
+    pub wait_channels: Vec<(TaskKey, Arc<str>)>,
     /// Rows there are.
     pub total: usize,
     /// Rows whose counters the kernel refuses to show us.
-    pub hidden: usize,
+    #[serde(rename = "hidden")]
+    pub hidden_count: usize,
     /// Tasks with a read that does not return, all of them each time.
     pub blocked: Vec<BlockedTask>,
     /// Whether waiting times are known, and if not, why and what would give them.
-    pub delays: Section<()>,
+    pub delays: Reading<()>,
     /// Anything a person should know about this look.
     pub notes: Vec<String>,
 }

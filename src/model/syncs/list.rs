@@ -1,9 +1,9 @@
 //! The lines of the two lists: who waits for which file, and the slow ones; named, filtered, sorted.
 
-use super::wait::on_text;
-use super::{SlowSync, SyncFile, SyncRate, Syncs};
-use crate::model::column::Value;
-use crate::model::columns::syncs::SyncCol;
+use super::wait::wait_text;
+use super::{SlowSync, SyncFile, SyncRate, SyncActivity};
+use crate::model::column::CellValue;
+use crate::model::columns::syncs::SyncColumn;
 use crate::model::disk::DevId;
 use crate::model::topology::Topology;
 use crate::units::format_duration;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct SyncQuery<'a> {
     /// Sort by this column, largest first (words: from A on); `None`: who waits longest.
-    pub sort: Option<SyncCol>,
+    pub sort: Option<SyncColumn>,
     /// The other way round.
     pub reverse: bool,
     /// Only lines that contain this; case does not matter.
@@ -22,7 +22,7 @@ pub struct SyncQuery<'a> {
 
 /// Who waits for which file. Texts are cleaned.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SyncLine {
+pub struct SyncRow {
     /// The figures.
     pub rate: SyncRate,
     /// The process's name.
@@ -32,12 +32,12 @@ pub struct SyncLine {
     /// The file.
     pub path: String,
     /// Time since the last one ended.
-    pub last: Option<String>,
+    pub last_ended: Option<String>,
 }
 
 /// A slow sync, over or under way. Texts are cleaned.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SlowLine {
+pub struct SlowSyncRow {
     /// What.
     pub file: Arc<SyncFile>,
     /// The thread.
@@ -47,46 +47,46 @@ pub struct SlowLine {
     /// The file.
     pub path: String,
     /// CLOCK_BOOTTIME when it began, ns.
-    pub began_ns: u64,
+    pub started_ns: u64,
     /// How long it took, or takes by now, ns.
-    pub took_ns: u64,
+    pub duration_ns: u64,
     /// It is not over.
-    pub under_way: bool,
+    pub is_in_flight: bool,
     /// `errno`.
     pub error: u32,
     /// What it waited on, in words.
-    pub on: Option<String>,
+    pub waiting_on: Option<String>,
 }
 
 /// A device's name, cleaned: its number where the name is not known, `-` where there is none.
 pub fn device_name(id: Option<DevId>, topo: Option<&Topology>) -> String {
     match (id, id.and_then(|id| topo?.get(id))) {
-        (_, Some(dev)) => dev.shown_name().into_owned(),
+        (_, Some(dev)) => dev.display_name().into_owned(),
         (Some(id), None) => format!("{}:{}", id.major, id.minor),
         (None, None) => "-".into(),
     }
 }
 
 /// Who waits for which file.
-pub fn lines(syncs: &Syncs, topo: Option<&Topology>, query: &SyncQuery<'_>) -> Vec<SyncLine> {
-    let line = |rate: &SyncRate| SyncLine {
-        comm: rate.file.comm.clean(),
-        device: device_name(rate.file.device(), topo),
-        path: rate.file.path(topo),
-        last: rate.last_ns.map(|ns| format_duration(syncs.at_ns.saturating_sub(ns) / 1_000_000_000)),
+pub fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &SyncQuery<'_>) -> Vec<SyncRow> {
+    let line = |rate: &SyncRate| SyncRow {
+        comm: rate.file.comm.sanitized(),
+        device: device_name(rate.file.device_id(), topo),
+        path: rate.file.display_path(topo),
+        last_ended: rate.last_ended_ns.map(|ns| format_duration(syncs.read_ns.saturating_sub(ns) / 1_000_000_000)),
         rate: rate.clone(),
     };
-    let mut out: Vec<SyncLine> = syncs.rows.iter().map(line).collect();
+    let mut out: Vec<SyncRow> = syncs.rows.iter().map(line).collect();
     if !query.filter.is_empty() {
         let needle = query.filter.to_lowercase();
         out.retain(|l| {
-            has(&needle, &[&l.comm, &l.device, &l.path, l.rate.file.call.name()], l.rate.file.pid)
+            contains_any(&needle, &[&l.comm, &l.device, &l.path, l.rate.file.call.name()], l.rate.file.pid)
         });
     }
     if let Some(col) = query.sort {
-        out.sort_by(|a, b| match (a.order(col), b.order(col)) {
-            (Value::Text(a), Value::Text(b)) => a.cmp(b),
-            (a, b) => b.order(&a),
+        out.sort_by(|a, b| match (a.sort_value(col), b.sort_value(col)) {
+            (CellValue::Text(a), CellValue::Text(b)) => a.cmp(b),
+            (a, b) => b.compare(&a),
         });
     }
     if query.reverse {
@@ -96,73 +96,73 @@ pub fn lines(syncs: &Syncs, topo: Option<&Topology>, query: &SyncQuery<'_>) -> V
 }
 
 /// The slow ones: those under way, longest first, then those that are over, newest first.
-pub fn slow(syncs: &Syncs, topo: Option<&Topology>, filter: &str) -> Vec<SlowLine> {
+pub fn slow_sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, filter: &str) -> Vec<SlowSyncRow> {
     let on = |file: &SyncFile, on: &Option<String>| {
-        on.as_ref().map(|f| on_text(f, &device_name(file.device(), topo)))
+        on.as_ref().map(|f| wait_text(f, &device_name(file.device_id(), topo)))
     };
-    let flying = syncs.flying.iter().map(|f| SlowLine {
+    let flying = syncs.in_flight.iter().map(|f| SlowSyncRow {
         file: f.file.clone(),
         tid: f.tid,
-        comm: f.file.comm.clean(),
-        path: f.file.path(topo),
-        began_ns: f.began_ns,
-        took_ns: syncs.at_ns.saturating_sub(f.began_ns),
-        under_way: true,
+        comm: f.file.comm.sanitized(),
+        path: f.file.display_path(topo),
+        started_ns: f.started_ns,
+        duration_ns: syncs.read_ns.saturating_sub(f.started_ns),
+        is_in_flight: true,
         error: 0,
-        on: on(&f.file, &f.on),
+        waiting_on: on(&f.file, &f.waiting_on),
     });
-    let over = syncs.slow.iter().rev().map(|s: &Arc<SlowSync>| SlowLine {
+    let over = syncs.slow.iter().rev().map(|s: &Arc<SlowSync>| SlowSyncRow {
         file: s.file.clone(),
         tid: s.tid,
-        comm: s.comm.clean(),
-        path: s.file.path(topo),
-        began_ns: s.began_ns,
-        took_ns: s.took_ns,
-        under_way: false,
+        comm: s.comm.sanitized(),
+        path: s.file.display_path(topo),
+        started_ns: s.started_ns,
+        duration_ns: s.duration_ns,
+        is_in_flight: false,
         error: s.error,
-        on: on(&s.file, &s.on),
+        waiting_on: on(&s.file, &s.waiting_on),
     });
-    let mut out: Vec<SlowLine> = flying.filter(|l| l.took_ns >= syncs.threshold_ns).chain(over).collect();
+    let mut out: Vec<SlowSyncRow> = flying.filter(|l| l.duration_ns >= syncs.threshold_ns).chain(over).collect();
     if !filter.is_empty() {
         let needle = filter.to_lowercase();
         out.retain(|l| {
-            let on = l.on.as_deref().unwrap_or_default();
-            has(&needle, &[&l.comm, &l.path, on, l.file.call.name()], l.tid)
+            let on = l.waiting_on.as_deref().unwrap_or_default();
+            contains_any(&needle, &[&l.comm, &l.path, on, l.file.call.name()], l.tid)
         });
     }
     out
 }
 
-fn has(needle: &str, texts: &[&str], number: u32) -> bool {
+fn contains_any(needle: &str, texts: &[&str], number: u32) -> bool {
     texts.iter().any(|t| t.to_lowercase().contains(needle)) || number.to_string().contains(needle)
 }
 
 /// What is not seen, and what had no room: nobody shall take the lists for more than they are.
-pub fn notes(syncs: &Syncs) -> Vec<String> {
-    let uring = match syncs.uring_per_s {
+pub fn notes(syncs: &SyncActivity) -> Vec<String> {
+    let uring = match syncs.io_uring_per_s {
         Some(n) => format!("syncs by io_uring ({n:.0}/s, counted but not timed)"),
         None => "syncs by io_uring".into(),
     };
     let mut out = vec![format!("not seen: writes that sync by themselves (O_SYNC, O_DSYNC), {uring}")];
-    out.extend(syncs.without.iter().cloned());
-    out.extend(syncs.lost_text());
-    if syncs.more > 0 {
-        out.push(format!("{} more files that waited less", syncs.more));
+    out.extend(syncs.unavailable.iter().cloned());
+    out.extend(syncs.drops_text());
+    if syncs.hidden_rows > 0 {
+        out.push(format!("{} more files that waited less", syncs.hidden_rows));
     }
     out
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Flying;
+    use super::super::InFlightSync;
     use super::*;
 
-    fn rate(pid: u32, comm: &str, wait_pct: f64, calls: u64) -> SyncRate {
+    fn sync_rate(pid: u32, comm: &str, wait_pct: f64, calls: u64) -> SyncRate {
         let file = SyncFile {
             pid,
             comm: comm.as_bytes().into(),
-            names: b"db/wal".as_slice().into(),
-            dev: DevId { major: 8, minor: 1 },
+            path_tail: b"db/wal".as_slice().into(),
+            device: DevId { major: 8, minor: 1 },
             ..Default::default()
         };
         SyncRate {
@@ -172,64 +172,64 @@ mod tests {
             calls,
             errors: 0,
             mean_us: Some(1500.0),
-            spread: None,
-            worst_ns: 9_000_000,
-            last_ns: Some(1_000_000_000),
+            latency: None,
+            max_ns: 9_000_000,
+            last_ended_ns: Some(1_000_000_000),
         }
     }
 
-    fn syncs() -> Syncs {
-        let rows = vec![rate(10, "zeta", 50.0, 1), rate(20, "al\u{1b}pha", 5.0, 9), rate(30, "mid", 0.0, 4)];
+    fn sync_activity() -> SyncActivity {
+        let rows = vec![sync_rate(10, "zeta", 50.0, 1), sync_rate(20, "al\u{1b}pha", 5.0, 9), sync_rate(30, "mid", 0.0, 4)];
         let slow = |id, took_ns| {
             let file = rows[0].file.clone();
             Arc::new(SlowSync {
                 id,
                 file,
-                took_ns,
-                on: Some("jbd2_log_wait_commit".into()),
+                duration_ns: took_ns,
+                waiting_on: Some("jbd2_log_wait_commit".into()),
                 ..Default::default()
             })
         };
-        let flying = |began_ns| Flying { file: rows[1].file.clone(), tid: 21, began_ns, on: None };
-        Syncs {
-            at_ns: 5_000_000_000,
+        let flying = |began_ns| InFlightSync { file: rows[1].file.clone(), tid: 21, started_ns: began_ns, waiting_on: None };
+        SyncActivity {
+            read_ns: 5_000_000_000,
             threshold_ns: 10_000_000,
             slow: vec![slow(1, 20_000_000), slow(2, 30_000_000)],
-            flying: vec![flying(1_000_000_000), flying(4_999_000_000)],
+            in_flight: vec![flying(1_000_000_000), flying(4_999_000_000)],
             rows,
             ..Default::default()
         }
     }
 
     fn pids(query: &SyncQuery<'_>) -> Vec<u32> {
-        lines(&syncs(), None, query).iter().map(|l| l.rate.file.pid).collect()
+        sync_rows(&sync_activity(), None, query).iter().map(|l| l.rate.file.pid).collect()
     }
 
     #[test]
-    fn lines_are_sorted_and_filtered() {
+    fn sync_rows_are_sorted_and_filtered() {
         let by = |sort| SyncQuery { sort, ..Default::default() };
         assert_eq!(pids(&by(None)), [10, 20, 30]);
-        assert_eq!(pids(&by(Some(SyncCol::Calls))), [20, 30, 10]);
-        assert_eq!(pids(&by(Some(SyncCol::Comm))), [20, 30, 10]);
+        assert_eq!(pids(&by(Some(SyncColumn::Calls))), [20, 30, 10]);
+        assert_eq!(pids(&by(Some(SyncColumn::Comm))), [20, 30, 10]);
         assert_eq!(pids(&SyncQuery { reverse: true, ..by(None) }), [30, 20, 10]);
         assert_eq!(pids(&SyncQuery { filter: "ZET", ..by(None) }), [10]);
         assert_eq!(pids(&SyncQuery { filter: "30", ..by(None) }), [30]);
-        assert!(lines(&syncs(), None, &by(None)).iter().all(|l| l.comm.chars().all(crate::text::is_safe)));
+        assert!(sync_rows(&sync_activity(), None, &by(None)).iter().all(|l| l.comm.chars().all(crate::text::is_safe)));
     }
 
     #[test]
-    fn those_under_way_come_first_and_then_the_newest() {
+    fn syncs_in_flight_come_first_then_the_newest() {
         let seen: Vec<_> =
-            slow(&syncs(), None, "").iter().map(|l| (l.under_way, l.took_ns / 1_000_000)).collect();
+            slow_sync_rows(&sync_activity(), None, "").iter().map(|l| (l.is_in_flight, l.duration_ns / 1_000_000)).collect();
         assert_eq!(seen, [(true, 4000), (false, 30), (false, 20)], "one of a millisecond is not slow");
-        assert_eq!(slow(&syncs(), None, "")[1].on.as_deref(), Some("journal commit of 8:1"));
-        assert_eq!(slow(&syncs(), None, "journal").len(), 2);
+        assert_eq!(slow_sync_rows(&sync_activity(), None, "")[1].waiting_on.as_deref(), Some("journal commit of 8:1"));
+        assert_eq!(slow_sync_rows(&sync_activity(), None, "journal").len(), 2);
     }
 
     #[test]
-    fn what_is_not_seen_is_always_said() {
-        assert!(notes(&Syncs::default())[0].contains("O_SYNC"));
-        let counted = Syncs { uring_per_s: Some(12.0), more: 3, ..Default::default() };
+    fn the_notes_always_name_untraced_syncs() {
+        assert!(notes(&SyncActivity::default())[0].contains("O_SYNC"));
+        let counted = SyncActivity { io_uring_per_s: Some(12.0), hidden_rows: 3, ..Default::default() };
         assert!(notes(&counted)[0].contains("12/s") && notes(&counted)[1].starts_with("3 more"));
     }
 }

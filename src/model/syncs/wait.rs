@@ -5,7 +5,7 @@
 
 /// What it waits on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Wait {
+pub enum SyncWait {
     /// The commit of the file system's journal, others' changes included.
     Journal,
     /// Pages on their way to the disk.
@@ -28,63 +28,63 @@ pub enum Wait {
 pub const ON_CPU: &str = "on_cpu";
 
 /// Beginnings of functions' names, and what waiting there means.
-const KNOWN: &[(&str, Wait)] = &[
-    ("jbd2_", Wait::Journal),
-    ("do_get_write_access", Wait::Journal),
-    ("wait_transaction_locked", Wait::Journal),
-    ("add_transaction_credits", Wait::Journal),
-    ("xlog_", Wait::Journal),
-    ("xfs_log_force", Wait::Journal),
-    ("btrfs_wait_for_commit", Wait::Journal),
-    ("btrfs_commit_transaction", Wait::Journal),
-    ("btrfs_sync_log", Wait::Journal),
-    ("wait_log_commit", Wait::Journal),
-    ("balance_dirty_pages", Wait::Throttle),
-    ("folio_wait_", Wait::Writeback),
-    ("__folio_lock", Wait::Writeback),
-    ("wait_on_page_", Wait::Writeback),
-    ("wait_for_stable_page", Wait::Writeback),
-    ("__filemap_fdatawait_range", Wait::Writeback),
-    ("wb_wait_for_completion", Wait::Writeback),
-    ("blk_mq_get_tag", Wait::Queue),
-    ("rq_qos_wait", Wait::Queue),
-    ("wbt_wait", Wait::Queue),
-    ("blkdev_issue_flush", Wait::Device),
-    ("submit_bio_wait", Wait::Device),
-    ("bio_await", Wait::Device),
-    ("blk_execute_rq", Wait::Device),
-    ("__wait_on_buffer", Wait::Metadata),
-    ("__sync_dirty_buffer", Wait::Metadata),
-    ("sync_dirty_buffer", Wait::Metadata),
-    (ON_CPU, Wait::Cpu),
-    ("md_flush_request", Wait::Device),
-    ("rwsem_", Wait::Lock),
-    ("__mutex_lock", Wait::Lock),
-    ("mutex_lock", Wait::Lock),
-    ("percpu_rwsem", Wait::Lock),
-    ("percpu_down", Wait::Lock),
+const WAIT_FUNCTIONS: &[(&str, SyncWait)] = &[
+    ("jbd2_", SyncWait::Journal),
+    ("do_get_write_access", SyncWait::Journal),
+    ("wait_transaction_locked", SyncWait::Journal),
+    ("add_transaction_credits", SyncWait::Journal),
+    ("xlog_", SyncWait::Journal),
+    ("xfs_log_force", SyncWait::Journal),
+    ("btrfs_wait_for_commit", SyncWait::Journal),
+    ("btrfs_commit_transaction", SyncWait::Journal),
+    ("btrfs_sync_log", SyncWait::Journal),
+    ("wait_log_commit", SyncWait::Journal),
+    ("balance_dirty_pages", SyncWait::Throttle),
+    ("folio_wait_", SyncWait::Writeback),
+    ("__folio_lock", SyncWait::Writeback),
+    ("wait_on_page_", SyncWait::Writeback),
+    ("wait_for_stable_page", SyncWait::Writeback),
+    ("__filemap_fdatawait_range", SyncWait::Writeback),
+    ("wb_wait_for_completion", SyncWait::Writeback),
+    ("blk_mq_get_tag", SyncWait::Queue),
+    ("rq_qos_wait", SyncWait::Queue),
+    ("wbt_wait", SyncWait::Queue),
+    ("blkdev_issue_flush", SyncWait::Device),
+    ("submit_bio_wait", SyncWait::Device),
+    ("bio_await", SyncWait::Device),
+    ("blk_execute_rq", SyncWait::Device),
+    ("__wait_on_buffer", SyncWait::Metadata),
+    ("__sync_dirty_buffer", SyncWait::Metadata),
+    ("sync_dirty_buffer", SyncWait::Metadata),
+    (ON_CPU, SyncWait::Cpu),
+    ("md_flush_request", SyncWait::Device),
+    ("rwsem_", SyncWait::Lock),
+    ("__mutex_lock", SyncWait::Lock),
+    ("mutex_lock", SyncWait::Lock),
+    ("percpu_rwsem", SyncWait::Lock),
+    ("percpu_down", SyncWait::Lock),
 ];
 
-impl Wait {
+impl SyncWait {
     /// By the function's name.
-    pub fn of(function: &str) -> Option<Self> {
-        KNOWN.iter().find(|(begin, _)| function.starts_with(begin)).map(|k| k.1)
+    pub fn from_function(function: &str) -> Option<Self> {
+        WAIT_FUNCTIONS.iter().find(|(begin, _)| function.starts_with(begin)).map(|k| k.1)
     }
 }
 
 /// It in words, cleaned, with the name of the device; `-` where there is none.
-pub fn on_text(function: &str, device: &str) -> String {
+pub fn wait_text(function: &str, device: &str) -> String {
     let to =
         |text: &str, word: &str| if device == "-" { text.into() } else { format!("{text} {word} {device}") };
-    match Wait::of(function) {
-        Some(Wait::Journal) => to("journal commit", "of"),
-        Some(Wait::Writeback) => to("writeback", "to"),
-        Some(Wait::Metadata) => to("metadata", "to"),
-        Some(Wait::Cpu) => "runs, or waits for CPU".into(),
-        Some(Wait::Device) => to("flush", "of"),
-        Some(Wait::Queue) => to("a full queue", "of"),
-        Some(Wait::Throttle) => "dirty throttling".into(),
-        Some(Wait::Lock) => format!("a lock ({})", crate::text::sanitize(function)),
+    match SyncWait::from_function(function) {
+        Some(SyncWait::Journal) => to("journal commit", "of"),
+        Some(SyncWait::Writeback) => to("writeback", "to"),
+        Some(SyncWait::Metadata) => to("metadata", "to"),
+        Some(SyncWait::Cpu) => "runs, or waits for CPU".into(),
+        Some(SyncWait::Device) => to("flush", "of"),
+        Some(SyncWait::Queue) => to("a full queue", "of"),
+        Some(SyncWait::Throttle) => "dirty throttling".into(),
+        Some(SyncWait::Lock) => format!("a lock ({})", crate::text::sanitize(function)),
         None => crate::text::sanitize(function),
     }
 }
@@ -94,12 +94,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_told_in_words_and_unknown_ones_by_name() {
-        assert_eq!(on_text("jbd2_log_wait_commit", "sda1"), "journal commit of sda1");
-        assert_eq!(on_text("folio_wait_bit_common", "sda1"), "writeback to sda1");
-        assert_eq!(on_text("wb_wait_for_completion", "-"), "writeback");
-        assert_eq!(on_text("rwsem_down_write_slowpath", "sda1"), "a lock (rwsem_down_write_slowpath)");
-        assert_eq!(on_text("nfs_wait\u{1b}", "sda1").chars().filter(|c| *c == '\u{1b}').count(), 0);
-        assert_eq!(Wait::of("xfs_ilock"), None);
+    fn known_functions_are_described_and_unknown_ones_named() {
+        assert_eq!(wait_text("jbd2_log_wait_commit", "sda1"), "journal commit of sda1");
+        assert_eq!(wait_text("folio_wait_bit_common", "sda1"), "writeback to sda1");
+        assert_eq!(wait_text("wb_wait_for_completion", "-"), "writeback");
+        assert_eq!(wait_text("rwsem_down_write_slowpath", "sda1"), "a lock (rwsem_down_write_slowpath)");
+        assert_eq!(wait_text("nfs_wait\u{1b}", "sda1").chars().filter(|c| *c == '\u{1b}').count(), 0);
+        assert_eq!(SyncWait::from_function("xfs_ilock"), None);
     }
 }

@@ -7,9 +7,9 @@ use super::row::{
     put_key, put_names, put_delta, put_notes,
 };
 use super::{MAX_TASKS, RecordedTask, RecordedTasks, bounded_count};
-use crate::model::clock::Clock;
-use crate::model::process::{Change, ProcUpdate};
-use crate::model::section::Section;
+use crate::model::timestamp::Timestamp;
+use crate::model::process::{TaskChange, ProcessUpdate};
+use crate::model::reading::Reading;
 use crate::text::sanitize;
 
 impl RecordedTasks {
@@ -21,8 +21,8 @@ impl RecordedTasks {
             Some(why) => drop(put_outcome(out, why)),
         }
         let head = &self.last_update;
-        put_clock(out, 0, Clock::default(), head.seq, head.at);
-        for n in [head.total as u64, head.hidden as u64, u64::from(head.threads), head.took_ns] {
+        put_clock(out, 0, Timestamp::default(), head.seq, head.time);
+        for n in [head.total as u64, head.hidden_count as u64, u64::from(head.rows_are_threads), head.duration_ns] {
             put_varint(out, n);
         }
         put_outcome(out, &head.delays);
@@ -38,7 +38,7 @@ impl RecordedTasks {
         gone.for_each(|key| put_key(out, key));
         let rows = self.rows.iter().filter(|(tid, _)| complete || self.changed_since_key.contains_key(tid));
         put_varint(out, rows.clone().count() as u64);
-        let (mut last, mut at, mut since) = (0, head.at.boot_ns, head.at.boot_ns);
+        let (mut last, mut at, mut since) = (0, head.time.boot_ns, head.time.boot_ns);
         for (tid, row) in rows {
             put_delta(out, &mut last, u64::from(*tid));
             put_row_delta(out, &[0; COLUMNS], &to_row(&row.raw));
@@ -65,22 +65,22 @@ impl RecordedTasks {
             *self = Self::default();
         }
         self.unavailable = match get_outcome(inp)? {
-            Section::Ok(()) => None,
+            Reading::Ok(()) => None,
             why => Some(why),
         };
-        let (seq, at) = get_clock(inp, 0, Clock::default())?;
+        let (seq, at) = get_clock(inp, 0, Timestamp::default())?;
         let most = |n: u64| n.min(MAX_TASKS as u64) as usize;
-        self.last_update = ProcUpdate {
+        self.last_update = ProcessUpdate {
             seq,
-            at,
+            time: at,
             total: most(inp.varint()?),
-            hidden: most(inp.varint()?),
-            threads: inp.varint()? != 0,
-            took_ns: inp.varint()?,
+            hidden_count: most(inp.varint()?),
+            rows_are_threads: inp.varint()? != 0,
+            duration_ns: inp.varint()?,
             delays: get_outcome(inp)?,
             notes: get_notes(inp)?,
             blocked: get_blocked(inp)?,
-            ..ProcUpdate::default()
+            ..ProcessUpdate::default()
         };
         for _ in 0..bounded_count(inp)? {
             let uid = inp.varint_u32()?;
@@ -116,28 +116,28 @@ impl RecordedTasks {
     }
 
     /// The table as one look that tells everything, for a listener who knows nothing; `None` before the first.
-    pub fn full_update(&self) -> Option<Section<ProcUpdate>> {
+    pub fn full_update(&self) -> Option<Reading<ProcessUpdate>> {
         if let Some(why) = &self.unavailable
             && self.rows.is_empty()
         {
-            return Some(why.clone().map(|()| ProcUpdate::default()));
+            return Some(why.clone().map(|()| ProcessUpdate::default()));
         }
         if self.last_update.seq == 0 && self.rows.is_empty() {
             return None;
         }
         let key = |tid: &u32| self.key_of(*tid);
-        Some(Section::Ok(ProcUpdate {
-            prev: None,
+        Some(Reading::Ok(ProcessUpdate {
+            previous_time: None,
             reset: true,
             // Its state began then, which is what the table makes of a row it sees for the first time.
             changed: self
                 .rows
                 .values()
-                .map(|row| Change { raw: row.raw, at_ns: row.state_since_ns, since_ns: 0 })
+                .map(|row| TaskChange { raw: row.raw, scanned_ns: row.state_since_ns, previous_scan_ns: 0 })
                 .collect(),
             names: self.rows.values().filter_map(|r| Some((r.raw.key, r.names.clone()?))).collect(),
             users: self.users.iter().map(|(uid, name)| (*uid, name.clone())).collect(),
-            waits: self.wait_channels.iter().filter_map(|(tid, wait)| Some((key(tid)?, wait.clone()))).collect(),
+            wait_channels: self.wait_channels.iter().filter_map(|(tid, wait)| Some((key(tid)?, wait.clone()))).collect(),
             total: self.rows.len(),
             ..self.last_update.clone()
         }))

@@ -8,8 +8,8 @@ mod row;
 
 use super::sample::{get_clock, get_outcome, put_clock, put_outcome};
 use super::codec::{DecodeError, ByteReader, put_blob, put_varint, put_row_delta, put_signed_varint};
-use crate::model::process::{Change, Names, ProcUpdate, TaskKey, TaskRaw};
-use crate::model::section::Section;
+use crate::model::process::{TaskChange, TaskNames, ProcessUpdate, TaskKey, TaskRaw};
+use crate::model::reading::Reading;
 use crate::text::sanitize;
 use row::{
     COLUMNS, to_row, from_row, get_blocked, get_key, get_names, get_delta, get_notes, get_tid_delta, put_blocked,
@@ -29,7 +29,7 @@ struct RecordedTask {
     at_ns: u64,
     /// Since when it is in its state.
     state_since_ns: u64,
-    names: Option<Arc<Names>>,
+    names: Option<Arc<TaskNames>>,
 }
 
 /// The table as of the newest look.
@@ -39,9 +39,9 @@ pub struct RecordedTasks {
     users: BTreeMap<u32, Arc<str>>,
     wait_channels: BTreeMap<u32, Arc<str>>,
     /// The newest look without its rows.
-    last_update: ProcUpdate,
+    last_update: ProcessUpdate,
     /// Why there is no newest look.
-    unavailable: Option<Section<()>>,
+    unavailable: Option<Reading<()>>,
     /// Rows changed since [`Tasks::mark`], and whether their names did; what ended since then.
     changed_since_key: BTreeMap<u32, bool>,
     ended_since_key: BTreeSet<TaskKey>,
@@ -71,7 +71,7 @@ impl RecordedTasks {
     }
 
     /// Appends a look, and takes it in.
-    pub fn encode(&mut self, out: &mut Vec<u8>, look: &Section<ProcUpdate>) {
+    pub fn encode(&mut self, out: &mut Vec<u8>, look: &Reading<ProcessUpdate>) {
         if !put_outcome(out, look) {
             self.unavailable = Some(look.clone().map(|_| ()));
             return;
@@ -79,8 +79,8 @@ impl RecordedTasks {
         let Some(update) = look.ok() else { return };
         self.put_head(out, update);
         self.put_changed(out, update);
-        put_varint(out, update.gone.len() as u64);
-        for key in &update.gone {
+        put_varint(out, update.exited.len() as u64);
+        for key in &update.exited {
             put_key(out, key);
             self.remove(key);
         }
@@ -98,7 +98,7 @@ impl RecordedTasks {
             put_blob(out, name.as_bytes());
             self.users.insert(*uid, name.clone());
         }
-        let waits: Vec<_> = update.waits.iter().filter(|(key, _)| self.contains(key)).collect();
+        let waits: Vec<_> = update.wait_channels.iter().filter(|(key, _)| self.contains(key)).collect();
         put_varint(out, waits.len() as u64);
         tid = 0;
         for (key, wait) in waits {
@@ -111,14 +111,14 @@ impl RecordedTasks {
         }
     }
 
-    fn put_head(&mut self, out: &mut Vec<u8>, update: &ProcUpdate) {
+    fn put_head(&mut self, out: &mut Vec<u8>, update: &ProcessUpdate) {
         let head = &self.last_update;
         let mut bits = 0;
         for (bit, on) in [
-            (FLAG_THREADS, update.threads),
+            (FLAG_THREADS, update.rows_are_threads),
             (FLAG_RESET, update.reset),
-            (FLAG_HAS_PREV, update.prev.is_some()),
-            (FLAG_PREV_IS_LAST, update.prev == Some(head.at)),
+            (FLAG_HAS_PREV, update.previous_time.is_some()),
+            (FLAG_PREV_IS_LAST, update.previous_time == Some(head.time)),
             (FLAG_SAME_DELAYS, update.delays == head.delays),
             (FLAG_SAME_NOTES, update.notes == head.notes),
             (FLAG_BLOCKED, !update.blocked.is_empty()),
@@ -126,13 +126,13 @@ impl RecordedTasks {
             bits |= if on { bit } else { 0 };
         }
         put_varint(out, bits);
-        put_clock(out, head.seq, head.at, update.seq, update.at);
-        if let Some(prev) = update.prev.filter(|p| *p != head.at) {
-            put_clock(out, 0, head.at, 0, prev);
+        put_clock(out, head.seq, head.time, update.seq, update.time);
+        if let Some(prev) = update.previous_time.filter(|p| *p != head.time) {
+            put_clock(out, 0, head.time, 0, prev);
         }
-        put_varint(out, update.took_ns);
+        put_varint(out, update.duration_ns);
         put_signed_varint(out, (update.total as i64).wrapping_sub(head.total as i64));
-        put_signed_varint(out, (update.hidden as i64).wrapping_sub(head.hidden as i64));
+        put_signed_varint(out, (update.hidden_count as i64).wrapping_sub(head.hidden_count as i64));
         if bits & FLAG_SAME_DELAYS == 0 {
             put_outcome(out, &update.delays);
         }
@@ -143,7 +143,7 @@ impl RecordedTasks {
     }
 
     /// Takes in what a look says of itself.
-    fn apply_head(&mut self, update: &ProcUpdate) {
+    fn apply_head(&mut self, update: &ProcessUpdate) {
         if update.reset {
             self.ended_since_key.extend(self.rows.values().map(|row| row.raw.key));
             self.rows.clear();
@@ -151,38 +151,38 @@ impl RecordedTasks {
             self.changed_since_key.clear();
         }
         self.unavailable = None;
-        self.last_update = ProcUpdate {
+        self.last_update = ProcessUpdate {
             delays: update.delays.clone(),
             notes: update.notes.clone(),
             blocked: update.blocked.clone(),
             changed: Vec::new(),
-            gone: Vec::new(),
+            exited: Vec::new(),
             names: Vec::new(),
             users: Vec::new(),
-            waits: Vec::new(),
+            wait_channels: Vec::new(),
             ..*update
         };
     }
 
-    fn put_changed(&mut self, out: &mut Vec<u8>, update: &ProcUpdate) {
+    fn put_changed(&mut self, out: &mut Vec<u8>, update: &ProcessUpdate) {
         let room = MAX_TASKS.saturating_sub(self.rows.len());
         let fits = update.changed.len() <= room;
-        let changed: Vec<&Change> =
+        let changed: Vec<&TaskChange> =
             update.changed.iter().filter(|c| fits || self.rows.contains_key(&c.raw.key.tid)).collect();
         put_varint(out, changed.len() as u64);
-        let (mut tid, mut at, mut since) = (0, update.at.boot_ns, update.at.boot_ns);
+        let (mut tid, mut at, mut since) = (0, update.time.boot_ns, update.time.boot_ns);
         for change in changed {
             let row = self.rows.get(&change.raw.key.tid);
             put_delta(out, &mut tid, u64::from(change.raw.key.tid) << 1 | u64::from(row.is_some()));
             put_row_delta(out, &row.map_or([0; COLUMNS], |row| to_row(&row.raw)), &to_row(&change.raw));
-            put_delta(out, &mut at, change.at_ns);
+            put_delta(out, &mut at, change.scanned_ns);
             // Mostly the time of its own last change, or that of all which did not run.
-            match row.is_some_and(|row| row.at_ns == change.since_ns) {
+            match row.is_some_and(|row| row.at_ns == change.previous_scan_ns) {
                 true => put_varint(out, 1),
                 false => {
-                    let by = change.since_ns.wrapping_sub(since) as i64;
+                    let by = change.previous_scan_ns.wrapping_sub(since) as i64;
                     put_varint(out, (((by << 1) ^ (by >> 63)) as u64) << 1);
-                    since = change.since_ns;
+                    since = change.previous_scan_ns;
                 }
             }
             self.apply_change(change);
@@ -190,12 +190,12 @@ impl RecordedTasks {
     }
 
     /// What [`Tasks::put`] wrote, taken in likewise.
-    pub fn decode(&mut self, inp: &mut ByteReader) -> Result<Section<ProcUpdate>, DecodeError> {
+    pub fn decode(&mut self, inp: &mut ByteReader) -> Result<Reading<ProcessUpdate>, DecodeError> {
         match get_outcome(inp)? {
-            Section::Ok(()) => {}
-            Section::Denied(why) => return Ok(self.set_unavailable(Section::Denied(why))),
-            Section::Absent(why) => return Ok(self.set_unavailable(Section::Absent(why))),
-            Section::Blocked(b) => return Ok(self.set_unavailable(Section::Blocked(b))),
+            Reading::Ok(()) => {}
+            Reading::Denied(why) => return Ok(self.set_unavailable(Reading::Denied(why))),
+            Reading::Absent(why) => return Ok(self.set_unavailable(Reading::Absent(why))),
+            Reading::Blocked(b) => return Ok(self.set_unavailable(Reading::Blocked(b))),
         }
         let (mut update, blocked) = self.get_head(inp)?;
         self.apply_head(&update);
@@ -203,7 +203,7 @@ impl RecordedTasks {
         for _ in 0..bounded_count(inp)? {
             let key = get_key(inp)?;
             self.remove(&key);
-            update.gone.push(key);
+            update.exited.push(key);
         }
         let mut tid = 0;
         for _ in 0..bounded_count(inp)? {
@@ -224,35 +224,35 @@ impl RecordedTasks {
             let (tid, wait) = (get_tid_delta(inp, &mut tid)?, Arc::<str>::from(sanitize(inp.blob()?)));
             if let Some(key) = self.key_of(tid) {
                 self.wait_channels.insert(tid, wait.clone());
-                update.waits.push((key, wait));
+                update.wait_channels.push((key, wait));
             }
         }
         if blocked {
             update.blocked = get_blocked(inp)?;
             self.last_update.blocked = update.blocked.clone();
         }
-        Ok(Section::Ok(update))
+        Ok(Reading::Ok(update))
     }
 
-    fn set_unavailable(&mut self, why: Section<()>) -> Section<ProcUpdate> {
+    fn set_unavailable(&mut self, why: Reading<()>) -> Reading<ProcessUpdate> {
         self.unavailable = Some(why.clone());
-        why.map(|()| ProcUpdate::default())
+        why.map(|()| ProcessUpdate::default())
     }
 
-    fn get_head(&self, inp: &mut ByteReader) -> Result<(ProcUpdate, bool), DecodeError> {
+    fn get_head(&self, inp: &mut ByteReader) -> Result<(ProcessUpdate, bool), DecodeError> {
         let head = &self.last_update;
         let bits = inp.varint()?;
-        let (seq, at) = get_clock(inp, head.seq, head.at)?;
-        let mut update = ProcUpdate { seq, at, ..ProcUpdate::default() };
+        let (seq, at) = get_clock(inp, head.seq, head.time)?;
+        let mut update = ProcessUpdate { seq, time: at, ..ProcessUpdate::default() };
         if bits & FLAG_HAS_PREV != 0 {
             let last = bits & FLAG_PREV_IS_LAST != 0;
-            update.prev = Some(if last { head.at } else { get_clock(inp, 0, head.at)?.1 });
+            update.previous_time = Some(if last { head.time } else { get_clock(inp, 0, head.time)?.1 });
         }
-        update.took_ns = inp.varint()?;
+        update.duration_ns = inp.varint()?;
         let near = |before: usize, by: i64| (before as i64).wrapping_add(by).max(0) as usize;
         update.total = near(head.total, inp.signed_varint()?);
-        update.hidden = near(head.hidden, inp.signed_varint()?);
-        update.threads = bits & FLAG_THREADS != 0;
+        update.hidden_count = near(head.hidden_count, inp.signed_varint()?);
+        update.rows_are_threads = bits & FLAG_THREADS != 0;
         update.reset = bits & FLAG_RESET != 0;
         update.delays = if bits & FLAG_SAME_DELAYS != 0 { head.delays.clone() } else { get_outcome(inp)? };
         update.notes = if bits & FLAG_SAME_NOTES != 0 { head.notes.clone() } else { get_notes(inp)? };
@@ -261,10 +261,10 @@ impl RecordedTasks {
         Ok((update, bits & FLAG_BLOCKED != 0))
     }
 
-    fn get_changed(&mut self, inp: &mut ByteReader, update: &ProcUpdate) -> Result<Vec<Change>, DecodeError> {
+    fn get_changed(&mut self, inp: &mut ByteReader, update: &ProcessUpdate) -> Result<Vec<TaskChange>, DecodeError> {
         let n = bounded_count(inp)?;
         let mut changed = Vec::new();
-        let (mut tid, mut at, mut since) = (0, update.at.boot_ns, update.at.boot_ns);
+        let (mut tid, mut at, mut since) = (0, update.time.boot_ns, update.time.boot_ns);
         for _ in 0..n {
             let word = get_delta(inp, &mut tid)?;
             let tid = u32::try_from(word >> 1).map_err(|_| DecodeError("a task number of more than 32 bits"))?;
@@ -286,7 +286,7 @@ impl RecordedTasks {
                 // Known to the writer, not to us: what it did is told, not who it is. A key frame is missing.
                 continue;
             }
-            let change = Change { raw: from_row(tid, &figures)?, at_ns, since_ns };
+            let change = TaskChange { raw: from_row(tid, &figures)?, scanned_ns: at_ns, previous_scan_ns: since_ns };
             if self.rows.len() >= MAX_TASKS && !known {
                 return Err(DecodeError("more tasks than any machine has"));
             }
@@ -304,21 +304,21 @@ impl RecordedTasks {
         self.key_of(key.tid) == Some(*key)
     }
 
-    fn apply_change(&mut self, change: &Change) {
+    fn apply_change(&mut self, change: &TaskChange) {
         let key = change.raw.key;
         self.wait_channels.remove(&key.tid);
         let touched = self.changed_since_key.entry(key.tid).or_default();
         match self.rows.get_mut(&key.tid) {
             Some(row) if row.raw.key == key => {
-                if (row.raw.state, row.raw.runs) != (change.raw.state, change.raw.runs) {
-                    row.state_since_ns = change.at_ns;
+                if (row.raw.state, row.raw.timeslices) != (change.raw.state, change.raw.timeslices) {
+                    row.state_since_ns = change.scanned_ns;
                 }
-                (row.raw, row.at_ns) = (change.raw, change.at_ns);
+                (row.raw, row.at_ns) = (change.raw, change.scanned_ns);
             }
             _ => {
                 *touched = true;
                 let row =
-                    RecordedTask { raw: change.raw, at_ns: change.at_ns, state_since_ns: change.at_ns, names: None };
+                    RecordedTask { raw: change.raw, at_ns: change.scanned_ns, state_since_ns: change.scanned_ns, names: None };
                 if let Some(old) = self.rows.insert(key.tid, row) {
                     self.ended_since_key.insert(old.raw.key);
                 }
@@ -335,7 +335,7 @@ impl RecordedTasks {
         }
     }
 
-    fn set_names(&mut self, tid: u32, names: Arc<Names>) {
+    fn set_names(&mut self, tid: u32, names: Arc<TaskNames>) {
         if let Some(row) = self.rows.get_mut(&tid) {
             row.names = Some(names);
             self.changed_since_key.insert(tid, true);

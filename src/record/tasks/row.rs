@@ -1,7 +1,7 @@
 //! One task's figures, names and hindrances as bytes.
 
 use super::super::codec::{DecodeError, ByteReader, put_blob, put_optional_blob, put_varint, put_signed_varint};
-use crate::model::process::{BlockedTask, DelayRaw, IoBytes, IoPrio, IoRaw, Names, TaskKey, TaskRaw};
+use crate::model::process::{BlockedTask, TaskDelays, IoBytes, IoPrio, TaskIoRaw, TaskNames, TaskKey, TaskRaw};
 use crate::text::sanitize;
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ pub const COLUMNS: usize = 20;
 pub fn to_row(raw: &TaskRaw) -> [u64; COLUMNS] {
     let io = raw.io.bytes().unwrap_or_default();
     let kind = match raw.io {
-        IoRaw::Read(_) => 0,
-        IoRaw::Denied => 1,
-        IoRaw::Blocked => 2,
-        IoRaw::Absent => 3,
+        TaskIoRaw::Read(_) => 0,
+        TaskIoRaw::Denied => 1,
+        TaskIoRaw::Blocked => 2,
+        TaskIoRaw::Absent => 3,
     };
     let (delays, prio) = (raw.delays, raw.ioprio);
     let swapin = delays.and_then(|d| d.swapin_ns);
@@ -28,7 +28,7 @@ pub fn to_row(raw: &TaskRaw) -> [u64; COLUMNS] {
         | kind << 6;
     let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| raw.comm[at + i]));
     [
-        raw.runs,
+        raw.timeslices,
         raw.cpu_ticks,
         delays.map_or(0, |d| d.blkio_ns),
         io.write,
@@ -73,16 +73,16 @@ pub fn from_row(tid: u32, c: &[u64; COLUMNS]) -> Result<TaskRaw, DecodeError> {
         num_threads: narrow(c[11])?,
         majflt: c[7],
         cpu_ticks: c[1],
-        runs: c[0],
+        timeslices: c[0],
         rss_bytes: c[5].rotate_left(12),
         swap_bytes: bit(3).then_some(c[10]),
         io: match c[12] >> 6 & 3 {
-            0 => IoRaw::Read(IoBytes { read: c[4], write: c[3], cancelled: c[8] }),
-            1 => IoRaw::Denied,
-            2 => IoRaw::Blocked,
-            _ => IoRaw::Absent,
+            0 => TaskIoRaw::Read(IoBytes { read: c[4], write: c[3], cancelled: c[8] }),
+            1 => TaskIoRaw::Denied,
+            2 => TaskIoRaw::Blocked,
+            _ => TaskIoRaw::Absent,
         },
-        delays: bit(4).then_some(DelayRaw { blkio_ns: c[2], swapin_ns: bit(5).then_some(c[9]) }),
+        delays: bit(4).then_some(TaskDelays { blkio_ns: c[2], swapin_ns: bit(5).then_some(c[9]) }),
     })
 }
 
@@ -116,17 +116,17 @@ pub fn get_key(inp: &mut ByteReader) -> Result<TaskKey, DecodeError> {
 }
 
 /// Appends names.
-pub fn put_names(out: &mut Vec<u8>, names: &Names) {
+pub fn put_names(out: &mut Vec<u8>, names: &TaskNames) {
     put_optional_blob(out, names.cmdline.as_deref());
     put_blob(out, names.cgroup.as_bytes());
     put_optional_blob(out, names.container.as_deref().map(str::as_bytes));
 }
 
 /// What [`put_names`] wrote. What is only ever shown is cleaned here.
-pub fn get_names(inp: &mut ByteReader) -> Result<Arc<Names>, DecodeError> {
+pub fn get_names(inp: &mut ByteReader) -> Result<Arc<TaskNames>, DecodeError> {
     let cmdline = inp.optional_blob()?.map(Box::from);
     let cgroup = sanitize(inp.blob()?).into();
-    Ok(Arc::new(Names { cmdline, cgroup, container: inp.optional_blob()?.map(|c| sanitize(c).into()) }))
+    Ok(Arc::new(TaskNames { cmdline, cgroup, container: inp.optional_blob()?.map(|c| sanitize(c).into()) }))
 }
 
 /// Appends the tasks with a read that does not return.
@@ -135,7 +135,7 @@ pub fn put_blocked(out: &mut Vec<u8>, list: &[BlockedTask]) {
     for b in list {
         put_key(out, &b.key);
         put_varint(out, b.since_boot_ns);
-        put_blob(out, b.on.as_bytes());
+        put_blob(out, b.waiting_on.as_bytes());
         out.push(u8::from(b.counters_readable));
     }
 }
@@ -146,7 +146,7 @@ pub fn get_blocked(inp: &mut ByteReader) -> Result<Vec<BlockedTask>, DecodeError
         Ok(BlockedTask {
             key: get_key(inp)?,
             since_boot_ns: inp.varint()?,
-            on: sanitize(inp.blob()?),
+            waiting_on: sanitize(inp.blob()?),
             counters_readable: inp.byte()? != 0,
         })
     };

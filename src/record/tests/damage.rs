@@ -33,7 +33,7 @@ fn assert_subset(found: &[Observation], news: &[Observation]) {
     for (found, told) in without_kernel_log(found).into_iter().zip(without_kernel_log(news)) {
         match (found, told) {
             (Observation::Tasks(found), Observation::Tasks(told)) => {
-                let (Section::Ok(found), Section::Ok(told)) = (&**found, &**told) else { continue };
+                let (Reading::Ok(found), Reading::Ok(told)) = (&**found, &**told) else { continue };
                 assert!(found.changed.iter().all(|c| told.changed.contains(c)), "a task made up");
             }
             (found, told) => assert_eq!(found, told),
@@ -103,9 +103,9 @@ fn a_lost_key_frame_omits_unchanged_tasks_and_is_flagged_partial() {
             }
         }
         if number == 39 {
-            let (a, b) = (damaged.snap.clone(), whole.snap.clone());
-            assert_eq!((a.at, &a.devices, &a.writeback), (b.at, &b.devices, &b.writeback));
-            assert!(damaged.procs.len() <= whole.procs.len());
+            let (a, b) = (damaged.snapshot.clone(), whole.snapshot.clone());
+            assert_eq!((a.time, &a.devices, &a.writeback), (b.time, &b.devices, &b.writeback));
+            assert!(damaged.processes.len() <= whole.processes.len());
         }
     }
     // Until the next key frame, which would be tick 40.

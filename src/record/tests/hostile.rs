@@ -28,7 +28,7 @@ fn frame_payloads(tape: &TestRecording) -> Vec<Vec<u8>> {
 
 /// Whatever a frame holds is shown without harm.
 fn assert_payload_is_harmless(raw: &[u8]) {
-    let mut world = World::new(RecordingHeader::default().host(), LogClock::default());
+    let mut world = SystemState::new(RecordingHeader::default().host(), LogClock::default());
     let mut show = |entries: Vec<Observation>| {
         entries.into_iter().for_each(|entry| apply(&mut world, entry));
         let json = to_json(&world);

@@ -10,17 +10,17 @@ use super::reader::{ReadAt, RecordingReader};
 use super::{Observation, apply};
 use crate::export::json::{self, Since};
 use crate::export::page::Scope;
-use crate::model::clock::Clock;
-use crate::model::disk::{DevId, DiskRaw, OpRaw};
-use crate::model::kernlog::{LogClock, Record};
+use crate::model::timestamp::Timestamp;
+use crate::model::disk::{DevId, DiskRaw, DiskOpRaw};
+use crate::model::kernel_log::{LogClock, KmsgRecord};
 use crate::model::memory::{MemRaw, VmRaw};
 use crate::model::network::NicRaw;
-use crate::model::process::{Change, DelayRaw, IoBytes, IoPrio, IoRaw, Names, ProcUpdate, TaskKey, TaskRaw};
+use crate::model::process::{TaskChange, TaskDelays, IoBytes, IoPrio, TaskIoRaw, TaskNames, ProcessUpdate, TaskKey, TaskRaw};
 use crate::model::queue::QueueAttrs;
 use crate::model::sample::Sample;
-use crate::model::section::{Blocked, Section};
-use crate::model::topology::{BlockDev, Topology};
-use crate::model::world::World;
+use crate::model::reading::{BlockedRead, Reading};
+use crate::model::topology::{BlockDevice, Topology};
+use crate::model::system_state::SystemState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ struct FakeMachine {
     tasks: BTreeMap<u32, TaskRaw>,
     read_at_ns: BTreeMap<u32, u64>,
     next_tid: u32,
-    last_scan: Option<Clock>,
+    last_scan: Option<Timestamp>,
 }
 
 impl FakeMachine {
@@ -66,8 +66,8 @@ impl FakeMachine {
         }
     }
 
-    fn clock(&self) -> Clock {
-        Clock { boot_ns: self.now_ns, wall_ns: WALL_EPOCH_NS + self.now_ns as i64 }
+    fn clock(&self) -> Timestamp {
+        Timestamp { boot_ns: self.now_ns, wall_ns: WALL_EPOCH_NS + self.now_ns as i64 }
     }
 
     fn sample(&mut self) -> Sample {
@@ -76,9 +76,9 @@ impl FakeMachine {
         let disk = |minor: u32, n: u64| DiskRaw {
             id: DevId { major: 8, minor },
             name: format!("sd{minor}\u{1b}[2J").into(),
-            write: OpRaw { ios: n, merged: n / 3, sectors: n * 8, ms: n * 2 },
-            read: OpRaw { ios: 7, ..OpRaw::default() },
-            discard: Some(OpRaw::default()),
+            write: DiskOpRaw { ios: n, merged: n / 3, sectors: n * 8, ms: n * 2 },
+            read: DiskOpRaw { ios: 7, ..DiskOpRaw::default() },
+            discard: Some(DiskOpRaw::default()),
             flush: (minor == 0).then_some((n / 10, n / 5)),
             busy_ms: n,
             queue_ms: n * 3,
@@ -87,11 +87,11 @@ impl FakeMachine {
         let few = self.rng.below(20) == 0;
         Sample {
             seq: self.seq,
-            at: self.clock(),
-            disks: Section::Ok(
+            time: self.clock(),
+            disks: Reading::Ok(
                 (0..if few { 1 } else { 3 }).map(|m| disk(m, n * u64::from(m == 0) + 5)).collect(),
             ),
-            vm: Section::Ok(VmRaw {
+            vm: Reading::Ok(VmRaw {
                 page_size: 4096,
                 nr_dirty: Some(n % 777),
                 nr_dirtied: Some(n),
@@ -99,10 +99,10 @@ impl FakeMachine {
                 ..VmRaw::default()
             }),
             mem: match self.rng.below(10) {
-                0 => Section::Blocked(Blocked { since_boot_ns: 5, on: "/proc/meminfo".into() }),
-                _ => Section::Ok(MemRaw { total: 1 << 34, free: n, ..MemRaw::default() }),
+                0 => Reading::Blocked(BlockedRead { since_boot_ns: 5, waiting_on: "/proc/meminfo".into() }),
+                _ => Reading::Ok(MemRaw { total: 1 << 34, free: n, ..MemRaw::default() }),
             },
-            nics: Section::Ok(vec![NicRaw {
+            nics: Reading::Ok(vec![NicRaw {
                 name: "eth0".into(),
                 rx_bytes: n,
                 tx_bytes: n,
@@ -112,22 +112,22 @@ impl FakeMachine {
         }
     }
 
-    fn scan_tasks(&mut self) -> Section<ProcUpdate> {
+    fn scan_tasks(&mut self) -> Reading<ProcessUpdate> {
         if self.rng.below(30) == 0 {
-            return Section::Absent("/proc: gone for a moment".into());
+            return Reading::Absent("/proc: gone for a moment".into());
         }
-        let mut update = ProcUpdate {
+        let mut update = ProcessUpdate {
             seq: self.seq,
-            at: self.clock(),
-            prev: self.last_scan,
-            took_ns: 1000 + self.rng.below(99),
-            delays: Section::Ok(()),
-            ..ProcUpdate::default()
+            time: self.clock(),
+            previous_time: self.last_scan,
+            duration_ns: 1000 + self.rng.below(99),
+            delays: Reading::Ok(()),
+            ..ProcessUpdate::default()
         };
         update.reset = self.last_scan.is_none();
         let ended: Vec<u32> = self.tasks.keys().copied().filter(|_| self.rng.below(25) == 0).collect();
         for tid in ended {
-            update.gone.extend(self.tasks.remove(&tid).map(|t| t.key));
+            update.exited.extend(self.tasks.remove(&tid).map(|t| t.key));
             self.read_at_ns.remove(&tid);
         }
         while self.tasks.len() < 6 {
@@ -140,11 +140,11 @@ impl FakeMachine {
             }
         }
         update.total = self.tasks.len();
-        self.last_scan = Some(update.at);
-        Section::Ok(update)
+        self.last_scan = Some(update.time);
+        Reading::Ok(update)
     }
 
-    fn start_task(&mut self, update: &mut ProcUpdate) {
+    fn start_task(&mut self, update: &mut ProcessUpdate) {
         // A number is used again now and then.
         let tid = if self.rng.below(4) == 0 { 100 } else { self.next_tid };
         self.next_tid += 1;
@@ -166,41 +166,41 @@ impl FakeMachine {
             num_threads: 1,
             majflt: 0,
             cpu_ticks: 0,
-            runs: 1,
+            timeslices: 1,
             rss_bytes: 4096 * u64::from(tid),
             swap_bytes: Some(0),
-            io: if tid.is_multiple_of(7) { IoRaw::Denied } else { IoRaw::Read(IoBytes::default()) },
-            delays: Some(DelayRaw { blkio_ns: 0, swapin_ns: Some(0) }),
+            io: if tid.is_multiple_of(7) { TaskIoRaw::Denied } else { TaskIoRaw::Read(IoBytes::default()) },
+            delays: Some(TaskDelays { blkio_ns: 0, swapin_ns: Some(0) }),
         };
         self.tasks.insert(tid, raw);
         let at_ns = self.now_ns + u64::from(tid);
         self.read_at_ns.insert(tid, at_ns);
-        update.changed.push(Change { raw, at_ns, since_ns: 0 });
+        update.changed.push(TaskChange { raw, scanned_ns: at_ns, previous_scan_ns: 0 });
         update.users.push((uid, format!("user{uid}").into()));
         let cmdline = Some(format!("/bin/x {tid} \u{202e}").into_bytes().into_boxed_slice());
         let names =
-            Names { cmdline, cgroup: "/a/b".into(), container: (tid % 2 == 0).then(|| "docker:1".into()) };
+            TaskNames { cmdline, cgroup: "/a/b".into(), container: (tid % 2 == 0).then(|| "docker:1".into()) };
         update.names.push((raw.key, Arc::new(names)));
     }
 
-    fn run_task(&mut self, tid: u32, update: &mut ProcUpdate) {
+    fn run_task(&mut self, tid: u32, update: &mut ProcessUpdate) {
         let by = self.rng.below(1 << 20);
         let Some(raw) = self.tasks.get_mut(&tid) else { return };
         if update.changed.iter().any(|c| c.raw.key == raw.key) {
             return;
         }
-        raw.runs += 1 + by % 3;
+        raw.timeslices += 1 + by % 3;
         raw.cpu_ticks += by % 5;
         raw.state = if by.is_multiple_of(4) { b'D' } else { b'R' };
         raw.rss_bytes = 4096 * (by % 1000);
-        if let IoRaw::Read(io) = &mut raw.io {
+        if let TaskIoRaw::Read(io) = &mut raw.io {
             io.write += by & !4095;
         }
         let at_ns = self.now_ns + u64::from(tid);
         let since_ns = self.read_at_ns.insert(tid, at_ns).unwrap_or(0);
-        update.changed.push(Change { raw: *raw, at_ns, since_ns });
+        update.changed.push(TaskChange { raw: *raw, scanned_ns: at_ns, previous_scan_ns: since_ns });
         if raw.state == b'D' {
-            update.waits.push((raw.key, "submit_bio_wait".into()));
+            update.wait_channels.push((raw.key, "submit_bio_wait".into()));
         }
     }
 
@@ -210,21 +210,21 @@ impl FakeMachine {
         let mut news = vec![Observation::Sample(Box::new(self.sample())), Observation::Tasks(Box::new(self.scan_tasks()))];
         if self.seq % 9 == 1 {
             let size_bytes = Some(self.seq);
-            let dev = |minor| BlockDev {
+            let dev = |minor| BlockDevice {
                 id: DevId { major: 8, minor },
                 name: format!("sd{minor}"),
                 size_bytes,
-                ..BlockDev::default()
+                ..BlockDevice::default()
             };
             let topology = Topology { devices: (0..3).map(dev).collect() };
-            news.push(Observation::Topology(Box::new(Section::Ok(topology))));
+            news.push(Observation::Topology(Box::new(Reading::Ok(topology))));
             let queue = QueueAttrs { scheduler: Some("bfq".into()), ..QueueAttrs::default() };
             news.push(Observation::Queues(BTreeMap::from([("sd0".into(), queue)])));
         }
         if self.seq % 5 == 2 {
             let message = format!("I/O error, dev sd0, sector {} \u{1b}[31m", self.seq).into_bytes();
             let record =
-                Record { seq: self.seq, boot_us: self.now_ns / 1000, level: 3, message, ..Record::default() };
+                KmsgRecord { seq: self.seq, boot_us: self.now_ns / 1000, level: 3, message, ..KmsgRecord::default() };
             let clock = LogClock { mono_ns: self.now_ns, wall_ns: self.clock().wall_ns };
             news.push(Observation::KernelLog(vec![record], clock));
         }
@@ -271,11 +271,11 @@ fn read_ticks<B: ReadAt>(reader: &mut RecordingReader<B>) -> Vec<(u32, Vec<Obser
     out
 }
 
-fn new_state<B: ReadAt>(reader: &RecordingReader<B>) -> World {
-    World::new(reader.header.host(), reader.header.log_clock())
+fn new_state<B: ReadAt>(reader: &RecordingReader<B>) -> SystemState {
+    SystemState::new(reader.header.host(), reader.header.log_clock())
 }
 
-fn to_json(world: &World) -> String {
+fn to_json(world: &SystemState) -> String {
     json::object(world, &crate::diagnose::Engine::default(), Scope::ALL, Since::Time(0), &[]).unwrap()
 }
 

@@ -73,8 +73,8 @@ fn dropped_ticks_leave_only_a_gap_in_the_numbers() {
     let mut machine = FakeMachine::new(77);
     let mut encoder = FrameEncoder::new(10, 3);
     let mut bytes = RecordingHeader::default().to_bytes();
-    let mut live = World::new(RecordingHeader::default().host(), RecordingHeader::default().log_clock());
-    let mut replayed = World::new(RecordingHeader::default().host(), RecordingHeader::default().log_clock());
+    let mut live = SystemState::new(RecordingHeader::default().host(), RecordingHeader::default().log_clock());
+    let mut replayed = SystemState::new(RecordingHeader::default().host(), RecordingHeader::default().log_clock());
     for n in 0..30 {
         let news = machine.tick();
         // The dropped ticks' lines are lost with them, the rest is told anew.

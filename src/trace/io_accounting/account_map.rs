@@ -1,9 +1,9 @@
 //! The accounts in the kernel: reading them, adding up what CPUs counted apart, closing those of processes long ended.
 
 use super::super::bpf_sys::BpfMap;
-use crate::model::charge::{Account, Key, Kind, TIMES};
+use crate::model::io_accounting::{IoAccount, AccountKey, AccountKind, LATENCY_BUCKETS};
 use crate::model::disk::DevId;
-use crate::model::latency::Counts;
+use crate::model::latency::SparseHistogram;
 use crate::root::Root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,21 +12,21 @@ use std::os::fd::BorrowedFd;
 /// `struct key` in `assets/trace/charge.bpf.c`.
 const KEY_LEN: usize = 24;
 /// `struct account` there.
-const VALUE_LEN: usize = 24 + 4 * TIMES;
+const VALUE_LEN: usize = 24 + 4 * LATENCY_BUCKETS;
 /// Accounts there is room for, as there.
 const MAX_ACCOUNTS: usize = 16_384;
 /// An account unchanged for so many readings may be closed when its process has ended.
 pub const IDLE_READS: u32 = 60;
 
 /// How the kernel numbers kinds; its 3 is counted nowhere.
-fn parse_kind(n: u32) -> Option<Kind> {
+fn parse_kind(n: u32) -> Option<AccountKind> {
     Some(match n {
-        0 => Kind::Read,
-        1 => Kind::Write,
-        2 => Kind::Flush,
-        4 => Kind::Back,
-        5 => Kind::Swapped,
-        6 => Kind::Metadata,
+        0 => AccountKind::Read,
+        1 => AccountKind::Write,
+        2 => AccountKind::Flush,
+        4 => AccountKind::Writeback,
+        5 => AccountKind::SwapOut,
+        6 => AccountKind::Metadata,
         _ => return None,
     })
 }
@@ -39,12 +39,12 @@ fn read_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from(read_u32(bytes, at)) | u64::from(read_u32(bytes, at + 4)) << 32
 }
 
-fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<Key> {
+fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<AccountKey> {
     let dev = read_u32(bytes, 12);
-    Some(Key {
+    Some(AccountKey {
         pid: read_u32(bytes, 8),
-        dev: DevId { major: dev >> 20, minor: dev & 0xf_ffff },
-        group: read_u64(bytes, 0),
+        device: DevId { major: dev >> 20, minor: dev & 0xf_ffff },
+        cgroup_id: read_u64(bytes, 0),
         kind: parse_kind(read_u32(bytes, 16))?,
     })
 }
@@ -55,7 +55,7 @@ struct AccountSum {
     requests: u64,
     bytes: u64,
     ns: u64,
-    times: Option<Box<[u32; TIMES]>>,
+    times: Option<Box<[u32; LATENCY_BUCKETS]>>,
     keys: Vec<[u8; KEY_LEN]>,
 }
 
@@ -65,7 +65,7 @@ impl AccountSum {
         self.requests = self.requests.wrapping_add(read_u64(value, 0));
         self.bytes = self.bytes.wrapping_add(read_u64(value, 8));
         self.ns = self.ns.wrapping_add(read_u64(value, 16));
-        let times = self.times.get_or_insert_with(|| Box::new([0; TIMES]));
+        let times = self.times.get_or_insert_with(|| Box::new([0; LATENCY_BUCKETS]));
         for (slot, sum) in times.iter_mut().enumerate() {
             *sum = sum.wrapping_add(read_u32(value, 24 + 4 * slot));
         }
@@ -76,16 +76,16 @@ impl AccountSum {
 #[derive(Default)]
 pub struct AccountReader {
     /// Bytes and requests when it last changed, and how many readings ago that was.
-    last_seen: BTreeMap<Key, (u64, u64, u32)>,
+    last_seen: BTreeMap<AccountKey, (u64, u64, u32)>,
     /// Processes with accounts that changed, or are new, in the last reading.
     moved: BTreeSet<u32>,
 }
 
 impl AccountReader {
     /// All of them, by key. Closes those that nobody will use any more. `asked`: readings that this one stands for.
-    pub fn read(&mut self, fd: BorrowedFd, root: &Root, asked: u32) -> io::Result<Vec<Account>> {
+    pub fn read(&mut self, fd: BorrowedFd, root: &Root, asked: u32) -> io::Result<Vec<IoAccount>> {
         let map = BpfMap::<KEY_LEN> { fd, value_len: VALUE_LEN };
-        let mut sums: BTreeMap<Key, AccountSum> = BTreeMap::new();
+        let mut sums: BTreeMap<AccountKey, AccountSum> = BTreeMap::new();
         // One that is made meanwhile may come or not; it comes the next time.
         map.for_each(MAX_ACCOUNTS, |at, value| {
             if let Some(key) = parse_key(at) {
@@ -93,12 +93,12 @@ impl AccountReader {
             }
         })?;
         self.close_ended(&mut sums, &map, root, asked);
-        let account = |(key, sum): (Key, AccountSum)| Account {
+        let account = |(key, sum): (AccountKey, AccountSum)| IoAccount {
             key,
             requests: sum.requests,
             bytes: sum.bytes,
-            ns: sum.ns,
-            times: Counts::of(sum.times.into_iter().flat_map(|t| *t)),
+            total_ns: sum.ns,
+            histogram: SparseHistogram::from_dense(sum.times.into_iter().flat_map(|t| *t)),
         };
         Ok(sums.into_iter().map(account).collect())
     }
@@ -108,7 +108,7 @@ impl AccountReader {
         self.moved.contains(&pid)
     }
 
-    fn close_ended(&mut self, sums: &mut BTreeMap<Key, AccountSum>, map: &BpfMap<KEY_LEN>, root: &Root, asked: u32) {
+    fn close_ended(&mut self, sums: &mut BTreeMap<AccountKey, AccountSum>, map: &BpfMap<KEY_LEN>, root: &Root, asked: u32) {
         self.last_seen.retain(|key, _| sums.contains_key(key));
         self.moved.clear();
         let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
@@ -150,7 +150,7 @@ mod tests {
         bytes[12..16].copy_from_slice(&(259u32 << 20 | 5).to_ne_bytes());
         bytes[16..20].copy_from_slice(&4u32.to_ne_bytes());
         let dev = DevId { major: 259, minor: 5 };
-        assert_eq!(parse_key(&bytes), Some(Key { pid: 77, dev, group: 0x1_0000_0002, kind: Kind::Back }));
+        assert_eq!(parse_key(&bytes), Some(AccountKey { pid: 77, device, cgroup_id: 0x1_0000_0002, kind: AccountKind::Writeback }));
         bytes[16] = 3;
         assert_eq!(parse_key(&bytes), None);
     }

@@ -7,8 +7,8 @@ use super::kernel_info::KernelInfo;
 use super::bpf_sys::{BpfMap, ReadingCache, sum_percpu_counter, take_dirty_flag};
 use super::loader::{self, attach_all};
 use super::{Probe, ProbeUnavailable};
-use crate::model::charge::ChargeRaw;
-use crate::model::section::Section;
+use crate::model::io_accounting::IoAccountsRaw;
+use crate::model::reading::Reading;
 use crate::root::Root;
 use crate::text::sanitize;
 use account_map::{AccountReader, IDLE_READS};
@@ -44,27 +44,27 @@ pub struct IoAccountingProbe {
     account_reader: AccountReader,
     names: BTreeMap<u32, Arc<str>>,
     cgroup_paths: CgroupPaths,
-    cache: ReadingCache<Arc<ChargeRaw>>,
+    cache: ReadingCache<Arc<IoAccountsRaw>>,
     unavailable: Vec<String>,
 }
 
 impl Probe for IoAccountingProbe {
-    type Output = Arc<ChargeRaw>;
+    type Output = Arc<IoAccountsRaw>;
 
     fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         load(ground)
     }
 
-    fn read(&mut self) -> Section<Arc<ChargeRaw>> {
+    fn read(&mut self) -> Reading<Arc<IoAccountsRaw>> {
         match self.read_if_changed() {
-            Ok(read) => Section::Ok(read),
-            Err(err) => Section::from_io("reading who does the I/O", &err),
+            Ok(read) => Reading::Ok(read),
+            Err(err) => Reading::from_io_error("reading who does the I/O", &err),
         }
     }
 }
 
 impl IoAccountingProbe {
-    fn read_if_changed(&mut self) -> io::Result<Arc<ChargeRaw>> {
+    fn read_if_changed(&mut self) -> io::Result<Arc<IoAccountsRaw>> {
         // Now and then all the same: accounts of what has ended are closed.
         let news = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
         if let Some(same) = self.cache.get(news, IDLE_READS) {
@@ -75,7 +75,7 @@ impl IoAccountingProbe {
         Ok(read)
     }
 
-    fn read_maps(&mut self) -> io::Result<ChargeRaw> {
+    fn read_maps(&mut self) -> io::Result<IoAccountsRaw> {
         let accounts = self.account_reader.read(self.accounts.fd().as_fd(), &self.root, self.cache.reads_since_store())?;
         let pids: BTreeSet<u32> = accounts.iter().map(|a| a.key.pid).filter(|pid| *pid > 0).collect();
         self.names.retain(|pid, _| pids.contains(pid));
@@ -87,13 +87,13 @@ impl IoAccountingProbe {
                 self.names.insert(*pid, name.into());
             }
         }
-        let groups = self.cgroup_paths.resolve(&self.root, accounts.iter().map(|a| a.key.group).filter(|id| *id > 0));
-        Ok(ChargeRaw {
+        let groups = self.cgroup_paths.resolve(&self.root, accounts.iter().map(|a| a.key.cgroup_id).filter(|id| *id > 0));
+        Ok(IoAccountsRaw {
             accounts,
             names: self.names.iter().map(|(pid, name)| (*pid, name.clone())).collect(),
-            groups,
-            lost: sum_percpu_counter(self.drops.fd().as_fd(), self.cpus)?,
-            without: self.unavailable.clone(),
+            cgroups: groups,
+            dropped: sum_percpu_counter(self.drops.fd().as_fd(), self.cpus)?,
+            unavailable: self.unavailable.clone(),
         })
     }
 

@@ -4,8 +4,8 @@
 
 use super::super::bpf_sys::{VALUE_ALIGN, BpfMap};
 use crate::model::disk::DevId;
-use crate::model::latency::{Counts, DeviceCounts, KINDS, SLOTS};
-use crate::model::shape::{SIZES, Shape};
+use crate::model::latency::{SparseHistogram, DeviceHistograms, REQUEST_KINDS, BUCKETS};
+use crate::model::request_pattern::{SIZE_BUCKETS, RequestPattern};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 32 << 20;
 /// Histograms at most, however few CPUs there are: `histograms` in `assets/trace/latency.bpf.c`.
 const MAX_HISTOGRAMS: usize = 4096;
 /// 32-bit counts for one CPU, two histograms, sizes and order: `struct histogram` in `assets/trace/latency.bpf.c`.
-const VALUE_COUNTERS: usize = 2 * SLOTS + SIZES + 2;
+const VALUE_COUNTERS: usize = 2 * BUCKETS + SIZE_BUCKETS + 2;
 const VALUE_LEN: usize = (VALUE_COUNTERS * 4).next_multiple_of(VALUE_ALIGN);
 /// Requests of devices without a histogram are noted in so many entries.
 const MAX_REQUESTED: usize = 64;
@@ -60,12 +60,12 @@ impl HistogramMaps {
 
     /// How many there is room for.
     pub fn capacity(&self) -> usize {
-        (MAX_BYTES / (self.cpus * VALUE_LEN)).clamp(KINDS.len(), MAX_HISTOGRAMS)
+        (MAX_BYTES / (self.cpus * VALUE_LEN)).clamp(REQUEST_KINDS.len(), MAX_HISTOGRAMS)
     }
 
     /// Makes one, empty.
     pub fn add(&mut self, map: BorrowedFd, key: HistogramKey) -> io::Result<()> {
-        if self.known.contains(&key) || key.1 as usize >= KINDS.len() {
+        if self.known.contains(&key) || key.1 as usize >= REQUEST_KINDS.len() {
             return Ok(());
         }
         if self.known.len() >= self.capacity() {
@@ -100,9 +100,9 @@ impl HistogramMaps {
     }
 
     /// All of them, by device.
-    pub fn read(&mut self, fd: BorrowedFd) -> io::Result<Vec<DeviceCounts>> {
+    pub fn read(&mut self, fd: BorrowedFd) -> io::Result<Vec<DeviceHistograms>> {
         let map = self.map(fd);
-        let mut out: Vec<DeviceCounts> = Vec::new();
+        let mut out: Vec<DeviceHistograms> = Vec::new();
         for &(dev, kind) in &self.known {
             if !map.get(&key_bytes((dev, kind)), &mut self.buf)? {
                 continue;
@@ -110,14 +110,14 @@ impl HistogramMaps {
             sum_cpus(&self.buf, &mut self.sums);
             let id = DevId { major: dev >> 20, minor: dev & 0xf_ffff };
             if out.last().is_none_or(|d| d.id != id) {
-                out.push(DeviceCounts { id, ..DeviceCounts::default() });
+                out.push(DeviceHistograms { id, ..DeviceHistograms::default() });
             }
             if let Some(kind) = out.last_mut().and_then(|d| d.kinds.get_mut(kind as usize)) {
-                let (total, rest) = self.sums.split_at(SLOTS);
-                let (service, rest) = rest.split_at(SLOTS);
-                kind.total = Counts::of(total.iter().copied());
-                kind.service = Counts::of(service.iter().copied());
-                kind.shape = parse_request_pattern(rest);
+                let (total, rest) = self.sums.split_at(BUCKETS);
+                let (service, rest) = rest.split_at(BUCKETS);
+                kind.total = SparseHistogram::from_dense(total.iter().copied());
+                kind.service = SparseHistogram::from_dense(service.iter().copied());
+                kind.pattern = parse_request_pattern(rest);
             }
         }
         Ok(out)
@@ -125,9 +125,9 @@ impl HistogramMaps {
 }
 
 /// Sizes, then what begins elsewhere and what goes on.
-fn parse_request_pattern(counts: &[u32]) -> Shape {
+fn parse_request_pattern(counts: &[u32]) -> RequestPattern {
     let at = |i: usize| counts.get(i).copied().unwrap_or(0);
-    Shape { sizes: std::array::from_fn(at), random: at(SIZES), sequential: at(SIZES + 1) }
+    RequestPattern { sizes: std::array::from_fn(at), random: at(SIZE_BUCKETS), sequential: at(SIZE_BUCKETS + 1) }
 }
 
 /// Sums over the CPUs. They wrap as the counts do, so that differences of sums are sums of differences.
@@ -160,14 +160,14 @@ mod tests {
         };
         let mut sums = vec![9; VALUE_COUNTERS];
         sum_cpus(&[cpu(u32::MAX, 1), cpu(3, 2)].concat(), &mut sums);
-        assert_eq!((sums[0], sums[1], sums[2 * SLOTS - 1]), (2, 0, 0));
-        assert_eq!(parse_request_pattern(&sums[2 * SLOTS..]), Shape { sequential: 3, ..Shape::default() });
+        assert_eq!((sums[0], sums[1], sums[2 * BUCKETS - 1]), (2, 0, 0));
+        assert_eq!(parse_request_pattern(&sums[2 * BUCKETS..]), RequestPattern { sequential: 3, ..RequestPattern::default() });
     }
 
     #[test]
     fn the_number_of_histograms_is_bounded_by_memory() {
         assert_eq!(HistogramMaps::new(2).capacity(), MAX_HISTOGRAMS);
         assert!(HistogramMaps::new(512).capacity() * 512 * VALUE_LEN <= MAX_BYTES);
-        assert_eq!(HistogramMaps::new(8192).capacity(), KINDS.len());
+        assert_eq!(HistogramMaps::new(8192).capacity(), REQUEST_KINDS.len());
     }
 }

@@ -8,7 +8,7 @@ use super::loader::{self, attach_all};
 use super::{Probe, ProbeUnavailable};
 use crate::model::disk::DevId;
 use crate::model::latency::LatencyRaw;
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::root::Root;
 use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
@@ -46,10 +46,10 @@ impl Probe for LatencyProbe {
     }
 
     /// All histograms.
-    fn read(&mut self) -> Section<Arc<LatencyRaw>> {
+    fn read(&mut self) -> Reading<Arc<LatencyRaw>> {
         match self.read_if_changed() {
-            Ok(read) => Section::Ok(read),
-            Err(err) => Section::from_io("reading the histograms", &err),
+            Ok(read) => Reading::Ok(read),
+            Err(err) => Reading::from_io_error("reading the histograms", &err),
         }
     }
 }
@@ -66,7 +66,7 @@ impl LatencyProbe {
         let devices = self.histogram_maps.read(fd)?;
         let lost = sum_percpu_counter(self.drops.fd().as_fd(), self.cpus)?;
         let without = self.unavailable.iter().cloned().chain(self.histogram_maps.capacity_note()).collect();
-        let read = Arc::new(LatencyRaw { devices, lost, without });
+        let read = Arc::new(LatencyRaw { devices, dropped: lost, unavailable: without });
         self.cache.store(&read);
         Ok(read)
     }
@@ -87,7 +87,7 @@ fn load(ground: &KernelInfo) -> Result<LatencyProbe, ProbeUnavailable> {
     let devices = list_devices(&ground.root);
     for key in initial_histograms(&devices) {
         let added = known.add(histograms.fd().as_fd(), key);
-        added.map_err(|err| ProbeUnavailable::from_io("making the histograms", &err))?;
+        added.map_err(|err| ProbeUnavailable::from_io_error("making the histograms", &err))?;
     }
     let requests = [("rq_issue", "block_rq_issue"), ("rq_complete", "block_rq_complete")];
     attach_all(&mut programs, &ground.btf, &requests)?;

@@ -9,8 +9,8 @@ mod wait_sampler;
 use super::kernel_info::KernelInfo;
 use super::loader;
 use super::{Probe, ProbeUnavailable};
-use crate::model::section::{Section, describe};
-use crate::model::syncs::{Call, SyncsRaw};
+use crate::model::reading::{Reading, describe_io_error};
+use crate::model::syncs::{SyncCall, SyncsRaw};
 use crate::root::Root;
 use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
@@ -67,8 +67,8 @@ impl Probe for SyncProbe {
             counters: map("tallies")?,
         };
         let waits = WaitSampler::start(&ground.root, maps.in_flight.fd().as_fd())
-            .map_err(|err| ProbeUnavailable::from_io("no thread to look what syncs wait on", &err))?;
-        let threshold = Duration::from_millis(crate::model::syncs::THRESHOLD_MS);
+            .map_err(|err| ProbeUnavailable::from_io_error("no thread to look what syncs wait on", &err))?;
+        let threshold = Duration::from_millis(crate::model::syncs::SLOW_THRESHOLD_MS);
         let mut syncs = Self {
             maps,
             tables: SyncTables::new(ground.cpus),
@@ -79,29 +79,29 @@ impl Probe for SyncProbe {
             unavailable: Vec::new(),
             _programs: programs,
         };
-        syncs.set_threshold(threshold).map_err(|err| ProbeUnavailable::from_io("setting what is called long", &err))?;
+        syncs.set_threshold(threshold).map_err(|err| ProbeUnavailable::from_io_error("setting what is called long", &err))?;
         syncs.attach()?;
         Ok(syncs)
     }
 
-    fn read(&mut self) -> Section<SyncsRaw> {
+    fn read(&mut self) -> Reading<SyncsRaw> {
         let (boot, mono) = (clock_ns(ClockId::Boottime), clock_ns(ClockId::Monotonic));
         // The kernel's side dates by a clock that stands still while the machine sleeps.
         let ahead = boot.saturating_sub(mono);
         let maps = &self.maps;
         match self.tables.read(maps, &self.wait_sampler, ahead) {
-            Ok(read) => Section::Ok(SyncsRaw {
-                began_ns: self.began_ns,
-                at_ns: boot,
+            Ok(read) => Reading::Ok(SyncsRaw {
+                tracing_started_ns: self.began_ns,
+                read_ns: boot,
                 threshold_ns: self.threshold.as_nanos() as u64,
-                uring: self.has_uring.then_some(read.uring),
-                without: self.unavailable.clone(),
+                io_uring: self.has_uring.then_some(read.uring),
+                unavailable: self.unavailable.clone(),
                 files: read.files,
                 slow: read.slow,
-                flying: read.in_flight,
-                lost: read.drops,
+                in_flight: read.in_flight,
+                drops: read.drops,
             }),
-            Err(err) => Section::from_io("reading the counts of syncs", &err),
+            Err(err) => Reading::from_io_error("reading the counts of syncs", &err),
         }
     }
 }
@@ -120,7 +120,7 @@ impl SyncProbe {
     fn attach(&mut self) -> Result<(), ProbeUnavailable> {
         let mut had = 0;
         let mut why = None;
-        for call in Call::ALL.map(Call::name) {
+        for call in SyncCall::ALL.map(SyncCall::name) {
             let pair = ["exit", "enter"].map(|side| (format!("{side}_{call}"), format!("sys_{side}_{call}")));
             let one = |(program, point): &(String, String)| {
                 loader::attach_tracefs(&mut self._programs, program, ("syscalls", point))
@@ -128,7 +128,7 @@ impl SyncProbe {
             match pair.iter().try_for_each(one) {
                 Ok(()) => had += 1,
                 Err(refused) => {
-                    self.unavailable.extend(refused.why(0).map(|text| format!("{call} is not seen: {text}")));
+                    self.unavailable.extend(refused.unavailable_reason(0).map(|text| format!("{call} is not seen: {text}")));
                     why.get_or_insert(refused);
                 }
             }
@@ -161,7 +161,7 @@ fn check_tracefs(root: &Root) -> Result<(), ProbeUnavailable> {
              run with sudo"
                 .into(),
         ),
-        Some(err) => ProbeUnavailable::Absent(format!("tracing of syncs: /sys/kernel/tracing: {}", describe(&err))),
+        Some(err) => ProbeUnavailable::Absent(format!("tracing of syncs: /sys/kernel/tracing: {}", describe_io_error(&err))),
         None => ProbeUnavailable::Absent(
             "tracing of syncs: no tracepoints of system calls in /sys/kernel/tracing: mount -t tracefs tracefs \
              /sys/kernel/tracing, or the kernel was built without CONFIG_FTRACE_SYSCALLS"

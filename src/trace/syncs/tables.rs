@@ -6,9 +6,9 @@ use super::super::bpf_sys::BpfMap;
 use super::SyncMaps;
 use super::wait_sampler::WaitSampler;
 use crate::model::disk::DevId;
-use crate::model::latency::{Counts, SLOTS};
-use crate::model::raw::Raw;
-use crate::model::syncs::{Call, Flying, Lost, SLOW_KEPT, SlowSync, SyncCounts, SyncFile};
+use crate::model::latency::{SparseHistogram, BUCKETS};
+use crate::model::raw_bytes::RawBytes;
+use crate::model::syncs::{SyncCall, InFlightSync, SyncDrops, MAX_SLOW_SYNCS, SlowSync, SyncCounts, SyncFile};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// `struct key`
 const KEY_LEN: usize = 24;
 /// `struct counts`
-const COUNTS_LEN: usize = SLOTS_OFFSET + 4 * SLOTS;
+const COUNTS_LEN: usize = SLOTS_OFFSET + 4 * BUCKETS;
 const SLOTS_OFFSET: usize = PARTS_OFFSET + PATH_PARTS * PART_LEN;
 const PARTS_OFFSET: usize = 64;
 const PATH_PARTS: usize = 6;
@@ -49,9 +49,9 @@ pub struct SyncReading {
     /// The newest slow ones, oldest first.
     pub slow: Vec<Arc<SlowSync>>,
     /// Under way, longest first.
-    pub in_flight: Vec<Flying>,
+    pub in_flight: Vec<InFlightSync>,
     /// What had no room.
-    pub drops: Lost,
+    pub drops: SyncDrops,
     /// Syncs handed to io_uring.
     pub uring: u64,
 }
@@ -82,8 +82,8 @@ fn parse_key(key: &[u8]) -> SyncFile {
     let dev = read_u32(key, 8);
     SyncFile {
         pid: read_u32(key, 12),
-        call: Call::ALL.get(read_u32(key, 16) as usize).copied().unwrap_or_default(),
-        dev: DevId { major: dev >> 20, minor: dev & 0xf_ffff },
+        call: SyncCall::ALL.get(read_u32(key, 16) as usize).copied().unwrap_or_default(),
+        device: DevId { major: dev >> 20, minor: dev & 0xf_ffff },
         ino: read_u64(key, 0),
         ..SyncFile::default()
     }
@@ -98,9 +98,9 @@ fn parse_file(key: &SyncKey, value: &[u8]) -> SyncFile {
         if part.len() == PART_LEN - 1 { [part, "…".as_bytes()].concat() } else { part.to_vec() }
     });
     SyncFile {
-        comm: Raw::from(c_string(&value[40..56])),
-        names: Raw::from(parts.collect::<Vec<_>>().join(&b'/')),
-        whole: value[57] != 0,
+        comm: RawBytes::from(c_string(&value[40..56])),
+        path_tail: RawBytes::from(parts.collect::<Vec<_>>().join(&b'/')),
+        is_full_path: value[57] != 0,
         ..parse_key(key)
     }
 }
@@ -121,7 +121,7 @@ impl SyncTables {
             files,
             slow: self.slow.iter().cloned().collect(),
             in_flight: flying,
-            drops: Lost { files: lost_files, slow: lost_slow, flying: lost_flying },
+            drops: SyncDrops { files: lost_files, slow: lost_slow, in_flight: lost_flying },
             uring,
         })
     }
@@ -138,7 +138,7 @@ impl SyncTables {
         }
         if out.len() > EVICT_ABOVE {
             // Those under way have not ended once, or are found again.
-            out.sort_unstable_by_key(|(_, c)| (c.calls == 0, c.last_ns));
+            out.sort_unstable_by_key(|(_, c)| (c.calls == 0, c.last_ended_ns));
             for (key, _) in out.drain(..MAX_FILES / 4) {
                 map.remove(&key);
                 self.files_by_key.remove(&key);
@@ -168,25 +168,25 @@ impl SyncTables {
                     id: 0,
                     file: self.find_file(&value[8..8 + KEY_LEN]),
                     tid: read_u32(&key, 8),
-                    comm: Raw::from(c_string(&value[32..48])),
-                    began_ns: read_u64(&key, 0) + ahead,
-                    took_ns: read_u64(&value, 0),
+                    comm: RawBytes::from(c_string(&value[32..48])),
+                    started_ns: read_u64(&key, 0) + ahead,
+                    duration_ns: read_u64(&value, 0),
                     error: u32::try_from(ret.min(0).unsigned_abs()).unwrap_or(0),
-                    on: waits.most_frequent(&key),
+                    waiting_on: waits.most_frequent(&key),
                 });
             }
         }
-        new.sort_by_key(|s| s.began_ns + s.took_ns);
+        new.sort_by_key(|s| s.started_ns + s.duration_ns);
         for slow in new {
             self.slow.push_back(Arc::new(SlowSync { id: self.next_id, ..slow }));
             self.next_id += 1;
         }
-        let many = self.slow.len().saturating_sub(SLOW_KEPT);
+        let many = self.slow.len().saturating_sub(MAX_SLOW_SYNCS);
         self.slow.drain(..many);
         Ok(())
     }
 
-    fn read_in_flight(&self, maps: &SyncMaps, waits: &WaitSampler, ahead: u64) -> io::Result<Vec<Flying>> {
+    fn read_in_flight(&self, maps: &SyncMaps, waits: &WaitSampler, ahead: u64) -> io::Result<Vec<InFlightSync>> {
         let map = BpfMap::<8> { fd: SyncMaps::fd(&maps.in_flight), value_len: BEGUN_VALUE_LEN };
         let mut value = vec![0; BEGUN_VALUE_LEN];
         let mut out = Vec::new();
@@ -195,16 +195,16 @@ impl SyncTables {
             if map.get(&id, &mut value)? {
                 let key = slow_key(&id, &value);
                 all.push(key);
-                out.push(Flying {
+                out.push(InFlightSync {
                     file: self.find_file(&value[8..]),
                     tid: read_u32(&id, 0),
-                    began_ns: read_u64(&value, 0) + ahead,
-                    on: waits.most_frequent(&key),
+                    started_ns: read_u64(&value, 0) + ahead,
+                    waiting_on: waits.most_frequent(&key),
                 });
             }
         }
         waits.retain(&all);
-        out.sort_by_key(|f| (f.began_ns, f.tid));
+        out.sort_by_key(|f| (f.started_ns, f.tid));
         out.truncate(MAX_IN_FLIGHT_REPORTED);
         Ok(out)
     }
@@ -240,9 +240,9 @@ fn parse_counts(file: Arc<SyncFile>, value: &[u8], ahead: u64) -> SyncCounts {
         calls: read_u64(value, 0),
         errors: read_u64(value, 8),
         total_ns: read_u64(value, 16),
-        worst_ns: read_u64(value, 24),
-        last_ns: if last > 0 { last + ahead } else { 0 },
-        counts: Counts::of(slots),
+        max_ns: read_u64(value, 24),
+        last_ended_ns: if last > 0 { last + ahead } else { 0 },
+        histogram: SparseHistogram::from_dense(slots),
     }
 }
 
@@ -266,13 +266,13 @@ mod tests {
         value[PARTS_OFFSET + PART_LEN..PARTS_OFFSET + PART_LEN + 63].fill(b'x');
         value[SLOTS_OFFSET + 8..SLOTS_OFFSET + 12].copy_from_slice(&5u32.to_ne_bytes());
         let file = parse_file(&key, &value);
-        assert_eq!((file.pid, file.call, file.ino, file.whole), (4242, Call::Fdatasync, 77, true));
-        assert_eq!(file.dev, DevId { major: 259, minor: 3 });
+        assert_eq!((file.pid, file.call, file.ino, file.is_full_path), (4242, SyncCall::Fdatasync, 77, true));
+        assert_eq!(file.device, DevId { major: 259, minor: 3 });
         assert_eq!(
-            (file.comm.clean(), file.names.clean()),
+            (file.comm.sanitized(), file.path_tail.sanitized()),
             ("postgres".into(), format!("{}…/wal", "x".repeat(63)))
         );
         let counts = parse_counts(Arc::new(file), &value, 100);
-        assert_eq!((counts.calls, counts.last_ns, counts.counts.at(2)), (5, 109, 5));
+        assert_eq!((counts.calls, counts.last_ended_ns, counts.histogram.count_at(2)), (5, 109, 5));
     }
 }

@@ -10,7 +10,7 @@ use super::kernel_info::KernelInfo;
 use super::loader::{self, load_failure};
 use super::{Probe, ProbeUnavailable, bpf_sys};
 use crate::model::process::USER_HZ;
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::root::Root;
 use aya::programs::{Iter, ProgramError};
 use aya::{Btf, Ebpf, include_bytes_aligned};
@@ -77,8 +77,8 @@ impl Probe for TaskIterProbe {
         walks.0.map(Self).ok_or_else(|| ProbeUnavailable::Absent("tracing: no iterator of tasks".into()))
     }
 
-    fn read(&mut self) -> Section<TaskIter> {
-        Section::Ok(TaskIter(Some(self.0.clone())))
+    fn read(&mut self) -> Reading<TaskIter> {
+        Reading::Ok(TaskIter(Some(self.0.clone())))
     }
 }
 
@@ -92,7 +92,7 @@ fn attach_iter(programs: &mut Ebpf, name: &str, btf: &Btf) -> Result<OwnedFd, Pr
 /// Files hide what is not ours from who lacks these rights, and tell other numbers in a container.
 fn check_access(root: &Root) -> Result<(), ProbeUnavailable> {
     let held = rustix::thread::capabilities(None).map(|sets| sets.effective);
-    let held = held.map_err(|err| ProbeUnavailable::from_io("capabilities", &err.into()))?;
+    let held = held.map_err(|err| ProbeUnavailable::from_io_error("capabilities", &err.into()))?;
     let opens = held.intersects(CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE);
     if !(held.contains(CapabilitySet::SYS_PTRACE) && opens) {
         let why = "the iterator of tasks needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
@@ -102,7 +102,7 @@ fn check_access(root: &Root) -> Result<(), ProbeUnavailable> {
     match namespace.map(|found| found.ino()) {
         Ok(INIT_PID_NAMESPACE) => Ok(()),
         Ok(_) => Err(ProbeUnavailable::Absent("the iterator of tasks is for the first pid namespace only".into())),
-        Err(err) => Err(ProbeUnavailable::from_io("/proc/self/ns/pid", &err)),
+        Err(err) => Err(ProbeUnavailable::from_io_error("/proc/self/ns/pid", &err)),
     }
 }
 
@@ -111,13 +111,13 @@ fn check_access(root: &Root) -> Result<(), ProbeUnavailable> {
 fn check_own_record(root: &Root, walks: &TaskIter) -> Result<(), ProbeUnavailable> {
     let wrong = |what: &str| ProbeUnavailable::Absent(format!("the iterator of tasks {what}"));
     let text =
-        std::fs::read(root.proc("self/stat")).map_err(|err| ProbeUnavailable::from_io("/proc/self/stat", &err))?;
+        std::fs::read(root.proc("self/stat")).map_err(|err| ProbeUnavailable::from_io_error("/proc/self/stat", &err))?;
     let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
     let mut told = None;
     let mut buf = Vec::new();
-    let mut walk = walks.start_pass(false, None).map_err(|err| ProbeUnavailable::from_io("the iterator of tasks", &err))?;
+    let mut walk = walks.start_pass(false, None).map_err(|err| ProbeUnavailable::from_io_error("the iterator of tasks", &err))?;
     while let Some(records) =
-        walk.next_records(&mut buf).map_err(|err| ProbeUnavailable::from_io("the iterator of tasks", &err))?
+        walk.next_records(&mut buf).map_err(|err| ProbeUnavailable::from_io_error("the iterator of tasks", &err))?
     {
         for record in records {
             match record.ok_or_else(|| wrong("tells what is not understood"))? {

@@ -1,7 +1,7 @@
 //! Who does the I/O of which device, for the details of a task and of a device.
 
 use crate::export::charge::{HEADS, apart, cells, on_device, task_name};
-use crate::model::charge::{Charged, Figures};
+use crate::model::io_accounting::{IoAttribution, IoRates};
 use crate::model::disk::DevId;
 use crate::model::topology::DeviceKind;
 use crate::text::{sanitize, fit_width};
@@ -30,7 +30,7 @@ fn head(name: &str) -> (String, bool) {
     (line(name, HEADS.map(str::to_owned)), true)
 }
 
-fn row(name: &str, f: &Figures) -> (String, bool) {
+fn row(name: &str, f: &IoRates) -> (String, bool) {
     (line(&format!("  {name}"), cells(f)), false)
 }
 
@@ -38,30 +38,30 @@ fn row(name: &str, f: &Figures) -> (String, bool) {
 pub fn of_process(app: &App, pid: u32, group: Option<&str>, out: &mut Lines) {
     out.push((String::new(), false));
     let snap = app.snap();
-    let Some(charged) = snap.charged.ok() else {
+    let Some(charged) = snap.io_attribution.ok() else {
         out.push(("I/O at the devices".into(), true));
-        let why = snap.charged.why(app.world.now().boot_ns).unwrap_or_default();
+        let why = snap.io_attribution.unavailable_reason(app.world.now().boot_ns).unwrap_or_default();
         return out.push((format!("  - {why}"), false));
     };
     out.push(head("I/O at the devices"));
-    let own = charged.task(pid);
+    let own = charged.process(pid);
     for on in own.map(|t| t.devices.as_slice()).unwrap_or_default() {
-        out.push(row(&app.world.block_name(on.id), &on.figures));
+        out.push(row(&app.world.device_name(on.device), &on.rates));
     }
     if own.is_none() {
         out.push(("  none in the interval".into(), false));
     }
-    if let Some(group) = group.and_then(|path| charged.group(path)) {
+    if let Some(group) = group.and_then(|path| charged.cgroup(path)) {
         out.push(row("its whole cgroup", &group.total));
     }
-    let raw = app.world.last.as_ref().and_then(|s| s.charge.ok());
-    if let Some(total) = raw.map(|raw| raw.written_back(pid, None)).filter(|n| *n > 0) {
+    let raw = app.world.last_sample.as_ref().and_then(|s| s.io_accounts.ok());
+    if let Some(total) = raw.map(|raw| raw.written_back_bytes(pid, None)).filter(|n| *n > 0) {
         out.push((
             format!("  {} of its pages have been written back since tracing began", format_bytes(total)),
             false,
         ));
     }
-    if app.world.procs.threads() {
+    if app.world.processes.rows_are_threads() {
         out.push(("  (of the whole process, not of one thread)".into(), false));
     }
 }
@@ -70,21 +70,21 @@ pub fn of_process(app: &App, pid: u32, group: Option<&str>, out: &mut Lines) {
 pub fn of_device(app: &App, id: DevId, out: &mut Lines) {
     out.push((String::new(), false));
     let snap = app.snap();
-    let Some(charged) = snap.charged.ok() else {
+    let Some(charged) = snap.io_attribution.ok() else {
         out.push(("Who".into(), true));
-        let why = snap.charged.why(app.world.now().boot_ns).unwrap_or_default();
+        let why = snap.io_attribution.unavailable_reason(app.world.now().boot_ns).unwrap_or_default();
         return out.push((format!("  - {why}"), false));
     };
     out.push(head("Who"));
     let before = out.len();
-    let tasks = on_device(&charged.tasks, id);
+    let tasks = on_device(&charged.processes, id);
     for (pid, figures) in tasks.iter().take(TASKS) {
         out.push(row(&whole_pid(task_name(charged, &app.world, **pid)), figures));
     }
     if tasks.len() > TASKS {
         out.push((format!("  {} more did less", tasks.len() - TASKS), false));
     }
-    let groups = on_device(&charged.groups, id);
+    let groups = on_device(&charged.cgroups, id);
     if !groups.is_empty() {
         out.push(("  by control group:".into(), false));
     }
@@ -95,9 +95,9 @@ pub fn of_device(app: &App, id: DevId, out: &mut Lines) {
     if out.len() == before {
         out.push((format!("  {}", nobody(app, charged, id)), false));
     }
-    if charged.lost > 0 {
+    if charged.dropped > 0 {
         out.push((
-            format!("  {} requests could not be followed: too many were in flight", charged.lost),
+            format!("  {} requests could not be followed: too many were in flight", charged.dropped),
             false,
         ));
     }
@@ -119,13 +119,13 @@ fn tail(path: &str) -> String {
     if rest.len() == path.len() { path.to_owned() } else { format!("…{rest}") }
 }
 
-fn nobody(app: &App, charged: &Charged, id: DevId) -> String {
-    let kind = app.world.topo.ok().and_then(|t| t.get(id)).map(|d| d.kind);
+fn nobody(app: &App, charged: &IoAttribution, id: DevId) -> String {
+    let kind = app.world.topology.ok().and_then(|t| t.get(id)).map(|d| d.kind);
     match kind {
         Some(DeviceKind::Partition) => "- counted for the whole device only, not for a partition".into(),
         Some(DeviceKind::Disk | DeviceKind::Loop) | None => "nobody in the interval".into(),
         _ => {
-            charged.without.first().map_or_else(|| "nobody in the interval".into(), |why| format!("- {why}"))
+            charged.unavailable.first().map_or_else(|| "nobody in the interval".into(), |why| format!("- {why}"))
         }
     }
 }

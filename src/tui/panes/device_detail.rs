@@ -6,7 +6,7 @@ use super::device_requests;
 use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId, when};
 use crate::export::sheet::Sheet;
-use crate::model::columns::device::{DeviceCol, DeviceRow};
+use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
 use crate::text::sanitize;
 use crate::tui::keys::Context;
@@ -35,7 +35,7 @@ fn id(app: &App) -> Option<DevId> {
 }
 
 fn name(app: &App, id: DevId) -> String {
-    let topo = app.world.topo.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
+    let topo = app.world.topology.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
     let rate = || app.snap().device(id).map(|r| r.name.to_string());
     sanitize(topo.or_else(rate).unwrap_or_else(|| id.to_string()))
 }
@@ -52,10 +52,10 @@ fn text(app: &App) -> Vec<(String, bool)> {
     out
 }
 
-use DeviceCol as C;
+use DeviceColumn as C;
 
 /// The columns of `iostat -x`, a line for each kind of operation.
-const OPERATIONS: [(&str, [Option<DeviceCol>; 6]); 4] = [
+const OPERATIONS: [(&str, [Option<DeviceColumn>; 6]); 4] = [
     (
         "read",
         [
@@ -98,7 +98,7 @@ fn rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
         ));
     }
     let row = DeviceRow { rate, label: "" };
-    let cell = |col: DeviceCol| {
+    let cell = |col: DeviceColumn| {
         let mut cell = String::new();
         row.value(col).write(&mut cell);
         cell
@@ -117,10 +117,10 @@ fn rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     out.push((
         format!(
             "await {} ms, aqu-sz {}, %util {}, in flight {}",
-            cell(DeviceCol::Await),
-            cell(DeviceCol::Queue),
-            cell(DeviceCol::Util),
-            cell(DeviceCol::InFlight)
+            cell(DeviceColumn::Await),
+            cell(DeviceColumn::Queue),
+            cell(DeviceColumn::Util),
+            cell(DeviceColumn::InFlight)
         ),
         false,
     ));
@@ -131,9 +131,9 @@ fn rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
 }
 
 fn topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let Some(topo) = app.world.topo.ok() else {
+    let Some(topo) = app.world.topology.ok() else {
         out.extend(
-            app.world.topo.why(app.world.now().boot_ns).map(|why| (format!("- topology: {why}"), true)),
+            app.world.topology.unavailable_reason(app.world.now().boot_ns).map(|why| (format!("- topology: {why}"), true)),
         );
         return;
     };
@@ -144,7 +144,7 @@ fn topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     let model = dev.model.as_deref().map_or(String::new(), |m| format!(", {m}"));
     out.push((format!("  {} {}:{}, {size}{model}", dev.kind.name(), id.major, id.minor), false));
     if let Some(label) = &dev.label {
-        out.push((format!("  {}", label.clean()), false));
+        out.push((format!("  {}", label.sanitized()), false));
     }
     if let Some(md) = &dev.md {
         let word = |s: &Option<String>| s.clone().map_or("-".into(), sanitize);
@@ -167,27 +167,27 @@ fn topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
         out.push((format!("  under {}", name(app, *holder)), false));
     }
     for m in &dev.mounts {
-        let hidden = if m.hidden { " (covered by a later mount)" } else { "" };
+        let hidden = if m.is_hidden { " (covered by a later mount)" } else { "" };
         out.push((
             format!(
                 "  mounted {} ({}: {}){hidden}",
-                m.mount_point.clean(),
-                m.fs_type.clean(),
-                m.options.clean()
+                m.mount_point.sanitized(),
+                m.fs_type.sanitized(),
+                m.options.sanitized()
             ),
             false,
         ));
-        out.push((format!("    {}", m.super_options.clean()), false));
+        out.push((format!("    {}", m.super_options.sanitized()), false));
     }
     for swap in &dev.swaps {
-        out.push((format!("  swap {}", swap.clean()), false));
+        out.push((format!("  swap {}", swap.sanitized()), false));
     }
 }
 
 fn queue(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     out.push((String::new(), false));
     out.push(("Queue".into(), true));
-    let whole = app.world.topo.ok().and_then(|t| t.get(id)).and_then(|d| d.parent);
+    let whole = app.world.topology.ok().and_then(|t| t.get(id)).and_then(|d| d.parent);
     let attrs = [Some(id), whole].into_iter().flatten().find_map(|id| app.world.queues.get(&name(app, id)));
     let Some(q) = attrs else {
         out.push((

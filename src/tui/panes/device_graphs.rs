@@ -51,7 +51,7 @@ const HEATS: [Part; 2] = [Part::Total, Part::Service];
 
 /// A device over the frames kept, oldest first; gaps where it was not there.
 pub fn series_of(app: &App, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
-    app.past().map(move |f| f.snap.device(id))
+    app.past().map(move |f| f.snapshot.device(id))
 }
 
 /// The values of a device over the frames kept, oldest first.

@@ -2,7 +2,7 @@
 //! recent one ended (see [`crate::model::shape`]).
 
 use crate::model::disk::DevId;
-use crate::model::shape::{Shape, from_bytes};
+use crate::model::request_pattern::{RequestPattern, bucket_min_bytes};
 use crate::tui::state::App;
 
 /// Cells of a bar.
@@ -13,7 +13,7 @@ const WIDE: usize = BAR + 8;
 /// Bars of reads and of writes beside each other; nothing where requests are not traced, which the latencies say.
 pub fn table(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     let Some(latency) = app.snap().device(id).and_then(|d| d.latency.as_ref()) else { return };
-    let shapes = [latency.kinds[0].shape, latency.kinds[1].shape];
+    let shapes = [latency.kinds[0].pattern, latency.kinds[1].pattern];
     let used = |at: usize| shapes.iter().any(|s| s.sizes[at] > 0);
     let Some(first) = (0..shapes[0].sizes.len()).find(|at| used(*at)) else { return };
     let last = (first..shapes[0].sizes.len()).rfind(|at| used(*at)).unwrap_or(first);
@@ -25,7 +25,7 @@ pub fn table(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     out.push((format!("{:<10}{}", "Requests", columns(["reads", "writes"].map(str::to_owned))), true));
     out.push((format!("{:<10}{}", "", columns(shapes.map(|s| order(&s)))), false));
     for at in first..=last {
-        let cells = shapes.map(|s| share(s.sizes[at], s.requests()));
+        let cells = shapes.map(|s| share(s.sizes[at], s.request_count()));
         out.push((
             format!("{:>9} {}", name(at, shapes[0].sizes.len()), columns(cells)).trim_end().to_owned(),
             false,
@@ -33,7 +33,7 @@ pub fn table(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     }
 }
 
-fn order(shape: &Shape) -> String {
+fn order(shape: &RequestPattern) -> String {
     match shape.sequential_pct() {
         Some(pct) => format!("{:.0} % seq., {:.0} % random", pct.round(), 100.0 - pct.round()),
         None => "-".into(),
@@ -42,7 +42,7 @@ fn order(shape: &Shape) -> String {
 
 /// `4K-8K`.
 fn name(at: usize, sizes: usize) -> String {
-    let short = |at| match from_bytes(at) {
+    let short = |at| match bucket_min_bytes(at) {
         n if n >= 1 << 20 => format!("{}M", n >> 20),
         n => format!("{}K", n >> 10),
     };
@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn shares_add_up_to_all_and_unknown_is_no_share() {
-        let shape = Shape { random: 1, sequential: 7, ..Shape::default() };
+        let shape = RequestPattern { random: 1, sequential: 7, ..RequestPattern::default() };
         assert_eq!(order(&shape), "88 % seq., 12 % random");
-        assert_eq!(order(&Shape::default()), "-");
+        assert_eq!(order(&RequestPattern::default()), "-");
     }
 }

@@ -3,11 +3,11 @@
 use super::{Pane, PaneId, when};
 use crate::export;
 use crate::export::sheet::Sheet;
-use crate::model::column::Column;
-use crate::model::columns::device::{DeviceCol, DeviceRow, EXTENDED, PLAIN, SHORT};
-use crate::model::device_list::{self, DeviceLine, DeviceQuery};
+use crate::model::column::ColumnSpec;
+use crate::model::columns::device::{DeviceColumn, DeviceRow, EXTENDED, DEFAULT, COMPACT};
+use crate::model::device_list::{self, ListedDevice, DeviceQuery};
 use crate::model::disk::DiskRate;
-use crate::model::topology::BlockDev;
+use crate::model::topology::BlockDevice;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::widgets::canvas::Canvas;
@@ -29,23 +29,23 @@ pub const PANE: Pane = Pane {
 };
 
 /// The columns shown now, for a pane of that width.
-pub fn columns(app: &App, width: u16) -> &'static [Column<DeviceCol>] {
+pub fn columns(app: &App, width: u16) -> &'static [ColumnSpec<DeviceColumn>] {
     match (app.ui.devices.extended, width) {
         (true, _) => EXTENDED,
-        (false, 0..90) => SHORT,
-        (false, _) => PLAIN,
+        (false, 0..90) => COMPACT,
+        (false, _) => DEFAULT,
     }
 }
 
 /// The columns that fit into that width. What tells a slow device from a busy one goes last.
-pub fn fitted(app: &App, width: u16) -> (&'static [Column<DeviceCol>], table::Fitted) {
+pub fn fitted(app: &App, width: u16) -> (&'static [ColumnSpec<DeviceColumn>], table::Fitted) {
     let set = columns(app, width);
-    let keep = |i: usize| matches!(set[i].id, DeviceCol::Tps | DeviceCol::Await | DeviceCol::Util);
+    let keep = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
     (set, table::fit(set, width, if width < 60 { 10 } else { 16 }, app.ui.devices.shift, keep))
 }
 
 /// The lines shown now.
-pub fn lines(app: &App) -> Vec<DeviceLine> {
+pub fn lines(app: &App) -> Vec<ListedDevice> {
     let d = &app.ui.devices;
     let set = columns(app, u16::MAX);
     let query = DeviceQuery {
@@ -54,7 +54,7 @@ pub fn lines(app: &App) -> Vec<DeviceLine> {
         only_active: d.only_active,
         filter: &d.filter,
     };
-    device_list::lines(app.snap(), app.world.topo.ok(), &query)
+    device_list::list_devices(app.snap(), app.world.topology.ok(), &query)
 }
 
 fn title(app: &App) -> String {
@@ -74,7 +74,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     if inner.height == 0 {
         return;
     }
-    if let Some(why) = app.snap().devices.why(app.world.now().boot_ns) {
+    if let Some(why) = app.snap().devices.unavailable_reason(app.world.now().boot_ns) {
         reason(buf, inner, &why, theme.warn);
         return;
     }
@@ -97,8 +97,8 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate()
     {
         let y = body.y + n as u16;
-        let row = DeviceRow { rate: line.rate.map_or(&none, |i| &rates[i]), label: &line.label };
-        if line.rate.is_none() {
+        let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &line.label };
+        if line.rate_index.is_none() {
             put(buf, body.x, y, &line.label, body.width, theme.dim);
         } else {
             let value = |c| row.value(c);
@@ -127,8 +127,8 @@ pub fn line_count(app: &App) -> usize {
         return rates.iter().filter(|r| r.is_active()).count();
     }
     // The tree also has devices that never did anything but are mounted.
-    let idle = app.world.topo.ok().filter(|_| d.sort.is_none()).map_or(0, |topo| {
-        let used = |dev: &&BlockDev| !dev.mounts.is_empty() || !dev.swaps.is_empty();
+    let idle = app.world.topology.ok().filter(|_| d.sort.is_none()).map_or(0, |topo| {
+        let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
         topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count()
     });
     rates.len() + idle
@@ -154,7 +154,7 @@ fn network(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> Rect {
 }
 
 /// The place, in the set shown, of column `i` of the set sorted by.
-fn position(app: &App, shown: &[Column<DeviceCol>], i: usize) -> Option<usize> {
+fn position(app: &App, shown: &[ColumnSpec<DeviceColumn>], i: usize) -> Option<usize> {
     let id = columns(app, u16::MAX).get(i)?.id;
     shown.iter().position(|c| c.id == id)
 }
@@ -168,23 +168,23 @@ fn stalled_mark(buf: &mut Canvas, body: Rect, y: u16, rate: &DiskRate, theme: &T
     }
 }
 
-fn style(row: &DeviceRow<'_>, col: DeviceCol, theme: &Theme) -> Style {
+fn style(row: &DeviceRow<'_>, col: DeviceColumn, theme: &Theme) -> Style {
     let r = row.rate;
     match col {
-        DeviceCol::Util if r.util_pct >= 95.0 => theme.crit,
-        DeviceCol::Util if r.util_pct >= 70.0 => theme.warn,
-        DeviceCol::Await | DeviceCol::ReadAwait | DeviceCol::WriteAwait if slow(row, col) => theme.warn,
-        DeviceCol::Name => theme.text,
+        DeviceColumn::Util if r.util_pct >= 95.0 => theme.crit,
+        DeviceColumn::Util if r.util_pct >= 70.0 => theme.warn,
+        DeviceColumn::Await | DeviceColumn::ReadAwait | DeviceColumn::WriteAwait if slow(row, col) => theme.warn,
+        DeviceColumn::Name => theme.text,
         _ if r.is_active() => theme.text,
         _ => theme.dim,
     }
 }
 
 /// 100 ms is slow on anything that is not a tape.
-fn slow(row: &DeviceRow<'_>, col: DeviceCol) -> bool {
+fn slow(row: &DeviceRow<'_>, col: DeviceColumn) -> bool {
     let ms = match col {
-        DeviceCol::ReadAwait => row.rate.read_await_ms,
-        DeviceCol::WriteAwait => row.rate.write_await_ms,
+        DeviceColumn::ReadAwait => row.rate.read_await_ms,
+        DeviceColumn::WriteAwait => row.rate.write_await_ms,
         _ => row.rate.await_ms,
     };
     ms >= 100.0

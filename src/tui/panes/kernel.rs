@@ -6,7 +6,7 @@ use super::{Pane, PaneId};
 pub use crate::export::kernel::label;
 use crate::export::kernel::stuck_text;
 use crate::export::{self, sheet::Sheet};
-use crate::model::kernlog::{Class, LogEntry};
+use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::text::{sanitize, sanitize_cow};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
@@ -32,7 +32,7 @@ pub const PANE: Pane = Pane {
 /// The entries shown, oldest first, with their place in the log.
 pub fn shown(app: &App) -> impl Iterator<Item = &LogEntry> {
     let shown = &app.ui.kernel.shown;
-    let entries = app.world.klog.entries().enumerate();
+    let entries = app.world.kernel_log.entries().enumerate();
     entries.filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
 }
 
@@ -42,7 +42,7 @@ pub fn window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogEntry)> {
     let shown = &app.ui.kernel.shown;
     let mut out = Vec::with_capacity(most);
     let mut left = shown.len();
-    for (place, entry) in app.world.klog.entries().enumerate().rev() {
+    for (place, entry) in app.world.kernel_log.entries().enumerate().rev() {
         if left <= first {
             break;
         }
@@ -65,7 +65,7 @@ pub fn refresh(app: &mut App) {
         k.patterns.shows(e) && (needle.is_empty() || e.message.to_lowercase().contains(&needle))
     };
     let shown =
-        app.world.klog.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
+        app.world.kernel_log.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
     app.ui.kernel.shown = shown;
     app.ui.kernel.refreshed += 1;
     if app.ui.kernel.pinned {
@@ -76,9 +76,9 @@ pub fn refresh(app: &mut App) {
 /// Classes that came in the last ten minutes, with their counts.
 fn counts(app: &App) -> String {
     let mut out = String::new();
-    for class in Class::ALL {
-        let n = app.world.klog.count(class, app.log_now());
-        if n.last_10min > 0 && class != Class::Other {
+    for class in KernelLogClass::ALL {
+        let n = app.world.kernel_log.count(class, app.log_now());
+        if n.last_10min > 0 && class != KernelLogClass::Other {
             out.push_str(&format!("{} {} · ", class.name().replace('_', " "), n.last_10min));
         }
     }
@@ -98,8 +98,8 @@ fn title(app: &App) -> String {
     if !k.filter.is_empty() {
         title.push_str(&format!(" · filter \"{}\"", sanitize(&k.filter)));
     }
-    if app.world.klog.lost() > 0 {
-        title.push_str(&format!(" · {} lines lost", app.world.klog.lost()));
+    if app.world.kernel_log.dropped() > 0 {
+        title.push_str(&format!(" · {} lines lost", app.world.kernel_log.dropped()));
     }
     title
 }
@@ -108,7 +108,7 @@ fn title(app: &App) -> String {
 /// longer.
 fn stamp(app: &App) -> Option<u64> {
     let k = &app.ui.kernel;
-    let steady = app.ui.replay.is_none() && app.world.stuck.is_empty();
+    let steady = app.ui.replay.is_none() && app.world.hung_tasks.is_empty();
     let heads = (title(app), counts(app), app.klog_missing());
     let lines = (k.refreshed, k.shown.len(), k.unfolded, k.scroll, app.ui.utc_offset_secs);
     steady.then(|| canvas::stamp(&(heads, lines)))
@@ -188,13 +188,13 @@ pub fn entry_at(app: &App, inner_height: u16, row: u16) -> Option<(usize, usize)
 
 /// Rows that tasks long in state D take at the top.
 fn stuck_rows(app: &App, height: u16) -> u16 {
-    (height / 2).min(app.world.stuck.len().min(usize::from(u16::MAX)) as u16)
+    (height / 2).min(app.world.hung_tasks.len().min(usize::from(u16::MAX)) as u16)
 }
 
 /// Tasks long in state D, at the top; returns what is left of the area.
 fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> Rect {
     let most = stuck_rows(app, area.height);
-    for (i, s) in app.world.stuck.iter().take(usize::from(most)).enumerate() {
+    for (i, s) in app.world.hung_tasks.iter().take(usize::from(most)).enumerate() {
         put(
             buf,
             area.x,
@@ -215,15 +215,15 @@ fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry, sc
         x += used;
     };
     scratch.clear();
-    crate::units::write_time_of_day(scratch, e.time, app.ui.utc_offset_secs);
+    crate::units::write_time_of_day(scratch, e.wall_ns, app.ui.utc_offset_secs);
     part(buf, scratch, theme.dim);
     part(buf, " ", theme.text);
-    let class = match e.user() {
+    let class = match e.is_from_program() {
         true => "from a program",
         false => label(e.class),
     };
-    if e.class != Class::Other || e.user() {
-        part(buf, class, if e.user() { theme.dim } else { style(e, theme) });
+    if e.class != KernelLogClass::Other || e.is_from_program() {
+        part(buf, class, if e.is_from_program() { theme.dim } else { style(e, theme) });
         part(buf, " ", theme.text);
     }
     scratch.clear();
@@ -244,7 +244,7 @@ fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry, sc
 
 fn style(e: &LogEntry, theme: &Theme) -> Style {
     match e.class {
-        Class::Other | Class::Thermal => theme.warn,
+        KernelLogClass::Other | KernelLogClass::Thermal => theme.warn,
         _ if e.level <= 4 => theme.crit,
         _ => theme.warn,
     }

@@ -4,7 +4,7 @@ use super::kernel::{label, shown};
 use super::{Pane, PaneId};
 use crate::export::sheet::Sheet;
 use crate::model::disk::DevId;
-use crate::model::kernlog::LogEntry;
+use crate::model::kernel_log::LogEntry;
 use crate::model::process::TaskKey;
 use crate::text::sanitize;
 use crate::tui::keys::Context;
@@ -29,7 +29,7 @@ pub const PANE: Pane = Pane {
 /// What the entry shown points to: the task it names if that is still there, else the device.
 pub fn target(app: &App) -> Option<Target> {
     let e = entry(app)?;
-    let task = e.pid.and_then(|pid| app.world.procs.find_pid(pid)).map(|row| Target::Task(row.key()));
+    let task = e.pid.and_then(|pid| app.world.processes.find_by_pid(pid)).map(|row| Target::Task(row.key()));
     task.or_else(|| {
         // `loop0-8` and `sda1` in a message may be a journal's or a partition's name.
         let name = e.device.as_deref()?;
@@ -58,14 +58,14 @@ fn text(app: &App) -> Vec<(String, bool)> {
     let Some(e) = entry(app) else { return vec![("this entry is no longer kept".into(), true)] };
     let mut out = Vec::new();
     let mut fact = |name: &str, value: String| out.push((format!("{name:<10} {value}"), false));
-    fact("time", format!("{} ({} s after boot)", crate::units::format_rfc3339(e.time), e.boot_us / 1_000_000));
+    fact("time", format!("{} ({} s after boot)", crate::units::format_rfc3339(e.wall_ns), e.boot_us / 1_000_000));
     fact(
         "class",
-        if e.user() { "written by a program, not the kernel".into() } else { label(e.class).into() },
+        if e.is_from_program() { "written by a program, not the kernel".into() } else { label(e.class).into() },
     );
     fact("level", e.level.to_string());
     if e.count > 1 {
-        fact("count", format!("{} since {}", e.count, crate::units::format_rfc3339(e.first_time)));
+        fact("count", format!("{} since {}", e.count, crate::units::format_rfc3339(e.first_wall_ns)));
     }
     if e.suppressed > 0 {
         fact("kept back", format!("{} more lines by the kernel's rate limit", e.suppressed));
@@ -100,7 +100,7 @@ fn device_words(app: &App, name: &str) -> String {
 
 /// What the task does right now.
 fn task_words(app: &App, pid: u32) -> String {
-    match app.world.procs.find_pid(pid) {
+    match app.world.processes.find_by_pid(pid) {
         Some(row) => {
             format!("  now in state {}{}", row.state, row.wchan.map_or(String::new(), |w| format!(" in {w}")))
         }

@@ -4,8 +4,8 @@ use super::writeback::{graph, limits, short, stall_signs};
 use super::{Pane, PaneId, when};
 use crate::export::memory::{Fact, facts, millis};
 use crate::export::{self, sheet::Sheet};
-use crate::model::process::{Column as Col, Filter, ProcRow, Query};
-use crate::model::stalls::{HeldUp, RECLAIM, THROTTLE};
+use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessRow, ProcessQuery};
+use crate::model::memory_stalls::{ProcessStalls, RECLAIM, THROTTLE};
 use crate::tui::state::App;
 use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
@@ -86,35 +86,35 @@ fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> u16 {
     let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>4} {b:>4} {c:>4} {d:>4}");
     line("Held up, ms/s", &figures(["thr", "most", "recl", "most"]), theme.head);
     let snap = app.snap();
-    let Some(stalls) = snap.stalls.ok() else {
-        let why = snap.stalls.why(app.world.now().boot_ns).unwrap_or_default();
+    let Some(stalls) = snap.memory_stalls.ok() else {
+        let why = snap.memory_stalls.unavailable_reason(app.world.now().boot_ns).unwrap_or_default();
         line(&format!(" - {why}"), "", theme.dim);
         return y - area.y;
     };
-    let cell = |kind: usize, task: &HeldUp, n: f64| match (stalls.all[kind], task.kinds[kind].count) {
+    let cell = |kind: usize, task: &ProcessStalls, n: f64| match (stalls.totals[kind], task.rates[kind].count) {
         (None, _) => "-".into(),
         (_, 0) => String::new(),
         _ => millis(n),
     };
-    for task in &stalls.tasks {
-        let [t, r] = task.kinds;
-        let device = task.device().and_then(|id| app.world.topo.ok()?.get(id)).map(|d| d.shown_name());
+    for task in &stalls.processes {
+        let [t, r] = task.rates;
+        let device = task.device().and_then(|id| app.world.topology.ok()?.get(id)).map(|d| d.display_name());
         let on = device.or((!task.bdi.is_empty()).then(|| task.bdi.as_str().into()));
         let on = on.filter(|_| t.count > 0).map_or(String::new(), |on| format!(" on {on}"));
         let cells = [
             cell(THROTTLE, task, t.ms_per_s),
-            cell(THROTTLE, task, t.longest_ms),
+            cell(THROTTLE, task, t.max_ms),
             cell(RECLAIM, task, r.ms_per_s),
-            cell(RECLAIM, task, r.longest_ms),
+            cell(RECLAIM, task, r.max_ms),
         ];
         let figures = figures(cells.each_ref().map(String::as_str));
-        let name = if width < HELD_NAME { task.comm.clone() } else { task.name() };
+        let name = if width < HELD_NAME { task.comm.clone() } else { task.label() };
         line(&name, &format!("{figures}{on}"), theme.warn);
     }
-    if stalls.tasks.is_empty() {
+    if stalls.processes.is_empty() {
         line(" none", "", theme.dim);
     }
-    for why in &stalls.without {
+    for why in &stalls.unavailable {
         line(&format!(" - {why}"), "", theme.dim);
     }
     y - area.y
@@ -128,7 +128,7 @@ fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     type Get = fn(&crate::model::memory::SwapRate) -> Option<f64>;
     let both: [(&str, Get); 2] = [("si", |s| s.in_bytes_per_s), ("so", |s| s.out_bytes_per_s)];
     for (i, (name, get)) in both.into_iter().enumerate() {
-        let value = move |f: &crate::model::history::Frame<_>| f.snap.swap.ok().and_then(get);
+        let value = move |f: &crate::model::history::HistoryFrame<_>| f.snapshot.swap.ok().and_then(get);
         let part = Rect { x: area.x + half * i as u16, width: half.saturating_sub(1), ..area };
         let max = app.past().rev().take(usize::from(part.width)).filter_map(value).fold(0.0, f64::max);
         let now = app.snap().swap.ok().and_then(get);
@@ -163,16 +163,16 @@ fn tasks(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     }
     let rows = usize::from(area.height.saturating_sub(2) / 2).max(1);
     let mut y = area.y;
-    let mut list = |buf: &mut Canvas, head: &str, by: Col, cell: &dyn Fn(&ProcRow<'_>) -> Option<String>| {
+    let mut list = |buf: &mut Canvas, head: &str, by: Col, cell: &dyn Fn(&ProcessRow<'_>) -> Option<String>| {
         if y >= area.bottom() {
             return;
         }
         put(buf, area.x, y, head, area.width, theme.head);
         y += 1;
-        let query = Query { by, filter: Filter::default(), height: rows, ..Default::default() };
+        let query = ProcessQuery { sort_by: by, filter: ProcessFilter::default(), height: rows, ..Default::default() };
         let mut any = false;
-        for at in app.world.procs.window(&query).rows {
-            let row = app.world.procs.row(at);
+        for at in app.world.processes.window(&query).rows {
+            let row = app.world.processes.row(at);
             let Some(text) = cell(&row) else { continue };
             if y < area.bottom() {
                 let name = format!("{text:>14} {:>7} {}", row.pid, row.comm);

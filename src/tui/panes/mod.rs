@@ -135,9 +135,9 @@ pub fn pane(id: PaneId) -> &'static Pane {
 pub fn when(app: &App) -> String {
     let snap = app.snap();
     if app.ui.frozen.is_some() {
-        return format!("held at {}", app.clock_text(snap.at.wall_ns));
+        return format!("held at {}", app.clock_text(snap.time.wall_ns));
     }
-    if snap.since_boot { "mean since boot".into() } else { format!("{:.1} s", snap.secs) }
+    if snap.is_since_boot { "mean since boot".into() } else { format!("{:.1} s", snap.interval_secs) }
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ fn waiting(app: &App, path: &str) -> String {
     let now = app.world.now().boot_ns;
     // Others may be stuck for longer; this one counts.
     let own = Job::Path { path: path.to_owned() }.key();
-    let blocked = app.world.blocked.iter().find(|b| b.on.starts_with(&own));
+    let blocked = app.world.blocked_reads.iter().find(|b| b.waiting_on.starts_with(&own));
     let secs = blocked.map_or(0, |b| now.saturating_sub(b.since_boot_ns) / 1_000_000_000);
     match secs {
         0..2 => format!("asking about {} …", sanitize(path)),

@@ -3,9 +3,9 @@
 use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId, when};
 use crate::export::sheet::Sheet;
-use crate::model::process::ProcRow;
-use crate::model::section::Section;
-use crate::model::stalls::{RECLAIM, THROTTLE};
+use crate::model::process::ProcessRow;
+use crate::model::reading::Reading;
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::text::sanitize;
 use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail, ProcessDetail};
@@ -45,7 +45,7 @@ fn text(app: &App) -> Vec<(String, bool)> {
 
 /// Counters and facts.
 fn own(app: &App, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
-    match app.world.procs.get(&p.key) {
+    match app.world.processes.get(&p.key) {
         Some(row) => {
             counters(app, &row, out);
             super::charge::of_process(app, row.pid, row.cgroup, out);
@@ -60,7 +60,7 @@ fn own(app: &App, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
     facts(p, app.world.now().boot_ns, out);
 }
 
-fn counters(app: &App, row: &ProcRow<'_>, out: &mut Vec<(String, bool)>) {
+fn counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>) {
     let rate = |n: Option<f64>| super::writeback::short(n);
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     let pct = |n: Option<f64>| n.map_or("-".into(), |n| format!("{n:.1} %"));
@@ -100,17 +100,17 @@ fn counters(app: &App, row: &ProcRow<'_>, out: &mut Vec<(String, bool)>) {
 }
 
 /// Being held up by memory in one way: the share of time, and what the interval on screen has of it.
-fn held(app: &App, row: &ProcRow<'_>, pct: Option<f64>, kind: usize) -> String {
+fn held(app: &App, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) -> String {
     let snap = app.snap();
     let Some(pct) = pct else {
-        let why = snap.stalls.why(app.world.now().boot_ns);
+        let why = snap.memory_stalls.unavailable_reason(app.world.now().boot_ns);
         let whole = "counted for whole processes only".to_owned();
-        return format!("- {}", why.unwrap_or(if app.world.procs.threads() { whole } else { String::new() }));
+        return format!("- {}", why.unwrap_or(if app.world.processes.rows_are_threads() { whole } else { String::new() }));
     };
-    let task = snap.stalls.ok().and_then(|s| s.tasks.iter().find(|t| t.key == row.key()));
-    let times = task.map(|t| t.kinds[kind]).filter(|k| k.count > 0);
+    let task = snap.memory_stalls.ok().and_then(|s| s.processes.iter().find(|t| t.key == row.key()));
+    let times = task.map(|t| t.rates[kind]).filter(|k| k.count > 0);
     let times =
-        times.map_or(String::new(), |k| format!(", {} times, longest {:.1} ms", k.count, k.longest_ms));
+        times.map_or(String::new(), |k| format!(", {} times, longest {:.1} ms", k.count, k.max_ms));
     format!("{pct:.1} %{times}")
 }
 
@@ -118,17 +118,17 @@ fn held(app: &App, row: &ProcRow<'_>, pct: Option<f64>, kind: usize) -> String {
 fn facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
     let detail = match &p.facts {
         None => return out.push(("asking for its limits …".into(), false)),
-        Some(Reply::Facts(Section::Ok(detail))) => detail,
+        Some(Reply::Facts(Reading::Ok(detail))) => detail,
         Some(Reply::Facts(other)) => {
-            return out.push((format!("- {}", other.why(now_boot_ns).unwrap_or_default()), true));
+            return out.push((format!("- {}", other.unavailable_reason(now_boot_ns).unwrap_or_default()), true));
         }
         Some(Reply::Failed(why)) => return out.push((format!("- {}", sanitize(why)), true)),
         Some(_) => return,
     };
     let mut fact = |name: &str, value: String| out.push((format!("{name:<12} {value}"), false));
     let limit = |n: Option<u64>| n.map_or("unlimited".into(), |n| n.to_string());
-    let files = detail.open_files().map_or_else(
-        || format!("- {}", detail.limits.why(now_boot_ns).unwrap_or_default()),
+    let files = detail.open_files_limit().map_or_else(
+        || format!("- {}", detail.limits.unavailable_reason(now_boot_ns).unwrap_or_default()),
         |l| format!("{} soft, {} hard", limit(l.soft), limit(l.hard)),
     );
     fact("open files", files);
@@ -145,12 +145,12 @@ fn facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
     let score = |n: Option<i64>| n.map_or("-".into(), |n| n.to_string());
     fact("OOM score", format!("{}, adjusted by {}", score(detail.oom_score), score(detail.oom_score_adj)));
     match &detail.delays {
-        Section::Ok(d) => {
+        Reading::Ok(d) => {
             let secs = |ns: u64| format!("{:.2} s", ns as f64 / 1e9);
             let swapin = d.swapin_ns.map_or("-".into(), secs);
             fact("waited", format!("{} for block I/O, {swapin} for swap, in all its life", secs(d.blkio_ns)));
         }
-        other => fact("waited", format!("- {}", other.why(now_boot_ns).unwrap_or_default())),
+        other => fact("waited", format!("- {}", other.unavailable_reason(now_boot_ns).unwrap_or_default())),
     }
 }
 
@@ -168,9 +168,9 @@ fn mappings(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
                 ),
             ];
         }
-        Some(Reply::Mappings(Section::Ok(m))) => m,
+        Some(Reply::Mappings(Reading::Ok(m))) => m,
         Some(Reply::Mappings(other)) => {
-            return note(&format!("- {}", other.why(now_boot_ns).unwrap_or_default()));
+            return note(&format!("- {}", other.unavailable_reason(now_boot_ns).unwrap_or_default()));
         }
         Some(Reply::Failed(why)) => return note(&format!("- {}", sanitize(why))),
         Some(_) => return Vec::new(),

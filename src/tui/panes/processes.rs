@@ -3,11 +3,11 @@
 use super::{Pane, PaneId, when};
 use crate::export::processes::{gaps, no_delays};
 use crate::export::{self, sheet::Sheet};
-use crate::model::column::Column;
+use crate::model::column::ColumnSpec;
 use crate::model::columns::process::{
-    FULL, ORDERS, SHORT, SHORT_HELD, SHORT_SUMS, SUMS, THREAD_SETS, TRACED, value, write_command,
+    FULL, SORT_KEYS, COMPACT, COMPACT_STALLS, COMPACT_TOTALS, FULL_TOTALS, THREAD_COLUMN_SETS, FULL_TRACED, cell_value, write_command,
 };
-use crate::model::process::{Column as Col, ProcRow, Query};
+use crate::model::process::{ProcessColumn as Col, ProcessRow, ProcessQuery};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::widgets::canvas::Canvas;
@@ -31,35 +31,35 @@ pub const PANE: Pane = Pane {
 
 /// The order of that name in the config file.
 pub fn sort_by_name(name: &str) -> Option<Col> {
-    ORDERS.iter().find(|o| o.0 == name).map(|o| o.1)
+    SORT_KEYS.iter().find(|o| o.0 == name).map(|o| o.1)
 }
 
 /// The name of an order.
 pub fn sort_name(by: Col) -> &'static str {
-    ORDERS.iter().find(|o| o.1 == by).map_or("io", |o| o.0)
+    SORT_KEYS.iter().find(|o| o.1 == by).map_or("io", |o| o.0)
 }
 
 /// Every name.
 pub fn sort_names() -> Vec<&'static str> {
-    ORDERS.iter().map(|o| o.0).collect()
+    SORT_KEYS.iter().map(|o| o.0).collect()
 }
 
 /// The columns for a pane of that width.
-pub fn columns(app: &App, width: u16) -> &'static [Column<Col>] {
+pub fn columns(app: &App, width: u16) -> &'static [ColumnSpec<Col>] {
     let (wide, sums) = (width >= 90, app.ui.procs.accumulated);
     match (app.ui.procs.threads, wide, sums) {
-        (false, false, _) if matches!(app.ui.procs.by, Col::Throttled | Col::Reclaim) => SHORT_HELD,
-        (false, false, false) => SHORT,
-        (false, true, false) if app.snap().charged.ok().is_some() => TRACED,
+        (false, false, _) if matches!(app.ui.procs.by, Col::Throttled | Col::Reclaim) => COMPACT_STALLS,
+        (false, false, false) => COMPACT,
+        (false, true, false) if app.snap().io_attribution.ok().is_some() => FULL_TRACED,
         (false, true, false) => FULL,
-        (false, true, true) => SUMS,
-        (false, false, true) => SHORT_SUMS,
-        (true, wide, sums) => THREAD_SETS[usize::from(wide) + 2 * usize::from(sums)],
+        (false, true, true) => FULL_TOTALS,
+        (false, false, true) => COMPACT_TOTALS,
+        (true, wide, sums) => THREAD_COLUMN_SETS[usize::from(wide) + 2 * usize::from(sums)],
     }
 }
 
 /// The columns that fit into that width.
-pub fn fitted(app: &App, width: u16) -> (&'static [Column<Col>], table::Fitted) {
+pub fn fitted(app: &App, width: u16) -> (&'static [ColumnSpec<Col>], table::Fitted) {
     let set = columns(app, width);
     // What moves bytes, and what the rows are sorted by.
     let keep = |i: usize| {
@@ -70,7 +70,7 @@ pub fn fitted(app: &App, width: u16) -> (&'static [Column<Col>], table::Fitted) 
 }
 
 /// What the table is asked for; `height` rows from the first one shown.
-pub fn query(app: &App, offset: usize, height: usize) -> Query {
+pub fn query(app: &App, offset: usize, height: usize) -> ProcessQuery {
     let p = &app.ui.procs;
     let mut filter = p.filter.clone();
     if p.accumulated && filter.only_active {
@@ -82,7 +82,7 @@ pub fn query(app: &App, offset: usize, height: usize) -> Query {
         (Col::Write, true) => Col::AccWrite,
         (by, _) => by,
     };
-    Query { by, reverse: p.reverse, filter, offset, height }
+    ProcessQuery { sort_by: by, reverse: p.reverse, filter, offset, height }
 }
 
 fn title(app: &App) -> String {
@@ -107,19 +107,19 @@ fn note(app: &App) -> String {
     if app.ui.frozen.is_some() {
         return format!("busiest tasks, {}", when(app));
     }
-    let totals = app.world.procs.totals();
+    let totals = app.world.processes.totals();
     let mut note = format!(
         "{} · read {}/s write {}/s",
         app.task_count(),
         format_bytes(totals.read_bytes_per_s as u64),
         format_bytes(totals.write_bytes_per_s as u64)
     );
-    let procs = &app.world.procs;
-    if procs.hidden() > 0 {
-        note.push_str(&format!(" · {} hidden", procs.hidden()));
+    let procs = &app.world.processes;
+    if procs.hidden_count() > 0 {
+        note.push_str(&format!(" · {} hidden", procs.hidden_count()));
     }
-    if !procs.blocked().is_empty() {
-        note.push_str(&format!(" · {} BLOCKED", procs.blocked().len()));
+    if !procs.blocked_tasks().is_empty() {
+        note.push_str(&format!(" · {} BLOCKED", procs.blocked_tasks().len()));
     }
     if let Some(why) = no_delays(procs) {
         note.push_str(&format!(" · no IO%: {why}"));
@@ -137,8 +137,8 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         return;
     }
     let (set, fitted) = fitted(app, inner.width);
-    let by = query(app, 0, 0).by;
-    let descending = app.ui.procs.reverse == by.starts_small();
+    let by = query(app, 0, 0).sort_by;
+    let descending = app.ui.procs.reverse == by.is_ascending_by_default();
     let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
     table::heads(buf, inner, set, &fitted, sorted, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
@@ -151,7 +151,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         let y = body.y + n as u16;
         text.clear();
         write_command(&mut text, row);
-        let cell = |c| value(row, c, &text);
+        let cell = |c| cell_value(row, c, &text);
         table::row(buf, body, y, set, &fitted, cell, |c| style(row, c, theme), &mut scratch);
         if focused && n == selected {
             table::select(buf, body, y, theme);
@@ -167,7 +167,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
 }
 
-fn style(row: &ProcRow<'_>, col: Col, theme: &Theme) -> Style {
+fn style(row: &ProcessRow<'_>, col: Col, theme: &Theme) -> Style {
     if row.exited {
         return theme.dim;
     }
@@ -179,8 +179,8 @@ fn style(row: &ProcRow<'_>, col: Col, theme: &Theme) -> Style {
         Col::IoDelay if row.io_delay_pct.is_some_and(|n| n >= 50.0) => theme.warn,
         Col::Read if !busy(row.read_bytes_per_s) => theme.dim,
         Col::Write if !busy(row.write_bytes_per_s) => theme.dim,
-        Col::Writeback if !busy(row.charged.map(|c| c.writeback_bytes_per_s)) => theme.dim,
-        Col::Iops if !busy(row.charged.map(|c| c.iops())) => theme.dim,
+        Col::Writeback if !busy(row.attributed_io.map(|c| c.writeback_bytes_per_s)) => theme.dim,
+        Col::Iops if !busy(row.attributed_io.map(|c| c.iops())) => theme.dim,
         Col::Swap if row.swap_bytes.is_none_or(|n| n == 0) => theme.dim,
         Col::Throttled if row.throttled_pct.is_some_and(|n| n >= 20.0) => theme.warn,
         Col::Throttled if !busy(row.throttled_pct) => theme.dim,
@@ -200,6 +200,6 @@ fn sheet(app: &App) -> Sheet {
         app.each_task(50, |_, row| put(row));
     });
     sheet.notes.extend(app.procs_missing());
-    sheet.notes.extend(gaps(&app.world.procs));
+    sheet.notes.extend(gaps(&app.world.processes));
     sheet
 }

@@ -4,7 +4,7 @@ use super::{Pane, PaneId};
 pub use crate::export::memory::short;
 use crate::model::memory::WritebackRate;
 use crate::model::snapshot::Snapshot;
-use crate::model::stalls::{RECLAIM, THROTTLE};
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::tui::state::App;
 use crate::tui::widgets::canvas::Canvas;
 use crate::tui::widgets::dialog::frame;
@@ -36,7 +36,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         y += 1;
     };
     let Some(w) = snap.writeback.ok() else {
-        line(buf, &format!("- {}", snap.writeback.why(app.world.now().boot_ns).unwrap_or_default()), true);
+        line(buf, &format!("- {}", snap.writeback.unavailable_reason(app.world.now().boot_ns).unwrap_or_default()), true);
         return;
     };
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
@@ -78,9 +78,9 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
 fn throttled(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
     let above =
         w.dirty_bytes.zip(w.writeback_bytes).zip(w.freerun_bytes).is_some_and(|((d, b), f)| d + b > f);
-    let stalls = snap.stalls.ok().filter(|s| s.all[THROTTLE].is_some());
-    let throttled = stalls.map_or(above, |s| s.any(THROTTLE));
-    let note = match stalls.and_then(|s| s.by(THROTTLE).first().map(|t| t.comm.clone())) {
+    let stalls = snap.memory_stalls.ok().filter(|s| s.totals[THROTTLE].is_some());
+    let throttled = stalls.map_or(above, |s| s.has_stalls(THROTTLE));
+    let note = match stalls.and_then(|s| s.processes_by_kind(THROTTLE).first().map(|t| t.comm.clone())) {
         Some(who) => format!("THROTTLED {who}"),
         None => "WRITERS THROTTLED".into(),
     };
@@ -115,7 +115,7 @@ pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     if area.height < 2 {
         return;
     }
-    let value = |f: &crate::model::history::Frame<_>| f.unwritten_bytes.map(|n| n as f64);
+    let value = |f: &crate::model::history::HistoryFrame<_>| f.unwritten_bytes.map(|n| n as f64);
     let max = app.past().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
     let changed = app.change_marks(usize::from(area.width));
     let legend = if changed.is_empty() { "" } else { "┊ changed  " };
@@ -138,9 +138,9 @@ pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
 /// width goes, and their signs.
 pub fn stall_signs(app: &App, width: usize) -> Vec<(usize, &'static str)> {
     let ticks = app.past().rev().take(width).enumerate();
-    let sign = |(at, frame): (usize, &crate::model::history::Frame<_>)| {
-        let stalls = frame.snap.stalls.ok()?;
-        let sign = match (stalls.any(THROTTLE), stalls.any(RECLAIM)) {
+    let sign = |(at, frame): (usize, &crate::model::history::HistoryFrame<_>)| {
+        let stalls = frame.snapshot.memory_stalls.ok()?;
+        let sign = match (stalls.has_stalls(THROTTLE), stalls.has_stalls(RECLAIM)) {
             (true, true) => "x",
             (true, false) => "t",
             (false, true) => "r",

@@ -8,8 +8,8 @@ pub mod search;
 mod tests;
 
 use crate::diagnose::onset::Onset;
-use crate::model::kernlog::LogClock;
-use crate::model::world::Host;
+use crate::model::kernel_log::LogClock;
+use crate::model::system_state::HostInfo;
 use crate::record::Observation;
 use crate::record::decoder::DecodedTick;
 use crate::record::reader::RecordingSpan;
@@ -23,7 +23,7 @@ pub struct ReplayUi {
     /// The file's name, cleaned.
     pub file: String,
     /// Whose machine.
-    pub host: Host,
+    pub host: HostInfo,
     /// The kernel log's clock at the start.
     pub log_clock: LogClock,
     /// What it covers.
@@ -44,7 +44,7 @@ pub struct ReplayUi {
 
 impl ReplayUi {
     /// At the start of a recording, playing.
-    pub fn new(file: &str, host: Host, log_clock: LogClock, span: RecordingSpan) -> Self {
+    pub fn new(file: &str, host: HostInfo, log_clock: LogClock, span: RecordingSpan) -> Self {
         let file = crate::text::sanitize(file);
         Self { file, host, log_clock, span, playing: true, damaged: span.damaged_bytes, ..Self::default() }
     }

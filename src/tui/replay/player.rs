@@ -43,7 +43,7 @@ impl Player {
                 Deck { reader, sink, from, waiting: Vec::new(), next: None, pace: 1, due: None, at: None };
             let done = deck.begin(at).and_then(|()| deck.run());
             if let Err(Stop::Failed(err)) = done {
-                (deck.sink)(ReplayNews::Failed(crate::model::section::describe(&err)));
+                (deck.sink)(ReplayNews::Failed(crate::model::reading::describe_io_error(&err)));
             }
         })?;
         Ok(Self(to))

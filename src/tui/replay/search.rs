@@ -5,7 +5,7 @@
 use super::player::PAST;
 use crate::diagnose::Engine;
 use crate::diagnose::onset::{Onset, Onsets};
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use crate::record::Observation;
 use crate::record::apply;
 use crate::record::decoder::DecodedTick;
@@ -106,14 +106,14 @@ impl Search {
 
 /// A world of its own that follows the recording.
 struct Walk {
-    world: World,
+    world: SystemState,
     engine: Engine,
     onsets: Onsets,
 }
 
 impl Walk {
     fn new<B: ReadAt>(reader: &RecordingReader<B>, lines: Vec<Observation>) -> Self {
-        let mut world = World::new(reader.header.host(), reader.header.log_clock());
+        let mut world = SystemState::new(reader.header.host(), reader.header.log_clock());
         lines.into_iter().for_each(|entry| apply(&mut world, entry));
         Self { world, engine: Engine::default(), onsets: Onsets::default() }
     }

@@ -2,11 +2,11 @@
 
 use super::player::{Player, Sink};
 use super::{ReplayEffect, ReplayNews};
-use crate::model::clock::Clock;
-use crate::model::kernlog::{LogClock, Record};
-use crate::model::process::ProcUpdate;
+use crate::model::timestamp::Timestamp;
+use crate::model::kernel_log::{LogClock, KmsgRecord};
+use crate::model::process::ProcessUpdate;
 use crate::model::sample::Sample;
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::record::Observation;
 use crate::record::encoder::FrameEncoder;
 use crate::record::frame::RecordingHeader;
@@ -32,18 +32,18 @@ fn tape() -> Vec<u8> {
     let mut bytes = header.to_bytes();
     let mut encoder = FrameEncoder::default();
     for n in 0..TICKS {
-        let at = Clock { boot_ns: (n + 10) * SEC, wall_ns: (n * SEC) as i64 };
-        let look = ProcUpdate { seq: n, at, reset: n == 0, ..ProcUpdate::default() };
+        let at = Timestamp { boot_ns: (n + 10) * SEC, wall_ns: (n * SEC) as i64 };
+        let look = ProcessUpdate { seq: n, time: at, reset: n == 0, ..ProcessUpdate::default() };
         let mut news = Vec::new();
         if let Some(which) = FAILS.iter().position(|fail| *fail == n) {
             let message = format!("I/O error, dev sd{which}, sector 81239 op 0x1:(WRITE)").into_bytes();
             let record =
-                Record { seq: n, boot_us: at.boot_ns / 1000, level: 3, message, ..Record::default() };
+                KmsgRecord { seq: n, boot_us: at.boot_ns / 1000, level: 3, message, ..KmsgRecord::default() };
             let clock = LogClock { wall_ns: at.wall_ns, mono_ns: at.boot_ns };
             news.push(Observation::KernelLog(vec![record], clock));
         }
-        news.push(Observation::Sample(Box::new(Sample { seq: n, at, ..Sample::default() })));
-        news.push(Observation::Tasks(Box::new(Section::Ok(look))));
+        news.push(Observation::Sample(Box::new(Sample { seq: n, time: at, ..Sample::default() })));
+        news.push(Observation::Tasks(Box::new(Reading::Ok(look))));
         bytes.extend(encoder.encode_tick(&news, at.wall_ns));
     }
     bytes

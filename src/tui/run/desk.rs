@@ -24,8 +24,8 @@ use crate::collect::kmsg::read_hung_task_warnings;
 use crate::collect::sampler::READ_DEADLINE;
 use crate::collect::processes::ScanOptions;
 use crate::collect::{clock, host};
-use crate::model::section::Blocked;
-use crate::model::world::World;
+use crate::model::reading::BlockedRead;
+use crate::model::system_state::SystemState;
 use crate::worker::pool::Pool;
 use anyhow::Context;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -134,8 +134,8 @@ impl Desk {
         let tuning = tuning::runner::Runner::new(root(), Arc::new(news));
         let sample_due = Instant::now() + ui.interval;
         let world = match &ui.replay {
-            Some(replay) => World::new(replay.host.clone(), replay.log_clock),
-            None => World::new(host::read_host(&options.root), clock::now_log_clock()),
+            Some(replay) => SystemState::new(replay.host.clone(), replay.log_clock),
+            None => SystemState::new(host::read_host(&options.root), clock::now_log_clock()),
         };
         *place = Some(Self {
             app: App::new(world, ui),
@@ -313,13 +313,13 @@ impl Desk {
         for p in self.pool.pending() {
             if now.saturating_sub(p.since_boot_ns) > CHILD_LATE.as_nanos() as u64 {
                 let on = format!("{} (child {})", p.job.key(), p.pid);
-                list.push(Blocked { since_boot_ns: p.since_boot_ns, on });
+                list.push(BlockedRead { since_boot_ns: p.since_boot_ns, waiting_on: on });
             }
         }
-        if list != self.app.world.blocked {
+        if list != self.app.world.blocked_reads {
             let _ = self.feed_event(Event::Blocked(list));
         }
-        if !self.app.world.stuck.is_empty() {
+        if !self.app.world.hung_tasks.is_empty() {
             let left = read_hung_task_warnings(&self.options.root).ok().copied();
             let _ = self.feed_event(Event::HungTaskWarnings(left));
         }

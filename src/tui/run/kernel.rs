@@ -5,7 +5,7 @@ use super::super::ready::register;
 use super::Loop;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::root::Root;
 use std::time::Duration;
 use tokio::io::Interest;
@@ -33,12 +33,12 @@ impl Kmsg {
 impl Loop {
     pub(super) fn open_kmsg(&mut self, root: &Root) -> anyhow::Result<()> {
         match KmsgReader::open(root) {
-            Section::Ok(mut reader) => {
+            Reading::Ok(mut reader) => {
                 self.drain_kmsg(&mut reader)?;
                 if reader.is_live() {
                     match register(reader, Interest::READABLE) {
                         Ok(fd) => self.kmsg = Kmsg::Live(fd),
-                        Err(err) => self.no_kmsg(Section::from_io("/dev/kmsg", &err))?,
+                        Err(err) => self.no_kmsg(Reading::from_io_error("/dev/kmsg", &err))?,
                     }
                 }
                 Ok(())
@@ -59,7 +59,7 @@ impl Loop {
         })
     }
 
-    fn no_kmsg(&self, why: Section<()>) -> anyhow::Result<()> {
+    fn no_kmsg(&self, why: Reading<()>) -> anyhow::Result<()> {
         self.seat.with(|desk| desk.feed_event(Event::NoKernelLog(why)))
     }
 
@@ -71,7 +71,7 @@ impl Loop {
                 self.kmsg = Kmsg::Live(fd);
                 Ok(())
             }
-            Err(err) => self.no_kmsg(Section::from_io("/dev/kmsg", &err)),
+            Err(err) => self.no_kmsg(Reading::from_io_error("/dev/kmsg", &err)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! compared.
 
 use super::survey::{ChangeRow, Standing};
-use crate::model::beforeafter::{Comparison, When, compare};
+use crate::model::change_impact::{ChangeImpact, ChangeTimes, compare};
 use crate::model::disk::DevId;
 use crate::tui::state::App;
 
@@ -18,9 +18,9 @@ impl App {
         let mut out = Vec::new();
         let past = self.past();
         let Some(first) = past.clone().nth_back(width.min(past.len().saturating_sub(1))) else { return out };
-        for at in self.tune_events().filter(|at| *at > first.snap.at.boot_ns) {
+        for at in self.tune_events().filter(|at| *at > first.snapshot.time.boot_ns) {
             // The tick that ended first after it has the change within it.
-            let after = past.clone().rev().take_while(|f| f.snap.at.boot_ns >= at).count();
+            let after = past.clone().rev().take_while(|f| f.snapshot.time.boot_ns >= at).count();
             out.extend(after.checked_sub(1));
         }
         out.sort_unstable();
@@ -29,23 +29,23 @@ impl App {
     }
 
     /// What is compared for a change: `None` if it is not known when it was made.
-    pub fn change_window(&self, change: &ChangeRow) -> Option<When> {
+    pub fn change_window(&self, change: &ChangeRow) -> Option<ChangeTimes> {
         let at_ns = change.boot_ns?;
         let before = self.tune_events().filter(|t| *t < at_ns).max();
         let after = self.tune_events().filter(|t| *t > at_ns).min();
         // Of a change that ended unseen it is not known how long it was in force.
         let over =
             matches!(change.standing, Standing::Over(_)) && !self.ui.tune.ended.contains_key(&change.id);
-        (!over).then_some(When {
-            not_before_ns: before.unwrap_or(0),
-            at_ns,
-            until_ns: after.unwrap_or(u64::MAX),
+        (!over).then_some(ChangeTimes {
+            earliest_ns: before.unwrap_or(0),
+            changed_ns: at_ns,
+            latest_ns: after.unwrap_or(u64::MAX),
         })
     }
 
     /// The devices a change is looked at with: its own, else all disks.
     fn devices_of(&self, change: &ChangeRow) -> Vec<DevId> {
-        let Some(topo) = self.world.topo.ok() else { return Vec::new() };
+        let Some(topo) = self.world.topology.ok() else { return Vec::new() };
         let named = change.members.iter().filter_map(|m| m.device.as_deref());
         let own: Vec<DevId> = named.filter_map(|name| topo.by_name(name)).map(|d| d.id).collect();
         match own.is_empty() {
@@ -55,9 +55,9 @@ impl App {
     }
 
     /// The figures before and since a change.
-    pub fn change_comparison(&self, change: &ChangeRow) -> Option<Comparison> {
+    pub fn change_comparison(&self, change: &ChangeRow) -> Option<ChangeImpact> {
         let when = self.change_window(change)?;
-        Some(compare(self.past().map(|f| &*f.snap), when, &self.devices_of(change)))
+        Some(compare(self.past().map(|f| &*f.snapshot), when, &self.devices_of(change)))
     }
 
     /// Seconds after which old dirty pages are written, as the kernel has it now.

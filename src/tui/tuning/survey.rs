@@ -3,7 +3,7 @@
 //! Taken on a thread of the runner: what may block goes through the given [`KnobIo`], which asks a child.
 
 use crate::experiment::report::Report;
-use crate::model::clock::Clock;
+use crate::model::timestamp::Timestamp;
 use crate::root::Root;
 use crate::text::sanitize;
 use crate::tune::address::Address;
@@ -146,7 +146,7 @@ pub struct MemberRow {
 }
 
 /// Takes it. `extra` are knobs beside those always listed; `now` the clocks.
-pub fn survey(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Clock) -> Survey {
+pub fn survey(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Timestamp) -> Survey {
     let machine = Machine::read(root);
     let mut all = every(root, false);
     for at in extra.iter().filter_map(|e| Address::parse(e).ok()) {
@@ -247,7 +247,7 @@ fn target(at: &Address) -> String {
     file.to_string_lossy().into_owned()
 }
 
-fn change_row(journal: &Journal, change: &Change, now: Clock) -> ChangeRow {
+fn change_row(journal: &Journal, change: &Change, now: Timestamp) -> ChangeRow {
     let age = now.wall_ns - change.wall_ns;
     let boot_ns = (change.wall_ns > 0 && age >= 0).then(|| now.boot_ns.checked_sub(age as u64)).flatten();
     let members: Vec<MemberRow> = change.members.iter().map(member).collect();

@@ -2,7 +2,7 @@
 
 use super::data;
 use crate::model::disk::DevId;
-use crate::model::process::{Column as Col, TaskKey};
+use crate::model::process::{ProcessColumn as Col, TaskKey};
 use crate::tui::action::{Action, View};
 use crate::tui::effect::Effect;
 use crate::tui::layout;
@@ -96,7 +96,7 @@ fn settings(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::Slower => interval(app, app.ui.interval.as_secs_f64() + 0.5, effects),
         Action::ResetCounters => {
             let now = app.world.now();
-            app.world.procs.reset_counters(now);
+            app.world.processes.reset_counters(now);
             app.ui.say("sums count from now");
         }
         Action::SaveConfig => effects.push(Effect::Save(app.ui.settings())),
@@ -126,7 +126,7 @@ fn ask(app: &mut App, action: Action) {
         Action::Command => (PromptFor::Command, String::new()),
         Action::Include => (PromptFor::Include, app.ui.kernel.include.clone().unwrap_or_default()),
         Action::Exclude => {
-            let default = crate::model::kernlog::DEFAULT_EXCLUDE.to_owned();
+            let default = crate::model::kernel_log::DEFAULT_EXCLUDE.to_owned();
             (PromptFor::Exclude, app.ui.kernel.exclude.clone().unwrap_or(default))
         }
         Action::Ionice => match app.selected_task() {
@@ -298,7 +298,7 @@ fn freeze(app: &mut App) {
 /// Holds the tick `by` steps from the one on screen.
 fn hold(app: &mut App, by: isize) {
     let now = app.ui.frozen.unwrap_or(app.snap().seq);
-    match app.world.history.step(now, by) {
+    match app.world.history.step_from(now, by) {
         Some(seq) => app.ui.frozen = Some(seq),
         None => app.ui.complain("nothing to hold yet"),
     }
@@ -327,7 +327,7 @@ fn sort(app: &mut App, by: isize) {
     match app.focused() {
         PaneId::Processes => {
             let set = processes::columns(app, width);
-            let at = set.iter().position(|c| c.id == processes::query(app, 0, 0).by);
+            let at = set.iter().position(|c| c.id == processes::query(app, 0, 0).sort_by);
             // The start order, reads and writes together, stands before the first column.
             let at = at.map_or(0, |i| i as isize + 1) + by;
             let at = at.rem_euclid(set.len() as isize + 1);
@@ -379,7 +379,7 @@ fn fold(app: &mut App) {
         return app.ui.say("threads are folded; p shows them");
     }
     let Some(pid) = app.selected_task().map(|row| row.pid) else { return };
-    let folded = &mut app.ui.procs.filter.folded;
+    let folded = &mut app.ui.procs.filter.folded_pids;
     match folded.iter().position(|p| *p == pid) {
         Some(at) => drop(folded.remove(at)),
         None => folded.push(pid),

@@ -1,6 +1,6 @@
 //! News from the machine.
 
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::panes::kernel;
@@ -20,7 +20,7 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
             fade_message(app);
         }
         Event::Procs(update) => {
-            app.world.apply_procs(*update);
+            app.world.apply_processes(*update);
             follow_selected(app);
             super::findings::look(app, effects);
             app.pick_tasks();
@@ -29,18 +29,18 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
         Event::Topology(topo) => topology(app, *topo, effects),
         Event::Records(records, clock) => {
             app.ui.log_clock = clock;
-            app.world.klog_state = Section::Ok(());
-            let before = app.world.klog.revision();
+            app.world.kernel_log_status = Reading::Ok(());
+            let before = app.world.kernel_log.revision();
             app.world.apply_records(records, clock);
-            if app.world.klog.revision() != before {
+            if app.world.kernel_log.revision() != before {
                 kernel::refresh(app);
             }
         }
-        Event::NoKernelLog(why) => app.world.klog_state = why,
+        Event::NoKernelLog(why) => app.world.kernel_log_status = why,
         Event::Worker(Job::AtBoot { .. }, reply) => super::tune::boot_known(app, reply),
         Event::Worker(Job::Persist { .. }, reply) => super::tune::persisted(app, reply, effects),
         Event::Worker(job, reply) => answered(app, job, reply, effects),
-        Event::Blocked(list) => app.world.blocked = list,
+        Event::Blocked(list) => app.world.blocked_reads = list,
         Event::HungTaskWarnings(left) => app.world.hung_task_warnings = left,
         Event::IoPrioSet(key, result) => match result {
             Ok(prio) => app.ui.say(format!("task {}: I/O priority is now {prio} (read back)", key.tid)),
@@ -67,13 +67,13 @@ fn fade_message(app: &mut App) {
 
 /// The selection stays with its task when a detail page of it is open; otherwise with its place.
 pub fn follow_selected(app: &mut App) {
-    let len = app.world.procs.len();
+    let len = app.world.processes.len();
     app.ui.procs.scroll.selected = app.ui.procs.scroll.selected.min(len.saturating_sub(1));
 }
 
 /// Tells the collector which rows are on screen.
 pub fn focus(app: &mut App, effects: &mut Vec<Effect>) {
-    let mut keys: Vec<_> = app.ui.procs.window.rows.iter().map(|at| app.world.procs.key_at(*at)).collect();
+    let mut keys: Vec<_> = app.ui.procs.window.rows.iter().map(|at| app.world.processes.key_at(*at)).collect();
     if let Some(Detail::Process(p)) = &app.ui.detail {
         keys.push(p.key);
     }
@@ -83,9 +83,9 @@ pub fn focus(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-fn topology(app: &mut App, topo: Section<crate::model::topology::Topology>, effects: &mut Vec<Effect>) {
-    app.world.topo = topo;
-    let names = app.world.queue_names();
+fn topology(app: &mut App, topo: Reading<crate::model::topology::Topology>, effects: &mut Vec<Effect>) {
+    app.world.topology = topo;
+    let names = app.world.devices_to_query();
     if !names.is_empty() {
         effects.push(Effect::Run(Job::Queues { names }));
     }

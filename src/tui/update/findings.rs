@@ -4,8 +4,8 @@ use super::act;
 use crate::bench::workloads::WORKLOADS;
 use crate::diagnose::finding::Jump;
 use crate::diagnose::{story::Story, wanted};
-use crate::model::raw::Raw;
-use crate::model::section::Section;
+use crate::model::raw_bytes::RawBytes;
+use crate::model::reading::Reading;
 use crate::tui::action::View;
 use crate::tui::bench::Row;
 use crate::tui::effect::Effect;
@@ -51,7 +51,7 @@ fn who(story: &Story) -> (&'static str, crate::diagnose::finding::Subject) {
 
 /// A new tick comes: the one before is looked at now, if its tasks never came.
 pub fn tick(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.findings.seq() < app.world.snap.seq {
+    if app.findings.seq() < app.world.snapshot.seq {
         look(app, effects);
     }
 }
@@ -59,11 +59,11 @@ pub fn tick(app: &mut App, effects: &mut Vec<Effect>) {
 fn ask(app: &mut App, effects: &mut Vec<Effect>) {
     let now = app.world.now().boot_ns;
     // Some rules judge by two readings: those are had as soon as in trouble.
-    let calm = app.findings.stories().is_empty() && app.world.facts.before.is_some();
+    let calm = app.findings.stories().is_empty() && app.world.slow_facts.previous.is_some();
     let every = if calm { wanted::AT_REST_EVERY_SECS } else { wanted::EVERY_SECS };
     let ui = &mut app.ui.findings;
     let due = ui.asked_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= every);
-    if !due || app.world.topo.ok().is_none() || !matches!(app.world.procs_state, Section::Ok(())) {
+    if !due || app.world.topology.ok().is_none() || !matches!(app.world.processes_status, Reading::Ok(())) {
         return;
     }
     ui.asked_ns = Some(now);
@@ -95,8 +95,8 @@ pub fn answered(app: &mut App, job: &Job, reply: Reply) {
         _ => app.ui.findings.asked.facts = false,
     }
     match reply {
-        Reply::Diagnosis(facts) => app.world.facts.take(*facts),
-        Reply::Room(room) => app.world.facts.take_room(room),
+        Reply::Diagnosis(facts) => app.world.slow_facts.update(*facts),
+        Reply::Room(room) => app.world.slow_facts.update_space(room),
         _ => {}
     }
 }
@@ -122,7 +122,7 @@ fn follow(app: &mut App, jump: Jump, effects: &mut Vec<Effect>) {
         }
         Jump::Bench(profile, dir) => bench(app, profile, dir, effects),
         Jump::Device(id) => act::open_device(app, id),
-        Jump::Task(key) if app.world.procs.get(&key).is_some() => act::open_task(app, key, effects),
+        Jump::Task(key) if app.world.processes.get(&key).is_some() => act::open_task(app, key, effects),
         Jump::Task(key) => app.ui.complain(format!("task {} has ended", key.tid)),
         Jump::Kernel(seq) => kernel_entry(app, seq, effects),
         Jump::Memory => act::go(app, View::Memory, effects),
@@ -133,10 +133,10 @@ fn follow(app: &mut App, jump: Jump, effects: &mut Vec<Effect>) {
 }
 
 /// The Bench view with this profile selected, in that directory; a run under way stays on screen.
-fn bench(app: &mut App, profile: &str, dir: Option<Raw>, effects: &mut Vec<Effect>) {
+fn bench(app: &mut App, profile: &str, dir: Option<RawBytes>, effects: &mut Vec<Effect>) {
     if app.ui.bench.running().is_none() {
         if let Some(dir) = dir {
-            app.ui.bench.directory = std::ffi::OsString::from_vec(dir.bytes().to_vec()).into();
+            app.ui.bench.directory = std::ffi::OsString::from_vec(dir.as_bytes().to_vec()).into();
         }
         if let Some(at) = WORKLOADS.iter().position(|w| w.name() == profile) {
             app.ui.bench.selected = Row::Profile(at);

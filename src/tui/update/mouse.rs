@@ -114,7 +114,7 @@ fn click_tasks(app: &mut App, inner: Rect, x: u16, y: u16) {
     if y == inner.y {
         let (set, fitted) = processes::fitted(app, inner.width);
         let Some(at) = fitted.column_at(x - inner.x) else { return };
-        if set[at].id == processes::query(app, 0, 0).by {
+        if set[at].id == processes::query(app, 0, 0).sort_by {
             app.ui.procs.reverse = !app.ui.procs.reverse;
         } else {
             act::sort_tasks(app, set[at].id);

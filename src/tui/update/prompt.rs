@@ -1,7 +1,7 @@
 //! Typing in a line of input, and what Enter does with it.
 
 use super::{act, command, shot, tune};
-use crate::model::kernlog::Patterns;
+use crate::model::kernel_log::LogPatterns;
 use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::effect::Effect;
 use crate::tui::panes::{PaneId, devices, kernel};
@@ -151,7 +151,7 @@ pub fn parse_prio(text: &str) -> Result<IoPrio, String> {
 }
 
 fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
-    let row = app.world.procs.get(&key);
+    let row = app.world.processes.get(&key);
     let name = row.as_ref().map_or(String::new(), |r| r.comm.to_string());
     let now = row.and_then(|r| r.ionice).unwrap_or_else(|| "not known".into());
     let needs = match prio.class {
@@ -175,7 +175,7 @@ fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
 
 /// Sets both patterns, if both compile.
 pub fn set_patterns(app: &mut App, include: Option<String>, exclude: Option<String>) -> Result<(), String> {
-    let patterns = Patterns::new(include.as_deref(), exclude.as_deref()).map_err(|err| err.to_string())?;
+    let patterns = LogPatterns::new(include.as_deref(), exclude.as_deref()).map_err(|err| err.to_string())?;
     app.ui.kernel.patterns = patterns;
     app.ui.kernel.include = include.filter(|p| !p.is_empty());
     app.ui.kernel.exclude = exclude;

@@ -3,7 +3,7 @@
 use super::data;
 use crate::diagnose::Engine;
 use crate::diagnose::onset::Onset;
-use crate::model::world::World;
+use crate::model::system_state::SystemState;
 use crate::record::decoder::DecodedTick;
 use crate::record::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
 use crate::record::{Observation, apply, time_spec};
@@ -124,7 +124,7 @@ pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
     let Some(replay) = &mut app.ui.replay else { return };
     match news {
         ReplayNews::Anew(lines) => {
-            app.world = World::new(replay.host.clone(), replay.log_clock);
+            app.world = SystemState::new(replay.host.clone(), replay.log_clock);
             app.ui.log_clock = replay.log_clock;
             app.findings = Engine::default();
             // Places in a table that is gone.

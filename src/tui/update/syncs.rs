@@ -1,7 +1,7 @@
 //! The Syncs view: moving, sorting, ways on; and that syncs are traced only while it is open.
 
 use super::act;
-use crate::model::columns::syncs::SYNCS;
+use crate::model::columns::syncs::SYNC_COLUMNS;
 use crate::tui::effect::Effect;
 use crate::tui::panes::PaneId;
 use crate::tui::panes::syncs::{self as pane, slow};
@@ -34,7 +34,7 @@ pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
         _ => slow::lines(app).get(app.ui.syncs.slow.selected).map(|l| l.file.pid),
     };
     let Some(pid) = pid else { return };
-    let key = app.world.procs.raws().map(|(_, raw)| raw.key).find(|key| key.pid == pid);
+    let key = app.world.processes.live_tasks().map(|(_, raw)| raw.key).find(|key| key.pid == pid);
     match key {
         Some(key) => act::open_task(app, key, effects),
         None => app.ui.complain(format!("process {pid} has ended, or is not seen yet")),
@@ -58,13 +58,13 @@ pub fn step(app: &mut App, by: isize) {
 /// Moves the sort column; before the first there is a place for the order by waiting.
 pub fn sort(app: &mut App, by: isize) {
     let at = app.ui.syncs.sort.map_or(0, |i| i as isize + 1) + by;
-    let at = at.rem_euclid(SYNCS.len() as isize + 1);
+    let at = at.rem_euclid(SYNC_COLUMNS.len() as isize + 1);
     app.ui.syncs.sort = (at > 0).then(|| at as usize - 1);
 }
 
 /// Passes over one column more or less.
 pub fn shift(app: &mut App, by: isize) {
-    app.ui.syncs.shift = app.ui.syncs.shift.saturating_add_signed(by).min(SYNCS.len() - 3);
+    app.ui.syncs.shift = app.ui.syncs.shift.saturating_add_signed(by).min(SYNC_COLUMNS.len() - 3);
 }
 
 /// Which lines of the focused list contain a text.
@@ -73,7 +73,7 @@ pub fn hits(app: &App, needle: &str) -> Vec<bool> {
     match app.focused() {
         PaneId::Syncs => pane::lines(app).iter().map(|l| has([&l.comm, &l.path, &l.device])).collect(),
         _ => {
-            let on = |l: &crate::model::syncs::SlowLine| l.on.clone().unwrap_or_default();
+            let on = |l: &crate::model::syncs::SlowSyncRow| l.waiting_on.clone().unwrap_or_default();
             slow::lines(app).iter().map(|l| has([&l.comm, &l.path, &on(l)])).collect()
         }
     }

@@ -2,7 +2,7 @@
 
 use super::put::{put, put_right, tint};
 use super::theme::Theme;
-use crate::model::column::{Align, Column, Value};
+use crate::model::column::{Align, ColumnSpec, CellValue};
 use crate::tui::widgets::canvas::Canvas;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -42,7 +42,7 @@ pub struct Fitted {
 /// Gives each column its width. The column of width 0 takes what is left; when that would be less than
 /// `least`, columns are left out from the end (never the flexible one, never one in `keep`).
 pub fn fit<C>(
-    columns: &[Column<C>],
+    columns: &[ColumnSpec<C>],
     width: u16,
     least: u16,
     skip: usize,
@@ -84,7 +84,7 @@ impl Fitted {
 pub fn heads<C>(
     buf: &mut Canvas,
     area: Rect,
-    columns: &[Column<C>],
+    columns: &[ColumnSpec<C>],
     fitted: &Fitted,
     sorted: Option<(usize, bool)>,
     theme: &Theme,
@@ -100,7 +100,7 @@ pub fn heads<C>(
             }
             _ => theme.head,
         };
-        text.push_str(column.head);
+        text.push_str(column.header);
         let x = area.x + x;
         match column.align {
             Align::Left => {
@@ -121,9 +121,9 @@ pub fn row<'v, C: Copy>(
     buf: &mut Canvas,
     area: Rect,
     y: u16,
-    columns: &[Column<C>],
+    columns: &[ColumnSpec<C>],
     fitted: &Fitted,
-    value: impl Fn(C) -> Value<'v>,
+    value: impl Fn(C) -> CellValue<'v>,
     style: impl Fn(C) -> Style,
     scratch: &mut String,
 ) {
@@ -132,7 +132,7 @@ pub fn row<'v, C: Copy>(
         let x = area.x + x;
         let cell = value(column.id);
         let style = style(column.id);
-        if let (Value::Text(text), Align::Left) = (cell, column.align) {
+        if let (CellValue::Text(text), Align::Left) = (cell, column.align) {
             put(buf, x, y, text, *w, style);
             continue;
         }
@@ -157,10 +157,10 @@ pub fn select(buf: &mut Canvas, area: Rect, y: u16, theme: &Theme) {
 mod tests {
     use super::*;
 
-    const COLUMNS: &[Column<u8>] = &[
-        Column { id: 0, name: "n", head: "Name", help: "", width: 0, align: Align::Left },
-        Column { id: 1, name: "a", head: "tps", help: "", width: 5, align: Align::Right },
-        Column { id: 2, name: "b", head: "util", help: "", width: 5, align: Align::Right },
+    const COLUMNS: &[ColumnSpec<u8>] = &[
+        ColumnSpec { id: 0, name: "n", header: "Name", help: "", width: 0, align: Align::Left },
+        ColumnSpec { id: 1, name: "a", header: "tps", help: "", width: 5, align: Align::Right },
+        ColumnSpec { id: 2, name: "b", header: "util", help: "", width: 5, align: Align::Right },
     ];
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         let (area, theme) = (buf.area, Theme::new(super::super::theme::ThemeName::Mono));
         let f = fit(COLUMNS, 20, 6, 0, |_| false);
         heads(&mut buf, area, COLUMNS, &f, Some((1, true)), &theme);
-        let value = |id| if id == 0 { Value::Text("sda") } else { Value::Fixed(1.25, 1) };
+        let value = |id| if id == 0 { CellValue::Text("sda") } else { CellValue::Fixed(1.25, 1) };
         row(&mut buf, area, 1, COLUMNS, &f, value, |_| Style::new(), &mut String::new());
         let seen = buf.picture();
         let text: Vec<String> =

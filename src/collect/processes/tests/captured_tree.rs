@@ -2,11 +2,11 @@
 
 use super::super::*;
 use super::fake_proc::{FakeProc, FakeTask};
-use crate::model::process::{IoBytes, IoRaw, ProcTable};
+use crate::model::process::{IoBytes, TaskIoRaw, ProcessTable};
 
-fn scan(collector: &mut ProcessCollector, wants: &ScanOptions) -> ProcUpdate {
+fn scan(collector: &mut ProcessCollector, wants: &ScanOptions) -> ProcessUpdate {
     match collector.scan(wants) {
-        Section::Ok(update) => update,
+        Reading::Ok(update) => update,
         other => panic!("{other:?}"),
     }
 }
@@ -24,7 +24,7 @@ fn only_changed_tasks_are_in_an_update() {
     let mut collector = ProcessCollector::new(&fake.root());
     let first = scan(&mut collector, &ScanOptions::default());
     assert!(first.reset);
-    assert_eq!((first.changed.len(), first.total, first.hidden), (2, 2, 0));
+    assert_eq!((first.changed.len(), first.total, first.hidden_count), (2, 2, 0));
     assert_eq!(first.users, [(1000, "pg".into())]);
     let raw = first.changed[1].raw;
     assert_eq!((raw.comm(), raw.state, raw.uid), (&b.comm[..], b'S', Some(1000)));
@@ -33,15 +33,15 @@ fn only_changed_tasks_are_in_an_update() {
     assert_eq!(&*first.names[0].1.cgroup, "/system.slice/task.service");
 
     let quiet = scan(&mut collector, &ScanOptions::default());
-    assert_eq!((quiet.changed, quiet.names, quiet.gone, quiet.total), (vec![], vec![], vec![], 2));
-    assert!(!quiet.reset && quiet.prev.is_some());
+    assert_eq!((quiet.changed, quiet.names, quiet.exited, quiet.total), (vec![], vec![], vec![], 2));
+    assert!(!quiet.reset && quiet.previous_time.is_some());
 
     (a.io, a.runs) = ((4096, 8192, 10), 2);
     fake.write_task(&a);
     let moved = scan(&mut collector, &ScanOptions::default());
     assert_eq!(moved.changed.len(), 1);
-    assert_eq!(moved.changed[0].raw.io, IoRaw::Read(IoBytes { read: 4096, write: 8192, cancelled: 10 }));
-    assert!(moved.changed[0].since_ns >= quiet.at.boot_ns, "since the quiet look, not since the first");
+    assert_eq!(moved.changed[0].raw.io, TaskIoRaw::Read(IoBytes { read: 4096, write: 8192, cancelled: 10 }));
+    assert!(moved.changed[0].previous_scan_ns >= quiet.time.boot_ns, "since the quiet look, not since the first");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_task_that_did_not_run_is_not_read_again() {
     task.io = (1, 1, 1);
     fake.write_task(&task);
     let update = scan(&mut collector, &ScanOptions::default());
-    assert!(update.changed.iter().all(|c| c.raw.io == IoRaw::Read(IoBytes::default())), "{update:?}");
+    assert!(update.changed.iter().all(|c| c.raw.io == TaskIoRaw::Read(IoBytes::default())), "{update:?}");
     // With threads, schedstat tells about the main one only: its io is looked at all the same.
     (task.threads, task.runs) = (2, 2);
     fake.write_task(&task);
@@ -97,16 +97,16 @@ fn exits_new_tasks_and_reused_pids_are_reported() {
     fake.write_task(&FakeTask::new(4));
     fake.write_task(&FakeTask::new(9));
     let update = scan(&mut collector, &ScanOptions::default());
-    let mut gone = update.gone.clone();
+    let mut gone = update.exited.clone();
     gone.sort_unstable();
     assert_eq!(gone, [key(&a), old]);
-    let mut seen: Vec<_> = update.changed.iter().map(|c| (c.raw.key.pid, c.since_ns)).collect();
+    let mut seen: Vec<_> = update.changed.iter().map(|c| (c.raw.key.pid, c.previous_scan_ns)).collect();
     seen.sort_unstable();
     assert_eq!(seen, [(4, 0), (6, 0), (9, 0)], "all of them seen for the first time");
     assert!(update.names.iter().any(|(k, _)| *k == key(&b)), "names of the new owner of the number");
     assert_eq!(update.total, 3);
     let again = scan(&mut collector, &ScanOptions::default());
-    assert_eq!((again.changed, again.gone), (vec![], vec![]));
+    assert_eq!((again.changed, again.exited), (vec![], vec![]));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn visible_tasks_are_refreshed_while_asleep() {
     fake.write_task(&task);
     let mut collector = ProcessCollector::new(&fake.root());
     let first = scan(&mut collector, &ScanOptions::default());
-    assert_eq!(first.waits, [(key(&task), "io_schedule".into())]);
+    assert_eq!(first.wait_channels, [(key(&task), "io_schedule".into())]);
     task.swap_kb = 64;
     fake.write_task(&task);
     fake.write("proc/vmstat", b"pswpin 0\npswpout 16\n");
@@ -152,11 +152,11 @@ fn threads_have_rows_of_their_own() {
     fake.write_thread(5, &side);
     let mut collector = ProcessCollector::new(&fake.root());
     let processes = scan(&mut collector, &ScanOptions::default());
-    assert_eq!((processes.total, processes.threads), (1, false));
+    assert_eq!((processes.total, processes.rows_are_threads), (1, false));
     let wants = ScanOptions { threads: true, ..ScanOptions::default() };
     let update = scan(&mut collector, &wants);
-    assert!(update.reset && update.threads);
-    let mut table = ProcTable::new();
+    assert!(update.reset && update.rows_are_threads);
+    let mut table = ProcessTable::new();
     table.apply(&update);
     let row = table.get(&TaskKey { pid: 5, tid: 7, starttime: 1000 }).unwrap();
     assert_eq!((&*row.comm, row.read_bytes_total), ("side", Some(3)));
@@ -171,7 +171,7 @@ fn threads_have_rows_of_their_own() {
     fake.write_thread(5, &FakeTask::new(8));
     fake.remove("proc/5/task/7");
     let update = scan(&mut collector, &wants);
-    assert_eq!(update.gone, [TaskKey { pid: 5, tid: 7, starttime: 1000 }]);
+    assert_eq!(update.exited, [TaskKey { pid: 5, tid: 7, starttime: 1000 }]);
     assert!(update.changed.iter().any(|c| c.raw.key.tid == 8));
 }
 
@@ -191,5 +191,5 @@ fn a_full_update_contains_every_task() {
 fn a_tree_without_proc_is_reported_as_absent() {
     let dir = tempfile::tempdir().unwrap();
     let section = ProcessCollector::new(&Root::at(dir.path())).scan(&ScanOptions::default());
-    assert_eq!(section, Section::Absent("/proc: no such file or directory".into()));
+    assert_eq!(section, Reading::Absent("/proc: no such file or directory".into()));
 }

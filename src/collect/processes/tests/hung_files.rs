@@ -4,12 +4,12 @@
 use super::super::deadline_executor::MAX_STUCK_THREADS;
 use super::super::*;
 use super::fake_proc::{FakeProc, FakeTask};
-use crate::model::process::{IoRaw, ProcTable};
+use crate::model::process::{TaskIoRaw, ProcessTable};
 use std::path::Path;
 
-fn scan(collector: &mut ProcessCollector) -> ProcUpdate {
+fn scan(collector: &mut ProcessCollector) -> ProcessUpdate {
     match collector.scan(&ScanOptions::default()) {
-        Section::Ok(update) => update,
+        Reading::Ok(update) => update,
         other => panic!("{other:?}"),
     }
 }
@@ -41,11 +41,11 @@ fn one_stuck_task_does_not_delay_the_others() {
     let update = scan(&mut collector);
     assert_eq!(update.blocked.len(), 1);
     assert_eq!(update.blocked[0].key.pid, 6);
-    assert!(update.blocked[0].on.starts_with("its stat"), "{:?}", update.blocked);
+    assert!(update.blocked[0].waiting_on.starts_with("its stat"), "{:?}", update.blocked);
     assert_eq!(update.total, 3, "the stuck one is a row too");
     let stuck = update.changed.iter().find(|c| c.raw.key.pid == 6).unwrap();
-    assert_eq!((stuck.raw.io, stuck.raw.comm()), (IoRaw::Blocked, &b"task"[..]));
-    let mut table = ProcTable::new();
+    assert_eq!((stuck.raw.io, stuck.raw.comm()), (TaskIoRaw::Blocked, &b"task"[..]));
+    let mut table = ProcessTable::new();
     table.apply(&update);
     assert!(table.iter().all(|row| row.blocked == (row.pid == 6)));
 
@@ -68,7 +68,7 @@ fn a_stuck_cmdline_does_not_hide_the_counters() {
     make_hang(&path);
     let mut collector = ProcessCollector::new(&fake.root());
     let update = scan(&mut collector);
-    assert!(update.blocked[0].on.starts_with("its cmdline") && update.blocked[0].counters_readable);
+    assert!(update.blocked[0].waiting_on.starts_with("its cmdline") && update.blocked[0].counters_readable);
     assert_eq!(update.changed[0].raw.uid, Some(1000), "what does not hang is read");
     (task.io, task.runs) = ((64, 0, 0), 2);
     let (cmdline, fifo) = (task.cmdline.clone(), path.with_extension("fifo"));
@@ -77,7 +77,7 @@ fn a_stuck_cmdline_does_not_hide_the_counters() {
     let update = scan(&mut collector);
     assert_eq!(update.changed[0].raw.io.bytes().unwrap().read, 64);
     release(&fifo, b"");
-    let named = |update: &ProcUpdate| update.names.iter().any(|(_, names)| names.cmdline.is_some());
+    let named = |update: &ProcessUpdate| update.names.iter().any(|(_, names)| names.cmdline.is_some());
     let update = scan_until(&mut collector, named);
     assert_eq!(update.names[0].1.cmdline.as_ref().map(|c| c.len()), Some(cmdline.len() - 1));
 }
@@ -97,7 +97,7 @@ fn the_number_of_abandoned_threads_is_bounded() {
     assert_eq!(collector.hung_reads(), MAX_STUCK_THREADS);
     assert!(update.notes.iter().any(|note| note.contains("reads hang")), "{:?}", update.notes);
     let healthy = update.changed.iter().find(|c| c.raw.key.pid == 100).unwrap();
-    assert_eq!(healthy.raw.io, IoRaw::Blocked, "not read, and not said to be 0");
+    assert_eq!(healthy.raw.io, TaskIoRaw::Blocked, "not read, and not said to be 0");
     for pid in 1..=MAX_STUCK_THREADS as u32 {
         release(&fake.path(&format!("proc/{pid}/io")), b"");
     }
@@ -108,11 +108,11 @@ fn the_number_of_abandoned_threads_is_bounded() {
     }
     let update = scan_until(&mut collector, |update| update.changed.iter().any(|c| c.raw.key.pid == 100));
     let healthy = update.changed.iter().find(|c| c.raw.key.pid == 100).unwrap();
-    assert!(matches!(healthy.raw.io, IoRaw::Read(_)), "{healthy:?}");
+    assert!(matches!(healthy.raw.io, TaskIoRaw::Read(_)), "{healthy:?}");
 }
 
 /// Looks until it is so: the thread left behind comes back in its own time.
-fn scan_until(collector: &mut ProcessCollector, so: impl Fn(&ProcUpdate) -> bool) -> ProcUpdate {
+fn scan_until(collector: &mut ProcessCollector, so: impl Fn(&ProcessUpdate) -> bool) -> ProcessUpdate {
     for _ in 0..100_000 {
         let update = scan(collector);
         if so(&update) {

@@ -1,13 +1,13 @@
 //! On the running machine, with children of our own.
 
 use super::super::*;
-use crate::model::process::{IoRaw, ProcTable};
+use crate::model::process::{TaskIoRaw, ProcessTable};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
-fn scan(collector: &mut ProcessCollector, wants: &ScanOptions) -> ProcUpdate {
+fn scan(collector: &mut ProcessCollector, wants: &ScanOptions) -> ProcessUpdate {
     match collector.scan(wants) {
-        Section::Ok(update) => update,
+        Reading::Ok(update) => update,
         other => panic!("{other:?}"),
     }
 }
@@ -48,7 +48,7 @@ fn written_bytes_match_the_kernel() {
     for mut collector in collectors() {
         let mut shell = Shell::new();
         let pid = shell.0.id();
-        let mut table = ProcTable::new();
+        let mut table = ProcessTable::new();
         table.apply(&scan(&mut collector, &ScanOptions::default()));
         let row = table.iter().find(|row| row.pid == pid).expect("the child is there").key();
         let before = table.get(&row).unwrap().write_bytes_total;
@@ -80,7 +80,7 @@ fn written_bytes_match_the_kernel() {
 #[test]
 fn a_child_process_appears_and_exits() {
     for mut collector in collectors() {
-        let mut table = ProcTable::new();
+        let mut table = ProcessTable::new();
         // A host of very many processes has their names only after several looks otherwise.
         let wants = ScanOptions { all_names: true, ..ScanOptions::default() };
         table.apply(&scan(&mut collector, &wants));
@@ -94,7 +94,7 @@ fn a_child_process_appears_and_exits() {
         assert!(row.ionice.is_some());
         let key = row.key();
         assert!(
-            !matches!(row.io, IoRaw::Read(_)) || row.read_bytes_per_s.is_some(),
+            !matches!(row.io, TaskIoRaw::Read(_)) || row.read_bytes_per_s.is_some(),
             "born since: has a rate"
         );
         drop(shell);
@@ -117,7 +117,7 @@ fn own_threads_have_rows() {
     let tid = told.recv().unwrap();
     for mut collector in collectors() {
         let update = scan(&mut collector, &ScanOptions { threads: true, ..ScanOptions::default() });
-        let mut table = ProcTable::new();
+        let mut table = ProcessTable::new();
         table.apply(&update);
         let row = table.iter().find(|row| row.tid == tid).expect("the thread is a row");
         assert_eq!((&*row.comm, row.pid), ("row-of-mine", std::process::id()));

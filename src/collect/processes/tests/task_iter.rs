@@ -3,7 +3,7 @@
 //! Needs root and the kernel's type information; skips by name elsewhere.
 
 use super::super::*;
-use crate::model::process::{Names, TaskRaw};
+use crate::model::process::{TaskNames, TaskRaw};
 use crate::trace::{
     self,
     task_iter::{PassGeneration, TaskIter},
@@ -16,13 +16,13 @@ use std::process::{Child, Command, Stdio};
 /// What one look tells.
 struct ScanResult {
     rows: HashMap<TaskKey, TaskRaw>,
-    names: HashMap<TaskKey, Arc<Names>>,
+    names: HashMap<TaskKey, Arc<TaskNames>>,
 }
 
 fn scan(collector: &mut ProcessCollector, threads: bool) -> ScanResult {
     let wants = ScanOptions { threads, all_names: true, full_update: true, delays: true, ..ScanOptions::default() };
     match collector.scan(&wants) {
-        Section::Ok(update) => {
+        Reading::Ok(update) => {
             assert!(update.notes.iter().all(|note| !note.contains("iterator")), "{:?}", update.notes);
             let rows = update.changed.iter().map(|c| (c.raw.key, c.raw)).collect();
             ScanResult { rows, names: update.names.into_iter().collect() }
@@ -37,8 +37,8 @@ fn load_tracer() -> Result<Tracer, String> {
     tracer.start();
     loop {
         match tracer.tasks.read() {
-            Section::Ok(_) => return Ok(tracer),
-            Section::Absent(why) if why.contains("being loaded") => std::thread::yield_now(),
+            Reading::Ok(_) => return Ok(tracer),
+            Reading::Absent(why) if why.contains("being loaded") => std::thread::yield_now(),
             other => return Err(format!("{:?}", other.map(|_| ()))),
         }
     }
@@ -155,7 +155,7 @@ fn compare_unchanged(before: &TaskRaw, told: &TaskRaw, after: &TaskRaw, subject:
     }
     same!(key kernel_thread ioprio ppid uid num_threads majflt io);
     // A task can wake without having been given a CPU yet.
-    let slept = before.runs == after.runs && !matches!(before.state, b'R' | b'D');
+    let slept = before.timeslices == after.timeslices && !matches!(before.state, b'R' | b'D');
     if slept {
         same!(comm state);
     }
@@ -238,8 +238,8 @@ fn idle_kernel_threads_stay_correct_when_reported_as_unchanged() {
         file.sync_all().unwrap();
         let before = kernel_threads();
         let wants = ScanOptions { delays: true, ..ScanOptions::default() };
-        let Section::Ok(update) = traced.scan(&wants) else { panic!("no look") };
-        for key in &update.gone {
+        let Reading::Ok(update) = traced.scan(&wants) else { panic!("no look") };
+        for key in &update.exited {
             told.remove(key);
         }
         told.extend(update.changed.iter().map(|c| (c.raw.key, c.raw)));
@@ -277,7 +277,7 @@ fn unchanged_records_need_the_directly_preceding_pass() {
         Ok(tracer) => tracer,
         Err(why) => return println!("skipped only_who_took_the_way_before_is_told_in_short: {why}"),
     };
-    let Section::Ok(walks) = tracer.tasks.read() else { panic!("it was there") };
+    let Reading::Ok(walks) = tracer.tasks.read() else { panic!("it was there") };
     let (first, _, none) = run_pass(&walks, None);
     let (second, long, short) = run_pass(&walks, Some(first));
     let (third, all, again) = run_pass(&walks, Some(first));

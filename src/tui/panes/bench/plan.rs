@@ -10,7 +10,7 @@ use crate::bench::target::refuse::reserve;
 use crate::bench::workloads::{WORKLOADS, Workload};
 use crate::export::sheet::Sheet;
 use crate::model::disk::DiskRate;
-use crate::model::process::{Column, Filter, Query};
+use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
 use crate::text::sanitize;
 use crate::tui::bench::Line;
 use crate::tui::panes::PaneId;
@@ -133,7 +133,7 @@ pub fn device_line(r: &DiskRate) -> String {
 
 /// What else is at work where the run would be.
 fn neighbours(app: &App, place: &Seen, out: &mut Vec<Toned>) {
-    let mut ids: Vec<_> = place.chain.iter().filter(|d| d.bottom).map(|d| d.id).collect();
+    let mut ids: Vec<_> = place.chain.iter().filter(|d| d.is_physical).map(|d| d.id).collect();
     if ids.is_empty() {
         ids.extend(place.device);
     }
@@ -156,10 +156,10 @@ fn neighbours(app: &App, place: &Seen, out: &mut Vec<Toned>) {
 }
 
 fn busiest(app: &App) -> Option<String> {
-    let filter = Filter { only_active: true, ..Filter::default() };
-    let query = Query { by: Column::Io, reverse: false, filter, offset: 0, height: 1 };
-    let at = *app.world.procs.window(&query).rows.first()?;
-    let row = app.world.procs.row(at);
+    let filter = ProcessFilter { only_active: true, ..ProcessFilter::default() };
+    let query = ProcessQuery { sort_by: ProcessColumn::Io, reverse: false, filter, offset: 0, height: 1 };
+    let at = *app.world.processes.window(&query).rows.first()?;
+    let row = app.world.processes.row(at);
     let rate = |n: Option<f64>| n.map_or("-".into(), |n| format!("{}/s", format_bytes_long(n as u64)));
     Some(format!(
         "Busiest task, on any device: {} {}, reads {}, writes {}",

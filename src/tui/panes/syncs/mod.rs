@@ -5,9 +5,9 @@ pub mod slow;
 use super::{Pane, PaneId, when};
 use crate::export;
 use crate::export::sheet::Sheet;
-use crate::model::column::Column;
-use crate::model::columns::syncs::{SYNCS, SyncCol};
-use crate::model::syncs::SyncLine;
+use crate::model::column::ColumnSpec;
+use crate::model::columns::syncs::{SYNC_COLUMNS, SyncColumn};
+use crate::model::syncs::SyncRow;
 use crate::model::syncs::list::{self, SyncQuery};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
@@ -36,19 +36,19 @@ const MUCH: f64 = 25.0;
 
 fn query(app: &App) -> SyncQuery<'_> {
     let s = &app.ui.syncs;
-    let sort = s.sort.and_then(|i| SYNCS.get(i)).map(|c| c.id);
+    let sort = s.sort.and_then(|i| SYNC_COLUMNS.get(i)).map(|c| c.id);
     SyncQuery { sort, reverse: s.reverse, filter: &s.filter }
 }
 
 /// The lines shown now.
-pub fn lines(app: &App) -> Vec<SyncLine> {
+pub fn lines(app: &App) -> Vec<SyncRow> {
     let syncs = app.snap().syncs.ok();
-    syncs.map_or_else(Vec::new, |s| list::lines(s, app.world.topo.ok(), &query(app)))
+    syncs.map_or_else(Vec::new, |s| list::sync_rows(s, app.world.topology.ok(), &query(app)))
 }
 
 /// The columns that fit into that width.
-pub fn fitted(app: &App, width: u16) -> (&'static [Column<SyncCol>], table::Fitted) {
-    (SYNCS, table::fit(SYNCS, width, PATH.max(width / 5), app.ui.syncs.shift, |_| false))
+pub fn fitted(app: &App, width: u16) -> (&'static [ColumnSpec<SyncColumn>], table::Fitted) {
+    (SYNC_COLUMNS, table::fit(SYNC_COLUMNS, width, PATH.max(width / 5), app.ui.syncs.shift, |_| false))
 }
 
 /// What is shown only if it contains a text.
@@ -65,7 +65,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         return;
     }
     let Some(syncs) = app.snap().syncs.ok() else {
-        let why = app.snap().syncs.why(app.snap().at.boot_ns);
+        let why = app.snap().syncs.unavailable_reason(app.snap().time.boot_ns);
         return reason(buf, inner, &why.unwrap_or_default(), theme.warn);
     };
     let lines = lines(app);
@@ -96,11 +96,11 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
 }
 
-fn style(line: &SyncLine, col: SyncCol, theme: &Theme) -> Style {
+fn style(line: &SyncRow, col: SyncColumn, theme: &Theme) -> Style {
     let r = &line.rate;
     match col {
-        SyncCol::Wait if r.wait_pct >= MUCH => theme.crit,
-        SyncCol::Errors if r.errors > 0 => theme.crit,
+        SyncColumn::Wait if r.wait_pct >= MUCH => theme.crit,
+        SyncColumn::Errors if r.errors > 0 => theme.crit,
         _ if r.calls_per_s > 0.0 || r.wait_pct > 0.0 => theme.text,
         _ => theme.dim,
     }
@@ -108,5 +108,5 @@ fn style(line: &SyncLine, col: SyncCol, theme: &Theme) -> Style {
 
 fn sheet(app: &App) -> Sheet {
     let title = format!("{} on {}, {}", filtered(app, "Syncs"), app.world.host.name, app.stamp());
-    export::syncs::sheet(title, app.snap(), app.world.topo.ok(), &query(app))
+    export::syncs::sheet(title, app.snap(), app.world.topology.ok(), &query(app))
 }

@@ -4,8 +4,8 @@ use super::super::{Pane, PaneId};
 use super::filtered;
 use crate::export;
 use crate::export::sheet::Sheet;
-use crate::model::columns::syncs::{SLOW, SlowCol};
-use crate::model::syncs::SlowLine;
+use crate::model::columns::syncs::{SLOW_SYNC_COLUMNS, SlowSyncColumn};
+use crate::model::syncs::SlowSyncRow;
 use crate::model::syncs::list;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
@@ -31,9 +31,9 @@ pub const PANE: Pane = Pane {
 const PATH: u16 = 14;
 
 /// The lines shown now.
-pub fn lines(app: &App) -> Vec<SlowLine> {
+pub fn lines(app: &App) -> Vec<SlowSyncRow> {
     let syncs = app.snap().syncs.ok();
-    syncs.map_or_else(Vec::new, |s| list::slow(s, app.world.topo.ok(), &app.ui.syncs.filter))
+    syncs.map_or_else(Vec::new, |s| list::slow_sync_rows(s, app.world.topology.ok(), &app.ui.syncs.filter))
 }
 
 fn title(app: &App) -> String {
@@ -42,7 +42,7 @@ fn title(app: &App) -> String {
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
     let syncs = app.snap().syncs.ok();
-    let flying = syncs.map_or(0, |s| s.flying.len());
+    let flying = syncs.map_or(0, |s| s.in_flight.len());
     let note = if flying > 0 { format!("{flying} under way") } else { String::new() };
     let inner = frame(buf, area, &title(app), &note, focused, theme);
     if inner.height == 0 || syncs.is_none() {
@@ -50,9 +50,9 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
     let lines = lines(app);
     // What it waited on is worth more than errno, which goes first.
-    let keep = |i: usize| SLOW[i].id == SlowCol::On;
-    let fitted = table::fit(SLOW, inner.width, PATH, 0, keep);
-    table::heads(buf, inner, SLOW, &fitted, None, theme);
+    let keep = |i: usize| SLOW_SYNC_COLUMNS[i].id == SlowSyncColumn::WaitedOn;
+    let fitted = table::fit(SLOW_SYNC_COLUMNS, inner.width, PATH, 0, keep);
+    table::heads(buf, inner, SLOW_SYNC_COLUMNS, &fitted, None, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
     let mut scroll = app.ui.syncs.slow;
     scroll.follow(lines.len(), usize::from(body.height));
@@ -61,9 +61,9 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate()
     {
         let y = body.y + n as u16;
-        let ended = app.clock_text(app.snap().at.wall_at(line.began_ns + line.took_ns));
+        let ended = app.clock_text(app.snap().time.wall_ns_at(line.started_ns + line.duration_ns));
         let value = |c| line.value(c, &ended);
-        table::row(buf, body, y, SLOW, &fitted, value, |c| style(line, c, theme), &mut scratch);
+        table::row(buf, body, y, SLOW_SYNC_COLUMNS, &fitted, value, |c| style(line, c, theme), &mut scratch);
         if focused && i == scroll.selected {
             table::select(buf, body, y, theme);
         }
@@ -73,20 +73,20 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
 }
 
-fn style(line: &SlowLine, col: SlowCol, theme: &Theme) -> Style {
+fn style(line: &SlowSyncRow, col: SlowSyncColumn, theme: &Theme) -> Style {
     match col {
-        SlowCol::When | SlowCol::Took if line.under_way => theme.crit,
-        SlowCol::Error if line.error > 0 => theme.crit,
+        SlowSyncColumn::EndedAt | SlowSyncColumn::Duration if line.is_in_flight => theme.crit,
+        SlowSyncColumn::Error if line.error > 0 => theme.crit,
         _ => theme.text,
     }
 }
 
 fn sheet(app: &App) -> Sheet {
     let title = format!("Slow syncs on {}, {}", app.world.host.name, app.stamp());
-    let there = export::syncs::slow(&title, app.snap(), app.world.topo.ok(), &app.ui.syncs.filter);
+    let there = export::syncs::slow(&title, app.snap(), app.world.topology.ok(), &app.ui.syncs.filter);
     there.unwrap_or_else(|| {
         let mut none = Sheet::new(title, &[]);
-        none.notes.extend(app.snap().syncs.why(app.snap().at.boot_ns));
+        none.notes.extend(app.snap().syncs.unavailable_reason(app.snap().time.boot_ns));
         none
     })
 }

@@ -3,7 +3,7 @@
 use super::super::{Pane, PaneId};
 use super::cut;
 use crate::export::sheet::Sheet;
-use crate::model::beforeafter::{Comparison, LEAST_SECS, LEAST_TICKS, Line, Spread, Unit, Window};
+use crate::model::change_impact::{ChangeImpact, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, ImpactRow, Quartiles, ImpactUnit, ImpactWindow};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::tuning::survey::{ChangeRow, Standing};
@@ -115,14 +115,14 @@ fn members(theme: &Theme, area: Rect, buf: &mut Canvas, change: &ChangeRow) -> R
 }
 
 /// Heads with the lengths of both windows.
-fn heads(theme: &Theme, area: Rect, buf: &mut Canvas, c: &Comparison, [name, side, last]: [u16; 3]) {
-    let one = |word: &str, w: &Window| match side >= WIDE {
+fn heads(theme: &Theme, area: Rect, buf: &mut Canvas, c: &ChangeImpact, [name, side, last]: [u16; 3]) {
+    let one = |word: &str, w: &ImpactWindow| match side >= WIDE {
         true => format!("{word} {:.0} s, {} ticks", w.secs, w.ticks),
         false => format!("{word} {:.0} s", w.secs),
     };
     let x = area.x + name;
     cut(buf, x, area.y, &one("before", &c.before), side - 1, theme.head);
-    cut(buf, x + side, area.y, &one("since", &c.since), side - 1, theme.head);
+    cut(buf, x + side, area.y, &one("since", &c.after), side - 1, theme.head);
     let at = x + 2 * side;
     cut(buf, at, area.y, "difference", last.min(area.right().saturating_sub(at)), theme.head);
 }
@@ -131,14 +131,14 @@ fn heads(theme: &Theme, area: Rect, buf: &mut Canvas, c: &Comparison, [name, sid
 const WIDE: u16 = 20;
 
 /// Why nothing is compared yet.
-fn too_little(c: &Comparison) -> String {
-    let wants = |name: &str, w: &Window| match (w.is_enough(), w.secs < LEAST_SECS) {
+fn too_little(c: &ChangeImpact) -> String {
+    let wants = |name: &str, w: &ImpactWindow| match (w.is_enough(), w.secs < MIN_WINDOW_SECS) {
         (true, _) => None,
-        (false, true) => Some(format!("{name} {:.0} of {LEAST_SECS} s", w.secs)),
-        (false, false) => Some(format!("{name} {} of {LEAST_TICKS} ticks", w.ticks)),
+        (false, true) => Some(format!("{name} {:.0} of {MIN_WINDOW_SECS} s", w.secs)),
+        (false, false) => Some(format!("{name} {} of {MIN_WINDOW_TICKS} ticks", w.ticks)),
     };
     let missing: Vec<String> =
-        [wants("before", &c.before), wants("since", &c.since)].into_iter().flatten().collect();
+        [wants("before", &c.before), wants("since", &c.after)].into_iter().flatten().collect();
     format!("Too little to compare: {}.", missing.join(", "))
 }
 
@@ -149,7 +149,7 @@ fn figures(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, change: &Chan
     let Some(c) = app.change_comparison(change) else {
         return reason(buf, area, "it is not known when it began or ended: nothing to compare", theme.dim);
     };
-    if c.lines.is_empty() {
+    if c.rows.is_empty() {
         let lines = wrap(&too_little(&c), usize::from(area.width));
         for (line, y) in lines.iter().zip(area.y..area.bottom()) {
             put(buf, area.x, y, line, area.width, theme.dim);
@@ -161,7 +161,7 @@ fn figures(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, change: &Chan
     heads(theme, area, buf, &c, columns);
     y += 1;
     // What was not measured on either side is left out first, then what moved least.
-    let mut rows: Vec<&Line> = c.lines.iter().filter(|l| l.before.is_some() || l.since.is_some()).collect();
+    let mut rows: Vec<&ImpactRow> = c.rows.iter().filter(|l| l.before.is_some() || l.after.is_some()).collect();
     let note = note(app, change, &c);
     let room = usize::from(area.bottom().saturating_sub(y));
     let notes = wrap(&note, usize::from(area.width));
@@ -185,39 +185,39 @@ fn columns(width: u16) -> [u16; 3] {
     [13, side, 16]
 }
 
-fn figure(theme: &Theme, area: Rect, buf: &mut Canvas, line: &Line, [name, side, last]: [u16; 3]) {
+fn figure(theme: &Theme, area: Rect, buf: &mut Canvas, line: &ImpactRow, [name, side, last]: [u16; 3]) {
     let wide = side >= WIDE;
     put(buf, area.x, area.y, line.name, name, theme.text);
     cut(buf, area.x + name, area.y, &shown(line.before, line.unit, wide), side - 1, theme.text);
-    cut(buf, area.x + name + side, area.y, &shown(line.since, line.unit, wide), side - 1, theme.text);
+    cut(buf, area.x + name + side, area.y, &shown(line.after, line.unit, wide), side - 1, theme.text);
     let x = area.x + name + 2 * side;
     let style = if line.differs() { theme.changed } else { theme.dim };
     cut(buf, x, area.y, &difference(line), last.min(area.right().saturating_sub(x)), style);
 }
 
 /// `93.4M (80.1M..120M)`: median and quartiles.
-fn shown(s: Option<Spread>, unit: Unit, wide: bool) -> String {
+fn shown(s: Option<Quartiles>, unit: ImpactUnit, wide: bool) -> String {
     let Some(s) = s else { return "-".into() };
     let median = amount(s.median, unit);
     match wide {
-        true => format!("{median} ({}..{})", amount(s.low, unit), amount(s.high, unit)),
+        true => format!("{median} ({}..{})", amount(s.q1, unit), amount(s.q3, unit)),
         false => median,
     }
 }
 
-fn amount(n: f64, unit: Unit) -> String {
+fn amount(n: f64, unit: ImpactUnit) -> String {
     let mut out = String::new();
     match unit {
-        Unit::Bytes | Unit::BytesPerS => write_bytes(&mut out, n),
-        Unit::MbPerS => out = format!("{n:.1}"),
-        Unit::Ms => out = format!("{n:.2}"),
-        Unit::Percent => out = format!("{n:.1}"),
+        ImpactUnit::Bytes | ImpactUnit::BytesPerSec => write_bytes(&mut out, n),
+        ImpactUnit::MibPerSec => out = format!("{n:.1}"),
+        ImpactUnit::Millis => out = format!("{n:.2}"),
+        ImpactUnit::Percent => out = format!("{n:.1}"),
     }
     out
 }
 
 /// `-81.4M  -87 % *`; the star: the quartiles do not overlap.
-fn difference(line: &Line) -> String {
+fn difference(line: &ImpactRow) -> String {
     let (Some(d), Some(before)) = (line.difference(), line.before) else { return "-".into() };
     let shown = amount(d, line.unit);
     if shown.chars().all(|c| matches!(c, '-' | '0' | '.')) {
@@ -233,10 +233,10 @@ fn difference(line: &Line) -> String {
 }
 
 /// What must be known to read the figures.
-fn note(app: &App, change: &ChangeRow, c: &Comparison) -> String {
+fn note(app: &App, change: &ChangeRow, c: &ChangeImpact) -> String {
     let mut text = String::from("Medians (quartiles). * quartiles apart; other load can do that, too.");
     let buffered = change.members.iter().any(|m| m.of_writeback);
-    if let Some(expire) = app.dirty_expire_secs().filter(|e| buffered && c.since.secs < *e) {
+    if let Some(expire) = app.dirty_expire_secs().filter(|e| buffered && c.after.secs < *e) {
         text += &format!(" Since is shorter than dirty_expire ({expire:.0} s): old pages are not due yet.");
     }
     text
@@ -259,9 +259,9 @@ fn sheet(app: &App) -> Sheet {
         }
     }
     let Some(change) = tune.selected_change() else { return sheet };
-    for line in app.change_comparison(change).iter().flat_map(|c| &c.lines) {
+    for line in app.change_comparison(change).iter().flat_map(|c| &c.rows) {
         let sides =
-            [shown(line.before, line.unit, true), shown(line.since, line.unit, true), difference(line)];
+            [shown(line.before, line.unit, true), shown(line.after, line.unit, true), difference(line)];
         let head = [change.id.to_string(), String::new(), String::new(), line.name.to_owned()];
         sheet.rows.push(head.into_iter().chain(sides).collect());
     }

@@ -4,8 +4,8 @@ use super::stage::{app, empty, press, tell_tasks};
 use super::{SIZE, outward, state};
 use crate::diagnose::finding::Jump;
 use crate::diagnose::story::Story;
-use crate::model::clock::Clock;
-use crate::model::facts::{Facts, Room};
+use crate::model::timestamp::Timestamp;
+use crate::model::slow_facts::{SystemFacts, SpaceReport};
 use crate::model::sample::Sample;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
@@ -79,7 +79,7 @@ fn a_benchmark_is_filled_in() {
     press(&mut app, "<enter>");
     assert!(state(&app).starts_with("Bench/"), "{}", state(&app));
     if let Some(dir) = dir {
-        assert_eq!(app.ui.bench.directory, std::path::PathBuf::from(dir.clean()));
+        assert_eq!(app.ui.bench.directory, std::path::PathBuf::from(dir.sanitized()));
     }
     let plan = app.ui.bench.plan(app.ui.bench.profile().unwrap()).1;
     assert_eq!(plan.profile, "randrw");
@@ -110,14 +110,14 @@ fn slow_facts_are_asked_for_once_and_again_when_it_is_time() {
         &mut app,
         Event::Worker(
             job.clone(),
-            Reply::Diagnosis(Box::new(Facts { thp: Some("never".into()), ..Facts::default() })),
+            Reply::Diagnosis(Box::new(SystemFacts { thp: Some("never".into()), ..SystemFacts::default() })),
         ),
     );
-    assert_eq!(app.world.facts.now.as_ref().unwrap().thp.as_deref(), Some("never"));
+    assert_eq!(app.world.slow_facts.latest.as_ref().unwrap().thp.as_deref(), Some("never"));
     let room = Job::Room { mounts: Vec::new(), network: false };
-    update(&mut app, Event::Worker(room, Reply::Room(Room::default())));
+    update(&mut app, Event::Worker(room, Reply::Room(SpaceReport::default())));
     assert!(!app.ui.findings.asked.facts && !app.ui.findings.asked.local);
-    assert!(app.world.facts.room.is_some());
+    assert!(app.world.slow_facts.local_space.is_some());
     app.ui.findings.asked_ns = Some(0);
     let mut effects = Vec::new();
     super::super::findings::look(&mut app, &mut effects);
@@ -159,7 +159,7 @@ fn asked_at(app: &mut App, ticks: u64) -> Vec<u64> {
     let begin = app.world.now();
     for n in 1..=ticks {
         let boot_ns = begin.boot_ns.max(1 << 40) + n * 1_000_000_000;
-        let sample = Sample { seq: n, at: Clock { boot_ns, ..begin }, ..Sample::default() };
+        let sample = Sample { seq: n, time: Timestamp { boot_ns, ..begin }, ..Sample::default() };
         let before = app.findings.looked_ns();
         update(app, Event::Sample(Box::new(sample)));
         super::super::findings::look(app, &mut Vec::new());
@@ -195,6 +195,6 @@ fn slow_facts_are_asked_for_half_as_often_at_rest() {
     // Looked at just now, and nothing was found.
     calm.findings.look_with(&calm.world, &[]);
     assert_eq!([29, 31].map(|secs| asks(&mut calm, secs)), [false, true], "rules lack the second reading");
-    calm.world.facts.before = Some(Facts::default());
+    calm.world.slow_facts.previous = Some(SystemFacts::default());
     assert_eq!([31, 59, 61].map(|secs| asks(&mut calm, secs)), [false, false, true]);
 }

@@ -1,7 +1,7 @@
 //! Parts of the picture that are taken over from the frame before look as if they were drawn.
 
 use super::stage::{app, empty, press, tell_tasks};
-use crate::model::kernlog::{LogClock, Record};
+use crate::model::kernel_log::{LogClock, KmsgRecord};
 use crate::tui::draw::{draw, picture};
 use crate::tui::event::Event;
 use crate::tui::keys::BINDINGS;
@@ -47,10 +47,10 @@ fn happen(app: &mut App, step: Step, n: u64) {
         }
         Step::Press(keys) => drop(press(app, keys)),
         Step::Tick(ms) => {
-            let mut sample = app.world.last.clone().unwrap_or_default();
+            let mut sample = app.world.last_sample.clone().unwrap_or_default();
             sample.seq += 1;
-            sample.at.boot_ns += ms * 1_000_000;
-            sample.at.wall_ns += ms as i64 * 1_000_000;
+            sample.time.boot_ns += ms * 1_000_000;
+            sample.time.wall_ns += ms as i64 * 1_000_000;
             app.ui.log_clock.mono_ns += ms * 1_000_000;
             app.ui.log_clock.wall_ns += ms as i64 * 1_000_000;
             update(app, Event::Sample(Box::new(sample)));
@@ -58,12 +58,12 @@ fn happen(app: &mut App, step: Step, n: u64) {
         Step::Line(which) => {
             let clock = app.ui.log_clock;
             let message = ["I/O error, dev sdz, sector 8", "EXT4-fs (sdz1): re-mounted", "\u{202e}写 hello"];
-            let record = Record {
+            let record = KmsgRecord {
                 seq: 1_000_000 + n,
                 level: 3,
                 boot_us: clock.mono_ns / 1000,
                 message: message[which as usize].into(),
-                ..Record::default()
+                ..KmsgRecord::default()
             };
             update(app, Event::Records(vec![record], LogClock { ..clock }));
         }
@@ -89,7 +89,7 @@ proptest! {
         let size = if large { (140, 44) } else { (80, 24) };
         let mut app = if busy { app(size) } else { empty(size) };
         if calm {
-            app.world.stuck.clear();
+            app.world.hung_tasks.clear();
         }
         press(&mut app, start);
         let mut canvas = Canvas::new(Rect::new(0, 0, size.0, size.1));

@@ -146,7 +146,7 @@ fn keys_lead_where_they_should() {
 #[test]
 fn keys_cause_what_they_should() {
     let busiest = TaskKey { pid: 6398, tid: 6398, starttime: 0 };
-    let started = |app: &App| app.world.procs.find_pid(busiest.pid).unwrap().key().starttime;
+    let started = |app: &App| app.world.processes.find_by_pid(busiest.pid).unwrap().key().starttime;
     let key = TaskKey { starttime: started(&app(SIZE)), ..busiest };
     let facts = |key: TaskKey| Effect::Run(Job::Facts { pid: key.pid, starttime: key.starttime });
     for (keys, want) in [
@@ -310,11 +310,11 @@ fn the_past_is_stepped_through_and_left() {
     }
     assert_eq!(app.snap().seq, 1, "not before the oldest");
     // Sampling goes on behind a held picture.
-    let mut sample = app.world.last.clone().unwrap();
+    let mut sample = app.world.last_sample.clone().unwrap();
     sample.seq += 1;
-    sample.at.boot_ns += 1_000_000_000;
+    sample.time.boot_ns += 1_000_000_000;
     update(&mut app, Event::Sample(Box::new(sample)));
-    assert_eq!((app.snap().seq, app.world.snap.seq), (1, newest + 1));
+    assert_eq!((app.snap().seq, app.world.snapshot.seq), (1, newest + 1));
     press(&mut app, "<end>");
     assert_eq!((app.snap().seq, app.ui.frozen), (newest + 1, None));
     let mut fresh = empty(SIZE);
@@ -327,9 +327,9 @@ fn tasks_may_go_while_the_picture_is_held() {
     let mut app = app(SIZE);
     press(&mut app, "3 ");
     let held = app.selected_task().unwrap().comm.to_string();
-    let mut sample = app.world.last.clone().unwrap();
+    let mut sample = app.world.last_sample.clone().unwrap();
     sample.seq += 1;
-    sample.at.boot_ns += 1_000_000_000;
+    sample.time.boot_ns += 1_000_000_000;
     update(&mut app, Event::Sample(Box::new(sample)));
     // The new table is much smaller.
     press(&mut app, "p");

@@ -6,10 +6,10 @@ use super::stage::{app, press};
 use super::{SIZE, outward, state};
 use crate::diagnose::finding::Severity;
 use crate::diagnose::onset::Onset;
-use crate::model::clock::Clock;
-use crate::model::kernlog::LogClock;
+use crate::model::timestamp::Timestamp;
+use crate::model::kernel_log::LogClock;
 use crate::model::sample::Sample;
-use crate::model::world::Host;
+use crate::model::system_state::HostInfo;
 use crate::record::Observation;
 use crate::record::decoder::DecodedTick;
 use crate::record::reader::RecordingSpan;
@@ -28,13 +28,13 @@ fn replaying() -> App {
     let mut app = app(SIZE);
     let first_ns = app.world.now().wall_ns;
     let span = RecordingSpan { first_ns, last_ns: first_ns + 3600 * SEC, first_number: 0, last_number: 3600, ..RecordingSpan::default() };
-    app.ui.replay = Some(ReplayUi::new("night\u{1b}.iotop", Host::default(), LogClock::default(), span));
+    app.ui.replay = Some(ReplayUi::new("night\u{1b}.iotop", HostInfo::default(), LogClock::default(), span));
     app
 }
 
 fn tick(number: u32, secs: u64) -> DecodedTick {
-    let at = Clock { boot_ns: secs * SEC as u64, wall_ns: secs as i64 * SEC };
-    let news = vec![Observation::Sample(Box::new(Sample { seq: u64::from(number), at, ..Sample::default() }))];
+    let at = Timestamp { boot_ns: secs * SEC as u64, wall_ns: secs as i64 * SEC };
+    let news = vec![Observation::Sample(Box::new(Sample { seq: u64::from(number), time, ..Sample::default() }))];
     DecodedTick { number, wall_ns: at.wall_ns, full_state: None, is_partial: false, observations: news }
 }
 
@@ -113,13 +113,13 @@ fn pictures_and_the_clipboard_work() {
 fn ticks_come_by_the_door_of_live_ones() {
     let mut app = replaying();
     assert_eq!(told(&mut app, ReplayNews::Anew(Vec::new())), []);
-    assert!(app.world.last.is_none(), "everything before is void");
+    assert!(app.world.last_sample.is_none(), "everything before is void");
     let ticks = |moments, settled| ReplayNews::Ticks { moments, settled, unreadable: 2 };
     assert_eq!(told(&mut app, ticks(vec![tick(4, 100), tick(5, 101)], false)), []);
     assert_eq!(told(&mut app, ticks(vec![tick(6, 102)], true)), []);
     let replay = app.ui.replay.as_ref().unwrap();
     assert_eq!((replay.number, replay.damaged, app.world.history.len()), (6, 2, 3));
-    assert_eq!((app.world.snap.secs, app.world.snap.at.wall_ns), (1.0, 102 * SEC));
+    assert_eq!((app.world.snapshot.interval_secs, app.world.snapshot.time.wall_ns), (1.0, 102 * SEC));
     told(&mut app, ReplayNews::End);
     assert!(!app.ui.replay.as_ref().unwrap().playing);
     told(&mut app, ReplayNews::Failed("input/output error".into()));

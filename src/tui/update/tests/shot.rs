@@ -56,7 +56,7 @@ fn two_keys_make_a_picture_of_the_screen_as_it_was() {
 
 /// The time of the tick on screen as it is in names.
 fn stamp(app: &App) -> String {
-    let digits = crate::units::format_rfc3339(app.snap().at.wall_ns);
+    let digits = crate::units::format_rfc3339(app.snap().time.wall_ns);
     digits.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect()
 }
 

@@ -3,7 +3,7 @@
 use super::stage::syncs::{tell, waiting};
 use super::stage::{app, press};
 use super::{SIZE, state};
-use crate::model::section::Section;
+use crate::model::reading::Reading;
 use crate::tui::action::View;
 use crate::tui::effect::Effect;
 use crate::tui::settings::Settings;
@@ -51,14 +51,14 @@ fn a_view_to_start_with_is_wanted_from_the_first_event_on() {
 #[test]
 fn a_page_over_the_view_leaves_it_open() {
     let mut app = waiting(SIZE);
-    let pid = app.world.procs.raws().next().unwrap().1.key.pid;
+    let pid = app.world.processes.live_tasks().next().unwrap().1.key.pid;
     tell(&mut app, |s| {
         let mut raw = super::stage::syncs::reading(s, 9);
         for c in &mut raw.files {
             let file = crate::model::syncs::SyncFile { pid, ..(*c.file).clone() };
             c.file = std::sync::Arc::new(file);
         }
-        Section::Ok(raw)
+        Reading::Ok(raw)
     });
     assert_eq!(asked(&mut app, "F<enter>"), [TEN]);
     assert!(state(&app).starts_with("Syncs/ProcessDetail"), "{}", state(&app));

@@ -3,7 +3,7 @@
 use super::stage::tune::{Tree, news, on_lease, view};
 use super::stage::{app, press};
 use super::{SIZE, outward, state};
-use crate::model::beforeafter::LEAST_TICKS;
+use crate::model::change_impact::MIN_WINDOW_TICKS;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
@@ -140,7 +140,7 @@ fn a_lease_is_kept_renewed_or_undone_by_key_only() {
     let id = on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
     assert_eq!(app.ui.tune.leases.iter().map(|l| (l.id, l.left)).collect::<Vec<_>>(), [(id, 90)]);
     for _ in 0..20 {
-        let tick = app.world.last.clone().unwrap();
+        let tick = app.world.last_sample.clone().unwrap();
         assert_eq!(deeds(update(&mut app, Event::Sample(Box::new(tick)))), [], "nobody renews by himself");
     }
     assert_eq!(deeds(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
@@ -294,8 +294,8 @@ fn marks_and_windows_follow_the_changes() {
     assert_eq!((app.change_marks(29), app.change_marks(9)), (vec![9], vec![]), "no wider than the graph");
     let changes = app.ui.tune.changes();
     let newest = app.change_comparison(&changes[0]).unwrap();
-    assert!(newest.since.ticks >= LEAST_TICKS && !newest.lines.is_empty(), "{newest:?}");
+    assert!(newest.after.ticks >= MIN_WINDOW_TICKS && !newest.rows.is_empty(), "{newest:?}");
     assert!(newest.before.secs <= 40.0, "the change before it ends its window: {newest:?}");
     let older = app.change_comparison(&changes[1]).unwrap();
-    assert!(older.since.secs <= 40.0, "the change after it ends its window: {older:?}");
+    assert!(older.after.secs <= 40.0, "the change after it ends its window: {older:?}");
 }

@@ -257,7 +257,7 @@ fn graph(app: &mut App, effects: &mut Vec<Effect>) {
             None => return,
         },
     };
-    let id = device.and_then(|d| Some(app.world.topo.ok()?.by_name(&d)?.id));
+    let id = device.and_then(|d| Some(app.world.topology.ok()?.by_name(&d)?.id));
     let process = ["nofile@", "ioprio@"].iter().find_map(|p| name.strip_prefix(p));
     match (id, process) {
         (Some(id), _) => {

@@ -4,21 +4,21 @@ use serde::{Deserialize, Serialize};
 
 /// When a sample was taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clock {
+pub struct Timestamp {
     /// CLOCK_BOOTTIME in ns: differences of it are intervals.
     pub boot_ns: u64,
     /// Wall clock, ns since 1970-01-01 UTC: only for showing.
     pub wall_ns: i64,
 }
 
-impl Clock {
+impl Timestamp {
     /// Seconds since `earlier`; 0 if it is not earlier.
-    pub fn secs_since(&self, earlier: Clock) -> f64 {
+    pub fn secs_since(&self, earlier: Timestamp) -> f64 {
         self.boot_ns.saturating_sub(earlier.boot_ns) as f64 / 1e9
     }
 
     /// The wall clock at a time of CLOCK_BOOTTIME.
-    pub fn wall_at(&self, boot_ns: u64) -> i64 {
+    pub fn wall_ns_at(&self, boot_ns: u64) -> i64 {
         self.wall_ns.saturating_add(boot_ns.wrapping_sub(self.boot_ns) as i64)
     }
 
@@ -30,13 +30,13 @@ impl Clock {
 
 /// The growth of a counter, or `None` when it went backwards: a re-created device or task is a new
 /// start, never 1.8e19.
-pub fn delta(prev: u64, cur: u64) -> Option<u64> {
+pub fn counter_delta(prev: u64, cur: u64) -> Option<u64> {
     cur.checked_sub(prev)
 }
 
 /// The growth of a 32-bit millisecond counter that wraps every 49.7 days
 /// (Documentation/admin-guide/iostats.rst).
-pub fn delta32(prev: u64, cur: u64) -> u64 {
+pub fn wrapping_delta_u32(prev: u64, cur: u64) -> u64 {
     if cur >= prev { cur - prev } else { (cur as u32).wrapping_sub(prev as u32) as u64 }
 }
 
@@ -45,16 +45,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrap_and_restart_differ() {
-        assert_eq!(delta(5, 7), Some(2));
-        assert_eq!(delta(7, 5), None);
-        assert_eq!(delta32(u32::MAX as u64, 4), 5);
+    fn a_wrapped_counter_has_a_delta_and_a_restarted_one_has_none() {
+        assert_eq!(counter_delta(5, 7), Some(2));
+        assert_eq!(counter_delta(7, 5), None);
+        assert_eq!(wrapping_delta_u32(u32::MAX as u64, 4), 5);
     }
 
     #[test]
     fn intervals_are_in_seconds() {
-        let a = Clock { boot_ns: 1_000_000_000, wall_ns: 0 };
-        let b = Clock { boot_ns: 3_500_000_000, wall_ns: 0 };
+        let a = Timestamp { boot_ns: 1_000_000_000, wall_ns: 0 };
+        let b = Timestamp { boot_ns: 3_500_000_000, wall_ns: 0 };
         assert_eq!(b.secs_since(a), 2.5);
         assert_eq!(a.secs_since(b), 0.0);
     }

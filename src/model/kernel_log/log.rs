@@ -3,16 +3,16 @@
 //! It never grows beyond its limits, whoever floods it: when full, the oldest unknown lines go first, down
 //! to a quarter of the room, so a chatty driver or program does not push out the I/O errors.
 
-use super::classify::{Verdict, classify, suppressed};
-use super::fold::{Stories, is_cut_here};
-use super::repeat;
-use super::rules::Role;
-use super::{Class, DeviceTag, LogClock, LogEntry, Origin, Patterns, Record};
+use super::classify::{Classification, classify, parse_suppressed};
+use super::trace_folder::{TraceFolder, is_cut_here};
+use super::dedup;
+use super::rules::MessageRole;
+use super::{KernelLogClass, DeviceTag, LogClock, LogEntry, LogOrigin, LogPatterns, KmsgRecord};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct KernelLogLimits {
     /// Entries.
     pub entries: usize,
     /// Bytes of their texts and bookkeeping, about.
@@ -21,21 +21,21 @@ pub struct Limits {
     pub level: u8,
 }
 
-impl Default for Limits {
+impl Default for KernelLogLimits {
     fn default() -> Self {
         Self { entries: 2_000, bytes: 1 << 20, level: 4 }
     }
 }
 
 /// Lines folded under one entry, and bytes of each.
-const FOLDED_MAX: usize = 128;
-const FOLDED_BYTES: usize = 240;
+const MAX_FOLDED_LINES: usize = 128;
+const MAX_FOLDED_LINE_BYTES: usize = 240;
 /// Bytes of a message; the kernel's own limit is about 1 KiB.
-const MESSAGE_BYTES: usize = 2_048;
+const MAX_MESSAGE_BYTES: usize = 2_048;
 /// Devices whose newest medium is remembered.
-const ATTACHED_MAX: usize = 256;
+const MAX_ATTACHED: usize = 256;
 /// A line that comes again within this (us) is counted, not shown again.
-const REPEAT_US: u64 = 600 * 1_000_000;
+const REPEAT_WINDOW_US: u64 = 600 * 1_000_000;
 const MINUTE_US: u64 = 60 * 1_000_000;
 /// Ten whole minutes and the one that has begun.
 const MINUTES: usize = 11;
@@ -54,7 +54,7 @@ pub struct ClassCount {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Counter {
+struct ClassCounter {
     count: ClassCount,
     /// (minute of the log clock, how many).
     minutes: [(u64, u64); MINUTES],
@@ -69,104 +69,104 @@ fn attached_device(message: &[u8]) -> Option<String> {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct StoredEntry {
     entry: LogEntry,
-    key: u64,
+    dedup_key: u64,
 }
 
-impl Slot {
-    fn bytes(&self) -> usize {
+impl StoredEntry {
+    fn heap_bytes(&self) -> usize {
         let e = &self.entry;
         let names = e.device.as_ref().map_or(0, String::len) + e.comm.as_ref().map_or(0, String::len);
         let folded: usize = e.folded.iter().map(|l| l.len() + size_of::<String>()).sum();
-        size_of::<Slot>() + 96 + names + e.message.len() + folded
+        size_of::<StoredEntry>() + 96 + names + e.message.len() + folded
     }
 }
 
 /// The kernel log of this program: what was in the ring buffer at its start and all since, within limits.
 #[derive(Debug)]
-pub struct KernLog {
-    limits: Limits,
+pub struct KernelLog {
+    limits: KernelLogLimits,
     started_us: u64,
     /// By order of their newest occurrence.
-    slots: BTreeMap<u64, Slot>,
+    stored: BTreeMap<u64, StoredEntry>,
     by_key: HashMap<u64, u64>,
-    unknown: BTreeSet<u64>,
+    unclassified: BTreeSet<u64>,
     bytes: usize,
     next_order: u64,
-    attached: HashMap<String, i64>,
-    stories: Stories,
-    counters: [Counter; Class::ALL.len()],
+    media_attached: HashMap<String, i64>,
+    traces: TraceFolder,
+    counters: [ClassCounter; KernelLogClass::ALL.len()],
     next_seq: Option<u64>,
-    lost: u64,
+    dropped: u64,
     revision: u64,
 }
 
-impl KernLog {
+impl KernelLog {
     /// An empty log; `start` is now, from which on "since start" counts.
-    pub fn new(start: LogClock, limits: Limits) -> Self {
+    pub fn new(start: LogClock, limits: KernelLogLimits) -> Self {
         Self {
             limits,
             started_us: start.boot_us(),
-            slots: BTreeMap::new(),
+            stored: BTreeMap::new(),
             by_key: HashMap::new(),
-            unknown: BTreeSet::new(),
+            unclassified: BTreeSet::new(),
             bytes: 0,
             next_order: 0,
-            attached: HashMap::new(),
-            stories: Stories::default(),
+            media_attached: HashMap::new(),
+            traces: TraceFolder::default(),
             counters: Default::default(),
             next_seq: None,
-            lost: 0,
+            dropped: 0,
             revision: 0,
         }
     }
 
     /// Takes a record. `clock` is now: it dates the record. A record already seen is passed over, so a
     /// ring buffer may be read again.
-    pub fn push(&mut self, record: &Record, clock: LogClock) {
+    pub fn push(&mut self, record: &KmsgRecord, clock: LogClock) {
         if let Some(next) = self.next_seq {
             if record.seq < next {
                 return;
             }
             if record.seq > next {
-                self.lost += record.seq - next;
+                self.dropped += record.seq - next;
                 self.revision += 1;
             }
         }
         self.next_seq = Some(record.seq.saturating_add(1));
         let mut verdict = classify(record);
         if record.facility == 0 {
-            self.attach(record, clock);
-            if self.belongs_elsewhere(record, &verdict) {
+            self.record_attached_medium(record, clock);
+            if self.try_fold(record, &verdict) {
                 return;
             }
-            if verdict.role == Role::Detail {
-                verdict = Verdict::OTHER;
+            if verdict.role == MessageRole::RoutineContinuation {
+                verdict = Classification::UNKNOWN;
             }
         }
-        if verdict.class == Class::Other && record.level > self.limits.level {
+        if verdict.class == KernelLogClass::Other && record.level > self.limits.level {
             return;
         }
         self.revision += 1;
-        self.enter(record, &verdict, clock);
+        self.add_entry(record, &verdict, clock);
         self.evict();
     }
 
     /// The entries, newest last.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &LogEntry> + ExactSizeIterator {
-        self.slots.values().map(|s| &s.entry)
+        self.stored.values().map(|s| &s.entry)
     }
 
     /// The entries that the patterns show, newest last. Runs the patterns anew each time: keep the result
     /// while [`revision`](Self::revision) and the patterns stay the same.
-    pub fn visible<'a>(&'a self, patterns: &'a Patterns) -> impl DoubleEndedIterator<Item = &'a LogEntry> {
+    pub fn visible<'a>(&'a self, patterns: &'a LogPatterns) -> impl DoubleEndedIterator<Item = &'a LogEntry> {
         self.entries().filter(|e| patterns.shows(e))
     }
 
     /// The kernel's own newest report that this task hangs, so that it need not be told twice.
-    pub fn hung_task(&self, pid: u32) -> Option<&LogEntry> {
-        self.entries().rev().find(|e| e.class == Class::HungTask && e.pid == Some(pid))
+    pub fn latest_hung_task(&self, pid: u32) -> Option<&LogEntry> {
+        self.entries().rev().find(|e| e.class == KernelLogClass::HungTask && e.pid == Some(pid))
     }
 
     /// Changes whenever an entry does.
@@ -175,12 +175,12 @@ impl KernLog {
     }
 
     /// Records that the kernel overwrote before they could be read.
-    pub fn lost(&self) -> u64 {
-        self.lost
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// How often the kernel spoke of this, as of `now`.
-    pub fn count(&self, class: Class, now: LogClock) -> ClassCount {
+    pub fn count(&self, class: KernelLogClass, now: LogClock) -> ClassCount {
         let counter = &self.counters[class as usize];
         let oldest = (now.boot_us() / MINUTE_US + 1).saturating_sub(MINUTES as u64);
         let last_10min = counter.minutes.iter().filter(|(minute, _)| *minute >= oldest).map(|(_, n)| n).sum();
@@ -189,63 +189,63 @@ impl KernLog {
 
     /// Wall clock (ns) at which a medium or a file came to be behind this device name, as far as the kernel said
     /// so: what was said of the name before is about another one.
-    pub fn attached(&self, device: &str) -> Option<i64> {
-        self.attached.get(device).copied()
+    pub fn attached_at(&self, device: &str) -> Option<i64> {
+        self.media_attached.get(device).copied()
     }
 
-    fn attach(&mut self, record: &Record, clock: LogClock) {
+    fn record_attached_medium(&mut self, record: &KmsgRecord, clock: LogClock) {
         let Some(name) = attached_device(&record.message) else { return };
         // Nothing that is said from now on is counted with what was said before.
-        let slots = &self.slots;
+        let slots = &self.stored;
         let other = |order: &u64| slots.get(order).is_none_or(|s| s.entry.device.as_deref() != Some(&*name));
         self.by_key.retain(|_, order| other(order));
-        if self.attached.len() >= ATTACHED_MAX {
-            let oldest = self.attached.iter().min_by_key(|(_, at)| **at).map(|(name, _)| name.clone());
-            oldest.and_then(|name| self.attached.remove(&name));
+        if self.media_attached.len() >= MAX_ATTACHED {
+            let oldest = self.media_attached.iter().min_by_key(|(_, at)| **at).map(|(name, _)| name.clone());
+            oldest.and_then(|name| self.media_attached.remove(&name));
         }
-        self.attached.insert(name, clock.wall_of(record.boot_us));
+        self.media_attached.insert(name, clock.wall_ns_at(record.boot_us));
         self.revision += 1;
     }
 
     /// Entries and bytes held.
     pub fn size(&self) -> (usize, usize) {
-        (self.slots.len(), self.bytes)
+        (self.stored.len(), self.bytes)
     }
 
     /// Whether a record was folded under another line, or only told of lines kept back.
-    fn belongs_elsewhere(&mut self, record: &Record, verdict: &Verdict<'_>) -> bool {
-        if let Some((class, count)) = suppressed(&record.message)
-            && class != Class::Other
+    fn try_fold(&mut self, record: &KmsgRecord, verdict: &Classification<'_>) -> bool {
+        if let Some((class, count)) = parse_suppressed(&record.message)
+            && class != KernelLogClass::Other
             && self.add_suppressed(class, count)
         {
             return true;
         }
         let (caller, now_us) = (record.caller.as_deref(), record.boot_us);
-        let device = verdict.device.map(text);
+        let device = verdict.device.map(escape_invalid_utf8);
         let under = match verdict.role {
-            Role::Follow | Role::Detail => {
-                self.stories.takes_follow(verdict.class, device.as_deref(), caller, now_us)
+            MessageRole::Continuation | MessageRole::RoutineContinuation => {
+                self.traces.find_for_continuation(verdict.class, device.as_deref(), caller, now_us)
             }
-            Role::Line if verdict.class == Class::Other && is_cut_here(&record.message) => return true,
-            Role::Line if verdict.class == Class::Other => {
-                self.stories.takes_trace(&record.message, record.level, caller, now_us)
+            MessageRole::Single if verdict.class == KernelLogClass::Other && is_cut_here(&record.message) => return true,
+            MessageRole::Single if verdict.class == KernelLogClass::Other => {
+                self.traces.find_for_trace_line(&record.message, record.level, caller, now_us)
             }
             _ => None,
         };
-        let Some(slot) = under.and_then(|order| self.slots.get_mut(&order)) else { return false };
-        self.bytes -= slot.bytes();
-        fold_lines(&mut slot.entry, &text(&record.message));
-        self.bytes += slot.bytes();
+        let Some(slot) = under.and_then(|order| self.stored.get_mut(&order)) else { return false };
+        self.bytes -= slot.heap_bytes();
+        fold_lines(&mut slot.entry, &escape_invalid_utf8(&record.message));
+        self.bytes += slot.heap_bytes();
         self.revision += 1;
         self.evict();
         true
     }
 
     /// Adds lines kept back to the newest entry of their class; whether there is one.
-    fn add_suppressed(&mut self, class: Class, count: u64) -> bool {
+    fn add_suppressed(&mut self, class: KernelLogClass, count: u64) -> bool {
         let total = &mut self.counters[class as usize].count.suppressed;
         *total = total.saturating_add(count);
-        let newest = self.slots.values_mut().rev().find(|s| s.entry.class == class && !s.entry.user());
+        let newest = self.stored.values_mut().rev().find(|s| s.entry.class == class && !s.entry.is_from_program());
         let Some(slot) = newest else { return false };
         slot.entry.suppressed = slot.entry.suppressed.saturating_add(count);
         self.revision += 1;
@@ -253,49 +253,49 @@ impl KernLog {
     }
 
     /// Makes an entry of a record, or counts it in the one that says the same.
-    fn enter(&mut self, record: &Record, verdict: &Verdict<'_>, clock: LogClock) {
-        let key = repeat::key(&record.message, verdict, record.facility != 0);
-        let mut entry = entry_of(record, verdict, clock);
+    fn add_entry(&mut self, record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock) {
+        let key = dedup::dedup_key(&record.message, verdict, record.facility != 0);
+        let mut entry = new_entry(record, verdict, clock);
         let caller = record.caller.as_deref();
         let mut counts = record.facility == 0;
-        if verdict.role == Role::Summary
-            && let Some(head) = self.stories.take_over(verdict.class, caller, record.boot_us)
+        if verdict.role == MessageRole::Summary
+            && let Some(head) = self.traces.take_open(verdict.class, caller, record.boot_us)
             && let Some(slot) = self.remove(head)
         {
             counts = false;
-            entry.folded.insert(0, cut(slot.entry.message, FOLDED_BYTES));
+            entry.folded.insert(0, truncate_text(slot.entry.message, MAX_FOLDED_LINE_BYTES));
             entry.folded.extend(slot.entry.folded);
             entry.folded_dropped =
-                slot.entry.folded_dropped + entry.folded.len().saturating_sub(FOLDED_MAX) as u32;
-            entry.folded.truncate(FOLDED_MAX);
+                slot.entry.folded_dropped + entry.folded.len().saturating_sub(MAX_FOLDED_LINES) as u32;
+            entry.folded.truncate(MAX_FOLDED_LINES);
         }
         if counts {
-            self.tally(verdict.class, record.boot_us);
+            self.count_message(verdict.class, record.boot_us);
         }
         let same = self.by_key.get(&key).copied().filter(|order| {
-            self.slots.get(order).is_some_and(|s| record.boot_us.saturating_sub(s.entry.boot_us) <= REPEAT_US)
+            self.stored.get(order).is_some_and(|s| record.boot_us.saturating_sub(s.entry.boot_us) <= REPEAT_WINDOW_US)
         });
         if let Some(slot) = same.and_then(|order| self.remove(order)) {
             let older = slot.entry;
             entry.count += older.count;
             entry.suppressed = older.suppressed;
-            entry.first_time = older.first_time;
+            entry.first_wall_ns = older.first_wall_ns;
             entry.level = entry.level.min(older.level);
         }
         let (class, device) = (entry.class, entry.device.clone());
-        let order = self.insert(Slot { entry, key });
+        let order = self.insert(StoredEntry { entry, dedup_key: key });
         if record.facility != 0 {
             return;
         }
         match verdict.role {
-            Role::Head | Role::Summary => {
-                self.stories.begin(order, class, device.as_deref(), caller, record.boot_us);
+            MessageRole::Head | MessageRole::Summary => {
+                self.traces.open_trace(order, class, device.as_deref(), caller, record.boot_us);
             }
-            _ => self.stories.remember(order, class, caller, record.boot_us),
+            _ => self.traces.set_last_single_line(order, class, caller, record.boot_us),
         }
     }
 
-    fn tally(&mut self, class: Class, boot_us: u64) {
+    fn count_message(&mut self, class: KernelLogClass, boot_us: u64) {
         let counter = &mut self.counters[class as usize];
         counter.count.total += 1;
         counter.count.since_start += u64::from(boot_us >= self.started_us);
@@ -308,45 +308,45 @@ impl KernLog {
         }
     }
 
-    fn insert(&mut self, slot: Slot) -> u64 {
+    fn insert(&mut self, slot: StoredEntry) -> u64 {
         let order = self.next_order;
         self.next_order += 1;
-        self.bytes += slot.bytes();
-        self.by_key.insert(slot.key, order);
-        if slot.entry.class == Class::Other {
-            self.unknown.insert(order);
+        self.bytes += slot.heap_bytes();
+        self.by_key.insert(slot.dedup_key, order);
+        if slot.entry.class == KernelLogClass::Other {
+            self.unclassified.insert(order);
         }
-        self.slots.insert(order, slot);
+        self.stored.insert(order, slot);
         order
     }
 
-    fn remove(&mut self, order: u64) -> Option<Slot> {
-        let slot = self.slots.remove(&order)?;
-        self.bytes -= slot.bytes();
-        self.unknown.remove(&order);
-        if self.by_key.get(&slot.key) == Some(&order) {
-            self.by_key.remove(&slot.key);
+    fn remove(&mut self, order: u64) -> Option<StoredEntry> {
+        let slot = self.stored.remove(&order)?;
+        self.bytes -= slot.heap_bytes();
+        self.unclassified.remove(&order);
+        if self.by_key.get(&slot.dedup_key) == Some(&order) {
+            self.by_key.remove(&slot.dedup_key);
         }
-        self.stories.end(order);
+        self.traces.close(order);
         Some(slot)
     }
 
     fn evict(&mut self) {
-        while self.slots.len() > self.limits.entries
-            || (self.bytes > self.limits.bytes && self.slots.len() > 1)
+        while self.stored.len() > self.limits.entries
+            || (self.bytes > self.limits.bytes && self.stored.len() > 1)
         {
             let unknown =
-                self.unknown.first().copied().filter(|_| self.unknown.len() > self.limits.entries / 4);
-            let Some(order) = unknown.or_else(|| self.slots.keys().next().copied()) else { return };
+                self.unclassified.first().copied().filter(|_| self.unclassified.len() > self.limits.entries / 4);
+            let Some(order) = unknown.or_else(|| self.stored.keys().next().copied()) else { return };
             self.remove(order);
         }
     }
 }
 
-fn entry_of(record: &Record, verdict: &Verdict<'_>, clock: LogClock) -> LogEntry {
-    let time = clock.wall_of(record.boot_us);
-    let whole = text(&record.message);
-    let comm = verdict.comm.map(text);
+fn new_entry(record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock) -> LogEntry {
+    let time = clock.wall_ns_at(record.boot_us);
+    let whole = escape_invalid_utf8(&record.message);
+    let comm = verdict.comm.map(escape_invalid_utf8);
     // A record of several lines is a head and its story, unless the break is part of a task's name.
     let (head, rest) = match whole.split_once('\n') {
         Some((head, rest)) if !comm.as_ref().is_some_and(|c| c.contains('\n')) => {
@@ -355,24 +355,24 @@ fn entry_of(record: &Record, verdict: &Verdict<'_>, clock: LogClock) -> LogEntry
         _ => (whole.clone(), None),
     };
     let mut entry = LogEntry {
-        time,
-        first_time: time,
+        wall_ns: time,
+        first_wall_ns: time,
         boot_us: record.boot_us,
         seq: Some(record.seq),
         level: record.level,
         class: verdict.class,
-        device: verdict.device.map(text),
+        device: verdict.device.map(escape_invalid_utf8),
         devno: match record.device {
             Some(DeviceTag::Block(major, minor)) => Some((major, minor)),
-            _ => verdict.device.and_then(number_pair),
+            _ => verdict.device.and_then(parse_dev_number),
         },
         pid: verdict.pid,
         comm,
         count: 1,
-        message: cut(head, MESSAGE_BYTES),
+        message: truncate_text(head, MAX_MESSAGE_BYTES),
         folded: Vec::new(),
         folded_dropped: 0,
-        origin: if record.facility == 0 { Origin::Kernel } else { Origin::User },
+        origin: if record.facility == 0 { LogOrigin::Kernel } else { LogOrigin::User },
         suppressed: 0,
     };
     if let Some(rest) = rest {
@@ -382,15 +382,15 @@ fn entry_of(record: &Record, verdict: &Verdict<'_>, clock: LogClock) -> LogEntry
 }
 
 /// `8:16`, as multipath and swap name a device.
-fn number_pair(name: &[u8]) -> Option<(u32, u32)> {
+fn parse_dev_number(name: &[u8]) -> Option<(u32, u32)> {
     let (major, minor) = std::str::from_utf8(name).ok()?.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 fn fold_lines(entry: &mut LogEntry, lines: &str) {
     for line in lines.split('\n') {
-        if entry.folded.len() < FOLDED_MAX {
-            entry.folded.push(cut(line.to_owned(), FOLDED_BYTES));
+        if entry.folded.len() < MAX_FOLDED_LINES {
+            entry.folded.push(truncate_text(line.to_owned(), MAX_FOLDED_LINE_BYTES));
         } else {
             entry.folded_dropped += 1;
         }
@@ -398,7 +398,7 @@ fn fold_lines(entry: &mut LogEntry, lines: &str) {
 }
 
 /// Raw bytes as text: what is not UTF-8 is written `\xNN`. Control characters stay; sinks clean them.
-fn text(raw: &[u8]) -> String {
+fn escape_invalid_utf8(raw: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(raw.len());
     for chunk in raw.utf8_chunks() {
@@ -410,7 +410,7 @@ fn text(raw: &[u8]) -> String {
     out
 }
 
-fn cut(mut text: String, bytes: usize) -> String {
+fn truncate_text(mut text: String, bytes: usize) -> String {
     if text.len() > bytes {
         let end = (0..=bytes).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
         text.truncate(end);

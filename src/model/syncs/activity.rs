@@ -1,12 +1,12 @@
 //! Two readings of sync counts become rates.
 
-use super::{Flying, Lost, SlowSync, SyncCounts, SyncFile, SyncsRaw};
-use crate::model::latency::Spread;
+use super::{InFlightSync, SyncDrops, SlowSync, SyncCounts, SyncFile, SyncsRaw};
+use crate::model::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Rows kept of one interval, those that waited longest.
-const ROWS: usize = 256;
+const MAX_ROWS: usize = 256;
 
 /// How one process synced one file by one call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,74 +25,83 @@ pub struct SyncRate {
     /// Their mean, microseconds; `None`: none has ended.
     pub mean_us: Option<f64>,
     /// How they are spread; `None`: none has ended.
-    pub spread: Option<Spread>,
+    #[serde(rename = "spread")]
+    pub latency: Option<LatencySummary>,
     /// The longest, ns.
-    pub worst_ns: u64,
+    #[serde(rename = "worst_ns")]
+    pub max_ns: u64,
     /// CLOCK_BOOTTIME when the last one ended, ns; `None`: none has.
-    pub last_ns: Option<u64>,
+    #[serde(rename = "last_ns")]
+    pub last_ended_ns: Option<u64>,
 }
 
 /// The syncs of an interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Syncs {
+pub struct SyncActivity {
     /// CLOCK_BOOTTIME of the reading, ns.
-    pub at_ns: u64,
+    #[serde(rename = "at_ns")]
+    pub read_ns: u64,
     /// What is called long, ns.
     pub threshold_ns: u64,
     /// Who waited, longest first.
     pub rows: Vec<SyncRate>,
     /// Rows left out.
-    pub more: usize,
+    #[serde(rename = "more")]
+    pub hidden_rows: usize,
     /// The newest slow ones, oldest first.
     pub slow: Vec<Arc<SlowSync>>,
     /// Under way, longest first.
-    pub flying: Vec<Flying>,
+    #[serde(rename = "flying")]
+    pub in_flight: Vec<InFlightSync>,
     /// What there was no room for since tracing began.
-    pub lost: Lost,
+    #[serde(rename = "lost")]
+    pub drops: SyncDrops,
     /// Syncs by io_uring per second, which are not timed; `None`: not known.
-    pub uring_per_s: Option<f64>,
+    #[serde(rename = "uring_per_s")]
+    pub io_uring_per_s: Option<f64>,
     /// What could not be had, and why.
-    pub without: Vec<String>,
+    #[serde(rename = "without")]
+    pub unavailable: Vec<String>,
 }
 
-impl Syncs {
+impl SyncActivity {
     /// What came between two readings `secs` apart; without an earlier one, since tracing began.
     pub fn derive(prev: Option<&SyncsRaw>, now: &SyncsRaw, secs: f64) -> Self {
         // Counts begin anew with each time that somebody wants them.
-        let prev = prev.filter(|p| p.began_ns == now.began_ns);
-        let since = now.at_ns.saturating_sub(now.began_ns) as f64 / 1e9;
+        let prev = prev.filter(|p| p.tracing_started_ns == now.tracing_started_ns);
+        let since = now.read_ns.saturating_sub(now.tracing_started_ns) as f64 / 1e9;
         let secs = if prev.is_some() { secs } else { since.min(secs) }.max(1e-3);
         let mut rows: Vec<SyncRate> =
-            now.files.iter().map(|c| row(prev.and_then(|p| find(p, c)), c, now, secs)).collect();
-        rows.sort_by(|a, b| b.wait_pct.total_cmp(&a.wait_pct).then(b.last_ns.cmp(&a.last_ns)));
-        let more = rows.len().saturating_sub(ROWS);
-        rows.truncate(ROWS);
+            now.files.iter().map(|c| derive_rate(prev.and_then(|p| find_counts(p, c)), c, now, secs)).collect();
+        rows.sort_by(|a, b| b.wait_pct.total_cmp(&a.wait_pct).then(b.last_ended_ns.cmp(&a.last_ended_ns)));
+        let more = rows.len().saturating_sub(MAX_ROWS);
+        rows.truncate(MAX_ROWS);
         let uring =
-            now.uring.map(|n| n.saturating_sub(prev.and_then(|p| p.uring).unwrap_or(0)) as f64 / secs);
+            now.io_uring.map(|n| n.saturating_sub(prev.and_then(|p| p.io_uring).unwrap_or(0)) as f64 / secs);
         Self {
-            at_ns: now.at_ns,
+            read_ns: now.read_ns,
             threshold_ns: now.threshold_ns,
             rows,
-            more,
+            hidden_rows: more,
             slow: now.slow.clone(),
-            flying: now.flying.clone(),
-            lost: now.lost,
-            uring_per_s: uring,
-            without: now.without.clone(),
+            in_flight: now.in_flight.clone(),
+            drops: now.drops,
+            io_uring_per_s: uring,
+            unavailable: now.unavailable.clone(),
         }
     }
 
     /// Bytes it holds beside itself, by estimate. Names and slow ones are shared with other ticks.
-    pub fn bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         size_of::<Self>()
             + self.rows.len() * size_of::<SyncRate>()
             + self.slow.len() * size_of::<Arc<SlowSync>>()
-            + self.flying.len() * (size_of::<Flying>() + 32)
+            + self.in_flight.len() * (size_of::<InFlightSync>() + 32)
     }
 
     /// Something that had no room, in words.
-    pub fn lost_text(&self) -> Option<String> {
-        let Lost { files, slow, flying } = self.lost;
+    pub fn drops_text(&self) -> Option<String> {
+        let SyncDrops { files, slow, in_flight: flying } = self.drops;
         let part = |n: u64, what: &str| (n > 0).then(|| format!("{n} {what}"));
         let parts = [
             part(files, "further files not counted"),
@@ -104,18 +113,18 @@ impl Syncs {
     }
 }
 
-fn find<'a>(raw: &'a SyncsRaw, of: &SyncCounts) -> Option<&'a SyncCounts> {
+fn find_counts<'a>(raw: &'a SyncsRaw, of: &SyncCounts) -> Option<&'a SyncCounts> {
     let key = of.file.key();
     raw.files.binary_search_by_key(&key, |c| c.file.key()).ok().map(|at| &raw.files[at])
 }
 
-fn row(before: Option<&SyncCounts>, now: &SyncCounts, raw: &SyncsRaw, secs: f64) -> SyncRate {
+fn derive_rate(before: Option<&SyncCounts>, now: &SyncCounts, raw: &SyncsRaw, secs: f64) -> SyncRate {
     // One that was taken out of the kernel's table and came back counts from 0.
     let before = before.filter(|b| b.calls <= now.calls);
     let (calls, total) = before.map_or((0, 0), |b| (b.calls, b.total_ns));
     let whole = (secs * 1e9) as u64;
-    let under_way = raw.flying.iter().filter(|f| f.file.key() == now.file.key());
-    let under_way: u64 = under_way.map(|f| raw.at_ns.saturating_sub(f.began_ns).min(whole)).sum();
+    let under_way = raw.in_flight.iter().filter(|f| f.file.key() == now.file.key());
+    let under_way: u64 = under_way.map(|f| raw.read_ns.saturating_sub(f.started_ns).min(whole)).sum();
     let ended = now.total_ns.saturating_sub(total);
     // A long one that ends in a short interval would be more than all of it.
     let new = now.calls - calls;
@@ -127,74 +136,74 @@ fn row(before: Option<&SyncCounts>, now: &SyncCounts, raw: &SyncsRaw, secs: f64)
         calls: now.calls,
         errors: now.errors,
         mean_us: (now.calls > 0).then(|| now.total_ns as f64 / now.calls as f64 / 1e3),
-        spread: Spread::of(&now.counts).map(|s| no_more_than(s, now.worst_ns as f64 / 1e3)),
-        worst_ns: now.worst_ns,
-        last_ns: (now.calls > 0).then_some(now.last_ns),
+        latency: LatencySummary::from_histogram(&now.histogram).map(|s| clamp_summary(s, now.max_ns as f64 / 1e3)),
+        max_ns: now.max_ns,
+        last_ended_ns: (now.calls > 0).then_some(now.last_ended_ns),
     }
 }
 
 /// The middle of a bucket may be more than anything that is in it.
-fn no_more_than(s: Spread, us: f64) -> Spread {
+fn clamp_summary(s: LatencySummary, us: f64) -> LatencySummary {
     let [p50, p90, p99, p999, max] = [s.p50, s.p90, s.p99, s.p999, s.max].map(|n| n.min(us));
-    Spread { samples: s.samples, p50, p90, p99, p999, max }
+    LatencySummary { samples: s.samples, p50, p90, p99, p999, max }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::latency::Counts;
+    use crate::model::latency::SparseHistogram;
 
-    fn counted(pid: u32, calls: u64, total_ms: u64) -> SyncCounts {
+    fn sync_counts(pid: u32, calls: u64, total_ms: u64) -> SyncCounts {
         SyncCounts {
             file: Arc::new(SyncFile { pid, ..Default::default() }),
             calls,
             total_ns: total_ms * 1_000_000,
-            worst_ns: 9,
-            last_ns: 5,
-            counts: Counts::sparse([(200, calls as u32)]),
+            max_ns: 9,
+            last_ended_ns: 5,
+            histogram: SparseHistogram::from_sparse([(200, calls as u32)]),
             ..Default::default()
         }
     }
 
     fn reading(at_s: u64, files: Vec<SyncCounts>) -> SyncsRaw {
-        SyncsRaw { began_ns: 1_000_000_000, at_ns: at_s * 1_000_000_000, files, ..Default::default() }
+        SyncsRaw { tracing_started_ns: 1_000_000_000, read_ns: at_s * 1_000_000_000, files, ..Default::default() }
     }
 
     #[test]
-    fn the_longest_waiter_comes_first_and_rates_are_of_the_interval() {
-        let before = reading(10, vec![counted(1, 10, 100), counted(2, 1, 1)]);
-        let now = reading(12, vec![counted(1, 20, 120), counted(2, 3, 1001), counted(3, 0, 0)]);
-        let syncs = Syncs::derive(Some(&before), &now, 2.0);
+    fn the_longest_wait_comes_first_and_rates_cover_the_interval() {
+        let before = reading(10, vec![sync_counts(1, 10, 100), sync_counts(2, 1, 1)]);
+        let now = reading(12, vec![sync_counts(1, 20, 120), sync_counts(2, 3, 1001), sync_counts(3, 0, 0)]);
+        let syncs = SyncActivity::derive(Some(&before), &now, 2.0);
         let seen: Vec<_> = syncs.rows.iter().map(|r| (r.file.pid, r.calls_per_s, r.wait_pct)).collect();
         assert_eq!(seen, [(2, 1.0, 50.0), (1, 5.0, 1.0), (3, 0.0, 0.0)]);
         assert_eq!((syncs.rows[1].mean_us, syncs.rows[2].mean_us), (Some(6000.0), None));
-        assert!(syncs.rows[0].spread.is_some_and(|s| s.max <= 0.009) && syncs.rows[2].last_ns.is_none());
+        assert!(syncs.rows[0].latency.is_some_and(|s| s.max <= 0.009) && syncs.rows[2].last_ended_ns.is_none());
     }
 
     #[test]
     fn the_first_reading_covers_the_time_since_tracing_began() {
-        let syncs = Syncs::derive(None, &reading(2, vec![counted(1, 10, 100)]), 100.0);
+        let syncs = SyncActivity::derive(None, &reading(2, vec![sync_counts(1, 10, 100)]), 100.0);
         assert_eq!((syncs.rows[0].calls_per_s, syncs.rows[0].wait_pct), (10.0, 10.0));
-        let anew = SyncsRaw { began_ns: 7, ..reading(2, vec![counted(1, 500, 1)]) };
-        let syncs = Syncs::derive(Some(&anew), &reading(2, vec![counted(1, 10, 100)]), 1.0);
+        let anew = SyncsRaw { tracing_started_ns: 7, ..reading(2, vec![sync_counts(1, 500, 1)]) };
+        let syncs = SyncActivity::derive(Some(&anew), &reading(2, vec![sync_counts(1, 10, 100)]), 1.0);
         assert_eq!(syncs.rows[0].calls_per_s, 10.0, "counts of another time are none to compare with");
     }
 
     #[test]
-    fn one_under_way_counts_as_waiting_before_it_ends() {
+    fn a_sync_in_flight_counts_as_waiting() {
         let file = Arc::new(SyncFile { pid: 1, ..Default::default() });
-        let flying = vec![Flying { file, began_ns: 3_000_000_000, ..Default::default() }];
-        let now = SyncsRaw { flying, ..reading(12, vec![counted(1, 1, 1)]) };
-        let before = reading(10, vec![counted(1, 1, 1)]);
-        assert_eq!(Syncs::derive(Some(&before), &now, 2.0).rows[0].wait_pct, 100.0);
+        let flying = vec![InFlightSync { file, started_ns: 3_000_000_000, ..Default::default() }];
+        let now = SyncsRaw { in_flight: flying, ..reading(12, vec![sync_counts(1, 1, 1)]) };
+        let before = reading(10, vec![sync_counts(1, 1, 1)]);
+        assert_eq!(SyncActivity::derive(Some(&before), &now, 2.0).rows[0].wait_pct, 100.0);
     }
 
     #[test]
-    fn what_had_no_room_is_told() {
-        assert_eq!(Syncs::default().lost_text(), None);
-        let syncs = Syncs { lost: Lost { files: 2, slow: 0, flying: 1 }, ..Default::default() };
+    fn drops_are_reported() {
+        assert_eq!(SyncActivity::default().drops_text(), None);
+        let syncs = SyncActivity { drops: SyncDrops { files: 2, slow: 0, in_flight: 1 }, ..Default::default() };
         assert_eq!(
-            syncs.lost_text().as_deref(),
+            syncs.drops_text().as_deref(),
             Some("no room: 2 further files not counted, 1 syncs not followed")
         );
     }

@@ -1,14 +1,14 @@
 //! Which rows a window shows: filter, then pick the window out of the whole by selection instead of
 //! sorting 20,000 rows for 40 lines.
 
-use super::table::{ProcTable, Rates, Row};
-use crate::model::stalls::{RECLAIM, THROTTLE};
+use super::table::{ProcessTable, TaskRates, StoredRow};
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use std::cmp::Ordering;
 
 /// What rows can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Column {
+pub enum ProcessColumn {
     /// Process id, then thread id.
     Pid,
     /// Thread id.
@@ -72,13 +72,13 @@ pub enum Column {
 
 /// Which rows count at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct ProcessFilter {
     /// Only rows with traffic, a delay, a major fault or state D in the last interval (iotop -o).
     pub only_active: bool,
     /// Only rows that did something since the counters were reset (iotop -a -o).
     pub only_accumulated: bool,
     /// Leave out kernel threads.
-    pub no_kernel_threads: bool,
+    pub hide_kernel_threads: bool,
     /// Only this user (name or number).
     pub user: Option<String>,
     /// Only rows whose pid, name, command line or control group contains this; ASCII case is ignored.
@@ -86,18 +86,18 @@ pub struct Filter {
     /// Only the threads of this process.
     pub pid: Option<u32>,
     /// Processes whose threads are folded into their first one, see [`ProcTable::row_folding`].
-    pub folded: Vec<u32>,
+    pub folded_pids: Vec<u32>,
 }
 
 /// What to show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Query {
+pub struct ProcessQuery {
     /// Sort by this.
-    pub by: Column,
+    pub sort_by: ProcessColumn,
     /// Smallest first instead of largest first (for text: Z first).
     pub reverse: bool,
     /// Which rows.
-    pub filter: Filter,
+    pub filter: ProcessFilter,
     /// First row of the window.
     pub offset: usize,
     /// Rows in the window.
@@ -106,7 +106,7 @@ pub struct Query {
 
 /// The rows of a window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct ProcessWindow {
     /// Positions for [`ProcTable::row`], sorted; valid until the next update.
     pub rows: Vec<u32>,
     /// Rows that passed the filter.
@@ -114,43 +114,43 @@ pub struct Window {
 }
 
 /// Where a row goes: all that most comparisons need, so that they touch no row.
-struct Place {
-    by: f64,
+struct SortEntry {
+    sort_number: f64,
     /// A kernel thread, pid, tid.
-    tie: (bool, u32, u32),
-    at: u32,
+    tie_breaker: (bool, u32, u32),
+    row_index: u32,
 }
 
-impl Column {
+impl ProcessColumn {
     /// Text decides, not a number.
-    fn is_text(self) -> bool {
-        matches!(self, Column::User | Column::Comm | Column::Command | Column::Cgroup)
+    fn sorts_as_text(self) -> bool {
+        matches!(self, ProcessColumn::User | ProcessColumn::Comm | ProcessColumn::Command | ProcessColumn::Cgroup)
     }
 
     /// Its first row is the smallest or A, not the largest, unless reversed.
-    pub fn starts_small(self) -> bool {
-        use Column::{Cgroup, Comm, Command, Ionice, Pid, Tid, User};
+    pub fn is_ascending_by_default(self) -> bool {
+        use ProcessColumn::{Cgroup, Comm, Command, Ionice, Pid, Tid, User};
         matches!(self, Pid | Tid | User | Comm | Command | Cgroup | Ionice)
     }
 }
 
-impl ProcTable {
+impl ProcessTable {
     /// The rows of a window: linear in the rows, sorting only those shown. Ties go by (pid, tid), so
     /// rows do not jump. What is not known sorts after everything known.
-    pub fn window(&self, query: &Query) -> Window {
+    pub fn window(&self, query: &ProcessQuery) -> ProcessWindow {
         let needle = query.filter.text.as_ref().map(|t| t.to_ascii_lowercase().into_bytes());
-        let mut keys: Vec<Place> = Vec::with_capacity(self.rows.len());
+        let mut keys: Vec<SortEntry> = Vec::with_capacity(self.rows.len());
         for (at, row) in self.rows.iter().enumerate() {
-            if self.passes(row, &query.filter, needle.as_deref()) {
+            if self.matches_filter(row, &query.filter, needle.as_deref()) {
                 let key = row.raw.key;
                 let tie = (row.raw.kernel_thread, key.pid, key.tid);
-                keys.push(Place { by: self.folded_key(row, query), tie, at: at as u32 });
+                keys.push(SortEntry { sort_number: self.folded_sort_key(row, query), tie_breaker: tie, row_index: at as u32 });
             }
         }
         let matching = keys.len();
         let start = query.offset.min(matching);
         let end = query.offset.saturating_add(query.height).min(matching);
-        let order = |a: &Place, b: &Place| self.order(a, b, query);
+        let order = |a: &SortEntry, b: &SortEntry| self.compare_entries(a, b, query);
         if end < matching {
             keys.select_nth_unstable_by(end, order);
             keys.truncate(end);
@@ -160,21 +160,21 @@ impl ProcTable {
         }
         keys.drain(..start);
         keys.sort_unstable_by(order);
-        Window { rows: keys.into_iter().map(|place| place.at).collect(), matching }
+        ProcessWindow { rows: keys.into_iter().map(|place| place.row_index).collect(), matching }
     }
 
-    fn order(&self, a: &Place, b: &Place, query: &Query) -> Ordering {
-        let row = |place: &Place| &self.rows[place.at as usize];
+    fn compare_entries(&self, a: &SortEntry, b: &SortEntry, query: &ProcessQuery) -> Ordering {
+        let row = |place: &SortEntry| &self.rows[place.row_index as usize];
         // Among equals programs come before kernel threads: hundreds of those do nothing, ever. Two of one number:
         // the older one has ended.
-        let tie = || a.tie.cmp(&b.tie).then_with(|| row(a).raw.key.starttime.cmp(&row(b).raw.key.starttime));
+        let tie = || a.tie_breaker.cmp(&b.tie_breaker).then_with(|| row(a).raw.key.starttime.cmp(&row(b).raw.key.starttime));
         // Numbers: larger first. Text: A first. NaN stands for "not known" and is last either way.
-        let mut by = match (a.by.is_nan(), b.by.is_nan()) {
-            (false, false) => b.by.total_cmp(&a.by),
+        let mut by = match (a.sort_number.is_nan(), b.sort_number.is_nan()) {
+            (false, false) => b.sort_number.total_cmp(&a.sort_number),
             (a_nan, b_nan) => return a_nan.cmp(&b_nan).then_with(tie),
         };
-        if query.by.is_text() {
-            by = by.then_with(|| self.text_order(row(a), row(b), query.by));
+        if query.sort_by.sorts_as_text() {
+            by = by.then_with(|| self.compare_text(row(a), row(b), query.sort_by));
         }
         if query.reverse {
             by = by.reverse();
@@ -182,58 +182,58 @@ impl ProcTable {
         by.then_with(tie)
     }
 
-    fn text_order(&self, a: &Row, b: &Row, by: Column) -> Ordering {
+    fn compare_text(&self, a: &StoredRow, b: &StoredRow, by: ProcessColumn) -> Ordering {
         match by {
-            Column::Comm => a.raw.comm().cmp(b.raw.comm()),
-            Column::Command => cmdline(a).cmp(&cmdline(b)),
-            Column::User => self.user_of(a).cmp(&self.user_of(b)).then(a.raw.uid.cmp(&b.raw.uid)),
-            Column::Cgroup => a.names.as_ref().map(|n| &n.cgroup).cmp(&b.names.as_ref().map(|n| &n.cgroup)),
+            ProcessColumn::Comm => a.raw.comm().cmp(b.raw.comm()),
+            ProcessColumn::Command => cmdline(a).cmp(&cmdline(b)),
+            ProcessColumn::User => self.user_name(a).cmp(&self.user_name(b)).then(a.raw.uid.cmp(&b.raw.uid)),
+            ProcessColumn::Cgroup => a.names.as_ref().map(|n| &n.cgroup).cmp(&b.names.as_ref().map(|n| &n.cgroup)),
             _ => Ordering::Equal,
         }
     }
 
     /// A number that sorts, largest first; NaN for "not known"; 0 where text decides.
-    pub(super) fn sort_key(&self, row: &Row, by: Column) -> f64 {
+    pub(super) fn sort_key(&self, row: &StoredRow, by: ProcessColumn) -> f64 {
         let known = |n: Option<f64>| n.unwrap_or(f64::NAN);
         let count = |n: Option<u64>| n.map_or(f64::NAN, |n| n as f64);
-        let rates = || -> Rates { self.rates_of(row) };
+        let rates = || -> TaskRates { self.rates_of(row) };
         let bytes = row.raw.io.bytes();
         match by {
-            Column::Pid => -(row.raw.key.pid as f64),
-            Column::Tid => -(row.raw.key.tid as f64),
-            Column::User | Column::Comm | Column::Command | Column::Cgroup => 0.0,
-            Column::State => state_rank(row.raw.state),
-            Column::StateSince => -(row.state_since_ns as f64),
-            Column::Ionice => known(row.raw.ioprio.map(|p| -f64::from(p.class) * 8.0 - f64::from(p.level))),
-            Column::Io => known(rates().read.zip(rates().write).map(|(r, w)| r + w)),
-            Column::Read => known(rates().read),
-            Column::Write => known(rates().write),
-            Column::Cancelled => known(rates().cancelled),
-            Column::ReadTotal => count(bytes.map(|b| b.read)),
-            Column::WriteTotal => count(bytes.map(|b| b.write)),
-            Column::AccRead => count(bytes.map(|_| self.acc_of(row).io.read)),
-            Column::AccWrite => count(bytes.map(|_| self.acc_of(row).io.write)),
-            Column::AccIo => count(bytes.map(|_| self.acc_of(row).io.read + self.acc_of(row).io.write)),
-            Column::Iops => known(self.charged_of(row).map(|c| c.iops())),
-            Column::IoLatency => known(self.charged_of(row).and_then(|c| c.p99_us)),
-            Column::Writeback => known(self.charged_of(row).map(|c| c.writeback_bytes_per_s)),
-            Column::IoDelay => known(rates().io_delay_pct),
-            Column::SwapinDelay => known(rates().swapin_delay_pct),
-            Column::Throttled => known(rates().stalled_pct[THROTTLE]),
-            Column::Reclaim => known(rates().stalled_pct[RECLAIM]),
-            Column::Swap => count(row.raw.swap_bytes),
-            Column::Rss => row.raw.rss_bytes as f64,
-            Column::MajorFaults => known(rates().major_faults),
-            Column::Threads => row.raw.num_threads as f64,
+            ProcessColumn::Pid => -(row.raw.key.pid as f64),
+            ProcessColumn::Tid => -(row.raw.key.tid as f64),
+            ProcessColumn::User | ProcessColumn::Comm | ProcessColumn::Command | ProcessColumn::Cgroup => 0.0,
+            ProcessColumn::State => state_rank(row.raw.state),
+            ProcessColumn::StateSince => -(row.state_since_ns as f64),
+            ProcessColumn::Ionice => known(row.raw.ioprio.map(|p| -f64::from(p.class) * 8.0 - f64::from(p.level))),
+            ProcessColumn::Io => known(rates().read.zip(rates().write).map(|(r, w)| r + w)),
+            ProcessColumn::Read => known(rates().read),
+            ProcessColumn::Write => known(rates().write),
+            ProcessColumn::Cancelled => known(rates().cancelled),
+            ProcessColumn::ReadTotal => count(bytes.map(|b| b.read)),
+            ProcessColumn::WriteTotal => count(bytes.map(|b| b.write)),
+            ProcessColumn::AccRead => count(bytes.map(|_| self.accumulated_of(row).io.read)),
+            ProcessColumn::AccWrite => count(bytes.map(|_| self.accumulated_of(row).io.write)),
+            ProcessColumn::AccIo => count(bytes.map(|_| self.accumulated_of(row).io.read + self.accumulated_of(row).io.write)),
+            ProcessColumn::Iops => known(self.attributed_io(row).map(|c| c.iops())),
+            ProcessColumn::IoLatency => known(self.attributed_io(row).and_then(|c| c.p99_us)),
+            ProcessColumn::Writeback => known(self.attributed_io(row).map(|c| c.writeback_bytes_per_s)),
+            ProcessColumn::IoDelay => known(rates().io_delay_pct),
+            ProcessColumn::SwapinDelay => known(rates().swapin_delay_pct),
+            ProcessColumn::Throttled => known(rates().stalled_pct[THROTTLE]),
+            ProcessColumn::Reclaim => known(rates().stalled_pct[RECLAIM]),
+            ProcessColumn::Swap => count(row.raw.swap_bytes),
+            ProcessColumn::Rss => row.raw.rss_bytes as f64,
+            ProcessColumn::MajorFaults => known(rates().major_faults),
+            ProcessColumn::Threads => row.raw.num_threads as f64,
         }
     }
 
-    fn passes(&self, row: &Row, filter: &Filter, needle: Option<&[u8]>) -> bool {
+    fn matches_filter(&self, row: &StoredRow, filter: &ProcessFilter, needle: Option<&[u8]>) -> bool {
         let key = row.raw.key;
-        if key.tid != key.pid && filter.folded.contains(&key.pid) {
+        if key.tid != key.pid && filter.folded_pids.contains(&key.pid) {
             return false;
         }
-        if filter.no_kernel_threads && row.raw.kernel_thread
+        if filter.hide_kernel_threads && row.raw.kernel_thread
             || filter.pid.is_some_and(|pid| pid != row.raw.key.pid)
             || filter.only_active && !self.is_active(row)
             || filter.only_accumulated && !self.has_accumulated(row)
@@ -241,7 +241,7 @@ impl ProcTable {
             return false;
         }
         if let Some(user) = &filter.user {
-            let named = self.user_of(row).is_some_and(|u| **u == **user);
+            let named = self.user_name(row).is_some_and(|u| **u == **user);
             if !named && row.raw.uid.map(|uid| uid.to_string()).as_ref() != Some(user) {
                 return false;
             }
@@ -249,8 +249,8 @@ impl ProcTable {
         needle.is_none_or(|needle| contains_text(row, needle))
     }
 
-    fn is_active(&self, row: &Row) -> bool {
-        if row.raw.state == b'D' || row.blocked || self.charges.acted(row.raw.key.pid) {
+    fn is_active(&self, row: &StoredRow) -> bool {
+        if row.raw.state == b'D' || row.blocked || self.io_attribution.has_io(row.raw.key.pid) {
             return true;
         }
         let r = self.rates_of(row);
@@ -260,8 +260,8 @@ impl ProcTable {
             .any(|rate| rate.is_some_and(|rate| rate > 0.0))
     }
 
-    fn has_accumulated(&self, row: &Row) -> bool {
-        let acc = self.acc_of(row);
+    fn has_accumulated(&self, row: &StoredRow) -> bool {
+        let acc = self.accumulated_of(row);
         acc.io.read + acc.io.write + acc.io.cancelled + acc.major_faults + acc.blkio_ns + acc.swapin_ns > 0
     }
 }
@@ -278,11 +278,11 @@ fn state_rank(state: u8) -> f64 {
     }
 }
 
-fn cmdline(row: &Row) -> Option<&[u8]> {
+fn cmdline(row: &StoredRow) -> Option<&[u8]> {
     row.names.as_ref()?.cmdline.as_deref()
 }
 
-fn contains_text(row: &Row, needle: &[u8]) -> bool {
+fn contains_text(row: &StoredRow, needle: &[u8]) -> bool {
     let has = |hay: &[u8]| {
         needle.is_empty() || hay.windows(needle.len()).any(|part| part.eq_ignore_ascii_case(needle))
     };

@@ -3,11 +3,11 @@
 //! "I/O error, dev sda, sector 81239" and "... sector 81247" are one trouble seen twice. Device, task and
 //! class are compared as they are, so sda and sdb stay two.
 
-use super::classify::Verdict;
+use super::classify::Classification;
 
 /// A hash of what makes a line the same line: class, device, task and the text without its numbers.
-pub fn key(message: &[u8], verdict: &Verdict<'_>, origin_user: bool) -> u64 {
-    let mut hash = Fnv::new();
+pub fn dedup_key(message: &[u8], verdict: &Classification<'_>, origin_user: bool) -> u64 {
+    let mut hash = FnvHasher::new();
     hash.byte(verdict.class as u8);
     hash.byte(origin_user as u8);
     hash.bytes(verdict.device.unwrap_or_default());
@@ -23,14 +23,14 @@ pub fn key(message: &[u8], verdict: &Verdict<'_>, origin_user: bool) -> u64 {
             continue;
         }
         let end = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
-        word(&mut hash, &rest[..end]);
+        hash_word(&mut hash, &rest[..end]);
         rest = &rest[end..];
     }
     hash.0
 }
 
 /// Decimal runs, `0x...` and long hexadecimal words (addresses, identifiers) count as one sign each.
-fn word(hash: &mut Fnv, word: &[u8]) {
+fn hash_word(hash: &mut FnvHasher, word: &[u8]) {
     let hex = |w: &[u8]| w.iter().all(u8::is_ascii_hexdigit) && w.iter().any(u8::is_ascii_digit);
     if word.strip_prefix(b"0x").is_some_and(|w| !w.is_empty() && w.iter().all(u8::is_ascii_hexdigit))
         || (word.len() >= 8 && hex(word))
@@ -49,9 +49,9 @@ fn word(hash: &mut Fnv, word: &[u8]) {
 }
 
 /// FNV-1a, 64 bit.
-struct Fnv(u64);
+struct FnvHasher(u64);
 
-impl Fnv {
+impl FnvHasher {
     fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
@@ -70,33 +70,33 @@ mod tests {
     use super::super::classify::classify_text;
     use super::*;
 
-    fn of(message: &str) -> u64 {
-        key(message.as_bytes(), &classify_text(message.as_bytes()), false)
+    fn dedup_key_of(message: &str) -> u64 {
+        dedup_key(message.as_bytes(), &classify_text(message.as_bytes()), false)
     }
 
     #[test]
-    fn numbers_do_not_tell_lines_apart_but_devices_and_tasks_do() {
+    fn numbers_are_ignored_but_devices_and_tasks_are_not() {
         let read = "op 0x0:(READ) flags 0x8800 phys_seg 16 prio class 2";
         assert_eq!(
-            of(&format!("I/O error, dev sda, sector 8 {read}")),
-            of("I/O error, dev sda, sector 81239 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2")
+            dedup_key_of(&format!("I/O error, dev sda, sector 8 {read}")),
+            dedup_key_of("I/O error, dev sda, sector 81239 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2")
         );
-        assert_ne!(of("I/O error, dev sda1, sector 8"), of("I/O error, dev sda2, sector 8"));
+        assert_ne!(dedup_key_of("I/O error, dev sda1, sector 8"), dedup_key_of("I/O error, dev sda2, sector 8"));
         assert_ne!(
-            of(&format!("I/O error, dev sda, sector 8 {read}")),
-            of("I/O error, dev sda, sector 8 op 0x1:(WRITE)")
+            dedup_key_of(&format!("I/O error, dev sda, sector 8 {read}")),
+            dedup_key_of("I/O error, dev sda, sector 8 op 0x1:(WRITE)")
         );
         assert_ne!(
-            of("INFO: task dd:1 blocked for more than 5 seconds."),
-            of("INFO: task dd:2 blocked for more than 5 seconds.")
+            dedup_key_of("INFO: task dd:1 blocked for more than 5 seconds."),
+            dedup_key_of("INFO: task dd:2 blocked for more than 5 seconds.")
         );
         assert_eq!(
-            of("INFO: task dd:1 blocked for more than 5 seconds."),
-            of("INFO: task dd:1 blocked for more than 122 seconds.")
+            dedup_key_of("INFO: task dd:1 blocked for more than 5 seconds."),
+            dedup_key_of("INFO: task dd:1 blocked for more than 122 seconds.")
         );
         assert_eq!(
-            of("attempting task abort! scmd(ffff8814605d2100)"),
-            of("attempting task abort! scmd(ffff88146aaaaaaa)")
+            dedup_key_of("attempting task abort! scmd(ffff8814605d2100)"),
+            dedup_key_of("attempting task abort! scmd(ffff88146aaaaaaa)")
         );
     }
 }

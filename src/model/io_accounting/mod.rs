@@ -4,21 +4,21 @@
 //! Beside the counters of `/proc/PID/io`, which say how much a process read and dirtied, never where it went, how many
 //! requests it took or how long they lasted.
 
-mod derive;
-mod times;
+mod rates;
+mod coarse_histogram;
 
 use super::disk::DevId;
-use super::latency::Counts;
+use super::latency::SparseHistogram;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub use derive::{Apart, Charge, Charged, Figures, OnDevice};
-pub use times::TIMES;
+pub use rates::{UnattributedIo, OwnerIo, IoAttribution, IoRates, DeviceIo};
+pub use coarse_histogram::LATENCY_BUCKETS;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum AccountKind {
     /// Reads, by who submitted them.
     Read,
     /// Writes, by who submitted them: a flusher or jbd2 for page cache.
@@ -26,68 +26,77 @@ pub enum Kind {
     /// Flushes of the device's own cache.
     Flush,
     /// Page cache written back, by who dirtied the file last; the process is 0 where that is not known.
-    Back,
+    #[serde(rename = "Back")]
+    Writeback,
     /// Swapped out; the process is 0.
-    Swapped,
+    #[serde(rename = "Swapped")]
+    SwapOut,
     /// Metadata of a file system, written from its device's page cache; the process is 0.
     Metadata,
 }
 
-impl Kind {
+impl AccountKind {
     /// In the order in which recordings number them.
-    pub const ALL: [Kind; 6] =
-        [Kind::Read, Kind::Write, Kind::Flush, Kind::Back, Kind::Swapped, Kind::Metadata];
+    pub const ALL: [AccountKind; 6] =
+        [AccountKind::Read, AccountKind::Write, AccountKind::Flush, AccountKind::Writeback, AccountKind::SwapOut, AccountKind::Metadata];
 }
 
 /// Whose account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Key {
+pub struct AccountKey {
     /// Process id.
     pub pid: u32,
     /// The whole device.
-    pub dev: DevId,
+    #[serde(rename = "dev")]
+    pub device: DevId,
     /// Control group, by the number of its directory; 0: not known.
-    pub group: u64,
+    #[serde(rename = "group")]
+    pub cgroup_id: u64,
     /// What.
-    pub kind: Kind,
+    pub kind: AccountKind,
 }
 
 /// What has been counted since the account was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
+pub struct IoAccount {
     /// Whose.
-    pub key: Key,
+    pub key: AccountKey,
     /// Requests completed; of what is written back: pieces.
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
     /// Time from allocation to completion, ns, summed up.
-    pub ns: u64,
+    #[serde(rename = "ns")]
+    pub total_ns: u64,
     /// How those times are spread; see [`TIMES`].
-    pub times: Counts,
+    #[serde(rename = "times")]
+    pub histogram: SparseHistogram,
 }
 
 /// One reading of all accounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChargeRaw {
+pub struct IoAccountsRaw {
     /// By key. One that was closed after its process had ended may come back at 0.
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<IoAccount>,
     /// Names of the processes in them, as they had them when they did I/O; by process id.
     pub names: Vec<(u32, Arc<str>)>,
     /// Paths of the control groups in them, as far as they are known; by number, cleaned.
-    pub groups: Vec<(u64, Arc<str>)>,
+    #[serde(rename = "groups")]
+    pub cgroups: Vec<(u64, Arc<str>)>,
     /// Requests that could not be followed or had no room for an account.
-    pub lost: u64,
+    #[serde(rename = "lost")]
+    pub dropped: u64,
     /// What of it could not be had, and why.
-    pub without: Vec<String>,
+    #[serde(rename = "without")]
+    pub unavailable: Vec<String>,
 }
 
-impl ChargeRaw {
+impl IoAccountsRaw {
     /// Bytes written back for a process since tracing began, of a device or of all.
-    pub fn written_back(&self, pid: u32, dev: Option<DevId>) -> u64 {
+    pub fn written_back_bytes(&self, pid: u32, dev: Option<DevId>) -> u64 {
         let from = self.accounts.partition_point(|a| a.key.pid < pid);
         let own = self.accounts[from..].iter().take_while(|a| a.key.pid == pid);
-        own.filter(|a| a.key.kind == Kind::Back && dev.is_none_or(|dev| dev == a.key.dev))
+        own.filter(|a| a.key.kind == AccountKind::Writeback && dev.is_none_or(|dev| dev == a.key.device))
             .fold(0, |sum, a| sum.saturating_add(a.bytes))
     }
 }

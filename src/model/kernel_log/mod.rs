@@ -7,22 +7,22 @@
 //! to show; [`dstate`] finds the hung tasks that the kernel does not mention.
 
 pub mod classify;
-pub mod dstate;
-pub mod fold;
+pub mod hung_tasks;
+pub mod trace_folder;
 mod log;
 mod patterns;
-pub mod repeat;
+pub mod dedup;
 pub mod rules;
 
-pub use log::{ClassCount, KernLog, Limits};
-pub use patterns::{DEFAULT_EXCLUDE, PatternError, Patterns};
+pub use log::{ClassCount, KernelLog, KernelLogLimits};
+pub use patterns::{DEFAULT_EXCLUDE, PatternError, LogPatterns};
 
 use serde::{Deserialize, Serialize};
 
 /// One record of the kernel ring buffer, decoded but not interpreted
 /// (Documentation/ABI/testing/dev-kmsg).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct KmsgRecord {
     /// The record's 64-bit number: contiguous, so a gap is a loss.
     pub seq: u64,
     /// Microseconds of the kernel's log clock: since boot, not counting suspend, drifting slightly
@@ -72,7 +72,7 @@ pub struct LogClock {
 
 impl LogClock {
     /// The wall clock at `boot_us` of the log clock; never later than now.
-    pub fn wall_of(&self, boot_us: u64) -> i64 {
+    pub fn wall_ns_at(&self, boot_us: u64) -> i64 {
         let age = self.mono_ns.saturating_sub(boot_us.saturating_mul(1000));
         self.wall_ns.saturating_sub(i64::try_from(age).unwrap_or(i64::MAX))
     }
@@ -86,7 +86,7 @@ impl LogClock {
 /// What a line of the kernel log is about. The names in JSON are the snake_case ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum KernelLogClass {
     /// A task that has been in uninterruptible sleep for too long.
     HungTask,
     /// A request a device failed.
@@ -111,36 +111,36 @@ pub enum Class {
     Other,
 }
 
-impl Class {
+impl KernelLogClass {
     /// Every class, in the order they are shown.
-    pub const ALL: [Class; 11] = [
-        Class::HungTask,
-        Class::IoError,
-        Class::Filesystem,
-        Class::ResetTimeout,
-        Class::Oom,
-        Class::Lockup,
-        Class::MemoryError,
-        Class::NetworkFs,
-        Class::Oops,
-        Class::Thermal,
-        Class::Other,
+    pub const ALL: [KernelLogClass; 11] = [
+        KernelLogClass::HungTask,
+        KernelLogClass::IoError,
+        KernelLogClass::Filesystem,
+        KernelLogClass::ResetTimeout,
+        KernelLogClass::Oom,
+        KernelLogClass::Lockup,
+        KernelLogClass::MemoryError,
+        KernelLogClass::NetworkFs,
+        KernelLogClass::Oops,
+        KernelLogClass::Thermal,
+        KernelLogClass::Other,
     ];
 
     /// The name used in JSON and in filters.
     pub fn name(self) -> &'static str {
         match self {
-            Class::HungTask => "hung_task",
-            Class::IoError => "io_error",
-            Class::Filesystem => "filesystem",
-            Class::ResetTimeout => "reset_timeout",
-            Class::Oom => "oom",
-            Class::Lockup => "lockup",
-            Class::MemoryError => "memory_error",
-            Class::NetworkFs => "network_fs",
-            Class::Oops => "oops",
-            Class::Thermal => "thermal",
-            Class::Other => "other",
+            KernelLogClass::HungTask => "hung_task",
+            KernelLogClass::IoError => "io_error",
+            KernelLogClass::Filesystem => "filesystem",
+            KernelLogClass::ResetTimeout => "reset_timeout",
+            KernelLogClass::Oom => "oom",
+            KernelLogClass::Lockup => "lockup",
+            KernelLogClass::MemoryError => "memory_error",
+            KernelLogClass::NetworkFs => "network_fs",
+            KernelLogClass::Oops => "oops",
+            KernelLogClass::Thermal => "thermal",
+            KernelLogClass::Other => "other",
         }
     }
 }
@@ -148,22 +148,25 @@ impl Class {
 /// Who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum LogOrigin {
     /// The kernel (facility 0).
     Kernel,
     /// A program that wrote to the kernel log. It can claim anything, so it is never classified.
     User,
     /// This program, which saw a task stuck in state D ([`dstate`]).
-    Watch,
+    #[serde(rename = "Watch")]
+    Detector,
 }
 
 /// One line of the log as it is shown: a head line, what is folded under it, and how often it came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
     /// Wall clock of the newest occurrence, ns since 1970-01-01 UTC.
-    pub time: i64,
+    #[serde(rename = "time")]
+    pub wall_ns: i64,
     /// Wall clock of the first occurrence counted here.
-    pub first_time: i64,
+    #[serde(rename = "first_time")]
+    pub first_wall_ns: i64,
     /// Log clock of the newest occurrence, us.
     pub boot_us: u64,
     /// Record number of the newest occurrence; `None` when the kernel did not say it.
@@ -171,7 +174,7 @@ pub struct LogEntry {
     /// syslog severity, 0 worst to 7.
     pub level: u8,
     /// What it is about.
-    pub class: Class,
+    pub class: KernelLogClass,
     /// The device it names, as the kernel names it there (`sda`, `nvme0`, `ata4.00`, a server's name).
     pub device: Option<String>,
     /// Number of the block device, where the record or its text gives it.
@@ -189,27 +192,27 @@ pub struct LogEntry {
     /// Lines that belonged there but were beyond the limit.
     pub folded_dropped: u32,
     /// Who says so.
-    pub origin: Origin,
+    pub origin: LogOrigin,
     /// Lines of this kind that the kernel's rate limit kept back: the true count is higher by these.
     pub suppressed: u64,
 }
 
 impl LogEntry {
     /// Whether a program wrote it, not the kernel.
-    pub fn user(&self) -> bool {
-        self.origin == Origin::User
+    pub fn is_from_program(&self) -> bool {
+        self.origin == LogOrigin::User
     }
 }
 
 #[cfg(test)]
-mod tests_support {
+mod test_support {
     use super::*;
 
     /// A kernel entry of this class and text.
-    pub fn entry(class: Class, message: &str) -> LogEntry {
+    pub fn kernel_entry(class: KernelLogClass, message: &str) -> LogEntry {
         LogEntry {
-            time: 0,
-            first_time: 0,
+            wall_ns: 0,
+            first_wall_ns: 0,
             boot_us: 0,
             seq: Some(1),
             level: 3,
@@ -222,7 +225,7 @@ mod tests_support {
             message: message.to_owned(),
             folded: Vec::new(),
             folded_dropped: 0,
-            origin: Origin::Kernel,
+            origin: LogOrigin::Kernel,
             suppressed: 0,
         }
     }
@@ -233,16 +236,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_clock_lands_on_the_wall() {
+    fn log_clock_times_convert_to_wall_clock() {
         let clock = LogClock { mono_ns: 10_000_000_000, wall_ns: 1_700_000_010_000_000_000 };
-        assert_eq!(clock.wall_of(4_000_000), 1_700_000_004_000_000_000);
-        assert_eq!(clock.wall_of(99_000_000), clock.wall_ns, "drift must not put a line into the future");
-        assert_eq!(clock.wall_of(u64::MAX), clock.wall_ns);
+        assert_eq!(clock.wall_ns_at(4_000_000), 1_700_000_004_000_000_000);
+        assert_eq!(clock.wall_ns_at(99_000_000), clock.wall_ns, "drift must not put a line into the future");
+        assert_eq!(clock.wall_ns_at(u64::MAX), clock.wall_ns);
     }
 
     #[test]
-    fn names_are_the_json_names() {
-        for class in Class::ALL {
+    fn class_names_match_their_json() {
+        for class in KernelLogClass::ALL {
             assert_eq!(serde_json::to_string(&class).unwrap(), format!("\"{}\"", class.name()));
         }
     }

@@ -2,29 +2,32 @@
 //!
 //! Plain data, so that a recording can hold it and a rule can be tested without a kernel.
 
-use super::clock::Clock;
-use super::path::Space;
+use super::timestamp::Timestamp;
+use super::path::FilesystemSpace;
 use super::process::TaskKey;
-use super::raw::Raw;
-use super::section::Section;
+use super::raw_bytes::RawBytes;
+use super::reading::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Everything but file systems, as of one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
+pub struct SystemFacts {
     /// When the reading began.
-    pub at: Clock,
+    #[serde(rename = "at")]
+    pub time: Timestamp,
     /// Kernel settings by name (`vm.swappiness`, `kernel.task_delayacct`), as the kernel prints them.
     pub knobs: BTreeMap<String, String>,
     /// The active word of transparent huge pages: `always`, `madvise` or `never`.
     pub thp: Option<String>,
     /// Open files of the tasks asked about.
-    pub files: Vec<OpenFiles>,
+    #[serde(rename = "files")]
+    pub open_files: Vec<OpenFiles>,
     /// Control groups of those tasks, and the groups above them, that have a limit.
-    pub groups: Vec<GroupFacts>,
+    #[serde(rename = "groups")]
+    pub cgroups: Vec<CgroupFacts>,
     /// Kept benchmark results that say something about this machine, newest first.
-    pub results: Vec<ResultFacts>,
+    pub results: Vec<BenchResultFacts>,
 }
 
 /// A process' open files against its limit.
@@ -43,13 +46,13 @@ pub struct OpenFiles {
 /// A control group with a limit on I/O, memory or CPU (Documentation/admin-guide/cgroup-v2.rst and
 /// cgroup-v1/blkio-controller.rst).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct GroupFacts {
+pub struct CgroupFacts {
     /// Path below the hierarchy's root, cleaned.
     pub path: String,
     /// Processes asked about that are in it or below it.
     pub pids: Vec<u32>,
     /// Limits on block devices with what went through since the group was made.
-    pub io: Vec<IoLimit>,
+    pub io: Vec<CgroupIoLimit>,
     /// `memory.high` in bytes; `None`: no limit.
     pub memory_high: Option<u64>,
     /// `memory.max` in bytes; `None`: no limit.
@@ -68,7 +71,7 @@ pub struct GroupFacts {
 
 /// A group's limit on one device; `None`: none of that kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IoLimit {
+pub struct CgroupIoLimit {
     /// The device's number.
     pub device: super::disk::DevId,
     /// Bytes read per second at most.
@@ -80,12 +83,13 @@ pub struct IoLimit {
     /// Writes per second at most.
     pub writes_per_s: Option<u64>,
     /// Moved since the group was made: bytes read, bytes written, reads, writes. `None`: not told.
-    pub moved: Option<[u64; 4]>,
+    #[serde(rename = "moved")]
+    pub transferred: Option<[u64; 4]>,
 }
 
 /// What a kept benchmark result says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ResultFacts {
+pub struct BenchResultFacts {
     /// Its name.
     pub id: String,
     /// Its profile.
@@ -104,57 +108,64 @@ pub struct ResultFacts {
 
 /// How full the mounted file systems are, as of one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Room {
+pub struct SpaceReport {
     /// When the reading began.
-    pub at: Clock,
+    #[serde(rename = "at")]
+    pub time: Timestamp,
     /// Local ones, or those of the network.
-    pub network: bool,
+    #[serde(rename = "network")]
+    pub is_network: bool,
     /// By mount point.
-    pub mounts: Vec<MountRoom>,
+    pub mounts: Vec<MountSpace>,
 }
 
 /// A mount and its room.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MountRoom {
+pub struct MountSpace {
     /// Where.
-    pub point: Raw,
+    #[serde(rename = "point")]
+    pub mount_point: RawBytes,
     /// statfs(2).
-    pub space: Section<Space>,
+    pub space: Reading<FilesystemSpace>,
 }
 
 /// What is known of the slow facts: the newest and the ones before, for what grows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Known {
+pub struct SlowFacts {
     /// The newest.
-    pub now: Option<Facts>,
+    #[serde(rename = "now")]
+    pub latest: Option<SystemFacts>,
     /// Those before.
-    pub before: Option<Facts>,
+    #[serde(rename = "before")]
+    pub previous: Option<SystemFacts>,
     /// Local file systems.
-    pub room: Option<Room>,
+    #[serde(rename = "room")]
+    pub local_space: Option<SpaceReport>,
     /// Network file systems.
-    pub network_room: Option<Room>,
+    #[serde(rename = "network_room")]
+    pub network_space: Option<SpaceReport>,
 }
 
-impl Known {
+impl SlowFacts {
     /// Takes in newer facts.
-    pub fn take(&mut self, facts: Facts) {
-        self.before = self.now.replace(facts);
+    pub fn update(&mut self, facts: SystemFacts) {
+        self.previous = self.latest.replace(facts);
     }
 
     /// Takes in the room of mounts.
-    pub fn take_room(&mut self, room: Room) {
-        let slot = if room.network { &mut self.network_room } else { &mut self.room };
+    pub fn update_space(&mut self, room: SpaceReport) {
+        let slot = if room.is_network { &mut self.network_space } else { &mut self.local_space };
         *slot = Some(room);
     }
 
     /// A kernel setting as a number.
-    pub fn number(&self, knob: &str) -> Option<i64> {
-        self.now.as_ref()?.knobs.get(knob)?.parse().ok()
+    pub fn knob_number(&self, knob: &str) -> Option<i64> {
+        self.latest.as_ref()?.knobs.get(knob)?.parse().ok()
     }
 
     /// Seconds between the two newest facts; `None` before the second.
-    pub fn apart_s(&self) -> Option<f64> {
-        let secs = self.now.as_ref()?.at.secs_since(self.before.as_ref()?.at);
+    pub fn interval_secs(&self) -> Option<f64> {
+        let secs = self.latest.as_ref()?.time.secs_since(self.previous.as_ref()?.time);
         (secs > 0.0).then_some(secs)
     }
 }
@@ -164,29 +175,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_pushes_the_one_before_back() {
-        let at = |s: u64| Facts { at: Clock { boot_ns: s * 1_000_000_000, wall_ns: 0 }, ..Facts::default() };
-        let mut known = Known::default();
-        known.take(at(10));
-        assert_eq!(known.apart_s(), None);
-        known.take(at(25));
-        assert_eq!(known.apart_s(), Some(15.0));
-        known.take_room(Room { network: true, ..Room::default() });
-        assert!(known.room.is_none() && known.network_room.is_some());
+    fn an_update_moves_the_latest_facts_to_previous() {
+        let at = |s: u64| SystemFacts { time: Timestamp { boot_ns: s * 1_000_000_000, wall_ns: 0 }, ..SystemFacts::default() };
+        let mut known = SlowFacts::default();
+        known.update(at(10));
+        assert_eq!(known.interval_secs(), None);
+        known.update(at(25));
+        assert_eq!(known.interval_secs(), Some(15.0));
+        known.update_space(SpaceReport { is_network: true, ..SpaceReport::default() });
+        assert!(known.local_space.is_none() && known.network_space.is_some());
     }
 
     #[test]
-    fn facts_survive_recording() {
-        let mut facts = Facts { thp: Some("always".into()), ..Facts::default() };
+    fn facts_round_trip_through_json() {
+        let mut facts = SystemFacts { thp: Some("always".into()), ..SystemFacts::default() };
         facts.knobs.insert("kernel.hung_task_warnings".into(), "-1".into());
-        facts.groups.push(GroupFacts {
-            io: vec![IoLimit { moved: Some([1, 2, 3, 4]), ..IoLimit::default() }],
+        facts.cgroups.push(CgroupFacts {
+            io: vec![CgroupIoLimit { transferred: Some([1, 2, 3, 4]), ..CgroupIoLimit::default() }],
             cpu_max: Some((50_000, 100_000)),
-            ..GroupFacts::default()
+            ..CgroupFacts::default()
         });
-        let known = Known { now: Some(facts), ..Known::default() };
-        let back: Known = serde_json::from_str(&serde_json::to_string(&known).unwrap()).unwrap();
+        let known = SlowFacts { latest: Some(facts), ..SlowFacts::default() };
+        let back: SlowFacts = serde_json::from_str(&serde_json::to_string(&known).unwrap()).unwrap();
         assert_eq!(back, known);
-        assert_eq!(back.number("kernel.hung_task_warnings"), Some(-1));
+        assert_eq!(back.knob_number("kernel.hung_task_warnings"), Some(-1));
     }
 }

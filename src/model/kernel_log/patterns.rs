@@ -4,7 +4,7 @@
 //! hides only lines that no rule knows: a hung task named `docker` or an I/O error quoting `IPv6` stays. A
 //! pattern the user set himself hides whatever it matches; he may have reasons.
 
-use super::{Class, LogEntry};
+use super::{KernelLogClass, LogEntry};
 use regex_lite::{Regex, RegexBuilder};
 use std::fmt;
 
@@ -12,15 +12,15 @@ use std::fmt;
 pub const DEFAULT_EXCLUDE: &str = "eth0|IPv6|IPVS|docker|promiscuous";
 
 /// Longest pattern taken, in bytes.
-const PATTERN_MAX: usize = 512;
+const MAX_PATTERN_BYTES: usize = 512;
 
 /// Include and exclude patterns, matched against message, device and command name.
 #[derive(Debug, Clone)]
-pub struct Patterns {
+pub struct LogPatterns {
     include: Option<Regex>,
     exclude: Option<Regex>,
     /// Whether `exclude` is the default, which spares what a rule knows.
-    spares_known: bool,
+    keeps_classified: bool,
 }
 
 /// A pattern that does not compile, and where it goes wrong.
@@ -43,16 +43,16 @@ impl fmt::Display for PatternError {
 
 impl std::error::Error for PatternError {}
 
-impl Default for Patterns {
+impl Default for LogPatterns {
     fn default() -> Self {
-        Self { include: None, exclude: Regex::new(DEFAULT_EXCLUDE).ok(), spares_known: true }
+        Self { include: None, exclude: Regex::new(DEFAULT_EXCLUDE).ok(), keeps_classified: true }
     }
 }
 
-impl Patterns {
+impl LogPatterns {
     /// Hides nothing.
-    pub fn none() -> Self {
-        Self { include: None, exclude: None, spares_known: false }
+    pub fn show_all() -> Self {
+        Self { include: None, exclude: None, keeps_classified: false }
     }
 
     /// The user's patterns. `exclude` of `None` keeps the default one; an empty pattern is no pattern.
@@ -62,7 +62,7 @@ impl Patterns {
             None => Ok(Self { include, ..Self::default() }),
             Some(p) => {
                 let exclude = Some(p).filter(|p| !p.is_empty()).map(compile).transpose()?;
-                Ok(Self { include, exclude, spares_known: false })
+                Ok(Self { include, exclude, keeps_classified: false })
             }
         }
     }
@@ -76,24 +76,24 @@ impl Patterns {
         if self.include.as_ref().is_some_and(|p| !hit(p)) {
             return false;
         }
-        let spared = self.spares_known && entry.class != Class::Other;
+        let spared = self.keeps_classified && entry.class != KernelLogClass::Other;
         spared || !self.exclude.as_ref().is_some_and(hit)
     }
 }
 
-fn build(pattern: &str) -> Result<Regex, regex_lite::Error> {
+fn build_regex(pattern: &str) -> Result<Regex, regex_lite::Error> {
     RegexBuilder::new(pattern).size_limit(1 << 20).build()
 }
 
 fn compile(pattern: &str) -> Result<Regex, PatternError> {
     let error = |column, reason: String| PatternError { pattern: pattern.to_owned(), column, reason };
-    if pattern.len() > PATTERN_MAX {
-        let column = pattern.char_indices().take_while(|(i, _)| *i < PATTERN_MAX).count() + 1;
-        return Err(error(column, format!("longer than {PATTERN_MAX} bytes")));
+    if pattern.len() > MAX_PATTERN_BYTES {
+        let column = pattern.char_indices().take_while(|(i, _)| *i < MAX_PATTERN_BYTES).count() + 1;
+        return Err(error(column, format!("longer than {MAX_PATTERN_BYTES} bytes")));
     }
-    build(pattern).map_err(|err| {
+    build_regex(pattern).map_err(|err| {
         // regex-lite does not say where; it is behind the longest beginning that is a pattern by itself.
-        let column = pattern.char_indices().rev().find(|(i, _)| build(&pattern[..*i]).is_ok());
+        let column = pattern.char_indices().rev().find(|(i, _)| build_regex(&pattern[..*i]).is_ok());
         let column = column.map_or(1, |(i, _)| pattern[..i].chars().count() + 1);
         error(column, err.to_string())
     })
@@ -101,41 +101,41 @@ fn compile(pattern: &str) -> Result<Regex, PatternError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests_support::entry;
+    use super::super::test_support::kernel_entry;
     use super::*;
 
     #[test]
-    fn the_default_hides_noise_and_spares_what_is_known() {
-        let patterns = Patterns::default();
-        assert!(!patterns.shows(&entry(Class::Other, "docker0: port 1(veth1) entered blocking state")));
-        assert!(patterns.shows(&entry(Class::Other, "something new")));
+    fn the_default_exclude_hides_noise_and_keeps_classified_lines() {
+        let patterns = LogPatterns::default();
+        assert!(!patterns.shows(&kernel_entry(KernelLogClass::Other, "docker0: port 1(veth1) entered blocking state")));
+        assert!(patterns.shows(&kernel_entry(KernelLogClass::Other, "something new")));
         assert!(
-            patterns.shows(&entry(Class::HungTask, "INFO: task docker:1 blocked for more than 122 seconds."))
+            patterns.shows(&kernel_entry(KernelLogClass::HungTask, "INFO: task docker:1 blocked for more than 122 seconds."))
         );
     }
 
     #[test]
-    fn the_users_own_patterns_are_obeyed() {
-        let hung = entry(Class::HungTask, "INFO: task docker:1 blocked for more than 122 seconds.");
-        assert!(!Patterns::new(None, Some("docker")).unwrap().shows(&hung));
-        assert!(!Patterns::new(Some("sda"), None).unwrap().shows(&hung));
-        assert!(Patterns::new(Some("task.*blocked"), Some("")).unwrap().shows(&hung));
-        let mut named = entry(Class::IoError, "x");
+    fn user_patterns_apply_to_classified_lines_too() {
+        let hung = kernel_entry(KernelLogClass::HungTask, "INFO: task docker:1 blocked for more than 122 seconds.");
+        assert!(!LogPatterns::new(None, Some("docker")).unwrap().shows(&hung));
+        assert!(!LogPatterns::new(Some("sda"), None).unwrap().shows(&hung));
+        assert!(LogPatterns::new(Some("task.*blocked"), Some("")).unwrap().shows(&hung));
+        let mut named = kernel_entry(KernelLogClass::IoError, "x");
         named.device = Some("sdb".into());
-        assert!(Patterns::new(Some("^sdb$"), None).unwrap().shows(&named));
+        assert!(LogPatterns::new(Some("^sdb$"), None).unwrap().shows(&named));
     }
 
     #[test]
-    fn a_bad_pattern_says_where() {
+    fn a_bad_pattern_reports_its_column() {
         for (pattern, column) in
             [("foo(bar", 4), ("foo[a-", 4), ("a|b)", 4), ("*a", 1), ("ab\\", 3), ("é写(", 3)]
         {
-            let err = Patterns::new(None, Some(pattern)).unwrap_err();
+            let err = LogPatterns::new(None, Some(pattern)).unwrap_err();
             assert_eq!(err.column, column, "{err}");
         }
-        assert_eq!(Patterns::new(Some(&"a".repeat(600)), None).unwrap_err().column, 513);
+        assert_eq!(LogPatterns::new(Some(&"a".repeat(600)), None).unwrap_err().column, 513);
         assert!(
-            Patterns::new(Some("\x1b("), None)
+            LogPatterns::new(Some("\x1b("), None)
                 .unwrap_err()
                 .to_string()
                 .starts_with("pattern '\\x1b(' goes wrong at")

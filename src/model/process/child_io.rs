@@ -7,15 +7,15 @@ use super::task::{IoBytes, TaskKey, TaskRaw};
 use std::collections::HashMap;
 
 /// Ancestors that ended in the same interval, followed up to the one that lives: no further than this.
-const MOST_ENDED: usize = 16;
+const MAX_EXITED_ANCESTORS: usize = 16;
 
 /// Bytes that heirs already had counted for their children, by process.
 #[derive(Debug, Default)]
-pub(super) struct Inherited(HashMap<u32, IoBytes>);
+pub(super) struct InheritedIo(HashMap<u32, IoBytes>);
 
-impl Inherited {
+impl InheritedIo {
     /// Of these processes that ended; `last` gives the counters last seen.
-    pub fn of<'a>(gone: &[TaskKey], last: impl Fn(&TaskKey) -> Option<&'a TaskRaw>) -> Self {
+    pub fn from_exited<'a>(gone: &[TaskKey], last: impl Fn(&TaskKey) -> Option<&'a TaskRaw>) -> Self {
         if gone.is_empty() {
             return Self::default();
         }
@@ -26,12 +26,12 @@ impl Inherited {
         let mut heirs: HashMap<u32, IoBytes> = HashMap::new();
         for (parent, io) in ended.values() {
             let mut heir = *parent;
-            for _ in 0..MOST_ENDED {
+            for _ in 0..MAX_EXITED_ANCESTORS {
                 let Some((above, _)) = ended.get(&heir) else { break };
                 heir = *above;
             }
             if *io != IoBytes::default() {
-                super::table::add(heirs.entry(heir).or_default(), *io);
+                super::table::add_io(heirs.entry(heir).or_default(), *io);
             }
         }
         Self(heirs)
@@ -39,10 +39,10 @@ impl Inherited {
 
     /// The counters before the interval with what was inherited in it. Unchanged where the growth does not hold
     /// that much: then the child was not waited for, or by another.
-    pub fn before(&self, pid: u32, before: IoBytes, now: IoBytes) -> IoBytes {
+    pub fn adjust_previous(&self, pid: u32, before: IoBytes, now: IoBytes) -> IoBytes {
         let Some(more) = self.0.get(&pid) else { return before };
         let mut with = before;
-        super::table::add(&mut with, *more);
+        super::table::add_io(&mut with, *more);
         let fits = with.read <= now.read && with.write <= now.write && with.cancelled <= now.cancelled;
         if fits { with } else { before }
     }

@@ -1,13 +1,13 @@
 //! The rows as they are, for whoever looks at all of them at every tick: no text is made, nothing allocated.
 
-use super::table::ProcTable;
+use super::table::ProcessTable;
 use super::task::{TaskKey, TaskRaw};
 
 /// What a row did in the last interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Moved {
+pub struct TaskActivity {
     /// Position for [`ProcTable::row`].
-    pub at: u32,
+    pub row_index: u32,
     /// Who.
     pub key: TaskKey,
     /// Bytes read from storage per second; `None`: not known.
@@ -18,31 +18,31 @@ pub struct Moved {
     pub major_faults: Option<f64>,
 }
 
-impl Moved {
+impl TaskActivity {
     /// Bytes per second either way.
     pub fn bytes_per_s(&self) -> f64 {
         self.read.unwrap_or(0.0) + self.write.unwrap_or(0.0)
     }
 }
 
-impl ProcTable {
+impl ProcessTable {
     /// Every row that has not ended, with its position.
-    pub fn raws(&self) -> impl Iterator<Item = (u32, &TaskRaw)> {
+    pub fn live_tasks(&self) -> impl Iterator<Item = (u32, &TaskRaw)> {
         let rows = self.rows.iter().enumerate().filter(|(_, row)| !row.exited);
         rows.map(|(at, row)| (at as u32, &row.raw))
     }
 
     /// The command line of the row at a position, its arguments separated by blanks.
-    pub fn cmdline(&self, at: u32) -> Option<&[u8]> {
+    pub fn cmdline_at(&self, at: u32) -> Option<&[u8]> {
         self.rows.get(at as usize)?.names.as_ref()?.cmdline.as_deref()
     }
 
     /// The rows that changed in the last interval: only those can have rates.
-    pub fn moved(&self) -> impl Iterator<Item = Moved> + '_ {
+    pub fn active_tasks(&self) -> impl Iterator<Item = TaskActivity> + '_ {
         self.rates.iter().filter_map(|r| {
             let row = self.rows.get(r.row as usize)?;
-            Some(Moved {
-                at: r.row,
+            Some(TaskActivity {
+                row_index: r.row,
                 key: row.raw.key,
                 read: r.read,
                 write: r.write,

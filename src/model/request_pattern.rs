@@ -9,13 +9,13 @@
 use serde::{Deserialize, Serialize};
 
 /// Sizes: one to each power of two from 512 bytes; all from 1 MiB on are the last.
-pub const SIZES: usize = 12;
+pub const SIZE_BUCKETS: usize = 12;
 
 /// Requests of one kind by size and order. Counts are the kernel's and wrap at 32 bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shape {
+pub struct RequestPattern {
     /// By size, the smallest first; see [`from_bytes`].
-    pub sizes: [u32; SIZES],
+    pub sizes: [u32; SIZE_BUCKETS],
     /// That begin elsewhere.
     pub random: u32,
     /// That go on from a recent one.
@@ -23,11 +23,11 @@ pub struct Shape {
 }
 
 /// The least size that counts at a place of [`Shape::sizes`], bytes; the first takes what is smaller, too.
-pub fn from_bytes(at: usize) -> u64 {
+pub fn bucket_min_bytes(at: usize) -> u64 {
     512 << at
 }
 
-impl Shape {
+impl RequestPattern {
     /// What was counted since `before`.
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Shape {
     }
 
     /// Requests whose size is known.
-    pub fn requests(&self) -> u64 {
+    pub fn request_count(&self) -> u64 {
         self.sizes.iter().map(|n| u64::from(*n)).sum()
     }
 
@@ -50,9 +50,9 @@ impl Shape {
     }
 
     /// The most frequent size: the least of its kind in bytes, and the share in per cent.
-    pub fn usual(&self) -> Option<(u64, f64)> {
+    pub fn most_common_size(&self) -> Option<(u64, f64)> {
         let (at, n) = self.sizes.iter().enumerate().max_by_key(|(_, n)| **n)?;
-        (*n > 0).then(|| (from_bytes(at), f64::from(*n) * 100.0 / self.requests() as f64))
+        (*n > 0).then(|| (bucket_min_bytes(at), f64::from(*n) * 100.0 / self.request_count() as f64))
     }
 
     /// How many go on from a recent one, per cent; `None` where of none is known whether it does.
@@ -62,19 +62,19 @@ impl Shape {
     }
 
     /// The figures in a row, as a recording has them.
-    pub fn cells(&self) -> [u64; SIZES + 2] {
-        let mut row = [0; SIZES + 2];
+    pub fn to_row(&self) -> [u64; SIZE_BUCKETS + 2] {
+        let mut row = [0; SIZE_BUCKETS + 2];
         row.iter_mut().zip(self.sizes).for_each(|(cell, n)| *cell = u64::from(n));
-        (row[SIZES], row[SIZES + 1]) = (u64::from(self.random), u64::from(self.sequential));
+        (row[SIZE_BUCKETS], row[SIZE_BUCKETS + 1]) = (u64::from(self.random), u64::from(self.sequential));
         row
     }
 
     /// From such a row; what does not fit into 32 bits is cut.
-    pub fn from_cells(row: &[u64; SIZES + 2]) -> Self {
+    pub fn from_row(row: &[u64; SIZE_BUCKETS + 2]) -> Self {
         Self {
             sizes: std::array::from_fn(|i| row[i] as u32),
-            random: row[SIZES] as u32,
-            sequential: row[SIZES + 1] as u32,
+            random: row[SIZE_BUCKETS] as u32,
+            sequential: row[SIZE_BUCKETS + 1] as u32,
         }
     }
 }
@@ -84,33 +84,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_what_is_known_and_counts_may_wrap() {
-        let mut before = Shape { random: u32::MAX, sequential: 5, ..Shape::default() };
+    fn shares_are_of_the_known_requests_and_counts_may_wrap() {
+        let mut before = RequestPattern { random: u32::MAX, sequential: 5, ..RequestPattern::default() };
         before.sizes[3] = u32::MAX - 1;
-        let mut now = Shape { random: 0, sequential: 8, ..Shape::default() };
+        let mut now = RequestPattern { random: 0, sequential: 8, ..RequestPattern::default() };
         now.sizes[3] = 2;
         let since = now.since(&before);
-        assert_eq!((since.random, since.sequential, since.requests()), (1, 3, 4));
-        assert_eq!((since.sequential_pct(), Shape::default().sequential_pct()), (Some(75.0), None));
-        assert_eq!((from_bytes(0), from_bytes(3), from_bytes(SIZES - 1)), (512, 4096, 1 << 20));
+        assert_eq!((since.random, since.sequential, since.request_count()), (1, 3, 4));
+        assert_eq!((since.sequential_pct(), RequestPattern::default().sequential_pct()), (Some(75.0), None));
+        assert_eq!((bucket_min_bytes(0), bucket_min_bytes(3), bucket_min_bytes(SIZE_BUCKETS - 1)), (512, 4096, 1 << 20));
     }
 
     #[test]
-    fn the_usual_size_is_the_most_frequent_of_all_added() {
+    fn the_most_common_size_is_over_all_added_requests() {
         let of = |at: usize, n| {
-            let mut shape = Shape::default();
+            let mut shape = RequestPattern::default();
             shape.sizes[at] = n;
             shape
         };
         let mut sum = of(3, 5);
         sum.add(&of(8, 15));
-        assert_eq!((sum.usual(), Shape::default().usual()), (Some((128 << 10, 75.0)), None));
+        assert_eq!((sum.most_common_size(), RequestPattern::default().most_common_size()), (Some((128 << 10, 75.0)), None));
     }
 
     #[test]
-    fn rows_are_the_same_figures() {
-        let mut shape = Shape { random: 7, sequential: u32::MAX, ..Shape::default() };
+    fn rows_round_trip() {
+        let mut shape = RequestPattern { random: 7, sequential: u32::MAX, ..RequestPattern::default() };
         shape.sizes[11] = 9;
-        assert_eq!(Shape::from_cells(&shape.cells()), shape);
+        assert_eq!(RequestPattern::from_row(&shape.to_row()), shape);
     }
 }

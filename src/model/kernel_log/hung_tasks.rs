@@ -5,12 +5,12 @@
 //! `blk_io_schedule` does for direct readers of a dead disk. So whoever reads the process table shows the
 //! tasks in D to this watcher on every tick, and what stays there is called stuck.
 
-use super::{Class, LogClock, LogEntry, Origin};
+use super::{KernelLogClass, LogClock, LogEntry, LogOrigin};
 use std::collections::HashMap;
 
 /// A task seen in state D.
 #[derive(Debug, Clone, Copy)]
-pub struct InD<'a> {
+pub struct DStateTask<'a> {
     /// Process.
     pub pid: u32,
     /// Thread; the same as `pid` for the first one.
@@ -26,12 +26,12 @@ pub struct InD<'a> {
     pub since_boot_ns: Option<u64>,
     /// How often it has been scheduled (third field of schedstat, or the context switches of status). A
     /// task that runs is found in D on every look without being stuck; this tells the two apart.
-    pub runs: Option<u64>,
+    pub timeslices: Option<u64>,
 }
 
 /// A task that has been in D for longer than the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stuck {
+pub struct HungTask {
     /// Process.
     pub pid: u32,
     /// Thread.
@@ -50,74 +50,74 @@ pub struct Stuck {
 
 /// A task that wakes no oftener than this (ns) only looks whether it may go on: the kernel's own such
 /// waits last half of `hung_task_timeout_secs`. A request served each time would show as more runs.
-const WAKE_NS: u64 = 2_000_000_000;
+const MIN_PROGRESS_INTERVAL_NS: u64 = 2_000_000_000;
 
 #[derive(Debug)]
-struct Watched {
-    first_ns: u64,
-    first_runs: Option<u64>,
-    seen: u64,
-    stuck: Option<Stuck>,
+struct TrackedTask {
+    first_seen_ns: u64,
+    first_seen_timeslices: Option<u64>,
+    last_scan: u64,
+    hung: Option<HungTask>,
 }
 
 /// What changed at a look.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct HungTaskChanges {
     /// Stuck as of this look.
-    pub started: Vec<Stuck>,
+    pub started: Vec<HungTask>,
     /// No longer in D (or gone); with the duration last seen.
-    pub ended: Vec<Stuck>,
+    pub ended: Vec<HungTask>,
 }
 
 /// Watches the tasks in D from tick to tick.
 #[derive(Debug)]
-pub struct Watcher {
+pub struct HungTaskDetector {
     limit_ns: u64,
-    look: u64,
-    tasks: HashMap<(u32, u64), Watched>,
+    scan_count: u64,
+    tasks: HashMap<(u32, u64), TrackedTask>,
 }
 
-impl Default for Watcher {
+impl Default for HungTaskDetector {
     /// Five seconds.
     fn default() -> Self {
         Self::new(5_000_000_000)
     }
 }
 
-impl Watcher {
+impl HungTaskDetector {
     /// Calls a task stuck after `limit_ns` in D.
     pub fn new(limit_ns: u64) -> Self {
-        Self { limit_ns, look: 0, tasks: HashMap::new() }
+        Self { limit_ns, scan_count: 0, tasks: HashMap::new() }
     }
 
     /// One look: all tasks that are in D at `now_boot_ns` (CLOCK_BOOTTIME). A task that is not among them
     /// has left D.
-    pub fn look<'a>(&mut self, now_boot_ns: u64, tasks: impl IntoIterator<Item = InD<'a>>) -> Changes {
-        self.look += 1;
-        let mut changes = Changes::default();
+    pub fn scan<'a>(&mut self, now_boot_ns: u64, tasks: impl IntoIterator<Item = DStateTask<'a>>) -> HungTaskChanges {
+        self.scan_count += 1;
+        let mut changes = HungTaskChanges::default();
         for task in tasks {
-            let watched = self.tasks.entry((task.tid, task.starttime)).or_insert_with(|| Watched {
-                first_ns: now_boot_ns,
-                first_runs: task.runs,
-                seen: 0,
-                stuck: None,
+            let watched = self.tasks.entry((task.tid, task.starttime)).or_insert_with(|| TrackedTask {
+                first_seen_ns: now_boot_ns,
+                first_seen_timeslices: task.timeslices,
+                last_scan: 0,
+                hung: None,
             });
-            watched.seen = self.look;
-            if let (Some(first), Some(runs)) = (watched.first_runs, task.runs) {
-                let waited = now_boot_ns.saturating_sub(watched.first_ns);
-                if runs < first || runs - first > waited / WAKE_NS + 1 {
-                    watched.first_ns = now_boot_ns;
-                    watched.first_runs = task.runs;
-                    changes.ended.extend(watched.stuck.take());
+            watched.last_scan = self.scan_count;
+            if let (Some(first), Some(runs)) = (watched.first_seen_timeslices, task.timeslices) {
+                let waited = now_boot_ns.saturating_sub(watched.first_seen_ns);
+                if runs < first || runs - first > waited / MIN_PROGRESS_INTERVAL_NS + 1 {
+                    watched.first_seen_ns = now_boot_ns;
+                    watched.first_seen_timeslices = task.timeslices;
+                    changes.ended.extend(watched.hung.take());
                 }
             }
-            let since = task.since_boot_ns.unwrap_or(watched.first_ns);
+            let since = task.since_boot_ns.unwrap_or(watched.first_seen_ns);
             let duration_ns = now_boot_ns.saturating_sub(since);
             if duration_ns < self.limit_ns {
-                changes.ended.extend(watched.stuck.take());
+                changes.ended.extend(watched.hung.take());
                 continue;
             }
-            match &mut watched.stuck {
+            match &mut watched.hung {
                 Some(stuck) => {
                     stuck.duration_ns = duration_ns;
                     if stuck.wchan.as_deref() != task.wchan {
@@ -125,7 +125,7 @@ impl Watcher {
                     }
                 }
                 None => {
-                    let stuck = Stuck {
+                    let stuck = HungTask {
                         pid: task.pid,
                         tid: task.tid,
                         starttime: task.starttime,
@@ -135,15 +135,15 @@ impl Watcher {
                         duration_ns,
                     };
                     changes.started.push(stuck.clone());
-                    watched.stuck = Some(stuck);
+                    watched.hung = Some(stuck);
                 }
             }
         }
-        let look = self.look;
+        let look = self.scan_count;
         self.tasks.retain(|_, watched| {
-            let here = watched.seen == look;
+            let here = watched.last_scan == look;
             if !here {
-                changes.ended.extend(watched.stuck.take());
+                changes.ended.extend(watched.hung.take());
             }
             here
         });
@@ -151,16 +151,16 @@ impl Watcher {
     }
 
     /// The tasks stuck now, longest first.
-    pub fn stuck(&self) -> Vec<&Stuck> {
-        let mut all: Vec<_> = self.tasks.values().filter_map(|w| w.stuck.as_ref()).collect();
+    pub fn hung_tasks(&self) -> Vec<&HungTask> {
+        let mut all: Vec<_> = self.tasks.values().filter_map(|w| w.hung.as_ref()).collect();
         all.sort_by_key(|s| (std::cmp::Reverse(s.duration_ns), s.tid));
         all
     }
 }
 
-impl Stuck {
+impl HungTask {
     /// As a line of the kernel pane. `warnings` is `kernel.hung_task_warnings`, if it could be read.
-    pub fn to_entry(&self, clock: LogClock, warnings: Option<i64>) -> LogEntry {
+    pub fn to_log_entry(&self, clock: LogClock, warnings: Option<i64>) -> LogEntry {
         let thread = if self.tid == self.pid { String::new() } else { format!(" (thread {})", self.tid) };
         let wait = self.wchan.as_deref().filter(|w| !w.is_empty() && *w != "0");
         let wait = wait.map_or(String::new(), |w| format!(" in {w}"));
@@ -170,12 +170,12 @@ impl Stuck {
         };
         let age = i64::try_from(self.duration_ns).unwrap_or(i64::MAX);
         LogEntry {
-            time: clock.wall_ns,
-            first_time: clock.wall_ns.saturating_sub(age),
+            wall_ns: clock.wall_ns,
+            first_wall_ns: clock.wall_ns.saturating_sub(age),
             boot_us: clock.boot_us(),
             seq: None,
             level: 3,
-            class: Class::HungTask,
+            class: KernelLogClass::HungTask,
             device: None,
             devno: None,
             pid: Some(self.pid),
@@ -189,7 +189,7 @@ impl Stuck {
             ),
             folded: Vec::new(),
             folded_dropped: 0,
-            origin: Origin::Watch,
+            origin: LogOrigin::Detector,
             suppressed: 0,
         }
     }
@@ -201,83 +201,83 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn task(tid: u32, runs: Option<u64>) -> InD<'static> {
-        InD {
+    fn task(tid: u32, runs: Option<u64>) -> DStateTask<'static> {
+        DStateTask {
             pid: 7,
             tid,
             starttime: 100,
             comm: "dd",
             wchan: Some("submit_bio_wait"),
             since_boot_ns: None,
-            runs,
+            timeslices: runs,
         }
     }
 
     #[test]
-    fn stuck_is_told_once_updated_and_ended() {
-        let mut w = Watcher::default();
-        assert_eq!(w.look(10 * S, [task(7, Some(3))]), Changes::default());
-        assert_eq!(w.look(14 * S, [task(7, Some(3))]), Changes::default());
-        let changes = w.look(15 * S, [task(7, Some(3))]);
+    fn a_hung_task_is_reported_once_then_updated_then_ended() {
+        let mut w = HungTaskDetector::default();
+        assert_eq!(w.scan(10 * S, [task(7, Some(3))]), HungTaskChanges::default());
+        assert_eq!(w.scan(14 * S, [task(7, Some(3))]), HungTaskChanges::default());
+        let changes = w.scan(15 * S, [task(7, Some(3))]);
         assert_eq!((changes.started.len(), changes.ended.len()), (1, 0));
-        assert_eq!(w.look(20 * S, [task(7, Some(3))]), Changes::default());
-        assert_eq!(w.stuck()[0].duration_ns, 10 * S);
-        let changes = w.look(21 * S, []);
-        assert_eq!((changes.started.len(), changes.ended.len(), w.stuck().len()), (0, 1, 0));
+        assert_eq!(w.scan(20 * S, [task(7, Some(3))]), HungTaskChanges::default());
+        assert_eq!(w.hung_tasks()[0].duration_ns, 10 * S);
+        let changes = w.scan(21 * S, []);
+        assert_eq!((changes.started.len(), changes.ended.len(), w.hung_tasks().len()), (0, 1, 0));
     }
 
     #[test]
-    fn a_busy_task_is_not_stuck_and_a_rare_waker_is() {
-        let mut w = Watcher::default();
+    fn a_busy_task_is_not_hung_and_one_that_rarely_wakes_is() {
+        let mut w = HungTaskDetector::default();
         for s in 0..60 {
-            assert_eq!(w.look(s * S, [task(7, Some(s * 60))]), Changes::default());
+            assert_eq!(w.scan(s * S, [task(7, Some(s * 60))]), HungTaskChanges::default());
         }
-        let mut w = Watcher::default();
+        let mut w = HungTaskDetector::default();
         for s in 0..60 {
-            w.look(s * S, [task(7, Some(s / 3))]);
+            w.scan(s * S, [task(7, Some(s / 3))]);
         }
-        assert_eq!(w.stuck()[0].duration_ns, 59 * S, "blk_io_schedule's own wake-ups are not progress");
+        assert_eq!(w.hung_tasks()[0].duration_ns, 59 * S, "blk_io_schedule's own wake-ups are not progress");
     }
 
     #[test]
-    fn progress_ends_it() {
-        let mut w = Watcher::default();
-        w.look(0, [task(7, Some(1))]);
-        assert_eq!(w.look(9 * S, [task(7, Some(1))]).started.len(), 1);
-        let changes = w.look(10 * S, [task(7, Some(500))]);
-        assert_eq!((changes.ended.len(), w.stuck().len()), (1, 0));
+    fn progress_ends_the_hang() {
+        let mut w = HungTaskDetector::default();
+        w.scan(0, [task(7, Some(1))]);
+        assert_eq!(w.scan(9 * S, [task(7, Some(1))]).started.len(), 1);
+        let changes = w.scan(10 * S, [task(7, Some(500))]);
+        assert_eq!((changes.ended.len(), w.hung_tasks().len()), (1, 0));
     }
 
     #[test]
-    fn a_number_used_again_is_another_task() {
-        let mut w = Watcher::default();
-        w.look(0, [task(7, None)]);
-        let again = InD { starttime: 999, ..task(7, None) };
-        assert_eq!(w.look(20 * S, [again]), Changes::default());
+    fn a_reused_tid_is_another_task() {
+        let mut w = HungTaskDetector::default();
+        w.scan(0, [task(7, None)]);
+        let again = DStateTask { starttime: 999, ..task(7, None) };
+        assert_eq!(w.scan(20 * S, [again]), HungTaskChanges::default());
     }
 
     #[test]
-    fn a_known_beginning_counts_at_once() {
-        let mut w = Watcher::default();
-        let known = InD { since_boot_ns: Some(2 * S), ..task(7, None) };
-        assert_eq!(w.look(20 * S, [known]).started[0].duration_ns, 18 * S);
+    fn a_known_start_time_counts_from_the_first_scan() {
+        let mut w = HungTaskDetector::default();
+        let known = DStateTask { since_boot_ns: Some(2 * S), ..task(7, None) };
+        assert_eq!(w.scan(20 * S, [known]).started[0].duration_ns, 18 * S);
     }
 
     #[test]
-    fn the_line_says_who_saw_it_and_why_the_kernel_did_not() {
-        let mut w = Watcher::default();
-        w.look(0, [task(8, None)]);
-        w.look(9 * S, [task(8, None)]);
+    fn the_log_line_names_its_source_and_why_the_kernel_was_silent() {
+        let mut w = HungTaskDetector::default();
+        w.scan(0, [task(8, None)]);
+        w.scan(9 * S, [task(8, None)]);
         let clock = LogClock { mono_ns: 9 * S, wall_ns: 50 * S as i64 };
-        let e = w.stuck()[0].to_entry(clock, Some(0));
+        let e = w.hung_tasks()[0].to_log_entry(clock, Some(0));
         assert_eq!(
-            (e.class, e.pid, e.origin, e.seq, e.first_time),
-            (Class::HungTask, Some(7), Origin::Watch, None, 41 * S as i64)
+            (e.class, e.pid, e.origin, e.seq, e.first_wall_ns),
+            (KernelLogClass::HungTask, Some(7), LogOrigin::Detector, None, 41 * S as i64)
         );
         assert_eq!(
             e.message,
             "task dd:7 (thread 8) in state D for 9 s in submit_bio_wait (seen by iotop-plus; the kernel has gone silent: kernel.hung_task_warnings = 0)"
         );
-        assert!(!w.stuck()[0].to_entry(clock, Some(-1)).message.contains("silent"));
+        assert!(!w.hung_tasks()[0].to_log_entry(clock, Some(-1)).message.contains("silent"));
     }
 }

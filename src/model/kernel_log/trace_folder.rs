@@ -5,56 +5,56 @@
 //! [`Role`](super::rules::Role), and it has to come soon after the story's last line. Where the kernel
 //! says who printed a line (`caller=`), two stories printed at once are kept apart by that.
 
-use super::Class;
+use super::KernelLogClass;
 
 /// A story's next line comes within this (log clock, us); a dump goes over a slow serial console too.
-const GAP_US: u64 = 2_000_000;
+const MAX_GAP_US: u64 = 2_000_000;
 /// Stories open at a time; more than a few CPUs do not print at once.
-const OPEN_MAX: usize = 4;
+const MAX_OPEN: usize = 4;
 
 /// A head line whose story goes on.
 #[derive(Debug, Clone)]
-struct Open {
+struct OpenTrace {
     /// The entry in the log.
-    entry: u64,
-    class: Class,
+    entry_id: u64,
+    class: KernelLogClass,
     device: Option<String>,
     caller: Option<String>,
     last_us: u64,
 }
 
-impl Open {
-    fn may_take(&self, now_us: u64, caller: Option<&str>) -> bool {
-        now_us.saturating_sub(self.last_us) <= GAP_US
+impl OpenTrace {
+    fn accepts(&self, now_us: u64, caller: Option<&str>) -> bool {
+        now_us.saturating_sub(self.last_us) <= MAX_GAP_US
             && (caller.is_none() || self.caller.is_none() || self.caller.as_deref() == caller)
     }
 }
 
 /// The stories that are open now.
 #[derive(Debug, Clone, Default)]
-pub struct Stories {
-    open: Vec<Open>,
+pub struct TraceFolder {
+    open_traces: Vec<OpenTrace>,
     /// The last line that begins no story by its kind, in case a trace follows it after all.
-    loose: Option<Open>,
+    last_single_line: Option<OpenTrace>,
 }
 
-impl Stories {
+impl TraceFolder {
     /// Begins a story under `entry`.
-    pub fn begin(
+    pub fn open_trace(
         &mut self,
         entry: u64,
-        class: Class,
+        class: KernelLogClass,
         device: Option<&str>,
         caller: Option<&str>,
         now_us: u64,
     ) {
-        self.open.retain(|o| o.entry != entry && now_us.saturating_sub(o.last_us) <= GAP_US);
-        if self.open.len() == OPEN_MAX {
-            self.open.remove(0);
+        self.open_traces.retain(|o| o.entry_id != entry && now_us.saturating_sub(o.last_us) <= MAX_GAP_US);
+        if self.open_traces.len() == MAX_OPEN {
+            self.open_traces.remove(0);
         }
-        self.loose = None;
-        self.open.push(Open {
-            entry,
+        self.last_single_line = None;
+        self.open_traces.push(OpenTrace {
+            entry_id: entry,
             class,
             device: device.map(str::to_owned),
             caller: caller.map(str::to_owned),
@@ -63,61 +63,61 @@ impl Stories {
     }
 
     /// Remembers a line that has no story of its kind: many a driver prints one and then dumps the stack.
-    pub fn remember(&mut self, entry: u64, class: Class, caller: Option<&str>, now_us: u64) {
-        self.loose =
-            Some(Open { entry, class, device: None, caller: caller.map(str::to_owned), last_us: now_us });
+    pub fn set_last_single_line(&mut self, entry: u64, class: KernelLogClass, caller: Option<&str>, now_us: u64) {
+        self.last_single_line =
+            Some(OpenTrace { entry_id: entry, class, device: None, caller: caller.map(str::to_owned), last_us: now_us });
     }
 
     /// Forgets an entry that is no more.
-    pub fn end(&mut self, entry: u64) {
-        self.open.retain(|o| o.entry != entry);
-        self.loose.take_if(|o| o.entry == entry);
+    pub fn close(&mut self, entry: u64) {
+        self.open_traces.retain(|o| o.entry_id != entry);
+        self.last_single_line.take_if(|o| o.entry_id == entry);
     }
 
     /// The entry that an unclassified line belongs to, if its shape says so.
-    pub fn takes_trace(
+    pub fn find_for_trace_line(
         &mut self,
         message: &[u8],
         level: u8,
         caller: Option<&str>,
         now_us: u64,
     ) -> Option<u64> {
-        if self.open.is_empty() && self.loose.is_none() {
+        if self.open_traces.is_empty() && self.last_single_line.is_none() {
             return None;
         }
-        let trace = is_trace(message);
+        let trace = is_trace_line(message);
         let story =
-            self.find(now_us, caller, |o| trace || (o.class == Class::Oom && is_oom_table(message, level)));
+            self.find_open(now_us, caller, |o| trace || (o.class == KernelLogClass::Oom && is_oom_table(message, level)));
         if story.is_some() || !trace {
             return story;
         }
-        let loose = self.loose.as_mut().filter(|o| o.may_take(now_us, caller))?;
+        let loose = self.last_single_line.as_mut().filter(|o| o.accepts(now_us, caller))?;
         loose.last_us = now_us;
-        Some(loose.entry)
+        Some(loose.entry_id)
     }
 
     /// The entry that a line of this class and device belongs to.
-    pub fn takes_follow(
+    pub fn find_for_continuation(
         &mut self,
-        class: Class,
+        class: KernelLogClass,
         device: Option<&str>,
         caller: Option<&str>,
         now_us: u64,
     ) -> Option<u64> {
-        self.find(now_us, caller, |o| o.class == class && same_device(o.device.as_deref(), device))
+        self.find_open(now_us, caller, |o| o.class == class && same_device(o.device.as_deref(), device))
     }
 
     /// The newest open story of a class, to be taken over by a line that says it better.
-    pub fn take_over(&mut self, class: Class, caller: Option<&str>, now_us: u64) -> Option<u64> {
-        let entry = self.find(now_us, caller, |o| o.class == class)?;
-        self.open.retain(|o| o.entry != entry);
+    pub fn take_open(&mut self, class: KernelLogClass, caller: Option<&str>, now_us: u64) -> Option<u64> {
+        let entry = self.find_open(now_us, caller, |o| o.class == class)?;
+        self.open_traces.retain(|o| o.entry_id != entry);
         Some(entry)
     }
 
-    fn find(&mut self, now_us: u64, caller: Option<&str>, fits: impl Fn(&Open) -> bool) -> Option<u64> {
-        let open = self.open.iter_mut().rev().find(|o| o.may_take(now_us, caller) && fits(o))?;
+    fn find_open(&mut self, now_us: u64, caller: Option<&str>, fits: impl Fn(&OpenTrace) -> bool) -> Option<u64> {
+        let open = self.open_traces.iter_mut().rev().find(|o| o.accepts(now_us, caller) && fits(o))?;
         open.last_us = now_us;
-        Some(open.entry)
+        Some(open.entry_id)
     }
 }
 
@@ -133,7 +133,7 @@ fn same_device(head: Option<&str>, line: Option<&str>) -> bool {
 }
 
 /// Beginnings of the lines that dump_stack, show_regs, sched_show_task and the oops code print.
-const TRACE: &[&str] = &[
+const TRACE_LINE_PREFIXES: &[&str] = &[
     "Call Trace:",
     "Call trace:",
     "Backtrace:",
@@ -214,19 +214,19 @@ const TRACE: &[&str] = &[
 ];
 
 /// Whether a line has the shape of a line in a stack trace or register dump.
-pub fn is_trace(message: &[u8]) -> bool {
+pub fn is_trace_line(message: &[u8]) -> bool {
     let text = message.trim_ascii_start();
     if text.is_empty() {
         return true;
     }
-    TRACE.iter().any(|t| text.starts_with(t.as_bytes()))
-        || is_frame(text)
-        || is_mark(text)
+    TRACE_LINE_PREFIXES.iter().any(|t| text.starts_with(t.as_bytes()))
+        || is_stack_frame(text)
+        || is_marker(text)
         || is_held_lock(text)
 }
 
 /// `? do_sys_openat2+0x6e/0xd0 [module]`, `[<ffffffff81012940>] (dump_backtrace) from ...`, `__schedule from schedule+0x..`.
-fn is_frame(text: &[u8]) -> bool {
+fn is_stack_frame(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"? ").unwrap_or(text);
     if text.starts_with(b"[<") {
         return true;
@@ -245,7 +245,7 @@ fn is_frame(text: &[u8]) -> bool {
 }
 
 /// `<TASK>`, `</IRQ>`.
-fn is_mark(text: &[u8]) -> bool {
+fn is_marker(text: &[u8]) -> bool {
     text.first() == Some(&b'<') && text.last() == Some(&b'>') && text.len() < 20
 }
 
@@ -261,7 +261,7 @@ fn is_held_lock(text: &[u8]) -> bool {
 }
 
 /// Words that the lines of the OOM killer's tables begin with (mm/show_mem.c, mm/oom_kill.c, mm/memcontrol.c).
-const OOM_TABLE: &[&str] = &[
+const OOM_TABLE_PREFIXES: &[&str] = &[
     "active_anon:",
     "active_file:",
     "unevictable:",
@@ -298,7 +298,7 @@ fn is_oom_table(message: &[u8], level: u8) -> bool {
         (words.next().unwrap_or_default(), words.next().unwrap_or_default(), words.next());
     (number(second) && third.is_none())
         || (number(first) && matches!(second, b"pages" | b"total"))
-        || OOM_TABLE.iter().any(|t| message.trim_ascii_start().starts_with(t.as_bytes()))
+        || OOM_TABLE_PREFIXES.iter().any(|t| message.trim_ascii_start().starts_with(t.as_bytes()))
         || (level >= 6 && message.first() == Some(&b' '))
 }
 
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traces_are_known_by_their_shape() {
+    fn trace_lines_are_recognised_by_their_format() {
         for line in [
             " ? __pfx_percpu_rwsem_wake_function+0x10/0x10",
             " <TASK>",
@@ -320,7 +320,7 @@ mod tests {
             " __schedule from schedule+0x20/0xac",
             "1 lock held by khungtaskd/29:",
         ] {
-            assert!(is_trace(line.as_bytes()), "{line:?}");
+            assert!(is_trace_line(line.as_bytes()), "{line:?}");
         }
         for line in [
             "I/O error, dev sda, sector 1",
@@ -331,36 +331,36 @@ mod tests {
             "<3> something else entirely that is long",
             "nothing from here",
         ] {
-            assert!(!is_trace(line.as_bytes()), "{line:?}");
+            assert!(!is_trace_line(line.as_bytes()), "{line:?}");
         }
     }
 
     #[test]
-    fn a_story_ends_in_silence_and_keeps_to_its_caller() {
-        let mut stories = Stories::default();
-        stories.begin(7, Class::HungTask, None, Some("T1"), 1_000);
-        assert_eq!(stories.takes_trace(b"Call Trace:", 6, Some("T1"), 2_000), Some(7));
-        assert_eq!(stories.takes_trace(b"Call Trace:", 6, Some("T2"), 2_000), None);
-        assert_eq!(stories.takes_trace(b"I/O error", 3, Some("T1"), 2_000), None);
-        assert_eq!(stories.takes_trace(b"Call Trace:", 6, Some("T1"), 2_000 + GAP_US), Some(7));
-        assert_eq!(stories.takes_trace(b"Call Trace:", 6, Some("T1"), 2_001 + 2 * GAP_US), None);
+    fn a_trace_ends_after_a_gap_and_belongs_to_one_caller() {
+        let mut stories = TraceFolder::default();
+        stories.open_trace(7, KernelLogClass::HungTask, None, Some("T1"), 1_000);
+        assert_eq!(stories.find_for_trace_line(b"Call Trace:", 6, Some("T1"), 2_000), Some(7));
+        assert_eq!(stories.find_for_trace_line(b"Call Trace:", 6, Some("T2"), 2_000), None);
+        assert_eq!(stories.find_for_trace_line(b"I/O error", 3, Some("T1"), 2_000), None);
+        assert_eq!(stories.find_for_trace_line(b"Call Trace:", 6, Some("T1"), 2_000 + MAX_GAP_US), Some(7));
+        assert_eq!(stories.find_for_trace_line(b"Call Trace:", 6, Some("T1"), 2_001 + 2 * MAX_GAP_US), None);
     }
 
     #[test]
-    fn a_port_and_its_device_are_one_story() {
-        let mut stories = Stories::default();
-        stories.begin(1, Class::ResetTimeout, Some("ata4.00"), None, 0);
-        assert_eq!(stories.takes_follow(Class::ResetTimeout, Some("ata4"), None, 1), Some(1));
-        assert_eq!(stories.takes_follow(Class::ResetTimeout, Some("ata5"), None, 1), None);
-        assert_eq!(stories.takes_follow(Class::IoError, Some("ata4"), None, 1), None);
+    fn a_port_and_its_device_share_a_trace() {
+        let mut stories = TraceFolder::default();
+        stories.open_trace(1, KernelLogClass::ResetTimeout, Some("ata4.00"), None, 0);
+        assert_eq!(stories.find_for_continuation(KernelLogClass::ResetTimeout, Some("ata4"), None, 1), Some(1));
+        assert_eq!(stories.find_for_continuation(KernelLogClass::ResetTimeout, Some("ata5"), None, 1), None);
+        assert_eq!(stories.find_for_continuation(KernelLogClass::IoError, Some("ata4"), None, 1), None);
     }
 
     #[test]
-    fn the_number_of_open_stories_is_bounded() {
-        let mut stories = Stories::default();
+    fn the_number_of_open_traces_is_bounded() {
+        let mut stories = TraceFolder::default();
         for entry in 0..100 {
-            stories.begin(entry, Class::Oops, None, None, 5);
+            stories.open_trace(entry, KernelLogClass::Oops, None, None, 5);
         }
-        assert_eq!(stories.open.len(), OPEN_MAX);
+        assert_eq!(stories.open_traces.len(), MAX_OPEN);
     }
 }

@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 /// Bytes, unescaped and uncleaned. A clone shares them: one mount stands in several places.
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Raw(Arc<[u8]>);
+pub struct RawBytes(Arc<[u8]>);
 
-impl Raw {
+impl RawBytes {
     /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// Fit for a sink: see [`crate::text::clean`].
-    pub fn clean(&self) -> String {
+    pub fn sanitized(&self) -> String {
         crate::text::sanitize(&self.0)
     }
 
@@ -47,50 +47,50 @@ impl Raw {
     }
 }
 
-impl From<&[u8]> for Raw {
+impl From<&[u8]> for RawBytes {
     fn from(bytes: &[u8]) -> Self {
         Self(bytes.into())
     }
 }
 
-impl From<Vec<u8>> for Raw {
+impl From<Vec<u8>> for RawBytes {
     fn from(bytes: Vec<u8>) -> Self {
         Self(bytes.into())
     }
 }
 
-impl From<&str> for Raw {
+impl From<&str> for RawBytes {
     fn from(text: &str) -> Self {
         Self(text.as_bytes().into())
     }
 }
 
-impl PartialEq<str> for Raw {
+impl PartialEq<str> for RawBytes {
     fn eq(&self, other: &str) -> bool {
         *self.0 == *other.as_bytes()
     }
 }
 
-impl PartialEq<&str> for Raw {
+impl PartialEq<&str> for RawBytes {
     fn eq(&self, other: &&str) -> bool {
         self == *other
     }
 }
 
 /// Debug output may reach a terminal by way of a panic message, so it is clean too.
-impl std::fmt::Debug for Raw {
+impl std::fmt::Debug for RawBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.clean())
+        write!(f, "{:?}", self.sanitized())
     }
 }
 
-impl Serialize for Raw {
+impl Serialize for RawBytes {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(&self.escaped())
     }
 }
 
-impl<'de> Deserialize<'de> for Raw {
+impl<'de> Deserialize<'de> for RawBytes {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         Ok(unescape_octal(String::deserialize(d)?.as_bytes()).into())
     }
@@ -122,14 +122,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn octal_escapes() {
+    fn octal_escapes_are_decoded() {
         assert_eq!(unescape_octal(br"/mnt/a\040b\134c"), b"/mnt/a b\\c");
         assert_eq!(unescape_octal(br"\9\04"), br"\9\04");
     }
 
     #[test]
-    fn text_stays_readable_and_debug_is_clean() {
-        let raw = Raw::from("/srv/写\\x\u{1b}[2J");
+    fn json_stays_readable_and_debug_is_sanitized() {
+        let raw = RawBytes::from("/srv/写\\x\u{1b}[2J");
         assert_eq!(serde_json::to_string(&raw).unwrap(), "\"/srv/写\\\\134x\\u001b[2J\"");
         assert!(!format!("{raw:?}").contains('\u{1b}'));
     }
@@ -137,9 +137,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_byte_survives_json(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let raw = Raw::from(bytes);
+            let raw = RawBytes::from(bytes);
             let json = serde_json::to_string(&raw).unwrap();
-            prop_assert_eq!(serde_json::from_str::<Raw>(&json).unwrap(), raw);
+            prop_assert_eq!(serde_json::from_str::<RawBytes>(&json).unwrap(), raw);
         }
     }
 }

@@ -1,0 +1,303 @@
+//! Two readings of the accounts become rates: for each process and each control group, in all and by device.
+
+use super::coarse_histogram::percentile_us;
+use super::{IoAccount, IoAccountsRaw, AccountKey, AccountKind};
+use crate::model::disk::DevId;
+use crate::model::latency::SparseHistogram;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What was done in an interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct IoRates {
+    /// Reads completed per second.
+    pub reads_per_s: f64,
+    /// Writes completed per second.
+    pub writes_per_s: f64,
+    /// Flushes completed per second.
+    pub flushes_per_s: f64,
+    /// Bytes read per second.
+    pub read_bytes_per_s: f64,
+    /// Bytes of the writes submitted, per second.
+    pub write_bytes_per_s: f64,
+    /// Mean time of reads and writes from allocation to completion, in microseconds; `None`: none was completed.
+    pub mean_us: Option<f64>,
+    /// 99 % of them took no longer; at most 25 % off.
+    pub p99_us: Option<f64>,
+    /// Bytes of page cache written back per second that it had dirtied, whoever submitted them.
+    pub writeback_bytes_per_s: f64,
+}
+
+impl IoRates {
+    /// Reads and writes per second.
+    pub fn iops(&self) -> f64 {
+        self.reads_per_s + self.writes_per_s
+    }
+}
+
+/// On one device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceIo {
+    /// Which, whole.
+    pub device: DevId,
+    /// What was done there.
+    pub rates: IoRates,
+}
+
+/// What one process or one control group did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnerIo<W> {
+    /// Who.
+    pub owner: W,
+    /// On all devices.
+    pub total: IoRates,
+    /// On each.
+    pub devices: Vec<DeviceIo>,
+}
+
+impl<W> OwnerIo<W> {
+    /// On that device.
+    pub fn on_device(&self, id: DevId) -> Option<&IoRates> {
+        self.devices.iter().find(|d| d.device == id).map(|d| &d.rates)
+    }
+}
+
+/// Pages written to a device that are charged to no process, bytes per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct UnattributedIo {
+    /// Page cache that was dirtied before tracing began, or whose dirtier was forgotten.
+    pub unknown: f64,
+    /// Swapped out.
+    pub swap: f64,
+    /// Metadata of a file system.
+    pub metadata: f64,
+}
+
+/// All that was done in an interval. Who did nothing is not in it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct IoAttribution {
+    /// By process id.
+    pub processes: Vec<OwnerIo<u32>>,
+    /// Names of those, by process id, cleaned: of processes that nobody else knows (any more).
+    pub names: Vec<(u32, Arc<str>)>,
+    /// By path, cleaned; `group 123` where it is not known.
+    pub cgroups: Vec<OwnerIo<Arc<str>>>,
+    /// By device.
+    pub unattributed: Vec<(DevId, UnattributedIo)>,
+    /// Requests that could not be followed in the interval.
+    pub dropped: u64,
+    /// What could not be had, and why.
+    pub unavailable: Vec<String>,
+}
+
+/// Counts of an interval, before they are rates.
+#[derive(Default)]
+struct IoAccountSum {
+    requests: [u64; 4],
+    bytes: [u64; 4],
+    total_ns: u64,
+    histogram: BTreeMap<u16, u32>,
+}
+
+impl IoAccountSum {
+    fn add(&mut self, now: &IoAccount, before: Option<&IoAccount>) {
+        let at = now.key.kind as usize;
+        let (Some(requests), Some(bytes)) = (self.requests.get_mut(at), self.bytes.get_mut(at)) else {
+            return;
+        };
+        let since = |get: fn(&IoAccount) -> u64| get(now).saturating_sub(before.map_or(0, get));
+        *requests = requests.saturating_add(since(|a| a.requests));
+        *bytes = bytes.saturating_add(since(|a| a.bytes));
+        if matches!(now.key.kind, AccountKind::Read | AccountKind::Write) {
+            self.total_ns = self.total_ns.saturating_add(since(|a| a.total_ns));
+            let none = SparseHistogram::default();
+            for (slot, n) in now.histogram.since(before.map_or(&none, |b| &b.histogram)).buckets() {
+                let sum = self.histogram.entry(*slot).or_default();
+                *sum = sum.saturating_add(*n);
+            }
+        }
+    }
+
+    fn rates(&self, secs: f64) -> IoRates {
+        let per_s = |n: u64| n as f64 / secs.max(1e-9);
+        let times = SparseHistogram::from_sparse(self.histogram.iter().map(|(slot, n)| (*slot, *n)));
+        let timed = times.total();
+        let [reads, writes, flushes, _] = self.requests;
+        let [read, written, _, back] = self.bytes;
+        IoRates {
+            reads_per_s: per_s(reads),
+            writes_per_s: per_s(writes),
+            flushes_per_s: per_s(flushes),
+            read_bytes_per_s: per_s(read),
+            write_bytes_per_s: per_s(written),
+            mean_us: (timed > 0).then(|| self.total_ns as f64 / timed as f64 / 1e3),
+            p99_us: percentile_us(&times, 0.99),
+            writeback_bytes_per_s: per_s(back),
+        }
+    }
+}
+
+/// Sums by who and device, and by who alone.
+struct IoAccountSums<W>(BTreeMap<W, (IoAccountSum, BTreeMap<DevId, IoAccountSum>)>);
+
+impl<W: Ord> IoAccountSums<W> {
+    fn add(&mut self, who: W, now: &IoAccount, before: Option<&IoAccount>) {
+        let (total, devices) = self.0.entry(who).or_default();
+        total.add(now, before);
+        devices.entry(now.key.device).or_default().add(now, before);
+    }
+
+    fn into_owner_io(self, secs: f64) -> Vec<OwnerIo<W>> {
+        let all = self.0.into_iter().map(|(who, (total, devices))| {
+            let on = devices.into_iter().map(|(id, sum)| DeviceIo { device: id, rates: sum.rates(secs) });
+            OwnerIo { owner: who, total: total.rates(secs), devices: on.collect() }
+        });
+        all.collect()
+    }
+}
+
+impl IoAttribution {
+    /// What was done between two readings, `secs` apart; without `before`, since tracing began.
+    pub fn derive(before: Option<&IoAccountsRaw>, now: &IoAccountsRaw, secs: f64) -> Self {
+        let old = before.map(|b| b.accounts.as_slice()).unwrap_or_default();
+        let find = |key: &AccountKey| old.binary_search_by_key(key, |a| a.key).ok().map(|at| &old[at]);
+        let (mut tasks, mut groups) = (IoAccountSums(BTreeMap::new()), IoAccountSums(BTreeMap::new()));
+        let mut apart: BTreeMap<DevId, UnattributedIo> = BTreeMap::new();
+        // Where nothing was counted it is the same reading.
+        let same = before.is_some_and(|before| std::ptr::eq(before, now));
+        for account in now.accounts.iter().filter(|_| !same) {
+            // One that has less than before was opened anew.
+            let before = find(&account.key).filter(|b| b.requests <= account.requests);
+            if before.is_some_and(|b| b.requests == account.requests && b.bytes == account.bytes) {
+                continue;
+            }
+            let key = account.key;
+            let bytes = account.bytes.saturating_sub(before.map_or(0, |b| b.bytes)) as f64 / secs.max(1e-9);
+            match unattributed_field(key) {
+                Some(part) => *part(apart.entry(key.device).or_default()) += bytes,
+                None => tasks.add(key.pid, account, before),
+            }
+            if key.cgroup_id > 0 {
+                groups.add(now.cgroup_path(key.cgroup_id), account, before);
+            }
+        }
+        let tasks = tasks.into_owner_io(secs);
+        let acted = |pid: &u32| tasks.binary_search_by_key(pid, |t: &OwnerIo<u32>| t.owner).is_ok();
+        Self {
+            names: now.names.iter().filter(|(pid, _)| acted(pid)).cloned().collect(),
+            processes: tasks,
+            cgroups: groups.into_owner_io(secs),
+            unattributed: apart.into_iter().collect(),
+            dropped: now.dropped.saturating_sub(before.map_or(0, |b| b.dropped)),
+            unavailable: now.unavailable.clone(),
+        }
+    }
+
+    /// What a process did; `None`: nothing.
+    pub fn process(&self, pid: u32) -> Option<&OwnerIo<u32>> {
+        self.processes.binary_search_by_key(&pid, |t| t.owner).ok().map(|at| &self.processes[at])
+    }
+
+    /// The name a process had when it did it.
+    pub fn process_name(&self, pid: u32) -> Option<&Arc<str>> {
+        self.names.binary_search_by_key(&pid, |n| n.0).ok().map(|at| &self.names[at].1)
+    }
+
+    /// What a control group did; `None`: nothing.
+    pub fn cgroup(&self, path: &str) -> Option<&OwnerIo<Arc<str>>> {
+        self.cgroups.iter().find(|g| &*g.owner == path)
+    }
+
+    /// Bytes it holds, by estimate.
+    pub fn heap_bytes(&self) -> usize {
+        fn owners_bytes<W>(all: &[OwnerIo<W>]) -> usize {
+            all.iter().map(|c| size_of::<OwnerIo<W>>() + size_of_val(&*c.devices)).sum()
+        }
+        size_of::<Self>() + owners_bytes(&self.processes) + owners_bytes(&self.cgroups) + size_of_val(&*self.names)
+    }
+}
+
+/// Where an account's bytes go if they are no process's.
+fn unattributed_field(key: AccountKey) -> Option<fn(&mut UnattributedIo) -> &mut f64> {
+    match key.kind {
+        AccountKind::SwapOut => Some(|a| &mut a.swap),
+        AccountKind::Metadata => Some(|a| &mut a.metadata),
+        AccountKind::Writeback if key.pid == 0 => Some(|a| &mut a.unknown),
+        _ => None,
+    }
+}
+
+impl IoAccountsRaw {
+    fn cgroup_path(&self, id: u64) -> Arc<str> {
+        let known = self.cgroups.binary_search_by_key(&id, |g| g.0).ok();
+        known.map_or_else(|| format!("group {id}").into(), |at| self.cgroups[at].1.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SDA: DevId = DevId { major: 8, minor: 0 };
+    const SDB: DevId = DevId { major: 8, minor: 16 };
+
+    fn account(pid: u32, dev: DevId, kind: AccountKind, requests: u64) -> IoAccount {
+        let times = SparseHistogram::from_sparse([(12, requests as u32)]);
+        IoAccount {
+            key: AccountKey { pid, device: dev, cgroup_id: 7, kind },
+            requests,
+            bytes: requests * 4096,
+            total_ns: requests * 200_000,
+            histogram: times,
+        }
+    }
+
+    fn raw(mut accounts: Vec<IoAccount>) -> IoAccountsRaw {
+        accounts.sort_by_key(|a| a.key);
+        let names = vec![(3, "dd".into()), (9, "idle".into())];
+        IoAccountsRaw { accounts, names, cgroups: vec![(7, "/a".into())], ..IoAccountsRaw::default() }
+    }
+
+    #[test]
+    fn rates_cover_the_interval_and_add_up_by_device_and_cgroup() {
+        let before = raw(vec![account(3, SDA, AccountKind::Read, 100), account(9, SDA, AccountKind::Read, 5)]);
+        let now = raw(vec![
+            account(3, SDA, AccountKind::Read, 140),
+            account(3, SDB, AccountKind::Write, 60),
+            account(3, SDB, AccountKind::Writeback, 50),
+            account(5, SDB, AccountKind::Flush, 2),
+            account(9, SDA, AccountKind::Read, 5),
+        ]);
+        let charged = IoAttribution::derive(Some(&before), &now, 2.0);
+        assert_eq!(charged.processes.iter().map(|t| t.owner).collect::<Vec<_>>(), [3, 5], "9 did nothing");
+        let dd = charged.process(3).unwrap();
+        assert_eq!((dd.total.iops(), dd.total.mean_us), (50.0, Some(200.0)));
+        assert_eq!(dd.on_device(SDB).unwrap().writeback_bytes_per_s, 25.0 * 4096.0);
+        assert_eq!(dd.on_device(SDA).map(|f| (f.reads_per_s, f.writes_per_s)), Some((20.0, 0.0)));
+        assert_eq!((charged.process_name(3).map(|n| &**n), charged.process_name(9)), (Some("dd"), None));
+        let group = charged.cgroup("/a").unwrap();
+        assert_eq!((group.total.iops(), group.total.flushes_per_s), (50.0, 1.0));
+        let flushes = charged.process(5).unwrap().total;
+        assert_eq!((flushes.mean_us, flushes.p99_us), (None, None), "a flush is no read or write");
+        assert_eq!(now.written_back_bytes(3, None), 50 * 4096);
+        assert_eq!(now.written_back_bytes(3, Some(SDA)), 0);
+    }
+
+    #[test]
+    fn io_of_no_process_is_unattributed() {
+        let kinds = [AccountKind::Writeback, AccountKind::SwapOut, AccountKind::Metadata];
+        let now = raw(kinds.into_iter().zip(1..).map(|(kind, n)| account(0, SDA, kind, n)).collect());
+        let charged = IoAttribution::derive(None, &now, 1.0);
+        assert!(charged.processes.is_empty());
+        let [unknown, swapped, metadata] = [4096.0, 8192.0, 12288.0];
+        assert_eq!(charged.unattributed, [(SDA, UnattributedIo { unknown, swap, metadata })]);
+    }
+
+    #[test]
+    fn a_restarted_account_counts_from_zero() {
+        let before = raw(vec![account(3, SDA, AccountKind::Read, 100)]);
+        let now = raw(vec![account(3, SDA, AccountKind::Read, 4)]);
+        let charged = IoAttribution::derive(Some(&before), &now, 1.0);
+        assert_eq!(charged.process(3).unwrap().total.reads_per_s, 4.0);
+    }
+}

@@ -1,0 +1,443 @@
+//! What each kind of kernel message looks like: one table, one row a kind.
+//!
+//! Texts are those of the kernel's own format strings (kernel/hung_task.c, block/blk-core.c, fs/buffer.c,
+//! fs/ext4/super.c, fs/jbd2, fs/xfs/xfs_message.c, fs/btrfs/messages.c, drivers/nvme/host, drivers/ata,
+//! drivers/scsi, drivers/md, mm/oom_kill.c, kernel/watchdog.c, kernel/rcu/tree_stall.h, net/sunrpc,
+//! fs/smb/client), old wordings included; node-problem-detector's kernel-monitor.json is covered.
+//!
+//! A row names a literal that has to begin at a word's start; [`super::classify`] finds all literals in
+//! one pass over the line. Where several rows fit, the first in the table wins.
+
+use super::KernelLogClass::{self, *};
+
+/// One kind of message.
+#[derive(Debug)]
+pub struct MessageRule {
+    /// What it is about.
+    pub class: KernelLogClass,
+    /// Where `text` has to be.
+    pub position: MatchPosition,
+    /// The literal that gives it away.
+    pub text: &'static str,
+    /// One of these has to occur too, after `text`; none needed if empty.
+    pub requires_any: &'static [&'static str],
+    /// Where the device, the task are named.
+    pub subject: SubjectPattern,
+    /// Whether the line begins, continues or is a story.
+    pub role: MessageRole,
+}
+
+/// Where a rule's text has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatchPosition {
+    /// At the beginning of the message, blanks apart: iSCSI and FC print one before the name.
+    MessageStart,
+    /// At the beginning of any word.
+    WordStart,
+}
+
+/// A line's place in a story of several lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageRole {
+    /// A line of its own.
+    Single,
+    /// The first of several: stack trace, registers, tables and [`Role::Follow`] lines fold under it.
+    Head,
+    /// Belongs under an open head of the same class (and device); a line of its own if there is none.
+    Continuation,
+    /// As `Follow`, but routine: means nothing by itself, so without an open head it stays `other`.
+    RoutineContinuation,
+    /// As `Head`, but says it better than the head that is open: takes its place and folds it.
+    Summary,
+}
+
+/// Where a message names what it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubjectPattern {
+    /// Nowhere.
+    Unnamed,
+    /// The device is the word after this text.
+    WordAfter(&'static str),
+    /// The device is the first word: `ata4.00: ...`, `nvme0n1: ...`.
+    FirstWord,
+    /// The device is the second word: `nvme nvme0: ...`.
+    SecondWord,
+    /// The device is in square brackets: `sd 0:0:0:0: [sda] ...`; else the second word.
+    InBrackets,
+    /// The device is in the first parentheses, `device ` before it or not: `XFS (sda1): ...`.
+    InParentheses,
+    /// `task COMM:PID ` and on, the hung task detector's way.
+    TaskCommPid,
+    /// `process PID (COMM)`, the OOM killer's way.
+    ProcessPidComm,
+    /// `[COMM:PID]`, the watchdog's way.
+    Watchdog,
+    /// The comm before this text: `COMM invoked oom-killer`, `COMM: page allocation failure`.
+    CommBefore(&'static str),
+    /// `PID: N Comm: NAME`, the oops' way.
+    Oops,
+}
+
+const fn rule(class: KernelLogClass, at: MatchPosition, text: &'static str, who: SubjectPattern) -> MessageRule {
+    MessageRule { class, position: at, text, requires_any: &[], subject: who, role: MessageRole::Single }
+}
+
+impl MessageRule {
+    const fn requiring_any(mut self, with: &'static [&'static str]) -> Self {
+        self.requires_any = with;
+        self
+    }
+    const fn as_head(mut self) -> Self {
+        self.role = MessageRole::Head;
+        self
+    }
+    const fn as_continuation(mut self) -> Self {
+        self.role = MessageRole::Continuation;
+        self
+    }
+    const fn as_routine_continuation(mut self) -> Self {
+        self.role = MessageRole::RoutineContinuation;
+        self
+    }
+    const fn as_summary(mut self) -> Self {
+        self.role = MessageRole::Summary;
+        self
+    }
+}
+
+use MatchPosition::{MessageStart, WordStart};
+use SubjectPattern::{WordAfter, InBrackets, CommBefore, FirstWord, Unnamed, InParentheses, ProcessPidComm, SecondWord, TaskCommPid, Watchdog};
+
+const ERROR_WORDS: &[&str] =
+    &["error", "rror", "ailed", "orrupt", "annot", "bort", "read-only", "lost", "loss", "nconsistent"];
+const XFS_ERROR_WORDS: &[&str] = &[
+    "rror",
+    "orrupt",
+    "hutting down",
+    "hutdown",
+    "failed",
+    "nmount and run",
+    "deadlock",
+    "Filesystem has been shut",
+];
+const BTRFS_ERROR_WORDS: &[&str] = &[
+    "rror",
+    "critical",
+    "forced readonly",
+    "csum failed",
+    "orrupt",
+    "checksum error",
+    "checksum verify failed",
+    "failed",
+];
+
+/// Every kind of message this program knows, in the order of precedence.
+pub const RULES: &[MessageRule] = &[
+    // Tasks that hang.
+    rule(HungTask, MessageStart, "INFO: task ", TaskCommPid)
+        .requiring_any(&[" blocked for more than ", " can't die for more than "])
+        .as_head(),
+    rule(HungTask, MessageStart, "INFO: task ", TaskCommPid).requiring_any(&[" blocked on a", " blocked on an"]).as_continuation(),
+    rule(HungTask, MessageStart, "Future hung task reports are suppressed", Unnamed),
+    // CPUs that hang.
+    rule(Lockup, WordStart, "BUG: soft lockup - CPU#", Watchdog).as_head(),
+    rule(Lockup, WordStart, "BUG: workqueue lockup", Unnamed).as_head(),
+    rule(Lockup, WordStart, "Watchdog detected hard LOCKUP", Unnamed).as_head(),
+    rule(Lockup, WordStart, "hard LOCKUP", Unnamed).as_head(),
+    rule(Lockup, WordStart, "INFO: rcu", Unnamed).requiring_any(&["stall"]).as_head(),
+    rule(Lockup, MessageStart, "rcu: ", Unnamed).requiring_any(&["starved", "stall"]).as_continuation(),
+    rule(Lockup, MessageStart, "rcu: ", Unnamed).as_routine_continuation(),
+    rule(Lockup, WordStart, "workqueue: ", Unnamed).requiring_any(&["hogged CPU"]),
+    // File systems. Before the I/O errors: their lines quote one.
+    rule(Other, MessageStart, "EXT4-fs (", InParentheses).requiring_any(&["mounted filesystem", "re-mounted", ": mounting "]),
+    rule(Other, MessageStart, "EXT3-fs (", InParentheses).requiring_any(&["mounted filesystem", ": mounting "]),
+    rule(Filesystem, MessageStart, "EXT4-fs error", InParentheses),
+    rule(Filesystem, MessageStart, "EXT4-fs warning", InParentheses),
+    rule(Filesystem, MessageStart, "EXT4-fs", InParentheses).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "EXT3-fs", InParentheses).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "EXT2-fs", InParentheses).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "Aborting journal on device ", WordAfter("on device ")),
+    rule(Filesystem, MessageStart, "JBD2: ", WordAfter(" for ")).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "JBD2: ", WordAfter(" on ")).requiring_any(&["etected"]),
+    rule(Filesystem, MessageStart, "journal commit I/O error", Unnamed),
+    rule(Filesystem, MessageStart, "XFS (", InParentheses).requiring_any(XFS_ERROR_WORDS),
+    rule(Filesystem, MessageStart, "XFS: ", Unnamed).requiring_any(&["deadlock", "rror"]),
+    rule(Filesystem, MessageStart, "BTRFS", InParentheses).requiring_any(BTRFS_ERROR_WORDS),
+    rule(Filesystem, MessageStart, "F2FS-fs", InParentheses).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "FAT-fs", InParentheses).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "exFAT-fs", InParentheses).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "ntfs3: ", WordAfter("ntfs3: ")).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "SQUASHFS error", Unnamed),
+    rule(Filesystem, MessageStart, "EROFS", Unnamed).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "erofs", InParentheses).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "UBIFS error", Unnamed),
+    rule(Filesystem, MessageStart, "bcachefs", InParentheses).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "REISERFS", Unnamed).requiring_any(ERROR_WORDS),
+    rule(Filesystem, MessageStart, "gfs2: ", Unnamed).requiring_any(&["withdraw", "rror"]),
+    rule(Filesystem, MessageStart, "OCFS2: ", InParentheses).requiring_any(ERROR_WORDS),
+    rule(Filesystem, WordStart, "Remounting filesystem read-only", InParentheses),
+    rule(Filesystem, WordStart, "Remounting file system read-only", InParentheses),
+    // Requests and links that time out; before the I/O errors that they end in.
+    rule(ResetTimeout, MessageStart, "nvme nvme", SecondWord).requiring_any(&[
+        "timeout",
+        "Abort status",
+        "controller is down",
+        "not ready",
+        "reset",
+        "Removing after probe failure",
+        "frozen state",
+        "Disabling device",
+        "failed to",
+        "failed nvme_",
+    ]),
+    rule(ResetTimeout, MessageStart, "nvme ", SecondWord).requiring_any(&["timeout", "controller is down", "AER:"]),
+    rule(ResetTimeout, MessageStart, "ata", FirstWord).requiring_any(&["exception Emask"]).as_head(),
+    rule(ResetTimeout, MessageStart, "ata", FirstWord)
+        .requiring_any(&[
+            "failed command",
+            "resetting link",
+            "revalidation failed",
+            "link is slow",
+            "limiting SATA link",
+            "disable",
+            "not ready",
+            "softreset failed",
+            "hardreset failed",
+            "COMRESET failed",
+            "qc timeout",
+            "timed out",
+            "NCQ disabled",
+            "failed to IDENTIFY",
+        ])
+        .as_continuation(),
+    rule(ResetTimeout, MessageStart, "ata", FirstWord)
+        .requiring_any(&[
+            "SError:",
+            "irq_stat",
+            ": cmd ",
+            "status: {",
+            "error: {",
+            "EH complete",
+            "link down",
+            "link up",
+            "configured for",
+        ])
+        .as_routine_continuation(),
+    rule(ResetTimeout, MessageStart, "sd ", InBrackets).requiring_any(&[
+        "timing out command",
+        "ABORT",
+        "bort",
+        "RESET",
+        "eset",
+        "evice offlined",
+        "offline device",
+        "killing request",
+    ]),
+    rule(ResetTimeout, MessageStart, "scsi ", InBrackets).requiring_any(&[
+        "timing out",
+        "bort",
+        "RESET",
+        "eset",
+        "offlined",
+        "offline device",
+        "host is dead",
+    ]),
+    rule(ResetTimeout, MessageStart, "mpt", FirstWord).requiring_any(&[
+        "task abort",
+        "evice reset",
+        "arget reset",
+        "ost reset",
+        "us reset",
+        "fault_state",
+        "diag reset",
+        "SMP command timeout",
+        "log_info",
+        "LogInfo",
+    ]),
+    rule(ResetTimeout, MessageStart, "megaraid_sas ", SecondWord).requiring_any(&[
+        "reset",
+        "Reset",
+        "RESET",
+        "timed out",
+        "FW in FAULT",
+        "waiting for",
+    ]),
+    rule(ResetTimeout, MessageStart, "megasas", FirstWord).requiring_any(&["reset", "RESET", "waiting for", "FW"]),
+    rule(ResetTimeout, MessageStart, "aacraid", FirstWord).requiring_any(&["bort", "eset"]),
+    rule(ResetTimeout, MessageStart, "hpsa ", SecondWord).requiring_any(&["eset", "bort", "lockup"]),
+    rule(ResetTimeout, MessageStart, "smartpqi ", SecondWord).requiring_any(&["eset", "bort", "offline", "lockup"]),
+    rule(ResetTimeout, MessageStart, "mmc", FirstWord).requiring_any(&["imeout", "rror", "reset"]),
+    rule(ResetTimeout, MessageStart, "virtio_blk ", SecondWord).requiring_any(&["imeout", "imed out"]),
+    rule(ResetTimeout, MessageStart, "xen_blkfront", Unnamed).requiring_any(&["rror", "imeout"]),
+    rule(ResetTimeout, MessageStart, "block ", SecondWord).requiring_any(&["imed out", "imeout", "Receive control failed"]),
+    rule(ResetTimeout, MessageStart, "nbd", FirstWord).requiring_any(&[
+        "imed out",
+        "imeout",
+        "shutting down",
+        "closed",
+        "failed",
+    ]),
+    rule(ResetTimeout, MessageStart, "usb ", SecondWord).requiring_any(&["reset ", "device descriptor read"]),
+    rule(ResetTimeout, MessageStart, "rport-", FirstWord).requiring_any(&["blocked FC remote port time out", "time out"]),
+    rule(ResetTimeout, MessageStart, "connection", FirstWord).requiring_any(&[
+        "ping timeout",
+        "detected conn error",
+        "session recovery timed out",
+    ]),
+    rule(ResetTimeout, MessageStart, "session", FirstWord).requiring_any(&["session recovery timed out"]),
+    rule(ResetTimeout, WordStart, "rejecting I/O to offline device", SecondWord),
+    rule(ResetTimeout, WordStart, "rejecting I/O to dead device", SecondWord),
+    // Requests that failed.
+    rule(IoError, MessageStart, "I/O error, dev ", WordAfter("dev ")),
+    rule(IoError, MessageStart, "blk_update_request: ", WordAfter("dev ")).requiring_any(&["error", "timeout"]),
+    rule(IoError, MessageStart, "print_req_error: ", WordAfter("dev ")).requiring_any(&["error", "timeout"]),
+    rule(IoError, MessageStart, "end_request: ", WordAfter("dev ")).requiring_any(&["error", "timeout"]),
+    rule(IoError, MessageStart, "Buffer I/O error on dev ", WordAfter("dev ")),
+    rule(IoError, MessageStart, "Buffer I/O error on device ", WordAfter("device ")),
+    rule(IoError, MessageStart, "lost page write due to ", WordAfter(" on ")),
+    rule(IoError, MessageStart, "critical ", WordAfter("dev ")).requiring_any(&["error, dev "]),
+    rule(IoError, MessageStart, "recovered ", WordAfter("dev ")).requiring_any(&["error, dev "]),
+    rule(IoError, MessageStart, "timeout error, dev ", WordAfter("dev ")),
+    rule(IoError, MessageStart, "device offline error, dev ", WordAfter("dev ")),
+    rule(IoError, MessageStart, "protection error, dev ", WordAfter("dev ")),
+    rule(IoError, MessageStart, "reservation conflict error, dev ", WordAfter("dev ")),
+    rule(IoError, WordStart, "error, dev ", WordAfter("dev ")).requiring_any(&[", sector "]),
+    rule(IoError, MessageStart, "nvme", FirstWord).requiring_any(&["I/O Error", "I/O error", "(sct 0x"]),
+    rule(Other, MessageStart, "sd ", InBrackets).requiring_any(&["Asking for cache data failed"]),
+    rule(IoError, MessageStart, "sd ", InBrackets).requiring_any(&["FAILED Result"]).as_head(),
+    rule(IoError, MessageStart, "sd ", InBrackets).requiring_any(&["Sense Key", "Add. Sense", "CDB:", "Sense:"]).as_continuation(),
+    rule(IoError, MessageStart, "sd ", InBrackets).requiring_any(&[
+        "nhandled error",
+        "nhandled sense",
+        "failed",
+        "Media removed",
+    ]),
+    rule(IoError, MessageStart, "md/", WordAfter(" on ")).requiring_any(&["Disk failure on", "read error", "uncorrectable"]),
+    rule(IoError, MessageStart, "md/", FirstWord).requiring_any(&["rror", "cannot", "failed", "Too many"]),
+    rule(IoError, MessageStart, "md: ", Unnamed).requiring_any(&["rror", "failed", "kicking", "super_written"]),
+    rule(IoError, MessageStart, "raid", Unnamed).requiring_any(&["Disk failure"]),
+    rule(IoError, MessageStart, "device-mapper: ", WordAfter("Failing path ")).requiring_any(&["Failing path "]),
+    rule(IoError, MessageStart, "device-mapper: ", WordAfter("Reinstating path ")).requiring_any(&["Reinstating path "]),
+    rule(IoError, MessageStart, "device-mapper: ", Unnamed)
+        .requiring_any(&["rror", "ailed", "nvalid", "corrupt", "out of", "no free"]),
+    rule(IoError, MessageStart, "loop: ", WordAfter("at byte offset ")).requiring_any(&["rite error"]),
+    rule(IoError, MessageStart, "bcache: ", WordAfter("on ")).requiring_any(&["rror"]),
+    rule(IoError, MessageStart, "drbd ", SecondWord).requiring_any(&["rror", "ailed"]),
+    rule(IoError, MessageStart, "zram", FirstWord).requiring_any(&["rror", "failed"]),
+    rule(IoError, MessageStart, "Read-error on swap-device ", WordAfter("swap-device (")),
+    rule(IoError, MessageStart, "Write-error on swap-device ", WordAfter("swap-device (")),
+    rule(IoError, MessageStart, "Direct I/O error", Unnamed),
+    rule(IoError, MessageStart, "dax: ", Unnamed).requiring_any(&["rror"]),
+    // Memory that runs out.
+    rule(Oom, WordStart, "invoked oom-killer", CommBefore(" invoked oom-killer")).as_head(),
+    rule(Oom, WordStart, "page allocation failure", CommBefore(": page allocation failure")).as_head(),
+    rule(Oom, MessageStart, "oom-kill:", Unnamed).as_continuation(),
+    rule(Oom, MessageStart, "Out of memory", ProcessPidComm).requiring_any(&["ill process", "illed process"]).as_summary(),
+    rule(Oom, MessageStart, "Memory cgroup out of memory", ProcessPidComm)
+        .requiring_any(&["ill process", "illed process"])
+        .as_summary(),
+    rule(Oom, MessageStart, "Killed process ", ProcessPidComm).as_continuation(),
+    rule(Oom, MessageStart, "oom_reaper: ", ProcessPidComm).as_continuation(),
+    rule(Oom, MessageStart, "Out of memory", Unnamed),
+    rule(Oom, MessageStart, "Memory cgroup out of memory", Unnamed),
+    rule(Oom, MessageStart, "Tasks in ", Unnamed).requiring_any(&["oom.group"]).as_continuation(),
+    rule(Oom, WordStart, "SLUB: Unable to allocate memory", Unnamed).as_head(),
+    // Hardware that reports errors.
+    rule(MemoryError, MessageStart, "mce: [Hardware Error]", Unnamed).requiring_any(&["events logged"]).as_head(),
+    rule(MemoryError, MessageStart, "mce: [Hardware Error]", Unnamed).as_continuation(),
+    rule(MemoryError, MessageStart, "[Hardware Error]", Unnamed).as_continuation(),
+    rule(MemoryError, MessageStart, "{", Unnamed).requiring_any(&["[Hardware Error]"]).as_continuation(),
+    rule(MemoryError, MessageStart, "EDAC ", Unnamed).requiring_any(&[" CE ", " UE "]).as_head(),
+    rule(MemoryError, MessageStart, "EDAC ", Unnamed)
+        .requiring_any(&["HANDLING MCE", "Machine Check Event", "TSC ", "ADDR ", "MISC ", "PROCESSOR ", "rror"])
+        .as_continuation(),
+    rule(MemoryError, MessageStart, "CE memory ", Unnamed).requiring_any(&["error"]),
+    rule(MemoryError, MessageStart, "Memory failure: ", Unnamed),
+    rule(MemoryError, MessageStart, "Machine check", Unnamed).requiring_any(&["rror", "vents logged"]),
+    rule(MemoryError, MessageStart, "pcieport ", SecondWord).requiring_any(&["AER:", "rror"]),
+    // Servers that do not answer.
+    rule(NetworkFs, MessageStart, "nfs: server ", WordAfter("server ")),
+    rule(NetworkFs, MessageStart, "NFS: ", Unnamed).requiring_any(&["rror", "failed", "timed out", "expired", "lost"]),
+    rule(NetworkFs, MessageStart, "NFS4: ", Unnamed).requiring_any(&["rror", "failed"]),
+    rule(NetworkFs, MessageStart, "lockd: server ", WordAfter("server ")),
+    rule(NetworkFs, MessageStart, "CIFS: ", WordAfter("\\\\")).requiring_any(&[
+        "not responded",
+        "rror",
+        "Reconnect",
+        "Send error",
+        "failed",
+    ]),
+    rule(NetworkFs, MessageStart, "CIFS VFS: ", WordAfter("Server ")).requiring_any(&[
+        "not responded",
+        "rror",
+        "econnect",
+        "failed",
+    ]),
+    rule(NetworkFs, MessageStart, "ceph: ", Unnamed).requiring_any(&[
+        "rror",
+        "failed",
+        "reconnect",
+        "hung",
+        "stale",
+        "evicted",
+        "blocklisted",
+    ]),
+    rule(NetworkFs, MessageStart, "libceph: ", Unnamed).requiring_any(&[
+        "down",
+        "rror",
+        "lost",
+        "timeout",
+        "socket closed",
+        "hunting",
+    ]),
+    rule(NetworkFs, MessageStart, "rbd: ", WordAfter("rbd: ")).requiring_any(&["rror", "timed out", "failed"]),
+    rule(NetworkFs, MessageStart, "9pnet: ", Unnamed).requiring_any(&["rror", "failed"]),
+    // The kernel itself.
+    rule(Oops, MessageStart, "BUG: ", Unnamed).as_head(),
+    rule(Oops, WordStart, "Oops: ", Unnamed).as_continuation(),
+    rule(Oops, MessageStart, "general protection fault", Unnamed).as_head(),
+    rule(Oops, MessageStart, "divide error:", Unnamed).as_head(),
+    rule(Oops, MessageStart, "invalid opcode:", Unnamed).as_continuation(),
+    rule(Oops, MessageStart, "kernel BUG at ", Unnamed).as_head(),
+    rule(Oops, MessageStart, "Unable to handle kernel ", Unnamed).as_head(),
+    rule(Oops, MessageStart, "Internal error: ", Unnamed).as_continuation(),
+    rule(Oops, MessageStart, "WARNING: CPU: ", SubjectPattern::Oops).as_head(),
+    rule(Oops, MessageStart, "WARNING: ", Unnamed).requiring_any(&[" at "]).as_head(),
+    rule(Oops, MessageStart, "Kernel panic - not syncing", Unnamed).as_head(),
+    // Heat.
+    rule(Thermal, WordStart, "temperature above threshold", Unnamed),
+    rule(Thermal, WordStart, "clock throttled", Unnamed),
+    rule(Thermal, WordStart, "critical temperature reached", Unnamed),
+];
+
+/// What the kernel's rate limiter calls the functions whose lines it holds back
+/// (`NAME: N callbacks suppressed`, lib/ratelimit.c).
+pub const RATE_LIMITED_FUNCTIONS: &[(&str, KernelLogClass)] = &[
+    ("blk_update_request", IoError),
+    ("print_req_error", IoError),
+    ("blk_print_req_error", IoError),
+    ("buffer_io_error", IoError),
+    ("quiet_error", IoError),
+    ("nvme_log_error", IoError),
+    ("nvme_log_err_passthru", IoError),
+    ("scsi_io_completion", IoError),
+    ("sd_", IoError),
+    ("swap_", IoError),
+    ("EXT4-fs", Filesystem),
+    ("ext4", Filesystem),
+    ("XFS", Filesystem),
+    ("xfs", Filesystem),
+    ("BTRFS", Filesystem),
+    ("btrfs", Filesystem),
+    ("F2FS", Filesystem),
+    ("f2fs", Filesystem),
+    ("nvme", ResetTimeout),
+    ("ata_", ResetTimeout),
+    ("mpt3sas", ResetTimeout),
+    ("warn_alloc", Oom),
+    ("rpc_", NetworkFs),
+    ("nfs", NetworkFs),
+    ("cifs", NetworkFs),
+    ("mce", MemoryError),
+    ("edac", MemoryError),
+];

@@ -1,0 +1,116 @@
+//! What tracing says of the rows: their requests at the devices and the pages written back for them, and rows for
+//! processes that have ended while their pages had not been written yet.
+
+use super::row::ProcessRow;
+use super::table::{NO_SLOT, ProcessTable, StoredRow};
+use super::task::{TaskIoRaw, TaskKey, TaskRaw};
+use crate::model::io_accounting::{IoAttribution, IoRates};
+use crate::model::process::TaskNames;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Ended processes that are remembered because they have dirtied pages.
+const MAX_EXITED_ROWS: usize = 256;
+
+/// What the table knows of it.
+#[derive(Debug, Default)]
+pub(super) struct ProcessIoAttribution {
+    current: Option<Arc<IoAttribution>>,
+    /// Rows of processes that ended, the last one first.
+    exited_rows: VecDeque<StoredRow>,
+}
+
+impl ProcessIoAttribution {
+    /// Of a process; `None` where nothing is traced, nothing done is 0.
+    pub fn rates_of(&self, pid: u32) -> Option<IoRates> {
+        Some(self.current.as_ref()?.process(pid).map(|t| t.total).unwrap_or_default())
+    }
+
+    /// Whether a process did anything at a device, or had it done.
+    pub fn has_io(&self, pid: u32) -> bool {
+        self.current.as_ref().is_some_and(|c| c.process(pid).is_some())
+    }
+
+    /// Keeps the row of a process that goes, if pages of it may still be written.
+    pub fn keep_exited(&mut self, row: StoredRow) {
+        if self.current.is_none() || row.raw.io.bytes().is_some_and(|b| b.write == 0) {
+            return;
+        }
+        self.exited_rows.truncate(MAX_EXITED_ROWS - 1);
+        self.exited_rows.push_front(row);
+    }
+
+    /// The row of a process that has ended, as it was, or from its name alone.
+    fn take_exited(&mut self, pid: u32, at_ns: u64) -> StoredRow {
+        let known = self.exited_rows.iter().position(|r| r.raw.key.pid == pid).and_then(|at| self.exited_rows.remove(at));
+        let row = known.unwrap_or_else(|| {
+            let name = self.current.as_ref().and_then(|c| c.process_name(pid)).map(|n| &**n).unwrap_or("?");
+            row_from_name(pid, name, at_ns)
+        });
+        let raw = TaskRaw { state: b'X', rss_bytes: 0, swap_bytes: None, ..row.raw };
+        StoredRow { raw, rates_slot: NO_SLOT, accumulated_slot: NO_SLOT, exited: true, blocked: false, ..row }
+    }
+}
+
+/// A process of which nothing is known but its name.
+fn row_from_name(pid: u32, name: &str, at_ns: u64) -> StoredRow {
+    let mut comm = [0; 16];
+    let len = name.len().min(15);
+    comm[..len].copy_from_slice(&name.as_bytes()[..len]);
+    let key = TaskKey { pid, tid: pid, starttime: 0 };
+    let raw = TaskRaw {
+        key,
+        comm,
+        state: b'X',
+        kernel_thread: false,
+        ioprio: None,
+        ppid: 0,
+        uid: None,
+        num_threads: 1,
+        majflt: 0,
+        cpu_ticks: 0,
+        timeslices: 0,
+        rss_bytes: 0,
+        swap_bytes: None,
+        io: TaskIoRaw::Absent,
+        delays: None,
+    };
+    let names = TaskNames { cmdline: Some(name.as_bytes().into()), ..TaskNames::default() };
+    StoredRow {
+        raw,
+        names: Some(Arc::new(names)),
+        state_since_ns: at_ns,
+        rates_slot: NO_SLOT,
+        accumulated_slot: NO_SLOT,
+        exited: true,
+        blocked: false,
+    }
+}
+
+impl ProcessTable {
+    /// Takes in what tracing says of the interval; `None`: nothing is traced.
+    pub fn set_io_attribution(&mut self, charged: Option<Arc<IoAttribution>>) {
+        self.io_attribution.current = charged;
+    }
+
+    /// Why a row of a process that has ended is still to be told of: its pages are being written.
+    pub fn has_exited_with_io(&self, row: &ProcessRow<'_>) -> bool {
+        row.exited && self.io_attribution.has_io(row.pid)
+    }
+
+    /// Brings rows back of processes that have ended but had something done for them.
+    pub(super) fn restore_exited(&mut self) {
+        let Some(charged) = self.io_attribution.current.clone().filter(|_| !self.rows_are_threads()) else { return };
+        let mut seen = vec![false; charged.processes.len()];
+        for row in self.rows.iter().filter(|_| !charged.processes.is_empty()) {
+            if let Ok(at) = charged.processes.binary_search_by_key(&row.raw.key.pid, |t| t.owner) {
+                seen[at] = true;
+            }
+        }
+        let now = self.time().boot_ns;
+        for (task, _) in charged.processes.iter().zip(seen).filter(|(_, seen)| !seen) {
+            let row = self.io_attribution.take_exited(task.owner, now);
+            self.push_exited(row);
+        }
+    }
+}

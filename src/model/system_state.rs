@@ -1,0 +1,178 @@
+//! Everything known about the machine, at one moment and over the recent past.
+//!
+//! Samples, process updates, kernel records and the block topology arrive each in its own rhythm and
+//! are taken in here; panes and exports only read. No clock and no kernel: replay feeds the same door.
+
+use super::timestamp::Timestamp;
+use super::disk::DevId;
+use super::slow_facts::SlowFacts;
+use super::history::History;
+use super::kernel_log::hung_tasks::{DStateTask, HungTask, HungTaskDetector};
+use super::kernel_log::{KernelLog, KernelLogLimits, LogClock, KmsgRecord};
+use super::process::{ProcessColumn, ProcessFilter, TaskSnapshot, ProcessTable, ProcessUpdate, ProcessQuery};
+use super::queue::QueueAttrs;
+use super::sample::Sample;
+use super::reading::{BlockedRead, Reading};
+use super::snapshot::Snapshot;
+use super::topology::{BlockDevice, DeviceKind, Topology};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Busiest tasks kept with each tick of the past.
+const TASKS_PER_TICK: usize = 24;
+
+/// The machine's names, cleaned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostInfo {
+    /// Host name.
+    pub name: String,
+    /// Kernel release.
+    pub kernel: String,
+}
+
+/// What is known.
+pub struct SystemState {
+    /// Whose machine.
+    pub host: HostInfo,
+    /// The newest sample's rates.
+    pub snapshot: Arc<Snapshot>,
+    /// All tasks.
+    pub processes: ProcessTable,
+    /// Whether tasks can be listed.
+    pub processes_status: Reading<()>,
+    /// The kernel log.
+    pub kernel_log: KernelLog,
+    /// Whether the kernel log can be read.
+    pub kernel_log_status: Reading<()>,
+    /// Block devices and mounts.
+    pub topology: Reading<Topology>,
+    /// Queue settings by device name, as far as they came.
+    pub queues: BTreeMap<String, QueueAttrs>,
+    /// The recent past.
+    pub history: History<TaskSnapshot>,
+    /// The newest sample.
+    pub last_sample: Option<Sample>,
+    /// Sources and children that do not return, and since when.
+    pub blocked_reads: Vec<BlockedRead>,
+    /// Tasks in state D for long, longest first, whether or not the kernel says so.
+    pub hung_tasks: Vec<HungTask>,
+    /// `kernel.hung_task_warnings`: 0 means the kernel no longer reports hung tasks.
+    pub hung_task_warnings: Option<i64>,
+    /// What is read rarely: settings, limits, how full file systems are.
+    pub slow_facts: SlowFacts,
+    hung_task_detector: HungTaskDetector,
+}
+
+impl SystemState {
+    /// A world about which nothing is known but whose it is.
+    pub fn new(host: HostInfo, start: LogClock) -> Self {
+        Self {
+            host,
+            snapshot: Arc::default(),
+            processes: ProcessTable::new(),
+            processes_status: Reading::default(),
+            kernel_log: KernelLog::new(start, KernelLogLimits::default()),
+            kernel_log_status: Reading::default(),
+            topology: Reading::default(),
+            queues: BTreeMap::new(),
+            history: History::default(),
+            last_sample: None,
+            blocked_reads: Vec::new(),
+            hung_tasks: Vec::new(),
+            hung_task_warnings: None,
+            slow_facts: SlowFacts::default(),
+            hung_task_detector: HungTaskDetector::default(),
+        }
+    }
+
+    /// The newest sample's clocks.
+    pub fn now(&self) -> Timestamp {
+        self.snapshot.time
+    }
+
+    /// Takes in a tick of counters.
+    pub fn apply_sample(&mut self, sample: Sample) {
+        let mut snap = Snapshot::derive(self.last_sample.as_ref(), &sample);
+        snap.share_unchanged(&self.snapshot);
+        let snap = Arc::new(snap);
+        self.processes.set_stalls(snap.memory_stalls.ok().map(|s| &**s));
+        self.snapshot = snap.clone();
+        self.processes.set_io_attribution(snap.io_attribution.ok().cloned());
+        self.last_sample = Some(sample);
+        self.history.push(snap);
+    }
+
+    /// Takes in a look at the tasks.
+    pub fn apply_processes(&mut self, update: Reading<ProcessUpdate>) {
+        match update {
+            Reading::Ok(update) => {
+                self.processes.apply(&update);
+                self.processes_status = Reading::Ok(());
+                let tasks = self.busiest_tasks();
+                // Whatever tick is newest: a look at very many tasks may end after its own.
+                let newest = self.snapshot.seq;
+                self.history.attach_tasks(newest, tasks);
+                self.detect_hung_tasks(update.time.boot_ns);
+            }
+            other => self.processes_status = other.map(|_| ()),
+        }
+    }
+
+    fn detect_hung_tasks(&mut self, now_boot_ns: u64) {
+        let tasks: Vec<_> = self.processes.tasks_in_d_state().collect();
+        let tasks = tasks.iter().map(|(t, runs)| DStateTask {
+            pid: t.pid,
+            tid: t.tid,
+            starttime: t.starttime,
+            comm: &t.comm,
+            wchan: t.wchan,
+            since_boot_ns: None,
+            timeslices: (*runs > 0).then_some(*runs),
+        });
+        self.hung_task_detector.scan(now_boot_ns, tasks);
+        self.hung_tasks = self.hung_task_detector.hung_tasks().into_iter().cloned().collect();
+    }
+
+    fn busiest_tasks(&self) -> Vec<TaskSnapshot> {
+        let filter = ProcessFilter { only_active: true, ..Default::default() };
+        let query = ProcessQuery { sort_by: ProcessColumn::Io, filter, height: TASKS_PER_TICK, ..Default::default() };
+        self.processes.window(&query).rows.into_iter().map(|at| self.processes.task_snapshot(at)).collect()
+    }
+
+    /// Takes in lines of the kernel log.
+    pub fn apply_records(&mut self, records: Vec<KmsgRecord>, clock: LogClock) {
+        for record in &records {
+            self.kernel_log.push(record, clock);
+        }
+    }
+
+    /// Whole devices that ever did I/O: those whose queue settings are worth asking for.
+    pub fn devices_to_query(&self) -> Vec<String> {
+        let Some(topo) = self.topology.ok() else { return Vec::new() };
+        let disks = self.last_sample.as_ref().and_then(|s| s.disks.ok()).map(Vec::as_slice).unwrap_or_default();
+        let known = |d: &BlockDevice| disks.iter().any(|r| r.id == d.id);
+        let whole = topo.devices.iter().filter(|d| d.kind != DeviceKind::Partition);
+        whole.filter(|d| !d.is_vacant() && known(d)).map(|d| d.name.clone()).collect()
+    }
+
+    /// A device's queue settings; a partition has those of its disk.
+    pub fn queue_attrs(&self, id: DevId) -> Option<&QueueAttrs> {
+        let topo = self.topology.ok()?;
+        let dev = topo.get(id)?;
+        let disk = dev.parent.filter(|_| dev.kind == DeviceKind::Partition);
+        [Some(id), disk].into_iter().flatten().find_map(|id| self.queues.get(&topo.get(id)?.name))
+    }
+
+    /// A device's kernel name, cleaned; its number where it has none.
+    pub fn device_name(&self, id: DevId) -> String {
+        let topo = || Some(self.topology.ok()?.get(id)?.name.clone());
+        let name = self.snapshot.device(id).map(|d| d.name.to_string()).or_else(topo);
+        name.map_or_else(|| id.to_string(), crate::text::sanitize)
+    }
+
+    /// Whether a device exists in what is known.
+    pub fn has_device_named(&self, name: &str) -> bool {
+        self.snapshot.devices.ok().is_some_and(|d| d.iter().any(|d| &*d.name == name))
+            || self.topology.ok().is_some_and(|t| t.by_name(name).is_some())
+    }
+}
