@@ -10,17 +10,17 @@ use std::process::{Command, Output};
 const IN_FLIGHT: usize = 11;
 
 /// A machine that stands still and on which nothing is wrong: the captured one without its tasks and its log.
-fn calm() -> tempfile::TempDir {
+fn healthy_tree() -> tempfile::TempDir {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-vm/t1");
     let dir = tempfile::tempdir().unwrap();
-    lay(&from, dir.path());
+    copy_tree(&from, dir.path());
     for entry in std::fs::read_dir(dir.path().join("proc")).unwrap().flatten() {
         if entry.file_name().to_string_lossy().parse::<u32>().is_ok() {
             std::fs::remove_dir_all(entry.path()).unwrap();
         }
     }
-    put(dir.path(), "dev/kmsg", "");
-    put(dir.path(), "proc/sys/kernel/hung_task_warnings", "10\n");
+    write_file(dir.path(), "dev/kmsg", "");
+    write_file(dir.path(), "proc/sys/kernel/hung_task_warnings", "10\n");
     // Requests in flight that never complete would be a stalled device.
     let disks = std::fs::read_to_string(dir.path().join("proc/diskstats")).unwrap();
     let quiet = |line: &str| {
@@ -28,16 +28,16 @@ fn calm() -> tempfile::TempDir {
         words[IN_FLIGHT] = "0";
         words.join(" ") + "\n"
     };
-    put(dir.path(), "proc/diskstats", &disks.lines().map(quiet).collect::<String>());
+    write_file(dir.path(), "proc/diskstats", &disks.lines().map(quiet).collect::<String>());
     dir
 }
 
-fn lay(from: &Path, to: &Path) {
+fn copy_tree(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         match entry.file_type().unwrap() {
-            t if t.is_dir() => lay(&from, &to),
+            t if t.is_dir() => copy_tree(&from, &to),
             t if t.is_symlink() => {
                 std::os::unix::fs::symlink(std::fs::read_link(&from).unwrap(), &to).unwrap()
             }
@@ -46,35 +46,35 @@ fn lay(from: &Path, to: &Path) {
     }
 }
 
-fn put(dir: &Path, path: &str, text: &str) {
+fn write_file(dir: &Path, path: &str, text: &str) {
     let path = dir.join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
 /// A server that forks for snapshots, while huge pages are `always`.
-fn with_forking_server() -> tempfile::TempDir {
-    let dir = calm();
+fn tree_with_forking_server() -> tempfile::TempDir {
+    let dir = healthy_tree();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-vm/t1/proc/6391");
     let at = dir.path().join("proc/6391");
-    lay(&fixture, &at);
+    copy_tree(&fixture, &at);
     for file in ["stat", "status", "comm"] {
         let Ok(text) = std::fs::read_to_string(at.join(file)) else { continue };
-        put(&at, file, &text.replace("ledgerd", "redis-server"));
+        write_file(&at, file, &text.replace("ledgerd", "redis-server"));
     }
-    put(dir.path(), "sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+    write_file(dir.path(), "sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
     dir
 }
 
 /// A disk that fails: the record is of the future, which counts as now.
-fn with_errors() -> tempfile::TempDir {
-    let dir = calm();
+fn tree_with_io_errors() -> tempfile::TempDir {
+    let dir = healthy_tree();
     let line = "3,7,9999999999999,-;I/O error, dev vda, sector 81239 op 0x0:(READ) flags 0x0 \\x1b[2J\n";
-    put(dir.path(), "dev/kmsg", line);
+    write_file(dir.path(), "dev/kmsg", line);
     dir
 }
 
-fn doctor(root: &Path, more: &[&str]) -> Output {
+fn run_doctor(root: &Path, more: &[&str]) -> Output {
     let mut args = vec!["doctor", "-d", "5", "--root", root.to_str().unwrap()];
     args.extend(more);
     Command::new(env!("CARGO_BIN_EXE_iotop-plus")).args(args).output().unwrap()
@@ -84,20 +84,20 @@ fn json(out: &Output) -> Value {
     serde_json::from_slice(&out.stdout).unwrap_or_else(|err| panic!("{err}: {out:?}"))
 }
 
-fn rules(v: &Value) -> Vec<&str> {
+fn rule_names(v: &Value) -> Vec<&str> {
     let stories = v["stories"].as_array().unwrap().iter();
     stories.flat_map(|s| s["findings"].as_array().unwrap()).map(|f| f["rule"].as_str().unwrap()).collect()
 }
 
 #[test]
-fn exit_codes_and_what_is_said() {
-    let (calm, server, errors) = (calm(), with_forking_server(), with_errors());
+fn exit_code_json_and_text_follow_the_worst_finding() {
+    let (calm, server, errors) = (healthy_tree(), tree_with_forking_server(), tree_with_io_errors());
     let [fine, warned, critical, told] = std::thread::scope(|s| {
         let runs = [
-            s.spawn(|| doctor(calm.path(), &["--json"])),
-            s.spawn(|| doctor(server.path(), &["--json"])),
-            s.spawn(|| doctor(errors.path(), &["--json"])),
-            s.spawn(|| doctor(errors.path(), &[])),
+            s.spawn(|| run_doctor(calm.path(), &["--json"])),
+            s.spawn(|| run_doctor(server.path(), &["--json"])),
+            s.spawn(|| run_doctor(errors.path(), &["--json"])),
+            s.spawn(|| run_doctor(errors.path(), &[])),
         ];
         runs.map(|run| run.join().unwrap())
     });
@@ -109,7 +109,7 @@ fn exit_codes_and_what_is_said() {
 
     let v = json(&warned);
     assert_eq!((warned.status.code(), v["exit"].as_u64()), (Some(10), Some(10)), "{v}");
-    assert!(rules(&v).contains(&"thp-always"), "{v}");
+    assert!(rule_names(&v).contains(&"thp-always"), "{v}");
     let thp =
         v["stories"].as_array().unwrap().iter().find(|s| s["findings"][0]["rule"] == "thp-always").unwrap();
     assert_eq!(thp["findings"][0]["subject"]["kind"], "task");
@@ -117,7 +117,7 @@ fn exit_codes_and_what_is_said() {
 
     let v = json(&critical);
     assert_eq!((critical.status.code(), v["verdict"].as_str()), (Some(11), Some("critical")), "{v}");
-    assert_eq!(rules(&v)[0], "io-error");
+    assert_eq!(rule_names(&v)[0], "io-error");
     assert_eq!(v["stories"][0]["findings"][0]["subject"]["name"], "vda");
 
     assert_eq!(told.status.code(), Some(11));

@@ -11,10 +11,10 @@ use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{Source, host, sources};
-use iotop_plus::diagnose::Engine;
-use iotop_plus::export::json::{Gap, Since, object};
-use iotop_plus::export::page::{self, Scope};
-use iotop_plus::export::{batch, sheet::Sheet};
+use iotop_plus::diagnose::RuleEngine;
+use iotop_plus::export::json::{UnavailableSource, LogSince, snapshot_json};
+use iotop_plus::export::snapshot::{self, SnapshotScope};
+use iotop_plus::export::{batch, table::Table};
 use iotop_plus::model::io_accounting::{IoAccount, IoAccountsRaw, AccountKey, AccountKind};
 use iotop_plus::model::timestamp::Timestamp;
 use iotop_plus::model::disk::DevId;
@@ -37,32 +37,32 @@ use std::sync::Arc;
 
 const START: Timestamp = Timestamp { boot_ns: 1_000_000_000_000, wall_ns: 1_700_000_000_000_000_000 };
 
-fn at(step: u64) -> Timestamp {
+fn clock_at(step: u64) -> Timestamp {
     let ns = step * 2_000_000_000;
     Timestamp { boot_ns: START.boot_ns + ns, wall_ns: START.wall_ns + ns as i64 }
 }
 
 /// Over what is there, in place: descriptors that are kept go on reading the same files.
-fn lay(from: &Path, to: &Path) {
+fn copy_tree_over(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        if from.is_dir() { lay(&from, &to) } else { std::fs::copy(&from, &to).map(drop).unwrap() }
+        if from.is_dir() { copy_tree_over(&from, &to) } else { std::fs::copy(&from, &to).map(drop).unwrap() }
     }
 }
 
-fn sample(sources: &mut [Box<dyn Source>], seq: u64) -> Sample {
-    let mut sample = Sample { seq: seq + 1, time: at(seq), ..Default::default() };
+fn read_sample(sources: &mut [Box<dyn Source>], seq: u64) -> Sample {
+    let mut sample = Sample { seq: seq + 1, time: clock_at(seq), ..Default::default() };
     for source in sources {
         source.read()(&mut sample);
     }
-    sample.io_accounts = charge(seq + 1);
+    sample.io_accounts = io_accounts(seq + 1);
     sample
 }
 
 /// What tracing would have counted: a process that writes to the first disk, and has had some of it written back; one
 /// that has ended.
-fn charge(seconds: u64) -> Reading<Arc<IoAccountsRaw>> {
+fn io_accounts(seconds: u64) -> Reading<Arc<IoAccountsRaw>> {
     let account = |pid, kind| IoAccount {
         key: AccountKey { pid, device: DevId { major: 8, minor: 0 }, cgroup_id: 7, kind },
         requests: 100 * seconds,
@@ -79,36 +79,36 @@ fn charge(seconds: u64) -> Reading<Arc<IoAccountsRaw>> {
 }
 
 /// A look at the tasks, as if it had been at that moment.
-fn look(collector: &mut ProcessCollector, step: u64, wants: &ScanOptions) -> Reading<ProcessUpdate> {
+fn scan(collector: &mut ProcessCollector, step: u64, wants: &ScanOptions) -> Reading<ProcessUpdate> {
     collector.scan(wants).map(|mut update| {
-        update.time = at(step);
-        update.previous_time = (step > 0).then(|| at(step - 1));
+        update.time = clock_at(step);
+        update.previous_time = (step > 0).then(|| clock_at(step - 1));
         for change in &mut update.changed {
-            change.scanned_ns = at(step).boot_ns;
-            change.previous_scan_ns = if step > 0 { at(step - 1).boot_ns } else { 0 };
+            change.scanned_ns = clock_at(step).boot_ns;
+            change.previous_scan_ns = if step > 0 { clock_at(step - 1).boot_ns } else { 0 };
         }
         update
     })
 }
 
-fn world() -> SystemState {
+fn captured_system() -> SystemState {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/busy-host");
     let dir = tempfile::tempdir().unwrap();
     let root = Root::at(dir.path());
-    lay(&fixture.join("t0"), dir.path());
-    let clock = |step| LogClock { mono_ns: at(step).boot_ns + 4_000_000_000, wall_ns: at(step).wall_ns };
+    copy_tree_over(&fixture.join("t0"), dir.path());
+    let clock = |step| LogClock { mono_ns: clock_at(step).boot_ns + 4_000_000_000, wall_ns: clock_at(step).wall_ns };
     let mut world = SystemState::new(host::read_host(&root), clock(0));
     let mut sources = sources(&root);
     let mut collector = ProcessCollector::new(&root);
     let mut topology = TopologyReader::new(&root);
     for step in 0..2 {
         if step == 1 {
-            lay(&fixture.join("t1"), dir.path());
+            copy_tree_over(&fixture.join("t1"), dir.path());
         }
-        world.apply_sample(sample(&mut sources, step));
+        world.apply_sample(read_sample(&mut sources, step));
         let wants =
             ScanOptions { delays: true, all_names: true, all_visible: true, wait_channels: true, ..Default::default() };
-        world.apply_processes(look(&mut collector, step, &wants));
+        world.apply_processes(scan(&mut collector, step, &wants));
         let Reading::Ok(mut log) = KmsgReader::open(&root) else { panic!("kmsg") };
         let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();
         world.apply_records(records, clock(step));
@@ -120,8 +120,8 @@ fn world() -> SystemState {
 }
 
 /// The same when its next tick was traced: devices were asked for something, and somebody was held up.
-fn traced() -> SystemState {
-    let mut world = world();
+fn traced_system() -> SystemState {
+    let mut world = captured_system();
     let task = TaskStallCounters {
         pid: 1,
         comm: "dd\u{1b}".into(),
@@ -133,7 +133,7 @@ fn traced() -> SystemState {
     sample.time.boot_ns += 1_000_000_000;
     let stalls = MemoryStallsRaw { tasks: vec![task], is_counted: [true, false], ..MemoryStallsRaw::default() };
     sample.memory_stalls = Reading::Ok(stalls);
-    sample.io_accounts = charge(sample.seq + 1);
+    sample.io_accounts = io_accounts(sample.seq + 1);
     let ids = sample.disks.ok().unwrap().iter().map(|d| DeviceHistograms { id: d.id, ..DeviceHistograms::default() });
     let mut devices: Vec<_> = ids.collect();
     devices.sort_by_key(|d| d.id);
@@ -147,9 +147,9 @@ fn traced() -> SystemState {
 }
 
 #[test]
-fn what_devices_were_asked_for_is_told() {
-    let world = traced();
-    let object = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &[]).unwrap();
+fn request_sizes_and_sequential_share_are_in_the_json() {
+    let world = traced_system();
+    let object = snapshot_json(&world, &evaluate(&world), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap();
     let object: Value = serde_json::from_str(&object).unwrap();
     let device = &object["devices"][0];
     assert_eq!(device["request_sizes"]["read"], serde_json::json!([0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0]));
@@ -157,9 +157,9 @@ fn what_devices_were_asked_for_is_told() {
 }
 
 #[test]
-fn who_was_held_up_is_told_and_what_is_not_counted_is_null() {
-    let world = traced();
-    let object = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &[]).unwrap();
+fn stalled_tasks_are_in_the_json_and_uncounted_stalls_are_null() {
+    let world = traced_system();
+    let object = snapshot_json(&world, &evaluate(&world), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap();
     let object: Value = serde_json::from_str(&object).unwrap();
     let stalls = &object["stalls"];
     assert_eq!(stalls["throttle"]["ms_per_s"], 500.0);
@@ -172,7 +172,7 @@ fn who_was_held_up_is_told_and_what_is_not_counted_is_null() {
 }
 
 /// The same with syncs traced.
-fn with_syncs(mut world: SystemState) -> SystemState {
+fn with_traced_syncs(mut world: SystemState) -> SystemState {
     let reading = stage::syncs::reading(world.last_sample.as_ref().unwrap(), 8);
     let syncs = Reading::Ok(Arc::new(SyncActivity::derive(None, &reading, 2.0)));
     world.snapshot = Arc::new(Snapshot { syncs, ..(*world.snapshot).clone() });
@@ -180,77 +180,77 @@ fn with_syncs(mut world: SystemState) -> SystemState {
 }
 
 /// Syncs and nothing else.
-const SYNCS: Scope =
-    Scope { devices: false, processes: false, memory: false, kernel: false, findings: false, syncs: true };
+const SYNCS: SnapshotScope =
+    SnapshotScope { devices: false, processes: false, memory: false, kernel_log: false, findings: false, syncs: true };
 
 /// What is found in it.
-fn findings(world: &SystemState) -> Engine {
-    let mut engine = Engine::default();
-    engine.look(world);
+fn evaluate(world: &SystemState) -> RuleEngine {
+    let mut engine = RuleEngine::default();
+    engine.evaluate(world);
     engine
 }
 
-fn json(world: &SystemState, scope: Scope, since: Since) -> Value {
-    serde_json::from_str(&object(world, &findings(world), scope, since, &[]).unwrap()).unwrap()
+fn snapshot_value(world: &SystemState, scope: SnapshotScope, since: LogSince) -> Value {
+    serde_json::from_str(&snapshot_json(world, &evaluate(world), scope, since, &[]).unwrap()).unwrap()
 }
 
 #[test]
 fn the_json_of_a_captured_host() {
-    let text = serde_json::to_string_pretty(&json(&world(), Scope::ALL, Since::Time(0))).unwrap();
+    let text = serde_json::to_string_pretty(&snapshot_value(&captured_system(), SnapshotScope::ALL, LogSince::Time(0))).unwrap();
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn the_page_of_a_captured_host() {
-    insta::assert_snapshot!(page::text(&world(), &findings(&world()), Scope::ALL));
+    insta::assert_snapshot!(snapshot::text(&captured_system(), &evaluate(&captured_system()), SnapshotScope::ALL));
 }
 
 #[test]
 fn the_syncs_of_a_captured_host() {
-    let world = with_syncs(world());
-    let json = serde_json::to_string_pretty(&json(&world, SYNCS, Since::Time(0))).unwrap();
-    let page = page::text(&world, &findings(&world), SYNCS);
+    let world = with_traced_syncs(captured_system());
+    let json = serde_json::to_string_pretty(&snapshot_value(&world, SYNCS, LogSince::Time(0))).unwrap();
+    let page = snapshot::text(&world, &evaluate(&world), SYNCS);
     insta::assert_snapshot!(format!("{page}\n{json}"));
 }
 
 #[test]
-fn syncs_are_there_if_they_were_traced_or_asked_for_by_name() {
+fn syncs_are_included_when_traced_or_selected() {
     let there = |world: &SystemState, scope| {
-        let v = json(world, scope, Since::Time(0));
+        let v = snapshot_value(world, scope, LogSince::Time(0));
         let gaps = v["unavailable"].as_array().unwrap().clone();
         (v.get("syncs").cloned(), gaps.iter().any(|g| g["source"] == "syncs"))
     };
-    assert_eq!(there(&world(), Scope::ALL), (None, false));
-    assert_eq!(there(&world(), SYNCS), (Some(Value::Null), true));
-    assert!(there(&with_syncs(world()), Scope::ALL).0.unwrap().is_array());
+    assert_eq!(there(&captured_system(), SnapshotScope::ALL), (None, false));
+    assert_eq!(there(&captured_system(), SYNCS), (Some(Value::Null), true));
+    assert!(there(&with_traced_syncs(captured_system()), SnapshotScope::ALL).0.unwrap().is_array());
 }
 
 #[test]
 fn the_batch_report_of_a_captured_host() {
-    let world = world();
-    insta::assert_snapshot!(batch::report(&world, batch::Options { only: true, accumulated: false }));
-    let sums = batch::report(&world, batch::Options { only: true, accumulated: true });
+    let world = captured_system();
+    insta::assert_snapshot!(batch::batch_report(&world, batch::BatchOptions { only_active: true, is_accumulated: false }));
+    let sums = batch::batch_report(&world, batch::BatchOptions { only_active: true, is_accumulated: true });
     assert!(sums.starts_with("Total DISK READ:         480.00 K |"), "{sums}");
 }
 
 /// The keys of an object, and below it with a dot; of arrays their first object's, with `[]`.
-fn keys(value: &Value, prefix: &str, out: &mut BTreeSet<String>) {
+fn collect_keys(value: &Value, prefix: &str, out: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
                 let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
                 let path = if value.is_array() { path + "[]" } else { path };
                 out.insert(path.clone());
-                keys(value, &path, out);
+                collect_keys(value, &path, out);
             }
         }
-        Value::Array(list) => list.iter().for_each(|item| keys(item, prefix, out)),
+        Value::Array(list) => list.iter().for_each(|item| collect_keys(item, prefix, out)),
         _ => {}
     }
 }
 
 /// `a{b,c[]{d}}` as the README writes it.
-fn documented(text: &str) -> BTreeSet<String> {
+fn documented_keys(text: &str) -> BTreeSet<String> {
     let (mut out, mut path, mut word) = (BTreeSet::new(), Vec::<String>::new(), String::new());
     for c in text.chars().chain([',']) {
         match c {
@@ -276,23 +276,23 @@ fn documented(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_documented_key_is_there_and_no_other() {
+fn json_keys_match_the_documentation() {
     let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let (_, after) = readme.split_once("```names\n").expect("README.md: the list of names");
-    let names = documented(after.split_once("```").unwrap().0);
+    let names = documented_keys(after.split_once("```").unwrap().0);
     let mut found = BTreeSet::new();
-    let gap = [Gap::new("queue_settings", "test")];
+    let gap = [UnavailableSource::new("queue_settings", "test")];
     let object =
-        object(&with_syncs(traced()), &findings(&world()), Scope::ALL, Since::Time(0), &gap).unwrap();
-    keys(&serde_json::from_str(&object).unwrap(), "", &mut found);
+        snapshot_json(&with_traced_syncs(traced_system()), &evaluate(&captured_system()), SnapshotScope::ALL, LogSince::Time(0), &gap).unwrap();
+    collect_keys(&serde_json::from_str(&object).unwrap(), "", &mut found);
     assert_eq!(found, names, "README.md and the program disagree");
 }
 
 #[test]
-fn unread_sources_are_null_and_named_and_keep_their_keys() {
+fn unread_sources_are_null_and_listed_as_unavailable() {
     let mut blank = SystemState::new(Default::default(), LogClock::default());
-    blank.apply_sample(Sample { time: at(0), ..Default::default() });
-    let v = json(&blank, Scope::ALL, Since::Time(0));
+    blank.apply_sample(Sample { time: clock_at(0), ..Default::default() });
+    let v = snapshot_value(&blank, SnapshotScope::ALL, LogSince::Time(0));
     for key in ["devices", "network_filesystems", "processes", "kernel_log"] {
         assert!(v[key].is_null() && v.get(key).is_some(), "{key}");
     }
@@ -308,16 +308,16 @@ fn unread_sources_are_null_and_named_and_keep_their_keys() {
 }
 
 #[test]
-fn chosen_panes_leave_the_others_out() {
-    let scope = Scope {
+fn unselected_panes_are_omitted() {
+    let scope = SnapshotScope {
         devices: true,
         processes: false,
         memory: false,
-        kernel: false,
+        kernel_log: false,
         findings: false,
         syncs: false,
     };
-    let v = json(&world(), scope, Since::Time(0));
+    let v = snapshot_value(&captured_system(), scope, LogSince::Time(0));
     let keys: Vec<_> = v.as_object().unwrap().keys().map(String::as_str).collect();
     let mut expected = [
         "schema",
@@ -335,26 +335,26 @@ fn chosen_panes_leave_the_others_out() {
 }
 
 #[test]
-fn the_kernel_log_tells_only_what_is_new() {
-    let world = world();
+fn kernel_log_lists_only_new_entries() {
+    let world = captured_system();
     let seqs = |since| -> Vec<u64> {
-        let v = json(&world, Scope::ALL, since);
+        let v = snapshot_value(&world, SnapshotScope::ALL, since);
         v["kernel_log"].as_array().unwrap().iter().filter_map(|e| e["seq"].as_u64()).collect()
     };
-    assert_eq!(seqs(Since::Record(346)), [348, 349]);
-    assert_eq!(seqs(Since::Record(349)), [] as [u64; 0]);
-    assert_eq!(seqs(Since::Time(world.now().wall_ns)), [] as [u64; 0]);
+    assert_eq!(seqs(LogSince::Record(346)), [348, 349]);
+    assert_eq!(seqs(LogSince::Record(349)), [] as [u64; 0]);
+    assert_eq!(seqs(LogSince::Time(world.now().wall_ns)), [] as [u64; 0]);
 }
 
 #[test]
-fn hostile_names_leave_no_control_character_in_any_format() {
-    let world = with_syncs(world());
-    let text = page::text(&world, &findings(&world), Scope::ALL);
-    let json = object(&world, &findings(&world), Scope::ALL, Since::Time(0), &[]).unwrap();
-    let batch = batch::report(&world, batch::Options::default());
+fn no_format_contains_control_characters() {
+    let world = with_traced_syncs(captured_system());
+    let text = snapshot::text(&world, &evaluate(&world), SnapshotScope::ALL);
+    let json = snapshot_json(&world, &evaluate(&world), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap();
+    let batch = batch::batch_report(&world, batch::BatchOptions::default());
     for (name, text) in [
         ("text", &text),
-        ("markdown", &page::markdown(&world, &findings(&world), Scope::ALL)),
+        ("markdown", &snapshot::markdown(&world, &evaluate(&world), SnapshotScope::ALL)),
         ("json", &json),
         ("batch", &batch),
     ] {
@@ -363,20 +363,20 @@ fn hostile_names_leave_no_control_character_in_any_format() {
     }
     let deep: Value = serde_json::from_str(&json).unwrap();
     let mut strings = Vec::new();
-    collect(&deep, &mut strings);
+    collect_strings(&deep, &mut strings);
     assert!(strings.iter().all(|s| s.chars().all(is_safe)), "no escape hides one either");
 }
 
-fn collect(value: &Value, out: &mut Vec<String>) {
+fn collect_strings(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::String(s) => out.push(s.clone()),
-        Value::Array(list) => list.iter().for_each(|v| collect(v, out)),
-        Value::Object(map) => map.values().for_each(|v| collect(v, out)),
+        Value::Array(list) => list.iter().for_each(|v| collect_strings(v, out)),
+        Value::Object(map) => map.values().for_each(|v| collect_strings(v, out)),
         _ => {}
     }
 }
 
 #[test]
-fn an_empty_sheet_is_no_panic() {
-    assert_eq!(Sheet::default().within(10).text(), "\n");
+fn an_empty_table_is_one_empty_line() {
+    assert_eq!(Table::default().fit_width(10).to_text(), "\n");
 }

@@ -3,7 +3,7 @@
 mod term;
 
 use crossterm::event::KeyCode;
-use iotop_plus::export::shot::FORMS;
+use iotop_plus::export::screenshot::FORMATS;
 use iotop_plus::text::is_safe;
 use iotop_plus::tui::action::Action;
 use iotop_plus::tui::keys::{BINDINGS, Binding};
@@ -407,8 +407,8 @@ fn hostile_names_stay_names() {
     t.until("all of them", |s| s.contents().matches("EVIL").count() > NAMES.len());
     t.send("y");
     t.until_seen("the clipboard", |seen| count(&seen.raw, "\x1b]52;c;") == 1);
-    for form in FORMS {
-        let name = format!("all.{}", form.ending);
+    for form in FORMATS {
+        let name = format!("all.{}", form.extension);
         t.send(format!("s\x15{name}\r"));
         t.shows(&format!("{name} ("));
     }
@@ -431,8 +431,8 @@ fn hostile_names_stay_names() {
     assert!(copied[0].matches("EVIL").count() >= NAMES.len(), "{copied:?}");
     assert!(copied[0].chars().all(|c| c == '\n' || is_safe(c)), "{:?}", copied[0]);
     let own = regex_lite::Regex::new("\x1b\\[[0-9;]*m").unwrap();
-    for form in FORMS.iter().filter(|f| f.name != "png") {
-        let file = t.home.path().join(format!("all.{}", form.ending));
+    for form in FORMATS.iter().filter(|f| f.name != "png") {
+        let file = t.home.path().join(format!("all.{}", form.extension));
         let text = std::fs::read_to_string(file).unwrap();
         assert!(text.contains("EVIL"), "{}: {text}", form.name);
         // The only sequences are those of ours.

@@ -4,52 +4,52 @@ mod stage;
 mod term;
 
 use iotop_plus::export::report::graphs;
-use iotop_plus::export::report::html::html;
-use iotop_plus::export::report::markdown::markdown;
-use iotop_plus::export::report::scrub::Scrub;
-use iotop_plus::export::report::{Block, Extra, Seen, Setting, blocks, scrubbed};
+use iotop_plus::export::report::html::to_html;
+use iotop_plus::export::report::markdown::to_markdown;
+use iotop_plus::export::report::redact::Redactor;
+use iotop_plus::export::report::{ReportBlock, ReportExtras, WindowFindings, ChangedSetting, build_report, redact_report};
 use iotop_plus::text::is_safe;
 use serde_json::Value;
 use stage::app;
 use std::process::{Command, Output};
 use term::{BINARY, Terminal};
 
-fn extra() -> Extra {
+fn report_extras() -> ReportExtras {
     let one =
-        Setting { name: "vm.dirty_ratio".into(), now: "40 % (9.08 GiB here)".into(), default: "20".into() };
-    Extra {
-        settings: Some(vec![one]),
-        unread: vec!["scheduler@vda: blocked".into()],
+        ChangedSetting { name: "vm.dirty_ratio".into(), current: "40 % (9.08 GiB here)".into(), default: "20".into() };
+    ReportExtras {
+        changed_settings: Some(vec![one]),
+        unread_settings: vec!["scheduler@vda: blocked".into()],
         results: vec![("Benchmark fsync-1".into(), "fsync on host\n```\nby ledger \u{1b}[2J".into())],
-        seen: Seen::default(),
-        gaps: vec!["room: no answer for 3 s".into()],
+        window_findings: WindowFindings::default(),
+        missing_data: vec!["room: no answer for 3 s".into()],
     }
 }
 
-fn document() -> Vec<Block> {
+fn report_blocks() -> Vec<ReportBlock> {
     let app = app((120, 40));
-    blocks(&app.world, &app.findings, &extra())
+    build_report(&app.world, &app.findings, &report_extras())
 }
 
-fn run(args: &[&str]) -> Output {
+fn run_binary(args: &[&str]) -> Output {
     Command::new(BINARY).args(args).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+fn to_string(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 #[test]
-fn the_captured_machines_report_is_as_kept() {
+fn report_of_the_captured_host_matches_the_snapshot() {
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
-        insta::assert_snapshot!("report", markdown(&document()));
+        insta::assert_snapshot!("report", to_markdown(&report_blocks()));
     });
 }
 
 #[test]
-fn both_forms_hold_everything_and_nothing_a_terminal_obeys() {
-    let document = document();
-    for (form, text) in [("markdown", markdown(&document)), ("html", html(&document))] {
+fn both_formats_are_complete_and_have_no_control_characters() {
+    let document = report_blocks();
+    for (form, text) in [("markdown", to_markdown(&document)), ("html", to_html(&document))] {
         for has in [
             "Findings",
             "backup-agent (6393) hangs",
@@ -64,27 +64,27 @@ fn both_forms_hold_everything_and_nothing_a_terminal_obeys() {
         let bad = text.chars().find(|c| *c != '\n' && !is_safe(*c));
         assert!(bad.is_none(), "{form}: {bad:?}");
     }
-    let page = html(&document);
+    let page = to_html(&document);
     assert!(!page.contains("http") && !page.contains("<script") && page.contains("<svg "), "one file");
     // The fence is longer than what stands in it.
-    assert!(markdown(&document).contains("````text\nfsync on host\n```\n"));
+    assert!(to_markdown(&document).contains("````text\nfsync on host\n```\n"));
 }
 
 /// Whatever is called a name somewhere: none is left anywhere, in either form.
 #[test]
-fn no_scrubbed_word_remains() {
-    let mut scrub = Scrub::default();
+fn no_redacted_name_remains() {
+    let mut scrub = Redactor::default();
     // Words that stand in findings, command lines, kernel messages, results, tables.
     for user in ["ledger", "ledgerd", "backup-agent", "percpu", "logical", "fio"] {
-        scrub.user(user);
+        scrub.add_user(user);
     }
-    scrub.host("loop0.storage.example");
-    scrub.source("/srv/lab");
-    let words: Vec<String> = scrub.words().map(str::to_owned).collect();
-    let before = markdown(&document()).to_lowercase();
+    scrub.add_host("loop0.storage.example");
+    scrub.add_mount_source("/srv/lab");
+    let words: Vec<String> = scrub.redacted_names().map(str::to_owned).collect();
+    let before = to_markdown(&report_blocks()).to_lowercase();
     assert!(words.iter().filter(|w| before.contains(*w)).count() >= 7, "{words:?}");
-    let clean = scrubbed(&document(), scrub);
-    for text in [markdown(&clean), html(&clean)] {
+    let clean = redact_report(&report_blocks(), scrub);
+    for text in [to_markdown(&clean), to_html(&clean)] {
         // Escapes between letters hide nothing.
         let text = text.replace('\\', "").to_lowercase();
         for word in &words {
@@ -95,34 +95,34 @@ fn no_scrubbed_word_remains() {
 }
 
 #[test]
-fn courses_are_of_what_moved() {
+fn graphs_show_only_active_quantities() {
     let app = app((120, 40));
-    let all = graphs::of(&app.world);
-    assert!(all.iter().any(|g| g.name == "vda MB_wrtn/s" && g.most() > 100.0), "{all:?}");
-    assert!(all.iter().all(|g| g.most() > 0.0 && g.points.len() <= 60));
+    let all = graphs::build_graphs(&app.world);
+    assert!(all.iter().any(|g| g.name == "vda MB_wrtn/s" && g.max() > 100.0), "{all:?}");
+    assert!(all.iter().all(|g| g.max() > 0.0 && g.points.len() <= 60));
     assert!(!all.iter().any(|g| g.name.starts_with("loop1 ")), "an idle device");
 }
 
 #[test]
-fn a_report_is_one_new_private_file() {
+fn report_is_written_to_a_new_private_file() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ticket.html");
     let args = ["report", "--for", "1", "--scrub", "-o", path.to_str().unwrap()];
-    let out = run(&args);
+    let out = run_binary(&args);
     assert!(out.status.success() && out.stdout.is_empty() && out.stderr.is_empty(), "{out:?}");
     let written = std::fs::read_to_string(&path).unwrap();
     assert!(written.starts_with("<!DOCTYPE html>") && written.ends_with("</html>\n"));
     assert!(written.contains("<td>host-1</td>"), "{written}");
     assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-    let again = run(&args);
+    let again = run_binary(&args);
     assert_eq!(again.status.code(), Some(1));
-    assert!(text(&again.stderr).contains("exists already"), "{again:?}");
+    assert!(to_string(&again.stderr).contains("exists already"), "{again:?}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
 }
 
 #[test]
-fn ctrl_c_ends_the_look_and_the_report_is_made_of_it() {
+fn ctrl_c_ends_sampling_and_writes_the_report() {
     let mut t = Terminal::with(&["report", "--for", "10m"]);
     // A busy machine may pass over a second.
     let looked = |text: String| text.split("looking: ").nth(1)?.split(' ').next()?.parse::<u32>().ok();
@@ -131,23 +131,23 @@ fn ctrl_c_ends_the_look_and_the_report_is_made_of_it() {
     t.send("\x03");
     t.shows("| setting | now | kernel default |");
     assert_eq!(t.ended().exit_code(), 0);
-    assert!(text(&t.raw()).contains("# iotop-plus report"));
+    assert!(to_string(&t.raw()).contains("# iotop-plus report"));
 }
 
 #[test]
-fn a_result_that_is_not_kept_is_named_before_the_look() {
-    let out = run(&["report", "--for", "1h", "--bench", "no-such-result"]);
+fn unknown_result_is_reported_before_sampling() {
+    let out = run_binary(&["report", "--for", "1h", "--bench", "no-such-result"]);
     assert_eq!(out.status.code(), Some(1));
-    assert!(text(&out.stderr).contains("--bench no-such-result: "), "{out:?}");
+    assert!(to_string(&out.stderr).contains("--bench no-such-result: "), "{out:?}");
 }
 
 #[test]
-fn a_recording_has_a_report_too() {
+fn a_recording_can_be_reported() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/recordings/v1-captured.iotop");
-    let out = run(&["replay", file, "--format", "report"]);
-    let report = text(&out.stdout);
+    let out = run_binary(&["replay", file, "--format", "report"]);
+    let report = to_string(&out.stdout);
     assert!(report.contains("# iotop-plus report") && report.contains("Not in a recording."), "{report}");
     // What it says agrees with the recording's own JSON.
-    let json: Value = serde_json::from_slice(&run(&["replay", file, "--format", "json"]).stdout).unwrap();
+    let json: Value = serde_json::from_slice(&run_binary(&["replay", file, "--format", "json"]).stdout).unwrap();
     assert!(report.contains(json["kernel"].as_str().unwrap()));
 }

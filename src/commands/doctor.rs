@@ -4,11 +4,11 @@ use super::gather::{Gather, Needs, SYNCS_FROM};
 use super::printer::{Printer, Step, block_on};
 use super::{CRITICAL, FAILED, FINE, WARNINGS, complain};
 use crate::cli::Doctor;
-use crate::diagnose::Engine;
+use crate::diagnose::RuleEngine;
 use crate::diagnose::finding::Severity;
-use crate::export::findings::{self, StoryJson, UnjudgedJson};
-use crate::export::json::Gap;
-use crate::export::page::head;
+use crate::export::findings::{self, IncidentJson, SkippedRuleJson};
+use crate::export::json::UnavailableSource;
+use crate::export::snapshot::header_line;
 use crate::root::Root;
 use crate::units::format_rfc3339;
 use serde::Serialize;
@@ -33,9 +33,9 @@ struct Object<'a> {
     looked_s: f64,
     verdict: &'static str,
     exit: u8,
-    stories: Vec<StoryJson>,
-    not_judged: Vec<UnjudgedJson>,
-    unavailable: Vec<Gap>,
+    stories: Vec<IncidentJson>,
+    not_judged: Vec<SkippedRuleJson>,
+    unavailable: Vec<UnavailableSource>,
 }
 
 /// Looks, prints, and answers with the exit code.
@@ -73,8 +73,8 @@ pub fn run(root: &Root, args: &Doctor, tracing: bool) -> anyhow::Result<u8> {
     })
 }
 
-fn verdict(engine: &Engine) -> (&'static str, u8) {
-    match engine.worst() {
+fn verdict(engine: &RuleEngine) -> (&'static str, u8) {
+    match engine.worst_severity() {
         Some(Severity::Critical) => ("critical", CRITICAL),
         Some(Severity::Warn) => ("warnings", WARNINGS),
         Some(Severity::Note) | None => ("fine", FINE),
@@ -82,8 +82,8 @@ fn verdict(engine: &Engine) -> (&'static str, u8) {
 }
 
 fn text(gather: &Gather, looked: Duration) -> String {
-    let mut out = format!("{}\nlooked for {:.0} s: ", head(&gather.world), looked.as_secs_f64());
-    out.push_str(&findings::text(&gather.findings, gather.world.now(), WIDTH));
+    let mut out = format!("{}\nlooked for {:.0} s: ", header_line(&gather.world), looked.as_secs_f64());
+    out.push_str(&findings::findings_text(&gather.findings, gather.world.now(), WIDTH));
     for gap in gather.gaps() {
         out.push_str(&format!("  {}\n", gap.reason));
     }
@@ -101,8 +101,8 @@ fn json(gather: &Gather, looked: Duration) -> anyhow::Result<String> {
         looked_s: (looked.as_secs_f64() * 10.0).round() / 10.0,
         verdict,
         exit,
-        stories: findings::stories(&gather.findings, now),
-        not_judged: findings::unjudged(&gather.findings),
+        stories: findings::incidents_json(&gather.findings, now),
+        not_judged: findings::skipped_rules_json(&gather.findings),
         unavailable: gather.gaps().to_vec(),
     };
     Ok(serde_json::to_string(&object)? + "\n")

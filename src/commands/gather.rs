@@ -10,8 +10,8 @@ use crate::collect::collectors::{Collectors, CollectorEvent};
 use crate::collect::host::read_host;
 use crate::collect::kmsg::{KmsgReader, read_hung_task_warnings};
 use crate::collect::processes::ScanOptions;
-use crate::diagnose::{Engine, wanted};
-use crate::export::json::{Gap, Since};
+use crate::diagnose::{RuleEngine, fact_requests};
+use crate::export::json::{UnavailableSource, LogSince};
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::syncs::SLOW_THRESHOLD_MS;
 use crate::model::system_state::SystemState;
@@ -66,9 +66,9 @@ pub struct Gather {
     /// What is known; whole after [`Gather::next`].
     pub world: SystemState,
     /// What is wrong, as of the newest whole sample.
-    pub findings: Engine,
+    pub findings: RuleEngine,
     /// From where on the kernel log is new in this sample.
-    pub since: Since,
+    pub since: LogSince,
     root: Root,
     needs: Needs,
     interval: Duration,
@@ -82,7 +82,7 @@ pub struct Gather {
     facts: Asked,
     /// Why asking file systems for their room failed: local ones, those over a network.
     room: [Option<String>; 2],
-    gaps: Vec<Gap>,
+    gaps: Vec<UnavailableSource>,
     /// When settings and limits were asked for last.
     facts_at: Option<Instant>,
     /// Boot clock of the newest look at the tasks, also of one that failed.
@@ -134,8 +134,8 @@ impl Gather {
         feed.set_tracing(needs.tracing);
         feed.set_sync_threshold(needs.syncs);
         let mut gather = Self {
-            findings: Engine::default(),
-            since: Since::Time(world.now().wall_ns),
+            findings: RuleEngine::default(),
+            since: LogSince::Time(world.now().wall_ns),
             world,
             root: root.clone(),
             needs,
@@ -209,7 +209,7 @@ impl Gather {
             ]);
         }
         if self.needs.facts.is_some() {
-            self.findings.look(&self.world);
+            self.findings.evaluate(&self.world);
         }
         Ok(())
     }
@@ -308,14 +308,14 @@ impl Gather {
             return;
         }
         self.facts_at = Some(Instant::now());
-        match self.pool.start(Job::Diagnose { tasks: wanted::tasks(&self.world) }) {
+        match self.pool.start(Job::Diagnose { tasks: fact_requests::tasks_to_query(&self.world) }) {
             Ok(()) => self.facts = Asked::Since { boot_ns: clock::boot_ns() },
             Err(_) if matches!(self.facts, Asked::Since { .. }) => {}
             Err(why) => self.facts = Asked::Failed(why),
         }
         // Children of their own, at the same time: a sample waits for the facts, and their room shall be there by then.
         for network in [false, true] {
-            let mounts = wanted::mounts(&self.world, network);
+            let mounts = fact_requests::mounts_to_query(&self.world, network);
             if !mounts.is_empty() {
                 // One that is still under way stays so, and shows among what is blocked.
                 let _ = self.pool.start(Job::Room { mounts, network });
@@ -353,7 +353,7 @@ impl Gather {
     }
 
     fn read_log(&mut self) {
-        self.since = Since::after(self.last_record, self.world.now().wall_ns);
+        self.since = LogSince::after_record(self.last_record, self.world.now().wall_ns);
         if !self.world.hung_tasks.is_empty() {
             self.world.hung_task_warnings = read_hung_task_warnings(&self.root).ok().copied();
         }
@@ -371,11 +371,11 @@ impl Gather {
 
     /// What is missing from the sample that the world does not know of: as it stood when the sample was
     /// whole, so that whoever prints it and whoever records it say the same.
-    pub fn gaps(&self) -> &[Gap] {
+    pub fn gaps(&self) -> &[UnavailableSource] {
         &self.gaps
     }
 
-    fn missing(&self) -> Vec<Gap> {
+    fn missing(&self) -> Vec<UnavailableSource> {
         let now = clock::boot_ns();
         let mut out = Vec::new();
         for (asked, source, place) in [
@@ -385,16 +385,16 @@ impl Gather {
             match asked {
                 Asked::Since { boot_ns } => {
                     let secs = now.saturating_sub(*boot_ns) / 1_000_000_000;
-                    out.push(Gap::new(source, format!("blocked {secs} s in {place}")));
+                    out.push(UnavailableSource::new(source, format!("blocked {secs} s in {place}")));
                 }
-                Asked::Failed(why) => out.push(Gap::new(source, why)),
+                Asked::Failed(why) => out.push(UnavailableSource::new(source, why)),
                 Asked::No | Asked::Answered => {}
             }
         }
-        out.extend(self.room.iter().flatten().map(|why| Gap::new("room", why)));
+        out.extend(self.room.iter().flatten().map(|why| UnavailableSource::new("room", why)));
         for p in self.pool.pending().iter().filter(|p| matches!(*p.job, Job::Room { .. })) {
             let secs = now.saturating_sub(p.since_boot_ns) / 1_000_000_000;
-            out.push(Gap::new("room", format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid)));
+            out.push(UnavailableSource::new("room", format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid)));
         }
         out
     }

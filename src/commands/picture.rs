@@ -3,8 +3,8 @@
 use super::gather::Gather;
 use crate::cli::snapshot::{PaneName, Picture, Snapshot, ViewName};
 use crate::collect::clock;
-use crate::diagnose::Engine;
-use crate::export::shot::form;
+use crate::diagnose::RuleEngine;
+use crate::export::screenshot::find_format;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::SystemState;
 use crate::tui::action::View;
@@ -51,7 +51,7 @@ pub struct Scene<'a> {
 }
 
 /// The screen in the form of that name.
-pub fn picture(world: SystemState, findings: Engine, scene: Scene, name: &str) -> Vec<u8> {
+pub fn picture(world: SystemState, findings: RuleEngine, scene: Scene, name: &str) -> Vec<u8> {
     let mut ui = Ui::new(scene.wanted.size.unwrap_or(SIZE), &Settings::default(), false);
     (ui.utc_offset_secs, ui.log_clock) = (scene.utc_offset_secs, scene.log_clock);
     (ui.interval, ui.replay) = (scene.interval, scene.replay);
@@ -64,7 +64,7 @@ pub fn picture(world: SystemState, findings: Engine, scene: Scene, name: &str) -
     kernel::refresh(&mut app);
     app.pick_tasks();
     let shot = Taken::of(&app).shot();
-    form(name).map(|form| (form.write)(&shot)).unwrap_or_default()
+    find_format(name).map(|form| (form.write)(&shot)).unwrap_or_default()
 }
 
 /// The newest sample of the machine; what is known goes into it.

@@ -4,12 +4,12 @@ use super::bench::wrong;
 use super::picture::{self, Scene};
 use super::{FAILED, FINE, complain};
 use crate::cli::record::{Replay, ReplayFormat};
-use crate::diagnose::Engine;
+use crate::diagnose::RuleEngine;
 use crate::export::csv;
-use crate::export::json::{self, Gap, Since};
-use crate::export::page;
-use crate::export::report::markdown::markdown;
-use crate::export::report::{Extra, Seen, blocks};
+use crate::export::json::{self, UnavailableSource, LogSince};
+use crate::export::snapshot;
+use crate::export::report::markdown::to_markdown;
+use crate::export::report::{ReportExtras, WindowFindings, build_report};
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::SystemState;
 use crate::record::decoder::DecodedTick;
@@ -34,12 +34,12 @@ pub fn run(root: Root, args: Replay) -> anyhow::Result<u8> {
 /// The printing side: a world that follows the recording.
 pub(super) struct Player {
     pub(super) world: SystemState,
-    pub(super) findings: Engine,
-    pub(super) gaps: Vec<Gap>,
-    pub(super) since: Since,
+    pub(super) findings: RuleEngine,
+    pub(super) gaps: Vec<UnavailableSource>,
+    pub(super) since: LogSince,
     last_record: u64,
     /// What was found on the way.
-    seen: Seen,
+    seen: WindowFindings,
     /// Where it stands.
     number: u32,
     log_clock: LogClock,
@@ -50,11 +50,11 @@ impl Player {
         let world = SystemState::new(reader.header.host(), reader.header.log_clock());
         Self {
             world,
-            findings: Engine::default(),
+            findings: RuleEngine::default(),
             gaps: Vec::new(),
-            since: Since::Time(0),
+            since: LogSince::Time(0),
             last_record: 0,
-            seen: Seen::default(),
+            seen: WindowFindings::default(),
             number: 0,
             log_clock: reader.header.log_clock(),
         }
@@ -64,15 +64,15 @@ impl Player {
         let told = self.last_record;
         self.number = moment.number;
         moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|entry| self.entry(entry));
-        self.findings.look(&self.world);
-        self.seen.look(&self.findings, self.world.now());
-        self.since = Since::after(told, self.world.now().wall_ns);
+        self.findings.evaluate(&self.world);
+        self.seen.update(&self.findings, self.world.now());
+        self.since = LogSince::after_record(told, self.world.now().wall_ns);
     }
 
     fn entry(&mut self, entry: Observation) {
         match &entry {
             Observation::Unavailable(gaps) => {
-                self.gaps = gaps.iter().map(|(source, why)| Gap::new(known(source), why)).collect();
+                self.gaps = gaps.iter().map(|(source, why)| UnavailableSource::new(known(source), why)).collect();
             }
             Observation::KernelLog(records, clock) => {
                 self.log_clock = *clock;
@@ -138,7 +138,7 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
             let tick = matches!(entry, Observation::Tasks(_));
             player.entry(entry);
             if tick {
-                player.findings.look(&player.world);
+                player.findings.evaluate(&player.world);
             }
         }
     }
@@ -160,13 +160,13 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
         }
         let blank = if std::mem::take(&mut first) { "" } else { "\n" };
         let text = match format {
-            ReplayFormat::Text => blank.to_owned() + &page::text(&player.world, &player.findings, scope),
-            ReplayFormat::Markdown => page::markdown(&player.world, &player.findings, scope),
+            ReplayFormat::Text => blank.to_owned() + &snapshot::text(&player.world, &player.findings, scope),
+            ReplayFormat::Markdown => snapshot::markdown(&player.world, &player.findings, scope),
             ReplayFormat::Json => {
-                json::object(&player.world, &player.findings, scope, player.since, &player.gaps)? + "\n"
+                json::snapshot_json(&player.world, &player.findings, scope, player.since, &player.gaps)? + "\n"
             }
             ReplayFormat::Csv => {
-                csv::lines(&player.world, &player.findings, scope, player.since, &mut named)?
+                csv::csv_lines(&player.world, &player.findings, scope, player.since, &mut named)?
             }
             _ => String::new(),
         };
@@ -175,8 +175,8 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
     }
     if format == ReplayFormat::Report {
         let gaps = player.gaps.iter().map(|g| format!("{}: {}", g.source, g.reason)).collect();
-        let extra = Extra { seen: player.seen, gaps, ..Extra::default() };
-        out.write_all(markdown(&blocks(&player.world, &player.findings, &extra)).as_bytes())?;
+        let extra = ReportExtras { window_findings: player.seen, missing_data: gaps, ..ReportExtras::default() };
+        out.write_all(to_markdown(&build_report(&player.world, &player.findings, &extra)).as_bytes())?;
     } else if let Some(form) = format.screen() {
         out.write_all(&drawn(player, &reader, args, form))?;
     }
@@ -195,7 +195,7 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
 mod tests {
     use super::*;
     use crate::cli::snapshot::PaneName;
-    use crate::export::page::Scope;
+    use crate::export::snapshot::SnapshotScope;
 
     #[test]
     fn a_gap_keeps_its_name() {
@@ -204,15 +204,15 @@ mod tests {
 
     #[test]
     fn csv_is_of_one_pane() {
-        assert_eq!(super::super::snapshot::scope(&[PaneName::Memory]), Scope { memory: true, ..none() });
+        assert_eq!(super::super::snapshot::scope(&[PaneName::Memory]), SnapshotScope { memory: true, ..none() });
     }
 
-    fn none() -> Scope {
-        Scope {
+    fn none() -> SnapshotScope {
+        SnapshotScope {
             devices: false,
             processes: false,
             memory: false,
-            kernel: false,
+            kernel_log: false,
             findings: false,
             syncs: false,
         }

@@ -4,7 +4,7 @@ use super::gather::{Gather, Needs};
 use super::printer::block_on;
 use super::replay::Player;
 use crate::export::json;
-use crate::export::page::{self, Scope};
+use crate::export::snapshot::{self, SnapshotScope};
 use crate::record::encoder::FrameEncoder;
 use crate::record::reader::RecordingReader;
 use crate::root::Root;
@@ -32,8 +32,8 @@ fn live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<
         for _ in 0..ticks {
             gather.next().await?;
             told.push([
-                json::object(&gather.world, &gather.findings, Scope::ALL, gather.since, gather.gaps())?,
-                page::text(&gather.world, &gather.findings, Scope::ALL),
+                json::snapshot_json(&gather.world, &gather.findings, SnapshotScope::ALL, gather.since, gather.gaps())?,
+                snapshot::text(&gather.world, &gather.findings, SnapshotScope::ALL),
             ]);
             bytes.extend(encoder.encode_tick(&gather.news(), gather.world.now().wall_ns));
         }
@@ -50,8 +50,8 @@ fn replayed(bytes: &[u8]) -> Vec<[String; 2]> {
     while let Some(moment) = reader.next_tick().unwrap() {
         player.take(moment);
         told.push([
-            json::object(&player.world, &player.findings, Scope::ALL, player.since, &player.gaps).unwrap(),
-            page::text(&player.world, &player.findings, Scope::ALL),
+            json::snapshot_json(&player.world, &player.findings, SnapshotScope::ALL, player.since, &player.gaps).unwrap(),
+            snapshot::text(&player.world, &player.findings, SnapshotScope::ALL),
         ]);
     }
     told

@@ -12,10 +12,10 @@ use crate::bench::report::text::report as bench_text;
 use crate::bench::store::Keepable;
 use crate::cli::report::{Report, ReportFormat};
 use crate::experiment::report::{Form, Report as Experiment};
-use crate::export::report::html::html;
-use crate::export::report::markdown::markdown;
-use crate::export::report::scrub::Scrub;
-use crate::export::report::{Block, Extra, Seen, Setting, blocks, scrubbed};
+use crate::export::report::html::to_html;
+use crate::export::report::markdown::to_markdown;
+use crate::export::report::redact::Redactor;
+use crate::export::report::{ReportBlock, ReportExtras, WindowFindings, ChangedSetting, build_report, redact_report};
 use crate::model::system_state::SystemState;
 use crate::root::Root;
 use crate::tune::kernel::{Fail, KnobIo};
@@ -52,11 +52,11 @@ pub fn run(root: &Root, args: &Report, tracing: bool) -> anyhow::Result<u8> {
         let needs = Needs { fresh: true, queues: true, log: true, facts, tracing, syncs, ..Needs::default() };
         let mut gather = Gather::start(root, TICK.max(wanted / TICKS), needs)?;
         let mut printer = Printer::start(Some(1))?;
-        let (began, mut seen, mut samples) = (Instant::now(), Seen::default(), 0);
+        let (began, mut seen, mut samples) = (Instant::now(), WindowFindings::default(), 0);
         let mut progress = Progress::start(wanted);
         while let Step::Sample = printer.step(&mut gather).await? {
             samples += 1;
-            seen.look(&gather.findings, gather.world.now());
+            seen.update(&gather.findings, gather.world.now());
             progress.show(began.elapsed());
             if began.elapsed() >= wanted {
                 break;
@@ -115,27 +115,27 @@ fn written(
     root: &Root,
     gather: &Gather,
     args: &Report,
-    seen: Seen,
+    seen: WindowFindings,
     results: Vec<(String, String)>,
 ) -> String {
     let (settings, unread) = settings(root);
     let gaps = gather.gaps().iter().map(|g| format!("{}: {}", g.source, g.reason));
     let blocked = gather.world.blocked_reads.iter().map(|b| format!("blocked: {}", b.waiting_on));
     let gaps = gaps.chain(blocked).collect();
-    let extra = Extra { settings: Some(settings), unread, results, seen, gaps };
-    let mut blocks = blocks(&gather.world, &gather.findings, &extra);
+    let extra = ReportExtras { changed_settings: Some(settings), unread_settings: unread, results, window_findings: seen, missing_data: gaps };
+    let mut blocks = build_report(&gather.world, &gather.findings, &extra);
     if args.scrub {
-        blocks = scrubbed(&blocks, names(root, &gather.world));
+        blocks = redact_report(&blocks, names(root, &gather.world));
     }
     form(args)(&blocks)
 }
 
-fn form(args: &Report) -> fn(&[Block]) -> String {
+fn form(args: &Report) -> fn(&[ReportBlock]) -> String {
     let by_name = |path: &Path| path.extension().is_some_and(|e| e == "html" || e == "htm");
     match (args.format, &args.output) {
-        (Some(ReportFormat::Html), _) => html,
-        (None, Some(path)) if by_name(path) => html,
-        _ => markdown,
+        (Some(ReportFormat::Html), _) => to_html,
+        (None, Some(path)) if by_name(path) => to_html,
+        _ => to_markdown,
     }
 }
 
@@ -159,16 +159,16 @@ fn load<T: Keepable>(option: &str, id: &str) -> Result<T, String> {
 }
 
 /// Settings with one default for every machine that have another value, and those that could not be read.
-fn settings(root: &Root) -> (Vec<Setting>, Vec<String>) {
+fn settings(root: &Root) -> (Vec<ChangedSetting>, Vec<String>) {
     let machine = Machine::read(root);
     let known: Vec<_> = every(root, false).into_iter().filter(|at| at.knob().default.is_some()).collect();
     let readings = careful(root).read_many(&known);
     let (mut differ, mut unread) = (Vec::new(), Vec::new());
     for (at, reading) in known.iter().zip(&readings) {
         match reading {
-            Ok(found) if Some(found.value.as_str()) != at.knob().default => differ.push(Setting {
+            Ok(found) if Some(found.value.as_str()) != at.knob().default => differ.push(ChangedSetting {
                 name: at.to_string(),
-                now: told(at, reading, &machine),
+                current: told(at, reading, &machine),
                 default: at.knob().default_words().into(),
             }),
             Ok(_) | Err(Fail::Absent(_)) => {}
@@ -179,26 +179,26 @@ fn settings(root: &Root) -> (Vec<Setting>, Vec<String>) {
 }
 
 /// Whose names these are: the machine's, of its people, of what it mounts from a network.
-fn names(root: &Root, world: &SystemState) -> Scrub {
-    let mut scrub = Scrub::default();
-    scrub.host(&world.host.name);
+fn names(root: &Root, world: &SystemState) -> Redactor {
+    let mut scrub = Redactor::default();
+    scrub.add_host(&world.host.name);
     let passwd = std::fs::read_to_string(root.etc("passwd")).unwrap_or_default();
     for line in passwd.lines() {
         let fields: Vec<&str> = line.split(':').collect();
         if let [name, _, uid, _, _, home, ..] = fields[..]
             && uid.parse().is_ok_and(is_person)
         {
-            scrub.user(name);
+            scrub.add_user(name);
             if !home.contains(name) {
-                scrub.home(home);
+                scrub.add_home(home);
             }
         }
     }
     for row in world.processes.iter().filter(|row| row.uid.is_some_and(is_person)) {
-        scrub.user(row.user.as_deref().unwrap_or_default());
+        scrub.add_user(row.user.as_deref().unwrap_or_default());
     }
     for mount in world.snapshot.netfs.ok().into_iter().flatten() {
-        scrub.source(&mount.server);
+        scrub.add_mount_source(&mount.server);
     }
     scrub
 }

@@ -6,7 +6,7 @@ use super::printer::{Printer, Step, block_on};
 use super::{FAILED, FINE, complain, picture};
 use crate::cli::snapshot::{Format, PaneName, Snapshot, ViewName};
 use crate::export::json;
-use crate::export::page::{self, Scope};
+use crate::export::snapshot::{self, SnapshotScope};
 use crate::root::Root;
 use crate::worker::file::{Contents, Existing};
 use crate::worker::job::{Job, Reply};
@@ -39,7 +39,7 @@ pub fn run(root: &Root, args: &Snapshot, tracing: bool) -> anyhow::Result<u8> {
             threads: false,
             fresh: scope.processes,
             queues: (args.format == Format::Json && scope.devices) || findings,
-            log: scope.kernel || findings,
+            log: scope.kernel_log || findings,
             news: false,
             tracing: tracing && (scope.devices || scope.memory || scope.processes || scope.findings || syncs),
             syncs: syncs.then_some(SYNCS_FROM),
@@ -77,27 +77,27 @@ pub fn run(root: &Root, args: &Snapshot, tracing: bool) -> anyhow::Result<u8> {
 }
 
 /// What the panes chosen come to; none: all.
-pub(super) fn scope(panes: &[PaneName]) -> Scope {
+pub(super) fn scope(panes: &[PaneName]) -> SnapshotScope {
     if panes.is_empty() {
-        return Scope::ALL;
+        return SnapshotScope::ALL;
     }
-    Scope {
+    SnapshotScope {
         devices: panes.contains(&PaneName::Devices),
         processes: panes.contains(&PaneName::Processes),
         memory: panes.contains(&PaneName::Memory),
-        kernel: panes.contains(&PaneName::Kernel),
+        kernel_log: panes.contains(&PaneName::Kernel),
         findings: panes.contains(&PaneName::Findings),
         syncs: panes.contains(&PaneName::Syncs),
     }
 }
 
-fn text(gather: &Gather, format: Format, scope: Scope, first: bool) -> anyhow::Result<String> {
+fn text(gather: &Gather, format: Format, scope: SnapshotScope, first: bool) -> anyhow::Result<String> {
     let world = &gather.world;
     let blank = if first { "" } else { "\n" };
     Ok(match format {
-        Format::Text => blank.to_owned() + &page::text(world, &gather.findings, scope),
-        Format::Markdown => page::markdown(world, &gather.findings, scope),
-        _ => json::object(world, &gather.findings, scope, gather.since, gather.gaps())? + "\n",
+        Format::Text => blank.to_owned() + &snapshot::text(world, &gather.findings, scope),
+        Format::Markdown => snapshot::markdown(world, &gather.findings, scope),
+        _ => json::snapshot_json(world, &gather.findings, scope, gather.since, gather.gaps())? + "\n",
     })
 }
 

@@ -1,113 +1,113 @@
 //! Looks at every tick, and keeps findings from flapping: what was found stays until it was not found for a
 //! while, and does not get milder sooner either.
 
-use super::case::Case;
-use super::finding::{Finding, Judged, Rule, Severity};
+use super::rule_context::RuleContext;
+use super::finding::{Finding, RuleStatus, Rule, Severity};
 use super::rules::RULES;
-use super::story::{Story, stories};
+use super::incident::{Incident, group_into_incidents};
 use crate::model::system_state::SystemState;
 
 /// A finding that is no longer so stays for this long (ns): rules look over windows of several seconds, and
 /// a figure at the edge of its limit must not blink.
-pub const CLEAR_NS: u64 = 10_000_000_000;
+pub const CLEAR_AFTER_NS: u64 = 10_000_000_000;
 
 /// A rule that could not judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unjudged {
+pub struct SkippedRule {
     /// Its name.
     pub rule: &'static str,
     /// What it looks for.
-    pub about: &'static str,
+    pub description: &'static str,
     /// What it lacks, cleaned.
-    pub why: String,
+    pub reason: String,
     /// It only needs more time.
-    pub for_now: bool,
+    pub needs_more_data: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Raised {
+struct ActiveFinding {
     finding: Finding,
     since_ns: u64,
-    seen_ns: u64,
+    last_seen_ns: u64,
     /// The severity shown, and when it was last that bad.
     worst: (Severity, u64),
 }
 
 /// What is found, from tick to tick.
 #[derive(Debug, Default)]
-pub struct Engine {
-    raised: Vec<Raised>,
-    stories: Vec<Story>,
-    unjudged: Vec<Unjudged>,
-    at_ns: u64,
+pub struct RuleEngine {
+    active: Vec<ActiveFinding>,
+    incidents: Vec<Incident>,
+    skipped_rules: Vec<SkippedRule>,
+    evaluated_at_ns: u64,
     seq: u64,
 }
 
-impl Engine {
+impl RuleEngine {
     /// Looks at the newest tick with every rule.
-    pub fn look(&mut self, world: &SystemState) {
-        self.look_with(world, RULES);
+    pub fn evaluate(&mut self, world: &SystemState) {
+        self.evaluate_rules(world, RULES);
     }
 
     /// Looks with these rules.
-    pub fn look_with(&mut self, world: &SystemState, rules: &[Rule]) {
+    pub fn evaluate_rules(&mut self, world: &SystemState, rules: &[Rule]) {
         let now = world.now().boot_ns;
-        if now < self.at_ns {
+        if now < self.evaluated_at_ns {
             // A replay went back.
             *self = Self::default();
         }
-        (self.at_ns, self.seq) = (now, world.snapshot.seq);
-        let case = Case::new(world);
+        (self.evaluated_at_ns, self.seq) = (now, world.snapshot.seq);
+        let case = RuleContext::new(world);
         let mut found = Vec::new();
-        self.unjudged.clear();
+        self.skipped_rules.clear();
         for rule in rules {
-            let (why, for_now) = match (rule.look)(&case, &mut found) {
-                Judged::Yes => continue,
-                Judged::NotYet(why) => (why.to_owned(), true),
-                Judged::Cannot(why) => (crate::text::sanitize(why), false),
+            let (why, for_now) = match (rule.evaluate)(&case, &mut found) {
+                RuleStatus::Evaluated => continue,
+                RuleStatus::NeedsMoreData(why) => (why.to_owned(), true),
+                RuleStatus::Unavailable(why) => (crate::text::sanitize(why), false),
             };
-            self.unjudged.push(Unjudged { rule: rule.name, about: rule.about, why, for_now });
+            self.skipped_rules.push(SkippedRule { rule: rule.name, description: rule.description, reason: why, needs_more_data: for_now });
         }
-        let same = found.is_empty() && self.raised.is_empty();
+        let same = found.is_empty() && self.active.is_empty();
         for finding in found {
             self.raise(finding, now);
         }
-        self.raised.retain(|r| now.saturating_sub(r.seen_ns) <= CLEAR_NS);
+        self.active.retain(|r| now.saturating_sub(r.last_seen_ns) <= CLEAR_AFTER_NS);
         if !same {
-            self.stories = stories(self.raised.iter().map(|r| r.shown()).collect());
+            self.incidents = group_into_incidents(self.active.iter().map(|r| r.to_displayed()).collect());
         }
     }
 
     fn raise(&mut self, finding: Finding, now: u64) {
-        let same = |r: &&mut Raised| r.finding.rule == finding.rule && r.finding.subject == finding.subject;
+        let same = |r: &&mut ActiveFinding| r.finding.rule == finding.rule && r.finding.subject == finding.subject;
         let since = finding.since_ns.unwrap_or(now);
-        match self.raised.iter_mut().find(same) {
+        match self.active.iter_mut().find(same) {
             Some(r) => {
-                r.seen_ns = now;
+                r.last_seen_ns = now;
                 // The history forgets, the finding does not.
                 r.since_ns = r.since_ns.min(since);
-                if finding.severity >= r.worst.0 || now.saturating_sub(r.worst.1) > CLEAR_NS {
+                if finding.severity >= r.worst.0 || now.saturating_sub(r.worst.1) > CLEAR_AFTER_NS {
                     r.worst = (finding.severity, now);
                 }
                 r.finding = finding;
             }
-            None => self.raised.push(Raised {
+            None => self.active.push(ActiveFinding {
                 worst: (finding.severity, now),
                 since_ns: since,
-                seen_ns: now,
+                last_seen_ns: now,
                 finding,
             }),
         }
     }
 
     /// What is found, worst first, each with what it causes.
-    pub fn stories(&self) -> &[Story] {
-        &self.stories
+    pub fn incidents(&self) -> &[Incident] {
+        &self.incidents
     }
 
     /// Rules that could not judge.
-    pub fn unjudged(&self) -> &[Unjudged] {
-        &self.unjudged
+    pub fn skipped_rules(&self) -> &[SkippedRule] {
+        &self.skipped_rules
     }
 
     /// The tick last looked at; 0 before the first.
@@ -116,18 +116,18 @@ impl Engine {
     }
 
     /// When that tick was, CLOCK_BOOTTIME in ns; 0 before the first.
-    pub fn looked_ns(&self) -> u64 {
-        self.at_ns
+    pub fn evaluated_at_ns(&self) -> u64 {
+        self.evaluated_at_ns
     }
 
     /// The worst there is; `None`: nothing found.
-    pub fn worst(&self) -> Option<Severity> {
-        self.stories.iter().map(|s| s.severity).max()
+    pub fn worst_severity(&self) -> Option<Severity> {
+        self.incidents.iter().map(|s| s.severity).max()
     }
 }
 
-impl Raised {
-    fn shown(&self) -> Finding {
+impl ActiveFinding {
+    fn to_displayed(&self) -> Finding {
         Finding { severity: self.worst.0, since_ns: Some(self.since_ns), ..self.finding.clone() }
     }
 }

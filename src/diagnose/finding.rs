@@ -26,7 +26,7 @@ impl Severity {
     }
 
     /// The mark before a line: the twin of the colour.
-    pub fn mark(self) -> &'static str {
+    pub fn symbol(self) -> &'static str {
         match self {
             Severity::Note => "·",
             Severity::Warn => "!",
@@ -37,7 +37,7 @@ impl Severity {
 
 /// What a finding is about. Names are cleaned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
+pub enum FindingSubject {
     /// The machine as a whole.
     Machine,
     /// A block device.
@@ -49,39 +49,39 @@ pub enum Subject {
     /// A mounted file system.
     Mount(RawBytes),
     /// A control group.
-    Group(String),
+    Cgroup(String),
     /// Something only the kernel log names: `ata4.00`, a server.
-    Named(String),
+    KernelName(String),
 }
 
-impl Subject {
+impl FindingSubject {
     /// The word in JSON.
     pub fn kind(&self) -> &'static str {
         match self {
-            Subject::Machine => "machine",
-            Subject::Device(..) => "device",
-            Subject::Task(..) | Subject::Pid(..) => "task",
-            Subject::Mount(_) => "mount",
-            Subject::Group(_) => "cgroup",
-            Subject::Named(_) => "named",
+            FindingSubject::Machine => "machine",
+            FindingSubject::Device(..) => "device",
+            FindingSubject::Task(..) | FindingSubject::Pid(..) => "task",
+            FindingSubject::Mount(_) => "mount",
+            FindingSubject::Cgroup(_) => "cgroup",
+            FindingSubject::KernelName(_) => "named",
         }
     }
 
     /// Its name, cleaned.
     pub fn name(&self) -> String {
         match self {
-            Subject::Machine => String::new(),
-            Subject::Device(_, name) | Subject::Group(name) | Subject::Named(name) => name.clone(),
-            Subject::Task(key, name) => format!("{name} ({})", key.tid),
-            Subject::Pid(pid, name) => format!("{name} ({pid})"),
-            Subject::Mount(point) => point.sanitized(),
+            FindingSubject::Machine => String::new(),
+            FindingSubject::Device(_, name) | FindingSubject::Cgroup(name) | FindingSubject::KernelName(name) => name.clone(),
+            FindingSubject::Task(key, name) => format!("{name} ({})", key.tid),
+            FindingSubject::Pid(pid, name) => format!("{name} ({pid})"),
+            FindingSubject::Mount(point) => point.sanitized(),
         }
     }
 }
 
 /// Where one key leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Jump {
+pub enum NavTarget {
     /// A knob in the Tune view, by its address (`vm.dirty_bytes`, `scheduler@sda`).
     Knob(String),
     /// A benchmark, in this directory if one is known.
@@ -91,7 +91,7 @@ pub enum Jump {
     /// A task's page.
     Task(TaskKey),
     /// An entry of the kernel log, by its record number; `None`: the view.
-    Kernel(Option<u64>),
+    KernelLog(Option<u64>),
     /// The Memory view.
     Memory,
     /// The Processes view.
@@ -102,20 +102,20 @@ pub enum Jump {
     Syncs,
 }
 
-impl Jump {
+impl NavTarget {
     /// Where to, in a few words.
     pub fn label(&self) -> String {
         match self {
-            Jump::Knob(knob) => format!("Tune {}", crate::text::sanitize(knob)),
-            Jump::Bench(profile, Some(dir)) => format!("Bench {profile} in {}", dir.sanitized()),
-            Jump::Bench(profile, None) => format!("Bench {profile}"),
-            Jump::Device(_) => "the device's page".into(),
-            Jump::Task(key) => format!("the page of task {}", key.tid),
-            Jump::Kernel(_) => "the kernel's own words".into(),
-            Jump::Memory => "the Memory view".into(),
-            Jump::Processes => "the Processes view".into(),
-            Jump::Devices => "the Devices view".into(),
-            Jump::Syncs => "the Syncs view".into(),
+            NavTarget::Knob(knob) => format!("Tune {}", crate::text::sanitize(knob)),
+            NavTarget::Bench(profile, Some(dir)) => format!("Bench {profile} in {}", dir.sanitized()),
+            NavTarget::Bench(profile, None) => format!("Bench {profile}"),
+            NavTarget::Device(_) => "the device's page".into(),
+            NavTarget::Task(key) => format!("the page of task {}", key.tid),
+            NavTarget::KernelLog(_) => "the kernel's own words".into(),
+            NavTarget::Memory => "the Memory view".into(),
+            NavTarget::Processes => "the Processes view".into(),
+            NavTarget::Devices => "the Devices view".into(),
+            NavTarget::Syncs => "the Syncs view".into(),
         }
     }
 }
@@ -124,11 +124,11 @@ impl Jump {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remedy {
     /// What.
-    pub what: String,
+    pub action: String,
     /// What that costs, or what speaks against it.
     pub cost: &'static str,
     /// Where it is done.
-    pub jump: Option<Jump>,
+    pub nav_target: Option<NavTarget>,
 }
 
 /// A figure that says so.
@@ -148,7 +148,7 @@ pub struct Finding {
     /// How bad.
     pub severity: Severity,
     /// About what.
-    pub subject: Subject,
+    pub subject: FindingSubject,
     /// One line that names it and its figures, cleaned.
     pub title: String,
     /// The figures.
@@ -156,20 +156,20 @@ pub struct Finding {
     /// CLOCK_BOOTTIME in ns since which it is so, as far as is known.
     pub since_ns: Option<u64>,
     /// CLOCK_BOOTTIME in ns when it was last so; `None`: it is so now.
-    pub last_ns: Option<u64>,
+    pub last_seen_ns: Option<u64>,
     /// Why it matters.
     pub why: &'static str,
     /// What to try, the most promising first.
     pub remedies: Vec<Remedy>,
     /// Where it can be seen.
-    pub look: Option<Jump>,
+    pub see_also: Option<NavTarget>,
     /// Block devices it has to do with: its own first, then what that lies on; none: any.
     pub devices: Vec<DevId>,
 }
 
 impl Finding {
     /// A finding without figures yet.
-    pub fn new(rule: &'static str, severity: Severity, subject: Subject, title: String) -> Self {
+    pub fn new(rule: &'static str, severity: Severity, subject: FindingSubject, title: String) -> Self {
         Self {
             rule,
             severity,
@@ -177,10 +177,10 @@ impl Finding {
             title,
             evidence: Vec::new(),
             since_ns: None,
-            last_ns: None,
+            last_seen_ns: None,
             why: "",
             remedies: Vec::new(),
-            look: None,
+            see_also: None,
             devices: Vec::new(),
         }
     }
@@ -192,7 +192,7 @@ impl Finding {
     }
 
     /// Adds a figure if it is known.
-    pub fn fact_if(self, name: &'static str, value: Option<String>) -> Self {
+    pub fn fact_opt(self, name: &'static str, value: Option<String>) -> Self {
         match value {
             Some(value) => self.fact(name, value),
             None => self,
@@ -206,8 +206,8 @@ impl Finding {
     }
 
     /// Says when it was last so.
-    pub fn last(mut self, boot_ns: u64) -> Self {
-        self.last_ns = Some(boot_ns);
+    pub fn last_seen(mut self, boot_ns: u64) -> Self {
+        self.last_seen_ns = Some(boot_ns);
         self
     }
 
@@ -219,43 +219,43 @@ impl Finding {
 
     /// Adds something to try.
     pub fn advise(mut self, what: impl Into<String>, cost: &'static str) -> Self {
-        self.remedies.push(Remedy { what: what.into(), cost, jump: None });
+        self.remedies.push(Remedy { action: what.into(), cost, nav_target: None });
         self
     }
 
     /// Adds something to try, and where that is done.
-    pub fn advise_at(mut self, what: impl Into<String>, cost: &'static str, jump: Jump) -> Self {
-        self.remedies.push(Remedy { what: what.into(), cost, jump: Some(jump) });
+    pub fn advise_at(mut self, what: impl Into<String>, cost: &'static str, jump: NavTarget) -> Self {
+        self.remedies.push(Remedy { action: what.into(), cost, nav_target: Some(jump) });
         self
     }
 
     /// Says where it can be seen.
-    pub fn look_at(mut self, jump: Jump) -> Self {
-        self.look = Some(jump);
+    pub fn see_also(mut self, jump: NavTarget) -> Self {
+        self.see_also = Some(jump);
         self
     }
 
     /// Names the devices it has to do with.
-    pub fn touching(mut self, devices: Vec<DevId>) -> Self {
+    pub fn on_devices(mut self, devices: Vec<DevId>) -> Self {
         self.devices = devices;
         self
     }
 
     /// Every place one key leads to: what to try first, then where to look.
-    pub fn jumps(&self) -> impl Iterator<Item = &Jump> {
-        self.remedies.iter().filter_map(|r| r.jump.as_ref()).chain(self.look.as_ref())
+    pub fn nav_targets(&self) -> impl Iterator<Item = &NavTarget> {
+        self.remedies.iter().filter_map(|r| r.nav_target.as_ref()).chain(self.see_also.as_ref())
     }
 }
 
 /// What a rule answers besides what it found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judged {
+pub enum RuleStatus {
     /// It had what it needs.
-    Yes,
+    Evaluated,
     /// Not enough data yet: what is still to come.
-    NotYet(&'static str),
+    NeedsMoreData(&'static str),
     /// It cannot tell: what is missing, and why.
-    Cannot(String),
+    Unavailable(String),
 }
 
 /// A rule.
@@ -263,7 +263,7 @@ pub struct Rule {
     /// Its name in JSON and in tests: never changes its meaning.
     pub name: &'static str,
     /// What it looks for, in a line.
-    pub about: &'static str,
+    pub description: &'static str,
     /// Looks, and adds what it finds.
-    pub look: fn(&super::case::Case<'_>, &mut Vec<Finding>) -> Judged,
+    pub evaluate: fn(&super::rule_context::RuleContext<'_>, &mut Vec<Finding>) -> RuleStatus,
 }

@@ -4,7 +4,7 @@
 //! `DISK READ`, `DISK WRITE`, `SWAPIN`, `IO>` and, which iotop does not have, `SWAP`. What could not be
 //! read is `-` in place of the value.
 
-use super::processes::{hidden, no_delays};
+use super::processes::{hidden_tasks_note, delays_unavailable};
 use crate::model::columns::process::command_text;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessRow, ProcessQuery};
 use crate::model::system_state::SystemState;
@@ -12,47 +12,47 @@ use std::fmt::Write;
 
 /// What the reports show.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options {
+pub struct BatchOptions {
     /// Only tasks that did something.
-    pub only: bool,
+    pub only_active: bool,
     /// Sums since the start instead of rates.
-    pub accumulated: bool,
+    pub is_accumulated: bool,
 }
 
 /// One report: two lines of sums, the head, a row a task, busiest first.
-pub fn report(world: &SystemState, options: Options) -> String {
+pub fn batch_report(world: &SystemState, options: BatchOptions) -> String {
     let mut out = String::new();
-    head(&mut out, world, options);
+    push_header(&mut out, world, options);
     let filter = ProcessFilter {
-        only_active: options.only && !options.accumulated,
-        only_accumulated: options.only && options.accumulated,
+        only_active: options.only_active && !options.is_accumulated,
+        only_accumulated: options.only_active && options.is_accumulated,
         ..ProcessFilter::default()
     };
-    let by = if options.accumulated { ProcessColumn::AccIo } else { ProcessColumn::Io };
+    let by = if options.is_accumulated { ProcessColumn::AccIo } else { ProcessColumn::Io };
     let query = ProcessQuery { sort_by: by, filter, height: usize::MAX, ..ProcessQuery::default() };
     let elapsed = world.processes.time().boot_ns.saturating_sub(world.processes.counters_since().boot_ns);
     for at in world.processes.window(&query).rows {
         let row = world.processes.row(at);
-        if !row.exited || options.accumulated {
-            line(&mut out, &row, options, elapsed);
+        if !row.exited || options.is_accumulated {
+            push_row(&mut out, &row, options, elapsed);
         }
     }
     out
 }
 
-fn head(out: &mut String, world: &SystemState, options: Options) {
+fn push_header(out: &mut String, world: &SystemState, options: BatchOptions) {
     let known = world.processes_status.ok().is_some();
-    let (read, written) = if options.accumulated {
+    let (read, written) = if options.is_accumulated {
         let sums = world.processes.accumulated_io();
         (sums.read as f64, sums.write as f64)
     } else {
         let totals = world.processes.totals();
         (totals.read_bytes_per_s, totals.write_bytes_per_s)
     };
-    let suffix = if options.accumulated { "" } else { "/s" };
-    let total = |n: f64| amount(known.then_some(n), suffix);
+    let suffix = if options.is_accumulated { "" } else { "/s" };
+    let total = |n: f64| format_bytes(known.then_some(n), suffix);
     let disks = world.snapshot.disks_mb_per_s(world.topology.ok());
-    let current = |n: Option<f64>| amount(n.map(|mb| mb * 1_048_576.0), "/s");
+    let current = |n: Option<f64>| format_bytes(n.map(|mb| mb * 1_048_576.0), "/s");
     let _ =
         writeln!(out, "Total DISK READ:   {:>14} | Total DISK WRITE:   {:>14}", total(read), total(written));
     let _ = writeln!(
@@ -66,9 +66,9 @@ fn head(out: &mut String, world: &SystemState, options: Options) {
         writeln!(out, "{id:>7} PRIO  USER       DISK READ  DISK WRITE   SWAPIN      IO>       SWAP  COMMAND");
 }
 
-fn line(out: &mut String, row: &ProcessRow<'_>, options: Options, elapsed_ns: u64) {
+fn push_row(out: &mut String, row: &ProcessRow<'_>, options: BatchOptions, elapsed_ns: u64) {
     let share = |ns: Option<u64>| ns.filter(|_| elapsed_ns > 0).map(|n| n as f64 * 100.0 / elapsed_ns as f64);
-    let (read, written, swapin, io, suffix) = if options.accumulated {
+    let (read, written, swapin, io, suffix) = if options.is_accumulated {
         let bytes = row.accumulated;
         (
             bytes.map(|b| b.read as f64),
@@ -87,17 +87,17 @@ fn line(out: &mut String, row: &ProcessRow<'_>, options: Options, elapsed_ns: u6
         row.tid,
         row.ionice.as_deref().unwrap_or("-"),
         row.user.as_deref().unwrap_or("-"),
-        amount(read, suffix),
-        amount(written, suffix),
+        format_bytes(read, suffix),
+        format_bytes(written, suffix),
         percent(swapin),
         percent(io),
-        amount(row.swap_bytes.map(|n| n as f64), ""),
+        format_bytes(row.swap_bytes.map(|n| n as f64), ""),
         command_text(row)
     );
 }
 
 /// `793.36 K/s` as iotop writes it: powers of 1024, two decimals, a blank before the unit.
-fn amount(bytes: Option<f64>, suffix: &str) -> String {
+fn format_bytes(bytes: Option<f64>, suffix: &str) -> String {
     let Some(mut n) = bytes.filter(|n| n.is_finite()) else { return format!("- B{suffix}") };
     let mut units = ["B", "K", "M", "G", "T", "P"].into_iter().peekable();
     let mut unit = units.next().unwrap_or("B");
@@ -109,12 +109,12 @@ fn amount(bytes: Option<f64>, suffix: &str) -> String {
 }
 
 /// What is missing from the reports and why: to be said once, not in every report.
-pub fn notes(world: &SystemState) -> Vec<String> {
+pub fn missing_data_notes(world: &SystemState) -> Vec<String> {
     let now = world.now().boot_ns;
     let mut out = Vec::new();
     out.extend(world.processes_status.unavailable_reason(now).map(|why| format!("no tasks: {why}")));
-    out.extend(no_delays(&world.processes).map(|why| format!("SWAPIN and IO> are `-`: {why}")));
-    out.extend(hidden(&world.processes));
+    out.extend(delays_unavailable(&world.processes).map(|why| format!("SWAPIN and IO> are `-`: {why}")));
+    out.extend(hidden_tasks_note(&world.processes));
     out.extend(world.snapshot.devices.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
     out.extend(world.topology.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
     out
@@ -125,11 +125,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_iotops() {
-        let of = |n: f64| amount(Some(n), "/s");
+    fn byte_amounts_are_formatted_like_iotop() {
+        let of = |n: f64| format_bytes(Some(n), "/s");
         assert_eq!((of(0.0), of(999.0)), ("0.00 B/s".into(), "999.00 B/s".into()));
         assert_eq!((of(1001.0), of(812_400.64)), ("0.98 K/s".into(), "793.36 K/s".into()));
         assert_eq!(of(8_032_092.16), "7.66 M/s");
-        assert_eq!((amount(None, ""), amount(Some(f64::NAN), "/s")), ("- B".into(), "- B/s".into()));
+        assert_eq!((format_bytes(None, ""), format_bytes(Some(f64::NAN), "/s")), ("- B".into(), "- B/s".into()));
     }
 }

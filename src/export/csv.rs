@@ -3,119 +3,119 @@
 //! The columns are the JSON output's names in its order, so there is one list of figures and one meaning of
 //! each. What could not be read is an empty field.
 
-use super::json::{self, Since};
-use super::page::Scope;
-use crate::diagnose::Engine;
+use super::json::{self, LogSince};
+use super::snapshot::SnapshotScope;
+use crate::diagnose::RuleEngine;
 use crate::model::system_state::SystemState;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
 /// JSON with the order of its names kept.
-enum Tree {
-    Map(Vec<(String, Tree)>),
-    List(Vec<Tree>),
+enum JsonTree {
+    Map(Vec<(String, JsonTree)>),
+    List(Vec<JsonTree>),
     /// As it stands in a field.
     Leaf(String),
 }
 
-impl<'de> Deserialize<'de> for Tree {
+impl<'de> Deserialize<'de> for JsonTree {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(Grower)
+        d.deserialize_any(JsonTreeVisitor)
     }
 }
 
-struct Grower;
+struct JsonTreeVisitor;
 
-impl<'de> Visitor<'de> for Grower {
-    type Value = Tree;
+impl<'de> Visitor<'de> for JsonTreeVisitor {
+    type Value = JsonTree;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_bool<E>(self, v: bool) -> Result<Tree, E> {
-        Ok(Tree::Leaf(v.to_string()))
+    fn visit_bool<E>(self, v: bool) -> Result<JsonTree, E> {
+        Ok(JsonTree::Leaf(v.to_string()))
     }
 
-    fn visit_u64<E>(self, v: u64) -> Result<Tree, E> {
-        Ok(Tree::Leaf(v.to_string()))
+    fn visit_u64<E>(self, v: u64) -> Result<JsonTree, E> {
+        Ok(JsonTree::Leaf(v.to_string()))
     }
 
-    fn visit_i64<E>(self, v: i64) -> Result<Tree, E> {
-        Ok(Tree::Leaf(v.to_string()))
+    fn visit_i64<E>(self, v: i64) -> Result<JsonTree, E> {
+        Ok(JsonTree::Leaf(v.to_string()))
     }
 
-    fn visit_f64<E>(self, v: f64) -> Result<Tree, E> {
-        Ok(Tree::Leaf(v.to_string()))
+    fn visit_f64<E>(self, v: f64) -> Result<JsonTree, E> {
+        Ok(JsonTree::Leaf(v.to_string()))
     }
 
-    fn visit_str<E>(self, v: &str) -> Result<Tree, E> {
-        Ok(Tree::Leaf(field(v)))
+    fn visit_str<E>(self, v: &str) -> Result<JsonTree, E> {
+        Ok(JsonTree::Leaf(csv_field(v)))
     }
 
-    fn visit_unit<E>(self) -> Result<Tree, E> {
-        Ok(Tree::Leaf(String::new()))
+    fn visit_unit<E>(self) -> Result<JsonTree, E> {
+        Ok(JsonTree::Leaf(String::new()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Tree, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<JsonTree, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = seq.next_element()? {
             list.push(item);
         }
-        Ok(Tree::List(list))
+        Ok(JsonTree::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonTree, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry()? {
             entries.push(entry);
         }
-        Ok(Tree::Map(entries))
+        Ok(JsonTree::Map(entries))
     }
 }
 
 /// A text as a field: quoted where it must be, and never a formula to a spreadsheet.
-fn field(text: &str) -> String {
+fn csv_field(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 /// Which parts of the object make the lines.
-fn parts(scope: Scope) -> &'static [&'static str] {
+fn json_keys(scope: SnapshotScope) -> &'static [&'static str] {
     match scope {
-        Scope { devices: true, .. } => &["devices"],
-        Scope { processes: true, .. } => &["processes"],
-        Scope { kernel: true, .. } => &["kernel_log"],
-        Scope { syncs: true, .. } => &["syncs"],
-        Scope { findings: true, .. } => &["findings"],
+        SnapshotScope { devices: true, .. } => &["devices"],
+        SnapshotScope { processes: true, .. } => &["processes"],
+        SnapshotScope { kernel_log: true, .. } => &["kernel_log"],
+        SnapshotScope { syncs: true, .. } => &["syncs"],
+        SnapshotScope { findings: true, .. } => &["findings"],
         _ => &["writeback", "swap", "pressure", "stalls"],
     }
 }
 
 /// The lines of one sample. `scope` must be one pane. With the first line that there is comes the line of names,
 /// unless `named` says that it was told.
-pub fn lines(
+pub fn csv_lines(
     world: &SystemState,
-    engine: &Engine,
-    scope: Scope,
-    since: Since,
+    engine: &RuleEngine,
+    scope: SnapshotScope,
+    since: LogSince,
     named: &mut bool,
 ) -> serde_json::Result<String> {
-    let Tree::Map(object) = serde_json::from_str(&json::object(world, engine, scope, since, &[])?)? else {
+    let JsonTree::Map(object) = serde_json::from_str(&json::snapshot_json(world, engine, scope, since, &[])?)? else {
         return Ok(String::new());
     };
     let time = crate::units::format_rfc3339(world.now().wall_ns);
     let mut out = String::new();
     let mut row = Vec::new();
-    for (name, tree) in object.into_iter().filter(|(name, _)| parts(scope).contains(&name.as_str())) {
+    for (name, tree) in object.into_iter().filter(|(name, _)| json_keys(scope).contains(&name.as_str())) {
         match tree {
-            Tree::List(list) => {
+            JsonTree::List(list) => {
                 for item in list {
                     row.clear();
                     flatten("", item, &mut row);
                     // The kernel log has a time of its own in each line.
-                    put(&mut out, &time, &row, named);
+                    push_line(&mut out, &time, &row, named);
                 }
                 row.clear();
             }
@@ -125,16 +125,16 @@ pub fn lines(
     if !row.is_empty()
         && !scope.devices
         && !scope.processes
-        && !scope.kernel
+        && !scope.kernel_log
         && !scope.findings
         && !scope.syncs
     {
-        put(&mut out, &time, &row, named);
+        push_line(&mut out, &time, &row, named);
     }
     Ok(out)
 }
 
-fn put(out: &mut String, time: &str, row: &[(String, String)], named: &mut bool) {
+fn push_line(out: &mut String, time: &str, row: &[(String, String)], named: &mut bool) {
     if !std::mem::replace(named, true) {
         out.push_str("sample_time");
         row.iter().for_each(|(name, _)| {
@@ -153,10 +153,10 @@ fn put(out: &mut String, time: &str, row: &[(String, String)], named: &mut bool)
 
 /// Names within names are joined by a dot. A list of texts stands in one field, one of findings as their titles.
 /// An empty list is an empty field.
-fn flatten(name: &str, tree: Tree, row: &mut Vec<(String, String)>) {
+fn flatten(name: &str, tree: JsonTree, row: &mut Vec<(String, String)>) {
     match tree {
-        Tree::Leaf(text) => row.push((name.to_owned(), text)),
-        Tree::Map(entries) => {
+        JsonTree::Leaf(text) => row.push((name.to_owned(), text)),
+        JsonTree::Map(entries) => {
             // Lists of things that come and go have no columns.
             let list = |inner: &str| matches!((name, inner), ("swap", "devices") | ("stalls", "tasks"));
             for (inner, tree) in entries.into_iter().filter(|(inner, _)| !list(inner)) {
@@ -164,27 +164,27 @@ fn flatten(name: &str, tree: Tree, row: &mut Vec<(String, String)>) {
                 flatten(&joined, tree, row);
             }
         }
-        Tree::List(list) => {
-            let between = if list.iter().any(|item| matches!(item, Tree::Map(_))) { "; " } else { " " };
-            let texts: Vec<String> = list.into_iter().filter_map(text_of).collect();
-            row.push((name.to_owned(), field(&texts.join(between))));
+        JsonTree::List(list) => {
+            let between = if list.iter().any(|item| matches!(item, JsonTree::Map(_))) { "; " } else { " " };
+            let texts: Vec<String> = list.into_iter().filter_map(item_text).collect();
+            row.push((name.to_owned(), csv_field(&texts.join(between))));
         }
     }
 }
 
 /// An item of a list as a text: itself, or the title it bears.
-fn text_of(item: Tree) -> Option<String> {
+fn item_text(item: JsonTree) -> Option<String> {
     match item {
         // A field that begins with a quote is a quoted one.
-        Tree::Leaf(text) => Some(match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+        JsonTree::Leaf(text) => Some(match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
             Some(quoted) => quoted.replace("\"\"", "\""),
             None => text,
         }),
-        Tree::Map(entries) => {
+        JsonTree::Map(entries) => {
             let (_, title) = entries.into_iter().find(|(name, _)| name == "title")?;
-            text_of(title)
+            item_text(title)
         }
-        Tree::List(_) => None,
+        JsonTree::List(_) => None,
     }
 }
 
@@ -198,11 +198,11 @@ mod tests {
     use crate::model::reading::Reading;
     use crate::model::system_state::HostInfo;
 
-    const NOTHING: Scope = Scope {
+    const NO_PANES: SnapshotScope = SnapshotScope {
         devices: false,
         processes: false,
         memory: false,
-        kernel: false,
+        kernel_log: false,
         findings: false,
         syncs: false,
     };
@@ -224,11 +224,11 @@ mod tests {
     }
 
     #[test]
-    fn names_come_once_and_texts_cannot_break_out() {
+    fn header_is_written_once_and_fields_are_quoted() {
         let (world, mut named) = (world(), false);
-        let scope = Scope { devices: true, ..NOTHING };
-        let first = lines(&world, &Engine::default(), scope, Since::Time(0), &mut named).unwrap();
-        let second = lines(&world, &Engine::default(), scope, Since::Time(0), &mut named).unwrap();
+        let scope = SnapshotScope { devices: true, ..NO_PANES };
+        let first = csv_lines(&world, &RuleEngine::default(), scope, LogSince::Time(0), &mut named).unwrap();
+        let second = csv_lines(&world, &RuleEngine::default(), scope, LogSince::Time(0), &mut named).unwrap();
         let all: Vec<&str> = first.lines().collect();
         assert!(all[0].starts_with("sample_time,name,kind,parent,mounts,tps,reads_per_s,"), "{}", all[0]);
         assert!(all[1].starts_with("1970-01-01T00:00:00.000Z,sda,,,,10"), "{}", all[1]);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_story_is_a_line_with_the_titles_of_its_findings() {
+    fn an_incident_is_one_line_with_its_finding_titles() {
         let mut world = world();
         let boot = world.now().boot_ns;
         let line = |seq, text: &str| crate::model::kernel_log::KmsgRecord {
@@ -252,26 +252,26 @@ mod tests {
         let damage = line(2, "EXT4-fs error (device sda): ext4_find_entry:1455: inode #2: comm ls: \"bad\"");
         world.apply_records(vec![error, damage], clock);
         world.kernel_log_status = Reading::Ok(());
-        let mut engine = Engine::default();
-        engine.look(&world);
-        let scope = Scope { findings: true, ..NOTHING };
-        let text = lines(&world, &engine, scope, Since::Time(0), &mut false).unwrap();
+        let mut engine = RuleEngine::default();
+        engine.evaluate(&world);
+        let scope = SnapshotScope { findings: true, ..NO_PANES };
+        let text = csv_lines(&world, &engine, scope, LogSince::Time(0), &mut false).unwrap();
         let all: Vec<&str> = text.lines().collect();
         assert_eq!(all[0], "sample_time,severity,title,since,findings");
         assert_eq!(all.len(), 2, "{all:?}");
-        let titles: Vec<&str> = engine.stories()[0].findings.iter().map(|f| f.title.as_str()).collect();
+        let titles: Vec<&str> = engine.incidents()[0].findings.iter().map(|f| f.title.as_str()).collect();
         assert!(titles.len() > 1, "{titles:?}");
         let joined = titles.join("; ").replace('"', "\"\"");
         assert!(all[1].ends_with(&format!("{joined}\"")), "{}: {joined}", all[1]);
     }
 
     #[test]
-    fn memory_is_one_line_with_every_name() {
-        let text = lines(
+    fn memory_is_one_line_with_every_column() {
+        let text = csv_lines(
             &world(),
-            &Engine::default(),
-            Scope { memory: true, ..NOTHING },
-            Since::Time(0),
+            &RuleEngine::default(),
+            SnapshotScope { memory: true, ..NO_PANES },
+            LogSince::Time(0),
             &mut false,
         )
         .unwrap();

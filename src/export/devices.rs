@@ -1,21 +1,21 @@
 //! Devices on paper: the columns of the screen, a line a device.
 
-use super::sheet::Sheet;
+use super::table::Table;
 use crate::model::column::{Align, ColumnSpec};
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::device_list::ListedDevice;
 use crate::model::snapshot::Snapshot;
 
 /// The table of `lines`, which [`crate::model::device_list::lines`] made of the same `snap`.
-pub fn sheet(
+pub fn build_table(
     title: String,
     set: &[ColumnSpec<DeviceColumn>],
     snap: &Snapshot,
     lines: &[ListedDevice],
     now_boot_ns: u64,
-) -> Sheet {
+) -> Table {
     let heads: Vec<_> = set.iter().map(|c| (c.header, c.align == Align::Right)).collect();
-    let mut sheet = Sheet::new(title, &heads);
+    let mut sheet = Table::new(title, &heads);
     let rates = snap.devices.ok().map(Vec::as_slice).unwrap_or_default();
     for line in lines {
         let Some(rate) = line.rate_index.map(|i| &rates[i]) else { continue };

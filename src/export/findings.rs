@@ -1,10 +1,10 @@
 //! Findings on paper: told as stories, cause first, with the figures, why it matters, what to try and what that
 //! costs; and the same as JSON.
 
-use super::sheet::Sheet;
-use crate::diagnose::Engine;
-use crate::diagnose::finding::{Finding, Jump, Severity};
-use crate::diagnose::story::Story;
+use super::table::Table;
+use crate::diagnose::RuleEngine;
+use crate::diagnose::finding::{Finding, NavTarget, Severity};
+use crate::diagnose::incident::Incident;
 use crate::model::timestamp::Timestamp;
 use crate::text::wrap;
 use crate::units::{format_rfc3339, format_duration};
@@ -12,67 +12,67 @@ use serde::Serialize;
 
 /// What a part of a story is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ParagraphKind {
     /// The line that names a finding, by how bad it is.
     Title(Severity),
     /// Figures and reasons.
-    Plain,
+    Detail,
     /// What is less important.
-    Dim,
+    Secondary,
     /// Something to try.
-    Try,
+    Remedy,
 }
 
 /// A paragraph of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct IncidentParagraph {
     /// Word at its left; empty where it goes on.
     pub label: &'static str,
     /// The text, cleaned.
     pub text: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: ParagraphKind,
     /// Where one key leads from here.
-    pub jump: Option<Jump>,
+    pub nav_target: Option<NavTarget>,
 }
 
 /// A story as paragraphs.
-pub fn parts(story: &Story, now: Timestamp) -> Vec<Part> {
+pub fn incident_paragraphs(story: &Incident, now: Timestamp) -> Vec<IncidentParagraph> {
     let mut out = Vec::new();
     for (i, f) in story.findings.iter().enumerate() {
         if i > 0 {
-            out.push(part("", " ", Kind::Dim));
+            out.push(paragraph("", " ", ParagraphKind::Secondary));
         }
-        finding(f, i > 0, now, &mut out);
+        push_finding(f, i > 0, now, &mut out);
     }
     out
 }
 
-fn part(label: &'static str, text: impl Into<String>, kind: Kind) -> Part {
-    Part { label, text: text.into(), kind, jump: None }
+fn paragraph(label: &'static str, text: impl Into<String>, kind: ParagraphKind) -> IncidentParagraph {
+    IncidentParagraph { label, text: text.into(), kind, nav_target: None }
 }
 
-fn finding(f: &Finding, effect: bool, now: Timestamp, out: &mut Vec<Part>) {
+fn push_finding(f: &Finding, effect: bool, now: Timestamp, out: &mut Vec<IncidentParagraph>) {
     let lead = if effect { "which leads to: " } else { "" };
-    out.push(part("", format!("{} {lead}{}", f.severity.mark(), f.title), Kind::Title(f.severity)));
-    out.push(part("since", since(f, now), Kind::Plain));
+    out.push(paragraph("", format!("{} {lead}{}", f.severity.symbol(), f.title), ParagraphKind::Title(f.severity)));
+    out.push(paragraph("since", format_since(f, now), ParagraphKind::Detail));
     let figures: Vec<String> = f.evidence.iter().map(|e| format!("{} {}", e.name, e.value)).collect();
     if !figures.is_empty() {
-        out.push(part("figures", figures.join(" · "), Kind::Plain));
+        out.push(paragraph("figures", figures.join(" · "), ParagraphKind::Detail));
     }
-    out.push(part("why", f.why, Kind::Plain));
+    out.push(paragraph("why", f.why, ParagraphKind::Detail));
     for (i, r) in f.remedies.iter().enumerate() {
         let label = if i == 0 { "try" } else { "or" };
-        out.push(Part { label, text: r.what.clone(), kind: Kind::Try, jump: r.jump.clone() });
-        out.push(part("", format!("costs: {}", r.cost), Kind::Dim));
+        out.push(IncidentParagraph { label, text: r.action.clone(), kind: ParagraphKind::Remedy, nav_target: r.nav_target.clone() });
+        out.push(paragraph("", format!("costs: {}", r.cost), ParagraphKind::Secondary));
     }
-    if let Some(look) = &f.look {
-        out.push(Part { label: "see", text: look.label(), kind: Kind::Try, jump: Some(look.clone()) });
+    if let Some(look) = &f.see_also {
+        out.push(IncidentParagraph { label: "see", text: look.label(), kind: ParagraphKind::Remedy, nav_target: Some(look.clone()) });
     }
 }
 
 /// `2024-02-29T23:59:59Z, for 12s`.
-fn since(f: &Finding, now: Timestamp) -> String {
+fn format_since(f: &Finding, now: Timestamp) -> String {
     let Some(since) = f.since_ns else { return "-".into() };
     let age = now.boot_ns.saturating_sub(since);
     let wall = now.wall_ns.saturating_sub(age as i64);
@@ -80,7 +80,7 @@ fn since(f: &Finding, now: Timestamp) -> String {
 }
 
 /// One line for a list: the cause, and what it leads to.
-pub fn line(story: &Story) -> String {
+pub fn incident_line(story: &Incident) -> String {
     let mut out = story.cause().title.clone();
     let mut names: Vec<&str> = story.effects().iter().map(|f| f.rule).collect();
     names.dedup();
@@ -91,8 +91,8 @@ pub fn line(story: &Story) -> String {
 }
 
 /// `1 critical, 2 warnings`.
-pub fn summary(engine: &Engine) -> String {
-    let count = |s| engine.stories().iter().filter(|story| story.severity == s).count();
+pub fn summarize(engine: &RuleEngine) -> String {
+    let count = |s| engine.incidents().iter().filter(|story| story.severity == s).count();
     let (critical, warn, note) = (count(Severity::Critical), count(Severity::Warn), count(Severity::Note));
     let many = |n: usize, one: &str, more: &str| match n {
         0 => None,
@@ -111,10 +111,10 @@ pub fn summary(engine: &Engine) -> String {
 }
 
 /// Why rules could not judge, each reason once with the rules it stops.
-pub fn gaps(engine: &Engine) -> Vec<String> {
+pub fn skipped_rule_notes(engine: &RuleEngine) -> Vec<String> {
     let mut out: Vec<(String, Vec<&str>)> = Vec::new();
-    for u in engine.unjudged() {
-        let why = if u.for_now { format!("not enough data yet: {}", u.why) } else { u.why.clone() };
+    for u in engine.skipped_rules() {
+        let why = if u.needs_more_data { format!("not enough data yet: {}", u.reason) } else { u.reason.clone() };
         match out.iter_mut().find(|(w, _)| *w == why) {
             Some((_, rules)) => rules.push(u.rule),
             None => out.push((why, vec![u.rule])),
@@ -124,16 +124,16 @@ pub fn gaps(engine: &Engine) -> Vec<String> {
 }
 
 /// Everything as text of at most so many cells a line.
-pub fn text(engine: &Engine, now: Timestamp, width: usize) -> String {
+pub fn findings_text(engine: &RuleEngine, now: Timestamp, width: usize) -> String {
     const LABEL: usize = 8;
-    let mut out = format!("{}\n", summary(engine));
-    for story in engine.stories() {
+    let mut out = format!("{}\n", summarize(engine));
+    for story in engine.incidents() {
         out.push('\n');
-        for p in parts(story, now) {
-            let title = matches!(p.kind, Kind::Title(_));
+        for p in incident_paragraphs(story, now) {
+            let title = matches!(p.kind, ParagraphKind::Title(_));
             let indent = if title { 0 } else { 2 + LABEL };
             let mut words = p.text.clone();
-            if let (Some(command), Kind::Try) = (p.jump.as_ref().and_then(command), p.kind) {
+            if let (Some(command), ParagraphKind::Remedy) = (p.nav_target.as_ref().and_then(shell_command), p.kind) {
                 words.push_str(&format!("  [{command}]"));
             }
             for (i, line) in wrap(&words, width.saturating_sub(indent).max(20)).into_iter().enumerate() {
@@ -147,7 +147,7 @@ pub fn text(engine: &Engine, now: Timestamp, width: usize) -> String {
             }
         }
     }
-    let gaps = gaps(engine);
+    let gaps = skipped_rule_notes(engine);
     if !gaps.is_empty() {
         out.push_str("\nnot judged\n");
         for gap in gaps {
@@ -160,27 +160,27 @@ pub fn text(engine: &Engine, now: Timestamp, width: usize) -> String {
 }
 
 /// What does the same on the command line.
-fn command(jump: &Jump) -> Option<String> {
+fn shell_command(jump: &NavTarget) -> Option<String> {
     let quoted = |text: &str| match text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-@".contains(&b)) {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', "'\\''")),
     };
     match jump {
-        Jump::Knob(knob) => Some(format!("iotop-plus tune get {}", quoted(&crate::text::sanitize(knob)))),
-        Jump::Bench(profile, Some(dir)) => {
+        NavTarget::Knob(knob) => Some(format!("iotop-plus tune get {}", quoted(&crate::text::sanitize(knob)))),
+        NavTarget::Bench(profile, Some(dir)) => {
             Some(format!("iotop-plus bench run {profile} {}", quoted(&dir.sanitized())))
         }
-        Jump::Bench("fork", None) => Some("iotop-plus bench run fork".into()),
-        Jump::Bench(profile, None) => Some(format!("iotop-plus bench run {profile} DIR")),
+        NavTarget::Bench("fork", None) => Some("iotop-plus bench run fork".into()),
+        NavTarget::Bench(profile, None) => Some(format!("iotop-plus bench run {profile} DIR")),
         _ => None,
     }
 }
 
 /// A table for snapshots: one line a finding, effects under their cause.
-pub fn sheet(title: String, engine: &Engine, now: Timestamp) -> Sheet {
+pub fn build_table(title: String, engine: &RuleEngine, now: Timestamp) -> Table {
     let mut sheet =
-        Sheet::new(title, &[("Severity", false), ("Rule", false), ("Since", false), ("Finding", false)]);
-    for story in engine.stories() {
+        Table::new(title, &[("Severity", false), ("Rule", false), ("Since", false), ("Finding", false)]);
+    for story in engine.incidents() {
         for (i, f) in story.findings.iter().enumerate() {
             let age =
                 f.since_ns.map_or("-".into(), |ns| format_duration(now.boot_ns.saturating_sub(ns) / 1_000_000_000));
@@ -191,7 +191,7 @@ pub fn sheet(title: String, engine: &Engine, now: Timestamp) -> Sheet {
     if sheet.rows.is_empty() {
         sheet.notes.push("nothing wrong found".into());
     }
-    let waiting = engine.unjudged().iter().filter(|u| u.for_now).count();
+    let waiting = engine.skipped_rules().iter().filter(|u| u.needs_more_data).count();
     if waiting > 0 {
         sheet
             .notes
@@ -202,7 +202,7 @@ pub fn sheet(title: String, engine: &Engine, now: Timestamp) -> Sheet {
 
 /// A story in JSON.
 #[derive(Serialize)]
-pub struct StoryJson {
+pub struct IncidentJson {
     severity: &'static str,
     title: String,
     since: Option<String>,
@@ -244,14 +244,14 @@ struct RemedyJson {
 
 /// A rule that could not judge, in JSON.
 #[derive(Serialize)]
-pub struct UnjudgedJson {
+pub struct SkippedRuleJson {
     rule: &'static str,
     reason: String,
     more_time: bool,
 }
 
 /// The stories, worst first.
-pub fn stories(engine: &Engine, now: Timestamp) -> Vec<StoryJson> {
+pub fn incidents_json(engine: &RuleEngine, now: Timestamp) -> Vec<IncidentJson> {
     let time = |ns: Option<u64>| {
         ns.map(|ns| format_rfc3339(now.wall_ns.saturating_sub(now.boot_ns.saturating_sub(ns) as i64)))
     };
@@ -263,32 +263,32 @@ pub fn stories(engine: &Engine, now: Timestamp) -> Vec<StoryJson> {
         since: time(f.since_ns),
         evidence: f.evidence.iter().map(|e| EvidenceJson { name: e.name, value: e.value.clone() }).collect(),
         why: f.why,
-        remedies: f.remedies.iter().map(remedy).collect(),
+        remedies: f.remedies.iter().map(remedy_json).collect(),
     };
-    let story = |s: &Story| StoryJson {
+    let story = |s: &Incident| IncidentJson {
         severity: s.severity.name(),
         title: s.cause().title.clone(),
         since: time(s.since_ns()),
         findings: s.findings.iter().map(one).collect(),
     };
-    engine.stories().iter().map(story).collect()
+    engine.incidents().iter().map(story).collect()
 }
 
-fn remedy(r: &crate::diagnose::finding::Remedy) -> RemedyJson {
-    let (knob, bench) = match &r.jump {
-        Some(Jump::Knob(knob)) => (Some(crate::text::sanitize(knob)), None),
-        Some(Jump::Bench(profile, _)) => (None, Some(*profile)),
+fn remedy_json(r: &crate::diagnose::finding::Remedy) -> RemedyJson {
+    let (knob, bench) = match &r.nav_target {
+        Some(NavTarget::Knob(knob)) => (Some(crate::text::sanitize(knob)), None),
+        Some(NavTarget::Bench(profile, _)) => (None, Some(*profile)),
         _ => (None, None),
     };
-    RemedyJson { what: r.what.clone(), cost: r.cost, knob, bench }
+    RemedyJson { what: r.action.clone(), cost: r.cost, knob, bench }
 }
 
 /// The rules that could not judge.
-pub fn unjudged(engine: &Engine) -> Vec<UnjudgedJson> {
-    let one = |u: &crate::diagnose::engine::Unjudged| UnjudgedJson {
+pub fn skipped_rules_json(engine: &RuleEngine) -> Vec<SkippedRuleJson> {
+    let one = |u: &crate::diagnose::engine::SkippedRule| SkippedRuleJson {
         rule: u.rule,
-        reason: u.why.clone(),
-        more_time: u.for_now,
+        reason: u.reason.clone(),
+        more_time: u.needs_more_data,
     };
-    engine.unjudged().iter().map(one).collect()
+    engine.skipped_rules().iter().map(one).collect()
 }

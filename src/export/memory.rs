@@ -1,6 +1,6 @@
 //! Dirty pages, swap, pressure and memory in numbers: one list for screen and paper.
 
-use super::sheet::Sheet;
+use super::table::Table;
 use crate::model::pressure::PsiAverages;
 use crate::model::snapshot::Snapshot;
 use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
@@ -8,13 +8,13 @@ use crate::text::sanitize;
 use crate::units::{format_bytes, write_bytes};
 
 /// Tasks that were held up, told on paper.
-const TASKS: usize = 10;
+const MAX_TASKS: usize = 10;
 
 /// A quantity and its value, with whether it deserves attention.
-pub type Fact = (String, String, bool);
+pub type MemoryFact = (String, String, bool);
 
 /// Everything the pane says in numbers; screen and paper read the same list.
-pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)> {
+pub fn memory_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<MemoryFact>)> {
     let now = now_boot_ns;
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     let fact = |name: &str, value: String, warn: bool| (name.to_owned(), value, warn);
@@ -37,8 +37,8 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
                     ),
                     fact("throttled from", level(w.freerun_bytes), over(w.freerun_bytes)),
                     fact("limit", level(w.dirty_threshold_bytes), over(w.dirty_threshold_bytes)),
-                    fact("dirtied/s", short(w.dirtied_bytes_per_s), false),
-                    fact("written/s", short(w.written_bytes_per_s), false),
+                    fact("dirtied/s", format_optional_bytes(w.dirtied_bytes_per_s), false),
+                    fact("written/s", format_optional_bytes(w.written_bytes_per_s), false),
                 ]
             }
         },
@@ -51,8 +51,8 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
                 let moving = |n: Option<f64>| n.is_some_and(|n| n > 0.0);
                 let mut list = vec![
                     fact("used", format!("{} of {}", level(s.used_bytes), level(s.total_bytes)), false),
-                    fact("si/s", short(s.in_bytes_per_s), moving(s.in_bytes_per_s)),
-                    fact("so/s", short(s.out_bytes_per_s), moving(s.out_bytes_per_s)),
+                    fact("si/s", format_optional_bytes(s.in_bytes_per_s), moving(s.in_bytes_per_s)),
+                    fact("so/s", format_optional_bytes(s.out_bytes_per_s), moving(s.out_bytes_per_s)),
                     fact(
                         "major faults/s",
                         snap.major_faults_per_s.map_or("-".into(), |n| format!("{n:.0}")),
@@ -72,7 +72,7 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
             }
         },
     ));
-    groups.push(("Held up by memory", held_up(snap, now)));
+    groups.push(("Held up by memory", stall_facts(snap, now)));
     groups.push((
         "Pressure %, some / full, 10 60 300 s",
         match snap.pressure.ok() {
@@ -107,13 +107,13 @@ pub fn facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec<Fact>)
 }
 
 /// How long tasks were, all together.
-fn held_up(snap: &Snapshot, now_boot_ns: u64) -> Vec<Fact> {
+fn stall_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<MemoryFact> {
     let Some(stalls) = snap.memory_stalls.ok() else {
         return vec![("-".into(), snap.memory_stalls.unavailable_reason(now_boot_ns).unwrap_or_default(), false)];
     };
     let fact = |name: &str, kind: usize| {
         let all = stalls.totals[kind];
-        (name.to_owned(), all.map_or("-".into(), stall), stalls.has_stalls(kind))
+        (name.to_owned(), all.map_or("-".into(), format_stall), stalls.has_stalls(kind))
     };
     let mut out = vec![fact("throttled", THROTTLE), fact("direct reclaim", RECLAIM)];
     out.extend(stalls.unavailable.iter().map(|why| ("-".into(), why.clone(), true)));
@@ -124,15 +124,15 @@ fn held_up(snap: &Snapshot, now_boot_ns: u64) -> Vec<Fact> {
 }
 
 /// `812 ms/s, longest 200`, or `none`.
-fn stall(s: memory_stalls::StallRate) -> String {
+fn format_stall(s: memory_stalls::StallRate) -> String {
     match s.count {
         0 => "none".into(),
-        _ => format!("{} ms/s, longest {}", millis(s.ms_per_s), millis(s.max_ms)),
+        _ => format!("{} ms/s, longest {}", format_millis(s.ms_per_s), format_millis(s.max_ms)),
     }
 }
 
 /// Milliseconds with as many decimals as say something.
-pub fn millis(ms: f64) -> String {
+pub fn format_millis(ms: f64) -> String {
     match ms {
         ms if ms >= 9.95 => format!("{ms:.0}"),
         ms if ms >= 0.0995 => format!("{ms:.1}"),
@@ -141,14 +141,14 @@ pub fn millis(ms: f64) -> String {
 }
 
 /// Who was held up, in what way and for how long.
-fn held_up_by_task(task: &ProcessStalls) -> String {
+fn format_task_stalls(task: &ProcessStalls) -> String {
     let names = ["throttled", "direct reclaim"];
     let kinds = names.iter().zip(task.rates).filter(|(_, k)| k.count > 0);
-    kinds.map(|(name, k)| format!("{name} {}", stall(k))).collect::<Vec<_>>().join("; ")
+    kinds.map(|(name, k)| format!("{name} {}", format_stall(k))).collect::<Vec<_>>().join("; ")
 }
 
 /// `12.3M`, or `-`.
-pub fn short(n: Option<f64>) -> String {
+pub fn format_optional_bytes(n: Option<f64>) -> String {
     let mut out = String::new();
     match n {
         Some(n) => write_bytes(&mut out, n),
@@ -158,15 +158,15 @@ pub fn short(n: Option<f64>) -> String {
 }
 
 /// The facts as a table.
-pub fn sheet(title: String, snap: &Snapshot, now_boot_ns: u64) -> Sheet {
-    let mut sheet = Sheet::new(title, &[("Group", false), ("Quantity", false), ("Value", true)]);
-    for (group, list) in facts(snap, now_boot_ns) {
+pub fn build_table(title: String, snap: &Snapshot, now_boot_ns: u64) -> Table {
+    let mut sheet = Table::new(title, &[("Group", false), ("Quantity", false), ("Value", true)]);
+    for (group, list) in memory_facts(snap, now_boot_ns) {
         for (name, value, _) in list {
             sheet.rows.push(vec![group.to_owned(), name, value]);
         }
     }
-    for task in snap.memory_stalls.ok().into_iter().flat_map(|s| s.processes.iter().take(TASKS)) {
-        sheet.rows.push(vec!["Held up by memory".into(), task.label(), held_up_by_task(task)]);
+    for task in snap.memory_stalls.ok().into_iter().flat_map(|s| s.processes.iter().take(MAX_TASKS)) {
+        sheet.rows.push(vec!["Held up by memory".into(), task.label(), format_task_stalls(task)]);
     }
     sheet
 }

@@ -1,18 +1,18 @@
 //! What is on screen or in a snapshot, as something somebody can keep: text, tables, JSON, pictures.
 
 pub mod batch;
-pub mod charge;
+pub mod io_attribution;
 pub mod csv;
 pub mod devices;
 pub mod findings;
 pub mod json;
-pub mod kernel;
+pub mod kernel_log;
 pub mod memory;
 pub mod network;
-pub mod page;
-pub mod path;
+pub mod snapshot;
+pub mod path_report;
 pub mod processes;
 pub mod report;
-pub mod sheet;
-pub mod shot;
+pub mod table;
+pub mod screenshot;
 pub mod syncs;

@@ -1,11 +1,11 @@
 //! Network file systems on paper.
 
-use super::sheet::Sheet;
+use super::table::Table;
 use crate::model::column::CellValue;
 use crate::model::snapshot::Snapshot;
 
 /// The table; `None` where there is no network file system to speak of.
-pub fn sheet(title: String, snap: &Snapshot, now_boot_ns: u64) -> Option<Sheet> {
+pub fn build_table(title: String, snap: &Snapshot, now_boot_ns: u64) -> Option<Table> {
     let heads = [
         ("Mount", false),
         ("Kind", false),
@@ -17,7 +17,7 @@ pub fn sheet(title: String, snap: &Snapshot, now_boot_ns: u64) -> Option<Sheet> 
         ("Via", false),
         ("wire %", true),
     ];
-    let mut sheet = Sheet::new(title, &heads);
+    let mut sheet = Table::new(title, &heads);
     let number = |n: Option<f64>, decimals| {
         let mut s = String::new();
         CellValue::fixed(n, decimals).write(&mut s);

@@ -1,6 +1,6 @@
 //! Tasks on paper, and what is missing from their rows.
 
-use super::sheet::Sheet;
+use super::table::Table;
 use crate::model::column::{Align, ColumnSpec};
 use crate::model::columns::process::{command_text, cell_value};
 use crate::model::process::{ProcessColumn as Col, ProcessRow, ProcessTable};
@@ -8,9 +8,9 @@ use crate::model::reading::{NOT_READ, Reading};
 use crate::text::sanitize;
 
 /// The table of the rows that `each` hands out, in its order.
-pub fn sheet(title: String, set: &[ColumnSpec<Col>], each: impl FnOnce(&mut dyn FnMut(&ProcessRow<'_>))) -> Sheet {
+pub fn build_table(title: String, set: &[ColumnSpec<Col>], each: impl FnOnce(&mut dyn FnMut(&ProcessRow<'_>))) -> Table {
     let heads: Vec<_> = set.iter().map(|c| (c.header, c.align == Align::Right)).collect();
-    let mut sheet = Sheet::new(title, &heads);
+    let mut sheet = Table::new(title, &heads);
     each(&mut |row| {
         let text = command_text(row);
         let cell = |c: &ColumnSpec<Col>| {
@@ -24,7 +24,7 @@ pub fn sheet(title: String, set: &[ColumnSpec<Col>], each: impl FnOnce(&mut dyn 
 }
 
 /// Tasks whose traffic the kernel does not show us, in words.
-pub fn hidden(procs: &ProcessTable) -> Option<String> {
+pub fn hidden_tasks_note(procs: &ProcessTable) -> Option<String> {
     (procs.hidden_count() > 0).then(|| {
         format!(
             "{} hidden: needs CAP_SYS_PTRACE + CAP_DAC_READ_SEARCH, and every capability the task has",
@@ -34,7 +34,7 @@ pub fn hidden(procs: &ProcessTable) -> Option<String> {
 }
 
 /// Why waiting times are not known, if they are not.
-pub fn no_delays(procs: &ProcessTable) -> Option<&str> {
+pub fn delays_unavailable(procs: &ProcessTable) -> Option<&str> {
     match procs.delay_accounting() {
         Reading::Absent(why) if why.is_empty() => Some(NOT_READ),
         Reading::Denied(why) | Reading::Absent(why) => Some(why),
@@ -43,12 +43,12 @@ pub fn no_delays(procs: &ProcessTable) -> Option<&str> {
 }
 
 /// What is missing from the rows, and why.
-pub fn gaps(procs: &ProcessTable) -> Vec<String> {
-    let mut out: Vec<String> = hidden(procs).into_iter().collect();
+pub fn missing_data_notes(procs: &ProcessTable) -> Vec<String> {
+    let mut out: Vec<String> = hidden_tasks_note(procs).into_iter().collect();
     if !procs.blocked_tasks().is_empty() {
         out.push(format!("{} blocked", procs.blocked_tasks().len()));
     }
-    out.extend(no_delays(procs).map(|why| format!("IO%: {why}")));
+    out.extend(delays_unavailable(procs).map(|why| format!("IO%: {why}")));
     out.extend(procs.notes().iter().map(sanitize));
     out
 }

@@ -1,6 +1,6 @@
 //! Syncs on paper: who waits for which file, and the slow ones.
 
-use super::sheet::Sheet;
+use super::table::Table;
 use crate::model::column::{Align, ColumnSpec};
 use crate::model::columns::syncs::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS};
 use crate::model::snapshot::Snapshot;
@@ -8,14 +8,14 @@ use crate::model::syncs::list::{self, SyncQuery};
 use crate::model::topology::Topology;
 use crate::units::format_rfc3339;
 
-fn empty<C>(title: String, columns: &[ColumnSpec<C>]) -> Sheet {
+fn empty_table<C>(title: String, columns: &[ColumnSpec<C>]) -> Table {
     let heads: Vec<_> = columns.iter().map(|c| (c.header, c.align == Align::Right)).collect();
-    Sheet::new(title, &heads)
+    Table::new(title, &heads)
 }
 
 /// Who waits for which file. What is not seen, and why there is nothing, are its notes.
-pub fn sheet(title: String, snap: &Snapshot, topo: Option<&Topology>, query: &SyncQuery<'_>) -> Sheet {
-    let mut sheet = empty(title, SYNC_COLUMNS);
+pub fn build_table(title: String, snap: &Snapshot, topo: Option<&Topology>, query: &SyncQuery<'_>) -> Table {
+    let mut sheet = empty_table(title, SYNC_COLUMNS);
     let Some(syncs) = snap.syncs.ok() else {
         sheet.notes.extend(snap.syncs.unavailable_reason(snap.time.boot_ns));
         return sheet;
@@ -33,10 +33,10 @@ pub fn sheet(title: String, snap: &Snapshot, topo: Option<&Topology>, query: &Sy
 }
 
 /// The slow ones; `None` where syncs were not traced: the other table says why.
-pub fn slow(title: &str, snap: &Snapshot, topo: Option<&Topology>, filter: &str) -> Option<Sheet> {
+pub fn build_slow_table(title: &str, snap: &Snapshot, topo: Option<&Topology>, filter: &str) -> Option<Table> {
     let syncs = snap.syncs.ok()?;
     let ms = syncs.threshold_ns as f64 / 1e6;
-    let mut sheet = empty(format!("{title} (from {ms} ms)"), SLOW_SYNC_COLUMNS);
+    let mut sheet = empty_table(format!("{title} (from {ms} ms)"), SLOW_SYNC_COLUMNS);
     for line in list::slow_sync_rows(syncs, topo, filter) {
         let ended = format_rfc3339(snap.time.wall_ns_at(line.started_ns + line.duration_ns));
         let cell = |c: &ColumnSpec<_>| {

@@ -37,7 +37,7 @@ pub fn panes(app: &App) -> Vec<PaneId> {
         (None, View::Overview) => {
             // Which panes there are does not depend on how many devices there are.
             let body = body(app.ui.size);
-            let all = overview(body, 0, app.findings.stories().len());
+            let all = overview(body, 0, app.findings.incidents().len());
             all.into_iter().filter(|(_, r)| !r.is_empty()).map(|(id, _)| id).collect()
         }
         (None, View::Devices) => vec![PaneId::Devices, PaneId::DeviceGraphs],
@@ -63,9 +63,9 @@ pub fn arrange(app: &App) -> Arranged {
     } else {
         match list[..] {
             [PaneId::Processes, ..] if app.ui.view == View::Overview => {
-                overview(body, device_rows(app), app.findings.stories().len())
+                overview(body, device_rows(app), app.findings.incidents().len())
             }
-            [PaneId::Findings, ..] => super::panes::findings::places(body, app.findings.stories().len()),
+            [PaneId::Findings, ..] => super::panes::findings::places(body, app.findings.incidents().len()),
             [PaneId::Tune, ..] => super::panes::tune::places(body, &list),
             [PaneId::ExperimentList, ..] => super::experiment::place::arrange(body, app.ui.focus),
             [PaneId::BenchList, ..] => super::bench::place::arrange(body, app.ui.focus),

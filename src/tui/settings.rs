@@ -2,7 +2,7 @@
 
 use super::action::View;
 use super::widgets::theme::ThemeName;
-use crate::export::shot::{FORMS, form};
+use crate::export::screenshot::{FORMATS, find_format};
 use serde::{Deserialize, Serialize};
 
 /// The config file's content; every field may be left out, an unknown one is an error.
@@ -127,7 +127,7 @@ pub struct ShotSettings {
 
 impl Default for ShotSettings {
     fn default() -> Self {
-        Self { format: FORMS[0].name.into(), directory: ".".into() }
+        Self { format: FORMATS[0].name.into(), directory: ".".into() }
     }
 }
 
@@ -215,8 +215,8 @@ impl Settings {
             let ms = settings.syncs.threshold_ms;
             return Err(format!("syncs.threshold_ms = {ms}: must be 0 to 3600000 milliseconds"));
         }
-        if form(&settings.screenshot.format).is_none() {
-            let names: Vec<_> = FORMS.iter().map(|f| f.name).collect();
+        if find_format(&settings.screenshot.format).is_none() {
+            let names: Vec<_> = FORMATS.iter().map(|f| f.name).collect();
             let format = crate::text::sanitize(&settings.screenshot.format);
             return Err(format!("screenshot.format = \"{format}\": must be one of {}", names.join(", ")));
         }

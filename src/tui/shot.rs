@@ -5,9 +5,9 @@ use super::layout;
 use super::panes::{self, PaneId};
 use super::state::{App, Overlay, Ui};
 use super::widgets::theme::ThemeName;
-use crate::export::sheet::Sheet;
-use crate::export::shot::colour::{DARK, LIGHT, Palette};
-use crate::export::shot::{FORMS, Form, Shot, cut};
+use crate::export::table::Table;
+use crate::export::screenshot::colour::{DARK, LIGHT, Palette};
+use crate::export::screenshot::{FORMATS, ScreenshotFormat, Screenshot, crop};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -33,7 +33,7 @@ pub struct Taken {
     /// The pane that had the keys, and its place.
     pane: (PaneId, Rect),
     /// The tables of all panes; that of the pane comes first.
-    sheets: Vec<Sheet>,
+    sheets: Vec<Table>,
     palette: &'static Palette,
     host: String,
     /// When, for people and for the file's name.
@@ -47,13 +47,13 @@ pub struct Taken {
 
 impl ShotUi {
     /// The form chosen last.
-    pub fn form(&self) -> &'static Form {
-        &FORMS[self.form.min(FORMS.len() - 1)]
+    pub fn form(&self) -> &'static ScreenshotFormat {
+        &FORMATS[self.form.min(FORMATS.len() - 1)]
     }
 
     /// Takes over a form by its name.
     pub fn choose(&mut self, name: &str) {
-        self.form = FORMS.iter().position(|f| f.name == name).unwrap_or(self.form);
+        self.form = FORMATS.iter().position(|f| f.name == name).unwrap_or(self.form);
     }
 
     /// A file's name with the directory before it.
@@ -76,7 +76,7 @@ impl Taken {
         let cells = picture(app);
         let (arranged, pane) = (layout::arrange(app), app.focused());
         let others = arranged.panes.iter().map(|p| p.0).filter(|id| *id != pane);
-        let mut sheets: Vec<Sheet> = Vec::new();
+        let mut sheets: Vec<Table> = Vec::new();
         for id in std::iter::once(pane).chain(others) {
             let sheet = (panes::pane(id).sheet)(app);
             // Graphs have the table of what they show.
@@ -106,18 +106,18 @@ impl Taken {
     }
 
     /// A name that sorts: machine, pane, time of what is shown.
-    pub fn name(&self, form: &Form) -> String {
-        format!("{}-{}-{}.{}", file_word(&self.host), self.what(), self.compact, form.ending)
+    pub fn name(&self, form: &ScreenshotFormat) -> String {
+        format!("{}-{}-{}.{}", file_word(&self.host), self.what(), self.compact, form.extension)
     }
 
     /// What is wanted, ready to be written.
-    pub fn shot(&self) -> Shot {
+    pub fn shot(&self) -> Screenshot {
         let (cells, sheets) = match self.alone {
-            true => (cut(&self.cells, self.pane.1), self.sheets[..1].to_vec()),
+            true => (crop(&self.cells, self.pane.1), self.sheets[..1].to_vec()),
             false => (self.cells.clone(), self.sheets.clone()),
         };
         let title = format!("iotop-plus on {}, {}, {}", self.host, self.what(), self.stamp);
-        Shot { title: crate::text::sanitize(title), cells, sheets, pane: self.alone, palette: self.palette }
+        Screenshot { title: crate::text::sanitize(title), cells, tables: sheets, is_single_pane: self.alone, palette: self.palette }
     }
 }
 

@@ -5,7 +5,7 @@ use super::panes::PaneId;
 use super::settings::Settings;
 use super::widgets::table::Scroll;
 use super::widgets::theme::{Theme, ThemeName};
-use crate::diagnose::Engine;
+use crate::diagnose::RuleEngine;
 use crate::model::disk::DevId;
 use crate::model::kernel_log::{LogClock, LogPatterns};
 use crate::model::process::{ProcessColumn, ProcessFilter, IoPrio, TaskKey, ProcessWindow};
@@ -20,7 +20,7 @@ pub struct App {
     /// The screen.
     pub ui: Ui,
     /// What is wrong.
-    pub findings: Engine,
+    pub findings: RuleEngine,
 }
 
 /// The screen's state.
@@ -400,7 +400,7 @@ impl Ui {
 impl App {
     /// The state at start.
     pub fn new(world: SystemState, ui: Ui) -> Self {
-        Self { world, ui, findings: Engine::default() }
+        Self { world, ui, findings: RuleEngine::default() }
     }
 
     /// The pane that has the keys.

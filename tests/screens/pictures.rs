@@ -3,9 +3,9 @@
 //! `PICTURES_TO=DIR cargo test --test screens pictures` writes every view in every form to a directory.
 
 use super::{app, picture, press};
-use iotop_plus::export::shot::colour::DARK;
-use iotop_plus::export::shot::svg::svg;
-use iotop_plus::export::shot::{FORMS, form};
+use iotop_plus::export::screenshot::colour::DARK;
+use iotop_plus::export::screenshot::svg::to_svg;
+use iotop_plus::export::screenshot::{FORMATS, find_format};
 use iotop_plus::tui::shot::Taken;
 use std::path::Path;
 
@@ -27,7 +27,7 @@ const VIEWS: [(&str, &str); 11] = [
 #[test]
 fn the_picture_is_of_this_program() {
     let made =
-        svg(&picture(&app((120, 40))), &DARK, "The first screen of iotop-plus, on a machine in trouble");
+        to_svg(&picture(&app((120, 40))), &DARK, "The first screen of iotop-plus, on a machine in trouble");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/screen.svg");
     if std::env::var_os("MAKE_PICTURES").is_some() {
         std::fs::write(&path, &made).unwrap();
@@ -43,14 +43,14 @@ fn every_view_has_a_picture_in_every_form() {
         let mut app = app((120, 40));
         press(&mut app, keys);
         let shot = Taken::of(&app).shot();
-        for form in FORMS {
+        for form in FORMATS {
             let file = (form.write)(&shot);
-            assert!(file.len() > 500, "{name}.{}: {} bytes", form.ending, file.len());
+            assert!(file.len() > 500, "{name}.{}: {} bytes", form.extension, file.len());
             if let Some(dir) = &to {
-                std::fs::write(Path::new(dir).join(format!("{name}.{}", form.ending)), file).unwrap();
+                std::fs::write(Path::new(dir).join(format!("{name}.{}", form.extension)), file).unwrap();
             }
         }
-        let text = String::from_utf8((form("text").unwrap().write)(&shot)).unwrap();
+        let text = String::from_utf8((find_format("text").unwrap().write)(&shot)).unwrap();
         assert_eq!(text, super::text(&picture(&app)), "{name}");
     }
 }

@@ -1,24 +1,24 @@
 //! One file for each subject, and the list [`RULES`].
 
 pub mod access_time;
-pub mod burst;
-pub mod cache;
+pub mod burst_credits;
+pub mod cache_pressure;
 pub mod delay_accounting;
-pub mod drain;
-pub mod errors;
-pub mod files;
+pub mod writeback_backlog;
+pub mod kernel_errors;
+pub mod fd_limits;
 pub mod fork;
-pub mod groups;
-pub mod hung;
-pub mod network;
+pub mod cgroup_limits;
+pub mod hung_tasks;
+pub mod network_mounts;
 pub mod read_ahead;
 pub mod read_only;
 pub mod reclaim;
-pub mod room;
-pub mod saturated;
+pub mod disk_space;
+pub mod saturation;
 pub mod scheduler;
-pub mod slow;
-pub mod stalled;
+pub mod slow_device;
+pub mod stalled_device;
 pub mod swap;
 pub mod syncs;
 pub mod writeback;
@@ -27,40 +27,40 @@ use super::finding::Rule;
 
 /// Every rule.
 pub const RULES: &[Rule] = &[
-    errors::RESETS,
-    errors::IO,
-    errors::FILESYSTEM,
+    kernel_errors::DEVICE_RESET,
+    kernel_errors::IO_ERROR,
+    kernel_errors::FILESYSTEM_ERROR,
     read_only::RULE,
-    stalled::RULE,
-    slow::RULE,
-    saturated::RULE,
-    writeback::STORM,
-    writeback::THROTTLED,
-    drain::RULE,
-    syncs::VICTIM,
-    syncs::BOUND,
-    hung::RULE,
-    hung::SILENT,
-    errors::OOM,
-    swap::NOW,
-    swap::IDLE,
-    swap::SERVER,
-    cache::RULE,
+    stalled_device::RULE,
+    slow_device::RULE,
+    saturation::RULE,
+    writeback::WRITEBACK_STORM,
+    writeback::WRITERS_THROTTLED,
+    writeback_backlog::RULE,
+    syncs::BEHIND_STREAM,
+    syncs::WAITS_ON_SYNCS,
+    hung_tasks::HUNG_TASK,
+    hung_tasks::WARNINGS_EXHAUSTED,
+    kernel_errors::OOM,
+    swap::SWAPPING,
+    swap::SWAPPED_IDLE,
+    swap::SERVER_SWAPPED,
+    cache_pressure::RULE,
     reclaim::RULE,
-    fork::PAGES,
-    fork::COST,
+    fork::THP_ALWAYS,
+    fork::FORK_COST,
     access_time::RULE,
     scheduler::RULE,
-    read_ahead::SMALL,
-    read_ahead::LARGE,
-    files::RULE,
-    room::RULE,
-    network::LINK,
-    network::RETRANSMITS,
-    network::CIFS1,
-    burst::RULE,
+    read_ahead::TOO_SMALL,
+    read_ahead::TOO_LARGE,
+    fd_limits::RULE,
+    disk_space::RULE,
+    network_mounts::LINK_FULL,
+    network_mounts::NFS_RETRANSMITS,
+    network_mounts::SMB1,
+    burst_credits::RULE,
     delay_accounting::RULE,
-    groups::IO,
-    groups::MEMORY,
-    groups::CPU,
+    cgroup_limits::IO_LIMIT,
+    cgroup_limits::MEMORY_LIMIT,
+    cgroup_limits::CPU_LIMIT,
 ];

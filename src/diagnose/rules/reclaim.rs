@@ -1,82 +1,82 @@
 //! Tasks that have to make room in memory themselves before they get any: each allocation may wait for pages to be
 //! scanned, written out, or given up by somebody else. Who pays is often not who fills the memory.
 
-use crate::diagnose::case::{Case, Held, Mover, Victim};
-use crate::diagnose::finding::{Finding, Judged, Jump, Rule, Severity, Subject};
-use crate::diagnose::words;
+use crate::diagnose::rule_context::{RuleContext, Sustained, IoTask, StalledTask};
+use crate::diagnose::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::diagnose::format;
 use crate::model::snapshot::Snapshot;
 use crate::model::memory_stalls::{RECLAIM, MemoryStalls};
 
 /// The rule.
 pub const RULE: Rule =
-    Rule { name: "reclaim-stalls", about: "a task is held up making room in memory by itself", look };
+    Rule { name: "reclaim-stalls", description: "a task is held up making room in memory by itself", evaluate: look };
 
 /// Over so long.
 const WINDOW_SECS: f64 = 5.0;
 /// One task loses so many milliseconds of each second. A stream that recycles its own cache in a control group loses
 /// less than half of that.
-const LOST_MS: f64 = 200.0;
+const WARN_MS_PER_S: f64 = 200.0;
 /// It hardly gets anywhere.
-const CRAWLS_MS: f64 = 700.0;
+const CRITICAL_MS_PER_S: f64 = 700.0;
 /// A stream that fills the cache: bytes per second.
-const STREAM: f64 = 32.0 * 1_048_576.0;
+const STREAM_BYTES_PER_S: f64 = 32.0 * 1_048_576.0;
 /// Tasks named.
-const NAMED: usize = 3;
+const MAX_NAMED_TASKS: usize = 3;
 
-fn loses(s: &Snapshot) -> Option<bool> {
+fn is_stalled_in_reclaim(s: &Snapshot) -> Option<bool> {
     let stalls: &MemoryStalls = s.memory_stalls.ok()?;
     stalls.totals[RECLAIM]?;
-    Some(stalls.processes.iter().any(|t| t.rates[RECLAIM].ms_per_s >= LOST_MS))
+    Some(stalls.processes.iter().any(|t| t.rates[RECLAIM].ms_per_s >= WARN_MS_PER_S))
 }
 
-fn look(case: &Case<'_>, out: &mut Vec<Finding>) -> Judged {
-    let snap = &case.world.snapshot;
+fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
+    let snap = &case.system.snapshot;
     if let Some(why) = snap.memory_stalls.unavailable_reason(case.now_ns()) {
-        return Judged::Cannot(why);
+        return RuleStatus::Unavailable(why);
     }
     if let Some(why) = snap.memory_stalls.ok().filter(|s| s.totals[RECLAIM].is_none()).and_then(|s| s.unavailable.first()) {
-        return Judged::Cannot(why.clone());
+        return RuleStatus::Unavailable(why.clone());
     }
-    let since = match case.held(WINDOW_SECS, loses) {
-        Held::NotYet => return Judged::NotYet("a few seconds of traced stalls"),
-        Held::No => return Judged::Yes,
-        Held::Since(since) => since,
+    let since = match case.sustained(WINDOW_SECS, is_stalled_in_reclaim) {
+        Sustained::TooEarly => return RuleStatus::NeedsMoreData("a few seconds of traced stalls"),
+        Sustained::NotSustained => return RuleStatus::Evaluated,
+        Sustained::Since(since) => since,
     };
-    let victims = case.held_up(WINDOW_SECS, RECLAIM);
-    if let Some(first) = victims.first().filter(|v| v.ms_per_s >= LOST_MS) {
-        out.push(finding(case, first, &victims, since));
+    let victims = case.stalled_tasks(WINDOW_SECS, RECLAIM);
+    if let Some(first) = victims.first().filter(|v| v.ms_per_s >= WARN_MS_PER_S) {
+        out.push(build_finding(case, first, &victims, since));
     }
-    Judged::Yes
+    RuleStatus::Evaluated
 }
 
-fn finding(case: &Case<'_>, first: &Victim, victims: &[Victim], since: u64) -> Finding {
-    let severity = if first.ms_per_s >= CRAWLS_MS { Severity::Critical } else { Severity::Warn };
-    let row = case.world.processes.get(&first.key);
+fn build_finding(case: &RuleContext<'_>, first: &StalledTask, victims: &[StalledTask], since: u64) -> Finding {
+    let severity = if first.ms_per_s >= CRITICAL_MS_PER_S { Severity::Critical } else { Severity::Warn };
+    let row = case.system.processes.get(&first.key);
     let cgroup = row.as_ref().and_then(|r| r.cgroup).map(crate::text::sanitize).filter(|c| c != "/");
     let title = format!(
         "{} loses {} of its time making room in memory (direct reclaim)",
         first.name,
-        words::pct(first.ms_per_s / 10.0)
+        format::percent(first.ms_per_s / 10.0)
     );
-    let subject = Subject::Task(first.key, first.name.clone());
+    let subject = FindingSubject::Task(first.key, first.name.clone());
     let mut f = Finding::new(RULE.name, severity, subject, title).since(since);
-    for v in victims.iter().take(NAMED) {
+    for v in victims.iter().take(MAX_NAMED_TASKS) {
         let text = format!(
             "{}, {} of the time, up to {:.0} ms at once",
             v.name,
-            words::pct(v.ms_per_s / 10.0),
-            v.longest_ms
+            format::percent(v.ms_per_s / 10.0),
+            v.max_ms
         );
         f = f.fact("in direct reclaim", text);
     }
-    if let Some(m) = streamer(case) {
+    if let Some(m) = find_stream(case) {
         let own = if m.key.pid == first.key.pid { " (the task itself)" } else { "" };
-        f = f.fact("streams most", format!("{}, {}{own}", m.name, words::rate(m.read + m.write)));
+        f = f.fact("streams most", format!("{}, {}{own}", m.name, format::bytes_per_s(m.read_bytes_per_s + m.write_bytes_per_s)));
     }
-    f.fact_if("control group", cgroup)
-        .fact_if(
+    f.fact_opt("control group", cgroup)
+        .fact_opt(
             "memory pressure, all tasks waiting",
-            case.snap().and_then(|s| s.pressure.ok()?.memory.full).map(|p| words::pct(p.avg10)),
+            case.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|p| format::percent(p.avg10)),
         )
         .why(
             "The kernel keeps pages ready in the background. When they are used up faster, whoever asks next has to find \
@@ -93,12 +93,12 @@ fn finding(case: &Case<'_>, first: &Victim, victims: &[Victim], since: u64) -> F
         .advise_at(
             "have the kernel keep more pages ready: raise vm.watermark_scale_factor",
             "a little memory that is never used",
-            Jump::Knob("vm.watermark_scale_factor".into()),
+            NavTarget::Knob("vm.watermark_scale_factor".into()),
         )
-        .look_at(Jump::Task(first.key))
+        .see_also(NavTarget::Task(first.key))
 }
 
 /// Who fills the cache, if somebody moves enough for that.
-fn streamer(case: &Case<'_>) -> Option<Mover> {
-    case.movers(WINDOW_SECS).into_iter().find(|m| !m.kernel && m.read + m.write >= STREAM)
+fn find_stream(case: &RuleContext<'_>) -> Option<IoTask> {
+    case.top_io_tasks(WINDOW_SECS).into_iter().find(|m| !m.is_kernel_thread && m.read_bytes_per_s + m.write_bytes_per_s >= STREAM_BYTES_PER_S)
 }

@@ -1,9 +1,9 @@
 //! Syncs that hold somebody up, and those that do not.
 
-use super::firing::Fires;
-use super::quiet::Quiet;
-use super::stage::*;
-use crate::diagnose::finding::Judged;
+use super::firing::FiringCase;
+use super::quiet::QuietCase;
+use super::test_machine::*;
+use crate::diagnose::finding::RuleStatus;
 use crate::diagnose::finding::Severity::{Critical, Note, Warn};
 use crate::model::latency::LatencySummary;
 use crate::model::process::IoBytes;
@@ -13,7 +13,7 @@ use crate::model::syncs::{InFlightSync, SlowSync, SyncFile, SyncRate, SyncActivi
 use std::sync::Arc;
 
 /// Calls per second, share of the time in them, and 99 % no longer than so many ms, of postgres on sda1.
-fn syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
+fn set_syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
     let file = Arc::new(SyncFile {
         pid: 78205,
         comm: "postgres".into(),
@@ -42,19 +42,19 @@ fn syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
     snap.syncs = Reading::Ok(Arc::new(SyncActivity { rows: vec![rate], slow, in_flight: flying, ..SyncActivity::default() }));
 }
 
-fn streaming(s: &mut Stage, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
+fn stream_beside_syncs(s: &mut TestMachine, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
     s.ticks(8, |t| {
-        with(t, load(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
-        syncs(t, calls_per_s, wait_pct, p99_ms);
+        set_device(t, busy_device(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
+        set_syncs(t, calls_per_s, wait_pct, p99_ms);
     });
-    s.task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
+    s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
 }
 
 /// Hundreds of quick ones a second, and one that has taken most of the window.
-fn stalled(s: &mut Stage) {
+fn stalled_sync(s: &mut TestMachine) {
     s.ticks(8, |t| {
-        with(t, load(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
-        syncs(t, 300.0, 80.0, 0.6);
+        set_device(t, busy_device(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
+        set_syncs(t, 300.0, 80.0, 0.6);
         let Reading::Ok(all) = &mut t.syncs else { return };
         let all = Arc::make_mut(all);
         all.rows[0].max_ns = 3_000_000_000;
@@ -64,93 +64,93 @@ fn stalled(s: &mut Stage) {
         all.slow =
             vec![Arc::new(SlowSync { id: 1, file, started_ns, duration_ns: 3_000_000_000, ..SlowSync::default() })];
     });
-    s.task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
+    s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
 }
 
 /// Trouble.
-pub const FIRING: &[Fires] = &[
-    Fires {
+pub const FIRING: &[FiringCase] = &[
+    FiringCase {
         rule: "syncs-behind-a-stream",
-        what: "a big file beside a database",
+        description: "a big file beside a database",
         severity: Warn,
-        says: "postgres (78205) waits on syncs of /srv/pg/wal/0001 (62 % of its time, p99 180 ms) because dd (4711) \
+        title_part: "postgres (78205) waits on syncs of /srv/pg/wal/0001 (62 % of its time, p99 180 ms) because dd (4711) \
                streams 300 MiB/s to the same device, sda1",
-        make: |s| streaming(s, 6.0, 62.0, 180.0),
+        set_up: |s| stream_beside_syncs(s, 6.0, 62.0, 180.0),
     },
-    Fires {
+    FiringCase {
         rule: "syncs-behind-a-stream",
-        what: "one that has not come back yet",
+        description: "one that has not come back yet",
         severity: Critical,
-        says: "(100 % of its time",
-        make: |s| streaming(s, 0.0, 100.0, 900.0),
+        title_part: "(100 % of its time",
+        set_up: |s| stream_beside_syncs(s, 0.0, 100.0, 900.0),
     },
-    Fires {
+    FiringCase {
         rule: "syncs-behind-a-stream",
-        what: "a stall among many quick ones",
+        description: "a stall among many quick ones",
         severity: Critical,
-        says: "waits on syncs of /srv/pg/wal/0001 (80 % of its time, longest 3000 ms) because dd (4711) streams",
-        make: stalled,
+        title_part: "waits on syncs of /srv/pg/wal/0001 (80 % of its time, longest 3000 ms) because dd (4711) streams",
+        set_up: stalled_sync,
     },
-    Fires {
+    FiringCase {
         rule: "waits-on-syncs",
-        what: "a slow disk and nobody else",
+        description: "a slow disk and nobody else",
         severity: Warn,
-        says: "postgres (78205) waits on syncs of /srv/pg/wal/0001: 90 % of its time, p99 180 ms",
-        make: |s| {
-            s.ticks(8, |t| syncs(t, 9.0, 90.0, 180.0));
+        title_part: "postgres (78205) waits on syncs of /srv/pg/wal/0001: 90 % of its time, p99 180 ms",
+        set_up: |s| {
+            s.ticks(8, |t| set_syncs(t, 9.0, 90.0, 180.0));
         },
     },
 ];
 
-fn blind(j: &Judged) -> bool {
-    matches!(j, Judged::Cannot(_))
+fn is_unavailable(j: &RuleStatus) -> bool {
+    matches!(j, RuleStatus::Unavailable(_))
 }
 
-fn early(j: &Judged) -> bool {
-    matches!(j, Judged::NotYet(_))
+fn needs_more_data(j: &RuleStatus) -> bool {
+    matches!(j, RuleStatus::NeedsMoreData(_))
 }
 
-const fn quiet(
+const fn quiet_case(
     rule: &'static str,
     what: &'static str,
-    judged: Option<fn(&Judged) -> bool>,
-    make: fn(&mut Stage),
-) -> Quiet {
-    Quiet { rule, what, from: Note, judged, make }
+    judged: Option<fn(&RuleStatus) -> bool>,
+    make: fn(&mut TestMachine),
+) -> QuietCase {
+    QuietCase { rule, description: what, min_severity: Note, expected_status: judged, set_up: make }
 }
 
 /// Nearly.
-pub const QUIET: &[Quiet] = &[
-    quiet("waits-on-syncs", "a benchmark that syncs at full speed", None, |s| {
-        s.ticks(8, |t| syncs(t, 900.0, 97.0, 2.0));
+pub const QUIET: &[QuietCase] = &[
+    quiet_case("waits-on-syncs", "a benchmark that syncs at full speed", None, |s| {
+        s.ticks(8, |t| set_syncs(t, 900.0, 97.0, 2.0));
     }),
-    quiet("waits-on-syncs", "now and then a slow one", None, |s| {
-        s.ticks(8, |t| syncs(t, 0.5, 10.0, 200.0));
+    quiet_case("waits-on-syncs", "now and then a slow one", None, |s| {
+        s.ticks(8, |t| set_syncs(t, 0.5, 10.0, 200.0));
     }),
-    quiet("waits-on-syncs", "the other rule has told it", None, |s| streaming(s, 6.0, 62.0, 180.0)),
-    quiet("waits-on-syncs", "no leave to look", Some(blind), |s| {
+    quiet_case("waits-on-syncs", "the other rule has told it", None, |s| stream_beside_syncs(s, 6.0, 62.0, 180.0)),
+    quiet_case("waits-on-syncs", "no leave to look", Some(is_unavailable), |s| {
         s.ticks(8, |t| t.syncs = Reading::Denied("needs CAP_BPF".into()));
     }),
-    quiet("syncs-behind-a-stream", "syncs beside the stream are quick", None, |s| {
-        streaming(s, 200.0, 60.0, 9.0);
+    quiet_case("syncs-behind-a-stream", "syncs beside the stream are quick", None, |s| {
+        stream_beside_syncs(s, 200.0, 60.0, 9.0);
     }),
-    quiet("syncs-behind-a-stream", "nobody else writes", None, |s| {
-        s.ticks(8, |t| syncs(t, 6.0, 62.0, 180.0));
+    quiet_case("syncs-behind-a-stream", "nobody else writes", None, |s| {
+        s.ticks(8, |t| set_syncs(t, 6.0, 62.0, 180.0));
     }),
-    quiet("syncs-behind-a-stream", "the stream goes to another disk", None, |s| {
+    quiet_case("syncs-behind-a-stream", "the stream goes to another disk", None, |s| {
         s.ticks(8, |t| {
-            with(t, load(NVME, "nvme0n1", (1500.0, 1.0, 2.0, 1024.0, 0.0)));
-            syncs(t, 6.0, 62.0, 180.0);
+            set_device(t, busy_device(NVME, "nvme0n1", (1500.0, 1.0, 2.0, 1024.0, 0.0)));
+            set_syncs(t, 6.0, 62.0, 180.0);
         });
-        s.task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
+        s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
     }),
-    quiet("syncs-behind-a-stream", "just begun", Some(early), |s| {
-        s.ticks(2, |t| syncs(t, 6.0, 62.0, 180.0));
+    quiet_case("syncs-behind-a-stream", "just begun", Some(needs_more_data), |s| {
+        s.ticks(2, |t| set_syncs(t, 6.0, 62.0, 180.0));
     }),
-    quiet("syncs-behind-a-stream", "nobody wants to know", Some(|j| *j == Judged::Yes), |s| {
+    quiet_case("syncs-behind-a-stream", "nobody wants to know", Some(|j| *j == RuleStatus::Evaluated), |s| {
         s.ticks(8, |t| t.syncs = Reading::Absent(NOT_REQUESTED.into()));
     }),
-    quiet("syncs-behind-a-stream", "no tracepoints to be seen", Some(blind), |s| {
+    quiet_case("syncs-behind-a-stream", "no tracepoints to be seen", Some(is_unavailable), |s| {
         s.ticks(8, |t| t.syncs = Reading::Absent("tracefs is not mounted".into()));
     }),
 ];

@@ -1,6 +1,6 @@
 //! `devices[]`: iostat's definitions under readable names.
 
-use super::{known, number};
+use super::{optional_number, number};
 use crate::model::disk::DiskRate;
 use crate::model::latency::{RequestLatency, LatencySummary};
 use crate::model::request_pattern::{SIZE_BUCKETS, RequestPattern};
@@ -10,7 +10,7 @@ use crate::text::sanitize;
 use serde::Serialize;
 
 #[derive(Serialize)]
-pub(super) struct Device {
+pub(super) struct DeviceJson {
     name: String,
     kind: Option<&'static str>,
     parent: Option<String>,
@@ -27,10 +27,10 @@ pub(super) struct Device {
     write_await_ms: Option<f64>,
     discard_await_ms: Option<f64>,
     flush_await_ms: Option<f64>,
-    latency_us: Kinds,
-    service_us: Kinds,
-    request_sizes: Both<[u32; SIZE_BUCKETS]>,
-    sequential_pct: Both<f64>,
+    latency_us: LatencyByKindJson,
+    service_us: LatencyByKindJson,
+    request_sizes: ByDirection<[u32; SIZE_BUCKETS]>,
+    sequential_pct: ByDirection<f64>,
     queue_size: Option<f64>,
     read_request_kb: Option<f64>,
     write_request_kb: Option<f64>,
@@ -46,15 +46,15 @@ pub(super) struct Device {
 /// How times are spread, for each kind of request. All `null` where it is not measured, so that the columns of CSV
 /// are always the same.
 #[derive(Serialize)]
-struct Kinds {
-    read: Times,
-    write: Times,
-    flush: Times,
+struct LatencyByKindJson {
+    read: PercentilesJson,
+    write: PercentilesJson,
+    flush: PercentilesJson,
 }
 
 /// Microseconds; `null` where nothing was completed.
 #[derive(Default, Serialize)]
-struct Times {
+struct PercentilesJson {
     p50: Option<f64>,
     p90: Option<f64>,
     p99: Option<f64>,
@@ -63,15 +63,15 @@ struct Times {
     samples: Option<u64>,
 }
 
-impl Kinds {
+impl LatencyByKindJson {
     /// `part` picks the times of a kind; `None`: they are not measured.
-    fn of(r: &DiskRate, part: fn(&RequestLatency) -> Option<Option<LatencySummary>>) -> Self {
+    fn from_rates(r: &DiskRate, part: fn(&RequestLatency) -> Option<Option<LatencySummary>>) -> Self {
         let times = |kind: usize| {
             let spread = r.latency.as_ref().and_then(|l| part(&l.kinds[kind]));
             match spread {
-                None => Times::default(),
-                Some(None) => Times { samples: Some(0), ..Times::default() },
-                Some(Some(s)) => Times {
+                None => PercentilesJson::default(),
+                Some(None) => PercentilesJson { samples: Some(0), ..PercentilesJson::default() },
+                Some(Some(s)) => PercentilesJson {
                     p50: number(s.p50),
                     p90: number(s.p90),
                     p99: number(s.p99),
@@ -87,14 +87,14 @@ impl Kinds {
 
 /// The same of reads and of writes.
 #[derive(Serialize)]
-struct Both<T> {
+struct ByDirection<T> {
     read: Option<T>,
     write: Option<T>,
 }
 
-impl<T> Both<T> {
+impl<T> ByDirection<T> {
     /// Of what was traced; `None`: it was not, or by a program that did not count it.
-    fn of(r: &DiskRate, get: fn(&RequestPattern) -> Option<T>) -> Self {
+    fn from_rates(r: &DiskRate, get: fn(&RequestPattern) -> Option<T>) -> Self {
         let of = |kind: usize| {
             let kind = &r.latency.as_ref()?.kinds[kind];
             let known = kind.pattern.request_count() > 0 || kind.total.is_none();
@@ -105,19 +105,19 @@ impl<T> Both<T> {
 }
 
 /// The devices that ever did I/O, in the kernel's order.
-pub(super) fn devices(world: &SystemState) -> Option<Vec<Device>> {
-    Some(world.snapshot.devices.ok()?.iter().map(|rate| device(world, rate)).collect())
+pub(super) fn devices(world: &SystemState) -> Option<Vec<DeviceJson>> {
+    Some(world.snapshot.devices.ok()?.iter().map(|rate| device_json(world, rate)).collect())
 }
 
-fn device(world: &SystemState, r: &DiskRate) -> Device {
+fn device_json(world: &SystemState, r: &DiskRate) -> DeviceJson {
     let topo = world.topology.ok();
     let dev = topo.and_then(|t| t.get(r.id));
     let queue = world.queue_attrs(r.id);
     // Never counted for a partition: the 0 in its line is no measurement.
     let whole = dev.is_none_or(|d| d.kind != DeviceKind::Partition);
     // A device that completes nothing has no await: 0 would be a lie.
-    let wait = |ms: Option<f64>| known(ms).filter(|_| !r.stalled);
-    Device {
+    let wait = |ms: Option<f64>| optional_number(ms).filter(|_| !r.stalled);
+    DeviceJson {
         name: sanitize(&*r.name),
         kind: dev.map(|d| d.kind.name()),
         parent: dev.and_then(|d| Some(sanitize(&topo?.get(d.parent?)?.name))),
@@ -125,8 +125,8 @@ fn device(world: &SystemState, r: &DiskRate) -> Device {
         tps: number(r.tps),
         reads_per_s: number(r.reads_per_s),
         writes_per_s: number(r.writes_per_s),
-        discards_per_s: known(r.discards_per_s),
-        flushes_per_s: known(r.flushes_per_s).filter(|_| whole),
+        discards_per_s: optional_number(r.discards_per_s),
+        flushes_per_s: optional_number(r.flushes_per_s).filter(|_| whole),
         read_mb_per_s: number(r.read_mb_per_s),
         write_mb_per_s: number(r.write_mb_per_s),
         await_ms: wait(Some(r.await_ms)),
@@ -134,11 +134,11 @@ fn device(world: &SystemState, r: &DiskRate) -> Device {
         write_await_ms: wait(Some(r.write_await_ms)),
         discard_await_ms: wait(r.discard_await_ms),
         flush_await_ms: wait(r.flush_await_ms).filter(|_| whole),
-        latency_us: Kinds::of(r, |k| Some(k.total)),
+        latency_us: LatencyByKindJson::from_rates(r, |k| Some(k.total)),
         // Devices that take bios have no requests, so no time in service.
-        service_us: Kinds::of(r, |k| (k.service.is_some() || k.total.is_none()).then_some(k.service)),
-        request_sizes: Both::of(r, |s| Some(s.sizes)),
-        sequential_pct: Both::of(r, |s| known(s.sequential_pct())),
+        service_us: LatencyByKindJson::from_rates(r, |k| (k.service.is_some() || k.total.is_none()).then_some(k.service)),
+        request_sizes: ByDirection::from_rates(r, |s| Some(s.sizes)),
+        sequential_pct: ByDirection::from_rates(r, |s| optional_number(s.sequential_pct())),
         queue_size: number(r.queue_size),
         read_request_kb: number(r.read_request_kb),
         write_request_kb: number(r.write_request_kb),

@@ -1,6 +1,6 @@
 //! `cpu`, `writeback`, `swap`, `pressure` and `stalls`. These objects are always whole; only values are `null`.
 
-use super::{known, number};
+use super::{optional_number, number};
 use crate::model::pressure;
 use crate::model::snapshot::Snapshot;
 use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
@@ -8,7 +8,7 @@ use crate::text::sanitize;
 use serde::Serialize;
 
 #[derive(Default, Serialize)]
-pub(super) struct Cpu {
+pub(super) struct CpuJson {
     user_pct: Option<f64>,
     system_pct: Option<f64>,
     iowait_pct: Option<f64>,
@@ -16,8 +16,8 @@ pub(super) struct Cpu {
     idle_pct: Option<f64>,
 }
 
-pub(super) fn cpu(snap: &Snapshot) -> Cpu {
-    snap.cpu.ok().map_or_else(Cpu::default, |c| Cpu {
+pub(super) fn cpu(snap: &Snapshot) -> CpuJson {
+    snap.cpu.ok().map_or_else(CpuJson::default, |c| CpuJson {
         user_pct: number(c.user_pct),
         system_pct: number(c.system_pct),
         iowait_pct: number(c.iowait_pct),
@@ -27,7 +27,7 @@ pub(super) fn cpu(snap: &Snapshot) -> Cpu {
 }
 
 #[derive(Default, Serialize)]
-pub(super) struct Writeback {
+pub(super) struct WritebackJson {
     dirty_bytes: Option<u64>,
     writeback_bytes: Option<u64>,
     background_threshold_bytes: Option<u64>,
@@ -37,29 +37,29 @@ pub(super) struct Writeback {
     written_bytes_per_s: Option<f64>,
 }
 
-pub(super) fn writeback(snap: &Snapshot) -> Writeback {
-    snap.writeback.ok().map_or_else(Writeback::default, |w| Writeback {
+pub(super) fn writeback(snap: &Snapshot) -> WritebackJson {
+    snap.writeback.ok().map_or_else(WritebackJson::default, |w| WritebackJson {
         dirty_bytes: w.dirty_bytes,
         writeback_bytes: w.writeback_bytes,
         background_threshold_bytes: w.background_threshold_bytes,
         freerun_bytes: w.freerun_bytes,
         dirty_threshold_bytes: w.dirty_threshold_bytes,
-        dirtied_bytes_per_s: known(w.dirtied_bytes_per_s),
-        written_bytes_per_s: known(w.written_bytes_per_s),
+        dirtied_bytes_per_s: optional_number(w.dirtied_bytes_per_s),
+        written_bytes_per_s: optional_number(w.written_bytes_per_s),
     })
 }
 
 #[derive(Serialize)]
-pub(super) struct Swap {
+pub(super) struct SwapJson {
     total_bytes: Option<u64>,
     used_bytes: Option<u64>,
     in_bytes_per_s: Option<f64>,
     out_bytes_per_s: Option<f64>,
-    devices: Option<Vec<SwapDevice>>,
+    devices: Option<Vec<SwapDeviceJson>>,
 }
 
 #[derive(Serialize)]
-struct SwapDevice {
+struct SwapDeviceJson {
     name: String,
     kind: String,
     size_bytes: u64,
@@ -67,15 +67,15 @@ struct SwapDevice {
     priority: i64,
 }
 
-pub(super) fn swap(snap: &Snapshot) -> Swap {
+pub(super) fn swap(snap: &Snapshot) -> SwapJson {
     let rate = snap.swap.ok();
-    Swap {
+    SwapJson {
         total_bytes: rate.and_then(|s| s.total_bytes),
         used_bytes: rate.and_then(|s| s.used_bytes),
-        in_bytes_per_s: known(rate.and_then(|s| s.in_bytes_per_s)),
-        out_bytes_per_s: known(rate.and_then(|s| s.out_bytes_per_s)),
+        in_bytes_per_s: optional_number(rate.and_then(|s| s.in_bytes_per_s)),
+        out_bytes_per_s: optional_number(rate.and_then(|s| s.out_bytes_per_s)),
         devices: snap.swap_areas.ok().map(|areas| {
-            let device = |a: &crate::model::memory::SwapArea| SwapDevice {
+            let device = |a: &crate::model::memory::SwapArea| SwapDeviceJson {
                 name: sanitize(&a.name),
                 kind: sanitize(&a.kind),
                 size_bytes: a.size_bytes,
@@ -88,24 +88,24 @@ pub(super) fn swap(snap: &Snapshot) -> Swap {
 }
 
 #[derive(Default, Serialize)]
-pub(super) struct Pressure {
-    cpu: Stalled,
-    memory: Stalled,
-    io: Stalled,
+pub(super) struct PressureJson {
+    cpu: PressureAveragesJson,
+    memory: PressureAveragesJson,
+    io: PressureAveragesJson,
 }
 
 #[derive(Default, Serialize)]
-struct Stalled {
+struct PressureAveragesJson {
     some_avg10: Option<f64>,
     full_avg10: Option<f64>,
 }
 
-pub(super) fn pressure(snap: &Snapshot) -> Pressure {
-    let of = |p: pressure::ResourcePressure| Stalled {
-        some_avg10: known(p.some.map(|s| s.avg10)),
-        full_avg10: known(p.full.map(|s| s.avg10)),
+pub(super) fn pressure(snap: &Snapshot) -> PressureJson {
+    let of = |p: pressure::ResourcePressure| PressureAveragesJson {
+        some_avg10: optional_number(p.some.map(|s| s.avg10)),
+        full_avg10: optional_number(p.full.map(|s| s.avg10)),
     };
-    snap.pressure.ok().map_or_else(Pressure::default, |p| Pressure {
+    snap.pressure.ok().map_or_else(PressureJson::default, |p| PressureJson {
         cpu: of(p.cpu),
         memory: of(p.memory),
         io: of(p.io),
@@ -114,30 +114,30 @@ pub(super) fn pressure(snap: &Snapshot) -> Pressure {
 
 /// All `null` where they are not counted.
 #[derive(Default, Serialize)]
-pub(super) struct Stalls<'a> {
-    throttle: Stall,
-    reclaim: Stall,
-    tasks: Option<Vec<Held<'a>>>,
+pub(super) struct MemoryStallsJson<'a> {
+    throttle: StallJson,
+    reclaim: StallJson,
+    tasks: Option<Vec<StalledTaskJson<'a>>>,
 }
 
 #[derive(Default, Serialize)]
-struct Stall {
+struct StallJson {
     count: Option<u64>,
     ms_per_s: Option<f64>,
     longest_ms: Option<f64>,
 }
 
 #[derive(Serialize)]
-struct Held<'a> {
+struct StalledTaskJson<'a> {
     pid: u32,
     starttime: u64,
     comm: &'a str,
     throttled_on: Option<&'a str>,
-    throttle: Stall,
-    reclaim: Stall,
+    throttle: StallJson,
+    reclaim: StallJson,
 }
 
-impl From<Option<memory_stalls::StallRate>> for Stall {
+impl From<Option<memory_stalls::StallRate>> for StallJson {
     fn from(stall: Option<memory_stalls::StallRate>) -> Self {
         stall.map_or_else(Self::default, |s| Self {
             count: Some(s.count),
@@ -147,18 +147,18 @@ impl From<Option<memory_stalls::StallRate>> for Stall {
     }
 }
 
-pub(super) fn stalls(snap: &Snapshot) -> Stalls<'_> {
-    let Some(stalls) = snap.memory_stalls.ok() else { return Stalls::default() };
-    Stalls {
+pub(super) fn stalls(snap: &Snapshot) -> MemoryStallsJson<'_> {
+    let Some(stalls) = snap.memory_stalls.ok() else { return MemoryStallsJson::default() };
+    MemoryStallsJson {
         throttle: stalls.totals[THROTTLE].into(),
         reclaim: stalls.totals[RECLAIM].into(),
-        tasks: Some(stalls.processes.iter().map(|t| held(stalls, t)).collect()),
+        tasks: Some(stalls.processes.iter().map(|t| stalled_task(stalls, t)).collect()),
     }
 }
 
-fn held<'a>(stalls: &memory_stalls::MemoryStalls, t: &'a ProcessStalls) -> Held<'a> {
+fn stalled_task<'a>(stalls: &memory_stalls::MemoryStalls, t: &'a ProcessStalls) -> StalledTaskJson<'a> {
     let kind = |kind: usize| stalls.totals[kind].map(|_| t.rates[kind]).into();
-    Held {
+    StalledTaskJson {
         pid: t.key.pid,
         starttime: t.key.starttime,
         comm: &t.comm,

@@ -3,20 +3,20 @@
 //! What could not be read is `null` and has an entry in `unavailable`; no key is ever missing, unless
 //! panes were chosen: then those of the other panes are left out. Text is cleaned; numbers are finite.
 
-mod charge;
+mod io_attribution;
 mod device;
-mod gaps;
-mod kernel;
+mod unavailable;
+mod kernel_log;
 mod memory;
 mod process;
 mod syncs;
 
-pub use gaps::Gap;
-pub use kernel::Since;
+pub use unavailable::UnavailableSource;
+pub use kernel_log::LogSince;
 
 use super::findings;
-use super::page::Scope;
-use crate::diagnose::Engine;
+use super::snapshot::SnapshotScope;
+use crate::diagnose::RuleEngine;
 use crate::model::network::NetFsRate;
 use crate::model::system_state::SystemState;
 use crate::units::format_rfc3339;
@@ -26,54 +26,54 @@ use serde::{Serialize, Serializer};
 pub const SCHEMA: u32 = 1;
 
 /// Left out, `null`, or there.
-type Part<T> = Option<Option<T>>;
+type IfSelected<T> = Option<Option<T>>;
 
 #[derive(Serialize)]
-struct Object<'a> {
+struct SnapshotJson<'a> {
     schema: u32,
     time: String,
     host: &'a str,
     kernel: &'a str,
     interval_s: Option<f64>,
-    cpu: memory::Cpu,
+    cpu: memory::CpuJson,
     #[serde(skip_serializing_if = "Option::is_none")]
-    devices: Part<Vec<device::Device>>,
+    devices: IfSelected<Vec<device::DeviceJson>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    network_filesystems: Part<Vec<NetFs<'a>>>,
+    network_filesystems: IfSelected<Vec<NetFsJson<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    writeback: Option<memory::Writeback>,
+    writeback: Option<memory::WritebackJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    swap: Option<memory::Swap>,
+    swap: Option<memory::SwapJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pressure: Option<memory::Pressure>,
+    pressure: Option<memory::PressureJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stalls: Option<memory::Stalls<'a>>,
+    stalls: Option<memory::MemoryStallsJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    processes: Part<process::Processes<'a>>,
+    processes: IfSelected<process::ProcessesJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cgroups: Part<Vec<charge::Group>>,
+    cgroups: IfSelected<Vec<io_attribution::CgroupIoJson>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    kernel_log: Part<Vec<kernel::Entry>>,
+    kernel_log: IfSelected<Vec<kernel_log::KernelLogEntryJson>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    syncs: Part<Vec<syncs::File>>,
+    syncs: IfSelected<Vec<syncs::SyncJson>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    slow_syncs: Part<Vec<syncs::Slow>>,
+    slow_syncs: IfSelected<Vec<syncs::SlowSyncJson>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    findings: Option<Vec<findings::StoryJson>>,
-    unavailable: Vec<Gap>,
+    findings: Option<Vec<findings::IncidentJson>>,
+    unavailable: Vec<UnavailableSource>,
 }
 
 /// The object, in one line without its end. `since` bounds the kernel log; `more` are gaps that only the
 /// caller knows of.
-pub fn object(
+pub fn snapshot_json(
     world: &SystemState,
-    engine: &Engine,
-    scope: Scope,
-    since: Since,
-    more: &[Gap],
+    engine: &RuleEngine,
+    scope: SnapshotScope,
+    since: LogSince,
+    more: &[UnavailableSource],
 ) -> serde_json::Result<String> {
     let snap = &*world.snapshot;
-    let object = Object {
+    let object = SnapshotJson {
         schema: SCHEMA,
         time: format_rfc3339(snap.time.wall_ns),
         host: &world.host.name,
@@ -83,24 +83,24 @@ pub fn object(
         devices: scope.devices.then(|| device::devices(world)),
         network_filesystems: scope
             .devices
-            .then(|| snap.netfs.ok().map(|list| list.iter().map(NetFs::from).collect())),
+            .then(|| snap.netfs.ok().map(|list| list.iter().map(NetFsJson::from).collect())),
         writeback: scope.memory.then(|| memory::writeback(snap)),
         swap: scope.memory.then(|| memory::swap(snap)),
         pressure: scope.memory.then(|| memory::pressure(snap)),
         stalls: scope.memory.then(|| memory::stalls(snap)),
         processes: scope.processes.then(|| process::processes(world)),
-        cgroups: scope.processes.then(|| charge::groups(world)),
-        kernel_log: scope.kernel.then(|| kernel::entries(world, since)),
-        syncs: scope.shows_syncs(world).then(|| syncs::files(world)),
-        slow_syncs: scope.shows_syncs(world).then(|| syncs::slow(world)),
-        findings: scope.findings.then(|| findings::stories(engine, snap.time)),
-        unavailable: gaps::gaps(world, engine, scope, more),
+        cgroups: scope.processes.then(|| io_attribution::cgroups(world)),
+        kernel_log: scope.kernel_log.then(|| kernel_log::entries(world, since)),
+        syncs: scope.shows_syncs(world).then(|| syncs::syncs_json(world)),
+        slow_syncs: scope.shows_syncs(world).then(|| syncs::slow_syncs_json(world)),
+        findings: scope.findings.then(|| findings::incidents_json(engine, snap.time)),
+        unavailable: unavailable::unavailable_sources(world, engine, scope, more),
     };
     serde_json::to_string(&object)
 }
 
 #[derive(Serialize)]
-struct NetFs<'a> {
+struct NetFsJson<'a> {
     mount: &'a str,
     kind: &'static str,
     server: &'a str,
@@ -112,18 +112,18 @@ struct NetFs<'a> {
     link_used_pct: Option<f64>,
 }
 
-impl<'a> From<&'a NetFsRate> for NetFs<'a> {
+impl<'a> From<&'a NetFsRate> for NetFsJson<'a> {
     fn from(fs: &'a NetFsRate) -> Self {
         Self {
             mount: &fs.mount,
             kind: fs.kind.name(),
             server: &fs.server,
-            read_mb_per_s: known(fs.read_mb_per_s),
-            write_mb_per_s: known(fs.write_mb_per_s),
-            rtt_ms: known(fs.rtt_ms),
-            retransmits_per_s: known(fs.retransmits_per_s),
+            read_mb_per_s: optional_number(fs.read_mb_per_s),
+            write_mb_per_s: optional_number(fs.write_mb_per_s),
+            rtt_ms: optional_number(fs.rtt_ms),
+            retransmits_per_s: optional_number(fs.retransmits_per_s),
             interface: fs.interface.as_deref(),
-            link_used_pct: known(fs.link_used_pct),
+            link_used_pct: optional_number(fs.link_used_pct),
         }
     }
 }
@@ -137,12 +137,12 @@ fn number(n: f64) -> Option<f64> {
     }
 }
 
-fn known(n: Option<f64>) -> Option<f64> {
+fn optional_number(n: Option<f64>) -> Option<f64> {
     n.and_then(number)
 }
 
 /// An iterator's items as an array, made one by one: twenty thousand rows are never held at once.
-fn stream<S: Serializer, T: Serialize>(
+fn serialize_items<S: Serializer, T: Serialize>(
     serializer: S,
     items: impl Iterator<Item = T>,
 ) -> Result<S::Ok, S::Error> {

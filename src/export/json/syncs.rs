@@ -1,6 +1,6 @@
 //! `syncs[]` and `slow_syncs[]`: who waited for syncs, on which file.
 
-use super::{known, number};
+use super::{optional_number, number};
 use crate::model::syncs::list::{self, SlowSyncRow, SyncRow, SyncQuery, device_name};
 use crate::model::system_state::SystemState;
 use crate::units::format_rfc3339;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// One process, file and call.
 #[derive(Serialize)]
-pub(super) struct File {
+pub(super) struct SyncJson {
     pid: u32,
     command: String,
     call: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct File {
 
 /// One that took long, over or under way.
 #[derive(Serialize)]
-pub(super) struct Slow {
+pub(super) struct SlowSyncJson {
     pid: u32,
     tid: u32,
     command: String,
@@ -43,15 +43,15 @@ pub(super) struct Slow {
 }
 
 /// Who waits longest first; `null` where they are not traced.
-pub(super) fn files(world: &SystemState) -> Option<Vec<File>> {
+pub(super) fn syncs_json(world: &SystemState) -> Option<Vec<SyncJson>> {
     let (syncs, topo) = (world.snapshot.syncs.ok()?, world.topology.ok());
     let lines = list::sync_rows(syncs, topo, &SyncQuery::default());
-    Some(lines.into_iter().map(|l| file(l, world)).collect())
+    Some(lines.into_iter().map(|l| sync_json(l, world)).collect())
 }
 
-fn file(line: SyncRow, world: &SystemState) -> File {
+fn sync_json(line: SyncRow, world: &SystemState) -> SyncJson {
     let SyncRow { rate: r, comm, device, path, .. } = line;
-    File {
+    SyncJson {
         pid: r.file.pid,
         command: comm,
         call: r.file.call.name(),
@@ -62,18 +62,18 @@ fn file(line: SyncRow, world: &SystemState) -> File {
         wait_pct: number(r.wait_pct),
         calls: r.calls,
         errors: r.errors,
-        mean_us: known(r.mean_us),
-        p50_us: known(r.latency.map(|s| s.p50)),
-        p99_us: known(r.latency.map(|s| s.p99)),
-        max_us: known(r.mean_us.map(|_| r.max_ns as f64 / 1e3)),
+        mean_us: optional_number(r.mean_us),
+        p50_us: optional_number(r.latency.map(|s| s.p50)),
+        p99_us: optional_number(r.latency.map(|s| s.p99)),
+        max_us: optional_number(r.mean_us.map(|_| r.max_ns as f64 / 1e3)),
         last: r.last_ended_ns.map(|ns| format_rfc3339(world.now().wall_ns_at(ns))),
     }
 }
 
 /// Those under way, longest first, then the newest; `null` where they are not traced.
-pub(super) fn slow(world: &SystemState) -> Option<Vec<Slow>> {
+pub(super) fn slow_syncs_json(world: &SystemState) -> Option<Vec<SlowSyncJson>> {
     let (syncs, topo) = (world.snapshot.syncs.ok()?, world.topology.ok());
-    let one = |l: SlowSyncRow| Slow {
+    let one = |l: SlowSyncRow| SlowSyncJson {
         pid: l.file.pid,
         tid: l.tid,
         command: l.comm,

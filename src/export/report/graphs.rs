@@ -6,9 +6,9 @@ use crate::model::system_state::SystemState;
 use std::collections::HashMap;
 
 /// Points a course is cut down to; the largest of those that fall together is kept.
-const POINTS: usize = 60;
+const MAX_POINTS: usize = 60;
 /// Devices with courses, the busiest.
-const DEVICES: usize = 6;
+const MAX_DEVICES: usize = 6;
 
 /// A quantity over time.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,31 +21,31 @@ pub struct Graph {
 
 impl Graph {
     /// The largest value.
-    pub fn most(&self) -> f64 {
+    pub fn max(&self) -> f64 {
         self.points.iter().flatten().copied().fold(0.0, f64::max)
     }
 
     /// The newest value.
-    pub fn now(&self) -> Option<f64> {
+    pub fn latest(&self) -> Option<f64> {
         self.points.last().copied().flatten()
     }
 }
 
-type Value = fn(&Snapshot) -> Option<f64>;
+type SystemQuantity = fn(&Snapshot) -> Option<f64>;
 
-const MACHINE: &[(&str, Value)] = &[
+const SYSTEM_GRAPHS: &[(&str, SystemQuantity)] = &[
     ("CPU waiting for I/O, %", |s| s.cpu.ok().map(|c| c.iowait_pct)),
     ("pressure io full avg10, %", |s| Some(s.pressure.ok()?.io.full?.avg10)),
     ("pressure memory full avg10, %", |s| Some(s.pressure.ok()?.memory.full?.avg10)),
-    ("dirty, MiB", |s| mib(s.writeback.ok()?.dirty_bytes.map(|n| n as f64))),
-    ("writeback, MiB", |s| mib(s.writeback.ok()?.writeback_bytes.map(|n| n as f64))),
-    ("swapped in, MiB/s", |s| mib(s.swap.ok()?.in_bytes_per_s)),
-    ("swapped out, MiB/s", |s| mib(s.swap.ok()?.out_bytes_per_s)),
+    ("dirty, MiB", |s| to_mib(s.writeback.ok()?.dirty_bytes.map(|n| n as f64))),
+    ("writeback, MiB", |s| to_mib(s.writeback.ok()?.writeback_bytes.map(|n| n as f64))),
+    ("swapped in, MiB/s", |s| to_mib(s.swap.ok()?.in_bytes_per_s)),
+    ("swapped out, MiB/s", |s| to_mib(s.swap.ok()?.out_bytes_per_s)),
 ];
 
-type OfDevice = fn(&DiskRate) -> f64;
+type DeviceQuantity = fn(&DiskRate) -> f64;
 
-const DEVICE: &[(&str, OfDevice)] = &[
+const DEVICE_GRAPHS: &[(&str, DeviceQuantity)] = &[
     ("MB_read/s", |d| d.read_mb_per_s),
     ("MB_wrtn/s", |d| d.write_mb_per_s),
     ("await, ms", |d| d.await_ms),
@@ -53,28 +53,28 @@ const DEVICE: &[(&str, OfDevice)] = &[
     ("%util", |d| d.util_pct),
 ];
 
-fn mib(bytes: Option<f64>) -> Option<f64> {
+fn to_mib(bytes: Option<f64>) -> Option<f64> {
     bytes.map(|n| n / f64::from(1 << 20))
 }
 
 /// All courses in which anything moved.
-pub fn of(world: &SystemState) -> Vec<Graph> {
+pub fn build_graphs(world: &SystemState) -> Vec<Graph> {
     let snaps: Vec<&Snapshot> = world.history.iter().map(|f| &*f.snapshot).filter(|s| !s.is_since_boot).collect();
-    let mut out: Vec<Graph> = MACHINE
+    let mut out: Vec<Graph> = SYSTEM_GRAPHS
         .iter()
-        .map(|(name, value)| graph((*name).into(), snaps.iter().map(|s| value(s)).collect()))
+        .map(|(name, value)| downsample((*name).into(), snaps.iter().map(|s| value(s)).collect()))
         .collect();
-    for (id, name) in busiest(&snaps) {
-        for (quantity, value) in DEVICE {
+    for (id, name) in busiest_devices(&snaps) {
+        for (quantity, value) in DEVICE_GRAPHS {
             let course = snaps.iter().map(|s| s.device(id).map(value)).collect();
-            out.push(graph(format!("{name} {quantity}"), course));
+            out.push(downsample(format!("{name} {quantity}"), course));
         }
     }
-    out.retain(|g| g.most() > 0.0);
+    out.retain(|g| g.max() > 0.0);
     out
 }
 
-fn busiest(snaps: &[&Snapshot]) -> Vec<(DevId, String)> {
+fn busiest_devices(snaps: &[&Snapshot]) -> Vec<(DevId, String)> {
     let mut sums: HashMap<DevId, (f64, String)> = HashMap::new();
     for d in snaps.iter().filter_map(|s| s.devices.ok()).flatten() {
         let sum = sums.entry(d.id).or_insert_with(|| (0.0, crate::text::sanitize(&*d.name)));
@@ -83,11 +83,11 @@ fn busiest(snaps: &[&Snapshot]) -> Vec<(DevId, String)> {
     }
     let mut all: Vec<_> = sums.into_iter().filter(|(_, (sum, _))| *sum > 0.0).collect();
     all.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then(a.0.cmp(&b.0)));
-    all.into_iter().take(DEVICES).map(|(id, (_, name))| (id, name)).collect()
+    all.into_iter().take(MAX_DEVICES).map(|(id, (_, name))| (id, name)).collect()
 }
 
-fn graph(name: String, all: Vec<Option<f64>>) -> Graph {
-    let each = all.len().div_ceil(POINTS).max(1);
+fn downsample(name: String, all: Vec<Option<f64>>) -> Graph {
+    let each = all.len().div_ceil(MAX_POINTS).max(1);
     let most = |part: &[Option<f64>]| part.iter().flatten().copied().reduce(f64::max);
     Graph { name, points: all.chunks(each).map(most).collect() }
 }
@@ -97,13 +97,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_course_keeps_its_peaks_and_gaps() {
+    fn downsampling_keeps_peaks_and_gaps() {
         let mut all: Vec<Option<f64>> = vec![Some(1.0); 600];
         all[77] = Some(9.0);
         all[100..120].fill(None);
-        let got = graph("x".into(), all);
-        assert_eq!((got.points.len(), got.most(), got.now()), (60, 9.0, Some(1.0)));
+        let got = downsample("x".into(), all);
+        assert_eq!((got.points.len(), got.max(), got.latest()), (60, 9.0, Some(1.0)));
         assert_eq!((got.points[7], got.points[10], got.points[12]), (Some(9.0), None, Some(1.0)));
-        assert_eq!(graph("x".into(), vec![Some(2.0); 3]).points.len(), 3);
+        assert_eq!(downsample("x".into(), vec![Some(2.0); 3]).points.len(), 3);
     }
 }

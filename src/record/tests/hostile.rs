@@ -6,7 +6,7 @@ use super::super::compress::{Compressor, Decompressor};
 use super::super::state::CodecState;
 use super::super::codec::{put_varint, put_section};
 use super::*;
-use crate::export::page;
+use crate::export::snapshot;
 use crate::text::is_safe;
 use proptest::prelude::*;
 
@@ -33,10 +33,10 @@ fn assert_payload_is_harmless(raw: &[u8]) {
         entries.into_iter().for_each(|entry| apply(&mut world, entry));
         let json = to_json(&world);
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-        let mut engine = crate::diagnose::Engine::default();
-        engine.look(&world);
+        let mut engine = crate::diagnose::RuleEngine::default();
+        engine.evaluate(&world);
         let mut texts =
-            vec![page::text(&world, &engine, Scope::ALL), page::markdown(&world, &engine, Scope::ALL)];
+            vec![snapshot::text(&world, &engine, SnapshotScope::ALL), snapshot::markdown(&world, &engine, SnapshotScope::ALL)];
         collect_strings(&value, &mut texts);
         for text in texts {
             assert!(text.chars().all(|c| is_safe(c) || c == '\n'), "{text:?}");

@@ -8,8 +8,8 @@ use super::encoder::FrameEncoder;
 use super::frame::RecordingHeader;
 use super::reader::{ReadAt, RecordingReader};
 use super::{Observation, apply};
-use crate::export::json::{self, Since};
-use crate::export::page::Scope;
+use crate::export::json::{self, LogSince};
+use crate::export::snapshot::SnapshotScope;
 use crate::model::timestamp::Timestamp;
 use crate::model::disk::{DevId, DiskRaw, DiskOpRaw};
 use crate::model::kernel_log::{LogClock, KmsgRecord};
@@ -276,7 +276,7 @@ fn new_state<B: ReadAt>(reader: &RecordingReader<B>) -> SystemState {
 }
 
 fn to_json(world: &SystemState) -> String {
-    json::object(world, &crate::diagnose::Engine::default(), Scope::ALL, Since::Time(0), &[]).unwrap()
+    json::snapshot_json(world, &crate::diagnose::RuleEngine::default(), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap()
 }
 
 #[test]

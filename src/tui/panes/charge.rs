@@ -1,6 +1,6 @@
 //! Who does the I/O of which device, for the details of a task and of a device.
 
-use crate::export::charge::{HEADS, apart, cells, on_device, task_name};
+use crate::export::io_attribution::{COLUMN_HEADERS, unattributed_text, format_rates, on_device, process_label};
 use crate::model::io_accounting::{IoAttribution, IoRates};
 use crate::model::disk::DevId;
 use crate::model::topology::DeviceKind;
@@ -27,11 +27,11 @@ fn line(name: &str, cells: [String; 7]) -> String {
 }
 
 fn head(name: &str) -> (String, bool) {
-    (line(name, HEADS.map(str::to_owned)), true)
+    (line(name, COLUMN_HEADERS.map(str::to_owned)), true)
 }
 
 fn row(name: &str, f: &IoRates) -> (String, bool) {
-    (line(&format!("  {name}"), cells(f)), false)
+    (line(&format!("  {name}"), format_rates(f)), false)
 }
 
 /// What a process did at each device, or why that is not known. `group`: its control group's path.
@@ -79,7 +79,7 @@ pub fn of_device(app: &App, id: DevId, out: &mut Lines) {
     let before = out.len();
     let tasks = on_device(&charged.processes, id);
     for (pid, figures) in tasks.iter().take(TASKS) {
-        out.push(row(&whole_pid(task_name(charged, &app.world, **pid)), figures));
+        out.push(row(&whole_pid(process_label(charged, &app.world, **pid)), figures));
     }
     if tasks.len() > TASKS {
         out.push((format!("  {} more did less", tasks.len() - TASKS), false));
@@ -91,7 +91,7 @@ pub fn of_device(app: &App, id: DevId, out: &mut Lines) {
     for (path, figures) in groups.iter().take(GROUPS) {
         out.push(row(&tail(&sanitize(&***path)), figures));
     }
-    out.extend(apart(charged, id).map(|text| (format!("  {text}"), false)));
+    out.extend(unattributed_text(charged, id).map(|text| (format!("  {text}"), false)));
     if out.len() == before {
         out.push((format!("  {}", nobody(app, charged, id)), false));
     }

@@ -5,7 +5,7 @@ use super::device_latency::{self, Part};
 use super::device_requests;
 use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId, when};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
 use crate::text::sanitize;
@@ -255,11 +255,11 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = id(app).map_or(String::new(), |id| {
         format!("Device {} on {}, {}", name(app, id), app.world.host.name, app.stamp())
     });
-    let mut sheet = Sheet::new(title, &[("", false)]);
+    let mut sheet = Table::new(title, &[("", false)]);
     sheet.rows.extend(text(app).into_iter().map(|l| vec![l.0]));
     sheet
 }

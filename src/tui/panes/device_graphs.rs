@@ -2,7 +2,7 @@
 
 use super::device_latency::{self, Part};
 use super::{Pane, PaneId};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::model::disk::{DevId, DiskRate};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
@@ -121,6 +121,6 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     (super::devices::PANE.sheet)(app)
 }

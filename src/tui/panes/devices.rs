@@ -2,7 +2,7 @@
 
 use super::{Pane, PaneId, when};
 use crate::export;
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::model::column::ColumnSpec;
 use crate::model::columns::device::{DeviceColumn, DeviceRow, EXTENDED, DEFAULT, COMPACT};
 use crate::model::device_list::{self, ListedDevice, DeviceQuery};
@@ -142,10 +142,10 @@ pub fn network_lines(app: &App) -> u16 {
 /// Network file systems below the devices, at most a third of the pane; returns what is left above them.
 fn network(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> Rect {
     let rows = network_lines(app).min(area.height / 3);
-    let sheet = if rows < 2 { None } else { export::network::sheet(String::new(), app.snap(), 0) };
+    let sheet = if rows < 2 { None } else { export::network::build_table(String::new(), app.snap(), 0) };
     let Some(sheet) = sheet else { return area };
     let top = Rect { height: area.height - rows, ..area };
-    let text = sheet.text();
+    let text = sheet.to_text();
     for (i, line) in text.lines().skip(1).take(usize::from(rows)).enumerate() {
         let style = if i == 0 { theme.head } else { theme.text };
         put(buf, area.x, top.bottom() + i as u16, line, area.width, style);
@@ -190,8 +190,8 @@ fn slow(row: &DeviceRow<'_>, col: DeviceColumn) -> bool {
     ms >= 100.0
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = format!("{} on {}, {}", title(app), app.world.host.name, app.stamp());
     let (set, now) = (columns(app, u16::MAX), app.world.now().boot_ns);
-    export::devices::sheet(title, set, app.snap(), &lines(app), now)
+    export::devices::build_table(title, set, app.snap(), &lines(app), now)
 }

@@ -3,9 +3,9 @@
 //! Tasks that sit in state D come first, whether or not the kernel reports them.
 
 use super::{Pane, PaneId};
-pub use crate::export::kernel::label;
-use crate::export::kernel::stuck_text;
-use crate::export::{self, sheet::Sheet};
+pub use crate::export::kernel_log::class_label;
+use crate::export::kernel_log::hung_task_text;
+use crate::export::{self, table::Table};
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::text::{sanitize, sanitize_cow};
 use crate::tui::keys::Context;
@@ -199,7 +199,7 @@ fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> Rect {
             buf,
             area.x,
             area.y + i as u16,
-            &stuck_text(s, app.world.hung_task_warnings),
+            &hung_task_text(s, app.world.hung_task_warnings),
             area.width,
             theme.crit,
         );
@@ -220,7 +220,7 @@ fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry, sc
     part(buf, " ", theme.text);
     let class = match e.is_from_program() {
         true => "from a program",
-        false => label(e.class),
+        false => class_label(e.class),
     };
     if e.class != KernelLogClass::Other || e.is_from_program() {
         part(buf, class, if e.is_from_program() { theme.dim } else { style(e, theme) });
@@ -250,9 +250,9 @@ fn style(e: &LogEntry, theme: &Theme) -> Style {
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = format!("{} on {}, {}", title(app), app.world.host.name, app.stamp());
-    let mut sheet = export::kernel::sheet(title, shown(app), &app.world);
+    let mut sheet = export::kernel_log::build_table(title, shown(app), &app.world);
     sheet.notes.extend(app.klog_missing());
     sheet
 }

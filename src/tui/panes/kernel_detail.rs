@@ -1,8 +1,8 @@
 //! One entry of the kernel log, whole: its trace, the device and the task it names.
 
-use super::kernel::{label, shown};
+use super::kernel::{class_label, shown};
 use super::{Pane, PaneId};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::model::disk::DevId;
 use crate::model::kernel_log::LogEntry;
 use crate::model::process::TaskKey;
@@ -61,7 +61,7 @@ fn text(app: &App) -> Vec<(String, bool)> {
     fact("time", format!("{} ({} s after boot)", crate::units::format_rfc3339(e.wall_ns), e.boot_us / 1_000_000));
     fact(
         "class",
-        if e.is_from_program() { "written by a program, not the kernel".into() } else { label(e.class).into() },
+        if e.is_from_program() { "written by a program, not the kernel".into() } else { class_label(e.class).into() },
     );
     fact("level", e.level.to_string());
     if e.count > 1 {
@@ -138,9 +138,9 @@ pub fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, lines:
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let mut sheet =
-        Sheet::new(format!("Kernel log entry on {}, {}", app.world.host.name, app.stamp()), &[("", false)]);
+        Table::new(format!("Kernel log entry on {}, {}", app.world.host.name, app.stamp()), &[("", false)]);
     sheet.rows.extend(text(app).into_iter().map(|l| vec![l.0]));
     sheet
 }

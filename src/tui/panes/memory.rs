@@ -1,9 +1,9 @@
 //! Memory: dirty pages and writeback, swap and who is in it, pressure.
 
-use super::writeback::{graph, limits, short, stall_signs};
+use super::writeback::{graph, limits, format_optional_bytes, stall_signs};
 use super::{Pane, PaneId, when};
-use crate::export::memory::{Fact, facts, millis};
-use crate::export::{self, sheet::Sheet};
+use crate::export::memory::{MemoryFact, memory_facts, format_millis};
+use crate::export::{self, table::Table};
 use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessRow, ProcessQuery};
 use crate::model::memory_stalls::{ProcessStalls, RECLAIM, THROTTLE};
 use crate::tui::state::App;
@@ -24,7 +24,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     let wide = inner.width >= 100;
     let left = if wide { inner.width * 2 / 5 } else { inner.width.min(46) };
     let facts_area = Rect { width: left, ..inner };
-    let used = draw_facts(&facts(app.snap(), app.world.now().boot_ns), theme, facts_area, buf);
+    let used = draw_facts(&memory_facts(app.snap(), app.world.now().boot_ns), theme, facts_area, buf);
     let right = Rect { x: inner.x + left + 1, width: inner.width.saturating_sub(left + 1), ..inner };
     if wide {
         let third = right.height / 3;
@@ -43,7 +43,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
 }
 
-fn draw_facts(groups: &[(&'static str, Vec<Fact>)], theme: &Theme, area: Rect, buf: &mut Canvas) -> u16 {
+fn draw_facts(groups: &[(&'static str, Vec<MemoryFact>)], theme: &Theme, area: Rect, buf: &mut Canvas) -> u16 {
     let mut y = area.y;
     for (title, list) in groups {
         if y >= area.bottom() {
@@ -94,7 +94,7 @@ fn held_up(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> u16 {
     let cell = |kind: usize, task: &ProcessStalls, n: f64| match (stalls.totals[kind], task.rates[kind].count) {
         (None, _) => "-".into(),
         (_, 0) => String::new(),
-        _ => millis(n),
+        _ => format_millis(n),
     };
     for task in &stalls.processes {
         let [t, r] = task.rates;
@@ -136,7 +136,7 @@ fn swap_graphs(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
             buf,
             part.x,
             part.y,
-            &format!("{name} now {}/s most {}/s", short(now), short(Some(max))),
+            &format!("{name} now {}/s most {}/s", format_optional_bytes(now), format_optional_bytes(Some(max))),
             part.width,
             theme.dim,
         );
@@ -199,7 +199,7 @@ fn tasks(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
 }
 
 /// The facts as a table; Writeback's paper too.
-pub fn sheet(app: &App) -> Sheet {
+pub fn sheet(app: &App) -> Table {
     let title = format!("Memory on {}, {}", app.world.host.name, app.stamp());
-    export::memory::sheet(title, app.snap(), app.world.now().boot_ns)
+    export::memory::build_table(title, app.snap(), app.world.now().boot_ns)
 }

@@ -22,7 +22,7 @@ pub mod writeback;
 use super::keys::Context;
 use super::state::App;
 use super::widgets::theme::Theme;
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::tui::widgets::canvas::Canvas;
 use ratatui::layout::Rect;
 
@@ -95,7 +95,7 @@ pub struct Pane {
     /// different, so that most frames take it over from the one before. `None`: draw it.
     pub stamp: fn(&App) -> Option<u64>,
     /// The same as a table to keep.
-    pub sheet: fn(&App) -> Sheet,
+    pub sheet: fn(&App) -> Table,
     /// Rows the selection can move among.
     pub rows: fn(&App) -> usize,
 }

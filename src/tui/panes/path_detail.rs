@@ -2,7 +2,7 @@
 
 use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::keys::Context;
 use crate::tui::state::{App, Detail};
@@ -27,7 +27,7 @@ fn text(app: &App) -> Vec<(String, bool)> {
     let width = usize::from(app.ui.size.0.saturating_sub(4)).max(20);
     match &path.reply {
         None => vec![(waiting(app, &path.path), true)],
-        Some(Reply::Path(report)) => crate::export::path::lines(report),
+        Some(Reply::Path(report)) => crate::export::path_report::path_report_lines(report),
         Some(Reply::Failed(why)) => wrap(&sanitize(why), width).into_iter().map(|l| (l, true)).collect(),
         Some(_) => vec![("no answer".into(), true)],
     }
@@ -52,14 +52,14 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     draw_lines(app, theme, inner, buf, &text(app));
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = match &app.ui.detail {
         Some(Detail::Path(p)) => {
             format!("Path {} on {}, {}", sanitize(&p.path), app.world.host.name, app.stamp())
         }
         _ => String::new(),
     };
-    let mut sheet = Sheet::new(title, &[("", false)]);
+    let mut sheet = Table::new(title, &[("", false)]);
     sheet.rows.extend(text(app).into_iter().map(|l| vec![l.0]));
     sheet
 }

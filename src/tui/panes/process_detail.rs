@@ -2,7 +2,7 @@
 
 use super::kernel_detail::{draw_lines, inside, stops};
 use super::{Pane, PaneId, when};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
@@ -61,7 +61,7 @@ fn own(app: &App, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
 }
 
 fn counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>) {
-    let rate = |n: Option<f64>| super::writeback::short(n);
+    let rate = |n: Option<f64>| super::writeback::format_optional_bytes(n);
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     let pct = |n: Option<f64>| n.map_or("-".into(), |n| format!("{n:.1} %"));
     let now = app.world.now().boot_ns;
@@ -229,10 +229,10 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     draw_lines(app, theme, right, buf, &mappings(p, app.world.now().boot_ns));
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = detail(app)
         .map_or(String::new(), |p| format!("Task {} on {}, {}", p.key.tid, app.world.host.name, app.stamp()));
-    let mut sheet = Sheet::new(title, &[("", false)]);
+    let mut sheet = Table::new(title, &[("", false)]);
     sheet.rows.extend(text(app).into_iter().map(|l| vec![l.0]));
     sheet
 }

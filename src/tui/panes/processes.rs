@@ -1,8 +1,8 @@
 //! Processes and threads: who does the I/O, who waits for it, who is swapped out.
 
 use super::{Pane, PaneId, when};
-use crate::export::processes::{gaps, no_delays};
-use crate::export::{self, sheet::Sheet};
+use crate::export::processes::{missing_data_notes, delays_unavailable};
+use crate::export::{self, table::Table};
 use crate::model::column::ColumnSpec;
 use crate::model::columns::process::{
     FULL, SORT_KEYS, COMPACT, COMPACT_STALLS, COMPACT_TOTALS, FULL_TOTALS, THREAD_COLUMN_SETS, FULL_TRACED, cell_value, write_command,
@@ -121,7 +121,7 @@ fn note(app: &App) -> String {
     if !procs.blocked_tasks().is_empty() {
         note.push_str(&format!(" · {} BLOCKED", procs.blocked_tasks().len()));
     }
-    if let Some(why) = no_delays(procs) {
+    if let Some(why) = delays_unavailable(procs) {
         note.push_str(&format!(" · no IO%: {why}"));
     }
     note
@@ -194,12 +194,12 @@ fn style(row: &ProcessRow<'_>, col: Col, theme: &Theme) -> Style {
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = format!("{} on {}, {}", title(app), app.world.host.name, app.stamp());
-    let mut sheet = export::processes::sheet(title, columns(app, u16::MAX), |put| {
+    let mut sheet = export::processes::build_table(title, columns(app, u16::MAX), |put| {
         app.each_task(50, |_, row| put(row));
     });
     sheet.notes.extend(app.procs_missing());
-    sheet.notes.extend(gaps(&app.world.processes));
+    sheet.notes.extend(missing_data_notes(&app.world.processes));
     sheet
 }

@@ -1,7 +1,7 @@
 //! Writeback, small: dirty pages against the three lines that matter, swap traffic, pressure.
 
 use super::{Pane, PaneId};
-pub use crate::export::memory::short;
+pub use crate::export::memory::format_optional_bytes;
 use crate::model::memory::WritebackRate;
 use crate::model::snapshot::Snapshot;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
@@ -46,8 +46,8 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
             "dirty {:>5}  writeback {:>5}  dirtied {}/s  written {}/s",
             level(w.dirty_bytes),
             level(w.writeback_bytes),
-            short(w.dirtied_bytes_per_s),
-            short(w.written_bytes_per_s),
+            format_optional_bytes(w.dirtied_bytes_per_s),
+            format_optional_bytes(w.written_bytes_per_s),
         ),
         throttled,
     );
@@ -56,8 +56,8 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         "swap  used {} of {}  si {}/s  so {}/s",
         level(swap.and_then(|s| s.used_bytes)),
         level(swap.and_then(|s| s.total_bytes)),
-        short(swap.and_then(|s| s.in_bytes_per_s)),
-        short(swap.and_then(|s| s.out_bytes_per_s)),
+        format_optional_bytes(swap.and_then(|s| s.in_bytes_per_s)),
+        format_optional_bytes(swap.and_then(|s| s.out_bytes_per_s)),
     );
     let swapping = swap.is_some_and(|s| s.in_bytes_per_s.is_some_and(|n| n > 0.0));
     if inner.height <= 2 {
@@ -124,7 +124,7 @@ pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
     let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
     let held: String =
         signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
-    let label = format!("{legend}dirty + writeback, most {}{held}", short(Some(max)));
+    let label = format!("{legend}dirty + writeback, most {}{held}", format_optional_bytes(Some(max)));
     put(buf, area.x, area.y, &label, area.width, theme.dim);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
     columns(buf, graph, app.past().map(value), max.max(1.0), theme.graph);

@@ -7,7 +7,7 @@ pub mod search;
 #[cfg(test)]
 mod tests;
 
-use crate::diagnose::onset::Onset;
+use crate::diagnose::transitions::FindingTransition;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::HostInfo;
 use crate::record::Observation;
@@ -120,7 +120,7 @@ pub enum ReplayNews {
         /// It went towards the end.
         forward: bool,
         /// What begins at the tick it led to; nothing: there is no such tick that way; `None`: it was stopped.
-        onsets: Option<Vec<Onset>>,
+        onsets: Option<Vec<FindingTransition>>,
     },
     /// There is nothing after the tick on screen.
     End,

@@ -3,8 +3,8 @@
 //! A day takes a while, so it goes in steps: whoever searches can say how far it is, and stop.
 
 use super::player::PAST;
-use crate::diagnose::Engine;
-use crate::diagnose::onset::{Onset, Onsets};
+use crate::diagnose::RuleEngine;
+use crate::diagnose::transitions::{FindingTransition, TransitionDetector};
 use crate::model::system_state::SystemState;
 use crate::record::Observation;
 use crate::record::apply;
@@ -22,7 +22,7 @@ pub struct Found {
     /// Its number.
     pub number: u32,
     /// What begins; at least one.
-    pub onsets: Vec<Onset>,
+    pub onsets: Vec<FindingTransition>,
 }
 
 /// How a search is.
@@ -107,25 +107,25 @@ impl Search {
 /// A world of its own that follows the recording.
 struct Walk {
     world: SystemState,
-    engine: Engine,
-    onsets: Onsets,
+    engine: RuleEngine,
+    onsets: TransitionDetector,
 }
 
 impl Walk {
     fn new<B: ReadAt>(reader: &RecordingReader<B>, lines: Vec<Observation>) -> Self {
         let mut world = SystemState::new(reader.header.host(), reader.header.log_clock());
         lines.into_iter().for_each(|entry| apply(&mut world, entry));
-        Self { world, engine: Engine::default(), onsets: Onsets::default() }
+        Self { world, engine: RuleEngine::default(), onsets: TransitionDetector::default() }
     }
 
-    fn take(&mut self, moment: DecodedTick) -> Vec<Onset> {
+    fn take(&mut self, moment: DecodedTick) -> Vec<FindingTransition> {
         moment
             .full_state
             .into_iter()
             .flatten()
             .chain(moment.observations)
             .for_each(|entry| apply(&mut self.world, entry));
-        self.engine.look(&self.world);
-        self.onsets.news(&self.engine)
+        self.engine.evaluate(&self.world);
+        self.onsets.update(&self.engine)
     }
 }

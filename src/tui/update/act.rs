@@ -103,7 +103,7 @@ fn settings(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::Screenshot => super::shot::begin(app),
         Action::Yank => {
             let sheet = (panes::pane(app.focused()).sheet)(app);
-            effects.push(Effect::Clipboard(sheet.markdown()));
+            effects.push(Effect::Clipboard(sheet.to_markdown()));
             app.ui.say("pane sent to the terminal's clipboard (OSC 52), if it allows that");
         }
         Action::Theme => {

@@ -2,8 +2,8 @@
 
 use super::act;
 use crate::bench::workloads::WORKLOADS;
-use crate::diagnose::finding::Jump;
-use crate::diagnose::{story::Story, wanted};
+use crate::diagnose::finding::NavTarget;
+use crate::diagnose::{incident::Incident, fact_requests};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
 use crate::tui::action::View;
@@ -25,27 +25,27 @@ const AT_REST_NS: u64 = 1_500_000_000;
 /// A tick's tasks are in: looks if it is time, and asks for slow facts if it is time for those.
 pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
     let now = app.world.now().boot_ns;
-    let rest = app.findings.looked_ns()..app.findings.looked_ns().saturating_add(AT_REST_NS);
-    if !(app.findings.stories().is_empty() && rest.contains(&now)) {
+    let rest = app.findings.evaluated_at_ns()..app.findings.evaluated_at_ns().saturating_add(AT_REST_NS);
+    if !(app.findings.incidents().is_empty() && rest.contains(&now)) {
         judge(app);
     }
     ask(app, effects);
 }
 
 fn judge(app: &mut App) {
-    let known = app.findings.stories().get(app.ui.findings.scroll.selected).map(who);
-    app.findings.look(&app.world);
+    let known = app.findings.incidents().get(app.ui.findings.scroll.selected).map(who);
+    app.findings.evaluate(&app.world);
     // The selection stays with its story.
-    let stories = app.findings.stories();
+    let stories = app.findings.incidents();
     if let Some(at) = known.and_then(|known| stories.iter().position(|s| who(s) == known)) {
         app.ui.findings.scroll.selected = at;
     }
-    let last = app.findings.stories().len().saturating_sub(1);
+    let last = app.findings.incidents().len().saturating_sub(1);
     let selected = &mut app.ui.findings.scroll.selected;
     *selected = (*selected).min(last);
 }
 
-fn who(story: &Story) -> (&'static str, crate::diagnose::finding::Subject) {
+fn who(story: &Incident) -> (&'static str, crate::diagnose::finding::FindingSubject) {
     (story.cause().rule, story.cause().subject.clone())
 }
 
@@ -59,8 +59,8 @@ pub fn tick(app: &mut App, effects: &mut Vec<Effect>) {
 fn ask(app: &mut App, effects: &mut Vec<Effect>) {
     let now = app.world.now().boot_ns;
     // Some rules judge by two readings: those are had as soon as in trouble.
-    let calm = app.findings.stories().is_empty() && app.world.slow_facts.previous.is_some();
-    let every = if calm { wanted::AT_REST_EVERY_SECS } else { wanted::EVERY_SECS };
+    let calm = app.findings.incidents().is_empty() && app.world.slow_facts.previous.is_some();
+    let every = if calm { fact_requests::IDLE_INTERVAL_SECS } else { fact_requests::INTERVAL_SECS };
     let ui = &mut app.ui.findings;
     let due = ui.asked_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= every);
     if !due || app.world.topology.ok().is_none() || !matches!(app.world.processes_status, Reading::Ok(())) {
@@ -70,7 +70,7 @@ fn ask(app: &mut App, effects: &mut Vec<Effect>) {
     // Starting a process costs more than what these find out: what hardly ever hangs shares one.
     let mut jobs = Vec::new();
     if !std::mem::replace(&mut ui.asked.facts, true) {
-        jobs.push(Job::Diagnose { tasks: wanted::tasks(&app.world) });
+        jobs.push(Job::Diagnose { tasks: fact_requests::tasks_to_query(&app.world) });
     }
     jobs.extend(room(app, false));
     if !jobs.is_empty() {
@@ -83,7 +83,7 @@ fn ask(app: &mut App, effects: &mut Vec<Effect>) {
 fn room(app: &mut App, network: bool) -> Option<Job> {
     let asked = &mut app.ui.findings.asked;
     let asked = if network { &mut asked.network } else { &mut asked.local };
-    let mounts = wanted::mounts(&app.world, network);
+    let mounts = fact_requests::mounts_to_query(&app.world, network);
     (!mounts.is_empty() && !std::mem::replace(asked, true)).then_some(Job::Room { mounts, network })
 }
 
@@ -113,22 +113,22 @@ pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-fn follow(app: &mut App, jump: Jump, effects: &mut Vec<Effect>) {
+fn follow(app: &mut App, jump: NavTarget, effects: &mut Vec<Effect>) {
     match jump {
-        Jump::Knob(knob) => {
+        NavTarget::Knob(knob) => {
             if let Err(why) = super::tune::show_knob(app, &knob, effects) {
                 app.ui.complain(why);
             }
         }
-        Jump::Bench(profile, dir) => bench(app, profile, dir, effects),
-        Jump::Device(id) => act::open_device(app, id),
-        Jump::Task(key) if app.world.processes.get(&key).is_some() => act::open_task(app, key, effects),
-        Jump::Task(key) => app.ui.complain(format!("task {} has ended", key.tid)),
-        Jump::Kernel(seq) => kernel_entry(app, seq, effects),
-        Jump::Memory => act::go(app, View::Memory, effects),
-        Jump::Processes => act::go(app, View::Processes, effects),
-        Jump::Devices => act::go(app, View::Devices, effects),
-        Jump::Syncs => act::go(app, View::Syncs, effects),
+        NavTarget::Bench(profile, dir) => bench(app, profile, dir, effects),
+        NavTarget::Device(id) => act::open_device(app, id),
+        NavTarget::Task(key) if app.world.processes.get(&key).is_some() => act::open_task(app, key, effects),
+        NavTarget::Task(key) => app.ui.complain(format!("task {} has ended", key.tid)),
+        NavTarget::KernelLog(seq) => kernel_entry(app, seq, effects),
+        NavTarget::Memory => act::go(app, View::Memory, effects),
+        NavTarget::Processes => act::go(app, View::Processes, effects),
+        NavTarget::Devices => act::go(app, View::Devices, effects),
+        NavTarget::Syncs => act::go(app, View::Syncs, effects),
     }
 }
 
@@ -165,7 +165,7 @@ pub fn step(app: &mut App, by: isize) {
         *jump = jump.saturating_add_signed(by).min(last);
         return;
     }
-    let len = app.findings.stories().len();
+    let len = app.findings.incidents().len();
     app.ui.findings.scroll.step(by, len);
     app.ui.findings.jump = 0;
 }

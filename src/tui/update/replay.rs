@@ -1,8 +1,8 @@
 //! What a replay does with keys and news, and what recording does with its own.
 
 use super::data;
-use crate::diagnose::Engine;
-use crate::diagnose::onset::Onset;
+use crate::diagnose::RuleEngine;
+use crate::diagnose::transitions::FindingTransition;
 use crate::model::system_state::SystemState;
 use crate::record::decoder::DecodedTick;
 use crate::record::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
@@ -126,7 +126,7 @@ pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
         ReplayNews::Anew(lines) => {
             app.world = SystemState::new(replay.host.clone(), replay.log_clock);
             app.ui.log_clock = replay.log_clock;
-            app.findings = Engine::default();
+            app.findings = RuleEngine::default();
             // Places in a table that is gone.
             app.ui.procs.window = Default::default();
             app.ui.kernel.shown.clear();
@@ -161,7 +161,7 @@ pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
 }
 
 /// What a search for a finding has come to.
-fn searched(forward: bool, onsets: Option<&[Onset]>) -> String {
+fn searched(forward: bool, onsets: Option<&[FindingTransition]>) -> String {
     let Some(onsets) = onsets else { return "search ended; still at the same sample".into() };
     let Some((first, others)) = onsets.split_first() else {
         return match forward {
@@ -173,7 +173,7 @@ fn searched(forward: bool, onsets: Option<&[Onset]>) -> String {
         0 => String::new(),
         n => format!(" (and {n} more)"),
     };
-    let how = if first.worse { "gets worse" } else { "begins" };
+    let how = if first.got_worse { "gets worse" } else { "begins" };
     format!("{how} here, {}: {}{more}", first.severity.name(), first.title)
 }
 
@@ -213,7 +213,7 @@ fn remember(app: &mut App, entry: Observation) {
     let tick = matches!(entry, Observation::Tasks(_));
     apply(&mut app.world, entry);
     if tick {
-        app.findings.look(&app.world);
+        app.findings.evaluate(&app.world);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Decisions about screenshots.
 
-use crate::export::shot::{FORMS, form_of_file};
+use crate::export::screenshot::{FORMATS, format_of_file};
 use crate::tui::effect::Effect;
 use crate::tui::shot::Taken;
 use crate::tui::state::{App, Overlay, Prompt, PromptFor};
@@ -28,21 +28,21 @@ pub fn chooses(code: KeyCode) -> bool {
 pub fn choose(app: &mut App, prompt: &mut Prompt, code: KeyCode) {
     let ui = &mut app.ui.shot;
     let Some(mut taken) = ui.taken.take() else { return };
-    let typed = form_of_file(&prompt.text);
+    let typed = format_of_file(&prompt.text);
     let old = taken.name(typed.unwrap_or(ui.form()));
-    let at = typed.and_then(|typed| FORMS.iter().position(|f| f.name == typed.name)).unwrap_or(ui.form);
+    let at = typed.and_then(|typed| FORMATS.iter().position(|f| f.name == typed.name)).unwrap_or(ui.form);
     match code {
         KeyCode::Tab => taken.alone = !taken.alone,
-        KeyCode::Down => ui.form = (at + 1) % FORMS.len(),
-        _ => ui.form = (at + FORMS.len() - 1) % FORMS.len(),
+        KeyCode::Down => ui.form = (at + 1) % FORMATS.len(),
+        _ => ui.form = (at + FORMATS.len() - 1) % FORMATS.len(),
     }
     let form = if code == KeyCode::Tab { typed.unwrap_or(ui.form()) } else { ui.form() };
     if let Some(directory) = prompt.text.strip_suffix(&old) {
         prompt.text = format!("{directory}{}", taken.name(form));
     } else if code != KeyCode::Tab {
-        let ending = typed.map_or(0, |typed| typed.ending.len() + 1);
+        let ending = typed.map_or(0, |typed| typed.extension.len() + 1);
         prompt.text.truncate(prompt.text.len() - ending);
-        prompt.text = format!("{}.{}", prompt.text, form.ending);
+        prompt.text = format!("{}.{}", prompt.text, form.extension);
     }
     (prompt.cursor, prompt.error) = (prompt.text.len(), None);
     ui.taken = Some(taken);
@@ -57,8 +57,8 @@ pub fn label(app: &App) -> String {
 
 /// Enter: a child writes it. Its ending decides the form.
 pub fn entered(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    let Some(form) = form_of_file(text) else {
-        let endings: Vec<String> = FORMS.iter().map(|f| format!(".{}", f.ending)).collect();
+    let Some(form) = format_of_file(text) else {
+        let endings: Vec<String> = FORMATS.iter().map(|f| format!(".{}", f.extension)).collect();
         return Err(format!("the name's ending decides the form: {}", endings.join(" ")));
     };
     let Some(taken) = app.ui.shot.taken.take() else { return Ok(()) };

@@ -3,7 +3,7 @@
 use super::super::{Pane, PaneId};
 use crate::bench::store::Kept;
 use crate::bench::workloads::WORKLOADS;
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::bench::Row;
 use crate::tui::bench::run::{Ended, Run};
@@ -155,7 +155,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = format!("Benchmarks on {}, {}", app.world.host.name, app.stamp());
     let heads = [
         ("result", false),
@@ -165,7 +165,7 @@ fn sheet(app: &App) -> Sheet {
         ("IOPS", true),
         ("per s", true),
     ];
-    let mut sheet = Sheet::new(title, &heads);
+    let mut sheet = Table::new(title, &heads);
     for k in app.ui.bench.kept_results() {
         let rate = |f: fn((f64, f64)) -> String| k.rate.map_or("-".into(), f);
         sheet.rows.push(vec![

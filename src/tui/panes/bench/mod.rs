@@ -8,7 +8,7 @@ pub mod plan;
 
 use super::kernel_detail::inside;
 use super::{Pane, PaneId};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::tui::bench::Row;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
@@ -159,7 +159,7 @@ pub fn draw_page(theme: &Theme, area: Rect, buf: &mut Canvas, lines: &[Toned], l
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let bench = &app.ui.bench;
     match bench.profile().filter(|_| bench.planning()) {
         Some(at) => plan::sheet(app, at),

@@ -3,7 +3,7 @@
 use super::{Tone, Toned, folded};
 use crate::bench::compare;
 use crate::bench::report::{Report, course, markdown, text};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::bench::run::{Ended, Run};
 use crate::tui::bench::{Opened, Row};
@@ -122,7 +122,7 @@ pub fn card_of(
 }
 
 /// The page as a table to keep.
-pub fn sheet(app: &App) -> Sheet {
+pub fn sheet(app: &App) -> Table {
     let bench = &app.ui.bench;
     let report = match (&bench.opened, &bench.selected, &bench.run) {
         (Some(Opened::Result(r)), ..) => Some(r),
@@ -131,7 +131,7 @@ pub fn sheet(app: &App) -> Sheet {
     };
     let Some(report) = report else {
         let title = format!("{} on {}, {}", title(app).0, app.world.host.name, app.stamp());
-        let mut sheet = Sheet::new(title, &[("", false)]);
+        let mut sheet = Table::new(title, &[("", false)]);
         let text = if super::is_live(app) { live_lines(app) } else { lines(app, u16::MAX) };
         sheet.rows.extend(text.into_iter().map(|l| vec![l.0]));
         return sheet;
@@ -147,11 +147,11 @@ fn live_lines(app: &App) -> Vec<Toned> {
 }
 
 /// A result's table: a row for each part and direction, everything else below it.
-fn of_report(report: &Report) -> Sheet {
+fn of_report(report: &Report) -> Table {
     let heads = markdown::HEADS.map(|h| (h, !matches!(h, "part" | "what")));
     let title =
         format!("{} on {}, {}", sanitize(&report.plan.profile), sanitize(&report.host), sanitize(&report.time));
-    let mut sheet = Sheet::new(title, &heads);
+    let mut sheet = Table::new(title, &heads);
     sheet.rows = report.parts.iter().flat_map(markdown::cells).map(|row| row.map(sanitize).to_vec()).collect();
     if let Some(t) = &report.target {
         sheet.notes.push(sanitize(format!(

@@ -8,7 +8,7 @@ use crate::bench::params::Param;
 use crate::bench::plan::Plan;
 use crate::bench::target::refuse::reserve;
 use crate::bench::workloads::{WORKLOADS, Workload};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::model::disk::DiskRate;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
 use crate::text::sanitize;
@@ -280,10 +280,10 @@ fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Canvas, at: usize, focu
 }
 
 /// The plan as a table to keep.
-pub fn sheet(app: &App, at: usize) -> Sheet {
+pub fn sheet(app: &App, at: usize) -> Table {
     let (workload, plan) = app.ui.bench.plan(at);
     let title = format!("Plan of {} on {}, {}", workload.name(), app.world.host.name, app.stamp());
-    let mut sheet = Sheet::new(title, &[("parameter", false), ("value", false)]);
+    let mut sheet = Table::new(title, &[("parameter", false), ("value", false)]);
     for line in app.ui.bench.lines(at) {
         sheet.rows.push(vec![line.name().into(), value(app, at, line)]);
     }

@@ -6,7 +6,7 @@ use super::super::bench::plan::{NAME, param_text, place_refuses};
 use super::super::bench::{Tone, Toned, draw_below, folded};
 use crate::bench::workloads;
 use crate::experiment::outline::outline;
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::experiment::form::Line;
 use crate::tui::panes::PaneId;
@@ -160,9 +160,9 @@ fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Canvas, focused: bool) 
 }
 
 /// The plan as a table to keep.
-pub fn sheet(app: &App) -> Sheet {
+pub fn sheet(app: &App) -> Table {
     let title = format!("Next experiment on {}, {}", app.world.host.name, app.stamp());
-    let mut sheet = Sheet::new(title, &[("line", false), ("value", false)]);
+    let mut sheet = Table::new(title, &[("line", false), ("value", false)]);
     let (wide, others) = app.ui.experiment.form.lines();
     for line in wide.into_iter().chain(others) {
         sheet.rows.push(vec![line.name().into(), value(app, line)]);

@@ -4,7 +4,7 @@ use super::super::bench::list::short_time;
 use super::super::{Pane, PaneId};
 use crate::experiment::kept::Kept;
 use crate::experiment::report::verdict::Outcome;
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::experiment::Row;
 use crate::tui::experiment::run::{Ended, Run};
@@ -124,10 +124,10 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = format!("Experiments on {}, {}", app.world.host.name, app.stamp());
     let heads = ["experiment", "began", "workload", "directory", "B", "outcome"];
-    let mut sheet = Sheet::new(title, &heads.map(|h| (h, false)));
+    let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for k in app.ui.experiment.kept_ones() {
         let row = [&k.id, &k.time, &k.profile, &k.place, &k.set.join(" "), word(k.outcome)];
         sheet.rows.push(row.into_iter().map(sanitize).collect());

@@ -8,7 +8,7 @@ pub mod page;
 use super::bench::{Toned, draw_page};
 use super::kernel_detail::inside;
 use super::{Pane, PaneId};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::tui::experiment::Row;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
@@ -61,7 +61,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     draw_page(theme, area, buf, &page::lines(app, inner.width), ui.line);
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     if let Some(report) = app.ui.experiment.shown() {
         return page::sheet(report);
     }
@@ -72,7 +72,7 @@ fn sheet(app: &App) -> Sheet {
         None => (page::title(app).0, page::lines(app, u16::MAX)),
     };
     let mut sheet =
-        Sheet::new(format!("{title} on {}, {}", app.world.host.name, app.stamp()), &[("", false)]);
+        Table::new(format!("{title} on {}, {}", app.world.host.name, app.stamp()), &[("", false)]);
     sheet.rows.extend(lines.into_iter().map(|l| vec![l.0]));
     sheet
 }

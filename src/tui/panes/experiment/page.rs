@@ -4,7 +4,7 @@ use super::super::bench::page::{card_of, told};
 use super::super::bench::{Tone, Toned, folded};
 use crate::experiment::report::{Report, compare, sheet as tables, text};
 use crate::experiment::spec::Arm;
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::bench::Opened;
 use crate::tui::experiment::Row;
@@ -120,13 +120,13 @@ fn card(app: &App) -> Vec<Toned> {
 }
 
 /// A report as a table to keep: every round, everything else below it.
-pub fn sheet(report: &Report) -> Sheet {
+pub fn sheet(report: &Report) -> Table {
     let title =
         format!("{} on {}, {}", sanitize(&report.spec.plan.profile), sanitize(&report.host), sanitize(&report.time));
-    let Some(trial) = report.trials.first() else { return Sheet::new(title, &[("", false)]) };
+    let Some(trial) = report.trials.first() else { return Table::new(title, &[("", false)]) };
     let (heads, rows) = tables::rounds(trial);
     let heads: Vec<(&str, bool)> = heads.iter().map(|h| (h.as_str(), h != "arm")).collect();
-    let mut sheet = Sheet::new(title, &heads);
+    let mut sheet = Table::new(title, &heads);
     sheet.rows = rows.into_iter().map(|row| row.into_iter().map(sanitize).collect()).collect();
     for arm in [Arm::A, Arm::B] {
         sheet.notes.push(sanitize(format!("{}: {}", arm.name(), tables::arm(report, arm))));

@@ -5,8 +5,8 @@ pub mod strip;
 
 use super::{Pane, PaneId};
 use crate::diagnose::finding::Severity;
-use crate::export::findings::{gaps, line, sheet as paper, summary};
-use crate::export::sheet::Sheet;
+use crate::export::findings::{skipped_rule_notes, incident_line, build_table as paper, summarize};
+use crate::export::table::Table;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::widgets::canvas::Canvas;
@@ -24,7 +24,7 @@ pub const PANE: Pane = Pane {
     render,
     stamp: |_| None,
     sheet,
-    rows: |app| app.findings.stories().len(),
+    rows: |app| app.findings.incidents().len(),
 };
 
 /// On screens at least this wide the page stands beside the list.
@@ -54,9 +54,9 @@ pub fn style(theme: &Theme, severity: Severity) -> Style {
 
 /// The stories as lines from the `first` on, one a row; the selected one is marked if there is one.
 fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, first: usize, selected: Option<usize>) {
-    for (i, story) in app.findings.stories().iter().enumerate().skip(first).take(area.height.into()) {
+    for (i, story) in app.findings.incidents().iter().enumerate().skip(first).take(area.height.into()) {
         let y = area.y + (i - first) as u16;
-        let text = format!("{} {}", story.severity.mark(), line(story));
+        let text = format!("{} {}", story.severity.symbol(), incident_line(story));
         let (shown, cells) = crate::text::fit_width(&text, area.width.into());
         let used = put(buf, area.x, y, shown, area.width, style(theme, story.severity));
         if shown.len() < text.len() && used > 0 {
@@ -69,34 +69,34 @@ fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, first: usi
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
-    let inner = frame(buf, area, "Findings", &summary(&app.findings), focused, theme);
-    if app.findings.stories().is_empty() {
+    let inner = frame(buf, area, "Findings", &summarize(&app.findings), focused, theme);
+    if app.findings.incidents().is_empty() {
         let text = if app.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
         put(buf, inner.x, inner.y, text, inner.width, theme.dim);
         return;
     }
     let mut scroll = app.ui.findings.scroll;
-    scroll.follow(app.findings.stories().len(), inner.height.into());
+    scroll.follow(app.findings.incidents().len(), inner.height.into());
     draw_lines(app, theme, inner, buf, scroll.offset, Some(scroll.selected));
 }
 
 /// What could not be judged, as lines of that width.
 fn missing(app: &App, width: u16) -> Vec<String> {
-    gaps(&app.findings).iter().flat_map(|gap| wrap(gap, width.max(20).into())).collect()
+    skipped_rule_notes(&app.findings).iter().flat_map(|gap| wrap(gap, width.max(20).into())).collect()
 }
 
 /// The story in line `y` of a pane of that height.
 pub fn row_at(app: &App, height: u16, y: u16) -> Option<usize> {
     let mut scroll = app.ui.findings.scroll;
-    scroll.follow(app.findings.stories().len(), height.into());
+    scroll.follow(app.findings.incidents().len(), height.into());
     let at = scroll.offset + usize::from(y);
-    (at < app.findings.stories().len()).then_some(at)
+    (at < app.findings.incidents().len()).then_some(at)
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title =
         format!("Findings on {}, {}", app.world.host.name, crate::units::format_rfc3339(app.world.now().wall_ns));
     let mut sheet = paper(title, &app.findings, app.world.now());
-    sheet.notes.extend(gaps(&app.findings).into_iter().map(|gap| format!("not judged: {gap}")));
+    sheet.notes.extend(skipped_rule_notes(&app.findings).into_iter().map(|gap| format!("not judged: {gap}")));
     sheet
 }

@@ -3,10 +3,10 @@
 
 use super::super::{Pane, PaneId};
 use super::{missing, style};
-use crate::diagnose::finding::Jump;
-use crate::diagnose::story::Story;
-use crate::export::findings::{Kind, Part, parts};
-use crate::export::sheet::Sheet;
+use crate::diagnose::finding::NavTarget;
+use crate::diagnose::incident::Incident;
+use crate::export::findings::{ParagraphKind, IncidentParagraph, incident_paragraphs};
+use crate::export::table::Table;
 use crate::tui::keys::Context;
 use crate::tui::layout;
 use crate::tui::state::App;
@@ -33,29 +33,29 @@ const LABEL: u16 = 9;
 struct Line {
     label: &'static str,
     text: String,
-    kind: Kind,
+    kind: ParagraphKind,
     /// Its place among the jumps.
     jump: Option<usize>,
 }
 
 /// The selected story.
-pub fn story(app: &App) -> Option<&Story> {
-    let stories = app.findings.stories();
+pub fn story(app: &App) -> Option<&Incident> {
+    let stories = app.findings.incidents();
     stories.get(app.ui.findings.scroll.selected.min(stories.len().checked_sub(1)?))
 }
 
 /// Where the selected story leads, in the order of the page.
-pub fn jumps(app: &App) -> Vec<Jump> {
-    let all = story(app).map(|s| parts(s, app.world.now())).unwrap_or_default();
-    all.into_iter().filter_map(|p| p.jump).collect()
+pub fn jumps(app: &App) -> Vec<NavTarget> {
+    let all = story(app).map(|s| incident_paragraphs(s, app.world.now())).unwrap_or_default();
+    all.into_iter().filter_map(|p| p.nav_target).collect()
 }
 
 fn lines(app: &App, width: u16) -> Vec<Line> {
     let Some(story) = story(app) else {
         let rest =
-            missing(app, width).into_iter().map(|text| Line { label: "", text, kind: Kind::Dim, jump: None });
-        let head = Line { label: "", text: "Not judged:".into(), kind: Kind::Plain, jump: None };
-        return if app.findings.unjudged().is_empty() {
+            missing(app, width).into_iter().map(|text| Line { label: "", text, kind: ParagraphKind::Secondary, jump: None });
+        let head = Line { label: "", text: "Not judged:".into(), kind: ParagraphKind::Detail, jump: None };
+        return if app.findings.skipped_rules().is_empty() {
             Vec::new()
         } else {
             [head].into_iter().chain(rest).collect()
@@ -63,18 +63,18 @@ fn lines(app: &App, width: u16) -> Vec<Line> {
     };
     let mut out = Vec::new();
     let mut jump = 0;
-    for part in parts(story, app.world.now()) {
-        let place = part.jump.is_some().then_some(jump);
+    for part in incident_paragraphs(story, app.world.now()) {
+        let place = part.nav_target.is_some().then_some(jump);
         jump += usize::from(place.is_some());
         paragraph(&part, place, width, &mut out);
     }
     let gaps = missing(app, width.saturating_sub(LABEL));
     if !gaps.is_empty() {
-        out.push(Line { label: "", text: String::new(), kind: Kind::Dim, jump: None });
+        out.push(Line { label: "", text: String::new(), kind: ParagraphKind::Secondary, jump: None });
     }
     for (i, text) in gaps.into_iter().enumerate() {
         let label = if i == 0 { "unjudged" } else { "" };
-        out.push(Line { label, text: indented(&text), kind: Kind::Dim, jump: None });
+        out.push(Line { label, text: indented(&text), kind: ParagraphKind::Secondary, jump: None });
     }
     out
 }
@@ -83,11 +83,11 @@ fn indented(text: &str) -> String {
     format!("{}{text}", " ".repeat(LABEL.into()))
 }
 
-fn paragraph(part: &Part, place: Option<usize>, width: u16, out: &mut Vec<Line>) {
-    let title = matches!(part.kind, Kind::Title(_));
+fn paragraph(part: &IncidentParagraph, place: Option<usize>, width: u16, out: &mut Vec<Line>) {
+    let title = matches!(part.kind, ParagraphKind::Title(_));
     let room = if title { width } else { width.saturating_sub(LABEL) };
     let mut text = part.text.clone();
-    if let (Some(jump), false) = (&part.jump, part.label == "see") {
+    if let (Some(jump), false) = (&part.nav_target, part.label == "see") {
         text.push_str(&format!("  → {}", jump.label()));
     }
     for (i, line) in wrap(&text, usize::from(room.max(20))).into_iter().enumerate() {
@@ -110,9 +110,9 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     let skip = offset(&all, selected, height, focused);
     for (line, y) in all.iter().skip(skip).zip(inner.y..inner.bottom()) {
         let look = match line.kind {
-            Kind::Title(severity) => style(theme, severity),
-            Kind::Plain | Kind::Try => theme.text,
-            Kind::Dim => theme.dim,
+            ParagraphKind::Title(severity) => style(theme, severity),
+            ParagraphKind::Detail | ParagraphKind::Remedy => theme.text,
+            ParagraphKind::Secondary => theme.dim,
         };
         put(buf, inner.x, y, &line.text, inner.width, look);
         put(buf, inner.x, y, line.label, LABEL, theme.head);
@@ -145,12 +145,12 @@ pub fn jump_at(app: &App, y: u16) -> Option<usize> {
     all.get(skip + usize::from(y))?.jump
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = story(app).map_or("Nothing wrong found".into(), |s| s.cause().title.clone());
     let title =
         format!("{title}, {}, {}", app.world.host.name, crate::units::format_rfc3339(app.world.now().wall_ns));
-    let mut sheet = Sheet::new(title, &[("", false), ("", false)]);
-    let all = story(app).map(|s| parts(s, app.world.now())).unwrap_or_default();
+    let mut sheet = Table::new(title, &[("", false), ("", false)]);
+    let all = story(app).map(|s| incident_paragraphs(s, app.world.now())).unwrap_or_default();
     sheet.rows.extend(all.into_iter().map(|p| vec![p.label.to_owned(), p.text]));
     sheet
 }

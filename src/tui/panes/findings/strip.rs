@@ -2,7 +2,7 @@
 
 use super::super::{Pane, PaneId};
 use super::draw_lines;
-use crate::export::findings::summary;
+use crate::export::findings::summarize;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::widgets::canvas::Canvas;
@@ -41,13 +41,13 @@ pub fn height(body: u16, stories: usize) -> u16 {
 
 /// Mostly nothing is wrong, and goes on not to be.
 fn stamp(app: &App) -> Option<u64> {
-    app.findings.stories().is_empty().then_some(0)
+    app.findings.incidents().is_empty().then_some(0)
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
-    let note = format!("{}  8 all", summary(&app.findings));
+    let note = format!("{}  8 all", summarize(&app.findings));
     let inner = frame(buf, area, "Findings", &note, focused, theme);
-    if app.findings.stories().is_empty() {
+    if app.findings.incidents().is_empty() {
         put(buf, inner.x, inner.y, "nothing wrong found", inner.width, theme.dim);
         return;
     }

@@ -4,7 +4,7 @@ pub mod slow;
 
 use super::{Pane, PaneId, when};
 use crate::export;
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::model::column::ColumnSpec;
 use crate::model::columns::syncs::{SYNC_COLUMNS, SyncColumn};
 use crate::model::syncs::SyncRow;
@@ -106,7 +106,7 @@ fn style(line: &SyncRow, col: SyncColumn, theme: &Theme) -> Style {
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = format!("{} on {}, {}", filtered(app, "Syncs"), app.world.host.name, app.stamp());
-    export::syncs::sheet(title, app.snap(), app.world.topology.ok(), &query(app))
+    export::syncs::build_table(title, app.snap(), app.world.topology.ok(), &query(app))
 }

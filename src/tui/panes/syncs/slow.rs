@@ -3,7 +3,7 @@
 use super::super::{Pane, PaneId};
 use super::filtered;
 use crate::export;
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::model::columns::syncs::{SLOW_SYNC_COLUMNS, SlowSyncColumn};
 use crate::model::syncs::SlowSyncRow;
 use crate::model::syncs::list;
@@ -81,11 +81,11 @@ fn style(line: &SlowSyncRow, col: SlowSyncColumn, theme: &Theme) -> Style {
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = format!("Slow syncs on {}, {}", app.world.host.name, app.stamp());
-    let there = export::syncs::slow(&title, app.snap(), app.world.topology.ok(), &app.ui.syncs.filter);
+    let there = export::syncs::build_slow_table(&title, app.snap(), app.world.topology.ok(), &app.ui.syncs.filter);
     there.unwrap_or_else(|| {
-        let mut none = Sheet::new(title, &[]);
+        let mut none = Table::new(title, &[]);
         none.notes.extend(app.snap().syncs.unavailable_reason(app.snap().time.boot_ns));
         none
     })

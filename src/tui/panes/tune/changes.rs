@@ -2,7 +2,7 @@
 
 use super::super::{Pane, PaneId};
 use super::cut;
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::model::change_impact::{ChangeImpact, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, ImpactRow, Quartiles, ImpactUnit, ImpactWindow};
 use crate::tui::keys::Context;
 use crate::tui::state::App;
@@ -242,11 +242,11 @@ fn note(app: &App, change: &ChangeRow, c: &ChangeImpact) -> String {
     text
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let tune = &app.ui.tune;
     let title = format!("Changes on {}, {}", app.world.host.name, app.stamp());
     let heads = ["", "when", "state", "what", "before", "since", "difference"];
-    let mut sheet = Sheet::new(title, &heads.map(|h| (h, false)));
+    let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for c in tune.changes() {
         let (how, _) = standing(&c.standing);
         for m in &c.members {

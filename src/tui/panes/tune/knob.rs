@@ -1,7 +1,7 @@
 //! One knob: what it does and costs, what may be written, its five values with what they mean here.
 
 use super::super::{Pane, PaneId};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::tui::keys::Context;
 use crate::tui::layout;
 use crate::tui::state::App;
@@ -111,10 +111,10 @@ fn style(theme: &Theme, kind: Kind) -> Style {
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let name = app.ui.tune.selected().map_or(String::new(), |r| r.shown.clone());
     let title = format!("{name} on {}, {}", app.world.host.name, app.stamp());
-    let mut sheet = Sheet::new(title, &[("", false), ("", false)]);
+    let mut sheet = Table::new(title, &[("", false), ("", false)]);
     sheet.rows.extend(parts(app).into_iter().map(|(label, text, _)| vec![label.to_owned(), text]));
     sheet
 }

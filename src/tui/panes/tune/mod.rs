@@ -6,7 +6,7 @@ pub mod knob;
 mod presets;
 
 use super::{Pane, PaneId};
-use crate::export::sheet::Sheet;
+use crate::export::table::Table;
 use crate::tui::keys::Context;
 use crate::tui::state::App;
 use crate::tui::tuning::survey::Row;
@@ -229,10 +229,10 @@ pub fn cut(buf: &mut Canvas, x: u16, y: u16, text: &str, width: u16, style: Styl
     }
 }
 
-fn sheet(app: &App) -> Sheet {
+fn sheet(app: &App) -> Table {
     let title = format!("Knobs on {}, {}", app.world.host.name, app.stamp());
     let heads = ["knob", "now", "at start", "kernel default", "next boot", "proposed", "decided by"];
-    let mut sheet = Sheet::new(title, &heads.map(|h| (h, false)));
+    let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for row in app.ui.tune.rows() {
         let cells = cells(app, row);
         sheet.rows.push(std::iter::once(row.shown.clone()).chain(cells).collect());

@@ -2,8 +2,8 @@
 
 use super::stage::{app, empty, press, tell_tasks};
 use super::{SIZE, outward, state};
-use crate::diagnose::finding::Jump;
-use crate::diagnose::story::Story;
+use crate::diagnose::finding::NavTarget;
+use crate::diagnose::incident::Incident;
 use crate::model::timestamp::Timestamp;
 use crate::model::slow_facts::{SystemFacts, SpaceReport};
 use crate::model::sample::Sample;
@@ -15,11 +15,11 @@ use crate::tui::update::update;
 use crate::worker::job::{Job, Reply};
 
 /// The view with this story selected, and the keys on its page at this way on.
-fn at(rule: &str, wanted: impl Fn(&Jump) -> bool) -> App {
+fn at(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
     let mut app = app(SIZE);
     press(&mut app, "8");
-    let leads = |s: &Story| s.findings.iter().flat_map(|f| f.jumps()).any(&wanted);
-    let stories = app.findings.stories();
+    let leads = |s: &Incident| s.findings.iter().flat_map(|f| f.nav_targets()).any(&wanted);
+    let stories = app.findings.incidents();
     let story = stories.iter().position(|s| s.cause().rule == rule && leads(s)).expect("the story");
     (0..story).for_each(|_| drop(press(&mut app, "<down>")));
     let way = page::jumps(&app).iter().position(wanted).expect("the way on");
@@ -30,19 +30,19 @@ fn at(rule: &str, wanted: impl Fn(&Jump) -> bool) -> App {
 
 #[test]
 fn every_way_on_leads_where_it_says() {
-    let mut kernel = at("hung-task", |j| matches!(j, Jump::Kernel(Some(_))));
+    let mut kernel = at("hung-task", |j| matches!(j, NavTarget::KernelLog(Some(_))));
     press(&mut kernel, "<enter>");
     assert!(state(&kernel).starts_with("Kernel/KernelDetail entry"), "{}", state(&kernel));
 
-    let mut knob = at("swapping", |j| *j == Jump::Knob("vm.swappiness".into()));
+    let mut knob = at("swapping", |j| *j == NavTarget::Knob("vm.swappiness".into()));
     press(&mut knob, "<enter>");
     assert_eq!((state(&knob), knob.ui.tune.wanted.as_deref()), ("Tune/Tune".into(), Some("vm.swappiness")));
 
-    let mut list = at("swapping", |j| *j == Jump::Processes);
+    let mut list = at("swapping", |j| *j == NavTarget::Processes);
     press(&mut list, "<enter>");
     assert_eq!(state(&list), "Processes/Processes");
 
-    let mut task = at("hung-task", |j| matches!(j, Jump::Task(_)));
+    let mut task = at("hung-task", |j| matches!(j, NavTarget::Task(_)));
     let effects = press(&mut task, "<enter>");
     assert!(state(&task).contains(" task "), "{}", state(&task));
     assert!(effects.iter().any(|e| matches!(e, Effect::Run(Job::Facts { .. }))), "{effects:?}");
@@ -57,7 +57,7 @@ fn enter_in_the_list_takes_the_first_way_on_and_the_strip_leads_to_the_view() {
     let first = page::jumps(&app)[0].clone();
     press(&mut app, "<enter>");
     assert!(
-        matches!(first, Jump::Task(_)) && state(&app).starts_with("Findings/ProcessDetail"),
+        matches!(first, NavTarget::Task(_)) && state(&app).starts_with("Findings/ProcessDetail"),
         "{}",
         state(&app)
     );
@@ -74,8 +74,8 @@ fn enter_in_the_list_takes_the_first_way_on_and_the_strip_leads_to_the_view() {
 
 #[test]
 fn a_benchmark_is_filled_in() {
-    let mut app = at("device-saturated", |j| matches!(j, Jump::Bench("randrw", _)));
-    let Some(Jump::Bench(_, dir)) = page::jumps(&app).into_iter().nth(app.ui.findings.jump) else { panic!() };
+    let mut app = at("device-saturated", |j| matches!(j, NavTarget::Bench("randrw", _)));
+    let Some(NavTarget::Bench(_, dir)) = page::jumps(&app).into_iter().nth(app.ui.findings.jump) else { panic!() };
     press(&mut app, "<enter>");
     assert!(state(&app).starts_with("Bench/"), "{}", state(&app));
     if let Some(dir) = dir {
@@ -150,7 +150,7 @@ fn the_selection_stays_with_its_story() {
     tell_tasks(&mut app, true);
     assert_eq!(page::story(&app).unwrap().cause().rule, rule);
     press(&mut app, "<down><down><down><down><down>");
-    assert!(app.ui.findings.scroll.selected < app.findings.stories().len());
+    assert!(app.ui.findings.scroll.selected < app.findings.incidents().len());
 }
 
 /// Seconds (of ticks of one second) at which the rules were asked.
@@ -160,11 +160,11 @@ fn asked_at(app: &mut App, ticks: u64) -> Vec<u64> {
     for n in 1..=ticks {
         let boot_ns = begin.boot_ns.max(1 << 40) + n * 1_000_000_000;
         let sample = Sample { seq: n, time: Timestamp { boot_ns, ..begin }, ..Sample::default() };
-        let before = app.findings.looked_ns();
+        let before = app.findings.evaluated_at_ns();
         update(app, Event::Sample(Box::new(sample)));
         super::super::findings::look(app, &mut Vec::new());
-        if app.findings.looked_ns() != before {
-            assert_eq!(app.findings.looked_ns(), boot_ns, "never an older tick than the newest");
+        if app.findings.evaluated_at_ns() != before {
+            assert_eq!(app.findings.evaluated_at_ns(), boot_ns, "never an older tick than the newest");
             asked.push(n);
         }
     }
@@ -175,7 +175,7 @@ fn asked_at(app: &mut App, ticks: u64) -> Vec<u64> {
 fn rules_are_asked_every_second_tick_at_rest_and_at_every_one_in_trouble() {
     assert_eq!(asked_at(&mut empty(SIZE), 6), [1, 3, 5]);
     let mut trouble = app(SIZE);
-    assert!(!trouble.findings.stories().is_empty());
+    assert!(!trouble.findings.incidents().is_empty());
     assert_eq!(asked_at(&mut trouble, 3), [1, 2, 3]);
 }
 
@@ -193,7 +193,7 @@ fn slow_facts_are_asked_for_half_as_often_at_rest() {
     let mut calm = app(SIZE);
     calm.findings = Default::default();
     // Looked at just now, and nothing was found.
-    calm.findings.look_with(&calm.world, &[]);
+    calm.findings.evaluate_rules(&calm.world, &[]);
     assert_eq!([29, 31].map(|secs| asks(&mut calm, secs)), [false, true], "rules lack the second reading");
     calm.world.slow_facts.previous = Some(SystemFacts::default());
     assert_eq!([31, 59, 61].map(|secs| asks(&mut calm, secs)), [false, false, true]);

@@ -5,7 +5,7 @@ use super::super::update;
 use super::stage::{app, press};
 use super::{SIZE, outward, state};
 use crate::diagnose::finding::Severity;
-use crate::diagnose::onset::Onset;
+use crate::diagnose::transitions::FindingTransition;
 use crate::model::timestamp::Timestamp;
 use crate::model::kernel_log::LogClock;
 use crate::model::sample::Sample;
@@ -151,7 +151,7 @@ fn a_search_tells_how_far_it_is_and_what_it_found() {
         told(&mut app, ReplayNews::Searched { forward, onsets: Some(Vec::new()) });
         assert!(said(&app).starts_with(want), "{}", said(&app));
     }
-    let onset = |severity, worse| Onset { severity, title: "sda is stalled".into(), worse };
+    let onset = |severity, worse| FindingTransition { severity, title: "sda is stalled".into(), got_worse: worse };
     let onsets = vec![onset(Severity::Critical, true), onset(Severity::Note, false)];
     told(&mut app, ReplayNews::Searched { forward: true, onsets: Some(onsets) });
     assert_eq!(said(&app), "gets worse here, critical: sda is stalled (and 1 more)");

@@ -2,7 +2,7 @@
 
 use super::stage::{app, press};
 use super::{SIZE, outward, state};
-use crate::export::shot::FORMS;
+use crate::export::screenshot::FORMATS;
 use crate::tui::action::View;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
@@ -36,7 +36,7 @@ fn typed(app: &App) -> &str {
 
 fn screen(app: &App) -> String {
     let buf = crate::tui::draw::picture(app);
-    crate::export::shot::text::text(&buf)
+    crate::export::screenshot::text::to_text(&buf)
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn forms_and_pane_are_chosen_by_arrows_and_tab() {
     press(&mut app, "2s");
     let end = |app: &App, suffix: &str| assert!(typed(app).ends_with(suffix), "{}", typed(app));
     end(&app, ".png");
-    for form in FORMS.iter().cycle().skip(1).take(FORMS.len()) {
+    for form in FORMATS.iter().cycle().skip(1).take(FORMATS.len()) {
         press(&mut app, "<down>");
-        end(&app, &format!(".{}", form.ending));
+        end(&app, &format!(".{}", form.extension));
     }
     press(&mut app, "<up>");
     end(&app, ".json");

@@ -1,0 +1,154 @@
+//! Programs known by their names: databases that live by their storage, and those that fork to write a
+//! snapshot of their memory; those that run in a Java machine by its command line. A name proves nothing, so
+//! findings name the task and let a person judge.
+
+/// What a server is known for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerKind {
+    /// Keeps data in files and waits for syncs.
+    Database,
+    /// Keeps data in memory and forks to write it out: every page written meanwhile is copied.
+    ForksForSnapshots,
+}
+
+/// The server of that task name (at most 15 bytes, as the kernel keeps it).
+pub fn server_kind(comm: &[u8]) -> Option<ServerKind> {
+    Some(match comm {
+        b"redis-server" | b"keydb-server" | b"valkey-server" | b"redict-server" | b"redis-sentinel" => {
+            ServerKind::ForksForSnapshots
+        }
+        b"postgres" | b"postmaster" | b"mysqld" | b"mariadbd" | b"mongod" | b"etcd" | b"influxd"
+        | b"clickhouse-serv" | b"clickhouse" | b"cockroach" | b"scylla" | b"neo4j" | b"sqlservr"
+        | b"ceph-osd" | b"slapd" | b"prometheus" | b"victoria-metric" | b"dbms" | b"firebird"
+        | b"tikv-server" | b"foundationdb" | b"fdbserver" | b"cassandra" | b"couchdb" => ServerKind::Database,
+        _ => return None,
+    })
+}
+
+/// Main classes of servers that keep data in files and run in a Java machine: these or those below them.
+const JAVA_SERVER_CLASSES: &[&str] = &[
+    "org.apache.cassandra.service.",
+    "org.neo4j.server.",
+    "com.neo4j.server.",
+    "org.elasticsearch.bootstrap.",
+    "org.opensearch.bootstrap.",
+    "kafka.Kafka",
+    "org.apache.zookeeper.server.",
+    "org.apache.hadoop.hdfs.server.",
+    "org.apache.hadoop.hbase.regionserver.",
+    "org.apache.hadoop.hbase.master.",
+    "org.apache.bookkeeper.server.",
+    "org.apache.pulsar.PulsarStandaloneStarter",
+    "org.apache.activemq.artemis.boot.Artemis",
+    "org.apache.ignite.startup.",
+    "com.orientechnologies.orient.server.",
+    "org.h2.tools.Server",
+    "org.hsqldb.server.",
+];
+/// Properties that only the servers among them are started with, for command lines that are cut off before the class.
+const JAVA_SERVER_PROPERTIES: &[&str] = &[
+    "-Dcassandra.storagedir=",
+    "-Dcassandra.logdir=",
+    "-Des.path.home=",
+    "-Dopensearch.path.home=",
+    "-Dkafka.logs.dir=",
+    "-Dzookeeper.log.dir=",
+    "-Dsolr.solr.home=",
+];
+/// Options of `java` whose value is the next word.
+const JAVA_OPTIONS_WITH_VALUE: &[&str] = &[
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "-p",
+    "--module-path",
+    "--upgrade-module-path",
+    "--add-modules",
+    "--add-opens",
+    "--add-exports",
+    "--add-reads",
+    "--limit-modules",
+    "--enable-native-access",
+];
+
+/// The server that a Java machine runs, by its command line with blanks between the arguments.
+pub fn java_server_kind(comm: &[u8], cmdline: &[u8]) -> Option<ServerKind> {
+    if comm != b"java" {
+        return None;
+    }
+    let mut words = cmdline.split(|b| *b == b' ').filter_map(|word| std::str::from_utf8(word).ok());
+    let program = words.next()?;
+    if program.rsplit('/').next() != Some("java") {
+        return None;
+    }
+    let is = |word: &str, list: &[&str]| list.iter().any(|known| word.starts_with(known));
+    let mut property = false;
+    while let Some(word) = words.next() {
+        match word {
+            // `-m MODULE/CLASS`.
+            "-m" | "--module" => {
+                let (_, class) = words.next()?.split_once('/')?;
+                return is(class, JAVA_SERVER_CLASSES).then_some(ServerKind::Database);
+            }
+            // What a file of any name holds is not known; its properties may tell.
+            "-jar" => break,
+            option if JAVA_OPTIONS_WITH_VALUE.contains(&option) => drop(words.next()),
+            option if option.starts_with('-') => property |= is(option, JAVA_SERVER_PROPERTIES),
+            "" => {}
+            class => return is(class, JAVA_SERVER_CLASSES).then_some(ServerKind::Database),
+        }
+    }
+    property.then_some(ServerKind::Database)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_names_match_whole_truncated_comms() {
+        assert_eq!(server_kind(b"redis-server"), Some(ServerKind::ForksForSnapshots));
+        assert_eq!(server_kind(b"clickhouse-serv"), Some(ServerKind::Database));
+        assert_eq!(server_kind(b"redis-server-x"), None);
+        assert_eq!(server_kind(b""), None);
+    }
+
+    #[test]
+    fn java_servers_are_recognised_by_main_class_or_property() {
+        let is = |line: &str| java_server_kind(b"java", line.as_bytes()).is_some();
+        for line in [
+            "/usr/bin/java -Xmx8G -cp /etc/cassandra:/usr/share/x.jar org.apache.cassandra.service.CassandraDaemon",
+            "java -server --add-opens java.base/java.nio=ALL-UNNAMED org.neo4j.server.CommunityEntryPoint --home-dir=/x",
+            "/opt/jdk/bin/java -Xms1g -m org.elasticsearch.server/org.elasticsearch.bootstrap.Elasticsearch",
+            "java -Dkafka.logs.dir=/var/log -cp libs/a.jar:libs/b.jar kafka.Kafka config/server.properties",
+            "java -cp /zk/lib org.apache.zookeeper.server.quorum.QuorumPeerMain zoo.cfg",
+            // Cut off at 4 KiB within the class path.
+            "java -Xmx1G -Dkafka.logs.dir=/var/log -cp libs/a.jar:libs/b.j",
+            "java -Dsolr.solr.home=/var/solr/data -jar start.jar --module=http",
+        ] {
+            assert!(is(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_java_programs_are_not_recognised_as_servers() {
+        let is = |comm: &str, line: &[u8]| java_server_kind(comm.as_bytes(), line).is_some();
+        for line in [
+            "",
+            " ",
+            "java",
+            "java -cp",
+            "java -m org.elasticsearch.server",
+            "java -cp org.apache.cassandra.service.CassandraDaemon Main",
+            "java Main org.apache.cassandra.service.CassandraDaemon -Dcassandra.logdir=/x",
+            "java -Dkafka.logs.dir=/x -cp libs kafka.admin.TopicCommand --list",
+            "java org.apache.cassandra.tools.NodeTool status",
+            "vim org.apache.cassandra.service.CassandraDaemon",
+            "/tmp/java/ kafka.Kafka",
+        ] {
+            assert!(!is("java", line.as_bytes()), "{line}");
+        }
+        assert!(!is("bash", b"java kafka.Kafka"), "it only calls itself so in its command line");
+        assert!(!is("java", b"\xff\xfe \x1b[2J \xff"));
+    }
+}

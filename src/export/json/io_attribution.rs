@@ -1,0 +1,58 @@
+//! `processes[].devices[]` and `cgroups[]`: who does the I/O of which device, by tracing.
+
+use super::{optional_number, number};
+use crate::model::io_accounting::{OwnerIo, DeviceIo};
+use crate::model::system_state::SystemState;
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub(super) struct DeviceIoJson {
+    name: String,
+    reads_per_s: Option<f64>,
+    writes_per_s: Option<f64>,
+    flushes_per_s: Option<f64>,
+    read_bytes_per_s: Option<f64>,
+    write_bytes_per_s: Option<f64>,
+    mean_us: Option<f64>,
+    p99_us: Option<f64>,
+    writeback_bytes_per_s: Option<f64>,
+}
+
+#[derive(Serialize)]
+pub(super) struct CgroupIoJson {
+    cgroup: String,
+    writeback_bytes_per_s: Option<f64>,
+    devices: Vec<DeviceIoJson>,
+}
+
+fn device_io(world: &SystemState, on: &DeviceIo) -> DeviceIoJson {
+    let f = &on.rates;
+    DeviceIoJson {
+        name: world.device_name(on.device),
+        reads_per_s: number(f.reads_per_s),
+        writes_per_s: number(f.writes_per_s),
+        flushes_per_s: number(f.flushes_per_s),
+        read_bytes_per_s: number(f.read_bytes_per_s),
+        write_bytes_per_s: number(f.write_bytes_per_s),
+        mean_us: optional_number(f.mean_us),
+        p99_us: optional_number(f.p99_us),
+        writeback_bytes_per_s: number(f.writeback_bytes_per_s),
+    }
+}
+
+/// Of a process; `None` where nothing is traced, none where it did nothing.
+pub(super) fn process_devices(world: &SystemState, pid: u32) -> Option<Vec<DeviceIoJson>> {
+    let charged = world.snapshot.io_attribution.ok()?;
+    let on = charged.process(pid).map(|t| t.devices.as_slice()).unwrap_or_default();
+    Some(on.iter().map(|on| device_io(world, on)).collect())
+}
+
+/// Control groups that did something; `None` where nothing is traced.
+pub(super) fn cgroups(world: &SystemState) -> Option<Vec<CgroupIoJson>> {
+    let group = |g: &OwnerIo<std::sync::Arc<str>>| CgroupIoJson {
+        cgroup: crate::text::sanitize(&*g.owner),
+        writeback_bytes_per_s: number(g.total.writeback_bytes_per_s),
+        devices: g.devices.iter().map(|on| device_io(world, on)).collect(),
+    };
+    Some(world.snapshot.io_attribution.ok()?.cgroups.iter().map(group).collect())
+}

@@ -1,0 +1,68 @@
+//! The kernel log on paper.
+
+use super::table::Table;
+use crate::model::kernel_log::hung_tasks::HungTask;
+use crate::model::kernel_log::{KernelLogClass, LogEntry};
+use crate::model::reading::Reading;
+use crate::model::system_state::SystemState;
+use crate::text::sanitize;
+use crate::units::{format_rfc3339, format_duration};
+
+/// How a class reads.
+pub fn class_label(class: KernelLogClass) -> &'static str {
+    match class {
+        KernelLogClass::HungTask => "hung task",
+        KernelLogClass::IoError => "I/O error",
+        KernelLogClass::Filesystem => "filesystem",
+        KernelLogClass::ResetTimeout => "reset/timeout",
+        KernelLogClass::Oom => "out of memory",
+        KernelLogClass::Lockup => "lockup",
+        KernelLogClass::MemoryError => "memory error",
+        KernelLogClass::NetworkFs => "network fs",
+        KernelLogClass::Oops => "oops",
+        KernelLogClass::Thermal => "thermal",
+        KernelLogClass::Other => "other",
+    }
+}
+
+/// A task that sits in state D, in words; `warnings` is `kernel.hung_task_warnings`.
+pub fn hung_task_text(s: &HungTask, warnings: Option<i64>) -> String {
+    let wait = s.wchan.as_deref().map_or(String::new(), |w| format!(" in {}", sanitize(w)));
+    let silent = match warnings {
+        Some(0) => "; the kernel has gone silent (hung_task_warnings = 0)",
+        _ => "",
+    };
+    let secs = s.duration_ns / 1_000_000_000;
+    format!("stuck: {} ({}) in state D for {}{wait}{silent}", sanitize(&s.comm), s.tid, format_duration(secs))
+}
+
+/// The entries as a table, and below it the tasks that sit in state D.
+pub fn build_table<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, world: &SystemState) -> Table {
+    let heads = [
+        ("Time", false),
+        ("Class", false),
+        ("Device", false),
+        ("PID", true),
+        ("Count", true),
+        ("Message", false),
+    ];
+    let mut sheet = Table::new(title, &heads);
+    for e in entries {
+        let class = if e.is_from_program() { "from a program" } else { class_label(e.class) };
+        sheet.rows.push(vec![
+            format_rfc3339(e.wall_ns),
+            class.into(),
+            e.device.as_deref().map_or("-".into(), sanitize),
+            e.pid.map_or("-".into(), |p| p.to_string()),
+            e.count.to_string(),
+            sanitize(&e.message),
+        ]);
+    }
+    sheet.notes.extend(world.hung_tasks.iter().map(|s| hung_task_text(s, world.hung_task_warnings)));
+    if let Reading::Ok(()) = world.kernel_log_status
+        && sheet.rows.is_empty()
+    {
+        sheet.notes.push("nothing the kernel warns of".into());
+    }
+    sheet
+}

@@ -1,0 +1,89 @@
+//! A path report in lines, for the screen and for paper.
+
+use crate::model::path::{PathReport, ReadOnlyReason};
+use crate::model::reading::Reading;
+use crate::text::sanitize;
+use crate::units::format_bytes_long;
+
+/// The report; `true` marks a line that stands out.
+pub fn path_report_lines(r: &PathReport) -> Vec<(String, bool)> {
+    let mut out = vec![(r.canonical.sanitized(), true)];
+    let bind = if r.is_bind { ", a bind mount or a part of the file system" } else { "" };
+    out.push((format!("mounted at  {}{bind}", r.mount.mount_point.sanitized()), false));
+    out.push((format!("type        {} from {}", r.mount.fs_type.sanitized(), r.mount.source.sanitized()), false));
+    out.push((format!("options     {}", r.mount.options.sanitized()), false));
+    out.push((format!("fs options  {}", r.mount.super_options.sanitized()), false));
+    out.push((format!("atime       {}", format_atime(r)), false));
+    if let Some(why) = r.read_only {
+        out.push((format!("READ-ONLY   {}", format_read_only(why)), true));
+    }
+    out.push((format!("stored      {}", r.note), false));
+    out.push((format_space(&r.space), false));
+    if !r.chain.is_empty() {
+        out.push((String::new(), false));
+        out.push(("Devices, down to the disk".into(), true));
+    }
+    for dev in &r.chain {
+        let label = dev.label.as_ref().map_or(String::new(), |l| format!(" {}", l.sanitized()));
+        let model = dev.model.as_ref().map_or(String::new(), |m| format!(", {m}"));
+        let size = dev.size_bytes.map_or(String::new(), |b| format!(", {}", format_bytes_long(b)));
+        let indent = "  ".repeat(dev.depth + 1);
+        out.push((
+            format!("{indent}{}{label} ({}{size}{model})", sanitize(&dev.name), dev.kind.name()),
+            dev.depth == 0,
+        ));
+        if let Some(q) = &dev.queue {
+            let spins = q.rotational.map_or("-", |r| if r { "yes" } else { "no" });
+            let ahead = q.read_ahead_kb.map_or("-".into(), |n| format!("{n} KiB"));
+            let sched = q.scheduler.as_deref().map_or("-".into(), sanitize);
+            out.push((format!("{indent}  scheduler {sched}, read-ahead {ahead}, rotational {spins}"), false));
+        }
+    }
+    out
+}
+
+fn format_atime(r: &PathReport) -> String {
+    use crate::model::path::AtimePolicy;
+    let mut out = match r.atime {
+        AtimePolicy::Strict => "strictatime: every read also writes the access time",
+        AtimePolicy::Relatime => "relatime: written at most once a day per file",
+        AtimePolicy::Noatime => "noatime: never written",
+    }
+    .to_owned();
+    if r.nodiratime {
+        out.push_str(", nodiratime");
+    }
+    if r.lazytime {
+        out.push_str(", lazytime");
+    }
+    out
+}
+
+fn format_read_only(why: ReadOnlyReason) -> &'static str {
+    match why {
+        ReadOnlyReason::Emergency => {
+            "the file system stopped writing after an error; see the kernel log, then check it"
+        }
+        ReadOnlyReason::Filesystem => "the file system is mounted read-only",
+        ReadOnlyReason::Mount => "this mount is read-only",
+        ReadOnlyReason::Device => "the device below refuses writes",
+    }
+}
+
+fn format_space(space: &Reading<crate::model::path::FilesystemSpace>) -> String {
+    match space {
+        Reading::Ok(s) => {
+            let inodes = match (s.inodes_free, s.inodes_total) {
+                (Some(free), Some(total)) => format!(", inodes {free} of {total} free"),
+                _ => String::new(),
+            };
+            format!(
+                "space       {} available of {} ({} free){inodes}",
+                format_bytes_long(s.available_bytes),
+                format_bytes_long(s.total_bytes),
+                format_bytes_long(s.free_bytes)
+            )
+        }
+        other => format!("space       - {}", other.unavailable_reason(0).unwrap_or_default()),
+    }
+}

@@ -1,0 +1,106 @@
+//! The cells as text with SGR sequences: `cat` shows the screen again, in the colours of the terminal it is
+//! shown on.
+
+use super::colour::ansi_index;
+use crate::text::is_safe;
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::style::{Color, Modifier};
+use std::fmt::Write;
+use unicode_width::UnicodeWidthStr;
+
+/// The modifiers a terminal knows, by their numbers.
+const SGR_MODIFIERS: [(Modifier, u8); 8] = [
+    (Modifier::BOLD, 1),
+    (Modifier::DIM, 2),
+    (Modifier::ITALIC, 3),
+    (Modifier::UNDERLINED, 4),
+    (Modifier::SLOW_BLINK, 5),
+    (Modifier::RAPID_BLINK, 6),
+    (Modifier::REVERSED, 7),
+    (Modifier::CROSSED_OUT, 9),
+];
+
+/// The screen; every line ends without any colour.
+pub fn to_ansi(buf: &Buffer) -> String {
+    let mut out = String::new();
+    for y in 0..buf.area.height {
+        let cells: Vec<&Cell> = (0..buf.area.width).map(|x| &buf[(buf.area.x + x, buf.area.y + y)]).collect();
+        push_row(&mut out, &cells);
+    }
+    out
+}
+
+fn push_row(out: &mut String, cells: &[&Cell]) {
+    let plain = Cell::EMPTY;
+    let style = |c: &Cell| (c.fg, c.bg, c.modifier);
+    let blank = |c: &&Cell| c.symbol().trim().is_empty() && style(c) == style(&plain);
+    let end = cells.iter().rposition(|c| !blank(c)).map_or(0, |at| at + 1);
+    let (mut x, mut now) = (0, style(&plain));
+    while x < end {
+        let cell = cells[x];
+        if style(cell) != now {
+            now = style(cell);
+            push_sgr(out, cell);
+        }
+        out.extend(cell.symbol().chars().filter(|c| is_safe(*c)));
+        x += cell.symbol().width().max(1);
+    }
+    if now != style(&plain) {
+        out.push_str("\x1b[0m");
+    }
+    out.push('\n');
+}
+
+/// Everything anew at each change: a line that is cut out of the middle looks the same.
+fn push_sgr(out: &mut String, cell: &Cell) {
+    out.push_str("\x1b[0");
+    for (_, number) in SGR_MODIFIERS.iter().filter(|(m, _)| cell.modifier.contains(*m)) {
+        let _ = write!(out, ";{number}");
+    }
+    push_colour(out, cell.fg, 30);
+    push_colour(out, cell.bg, 40);
+    out.push('m');
+}
+
+fn push_colour(out: &mut String, colour: Color, base: u8) {
+    let _ = match colour {
+        Color::Rgb(r, g, b) => write!(out, ";{};2;{r};{g};{b}", base + 8),
+        Color::Indexed(n) => write!(out, ";{};5;{n}", base + 8),
+        named => match ansi_index(named) {
+            Some(nth @ 0..8) => write!(out, ";{}", base + nth),
+            // The bright ones: 90 to 97, 100 to 107.
+            Some(nth) => write!(out, ";{}", base + 60 + nth - 8),
+            None => Ok(()),
+        },
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
+    #[test]
+    fn cell_colours_are_written_and_reset_at_the_line_end() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 12, 3));
+        buf.set_string(0, 0, "写a", Style::new().fg(Color::LightRed).add_modifier(Modifier::BOLD));
+        buf.set_string(4, 0, "b", Style::new());
+        buf.set_string(0, 1, "c", Style::new().fg(Color::Rgb(1, 2, 3)).bg(Color::Indexed(7)));
+        assert_eq!(to_ansi(&buf), "\x1b[0;1;91m写a\x1b[0m b\n\x1b[0;38;2;1;2;3;48;5;7mc\x1b[0m\n\n");
+    }
+
+    #[test]
+    fn a_terminal_emulator_shows_the_same_cells() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 20, 2));
+        buf.set_string(1, 0, "│写 x", Style::new().fg(Color::Cyan).add_modifier(Modifier::REVERSED));
+        buf.set_string(3, 1, "é_", Style::new().add_modifier(Modifier::UNDERLINED));
+        let mut terminal = vt100::Parser::new(2, 20, 0);
+        terminal.process(to_ansi(&buf).trim_end().replace('\n', "\r\n").as_bytes());
+        let seen = terminal.screen();
+        assert_eq!(seen.contents(), " │写 x\n   é_");
+        assert!(seen.cell(0, 1).unwrap().inverse() && !seen.cell(0, 0).unwrap().inverse());
+        assert_eq!(seen.cell(0, 2).unwrap().fgcolor(), vt100::Color::Idx(6));
+        assert!(seen.cell(1, 3).unwrap().underline());
+    }
+}

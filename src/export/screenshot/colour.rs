@@ -1,0 +1,167 @@
+//! The terminal's colours as pictures show them: one table for PNG, SVG and HTML.
+//!
+//! What a person's terminal makes of "red" is not known to a program in it; these values are readable on their
+//! ground, and the same in every picture.
+
+use ratatui::style::Color;
+
+/// Red, green, blue.
+pub type Rgb = [u8; 3];
+
+/// A ground, and the sixteen colours that stand on it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Palette {
+    /// Text without a colour.
+    pub fg: Rgb,
+    /// The ground.
+    pub bg: Rgb,
+    /// In the order of their SGR numbers, the bright ones last.
+    pub ansi: [Rgb; 16],
+}
+
+/// Light text on a dark ground.
+pub static DARK: Palette = Palette {
+    fg: rgb(0xd0d4dc),
+    bg: rgb(0x14171c),
+    ansi: [
+        rgb(0x000000),
+        rgb(0xcc4b4b),
+        rgb(0x5fb36a),
+        rgb(0xd7a94b),
+        rgb(0x5b8bd9),
+        rgb(0xb978c9),
+        rgb(0x4fb3bf),
+        rgb(0xb4bac4),
+        rgb(0x767d89),
+        rgb(0xff6b6b),
+        rgb(0x8be28f),
+        rgb(0xffd479),
+        rgb(0x8ab4f8),
+        rgb(0xdba3ea),
+        rgb(0x7fdbe6),
+        rgb(0xffffff),
+    ],
+};
+
+/// Dark text on a light ground.
+pub static LIGHT: Palette = Palette {
+    fg: rgb(0x1f2328),
+    bg: rgb(0xffffff),
+    ansi: [
+        rgb(0x000000),
+        rgb(0xb3261e),
+        rgb(0x1b7837),
+        rgb(0x8a6100),
+        rgb(0x1f5fbf),
+        rgb(0x8a3ba0),
+        rgb(0x0f7580),
+        rgb(0xa8b0ba),
+        rgb(0x5f6771),
+        rgb(0xd13a32),
+        rgb(0x2c9a4b),
+        rgb(0xb07d00),
+        rgb(0x3b7de0),
+        rgb(0xa855c2),
+        rgb(0x1896a3),
+        rgb(0xffffff),
+    ],
+};
+
+const fn rgb(hex: u32) -> Rgb {
+    [(hex >> 16) as u8, (hex >> 8) as u8, hex as u8]
+}
+
+/// Which of the terminal's sixteen colours it is, the bright ones from 8.
+pub fn ansi_index(colour: Color) -> Option<u8> {
+    Some(match colour {
+        Color::Reset | Color::Rgb(..) | Color::Indexed(_) => return None,
+        Color::Black => 0,
+        Color::Red => 1,
+        Color::Green => 2,
+        Color::Yellow => 3,
+        Color::Blue => 4,
+        Color::Magenta => 5,
+        Color::Cyan => 6,
+        Color::Gray => 7,
+        Color::DarkGray => 8,
+        Color::LightRed => 9,
+        Color::LightGreen => 10,
+        Color::LightYellow => 11,
+        Color::LightBlue => 12,
+        Color::LightMagenta => 13,
+        Color::LightCyan => 14,
+        Color::White => 15,
+    })
+}
+
+impl Palette {
+    /// What a cell's colour looks like; `default` where it has none of its own.
+    pub fn resolve(&self, colour: Color, default: Rgb) -> Rgb {
+        match colour {
+            Color::Reset => default,
+            Color::Rgb(r, g, b) => [r, g, b],
+            Color::Indexed(n) => self.resolve_indexed(n),
+            named => ansi_index(named).map_or(default, |nth| self.ansi[usize::from(nth)]),
+        }
+    }
+
+    /// xterm's 256: the sixteen, a cube of 6x6x6, 24 greys.
+    fn resolve_indexed(&self, n: u8) -> Rgb {
+        let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
+        match n {
+            0..=15 => self.ansi[usize::from(n)],
+            16..=231 => [level((n - 16) / 36), level((n - 16) / 6 % 6), level((n - 16) % 6)],
+            232..=255 => [8 + 10 * (n - 232); 3],
+        }
+    }
+}
+
+/// `share` parts in 100 of `a`, the rest of `b`.
+pub fn blend(a: Rgb, b: Rgb, share: u16) -> Rgb {
+    std::array::from_fn(|i| ((u16::from(a[i]) * share + u16::from(b[i]) * (100 - share) + 50) / 100) as u8)
+}
+
+/// `#rrggbb`
+pub fn to_hex([r, g, b]: Rgb) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_colour_variant_is_resolved() {
+        assert_eq!(DARK.resolve(Color::Reset, DARK.fg), DARK.fg);
+        assert_eq!(to_hex(DARK.resolve(Color::Red, DARK.fg)), "#cc4b4b");
+        assert_eq!(DARK.resolve(Color::Indexed(9), DARK.fg), DARK.resolve(Color::LightRed, DARK.fg));
+        assert_eq!(to_hex(DARK.resolve(Color::Indexed(196), DARK.fg)), "#ff0000");
+        assert_eq!(to_hex(DARK.resolve(Color::Indexed(255), DARK.fg)), "#eeeeee");
+        assert_eq!(LIGHT.resolve(Color::Rgb(1, 2, 3), LIGHT.fg), [1, 2, 3]);
+        assert_eq!(blend([255, 0, 100], [0, 0, 0], 60), [153, 0, 60]);
+    }
+
+    /// Contrast as the W3C counts it; 3 is its least for large text and graphics, 4.5 for text.
+    #[test]
+    fn text_has_enough_contrast_in_both_palettes() {
+        let light = |c: Rgb| {
+            let part = |v: u8| {
+                let v = f64::from(v) / 255.0;
+                if v <= 0.03928 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+            };
+            0.2126 * part(c[0]) + 0.7152 * part(c[1]) + 0.0722 * part(c[2])
+        };
+        let contrast = |a: Rgb, b: Rgb| {
+            let (a, b) = (light(a), light(b));
+            (a.max(b) + 0.05) / (a.min(b) + 0.05)
+        };
+        // Whites on white and blacks on black are what a terminal shows, too.
+        for (palette, used) in [(&DARK, 1..16), (&LIGHT, 0..7), (&LIGHT, 8..15)] {
+            assert!(contrast(palette.fg, palette.bg) > 7.0);
+            for nth in used {
+                let got = contrast(palette.ansi[nth], palette.bg);
+                assert!(got > 3.0, "colour {nth} on {:?}: {got:.1}", palette.bg);
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A buffer's cells one after the other, with the colours they really have.
+
+use super::colour::{Palette, Rgb, blend};
+use ratatui::buffer::Buffer;
+use ratatui::style::Modifier;
+use unicode_width::UnicodeWidthStr;
+
+/// How much of a dim text's colour is left, in 100.
+const DIM_SHARE: u16 = 60;
+
+/// What a cell looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ResolvedStyle {
+    /// Of the text.
+    pub fg: Rgb,
+    /// Behind it.
+    pub bg: Rgb,
+    /// Heavier.
+    pub is_bold: bool,
+    /// With a line below.
+    pub is_underlined: bool,
+}
+
+/// A symbol at its place.
+#[derive(Debug, Clone, Copy)]
+pub struct PositionedSymbol<'a> {
+    /// Column of its first cell, from 0.
+    pub x: u16,
+    /// Row, from 0.
+    pub y: u16,
+    /// What stands there.
+    pub symbol: &'a str,
+    /// Cells it takes: two for a wide one.
+    pub width: u16,
+    /// How.
+    pub style: ResolvedStyle,
+}
+
+impl PositionedSymbol<'_> {
+    /// Nothing to see but the ground.
+    pub fn is_blank(&self) -> bool {
+        self.symbol.trim().is_empty()
+    }
+}
+
+/// The symbols of row `y`, from left to right.
+pub fn row_symbols<'a>(buf: &'a Buffer, palette: &'a Palette, y: u16) -> impl Iterator<Item = PositionedSymbol<'a>> {
+    let mut x = 0;
+    std::iter::from_fn(move || {
+        if x >= buf.area.width {
+            return None;
+        }
+        let cell = &buf[(buf.area.x + x, buf.area.y + y)];
+        let symbol = cell.symbol();
+        let cells = (symbol.width().max(1) as u16).min(buf.area.width - x);
+        let (mut fg, mut bg) = (palette.resolve(cell.fg, palette.fg), palette.resolve(cell.bg, palette.bg));
+        if cell.modifier.contains(Modifier::DIM) {
+            fg = blend(fg, bg, DIM_SHARE);
+        }
+        if cell.modifier.contains(Modifier::REVERSED) {
+            std::mem::swap(&mut fg, &mut bg);
+        }
+        let look = ResolvedStyle {
+            fg,
+            bg,
+            is_bold: cell.modifier.contains(Modifier::BOLD),
+            is_underlined: cell.modifier.contains(Modifier::UNDERLINED),
+        };
+        let spot = PositionedSymbol { x, y, symbol, width: cells, style: look };
+        x += cells;
+        Some(spot)
+    })
+}
+
+/// All symbols, row by row.
+pub fn all_symbols<'a>(buf: &'a Buffer, palette: &'a Palette) -> impl Iterator<Item = PositionedSymbol<'a>> {
+    (0..buf.area.height).flat_map(move |y| row_symbols(buf, palette, y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::colour::DARK;
+    use super::*;
+    use ratatui::layout::Rect;
+    use ratatui::style::{Color, Style};
+
+    #[test]
+    fn wide_symbols_take_two_cells_and_reversed_cells_swap_colours() {
+        let mut buf = Buffer::empty(Rect::new(3, 1, 5, 1));
+        buf.set_string(3, 1, "写a", Style::new().fg(Color::Red).add_modifier(Modifier::REVERSED));
+        let all: Vec<_> =
+            all_symbols(&buf, &DARK).map(|s| (s.x, s.symbol, s.width, s.style.fg, s.style.bg)).collect();
+        let red = DARK.ansi[1];
+        assert_eq!(
+            all,
+            [
+                (0, "写", 2, DARK.bg, red),
+                (2, "a", 1, DARK.bg, red),
+                (3, " ", 1, DARK.fg, DARK.bg),
+                (4, " ", 1, DARK.fg, DARK.bg)
+            ]
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! The cells as an SVG picture. Text stays text, so that it can be searched and copied; where it stands and how wide
+//! it is does not depend on the font of whoever looks at it. Shapes and grounds are one path for each colour: parts
+//! that touch leave no seam, at whatever size.
+
+use super::colour::{Palette, Rgb, to_hex, blend};
+use super::escape_xml;
+use super::grid::{self, ResolvedStyle, PositionedSymbol};
+use super::shape::{CELL, ShapePart, symbol_shape};
+use ratatui::buffer::Buffer;
+use std::fmt::Write;
+
+/// Units a cell takes, as numbers that can be multiplied.
+const WIDTH: f32 = CELL.0 as f32;
+const HEIGHT: f32 = CELL.1 as f32;
+/// Free space around the cells, in units.
+const MARGIN: f32 = 10.0;
+/// Size of the picture against its units: cells of 9 by 18 pixels.
+const SCALE: f32 = 0.75;
+/// Where a line's letters stand, and where the line below them is.
+const BASELINE: f32 = 18.5;
+const UNDERLINE: (f32, f32) = (21.0, 1.5);
+/// Fonts whose letters are 0.6 of their size wide fill the cells as they are.
+const FONT_SIZE: f32 = 20.0;
+
+/// The picture. `title` is for readers that do not show pictures.
+pub fn to_svg(buf: &Buffer, palette: &Palette, title: &str) -> String {
+    let (w, h) = (f32::from(buf.area.width) * WIDTH, f32::from(buf.area.height) * HEIGHT);
+    let (w, h) = (w + 2.0 * MARGIN, h + 2.0 * MARGIN);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" width=\"{}\" height=\"{}\" role=\"img\">\n\
+         <title>{}</title>\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{}\"/>\n\
+         <g transform=\"translate({MARGIN},{MARGIN})\">\n",
+        w * SCALE,
+        h * SCALE,
+        escape_xml(title),
+        to_hex(palette.bg)
+    );
+    out.push_str(&svg_paths(buf, palette));
+    let _ = writeln!(
+        out,
+        "<g font-family=\"ui-monospace,DejaVu Sans Mono,Menlo,Consolas,monospace\" font-size=\"{FONT_SIZE}\">"
+    );
+    for y in 0..buf.area.height {
+        push_row(&mut out, &grid::row_symbols(buf, palette, y).collect::<Vec<_>>());
+    }
+    out.push_str("</g>\n</g>\n</svg>\n");
+    out
+}
+
+/// Grounds, then shapes and underlines, in units; for the picture, and for the one behind the text of a page.
+pub fn svg_paths(buf: &Buffer, palette: &Palette) -> String {
+    let (mut grounds, mut shapes) = (PathsByColour::default(), PathsByColour::default());
+    for spot in grid::all_symbols(buf, palette) {
+        let (x, y) = (f32::from(spot.x) * WIDTH, f32::from(spot.y) * HEIGHT);
+        let (look, width) = (spot.style, f32::from(spot.width) * WIDTH);
+        if look.bg != palette.bg {
+            grounds.push_rect(look.bg, x, y, width, HEIGHT);
+        }
+        if let Some(shape) = symbol_shape(spot.symbol) {
+            let colour = blend(look.fg, look.bg, shape.opacity_pct);
+            shape.parts.iter().for_each(|part| shapes.push_part(colour, x, y, part));
+        }
+        if look.is_underlined {
+            shapes.push_rect(look.fg, x, y + UNDERLINE.0, width, UNDERLINE.1);
+        }
+    }
+    grounds.to_svg() + &shapes.to_svg()
+}
+
+/// What is painted, by colour in order of appearance.
+#[derive(Default)]
+struct PathsByColour(Vec<ColourPath>);
+
+struct ColourPath {
+    colour: Rgb,
+    path: String,
+    /// A rectangle that may still grow to the right.
+    open_rect: Option<[f32; 4]>,
+}
+
+impl PathsByColour {
+    fn path_of(&mut self, colour: Rgb) -> &mut ColourPath {
+        let at = self.0.iter().position(|s| s.colour == colour).unwrap_or_else(|| {
+            self.0.push(ColourPath { colour, path: String::new(), open_rect: None });
+            self.0.len() - 1
+        });
+        &mut self.0[at]
+    }
+
+    fn push_rect(&mut self, colour: Rgb, x: f32, y: f32, w: f32, h: f32) {
+        let stroke = self.path_of(colour);
+        match &mut stroke.open_rect {
+            Some([left, top, width, height]) if (*top, *height, *left + *width) == (y, h, x) => *width += w,
+            _ => {
+                stroke.close_rect();
+                stroke.open_rect = Some([x, y, w, h]);
+            }
+        }
+    }
+
+    fn push_part(&mut self, colour: Rgb, x: f32, y: f32, part: &ShapePart) {
+        match part {
+            ShapePart::Rect(left, top, w, h) => self.push_rect(colour, x + left, y + top, *w, *h),
+            ShapePart::Polygon(corners) => {
+                let stroke = self.path_of(colour);
+                for (i, (cx, cy)) in corners.iter().enumerate() {
+                    let (sign, cx, cy) = (if i == 0 { 'M' } else { 'L' }, round_hundredths(x + cx), round_hundredths(y + cy));
+                    let _ = write!(stroke.path, "{sign}{cx} {cy}");
+                }
+                stroke.path.push('z');
+            }
+        }
+    }
+
+    fn to_svg(mut self) -> String {
+        let mut out = String::new();
+        for stroke in &mut self.0 {
+            stroke.close_rect();
+            let _ = writeln!(out, "<path fill=\"{}\" d=\"{}\"/>", to_hex(stroke.colour), stroke.path);
+        }
+        out
+    }
+}
+
+impl ColourPath {
+    fn close_rect(&mut self) {
+        if let Some(rect) = self.open_rect.take() {
+            let [x, y, w, h] = rect.map(round_hundredths);
+            let _ = write!(self.path, "M{x} {y}h{w}v{h}h-{w}z");
+        }
+    }
+}
+
+/// Hundredths of a unit are finer than anybody sees.
+fn round_hundredths(units: f32) -> f32 {
+    (units * 100.0).round() / 100.0
+}
+
+/// Whether a symbol is set as text.
+pub fn is_text(spot: &PositionedSymbol) -> bool {
+    !spot.is_blank() && symbol_shape(spot.symbol).is_none()
+}
+
+/// The letters of a row: words of one look together, held to their width; what is not ASCII may come from another
+/// font, and stands alone.
+fn push_row(out: &mut String, spots: &[PositionedSymbol]) {
+    let mut at = 0;
+    while at < spots.len() {
+        let first = &spots[at];
+        if !is_text(first) {
+            at += 1;
+            continue;
+        }
+        let mut end = at + 1;
+        if first.symbol.is_ascii() {
+            let goes_on = |s: &PositionedSymbol| s.symbol.is_ascii() && is_same_text_style(&s.style, &first.style);
+            while end < spots.len() && goes_on(&spots[end]) {
+                // One blank between words is kept, a gap is not.
+                if spots[end].is_blank() && !spots.get(end + 1).is_some_and(|s| goes_on(s) && is_text(s)) {
+                    break;
+                }
+                end += 1;
+            }
+        }
+        push_text_run(out, &spots[at..end]);
+        at = end;
+    }
+}
+
+fn is_same_text_style(a: &ResolvedStyle, b: &ResolvedStyle) -> bool {
+    (a.fg, a.is_bold) == (b.fg, b.is_bold)
+}
+
+fn push_text_run(out: &mut String, spots: &[PositionedSymbol]) {
+    let first = &spots[0];
+    let text: String = spots.iter().map(|s| s.symbol).collect();
+    let cells: u16 = spots.iter().map(|s| s.width).sum();
+    let (x, y) = (f32::from(first.x) * WIDTH, f32::from(first.y) * HEIGHT + BASELINE);
+    let _ = writeln!(
+        out,
+        "<text x=\"{x}\" y=\"{y}\" textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\" fill=\"{}\"{}>{}</text>",
+        f32::from(cells) * WIDTH,
+        to_hex(first.style.fg),
+        if first.style.is_bold { " font-weight=\"bold\"" } else { "" },
+        escape_xml(&text)
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::colour::DARK;
+    use super::*;
+    use ratatui::layout::Rect;
+    use ratatui::style::{Color, Modifier, Style};
+
+    fn render(put: impl Fn(&mut Buffer)) -> String {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 12, 1));
+        put(&mut buf);
+        to_svg(&buf, &DARK, "x & \"y\"")
+    }
+
+    #[test]
+    fn text_is_escaped_and_runs_are_positioned() {
+        let svg = render(|buf| {
+            buf.set_string(0, 0, "a<b c", Style::new());
+            buf.set_string(7, 0, "写d", Style::new().fg(Color::Red));
+        });
+        assert!(svg.contains("<text x=\"0\" y=\"18.5\" textLength=\"60\""), "{svg}");
+        assert!(svg.contains(">a&lt;b c</text>"), "{svg}");
+        assert!(svg.contains("x=\"84\" y=\"18.5\" textLength=\"24\""), "{svg}");
+        assert!(svg.contains("fill=\"#cc4b4b\">写</text>") && svg.contains("x=\"108\""), "{svg}");
+        assert!(svg.contains("<title>x &amp; &quot;y&quot;</title>"));
+    }
+
+    #[test]
+    fn a_horizontal_line_is_one_path_without_text() {
+        let svg = render(|buf| {
+            buf.set_string(0, 0, "────────────", Style::new().fg(Color::Cyan));
+        });
+        assert!(svg.contains("<path fill=\"#4fb3bf\" d=\"M0 11h144v2h-144z\"/>"), "{svg}");
+        assert!(!svg.contains("<text"));
+    }
+
+    #[test]
+    fn a_reversed_row_is_one_rectangle_and_underlines_are_drawn() {
+        let style = Style::new().add_modifier(Modifier::REVERSED | Modifier::UNDERLINED);
+        let svg = render(|buf| {
+            buf.set_string(0, 0, "one two     ", style);
+        });
+        assert!(svg.contains("<path fill=\"#d0d4dc\" d=\"M0 0h144v24h-144z\"/>"), "{svg}");
+        assert!(svg.contains("<path fill=\"#14171c\" d=\"M0 21h144v1.5h-144z\"/>"), "{svg}");
+        assert!(svg.contains("fill=\"#14171c\">one two</text>"), "{svg}");
+    }
+}

@@ -1,0 +1,20 @@
+//! The cells as plain text, a line for each row.
+
+use super::colour::DARK;
+use super::grid;
+use crate::text::is_safe;
+use ratatui::buffer::Buffer;
+
+/// The screen without its colours.
+pub fn to_text(buf: &Buffer) -> String {
+    let mut out = String::new();
+    for y in 0..buf.area.height {
+        let start = out.len();
+        for spot in grid::row_symbols(buf, &DARK, y) {
+            out.extend(spot.symbol.chars().filter(|c| is_safe(*c)));
+        }
+        out.truncate(start + out[start..].trim_end().len());
+        out.push('\n');
+    }
+    out
+}
