@@ -2,9 +2,9 @@
 
 use clap::CommandFactory;
 use iotop_plus::cli::Cli;
-use iotop_plus::tui::action::View;
-use iotop_plus::tui::keys::{BINDINGS, Context, name};
-use iotop_plus::tui::settings::{HELP, Settings};
+use iotop_plus::tui::action::ViewId;
+use iotop_plus::tui::keymap::{BINDINGS, KeyContext, key_name};
+use iotop_plus::tui::settings::{SETTING_DESCRIPTIONS, Settings};
 use std::process::{Command, Stdio};
 
 const README: &str = include_str!("../README.md");
@@ -92,7 +92,7 @@ fn the_config_file_of_the_readme_is_the_default() {
     let mut default = Settings::default();
     default.kernel.exclude = Some(iotop_plus::model::kernel_log::DEFAULT_EXCLUDE.to_owned());
     assert_eq!(shown, default);
-    for (name, _) in HELP {
+    for (name, _) in SETTING_DESCRIPTIONS {
         let key = name.rsplit('.').next().unwrap();
         let there = |l: &str| l.trim_start_matches("# ").starts_with(&format!("{key} = "));
         assert!(text.lines().any(there), "{name}");
@@ -108,18 +108,18 @@ fn the_table_of_keys_names_only_keys_there_are_and_all_of_them() {
         .filter_map(|l| l.split('|').nth(1))
         .flat_map(|cell| cell.split('`').skip(1).step_by(2))
         .collect();
-    let views: Vec<String> = (1..=View::ALL.len()).map(|n| n.to_string()).collect();
+    let views: Vec<String> = (1..=ViewId::ALL.len()).map(|n| n.to_string()).collect();
     cells.extend(views.iter().map(String::as_str));
     for cell in &cells {
-        assert!(BINDINGS.iter().any(|b| name(b) == *cell), "no key {cell}");
+        assert!(BINDINGS.iter().any(|b| key_name(b) == *cell), "no key {cell}");
     }
     for b in BINDINGS {
-        assert!(!b.help.trim().is_empty(), "{}", name(b));
-        let general = !matches!(b.context, Context::Dialog | Context::Help | Context::Scroll);
+        assert!(!b.help.trim().is_empty(), "{}", key_name(b));
+        let general = !matches!(b.context, KeyContext::Dialog | KeyContext::Help | KeyContext::Scroll);
         // One key of an action is enough, and those of a detail stand in the text.
-        let mut same = BINDINGS.iter().filter(|o| o.action == b.action).map(name);
+        let mut same = BINDINGS.iter().filter(|o| o.action == b.action).map(key_name);
         let told = same.any(|n| cells.contains(&&*n) || README.contains(&format!("`{n}`")));
-        assert!(!general || told, "README: {} {}", name(b), b.help);
+        assert!(!general || told, "README: {} {}", key_name(b), b.help);
     }
 }
 

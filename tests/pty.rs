@@ -6,7 +6,7 @@ use crossterm::event::KeyCode;
 use iotop_plus::export::screenshot::FORMATS;
 use iotop_plus::text::is_safe;
 use iotop_plus::tui::action::Action;
-use iotop_plus::tui::keys::{BINDINGS, Binding};
+use iotop_plus::tui::keymap::{BINDINGS, KeyBinding};
 use rustix::process::Signal;
 use std::io::Read;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn every_view_is_shown() {
 }
 
 /// A key as a terminal sends it.
-fn bytes(b: &Binding) -> Vec<u8> {
+fn bytes(b: &KeyBinding) -> Vec<u8> {
     match b.code {
         KeyCode::Char(c) if b.ctrl => vec![c as u8 & 0x1f],
         KeyCode::Char(c) => c.to_string().into_bytes(),
@@ -78,7 +78,7 @@ fn every_key_of_the_table_is_survived() {
             // Confirm would change the machine; the way out and the shell have tests of their own.
             let leaves = matches!(b.action, Action::Quit | Action::Suspend) || b.code == KeyCode::Char('q');
             let leaves = leaves || (b.ctrl && b.code == KeyCode::Char('c'));
-            if leaves || matches!(b.action, Action::Confirm | Action::View(_)) {
+            if leaves || matches!(b.action, Action::Confirm | Action::ShowView(_)) {
                 continue;
             }
             t.send(bytes(b));
@@ -457,7 +457,7 @@ fn a_panic_in_any_thread_gives_the_terminal_back() {
 #[ignore = "run by a_panic_in_any_thread_gives_the_terminal_back in a terminal of its own"]
 fn panic_inside() {
     let mut tty = iotop_plus::tui::terminal::Tty::enter(true).unwrap();
-    iotop_plus::tui::terminal::restore_on_panic();
+    iotop_plus::tui::terminal::install_panic_hook();
     tty.send(b"a frame").unwrap();
     let _ = std::thread::spawn(|| panic!("EVIL\x1b[31m")).join();
     unreachable!("the hook ends the program");

@@ -18,7 +18,7 @@ use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
 use iotop_plus::tui::draw;
 use iotop_plus::tui::event::Event;
-use iotop_plus::tui::state::{App, Detail};
+use iotop_plus::tui::state::{App, DetailPage};
 use iotop_plus::tui::update::{ask_path, update};
 use iotop_plus::tui::widgets::theme::ThemeName;
 use iotop_plus::worker::job::{Job, Reply};
@@ -29,8 +29,8 @@ use std::path::Path;
 
 const SIZES: [(u16, u16); 4] = [(30, 8), (80, 24), (120, 40), (200, 50)];
 
-fn picture(app: &App) -> Buffer {
-    draw::picture(app)
+fn render(app: &App) -> Buffer {
+    draw::render_to_buffer(app)
 }
 
 /// The cells' text, one line a row; the second cell of a wide character is not a blank.
@@ -50,7 +50,7 @@ fn text(buf: &Buffer) -> String {
 }
 
 /// How each cell stands out: a letter for the colour, or for the modifiers where there is no colour.
-fn looks(buf: &Buffer) -> String {
+fn cell_styles(buf: &Buffer) -> String {
     let mut out = String::new();
     for y in 0..buf.area.height {
         for x in 0..buf.area.width {
@@ -80,69 +80,69 @@ fn looks(buf: &Buffer) -> String {
     out
 }
 
-fn keep(name: &str, app: &App) {
-    keep_text(name, text(&picture(app)));
+fn assert_screen(name: &str, app: &App) {
+    assert_text(name, text(&render(app)));
 }
 
-fn keep_text(name: &str, text: String) {
+fn assert_text(name: &str, text: String) {
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!(name, text);
     });
 }
 
-fn at_every_size(name: &str, keys: &str) {
+fn assert_screens_at_every_size(name: &str, keys: &str) {
     for size in SIZES {
         let mut app = app(size);
         press(&mut app, keys);
-        keep(&format!("{name}_{}x{}", size.0, size.1), &app);
+        assert_screen(&format!("{name}_{}x{}", size.0, size.1), &app);
     }
 }
 
 #[test]
-fn views() {
+fn main_views() {
     for (key, name) in
         [("1", "overview"), ("2", "devices"), ("3", "processes"), ("4", "memory"), ("5", "kernel")]
     {
-        at_every_size(name, key);
+        assert_screens_at_every_size(name, key);
     }
 }
 
 #[test]
-fn nothing_has_come_yet() {
+fn start_before_the_first_sample() {
     for size in [(80, 24), (120, 40)] {
-        keep(&format!("start_{}x{}", size.0, size.1), &empty(size));
+        assert_screen(&format!("start_{}x{}", size.0, size.1), &empty(size));
     }
 }
 
 #[test]
 fn device_detail() {
-    at_every_size("device_detail", "2<enter>");
+    assert_screens_at_every_size("device_detail", "2<enter>");
 }
 
 #[test]
-fn without_tracing_the_reason_stands_there() {
+fn device_detail_says_why_tracing_is_unavailable() {
     let mut app = app((120, 40));
-    let mut sample = app.world.last_sample.clone().unwrap();
+    let mut sample = app.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
     sample.latency = Reading::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into());
     update(&mut app, Event::Sample(Box::new(sample)));
     press(&mut app, "2<enter>");
-    keep("device_detail_untraced_120x40", &app);
+    assert_screen("device_detail_untraced_120x40", &app);
 }
 
 #[test]
 fn kernel_detail() {
-    at_every_size("kernel_detail", "5<home><enter>");
+    assert_screens_at_every_size("kernel_detail", "5<home><enter>");
 }
 
 /// The facts are read by the child's own code, from the tree.
 fn open_task(app: &mut App, name: &str) {
     press(app, &format!("3/{name}<enter><enter>"));
-    let Some(Detail::Process(p)) = &app.ui.detail else { panic!("no detail of {name}") };
+    let Some(DetailPage::Process(p)) = &app.ui.detail else { panic!("no detail of {name}") };
     let job = Job::Facts { pid: p.key.pid, starttime: p.key.starttime };
     let reply = job.run(&Root::at(tree("t1")));
-    update(app, Event::Worker(job, reply));
+    update(app, Event::JobReply(job, reply));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn process_detail() {
     for size in SIZES {
         let mut app = app(size);
         open_task(&mut app, "ledgerd");
-        keep(&format!("process_detail_{}x{}", size.0, size.1), &app);
+        assert_screen(&format!("process_detail_{}x{}", size.0, size.1), &app);
     }
 }
 
@@ -161,17 +161,17 @@ fn path_detail() {
         let mut effects = Vec::new();
         ask_path(&mut app, "/srv/lab/frz", &mut effects);
         if size == (80, 24) {
-            keep("path_detail_waiting_80x24", &app);
+            assert_screen("path_detail_waiting_80x24", &app);
         }
         let report = inspect_path(&Root::at(tree("t1")), Path::new("/srv/lab/frz")).unwrap();
         let job = Job::Path { path: "/srv/lab/frz".into() };
-        update(&mut app, Event::Worker(job, Reply::Path(Box::new(report))));
-        keep(&format!("path_detail_{}x{}", size.0, size.1), &app);
+        update(&mut app, Event::JobReply(job, Reply::Path(Box::new(report))));
+        assert_screen(&format!("path_detail_{}x{}", size.0, size.1), &app);
     }
 }
 
 #[test]
-fn variants() {
+fn prompts_filters_sorting_and_zoom() {
     for (name, size, keys) in [
         ("help", (80, 24), "?"),
         ("help", (120, 40), "?"),
@@ -198,16 +198,16 @@ fn variants() {
     ] {
         let mut app = app(size);
         press(&mut app, keys);
-        keep(&format!("{name}_{}x{}", size.0, size.1), &app);
+        assert_screen(&format!("{name}_{}x{}", size.0, size.1), &app);
     }
 }
 
 #[test]
-fn dialog() {
+fn confirmation_dialog() {
     for size in [(80, 24), (40, 12)] {
         let mut app = app(size);
         press(&mut app, "3/ledgerd<enter>i<c-u>rt/0<enter>");
-        keep(&format!("dialog_{}x{}", size.0, size.1), &app);
+        assert_screen(&format!("dialog_{}x{}", size.0, size.1), &app);
     }
 }
 
@@ -218,22 +218,22 @@ fn threads() {
         press(&mut app, "3p");
         tell_tasks(&mut app, false);
         tell_tasks(&mut app, true);
-        keep(&format!("threads_{}x{}", size.0, size.1), &app);
+        assert_screen(&format!("threads_{}x{}", size.0, size.1), &app);
     }
 }
 
 #[test]
-fn every_theme_says_the_same_in_its_own_way() {
+fn themes_differ_in_style_but_not_in_text() {
     let mut words = None;
     for theme in ThemeName::ALL {
         let mut app = app((80, 24));
         app.ui.theme_name = theme;
         press(&mut app, "w");
-        let buf = picture(&app);
+        let buf = render(&app);
         assert_eq!(words.get_or_insert_with(|| text(&buf)), &text(&buf));
-        keep_text(&format!("theme_{}", theme.name()), looks(&buf));
+        assert_text(&format!("theme_{}", theme.name()), cell_styles(&buf));
         app.ui.no_color = true;
-        let plain = picture(&app);
+        let plain = render(&app);
         let coloured = plain.content.iter().any(|c| (c.fg, c.bg) != (Color::Reset, Color::Reset));
         assert!(!coloured, "{}: colour in spite of NO_COLOR", theme.name());
     }
@@ -241,15 +241,15 @@ fn every_theme_says_the_same_in_its_own_way() {
 
 #[test]
 fn findings() {
-    at_every_size("findings", "8");
+    assert_screens_at_every_size("findings", "8");
     let mut app = app((120, 40));
     press(&mut app, "8<right><down>");
-    keep("findings_page_120x40", &app);
+    assert_screen("findings_page_120x40", &app);
 }
 
 #[test]
-fn findings_when_nothing_was_looked_at() {
+fn findings_before_the_first_evaluation() {
     let mut app = empty((80, 24));
     press(&mut app, "8");
-    keep("findings_start_80x24", &app);
+    assert_screen("findings_start_80x24", &app);
 }

@@ -19,12 +19,12 @@ use stage::tune::Tree;
 const SIZES: [(u16, u16); 4] = [(40, 12), (80, 24), (120, 40), (200, 50)];
 
 fn text(app: &App) -> String {
-    let buf = draw::picture(app);
+    let buf = draw::render_to_buffer(app);
     let row = |y| (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect::<String>();
     (0..buf.area.height).map(|y| row(y).trim_end().to_owned() + "\n").collect()
 }
 
-fn keep(name: &str, app: &App) {
+fn assert_screen(name: &str, app: &App) {
     let name = format!("experiment_{name}_{}x{}", app.ui.size.0, app.ui.size.1);
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!(name, text(app));
@@ -32,43 +32,43 @@ fn keep(name: &str, app: &App) {
 }
 
 /// The picture at every size of what `make` makes, after `keys`.
-fn at_every_size(name: &str, make: fn((u16, u16)) -> (App, Tree), keys: &str) {
+fn assert_screens_at_every_size(name: &str, make: fn((u16, u16)) -> (App, Tree), keys: &str) {
     for size in SIZES {
         let (mut app, _tree) = make(size);
         press(&mut app, keys);
         app.ui.message = None;
-        keep(name, &app);
+        assert_screen(name, &app);
     }
 }
 
 #[test]
-fn filled_in_and_asked_about() {
-    at_every_size("next", planned, "");
-    at_every_size("asking", planned, "r");
-    at_every_size("next_zoomed", planned, "z");
+fn form_and_confirmation() {
+    assert_screens_at_every_size("next", planned, "");
+    assert_screens_at_every_size("asking", planned, "r");
+    assert_screens_at_every_size("next_zoomed", planned, "z");
     // The value of a knob that nobody proposed is asked for at once.
     for size in SIZES {
         let (mut app, tree) = knobs(size);
         press(&mut app, "e");
         answer(&mut app, &tree);
-        keep("typing", &app);
+        assert_screen("typing", &app);
     }
-    at_every_size("typing_wrong", planned, "<home><enter><c-u>nothing<enter>");
+    assert_screens_at_every_size("typing_wrong", planned, "<home><enter><c-u>nothing<enter>");
 }
 
 #[test]
-fn an_ordinary_user_gets_the_line_for_root() {
+fn unprivileged_user_sees_the_sudo_command() {
     for size in SIZES {
         let (mut app, _tree) = planned(size);
         app.ui.tune.survey.as_mut().unwrap().writable = false;
-        keep("user", &app);
+        assert_screen("user", &app);
         press(&mut app, "r");
-        keep("user_asking", &app);
+        assert_screen("user_asking", &app);
     }
 }
 
 /// Two rounds over, the third, B's, under way.
-fn under_way(size: (u16, u16)) -> (App, Tree) {
+fn running_experiment(size: (u16, u16)) -> (App, Tree) {
     let (mut app, tree) = started(size);
     say(&mut app, progress(1, Arm::A, Phase::Drain, 0));
     for (n, arm) in [(1, Arm::A), (2, Arm::B)] {
@@ -82,71 +82,71 @@ fn under_way(size: (u16, u16)) -> (App, Tree) {
 }
 
 #[test]
-fn under_way_ending_and_seen_from_elsewhere() {
-    at_every_size("starting", started, "");
-    at_every_size("running", under_way, "");
-    at_every_size("ending", under_way, "x");
-    let (mut app, _tree) = under_way((80, 24));
+fn running_stopping_and_seen_from_other_views() {
+    assert_screens_at_every_size("starting", started, "");
+    assert_screens_at_every_size("running", running_experiment, "");
+    assert_screens_at_every_size("ending", running_experiment, "x");
+    let (mut app, _tree) = running_experiment((80, 24));
     say(&mut app, Message::Note("io_uring is refused here (EPERM): threads instead".into()));
-    keep("noted", &app);
+    assert_screen("noted", &app);
     press(&mut app, "1");
     assert!(text(&app).contains("experiment fsync 3/8 B 60 %"), "{}", text(&app));
 }
 
 #[test]
-fn ended() {
+fn finished() {
     for size in SIZES {
-        let (mut app, tree) = under_way(size);
+        let (mut app, tree) = running_experiment(size);
         let done = Box::new(report(&tree, "1795277000-fsync", 4, 0.5));
         say(&mut app, Message::Report(done.clone()));
         update(
             &mut app,
-            iotop_plus::tui::event::Event::Worker(
+            iotop_plus::tui::event::Event::JobReply(
                 Job::KeepExperiment(done),
                 Reply::Keeping("1795277000-fsync".into()),
             ),
         );
-        keep("ended", &app);
+        assert_screen("ended", &app);
         press(&mut app, "<pgdn>");
-        keep("ended_middle", &app);
+        assert_screen("ended_middle", &app);
         press(&mut app, "<pgdn><pgdn><pgdn><pgdn><pgdn><pgdn>");
-        keep("ended_below", &app);
+        assert_screen("ended_below", &app);
         press(&mut app, "<home>a");
-        keep("ended_setting", &app);
+        assert_screen("ended_setting", &app);
     }
 }
 
 #[test]
-fn ended_early_and_without_a_difference() {
-    let (mut app, tree) = under_way((80, 24));
+fn cancelled_inconclusive_and_refused() {
+    let (mut app, tree) = running_experiment((80, 24));
     let mut part = report(&tree, "1795277000-fsync", 1, 1.0);
     part.end = End::Cancelled;
     say(&mut app, Message::Report(Box::new(part)));
-    keep("cancelled", &app);
-    let (mut app, tree) = under_way((120, 40));
+    assert_screen("cancelled", &app);
+    let (mut app, tree) = running_experiment((120, 40));
     say(&mut app, Message::Report(Box::new(report(&tree, "1795277000-fsync", 4, 1.001))));
-    keep("no_difference", &app);
+    assert_screen("no_difference", &app);
     let (mut app, _tree) = started((80, 24));
     say(&mut app, Message::Refused(Refusal::Unsafe("vda makes no progress: 1 requests in flight".into())));
-    keep("refused", &app);
+    assert_screen("refused", &app);
 }
 
 #[test]
-fn kept_and_compared() {
-    at_every_size("kept", planned, "<left><end>m<up><up>");
+fn stored_and_compared() {
+    assert_screens_at_every_size("kept", planned, "<left><end>m<up><up>");
     for size in SIZES {
         let (mut app, tree) = planned(size);
         press(&mut app, "<left><end>m<up>c");
         let ids = vec!["1795100000-fsync".to_owned(), "1795270000-fsync".to_owned()];
         let both = vec![report(&tree, &ids[0], 4, 0.5), report(&tree, &ids[1], 4, 1.001)];
         let job = Job::ExperimentResults { ids };
-        update(&mut app, iotop_plus::tui::event::Event::Worker(job, Reply::ExperimentResults(both)));
-        keep("compared", &app);
+        update(&mut app, iotop_plus::tui::event::Event::JobReply(job, Reply::ExperimentResults(both)));
+        assert_screen("compared", &app);
     }
 }
 
 #[test]
-fn hostile_names_stay_text() {
+fn hostile_names_are_sanitized() {
     let (mut app, tree) = planned((120, 40));
     app.ui.bench.directory = "/srv/\u{1b}[2J\u{202e}".into();
     app.ui.experiment.form.set = vec!["vm.dirty_ratio=\u{1b}[2J30".into()];

@@ -15,17 +15,17 @@ use stage::tune::{Tree, news, on_lease, view};
 
 const SIZES: [(u16, u16); 4] = [(30, 8), (80, 24), (120, 40), (200, 50)];
 
-fn picture(app: &App) -> Buffer {
-    draw::picture(app)
+fn render(app: &App) -> Buffer {
+    draw::render_to_buffer(app)
 }
 
 fn text(app: &App) -> String {
-    let buf = picture(app);
+    let buf = render(app);
     let row = |y| (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect::<String>();
     (0..buf.area.height).map(|y| row(y).trim_end().to_owned() + "\n").collect()
 }
 
-fn keep(name: &str, app: &App) {
+fn assert_screen(name: &str, app: &App) {
     let name = format!("tune_{name}_{}x{}", app.ui.size.0, app.ui.size.1);
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!(name, text(app));
@@ -33,40 +33,40 @@ fn keep(name: &str, app: &App) {
 }
 
 /// The view at every size, after keys.
-fn at_every_size(name: &str, keys: &str) {
+fn assert_screens_at_every_size(name: &str, keys: &str) {
     for size in SIZES {
         let (mut app, _tree) = view(size);
         press(&mut app, keys);
         app.ui.message = None;
-        keep(name, &app);
+        assert_screen(name, &app);
     }
 }
 
 #[test]
 fn idle() {
-    at_every_size("idle", "");
+    assert_screens_at_every_size("idle", "");
 }
 
 #[test]
 fn editing() {
-    at_every_size("editing", "<enter><c-u>2500M");
-    at_every_size("editing_wrong", "<enter><c-u>101<enter>");
+    assert_screens_at_every_size("editing", "<enter><c-u>2500M");
+    assert_screens_at_every_size("editing_wrong", "<enter><c-u>101<enter>");
     let (mut app, _tree) = view((80, 24));
     press(&mut app, "<pgdn><pgdn><pgdn><up><up><up><up><up><up><up><up><enter><down>");
-    keep("editing_word", &app);
+    assert_screen("editing_word", &app);
 }
 
 #[test]
 fn proposed() {
-    at_every_size("proposed", "<enter><c-u>30<enter><down><down><down><down><enter><c-u>20s<enter>");
-    at_every_size("refused", "<enter><c-u>10<enter>a");
-    at_every_size("asking", "<enter><c-u>30<enter>a");
+    assert_screens_at_every_size("proposed", "<enter><c-u>30<enter><down><down><down><down><enter><c-u>20s<enter>");
+    assert_screens_at_every_size("refused", "<enter><c-u>10<enter>a");
+    assert_screens_at_every_size("asking", "<enter><c-u>30<enter>a");
 }
 
 #[test]
 fn presets() {
-    at_every_size("presets", "p<down>");
-    at_every_size("preset_asking", "p<down><enter>");
+    assert_screens_at_every_size("presets", "p<down>");
+    assert_screens_at_every_size("preset_asking", "p<down><enter>");
     // A question longer than the screen can be scrolled.
     let (mut app, _tree) = view((40, 12));
     press(&mut app, "p<down><enter>");
@@ -78,21 +78,21 @@ fn presets() {
 }
 
 #[test]
-fn on_lease_with_and_without_enough_data() {
+fn lease_with_and_without_enough_data() {
     for size in SIZES {
         let (mut app, tree) = view(size);
         on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000", "vm.swappiness=10"], 40);
-        keep("lease", &app);
+        assert_screen("lease", &app);
         press(&mut app, "1");
         assert!(size.0 < 40 || text(&app).contains("LEASE 1 1m20s"), "seen in every view");
         let (mut app, tree) = view(size);
         on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000"], 4);
-        keep("lease_young", &app);
+        assert_screen("lease_young", &app);
     }
 }
 
 #[test]
-fn history() {
+fn change_history() {
     for size in SIZES {
         let (mut app, tree) = view(size);
         let first = tree.set(&["vm.swappiness=10"]);
@@ -114,22 +114,22 @@ fn history() {
         tree.tell(&mut app, &all);
         app.ui.overlay = None;
         press(&mut app, "c<down><down>");
-        keep("history", &app);
+        assert_screen("history", &app);
     }
 }
 
 #[test]
-fn leaving() {
+fn quitting_with_a_lease() {
     for size in SIZES {
         let (mut app, tree) = view(size);
         on_lease(&mut app, &tree, &["vm.swappiness=10"], 40);
         press(&mut app, "q");
-        keep("leaving", &app);
+        assert_screen("leaving", &app);
     }
 }
 
 #[test]
-fn as_an_ordinary_user() {
+fn unprivileged_user() {
     for size in SIZES {
         let (mut app, tree) = view(size);
         let mut look = tree.look(&app, &[], &[]);
@@ -137,32 +137,32 @@ fn as_an_ordinary_user() {
         look.trouble = Some("/run/iotop-plus: permission denied; only root may read what was changed".into());
         news(&mut app, TuneNews::Survey(look));
         press(&mut app, "c");
-        keep("user", &app);
+        assert_screen("user", &app);
         press(&mut app, "<esc><enter><c-u>30<enter>a");
-        keep("user_asking", &app);
+        assert_screen("user_asking", &app);
     }
 }
 
 #[test]
-fn graphs_are_marked_where_a_knob_changed() {
+fn graphs_mark_knob_changes() {
     for size in SIZES {
         let (mut app, tree) = view(size);
         on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000"], 20);
         press(&mut app, "<down><down><down><down>g");
-        keep("graph", &app);
+        assert_screen("graph", &app);
     }
     let (mut app, tree) = view((120, 40));
     on_lease(&mut app, &tree, &["read_ahead_kb@vda=256"], 20);
     press(&mut app, "cg");
-    keep("graph_device", &app);
+    assert_screen("graph_device", &app);
 }
 
 #[test]
-fn what_you_changed_is_seen_without_colour() {
+fn changed_values_are_marked_without_colour() {
     let (mut app, tree) = view((120, 40));
     app.ui.no_color = true;
     on_lease(&mut app, &tree, &["vm.swappiness=10"], 20);
-    let buf = picture(&app);
+    let buf = render(&app);
     let row = (0..40).find(|y| buf[(1, *y)].symbol() == "*").expect("a star");
     let now = (20..60).find(|x| buf[(*x, row)].symbol() == "1").expect("its value");
     assert!(buf[(now, row)].modifier.contains(Modifier::BOLD | Modifier::UNDERLINED));
@@ -171,7 +171,7 @@ fn what_you_changed_is_seen_without_colour() {
 }
 
 #[test]
-fn hostile_names_stay_text() {
+fn hostile_names_are_sanitized() {
     let tree = Tree::new();
     let mounts = "21 1 254:0 / /a\\033[2J\u{202e}x rw,relatime - ext4 /dev/vda rw\n";
     std::fs::write(tree.dir.path().join("proc/self/mountinfo"), mounts).unwrap();

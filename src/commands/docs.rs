@@ -69,7 +69,7 @@ fn page() -> io::Result<Vec<u8>> {
     subcommands(&mut out, &command)?;
     keys(&mut out)?;
     heading(&mut out, "SETTINGS")?;
-    list(&mut out, settings::HELP.iter().map(|(name, help)| (*name, *help)))?;
+    list(&mut out, settings::SETTING_DESCRIPTIONS.iter().map(|(name, help)| (*name, *help)))?;
     heading(&mut out, "FILES")?;
     list(&mut out, FILES.iter().copied())?;
     heading(&mut out, "ENVIRONMENT")?;
@@ -162,7 +162,7 @@ mod tests {
             let first = help.split(['\'', '`', '\\']).next().unwrap().to_owned();
             assert!(page.contains(&first), "{help}");
         }
-        assert!(settings::HELP.iter().all(|(name, _)| page.contains(name)));
+        assert!(settings::SETTING_DESCRIPTIONS.iter().all(|(name, _)| page.contains(name)));
         assert!(!page.contains("worker"), "what is hidden stays hidden");
         assert_eq!(page.matches(".SH OPTIONS").count(), 1);
     }

@@ -43,7 +43,7 @@ pub const CRITICAL: u8 = 11;
 /// Runs what the command line asks for. Errors go to stderr, cleaned.
 pub fn run(cli: Cli) -> ExitCode {
     crate::heap::use_single_arena();
-    crate::tui::terminal::restore_on_panic();
+    crate::tui::terminal::install_panic_hook();
     let root = cli.root.as_ref().map_or_else(Root::live, Root::at);
     let tracing = !cli.no_tracing;
     let result = match cli.command {

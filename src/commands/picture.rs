@@ -7,13 +7,13 @@ use crate::diagnose::RuleEngine;
 use crate::export::screenshot::find_format;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::SystemState;
-use crate::tui::action::View;
-use crate::tui::panes::kernel;
+use crate::tui::action::ViewId;
+use crate::tui::panes::kernel_log;
 use crate::tui::replay::ReplayUi;
 use crate::tui::settings::Settings;
-use crate::tui::shot::Taken;
+use crate::tui::screenshot::ScreenCapture;
 use crate::tui::state::{App, Ui};
-use crate::tui::zone::utc_offset_secs;
+use crate::tui::timezone::utc_offset_secs;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -57,13 +57,13 @@ pub fn picture(world: SystemState, findings: RuleEngine, scene: Scene, name: &st
     (ui.interval, ui.replay) = (scene.interval, scene.replay);
     (ui.view, ui.zoomed) = match (scene.pane, scene.wanted.view) {
         (Some(pane), _) => (of_pane(pane), true),
-        (None, view) => (view.map_or(View::Overview, of_view), false),
+        (None, view) => (view.map_or(ViewId::Overview, of_view), false),
     };
     let mut app = App::new(world, ui);
     app.findings = findings;
-    kernel::refresh(&mut app);
-    app.pick_tasks();
-    let shot = Taken::of(&app).shot();
+    kernel_log::refresh_visible_entries(&mut app);
+    app.refresh_visible_tasks();
+    let shot = ScreenCapture::new(&app).to_screenshot();
     find_format(name).map(|form| (form.write)(&shot)).unwrap_or_default()
 }
 
@@ -82,26 +82,26 @@ pub fn live(gather: &mut Gather, args: &Snapshot, name: &str) -> Vec<u8> {
     picture(world, std::mem::take(&mut gather.findings), scene, name)
 }
 
-fn of_view(view: ViewName) -> View {
+fn of_view(view: ViewName) -> ViewId {
     match view {
-        ViewName::Overview => View::Overview,
-        ViewName::Devices => View::Devices,
-        ViewName::Processes => View::Processes,
-        ViewName::Memory => View::Memory,
-        ViewName::Kernel => View::Kernel,
-        ViewName::Findings => View::Findings,
-        ViewName::Syncs => View::Syncs,
+        ViewName::Overview => ViewId::Overview,
+        ViewName::Devices => ViewId::Devices,
+        ViewName::Processes => ViewId::Processes,
+        ViewName::Memory => ViewId::Memory,
+        ViewName::Kernel => ViewId::Kernel,
+        ViewName::Findings => ViewId::Findings,
+        ViewName::Syncs => ViewId::Syncs,
     }
 }
 
-fn of_pane(pane: PaneName) -> View {
+fn of_pane(pane: PaneName) -> ViewId {
     match pane {
-        PaneName::Devices => View::Devices,
-        PaneName::Processes => View::Processes,
-        PaneName::Memory => View::Memory,
-        PaneName::Kernel => View::Kernel,
-        PaneName::Findings => View::Findings,
-        PaneName::Syncs => View::Syncs,
+        PaneName::Devices => ViewId::Devices,
+        PaneName::Processes => ViewId::Processes,
+        PaneName::Memory => ViewId::Memory,
+        PaneName::Kernel => ViewId::Kernel,
+        PaneName::Findings => ViewId::Findings,
+        PaneName::Syncs => ViewId::Syncs,
     }
 }
 

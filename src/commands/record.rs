@@ -10,7 +10,7 @@ use crate::record::encoder::CHECKPOINT_INTERVAL;
 use crate::record::frame::RecordingHeader;
 use crate::record::writer::{RecorderState, RecorderOptions, RecordingWriter, RecorderStatus};
 use crate::root::Root;
-use crate::tui::zone;
+use crate::tui::timezone;
 use crate::units::{format_bytes_long, parse_bytes, format_duration, format_time_of_day};
 use anyhow::Context;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub fn run(root: &Root, args: &Record, tracing: bool) -> anyhow::Result<u8> {
         let syncs = args.syncs.then_some(SYNCS_FROM);
         let needs = Needs { queues: true, log: true, news: true, tracing, syncs, facts, ..Needs::default() };
         let mut gather = Gather::start(root, interval, needs)?;
-        let zone = zone::utc_offset_secs(clock::now().wall_ns);
+        let zone = timezone::utc_offset_secs(clock::now().wall_ns);
         if !args.quiet {
             eprintln!("recording to {}; Ctrl-C ends it", crate::text::sanitize(shown(&recorder.status())));
         }
@@ -93,7 +93,7 @@ pub fn header(root: &Root, interval: Duration) -> RecordingHeader {
         started_at: at,
         mono_ns: clock::now_log_clock().mono_ns,
         interval_ns: interval.as_nanos() as u64,
-        utc_offset_secs: zone::utc_offset_secs(at.wall_ns),
+        utc_offset_secs: timezone::utc_offset_secs(at.wall_ns),
     }
 }
 

@@ -7,8 +7,8 @@ use crate::record::file_worker::RemoteFile;
 use crate::record::reader::RecordingReader;
 use crate::record::time_spec;
 use crate::root::Root;
-use crate::tui::action::View;
-use crate::tui::run::{Options, Showing, run as run_screen};
+use crate::tui::action::ViewId;
+use crate::tui::runtime::{TuiOptions, Showing, run as run_screen};
 use crate::tui::settings::Settings;
 use crate::tui::widgets::theme::ThemeName;
 use crate::worker::job::{Job, Reply};
@@ -41,7 +41,7 @@ pub fn run(root: Root, top: Top, tracing: bool) -> anyhow::Result<u8> {
     settings.processes.accumulated |= top.accumulated;
     settings.processes.threads &= !top.processes;
     let path = top.path.map(|p| std::path::absolute(&p).unwrap_or(p).to_string_lossy().into_owned());
-    run_screen(Options { root, settings, config, path, no_color: no_color(), replay: None })?;
+    run_screen(TuiOptions { root, settings, config_path: config, initial_path: path, no_color: no_color(), replay: None })?;
     Ok(FINE)
 }
 
@@ -93,8 +93,8 @@ pub fn replay(root: Root, args: &Replay) -> anyhow::Result<u8> {
         settings.theme = theme;
     }
     // What the recorder did not see cannot be shown: the start view must be one of a recording.
-    if matches!(settings.view, View::Bench | View::Tune) {
-        settings.view = View::Overview;
+    if matches!(settings.view, ViewId::Bench | ViewId::Tune) {
+        settings.view = ViewId::Overview;
     }
     let path = std::path::absolute(&args.file)?;
     let opened = RemoteFile::open(&root, &path)
@@ -116,7 +116,7 @@ pub fn replay(root: Root, args: &Replay) -> anyhow::Result<u8> {
     };
     let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let replay = Some(Showing { reader, name, at });
-    run_screen(Options { root, settings, config, path: None, no_color: no_color(), replay })?;
+    run_screen(TuiOptions { root, settings, config_path: config, initial_path: None, no_color: no_color(), replay })?;
     Ok(FINE)
 }
 

@@ -3,7 +3,7 @@
 /// The views, in the order of their number keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum View {
+pub enum ViewId {
     /// Everything that fits.
     #[default]
     Overview,
@@ -25,31 +25,31 @@ pub enum View {
     Syncs,
 }
 
-impl View {
+impl ViewId {
     /// All views with a number; the first has the key `1`.
-    pub const ALL: [View; 8] = [
-        View::Overview,
-        View::Devices,
-        View::Processes,
-        View::Memory,
-        View::Kernel,
-        View::Bench,
-        View::Tune,
-        View::Findings,
+    pub const ALL: [ViewId; 8] = [
+        ViewId::Overview,
+        ViewId::Devices,
+        ViewId::Processes,
+        ViewId::Memory,
+        ViewId::Kernel,
+        ViewId::Bench,
+        ViewId::Tune,
+        ViewId::Findings,
     ];
 
     /// Its name in the footer.
     pub fn title(self) -> &'static str {
         match self {
-            View::Overview => "Overview",
-            View::Devices => "Devices",
-            View::Processes => "Processes",
-            View::Memory => "Memory",
-            View::Kernel => "Kernel",
-            View::Bench => "Bench",
-            View::Tune => "Tune",
-            View::Findings => "Findings",
-            View::Syncs => "Syncs",
+            ViewId::Overview => "Overview",
+            ViewId::Devices => "Devices",
+            ViewId::Processes => "Processes",
+            ViewId::Memory => "Memory",
+            ViewId::Kernel => "Kernel",
+            ViewId::Bench => "Bench",
+            ViewId::Tune => "Tune",
+            ViewId::Findings => "Findings",
+            ViewId::Syncs => "Syncs",
         }
     }
 }
@@ -66,7 +66,7 @@ pub enum Action {
     /// Draw everything anew.
     Redraw,
     /// Go to a view.
-    View(View),
+    ShowView(ViewId),
     /// Go to the next view.
     NextView,
     /// Go to the view before.
@@ -80,13 +80,13 @@ pub enum Action {
     /// Close what is on top.
     Back,
     /// Move the selection by that many rows.
-    Move(i16),
+    MoveSelection(i16),
     /// Move the selection by that many screens.
-    Page(i16),
+    MovePage(i16),
     /// To the first row.
-    First,
+    MoveToFirst,
     /// To the last row, or live again when frozen.
-    End,
+    MoveToLast,
     /// Hold the picture; sampling goes on.
     Freeze,
     /// Show the tick before.
@@ -102,7 +102,7 @@ pub enum Action {
     /// Bring columns at the right into sight.
     ColumnsRight,
     /// Turn the order round.
-    Reverse,
+    ReverseSort,
     /// Ask for a text to search.
     Search,
     /// To the next hit.
@@ -114,25 +114,25 @@ pub enum Action {
     /// Ask for a user.
     UserFilter,
     /// Only rows that do I/O.
-    OnlyActive,
+    ToggleActiveOnly,
     /// Sums since the start instead of rates.
-    Accumulated,
+    ToggleTotals,
     /// Processes or threads.
-    Threads,
+    ToggleThreads,
     /// Fold or unfold the threads of the selected process, or an entry's trace.
-    Fold,
+    ToggleFold,
     /// Ask for a new I/O priority of the selected task.
     Ionice,
     /// More columns.
-    Extended,
+    ToggleExtendedColumns,
     /// Another quantity in the graph.
-    Graph,
+    NextGraph,
     /// A shorter interval.
-    Faster,
+    ShorterInterval,
     /// A longer interval.
-    Slower,
+    LongerInterval,
     /// Ask for an interval.
-    Delay,
+    SetInterval,
     /// Count the sums from now.
     ResetCounters,
     /// Write the settings to the config file.
@@ -140,17 +140,17 @@ pub enum Action {
     /// Ask what of the screen goes to which file.
     Screenshot,
     /// Copy the focused pane as Markdown to the local clipboard.
-    Yank,
+    CopyPane,
     /// Ask for a command.
     Command,
     /// Another theme.
-    Theme,
+    NextTheme,
     /// Ask for a pattern lines must match.
-    Include,
+    IncludePattern,
     /// Ask for a pattern lines must not match.
-    Exclude,
+    ExcludePattern,
     /// Load the mappings of the process shown.
-    Mappings,
+    LoadMappings,
     /// Do what the dialog asks about.
     Confirm,
     /// Something of the Bench view.
@@ -162,5 +162,5 @@ pub enum Action {
     /// Something of a replay.
     Replay(super::replay::ReplayAction),
     /// Begin to record, or end it.
-    Record,
+    ToggleRecording,
 }

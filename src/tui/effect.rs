@@ -15,21 +15,21 @@ pub enum Effect {
     /// Draw everything anew.
     Redraw,
     /// Sample at this interval.
-    Interval(Duration),
+    SetInterval(Duration),
     /// Have the collector look at processes or threads.
-    Threads(bool),
+    ScanThreads(bool),
     /// From which duration on syncs are to be listed, or that nobody looks at them any more.
-    Syncs(Option<Duration>),
+    ListSlowSyncs(Option<Duration>),
     /// Rows on screen: their memory and priority are read at every tick.
-    Focus(Vec<TaskKey>),
+    WatchTasks(Vec<TaskKey>),
     /// Start a child.
-    Run(Job),
+    RunJob(Job),
     /// Start one child that does several jobs in turn.
-    RunInTurn(Vec<Job>),
+    RunJobsInSequence(Vec<Job>),
     /// Copy text to the local clipboard.
-    Clipboard(String),
+    CopyToClipboard(String),
     /// Write the settings.
-    Save(Settings),
+    SaveSettings(Settings),
     /// For the run that measures.
     Bench(super::bench::BenchEffect),
     /// For the experiment.
@@ -39,7 +39,7 @@ pub enum Effect {
     /// For the player of a recording.
     Replay(super::replay::ReplayEffect),
     /// For the recorder.
-    Tape(super::tape::TapeEffect),
+    Recording(super::recording::RecordingEffect),
     /// Set a task's I/O class and level, then read it back.
     SetIoPrio {
         /// Task.

@@ -20,15 +20,15 @@ pub enum Event {
     /// A tick of counters.
     Sample(Box<Sample>),
     /// A look at the tasks.
-    Procs(Box<Reading<ProcessUpdate>>),
+    Processes(Box<Reading<ProcessUpdate>>),
     /// Block devices or mounts changed.
     Topology(Box<Reading<Topology>>),
     /// Lines of the kernel log.
-    Records(Vec<KmsgRecord>, LogClock),
+    KernelLogRecords(Vec<KmsgRecord>, LogClock),
     /// The kernel log cannot be read (any more).
-    NoKernelLog(Reading<()>),
+    KernelLogUnavailable(Reading<()>),
     /// A child answered.
-    Worker(Job, Reply),
+    JobReply(Job, Reply),
     /// Sources and children that do not return, all of them.
     Blocked(Vec<BlockedRead>),
     /// `kernel.hung_task_warnings`.
@@ -44,7 +44,7 @@ pub enum Event {
     /// From the player of a recording.
     Replay(Box<super::replay::ReplayNews>),
     /// How far the recorder is.
-    Recording(Box<crate::record::writer::RecorderStatus>),
+    RecordingStatus(Box<crate::record::writer::RecorderStatus>),
     /// A word from the run loop.
     Notice(String),
 }

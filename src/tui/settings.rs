@@ -1,6 +1,6 @@
 //! What a person may set for good: the config file, read once at start and written by `W`.
 
-use super::action::View;
+use super::action::ViewId;
 use super::widgets::theme::ThemeName;
 use crate::export::screenshot::{FORMATS, find_format};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct Settings {
     /// dark, light, mono or high-contrast.
     pub theme: ThemeName,
     /// The view to start with.
-    pub view: View,
+    pub view: ViewId,
     /// Whether the mouse is used.
     pub mouse: bool,
     /// Whether programs are loaded into the kernel that measure latencies.
@@ -28,11 +28,11 @@ pub struct Settings {
     /// The Tune view.
     pub tune: TuneSettings,
     /// The Syncs view.
-    pub syncs: SyncSettings,
+    pub syncs: SyncsSettings,
     /// The Bench view.
     pub bench: BenchSettings,
     /// Screenshots.
-    pub screenshot: ShotSettings,
+    pub screenshot: ScreenshotSettings,
 }
 
 /// `[devices]`
@@ -76,12 +76,12 @@ pub struct KernelSettings {
 /// `[syncs]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct SyncSettings {
+pub struct SyncsSettings {
     /// A sync that takes so many milliseconds is listed by itself, 0 to 3600000.
     pub threshold_ms: u64,
 }
 
-impl Default for SyncSettings {
+impl Default for SyncsSettings {
     fn default() -> Self {
         Self { threshold_ms: crate::model::syncs::SLOW_THRESHOLD_MS }
     }
@@ -118,14 +118,14 @@ impl Default for BenchSettings {
 /// `[screenshot]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ShotSettings {
+pub struct ScreenshotSettings {
     /// png, svg, html, markdown, text, ansi or json.
     pub format: String,
     /// Where files go; a relative one is taken from where the program is started.
     pub directory: String,
 }
 
-impl Default for ShotSettings {
+impl Default for ScreenshotSettings {
     fn default() -> Self {
         Self { format: FORMATS[0].name.into(), directory: ".".into() }
     }
@@ -136,16 +136,16 @@ impl Default for Settings {
         Self {
             interval: 1.0,
             theme: ThemeName::default(),
-            view: View::default(),
+            view: ViewId::default(),
             mouse: true,
             tracing: true,
             devices: DeviceSettings::default(),
             processes: ProcessSettings::default(),
             kernel: KernelSettings::default(),
             tune: TuneSettings::default(),
-            syncs: SyncSettings::default(),
+            syncs: SyncsSettings::default(),
             bench: BenchSettings::default(),
-            screenshot: ShotSettings::default(),
+            screenshot: ScreenshotSettings::default(),
         }
     }
 }
@@ -157,7 +157,7 @@ impl Default for ProcessSettings {
 }
 
 /// Every setting by its name in the file, for the man page; the README has the same list.
-pub const HELP: &[(&str, &str)] = &[
+pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
     ("interval", "Seconds between samples, 0.1 to 3600. Default 1.0."),
     ("theme", "dark, light, mono or high-contrast. Default dark."),
     (
@@ -189,13 +189,13 @@ pub const HELP: &[(&str, &str)] = &[
 ];
 
 /// Shortest and longest lease in seconds.
-pub const LEASE: std::ops::RangeInclusive<u64> = 1..=crate::tune::lease::MAX_LEASE;
+pub const LEASE_SECS_RANGE: std::ops::RangeInclusive<u64> = 1..=crate::tune::lease::MAX_LEASE;
 
 /// Shortest and longest sync that is listed by itself, in milliseconds.
-pub const SYNC_MS: std::ops::RangeInclusive<u64> = 0..=3_600_000;
+pub const SYNC_THRESHOLD_MS_RANGE: std::ops::RangeInclusive<u64> = 0..=3_600_000;
 
 /// Shortest and longest interval in seconds.
-pub const INTERVAL: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+pub const INTERVAL_SECS_RANGE: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 impl Settings {
     /// Reads the file's text. The error names the line and what is wrong with it.
@@ -205,13 +205,13 @@ impl Settings {
             let what = crate::text::sanitize(err.message());
             line.map_or(what.clone(), |line| format!("line {line}: {what}"))
         })?;
-        if !INTERVAL.contains(&settings.interval) {
+        if !INTERVAL_SECS_RANGE.contains(&settings.interval) {
             return Err(format!("interval = {}: must be 0.1 to 3600 seconds", settings.interval));
         }
-        if !LEASE.contains(&settings.tune.lease) {
+        if !LEASE_SECS_RANGE.contains(&settings.tune.lease) {
             return Err(format!("tune.lease = {}: must be 1 to 86400 seconds", settings.tune.lease));
         }
-        if !SYNC_MS.contains(&settings.syncs.threshold_ms) {
+        if !SYNC_THRESHOLD_MS_RANGE.contains(&settings.syncs.threshold_ms) {
             let ms = settings.syncs.threshold_ms;
             return Err(format!("syncs.threshold_ms = {ms}: must be 0 to 3600000 milliseconds"));
         }
@@ -220,8 +220,8 @@ impl Settings {
             let format = crate::text::sanitize(&settings.screenshot.format);
             return Err(format!("screenshot.format = \"{format}\": must be one of {}", names.join(", ")));
         }
-        if super::panes::processes::sort_by_name(&settings.processes.sort).is_none() {
-            let names = super::panes::processes::sort_names().join(", ");
+        if super::panes::processes::sort_column_by_name(&settings.processes.sort).is_none() {
+            let names = super::panes::processes::sort_column_names().join(", ");
             let sort = crate::text::sanitize(&settings.processes.sort);
             return Err(format!("processes.sort = \"{sort}\": must be one of {names}"));
         }
@@ -234,7 +234,7 @@ impl Settings {
     }
 
     /// The file's text.
-    pub fn write(&self) -> String {
+    pub fn to_toml(&self) -> String {
         let body = toml::to_string(self).unwrap_or_default();
         format!("# iotop-plus settings, written by the key W.\n{body}")
     }
@@ -245,10 +245,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn settings_round_trip_through_toml() {
         let mut settings = Settings { interval: 2.5, theme: ThemeName::HighContrast, ..Default::default() };
         settings.kernel.include = Some("sd[ab]".into());
-        assert_eq!(Settings::parse(&settings.write()).unwrap(), settings);
+        assert_eq!(Settings::parse(&settings.to_toml()).unwrap(), settings);
         assert_eq!(Settings::parse("").unwrap(), Settings::default());
     }
 
@@ -256,7 +256,7 @@ mod tests {
     fn every_setting_is_described_with_its_default() {
         let kernel = KernelSettings { include: Some(String::new()), exclude: Some(String::new()) };
         let all = Settings { kernel, ..Settings::default() };
-        let table: toml::Table = toml::from_str(&all.write()).unwrap();
+        let table: toml::Table = toml::from_str(&all.to_toml()).unwrap();
         let mut names = Vec::new();
         for (name, value) in &table {
             let named = |(key, value): (&String, &toml::Value)| (format!("{name}.{key}"), value.clone());
@@ -265,9 +265,9 @@ mod tests {
                 value => names.push((name.clone(), value.clone())),
             }
         }
-        assert_eq!(names.len(), HELP.len());
+        assert_eq!(names.len(), SETTING_DESCRIPTIONS.len());
         for (name, value) in names {
-            let help = HELP.iter().find(|h| h.0 == name).unwrap_or_else(|| panic!("{name}")).1;
+            let help = SETTING_DESCRIPTIONS.iter().find(|h| h.0 == name).unwrap_or_else(|| panic!("{name}")).1;
             let default = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             assert!(
                 name.starts_with("kernel.")
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_line() {
+    fn parse_errors_name_the_line() {
         let err = Settings::parse("interval = 1\n\n[devices]\nextendet = true\n").unwrap_err();
         assert!(err.starts_with("line 4: ") && err.contains("extendet"), "{err}");
         assert!(Settings::parse("theme = \"pink\"").unwrap_err().starts_with("line 1: "));

@@ -2,17 +2,17 @@
 //!
 //! They are listened for in a task of its own, so that the loop asks one queue at every turn, not seven signals.
 
-use super::inbox::QUEUE;
+use super::event_queue::QUEUE_CAPACITY;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sig {
+pub enum SignalEvent {
     /// Leave.
-    End,
+    Terminate,
     /// Back to the shell for now.
-    Stop,
+    Suspend,
     /// Back from there.
     Continue,
     /// The terminal's size changed.
@@ -20,7 +20,7 @@ pub enum Sig {
 }
 
 /// From now on none of them ends or stops the program by itself. Needs a running tokio runtime.
-pub fn listen() -> std::io::Result<mpsc::Receiver<Sig>> {
+pub fn spawn_signal_listener() -> std::io::Result<mpsc::Receiver<SignalEvent>> {
     let tstp = SignalKind::from_raw(libc::SIGTSTP);
     let cont = SignalKind::from_raw(libc::SIGCONT);
     let mut end = [
@@ -31,14 +31,14 @@ pub fn listen() -> std::io::Result<mpsc::Receiver<Sig>> {
     ];
     let (mut stop, mut cont) = (signal(tstp)?, signal(cont)?);
     let mut winch = signal(SignalKind::window_change())?;
-    let (tx, rx) = mpsc::channel(QUEUE);
+    let (tx, rx) = mpsc::channel(QUEUE_CAPACITY);
     tokio::spawn(async move {
         loop {
             let sig = tokio::select! {
-                () = any(&mut end) => Sig::End,
-                _ = stop.recv() => Sig::Stop,
-                _ = cont.recv() => Sig::Continue,
-                _ = winch.recv() => Sig::Resize,
+                () = recv_any(&mut end) => SignalEvent::Terminate,
+                _ = stop.recv() => SignalEvent::Suspend,
+                _ = cont.recv() => SignalEvent::Continue,
+                _ = winch.recv() => SignalEvent::Resize,
             };
             if tx.send(sig).await.is_err() {
                 return;
@@ -48,7 +48,7 @@ pub fn listen() -> std::io::Result<mpsc::Receiver<Sig>> {
     Ok(rx)
 }
 
-async fn any(end: &mut [Signal; 4]) {
+async fn recv_any(end: &mut [Signal; 4]) {
     let [term, hup, int, quit] = end;
     tokio::select! {
         _ = term.recv() => {}

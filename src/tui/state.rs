@@ -1,6 +1,6 @@
 //! What the person sees and did: everything about the screen that is not about the machine.
 
-use super::action::View;
+use super::action::ViewId;
 use super::panes::PaneId;
 use super::settings::Settings;
 use super::widgets::table::Scroll;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The program's whole state.
 pub struct App {
     /// The machine.
-    pub world: SystemState,
+    pub system: SystemState,
     /// The screen.
     pub ui: Ui,
     /// What is wrong.
@@ -29,17 +29,17 @@ pub struct Ui {
     /// Columns and rows.
     pub size: (u16, u16),
     /// Which view.
-    pub view: View,
+    pub view: ViewId,
     /// Which pane of the view has the keys.
     pub focus: usize,
     /// The focused pane alone.
     pub zoomed: bool,
     /// The tick held on screen, by its number; `None`: live.
-    pub frozen: Option<u64>,
+    pub frozen_seq: Option<u64>,
     /// What lies over the view, topmost last.
     pub overlay: Option<Overlay>,
     /// The detail page, if one is open.
-    pub detail: Option<Detail>,
+    pub detail: Option<DetailPage>,
     /// Scrolled rows of the detail page.
     pub detail_scroll: Scroll,
     /// Time between samples.
@@ -53,13 +53,13 @@ pub struct Ui {
     /// Whether latencies are traced.
     pub tracing: bool,
     /// The word at the bottom.
-    pub message: Option<Message>,
+    pub message: Option<StatusMessage>,
     /// The Devices pane.
-    pub devices: DevicesUi,
+    pub devices: DevicesState,
     /// The Processes pane.
-    pub procs: ProcsUi,
+    pub processes: ProcessesState,
     /// The Kernel pane.
-    pub kernel: KernelUi,
+    pub kernel: KernelLogState,
     /// The Bench view.
     pub bench: super::bench::BenchUi,
     /// The Tune view.
@@ -69,13 +69,13 @@ pub struct Ui {
     /// The recording on screen, instead of the machine.
     pub replay: Option<super::replay::ReplayUi>,
     /// How far the recorder is, if one is at work.
-    pub recording: Option<crate::record::writer::RecorderStatus>,
+    pub recording_status: Option<crate::record::writer::RecorderStatus>,
     /// The Findings view.
-    pub findings: FindingsUi,
+    pub findings: FindingsState,
     /// The Syncs view.
-    pub syncs: super::syncs::SyncsUi,
+    pub syncs: super::syncs::SyncsState,
     /// Screenshots.
-    pub shot: super::shot::ShotUi,
+    pub screenshot: super::screenshot::ScreenshotState,
     /// The text searched for.
     pub search: String,
     /// The person's zone, seconds east of Greenwich.
@@ -86,13 +86,13 @@ pub struct Ui {
 
 /// A word to the person, shown for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct StatusMessage {
     /// Cleaned text.
     pub text: String,
     /// Something went wrong.
-    pub bad: bool,
+    pub is_error: bool,
     /// Ticks it stays.
-    pub ticks: u8,
+    pub ticks_left: u8,
 }
 
 /// Something over the view.
@@ -108,15 +108,15 @@ pub enum Overlay {
 
 /// What a line of input is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PromptFor {
+pub enum PromptPurpose {
     /// `/`
     Search,
     /// `\`
     Filter,
     /// `u`
-    User,
+    UserFilter,
     /// `d`
-    Delay,
+    Interval,
     /// `:`
     Command,
     /// Kernel lines to show.
@@ -126,28 +126,28 @@ pub enum PromptFor {
     /// Class and level for a task.
     Ionice(TaskKey),
     /// A value for the knob that is edited.
-    Knob,
+    KnobValue,
     /// Seconds of a lease.
     Lease,
     /// A line of a benchmark's parameters, by its place.
-    Bench(usize),
+    BenchField(usize),
     /// A line of the next experiment, by its place.
-    Experiment(usize),
+    ExperimentField(usize),
     /// The file an experiment's report goes to.
-    ExperimentFile,
+    ExperimentReportPath,
     /// The file a screenshot goes to.
-    Shot,
+    ScreenshotPath,
     /// A file to record into.
-    Record,
+    RecordingPath,
     /// A time in the recording.
-    Jump,
+    ReplayTime,
 }
 
 /// A line of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     /// What for.
-    pub what: PromptFor,
+    pub purpose: PromptPurpose,
     /// What was typed.
     pub text: String,
     /// Byte offset of the cursor.
@@ -166,12 +166,12 @@ pub struct Dialog {
     /// Lines passed over, where it is longer than the screen.
     pub scroll: u16,
     /// What `y` does.
-    pub change: Change,
+    pub on_confirm: PendingChange,
 }
 
 /// A change that was asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum PendingChange {
     /// I/O class and level of a task.
     IoPrio(TaskKey, IoPrio),
     /// Something of the Tune view.
@@ -184,13 +184,13 @@ pub enum Change {
 
 /// A detail page.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Detail {
+pub enum DetailPage {
     /// A device.
     Device(DevId),
     /// A task.
     Process(Box<ProcessDetail>),
     /// An entry of the kernel log, by its place.
-    Kernel(usize),
+    KernelLog(usize),
     /// What a directory lies on.
     Path(Box<PathDetail>),
 }
@@ -205,13 +205,13 @@ pub struct ProcessDetail {
     /// Mappings that were asked for.
     pub mappings: Option<crate::worker::job::Reply>,
     /// The mappings were asked for and have not come.
-    pub loading: bool,
+    pub mappings_requested: bool,
 }
 
 impl ProcessDetail {
     /// Nothing asked for yet.
     pub fn new(key: TaskKey) -> Self {
-        Self { key, facts: None, mappings: None, loading: false }
+        Self { key, facts: None, mappings: None, mappings_requested: false }
     }
 }
 
@@ -226,11 +226,11 @@ pub struct PathDetail {
 
 /// State of the Devices pane.
 #[derive(Debug, Clone, Default)]
-pub struct DevicesUi {
+pub struct DevicesState {
     /// Selection.
     pub scroll: Scroll,
     /// Column sorted by (index into the shown set), largest first; `None`: the tree.
-    pub sort: Option<usize>,
+    pub sort_column: Option<usize>,
     /// Smallest first.
     pub reverse: bool,
     /// `iostat -x`.
@@ -240,45 +240,45 @@ pub struct DevicesUi {
     /// Rows must contain this.
     pub filter: String,
     /// Columns passed over after the name.
-    pub shift: usize,
+    pub column_offset: usize,
     /// Which quantity the graphs show.
-    pub graph: usize,
+    pub graph_index: usize,
     /// A device to select as soon as it is in the list.
-    pub wanted: Option<DevId>,
+    pub pending_selection: Option<DevId>,
 }
 
 /// State of the Processes pane.
 #[derive(Debug, Clone, Default)]
-pub struct ProcsUi {
+pub struct ProcessesState {
     /// Selection within the rows that match.
     pub scroll: Scroll,
     /// The task the selection follows.
     pub selected: Option<TaskKey>,
     /// Sort column.
-    pub by: ProcessColumn,
+    pub sort_column: ProcessColumn,
     /// Smallest first.
     pub reverse: bool,
     /// Which rows.
     pub filter: ProcessFilter,
     /// Columns passed over after the first.
-    pub shift: usize,
+    pub column_offset: usize,
     /// Sums instead of rates.
-    pub accumulated: bool,
+    pub show_totals: bool,
     /// Threads instead of processes.
-    pub threads: bool,
+    pub show_threads: bool,
     /// The rows on screen, from the last update.
     pub window: ProcessWindow,
     /// The rows the collector was last told of.
-    pub focused: Vec<TaskKey>,
+    pub watched_tasks: Vec<TaskKey>,
 }
 
 /// State of the Kernel pane.
 #[derive(Debug, Default)]
-pub struct KernelUi {
+pub struct KernelLogState {
     /// Selection among the visible entries, newest last.
     pub scroll: Scroll,
     /// The selection stays at the newest entry.
-    pub pinned: bool,
+    pub follows_newest: bool,
     /// Include and exclude.
     pub patterns: LogPatterns,
     /// As typed.
@@ -288,63 +288,63 @@ pub struct KernelUi {
     /// Rows must contain this.
     pub filter: String,
     /// Show what is folded under entries.
-    pub unfolded: bool,
+    pub is_unfolded: bool,
     /// Places of the entries that pattern and filter let through, ascending.
-    pub shown: Vec<u32>,
+    pub visible_entries: Vec<u32>,
     /// How often they were picked.
-    pub refreshed: u64,
+    pub refresh_count: u64,
 }
 
 /// State of the Findings view, and of what the diagnosis asked for.
 #[derive(Debug, Default)]
-pub struct FindingsUi {
+pub struct FindingsState {
     /// Selection among the stories.
     pub scroll: Scroll,
     /// Selection among the ways on from the story.
-    pub jump: usize,
+    pub selected_target: usize,
     /// CLOCK_BOOTTIME in ns when slow facts were asked for last.
-    pub asked_ns: Option<u64>,
+    pub requested_at_ns: Option<u64>,
     /// What has not been answered.
-    pub asked: Asked,
+    pub pending: PendingFacts,
 }
 
 /// Children of the diagnosis that are under way.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct PendingFacts {
     /// Settings and limits.
     pub facts: bool,
     /// Room on local file systems.
-    pub local: bool,
+    pub local_disk_space: bool,
     /// Room on those of the network.
-    pub network: bool,
+    pub network_disk_space: bool,
 }
 
 impl Ui {
     /// A fresh screen with these settings.
     pub fn new(size: (u16, u16), settings: &Settings, no_color: bool) -> Self {
         let mut ui = Self { size, no_color, ..Self::default() };
-        ui.kernel.pinned = true;
-        ui.adopt(settings);
+        ui.kernel.follows_newest = true;
+        ui.apply_settings(settings);
         ui
     }
 
     /// Takes over settings.
-    pub fn adopt(&mut self, s: &Settings) {
+    pub fn apply_settings(&mut self, s: &Settings) {
         self.interval = Duration::from_secs_f64(s.interval);
         self.theme_name = s.theme;
         self.view = s.view;
         self.mouse = s.mouse;
-        self.shot.choose(&s.screenshot.format);
-        self.shot.directory = s.screenshot.directory.clone();
+        self.screenshot.select_format(&s.screenshot.format);
+        self.screenshot.directory = s.screenshot.directory.clone();
         self.tracing = s.tracing;
         self.bench.directory = s.bench.directory.clone().into();
         self.devices.extended = s.devices.extended;
         self.devices.only_active = s.devices.only_active;
-        self.procs.by = super::panes::processes::sort_by_name(&s.processes.sort).unwrap_or_default();
-        self.procs.reverse = s.processes.reverse;
-        self.procs.filter.only_active = s.processes.only_active;
-        self.procs.accumulated = s.processes.accumulated;
-        self.procs.threads = s.processes.threads;
+        self.processes.sort_column = super::panes::processes::sort_column_by_name(&s.processes.sort).unwrap_or_default();
+        self.processes.reverse = s.processes.reverse;
+        self.processes.filter.only_active = s.processes.only_active;
+        self.processes.show_totals = s.processes.accumulated;
+        self.processes.show_threads = s.processes.threads;
         self.tune.lease_secs = s.tune.lease;
         self.syncs.threshold_ms = s.syncs.threshold_ms;
         self.kernel.include = s.kernel.include.clone();
@@ -364,16 +364,16 @@ impl Ui {
             tracing: self.tracing,
             ..Settings::default()
         };
-        s.screenshot.format = self.shot.form().name.into();
-        s.screenshot.directory = self.shot.directory.clone();
+        s.screenshot.format = self.screenshot.format().name.into();
+        s.screenshot.directory = self.screenshot.directory.clone();
         s.bench.directory = self.bench.setting();
         s.devices.extended = self.devices.extended;
         s.devices.only_active = self.devices.only_active;
-        s.processes.sort = super::panes::processes::sort_name(self.procs.by).into();
-        s.processes.reverse = self.procs.reverse;
-        s.processes.only_active = self.procs.filter.only_active;
-        s.processes.accumulated = self.procs.accumulated;
-        s.processes.threads = self.procs.threads;
+        s.processes.sort = super::panes::processes::sort_column_name(self.processes.sort_column).into();
+        s.processes.reverse = self.processes.reverse;
+        s.processes.only_active = self.processes.filter.only_active;
+        s.processes.accumulated = self.processes.show_totals;
+        s.processes.threads = self.processes.show_threads;
         s.tune.lease = self.tune.lease_secs;
         s.syncs.threshold_ms = self.syncs.threshold_ms;
         s.kernel.include = self.kernel.include.clone();
@@ -387,33 +387,33 @@ impl Ui {
     }
 
     /// Says something to the person.
-    pub fn say(&mut self, text: impl AsRef<str>) {
-        self.message = Some(Message { text: crate::text::sanitize(text.as_ref()), bad: false, ticks: 4 });
+    pub fn info(&mut self, text: impl AsRef<str>) {
+        self.message = Some(StatusMessage { text: crate::text::sanitize(text.as_ref()), is_error: false, ticks_left: 4 });
     }
 
     /// Says what went wrong.
-    pub fn complain(&mut self, text: impl AsRef<str>) {
-        self.message = Some(Message { text: crate::text::sanitize(text.as_ref()), bad: true, ticks: 8 });
+    pub fn error(&mut self, text: impl AsRef<str>) {
+        self.message = Some(StatusMessage { text: crate::text::sanitize(text.as_ref()), is_error: true, ticks_left: 8 });
     }
 }
 
 impl App {
     /// The state at start.
     pub fn new(world: SystemState, ui: Ui) -> Self {
-        Self { world, ui, findings: RuleEngine::default() }
+        Self { system: world, ui, findings: RuleEngine::default() }
     }
 
     /// The pane that has the keys.
-    pub fn focused(&self) -> PaneId {
-        let panes = super::layout::panes(self);
+    pub fn focused_pane(&self) -> PaneId {
+        let panes = super::layout::visible_panes(self);
         panes.get(self.ui.focus.min(panes.len().saturating_sub(1))).copied().unwrap_or(PaneId::Devices)
     }
 
     /// Why processes cannot be shown, if they cannot.
-    pub fn procs_missing(&self) -> Option<String> {
-        match &self.world.processes_status {
+    pub fn processes_unavailable_reason(&self) -> Option<String> {
+        match &self.system.processes_status {
             Reading::Ok(()) => None,
-            other => other.unavailable_reason(self.world.now().boot_ns),
+            other => other.unavailable_reason(self.system.now().boot_ns),
         }
     }
 }

@@ -21,16 +21,16 @@ const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
 /// Everything [`ENTER`] and [`MOUSE_ON`] did, undone; also ends a synchronized update cut short.
 const LEAVE: &str = "\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?25h\x1b[?1049l";
 /// The same after a sequence that was cut in the middle: CAN ends whatever it was (ECMA-48).
-const CUT_AND_LEAVE: &str = "\x18\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?25h\x1b[?1049l";
+const CANCEL_AND_LEAVE: &str = "\x18\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?25h\x1b[?1049l";
 /// How long giving the terminal back may take when it does not read.
-const LEAVE_WITHIN: Duration = Duration::from_millis(200);
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// What has to be put back; taken out by whoever puts it back first.
-static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
+static SAVED_TERMINAL: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 
-struct Taken {
+struct SavedTerminal {
     fd: OwnedFd,
-    before: Termios,
+    original_mode: Termios,
 }
 
 /// The terminal while the program has it.
@@ -69,17 +69,17 @@ impl Tty {
             rustix::fs::openat(CWD, name.as_c_str(), flags, Mode::empty())?
         };
         let mut tty = Self { fd, mouse, pending: Vec::new(), written: 0 };
-        tty.take()?;
+        tty.enter_raw_mode()?;
         Ok(tty)
     }
 
-    fn take(&mut self) -> io::Result<()> {
+    fn enter_raw_mode(&mut self) -> io::Result<()> {
         let before = tcgetattr(&self.fd)?;
         let mut raw = before.clone();
         raw.make_raw();
         let fd = self.fd.try_clone()?;
         tcsetattr(&self.fd, OptionalActions::Now, &raw)?;
-        *TAKEN.lock().unwrap_or_else(|e| e.into_inner()) = Some(Taken { fd, before });
+        *SAVED_TERMINAL.lock().unwrap_or_else(|e| e.into_inner()) = Some(SavedTerminal { fd, original_mode: before });
         self.pending.clear();
         self.written = 0;
         self.pending.extend_from_slice(ENTER.as_bytes());
@@ -90,8 +90,8 @@ impl Tty {
     }
 
     /// Takes the terminal again after [`restore`]; everything must be drawn anew.
-    pub fn retake(&mut self) -> io::Result<()> {
-        self.take()
+    pub fn reenter(&mut self) -> io::Result<()> {
+        self.enter_raw_mode()
     }
 
     /// Columns and rows; 80x24 where the terminal does not know.
@@ -114,11 +114,11 @@ impl Tty {
             self.written = 0;
         }
         self.pending.extend_from_slice(bytes);
-        self.flush_some()
+        self.flush_nonblocking()
     }
 
     /// Writes what the terminal takes without waiting.
-    pub fn flush_some(&mut self) -> io::Result<()> {
+    pub fn flush_nonblocking(&mut self) -> io::Result<()> {
         while !self.is_idle() {
             match rustix::io::write(&self.fd, &self.pending[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -137,8 +137,8 @@ impl Tty {
     }
 
     /// The same terminal, to wait for it.
-    pub fn line(&self) -> io::Result<Line> {
-        Ok(Line(self.fd.try_clone()?))
+    pub fn try_clone_handle(&self) -> io::Result<TtyHandle> {
+        Ok(TtyHandle(self.fd.try_clone()?))
     }
 }
 
@@ -149,11 +149,11 @@ impl Drop for Tty {
 }
 
 /// The way to the terminal: whether somebody types, or is gone.
-pub struct Line(OwnedFd);
+pub struct TtyHandle(OwnedFd);
 
-impl Line {
+impl TtyHandle {
     /// Whether the other end is gone.
-    pub fn hung_up(&self) -> bool {
+    pub fn is_hung_up(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
@@ -161,13 +161,13 @@ impl Line {
     }
 }
 
-impl AsFd for Line {
+impl AsFd for TtyHandle {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl AsRawFd for Line {
+impl AsRawFd for TtyHandle {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
@@ -175,14 +175,14 @@ impl AsRawFd for Line {
 
 /// Gives the terminal back, if it is taken. Safe to call from anywhere, any number of times.
 pub fn restore() {
-    let taken = match TAKEN.try_lock() {
+    let taken = match SAVED_TERMINAL.try_lock() {
         Ok(mut guard) => guard.take(),
         Err(std::sync::TryLockError::Poisoned(e)) => e.into_inner().take(),
         // Somebody is giving it back right now.
         Err(std::sync::TryLockError::WouldBlock) => None,
     };
     let Some(taken) = taken else { return };
-    let until = Instant::now() + LEAVE_WITHIN;
+    let until = Instant::now() + LEAVE_TIMEOUT;
     let mut left = LEAVE.as_bytes();
     let mut flushed = false;
     while !left.is_empty() {
@@ -193,7 +193,7 @@ pub fn restore() {
             Err(Errno::AGAIN) if !flushed => {
                 flushed = true;
                 let _ = tcflush(&taken.fd, QueueSelector::OFlush);
-                left = CUT_AND_LEAVE.as_bytes();
+                left = CANCEL_AND_LEAVE.as_bytes();
             }
             Err(Errno::AGAIN) if Instant::now() < until => {
                 let wait = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -202,13 +202,13 @@ pub fn restore() {
             Err(_) => break,
         }
     }
-    let _ = tcsetattr(&taken.fd, OptionalActions::Now, &taken.before);
+    let _ = tcsetattr(&taken.fd, OptionalActions::Now, &taken.original_mode);
 }
 
 /// From now on a panic in any thread gives the terminal back, says what happened (cleaned: a panic
 /// message may quote hostile text) and ends the program with 101. Nothing is unwound: what has to be put right
 /// after us is so made that it is also put right after a kill.
-pub fn restore_on_panic() {
+pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         restore();
         let text = crate::text::sanitize(info.to_string());

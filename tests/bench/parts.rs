@@ -16,14 +16,14 @@ use iotop_plus::model::sample::Sample;
 use iotop_plus::model::snapshot::Snapshot;
 use iotop_plus::model::system_state::SystemState;
 use iotop_plus::root::Root;
-use iotop_plus::tui::action::View;
+use iotop_plus::tui::action::ViewId;
 use iotop_plus::tui::draw::draw;
 use iotop_plus::tui::event::Event;
-use iotop_plus::tui::screen::Screen;
+use iotop_plus::tui::diff_renderer::DiffRenderer;
 use iotop_plus::tui::settings::Settings;
 use iotop_plus::tui::state::{App, Ui};
 use iotop_plus::tui::update::update;
-use iotop_plus::tui::widgets::canvas::Canvas;
+use iotop_plus::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 
 const SIZE: (u16, u16) = (200, 50);
@@ -65,23 +65,23 @@ fn derive(bencher: Bencher) {
 }
 
 /// A frame of a view, from the state to cells.
-#[divan::bench(args = View::ALL)]
-fn frame(bencher: Bencher, view: View) {
+#[divan::bench(args = ViewId::ALL)]
+fn frame(bencher: Bencher, view: ViewId) {
     let app = app_with_samples(view);
-    let mut canvas = Canvas::new(Rect::new(0, 0, SIZE.0, SIZE.1));
+    let mut canvas = CellBuffer::new(Rect::new(0, 0, SIZE.0, SIZE.1));
     bencher.bench_local(|| {
         draw(&app, &mut canvas);
-        canvas.forget();
-        canvas.turn(|_, _, _, _| ());
+        canvas.forget_regions();
+        canvas.swap(|_, _, _, _| ());
     });
 }
 
 /// The same, compared with the last one, when nothing changed: what a refresh costs at rest.
 #[divan::bench]
 fn frame_and_difference(bencher: Bencher) {
-    let app = app_with_samples(View::Overview);
-    let mut screen = Screen::new(SIZE);
-    bencher.bench_local(|| screen.frame(|buf| draw(&app, buf), |_| Ok(())));
+    let app = app_with_samples(ViewId::Overview);
+    let mut screen = DiffRenderer::new(SIZE);
+    bencher.bench_local(|| screen.draw_frame(|buf| draw(&app, buf), |_| Ok(())));
 }
 
 /// The class, device and task of every line of a captured log.
@@ -127,7 +127,7 @@ fn two_samples() -> (Sample, Sample) {
 }
 
 /// The program as it stands after two looks at this machine.
-fn app_with_samples(view: View) -> App {
+fn app_with_samples(view: ViewId) -> App {
     let root = Root::live();
     let settings = Settings { view, ..Settings::default() };
     let ui = Ui::new(SIZE, &settings, false);
@@ -137,12 +137,12 @@ fn app_with_samples(view: View) -> App {
     let mut procs = ProcessCollector::new(&root);
     let wants = ScanOptions { delays: true, ..ScanOptions::default() };
     update(&mut app, Event::Sample(Box::new(first)));
-    update(&mut app, Event::Procs(Box::new(procs.scan(&wants))));
+    update(&mut app, Event::Processes(Box::new(procs.scan(&wants))));
     if let Some(topo) = TopologyReader::new(&root).refresh(&disks) {
         update(&mut app, Event::Topology(Box::new(topo)));
     }
-    update(&mut app, Event::Records(captured_log(), clock::now_log_clock()));
+    update(&mut app, Event::KernelLogRecords(captured_log(), clock::now_log_clock()));
     update(&mut app, Event::Sample(Box::new(second)));
-    update(&mut app, Event::Procs(Box::new(procs.scan(&wants))));
+    update(&mut app, Event::Processes(Box::new(procs.scan(&wants))));
     app
 }

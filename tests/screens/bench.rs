@@ -1,7 +1,7 @@
 //! The Bench view in all its states: idle, editing, asked, running, blocked, ended, kept, compared, refused.
 
 use super::stage::{app, press, tree};
-use super::{SIZES, keep};
+use super::{SIZES, assert_screen};
 use iotop_plus::bench::look::{Look, Seen};
 use iotop_plus::bench::measure::histogram::{Histogram, bucket_of};
 use iotop_plus::bench::measure::latency::{Direction, Latency, Sync};
@@ -25,7 +25,7 @@ fn sizes() -> impl Iterator<Item = (u16, u16)> {
     [(40, 12)].into_iter().chain(SIZES).filter(|s| *s != (30, 8))
 }
 
-fn look() -> Look {
+fn target_info() -> Look {
     let path = inspect_path(&Root::at(tree("t1")), Path::new(DIR)).unwrap();
     let place = Seen {
         filesystem: path.mount.fs_type.sanitized(),
@@ -41,7 +41,7 @@ fn look() -> Look {
     Look { directory: DIR.into(), refused: None, place: Some(place) }
 }
 
-fn kept() -> Vec<Kept> {
+fn stored_results() -> Vec<Kept> {
     [
         ("1795276156-randrw", 71_541.0, true),
         ("1795270000-fsync", 412.0, true),
@@ -62,65 +62,65 @@ fn kept() -> Vec<Kept> {
     .collect()
 }
 
-fn opened_with(size: (u16, u16), look: Look) -> App {
+fn open_bench_with(size: (u16, u16), look: Look) -> App {
     let mut app = app(size);
     app.ui.bench.start_in(DIR.into());
     press(&mut app, "b");
-    update(&mut app, Event::Worker(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look))));
-    update(&mut app, Event::Worker(Job::Kept, Reply::Kept(kept())));
+    update(&mut app, Event::JobReply(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look))));
+    update(&mut app, Event::JobReply(Job::Kept, Reply::Kept(stored_results())));
     app
 }
 
-fn opened(size: (u16, u16)) -> App {
-    opened_with(size, look())
+fn open_bench(size: (u16, u16)) -> App {
+    open_bench_with(size, target_info())
 }
 
 /// The picture at every size after `keys`.
-fn at_every_size(name: &str, keys: &str) {
+fn assert_screens_at_every_size(name: &str, keys: &str) {
     for size in sizes() {
-        let mut app = opened(size);
+        let mut app = open_bench(size);
         press(&mut app, keys);
-        keep(&format!("{name}_{}x{}", size.0, size.1), &app);
+        assert_screen(&format!("{name}_{}x{}", size.0, size.1), &app);
     }
 }
 
 #[test]
-fn idle_editing_asked() {
-    at_every_size("bench", "");
-    at_every_size("bench_dialog", "<enter>");
-    at_every_size("bench_editing", "e<down><enter><c-u>64X<enter>");
-    at_every_size("bench_txlog", "<down><down><down><down><down><down><down><down><down>e");
-    at_every_size("bench_zoomed", "ez");
+fn idle_editing_and_confirming() {
+    assert_screens_at_every_size("bench", "");
+    assert_screens_at_every_size("bench_dialog", "<enter>");
+    assert_screens_at_every_size("bench_editing", "e<down><enter><c-u>64X<enter>");
+    assert_screens_at_every_size("bench_txlog", "<down><down><down><down><down><down><down><down><down>e");
+    assert_screens_at_every_size("bench_zoomed", "ez");
 }
 
 #[test]
 fn refused() {
     for size in sizes() {
-        let mut crowded = look();
+        let mut crowded = target_info();
         crowded.place.as_mut().unwrap().free = 2 << 30;
-        let mut app = opened_with(size, crowded);
+        let mut app = open_bench_with(size, crowded);
         press(&mut app, "<enter>");
-        keep(&format!("bench_refused_{}x{}", size.0, size.1), &app);
+        assert_screen(&format!("bench_refused_{}x{}", size.0, size.1), &app);
     }
 }
 
 #[test]
-fn over_the_network() {
-    let mut far = look();
+fn network_file_system() {
+    let mut far = target_info();
     let place = far.place.as_mut().unwrap();
     (place.network, place.filesystem, place.source) = (true, "nfs4".into(), "server:/export".into());
-    let mut app = opened_with((80, 24), far);
+    let mut app = open_bench_with((80, 24), far);
     press(&mut app, "<enter>y");
-    keep("bench_network_80x24", &app);
+    assert_screen("bench_network_80x24", &app);
 }
 
-fn say(app: &mut App, what: What) {
+fn send_event(app: &mut App, what: What) {
     let run = app.ui.bench.runs;
     update(app, Event::Bench(Box::new(BenchNews { run, what })));
 }
 
 /// A run whose rates and latencies go up and down.
-fn run(app: &mut App, from: u64, to: u64, silent_ms: u64) {
+fn send_progress(app: &mut App, from: u64, to: u64, silent_ms: u64) {
     for n in from..=to {
         let wave = 1.0 + 0.6 * (n as f64 / 5.0).sin();
         let (iops, lat) = (20_000.0 * wave, (600_000.0 / wave) as u64);
@@ -143,38 +143,38 @@ fn run(app: &mut App, from: u64, to: u64, silent_ms: u64) {
             lat: [[Some(lat), Some(lat * 6)], [Some(lat * 2), Some(lat * 9)], [None, None]],
             silent_ms,
         };
-        say(app, What::Said(Message::Progress(Box::new(progress))));
+        send_event(app, What::Message(Message::Progress(Box::new(progress))));
     }
 }
 
-fn started(size: (u16, u16)) -> App {
-    let mut app = opened(size);
+fn start_run(size: (u16, u16)) -> App {
+    let mut app = open_bench(size);
     press(&mut app, "<enter>y");
-    say(&mut app, What::Started { pid: 4711 });
+    send_event(&mut app, What::Started { pid: 4711 });
     app
 }
 
 #[test]
 fn running() {
     for size in sizes() {
-        let mut app = started(size);
-        run(&mut app, 1, 50, 0);
-        keep(&format!("bench_running_{}x{}", size.0, size.1), &app);
+        let mut app = start_run(size);
+        send_progress(&mut app, 1, 50, 0);
+        assert_screen(&format!("bench_running_{}x{}", size.0, size.1), &app);
     }
-    let mut app = started((80, 24));
-    say(&mut app, What::Said(Message::Note("io_uring is refused here (EPERM): threads instead".into())));
-    run(&mut app, 1, 50, 0);
+    let mut app = start_run((80, 24));
+    send_event(&mut app, What::Message(Message::Note("io_uring is refused here (EPERM): threads instead".into())));
+    send_progress(&mut app, 1, 50, 0);
     press(&mut app, "x1");
-    keep("bench_elsewhere_80x24", &app);
+    assert_screen("bench_elsewhere_80x24", &app);
 }
 
 #[test]
 fn blocked() {
     for size in [(80, 24), (120, 40)] {
-        let mut app = started(size);
-        run(&mut app, 1, 20, 0);
-        run(&mut app, 21, 21, 12_300);
-        keep(&format!("bench_blocked_{}x{}", size.0, size.1), &app);
+        let mut app = start_run(size);
+        send_progress(&mut app, 1, 20, 0);
+        send_progress(&mut app, 21, 21, 12_300);
+        assert_screen(&format!("bench_blocked_{}x{}", size.0, size.1), &app);
     }
 }
 
@@ -235,26 +235,26 @@ fn report(id: &str, ios: u64) -> Report {
 #[test]
 fn ended() {
     for size in sizes() {
-        let mut app = started(size);
-        run(&mut app, 1, 120, 0);
+        let mut app = start_run(size);
+        send_progress(&mut app, 1, 120, 0);
         let done = Box::new(report("1795277000-randrw", 152_000));
-        say(&mut app, What::Said(Message::Report(done.clone())));
-        update(&mut app, Event::Worker(Job::Keep(done), Reply::Keeping("1795277000-randrw".into())));
-        keep(&format!("bench_ended_{}x{}", size.0, size.1), &app);
+        send_event(&mut app, What::Message(Message::Report(done.clone())));
+        update(&mut app, Event::JobReply(Job::Keep(done), Reply::Keeping("1795277000-randrw".into())));
+        assert_screen(&format!("bench_ended_{}x{}", size.0, size.1), &app);
         press(&mut app, "<pgdn><pgdn><pgdn><pgdn>");
-        keep(&format!("bench_ended_below_{}x{}", size.0, size.1), &app);
+        assert_screen(&format!("bench_ended_below_{}x{}", size.0, size.1), &app);
     }
 }
 
 #[test]
-fn history() {
-    at_every_size("bench_kept", "<end>m<up><up>");
+fn stored_and_compared_results() {
+    assert_screens_at_every_size("bench_kept", "<end>m<up><up>");
     for size in sizes() {
-        let mut app = opened(size);
+        let mut app = open_bench(size);
         press(&mut app, "<end>m<up><up>c");
         let ids = vec!["1795100000-randrw".to_owned(), "1795276156-randrw".to_owned()];
         let both = vec![report(&ids[0], 15_000), report(&ids[1], 152_000)];
-        update(&mut app, Event::Worker(Job::Results { ids }, Reply::Results(both)));
-        keep(&format!("bench_compared_{}x{}", size.0, size.1), &app);
+        update(&mut app, Event::JobReply(Job::Results { ids }, Reply::Results(both)));
+        assert_screen(&format!("bench_compared_{}x{}", size.0, size.1), &app);
     }
 }

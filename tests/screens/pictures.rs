@@ -2,11 +2,11 @@
 //! `MAKE_PICTURES=1 cargo test --test screens pictures` makes that of the README anew, and
 //! `PICTURES_TO=DIR cargo test --test screens pictures` writes every view in every form to a directory.
 
-use super::{app, picture, press};
+use super::{app, render, press};
 use iotop_plus::export::screenshot::colour::DARK;
 use iotop_plus::export::screenshot::svg::to_svg;
 use iotop_plus::export::screenshot::{FORMATS, find_format};
-use iotop_plus::tui::shot::Taken;
+use iotop_plus::tui::screenshot::ScreenCapture;
 use std::path::Path;
 
 /// Every view, and the pages that lie over one.
@@ -25,9 +25,9 @@ const VIEWS: [(&str, &str); 11] = [
 ];
 
 #[test]
-fn the_picture_is_of_this_program() {
+fn readme_screenshot_is_current() {
     let made =
-        to_svg(&picture(&app((120, 40))), &DARK, "The first screen of iotop-plus, on a machine in trouble");
+        to_svg(&render(&app((120, 40))), &DARK, "The first screen of iotop-plus, on a machine in trouble");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/screen.svg");
     if std::env::var_os("MAKE_PICTURES").is_some() {
         std::fs::write(&path, &made).unwrap();
@@ -37,12 +37,12 @@ fn the_picture_is_of_this_program() {
 }
 
 #[test]
-fn every_view_has_a_picture_in_every_form() {
+fn every_view_exports_in_every_format() {
     let to = std::env::var_os("PICTURES_TO");
     for (keys, name) in VIEWS {
         let mut app = app((120, 40));
         press(&mut app, keys);
-        let shot = Taken::of(&app).shot();
+        let shot = ScreenCapture::new(&app).to_screenshot();
         for form in FORMATS {
             let file = (form.write)(&shot);
             assert!(file.len() > 500, "{name}.{}: {} bytes", form.extension, file.len());
@@ -51,6 +51,6 @@ fn every_view_has_a_picture_in_every_form() {
             }
         }
         let text = String::from_utf8((find_format("text").unwrap().write)(&shot)).unwrap();
-        assert_eq!(text, super::text(&picture(&app)), "{name}");
+        assert_eq!(text, super::text(&render(&app)), "{name}");
     }
 }

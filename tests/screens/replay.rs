@@ -1,49 +1,49 @@
 //! The header of a recording, and of recording.
 
-use super::{app, keep, press};
+use super::{app, assert_screen, press};
 use iotop_plus::model::kernel_log::LogClock;
 use iotop_plus::record::reader::RecordingSpan;
 use iotop_plus::record::writer::RecorderStatus;
 use iotop_plus::tui::replay::ReplayUi;
 use iotop_plus::tui::state::App;
 
-fn replaying(size: (u16, u16)) -> App {
+fn open_replay(size: (u16, u16)) -> App {
     let mut app = app(size);
     let span = RecordingSpan { first_number: 10, last_number: 3609, ..RecordingSpan::default() };
-    let host = app.world.host.clone();
+    let host = app.system.host.clone();
     let replay = ReplayUi::new("night.iotop", host, LogClock::default(), span);
     app.ui.replay = Some(ReplayUi { number: 129, ..replay });
     app
 }
 
 #[test]
-fn a_recording() {
+fn replay_header() {
     for size in [(80, 24), (120, 40)] {
-        keep(&format!("replay_{}x{}", size.0, size.1), &replaying(size));
+        assert_screen(&format!("replay_{}x{}", size.0, size.1), &open_replay(size));
     }
-    let mut app = replaying((120, 40));
+    let mut app = open_replay((120, 40));
     press(&mut app, " +++");
     app.ui.message = None;
     let replay = app.ui.replay.as_mut().unwrap();
     (replay.damaged, replay.partial) = (3, true);
-    keep("replay_paused_damaged_120x40", &app);
+    assert_screen("replay_paused_damaged_120x40", &app);
     app.ui.replay.as_mut().unwrap().searching = true;
-    app.ui.say("searching for the next finding, at 14:35:12; Esc ends the search");
-    keep("replay_searching_120x40", &app);
+    app.ui.info("searching for the next finding, at 14:35:12; Esc ends the search");
+    assert_screen("replay_searching_120x40", &app);
     app.ui.replay.as_mut().unwrap().searching = false;
     app.ui.message = None;
     press(&mut app, "J");
-    keep("replay_jump_120x40", &app);
+    assert_screen("replay_jump_120x40", &app);
 }
 
 #[test]
-fn recording() {
+fn recording_header() {
     let mut app = app((120, 40));
-    app.ui.recording = Some(RecorderStatus { bytes_sent: 3_400_000, frames_sent: 900, ..RecorderStatus::default() });
-    keep("recording_120x40", &app);
-    app.ui.recording = Some(RecorderStatus { bytes_sent: 3_400_000, frames_dropped: 12, is_stuck: true, ..RecorderStatus::default() });
-    keep("recording_stuck_120x40", &app);
-    app.ui.recording = None;
+    app.ui.recording_status = Some(RecorderStatus { bytes_sent: 3_400_000, frames_sent: 900, ..RecorderStatus::default() });
+    assert_screen("recording_120x40", &app);
+    app.ui.recording_status = Some(RecorderStatus { bytes_sent: 3_400_000, frames_dropped: 12, is_stuck: true, ..RecorderStatus::default() });
+    assert_screen("recording_stuck_120x40", &app);
+    app.ui.recording_status = None;
     press(&mut app, "R");
-    keep("recording_prompt_120x40", &app);
+    assert_screen("recording_prompt_120x40", &app);
 }

@@ -19,7 +19,7 @@ use iotop_plus::experiment::stats::Comparison;
 use iotop_plus::tui::effect::Effect;
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::experiment::{Arms, ExperimentNews, Judged};
-use iotop_plus::tui::launch::What;
+use iotop_plus::tui::child_runner::ChildEvent;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
 use iotop_plus::worker::job::{Job, Reply};
@@ -48,8 +48,8 @@ pub fn knobs(size: (u16, u16)) -> (App, Tree) {
 
 /// Answers what the experiments ask as soon as they are opened.
 pub fn answer(app: &mut App, tree: &Tree) {
-    update(app, Event::Worker(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look()))));
-    update(app, Event::Worker(Job::Experiments, Reply::Experiments(kept())));
+    update(app, Event::JobReply(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look()))));
+    update(app, Event::JobReply(Job::Experiments, Reply::Experiments(kept())));
     judge_arms(app, tree);
 }
 
@@ -75,18 +75,18 @@ pub fn planned(size: (u16, u16)) -> (App, Tree) {
 pub fn started(size: (u16, u16)) -> (App, Tree) {
     let (mut app, tree) = planned(size);
     press(&mut app, "ry");
-    tell(&mut app, What::Started { pid: 4711 });
+    tell(&mut app, ChildEvent::Started { pid: 4711 });
     (app, tree)
 }
 
 /// News of the newest run.
-pub fn tell(app: &mut App, what: What<Message>) -> Vec<Effect> {
+pub fn tell(app: &mut App, what: ChildEvent<Message>) -> Vec<Effect> {
     let run = app.ui.experiment.runs;
     update(app, Event::Experiment(Box::new(ExperimentNews::Run(run, what))))
 }
 
 pub fn say(app: &mut App, message: Message) -> Vec<Effect> {
-    tell(app, What::Said(message))
+    tell(app, ChildEvent::Message(message))
 }
 
 /// `n` moments of a round, dirty pages rising to `most`.

@@ -239,19 +239,19 @@ pub fn play(app: &mut App) {
     }
     let names = vec!["vda".to_owned(), "loop0".into(), "zram0".into()];
     let queues = Reply::Queues(read_queue_attrs(&root, &names));
-    update(app, Event::Worker(Job::Queues { names }, queues));
+    update(app, Event::JobReply(Job::Queues { names }, queues));
     let Reading::Ok(mut log) = KmsgReader::open(&root) else { panic!("no kernel log") };
     let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();
     let at = clock("t1");
-    update(app, Event::Records(records, LogClock { mono_ns: at.boot_ns, wall_ns: at.wall_ns }));
+    update(app, Event::KernelLogRecords(records, LogClock { mono_ns: at.boot_ns, wall_ns: at.wall_ns }));
     tell_tasks(app, true);
 }
 
 /// The look at the tasks of the first captured tick (as it was long before, too), or that of the last.
 pub fn tell_tasks(app: &mut App, last: bool) {
-    let [first, second] = &story().procs[usize::from(app.ui.procs.threads)];
+    let [first, second] = &story().procs[usize::from(app.ui.processes.show_threads)];
     let tell = |app: &mut App, u: ProcessUpdate| {
-        update(app, Event::Procs(Box::new(Reading::Ok(u))));
+        update(app, Event::Processes(Box::new(Reading::Ok(u))));
     };
     if last {
         let mut u = second.clone();

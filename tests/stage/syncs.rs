@@ -79,7 +79,7 @@ pub fn reading(sample: &Sample, n: u64) -> SyncsRaw {
 
 /// A tick of the machine on screen with that of syncs.
 pub fn tell(app: &mut App, syncs: impl FnOnce(&Sample) -> Reading<SyncsRaw>) {
-    let mut sample = app.world.last_sample.clone().unwrap();
+    let mut sample = app.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += SEC;
     sample.time.wall_ns += SEC as i64;

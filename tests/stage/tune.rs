@@ -100,7 +100,7 @@ impl Tree {
     /// A look, with changes made so many seconds before `app`'s newest tick (newest change first) and, as no
     /// tuner lives here, standing as told.
     pub fn look(&self, app: &App, extra: &[&str], changes: &[(u64, Standing)]) -> Survey {
-        let now = app.world.now();
+        let now = app.system.now();
         let extra: Vec<String> = extra.iter().map(|e| e.to_string()).collect();
         let mut io = Direct::new(self.root.clone());
         let mut all = survey(&self.root, &mut io, &extra, Timestamp::default());
@@ -139,7 +139,7 @@ pub fn boot(app: &mut App, tree: &Tree) {
     let knobs = app.ui.tune.rows().iter().map(|r| r.name.clone()).collect();
     let job = Job::AtBoot { knobs };
     let reply = job.run(&tree.root);
-    update(app, Event::Worker(job, reply));
+    update(app, Event::JobReply(job, reply));
 }
 
 /// A change of this screen on lease.

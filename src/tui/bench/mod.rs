@@ -13,7 +13,7 @@ use crate::bench::report::Report;
 use crate::bench::store::Kept;
 use crate::bench::workloads::{self, WORKLOADS, Workload};
 use crate::model::disk::DevId;
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::state::App;
 use crate::tui::widgets::table::Scroll;
 use run::Run;
@@ -142,7 +142,7 @@ pub struct BenchNews {
 }
 
 /// News of a run.
-pub type What = super::launch::What<Message>;
+pub type What = super::child_runner::ChildEvent<Message>;
 
 impl Default for BenchUi {
     fn default() -> Self {
@@ -295,7 +295,7 @@ impl BenchUi {
 impl BenchNews {
     /// Whether it changes nothing that is on screen while another view is.
     pub fn is_unseen(&self, ui: &BenchUi) -> bool {
-        let What::Said(Message::Progress(p)) = &self.what else { return false };
+        let What::Message(Message::Progress(p)) = &self.what else { return false };
         ui.running().is_some_and(|run| run.number == self.run && run.word_at(Some(p.as_ref())) == run.word())
     }
 }
@@ -303,7 +303,7 @@ impl BenchNews {
 impl App {
     /// Whether news of a run change nothing on the screen: then no frame is made for them.
     pub fn bench_unseen(&self, news: &BenchNews) -> bool {
-        self.ui.view != View::Bench && news.is_unseen(&self.ui.bench)
+        self.ui.view != ViewId::Bench && news.is_unseen(&self.ui.bench)
     }
 }
 

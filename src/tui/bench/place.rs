@@ -8,7 +8,7 @@ use crate::tui::panes::PaneId;
 use ratatui::layout::Rect;
 
 /// The panes in focus order.
-pub const PANES: [PaneId; 4] = [PaneId::BenchList, PaneId::Bench, PaneId::Devices, PaneId::Writeback];
+pub const PANES: [PaneId; 4] = [PaneId::BenchResults, PaneId::BenchPage, PaneId::Devices, PaneId::Writeback];
 
 /// Everything's place in `body`; `focus` has the keys. Panes that are folded away have no area.
 pub fn arrange(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {

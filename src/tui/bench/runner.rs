@@ -4,19 +4,19 @@ use super::{BenchEffect, BenchNews, What};
 use crate::bench::host::{COMMAND, FromChild};
 use crate::bench::message::Message;
 use crate::root::Root;
-use crate::tui::launch::Launcher;
+use crate::tui::child_runner::ChildRunner;
 use std::sync::Arc;
 
 /// Takes news to the run loop; may be called from any thread.
 pub type Sink = Arc<dyn Fn(BenchNews) + Send + Sync>;
 
 /// What the view has running.
-pub struct Runner(Launcher<Message>);
+pub struct Runner(ChildRunner<Message>);
 
 impl Runner {
     /// Nothing runs yet.
     pub fn new(root: Root, sink: Sink) -> Self {
-        Self(Launcher::new(root, COMMAND, Arc::new(move |run, what| sink(BenchNews { run, what }))))
+        Self(ChildRunner::new(root, COMMAND, Arc::new(move |run, what| sink(BenchNews { run, what }))))
     }
 
     /// Does it, without waiting. What can be told at once comes back: news by the sink would wait here.
@@ -24,7 +24,7 @@ impl Runner {
         match effect {
             BenchEffect::Start { run, plan } => {
                 let why = self.0.start(run, *plan).err()?;
-                return Some(BenchNews { run, what: What::Said(Message::failed(why)) });
+                return Some(BenchNews { run, what: What::Message(Message::failed(why)) });
             }
             BenchEffect::Cancel => self.0.cancel(),
             BenchEffect::Kill => self.0.kill(),

@@ -11,9 +11,9 @@ use crate::experiment::kept::Kept;
 use crate::experiment::message::Message;
 use crate::experiment::report::Report;
 use crate::experiment::spec::Spec;
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::bench::Opened;
-use crate::tui::launch::What;
+use crate::tui::child_runner::ChildEvent;
 use crate::tui::state::App;
 use crate::tui::widgets::table::Scroll;
 use form::Form;
@@ -139,7 +139,7 @@ pub enum ExperimentNews {
     /// What the arms come to.
     Checked(Judged),
     /// From the child of that number.
-    Run(u64, What<Message>),
+    Run(u64, ChildEvent<Message>),
 }
 
 impl Arms {
@@ -212,8 +212,8 @@ impl App {
     /// Whether news of an experiment change nothing on the screen: then no frame is made for them.
     pub fn experiment_unseen(&self, news: &ExperimentNews) -> bool {
         let ui = &self.ui.experiment;
-        let ExperimentNews::Run(number, What::Said(Message::Progress(p))) = news else { return false };
+        let ExperimentNews::Run(number, ChildEvent::Message(Message::Progress(p))) = news else { return false };
         let same = ui.running().is_some_and(|r| r.number == *number && r.word_at(Some(p)) == r.word());
-        (self.ui.view != View::Tune || !ui.open) && same
+        (self.ui.view != ViewId::Tune || !ui.open) && same
     }
 }

@@ -5,7 +5,7 @@ use crate::tui::panes::PaneId;
 use ratatui::layout::Rect;
 
 /// The panes in focus order.
-pub const PANES: [PaneId; 2] = [PaneId::ExperimentList, PaneId::Experiment];
+pub const PANES: [PaneId; 2] = [PaneId::ExperimentList, PaneId::ExperimentPage];
 
 /// Both places in `body`; `focus` has the keys.
 pub fn arrange(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {

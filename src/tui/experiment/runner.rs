@@ -1,14 +1,14 @@
 //! The acting side: lives in the run loop, never waits, answers by events. A thread of its own looks at the knobs
 //! of a plan, for which it asks a child where a device may not answer.
 
-use super::{Arms, ExperimentEffect, ExperimentNews, Judged, What};
+use super::{Arms, ExperimentEffect, ExperimentNews, Judged, ChildEvent};
 use crate::bench::host::FromChild;
 use crate::experiment::arms::check;
 use crate::experiment::host::COMMAND;
 use crate::experiment::message::Message;
 use crate::experiment::spec::Spec;
 use crate::root::Root;
-use crate::tui::launch::Launcher;
+use crate::tui::child_runner::ChildRunner;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -17,7 +17,7 @@ pub type Sink = Arc<dyn Fn(ExperimentNews) + Send + Sync>;
 
 /// What is running.
 pub struct Runner {
-    launcher: Launcher<Message>,
+    launcher: ChildRunner<Message>,
     root: Root,
     sink: Sink,
     /// To the thread that looks, once there was something to look at.
@@ -29,7 +29,7 @@ impl Runner {
     pub fn new(root: Root, sink: Sink) -> Self {
         let to = sink.clone();
         let news = move |run, what| to(ExperimentNews::Run(run, what));
-        Self { launcher: Launcher::new(root.clone(), COMMAND, Arc::new(news)), root, sink, looks: None }
+        Self { launcher: ChildRunner::new(root.clone(), COMMAND, Arc::new(news)), root, sink, looks: None }
     }
 
     /// Does it, without waiting. What can be told at once comes back: news by the sink would wait here.
@@ -42,7 +42,7 @@ impl Runner {
             }
             ExperimentEffect::Start { run, spec } => {
                 let why = self.launcher.start(run, *spec).err()?;
-                return Some(ExperimentNews::Run(run, What::Said(Message::failed(why))));
+                return Some(ExperimentNews::Run(run, ChildEvent::Message(Message::failed(why))));
             }
             ExperimentEffect::Cancel => self.launcher.cancel(),
             ExperimentEffect::Kill => self.launcher.kill(),

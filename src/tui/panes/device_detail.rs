@@ -1,18 +1,18 @@
 //! One device: its recent past, its queue's settings, what it lies on and what lies on it.
 
-use super::device_graphs::{PAIRS, draw};
-use super::device_latency::{self, Part};
-use super::device_requests;
-use super::kernel_detail::{draw_lines, inside, stops};
-use super::{Pane, PaneId, when};
+use super::device_graphs::{GRAPH_PAIRS, draw_graph};
+use super::device_latency::{self, LatencyPart};
+use super::request_sizes;
+use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
+use super::{Pane, PaneId, interval_text};
 use crate::export::table::Table;
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
 use crate::text::sanitize;
-use crate::tui::keys::Context;
-use crate::tui::state::{App, Detail};
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::frame;
+use crate::tui::keymap::KeyContext;
+use crate::tui::state::{App, DetailPage};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes_long;
 use ratatui::layout::Rect;
@@ -20,35 +20,35 @@ use ratatui::layout::Rect;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::DeviceDetail,
-    contexts: &[Context::Detail, Context::DeviceDetail, Context::Scroll],
+    contexts: &[KeyContext::Detail, KeyContext::DeviceDetail, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: |app| stops(text(app).len(), split(inside(app)).0.height),
+    content_hash: |_| None,
+    table: sheet,
+    row_count: |app| scroll_positions(detail_lines(app).len(), split_text_and_graphs(focused_pane_inner(app)).0.height),
 };
 
-fn id(app: &App) -> Option<DevId> {
+fn device_id(app: &App) -> Option<DevId> {
     match &app.ui.detail {
-        Some(Detail::Device(id)) => Some(*id),
+        Some(DetailPage::Device(id)) => Some(*id),
         _ => None,
     }
 }
 
-fn name(app: &App, id: DevId) -> String {
-    let topo = app.world.topology.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
-    let rate = || app.snap().device(id).map(|r| r.name.to_string());
+fn device_name(app: &App, id: DevId) -> String {
+    let topo = app.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
+    let rate = || app.snapshot().device(id).map(|r| r.name.to_string());
     sanitize(topo.or_else(rate).unwrap_or_else(|| id.to_string()))
 }
 
-fn text(app: &App) -> Vec<(String, bool)> {
-    let Some(id) = id(app) else { return Vec::new() };
+fn detail_lines(app: &App) -> Vec<(String, bool)> {
+    let Some(id) = device_id(app) else { return Vec::new() };
     let mut out = Vec::new();
-    rates(app, id, &mut out);
-    device_latency::table(app, id, &mut out);
-    device_requests::table(app, id, &mut out);
-    super::charge::of_device(app, id, &mut out);
-    topology(app, id, &mut out);
-    queue(app, id, &mut out);
+    push_rates(app, id, &mut out);
+    device_latency::push_percentiles(app, id, &mut out);
+    request_sizes::push_request_sizes(app, id, &mut out);
+    super::io_accounting::push_device_io(app, id, &mut out);
+    push_topology(app, id, &mut out);
+    push_queue_settings(app, id, &mut out);
     out
 }
 
@@ -86,8 +86,8 @@ const OPERATIONS: [(&str, [Option<DeviceColumn>; 6]); 4] = [
 ];
 
 /// Rates of the interval on screen.
-fn rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let Some(rate) = app.snap().device(id) else {
+fn push_rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
+    let Some(rate) = app.snapshot().device(id) else {
         out.push(("has done no I/O".into(), false));
         return;
     };
@@ -130,10 +130,10 @@ fn rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     ));
 }
 
-fn topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let Some(topo) = app.world.topology.ok() else {
+fn push_topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
+    let Some(topo) = app.system.topology.ok() else {
         out.extend(
-            app.world.topology.unavailable_reason(app.world.now().boot_ns).map(|why| (format!("- topology: {why}"), true)),
+            app.system.topology.unavailable_reason(app.system.now().boot_ns).map(|why| (format!("- topology: {why}"), true)),
         );
         return;
     };
@@ -164,7 +164,7 @@ fn topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
         out.push((format!("{indent}on {} ({})", sanitize(&link.device.name), link.device.kind.name()), false));
     }
     for holder in &dev.holders {
-        out.push((format!("  under {}", name(app, *holder)), false));
+        out.push((format!("  under {}", device_name(app, *holder)), false));
     }
     for m in &dev.mounts {
         let hidden = if m.is_hidden { " (covered by a later mount)" } else { "" };
@@ -184,11 +184,11 @@ fn topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     }
 }
 
-fn queue(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
+fn push_queue_settings(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     out.push((String::new(), false));
     out.push(("Queue".into(), true));
-    let whole = app.world.topology.ok().and_then(|t| t.get(id)).and_then(|d| d.parent);
-    let attrs = [Some(id), whole].into_iter().flatten().find_map(|id| app.world.queues.get(&name(app, id)));
+    let whole = app.system.topology.ok().and_then(|t| t.get(id)).and_then(|d| d.parent);
+    let attrs = [Some(id), whole].into_iter().flatten().find_map(|id| app.system.queues.get(&device_name(app, id)));
     let Some(q) = attrs else {
         out.push((
             "  - not read (yet); it is read in a child process, because a hung device can block that".into(),
@@ -196,23 +196,23 @@ fn queue(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
         ));
         return;
     };
-    fn n<T: ToString>(v: &Option<T>) -> String {
+    fn format_value<T: ToString>(v: &Option<T>) -> String {
         v.as_ref().map_or("-".into(), |v| sanitize(v.to_string()))
     }
     let lines = [
-        format!("scheduler {} of {}", n(&q.scheduler), sanitize(q.schedulers.join(" "))),
+        format!("scheduler {} of {}", format_value(&q.scheduler), sanitize(q.schedulers.join(" "))),
         format!(
             "nr_requests {}  read_ahead_kb {}  wbt_lat_usec {}",
-            n(&q.nr_requests),
-            n(&q.read_ahead_kb),
-            n(&q.wbt_lat_usec)
+            format_value(&q.nr_requests),
+            format_value(&q.read_ahead_kb),
+            format_value(&q.wbt_lat_usec)
         ),
-        format!("max_sectors_kb {} of {}", n(&q.max_sectors_kb), n(&q.max_hw_sectors_kb)),
-        format!("block sizes: logical {} physical {}", n(&q.logical_block_size), n(&q.physical_block_size)),
+        format!("max_sectors_kb {} of {}", format_value(&q.max_sectors_kb), format_value(&q.max_hw_sectors_kb)),
+        format!("block sizes: logical {} physical {}", format_value(&q.logical_block_size), format_value(&q.physical_block_size)),
         format!(
             "rotational {}  write cache {}",
             q.rotational.map_or("-", |r| if r { "yes" } else { "no" }),
-            n(&q.write_cache)
+            format_value(&q.write_cache)
         ),
     ];
     out.extend(lines.into_iter().map(|l| (format!("  {l}"), false)));
@@ -220,7 +220,7 @@ fn queue(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
 
 /// Text and graphs: beside each other where there is room, else the graphs below; a graph needs six lines
 /// to say anything.
-fn split(inner: Rect) -> (Rect, Rect) {
+fn split_text_and_graphs(inner: Rect) -> (Rect, Rect) {
     if inner.width >= 130 {
         let w = inner.width / 2;
         return (Rect { width: w - 1, ..inner }, Rect { x: inner.x + w, width: inner.width - w, ..inner });
@@ -230,36 +230,36 @@ fn split(inner: Rect) -> (Rect, Rect) {
     (Rect { height: top, ..inner }, Rect { y: inner.y + top, height: graphs, ..inner })
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
-    let Some(id) = id(app) else { return };
-    let inner = frame(buf, area, &format!("Device {}", name(app, id)), &when(app), focused, theme);
-    let (left, right) = split(inner);
-    draw_lines(app, theme, left, buf, &text(app));
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let Some(id) = device_id(app) else { return };
+    let inner = draw_frame(buf, area, &format!("Device {}", device_name(app, id)), &interval_text(app), focused, theme);
+    let (left, right) = split_text_and_graphs(inner);
+    draw_detail_lines(app, theme, left, buf, &detail_lines(app));
     // Heat maps first, then pairs of graphs as far as there is room; one at least, where there is room for two.
     let room = (right.height / 6).max(1);
-    let mut heats = device_latency::kinds(app, id, Part::Total, right.width);
+    let mut heats = device_latency::kinds_with_data(app, id, LatencyPart::Total, right.width);
     heats.truncate(usize::from(room).saturating_sub(1).max(1));
-    let parts = (PAIRS.len() as u16 + heats.len() as u16).min(room);
+    let parts = (GRAPH_PAIRS.len() as u16 + heats.len() as u16).min(room);
     let each = right.height / parts;
     for i in 0..parts {
         let at = Rect { y: right.y + i * each, height: each, ..right };
         if let Some(kind) = heats.get(usize::from(i)) {
-            device_latency::draw(app, theme, at, buf, id, *kind, Part::Total);
+            device_latency::draw_latency_heatmap(app, theme, at, buf, id, *kind, LatencyPart::Total);
             continue;
         }
-        let pair = &PAIRS[(app.ui.devices.graph + usize::from(i) - heats.len()) % PAIRS.len()];
+        let pair = &GRAPH_PAIRS[(app.ui.devices.graph_index + usize::from(i) - heats.len()) % GRAPH_PAIRS.len()];
         let half = each / 2;
         let at = Rect { height: half, ..at };
-        draw(app, theme, at, buf, id, &pair[0], false);
-        draw(app, theme, Rect { y: at.y + half, height: each - half, ..right }, buf, id, &pair[1], true);
+        draw_graph(app, theme, at, buf, id, &pair[0], false);
+        draw_graph(app, theme, Rect { y: at.y + half, height: each - half, ..right }, buf, id, &pair[1], true);
     }
 }
 
-fn sheet(app: &App) -> Table {
-    let title = id(app).map_or(String::new(), |id| {
-        format!("Device {} on {}, {}", name(app, id), app.world.host.name, app.stamp())
+fn build_table(app: &App) -> Table {
+    let title = device_id(app).map_or(String::new(), |id| {
+        format!("Device {} on {}, {}", device_name(app, id), app.system.host.name, app.timestamp())
     });
     let mut sheet = Table::new(title, &[("", false)]);
-    sheet.rows.extend(text(app).into_iter().map(|l| vec![l.0]));
+    sheet.rows.extend(detail_lines(app).into_iter().map(|l| vec![l.0]));
     sheet
 }

@@ -1,49 +1,49 @@
 //! How the times of a device's requests are spread: percentiles, and heat maps over time.
 
-use super::device_graphs::series_of;
+use super::device_graphs::device_history;
 use crate::model::disk::DevId;
 use crate::model::latency::{HeatmapBins, REQUEST_KINDS, RequestLatency, LatencySummary};
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::graph::marks;
-use crate::tui::widgets::heat::{columns, heat};
-use crate::tui::widgets::put::put;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::graph::draw_column_markers;
+use crate::tui::widgets::heatmap::{heatmap_column_count, draw_heatmap};
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use crate::units::format_micros;
 use ratatui::layout::Rect;
 
 /// Which part of a request's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum LatencyPart {
     /// Queued and in service.
     Total,
     /// In service.
     Service,
 }
 
-impl Part {
-    fn name(self) -> &'static str {
+impl LatencyPart {
+    fn label(self) -> &'static str {
         match self {
-            Part::Total => "queued and in service",
-            Part::Service => "in service",
+            LatencyPart::Total => "queued and in service",
+            LatencyPart::Service => "in service",
         }
     }
 
-    fn of(self, kind: &RequestLatency) -> (&Option<LatencySummary>, &HeatmapBins) {
+    fn distribution(self, kind: &RequestLatency) -> (&Option<LatencySummary>, &HeatmapBins) {
         match self {
-            Part::Total => (&kind.total, &kind.heatmap),
-            Part::Service => (&kind.service, &kind.service_heatmap),
+            LatencyPart::Total => (&kind.total, &kind.heatmap),
+            LatencyPart::Service => (&kind.service, &kind.service_heatmap),
         }
     }
 }
 
 /// The table of percentiles, or why there is none.
-pub fn table(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let snap = app.snap();
+pub fn push_percentiles(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
+    let snap = app.snapshot();
     out.push((String::new(), false));
     let Some(latency) = snap.device(id).and_then(|d| d.latency.as_ref()) else {
         out.push(("Latency".into(), true));
-        out.push((format!("  - {}", why_not(app, id)), false));
+        out.push((format!("  - {}", unavailable_reason(app, id)), false));
         return;
     };
     let heads = ["samples", "p50", "p90", "p99", "p99.9", "max"];
@@ -54,11 +54,11 @@ pub fn table(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     out.push((line("Latency", heads.map(str::to_owned)), true));
     let before = out.len();
     for (kind, name) in latency.kinds.iter().zip(REQUEST_KINDS) {
-        for part in [Part::Total, Part::Service] {
-            let Some(s) = part.of(kind).0 else { continue };
+        for part in [LatencyPart::Total, LatencyPart::Service] {
+            let Some(s) = part.distribution(kind).0 else { continue };
             let cells = [s.p50, s.p90, s.p99, s.p999, s.max].map(format_micros);
             let [a, b, c, d, e] = cells;
-            let what = if part == Part::Total { name.to_owned() } else { "  in service".into() };
+            let what = if part == LatencyPart::Total { name.to_owned() } else { "  in service".into() };
             out.push((line(&what, [s.samples.to_string(), a, b, c, d, e]), false));
         }
     }
@@ -71,39 +71,39 @@ pub fn table(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     }
 }
 
-fn why_not(app: &App, id: DevId) -> String {
-    if let Some(why) = app.snap().tracing.unavailable_reason(app.world.now().boot_ns) {
+fn unavailable_reason(app: &App, id: DevId) -> String {
+    if let Some(why) = app.snapshot().tracing.unavailable_reason(app.system.now().boot_ns) {
         return why;
     }
-    let dev = app.world.topology.ok().and_then(|t| t.get(id));
+    let dev = app.system.topology.ok().and_then(|t| t.get(id));
     if dev.is_some_and(|d| d.kind == crate::model::topology::DeviceKind::Partition) {
         return "measured for the whole device only, not for a partition".into();
     }
-    let missing = app.snap().tracing.ok().and_then(|t| t.unavailable.first().cloned());
+    let missing = app.snapshot().tracing.ok().and_then(|t| t.unavailable.first().cloned());
     missing.unwrap_or_else(|| "no request of this device has been seen".into())
 }
 
 /// Kinds of which the graphs, so many cells wide, would show something.
-pub fn kinds(app: &App, id: DevId, part: Part, width: u16) -> Vec<usize> {
-    let frames = || series_of(app, id).rev().take(columns(width)).flatten();
+pub fn kinds_with_data(app: &App, id: DevId, part: LatencyPart, width: u16) -> Vec<usize> {
+    let frames = || device_history(app, id).rev().take(heatmap_column_count(width)).flatten();
     let any = |kind: usize| {
-        frames().filter_map(|d| d.latency.as_ref()).any(|l| !part.of(&l.kinds[kind]).1.bins().is_empty())
+        frames().filter_map(|d| d.latency.as_ref()).any(|l| !part.distribution(&l.kinds[kind]).1.bins().is_empty())
     };
     (0..REQUEST_KINDS.len()).filter(|kind| any(*kind)).collect()
 }
 
 /// The heat map of a kind, labelled.
-pub fn draw(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, id: DevId, kind: usize, part: Part) {
+pub fn draw_latency_heatmap(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, id: DevId, kind: usize, part: LatencyPart) {
     if area.height < 2 || area.width < 20 {
         return;
     }
-    let now = app.snap().device(id).and_then(|d| d.latency.as_ref()).and_then(|l| *part.of(&l.kinds[kind]).0);
+    let now = app.snapshot().device(id).and_then(|d| d.latency.as_ref()).and_then(|l| *part.distribution(&l.kinds[kind]).0);
     let now = now.map_or("-".into(), |s| format!("p50 {}  p99 {}", format_micros(s.p50), format_micros(s.p99)));
-    let label = format!("{} latency, {}  now {now}", REQUEST_KINDS[kind], part.name());
-    put(buf, area.x, area.y, &label, area.width, theme.head);
+    let label = format!("{} latency, {}  now {now}", REQUEST_KINDS[kind], part.label());
+    draw_text(buf, area.x, area.y, &label, area.width, theme.header);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    let cells = series_of(app, id).map(|d| Some(part.of(&d?.latency.as_ref()?.kinds[kind]).1.bins()));
-    let style = if kind == 0 { theme.graph } else { theme.graph2 };
-    heat(buf, graph, cells, |step| format_micros(HeatmapBins::bin_start_us(step)), (style, theme.dim));
-    marks(buf, graph, &app.change_marks(columns(area.width)), theme.changed);
+    let cells = device_history(app, id).map(|d| Some(part.distribution(&d?.latency.as_ref()?.kinds[kind]).1.bins()));
+    let style = if kind == 0 { theme.graph } else { theme.graph_alt };
+    draw_heatmap(buf, graph, cells, |step| format_micros(HeatmapBins::bin_start_us(step)), (style, theme.dim));
+    draw_column_markers(buf, graph, &app.change_marks(heatmap_column_count(area.width)), theme.changed);
 }

@@ -1,6 +1,6 @@
 //! Devices: iostat's columns on a tree of disks, partitions and what lies on them.
 
-use super::{Pane, PaneId, when};
+use super::{Pane, PaneId, interval_text};
 use crate::export;
 use crate::export::table::Table;
 use crate::model::column::ColumnSpec;
@@ -8,11 +8,11 @@ use crate::model::columns::device::{DeviceColumn, DeviceRow, EXTENDED, DEFAULT, 
 use crate::model::device_list::{self, ListedDevice, DeviceQuery};
 use crate::model::disk::DiskRate;
 use crate::model::topology::BlockDevice;
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, reason};
-use crate::tui::widgets::put::put;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, draw_reason};
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
@@ -21,15 +21,15 @@ use ratatui::style::Style;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::Devices,
-    contexts: &[Context::Devices, Context::List, Context::Scroll],
+    contexts: &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: |app| lines(app).len(),
+    content_hash: |_| None,
+    table: sheet,
+    row_count: |app| device_lines(app).len(),
 };
 
 /// The columns shown now, for a pane of that width.
-pub fn columns(app: &App, width: u16) -> &'static [ColumnSpec<DeviceColumn>] {
+pub fn column_set(app: &App, width: u16) -> &'static [ColumnSpec<DeviceColumn>] {
     match (app.ui.devices.extended, width) {
         (true, _) => EXTENDED,
         (false, 0..90) => COMPACT,
@@ -38,26 +38,26 @@ pub fn columns(app: &App, width: u16) -> &'static [ColumnSpec<DeviceColumn>] {
 }
 
 /// The columns that fit into that width. What tells a slow device from a busy one goes last.
-pub fn fitted(app: &App, width: u16) -> (&'static [ColumnSpec<DeviceColumn>], table::Fitted) {
-    let set = columns(app, width);
+pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<DeviceColumn>], table::FittedColumns) {
+    let set = column_set(app, width);
     let keep = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
-    (set, table::fit(set, width, if width < 60 { 10 } else { 16 }, app.ui.devices.shift, keep))
+    (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, app.ui.devices.column_offset, keep))
 }
 
 /// The lines shown now.
-pub fn lines(app: &App) -> Vec<ListedDevice> {
+pub fn device_lines(app: &App) -> Vec<ListedDevice> {
     let d = &app.ui.devices;
-    let set = columns(app, u16::MAX);
+    let set = column_set(app, u16::MAX);
     let query = DeviceQuery {
-        sort: d.sort.and_then(|i| set.get(i)).map(|c| c.id),
+        sort: d.sort_column.and_then(|i| set.get(i)).map(|c| c.id),
         reverse: d.reverse,
         only_active: d.only_active,
         filter: &d.filter,
     };
-    device_list::list_devices(app.snap(), app.world.topology.ok(), &query)
+    device_list::list_devices(app.snapshot(), app.system.topology.ok(), &query)
 }
 
-fn title(app: &App) -> String {
+fn pane_title(app: &App) -> String {
     let d = &app.ui.devices;
     let mut title = String::from("Devices");
     if d.only_active {
@@ -69,28 +69,28 @@ fn title(app: &App) -> String {
     title
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
-    let inner = frame(buf, area, &title(app), &when(app), focused, theme);
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let inner = draw_frame(buf, area, &pane_title(app), &interval_text(app), focused, theme);
     if inner.height == 0 {
         return;
     }
-    if let Some(why) = app.snap().devices.unavailable_reason(app.world.now().boot_ns) {
-        reason(buf, inner, &why, theme.warn);
+    if let Some(why) = app.snapshot().devices.unavailable_reason(app.system.now().boot_ns) {
+        draw_reason(buf, inner, &why, theme.warn);
         return;
     }
-    let inner = network(app, theme, inner, buf);
+    let inner = draw_network(app, theme, inner, buf);
     if inner.height == 0 {
         return;
     }
-    let rates = app.snap().devices.ok().map(Vec::as_slice).unwrap_or_default();
-    let lines = lines(app);
-    let (set, fitted) = fitted(app, inner.width);
+    let rates = app.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
+    let lines = device_lines(app);
+    let (set, fitted) = fitted_columns(app, inner.width);
     let sorted =
-        app.ui.devices.sort.and_then(|i| position(app, set, i)).map(|i| (i, !app.ui.devices.reverse));
-    table::heads(buf, inner, set, &fitted, sorted, theme);
+        app.ui.devices.sort_column.and_then(|i| sorted_column_index(app, set, i)).map(|i| (i, !app.ui.devices.reverse));
+    table::draw_header(buf, inner, set, &fitted, sorted, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
     let mut scroll = app.ui.devices.scroll;
-    scroll.follow(lines.len(), usize::from(body.height));
+    scroll.scroll_into_view(lines.len(), usize::from(body.height));
     let none = DiskRate::default();
     let mut scratch = String::new();
     for (n, (i, line)) in
@@ -99,20 +99,20 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         let y = body.y + n as u16;
         let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &line.label };
         if line.rate_index.is_none() {
-            put(buf, body.x, y, &line.label, body.width, theme.dim);
+            draw_text(buf, body.x, y, &line.label, body.width, theme.dim);
         } else {
             let value = |c| row.value(c);
-            table::row(buf, body, y, set, &fitted, value, |c| style(&row, c, theme), &mut scratch);
-            stalled_mark(buf, body, y, row.rate, theme);
+            table::draw_row(buf, body, y, set, &fitted, value, |c| cell_style(&row, c, theme), &mut scratch);
+            draw_stalled_label(buf, body, y, row.rate, theme);
         }
         if focused && i == scroll.selected {
-            table::select(buf, body, y, theme);
+            table::highlight_row(buf, body, y, theme);
         }
     }
     if lines.is_empty() {
         let text =
             if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
-        put(buf, body.x, body.y, text, body.width, theme.dim);
+        draw_text(buf, body.x, body.y, text, body.width, theme.dim);
     }
 }
 
@@ -120,14 +120,14 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
 pub fn line_count(app: &App) -> usize {
     let d = &app.ui.devices;
     if !d.filter.is_empty() {
-        return lines(app).len();
+        return device_lines(app).len();
     }
-    let rates = app.snap().devices.ok().map(Vec::as_slice).unwrap_or_default();
+    let rates = app.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
     if d.only_active {
         return rates.iter().filter(|r| r.is_active()).count();
     }
     // The tree also has devices that never did anything but are mounted.
-    let idle = app.world.topology.ok().filter(|_| d.sort.is_none()).map_or(0, |topo| {
+    let idle = app.system.topology.ok().filter(|_| d.sort_column.is_none()).map_or(0, |topo| {
         let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
         topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count()
     });
@@ -135,45 +135,45 @@ pub fn line_count(app: &App) -> usize {
 }
 
 /// Lines the network file systems take, heads included.
-pub fn network_lines(app: &App) -> u16 {
-    app.snap().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
+pub fn network_line_count(app: &App) -> u16 {
+    app.snapshot().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
 }
 
 /// Network file systems below the devices, at most a third of the pane; returns what is left above them.
-fn network(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> Rect {
-    let rows = network_lines(app).min(area.height / 3);
-    let sheet = if rows < 2 { None } else { export::network::build_table(String::new(), app.snap(), 0) };
+fn draw_network(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
+    let rows = network_line_count(app).min(area.height / 3);
+    let sheet = if rows < 2 { None } else { export::network::build_table(String::new(), app.snapshot(), 0) };
     let Some(sheet) = sheet else { return area };
     let top = Rect { height: area.height - rows, ..area };
     let text = sheet.to_text();
     for (i, line) in text.lines().skip(1).take(usize::from(rows)).enumerate() {
-        let style = if i == 0 { theme.head } else { theme.text };
-        put(buf, area.x, top.bottom() + i as u16, line, area.width, style);
+        let style = if i == 0 { theme.header } else { theme.text };
+        draw_text(buf, area.x, top.bottom() + i as u16, line, area.width, style);
     }
     top
 }
 
 /// The place, in the set shown, of column `i` of the set sorted by.
-fn position(app: &App, shown: &[ColumnSpec<DeviceColumn>], i: usize) -> Option<usize> {
-    let id = columns(app, u16::MAX).get(i)?.id;
+fn sorted_column_index(app: &App, shown: &[ColumnSpec<DeviceColumn>], i: usize) -> Option<usize> {
+    let id = column_set(app, u16::MAX).get(i)?.id;
     shown.iter().position(|c| c.id == id)
 }
 
 /// The word that no column has: nothing completes while requests wait.
-fn stalled_mark(buf: &mut Canvas, body: Rect, y: u16, rate: &DiskRate, theme: &Theme) {
+fn draw_stalled_label(buf: &mut CellBuffer, body: Rect, y: u16, rate: &DiskRate, theme: &Theme) {
     if rate.stalled {
         let text = format!(" STALLED {} in flight ", rate.in_flight);
         let width = (text.len() as u16).min(body.width);
-        put(buf, body.right() - width, y, &text, width, theme.crit);
+        draw_text(buf, body.right() - width, y, &text, width, theme.crit);
     }
 }
 
-fn style(row: &DeviceRow<'_>, col: DeviceColumn, theme: &Theme) -> Style {
+fn cell_style(row: &DeviceRow<'_>, col: DeviceColumn, theme: &Theme) -> Style {
     let r = row.rate;
     match col {
         DeviceColumn::Util if r.util_pct >= 95.0 => theme.crit,
         DeviceColumn::Util if r.util_pct >= 70.0 => theme.warn,
-        DeviceColumn::Await | DeviceColumn::ReadAwait | DeviceColumn::WriteAwait if slow(row, col) => theme.warn,
+        DeviceColumn::Await | DeviceColumn::ReadAwait | DeviceColumn::WriteAwait if is_slow(row, col) => theme.warn,
         DeviceColumn::Name => theme.text,
         _ if r.is_active() => theme.text,
         _ => theme.dim,
@@ -181,7 +181,7 @@ fn style(row: &DeviceRow<'_>, col: DeviceColumn, theme: &Theme) -> Style {
 }
 
 /// 100 ms is slow on anything that is not a tape.
-fn slow(row: &DeviceRow<'_>, col: DeviceColumn) -> bool {
+fn is_slow(row: &DeviceRow<'_>, col: DeviceColumn) -> bool {
     let ms = match col {
         DeviceColumn::ReadAwait => row.rate.read_await_ms,
         DeviceColumn::WriteAwait => row.rate.write_await_ms,
@@ -190,8 +190,8 @@ fn slow(row: &DeviceRow<'_>, col: DeviceColumn) -> bool {
     ms >= 100.0
 }
 
-fn sheet(app: &App) -> Table {
-    let title = format!("{} on {}, {}", title(app), app.world.host.name, app.stamp());
-    let (set, now) = (columns(app, u16::MAX), app.world.now().boot_ns);
-    export::devices::build_table(title, set, app.snap(), &lines(app), now)
+fn build_table(app: &App) -> Table {
+    let title = format!("{} on {}, {}", pane_title(app), app.system.host.name, app.timestamp());
+    let (set, now) = (column_set(app, u16::MAX), app.system.now().boot_ns);
+    export::devices::build_table(title, set, app.snapshot(), &device_lines(app), now)
 }

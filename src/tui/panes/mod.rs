@@ -1,16 +1,16 @@
 //! One file per pane, and the list [`PANES`]. Rendering is pure: state in, cells out.
 
 pub mod bench;
-pub mod charge;
+pub mod io_accounting;
 pub mod device_detail;
 pub mod device_graphs;
 pub mod device_latency;
-pub mod device_requests;
+pub mod request_sizes;
 pub mod devices;
 pub mod experiment;
 pub mod findings;
-pub mod kernel;
-pub mod kernel_detail;
+pub mod kernel_log;
+pub mod kernel_log_detail;
 pub mod memory;
 pub mod path_detail;
 pub mod process_detail;
@@ -19,11 +19,11 @@ pub mod syncs;
 pub mod tune;
 pub mod writeback;
 
-use super::keys::Context;
+use super::keymap::KeyContext;
 use super::state::App;
 use super::widgets::theme::Theme;
 use crate::export::table::Table;
-use crate::tui::widgets::canvas::Canvas;
+use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 
 /// Which pane.
@@ -35,20 +35,20 @@ pub enum PaneId {
     Processes,
     Writeback,
     Memory,
-    Kernel,
-    BenchList,
-    Bench,
-    Tune,
-    TuneKnob,
-    TuneChanges,
+    KernelLog,
+    BenchResults,
+    BenchPage,
+    TuneKnobs,
+    KnobPage,
+    ChangeHistory,
     ExperimentList,
-    Experiment,
+    ExperimentPage,
     Findings,
-    FindingPage,
-    FindingsStrip,
+    IncidentPage,
+    FindingsSummary,
     DeviceDetail,
     ProcessDetail,
-    KernelDetail,
+    KernelLogDetail,
     PathDetail,
     Syncs,
     SlowSyncs,
@@ -56,26 +56,26 @@ pub enum PaneId {
 
 impl PaneId {
     /// A word for it, in lower case: in the name of a file.
-    pub fn name(self) -> &'static str {
+    pub fn file_name_part(self) -> &'static str {
         match self {
             PaneId::Devices => "devices",
             PaneId::DeviceGraphs => "device-graphs",
             PaneId::Processes => "processes",
             PaneId::Writeback => "writeback",
             PaneId::Memory => "memory",
-            PaneId::Kernel => "kernel",
-            PaneId::BenchList => "profiles",
-            PaneId::Bench => "bench",
-            PaneId::Tune => "knobs",
-            PaneId::TuneKnob => "knob",
-            PaneId::TuneChanges => "changes",
+            PaneId::KernelLog => "kernel",
+            PaneId::BenchResults => "profiles",
+            PaneId::BenchPage => "bench",
+            PaneId::TuneKnobs => "knobs",
+            PaneId::KnobPage => "knob",
+            PaneId::ChangeHistory => "changes",
             PaneId::ExperimentList => "experiments",
-            PaneId::Experiment => "experiment",
-            PaneId::Findings | PaneId::FindingsStrip => "findings",
-            PaneId::FindingPage => "finding",
+            PaneId::ExperimentPage => "experiment",
+            PaneId::Findings | PaneId::FindingsSummary => "findings",
+            PaneId::IncidentPage => "finding",
             PaneId::DeviceDetail => "device",
             PaneId::ProcessDetail => "process",
-            PaneId::KernelDetail => "message",
+            PaneId::KernelLogDetail => "message",
             PaneId::PathDetail => "path",
             PaneId::Syncs => "syncs",
             PaneId::SlowSyncs => "slow-syncs",
@@ -88,16 +88,16 @@ pub struct Pane {
     /// Which.
     pub id: PaneId,
     /// Contexts of its keys, most specific first; `Global` is always behind them.
-    pub contexts: &'static [Context],
+    pub contexts: &'static [KeyContext],
     /// Draws it.
-    pub render: fn(&App, &Theme, Rect, &mut Canvas, bool),
+    pub render: fn(&App, &Theme, Rect, &mut CellBuffer, bool),
     /// For one that hardly ever changes: a number that is another one whenever what it draws in the same place looks
     /// different, so that most frames take it over from the one before. `None`: draw it.
-    pub stamp: fn(&App) -> Option<u64>,
+    pub content_hash: fn(&App) -> Option<u64>,
     /// The same as a table to keep.
-    pub sheet: fn(&App) -> Table,
+    pub table: fn(&App) -> Table,
     /// Rows the selection can move among.
-    pub rows: fn(&App) -> usize,
+    pub row_count: fn(&App) -> usize,
 }
 
 /// All panes.
@@ -107,7 +107,7 @@ pub const PANES: &[Pane] = &[
     processes::PANE,
     writeback::PANE,
     memory::PANE,
-    kernel::PANE,
+    kernel_log::PANE,
     bench::list::PANE,
     bench::PANE,
     tune::PANE,
@@ -117,25 +117,25 @@ pub const PANES: &[Pane] = &[
     experiment::PANE,
     findings::PANE,
     findings::page::PANE,
-    findings::strip::PANE,
+    findings::summary_strip::PANE,
     device_detail::PANE,
     process_detail::PANE,
-    kernel_detail::PANE,
+    kernel_log_detail::PANE,
     path_detail::PANE,
     syncs::PANE,
     syncs::slow::PANE,
 ];
 
 /// The pane of that name.
-pub fn pane(id: PaneId) -> &'static Pane {
+pub fn pane_by_id(id: PaneId) -> &'static Pane {
     PANES.iter().find(|p| p.id == id).unwrap_or(&PANES[0])
 }
 
 /// `live 1.0s`, `since boot`, `held at 14:02:11`: what the rates on screen cover.
-pub fn when(app: &App) -> String {
-    let snap = app.snap();
-    if app.ui.frozen.is_some() {
-        return format!("held at {}", app.clock_text(snap.time.wall_ns));
+pub fn interval_text(app: &App) -> String {
+    let snap = app.snapshot();
+    if app.ui.frozen_seq.is_some() {
+        return format!("held at {}", app.format_time_of_day(snap.time.wall_ns));
     }
     if snap.is_since_boot { "mean since boot".into() } else { format!("{:.1} s", snap.interval_secs) }
 }
@@ -148,7 +148,7 @@ mod tests {
     fn every_pane_is_listed_once() {
         for p in PANES {
             assert_eq!(PANES.iter().filter(|other| other.id == p.id).count(), 1, "{:?}", p.id);
-            assert_eq!(pane(p.id).id, p.id);
+            assert_eq!(pane_by_id(p.id).id, p.id);
         }
     }
 }

@@ -1,17 +1,17 @@
 //! One task: its counters, limits, what it waits for, and on demand its mappings.
 
-use super::kernel_detail::{draw_lines, inside, stops};
-use super::{Pane, PaneId, when};
+use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
+use super::{Pane, PaneId, interval_text};
 use crate::export::table::Table;
 use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::text::sanitize;
-use crate::tui::keys::Context;
-use crate::tui::state::{App, Detail, ProcessDetail};
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::put::put;
+use crate::tui::keymap::KeyContext;
+use crate::tui::state::{App, DetailPage, ProcessDetail};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_frame;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes, format_duration};
 use crate::worker::job::Reply;
@@ -20,51 +20,51 @@ use ratatui::layout::Rect;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::ProcessDetail,
-    contexts: &[Context::ProcessDetail, Context::Detail, Context::Scroll],
+    contexts: &[KeyContext::ProcessDetail, KeyContext::Detail, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows,
+    content_hash: |_| None,
+    table: sheet,
+    row_count: rows,
 };
 
-fn detail(app: &App) -> Option<&ProcessDetail> {
+fn open_detail(app: &App) -> Option<&ProcessDetail> {
     match &app.ui.detail {
-        Some(Detail::Process(p)) => Some(p),
+        Some(DetailPage::Process(p)) => Some(p),
         _ => None,
     }
 }
 
-fn text(app: &App) -> Vec<(String, bool)> {
-    let Some(p) = detail(app) else { return Vec::new() };
+fn detail_lines(app: &App) -> Vec<(String, bool)> {
+    let Some(p) = open_detail(app) else { return Vec::new() };
     let mut out = Vec::new();
-    own(app, p, &mut out);
+    push_counters_and_facts(app, p, &mut out);
     out.push((String::new(), false));
-    out.extend(mappings(p, app.world.now().boot_ns));
+    out.extend(mapping_lines(p, app.system.now().boot_ns));
     out
 }
 
 /// Counters and facts.
-fn own(app: &App, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
-    match app.world.processes.get(&p.key) {
+fn push_counters_and_facts(app: &App, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
+    match app.system.processes.get(&p.key) {
         Some(row) => {
-            counters(app, &row, out);
-            super::charge::of_process(app, row.pid, row.cgroup, out);
+            push_counters(app, &row, out);
+            super::io_accounting::push_process_io(app, row.pid, row.cgroup, out);
             out.push((String::new(), false));
         }
         None => {
             out.push(("this task has ended".into(), true));
-            super::charge::of_process(app, p.key.pid, None, out);
+            super::io_accounting::push_process_io(app, p.key.pid, None, out);
             out.push((String::new(), false));
         }
     }
-    facts(p, app.world.now().boot_ns, out);
+    push_facts(p, app.system.now().boot_ns, out);
 }
 
-fn counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>) {
+fn push_counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>) {
     let rate = |n: Option<f64>| super::writeback::format_optional_bytes(n);
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     let pct = |n: Option<f64>| n.map_or("-".into(), |n| format!("{n:.1} %"));
-    let now = app.world.now().boot_ns;
+    let now = app.system.now().boot_ns;
     out.push((row.command.as_ref().map_or_else(|| row.comm.to_string(), |c| c.to_string()), true));
     let mut fact = |name: &str, value: String| out.push((format!("{name:<12} {value}"), false));
     let kind = if row.kernel_thread { "kernel thread" } else { "program" };
@@ -82,8 +82,8 @@ fn counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>) {
     fact("cancelled", format!("{}/s", rate(row.cancelled_bytes_per_s)));
     fact("I/O delay", pct(row.io_delay_pct));
     fact("swapin delay", pct(row.swapin_delay_pct));
-    fact("throttled", held(app, row, row.throttled_pct, THROTTLE));
-    fact("reclaim", held(app, row, row.reclaim_pct, RECLAIM));
+    fact("throttled", stall_text(app, row, row.throttled_pct, THROTTLE));
+    fact("reclaim", stall_text(app, row, row.reclaim_pct, RECLAIM));
     fact(
         "memory",
         format!(
@@ -100,12 +100,12 @@ fn counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>) {
 }
 
 /// Being held up by memory in one way: the share of time, and what the interval on screen has of it.
-fn held(app: &App, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) -> String {
-    let snap = app.snap();
+fn stall_text(app: &App, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) -> String {
+    let snap = app.snapshot();
     let Some(pct) = pct else {
-        let why = snap.memory_stalls.unavailable_reason(app.world.now().boot_ns);
+        let why = snap.memory_stalls.unavailable_reason(app.system.now().boot_ns);
         let whole = "counted for whole processes only".to_owned();
-        return format!("- {}", why.unwrap_or(if app.world.processes.rows_are_threads() { whole } else { String::new() }));
+        return format!("- {}", why.unwrap_or(if app.system.processes.rows_are_threads() { whole } else { String::new() }));
     };
     let task = snap.memory_stalls.ok().and_then(|s| s.processes.iter().find(|t| t.key == row.key()));
     let times = task.map(|t| t.rates[kind]).filter(|k| k.count > 0);
@@ -115,7 +115,7 @@ fn held(app: &App, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) -> Strin
 }
 
 /// Limits, ancestors, delays: what a child read.
-fn facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
+fn push_facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
     let detail = match &p.facts {
         None => return out.push(("asking for its limits …".into(), false)),
         Some(Reply::Facts(Reading::Ok(detail))) => detail,
@@ -155,10 +155,10 @@ fn facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
 }
 
 /// The mappings, or how to get them and what that costs.
-fn mappings(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
+fn mapping_lines(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
     let note = |text: &str| vec![(text.to_owned(), true)];
     let m = match &p.mappings {
-        None if p.loading => return note("reading its mappings …"),
+        None if p.mappings_requested => return note("reading its mappings …"),
         None => {
             return vec![
                 ("m reads its mappings with Size, Rss, Pss and Swap of each".into(), true),
@@ -200,39 +200,39 @@ fn mappings(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
 }
 
 /// Facts and mappings side by side from this width on.
-const BESIDE: u16 = 150;
+const SIDE_BY_SIDE_WIDTH: u16 = 150;
 
-fn rows(app: &App) -> usize {
-    let inner = inside(app);
-    let lines = match detail(app) {
-        Some(p) if inner.width >= BESIDE => mappings(p, app.world.now().boot_ns).len(),
-        _ => text(app).len(),
+fn scroll_row_count(app: &App) -> usize {
+    let inner = focused_pane_inner(app);
+    let lines = match open_detail(app) {
+        Some(p) if inner.width >= SIDE_BY_SIDE_WIDTH => mapping_lines(p, app.system.now().boot_ns).len(),
+        _ => detail_lines(app).len(),
     };
-    stops(lines, inner.height)
+    scroll_positions(lines, inner.height)
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
-    let Some(p) = detail(app) else { return };
-    let inner = frame(buf, area, &format!("Task {}", p.key.tid), &when(app), focused, theme);
-    if inner.width < BESIDE {
-        return draw_lines(app, theme, inner, buf, &text(app));
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let Some(p) = open_detail(app) else { return };
+    let inner = draw_frame(buf, area, &format!("Task {}", p.key.tid), &interval_text(app), focused, theme);
+    if inner.width < SIDE_BY_SIDE_WIDTH {
+        return draw_detail_lines(app, theme, inner, buf, &detail_lines(app));
     }
     // Side by side; only the mappings scroll, the facts are few.
     let half = inner.width / 2;
     let mut left = Vec::new();
-    own(app, p, &mut left);
+    push_counters_and_facts(app, p, &mut left);
     for (i, (line, strong)) in left.iter().take(usize::from(inner.height)).enumerate() {
         let style = if *strong { theme.title } else { theme.text };
-        put(buf, inner.x, inner.y + i as u16, line, half - 1, style);
+        draw_text(buf, inner.x, inner.y + i as u16, line, half - 1, style);
     }
     let right = Rect { x: inner.x + half, width: inner.width - half, ..inner };
-    draw_lines(app, theme, right, buf, &mappings(p, app.world.now().boot_ns));
+    draw_detail_lines(app, theme, right, buf, &mapping_lines(p, app.system.now().boot_ns));
 }
 
-fn sheet(app: &App) -> Table {
-    let title = detail(app)
-        .map_or(String::new(), |p| format!("Task {} on {}, {}", p.key.tid, app.world.host.name, app.stamp()));
+fn build_table(app: &App) -> Table {
+    let title = open_detail(app)
+        .map_or(String::new(), |p| format!("Task {} on {}, {}", p.key.tid, app.system.host.name, app.timestamp()));
     let mut sheet = Table::new(title, &[("", false)]);
-    sheet.rows.extend(text(app).into_iter().map(|l| vec![l.0]));
+    sheet.rows.extend(detail_lines(app).into_iter().map(|l| vec![l.0]));
     sheet
 }

@@ -1,6 +1,6 @@
 //! Processes and threads: who does the I/O, who waits for it, who is swapped out.
 
-use super::{Pane, PaneId, when};
+use super::{Pane, PaneId, interval_text};
 use crate::export::processes::{missing_data_notes, delays_unavailable};
 use crate::export::{self, table::Table};
 use crate::model::column::ColumnSpec;
@@ -8,11 +8,11 @@ use crate::model::columns::process::{
     FULL, SORT_KEYS, COMPACT, COMPACT_STALLS, COMPACT_TOTALS, FULL_TOTALS, THREAD_COLUMN_SETS, FULL_TRACED, cell_value, write_command,
 };
 use crate::model::process::{ProcessColumn as Col, ProcessRow, ProcessQuery};
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, reason};
-use crate::tui::widgets::put::put;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, draw_reason};
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes;
@@ -22,35 +22,35 @@ use ratatui::style::Style;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::Processes,
-    contexts: &[Context::Processes, Context::List, Context::Scroll],
+    contexts: &[KeyContext::Processes, KeyContext::List, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: |app| app.task_count(),
+    content_hash: |_| None,
+    table: sheet,
+    row_count: |app| app.matching_task_count(),
 };
 
 /// The order of that name in the config file.
-pub fn sort_by_name(name: &str) -> Option<Col> {
+pub fn sort_column_by_name(name: &str) -> Option<Col> {
     SORT_KEYS.iter().find(|o| o.0 == name).map(|o| o.1)
 }
 
 /// The name of an order.
-pub fn sort_name(by: Col) -> &'static str {
+pub fn sort_column_name(by: Col) -> &'static str {
     SORT_KEYS.iter().find(|o| o.1 == by).map_or("io", |o| o.0)
 }
 
 /// Every name.
-pub fn sort_names() -> Vec<&'static str> {
+pub fn sort_column_names() -> Vec<&'static str> {
     SORT_KEYS.iter().map(|o| o.0).collect()
 }
 
 /// The columns for a pane of that width.
-pub fn columns(app: &App, width: u16) -> &'static [ColumnSpec<Col>] {
-    let (wide, sums) = (width >= 90, app.ui.procs.accumulated);
-    match (app.ui.procs.threads, wide, sums) {
-        (false, false, _) if matches!(app.ui.procs.by, Col::Throttled | Col::Reclaim) => COMPACT_STALLS,
+pub fn column_set(app: &App, width: u16) -> &'static [ColumnSpec<Col>] {
+    let (wide, sums) = (width >= 90, app.ui.processes.show_totals);
+    match (app.ui.processes.show_threads, wide, sums) {
+        (false, false, _) if matches!(app.ui.processes.sort_column, Col::Throttled | Col::Reclaim) => COMPACT_STALLS,
         (false, false, false) => COMPACT,
-        (false, true, false) if app.snap().io_attribution.ok().is_some() => FULL_TRACED,
+        (false, true, false) if app.snapshot().io_attribution.ok().is_some() => FULL_TRACED,
         (false, true, false) => FULL,
         (false, true, true) => FULL_TOTALS,
         (false, false, true) => COMPACT_TOTALS,
@@ -59,24 +59,24 @@ pub fn columns(app: &App, width: u16) -> &'static [ColumnSpec<Col>] {
 }
 
 /// The columns that fit into that width.
-pub fn fitted(app: &App, width: u16) -> (&'static [ColumnSpec<Col>], table::Fitted) {
-    let set = columns(app, width);
+pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<Col>], table::FittedColumns) {
+    let set = column_set(app, width);
     // What moves bytes, and what the rows are sorted by.
     let keep = |i: usize| {
         matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite)
-            || set[i].id == app.ui.procs.by
+            || set[i].id == app.ui.processes.sort_column
     };
-    (set, table::fit(set, width, (width / 4).max(if width < 66 { 12 } else { 18 }), app.ui.procs.shift, keep))
+    (set, table::fit_columns(set, width, (width / 4).max(if width < 66 { 12 } else { 18 }), app.ui.processes.column_offset, keep))
 }
 
 /// What the table is asked for; `height` rows from the first one shown.
-pub fn query(app: &App, offset: usize, height: usize) -> ProcessQuery {
-    let p = &app.ui.procs;
+pub fn task_query(app: &App, offset: usize, height: usize) -> ProcessQuery {
+    let p = &app.ui.processes;
     let mut filter = p.filter.clone();
-    if p.accumulated && filter.only_active {
+    if p.show_totals && filter.only_active {
         (filter.only_active, filter.only_accumulated) = (false, true);
     }
-    let by = match (p.by, p.accumulated) {
+    let by = match (p.sort_column, p.show_totals) {
         (Col::Io, true) => Col::AccIo,
         (Col::Read, true) => Col::AccRead,
         (Col::Write, true) => Col::AccWrite,
@@ -85,10 +85,10 @@ pub fn query(app: &App, offset: usize, height: usize) -> ProcessQuery {
     ProcessQuery { sort_by: by, reverse: p.reverse, filter, offset, height }
 }
 
-fn title(app: &App) -> String {
-    let p = &app.ui.procs;
-    let mut title = String::from(if p.threads { "Threads" } else { "Processes" });
-    if p.accumulated {
+fn pane_title(app: &App) -> String {
+    let p = &app.ui.processes;
+    let mut title = String::from(if p.show_threads { "Threads" } else { "Processes" });
+    if p.show_totals {
         title.push_str(" · sums");
     }
     if p.filter.only_active {
@@ -103,18 +103,18 @@ fn title(app: &App) -> String {
     title
 }
 
-fn note(app: &App) -> String {
-    if app.ui.frozen.is_some() {
-        return format!("busiest tasks, {}", when(app));
+fn title_note(app: &App) -> String {
+    if app.ui.frozen_seq.is_some() {
+        return format!("busiest tasks, {}", interval_text(app));
     }
-    let totals = app.world.processes.totals();
+    let totals = app.system.processes.totals();
     let mut note = format!(
         "{} · read {}/s write {}/s",
-        app.task_count(),
+        app.matching_task_count(),
         format_bytes(totals.read_bytes_per_s as u64),
         format_bytes(totals.write_bytes_per_s as u64)
     );
-    let procs = &app.world.processes;
+    let procs = &app.system.processes;
     if procs.hidden_count() > 0 {
         note.push_str(&format!(" · {} hidden", procs.hidden_count()));
     }
@@ -127,47 +127,47 @@ fn note(app: &App) -> String {
     note
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
-    let inner = frame(buf, area, &title(app), &note(app), focused, theme);
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let inner = draw_frame(buf, area, &pane_title(app), &title_note(app), focused, theme);
     if inner.height == 0 {
         return;
     }
-    if let Some(why) = app.procs_missing() {
-        reason(buf, inner, &why, theme.warn);
+    if let Some(why) = app.processes_unavailable_reason() {
+        draw_reason(buf, inner, &why, theme.warn);
         return;
     }
-    let (set, fitted) = fitted(app, inner.width);
-    let by = query(app, 0, 0).sort_by;
-    let descending = app.ui.procs.reverse == by.is_ascending_by_default();
+    let (set, fitted) = fitted_columns(app, inner.width);
+    let by = task_query(app, 0, 0).sort_by;
+    let descending = app.ui.processes.reverse == by.is_ascending_by_default();
     let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
-    table::heads(buf, inner, set, &fitted, sorted, theme);
+    table::draw_header(buf, inner, set, &fitted, sorted, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
     let selected =
-        app.ui.procs.scroll.selected - app.ui.procs.scroll.offset.min(app.ui.procs.scroll.selected);
+        app.ui.processes.scroll.selected - app.ui.processes.scroll.offset.min(app.ui.processes.scroll.selected);
     let (mut scratch, mut text) = (String::new(), String::new());
     let mut any = false;
-    app.each_task(usize::from(body.height), |n, row| {
+    app.for_each_visible_task(usize::from(body.height), |n, row| {
         any = true;
         let y = body.y + n as u16;
         text.clear();
         write_command(&mut text, row);
         let cell = |c| cell_value(row, c, &text);
-        table::row(buf, body, y, set, &fitted, cell, |c| style(row, c, theme), &mut scratch);
+        table::draw_row(buf, body, y, set, &fitted, cell, |c| cell_style(row, c, theme), &mut scratch);
         if focused && n == selected {
-            table::select(buf, body, y, theme);
+            table::highlight_row(buf, body, y, theme);
         }
     });
     if !any {
-        let text = match app.ui.procs.filter.only_active {
-            _ if app.ui.frozen.is_some() => "no task is known to have done I/O then",
+        let text = match app.ui.processes.filter.only_active {
+            _ if app.ui.frozen_seq.is_some() => "no task is known to have done I/O then",
             true => "no task does any I/O (o shows all)",
             false => "no task matches (Esc)",
         };
-        put(buf, body.x, body.y, text, body.width, theme.dim);
+        draw_text(buf, body.x, body.y, text, body.width, theme.dim);
     }
 }
 
-fn style(row: &ProcessRow<'_>, col: Col, theme: &Theme) -> Style {
+fn cell_style(row: &ProcessRow<'_>, col: Col, theme: &Theme) -> Style {
     if row.exited {
         return theme.dim;
     }
@@ -194,12 +194,12 @@ fn style(row: &ProcessRow<'_>, col: Col, theme: &Theme) -> Style {
     }
 }
 
-fn sheet(app: &App) -> Table {
-    let title = format!("{} on {}, {}", title(app), app.world.host.name, app.stamp());
-    let mut sheet = export::processes::build_table(title, columns(app, u16::MAX), |put| {
-        app.each_task(50, |_, row| put(row));
+fn build_table(app: &App) -> Table {
+    let title = format!("{} on {}, {}", pane_title(app), app.system.host.name, app.timestamp());
+    let mut sheet = export::processes::build_table(title, column_set(app, u16::MAX), |put| {
+        app.for_each_visible_task(50, |_, row| put(row));
     });
-    sheet.notes.extend(app.procs_missing());
-    sheet.notes.extend(missing_data_notes(&app.world.processes));
+    sheet.notes.extend(app.processes_unavailable_reason());
+    sheet.notes.extend(missing_data_notes(&app.system.processes));
     sheet
 }

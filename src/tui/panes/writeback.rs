@@ -6,10 +6,10 @@ use crate::model::memory::WritebackRate;
 use crate::model::snapshot::Snapshot;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::graph::{bar, columns, marks, signs};
-use crate::tui::widgets::put::put;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_frame;
+use crate::tui::widgets::graph::{draw_bar, draw_columns, draw_column_markers, draw_column_labels};
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes;
 use ratatui::layout::Rect;
@@ -19,24 +19,24 @@ pub const PANE: Pane = Pane {
     id: PaneId::Writeback,
     contexts: &[],
     render,
-    stamp: |_| None,
-    sheet: super::memory::sheet,
-    rows: |_| 0,
+    content_hash: |_| None,
+    table: super::memory::build_table,
+    row_count: |_| 0,
 };
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
-    let snap = app.snap();
-    let (throttled, note) = snap.writeback.ok().map(|w| throttled(snap, w)).unwrap_or_default();
-    let inner = frame(buf, area, "Writeback", &note, focused, theme);
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let snap = app.snapshot();
+    let (throttled, note) = snap.writeback.ok().map(|w| throttling_note(snap, w)).unwrap_or_default();
+    let inner = draw_frame(buf, area, "Writeback", &note, focused, theme);
     let mut y = inner.y;
-    let mut line = |buf: &mut Canvas, text: &str, warn: bool| {
+    let mut line = |buf: &mut CellBuffer, text: &str, warn: bool| {
         if y < inner.bottom() {
-            put(buf, inner.x, y, text, inner.width, if warn { theme.warn } else { theme.text });
+            draw_text(buf, inner.x, y, text, inner.width, if warn { theme.warn } else { theme.text });
         }
         y += 1;
     };
     let Some(w) = snap.writeback.ok() else {
-        line(buf, &format!("- {}", snap.writeback.unavailable_reason(app.world.now().boot_ns).unwrap_or_default()), true);
+        line(buf, &format!("- {}", snap.writeback.unavailable_reason(app.system.now().boot_ns).unwrap_or_default()), true);
         return;
     };
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
@@ -64,18 +64,18 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         line(buf, &swap_line, swapping);
         return;
     }
-    limits(app, theme, Rect { y, height: 2.min(inner.bottom().saturating_sub(y)), ..inner }, buf);
+    draw_thresholds(app, theme, Rect { y, height: 2.min(inner.bottom().saturating_sub(y)), ..inner }, buf);
     y += 2;
     if y < inner.bottom() {
-        put(buf, inner.x, y, &swap_line, inner.width, if swapping { theme.warn } else { theme.text });
+        draw_text(buf, inner.x, y, &swap_line, inner.width, if swapping { theme.warn } else { theme.text });
     }
     y += 1;
     let rest = Rect { y, height: inner.bottom().saturating_sub(y), ..inner };
-    graph(app, theme, rest, buf);
+    draw_unwritten_graph(app, theme, rest, buf);
 }
 
 /// Whether writers are made to wait, and the note that says so: by their pauses where those are counted.
-fn throttled(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
+fn throttling_note(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
     let above =
         w.dirty_bytes.zip(w.writeback_bytes).zip(w.freerun_bytes).is_some_and(|((d, b), f)| d + b > f);
     let stalls = snap.memory_stalls.ok().filter(|s| s.totals[THROTTLE].is_some());
@@ -88,8 +88,8 @@ fn throttled(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
 }
 
 /// The bar of dirty + writeback up to the dirty threshold, and its legend.
-pub fn limits(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
-    let Some(w) = app.snap().writeback.ok() else { return };
+pub fn draw_thresholds(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+    let Some(w) = app.snapshot().writeback.ok() else { return };
     let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     if area.height >= 2 {
@@ -97,7 +97,7 @@ pub fn limits(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
         let mark = |n: Option<u64>| n.unwrap_or(u64::MAX) as f64;
         let marks =
             [(mark(w.background_threshold_bytes), "b"), (mark(w.freerun_bytes), "f"), (max as f64, "┃")];
-        bar(buf, Rect { height: 1, ..area }, used as f64, max as f64 * 1.02, &marks, theme.graph, theme.head);
+        draw_bar(buf, Rect { height: 1, ..area }, used as f64, max as f64 * 1.02, &marks, theme.graph, theme.header);
     }
     if area.height > 0 {
         let text = format!(
@@ -106,38 +106,38 @@ pub fn limits(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
             level(w.freerun_bytes),
             format_bytes(max)
         );
-        put(buf, area.x, area.bottom() - 1, &text, area.width, theme.dim);
+        draw_text(buf, area.x, area.bottom() - 1, &text, area.width, theme.dim);
     }
 }
 
 /// Dirty + writeback over time, scaled to the most seen.
-pub fn graph(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) {
+pub fn draw_unwritten_graph(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     if area.height < 2 {
         return;
     }
     let value = |f: &crate::model::history::HistoryFrame<_>| f.unwritten_bytes.map(|n| n as f64);
-    let max = app.past().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
+    let max = app.history_to_shown().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
     let changed = app.change_marks(usize::from(area.width));
     let legend = if changed.is_empty() { "" } else { "┊ changed  " };
-    let stalls = stall_signs(app, usize::from(area.width));
+    let stalls = stall_labels(app, usize::from(area.width));
     let signs_of = [("t", "throttled"), ("r", "reclaim"), ("x", "throttled + reclaim")];
     let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
     let held: String =
         signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
     let label = format!("{legend}dirty + writeback, most {}{held}", format_optional_bytes(Some(max)));
-    put(buf, area.x, area.y, &label, area.width, theme.dim);
+    draw_text(buf, area.x, area.y, &label, area.width, theme.dim);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    columns(buf, graph, app.past().map(value), max.max(1.0), theme.graph);
-    marks(buf, graph, &changed, theme.changed);
+    draw_columns(buf, graph, app.history_to_shown().map(value), max.max(1.0), theme.graph);
+    draw_column_markers(buf, graph, &changed, theme.changed);
     if graph.height > 1 {
-        signs(buf, graph, &stalls, theme.warn);
+        draw_column_labels(buf, graph, &stalls, theme.warn);
     }
 }
 
 /// Ticks in which somebody was held up by memory, counted back from the newest on screen as far as a graph of that
 /// width goes, and their signs.
-pub fn stall_signs(app: &App, width: usize) -> Vec<(usize, &'static str)> {
-    let ticks = app.past().rev().take(width).enumerate();
+pub fn stall_labels(app: &App, width: usize) -> Vec<(usize, &'static str)> {
+    let ticks = app.history_to_shown().rev().take(width).enumerate();
     let sign = |(at, frame): (usize, &crate::model::history::HistoryFrame<_>)| {
         let stalls = frame.snapshot.memory_stalls.ok()?;
         let sign = match (stalls.has_stalls(THROTTLE), stalls.has_stalls(RECLAIM)) {

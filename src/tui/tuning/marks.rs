@@ -16,7 +16,7 @@ impl App {
     /// The columns of a graph of the past, so many columns wide, at which knobs changed, counted from the right edge.
     pub fn change_marks(&self, width: usize) -> Vec<usize> {
         let mut out = Vec::new();
-        let past = self.past();
+        let past = self.history_to_shown();
         let Some(first) = past.clone().nth_back(width.min(past.len().saturating_sub(1))) else { return out };
         for at in self.tune_events().filter(|at| *at > first.snapshot.time.boot_ns) {
             // The tick that ended first after it has the change within it.
@@ -45,7 +45,7 @@ impl App {
 
     /// The devices a change is looked at with: its own, else all disks.
     fn devices_of(&self, change: &ChangeRow) -> Vec<DevId> {
-        let Some(topo) = self.world.topology.ok() else { return Vec::new() };
+        let Some(topo) = self.system.topology.ok() else { return Vec::new() };
         let named = change.members.iter().filter_map(|m| m.device.as_deref());
         let own: Vec<DevId> = named.filter_map(|name| topo.by_name(name)).map(|d| d.id).collect();
         match own.is_empty() {
@@ -57,7 +57,7 @@ impl App {
     /// The figures before and since a change.
     pub fn change_comparison(&self, change: &ChangeRow) -> Option<ChangeImpact> {
         let when = self.change_window(change)?;
-        Some(compare(self.past().map(|f| &*f.snapshot), when, &self.devices_of(change)))
+        Some(compare(self.history_to_shown().map(|f| &*f.snapshot), when, &self.devices_of(change)))
     }
 
     /// Seconds after which old dirty pages are written, as the kernel has it now.

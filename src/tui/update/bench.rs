@@ -9,11 +9,11 @@ pub use point::click;
 
 use crate::bench::message::Message;
 use crate::bench::report::Report;
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::bench::run::Ended;
 use crate::tui::bench::{BenchAction, BenchEffect, BenchNews, Opened, Row, What};
 use crate::tui::effect::Effect;
-use crate::tui::marked;
+use crate::tui::comparison;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
 use crate::worker::job::{Job, Reply};
@@ -45,12 +45,12 @@ fn focus(app: &mut App, pane: usize) {
 /// Ends the run; asked a second time, does not wait for its figures.
 fn cancel(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(run) = app.ui.bench.run.as_mut().filter(|r| r.end.is_none()) else {
-        return app.ui.complain("no run is on");
+        return app.ui.error("no run is on");
     };
     if !run.stopping {
         run.stopping = true;
         effects.push(Effect::Bench(BenchEffect::Cancel));
-        return app.ui.say("ending the run; its figures up to now follow. x again kills it");
+        return app.ui.info("ending the run; its figures up to now follow. x again kills it");
     }
     run.end = Some(Ended::Failed("killed before its figures came; its file went with it".into()));
     effects.push(Effect::Bench(BenchEffect::Kill));
@@ -58,7 +58,7 @@ fn cancel(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// News for the view.
 pub fn take(app: &mut App, news: BenchNews, effects: &mut Vec<Effect>) {
-    let now = app.world.now().boot_ns;
+    let now = app.system.now().boot_ns;
     let Some(run) = app.ui.bench.run.as_mut().filter(|r| r.number == news.run && r.end.is_none()) else {
         return;
     };
@@ -67,32 +67,32 @@ pub fn take(app: &mut App, news: BenchNews, effects: &mut Vec<Effect>) {
             run.pid = Some(pid);
             run.heard_ns = now;
         }
-        What::Said(message) => said(app, message, effects),
+        What::Message(message) => said(app, message, effects),
     }
 }
 
 fn said(app: &mut App, message: Message, effects: &mut Vec<Effect>) {
-    let now = app.world.now().boot_ns;
+    let now = app.system.now().boot_ns;
     let bench = &mut app.ui.bench;
     let Some(run) = &mut bench.run else { return };
     run.take(message, now);
     let Some(end) = &run.end else { return };
     let (how, bad) = match end {
         Ended::Report(report) => {
-            effects.push(Effect::Run(Job::Keep(report.clone())));
+            effects.push(Effect::RunJob(Job::Keep(report.clone())));
             (crate::bench::report::text::end(&report.end), false)
         }
         Ended::Refused(refused) => (format!("refused: {}", refused.why), true),
         Ended::Failed(why) => (why.clone(), true),
     };
     let name = run.plan.profile.clone();
-    let seen = app.ui.view == View::Bench && bench.selected == Row::Now && bench.opened.is_none();
+    let seen = app.ui.view == ViewId::Bench && bench.selected == Row::Now && bench.opened.is_none();
     if seen {
         bench.line = 0;
     } else if bad {
-        app.ui.complain(format!("bench {name}: {how}"));
+        app.ui.error(format!("bench {name}: {how}"));
     } else {
-        app.ui.say(format!("bench {name}: {how}; b shows the figures"));
+        app.ui.info(format!("bench {name}: {how}; b shows the figures"));
     }
 }
 
@@ -128,7 +128,7 @@ fn kept(app: &mut App, report: &Report, reply: Reply, effects: &mut Vec<Effect>)
     };
     match &outcome {
         Ok(_) => list(app, effects),
-        Err(why) => app.ui.complain(format!("result not kept: {why}")),
+        Err(why) => app.ui.error(format!("result not kept: {why}")),
     }
     let run = app.ui.bench.run.as_mut();
     let same = |end: &Ended| matches!(end, Ended::Report(r) if r.id == report.id);
@@ -154,8 +154,8 @@ fn read(app: &mut App, ids: Vec<String>, reply: Reply) {
 /// The device under the directory is the selected one in the list below.
 fn select_device(app: &mut App) {
     let device = app.ui.bench.device();
-    let at = panes::devices::lines(app).iter().position(|l| Some(l.id) == device);
-    if let Some(at) = at.filter(|_| app.ui.view == View::Bench) {
+    let at = panes::devices::device_lines(app).iter().position(|l| Some(l.id) == device);
+    if let Some(at) = at.filter(|_| app.ui.view == ViewId::Bench) {
         app.ui.devices.scroll.selected = at;
     }
 }
@@ -174,7 +174,7 @@ pub fn opened(app: &mut App, effects: &mut Vec<Effect>) {
 /// Asks for the kept results, unless that is under way.
 fn list(app: &mut App, effects: &mut Vec<Effect>) {
     if !std::mem::replace(&mut app.ui.bench.listing, true) {
-        effects.push(Effect::Run(Job::Kept));
+        effects.push(Effect::RunJob(Job::Kept));
     }
 }
 
@@ -187,14 +187,14 @@ pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
         }
         if bench.looking.as_ref() != Some(&bench.directory) {
             bench.looking = Some(bench.directory.clone());
-            effects.push(Effect::Run(Job::Look { directory: bench.directory.clone() }));
+            effects.push(Effect::RunJob(Job::Look { directory: bench.directory.clone() }));
         }
     }
 }
 
 /// Enter.
 pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.focused() == PaneId::Bench {
+    if app.focused_pane() == PaneId::BenchPage {
         if app.ui.bench.planning() {
             edit::begin(app);
         }
@@ -216,24 +216,24 @@ pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
 fn show(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
     app.ui.bench.line = 0;
     app.ui.bench.opened = Some(Opened::Waiting(ids.clone()));
-    effects.push(Effect::Run(Job::Results { ids }));
+    effects.push(Effect::RunJob(Job::Results { ids }));
 }
 
 fn mark(app: &mut App) {
     let selected = app.ui.bench.selected_result().map(|k| k.id.clone());
-    if let Err(why) = marked::toggle(&mut app.ui.bench.marked, selected) {
-        app.ui.complain(why);
+    if let Err(why) = comparison::toggle_mark(&mut app.ui.bench.marked, selected) {
+        app.ui.error(why);
     }
 }
 
 fn compare(app: &mut App, effects: &mut Vec<Effect>) {
     let ui = &app.ui.bench;
-    match marked::pair(ui.marked.as_ref(), ui.selected_result().map(|k| k.id.clone())) {
+    match comparison::marked_pair(ui.marked.as_ref(), ui.selected_result().map(|k| k.id.clone())) {
         Ok(ids) => {
             show(app, ids, effects);
             focus(app, PAGE);
         }
-        Err(why) => app.ui.complain(why),
+        Err(why) => app.ui.error(why),
     }
 }
 
@@ -257,18 +257,18 @@ pub fn back(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
 
 /// Moves the selection, or the text.
 pub fn step(app: &mut App, by: isize) {
-    if app.focused() == PaneId::Bench {
+    if app.focused_pane() == PaneId::BenchPage {
         if let (true, Some(at)) = (app.ui.bench.planning(), app.ui.bench.profile()) {
             // Below the last parameter the text goes on.
             let (last, hidden) =
-                (app.ui.bench.lines(at).len().saturating_sub(1), panes::bench::plan::hidden(app));
+                (app.ui.bench.lines(at).len().saturating_sub(1), panes::bench::plan::hidden_plan_lines(app));
             let bench = &mut app.ui.bench;
             let to =
                 (bench.params.selected + bench.line.min(hidden)).saturating_add_signed(by).min(last + hidden);
             bench.params.selected = to.min(last);
             bench.line = to - bench.params.selected;
         } else {
-            let last = panes::bench::last_line(app);
+            let last = panes::bench::max_scroll(app);
             app.ui.bench.line = app.ui.bench.line.min(last).saturating_add_signed(by).min(last);
         }
         return;
@@ -288,5 +288,5 @@ fn select(app: &mut App, row: Row) {
     bench.selected = row;
     bench.opened = None;
     bench.line = 0;
-    app.ui.bench.list_offset = panes::bench::list::offset_now(app);
+    app.ui.bench.list_offset = panes::bench::list::current_scroll_offset(app);
 }

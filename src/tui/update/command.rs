@@ -2,7 +2,7 @@
 
 use super::{act, prompt};
 use crate::tui::effect::Effect;
-use crate::tui::state::{App, Detail, PathDetail};
+use crate::tui::state::{App, DetailPage, PathDetail};
 use crate::tui::widgets::table::Scroll;
 use crate::tui::widgets::theme::ThemeName;
 use crate::worker::job::Job;
@@ -40,7 +40,7 @@ pub fn run(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), S
 
 /// Asks what a directory lies on; a child finds out, because the file system may be dead.
 pub fn path(app: &mut App, dir: &str, effects: &mut Vec<Effect>) {
-    app.ui.detail = Some(Detail::Path(Box::new(PathDetail { path: dir.to_owned(), reply: None })));
+    app.ui.detail = Some(DetailPage::Path(Box::new(PathDetail { path: dir.to_owned(), reply: None })));
     app.ui.detail_scroll = Scroll::default();
-    effects.push(Effect::Run(Job::Path { path: dir.to_owned() }));
+    effects.push(Effect::RunJob(Job::Path { path: dir.to_owned() }));
 }

@@ -10,13 +10,13 @@ pub use point::click;
 use super::tune;
 use crate::experiment::message::Message;
 use crate::experiment::report::Report;
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::bench::Opened;
 use crate::tui::effect::Effect;
 use crate::tui::experiment::run::Ended;
 use crate::tui::experiment::{Arms, ExperimentAction, ExperimentEffect, ExperimentNews, Row};
-use crate::tui::launch::What;
-use crate::tui::marked;
+use crate::tui::child_runner::ChildEvent;
+use crate::tui::comparison;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
 use crate::worker::job::{Job, Reply};
@@ -54,13 +54,13 @@ fn focus(app: &mut App, pane: usize) {
 fn begin(app: &mut App, effects: &mut Vec<Effect>) {
     let (words, ask) = match tune::wanted(app) {
         Ok(wanted) => wanted,
-        Err(why) => return app.ui.complain(why),
+        Err(why) => return app.ui.error(why),
     };
     app.ui.tune.presets = None;
     app.ui.experiment.form.set = words;
     opened(app, effects);
     if app.ui.experiment.running().is_some() {
-        return app.ui.say("an experiment is on; the next one is filled in below it");
+        return app.ui.info("an experiment is on; the next one is filled in below it");
     }
     select(app, Row::Plan);
     focus(app, PAGE);
@@ -106,12 +106,12 @@ pub fn check(app: &mut App, effects: &mut Vec<Effect>) {
 /// Ends it; asked a second time, does not wait for its report.
 fn cancel(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(run) = app.ui.experiment.run.as_mut().filter(|r| r.end.is_none()) else {
-        return app.ui.complain("no experiment is on");
+        return app.ui.error("no experiment is on");
     };
     if !run.stopping {
         run.stopping = true;
         effects.push(Effect::Experiment(ExperimentEffect::Cancel));
-        return app.ui.say("ending it; the old values come back, its report follows. x again kills it");
+        return app.ui.info("ending it; the old values come back, its report follows. x again kills it");
     }
     let why = "killed before its report came; the tuner takes the values back";
     run.end = Some(Ended::Failed(why.into()));
@@ -120,7 +120,7 @@ fn cancel(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// News.
 pub fn take(app: &mut App, news: ExperimentNews, effects: &mut Vec<Effect>) {
-    let now = app.world.now().boot_ns;
+    let now = app.system.now().boot_ns;
     let (number, what) = match news {
         ExperimentNews::Checked(judged) => {
             let spec = app.ui.experiment.form.spec(&app.ui.bench.directory, 0);
@@ -136,33 +136,33 @@ pub fn take(app: &mut App, news: ExperimentNews, effects: &mut Vec<Effect>) {
         return;
     };
     match what {
-        What::Started { pid } => (run.pid, run.heard_ns) = (Some(pid), now),
-        What::Said(message) => said(app, message, effects),
+        ChildEvent::Started { pid } => (run.pid, run.heard_ns) = (Some(pid), now),
+        ChildEvent::Message(message) => said(app, message, effects),
     }
 }
 
 fn said(app: &mut App, message: Message, effects: &mut Vec<Effect>) {
-    let now = app.world.now().boot_ns;
+    let now = app.system.now().boot_ns;
     let ui = &mut app.ui.experiment;
     let Some(run) = &mut ui.run else { return };
     run.take(message, now);
     let Some(end) = &run.end else { return };
     let (how, bad) = match end {
         Ended::Report(report) => {
-            effects.push(Effect::Run(Job::KeepExperiment(report.clone())));
+            effects.push(Effect::RunJob(Job::KeepExperiment(report.clone())));
             let verdict = report.trials.first().map_or("", |t| t.verdict.text.as_str());
             (format!("{}. {verdict}", crate::bench::report::text::end(&report.end)), false)
         }
         Ended::Refused(why) => (format!("refused: {why}"), true),
         Ended::Failed(why) => (why.clone(), true),
     };
-    let seen = app.ui.view == View::Tune && ui.open && ui.selected == Row::Now && ui.opened.is_none();
+    let seen = app.ui.view == ViewId::Tune && ui.open && ui.selected == Row::Now && ui.opened.is_none();
     if seen {
         ui.line = 0;
     } else if bad {
-        app.ui.complain(format!("experiment: {how}"));
+        app.ui.error(format!("experiment: {how}"));
     } else {
-        app.ui.say(format!("experiment: {how} E in Tune shows it"));
+        app.ui.info(format!("experiment: {how} E in Tune shows it"));
     }
     // What it made and unmade stands among the changes; what it may have left is on lease there.
     tune::again(app, effects);
@@ -202,7 +202,7 @@ fn kept(app: &mut App, report: &Report, reply: Reply, effects: &mut Vec<Effect>)
     };
     match &outcome {
         Ok(_) => list(app, effects),
-        Err(why) => app.ui.complain(format!("experiment not kept: {why}")),
+        Err(why) => app.ui.error(format!("experiment not kept: {why}")),
     }
     let same = |end: &Ended| matches!(end, Ended::Report(r) if r.id == report.id);
     let run = app.ui.experiment.run.as_mut();
@@ -214,13 +214,13 @@ fn kept(app: &mut App, report: &Report, reply: Reply, effects: &mut Vec<Effect>)
 /// Asks for those kept, unless that is under way.
 fn list(app: &mut App, effects: &mut Vec<Effect>) {
     if !std::mem::replace(&mut app.ui.experiment.listing, true) {
-        effects.push(Effect::Run(Job::Experiments));
+        effects.push(Effect::RunJob(Job::Experiments));
     }
 }
 
 /// Enter.
 pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.focused() == PaneId::Experiment {
+    if app.focused_pane() == PaneId::ExperimentPage {
         if app.ui.experiment.planning() {
             edit::begin(app, effects);
         }
@@ -241,24 +241,24 @@ pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
 fn show(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
     app.ui.experiment.line = 0;
     app.ui.experiment.opened = Some(Opened::Waiting(ids.clone()));
-    effects.push(Effect::Run(Job::ExperimentResults { ids }));
+    effects.push(Effect::RunJob(Job::ExperimentResults { ids }));
 }
 
 fn mark(app: &mut App) {
     let selected = app.ui.experiment.selected_kept().map(|k| k.id.clone());
-    if let Err(why) = marked::toggle(&mut app.ui.experiment.marked, selected) {
-        app.ui.complain(why);
+    if let Err(why) = comparison::toggle_mark(&mut app.ui.experiment.marked, selected) {
+        app.ui.error(why);
     }
 }
 
 fn compare(app: &mut App, effects: &mut Vec<Effect>) {
     let ui = &app.ui.experiment;
-    match marked::pair(ui.marked.as_ref(), ui.selected_kept().map(|k| k.id.clone())) {
+    match comparison::marked_pair(ui.marked.as_ref(), ui.selected_kept().map(|k| k.id.clone())) {
         Ok(ids) => {
             show(app, ids, effects);
             focus(app, PAGE);
         }
-        Err(why) => app.ui.complain(why),
+        Err(why) => app.ui.error(why),
     }
 }
 
@@ -283,8 +283,8 @@ pub fn back(app: &mut App) -> bool {
 
 /// Moves the selection, or the text.
 pub fn step(app: &mut App, by: isize) {
-    if app.focused() == PaneId::Experiment {
-        let last = panes::experiment::last_line(app);
+    if app.focused_pane() == PaneId::ExperimentPage {
+        let last = panes::experiment::max_scroll(app);
         let ui = &mut app.ui.experiment;
         if ui.planning() {
             // Below the last line of the form the text goes on.
@@ -307,5 +307,5 @@ pub fn step(app: &mut App, by: isize) {
 fn select(app: &mut App, row: Row) {
     let ui = &mut app.ui.experiment;
     (ui.selected, ui.opened, ui.line) = (row, None, 0);
-    app.ui.experiment.list_offset = panes::experiment::list::offset_now(app);
+    app.ui.experiment.list_offset = panes::experiment::list::current_scroll_offset(app);
 }

@@ -6,11 +6,11 @@ use crate::diagnose::finding::NavTarget;
 use crate::diagnose::{incident::Incident, fact_requests};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::bench::Row;
 use crate::tui::effect::Effect;
-use crate::tui::panes::{PaneId, findings as pane, kernel};
-use crate::tui::state::{App, Detail};
+use crate::tui::panes::{PaneId, findings as pane, kernel_log};
+use crate::tui::state::{App, DetailPage};
 use crate::tui::widgets::table::Scroll;
 use crate::worker::job::{Job, Reply};
 use std::os::unix::ffi::OsStringExt;
@@ -24,7 +24,7 @@ const AT_REST_NS: u64 = 1_500_000_000;
 
 /// A tick's tasks are in: looks if it is time, and asks for slow facts if it is time for those.
 pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
-    let now = app.world.now().boot_ns;
+    let now = app.system.now().boot_ns;
     let rest = app.findings.evaluated_at_ns()..app.findings.evaluated_at_ns().saturating_add(AT_REST_NS);
     if !(app.findings.incidents().is_empty() && rest.contains(&now)) {
         judge(app);
@@ -34,7 +34,7 @@ pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
 
 fn judge(app: &mut App) {
     let known = app.findings.incidents().get(app.ui.findings.scroll.selected).map(who);
-    app.findings.evaluate(&app.world);
+    app.findings.evaluate(&app.system);
     // The selection stays with its story.
     let stories = app.findings.incidents();
     if let Some(at) = known.and_then(|known| stories.iter().position(|s| who(s) == known)) {
@@ -51,65 +51,65 @@ fn who(story: &Incident) -> (&'static str, crate::diagnose::finding::FindingSubj
 
 /// A new tick comes: the one before is looked at now, if its tasks never came.
 pub fn tick(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.findings.seq() < app.world.snapshot.seq {
+    if app.findings.seq() < app.system.snapshot.seq {
         look(app, effects);
     }
 }
 
 fn ask(app: &mut App, effects: &mut Vec<Effect>) {
-    let now = app.world.now().boot_ns;
+    let now = app.system.now().boot_ns;
     // Some rules judge by two readings: those are had as soon as in trouble.
-    let calm = app.findings.incidents().is_empty() && app.world.slow_facts.previous.is_some();
+    let calm = app.findings.incidents().is_empty() && app.system.slow_facts.previous.is_some();
     let every = if calm { fact_requests::IDLE_INTERVAL_SECS } else { fact_requests::INTERVAL_SECS };
     let ui = &mut app.ui.findings;
-    let due = ui.asked_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= every);
-    if !due || app.world.topology.ok().is_none() || !matches!(app.world.processes_status, Reading::Ok(())) {
+    let due = ui.requested_at_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= every);
+    if !due || app.system.topology.ok().is_none() || !matches!(app.system.processes_status, Reading::Ok(())) {
         return;
     }
-    ui.asked_ns = Some(now);
+    ui.requested_at_ns = Some(now);
     // Starting a process costs more than what these find out: what hardly ever hangs shares one.
     let mut jobs = Vec::new();
-    if !std::mem::replace(&mut ui.asked.facts, true) {
-        jobs.push(Job::Diagnose { tasks: fact_requests::tasks_to_query(&app.world) });
+    if !std::mem::replace(&mut ui.pending.facts, true) {
+        jobs.push(Job::Diagnose { tasks: fact_requests::tasks_to_query(&app.system) });
     }
     jobs.extend(room(app, false));
     if !jobs.is_empty() {
-        effects.push(Effect::RunInTurn(jobs));
+        effects.push(Effect::RunJobsInSequence(jobs));
     }
-    effects.extend(room(app, true).map(Effect::Run));
+    effects.extend(room(app, true).map(Effect::RunJob));
 }
 
 /// Asking file systems for their room, if there are any and none are being asked.
 fn room(app: &mut App, network: bool) -> Option<Job> {
-    let asked = &mut app.ui.findings.asked;
-    let asked = if network { &mut asked.network } else { &mut asked.local };
-    let mounts = fact_requests::mounts_to_query(&app.world, network);
+    let asked = &mut app.ui.findings.pending;
+    let asked = if network { &mut asked.network_disk_space } else { &mut asked.local_disk_space };
+    let mounts = fact_requests::mounts_to_query(&app.system, network);
     (!mounts.is_empty() && !std::mem::replace(asked, true)).then_some(Job::Room { mounts, network })
 }
 
 /// What a child found out. One that failed is asked again when it is time: the rules say what is missing.
 pub fn answered(app: &mut App, job: &Job, reply: Reply) {
     match job {
-        Job::Room { network: true, .. } => app.ui.findings.asked.network = false,
-        Job::Room { network: false, .. } => app.ui.findings.asked.local = false,
-        _ => app.ui.findings.asked.facts = false,
+        Job::Room { network: true, .. } => app.ui.findings.pending.network_disk_space = false,
+        Job::Room { network: false, .. } => app.ui.findings.pending.local_disk_space = false,
+        _ => app.ui.findings.pending.facts = false,
     }
     match reply {
-        Reply::Diagnosis(facts) => app.world.slow_facts.update(*facts),
-        Reply::Room(room) => app.world.slow_facts.update_space(room),
+        Reply::Diagnosis(facts) => app.system.slow_facts.update(*facts),
+        Reply::Room(room) => app.system.slow_facts.update_space(room),
         _ => {}
     }
 }
 
 /// Enter: where the selected line of the page leads, or the story's first way on.
 pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.focused() == PaneId::FindingsStrip {
-        return act::go(app, View::Findings, effects);
+    if app.focused_pane() == PaneId::FindingsSummary {
+        return act::go(app, ViewId::Findings, effects);
     }
-    let at = if app.focused() == PaneId::FindingPage { app.ui.findings.jump } else { 0 };
-    match pane::page::jumps(app).into_iter().nth(at) {
+    let at = if app.focused_pane() == PaneId::IncidentPage { app.ui.findings.selected_target } else { 0 };
+    match pane::page::nav_targets(app).into_iter().nth(at) {
         Some(jump) => follow(app, jump, effects),
-        None => app.ui.say("nothing to go to"),
+        None => app.ui.info("nothing to go to"),
     }
 }
 
@@ -117,18 +117,18 @@ fn follow(app: &mut App, jump: NavTarget, effects: &mut Vec<Effect>) {
     match jump {
         NavTarget::Knob(knob) => {
             if let Err(why) = super::tune::show_knob(app, &knob, effects) {
-                app.ui.complain(why);
+                app.ui.error(why);
             }
         }
         NavTarget::Bench(profile, dir) => bench(app, profile, dir, effects),
         NavTarget::Device(id) => act::open_device(app, id),
-        NavTarget::Task(key) if app.world.processes.get(&key).is_some() => act::open_task(app, key, effects),
-        NavTarget::Task(key) => app.ui.complain(format!("task {} has ended", key.tid)),
+        NavTarget::Task(key) if app.system.processes.get(&key).is_some() => act::open_task(app, key, effects),
+        NavTarget::Task(key) => app.ui.error(format!("task {} has ended", key.tid)),
         NavTarget::KernelLog(seq) => kernel_entry(app, seq, effects),
-        NavTarget::Memory => act::go(app, View::Memory, effects),
-        NavTarget::Processes => act::go(app, View::Processes, effects),
-        NavTarget::Devices => act::go(app, View::Devices, effects),
-        NavTarget::Syncs => act::go(app, View::Syncs, effects),
+        NavTarget::Memory => act::go(app, ViewId::Memory, effects),
+        NavTarget::Processes => act::go(app, ViewId::Processes, effects),
+        NavTarget::Devices => act::go(app, ViewId::Devices, effects),
+        NavTarget::Syncs => act::go(app, ViewId::Syncs, effects),
     }
 }
 
@@ -143,36 +143,36 @@ fn bench(app: &mut App, profile: &str, dir: Option<RawBytes>, effects: &mut Vec<
             app.ui.bench.opened = None;
         }
     }
-    act::go(app, View::Bench, effects);
+    act::go(app, ViewId::Bench, effects);
 }
 
 fn kernel_entry(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>) {
-    act::go(app, View::Kernel, effects);
-    let at = seq.and_then(|seq| kernel::shown(app).position(|e| e.seq == Some(seq)));
+    act::go(app, ViewId::Kernel, effects);
+    let at = seq.and_then(|seq| kernel_log::visible_entries(app).position(|e| e.seq == Some(seq)));
     if let Some(at) = at {
         app.ui.kernel.scroll.selected = at;
-        app.ui.kernel.pinned = at + 1 == app.ui.kernel.shown.len();
-        app.ui.detail = Some(Detail::Kernel(at));
+        app.ui.kernel.follows_newest = at + 1 == app.ui.kernel.visible_entries.len();
+        app.ui.detail = Some(DetailPage::KernelLog(at));
         app.ui.detail_scroll = Scroll::default();
     }
 }
 
 /// Moves the selection in the list, or among the ways on.
 pub fn step(app: &mut App, by: isize) {
-    if app.focused() == PaneId::FindingPage {
-        let last = pane::page::jumps(app).len().saturating_sub(1);
-        let jump = &mut app.ui.findings.jump;
+    if app.focused_pane() == PaneId::IncidentPage {
+        let last = pane::page::nav_targets(app).len().saturating_sub(1);
+        let jump = &mut app.ui.findings.selected_target;
         *jump = jump.saturating_add_signed(by).min(last);
         return;
     }
     let len = app.findings.incidents().len();
-    app.ui.findings.scroll.step(by, len);
-    app.ui.findings.jump = 0;
+    app.ui.findings.scroll.move_selection(by, len);
+    app.ui.findings.selected_target = 0;
 }
 
 /// Esc; whether there was something to leave.
 pub fn back(app: &mut App) -> bool {
-    let there = app.focused() == PaneId::FindingPage && !app.ui.zoomed;
+    let there = app.focused_pane() == PaneId::IncidentPage && !app.ui.zoomed;
     if there {
         app.ui.focus = 0;
     }
@@ -181,13 +181,13 @@ pub fn back(app: &mut App) -> bool {
 
 /// A click into the list or the page.
 pub fn click(app: &mut App, id: PaneId, height: u16, y: u16) {
-    if id == PaneId::FindingPage {
-        if let Some(at) = pane::page::jump_at(app, y) {
-            app.ui.findings.jump = at;
+    if id == PaneId::IncidentPage {
+        if let Some(at) = pane::page::target_at(app, y) {
+            app.ui.findings.selected_target = at;
             app.ui.focus = PAGE;
         }
     } else if let Some(at) = pane::row_at(app, height, y) {
         app.ui.findings.scroll.selected = at;
-        app.ui.findings.jump = 0;
+        app.ui.findings.selected_target = 0;
     }
 }

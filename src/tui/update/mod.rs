@@ -20,10 +20,10 @@ pub use prompt::parse_prio;
 pub use replay::refuses;
 pub use shot::label as shot_label;
 
-use super::draw::contexts;
+use super::draw::active_key_contexts;
 use super::effect::Effect;
 use super::event::Event;
-use super::keys;
+use super::keymap;
 use super::state::{App, Overlay};
 use crossterm::event::{KeyEvent, KeyEventKind};
 
@@ -35,7 +35,7 @@ pub fn update(app: &mut App, event: Event) -> Vec<Effect> {
         Event::Mouse(mouse) => mouse::mouse(app, mouse, &mut effects),
         Event::Resize(w, h) => {
             app.ui.size = (w, h);
-            app.pick_tasks();
+            app.refresh_visible_tasks();
             effects.push(Effect::Redraw);
         }
         other => data::take(app, other, &mut effects),
@@ -53,10 +53,10 @@ fn pressed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     }
     if matches!(app.ui.overlay, Some(Overlay::Prompt(_))) {
         prompt::typed(app, key, effects);
-    } else if let Some(action) = keys::lookup(&contexts(app), &key) {
+    } else if let Some(action) = keymap::lookup_action(&active_key_contexts(app), &key) {
         app.ui.message = None;
         act::act(app, action, effects);
     }
-    app.pick_tasks();
+    app.refresh_visible_tasks();
     data::focus(app, effects);
 }

@@ -2,10 +2,10 @@
 
 use super::act;
 use crate::tui::action::Action;
-use crate::tui::draw::{FooterPart, footer_parts};
+use crate::tui::draw::{FooterItem, footer_items};
 use crate::tui::effect::Effect;
 use crate::tui::layout;
-use crate::tui::panes::{PaneId, devices, kernel, processes};
+use crate::tui::panes::{PaneId, devices, kernel_log, processes};
 use crate::tui::state::{App, Overlay};
 use crate::tui::widgets::table::Scroll;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
@@ -19,7 +19,7 @@ pub fn mouse(app: &mut App, event: MouseEvent, effects: &mut Vec<Effect>) {
         MouseEventKind::Down(MouseButton::Left) => click(app, event.column, event.row, effects),
         _ => return,
     }
-    app.pick_tasks();
+    app.refresh_visible_tasks();
     super::data::focus(app, effects);
 }
 
@@ -28,12 +28,12 @@ fn wheel(app: &mut App, event: MouseEvent, by: i16, effects: &mut Vec<Effect>) {
         focus_at(app, event.column, event.row);
     }
     if !matches!(app.ui.overlay, Some(Overlay::Prompt(_) | Overlay::Dialog(_))) {
-        act::act(app, Action::Move(by), effects);
+        act::act(app, Action::MoveSelection(by), effects);
     }
 }
 
 fn focus_at(app: &mut App, x: u16, y: u16) -> Option<(PaneId, Rect)> {
-    let (at, id, area) = layout::arrange(app).pane_at(x, y)?;
+    let (at, id, area) = layout::compute_layout(app).pane_at(x, y)?;
     if !app.ui.zoomed && app.ui.detail.is_none() {
         app.ui.focus = at;
     }
@@ -41,15 +41,15 @@ fn focus_at(app: &mut App, x: u16, y: u16) -> Option<(PaneId, Rect)> {
 }
 
 fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
-    if layout::too_small(app.ui.size) {
+    if layout::is_too_small(app.ui.size) {
         return;
     }
-    let footer = layout::arrange(app).footer;
+    let footer = layout::compute_layout(app).footer;
     if y == footer.y {
-        let hit = footer_parts(app, footer).into_iter().find(|(at, w, _)| x >= *at && x < at + w);
+        let hit = footer_items(app, footer).into_iter().find(|(at, w, _)| x >= *at && x < at + w);
         match (hit, app.ui.overlay.is_some()) {
-            (Some((_, _, FooterPart::Tab(view))), false) => act::act(app, Action::View(view), effects),
-            (Some((_, _, FooterPart::Key(b))), false) => act::act(app, b.action, effects),
+            (Some((_, _, FooterItem::Tab(view))), false) => act::act(app, Action::ShowView(view), effects),
+            (Some((_, _, FooterItem::Key(b))), false) => act::act(app, b.action, effects),
             _ => {}
         }
         return;
@@ -72,15 +72,15 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
         PaneId::Devices => click_devices(app, inner, x, y),
         PaneId::Syncs | PaneId::SlowSyncs => super::syncs::click(app, id, inner, x, y),
         PaneId::Processes => click_tasks(app, inner, x, y),
-        PaneId::Tune | PaneId::TuneChanges => super::tune::click(app, id, inner, y),
-        PaneId::Findings | PaneId::FindingPage => super::findings::click(app, id, inner.height, y - inner.y),
-        PaneId::FindingsStrip => act::act(app, Action::Open, effects),
-        PaneId::BenchList | PaneId::Bench => super::bench::click(app, id, inner, x, y),
-        PaneId::ExperimentList | PaneId::Experiment => super::experiment::click(app, id, inner, x, y),
-        PaneId::Kernel => {
-            if let Some((first, at)) = kernel::entry_at(app, inner.height, y - inner.y) {
+        PaneId::TuneKnobs | PaneId::ChangeHistory => super::tune::click(app, id, inner, y),
+        PaneId::Findings | PaneId::IncidentPage => super::findings::click(app, id, inner.height, y - inner.y),
+        PaneId::FindingsSummary => act::act(app, Action::Open, effects),
+        PaneId::BenchResults | PaneId::BenchPage => super::bench::click(app, id, inner, x, y),
+        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::click(app, id, inner, x, y),
+        PaneId::KernelLog => {
+            if let Some((first, at)) = kernel_log::entry_at(app, inner.height, y - inner.y) {
                 app.ui.kernel.scroll = Scroll { offset: first, selected: at };
-                app.ui.kernel.pinned = at + 1 == app.ui.kernel.shown.len();
+                app.ui.kernel.follows_newest = at + 1 == app.ui.kernel.visible_entries.len();
             }
         }
         _ => {}
@@ -89,21 +89,21 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
 
 fn click_devices(app: &mut App, inner: Rect, x: u16, y: u16) {
     if y == inner.y {
-        let (set, fitted) = devices::fitted(app, inner.width);
+        let (set, fitted) = devices::fitted_columns(app, inner.width);
         let Some(at) = fitted.column_at(x - inner.x) else { return };
-        let all = devices::columns(app, u16::MAX);
+        let all = devices::column_set(app, u16::MAX);
         let at = all.iter().position(|c| c.id == set[at].id);
         // A second click on the same head turns the order round; on the name it is the tree again.
         match at {
-            Some(0) => app.ui.devices.sort = None,
-            same if same == app.ui.devices.sort => app.ui.devices.reverse = !app.ui.devices.reverse,
-            other => app.ui.devices.sort = other,
+            Some(0) => app.ui.devices.sort_column = None,
+            same if same == app.ui.devices.sort_column => app.ui.devices.reverse = !app.ui.devices.reverse,
+            other => app.ui.devices.sort_column = other,
         }
         return;
     }
-    let len = devices::lines(app).len();
+    let len = devices::device_lines(app).len();
     let scroll = &mut app.ui.devices.scroll;
-    scroll.follow(len, usize::from(inner.height.saturating_sub(1)));
+    scroll.scroll_into_view(len, usize::from(inner.height.saturating_sub(1)));
     let at = scroll.offset + usize::from(y - inner.y - 1);
     if at < len {
         scroll.selected = at;
@@ -112,17 +112,17 @@ fn click_devices(app: &mut App, inner: Rect, x: u16, y: u16) {
 
 fn click_tasks(app: &mut App, inner: Rect, x: u16, y: u16) {
     if y == inner.y {
-        let (set, fitted) = processes::fitted(app, inner.width);
+        let (set, fitted) = processes::fitted_columns(app, inner.width);
         let Some(at) = fitted.column_at(x - inner.x) else { return };
-        if set[at].id == processes::query(app, 0, 0).sort_by {
-            app.ui.procs.reverse = !app.ui.procs.reverse;
+        if set[at].id == processes::task_query(app, 0, 0).sort_by {
+            app.ui.processes.reverse = !app.ui.processes.reverse;
         } else {
             act::sort_tasks(app, set[at].id);
         }
         return;
     }
-    let at = app.ui.procs.scroll.offset + usize::from(y - inner.y - 1);
-    if at < app.task_count() {
-        app.ui.procs.scroll.selected = at;
+    let at = app.ui.processes.scroll.offset + usize::from(y - inner.y - 1);
+    if at < app.matching_task_count() {
+        app.ui.processes.scroll.selected = at;
     }
 }

@@ -4,9 +4,9 @@ use super::{act, command, shot, tune};
 use crate::model::kernel_log::LogPatterns;
 use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::effect::Effect;
-use crate::tui::panes::{PaneId, devices, kernel};
-use crate::tui::settings::INTERVAL;
-use crate::tui::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
+use crate::tui::panes::{PaneId, devices, kernel_log};
+use crate::tui::settings::INTERVAL_SECS_RANGE;
+use crate::tui::state::{App, PendingChange, Dialog, Overlay, Prompt, PromptPurpose};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Longest input kept.
@@ -20,23 +20,23 @@ pub fn typed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
         KeyCode::Esc => return left(app, &p),
         KeyCode::Char('c' | 'g') if ctrl => return left(app, &p),
         KeyCode::Enter => {
-            let (what, text) = (p.what, p.text.clone());
+            let (what, text) = (p.purpose, p.text.clone());
             if let Err(why) = entered(app, what, text.trim(), effects) {
                 p.error = Some(crate::text::sanitize(why));
                 app.ui.overlay = Some(Overlay::Prompt(p));
             }
             return;
         }
-        KeyCode::Up | KeyCode::Down if p.what == PromptFor::Knob => tune::choose(app, &mut p, key.code),
-        KeyCode::Up | KeyCode::Down if matches!(p.what, PromptFor::Experiment(_)) => {
-            if let PromptFor::Experiment(at) = p.what {
+        KeyCode::Up | KeyCode::Down if p.purpose == PromptPurpose::KnobValue => tune::choose(app, &mut p, key.code),
+        KeyCode::Up | KeyCode::Down if matches!(p.purpose, PromptPurpose::ExperimentField(_)) => {
+            if let PromptPurpose::ExperimentField(at) = p.purpose {
                 super::experiment::edit::choose(app, at, &mut p, key.code);
             }
         }
-        code if p.what == PromptFor::Shot && shot::chooses(code) => shot::choose(app, &mut p, code),
+        code if p.purpose == PromptPurpose::ScreenshotPath && shot::chooses(code) => shot::choose(app, &mut p, code),
         _ => edit(&mut p, key, ctrl),
     }
-    if p.what == PromptFor::Knob {
+    if p.purpose == PromptPurpose::KnobValue {
         tune::preview(app, &p.text);
     }
     app.ui.overlay = Some(Overlay::Prompt(p));
@@ -44,7 +44,7 @@ pub fn typed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
 
 /// Left without Enter.
 fn left(app: &mut App, p: &Prompt) {
-    if p.what == PromptFor::Shot {
+    if p.purpose == PromptPurpose::ScreenshotPath {
         shot::dropped(app);
     }
 }
@@ -88,35 +88,35 @@ fn edit(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
 }
 
 /// What was typed, done; or what is wrong with it.
-fn entered(app: &mut App, what: PromptFor, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+fn entered(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     match what {
-        PromptFor::Search => {
+        PromptPurpose::Search => {
             app.ui.search = text.to_owned();
             search(app, 0);
         }
-        PromptFor::Filter => set_filter(app, text),
-        PromptFor::User => app.ui.procs.filter.user = (!text.is_empty()).then(|| text.to_owned()),
+        PromptPurpose::Filter => set_filter(app, text),
+        PromptPurpose::UserFilter => app.ui.processes.filter.user = (!text.is_empty()).then(|| text.to_owned()),
         // Nothing typed, nothing changed.
-        PromptFor::Delay
-        | PromptFor::Ionice(_)
-        | PromptFor::Knob
-        | PromptFor::Lease
-        | PromptFor::Record
-        | PromptFor::Jump
+        PromptPurpose::Interval
+        | PromptPurpose::Ionice(_)
+        | PromptPurpose::KnobValue
+        | PromptPurpose::Lease
+        | PromptPurpose::RecordingPath
+        | PromptPurpose::ReplayTime
             if text.is_empty() => {}
-        PromptFor::Shot => shot::entered(app, text, effects)?,
-        PromptFor::Record => super::replay::record_to(app, text, effects)?,
-        PromptFor::Jump => super::replay::jump_to(app, text, effects)?,
-        PromptFor::Delay => act::set_interval(app, parse_interval(text)?, effects),
-        PromptFor::Command => command::run(app, text, effects)?,
-        PromptFor::Include => set_patterns(app, Some(text.to_owned()), app.ui.kernel.exclude.clone())?,
-        PromptFor::Exclude => set_patterns(app, app.ui.kernel.include.clone(), Some(text.to_owned()))?,
-        PromptFor::Knob => tune::propose(app, text)?,
-        PromptFor::Lease => tune::set_lease(app, text)?,
-        PromptFor::Bench(at) => super::bench::edit::entered(app, at, text, effects)?,
-        PromptFor::Experiment(at) => super::experiment::edit::entered(app, at, text, effects)?,
-        PromptFor::ExperimentFile => super::experiment::entered_file(app, text, effects)?,
-        PromptFor::Ionice(key) => {
+        PromptPurpose::ScreenshotPath => shot::entered(app, text, effects)?,
+        PromptPurpose::RecordingPath => super::replay::record_to(app, text, effects)?,
+        PromptPurpose::ReplayTime => super::replay::jump_to(app, text, effects)?,
+        PromptPurpose::Interval => act::set_interval(app, parse_interval(text)?, effects),
+        PromptPurpose::Command => command::run(app, text, effects)?,
+        PromptPurpose::Include => set_patterns(app, Some(text.to_owned()), app.ui.kernel.exclude.clone())?,
+        PromptPurpose::Exclude => set_patterns(app, app.ui.kernel.include.clone(), Some(text.to_owned()))?,
+        PromptPurpose::KnobValue => tune::propose(app, text)?,
+        PromptPurpose::Lease => tune::set_lease(app, text)?,
+        PromptPurpose::BenchField(at) => super::bench::edit::entered(app, at, text, effects)?,
+        PromptPurpose::ExperimentField(at) => super::experiment::edit::entered(app, at, text, effects)?,
+        PromptPurpose::ExperimentReportPath => super::experiment::entered_file(app, text, effects)?,
+        PromptPurpose::Ionice(key) => {
             let prio = parse_prio(text)?;
             app.ui.overlay = Some(Overlay::Dialog(ionice_dialog(app, key, prio)));
         }
@@ -128,7 +128,7 @@ fn entered(app: &mut App, what: PromptFor, text: &str, effects: &mut Vec<Effect>
 pub fn parse_interval(text: &str) -> Result<f64, String> {
     text.parse::<f64>()
         .ok()
-        .filter(|s| INTERVAL.contains(s))
+        .filter(|s| INTERVAL_SECS_RANGE.contains(s))
         .ok_or_else(|| format!("\"{text}\": the interval is 0.1 to 3600 seconds"))
 }
 
@@ -151,7 +151,7 @@ pub fn parse_prio(text: &str) -> Result<IoPrio, String> {
 }
 
 fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
-    let row = app.world.processes.get(&key);
+    let row = app.system.processes.get(&key);
     let name = row.as_ref().map_or(String::new(), |r| r.comm.to_string());
     let now = row.and_then(|r| r.ionice).unwrap_or_else(|| "not known".into());
     let needs = match prio.class {
@@ -169,7 +169,7 @@ fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
             key.tid
         ),
         scroll: 0,
-        change: Change::IoPrio(key, prio),
+        on_confirm: PendingChange::IoPrio(key, prio),
     }
 }
 
@@ -179,29 +179,29 @@ pub fn set_patterns(app: &mut App, include: Option<String>, exclude: Option<Stri
     app.ui.kernel.patterns = patterns;
     app.ui.kernel.include = include.filter(|p| !p.is_empty());
     app.ui.kernel.exclude = exclude;
-    kernel::refresh(app);
+    kernel_log::refresh_visible_entries(app);
     Ok(())
 }
 
 /// The focused list's filter.
 pub fn filter_of(app: &App) -> String {
-    match app.focused() {
-        PaneId::Processes => app.ui.procs.filter.text.clone().unwrap_or_default(),
-        PaneId::Kernel => app.ui.kernel.filter.clone(),
-        PaneId::Tune => app.ui.tune.filter.clone(),
+    match app.focused_pane() {
+        PaneId::Processes => app.ui.processes.filter.text.clone().unwrap_or_default(),
+        PaneId::KernelLog => app.ui.kernel.filter.clone(),
+        PaneId::TuneKnobs => app.ui.tune.filter.clone(),
         PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.filter.clone(),
         _ => app.ui.devices.filter.clone(),
     }
 }
 
 fn set_filter(app: &mut App, text: &str) {
-    match app.focused() {
-        PaneId::Processes => app.ui.procs.filter.text = (!text.is_empty()).then(|| text.to_owned()),
-        PaneId::Kernel => {
+    match app.focused_pane() {
+        PaneId::Processes => app.ui.processes.filter.text = (!text.is_empty()).then(|| text.to_owned()),
+        PaneId::KernelLog => {
             app.ui.kernel.filter = text.to_owned();
-            kernel::refresh(app);
+            kernel_log::refresh_visible_entries(app);
         }
-        PaneId::Tune => tune::set_filter(app, text),
+        PaneId::TuneKnobs => tune::set_filter(app, text),
         PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.filter = text.to_owned(),
         _ => app.ui.devices.filter = text.to_owned(),
     }
@@ -212,22 +212,22 @@ fn set_filter(app: &mut App, text: &str) {
 pub fn search(app: &mut App, by: isize) {
     let needle = app.ui.search.to_lowercase();
     if needle.is_empty() {
-        return app.ui.complain("nothing to search for: / asks");
+        return app.ui.error("nothing to search for: / asks");
     }
-    let pane = app.focused();
+    let pane = app.focused_pane();
     let rows: Vec<bool> = match pane {
-        PaneId::Processes => app.matches(&needle),
-        PaneId::Kernel => kernel::shown(app).map(|e| e.message.to_lowercase().contains(&needle)).collect(),
-        PaneId::Tune => tune::hits(app, &needle),
+        PaneId::Processes => app.tasks_containing(&needle),
+        PaneId::KernelLog => kernel_log::visible_entries(app).map(|e| e.message.to_lowercase().contains(&needle)).collect(),
+        PaneId::TuneKnobs => tune::hits(app, &needle),
         PaneId::Syncs | PaneId::SlowSyncs => super::syncs::hits(app, &needle),
-        _ => devices::lines(app).iter().map(|l| l.label.to_lowercase().contains(&needle)).collect(),
+        _ => devices::device_lines(app).iter().map(|l| l.label.to_lowercase().contains(&needle)).collect(),
     };
     let scroll = match pane {
-        PaneId::Processes => &mut app.ui.procs.scroll,
-        PaneId::Kernel => &mut app.ui.kernel.scroll,
-        PaneId::Tune => &mut app.ui.tune.scroll,
+        PaneId::Processes => &mut app.ui.processes.scroll,
+        PaneId::KernelLog => &mut app.ui.kernel.scroll,
+        PaneId::TuneKnobs => &mut app.ui.tune.scroll,
         PaneId::Syncs => &mut app.ui.syncs.scroll,
-        PaneId::SlowSyncs => &mut app.ui.syncs.slow,
+        PaneId::SlowSyncs => &mut app.ui.syncs.slow_scroll,
         _ => &mut app.ui.devices.scroll,
     };
     let (n, from) = (rows.len() as isize, scroll.selected as isize);
@@ -235,13 +235,13 @@ pub fn search(app: &mut App, by: isize) {
     match order.into_iter().find(|i| rows[*i]) {
         Some(at) => {
             scroll.selected = at;
-            if pane == PaneId::Kernel {
-                app.ui.kernel.pinned = false;
+            if pane == PaneId::KernelLog {
+                app.ui.kernel.follows_newest = false;
             }
         }
         None => {
             let text = app.ui.search.clone();
-            app.ui.complain(format!("\"{text}\" not found"));
+            app.ui.error(format!("\"{text}\" not found"));
         }
     }
 }

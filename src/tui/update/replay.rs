@@ -7,13 +7,13 @@ use crate::model::system_state::SystemState;
 use crate::record::decoder::DecodedTick;
 use crate::record::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
 use crate::record::{Observation, apply, time_spec};
-use crate::tui::action::{Action, View};
+use crate::tui::action::{Action, ViewId};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
-use crate::tui::panes::kernel;
+use crate::tui::panes::kernel_log;
 use crate::tui::replay::{ReplayAction, ReplayEffect, ReplayNews, SPEEDS};
-use crate::tui::state::{App, Overlay, Prompt, PromptFor};
-use crate::tui::tape::TapeEffect;
+use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
+use crate::tui::recording::RecordingEffect;
 use crate::worker::job::Job;
 use std::path::PathBuf;
 
@@ -24,14 +24,14 @@ pub const NOT_THE_MACHINE: &str = "this is a recording, not the machine it was m
 pub fn refuses(app: &App, action: Action) -> Option<String> {
     app.ui.replay.as_ref()?;
     let what = match action {
-        Action::View(View::Bench) | Action::Bench(_) => "measuring",
-        Action::View(View::Tune) | Action::Tune(_) => "settings",
+        Action::ShowView(ViewId::Bench) | Action::Bench(_) => "measuring",
+        Action::ShowView(ViewId::Tune) | Action::Tune(_) => "settings",
         Action::Experiment(_) => "experiments",
         Action::Ionice => "I/O priority",
-        Action::Mappings => "mappings",
-        Action::Record => "recording",
-        Action::Threads => return Some("processes or threads: shown as they were recorded".into()),
-        Action::Delay | Action::Faster | Action::Slower => {
+        Action::LoadMappings => "mappings",
+        Action::ToggleRecording => "recording",
+        Action::ToggleThreads => return Some("processes or threads: shown as they were recorded".into()),
+        Action::SetInterval | Action::ShorterInterval | Action::LongerInterval => {
             return Some("a recording has its own interval; + and - change how fast it is played".into());
         }
         _ => return None,
@@ -45,19 +45,19 @@ pub fn is_possible(effect: &Effect) -> bool {
         Effect::Quit
         | Effect::Suspend
         | Effect::Redraw
-        | Effect::Clipboard(_)
-        | Effect::Save(_)
+        | Effect::CopyToClipboard(_)
+        | Effect::SaveSettings(_)
         | Effect::Replay(_) => true,
-        Effect::Run(job) => matches!(job, Job::WriteFile { .. }),
-        Effect::RunInTurn(_)
-        | Effect::Interval(_)
-        | Effect::Threads(_)
-        | Effect::Focus(_)
-        | Effect::Syncs(_)
+        Effect::RunJob(job) => matches!(job, Job::WriteFile { .. }),
+        Effect::RunJobsInSequence(_)
+        | Effect::SetInterval(_)
+        | Effect::ScanThreads(_)
+        | Effect::WatchTasks(_)
+        | Effect::ListSlowSyncs(_)
         | Effect::Bench(_)
         | Effect::Tune(_)
         | Effect::Experiment(_)
-        | Effect::Tape(_)
+        | Effect::Recording(_)
         | Effect::SetIoPrio { .. } => false,
     }
 }
@@ -78,7 +78,7 @@ pub fn act(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
             ReplayEffect::Step(i32::from(by))
         }
         ReplayAction::Skip(secs) => {
-            let now = app.world.now().wall_ns;
+            let now = app.system.now().wall_ns;
             ReplayEffect::Time(now.saturating_add(i64::from(secs) * 1_000_000_000))
         }
         ReplayAction::Finding { forward } => {
@@ -87,7 +87,7 @@ pub fn act(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
         }
         ReplayAction::First => ReplayEffect::Time(i64::MIN),
         ReplayAction::Last => ReplayEffect::Time(i64::MAX),
-        ReplayAction::Jump => return ask(app, PromptFor::Jump, String::new()),
+        ReplayAction::Jump => return ask(app, PromptPurpose::ReplayTime, String::new()),
         ReplayAction::Faster | ReplayAction::Slower => {
             let faster = action == ReplayAction::Faster;
             replay.speed = if faster {
@@ -96,7 +96,7 @@ pub fn act(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
                 replay.speed.saturating_sub(1)
             };
             let (speed, playing) = (replay.speed, replay.playing);
-            app.ui.say(format!("{} times the recording's pace", SPEEDS[speed]));
+            app.ui.info(format!("{} times the recording's pace", SPEEDS[speed]));
             if !playing {
                 return;
             }
@@ -106,9 +106,9 @@ pub fn act(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
     effects.push(Effect::Replay(effect));
 }
 
-fn ask(app: &mut App, what: PromptFor, text: String) {
+fn ask(app: &mut App, what: PromptPurpose, text: String) {
     let cursor = text.len();
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { what, text, cursor, error: None }));
+    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 /// A time that was typed.
@@ -124,12 +124,12 @@ pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
     let Some(replay) = &mut app.ui.replay else { return };
     match news {
         ReplayNews::Anew(lines) => {
-            app.world = SystemState::new(replay.host.clone(), replay.log_clock);
+            app.system = SystemState::new(replay.host.clone(), replay.log_clock);
             app.ui.log_clock = replay.log_clock;
             app.findings = RuleEngine::default();
             // Places in a table that is gone.
-            app.ui.procs.window = Default::default();
-            app.ui.kernel.shown.clear();
+            app.ui.processes.window = Default::default();
+            app.ui.kernel.visible_entries.clear();
             lines.into_iter().for_each(|entry| remember(app, entry));
         }
         ReplayNews::Ticks { mut moments, settled, unreadable } => {
@@ -144,18 +144,18 @@ pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
         }
         ReplayNews::Searching { forward, wall_ns } => {
             replay.searching = true;
-            let (way, time) = (if forward { "next" } else { "previous" }, app.clock_text(wall_ns));
-            app.ui.say(format!("searching for the {way} finding, at {time}; Esc ends the search"));
+            let (way, time) = (if forward { "next" } else { "previous" }, app.format_time_of_day(wall_ns));
+            app.ui.info(format!("searching for the {way} finding, at {time}; Esc ends the search"));
         }
         ReplayNews::Searched { forward, onsets } => {
             replay.searching = false;
-            app.ui.say(searched(forward, onsets.as_deref()));
+            app.ui.info(searched(forward, onsets.as_deref()));
         }
         ReplayNews::End => replay.playing = false,
         ReplayNews::Failed(why) => {
             replay.playing = false;
             let file = replay.file.clone();
-            app.ui.complain(format!("{file}: {why}"));
+            app.ui.error(format!("{file}: {why}"));
         }
     }
 }
@@ -195,13 +195,13 @@ fn show(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Vec<Eff
     for entry in moment.observations {
         match entry {
             Observation::Sample(sample) if settled => data::take(app, Event::Sample(sample), effects),
-            Observation::Tasks(look) if settled => data::take(app, Event::Procs(look), effects),
+            Observation::Tasks(look) if settled => data::take(app, Event::Processes(look), effects),
             other => remember(app, other),
         }
     }
     if settled {
-        kernel::refresh(app);
-        app.pick_tasks();
+        kernel_log::refresh_visible_entries(app);
+        app.refresh_visible_tasks();
     }
 }
 
@@ -211,19 +211,19 @@ fn remember(app: &mut App, entry: Observation) {
         app.ui.log_clock = *clock;
     }
     let tick = matches!(entry, Observation::Tasks(_));
-    apply(&mut app.world, entry);
+    apply(&mut app.system, entry);
     if tick {
-        app.findings.evaluate(&app.world);
+        app.findings.evaluate(&app.system);
     }
 }
 
 /// `R`: asks for a file, or ends the recording.
 pub fn record(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.ui.recording.is_some() {
-        return effects.push(Effect::Tape(TapeEffect::End));
+    if app.ui.recording_status.is_some() {
+        return effects.push(Effect::Recording(RecordingEffect::Stop));
     }
-    let text = default_file_name(&app.world.host.name, app.world.now().wall_ns);
-    ask(app, PromptFor::Record, text);
+    let text = default_file_name(&app.system.host.name, app.system.now().wall_ns);
+    ask(app, PromptPurpose::RecordingPath, text);
 }
 
 /// A file's name that was typed.
@@ -232,8 +232,8 @@ pub fn record_to(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result
     if !has_file_name(&path) {
         return Err(format!("\"{text}\" names no file"));
     }
-    app.ui.recording = Some(RecorderStatus { path: path.clone(), ..RecorderStatus::default() });
-    effects.push(Effect::Tape(TapeEffect::Start(path)));
+    app.ui.recording_status = Some(RecorderStatus { path: path.clone(), ..RecorderStatus::default() });
+    effects.push(Effect::Recording(RecordingEffect::Start(path)));
     Ok(())
 }
 
@@ -241,15 +241,15 @@ pub fn record_to(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result
 pub fn recorded(app: &mut App, status: RecorderStatus) {
     let file = status.path.display().to_string();
     match &status.state {
-        RecorderState::Running | RecorderState::Full => app.ui.recording = Some(status),
+        RecorderState::Running | RecorderState::Full => app.ui.recording_status = Some(status),
         RecorderState::Done => {
             let size = crate::units::format_bytes_long(status.bytes_sent);
-            app.ui.say(format!("recorded: {file}, {} samples, {size}", status.frames_sent));
-            app.ui.recording = None;
+            app.ui.info(format!("recorded: {file}, {} samples, {size}", status.frames_sent));
+            app.ui.recording_status = None;
         }
         RecorderState::Failed(why) => {
-            app.ui.complain(format!("recording ended: {why}"));
-            app.ui.recording = None;
+            app.ui.error(format!("recording ended: {why}"));
+            app.ui.recording_status = None;
         }
     }
 }

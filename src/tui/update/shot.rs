@@ -2,8 +2,8 @@
 
 use crate::export::screenshot::{FORMATS, format_of_file};
 use crate::tui::effect::Effect;
-use crate::tui::shot::Taken;
-use crate::tui::state::{App, Overlay, Prompt, PromptFor};
+use crate::tui::screenshot::ScreenCapture;
+use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::worker::file::Existing;
 use crate::worker::job::Job;
 use crossterm::event::KeyCode;
@@ -11,12 +11,12 @@ use std::path::PathBuf;
 
 /// Takes the screen as it is now, and asks for the file's name: what goes on meanwhile is not in it.
 pub fn begin(app: &mut App) {
-    let mut taken = Taken::of(app);
-    taken.over = app.ui.overlay.take();
-    let text = app.ui.shot.path(&taken.name(app.ui.shot.form()));
-    app.ui.shot.taken = Some(Box::new(taken));
+    let mut taken = ScreenCapture::new(app);
+    taken.overlay = app.ui.overlay.take();
+    let text = app.ui.screenshot.path_for(&taken.file_name(app.ui.screenshot.format()));
+    app.ui.screenshot.pending = Some(Box::new(taken));
     let cursor = text.len();
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { what: PromptFor::Shot, text, cursor, error: None }));
+    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::ScreenshotPath, text, cursor, error: None }));
 }
 
 /// Whether a key chooses rather than edits.
@@ -26,33 +26,33 @@ pub fn chooses(code: KeyCode) -> bool {
 
 /// Another form, or the pane instead of the screen; what was typed stays as far as it can.
 pub fn choose(app: &mut App, prompt: &mut Prompt, code: KeyCode) {
-    let ui = &mut app.ui.shot;
-    let Some(mut taken) = ui.taken.take() else { return };
+    let ui = &mut app.ui.screenshot;
+    let Some(mut taken) = ui.pending.take() else { return };
     let typed = format_of_file(&prompt.text);
-    let old = taken.name(typed.unwrap_or(ui.form()));
-    let at = typed.and_then(|typed| FORMATS.iter().position(|f| f.name == typed.name)).unwrap_or(ui.form);
+    let old = taken.file_name(typed.unwrap_or(ui.format()));
+    let at = typed.and_then(|typed| FORMATS.iter().position(|f| f.name == typed.name)).unwrap_or(ui.format_index);
     match code {
-        KeyCode::Tab => taken.alone = !taken.alone,
-        KeyCode::Down => ui.form = (at + 1) % FORMATS.len(),
-        _ => ui.form = (at + FORMATS.len() - 1) % FORMATS.len(),
+        KeyCode::Tab => taken.pane_only = !taken.pane_only,
+        KeyCode::Down => ui.format_index = (at + 1) % FORMATS.len(),
+        _ => ui.format_index = (at + FORMATS.len() - 1) % FORMATS.len(),
     }
-    let form = if code == KeyCode::Tab { typed.unwrap_or(ui.form()) } else { ui.form() };
+    let form = if code == KeyCode::Tab { typed.unwrap_or(ui.format()) } else { ui.format() };
     if let Some(directory) = prompt.text.strip_suffix(&old) {
-        prompt.text = format!("{directory}{}", taken.name(form));
+        prompt.text = format!("{directory}{}", taken.file_name(form));
     } else if code != KeyCode::Tab {
         let ending = typed.map_or(0, |typed| typed.extension.len() + 1);
         prompt.text.truncate(prompt.text.len() - ending);
         prompt.text = format!("{}.{}", prompt.text, form.extension);
     }
     (prompt.cursor, prompt.error) = (prompt.text.len(), None);
-    ui.taken = Some(taken);
+    ui.pending = Some(taken);
 }
 
 /// The words before the name.
 pub fn label(app: &App) -> String {
-    let taken = app.ui.shot.taken.as_deref();
-    let other = if taken.is_some_and(|t| t.alone) { "screen" } else { "pane" };
-    format!("{} to file (Tab {other}, ↑↓ form): ", taken.map_or("screen", Taken::what))
+    let taken = app.ui.screenshot.pending.as_deref();
+    let other = if taken.is_some_and(|t| t.pane_only) { "screen" } else { "pane" };
+    format!("{} to file (Tab {other}, ↑↓ form): ", taken.map_or("screen", ScreenCapture::subject))
 }
 
 /// Enter: a child writes it. Its ending decides the form.
@@ -61,16 +61,16 @@ pub fn entered(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(
         let endings: Vec<String> = FORMATS.iter().map(|f| format!(".{}", f.extension)).collect();
         return Err(format!("the name's ending decides the form: {}", endings.join(" ")));
     };
-    let Some(taken) = app.ui.shot.taken.take() else { return Ok(()) };
-    app.ui.shot.choose(form.name);
-    let contents = (form.write)(&taken.shot()).into();
+    let Some(taken) = app.ui.screenshot.pending.take() else { return Ok(()) };
+    app.ui.screenshot.select_format(form.name);
+    let contents = (form.write)(&taken.to_screenshot()).into();
     let path = PathBuf::from(text);
-    effects.push(Effect::Run(Job::WriteFile { path, contents, existing: Existing::Beside, make_dir: false }));
-    app.ui.overlay = taken.over;
+    effects.push(Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Beside, make_dir: false }));
+    app.ui.overlay = taken.overlay;
     Ok(())
 }
 
 /// Esc: as if nothing had been asked.
 pub fn dropped(app: &mut App) {
-    app.ui.overlay = app.ui.shot.taken.take().and_then(|taken| taken.over);
+    app.ui.overlay = app.ui.screenshot.pending.take().and_then(|taken| taken.overlay);
 }

@@ -1,69 +1,69 @@
 //! Boxes over the screen: a frame, a question, a line of input.
 
-use super::put::{fill, put, wipe};
+use super::text::{fill_area, draw_text, clear_area};
 use super::theme::Theme;
 pub use crate::text::wrap;
-use crate::tui::widgets::canvas::Canvas;
+use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::{Margin, Rect};
 use ratatui::style::{Modifier, Style};
 
 /// A frame with a title on its top edge and, at the right of it, a note; returns the inside.
-pub fn frame(buf: &mut Canvas, area: Rect, title: &str, note: &str, focused: bool, theme: &Theme) -> Rect {
-    let style = if focused { theme.border_focus } else { theme.border };
-    edges(buf, area, style);
+pub fn draw_frame(buf: &mut CellBuffer, area: Rect, title: &str, note: &str, focused: bool, theme: &Theme) -> Rect {
+    let style = if focused { theme.border_focused } else { theme.border };
+    draw_border(buf, area, style);
     if area.width > 6 {
         let room = area.width - 4;
         let mut x = area.x + 1;
-        x += put(buf, x, area.y, " ", 1, theme.title);
-        x += put(buf, x, area.y, title, room - 1, theme.title);
-        put(buf, x, area.y, " ", 1, theme.title);
+        x += draw_text(buf, x, area.y, " ", 1, theme.title);
+        x += draw_text(buf, x, area.y, title, room - 1, theme.title);
+        draw_text(buf, x, area.y, " ", 1, theme.title);
         let cells = unicode_width::UnicodeWidthStr::width(note) as u16;
         let free = (area.right() - 2).saturating_sub(x + 1);
         if !note.is_empty() && free > 8 {
             let shown = cells.min(free - 2);
             let at = area.right() - 3 - shown;
-            put(buf, at, area.y, " ", 1, theme.dim);
-            put(buf, at + 1, area.y, note, shown, theme.dim);
-            put(buf, at + 1 + shown, area.y, " ", 1, theme.dim);
+            draw_text(buf, at, area.y, " ", 1, theme.dim);
+            draw_text(buf, at + 1, area.y, note, shown, theme.dim);
+            draw_text(buf, at + 1 + shown, area.y, " ", 1, theme.dim);
         }
     }
     area.inner(Margin::new(1, 1))
 }
 
 /// The four edges alone: a ratatui `Block` styles every cell inside as well, at every frame.
-fn edges(buf: &mut Canvas, area: Rect, style: Style) {
+fn draw_border(buf: &mut CellBuffer, area: Rect, style: Style) {
     let area = area.intersection(buf.area);
     if area.is_empty() {
         return;
     }
     let (right, bottom) = (area.right() - 1, area.bottom() - 1);
     for (y, left_corner, right_corner) in [(bottom, "└", "┘"), (area.y, "┌", "┐")] {
-        fill(buf, Rect { y, height: 1, ..area }, "─", style);
-        put(buf, area.x, y, left_corner, 1, style);
-        put(buf, right, y, right_corner, 1, style);
+        fill_area(buf, Rect { y, height: 1, ..area }, "─", style);
+        draw_text(buf, area.x, y, left_corner, 1, style);
+        draw_text(buf, right, y, right_corner, 1, style);
     }
     let sides = Rect { y: area.y + 1, height: area.height.saturating_sub(2), width: 1, ..area };
-    fill(buf, sides, "│", style);
-    fill(buf, Rect { x: right, ..sides }, "│", style);
+    fill_area(buf, sides, "│", style);
+    fill_area(buf, Rect { x: right, ..sides }, "│", style);
 }
 
 /// A box of `width` by `height` in the middle of `area`, cleared and framed; returns the inside.
-pub fn popup(buf: &mut Canvas, area: Rect, title: &str, width: u16, height: u16, theme: &Theme) -> Rect {
+pub fn draw_popup(buf: &mut CellBuffer, area: Rect, title: &str, width: u16, height: u16, theme: &Theme) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     let at =
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
-    wipe(buf, at);
-    frame(buf, at, title, "", true, theme)
+    clear_area(buf, at);
+    draw_frame(buf, at, title, "", true, theme)
 }
 
 /// A line of input with its label and a block for the cursor (a byte offset of `text` at a character
 /// boundary). What does not fit is cut off at the left, so that the cursor stays in sight.
-pub fn input(buf: &mut Canvas, area: Rect, label: &str, text: &str, cursor: usize, theme: &Theme) {
+pub fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &str, cursor: usize, theme: &Theme) {
     let mut x = area.x;
-    let mut style = |buf: &mut Canvas, s: &str, style: Style| {
-        x += put(buf, x, area.y, s, area.right().saturating_sub(x), style);
+    let mut style = |buf: &mut CellBuffer, s: &str, style: Style| {
+        x += draw_text(buf, x, area.y, s, area.right().saturating_sub(x), style);
     };
-    wipe(buf, Rect { height: 1, ..area });
+    clear_area(buf, Rect { height: 1, ..area });
     let cells = |s: &str| unicode_width::UnicodeWidthStr::width(s);
     // Cleaning changes lengths: the parts are cleaned, not the whole.
     let (before, after) = text.split_at(cursor.min(text.len()));
@@ -91,10 +91,10 @@ pub fn input(buf: &mut Canvas, area: Rect, label: &str, text: &str, cursor: usiz
 }
 
 /// A reason for a gap, wrapped over as many lines as there are.
-pub fn reason(buf: &mut Canvas, area: Rect, text: &str, style: Style) {
+pub fn draw_reason(buf: &mut CellBuffer, area: Rect, text: &str, style: Style) {
     let lines = wrap(&format!("- {text}"), usize::from(area.width));
     for (i, line) in lines.iter().take(usize::from(area.height)).enumerate() {
-        put(buf, area.x, area.y + i as u16, line, area.width, style);
+        draw_text(buf, area.x, area.y + i as u16, line, area.width, style);
     }
 }
 
@@ -103,18 +103,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cursor_stays_in_sight_whatever_was_typed() {
+    fn input_cursor_is_always_visible() {
         let theme = Theme::new(crate::tui::widgets::theme::ThemeName::Mono);
         // Marks beyond the third are not shown: what is on screen is shorter than what was typed.
         let marks = format!("e{}éé写写写写写写写写写写", "\u{20d0}".repeat(4));
         for text in ["", "abc", "0123456789012345678901234567890", &marks] {
             for cursor in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
                 for width in [0, 1, 5, 12, 24] {
-                    let mut buf = Canvas::new(Rect::new(0, 0, width, 1));
+                    let mut buf = CellBuffer::new(Rect::new(0, 0, width, 1));
                     let area = buf.area;
-                    input(&mut buf, area, "label: ", text, cursor, &theme);
+                    draw_input(&mut buf, area, "label: ", text, cursor, &theme);
                     let cursors = buf
-                        .picture()
+                        .to_buffer()
                         .content
                         .iter()
                         .filter(|c| c.modifier.contains(Modifier::REVERSED))

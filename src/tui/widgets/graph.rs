@@ -1,7 +1,7 @@
 //! Small graphs of one line or more: eighths of a block for levels, with marks for thresholds.
 
-use super::put::put;
-use crate::tui::widgets::canvas::Canvas;
+use super::text::draw_text;
+use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -9,8 +9,8 @@ const EIGHTHS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇"
 
 /// Draws `values` (oldest first, `None` where nothing was read) right-aligned, scaled to `max`.
 /// A value above 0 always shows at least the lowest step; a gap shows as `·`.
-pub fn columns(
-    buf: &mut Canvas,
+pub fn draw_columns(
+    buf: &mut CellBuffer,
     area: Rect,
     values: impl DoubleEndedIterator<Item = Option<f64>>,
     max: f64,
@@ -20,37 +20,37 @@ pub fn columns(
     for (i, value) in values.rev().take(usize::from(area.width)).enumerate() {
         let x = area.right() - 1 - i as u16;
         let Some(value) = value else {
-            put(buf, x, area.bottom() - 1, "·", 1, style);
+            draw_text(buf, x, area.bottom() - 1, "·", 1, style);
             continue;
         };
-        let filled = level(value, max, steps);
+        let filled = filled_steps(value, max, steps);
         for row in 0..area.height {
             let cell = filled.saturating_sub(u32::from(row) * 8).min(8);
-            put(buf, x, area.bottom() - 1 - row, EIGHTHS[cell as usize], 1, style);
+            draw_text(buf, x, area.bottom() - 1 - row, EIGHTHS[cell as usize], 1, style);
         }
     }
 }
 
 /// Marks columns, counted from the right edge, over their whole height: a line of its own shape, so that it is
 /// seen without colour too.
-pub fn marks(buf: &mut Canvas, area: Rect, columns: &[usize], style: Style) {
+pub fn draw_column_markers(buf: &mut CellBuffer, area: Rect, columns: &[usize], style: Style) {
     for at in columns.iter().filter(|at| **at < usize::from(area.width)) {
         for y in area.y..area.bottom() {
-            put(buf, area.right() - 1 - *at as u16, y, "┊", 1, style);
+            draw_text(buf, area.right() - 1 - *at as u16, y, "┊", 1, style);
         }
     }
 }
 
 /// Puts a sign at the top of columns, counted from the right edge.
-pub fn signs(buf: &mut Canvas, area: Rect, columns: &[(usize, &str)], style: Style) {
+pub fn draw_column_labels(buf: &mut CellBuffer, area: Rect, columns: &[(usize, &str)], style: Style) {
     if area.height > 0 {
         for (at, sign) in columns.iter().filter(|(at, _)| *at < usize::from(area.width)) {
-            put(buf, area.right() - 1 - *at as u16, area.y, sign, 1, style);
+            draw_text(buf, area.right() - 1 - *at as u16, area.y, sign, 1, style);
         }
     }
 }
 
-fn level(value: f64, max: f64, steps: u32) -> u32 {
+fn filled_steps(value: f64, max: f64, steps: u32) -> u32 {
     if value <= 0.0 || max <= 0.0 || !value.is_finite() {
         return 0;
     }
@@ -58,8 +58,8 @@ fn level(value: f64, max: f64, steps: u32) -> u32 {
 }
 
 /// A horizontal bar of `value` against `max`, with a tick at each of `marks`.
-pub fn bar(
-    buf: &mut Canvas,
+pub fn draw_bar(
+    buf: &mut CellBuffer,
     area: Rect,
     value: f64,
     max: f64,
@@ -68,21 +68,21 @@ pub fn bar(
     dim: Style,
 ) {
     const EIGHTHS_WIDE: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
-    let filled = level(value, max, u32::from(area.width) * 8);
+    let filled = filled_steps(value, max, u32::from(area.width) * 8);
     for i in 0..area.width {
         let cell = filled.saturating_sub(u32::from(i) * 8).min(8);
-        put(buf, area.x + i, area.y, EIGHTHS_WIDE[cell as usize], 1, style);
+        draw_text(buf, area.x + i, area.y, EIGHTHS_WIDE[cell as usize], 1, style);
     }
     for (at, sign) in marks {
         if max > 0.0 && *at <= max && area.width > 0 {
             let x = area.x + ((at / max * f64::from(area.width)) as u16).min(area.width - 1);
-            put(buf, x, area.y, sign, 1, dim);
+            draw_text(buf, x, area.y, sign, 1, dim);
         }
     }
 }
 
 /// A scale's top that does not jump about: the next 1, 2 or 5 times a power of ten.
-pub fn nice_max(max: f64) -> f64 {
+pub fn round_up_scale(max: f64) -> f64 {
     if max <= 0.0 || !max.is_finite() {
         return 1.0;
     }
@@ -96,49 +96,49 @@ mod tests {
     use ratatui::buffer::Buffer;
 
     #[test]
-    fn the_newest_value_is_at_the_right_and_gaps_show() {
-        let mut buf = Canvas::new(Rect::new(0, 0, 4, 1));
+    fn newest_value_is_rightmost_and_gaps_are_marked() {
+        let mut buf = CellBuffer::new(Rect::new(0, 0, 4, 1));
         let area = buf.area;
-        columns(&mut buf, area, [Some(8.0), None, Some(0.01), Some(4.0)].into_iter(), 8.0, Style::new());
-        assert_eq!(buf.picture(), Buffer::with_lines(["█·▁▄"]));
+        draw_columns(&mut buf, area, [Some(8.0), None, Some(0.01), Some(4.0)].into_iter(), 8.0, Style::new());
+        assert_eq!(buf.to_buffer(), Buffer::with_lines(["█·▁▄"]));
     }
 
     #[test]
     fn two_rows_give_sixteen_steps() {
-        let mut buf = Canvas::new(Rect::new(0, 0, 2, 2));
+        let mut buf = CellBuffer::new(Rect::new(0, 0, 2, 2));
         let area = buf.area;
-        columns(&mut buf, area, [Some(16.0), Some(9.0)].into_iter(), 16.0, Style::new());
-        assert_eq!(buf.picture(), Buffer::with_lines(["█▁", "██"]));
+        draw_columns(&mut buf, area, [Some(16.0), Some(9.0)].into_iter(), 16.0, Style::new());
+        assert_eq!(buf.to_buffer(), Buffer::with_lines(["█▁", "██"]));
     }
 
     #[test]
     fn marked_columns_show_whatever_the_value() {
-        let mut buf = Canvas::new(Rect::new(0, 0, 4, 2));
+        let mut buf = CellBuffer::new(Rect::new(0, 0, 4, 2));
         let area = buf.area;
-        columns(&mut buf, area, [8.0; 4].map(Some).into_iter(), 8.0, Style::new());
-        marks(&mut buf, area, &[1, 3, 4, 900], Style::new());
-        assert_eq!(buf.picture(), Buffer::with_lines(["┊█┊█", "┊█┊█"]));
+        draw_columns(&mut buf, area, [8.0; 4].map(Some).into_iter(), 8.0, Style::new());
+        draw_column_markers(&mut buf, area, &[1, 3, 4, 900], Style::new());
+        assert_eq!(buf.to_buffer(), Buffer::with_lines(["┊█┊█", "┊█┊█"]));
     }
 
     #[test]
-    fn signs_stand_at_the_top_of_their_columns() {
-        let mut buf = Canvas::new(Rect::new(0, 0, 3, 2));
+    fn labels_are_drawn_at_the_top_of_their_columns() {
+        let mut buf = CellBuffer::new(Rect::new(0, 0, 3, 2));
         let area = buf.area;
-        columns(&mut buf, area, [8.0; 3].map(Some).into_iter(), 8.0, Style::new());
-        signs(&mut buf, area, &[(0, "t"), (2, "r"), (3, "t")], Style::new());
-        assert_eq!(buf.picture(), Buffer::with_lines(["r█t", "███"]));
+        draw_columns(&mut buf, area, [8.0; 3].map(Some).into_iter(), 8.0, Style::new());
+        draw_column_labels(&mut buf, area, &[(0, "t"), (2, "r"), (3, "t")], Style::new());
+        assert_eq!(buf.to_buffer(), Buffer::with_lines(["r█t", "███"]));
     }
 
     #[test]
-    fn bars_carry_their_marks() {
-        let mut buf = Canvas::new(Rect::new(0, 0, 8, 1));
+    fn bar_draws_threshold_ticks() {
+        let mut buf = CellBuffer::new(Rect::new(0, 0, 8, 1));
         let area = buf.area;
-        bar(&mut buf, area, 4.0, 8.0, &[(6.0, "┊")], Style::new(), Style::new());
-        assert_eq!(buf.picture(), Buffer::with_lines(["████  ┊ "]));
+        draw_bar(&mut buf, area, 4.0, 8.0, &[(6.0, "┊")], Style::new(), Style::new());
+        assert_eq!(buf.to_buffer(), Buffer::with_lines(["████  ┊ "]));
     }
 
     #[test]
-    fn scales_are_round() {
-        assert_eq!((nice_max(0.0), nice_max(3.0), nice_max(100.0), nice_max(51.0)), (1.0, 5.0, 100.0, 100.0));
+    fn scale_tops_are_round_numbers() {
+        assert_eq!((round_up_scale(0.0), round_up_scale(3.0), round_up_scale(100.0), round_up_scale(51.0)), (1.0, 5.0, 100.0, 100.0));
     }
 }

@@ -1,9 +1,9 @@
 //! Drawing blocks that know no kernel: a pane hands them text and numbers.
 
-pub mod canvas;
+pub mod cell_buffer;
 pub mod dialog;
 pub mod graph;
-pub mod heat;
-pub mod put;
+pub mod heatmap;
+pub mod text;
 pub mod table;
 pub mod theme;

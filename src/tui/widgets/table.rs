@@ -1,9 +1,9 @@
 //! A table whose cells are asked for only when they are on screen.
 
-use super::put::{put, put_right, tint};
+use super::text::{draw_text, draw_text_right, patch_style};
 use super::theme::Theme;
 use crate::model::column::{Align, ColumnSpec, CellValue};
-use crate::tui::widgets::canvas::Canvas;
+use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
@@ -18,12 +18,12 @@ pub struct Scroll {
 
 impl Scroll {
     /// Moves the selection by `by` rows among `len`.
-    pub fn step(&mut self, by: isize, len: usize) {
+    pub fn move_selection(&mut self, by: isize, len: usize) {
         self.selected = self.selected.saturating_add_signed(by).min(len.saturating_sub(1));
     }
 
     /// Keeps the selection on screen for a body of `height` rows.
-    pub fn follow(&mut self, len: usize, height: usize) {
+    pub fn scroll_into_view(&mut self, len: usize, height: usize) {
         self.selected = self.selected.min(len.saturating_sub(1));
         self.offset = self.offset.min(len.saturating_sub(height)).min(self.selected);
         if height > 0 && self.selected >= self.offset + height {
@@ -34,20 +34,20 @@ impl Scroll {
 
 /// How the columns share a width.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fitted {
+pub struct FittedColumns {
     /// Index into the column list, x within the area, width.
-    pub cells: Vec<(usize, u16, u16)>,
+    pub columns: Vec<(usize, u16, u16)>,
 }
 
 /// Gives each column its width. The column of width 0 takes what is left; when that would be less than
 /// `least`, columns are left out from the end (never the flexible one, never one in `keep`).
-pub fn fit<C>(
+pub fn fit_columns<C>(
     columns: &[ColumnSpec<C>],
     width: u16,
     least: u16,
     skip: usize,
     keep: impl Fn(usize) -> bool,
-) -> Fitted {
+) -> FittedColumns {
     let passed = |i: usize| i > 0 && i <= skip && columns[i].width > 0;
     let mut used: Vec<usize> = (0..columns.len()).filter(|i| !passed(*i)).collect();
     let fixed = |used: &[usize]| -> u16 {
@@ -70,46 +70,46 @@ pub fn fit<C>(
             cell
         })
         .collect();
-    Fitted { cells }
+    FittedColumns { columns: cells }
 }
 
-impl Fitted {
+impl FittedColumns {
     /// The column under `x` (relative to the table's area).
     pub fn column_at(&self, x: u16) -> Option<usize> {
-        self.cells.iter().find(|(_, at, w)| x >= *at && x <= at + w).map(|c| c.0)
+        self.columns.iter().find(|(_, at, w)| x >= *at && x <= at + w).map(|c| c.0)
     }
 }
 
 /// Draws the heads; the sorted one carries an arrow.
-pub fn heads<C>(
-    buf: &mut Canvas,
+pub fn draw_header<C>(
+    buf: &mut CellBuffer,
     area: Rect,
     columns: &[ColumnSpec<C>],
-    fitted: &Fitted,
+    fitted: &FittedColumns,
     sorted: Option<(usize, bool)>,
     theme: &Theme,
 ) {
     let mut text = String::new();
-    for (i, x, w) in &fitted.cells {
+    for (i, x, w) in &fitted.columns {
         let column = &columns[*i];
         text.clear();
         let style = match sorted {
             Some((at, descending)) if at == *i => {
                 text.push_str(if descending { "▾" } else { "▴" });
-                theme.head_sorted
+                theme.header_sorted
             }
-            _ => theme.head,
+            _ => theme.header,
         };
         text.push_str(column.header);
         let x = area.x + x;
         match column.align {
             Align::Left => {
-                put(buf, x, area.y, &text, *w, style);
+                draw_text(buf, x, area.y, &text, *w, style);
             }
             Align::Right => {
                 // A head wider than its column may lean on the gap before it.
                 let lean = u16::from(x > area.x);
-                put_right(buf, x - lean, area.y, &text, w + lean, style);
+                draw_text_right(buf, x - lean, area.y, &text, w + lean, style);
             }
         }
     }
@@ -117,40 +117,40 @@ pub fn heads<C>(
 
 /// Draws one row; `scratch` saves an allocation per cell.
 #[allow(clippy::too_many_arguments)]
-pub fn row<'v, C: Copy>(
-    buf: &mut Canvas,
+pub fn draw_row<'v, C: Copy>(
+    buf: &mut CellBuffer,
     area: Rect,
     y: u16,
     columns: &[ColumnSpec<C>],
-    fitted: &Fitted,
+    fitted: &FittedColumns,
     value: impl Fn(C) -> CellValue<'v>,
     style: impl Fn(C) -> Style,
     scratch: &mut String,
 ) {
-    for (i, x, w) in &fitted.cells {
+    for (i, x, w) in &fitted.columns {
         let column = &columns[*i];
         let x = area.x + x;
         let cell = value(column.id);
         let style = style(column.id);
         if let (CellValue::Text(text), Align::Left) = (cell, column.align) {
-            put(buf, x, y, text, *w, style);
+            draw_text(buf, x, y, text, *w, style);
             continue;
         }
         scratch.clear();
         cell.write(scratch);
         match column.align {
             Align::Left => {
-                put(buf, x, y, scratch, *w, style);
+                draw_text(buf, x, y, scratch, *w, style);
             }
-            Align::Right => put_right(buf, x, y, scratch, *w, style),
+            Align::Right => draw_text_right(buf, x, y, scratch, *w, style),
         }
     }
 }
 
 /// Marks the selected row over its whole width.
-pub fn select(buf: &mut Canvas, area: Rect, y: u16, theme: &Theme) {
+pub fn highlight_row(buf: &mut CellBuffer, area: Rect, y: u16, theme: &Theme) {
     // One colour over the whole row: dim cells, reversed, would be holes in it.
-    tint(buf, area.x, y, area.width, Style::reset().patch(theme.selected));
+    patch_style(buf, area.x, y, area.width, Style::reset().patch(theme.selected));
 }
 
 #[cfg(test)]
@@ -164,42 +164,42 @@ mod tests {
     ];
 
     #[test]
-    fn columns_give_way_from_the_end() {
-        assert_eq!(fit(COLUMNS, 30, 6, 0, |_| false).cells, vec![(0, 0, 18), (1, 19, 5), (2, 25, 5)]);
-        assert_eq!(fit(COLUMNS, 14, 6, 0, |_| false).cells, vec![(0, 0, 8), (1, 9, 5)]);
-        assert_eq!(fit(COLUMNS, 14, 6, 0, |i| i == 2).cells, vec![(0, 0, 8), (2, 9, 5)]);
-        assert_eq!(fit(COLUMNS, 3, 6, 0, |_| false).cells, vec![(0, 0, 3)]);
-        assert_eq!(fit(COLUMNS, 14, 6, 1, |i| i == 1).cells, vec![(0, 0, 8), (2, 9, 5)]);
+    fn columns_are_dropped_from_the_end() {
+        assert_eq!(fit_columns(COLUMNS, 30, 6, 0, |_| false).columns, vec![(0, 0, 18), (1, 19, 5), (2, 25, 5)]);
+        assert_eq!(fit_columns(COLUMNS, 14, 6, 0, |_| false).columns, vec![(0, 0, 8), (1, 9, 5)]);
+        assert_eq!(fit_columns(COLUMNS, 14, 6, 0, |i| i == 2).columns, vec![(0, 0, 8), (2, 9, 5)]);
+        assert_eq!(fit_columns(COLUMNS, 3, 6, 0, |_| false).columns, vec![(0, 0, 3)]);
+        assert_eq!(fit_columns(COLUMNS, 14, 6, 1, |i| i == 1).columns, vec![(0, 0, 8), (2, 9, 5)]);
     }
 
     #[test]
-    fn a_click_finds_its_column() {
-        let f = fit(COLUMNS, 30, 6, 0, |_| false);
+    fn column_at_finds_the_clicked_column() {
+        let f = fit_columns(COLUMNS, 30, 6, 0, |_| false);
         assert_eq!((f.column_at(0), f.column_at(20), f.column_at(99)), (Some(0), Some(1), None));
     }
 
     #[test]
-    fn the_selection_stays_in_sight() {
+    fn selection_is_scrolled_into_view() {
         let mut s = Scroll::default();
-        s.step(30, 100);
-        s.follow(100, 10);
+        s.move_selection(30, 100);
+        s.scroll_into_view(100, 10);
         assert_eq!(s, Scroll { offset: 21, selected: 30 });
-        s.step(-25, 100);
-        s.follow(100, 10);
+        s.move_selection(-25, 100);
+        s.scroll_into_view(100, 10);
         assert_eq!(s, Scroll { offset: 5, selected: 5 });
-        s.follow(3, 10);
+        s.scroll_into_view(3, 10);
         assert_eq!(s, Scroll { offset: 0, selected: 2 });
     }
 
     #[test]
-    fn rows_and_heads_line_up() {
-        let mut buf = Canvas::new(Rect::new(0, 0, 20, 2));
+    fn header_and_rows_are_aligned() {
+        let mut buf = CellBuffer::new(Rect::new(0, 0, 20, 2));
         let (area, theme) = (buf.area, Theme::new(super::super::theme::ThemeName::Mono));
-        let f = fit(COLUMNS, 20, 6, 0, |_| false);
-        heads(&mut buf, area, COLUMNS, &f, Some((1, true)), &theme);
+        let f = fit_columns(COLUMNS, 20, 6, 0, |_| false);
+        draw_header(&mut buf, area, COLUMNS, &f, Some((1, true)), &theme);
         let value = |id| if id == 0 { CellValue::Text("sda") } else { CellValue::Fixed(1.25, 1) };
-        row(&mut buf, area, 1, COLUMNS, &f, value, |_| Style::new(), &mut String::new());
-        let seen = buf.picture();
+        draw_row(&mut buf, area, 1, COLUMNS, &f, value, |_| Style::new(), &mut String::new());
+        let seen = buf.to_buffer();
         let text: Vec<String> =
             (0..2).map(|y| (0..20).map(|x| seen[(x, y)].symbol().to_string()).collect()).collect();
         assert_eq!(text, ["Name      ▾tps  util", "sda        1.2   1.2"]);

@@ -51,13 +51,13 @@ pub struct Theme {
     /// Pane borders.
     pub border: Style,
     /// Border of the pane that has the keys.
-    pub border_focus: Style,
+    pub border_focused: Style,
     /// Pane titles.
     pub title: Style,
     /// Column heads.
-    pub head: Style,
+    pub header: Style,
     /// The head of the column sorted by.
-    pub head_sorted: Style,
+    pub header_sorted: Style,
     /// The selected row.
     pub selected: Style,
     /// Worth a look.
@@ -69,11 +69,11 @@ pub struct Theme {
     /// Graph of reads, or of a level.
     pub graph: Style,
     /// Graph of writes, or the second series.
-    pub graph2: Style,
+    pub graph_alt: Style,
     /// Keys in the footer.
     pub key: Style,
     /// Where a search hit is.
-    pub hit: Style,
+    pub search_match: Style,
 }
 
 impl Theme {
@@ -86,62 +86,62 @@ impl Theme {
             text: plain,
             dim: plain.add_modifier(Modifier::DIM),
             border: plain.add_modifier(Modifier::DIM),
-            border_focus: plain,
+            border_focused: plain,
             title: bold,
-            head: bold,
-            head_sorted: bold.add_modifier(Modifier::UNDERLINED),
+            header: bold,
+            header_sorted: bold.add_modifier(Modifier::UNDERLINED),
             selected: reverse,
             warn: bold,
             crit: bold.add_modifier(Modifier::REVERSED),
             changed: bold.add_modifier(Modifier::UNDERLINED),
             graph: plain,
-            graph2: bold,
+            graph_alt: bold,
             key: bold,
-            hit: bold.add_modifier(Modifier::UNDERLINED),
+            search_match: bold.add_modifier(Modifier::UNDERLINED),
         };
         match name {
             ThemeName::Mono => mono,
             ThemeName::Dark => Self {
                 dim: plain.fg(Color::DarkGray),
                 border: plain.fg(Color::DarkGray),
-                border_focus: plain.fg(Color::Cyan),
-                head: plain.fg(Color::Cyan),
-                head_sorted: bold.fg(Color::Cyan).add_modifier(Modifier::UNDERLINED),
+                border_focused: plain.fg(Color::Cyan),
+                header: plain.fg(Color::Cyan),
+                header_sorted: bold.fg(Color::Cyan).add_modifier(Modifier::UNDERLINED),
                 warn: bold.fg(Color::Yellow),
                 crit: bold.fg(Color::LightRed),
                 changed: bold.fg(Color::LightBlue).add_modifier(Modifier::UNDERLINED),
                 graph: plain.fg(Color::Green),
-                graph2: plain.fg(Color::Magenta),
+                graph_alt: plain.fg(Color::Magenta),
                 key: bold.fg(Color::Cyan),
-                hit: bold.fg(Color::Yellow).add_modifier(Modifier::UNDERLINED),
+                search_match: bold.fg(Color::Yellow).add_modifier(Modifier::UNDERLINED),
                 ..mono
             },
             ThemeName::Light => Self {
                 dim: plain.fg(Color::DarkGray),
                 border: plain.fg(Color::Gray),
-                border_focus: plain.fg(Color::Blue),
-                head: plain.fg(Color::Blue),
-                head_sorted: bold.fg(Color::Blue).add_modifier(Modifier::UNDERLINED),
+                border_focused: plain.fg(Color::Blue),
+                header: plain.fg(Color::Blue),
+                header_sorted: bold.fg(Color::Blue).add_modifier(Modifier::UNDERLINED),
                 warn: bold.fg(Color::Magenta),
                 crit: bold.fg(Color::Red),
                 changed: bold.fg(Color::Green).add_modifier(Modifier::UNDERLINED),
                 graph: plain.fg(Color::Blue),
-                graph2: plain.fg(Color::Magenta),
+                graph_alt: plain.fg(Color::Magenta),
                 key: bold.fg(Color::Blue),
-                hit: bold.fg(Color::Red).add_modifier(Modifier::UNDERLINED),
+                search_match: bold.fg(Color::Red).add_modifier(Modifier::UNDERLINED),
                 ..mono
             },
             ThemeName::HighContrast => Self {
                 dim: plain.fg(Color::White),
                 border: plain.fg(Color::White),
-                border_focus: bold.fg(Color::LightYellow),
-                head: bold.fg(Color::LightCyan),
-                head_sorted: bold.fg(Color::LightYellow).add_modifier(Modifier::UNDERLINED),
+                border_focused: bold.fg(Color::LightYellow),
+                header: bold.fg(Color::LightCyan),
+                header_sorted: bold.fg(Color::LightYellow).add_modifier(Modifier::UNDERLINED),
                 warn: bold.fg(Color::LightYellow),
                 crit: bold.fg(Color::White).bg(Color::Red),
                 changed: bold.fg(Color::LightCyan).add_modifier(Modifier::UNDERLINED),
                 graph: plain.fg(Color::LightGreen),
-                graph2: plain.fg(Color::LightMagenta),
+                graph_alt: plain.fg(Color::LightMagenta),
                 key: bold.fg(Color::LightYellow),
                 ..mono
             },
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_alarm_has_a_twin_without_colour() {
+    fn every_alert_style_differs_without_colour() {
         for name in ThemeName::ALL {
             assert_eq!(ThemeName::parse(name.name()), Some(name));
             let t = Theme::new(name);
@@ -165,7 +165,7 @@ mod tests {
         }
         let mono = Theme::new(ThemeName::Mono);
         for style in
-            [mono.text, mono.dim, mono.warn, mono.crit, mono.graph, mono.graph2, mono.hit, mono.changed]
+            [mono.text, mono.dim, mono.warn, mono.crit, mono.graph, mono.graph_alt, mono.search_match, mono.changed]
         {
             assert_eq!((style.fg, style.bg), (None, None));
         }

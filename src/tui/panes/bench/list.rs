@@ -7,58 +7,58 @@ use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::bench::Row;
 use crate::tui::bench::run::{Ended, Run};
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::layout;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::put::put;
-use crate::tui::widgets::table::select;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_frame;
+use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::table::highlight_row;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes_long, format_rfc3339, write_count};
 use ratatui::layout::Rect;
 
 /// The pane.
 pub const PANE: Pane = Pane {
-    id: PaneId::BenchList,
-    contexts: &[Context::Bench, Context::Scroll],
+    id: PaneId::BenchResults,
+    contexts: &[KeyContext::Bench, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: |app| app.ui.bench.rows().len(),
+    content_hash: |_| None,
+    table: sheet,
+    row_count: |app| app.ui.bench.rows().len(),
 };
 
 /// A line: a heading, or a row.
-enum Line {
-    Head(String),
+enum ListLine {
+    Heading(String),
     Row(Row),
 }
 
-fn lines(app: &App) -> Vec<Line> {
+fn list_lines(app: &App) -> Vec<ListLine> {
     let bench = &app.ui.bench;
     let mut out = Vec::new();
     for row in bench.rows() {
         match &row {
-            Row::Profile(0) => out.push(Line::Head("Profiles".into())),
+            Row::Profile(0) => out.push(ListLine::Heading("Profiles".into())),
             Row::Kept(id) if bench.kept_results().first().is_some_and(|k| k.id == *id) => {
-                out.push(Line::Head("Results, newest first".into()));
+                out.push(ListLine::Heading("Results, newest first".into()));
             }
             _ => {}
         }
-        out.push(Line::Row(row));
+        out.push(ListLine::Row(row));
     }
     match &bench.kept {
         None => {}
-        Some(Err(why)) => out.push(Line::Head(format!("- {}", sanitize(why)))),
-        Some(Ok(all)) if all.is_empty() => out.push(Line::Head("No results kept yet".into())),
+        Some(Err(why)) => out.push(ListLine::Heading(format!("- {}", sanitize(why)))),
+        Some(Ok(all)) if all.is_empty() => out.push(ListLine::Heading("No results kept yet".into())),
         Some(Ok(_)) => {}
     }
     out
 }
 
 /// First line on screen, with the selected row in sight.
-fn offset(app: &App, lines: &[Line], height: usize) -> usize {
-    let at = lines.iter().position(|l| matches!(l, Line::Row(r) if *r == app.ui.bench.selected)).unwrap_or(0);
+fn scroll_offset(app: &App, lines: &[ListLine], height: usize) -> usize {
+    let at = lines.iter().position(|l| matches!(l, ListLine::Row(r) if *r == app.ui.bench.selected)).unwrap_or(0);
     // The heading above the first profile comes into sight with it.
     let top = if at <= 1 { 0 } else { at };
     let offset = app.ui.bench.list_offset.min(lines.len().saturating_sub(height)).min(top);
@@ -66,22 +66,22 @@ fn offset(app: &App, lines: &[Line], height: usize) -> usize {
 }
 
 /// The first line on screen now.
-pub fn offset_now(app: &App) -> usize {
-    let height = layout::arrange(app).area(PaneId::BenchList).map_or(0, |a| a.height.saturating_sub(2));
-    offset(app, &lines(app), height.into())
+pub fn current_scroll_offset(app: &App) -> usize {
+    let height = layout::compute_layout(app).pane_area(PaneId::BenchResults).map_or(0, |a| a.height.saturating_sub(2));
+    scroll_offset(app, &list_lines(app), height.into())
 }
 
 /// The row in line `y` of a pane of that height.
 pub fn row_at(app: &App, height: u16, y: u16) -> Option<Row> {
-    let lines = lines(app);
-    let from = offset(app, &lines, height.into());
+    let lines = list_lines(app);
+    let from = scroll_offset(app, &lines, height.into());
     match lines.into_iter().nth(from + usize::from(y))? {
-        Line::Row(row) => Some(row),
-        Line::Head(_) => None,
+        ListLine::Row(row) => Some(row),
+        ListLine::Heading(_) => None,
     }
 }
 
-fn now(run: &Run) -> String {
+fn current_run_text(run: &Run) -> String {
     let name = &run.plan.profile;
     match &run.end {
         None => format!("> {}", run.word().trim_start_matches("bench ")),
@@ -92,14 +92,14 @@ fn now(run: &Run) -> String {
 }
 
 /// `11-21 15:49` in the person's zone: names of results begin with the second they are of.
-pub fn short_time(id: &str, offset_secs: i64) -> String {
+pub fn format_result_time(id: &str, offset_secs: i64) -> String {
     let secs: i64 = id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0);
     let local = secs.saturating_add(offset_secs).saturating_mul(1_000_000_000);
     format_rfc3339(local).get(5..16).map_or_else(String::new, |t| t.replace('T', " "))
 }
 
 /// `11-21 15:49 randrw 51k`
-fn kept_line(k: &Kept, marked: bool, offset_secs: i64) -> String {
+fn stored_result_text(k: &Kept, marked: bool, offset_secs: i64) -> String {
     let mark = if marked { '*' } else { ' ' };
     if k.damaged.is_some() {
         return format!("{mark} {} unreadable", sanitize(&k.id));
@@ -110,53 +110,53 @@ fn kept_line(k: &Kept, marked: bool, offset_secs: i64) -> String {
         write_count(&mut rate, iops);
     }
     let end = if k.complete { "" } else { " part" };
-    format!("{mark}{} {}{rate}{end}", short_time(&k.id, offset_secs), sanitize(&k.profile))
+    format!("{mark}{} {}{rate}{end}", format_result_time(&k.id, offset_secs), sanitize(&k.profile))
 }
 
-fn text(app: &App, row: &Row) -> String {
+fn row_text(app: &App, row: &Row) -> String {
     let bench = &app.ui.bench;
     match row {
-        Row::Now => bench.run.as_ref().map_or(String::new(), now),
+        Row::Now => bench.run.as_ref().map_or(String::new(), current_run_text),
         Row::Profile(at) => format!(" {:<9} {}", WORKLOADS[*at].name(), WORKLOADS[*at].about()),
         Row::Kept(id) => match bench.kept_results().iter().find(|k| k.id == *id) {
-            Some(k) => kept_line(k, bench.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
+            Some(k) => stored_result_text(k, bench.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
             None => sanitize(id),
         },
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let note = match app.ui.bench.selected {
         Row::Profile(_) => "Enter: run",
         Row::Kept(_) => "Enter: show",
         Row::Now => "Enter: to it",
     };
-    let inner = frame(buf, area, "Bench", note, focused, theme);
-    let lines = lines(app);
-    let from = offset(app, &lines, inner.height.into());
+    let inner = draw_frame(buf, area, "Bench", note, focused, theme);
+    let lines = list_lines(app);
+    let from = scroll_offset(app, &lines, inner.height.into());
     for (i, line) in lines.iter().skip(from).take(inner.height.into()).enumerate() {
         let y = inner.y + i as u16;
         match line {
-            Line::Head(text) => {
-                put(buf, inner.x, y, text, inner.width, theme.head);
+            ListLine::Heading(text) => {
+                draw_text(buf, inner.x, y, text, inner.width, theme.header);
             }
-            Line::Row(row) => {
-                let (text, style) = (text(app, row), if *row == Row::Now { theme.warn } else { theme.text });
+            ListLine::Row(row) => {
+                let (text, style) = (row_text(app, row), if *row == Row::Now { theme.warn } else { theme.text });
                 let (shown, cells) = crate::text::fit_width(&text, inner.width.into());
-                put(buf, inner.x, y, shown, inner.width, style);
+                draw_text(buf, inner.x, y, shown, inner.width, style);
                 if shown.len() < text.len() && cells > 0 {
-                    put(buf, inner.right() - 1, y, "…", 1, style);
+                    draw_text(buf, inner.right() - 1, y, "…", 1, style);
                 }
                 if *row == app.ui.bench.selected {
-                    select(buf, inner, y, theme);
+                    highlight_row(buf, inner, y, theme);
                 }
             }
         }
     }
 }
 
-fn sheet(app: &App) -> Table {
-    let title = format!("Benchmarks on {}, {}", app.world.host.name, app.stamp());
+fn build_table(app: &App) -> Table {
+    let title = format!("Benchmarks on {}, {}", app.system.host.name, app.timestamp());
     let heads = [
         ("result", false),
         ("began", false),
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_result_is_a_short_line() {
+    fn stored_result_is_summarised_in_one_line() {
         let k = Kept {
             id: "1795276156-randrw".into(),
             profile: "randrw".into(),
@@ -196,9 +196,9 @@ mod tests {
             complete: false,
             ..Kept::default()
         };
-        assert_eq!(kept_line(&k, true, 3600), "*11-21 16:49 randrw 123k part");
+        assert_eq!(stored_result_text(&k, true, 3600), "*11-21 16:49 randrw 123k part");
         let broken = Kept { damaged: Some("x".into()), ..k };
-        assert_eq!(kept_line(&broken, false, 0), "  1795276156-randrw unreadable");
-        assert_eq!(short_time("99999999999999999-x", 0).len(), 11);
+        assert_eq!(stored_result_text(&broken, false, 0), "  1795276156-randrw unreadable");
+        assert_eq!(format_result_time("99999999999999999-x", 0).len(), 11);
     }
 }

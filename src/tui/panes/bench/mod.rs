@@ -1,37 +1,37 @@
 //! The Bench view on screen: the list, and the page of what is selected in it.
 
-pub mod grid;
+pub mod form_layout;
 pub mod list;
-pub mod live;
+pub mod running;
 pub mod page;
 pub mod plan;
 
-use super::kernel_detail::inside;
+use super::kernel_log_detail::focused_pane_inner;
 use super::{Pane, PaneId};
 use crate::export::table::Table;
 use crate::tui::bench::Row;
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::put::put;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_frame;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// The page beside the list.
 pub const PANE: Pane = Pane {
-    id: PaneId::Bench,
-    contexts: &[Context::Bench, Context::Scroll],
+    id: PaneId::BenchPage,
+    contexts: &[KeyContext::Bench, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: last_line,
+    content_hash: |_| None,
+    table: sheet,
+    row_count: max_scroll,
 };
 
 /// How a line of text stands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
+pub enum TextStyle {
     /// As text.
     Plain,
     /// What may be overlooked.
@@ -44,23 +44,23 @@ pub enum Tone {
     Crit,
 }
 
-impl Tone {
+impl TextStyle {
     fn style(self, theme: &Theme) -> Style {
         match self {
-            Tone::Plain => theme.text,
-            Tone::Dim => theme.dim,
-            Tone::Strong => theme.title,
-            Tone::Warn => theme.warn,
-            Tone::Crit => theme.crit,
+            TextStyle::Plain => theme.text,
+            TextStyle::Dim => theme.dim,
+            TextStyle::Strong => theme.title,
+            TextStyle::Warn => theme.warn,
+            TextStyle::Crit => theme.crit,
         }
     }
 }
 
 /// A line of text and how it stands out.
-pub type Toned = (String, Tone);
+pub type StyledLine = (String, TextStyle);
 
 /// Lines as they fit into `width`: cut at blanks, with the indent of their first part and two more.
-pub fn folded(lines: Vec<Toned>, width: usize) -> Vec<Toned> {
+pub fn wrap_lines(lines: Vec<StyledLine>, width: usize) -> Vec<StyledLine> {
     let width = width.max(12);
     let mut out = Vec::with_capacity(lines.len());
     for (line, tone) in lines {
@@ -90,80 +90,80 @@ pub fn folded(lines: Vec<Toned>, width: usize) -> Vec<Toned> {
 }
 
 /// Draws lines from number `from` on.
-pub fn draw(theme: &Theme, area: Rect, buf: &mut Canvas, lines: &[Toned], from: usize) {
+pub fn draw_lines(theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[StyledLine], from: usize) {
     for (i, (line, tone)) in lines.iter().skip(from).take(usize::from(area.height)).enumerate() {
-        put(buf, area.x, area.y + i as u16, line, area.width, tone.style(theme));
+        draw_text(buf, area.x, area.y + i as u16, line, area.width, tone.style(theme));
     }
 }
 
 /// Whether the page is a run under way.
-fn is_live(app: &App) -> bool {
+fn is_showing_run(app: &App) -> bool {
     let bench = &app.ui.bench;
     bench.opened.is_none() && bench.selected == Row::Now && bench.running().is_some()
 }
 
 /// The furthest a page of text can be scrolled.
-pub fn last_line(app: &App) -> usize {
-    let inner = match app.focused() {
-        PaneId::Bench => inside(app),
+pub fn max_scroll(app: &App) -> usize {
+    let inner = match app.focused_pane() {
+        PaneId::BenchPage => focused_pane_inner(app),
         _ => return 0,
     };
-    if app.ui.bench.planning() || is_live(app) {
+    if app.ui.bench.planning() || is_showing_run(app) {
         return 0;
     }
-    page::lines(app, inner.width).len().saturating_sub(usize::from(inner.height))
+    page::page_lines(app, inner.width).len().saturating_sub(usize::from(inner.height))
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let bench = &app.ui.bench;
     if let Some(at) = bench.profile().filter(|_| bench.planning()) {
         return plan::render(app, theme, area, buf, focused, at);
     }
-    if let Some(run) = bench.running().filter(|_| is_live(app)) {
-        return live::render(app, theme, area, buf, focused, run);
+    if let Some(run) = bench.running().filter(|_| is_showing_run(app)) {
+        return running::render(app, theme, area, buf, focused, run);
     }
-    let (title, note) = page::title(app);
-    let inner = frame(buf, area, &title, note, focused, theme);
-    draw_page(theme, area, buf, &page::lines(app, inner.width), bench.line);
+    let (title, note) = page::page_title(app);
+    let inner = draw_frame(buf, area, &title, note, focused, theme);
+    draw_page(theme, area, buf, &page::page_lines(app, inner.width), bench.line);
 }
 
 /// Draws the text below a form from line `line` on, as far as there are lines; says on the lower edge of the frame
 /// `area` how many follow.
-pub fn draw_below(
+pub fn draw_text_below_form(
     theme: &Theme,
     area: Rect,
     rest: Rect,
-    buf: &mut Canvas,
-    text: &[Toned],
+    buf: &mut CellBuffer,
+    text: &[StyledLine],
     line: usize,
     focused: bool,
 ) {
     let below = text.len().saturating_sub(rest.height.into());
     let from = line.min(below);
-    draw(theme, rest, buf, text, from);
+    draw_lines(theme, rest, buf, text, from);
     if from < below {
         let go = if focused { "↓ goes on" } else { "e, then z shows them" };
         let more = format!(" {} more lines: {go} ", below - from);
-        put(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
+        draw_text(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
     }
 }
 
 /// Draws a page of text within its frame from line `line` on, as far as there are lines; says how many follow.
-pub fn draw_page(theme: &Theme, area: Rect, buf: &mut Canvas, lines: &[Toned], line: usize) {
+pub fn draw_page(theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[StyledLine], line: usize) {
     let inner = area.inner(ratatui::layout::Margin::new(1, 1));
     let from = line.min(lines.len().saturating_sub(usize::from(inner.height)));
-    draw(theme, inner, buf, lines, from);
+    draw_lines(theme, inner, buf, lines, from);
     if from + usize::from(inner.height) < lines.len() {
         let more = format!(" {} more lines ", lines.len() - from - usize::from(inner.height));
-        put(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
+        draw_text(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
     }
 }
 
-fn sheet(app: &App) -> Table {
+fn build_table(app: &App) -> Table {
     let bench = &app.ui.bench;
     match bench.profile().filter(|_| bench.planning()) {
-        Some(at) => plan::sheet(app, at),
-        None => page::sheet(app),
+        Some(at) => plan::build_table(app, at),
+        None => page::build_table(app),
     }
 }
 
@@ -172,9 +172,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_lines_fold_under_themselves() {
+    fn long_lines_wrap_with_their_indent() {
         let fold = |text: &str, width| -> Vec<String> {
-            folded(vec![(text.into(), Tone::Plain)], width).into_iter().map(|l| l.0).collect()
+            wrap_lines(vec![(text.into(), TextStyle::Plain)], width).into_iter().map(|l| l.0).collect()
         };
         assert_eq!(fold("  one two three four", 12), ["  one two", "    three", "    four"]);
         assert_eq!(fold("abcdefghijklmnopqrst", 12), ["abcdefghijkl", "  mnopqrst"]);

@@ -1,17 +1,17 @@
 //! Pages of text: how a run ended, a kept result, two of them side by side.
 
-use super::{Tone, Toned, folded};
+use super::{TextStyle, StyledLine, wrap_lines};
 use crate::bench::compare;
 use crate::bench::report::{Report, course, markdown, text};
 use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::bench::run::{Ended, Run};
 use crate::tui::bench::{Opened, Row};
-use crate::tui::marked::hint;
+use crate::tui::comparison::mark_hint;
 use crate::tui::state::App;
 
 /// Title of the page, and what can be done on it.
-pub fn title(app: &App) -> (String, &'static str) {
+pub fn page_title(app: &App) -> (String, &'static str) {
     let bench = &app.ui.bench;
     match &bench.opened {
         Some(Opened::Result(r)) => (format!("Result {}", sanitize(&r.id)), "Esc: back"),
@@ -25,104 +25,104 @@ pub fn title(app: &App) -> (String, &'static str) {
 }
 
 /// The page's lines for a width.
-pub fn lines(app: &App, width: u16) -> Vec<Toned> {
+pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
     let bench = &app.ui.bench;
     let lines = match &bench.opened {
         Some(Opened::Waiting(ids)) => {
-            vec![(format!("reading {} …", sanitize(ids.join(" and "))), Tone::Dim)]
+            vec![(format!("reading {} …", sanitize(ids.join(" and "))), TextStyle::Dim)]
         }
-        Some(Opened::Failed(why)) => vec![(sanitize(why), Tone::Crit)],
+        Some(Opened::Failed(why)) => vec![(sanitize(why), TextStyle::Crit)],
         Some(Opened::Result(report)) => report_lines(report, width),
         Some(Opened::Compared(both)) => match compare::text_within(&both[0], &both[1], width.into()) {
-            Ok(text) => text.lines().map(told).collect(),
-            Err(why) => vec![(format!("{why}; mark a result of the same profile"), Tone::Crit)],
+            Ok(text) => text.lines().map(style_report_line).collect(),
+            Err(why) => vec![(format!("{why}; mark a result of the same profile"), TextStyle::Crit)],
         },
         None => match (&bench.selected, &bench.run) {
-            (Row::Now, Some(run)) => ended(run, width),
-            _ => card(app),
+            (Row::Now, Some(run)) => run_outcome_lines(run, width),
+            _ => selected_result_card(app),
         },
     };
-    folded(lines, width.into())
+    wrap_lines(lines, width.into())
 }
 
 /// A line of a report in text form.
-pub fn told(line: &str) -> Toned {
+pub fn style_report_line(line: &str) -> StyledLine {
     let tone = match line.chars().next() {
-        Some('!') => Tone::Warn,
-        Some(c) if !c.is_whitespace() => Tone::Strong,
-        _ => Tone::Plain,
+        Some('!') => TextStyle::Warn,
+        Some(c) if !c.is_whitespace() => TextStyle::Strong,
+        _ => TextStyle::Plain,
     };
     (sanitize(line), tone)
 }
 
 /// The report as `bench show` prints it, with the course of every part.
-fn report_lines(report: &Report, width: u16) -> Vec<Toned> {
-    let mut out: Vec<Toned> = Vec::new();
+fn report_lines(report: &Report, width: u16) -> Vec<StyledLine> {
+    let mut out: Vec<StyledLine> = Vec::new();
     if let Some(p) = &report.ruler {
-        out.extend([(sanitize(&p.sentence), Tone::Strong), (String::new(), Tone::Plain)]);
+        out.extend([(sanitize(&p.sentence), TextStyle::Strong), (String::new(), TextStyle::Plain)]);
     }
-    out.extend(text::report_within(report, width.into()).lines().map(told));
+    out.extend(text::report_within(report, width.into()).lines().map(style_report_line));
     let course = course::course(report, usize::from(width).clamp(20, 120) - 2);
     if !course.is_empty() {
-        out.push((String::new(), Tone::Plain));
-        out.extend(course.into_iter().map(|l| told(&l)));
+        out.push((String::new(), TextStyle::Plain));
+        out.extend(course.into_iter().map(|l| style_report_line(&l)));
     }
     out
 }
 
 /// How the run of this session ended.
-fn ended(run: &Run, width: u16) -> Vec<Toned> {
+fn run_outcome_lines(run: &Run, width: u16) -> Vec<StyledLine> {
     match &run.end {
         None => Vec::new(),
         Some(Ended::Report(report)) => {
             let kept = match &run.kept {
-                None => ("being kept …".into(), Tone::Dim),
-                Some(Ok(id)) => (format!("kept as {}", sanitize(id)), Tone::Dim),
-                Some(Err(why)) => (format!("! not kept: {}", sanitize(why)), Tone::Warn),
+                None => ("being kept …".into(), TextStyle::Dim),
+                Some(Ok(id)) => (format!("kept as {}", sanitize(id)), TextStyle::Dim),
+                Some(Err(why)) => (format!("! not kept: {}", sanitize(why)), TextStyle::Warn),
             };
             let mut out = vec![kept];
             out.extend(report_lines(report, width));
             out
         }
         Some(Ended::Refused(refused)) => vec![
-            (format!("refused: {}", sanitize(&refused.why)), Tone::Crit),
-            ("Nothing was written. Change the plan and start again.".into(), Tone::Plain),
+            (format!("refused: {}", sanitize(&refused.why)), TextStyle::Crit),
+            ("Nothing was written. Change the plan and start again.".into(), TextStyle::Plain),
         ],
         Some(Ended::Failed(why)) => {
-            let mut out = vec![(format!("failed: {}", sanitize(why)), Tone::Crit)];
-            out.push(("Nothing is left behind: the file went with its process.".into(), Tone::Plain));
-            out.extend(run.notes.iter().map(|n| (format!("! {n}"), Tone::Warn)));
+            let mut out = vec![(format!("failed: {}", sanitize(why)), TextStyle::Crit)];
+            out.push(("Nothing is left behind: the file went with its process.".into(), TextStyle::Plain));
+            out.extend(run.notes.iter().map(|n| (format!("! {n}"), TextStyle::Warn)));
             out
         }
     }
 }
 
 /// A kept result that is selected and not opened.
-fn card(app: &App) -> Vec<Toned> {
+fn selected_result_card(app: &App) -> Vec<StyledLine> {
     let bench = &app.ui.bench;
     let Some(k) = bench.selected_result() else { return Vec::new() };
-    card_of(&k.profile, &k.id, &k.headline(), k.damaged.is_some(), bench.marked.as_ref())
+    result_card(&k.profile, &k.id, &k.headline(), k.damaged.is_some(), bench.marked.as_ref())
 }
 
 /// A kept result in a few lines: its profile and name, what it came to, what can be done with it.
-pub fn card_of(
+pub fn result_card(
     profile: &str,
     id: &str,
     headline: &str,
     damaged: bool,
     marked: Option<&String>,
-) -> Vec<Toned> {
+) -> Vec<StyledLine> {
     vec![
-        (format!("{} {}", sanitize(profile), sanitize(id)), Tone::Strong),
-        (sanitize(headline), if damaged { Tone::Crit } else { Tone::Plain }),
-        (String::new(), Tone::Plain),
-        ("Enter shows it.".into(), Tone::Dim),
-        (hint(marked, id), Tone::Dim),
+        (format!("{} {}", sanitize(profile), sanitize(id)), TextStyle::Strong),
+        (sanitize(headline), if damaged { TextStyle::Crit } else { TextStyle::Plain }),
+        (String::new(), TextStyle::Plain),
+        ("Enter shows it.".into(), TextStyle::Dim),
+        (mark_hint(marked, id), TextStyle::Dim),
     ]
 }
 
 /// The page as a table to keep.
-pub fn sheet(app: &App) -> Table {
+pub fn build_table(app: &App) -> Table {
     let bench = &app.ui.bench;
     let report = match (&bench.opened, &bench.selected, &bench.run) {
         (Some(Opened::Result(r)), ..) => Some(r),
@@ -130,24 +130,24 @@ pub fn sheet(app: &App) -> Table {
         _ => None,
     };
     let Some(report) = report else {
-        let title = format!("{} on {}, {}", title(app).0, app.world.host.name, app.stamp());
+        let title = format!("{} on {}, {}", page_title(app).0, app.system.host.name, app.timestamp());
         let mut sheet = Table::new(title, &[("", false)]);
-        let text = if super::is_live(app) { live_lines(app) } else { lines(app, u16::MAX) };
+        let text = if super::is_showing_run(app) { run_summary_lines(app) } else { page_lines(app, u16::MAX) };
         sheet.rows.extend(text.into_iter().map(|l| vec![l.0]));
         return sheet;
     };
-    of_report(report)
+    report_table(report)
 }
 
-fn live_lines(app: &App) -> Vec<Toned> {
+fn run_summary_lines(app: &App) -> Vec<StyledLine> {
     app.ui
         .bench
         .running()
-        .map_or(Vec::new(), |run| super::live::summary(run).into_iter().map(|l| (l, Tone::Plain)).collect())
+        .map_or(Vec::new(), |run| super::running::summary_lines(run).into_iter().map(|l| (l, TextStyle::Plain)).collect())
 }
 
 /// A result's table: a row for each part and direction, everything else below it.
-fn of_report(report: &Report) -> Table {
+fn report_table(report: &Report) -> Table {
     let heads = markdown::HEADS.map(|h| (h, !matches!(h, "part" | "what")));
     let title =
         format!("{} on {}, {}", sanitize(&report.plan.profile), sanitize(&report.host), sanitize(&report.time));
@@ -173,10 +173,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_lines_are_cleaned_and_warnings_stand_out() {
-        assert_eq!(told("! a\x1b[2J"), ("! a\\x1b[2J".into(), Tone::Warn));
-        assert_eq!(told("  device x"), ("  device x".into(), Tone::Plain));
-        assert_eq!(told("randrw on h"), ("randrw on h".into(), Tone::Strong));
-        assert_eq!(told(""), (String::new(), Tone::Plain));
+    fn report_lines_are_sanitized_and_warnings_are_styled() {
+        assert_eq!(style_report_line("! a\x1b[2J"), ("! a\\x1b[2J".into(), TextStyle::Warn));
+        assert_eq!(style_report_line("  device x"), ("  device x".into(), TextStyle::Plain));
+        assert_eq!(style_report_line("randrw on h"), ("randrw on h".into(), TextStyle::Strong));
+        assert_eq!(style_report_line(""), (String::new(), TextStyle::Plain));
     }
 }

@@ -1,7 +1,7 @@
 //! The page of a profile: its parameters, changed where they stand, and exactly what a run would do.
 
-use super::grid::{Grid, grid};
-use super::{Tone, Toned, draw_below, folded};
+use super::form_layout::{FormLayout, form_layout};
+use super::{TextStyle, StyledLine, draw_text_below_form, wrap_lines};
 use crate::bench::look::Seen;
 use crate::bench::outline::will_write;
 use crate::bench::params::Param;
@@ -14,32 +14,32 @@ use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
 use crate::text::sanitize;
 use crate::tui::bench::Line;
 use crate::tui::panes::PaneId;
-use crate::tui::panes::kernel_detail::inside;
-use crate::tui::state::{App, Overlay, Prompt, PromptFor};
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, input};
-use crate::tui::widgets::put::put;
-use crate::tui::widgets::table::select;
+use crate::tui::panes::kernel_log_detail::focused_pane_inner;
+use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, draw_input};
+use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::table::highlight_row;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes_long, format_bytes_exact};
 use ratatui::layout::Rect;
 
 /// Cells of a line's name.
-pub const NAME: u16 = 13;
+pub const NAME_WIDTH: u16 = 13;
 /// A device this busy distorts what is measured on it, per cent.
 const BUSY_PCT: f64 = 10.0;
 
 /// Why the profile cannot be started now: what was found, and what to do.
-pub fn wont_start(app: &App, at: usize) -> Option<String> {
+pub fn start_refusal(app: &App, at: usize) -> Option<String> {
     let (workload, plan) = app.ui.bench.plan(at);
     if let Err(why) = plan.check().and_then(|()| workload.check(&plan)) {
         return Some(why);
     }
-    place_refuses(app, workload, &plan, workload.footprint(&plan))
+    directory_refusal(app, workload, &plan, workload.footprint(&plan))
 }
 
 /// Why the directory does not take a workload that needs so many bytes there.
-pub fn place_refuses(app: &App, workload: &dyn Workload, plan: &Plan, bytes: u64) -> Option<String> {
+pub fn directory_refusal(app: &App, workload: &dyn Workload, plan: &Plan, bytes: u64) -> Option<String> {
     if !workload.needs_directory() {
         return None;
     }
@@ -61,34 +61,34 @@ pub fn place_refuses(app: &App, workload: &dyn Workload, plan: &Plan, bytes: u64
 }
 
 /// What a run would do and meet.
-fn about(app: &App, at: usize) -> Vec<Toned> {
+fn plan_lines(app: &App, at: usize) -> Vec<StyledLine> {
     let (workload, plan) = app.ui.bench.plan(at);
-    let mut out: Vec<Toned> = Vec::new();
-    if let Some(why) = wont_start(app, at) {
-        out.push((format!("NOT TO BE STARTED: {why}"), Tone::Crit));
+    let mut out: Vec<StyledLine> = Vec::new();
+    if let Some(why) = start_refusal(app, at) {
+        out.push((format!("NOT TO BE STARTED: {why}"), TextStyle::Crit));
     }
-    out.push((workload.about().to_owned(), Tone::Dim));
+    out.push((workload.about().to_owned(), TextStyle::Dim));
     let look = app.ui.bench.look().and_then(|l| l.as_ref().ok()).filter(|_| workload.needs_directory());
     let place = look.and_then(|l| l.place.as_ref());
     if let Some(place) = place {
-        where_to(place, &mut out);
+        push_target(place, &mut out);
     }
-    out.push((will_write(workload, &plan), Tone::Plain));
-    out.extend(workload.describe(&plan).into_iter().map(|l| (format!("- {l}"), Tone::Plain)));
+    out.push((will_write(workload, &plan), TextStyle::Plain));
+    out.extend(workload.describe(&plan).into_iter().map(|l| (format!("- {l}"), TextStyle::Plain)));
     if let Some(place) = place {
-        room(place, workload.footprint(&plan), &mut out);
+        push_disk_space(place, workload.footprint(&plan), &mut out);
     }
     if let Some(look) = look {
-        out.extend(look.warnings(plan.direct).into_iter().map(|w| (format!("! {w}"), Tone::Warn)));
+        out.extend(look.warnings(plan.direct).into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
     }
     if let Some(place) = place {
-        neighbours(app, place, &mut out);
+        push_competing_load(app, place, &mut out);
     }
     out
 }
 
 /// File system and devices down to the disk, in one line.
-fn where_to(place: &Seen, out: &mut Vec<Toned>) {
+fn push_target(place: &Seen, out: &mut Vec<StyledLine>) {
     let mount = if place.mount.is_empty() { String::new() } else { format!(", mounted on {}", place.mount) };
     let chain: Vec<String> = place
         .chain
@@ -100,10 +100,10 @@ fn where_to(place: &Seen, out: &mut Vec<Toned>) {
         })
         .collect();
     let below = if chain.is_empty() { String::new() } else { format!("; on {}", chain.join(" > ")) };
-    out.push((format!("{} from {}{mount}{below}", place.filesystem, place.source), Tone::Plain));
+    out.push((format!("{} from {}{mount}{below}", place.filesystem, place.source), TextStyle::Plain));
 }
 
-fn room(place: &Seen, bytes: u64, out: &mut Vec<Toned>) {
+fn push_disk_space(place: &Seen, bytes: u64, out: &mut Vec<StyledLine>) {
     let line = match place.free.checked_sub(bytes) {
         Some(left) => format!(
             "Free: {} now and after, {} while it runs; {} stay free in any case",
@@ -113,11 +113,11 @@ fn room(place: &Seen, bytes: u64, out: &mut Vec<Toned>) {
         ),
         None => format!("Free: {}", format_bytes_long(place.free)),
     };
-    out.push((line, Tone::Plain));
+    out.push((line, TextStyle::Plain));
 }
 
 /// What a device does now, in iostat's words.
-pub fn device_line(r: &DiskRate) -> String {
+pub fn format_device_rates(r: &DiskRate) -> String {
     let stalled = if r.stalled { format!(", STALLED with {} in flight", r.in_flight) } else { String::new() };
     format!(
         "{}: {:.0} tps, {:.1} MB_read/s, {:.1} MB_wrtn/s, await {:.1} ms, aqu-sz {:.1}, util {:.0} %{stalled}",
@@ -132,34 +132,34 @@ pub fn device_line(r: &DiskRate) -> String {
 }
 
 /// What else is at work where the run would be.
-fn neighbours(app: &App, place: &Seen, out: &mut Vec<Toned>) {
+fn push_competing_load(app: &App, place: &Seen, out: &mut Vec<StyledLine>) {
     let mut ids: Vec<_> = place.chain.iter().filter(|d| d.is_physical).map(|d| d.id).collect();
     if ids.is_empty() {
         ids.extend(place.device);
     }
     let mut busy = false;
-    for rate in ids.iter().filter_map(|id| app.snap().device(*id)) {
+    for rate in ids.iter().filter_map(|id| app.snapshot().device(*id)) {
         let much = rate.util_pct >= BUSY_PCT || rate.stalled;
         busy |= much;
-        let line = format!("Now on {}", device_line(rate));
-        out.push((line, if much { Tone::Warn } else { Tone::Plain }));
+        let line = format!("Now on {}", format_device_rates(rate));
+        out.push((line, if much { TextStyle::Warn } else { TextStyle::Plain }));
     }
-    if let Some(task) = busiest(app) {
-        out.push((task, Tone::Plain));
+    if let Some(task) = busiest_task_text(app) {
+        out.push((task, TextStyle::Plain));
     }
     if busy {
         out.push((
             "! others work on this device: they would share the figures, and feel the run".into(),
-            Tone::Warn,
+            TextStyle::Warn,
         ));
     }
 }
 
-fn busiest(app: &App) -> Option<String> {
+fn busiest_task_text(app: &App) -> Option<String> {
     let filter = ProcessFilter { only_active: true, ..ProcessFilter::default() };
     let query = ProcessQuery { sort_by: ProcessColumn::Io, reverse: false, filter, offset: 0, height: 1 };
-    let at = *app.world.processes.window(&query).rows.first()?;
-    let row = app.world.processes.row(at);
+    let at = *app.system.processes.window(&query).rows.first()?;
+    let row = app.system.processes.row(at);
     let rate = |n: Option<f64>| n.map_or("-".into(), |n| format!("{}/s", format_bytes_long(n as u64)));
     Some(format!(
         "Busiest task, on any device: {} {}, reads {}, writes {}",
@@ -171,16 +171,16 @@ fn busiest(app: &App) -> Option<String> {
 }
 
 /// The value of a parameter as it is shown.
-fn value(app: &App, at: usize, line: Line) -> String {
+fn field_value(app: &App, at: usize, line: Line) -> String {
     let (_, plan) = app.ui.bench.plan(at);
     match line {
         Line::Directory => sanitize(plan.directory.as_os_str().as_encoded_bytes()),
-        Line::Param(p) => param_text(p, &plan),
+        Line::Param(p) => format_param(p, &plan),
     }
 }
 
 /// A parameter's value with its unit, or what nought means: `no cap`.
-pub fn param_text(p: &Param, plan: &Plan) -> String {
+pub fn format_param(p: &Param, plan: &Plan) -> String {
     let text = (p.get)(plan);
     // `0 (no cap) or more`.
     let nought = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");
@@ -192,28 +192,28 @@ pub fn param_text(p: &Param, plan: &Plan) -> String {
 }
 
 /// The plan's text goes before the parameters until these have the keys.
-fn places(app: &App, at: usize, inner: Rect) -> (Grid, Vec<Toned>) {
+fn page_layout(app: &App, at: usize, inner: Rect) -> (FormLayout, Vec<StyledLine>) {
     let bench = &app.ui.bench;
     let lines = bench.lines(at);
-    let text = folded(about(app, at), inner.width.into());
+    let text = wrap_lines(plan_lines(app, at), inner.width.into());
     let wide = usize::from(matches!(lines.first(), Some(Line::Directory)));
     let least = usize::from(inner.height / 3);
-    let needed = if app.focused() == PaneId::Bench { text.len().min(least) } else { text.len() };
-    (grid(inner, lines.len(), wide, bench.params.selected, needed), text)
+    let needed = if app.focused_pane() == PaneId::BenchPage { text.len().min(least) } else { text.len() };
+    (form_layout(inner, lines.len(), wide, bench.params.selected, needed), text)
 }
 
 /// The parameter under a cell.
-pub fn line_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
+pub fn field_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
     let at = app.ui.bench.profile().filter(|_| app.ui.bench.planning())?;
-    let (grid, _) = places(app, at, inner);
+    let (grid, _) = page_layout(app, at, inner);
     grid.cells.into_iter().find(|(_, r)| y == r.y && x >= r.x && x < r.right()).map(|(line, _)| line)
 }
 
 /// The line of input, while a parameter is typed.
-fn typed(app: &App) -> Option<(usize, &Prompt)> {
+fn field_prompt(app: &App) -> Option<(usize, &Prompt)> {
     match &app.ui.overlay {
-        Some(Overlay::Prompt(p)) => match p.what {
-            PromptFor::Bench(at) => Some((at, p)),
+        Some(Overlay::Prompt(p)) => match p.purpose {
+            PromptPurpose::BenchField(at) => Some((at, p)),
             _ => None,
         },
         _ => None,
@@ -221,46 +221,46 @@ fn typed(app: &App) -> Option<(usize, &Prompt)> {
 }
 
 /// Draws the page.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool, at: usize) {
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool, at: usize) {
     let bench = &app.ui.bench;
     let title = format!("Plan: {}", WORKLOADS[at].name());
     let note = if focused { "Enter: change, r: run" } else { "e: change, r: run" };
-    let inner = frame(buf, area, &title, note, focused, theme);
-    let (grid, text) = places(app, at, inner);
+    let inner = draw_frame(buf, area, &title, note, focused, theme);
+    let (grid, text) = page_layout(app, at, inner);
     let lines = bench.lines(at);
-    let typed = typed(app);
+    let typed = field_prompt(app);
     for (i, cell) in &grid.cells {
         let line = lines[*i];
         let changed = matches!(line, Line::Param(p) if bench.changed(at, p));
-        put(buf, cell.x, cell.y, line.name(), NAME.min(cell.width), theme.head);
-        let field = Rect { x: cell.x + NAME, width: cell.width.saturating_sub(NAME), ..*cell };
+        draw_text(buf, cell.x, cell.y, line.name(), NAME_WIDTH.min(cell.width), theme.header);
+        let field = Rect { x: cell.x + NAME_WIDTH, width: cell.width.saturating_sub(NAME_WIDTH), ..*cell };
         if let Some((_, prompt)) = typed.filter(|(at, _)| at == i) {
-            input(buf, field, "", &prompt.text, prompt.cursor, theme);
+            draw_input(buf, field, "", &prompt.text, prompt.cursor, theme);
             continue;
         }
         let mark = if changed { " *" } else { "" };
-        let shown = format!("{}{mark}", value(app, at, line));
-        put(buf, field.x, field.y, &shown, field.width, if changed { theme.warn } else { theme.text });
+        let shown = format!("{}{mark}", field_value(app, at, line));
+        draw_text(buf, field.x, field.y, &shown, field.width, if changed { theme.warn } else { theme.text });
         if focused && *i == bench.params.selected {
-            select(buf, *cell, cell.y, theme);
+            highlight_row(buf, *cell, cell.y, theme);
         }
     }
-    hint(app, theme, &grid, buf, at, focused);
-    draw_below(theme, area, grid.rest, buf, &text, bench.line, focused);
+    draw_field_hint(app, theme, &grid, buf, at, focused);
+    draw_text_below_form(theme, area, grid.rest, buf, &text, bench.line, focused);
 }
 
 /// Lines of the plan that have no room.
-pub fn hidden(app: &App) -> usize {
+pub fn hidden_plan_lines(app: &App) -> usize {
     let Some(at) = app.ui.bench.profile().filter(|_| app.ui.bench.planning()) else { return 0 };
-    let (grid, text) = places(app, at, inside(app));
+    let (grid, text) = page_layout(app, at, focused_pane_inner(app));
     text.len().saturating_sub(grid.rest.height.into())
 }
 
 /// What may be typed, or what was wrong with it.
-fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Canvas, at: usize, focused: bool) {
+fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBuffer, at: usize, focused: bool) {
     let area = grid.hint;
-    if let Some(why) = typed(app).and_then(|(_, p)| p.error.as_ref()) {
-        put(buf, area.x, area.y, why, area.width, theme.crit);
+    if let Some(why) = field_prompt(app).and_then(|(_, p)| p.error.as_ref()) {
+        draw_text(buf, area.x, area.y, why, area.width, theme.crit);
         return;
     }
     let hidden = match grid.hidden {
@@ -276,18 +276,18 @@ fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Canvas, at: usize, focu
         }
         None => String::new(),
     };
-    put(buf, area.x, area.y, &format!("{hidden}{text}"), area.width, theme.dim);
+    draw_text(buf, area.x, area.y, &format!("{hidden}{text}"), area.width, theme.dim);
 }
 
 /// The plan as a table to keep.
-pub fn sheet(app: &App, at: usize) -> Table {
+pub fn build_table(app: &App, at: usize) -> Table {
     let (workload, plan) = app.ui.bench.plan(at);
-    let title = format!("Plan of {} on {}, {}", workload.name(), app.world.host.name, app.stamp());
+    let title = format!("Plan of {} on {}, {}", workload.name(), app.system.host.name, app.timestamp());
     let mut sheet = Table::new(title, &[("parameter", false), ("value", false)]);
     for line in app.ui.bench.lines(at) {
-        sheet.rows.push(vec![line.name().into(), value(app, at, line)]);
+        sheet.rows.push(vec![line.name().into(), field_value(app, at, line)]);
     }
     sheet.rows.push(vec!["space".into(), format_bytes_exact(workload.footprint(&plan))]);
-    sheet.notes.extend(about(app, at).into_iter().map(|l| l.0));
+    sheet.notes.extend(plan_lines(app, at).into_iter().map(|l| l.0));
     sheet
 }

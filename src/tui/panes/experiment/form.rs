@@ -1,28 +1,28 @@
 //! The next experiment: its lines, filled in where they stand, and exactly what would be done, as
 //! `experiment --dry-run` says it.
 
-use super::super::bench::grid::{Grid, grid};
-use super::super::bench::plan::{NAME, param_text, place_refuses};
-use super::super::bench::{Tone, Toned, draw_below, folded};
+use super::super::bench::form_layout::{FormLayout, form_layout};
+use super::super::bench::plan::{NAME_WIDTH, format_param, directory_refusal};
+use super::super::bench::{TextStyle, StyledLine, draw_text_below_form, wrap_lines};
 use crate::bench::workloads;
 use crate::experiment::outline::outline;
 use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::experiment::form::Line;
 use crate::tui::panes::PaneId;
-use crate::tui::state::{App, Overlay, Prompt, PromptFor};
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, input};
-use crate::tui::widgets::put::put;
-use crate::tui::widgets::table::select;
+use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, draw_input};
+use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::table::highlight_row;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
 /// Why it is not started this very moment, when nothing else is in the way.
-pub const LOOKING: &str = "the knobs are still being looked at; the question comes when they are known";
+pub const KNOBS_PENDING: &str = "the knobs are still being looked at; the question comes when they are known";
 
 /// Why the experiment cannot be started now: what was found, and what to do.
-pub fn wont_start(app: &App) -> Option<String> {
+pub fn start_refusal(app: &App) -> Option<String> {
     let spec = app.planned_experiment();
     if spec.set.is_empty() {
         return Some("nothing to compare: fill in what B sets, as in vm.dirty_ratio=80".into());
@@ -32,41 +32,41 @@ pub fn wont_start(app: &App) -> Option<String> {
     }
     for plan in std::iter::once(spec.plan.clone()).chain(spec.control_plan()) {
         let work = workloads::find(&plan.profile).filter(|w| w.needs_directory());
-        if let Some(why) = work.and_then(|w| place_refuses(app, w, &plan, w.footprint(&plan))) {
+        if let Some(why) = work.and_then(|w| directory_refusal(app, w, &plan, w.footprint(&plan))) {
             return Some(why);
         }
     }
     match app.ui.experiment.found(&spec) {
-        None => Some(LOOKING.into()),
+        None => Some(KNOBS_PENDING.into()),
         Some(Err(why)) => Some(why.clone()),
         Some(Ok(_)) => None,
     }
 }
 
 /// What would be done and met.
-fn about(app: &App) -> Vec<Toned> {
+fn plan_lines(app: &App) -> Vec<StyledLine> {
     let spec = app.planned_experiment();
-    let mut out: Vec<Toned> = Vec::new();
-    if let Some(why) = wont_start(app) {
-        out.push((format!("NOT TO BE STARTED: {why}"), Tone::Crit));
+    let mut out: Vec<StyledLine> = Vec::new();
+    if let Some(why) = start_refusal(app) {
+        out.push((format!("NOT TO BE STARTED: {why}"), TextStyle::Crit));
     }
     if let Some(Ok(checked)) = app.ui.experiment.found(&spec) {
-        out.extend(outline(&spec, checked).lines().map(|l| (sanitize(l), Tone::Plain)));
+        out.extend(outline(&spec, checked).lines().map(|l| (sanitize(l), TextStyle::Plain)));
     } else {
-        out.push((app.ui.experiment.form.work().about().into(), Tone::Dim));
+        out.push((app.ui.experiment.form.work().about().into(), TextStyle::Dim));
     }
     let look = app.ui.bench.look().and_then(|l| l.as_ref().ok());
     if let Some(look) = look.filter(|_| app.ui.experiment.form.work().needs_directory()) {
-        out.extend(look.warnings(spec.plan.direct).into_iter().map(|w| (format!("! {w}"), Tone::Warn)));
+        out.extend(look.warnings(spec.plan.direct).into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
     }
     if app.ui.tune.survey.as_ref().is_some_and(|s| !s.writable) {
-        out.push(("! not root: r shows the sudo line that does it".into(), Tone::Warn));
+        out.push(("! not root: r shows the sudo line that does it".into(), TextStyle::Warn));
     }
     out
 }
 
 /// A line's value as it is shown, with the length rounds will have.
-fn value(app: &App, line: Line) -> String {
+fn field_value(app: &App, line: Line) -> String {
     let form = &app.ui.experiment.form;
     match line {
         Line::Workload => format!("{}: {}", form.work().name(), form.work().about()),
@@ -74,42 +74,42 @@ fn value(app: &App, line: Line) -> String {
         Line::Base if form.base.is_empty() => "nothing: as things stand".into(),
         Line::Set | Line::Base => sanitize(form.text(line)),
         Line::Calm | Line::Drain => format!("{} s", form.text(line)),
-        Line::Param(p) => param_text(p, &app.planned_experiment().plan),
+        Line::Param(p) => format_param(p, &app.planned_experiment().plan),
         _ => form.text(line),
     }
 }
 
 /// The plan's text goes before the lines until these have the keys.
-fn places(app: &App, inner: Rect) -> (Grid, Vec<Toned>) {
+fn page_layout(app: &App, inner: Rect) -> (FormLayout, Vec<StyledLine>) {
     let ui = &app.ui.experiment;
-    let text = folded(about(app), inner.width.into());
+    let text = wrap_lines(plan_lines(app), inner.width.into());
     let least = usize::from(inner.height / 3);
-    let needed = if app.focused() == PaneId::Experiment { text.len().min(least) } else { text.len() };
+    let needed = if app.focused_pane() == PaneId::ExperimentPage { text.len().min(least) } else { text.len() };
     let (wide, others) = ui.form.lines();
     let at = ui.lines.selected.min(ui.form.count() - 1);
-    (grid(inner, wide.len() + others.len(), wide.len(), at, needed), text)
+    (form_layout(inner, wide.len() + others.len(), wide.len(), at, needed), text)
 }
 
 /// The line under a cell.
-pub fn line_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
+pub fn field_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
     if !app.ui.experiment.planning() {
         return None;
     }
-    let (grid, _) = places(app, inner);
+    let (grid, _) = page_layout(app, inner);
     grid.cells.into_iter().find(|(_, r)| y == r.y && x >= r.x && x < r.right()).map(|(line, _)| line)
 }
 
 /// Lines of the plan that have no room.
-pub fn hidden(app: &App, inner: Rect) -> usize {
-    let (grid, text) = places(app, inner);
+pub fn hidden_plan_lines(app: &App, inner: Rect) -> usize {
+    let (grid, text) = page_layout(app, inner);
     text.len().saturating_sub(grid.rest.height.into())
 }
 
 /// The line of input, while one is typed.
-fn typed(app: &App) -> Option<(usize, &Prompt)> {
+fn field_prompt(app: &App) -> Option<(usize, &Prompt)> {
     match &app.ui.overlay {
-        Some(Overlay::Prompt(p)) => match p.what {
-            PromptFor::Experiment(at) => Some((at, p)),
+        Some(Overlay::Prompt(p)) => match p.purpose {
+            PromptPurpose::ExperimentField(at) => Some((at, p)),
             _ => None,
         },
         _ => None,
@@ -117,37 +117,37 @@ fn typed(app: &App) -> Option<(usize, &Prompt)> {
 }
 
 /// Draws it.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let ui = &app.ui.experiment;
     let note = if focused { "Enter: change, r: run" } else { "e: change, r: run" };
-    let inner = frame(buf, area, "Next experiment", note, focused, theme);
-    let (grid, text) = places(app, inner);
-    let typed = typed(app);
+    let inner = draw_frame(buf, area, "Next experiment", note, focused, theme);
+    let (grid, text) = page_layout(app, inner);
+    let typed = field_prompt(app);
     for (i, cell) in &grid.cells {
         let Some(line) = ui.form.line(*i) else { continue };
         let changed = ui.form.changed(line);
-        put(buf, cell.x, cell.y, line.name(), NAME.min(cell.width), theme.head);
-        let field = Rect { x: cell.x + NAME, width: cell.width.saturating_sub(NAME), ..*cell };
+        draw_text(buf, cell.x, cell.y, line.name(), NAME_WIDTH.min(cell.width), theme.header);
+        let field = Rect { x: cell.x + NAME_WIDTH, width: cell.width.saturating_sub(NAME_WIDTH), ..*cell };
         if let Some((_, prompt)) = typed.filter(|(at, _)| at == i) {
-            input(buf, field, "", &prompt.text, prompt.cursor, theme);
+            draw_input(buf, field, "", &prompt.text, prompt.cursor, theme);
             continue;
         }
-        let shown = format!("{}{}", value(app, line), if changed { " *" } else { "" });
+        let shown = format!("{}{}", field_value(app, line), if changed { " *" } else { "" });
         let style = if changed { theme.warn } else { theme.text };
-        super::super::tune::cut(buf, field.x, field.y, &shown, field.width, style);
+        super::super::tune::draw_truncated(buf, field.x, field.y, &shown, field.width, style);
         if focused && *i == ui.lines.selected {
-            select(buf, *cell, cell.y, theme);
+            highlight_row(buf, *cell, cell.y, theme);
         }
     }
-    hint(app, theme, &grid, buf, focused);
-    draw_below(theme, area, grid.rest, buf, &text, ui.line, focused);
+    draw_field_hint(app, theme, &grid, buf, focused);
+    draw_text_below_form(theme, area, grid.rest, buf, &text, ui.line, focused);
 }
 
 /// What may be typed, or what was wrong with it.
-fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Canvas, focused: bool) {
+fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBuffer, focused: bool) {
     let area = grid.hint;
-    if let Some(why) = typed(app).and_then(|(_, p)| p.error.as_ref()) {
-        put(buf, area.x, area.y, why, area.width, theme.crit);
+    if let Some(why) = field_prompt(app).and_then(|(_, p)| p.error.as_ref()) {
+        draw_text(buf, area.x, area.y, why, area.width, theme.crit);
         return;
     }
     let hidden = match grid.hidden {
@@ -156,17 +156,17 @@ fn hint(app: &App, theme: &Theme, grid: &Grid, buf: &mut Canvas, focused: bool) 
     };
     let ui = &app.ui.experiment;
     let about = ui.form.line(ui.lines.selected).filter(|_| focused).map(Line::about).unwrap_or_default();
-    put(buf, area.x, area.y, &format!("{hidden}{about}"), area.width, theme.dim);
+    draw_text(buf, area.x, area.y, &format!("{hidden}{about}"), area.width, theme.dim);
 }
 
 /// The plan as a table to keep.
-pub fn sheet(app: &App) -> Table {
-    let title = format!("Next experiment on {}, {}", app.world.host.name, app.stamp());
+pub fn build_table(app: &App) -> Table {
+    let title = format!("Next experiment on {}, {}", app.system.host.name, app.timestamp());
     let mut sheet = Table::new(title, &[("line", false), ("value", false)]);
     let (wide, others) = app.ui.experiment.form.lines();
     for line in wide.into_iter().chain(others) {
-        sheet.rows.push(vec![line.name().into(), value(app, line)]);
+        sheet.rows.push(vec![line.name().into(), field_value(app, line)]);
     }
-    sheet.notes.extend(about(app).into_iter().map(|l| l.0));
+    sheet.notes.extend(plan_lines(app).into_iter().map(|l| l.0));
     sheet
 }

@@ -1,6 +1,6 @@
 //! The list of experiments: the one of this session, the next one, those kept.
 
-use super::super::bench::list::short_time;
+use super::super::bench::list::format_result_time;
 use super::super::{Pane, PaneId};
 use crate::experiment::kept::Kept;
 use crate::experiment::report::verdict::Outcome;
@@ -8,29 +8,29 @@ use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::experiment::Row;
 use crate::tui::experiment::run::{Ended, Run};
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::layout;
-use crate::tui::panes::tune::cut;
+use crate::tui::panes::tune::draw_truncated;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::frame;
-use crate::tui::widgets::put::put;
-use crate::tui::widgets::table::select;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_frame;
+use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::table::highlight_row;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::ExperimentList,
-    contexts: &[Context::Experiment, Context::Scroll],
+    contexts: &[KeyContext::Experiment, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: |app| app.ui.experiment.rows().len(),
+    content_hash: |_| None,
+    table: sheet,
+    row_count: |app| app.ui.experiment.rows().len(),
 };
 
 /// First line on screen, with the selected row in sight.
-fn offset(app: &App, height: usize) -> usize {
+fn scroll_offset(app: &App, height: usize) -> usize {
     let ui = &app.ui.experiment;
     let rows = ui.rows();
     let at = rows.iter().position(|r| *r == ui.selected).unwrap_or(0);
@@ -39,18 +39,18 @@ fn offset(app: &App, height: usize) -> usize {
 }
 
 /// The first line on screen now.
-pub fn offset_now(app: &App) -> usize {
-    let height = layout::arrange(app).area(PaneId::ExperimentList).map_or(0, |a| a.height.saturating_sub(2));
-    offset(app, height.into())
+pub fn current_scroll_offset(app: &App) -> usize {
+    let height = layout::compute_layout(app).pane_area(PaneId::ExperimentList).map_or(0, |a| a.height.saturating_sub(2));
+    scroll_offset(app, height.into())
 }
 
 /// The row in line `y` of a pane of that height.
 pub fn row_at(app: &App, height: u16, y: u16) -> Option<Row> {
-    app.ui.experiment.rows().into_iter().nth(offset(app, height.into()) + usize::from(y))
+    app.ui.experiment.rows().into_iter().nth(scroll_offset(app, height.into()) + usize::from(y))
 }
 
 /// An outcome in a word.
-fn word(outcome: Option<Outcome>) -> &'static str {
+fn outcome_text(outcome: Option<Outcome>) -> &'static str {
     match outcome {
         Some(Outcome::Better) => "B better",
         Some(Outcome::Worse) => "B worse",
@@ -60,57 +60,57 @@ fn word(outcome: Option<Outcome>) -> &'static str {
     }
 }
 
-fn now(run: &Run) -> String {
+fn current_run_text(run: &Run) -> String {
     let name = &run.spec.plan.profile;
     match &run.end {
         None => format!("> {}", run.word().trim_start_matches("experiment ")),
-        Some(Ended::Report(r)) => format!("> {name}: {}", word(r.trials.first().map(|t| t.verdict.outcome))),
+        Some(Ended::Report(r)) => format!("> {name}: {}", outcome_text(r.trials.first().map(|t| t.verdict.outcome))),
         Some(Ended::Refused(_)) => format!("> {name}: refused"),
         Some(Ended::Failed(_)) => format!("> {name}: failed"),
     }
 }
 
 /// ` 11-21 15:49 txlog B better`
-fn kept_line(k: &Kept, marked: bool, offset_secs: i64) -> String {
+fn stored_result_text(k: &Kept, marked: bool, offset_secs: i64) -> String {
     let mark = if marked { '*' } else { ' ' };
     if k.damaged.is_some() {
         return format!("{mark}{} unreadable", sanitize(&k.id));
     }
     let end = if k.complete { "" } else { " (part)" };
-    let time = short_time(&k.id, offset_secs);
-    format!("{mark}{time} {} {}{end}  {}", sanitize(&k.profile), word(k.outcome), sanitize(k.set.join(" ")))
+    let time = format_result_time(&k.id, offset_secs);
+    format!("{mark}{time} {} {}{end}  {}", sanitize(&k.profile), outcome_text(k.outcome), sanitize(k.set.join(" ")))
 }
 
-fn text(app: &App, row: &Row) -> String {
+fn row_text(app: &App, row: &Row) -> String {
     let ui = &app.ui.experiment;
     match row {
-        Row::Now => ui.run.as_ref().map_or(String::new(), now),
+        Row::Now => ui.run.as_ref().map_or(String::new(), current_run_text),
         Row::Plan => {
             let b = if ui.form.set.is_empty() { String::new() } else { sanitize(ui.form.set.join(" ")) };
             format!("+ next: {} {b}", ui.form.work().name())
         }
         Row::Kept(id) => match ui.kept_ones().iter().find(|k| k.id == *id) {
-            Some(k) => kept_line(k, ui.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
+            Some(k) => stored_result_text(k, ui.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
             None => sanitize(id),
         },
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let ui = &app.ui.experiment;
     let note = match ui.selected {
         Row::Plan => "r: run",
         Row::Kept(_) => "Enter: show",
         Row::Now => "Enter: to it",
     };
-    let inner = frame(buf, area, "Experiments", note, focused, theme);
+    let inner = draw_frame(buf, area, "Experiments", note, focused, theme);
     let rows = ui.rows();
-    let from = offset(app, inner.height.into());
+    let from = scroll_offset(app, inner.height.into());
     for (row, y) in rows.iter().skip(from).zip(inner.y..inner.bottom()) {
         let style = if *row == Row::Now { theme.warn } else { theme.text };
-        cut(buf, inner.x, y, &text(app, row), inner.width, style);
+        draw_truncated(buf, inner.x, y, &row_text(app, row), inner.width, style);
         if *row == ui.selected {
-            select(buf, inner, y, theme);
+            highlight_row(buf, inner, y, theme);
         }
     }
     let below = inner.y + (rows.len() - from) as u16;
@@ -120,16 +120,16 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         _ => String::new(),
     };
     if below < inner.bottom() {
-        put(buf, inner.x, below, &said, inner.width, theme.dim);
+        draw_text(buf, inner.x, below, &said, inner.width, theme.dim);
     }
 }
 
-fn sheet(app: &App) -> Table {
-    let title = format!("Experiments on {}, {}", app.world.host.name, app.stamp());
+fn build_table(app: &App) -> Table {
+    let title = format!("Experiments on {}, {}", app.system.host.name, app.timestamp());
     let heads = ["experiment", "began", "workload", "directory", "B", "outcome"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for k in app.ui.experiment.kept_ones() {
-        let row = [&k.id, &k.time, &k.profile, &k.place, &k.set.join(" "), word(k.outcome)];
+        let row = [&k.id, &k.time, &k.profile, &k.place, &k.set.join(" "), outcome_text(k.outcome)];
         sheet.rows.push(row.into_iter().map(sanitize).collect());
         sheet.notes.extend(k.damaged.iter().map(sanitize));
     }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_one_is_a_short_line() {
+    fn stored_experiment_is_summarised_in_one_line() {
         let k = Kept {
             id: "1795276156-txlog".into(),
             profile: "txlog".into(),
@@ -149,8 +149,8 @@ mod tests {
             set: vec!["vm.dirty_ratio=80".into()],
             ..Kept::default()
         };
-        assert_eq!(kept_line(&k, true, 0), "*11-21 15:49 txlog B better (part)  vm.dirty_ratio=80");
+        assert_eq!(stored_result_text(&k, true, 0), "*11-21 15:49 txlog B better (part)  vm.dirty_ratio=80");
         let broken = Kept { damaged: Some("x".into()), ..k };
-        assert_eq!(kept_line(&broken, false, 0), " 1795276156-txlog unreadable");
+        assert_eq!(stored_result_text(&broken, false, 0), " 1795276156-txlog unreadable");
     }
 }

@@ -2,77 +2,77 @@
 
 pub mod form;
 pub mod list;
-pub mod live;
+pub mod running;
 pub mod page;
 
-use super::bench::{Toned, draw_page};
-use super::kernel_detail::inside;
+use super::bench::{StyledLine, draw_page};
+use super::kernel_log_detail::focused_pane_inner;
 use super::{Pane, PaneId};
 use crate::export::table::Table;
 use crate::tui::experiment::Row;
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::frame;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
 /// The page.
 pub const PANE: Pane = Pane {
-    id: PaneId::Experiment,
-    contexts: &[Context::Experiment, Context::Scroll],
+    id: PaneId::ExperimentPage,
+    contexts: &[KeyContext::Experiment, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: last_line,
+    content_hash: |_| None,
+    table: sheet,
+    row_count: max_scroll,
 };
 
 /// Whether the page is an experiment under way.
-fn is_live(app: &App) -> bool {
+fn is_showing_run(app: &App) -> bool {
     let ui = &app.ui.experiment;
     ui.opened.is_none() && ui.selected == Row::Now && ui.running().is_some()
 }
 
 /// The furthest the page can be scrolled: of the form, the lines of its plan that have no room.
-pub fn last_line(app: &App) -> usize {
-    if app.focused() != PaneId::Experiment {
+pub fn max_scroll(app: &App) -> usize {
+    if app.focused_pane() != PaneId::ExperimentPage {
         return 0;
     }
-    let inner = inside(app);
+    let inner = focused_pane_inner(app);
     if app.ui.experiment.planning() {
-        return form::hidden(app, inner);
+        return form::hidden_plan_lines(app, inner);
     }
-    if is_live(app) {
+    if is_showing_run(app) {
         return 0;
     }
-    page::lines(app, inner.width).len().saturating_sub(usize::from(inner.height))
+    page::page_lines(app, inner.width).len().saturating_sub(usize::from(inner.height))
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let ui = &app.ui.experiment;
     if ui.planning() {
         return form::render(app, theme, area, buf, focused);
     }
-    if let Some(run) = ui.running().filter(|_| is_live(app)) {
-        return live::render(app, theme, area, buf, focused, run);
+    if let Some(run) = ui.running().filter(|_| is_showing_run(app)) {
+        return running::render(app, theme, area, buf, focused, run);
     }
-    let (title, note) = page::title(app);
-    let inner = frame(buf, area, &title, note, focused, theme);
-    draw_page(theme, area, buf, &page::lines(app, inner.width), ui.line);
+    let (title, note) = page::page_title(app);
+    let inner = draw_frame(buf, area, &title, note, focused, theme);
+    draw_page(theme, area, buf, &page::page_lines(app, inner.width), ui.line);
 }
 
-fn sheet(app: &App) -> Table {
+fn build_table(app: &App) -> Table {
     if let Some(report) = app.ui.experiment.shown() {
-        return page::sheet(report);
+        return page::build_table(report);
     }
     let ui = &app.ui.experiment;
-    let (title, lines): (String, Vec<Toned>) = match ui.running().filter(|_| is_live(app)) {
-        _ if ui.planning() => return form::sheet(app),
-        Some(run) => ("Experiment".into(), live::summary(run)),
-        None => (page::title(app).0, page::lines(app, u16::MAX)),
+    let (title, lines): (String, Vec<StyledLine>) = match ui.running().filter(|_| is_showing_run(app)) {
+        _ if ui.planning() => return form::build_table(app),
+        Some(run) => ("Experiment".into(), running::summary_lines(run)),
+        None => (page::page_title(app).0, page::page_lines(app, u16::MAX)),
     };
     let mut sheet =
-        Table::new(format!("{title} on {}, {}", app.world.host.name, app.stamp()), &[("", false)]);
+        Table::new(format!("{title} on {}, {}", app.system.host.name, app.timestamp()), &[("", false)]);
     sheet.rows.extend(lines.into_iter().map(|l| vec![l.0]));
     sheet
 }

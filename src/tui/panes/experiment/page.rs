@@ -1,7 +1,7 @@
 //! Pages of text: how an experiment ended, a kept one, two of them side by side.
 
-use super::super::bench::page::{card_of, told};
-use super::super::bench::{Tone, Toned, folded};
+use super::super::bench::page::{result_card, style_report_line};
+use super::super::bench::{TextStyle, StyledLine, wrap_lines};
 use crate::experiment::report::{Report, compare, sheet as tables, text};
 use crate::experiment::spec::Arm;
 use crate::export::table::Table;
@@ -14,7 +14,7 @@ use crate::tui::tuning::survey::Standing;
 use crate::units::format_duration;
 
 /// Title of the page, and what can be done on it.
-pub fn title(app: &App) -> (String, &'static str) {
+pub fn page_title(app: &App) -> (String, &'static str) {
     let ui = &app.ui.experiment;
     match (&ui.opened, &ui.selected, &ui.run) {
         (Some(Opened::Result(r)), ..) => (format!("Report {}", sanitize(&r.id)), "o: to a file, Esc: back"),
@@ -26,38 +26,38 @@ pub fn title(app: &App) -> (String, &'static str) {
 }
 
 /// The page's lines for a width.
-pub fn lines(app: &App, width: u16) -> Vec<Toned> {
+pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
     let ui = &app.ui.experiment;
     let lines = match (&ui.opened, &ui.selected, &ui.run) {
         (Some(Opened::Waiting(ids)), ..) => {
-            vec![(format!("reading {} …", sanitize(ids.join(" and "))), Tone::Dim)]
+            vec![(format!("reading {} …", sanitize(ids.join(" and "))), TextStyle::Dim)]
         }
-        (Some(Opened::Failed(why)), ..) => vec![(sanitize(why), Tone::Crit)],
+        (Some(Opened::Failed(why)), ..) => vec![(sanitize(why), TextStyle::Crit)],
         (Some(Opened::Result(report)), ..) => report_lines(app, report, width),
         (Some(Opened::Compared(both)), ..) => match compare::text(&both[0], &both[1]) {
-            Ok(text) => text.lines().map(told).collect(),
-            Err(why) => vec![(sanitize(why), Tone::Crit)],
+            Ok(text) => text.lines().map(style_report_line).collect(),
+            Err(why) => vec![(sanitize(why), TextStyle::Crit)],
         },
-        (None, Row::Now, Some(run)) => ended(app, run, width),
-        _ => card(app),
+        (None, Row::Now, Some(run)) => run_outcome_lines(app, run, width),
+        _ => selected_result_card(app),
     };
-    folded(lines, width.into())
+    wrap_lines(lines, width.into())
 }
 
 /// What may be said first, what can be done, then everything, as `experiment show` prints it.
-fn report_lines(app: &App, report: &Report, width: u16) -> Vec<Toned> {
-    let mut out: Vec<Toned> = Vec::new();
+fn report_lines(app: &App, report: &Report, width: u16) -> Vec<StyledLine> {
+    let mut out: Vec<StyledLine> = Vec::new();
     if let Some(trial) = report.trials.first() {
-        out.push((sanitize(&trial.verdict.text), Tone::Strong));
+        out.push((sanitize(&trial.verdict.text), TextStyle::Strong));
     }
-    out.push((standing(app, report), Tone::Dim));
-    out.push((String::new(), Tone::Plain));
-    out.extend(text::report_within(report, width.into()).lines().map(told));
+    out.push((change_status_text(app, report), TextStyle::Dim));
+    out.push((String::new(), TextStyle::Plain));
+    out.extend(text::report_within(report, width.into()).lines().map(style_report_line));
     out
 }
 
 /// Whose values are in force now, and the keys that change that.
-fn standing(app: &App, report: &Report) -> String {
+fn change_status_text(app: &App, report: &Report) -> String {
     let tune = &app.ui.tune;
     let stands = |i: usize| {
         report.settings.iter().all(|s| {
@@ -86,41 +86,41 @@ fn standing(app: &App, report: &Report) -> String {
 }
 
 /// How the experiment of this session ended.
-fn ended(app: &App, run: &Run, width: u16) -> Vec<Toned> {
+fn run_outcome_lines(app: &App, run: &Run, width: u16) -> Vec<StyledLine> {
     let mut out = match &run.end {
         None => Vec::new(),
         Some(Ended::Report(report)) => {
             let kept = match &run.kept {
-                None => ("being kept …".into(), Tone::Dim),
-                Some(Ok(id)) => (format!("kept as {}", sanitize(id)), Tone::Dim),
-                Some(Err(why)) => (format!("! not kept: {}", sanitize(why)), Tone::Warn),
+                None => ("being kept …".into(), TextStyle::Dim),
+                Some(Ok(id)) => (format!("kept as {}", sanitize(id)), TextStyle::Dim),
+                Some(Err(why)) => (format!("! not kept: {}", sanitize(why)), TextStyle::Warn),
             };
             let mut out = vec![kept];
             out.extend(report_lines(app, report, width));
             return out;
         }
         Some(Ended::Refused(why)) => vec![
-            (format!("refused: {}", sanitize(why)), Tone::Crit),
-            ("Nothing was changed or written. Change the plan and start again.".into(), Tone::Plain),
+            (format!("refused: {}", sanitize(why)), TextStyle::Crit),
+            ("Nothing was changed or written. Change the plan and start again.".into(), TextStyle::Plain),
         ],
         Some(Ended::Failed(why)) => vec![
-            (format!("failed: {}", sanitize(why)), Tone::Crit),
-            ("c in Tune shows how the changes stand.".into(), Tone::Plain),
+            (format!("failed: {}", sanitize(why)), TextStyle::Crit),
+            ("c in Tune shows how the changes stand.".into(), TextStyle::Plain),
         ],
     };
-    out.extend(run.notes.iter().map(|n| (format!("! {n}"), Tone::Warn)));
+    out.extend(run.notes.iter().map(|n| (format!("! {n}"), TextStyle::Warn)));
     out
 }
 
 /// A kept experiment that is selected and not opened.
-fn card(app: &App) -> Vec<Toned> {
+fn selected_result_card(app: &App) -> Vec<StyledLine> {
     let ui = &app.ui.experiment;
     let Some(k) = ui.selected_kept() else { return Vec::new() };
-    card_of(&k.profile, &k.id, &k.headline(), k.damaged.is_some(), ui.marked.as_ref())
+    result_card(&k.profile, &k.id, &k.headline(), k.damaged.is_some(), ui.marked.as_ref())
 }
 
 /// A report as a table to keep: every round, everything else below it.
-pub fn sheet(report: &Report) -> Table {
+pub fn build_table(report: &Report) -> Table {
     let title =
         format!("{} on {}, {}", sanitize(&report.spec.plan.profile), sanitize(&report.host), sanitize(&report.time));
     let Some(trial) = report.trials.first() else { return Table::new(title, &[("", false)]) };

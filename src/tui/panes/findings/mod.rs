@@ -1,17 +1,17 @@
 //! The Findings view: stories, the worst first, and below or beside them the page of the selected one.
 
 pub mod page;
-pub mod strip;
+pub mod summary_strip;
 
 use super::{Pane, PaneId};
 use crate::diagnose::finding::Severity;
 use crate::export::findings::{skipped_rule_notes, incident_line, build_table as paper, summarize};
 use crate::export::table::Table;
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, wrap};
-use crate::tui::widgets::put::put;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, wrap};
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
@@ -20,31 +20,31 @@ use ratatui::style::Style;
 /// The pane.
 pub const PANE: Pane = Pane {
     id: PaneId::Findings,
-    contexts: &[Context::Findings, Context::Scroll],
+    contexts: &[KeyContext::Findings, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: |app| app.findings.incidents().len(),
+    content_hash: |_| None,
+    table: sheet,
+    row_count: |app| app.findings.incidents().len(),
 };
 
 /// On screens at least this wide the page stands beside the list.
-const BESIDE: u16 = 170;
+const SIDE_BY_SIDE_WIDTH: u16 = 170;
 
 /// Where list and page go.
-pub fn places(body: Rect, stories: usize) -> Vec<(PaneId, Rect)> {
-    if body.width >= BESIDE {
+pub fn findings_layout(body: Rect, stories: usize) -> Vec<(PaneId, Rect)> {
+    if body.width >= SIDE_BY_SIDE_WIDTH {
         let left = body.width * 2 / 5;
         let page = Rect { x: body.x + left, width: body.width - left, ..body };
-        return vec![(PaneId::Findings, Rect { width: left, ..body }), (PaneId::FindingPage, page)];
+        return vec![(PaneId::Findings, Rect { width: left, ..body }), (PaneId::IncidentPage, page)];
     }
     let wanted = stories.min(100) as u16 + 2;
     let list = wanted.clamp(4, (body.height / 3).max(4)).min(body.height);
     let page = Rect { y: body.y + list, height: body.height - list, ..body };
-    vec![(PaneId::Findings, Rect { height: list, ..body }), (PaneId::FindingPage, page)]
+    vec![(PaneId::Findings, Rect { height: list, ..body }), (PaneId::IncidentPage, page)]
 }
 
 /// How a severity looks.
-pub fn style(theme: &Theme, severity: Severity) -> Style {
+pub fn severity_style(theme: &Theme, severity: Severity) -> Style {
     match severity {
         Severity::Note => theme.text,
         Severity::Warn => theme.warn,
@@ -53,50 +53,50 @@ pub fn style(theme: &Theme, severity: Severity) -> Style {
 }
 
 /// The stories as lines from the `first` on, one a row; the selected one is marked if there is one.
-fn draw_lines(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, first: usize, selected: Option<usize>) {
+fn draw_incidents(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, first: usize, selected: Option<usize>) {
     for (i, story) in app.findings.incidents().iter().enumerate().skip(first).take(area.height.into()) {
         let y = area.y + (i - first) as u16;
         let text = format!("{} {}", story.severity.symbol(), incident_line(story));
         let (shown, cells) = crate::text::fit_width(&text, area.width.into());
-        let used = put(buf, area.x, y, shown, area.width, style(theme, story.severity));
+        let used = draw_text(buf, area.x, y, shown, area.width, severity_style(theme, story.severity));
         if shown.len() < text.len() && used > 0 {
-            put(buf, area.x + (cells as u16).min(area.width) - 1, y, "…", 1, theme.dim);
+            draw_text(buf, area.x + (cells as u16).min(area.width) - 1, y, "…", 1, theme.dim);
         }
         if selected == Some(i) {
-            table::select(buf, area, y, theme);
+            table::highlight_row(buf, area, y, theme);
         }
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
-    let inner = frame(buf, area, "Findings", &summarize(&app.findings), focused, theme);
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let inner = draw_frame(buf, area, "Findings", &summarize(&app.findings), focused, theme);
     if app.findings.incidents().is_empty() {
         let text = if app.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
-        put(buf, inner.x, inner.y, text, inner.width, theme.dim);
+        draw_text(buf, inner.x, inner.y, text, inner.width, theme.dim);
         return;
     }
     let mut scroll = app.ui.findings.scroll;
-    scroll.follow(app.findings.incidents().len(), inner.height.into());
-    draw_lines(app, theme, inner, buf, scroll.offset, Some(scroll.selected));
+    scroll.scroll_into_view(app.findings.incidents().len(), inner.height.into());
+    draw_incidents(app, theme, inner, buf, scroll.offset, Some(scroll.selected));
 }
 
 /// What could not be judged, as lines of that width.
-fn missing(app: &App, width: u16) -> Vec<String> {
+fn skipped_rule_lines(app: &App, width: u16) -> Vec<String> {
     skipped_rule_notes(&app.findings).iter().flat_map(|gap| wrap(gap, width.max(20).into())).collect()
 }
 
 /// The story in line `y` of a pane of that height.
 pub fn row_at(app: &App, height: u16, y: u16) -> Option<usize> {
     let mut scroll = app.ui.findings.scroll;
-    scroll.follow(app.findings.incidents().len(), height.into());
+    scroll.scroll_into_view(app.findings.incidents().len(), height.into());
     let at = scroll.offset + usize::from(y);
     (at < app.findings.incidents().len()).then_some(at)
 }
 
-fn sheet(app: &App) -> Table {
+fn build_table(app: &App) -> Table {
     let title =
-        format!("Findings on {}, {}", app.world.host.name, crate::units::format_rfc3339(app.world.now().wall_ns));
-    let mut sheet = paper(title, &app.findings, app.world.now());
+        format!("Findings on {}, {}", app.system.host.name, crate::units::format_rfc3339(app.system.now().wall_ns));
+    let mut sheet = paper(title, &app.findings, app.system.now());
     sheet.notes.extend(skipped_rule_notes(&app.findings).into_iter().map(|gap| format!("not judged: {gap}")));
     sheet
 }

@@ -2,59 +2,59 @@
 //! key leads on from are marked, and one of them is selected.
 
 use super::super::{Pane, PaneId};
-use super::{missing, style};
+use super::{skipped_rule_lines, severity_style};
 use crate::diagnose::finding::NavTarget;
 use crate::diagnose::incident::Incident;
 use crate::export::findings::{ParagraphKind, IncidentParagraph, incident_paragraphs};
 use crate::export::table::Table;
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::layout;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, wrap};
-use crate::tui::widgets::put::{put, tint};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, wrap};
+use crate::tui::widgets::text::{draw_text, patch_style};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
 /// The pane.
 pub const PANE: Pane = Pane {
-    id: PaneId::FindingPage,
-    contexts: &[Context::Findings, Context::Scroll],
+    id: PaneId::IncidentPage,
+    contexts: &[KeyContext::Findings, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: |app| jumps(app).len(),
+    content_hash: |_| None,
+    table: sheet,
+    row_count: |app| nav_targets(app).len(),
 };
 
 /// Cells of the words at the left.
-const LABEL: u16 = 9;
+const LABEL_WIDTH: u16 = 9;
 
 /// A line of the page.
-struct Line {
+struct PageLine {
     label: &'static str,
     text: String,
     kind: ParagraphKind,
     /// Its place among the jumps.
-    jump: Option<usize>,
+    target_index: Option<usize>,
 }
 
 /// The selected story.
-pub fn story(app: &App) -> Option<&Incident> {
+pub fn selected_incident(app: &App) -> Option<&Incident> {
     let stories = app.findings.incidents();
     stories.get(app.ui.findings.scroll.selected.min(stories.len().checked_sub(1)?))
 }
 
 /// Where the selected story leads, in the order of the page.
-pub fn jumps(app: &App) -> Vec<NavTarget> {
-    let all = story(app).map(|s| incident_paragraphs(s, app.world.now())).unwrap_or_default();
+pub fn nav_targets(app: &App) -> Vec<NavTarget> {
+    let all = selected_incident(app).map(|s| incident_paragraphs(s, app.system.now())).unwrap_or_default();
     all.into_iter().filter_map(|p| p.nav_target).collect()
 }
 
-fn lines(app: &App, width: u16) -> Vec<Line> {
-    let Some(story) = story(app) else {
+fn page_lines(app: &App, width: u16) -> Vec<PageLine> {
+    let Some(story) = selected_incident(app) else {
         let rest =
-            missing(app, width).into_iter().map(|text| Line { label: "", text, kind: ParagraphKind::Secondary, jump: None });
-        let head = Line { label: "", text: "Not judged:".into(), kind: ParagraphKind::Detail, jump: None };
+            skipped_rule_lines(app, width).into_iter().map(|text| PageLine { label: "", text, kind: ParagraphKind::Secondary, target_index: None });
+        let head = PageLine { label: "", text: "Not judged:".into(), kind: ParagraphKind::Detail, target_index: None };
         return if app.findings.skipped_rules().is_empty() {
             Vec::new()
         } else {
@@ -63,94 +63,94 @@ fn lines(app: &App, width: u16) -> Vec<Line> {
     };
     let mut out = Vec::new();
     let mut jump = 0;
-    for part in incident_paragraphs(story, app.world.now()) {
+    for part in incident_paragraphs(story, app.system.now()) {
         let place = part.nav_target.is_some().then_some(jump);
         jump += usize::from(place.is_some());
-        paragraph(&part, place, width, &mut out);
+        push_paragraph(&part, place, width, &mut out);
     }
-    let gaps = missing(app, width.saturating_sub(LABEL));
+    let gaps = skipped_rule_lines(app, width.saturating_sub(LABEL_WIDTH));
     if !gaps.is_empty() {
-        out.push(Line { label: "", text: String::new(), kind: ParagraphKind::Secondary, jump: None });
+        out.push(PageLine { label: "", text: String::new(), kind: ParagraphKind::Secondary, target_index: None });
     }
     for (i, text) in gaps.into_iter().enumerate() {
         let label = if i == 0 { "unjudged" } else { "" };
-        out.push(Line { label, text: indented(&text), kind: ParagraphKind::Secondary, jump: None });
+        out.push(PageLine { label, text: indent(&text), kind: ParagraphKind::Secondary, target_index: None });
     }
     out
 }
 
-fn indented(text: &str) -> String {
-    format!("{}{text}", " ".repeat(LABEL.into()))
+fn indent(text: &str) -> String {
+    format!("{}{text}", " ".repeat(LABEL_WIDTH.into()))
 }
 
-fn paragraph(part: &IncidentParagraph, place: Option<usize>, width: u16, out: &mut Vec<Line>) {
+fn push_paragraph(part: &IncidentParagraph, place: Option<usize>, width: u16, out: &mut Vec<PageLine>) {
     let title = matches!(part.kind, ParagraphKind::Title(_));
-    let room = if title { width } else { width.saturating_sub(LABEL) };
+    let room = if title { width } else { width.saturating_sub(LABEL_WIDTH) };
     let mut text = part.text.clone();
     if let (Some(jump), false) = (&part.nav_target, part.label == "see") {
         text.push_str(&format!("  → {}", jump.label()));
     }
     for (i, line) in wrap(&text, usize::from(room.max(20))).into_iter().enumerate() {
-        out.push(Line {
+        out.push(PageLine {
             label: if i == 0 { part.label } else { "" },
-            text: if title { line } else { indented(&line) },
+            text: if title { line } else { indent(&line) },
             kind: part.kind,
-            jump: place,
+            target_index: place,
         });
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
-    let title = story(app).map_or("", |s| s.cause().rule);
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let title = selected_incident(app).map_or("", |s| s.cause().rule);
     let inner =
-        frame(buf, area, if title.is_empty() { "Story" } else { title }, "Enter goes there", focused, theme);
-    let all = lines(app, inner.width);
+        draw_frame(buf, area, if title.is_empty() { "Story" } else { title }, "Enter goes there", focused, theme);
+    let all = page_lines(app, inner.width);
     let height = usize::from(inner.height);
-    let selected = app.ui.findings.jump;
-    let skip = offset(&all, selected, height, focused);
+    let selected = app.ui.findings.selected_target;
+    let skip = scroll_offset(&all, selected, height, focused);
     for (line, y) in all.iter().skip(skip).zip(inner.y..inner.bottom()) {
         let look = match line.kind {
-            ParagraphKind::Title(severity) => style(theme, severity),
+            ParagraphKind::Title(severity) => severity_style(theme, severity),
             ParagraphKind::Detail | ParagraphKind::Remedy => theme.text,
             ParagraphKind::Secondary => theme.dim,
         };
-        put(buf, inner.x, y, &line.text, inner.width, look);
-        put(buf, inner.x, y, line.label, LABEL, theme.head);
-        if focused && line.jump.is_some_and(|at| at == selected) {
-            tint(buf, inner.x, y, inner.width, theme.selected);
+        draw_text(buf, inner.x, y, &line.text, inner.width, look);
+        draw_text(buf, inner.x, y, line.label, LABEL_WIDTH, theme.header);
+        if focused && line.target_index.is_some_and(|at| at == selected) {
+            patch_style(buf, inner.x, y, inner.width, theme.selected);
         }
     }
     if skip + height < all.len() && inner.width > 2 && inner.height > 0 {
-        put(buf, inner.right() - 1, inner.bottom() - 1, "↓", 1, theme.dim);
+        draw_text(buf, inner.right() - 1, inner.bottom() - 1, "↓", 1, theme.dim);
     }
 }
 
 /// The first line on screen: the selected jump is in sight while the page has the keys, with what follows it.
-fn offset(lines: &[Line], selected: usize, height: usize, focused: bool) -> usize {
+fn scroll_offset(lines: &[PageLine], selected: usize, height: usize, focused: bool) -> usize {
     let most = lines.len().saturating_sub(height);
     if !focused || selected == 0 {
         return 0;
     }
-    let last = lines.iter().rposition(|l| l.jump == Some(selected)).unwrap_or(0);
-    let is_end = lines.iter().filter_map(|l| l.jump).max() == Some(selected);
+    let last = lines.iter().rposition(|l| l.target_index == Some(selected)).unwrap_or(0);
+    let is_end = lines.iter().filter_map(|l| l.target_index).max() == Some(selected);
     if is_end { most } else { (last + 3).saturating_sub(height).min(most) }
 }
 
 /// The jump in line `y` of the page.
-pub fn jump_at(app: &App, y: u16) -> Option<usize> {
-    let area = layout::arrange(app).area(PaneId::FindingPage)?;
+pub fn target_at(app: &App, y: u16) -> Option<usize> {
+    let area = layout::compute_layout(app).pane_area(PaneId::IncidentPage)?;
     let (width, height) = (area.width.saturating_sub(2), usize::from(area.height.saturating_sub(2)));
-    let all = lines(app, width);
-    let skip = offset(&all, app.ui.findings.jump, height, app.focused() == PaneId::FindingPage);
-    all.get(skip + usize::from(y))?.jump
+    let all = page_lines(app, width);
+    let skip = scroll_offset(&all, app.ui.findings.selected_target, height, app.focused_pane() == PaneId::IncidentPage);
+    all.get(skip + usize::from(y))?.target_index
 }
 
-fn sheet(app: &App) -> Table {
-    let title = story(app).map_or("Nothing wrong found".into(), |s| s.cause().title.clone());
+fn build_table(app: &App) -> Table {
+    let title = selected_incident(app).map_or("Nothing wrong found".into(), |s| s.cause().title.clone());
     let title =
-        format!("{title}, {}, {}", app.world.host.name, crate::units::format_rfc3339(app.world.now().wall_ns));
+        format!("{title}, {}, {}", app.system.host.name, crate::units::format_rfc3339(app.system.now().wall_ns));
     let mut sheet = Table::new(title, &[("", false), ("", false)]);
-    let all = story(app).map(|s| incident_paragraphs(s, app.world.now())).unwrap_or_default();
+    let all = selected_incident(app).map(|s| incident_paragraphs(s, app.system.now())).unwrap_or_default();
     sheet.rows.extend(all.into_iter().map(|p| vec![p.label.to_owned(), p.text]));
     sheet
 }

@@ -1,31 +1,31 @@
 //! The changes of this boot, and for the selected one the figures before and since.
 
 use super::super::{Pane, PaneId};
-use super::cut;
+use super::draw_truncated;
 use crate::export::table::Table;
 use crate::model::change_impact::{ChangeImpact, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, ImpactRow, Quartiles, ImpactUnit, ImpactWindow};
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::tuning::survey::{ChangeRow, Standing};
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, reason, wrap};
-use crate::tui::widgets::put::{put, tint};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, draw_reason, wrap};
+use crate::tui::widgets::text::{draw_text, patch_style};
 use crate::tui::widgets::theme::Theme;
 use crate::units::{format_duration, write_bytes};
 use ratatui::layout::Rect;
 
 /// The pane.
 pub const PANE: Pane = Pane {
-    id: PaneId::TuneChanges,
-    contexts: &[Context::Tune, Context::Scroll],
+    id: PaneId::ChangeHistory,
+    contexts: &[KeyContext::Tune, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: |app| app.ui.tune.changes().len(),
+    content_hash: |_| None,
+    table: sheet,
+    row_count: |app| app.ui.tune.changes().len(),
 };
 
 /// How a change stands, and whether that wants attention.
-fn standing(s: &Standing) -> (String, bool) {
+fn status_text(s: &Standing) -> (String, bool) {
     match s {
         Standing::Lease(secs) => (format!("lease {}", format_duration(*secs)), false),
         Standing::Silent => ("its tuner does not answer".into(), true),
@@ -37,7 +37,7 @@ fn standing(s: &Standing) -> (String, bool) {
 }
 
 /// What it did in one line.
-fn summary(c: &ChangeRow) -> String {
+fn change_summary(c: &ChangeRow) -> String {
     let mut members = c.members.iter();
     let first = members.next().map_or("-".into(), |m| format!("{} {} -> {}", m.shown, m.before, m.after));
     match members.count() {
@@ -46,52 +46,52 @@ fn summary(c: &ChangeRow) -> String {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let tune = &app.ui.tune;
-    let inner = frame(buf, area, "Changes of this boot", "u undo  K keep  R renew", focused, theme);
+    let inner = draw_frame(buf, area, "Changes of this boot", "u undo  K keep  R renew", focused, theme);
     if let Some(why) = tune.trouble() {
-        return reason(buf, inner, why, theme.dim);
+        return draw_reason(buf, inner, why, theme.dim);
     }
     let all = tune.changes();
     if all.is_empty() {
-        put(buf, inner.x, inner.y, "none", inner.width, theme.dim);
+        draw_text(buf, inner.x, inner.y, "none", inner.width, theme.dim);
         return;
     }
     // A third for the list, the rest for the figures; where there is little, the selected change alone.
     let listed = (inner.height / 3).clamp(1, 8).min(all.len() as u16);
     let mut scroll = tune.changes;
-    scroll.follow(all.len(), usize::from(listed));
+    scroll.scroll_into_view(all.len(), usize::from(listed));
     let shown = all.iter().enumerate().skip(scroll.offset).take(usize::from(listed));
     for ((i, change), y) in shown.zip(inner.y..) {
-        line(app, theme, Rect { y, height: 1, ..inner }, buf, change);
+        draw_change(app, theme, Rect { y, height: 1, ..inner }, buf, change);
         if i == scroll.selected && (focused || all.len() > 1) {
-            tint(buf, inner.x, y, inner.width, theme.selected);
+            patch_style(buf, inner.x, y, inner.width, theme.selected);
         }
     }
     let rest = Rect { y: inner.y + listed, height: inner.height.saturating_sub(listed), ..inner };
     if let Some(change) = tune.selected_change() {
-        let rest = members(theme, rest, buf, change);
-        figures(app, theme, rest, buf, change);
+        let rest = draw_members(theme, rest, buf, change);
+        draw_comparison(app, theme, rest, buf, change);
     }
 }
 
-fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, change: &ChangeRow) {
-    let (how, attention) = standing(&change.standing);
-    let when = if change.wall_ns > 0 { app.clock_text(change.wall_ns) } else { "-".into() };
+fn draw_change(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
+    let (how, attention) = status_text(&change.standing);
+    let when = if change.wall_ns > 0 { app.format_time_of_day(change.wall_ns) } else { "-".into() };
     let mut x = area.x;
-    x += put(buf, x, area.y, &format!("{:>3} {when} ", change.id), area.width, theme.dim);
+    x += draw_text(buf, x, area.y, &format!("{:>3} {when} ", change.id), area.width, theme.dim);
     let style = match change.standing {
         _ if attention => theme.crit,
         Standing::Lease(_) => theme.changed,
         Standing::Over(_) => theme.dim,
         _ => theme.text,
     };
-    x += put(buf, x, area.y, &how, area.right().saturating_sub(x), style);
-    cut(buf, x + 1, area.y, &summary(change), area.right().saturating_sub(x + 1), theme.text);
+    x += draw_text(buf, x, area.y, &how, area.right().saturating_sub(x), style);
+    draw_truncated(buf, x + 1, area.y, &change_summary(change), area.right().saturating_sub(x + 1), theme.text);
 }
 
 /// The knobs of a change that has several, or of which there is something to tell.
-fn members(theme: &Theme, area: Rect, buf: &mut Canvas, change: &ChangeRow) -> Rect {
+fn draw_members(theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) -> Rect {
     let told = |closed: &Option<String>| closed.as_ref().is_some_and(|c| c != "restored");
     let worth = change.members.len() > 1 || change.members.iter().any(|m| told(&m.closed));
     if !worth || area.height < 12 {
@@ -101,7 +101,7 @@ fn members(theme: &Theme, area: Rect, buf: &mut Canvas, change: &ChangeRow) -> R
     let mut y = area.y;
     for m in change.members.iter().take(usize::from(room)) {
         let end = m.closed.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
-        cut(
+        draw_truncated(
             buf,
             area.x + 1,
             y,
@@ -115,23 +115,23 @@ fn members(theme: &Theme, area: Rect, buf: &mut Canvas, change: &ChangeRow) -> R
 }
 
 /// Heads with the lengths of both windows.
-fn heads(theme: &Theme, area: Rect, buf: &mut Canvas, c: &ChangeImpact, [name, side, last]: [u16; 3]) {
-    let one = |word: &str, w: &ImpactWindow| match side >= WIDE {
+fn draw_headings(theme: &Theme, area: Rect, buf: &mut CellBuffer, c: &ChangeImpact, [name, side, last]: [u16; 3]) {
+    let one = |word: &str, w: &ImpactWindow| match side >= QUARTILES_WIDTH {
         true => format!("{word} {:.0} s, {} ticks", w.secs, w.ticks),
         false => format!("{word} {:.0} s", w.secs),
     };
     let x = area.x + name;
-    cut(buf, x, area.y, &one("before", &c.before), side - 1, theme.head);
-    cut(buf, x + side, area.y, &one("since", &c.after), side - 1, theme.head);
+    draw_truncated(buf, x, area.y, &one("before", &c.before), side - 1, theme.header);
+    draw_truncated(buf, x + side, area.y, &one("since", &c.after), side - 1, theme.header);
     let at = x + 2 * side;
-    cut(buf, at, area.y, "difference", last.min(area.right().saturating_sub(at)), theme.head);
+    draw_truncated(buf, at, area.y, "difference", last.min(area.right().saturating_sub(at)), theme.header);
 }
 
 /// A side's column has room for the quartiles from here on.
-const WIDE: u16 = 20;
+const QUARTILES_WIDTH: u16 = 20;
 
 /// Why nothing is compared yet.
-fn too_little(c: &ChangeImpact) -> String {
+fn insufficient_data_text(c: &ChangeImpact) -> String {
     let wants = |name: &str, w: &ImpactWindow| match (w.is_enough(), w.secs < MIN_WINDOW_SECS) {
         (true, _) => None,
         (false, true) => Some(format!("{name} {:.0} of {MIN_WINDOW_SECS} s", w.secs)),
@@ -142,27 +142,27 @@ fn too_little(c: &ChangeImpact) -> String {
     format!("Too little to compare: {}.", missing.join(", "))
 }
 
-fn figures(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, change: &ChangeRow) {
+fn draw_comparison(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
     if area.height == 0 {
         return;
     }
     let Some(c) = app.change_comparison(change) else {
-        return reason(buf, area, "it is not known when it began or ended: nothing to compare", theme.dim);
+        return draw_reason(buf, area, "it is not known when it began or ended: nothing to compare", theme.dim);
     };
     if c.rows.is_empty() {
-        let lines = wrap(&too_little(&c), usize::from(area.width));
+        let lines = wrap(&insufficient_data_text(&c), usize::from(area.width));
         for (line, y) in lines.iter().zip(area.y..area.bottom()) {
-            put(buf, area.x, y, line, area.width, theme.dim);
+            draw_text(buf, area.x, y, line, area.width, theme.dim);
         }
         return;
     }
     let mut y = area.y;
-    let columns = columns(area.width);
-    heads(theme, area, buf, &c, columns);
+    let columns = column_widths(area.width);
+    draw_headings(theme, area, buf, &c, columns);
     y += 1;
     // What was not measured on either side is left out first, then what moved least.
     let mut rows: Vec<&ImpactRow> = c.rows.iter().filter(|l| l.before.is_some() || l.after.is_some()).collect();
-    let note = note(app, change, &c);
+    let note = comparison_note(app, change, &c);
     let room = usize::from(area.bottom().saturating_sub(y));
     let notes = wrap(&note, usize::from(area.width));
     let room = if room > rows.len().min(4) + notes.len() { room - notes.len() } else { room };
@@ -171,41 +171,41 @@ fn figures(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, change: &Chan
         rows.truncate(room);
     }
     for line in rows {
-        figure(theme, Rect { y, height: 1, ..area }, buf, line, columns);
+        draw_comparison_line(theme, Rect { y, height: 1, ..area }, buf, line, columns);
         y += 1;
     }
     for (line, y) in notes.iter().zip(y..area.bottom()) {
-        put(buf, area.x, y, line, area.width, theme.dim);
+        draw_text(buf, area.x, y, line, area.width, theme.dim);
     }
 }
 
 /// Widths of name, either side and difference.
-fn columns(width: u16) -> [u16; 3] {
+fn column_widths(width: u16) -> [u16; 3] {
     let side = (width.saturating_sub(13 + 16) / 2).clamp(7, 24);
     [13, side, 16]
 }
 
-fn figure(theme: &Theme, area: Rect, buf: &mut Canvas, line: &ImpactRow, [name, side, last]: [u16; 3]) {
-    let wide = side >= WIDE;
-    put(buf, area.x, area.y, line.name, name, theme.text);
-    cut(buf, area.x + name, area.y, &shown(line.before, line.unit, wide), side - 1, theme.text);
-    cut(buf, area.x + name + side, area.y, &shown(line.after, line.unit, wide), side - 1, theme.text);
+fn draw_comparison_line(theme: &Theme, area: Rect, buf: &mut CellBuffer, line: &ImpactRow, [name, side, last]: [u16; 3]) {
+    let wide = side >= QUARTILES_WIDTH;
+    draw_text(buf, area.x, area.y, line.name, name, theme.text);
+    draw_truncated(buf, area.x + name, area.y, &format_summary(line.before, line.unit, wide), side - 1, theme.text);
+    draw_truncated(buf, area.x + name + side, area.y, &format_summary(line.after, line.unit, wide), side - 1, theme.text);
     let x = area.x + name + 2 * side;
     let style = if line.differs() { theme.changed } else { theme.dim };
-    cut(buf, x, area.y, &difference(line), last.min(area.right().saturating_sub(x)), style);
+    draw_truncated(buf, x, area.y, &format_difference(line), last.min(area.right().saturating_sub(x)), style);
 }
 
 /// `93.4M (80.1M..120M)`: median and quartiles.
-fn shown(s: Option<Quartiles>, unit: ImpactUnit, wide: bool) -> String {
+fn format_summary(s: Option<Quartiles>, unit: ImpactUnit, wide: bool) -> String {
     let Some(s) = s else { return "-".into() };
-    let median = amount(s.median, unit);
+    let median = format_amount(s.median, unit);
     match wide {
-        true => format!("{median} ({}..{})", amount(s.q1, unit), amount(s.q3, unit)),
+        true => format!("{median} ({}..{})", format_amount(s.q1, unit), format_amount(s.q3, unit)),
         false => median,
     }
 }
 
-fn amount(n: f64, unit: ImpactUnit) -> String {
+fn format_amount(n: f64, unit: ImpactUnit) -> String {
     let mut out = String::new();
     match unit {
         ImpactUnit::Bytes | ImpactUnit::BytesPerSec => write_bytes(&mut out, n),
@@ -217,9 +217,9 @@ fn amount(n: f64, unit: ImpactUnit) -> String {
 }
 
 /// `-81.4M  -87 % *`; the star: the quartiles do not overlap.
-fn difference(line: &ImpactRow) -> String {
+fn format_difference(line: &ImpactRow) -> String {
     let (Some(d), Some(before)) = (line.difference(), line.before) else { return "-".into() };
-    let shown = amount(d, line.unit);
+    let shown = format_amount(d, line.unit);
     if shown.chars().all(|c| matches!(c, '-' | '0' | '.')) {
         return if line.differs() { "0 *".into() } else { "0".into() };
     }
@@ -233,7 +233,7 @@ fn difference(line: &ImpactRow) -> String {
 }
 
 /// What must be known to read the figures.
-fn note(app: &App, change: &ChangeRow, c: &ChangeImpact) -> String {
+fn comparison_note(app: &App, change: &ChangeRow, c: &ChangeImpact) -> String {
     let mut text = String::from("Medians (quartiles). * quartiles apart; other load can do that, too.");
     let buffered = change.members.iter().any(|m| m.of_writeback);
     if let Some(expire) = app.dirty_expire_secs().filter(|e| buffered && c.after.secs < *e) {
@@ -242,13 +242,13 @@ fn note(app: &App, change: &ChangeRow, c: &ChangeImpact) -> String {
     text
 }
 
-fn sheet(app: &App) -> Table {
+fn build_table(app: &App) -> Table {
     let tune = &app.ui.tune;
-    let title = format!("Changes on {}, {}", app.world.host.name, app.stamp());
+    let title = format!("Changes on {}, {}", app.system.host.name, app.timestamp());
     let heads = ["", "when", "state", "what", "before", "since", "difference"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for c in tune.changes() {
-        let (how, _) = standing(&c.standing);
+        let (how, _) = status_text(&c.standing);
         for m in &c.members {
             let what = format!("{} {} -> {}", m.shown, m.before, m.after);
             let id = c.id.to_string();
@@ -261,7 +261,7 @@ fn sheet(app: &App) -> Table {
     let Some(change) = tune.selected_change() else { return sheet };
     for line in app.change_comparison(change).iter().flat_map(|c| &c.rows) {
         let sides =
-            [shown(line.before, line.unit, true), shown(line.after, line.unit, true), difference(line)];
+            [format_summary(line.before, line.unit, true), format_summary(line.after, line.unit, true), format_difference(line)];
         let head = [change.id.to_string(), String::new(), String::new(), line.name.to_owned()];
         sheet.rows.push(head.into_iter().chain(sides).collect());
     }

@@ -3,17 +3,17 @@
 use crate::tui::layout;
 use crate::tui::panes::PaneId;
 use crate::tui::state::{App, Prompt};
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, input, wrap};
-use crate::tui::widgets::put::{put, wipe};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, draw_input, wrap};
+use crate::tui::widgets::text::{draw_text, clear_area};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
 /// Draws it below the selected row, or above where there is no room below.
-pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut Canvas) {
+pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut CellBuffer) {
     let tune = &app.ui.tune;
     let Some(row) = tune.editing.as_ref().and_then(|name| tune.row(name)) else { return };
-    let list = layout::arrange(app).area(PaneId::Tune).unwrap_or(buf.area);
+    let list = layout::compute_layout(app).pane_area(PaneId::TuneKnobs).unwrap_or(buf.area);
     let width = buf.area.width.min(88);
     let room = width.saturating_sub(4);
     let mut lines = Vec::new();
@@ -35,21 +35,21 @@ pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut Canvas) {
         lines.push((row.link.clone(), theme.dim));
     }
     let height = (lines.len() as u16 + 3).min(buf.area.height);
-    let at = place(app, list, width, height, buf.area);
-    wipe(buf, at);
-    let inner = frame(buf, at, &row.shown, "Enter proposes  Esc leaves", true, theme);
+    let at = popup_area(app, list, width, height, buf.area);
+    clear_area(buf, at);
+    let inner = draw_frame(buf, at, &row.shown, "Enter proposes  Esc leaves", true, theme);
     let line = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), height: 1, ..inner };
-    input(buf, line, "new value: ", &p.text, p.cursor, theme);
+    draw_input(buf, line, "new value: ", &p.text, p.cursor, theme);
     for ((text, style), y) in lines.iter().zip(inner.y + 1..inner.bottom()) {
-        put(buf, inner.x + 1, y, text, inner.width.saturating_sub(1), *style);
+        draw_text(buf, inner.x + 1, y, text, inner.width.saturating_sub(1), *style);
     }
 }
 
-fn place(app: &App, list: Rect, width: u16, height: u16, screen: Rect) -> Rect {
+fn popup_area(app: &App, list: Rect, width: u16, height: u16, screen: Rect) -> Rect {
     let tune = &app.ui.tune;
     let lines = tune.lines().len();
     let mut scroll = tune.scroll;
-    scroll.follow(lines, usize::from(list.height.saturating_sub(3)));
+    scroll.scroll_into_view(lines, usize::from(list.height.saturating_sub(3)));
     let row = list.y + 2 + (scroll.selected - scroll.offset) as u16;
     let y = match row + 1 + height <= screen.bottom() {
         true => row + 1,

@@ -2,34 +2,34 @@
 
 use super::super::{Pane, PaneId};
 use crate::export::table::Table;
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::layout;
 use crate::tui::state::App;
 use crate::tui::tuning::known;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, wrap};
-use crate::tui::widgets::put::put;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, wrap};
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// The pane.
 pub const PANE: Pane = Pane {
-    id: PaneId::TuneKnob,
-    contexts: &[Context::Tune, Context::Scroll],
+    id: PaneId::KnobPage,
+    contexts: &[KeyContext::Tune, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: |app| {
-        let area = layout::arrange(app).area(PaneId::TuneKnob).unwrap_or_default();
+    content_hash: |_| None,
+    table: sheet,
+    row_count: |app| {
+        let area = layout::compute_layout(app).pane_area(PaneId::KnobPage).unwrap_or_default();
         let inside = usize::from(area.height.saturating_sub(2));
-        lines(app, area.width.saturating_sub(2)).len().saturating_sub(inside) + 1
+        page_lines(app, area.width.saturating_sub(2)).len().saturating_sub(inside) + 1
     },
 };
 
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum KnobLineStyle {
     Plain,
     Dim,
     Changed,
@@ -37,7 +37,7 @@ enum Kind {
 }
 
 /// Label and text of each part.
-fn parts(app: &App) -> Vec<(&'static str, String, Kind)> {
+fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
     let tune = &app.ui.tune;
     let Some(row) = tune.selected() else { return Vec::new() };
     let meaning = |value: &String| match &tune.survey {
@@ -46,75 +46,75 @@ fn parts(app: &App) -> Vec<(&'static str, String, Kind)> {
     };
     let boot = tune.boot.get(&row.name);
     let mut out =
-        vec![("now", row.long.clone(), if row.reading.is_err() { Kind::Warn } else { Kind::Plain })];
+        vec![("now", row.long.clone(), if row.reading.is_err() { KnobLineStyle::Warn } else { KnobLineStyle::Plain })];
     if let Some(value) = tune.proposed.get(&row.name) {
-        out.push(("proposed", format!("{}  (a applies)", meaning(value)), Kind::Changed));
+        out.push(("proposed", format!("{}  (a applies)", meaning(value)), KnobLineStyle::Changed));
     }
-    out.push(("at start", tune.start.get(&row.name).map_or("-".into(), meaning), Kind::Plain));
-    out.push(("default", row.default.clone(), Kind::Plain));
+    out.push(("at start", tune.start.get(&row.name).map_or("-".into(), meaning), KnobLineStyle::Plain));
+    out.push(("default", row.default.clone(), KnobLineStyle::Plain));
     out.push(match boot {
         Some(b) => {
             let text = format!("{}, by {}", crate::text::sanitize(&b.value), crate::text::sanitize(&b.by));
             let loses = b.ours.is_some() && b.stronger.is_some();
-            ("next boot", text, if loses { Kind::Warn } else { Kind::Plain })
+            ("next boot", text, if loses { KnobLineStyle::Warn } else { KnobLineStyle::Plain })
         }
-        None => ("next boot", "- not read yet".into(), Kind::Dim),
+        None => ("next boot", "- not read yet".into(), KnobLineStyle::Dim),
     });
-    out.push(("allowed", row.allowed.clone(), Kind::Plain));
+    out.push(("allowed", row.allowed.clone(), KnobLineStyle::Plain));
     if !row.link.is_empty() {
-        out.push(("with it", row.link.clone(), Kind::Plain));
+        out.push(("with it", row.link.clone(), KnobLineStyle::Plain));
     }
-    out.push(("", row.about.to_owned(), Kind::Plain));
-    out.push(("writes", row.target.clone(), Kind::Dim));
-    out.push(("needs", row.needs.to_owned(), Kind::Dim));
-    out.push(("lasts by", row.lasts.clone().unwrap_or_else(|why| why), Kind::Dim));
-    out.push(("source", row.source.to_owned(), Kind::Dim));
-    out.extend(tune.boot_notes.iter().map(|note| ("note", note.clone(), Kind::Dim)));
+    out.push(("", row.about.to_owned(), KnobLineStyle::Plain));
+    out.push(("writes", row.target.clone(), KnobLineStyle::Dim));
+    out.push(("needs", row.needs.to_owned(), KnobLineStyle::Dim));
+    out.push(("lasts by", row.lasts.clone().unwrap_or_else(|why| why), KnobLineStyle::Dim));
+    out.push(("source", row.source.to_owned(), KnobLineStyle::Dim));
+    out.extend(tune.boot_notes.iter().map(|note| ("note", note.clone(), KnobLineStyle::Dim)));
     out
 }
 
 /// The page as lines: label, text, how it stands out.
-fn lines(app: &App, width: u16) -> Vec<(&'static str, String, Kind)> {
-    const LABEL: u16 = 10;
+fn page_lines(app: &App, width: u16) -> Vec<(&'static str, String, KnobLineStyle)> {
+    const LABEL_WIDTH: u16 = 10;
     let mut out = Vec::new();
-    for (label, text, kind) in parts(app) {
-        let room = if label.is_empty() { width } else { width.saturating_sub(LABEL) };
+    for (label, text, kind) in page_parts(app) {
+        let room = if label.is_empty() { width } else { width.saturating_sub(LABEL_WIDTH) };
         for (i, line) in wrap(&text, usize::from(room.max(8))).into_iter().enumerate() {
-            let indent = if label.is_empty() { String::new() } else { " ".repeat(LABEL.into()) };
+            let indent = if label.is_empty() { String::new() } else { " ".repeat(LABEL_WIDTH.into()) };
             out.push((if i == 0 { label } else { "" }, indent + &line, kind));
         }
     }
     out
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let title = app.ui.tune.selected().map_or("Knob".into(), |r| r.shown.clone());
-    let inner = frame(buf, area, &title, "g graph  P persist", focused, theme);
-    let all = lines(app, inner.width);
+    let inner = draw_frame(buf, area, &title, "g graph  P persist", focused, theme);
+    let all = page_lines(app, inner.width);
     let most = all.len().saturating_sub(usize::from(inner.height));
     let skip = app.ui.tune.page.selected.min(most);
     for ((label, text, kind), y) in all.iter().skip(skip).zip(inner.y..inner.bottom()) {
-        put(buf, inner.x, y, text, inner.width, style(theme, *kind));
-        put(buf, inner.x, y, label, inner.width, theme.head);
+        draw_text(buf, inner.x, y, text, inner.width, line_style(theme, *kind));
+        draw_text(buf, inner.x, y, label, inner.width, theme.header);
     }
     if skip < most && inner.width > 2 {
-        put(buf, inner.right() - 1, inner.bottom() - 1, "↓", 1, theme.dim);
+        draw_text(buf, inner.right() - 1, inner.bottom() - 1, "↓", 1, theme.dim);
     }
 }
 
-fn style(theme: &Theme, kind: Kind) -> Style {
+fn line_style(theme: &Theme, kind: KnobLineStyle) -> Style {
     match kind {
-        Kind::Plain => theme.text,
-        Kind::Dim => theme.dim,
-        Kind::Changed => theme.changed,
-        Kind::Warn => theme.warn,
+        KnobLineStyle::Plain => theme.text,
+        KnobLineStyle::Dim => theme.dim,
+        KnobLineStyle::Changed => theme.changed,
+        KnobLineStyle::Warn => theme.warn,
     }
 }
 
-fn sheet(app: &App) -> Table {
+fn build_table(app: &App) -> Table {
     let name = app.ui.tune.selected().map_or(String::new(), |r| r.shown.clone());
-    let title = format!("{name} on {}, {}", app.world.host.name, app.stamp());
+    let title = format!("{name} on {}, {}", app.system.host.name, app.timestamp());
     let mut sheet = Table::new(title, &[("", false), ("", false)]);
-    sheet.rows.extend(parts(app).into_iter().map(|(label, text, _)| vec![label.to_owned(), text]));
+    sheet.rows.extend(page_parts(app).into_iter().map(|(label, text, _)| vec![label.to_owned(), text]));
     sheet
 }

@@ -7,41 +7,41 @@ mod presets;
 
 use super::{Pane, PaneId};
 use crate::export::table::Table;
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::tuning::survey::Row;
 use crate::tui::tuning::{Line, Lower, known};
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, wrap};
-use crate::tui::widgets::put::{put, tint};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, wrap};
+use crate::tui::widgets::text::{draw_text, patch_style};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// The pane.
 pub const PANE: Pane = Pane {
-    id: PaneId::Tune,
-    contexts: &[Context::Tune, Context::Scroll],
+    id: PaneId::TuneKnobs,
+    contexts: &[KeyContext::Tune, KeyContext::Scroll],
     render,
-    stamp: |_| None,
-    sheet,
-    rows: |app| app.ui.tune.lines().len(),
+    content_hash: |_| None,
+    table: sheet,
+    row_count: |app| app.ui.tune.lines().len(),
 };
 
 /// The panes of the view there is room for, in focus order.
-pub fn placed(app: &App) -> Vec<PaneId> {
+pub fn visible_panes(app: &App) -> Vec<PaneId> {
     if app.ui.tune.presets.is_some() {
-        return vec![PaneId::Tune];
+        return vec![PaneId::TuneKnobs];
     }
     match (app.ui.size.0 >= 110 && app.ui.size.1 >= 28, app.ui.tune.lower) {
-        (true, _) => vec![PaneId::Tune, PaneId::TuneKnob, PaneId::TuneChanges],
-        (false, Lower::Knob) => vec![PaneId::Tune, PaneId::TuneKnob],
-        (false, Lower::Changes) => vec![PaneId::Tune, PaneId::TuneChanges],
+        (true, _) => vec![PaneId::TuneKnobs, PaneId::KnobPage, PaneId::ChangeHistory],
+        (false, Lower::Knob) => vec![PaneId::TuneKnobs, PaneId::KnobPage],
+        (false, Lower::Changes) => vec![PaneId::TuneKnobs, PaneId::ChangeHistory],
     }
 }
 
 /// Where they go.
-pub fn places(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
+pub fn tune_layout(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
     let part = |x: u16, y: u16, width: u16, height: u16| Rect::new(body.x + x, body.y + y, width, height);
     let (w, h) = (body.width, body.height);
     match *panes {
@@ -70,7 +70,7 @@ pub fn places(body: Rect, panes: &[PaneId]) -> Vec<(PaneId, Rect)> {
 }
 
 /// Widths of the values' columns: now, at start, kernel default, next boot, proposed, decided by.
-fn widths(width: u16) -> [u16; 6] {
+fn column_widths(width: u16) -> [u16; 6] {
     match width {
         0..60 => [10, 0, 0, 0, 10, 0],
         60..100 => [10, 9, 9, 9, 10, 0],
@@ -79,10 +79,10 @@ fn widths(width: u16) -> [u16; 6] {
     }
 }
 
-const HEADS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PROPOSED", "DECIDED BY"];
+const HEADINGS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PROPOSED", "DECIDED BY"];
 
 /// The values of a row in the order of the columns.
-fn cells(app: &App, row: &Row) -> [String; 6] {
+fn row_cells(app: &App, row: &Row) -> [String; 6] {
     let tune = &app.ui.tune;
     let brief = |v: Option<&String>| v.map(|v| known::brief(&row.at, v));
     let boot = tune.boot.get(&row.name);
@@ -109,7 +109,7 @@ fn cells(app: &App, row: &Row) -> [String; 6] {
 }
 
 /// What the keys do now, for the pane's upper edge.
-fn hint(app: &App) -> String {
+fn key_hint(app: &App) -> String {
     let tune = &app.ui.tune;
     let proposed = tune.proposed.len();
     if let Some(busy) = &tune.busy {
@@ -124,7 +124,7 @@ fn hint(app: &App) -> String {
     }
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let tune = &app.ui.tune;
     if let Some(at) = tune.presets {
         return presets::render(app, theme, area, buf, at);
@@ -133,24 +133,24 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
         true => "Tune".to_owned(),
         false => format!("Tune, only {}", crate::text::sanitize(&tune.filter)),
     };
-    let inner = frame(buf, area, &title, &hint(app), focused, theme);
-    let inner = problem(app, theme, inner, buf);
+    let inner = draw_frame(buf, area, &title, &key_hint(app), focused, theme);
+    let inner = draw_refusal(app, theme, inner, buf);
     if inner.height == 0 {
         return;
     }
-    let widths = widths(inner.width);
+    let widths = column_widths(inner.width);
     let used: u16 = widths.iter().filter(|w| **w > 0).map(|w| w + 1).sum();
     let name = inner.width.saturating_sub(used);
     let mut x = inner.x + name;
-    put(buf, inner.x + 1, inner.y, "KNOB", name, theme.head);
-    for (head, width) in HEADS.iter().zip(widths).filter(|(_, w)| *w > 0) {
-        put(buf, x + 1, inner.y, head, width, theme.head);
+    draw_text(buf, inner.x + 1, inner.y, "KNOB", name, theme.header);
+    for (head, width) in HEADINGS.iter().zip(widths).filter(|(_, w)| *w > 0) {
+        draw_text(buf, x + 1, inner.y, head, width, theme.header);
         x += width + 1;
     }
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
     let lines = tune.lines();
     let mut scroll = tune.scroll;
-    scroll.follow(lines.len(), usize::from(body.height));
+    scroll.scroll_into_view(lines.len(), usize::from(body.height));
     // With the first knob selected its heading is in sight, too.
     if scroll.selected == scroll.offset
         && scroll.offset > 0
@@ -161,46 +161,46 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
     let shown = lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height));
     for ((i, line), y) in shown.zip(body.y..) {
         match line {
-            Line::Head(at) => drop(put(buf, body.x, y, &tune.rows()[*at].heading, body.width, theme.title)),
+            Line::Head(at) => drop(draw_text(buf, body.x, y, &tune.rows()[*at].heading, body.width, theme.title)),
             Line::Knob(at) => {
-                knob_line(app, theme, Rect { y, height: 1, ..body }, buf, &tune.rows()[*at], name, widths)
+                draw_knob(app, theme, Rect { y, height: 1, ..body }, buf, &tune.rows()[*at], name, widths)
             }
         }
         if focused && i == scroll.selected {
-            tint(buf, body.x, y, body.width, theme.selected);
+            patch_style(buf, body.x, y, body.width, theme.selected);
         }
     }
     let end = body.y + lines.len().saturating_sub(scroll.offset).min(usize::from(body.height)) as u16;
     if !lines.is_empty() && tune.filter.is_empty() && end + 1 < body.bottom() {
         let text = "nofile@PID, ioprio@PID: t on the page of a process, or :tune nofile@PID";
-        put(buf, body.x, end + 1, text, body.width, theme.dim);
+        draw_text(buf, body.x, end + 1, text, body.width, theme.dim);
     }
     if lines.is_empty() {
         let text = if tune.survey.is_none() { "looking at the knobs ..." } else { "no knob matches (Esc)" };
-        put(buf, body.x, body.y, text, body.width, theme.dim);
+        draw_text(buf, body.x, body.y, text, body.width, theme.dim);
     }
 }
 
 /// Why the last request was refused, over as many lines as it takes; returns what is left below.
-fn problem(app: &App, theme: &Theme, inner: Rect, buf: &mut Canvas) -> Rect {
+fn draw_refusal(app: &App, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> Rect {
     let Some(problem) = &app.ui.tune.problem else { return inner };
     let lines = wrap(&format!("! {problem}"), usize::from(inner.width));
     let height = (lines.len() as u16).min(inner.height);
     for (line, y) in lines.iter().zip(inner.y..inner.y + height) {
-        put(buf, inner.x, y, line, inner.width, theme.crit);
+        draw_text(buf, inner.x, y, line, inner.width, theme.crit);
     }
     Rect { y: inner.y + height, height: inner.height - height, ..inner }
 }
 
-fn knob_line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, row: &Row, name: u16, widths: [u16; 6]) {
+fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &Row, name: u16, widths: [u16; 6]) {
     let tune = &app.ui.tune;
     let changed = tune.is_changed(&row.name);
-    let values = cells(app, row);
+    let values = row_cells(app, row);
     // The star says without colour what the colour says.
     if changed {
-        put(buf, area.x, area.y, "*", 1, theme.changed);
+        draw_text(buf, area.x, area.y, "*", 1, theme.changed);
     }
-    cut(buf, area.x + 1, area.y, &row.short, name.saturating_sub(1), theme.text);
+    draw_truncated(buf, area.x + 1, area.y, &row.short, name.saturating_sub(1), theme.text);
     let mut x = area.x + name;
     for (i, (value, width)) in values.iter().zip(widths).enumerate().filter(|(_, (_, w))| *w > 0) {
         let style = match i {
@@ -212,29 +212,29 @@ fn knob_line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, row: &Row, 
             _ if *value == values[0] || value == "-" || i == 5 => theme.dim,
             _ => theme.text,
         };
-        cut(buf, x + 1, area.y, value, width, style);
+        draw_truncated(buf, x + 1, area.y, value, width, style);
         x += width + 1;
     }
 }
 
 /// Writes text; what was cut off ends in a mark.
-pub fn cut(buf: &mut Canvas, x: u16, y: u16, text: &str, width: u16, style: Style) {
+pub fn draw_truncated(buf: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
     let (fits, _) = crate::text::fit_width(text, usize::from(width));
     if fits.len() == text.len() {
-        put(buf, x, y, text, width, style);
+        draw_text(buf, x, y, text, width, style);
     } else if width > 1 {
         let (fits, used) = crate::text::fit_width(text, usize::from(width - 1));
-        put(buf, x, y, fits, width - 1, style);
-        put(buf, x + used as u16, y, "…", 1, style);
+        draw_text(buf, x, y, fits, width - 1, style);
+        draw_text(buf, x + used as u16, y, "…", 1, style);
     }
 }
 
-fn sheet(app: &App) -> Table {
-    let title = format!("Knobs on {}, {}", app.world.host.name, app.stamp());
+fn build_table(app: &App) -> Table {
+    let title = format!("Knobs on {}, {}", app.system.host.name, app.timestamp());
     let heads = ["knob", "now", "at start", "kernel default", "next boot", "proposed", "decided by"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for row in app.ui.tune.rows() {
-        let cells = cells(app, row);
+        let cells = row_cells(app, row);
         sheet.rows.push(std::iter::once(row.shown.clone()).chain(cells).collect());
     }
     sheet

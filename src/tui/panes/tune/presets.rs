@@ -2,32 +2,32 @@
 
 use crate::tui::state::App;
 use crate::tui::tuning::presets::{Choice, choices};
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, wrap};
-use crate::tui::widgets::put::{put, tint};
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, wrap};
+use crate::tui::widgets::text::{draw_text, patch_style};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Draws them with the one at `at` selected.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, at: usize) {
-    let inner = frame(buf, area, "Presets", "Enter proposes and asks  e experiment  Esc closes", true, theme);
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, at: usize) {
+    let inner = draw_frame(buf, area, "Presets", "Enter proposes and asks  e experiment  Esc closes", true, theme);
     let all = choices(&app.ui.tune);
     for (i, (choice, y)) in all.iter().zip(inner.y..inner.bottom()).enumerate() {
-        put(buf, inner.x + 1, y, choice.name, 12, theme.key);
-        put(buf, inner.x + 13, y, choice.title, inner.width.saturating_sub(13), theme.text);
+        draw_text(buf, inner.x + 1, y, choice.name, 12, theme.key);
+        draw_text(buf, inner.x + 13, y, choice.title, inner.width.saturating_sub(13), theme.text);
         if i == at {
-            tint(buf, inner.x, y, inner.width, theme.selected);
+            patch_style(buf, inner.x, y, inner.width, theme.selected);
         }
     }
     let top = (all.len() as u16 + 1).min(inner.height);
     let rest = Rect { y: inner.y + top, height: inner.height - top, ..inner };
     if let Some(choice) = all.get(at) {
-        explain(theme, rest, buf, choice);
+        draw_preset(theme, rest, buf, choice);
     }
 }
 
-fn explain(theme: &Theme, area: Rect, buf: &mut Canvas, choice: &Choice) {
+fn draw_preset(theme: &Theme, area: Rect, buf: &mut CellBuffer, choice: &Choice) {
     let width = usize::from(area.width.min(100));
     let mut lines: Vec<(String, Style)> = Vec::new();
     let mut add = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|l| (l, style)));
@@ -46,6 +46,6 @@ fn explain(theme: &Theme, area: Rect, buf: &mut Canvas, choice: &Choice) {
         add(&format!("{missing}: not on this machine, left out"), theme.dim);
     }
     for ((line, style), y) in lines.iter().zip(area.y..area.bottom()) {
-        put(buf, area.x, y, line, area.width, *style);
+        draw_text(buf, area.x, y, line, area.width, *style);
     }
 }

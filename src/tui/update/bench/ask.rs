@@ -7,30 +7,30 @@ use crate::text::sanitize;
 use crate::tui::bench::run::Run;
 use crate::tui::bench::{BenchEffect, Row, workload_of};
 use crate::tui::effect::Effect;
-use crate::tui::panes::bench::plan::wont_start;
-use crate::tui::state::{App, Change, Dialog, Overlay};
+use crate::tui::panes::bench::plan::start_refusal;
+use crate::tui::state::{App, PendingChange, Dialog, Overlay};
 
 /// Asks to start the selected profile.
 pub fn start(app: &mut App) {
     let Some(at) = app.ui.bench.profile() else {
-        return app.ui.complain("select a profile to run");
+        return app.ui.error("select a profile to run");
     };
     if let Some(run) = app.ui.bench.running() {
         let why = format!("{} is still on: x ends it", run.plan.profile);
-        return app.ui.complain(why);
+        return app.ui.error(why);
     }
     if app.ui.experiment.running().is_some() {
-        return app.ui.complain("an experiment is still on: x on its page ends it (E in Tune)");
+        return app.ui.error("an experiment is still on: x on its page ends it (E in Tune)");
     }
     let (workload, plan) = app.ui.bench.plan(at);
     // The reasons stand on the page, with what to do.
-    if let Some(why) = wont_start(app, at) {
-        return app.ui.complain(why);
+    if let Some(why) = start_refusal(app, at) {
+        return app.ui.error(why);
     }
     let text = question(app, workload, &plan);
     let title = format!("Run {}", plan.profile);
     app.ui.overlay =
-        Some(Overlay::Dialog(Dialog { title, text, scroll: 0, change: Change::Bench(Box::new(plan)) }));
+        Some(Overlay::Dialog(Dialog { title, text, scroll: 0, on_confirm: PendingChange::Bench(Box::new(plan)) }));
 }
 
 /// What would be written where, and for how long.
@@ -57,13 +57,13 @@ pub fn confirmed(app: &mut App, plan: Plan, effects: &mut Vec<Effect>) {
     if app.ui.bench.running().is_some() || app.ui.experiment.running().is_some() {
         return;
     }
-    if let Some(dialog) = once_more(app, &plan, |plan| Change::Bench(Box::new(plan))) {
+    if let Some(dialog) = once_more(app, &plan, |plan| PendingChange::Bench(Box::new(plan))) {
         app.ui.overlay = Some(Overlay::Dialog(dialog));
         return;
     }
     let bench = &mut app.ui.bench;
     bench.runs += 1;
-    bench.run = Some(Run::new(bench.runs, plan.clone(), app.world.now().boot_ns));
+    bench.run = Some(Run::new(bench.runs, plan.clone(), app.system.now().boot_ns));
     bench.selected = Row::Now;
     (bench.opened, bench.line) = (None, 0);
     super::focus(app, super::PAGE);
@@ -75,7 +75,7 @@ fn needs_directory(plan: &Plan) -> bool {
 }
 
 /// A network mount is measured only by those who mean it: the question to those who have not said so.
-pub fn once_more(app: &App, plan: &Plan, change: impl FnOnce(Plan) -> Change) -> Option<Dialog> {
+pub fn once_more(app: &App, plan: &Plan, change: impl FnOnce(Plan) -> PendingChange) -> Option<Dialog> {
     let look = app.ui.bench.look()?.as_ref().ok()?;
     let place = look.place.as_ref().filter(|p| p.network && look.directory == plan.directory)?;
     if plan.network.is_some() || !needs_directory(plan) {
@@ -88,5 +88,5 @@ pub fn once_more(app: &App, plan: &Plan, change: impl FnOnce(Plan) -> Change) ->
         place.filesystem, place.source
     );
     let plan = Plan { network: Some(plan.directory.clone()), ..plan.clone() };
-    Some(Dialog { title: "Over the network?".into(), text, scroll: 0, change: change(plan) })
+    Some(Dialog { title: "Over the network?".into(), text, scroll: 0, on_confirm: change(plan) })
 }

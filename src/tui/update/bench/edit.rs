@@ -2,7 +2,7 @@
 
 use crate::tui::bench::{Line, Row};
 use crate::tui::effect::Effect;
-use crate::tui::state::{App, Overlay, Prompt, PromptFor};
+use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 
 /// The profile and the selected line of its parameters.
 fn chosen(app: &App) -> Option<(usize, usize, Line)> {
@@ -16,7 +16,7 @@ fn chosen(app: &App) -> Option<(usize, usize, Line)> {
 /// Changes the selected parameter. From the list it goes to the parameters first.
 pub fn begin(app: &mut App) {
     if !matches!(app.ui.bench.selected, Row::Profile(_)) {
-        return app.ui.complain("select a profile to change its parameters");
+        return app.ui.error("select a profile to change its parameters");
     }
     app.ui.bench.opened = None;
     if app.ui.focus != super::PAGE {
@@ -31,13 +31,13 @@ pub fn begin(app: &mut App) {
             let place = p.choices.iter().position(|c| *c == now).map_or(0, |i| i + 1);
             let next = p.choices[place % p.choices.len()];
             if let Err(why) = app.ui.bench.set(profile, p, next) {
-                app.ui.complain(why);
+                app.ui.error(why);
             }
             return;
         }
     };
     let cursor = text.len();
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { what: PromptFor::Bench(at), text, cursor, error: None }));
+    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::BenchField(at), text, cursor, error: None }));
 }
 
 /// The selected parameter as the profile has it.
@@ -46,7 +46,7 @@ pub fn reset(app: &mut App) {
     if let Line::Param(p) = line {
         let text = (p.get)(&crate::bench::workloads::WORKLOADS[profile].defaults());
         if let Err(why) = app.ui.bench.set(profile, p, &text) {
-            app.ui.complain(why);
+            app.ui.error(why);
         }
     }
 }

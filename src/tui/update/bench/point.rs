@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 
 /// A click inside the list or the page.
 pub fn click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
-    if id == PaneId::BenchList {
+    if id == PaneId::BenchResults {
         if let Some(row) = panes::list::row_at(app, inner.height, y - inner.y) {
             super::focus(app, LIST);
             select(app, row);
@@ -15,7 +15,7 @@ pub fn click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
         return;
     }
     // Before the keys go there: then the parameters get more room, and stand elsewhere.
-    let line = panes::plan::line_at(app, inner, x, y);
+    let line = panes::plan::field_at(app, inner, x, y);
     super::focus(app, PAGE);
     if let Some(at) = line {
         app.ui.bench.params.selected = at;

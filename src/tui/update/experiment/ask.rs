@@ -5,12 +5,12 @@ use crate::experiment::command::args;
 use crate::experiment::outline::outline;
 use crate::experiment::report::Form;
 use crate::experiment::spec::Spec;
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::experiment::run::Run;
 use crate::tui::experiment::{Arms, ExperimentEffect, Row};
-use crate::tui::panes::experiment::form::{LOOKING, wont_start};
-use crate::tui::state::{App, Change, Dialog, Overlay, Prompt, PromptFor};
+use crate::tui::panes::experiment::form::{KNOBS_PENDING, start_refusal};
+use crate::tui::state::{App, PendingChange, Dialog, Overlay, Prompt, PromptPurpose};
 use crate::tui::tuning::survey::ChangeRow;
 use crate::worker::file::Existing;
 use crate::worker::job::Job;
@@ -18,20 +18,20 @@ use crate::worker::job::Job;
 /// Asks to start the planned one.
 pub fn start(app: &mut App) {
     if !app.ui.experiment.planning() {
-        return app.ui.complain("select the next experiment to start it");
+        return app.ui.error("select the next experiment to start it");
     }
     if let Some(run) = app.ui.bench.running() {
         let why = format!("the benchmark {} is still on: x in Bench ends it", run.plan.profile);
-        return app.ui.complain(why);
+        return app.ui.error(why);
     }
     if app.ui.experiment.running().is_some() {
-        return app.ui.complain("an experiment is still on: x ends it");
+        return app.ui.error("an experiment is still on: x ends it");
     }
     let spec = app.planned_experiment();
     // The reasons stand on the page, with what to do.
-    if let Some(why) = wont_start(app) {
-        app.ui.experiment.wished = (why == LOOKING).then(|| Arms::of(&spec));
-        return app.ui.complain(why);
+    if let Some(why) = start_refusal(app) {
+        app.ui.experiment.wished = (why == KNOBS_PENDING).then(|| Arms::of(&spec));
+        return app.ui.error(why);
     }
     if !tune::is_root(app) {
         return tune::as_root(app, "An experiment sets knobs, which", args(&spec));
@@ -54,7 +54,7 @@ pub fn start(app: &mut App) {
 /// is where it was wished for.
 pub fn looked(app: &mut App) {
     let wished = app.ui.experiment.wished.take() == Some(Arms::of(&app.planned_experiment()));
-    let here = app.ui.view == View::Tune && app.ui.experiment.open && app.ui.overlay.is_none();
+    let here = app.ui.view == ViewId::Tune && app.ui.experiment.open && app.ui.overlay.is_none();
     if wished && here && app.ui.experiment.planning() {
         app.ui.message = None;
         start(app);
@@ -62,8 +62,8 @@ pub fn looked(app: &mut App) {
 }
 
 fn ask(app: &mut App, title: &str, text: String, spec: Spec) {
-    let change = Change::Experiment(Box::new(spec));
-    app.ui.overlay = Some(Overlay::Dialog(Dialog { title: title.into(), text, scroll: 0, change }));
+    let change = PendingChange::Experiment(Box::new(spec));
+    app.ui.overlay = Some(Overlay::Dialog(Dialog { title: title.into(), text, scroll: 0, on_confirm: change }));
 }
 
 /// The person said yes.
@@ -71,12 +71,12 @@ pub fn confirmed(app: &mut App, spec: Spec, effects: &mut Vec<Effect>) {
     if app.ui.bench.running().is_some() || app.ui.experiment.running().is_some() {
         return;
     }
-    let again = |plan| Change::Experiment(Box::new(Spec { plan, ..spec.clone() }));
+    let again = |plan| PendingChange::Experiment(Box::new(Spec { plan, ..spec.clone() }));
     if let Some(dialog) = super::super::bench::once_more(app, &spec.plan, again) {
         app.ui.overlay = Some(Overlay::Dialog(dialog));
         return;
     }
-    let now = app.world.now().boot_ns;
+    let now = app.system.now().boot_ns;
     let ui = &mut app.ui.experiment;
     ui.runs += 1;
     let run = ui.runs;
@@ -90,7 +90,7 @@ pub fn confirmed(app: &mut App, spec: Spec, effects: &mut Vec<Effect>) {
 fn shown_b(app: &mut App) -> Option<Vec<String>> {
     let words = app.ui.experiment.shown().map(|r| r.spec.set.clone());
     if words.is_none() {
-        app.ui.complain("show a report first (Enter): this is about the B of that report");
+        app.ui.error("show a report first (Enter): this is about the B of that report");
     }
     words
 }
@@ -115,12 +115,12 @@ pub fn keep(app: &mut App, effects: &mut Vec<Effect>) {
 /// Asks where the report on the page is to be written.
 pub fn file(app: &mut App) {
     let Some(id) = app.ui.experiment.shown().map(|r| r.id.clone()) else {
-        return app.ui.complain("show a report first (Enter), then o writes it to a file");
+        return app.ui.error("show a report first (Enter), then o writes it to a file");
     };
     let text = format!("experiment-{}.md", crate::text::sanitize(id));
     let cursor = text.len();
-    let what = PromptFor::ExperimentFile;
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { what, text, cursor, error: None }));
+    let what = PromptPurpose::ExperimentReportPath;
+    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 /// A name for the report was typed: its ending decides the form.
@@ -136,6 +136,6 @@ pub fn entered_file(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Res
     };
     let path = app.ui.bench.absolute(text);
     let contents = report.written(form).into();
-    effects.push(Effect::Run(Job::WriteFile { path, contents, existing: Existing::Keep, make_dir: false }));
+    effects.push(Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Keep, make_dir: false }));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::{PAGE, Row, check, focus, select};
 use crate::tui::effect::Effect;
 use crate::tui::experiment::form::{Form, Line};
-use crate::tui::state::{App, Overlay, Prompt, PromptFor};
+use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crossterm::event::KeyCode;
 
 /// The selected line with its place.
@@ -29,13 +29,13 @@ pub fn begin(app: &mut App, effects: &mut Vec<Effect>) {
     if !choices.is_empty() {
         let place = choices.iter().position(|c| *c == text).map_or(0, |i| i + 1);
         if let Err(why) = put(app, line, choices[place % choices.len()], effects) {
-            app.ui.complain(why);
+            app.ui.error(why);
         }
         return;
     }
     let cursor = text.len();
-    let what = PromptFor::Experiment(at);
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { what, text, cursor, error: None }));
+    let what = PromptPurpose::ExperimentField(at);
+    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 /// The selected line as it is by itself.

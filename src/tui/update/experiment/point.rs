@@ -15,7 +15,7 @@ pub fn click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
         return;
     }
     // Before the keys go there: then the form gets more room, and stands elsewhere.
-    let line = panes::form::line_at(app, inner, x, y);
+    let line = panes::form::field_at(app, inner, x, y);
     focus(app, PAGE);
     if let Some(at) = line {
         app.ui.experiment.lines.selected = at;

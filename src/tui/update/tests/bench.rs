@@ -33,7 +33,7 @@ fn look(change: impl FnOnce(&mut Seen)) -> Look {
 }
 
 fn answer(app: &mut App, job: Job, reply: Reply) -> Vec<Effect> {
-    outward(update(app, Event::Worker(job, reply)))
+    outward(update(app, Event::JobReply(job, reply)))
 }
 
 fn looked(app: &mut App, look: Look) {
@@ -61,7 +61,7 @@ fn tell(app: &mut App, run: u64, what: What) -> Vec<Effect> {
 
 fn say(app: &mut App, message: Message) -> Vec<Effect> {
     let run = app.ui.bench.runs;
-    tell(app, run, What::Said(message))
+    tell(app, run, What::Message(message))
 }
 
 fn report(id: &str) -> Report {
@@ -87,7 +87,7 @@ fn message(app: &App) -> &str {
 
 /// The program's words on the whole screen.
 fn screen(app: &App) -> String {
-    let buf = crate::tui::draw::picture(app);
+    let buf = crate::tui::draw::render_to_buffer(app);
     buf.content.iter().map(|c| c.symbol()).collect()
 }
 
@@ -96,7 +96,7 @@ fn opening_asks_for_the_directory_and_the_results_once() {
     let mut app = app(SIZE);
     app.ui.bench.start_in(DIR.into());
     let asked = outward(press(&mut app, "6"));
-    assert_eq!(asked, [Effect::Run(Job::Kept), Effect::Run(Job::Look { directory: DIR.into() })]);
+    assert_eq!(asked, [Effect::RunJob(Job::Kept), Effect::RunJob(Job::Look { directory: DIR.into() })]);
     assert_eq!(outward(press(&mut app, "1b")), [], "both are under way");
     looked(&mut app, look(|_| {}));
     answer(&mut app, Job::Kept, Reply::Failed("no home".into()));
@@ -177,7 +177,7 @@ fn parameters_are_changed_where_they_stand() {
     assert_eq!(app.ui.bench.plan(0).1.size, 1 << 30);
     // Each profile has its own; the directory is everybody's.
     let asked = outward(press(&mut app, "<home>e<c-u>db<enter>"));
-    assert_eq!(asked, [Effect::Run(Job::Look { directory: "/srv/lab/db".into() })]);
+    assert_eq!(asked, [Effect::RunJob(Job::Look { directory: "/srv/lab/db".into() })]);
     press(&mut app, "<left><down>");
     let (_, other) = app.ui.bench.plan(1);
     assert!(other.direct && other.directory.ends_with("lab/db"));
@@ -259,7 +259,7 @@ fn a_run_goes_on_behind_other_views() {
     assert!(screen(&app).contains("bench randrw 42 %"));
     let news = |done| BenchNews {
         run: 1,
-        what: What::Said(Message::Progress(Box::new(Progress {
+        what: What::Message(Message::Progress(Box::new(Progress {
             part: Some(0),
             done: Some(done),
             ..Progress::default()
@@ -288,7 +288,7 @@ fn ending_it_is_asked_once_and_forced_the_second_time() {
     // The next run does not listen to the last one's child.
     press(&mut app, "<left><down>ry");
     assert_eq!(app.ui.bench.runs, 2);
-    tell(&mut app, 1, What::Said(Message::Failed("old".into())));
+    tell(&mut app, 1, What::Message(Message::Failed("old".into())));
     assert!(app.ui.bench.running().is_some());
     let quit = press(&mut app, "q");
     assert!(quit.contains(&Effect::Quit), "no run keeps anybody");
@@ -298,10 +298,10 @@ fn ending_it_is_asked_once_and_forced_the_second_time() {
 fn a_result_is_shown_kept_and_listed() {
     let mut app = running();
     let r = Box::new(report("99-randrw"));
-    assert_eq!(say(&mut app, Message::Report(r.clone())), [Effect::Run(Job::Keep(r.clone()))]);
+    assert_eq!(say(&mut app, Message::Report(r.clone())), [Effect::RunJob(Job::Keep(r.clone()))]);
     assert!(screen(&app).contains("being kept"));
     let list = answer(&mut app, Job::Keep(r.clone()), Reply::Keeping("99-randrw".into()));
-    assert_eq!(list, [Effect::Run(Job::Kept)]);
+    assert_eq!(list, [Effect::RunJob(Job::Kept)]);
     assert!(screen(&app).contains("kept as 99-randrw"));
     answer(&mut app, Job::Kept, Reply::Kept(kept(&["99-randrw", "30-randrw"])));
     assert!(app.ui.bench.rows().contains(&Row::Kept("99-randrw".into())));
@@ -324,7 +324,7 @@ fn kept_results_are_shown_and_compared() {
     let results = |ids: &[&str]| Job::Results { ids: ids.iter().map(|i| (*i).into()).collect() };
     let mut app = opened();
     let read = outward(press(&mut app, "<end><enter>"));
-    assert_eq!(read, [Effect::Run(results(&["10-randrw"]))]);
+    assert_eq!(read, [Effect::RunJob(results(&["10-randrw"]))]);
     assert!(screen(&app).contains("reading 10-randrw"));
     answer(&mut app, results(&["10-randrw"]), Reply::Results(vec![report("10-randrw")]));
     assert!(matches!(app.ui.bench.opened, Some(Opened::Result(_))));
@@ -336,7 +336,7 @@ fn kept_results_are_shown_and_compared() {
     press(&mut app, "c");
     assert!(message(&app).contains("mark another result first"), "{}", message(&app));
     let both = outward(press(&mut app, "m<up><up>c"));
-    assert_eq!(both, [Effect::Run(results(&["10-randrw", "30-randrw"]))]);
+    assert_eq!(both, [Effect::RunJob(results(&["10-randrw", "30-randrw"]))]);
     let pair = vec![report("10-randrw"), report("30-randrw")];
     answer(&mut app, results(&["10-randrw", "30-randrw"]), Reply::Results(pair));
     assert!(screen(&app).contains("A: 10-randrw") && screen(&app).contains("B: 30-randrw"));
@@ -367,7 +367,7 @@ fn clicks_select_rows_and_parameters() {
 #[test]
 fn every_page_can_be_copied() {
     let copied = |app: &mut App| match &outward(press(app, "y"))[..] {
-        [Effect::Clipboard(text)] => text.clone(),
+        [Effect::CopyToClipboard(text)] => text.clone(),
         other => panic!("{other:?}"),
     };
     let mut app = opened();

@@ -3,7 +3,7 @@
 use super::paint;
 use super::stage::{self, app, tell_tasks};
 use crate::tui::event::Event;
-use crate::tui::keys::BINDINGS;
+use crate::tui::keymap::BINDINGS;
 use crate::tui::update::update;
 use crossterm::event::{KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
@@ -47,9 +47,9 @@ proptest! {
         let mut app = app(size);
         paint(&app);
         for event in events {
-            let threads = app.ui.procs.threads;
+            let threads = app.ui.processes.show_threads;
             update(&mut app, event);
-            if threads != app.ui.procs.threads {
+            if threads != app.ui.processes.show_threads {
                 tell_tasks(&mut app, false);
                 tell_tasks(&mut app, true);
             }

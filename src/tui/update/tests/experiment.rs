@@ -14,7 +14,7 @@ use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::experiment::run::Ended;
 use crate::tui::experiment::{Arms, ExperimentEffect, ExperimentNews, Judged, Row};
-use crate::tui::launch::What;
+use crate::tui::child_runner::ChildEvent;
 use crate::tui::state::{App, Overlay};
 use crate::tui::tuning::survey::Standing;
 use crate::tui::tuning::{TuneEffect, TuneNews};
@@ -30,7 +30,7 @@ fn deeds(effects: Vec<Effect>) -> Vec<Effect> {
             e,
             Effect::Tune(TuneEffect::Survey(_))
                 | Effect::Experiment(ExperimentEffect::Check(_))
-                | Effect::Run(Job::AtBoot { .. } | Job::Look { .. } | Job::Experiments)
+                | Effect::RunJob(Job::AtBoot { .. } | Job::Look { .. } | Job::Experiments)
         )
     };
     outward(effects).into_iter().filter(|e| !look(e)).collect()
@@ -156,7 +156,7 @@ fn the_form_changes_what_would_be_done() {
     assert_eq!(app.planned_experiment().rounds, 4);
     to(&mut app, "directory");
     let asked = press(&mut app, "<enter><c-u>../other<enter>");
-    assert!(asked.contains(&Effect::Run(Job::Look { directory: "/srv/lab/../other".into() })), "{asked:?}");
+    assert!(asked.contains(&Effect::RunJob(Job::Look { directory: "/srv/lab/../other".into() })), "{asked:?}");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_network_mount_is_asked_about_twice() {
     let (mut app, _tree) = planned(SIZE);
     let mut far = look();
     far.place.as_mut().unwrap().network = true;
-    update(&mut app, Event::Worker(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(far))));
+    update(&mut app, Event::JobReply(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(far))));
     assert_eq!(deeds(press(&mut app, "ry")), []);
     assert!(dialog(&app).starts_with("Over the network?"));
     let effects = deeds(press(&mut app, "y"));
@@ -265,7 +265,7 @@ fn an_ordinary_user_copies_the_line_for_root() {
     press(&mut app, "r");
     let line = "sudo iotop-plus experiment --workload fsync --dir /srv/lab --set vm.dirty_ratio=30 --time 39";
     assert!(dialog(&app).contains(line), "{}", dialog(&app));
-    assert_eq!(deeds(press(&mut app, "y")), [Effect::Clipboard(line.into())]);
+    assert_eq!(deeds(press(&mut app, "y")), [Effect::CopyToClipboard(line.into())]);
     assert!(app.ui.experiment.run.is_none());
 }
 
@@ -274,14 +274,14 @@ fn it_is_followed_cancelled_and_killed() {
     let (mut app, _tree) = started(SIZE);
     assert!(app.ui.experiment.word().unwrap().contains("starting"));
     say(&mut app, progress(1, Arm::A, Phase::Work, 10));
-    let moment = |at| ExperimentNews::Run(1, What::Said(progress(1, Arm::A, Phase::Work, at)));
+    let moment = |at| ExperimentNews::Run(1, ChildEvent::Message(progress(1, Arm::A, Phase::Work, at)));
     assert!(!app.experiment_unseen(&moment(20)), "the page is on screen");
     press(&mut app, "1");
     assert!(app.experiment_unseen(&moment(10)) && !app.experiment_unseen(&moment(20)));
     press(&mut app, "t");
     assert_eq!(state(&app), "Tune/Experiment", "back to what is under way");
     // News of another run are nobody's.
-    let other = ExperimentNews::Run(7, What::Said(Message::Failed("x".into())));
+    let other = ExperimentNews::Run(7, ChildEvent::Message(Message::Failed("x".into())));
     update(&mut app, Event::Experiment(Box::new(other)));
     assert!(app.ui.experiment.running().is_some());
     assert_eq!(deeds(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Cancel)]);
@@ -304,17 +304,17 @@ fn a_report_is_kept_whole_or_in_part_and_said_where_it_is_not_seen() {
         let done = Box::new(Report { end: end.clone(), ..report(&tree, "1795277000-fsync", 1, 1.0) });
         press(&mut app, "1");
         let effects = deeds(say(&mut app, Message::Report(done.clone())));
-        assert_eq!(effects, [Effect::Run(Job::KeepExperiment(done.clone()))], "{end:?}");
+        assert_eq!(effects, [Effect::RunJob(Job::KeepExperiment(done.clone()))], "{end:?}");
         assert!(message(&app).starts_with("experiment: "), "{}", message(&app));
         let job = Job::KeepExperiment(done);
-        let effects = update(&mut app, Event::Worker(job, Reply::Keeping("1795277000-fsync-1".into())));
-        assert!(effects.contains(&Effect::Run(Job::Experiments)));
+        let effects = update(&mut app, Event::JobReply(job, Reply::Keeping("1795277000-fsync-1".into())));
+        assert!(effects.contains(&Effect::RunJob(Job::Experiments)));
         assert_eq!(app.ui.experiment.run.as_ref().unwrap().kept, Some(Ok("1795277000-fsync-1".into())));
         press(&mut app, "tE");
         paint(&app);
     }
     let (mut app, _tree) = started(SIZE);
-    tell(&mut app, What::Said(Message::Failed("the tuner is gone".into())));
+    tell(&mut app, ChildEvent::Message(Message::Failed("the tuner is gone".into())));
     assert!(app.ui.experiment.running().is_none());
     assert_eq!(deeds(press(&mut app, "1tr")), []);
 }
@@ -368,11 +368,11 @@ fn a_change_that_is_over_is_not_kept() {
 fn kept_ones_are_shown_compared_and_written_to_files() {
     let (mut app, tree) = planned(SIZE);
     let [newest, middle, oldest] = kept().try_into().map(|k: [_; 3]| k.map(|k| k.id)).unwrap();
-    let read = |ids: Vec<String>| Effect::Run(Job::ExperimentResults { ids });
+    let read = |ids: Vec<String>| Effect::RunJob(Job::ExperimentResults { ids });
     assert_eq!(deeds(press(&mut app, "<left><down><enter>")), [read(vec![newest.clone()])]);
     let got = |app: &mut App, ids: Vec<String>| {
         let all = ids.iter().map(|id| report(&tree, id, 4, 0.5)).collect();
-        update(app, Event::Worker(Job::ExperimentResults { ids }, Reply::ExperimentResults(all)));
+        update(app, Event::JobReply(Job::ExperimentResults { ids }, Reply::ExperimentResults(all)));
     };
     // Not what is waited for.
     got(&mut app, vec![oldest.clone()]);
@@ -386,7 +386,7 @@ fn kept_ones_are_shown_compared_and_written_to_files() {
         ("/tmp/y.txt", "Experiment: fsync on host"),
     ] {
         let effects = deeds(press(&mut app, &format!("o<c-u>{name}<enter>")));
-        let [Effect::Run(Job::WriteFile { path, contents, existing: Existing::Keep, make_dir: false })] =
+        let [Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Keep, make_dir: false })] =
             &effects[..]
         else {
             panic!("{effects:?}")
@@ -405,7 +405,7 @@ fn kept_ones_are_shown_compared_and_written_to_files() {
     assert!(matches!(app.ui.experiment.opened, Some(Opened::Compared(_))));
     paint(&app);
     let copied = deeds(press(&mut app, "y"));
-    assert!(matches!(&copied[..], [Effect::Clipboard(text)] if text.contains("median of A")), "{copied:?}");
+    assert!(matches!(&copied[..], [Effect::CopyToClipboard(text)] if text.contains("median of A")), "{copied:?}");
 }
 
 #[test]
@@ -421,7 +421,7 @@ fn every_page_scrolls_to_its_end_and_is_copied_cleaned() {
         press(&mut app, "<home>");
         let effects = press(&mut app, "y");
         let text = effects.iter().find_map(|e| match e {
-            Effect::Clipboard(text) => Some(text),
+            Effect::CopyToClipboard(text) => Some(text),
             _ => None,
         });
         assert!(text.unwrap().contains("each round: Writes"), "{text:?}");

@@ -22,7 +22,7 @@ fn at(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
     let stories = app.findings.incidents();
     let story = stories.iter().position(|s| s.cause().rule == rule && leads(s)).expect("the story");
     (0..story).for_each(|_| drop(press(&mut app, "<down>")));
-    let way = page::jumps(&app).iter().position(wanted).expect("the way on");
+    let way = page::nav_targets(&app).iter().position(wanted).expect("the way on");
     press(&mut app, "<right>");
     (0..way).for_each(|_| drop(press(&mut app, "<down>")));
     app
@@ -45,7 +45,7 @@ fn every_way_on_leads_where_it_says() {
     let mut task = at("hung-task", |j| matches!(j, NavTarget::Task(_)));
     let effects = press(&mut task, "<enter>");
     assert!(state(&task).contains(" task "), "{}", state(&task));
-    assert!(effects.iter().any(|e| matches!(e, Effect::Run(Job::Facts { .. }))), "{effects:?}");
+    assert!(effects.iter().any(|e| matches!(e, Effect::RunJob(Job::Facts { .. }))), "{effects:?}");
     press(&mut task, "<esc>");
     assert_eq!(state(&task), "Findings/FindingPage", "back to the story");
 }
@@ -54,7 +54,7 @@ fn every_way_on_leads_where_it_says() {
 fn enter_in_the_list_takes_the_first_way_on_and_the_strip_leads_to_the_view() {
     let mut app = app(SIZE);
     press(&mut app, "8");
-    let first = page::jumps(&app)[0].clone();
+    let first = page::nav_targets(&app)[0].clone();
     press(&mut app, "<enter>");
     assert!(
         matches!(first, NavTarget::Task(_)) && state(&app).starts_with("Findings/ProcessDetail"),
@@ -62,7 +62,7 @@ fn enter_in_the_list_takes_the_first_way_on_and_the_strip_leads_to_the_view() {
         state(&app)
     );
     press(&mut app, "<esc>1");
-    let strip = crate::tui::layout::panes(&app).iter().position(|p| *p == PaneId::FindingsStrip).unwrap();
+    let strip = crate::tui::layout::visible_panes(&app).iter().position(|p| *p == PaneId::FindingsSummary).unwrap();
     (0..strip).for_each(|_| drop(press(&mut app, "w")));
     press(&mut app, "<enter>");
     assert_eq!(state(&app), "Findings/Findings");
@@ -75,7 +75,7 @@ fn enter_in_the_list_takes_the_first_way_on_and_the_strip_leads_to_the_view() {
 #[test]
 fn a_benchmark_is_filled_in() {
     let mut app = at("device-saturated", |j| matches!(j, NavTarget::Bench("randrw", _)));
-    let Some(NavTarget::Bench(_, dir)) = page::jumps(&app).into_iter().nth(app.ui.findings.jump) else { panic!() };
+    let Some(NavTarget::Bench(_, dir)) = page::nav_targets(&app).into_iter().nth(app.ui.findings.selected_target) else { panic!() };
     press(&mut app, "<enter>");
     assert!(state(&app).starts_with("Bench/"), "{}", state(&app));
     if let Some(dir) = dir {
@@ -91,34 +91,34 @@ fn slow_facts_are_asked_for_once_and_again_when_it_is_time() {
         effects
             .iter()
             .filter_map(|e| match e {
-                Effect::Run(job) if job.is_diagnosis() => Some(vec![job.clone()]),
-                Effect::RunInTurn(jobs) => Some(jobs.clone()),
+                Effect::RunJob(job) if job.is_diagnosis() => Some(vec![job.clone()]),
+                Effect::RunJobsInSequence(jobs) => Some(jobs.clone()),
                 _ => None,
             })
             .collect::<Vec<_>>()
     };
     let mut app = app(SIZE);
     assert!(
-        app.ui.findings.asked.facts && app.ui.findings.asked.local,
+        app.ui.findings.pending.facts && app.ui.findings.pending.local_disk_space,
         "asked at the first look with mounts"
     );
     // Long after, with nothing answered: nothing more is started.
-    app.ui.findings.asked_ns = Some(0);
+    app.ui.findings.requested_at_ns = Some(0);
     tell_tasks(&mut app, true);
     let job = Job::Diagnose { tasks: Vec::new() };
     update(
         &mut app,
-        Event::Worker(
+        Event::JobReply(
             job.clone(),
             Reply::Diagnosis(Box::new(SystemFacts { thp: Some("never".into()), ..SystemFacts::default() })),
         ),
     );
-    assert_eq!(app.world.slow_facts.latest.as_ref().unwrap().thp.as_deref(), Some("never"));
+    assert_eq!(app.system.slow_facts.latest.as_ref().unwrap().thp.as_deref(), Some("never"));
     let room = Job::Room { mounts: Vec::new(), network: false };
-    update(&mut app, Event::Worker(room, Reply::Room(SpaceReport::default())));
-    assert!(!app.ui.findings.asked.facts && !app.ui.findings.asked.local);
-    assert!(app.world.slow_facts.local_space.is_some());
-    app.ui.findings.asked_ns = Some(0);
+    update(&mut app, Event::JobReply(room, Reply::Room(SpaceReport::default())));
+    assert!(!app.ui.findings.pending.facts && !app.ui.findings.pending.local_disk_space);
+    assert!(app.system.slow_facts.local_space.is_some());
+    app.ui.findings.requested_at_ns = Some(0);
     let mut effects = Vec::new();
     super::super::findings::look(&mut app, &mut effects);
     let asked = diagnoses(&outward(effects));
@@ -130,25 +130,25 @@ fn slow_facts_are_asked_for_once_and_again_when_it_is_time() {
     super::super::findings::look(&mut app, &mut again);
     assert_eq!(diagnoses(&again), [[]; 0]);
     // What has not come back is left out: it would be refused.
-    app.ui.findings.asked.local = false;
-    app.ui.findings.asked_ns = Some(0);
+    app.ui.findings.pending.local_disk_space = false;
+    app.ui.findings.requested_at_ns = Some(0);
     let mut room = Vec::new();
     super::super::findings::look(&mut app, &mut room);
     let asked = diagnoses(&outward(room));
     assert!(matches!(&asked[..], [one] if matches!(&one[..], [Job::Room { .. }])), "{asked:?}");
     // A child that failed says nothing on screen: the rules say what is missing.
-    update(&mut app, Event::Worker(job, Reply::Failed("no".into())));
+    update(&mut app, Event::JobReply(job, Reply::Failed("no".into())));
     assert_eq!(app.ui.message, None);
-    assert!(!app.ui.findings.asked.facts);
+    assert!(!app.ui.findings.pending.facts);
 }
 
 #[test]
 fn the_selection_stays_with_its_story() {
     let mut app = app(SIZE);
     press(&mut app, "8<down>");
-    let rule = page::story(&app).unwrap().cause().rule;
+    let rule = page::selected_incident(&app).unwrap().cause().rule;
     tell_tasks(&mut app, true);
-    assert_eq!(page::story(&app).unwrap().cause().rule, rule);
+    assert_eq!(page::selected_incident(&app).unwrap().cause().rule, rule);
     press(&mut app, "<down><down><down><down><down>");
     assert!(app.ui.findings.scroll.selected < app.findings.incidents().len());
 }
@@ -156,7 +156,7 @@ fn the_selection_stays_with_its_story() {
 /// Seconds (of ticks of one second) at which the rules were asked.
 fn asked_at(app: &mut App, ticks: u64) -> Vec<u64> {
     let mut asked = Vec::new();
-    let begin = app.world.now();
+    let begin = app.system.now();
     for n in 1..=ticks {
         let boot_ns = begin.boot_ns.max(1 << 40) + n * 1_000_000_000;
         let sample = Sample { seq: n, time: Timestamp { boot_ns, ..begin }, ..Sample::default() };
@@ -182,19 +182,19 @@ fn rules_are_asked_every_second_tick_at_rest_and_at_every_one_in_trouble() {
 #[test]
 fn slow_facts_are_asked_for_half_as_often_at_rest() {
     let asks = |app: &mut App, secs: u64| {
-        app.ui.findings.asked = Default::default();
-        app.ui.findings.asked_ns = Some(app.world.now().boot_ns - secs * 1_000_000_000);
+        app.ui.findings.pending = Default::default();
+        app.ui.findings.requested_at_ns = Some(app.system.now().boot_ns - secs * 1_000_000_000);
         let mut effects = Vec::new();
         super::super::findings::look(app, &mut effects);
-        effects.iter().any(|e| matches!(e, Effect::RunInTurn(_)))
+        effects.iter().any(|e| matches!(e, Effect::RunJobsInSequence(_)))
     };
     let mut trouble = app(SIZE);
     assert_eq!([29, 31].map(|secs| asks(&mut trouble, secs)), [false, true]);
     let mut calm = app(SIZE);
     calm.findings = Default::default();
     // Looked at just now, and nothing was found.
-    calm.findings.evaluate_rules(&calm.world, &[]);
+    calm.findings.evaluate_rules(&calm.system, &[]);
     assert_eq!([29, 31].map(|secs| asks(&mut calm, secs)), [false, true], "rules lack the second reading");
-    calm.world.slow_facts.previous = Some(SystemFacts::default());
+    calm.system.slow_facts.previous = Some(SystemFacts::default());
     assert_eq!([31, 59, 61].map(|secs| asks(&mut calm, secs)), [false, false, true]);
 }

@@ -2,12 +2,12 @@
 
 use super::stage::{app, empty, press, tell_tasks};
 use crate::model::kernel_log::{LogClock, KmsgRecord};
-use crate::tui::draw::{draw, picture};
+use crate::tui::draw::{draw, render_to_buffer};
 use crate::tui::event::Event;
-use crate::tui::keys::BINDINGS;
+use crate::tui::keymap::BINDINGS;
 use crate::tui::state::App;
 use crate::tui::update::update;
-use crate::tui::widgets::canvas::Canvas;
+use crate::tui::widgets::cell_buffer::CellBuffer;
 use crossterm::event::{KeyEvent, KeyModifiers};
 use proptest::prelude::*;
 use ratatui::layout::Rect;
@@ -47,7 +47,7 @@ fn happen(app: &mut App, step: Step, n: u64) {
         }
         Step::Press(keys) => drop(press(app, keys)),
         Step::Tick(ms) => {
-            let mut sample = app.world.last_sample.clone().unwrap_or_default();
+            let mut sample = app.system.last_sample.clone().unwrap_or_default();
             sample.seq += 1;
             sample.time.boot_ns += ms * 1_000_000;
             sample.time.wall_ns += ms as i64 * 1_000_000;
@@ -65,17 +65,17 @@ fn happen(app: &mut App, step: Step, n: u64) {
                 message: message[which as usize].into(),
                 ..KmsgRecord::default()
             };
-            update(app, Event::Records(vec![record], LogClock { ..clock }));
+            update(app, Event::KernelLogRecords(vec![record], LogClock { ..clock }));
         }
         Step::Tasks => tell_tasks(app, true),
     }
 }
 
 /// Draws on, and anew.
-fn compare(app: &App, canvas: &mut Canvas) -> Result<(), TestCaseError> {
+fn compare(app: &App, canvas: &mut CellBuffer) -> Result<(), TestCaseError> {
     draw(app, canvas);
-    prop_assert_eq!(canvas.picture(), picture(app));
-    canvas.turn(|_, _, _, _| ());
+    prop_assert_eq!(canvas.to_buffer(), render_to_buffer(app));
+    canvas.swap(|_, _, _, _| ());
     Ok(())
 }
 
@@ -89,10 +89,10 @@ proptest! {
         let size = if large { (140, 44) } else { (80, 24) };
         let mut app = if busy { app(size) } else { empty(size) };
         if calm {
-            app.world.hung_tasks.clear();
+            app.system.hung_tasks.clear();
         }
         press(&mut app, start);
-        let mut canvas = Canvas::new(Rect::new(0, 0, size.0, size.1));
+        let mut canvas = CellBuffer::new(Rect::new(0, 0, size.0, size.1));
         compare(&app, &mut canvas)?;
         for (n, step) in steps.into_iter().enumerate() {
             happen(&mut app, step, n as u64);

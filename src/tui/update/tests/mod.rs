@@ -17,10 +17,10 @@ use super::update;
 use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
-use crate::tui::keys::BINDINGS;
+use crate::tui::keymap::BINDINGS;
 use crate::tui::layout;
-use crate::tui::panes::kernel;
-use crate::tui::state::{App, Detail, Overlay};
+use crate::tui::panes::kernel_log;
+use crate::tui::state::{App, DetailPage, Overlay};
 use crate::tui::widgets::theme::ThemeName;
 use crate::worker::job::{Job, Reply};
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
@@ -34,7 +34,7 @@ const SIZE: (u16, u16) = (120, 40);
 /// What is on screen, in one line, for the tables below.
 fn state(app: &App) -> String {
     let u = &app.ui;
-    let mut out = format!("{:?}/{:?}", u.view, app.focused());
+    let mut out = format!("{:?}/{:?}", u.view, app.focused_pane());
     if u.zoomed {
         out += " zoomed";
     }
@@ -48,13 +48,13 @@ fn state(app: &App) -> String {
         None => {}
     }
     match &u.detail {
-        Some(Detail::Device(id)) => out += &format!(" device {}:{}", id.major, id.minor),
-        Some(Detail::Process(p)) => out += &format!(" task {}", p.key.tid),
-        Some(Detail::Kernel(at)) => out += &format!(" entry {at}"),
-        Some(Detail::Path(p)) => out += &format!(" path {}", p.path),
+        Some(DetailPage::Device(id)) => out += &format!(" device {}:{}", id.major, id.minor),
+        Some(DetailPage::Process(p)) => out += &format!(" task {}", p.key.tid),
+        Some(DetailPage::KernelLog(at)) => out += &format!(" entry {at}"),
+        Some(DetailPage::Path(p)) => out += &format!(" path {}", p.path),
         None => {}
     }
-    if u.frozen.is_some() {
+    if u.frozen_seq.is_some() {
         out += " frozen";
     }
     out
@@ -62,7 +62,7 @@ fn state(app: &App) -> String {
 
 /// Effects but the collector's wishes, which follow every move of the list and the view that is open.
 fn outward(effects: Vec<Effect>) -> Vec<Effect> {
-    effects.into_iter().filter(|e| !matches!(e, Effect::Focus(_) | Effect::Syncs(_))).collect()
+    effects.into_iter().filter(|e| !matches!(e, Effect::WatchTasks(_) | Effect::ListSlowSyncs(_))).collect()
 }
 
 #[test]
@@ -146,9 +146,9 @@ fn keys_lead_where_they_should() {
 #[test]
 fn keys_cause_what_they_should() {
     let busiest = TaskKey { pid: 6398, tid: 6398, starttime: 0 };
-    let started = |app: &App| app.world.processes.find_by_pid(busiest.pid).unwrap().key().starttime;
+    let started = |app: &App| app.system.processes.find_by_pid(busiest.pid).unwrap().key().starttime;
     let key = TaskKey { starttime: started(&app(SIZE)), ..busiest };
-    let facts = |key: TaskKey| Effect::Run(Job::Facts { pid: key.pid, starttime: key.starttime });
+    let facts = |key: TaskKey| Effect::RunJob(Job::Facts { pid: key.pid, starttime: key.starttime });
     for (keys, want) in [
         ("q", vec![Effect::Quit]),
         ("<c-c>", vec![Effect::Quit]),
@@ -156,23 +156,23 @@ fn keys_cause_what_they_should() {
         ("2<enter>q", vec![Effect::Quit]),
         ("<c-z>", vec![Effect::Suspend]),
         ("<c-l>", vec![Effect::Redraw]),
-        ("W", vec![Effect::Save(app(SIZE).ui.settings())]),
-        ("+", vec![Effect::Interval(Duration::from_millis(1500))]),
-        ("-", vec![Effect::Interval(Duration::from_millis(500))]),
+        ("W", vec![Effect::SaveSettings(app(SIZE).ui.settings())]),
+        ("+", vec![Effect::SetInterval(Duration::from_millis(1500))]),
+        ("-", vec![Effect::SetInterval(Duration::from_millis(500))]),
         (
             "--",
-            vec![Effect::Interval(Duration::from_millis(500)), Effect::Interval(Duration::from_millis(100))],
+            vec![Effect::SetInterval(Duration::from_millis(500)), Effect::SetInterval(Duration::from_millis(100))],
         ),
-        ("d2.5<enter>", vec![Effect::Interval(Duration::from_millis(2500))]),
-        (":interval 7<enter>", vec![Effect::Interval(Duration::from_secs(7))]),
-        ("3p", vec![Effect::Threads(true)]),
-        ("3pp", vec![Effect::Threads(true), Effect::Threads(false)]),
+        ("d2.5<enter>", vec![Effect::SetInterval(Duration::from_millis(2500))]),
+        (":interval 7<enter>", vec![Effect::SetInterval(Duration::from_secs(7))]),
+        ("3p", vec![Effect::ScanThreads(true)]),
+        ("3pp", vec![Effect::ScanThreads(true), Effect::ScanThreads(false)]),
         ("3<enter>", vec![facts(key)]),
         (
             "3<enter>m",
-            vec![facts(key), Effect::Run(Job::Mappings { pid: key.pid, starttime: key.starttime })],
+            vec![facts(key), Effect::RunJob(Job::Mappings { pid: key.pid, starttime: key.starttime })],
         ),
-        (":path /srv/a b<enter>", vec![Effect::Run(Job::Path { path: "/srv/a b".into() })]),
+        (":path /srv/a b<enter>", vec![Effect::RunJob(Job::Path { path: "/srv/a b".into() })]),
         ("3iidle<enter>y", vec![Effect::SetIoPrio { key, prio: IoPrio { class: 3, level: 0 } }]),
         ("3ibe/7<enter><enter>", vec![Effect::SetIoPrio { key, prio: IoPrio { class: 2, level: 7 } }]),
         ("3irt/0<enter>n", vec![]),
@@ -185,9 +185,9 @@ fn keys_cause_what_they_should() {
 #[test]
 fn keys_change_what_is_listed() {
     type Look = fn(&App) -> String;
-    let sorted: Look = |a| crate::tui::panes::processes::sort_name(a.ui.procs.by).into();
-    let tasks: Look = |a| a.task_count().to_string();
-    let lines: Look = |a| crate::tui::panes::devices::lines(a).len().to_string();
+    let sorted: Look = |a| crate::tui::panes::processes::sort_column_name(a.ui.processes.sort_column).into();
+    let tasks: Look = |a| a.matching_task_count().to_string();
+    let lines: Look = |a| crate::tui::panes::devices::device_lines(a).len().to_string();
     let selected: Look = |a| a.selected_task().map_or("-".into(), |r| r.comm.to_string());
     for (keys, look, want) in [
         ("3", sorted, "io"),
@@ -209,17 +209,17 @@ fn keys_change_what_is_listed() {
         ("3jk", selected, "写日志"),
         ("3<end><home>", selected, "写日志"),
         ("3<pgdn><pgup>", selected, "写日志"),
-        ("3a", |a| a.ui.procs.accumulated.to_string(), "true"),
-        ("3r", |a| a.ui.procs.reverse.to_string(), "true"),
-        ("2r", |a| (a.ui.devices.reverse, a.ui.procs.reverse).0.to_string(), "true"),
+        ("3a", |a| a.ui.processes.show_totals.to_string(), "true"),
+        ("3r", |a| a.ui.processes.reverse.to_string(), "true"),
+        ("2r", |a| (a.ui.devices.reverse, a.ui.processes.reverse).0.to_string(), "true"),
         ("2", lines, "7"),
         ("2o", lines, "2"),
         ("2\\zram<enter>", lines, "1"),
         ("2x", |a| a.ui.devices.extended.to_string(), "true"),
-        ("2g", |a| a.ui.devices.graph.to_string(), "1"),
-        ("2<right>", |a| format!("{:?}", a.ui.devices.sort), "Some(0)"),
-        ("2<right><left>", |a| format!("{:?}", a.ui.devices.sort), "None"),
-        ("5f", |a| a.ui.kernel.unfolded.to_string(), "true"),
+        ("2g", |a| a.ui.devices.graph_index.to_string(), "1"),
+        ("2<right>", |a| format!("{:?}", a.ui.devices.sort_column), "Some(0)"),
+        ("2<right><left>", |a| format!("{:?}", a.ui.devices.sort_column), "None"),
+        ("5f", |a| a.ui.kernel.is_unfolded.to_string(), "true"),
         ("5Iloop0<enter>", |a| a.ui.kernel.include.clone().unwrap_or_default(), "loop0"),
         ("5X<c-u>EXT4<enter>", |a| a.ui.kernel.exclude.clone().unwrap_or_default(), "EXT4"),
         (":exclude x|y<enter>", |a| a.ui.kernel.exclude.clone().unwrap_or_default(), "x|y"),
@@ -227,7 +227,7 @@ fn keys_change_what_is_listed() {
         ("TTTT", |a| a.ui.theme_name.name().into(), "dark"),
         (":theme mono<enter>", |a| a.ui.theme_name.name().into(), "mono"),
         ("D", |a| a.ui.message.as_ref().map_or(String::new(), |m| m.text.clone()), "sums count from now"),
-        ("n", |a| a.ui.message.as_ref().map_or(String::new(), |m| m.bad.to_string()), "true"),
+        ("n", |a| a.ui.message.as_ref().map_or(String::new(), |m| m.is_error.to_string()), "true"),
     ] {
         let mut app = app(SIZE);
         press(&mut app, keys);
@@ -290,36 +290,36 @@ fn help_scrolls_by_its_own_screens_and_stops_at_its_end() {
 fn a_page_is_that_of_the_pane_with_the_keys() {
     let mut app = app((80, 24));
     press(&mut app, "3<pgdn>");
-    assert_eq!(app.ui.procs.scroll.selected, 19);
+    assert_eq!(app.ui.processes.scroll.selected, 19);
     press(&mut app, "5<home><pgdn>");
-    assert_eq!(app.ui.kernel.scroll.selected, 19.min(app.ui.kernel.shown.len() - 1));
+    assert_eq!(app.ui.kernel.scroll.selected, 19.min(app.ui.kernel.visible_entries.len() - 1));
 }
 
 #[test]
 fn the_past_is_stepped_through_and_left() {
     let mut app = app(SIZE);
-    let newest = app.snap().seq;
+    let newest = app.snapshot().seq;
     press(&mut app, ",,");
-    assert_eq!(app.snap().seq, newest - 2);
+    assert_eq!(app.snapshot().seq, newest - 2);
     press(&mut app, ".");
-    assert_eq!(app.snap().seq, newest - 1);
+    assert_eq!(app.snapshot().seq, newest - 1);
     press(&mut app, "....");
-    assert_eq!(app.snap().seq, newest, "not beyond the newest");
+    assert_eq!(app.snapshot().seq, newest, "not beyond the newest");
     for _ in 0..200 {
         press(&mut app, ",");
     }
-    assert_eq!(app.snap().seq, 1, "not before the oldest");
+    assert_eq!(app.snapshot().seq, 1, "not before the oldest");
     // Sampling goes on behind a held picture.
-    let mut sample = app.world.last_sample.clone().unwrap();
+    let mut sample = app.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
     update(&mut app, Event::Sample(Box::new(sample)));
-    assert_eq!((app.snap().seq, app.world.snapshot.seq), (1, newest + 1));
+    assert_eq!((app.snapshot().seq, app.system.snapshot.seq), (1, newest + 1));
     press(&mut app, "<end>");
-    assert_eq!((app.snap().seq, app.ui.frozen), (newest + 1, None));
+    assert_eq!((app.snapshot().seq, app.ui.frozen_seq), (newest + 1, None));
     let mut fresh = empty(SIZE);
     press(&mut fresh, " ,.");
-    assert_eq!(fresh.ui.frozen, None, "nothing to hold yet");
+    assert_eq!(fresh.ui.frozen_seq, None, "nothing to hold yet");
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn tasks_may_go_while_the_picture_is_held() {
     let mut app = app(SIZE);
     press(&mut app, "3 ");
     let held = app.selected_task().unwrap().comm.to_string();
-    let mut sample = app.world.last_sample.clone().unwrap();
+    let mut sample = app.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
     update(&mut app, Event::Sample(Box::new(sample)));
@@ -338,7 +338,7 @@ fn tasks_may_go_while_the_picture_is_held() {
     assert_eq!(app.selected_task().unwrap().comm, held, "what is selected is what is shown");
     paint(&app);
     press(&mut app, "<esc><down>");
-    assert!(app.task_count() < 10 && app.selected_task().is_some());
+    assert!(app.matching_task_count() < 10 && app.selected_task().is_some());
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn yank_copies_the_pane_cleaned() {
     ] {
         let mut app = app(SIZE);
         let effects = outward(press(&mut app, keys));
-        let [.., Effect::Clipboard(text)] = &effects[..] else { panic!("{keys:?}: {effects:?}") };
+        let [.., Effect::CopyToClipboard(text)] = &effects[..] else { panic!("{keys:?}: {effects:?}") };
         assert!(text.contains(has), "{keys:?}: {text}");
         assert!(text.chars().all(|c| c == '\n' || crate::text::is_safe(c)), "{keys:?}");
     }
@@ -365,7 +365,7 @@ fn a_window_too_small_and_back() {
     press(&mut app, "3<down>");
     let before = paint(&app);
     assert_eq!(outward(update(&mut app, Event::Resize(20, 5))), [Effect::Redraw]);
-    assert!(layout::too_small(app.ui.size));
+    assert!(layout::is_too_small(app.ui.size));
     let said: String = paint(&app).content.iter().map(|c| c.symbol()).collect();
     assert!(said.starts_with("iotop-plus needs"), "{said}");
     click(&mut app, 3, 3);
@@ -382,11 +382,11 @@ fn answers_reach_only_the_page_that_asked() {
     let mut app = app(SIZE);
     press(&mut app, ":path /a<enter>:path /b<enter>");
     let failed = || Reply::Failed("gone".into());
-    update(&mut app, Event::Worker(Job::Path { path: "/a".into() }, failed()));
-    let Some(Detail::Path(p)) = &app.ui.detail else { panic!() };
+    update(&mut app, Event::JobReply(Job::Path { path: "/a".into() }, failed()));
+    let Some(DetailPage::Path(p)) = &app.ui.detail else { panic!() };
     assert_eq!((p.path.as_str(), &p.reply), ("/b", &None));
-    update(&mut app, Event::Worker(Job::Path { path: "/b".into() }, failed()));
-    let Some(Detail::Path(p)) = &app.ui.detail else { panic!() };
+    update(&mut app, Event::JobReply(Job::Path { path: "/b".into() }, failed()));
+    let Some(DetailPage::Path(p)) = &app.ui.detail else { panic!() };
     assert!(p.reply.is_some());
 }
 
@@ -400,14 +400,14 @@ fn the_result_of_a_change_is_said() {
     assert!(app.ui.message.as_ref().unwrap().text.contains("idle (read back)"));
     update(&mut app, Event::IoPrioSet(key, Err("no \x1b[2J".into())));
     let message = app.ui.message.as_ref().unwrap();
-    assert!(message.bad && message.text == "no \\x1b[2J", "{}", message.text);
+    assert!(message.is_error && message.text == "no \\x1b[2J", "{}", message.text);
 }
 
 #[test]
 fn settings_survive_themselves() {
     let mut app = app(SIZE);
     press(&mut app, "3oap<right>rd2<enter>2xoT5Iloop<enter>");
-    let text = app.ui.settings().write();
+    let text = app.ui.settings().to_toml();
     let read = crate::tui::settings::Settings::parse(&text).unwrap();
     assert_eq!(crate::tui::state::Ui::new(SIZE, &read, false).settings(), app.ui.settings());
     assert_eq!(app.ui.theme_name, ThemeName::Light);
@@ -427,7 +427,7 @@ fn find(app: &App, text: &str) -> (u16, u16) {
 }
 
 fn paint(app: &App) -> Buffer {
-    crate::tui::draw::picture(app)
+    crate::tui::draw::render_to_buffer(app)
 }
 
 #[test]
@@ -435,9 +435,9 @@ fn a_window_of_the_kernel_log_is_that_part_of_it() {
     for keys in ["5", "5X<c-u>EXT4<enter>", "5I<c-u>nothing like this<enter>"] {
         let mut app = app(SIZE);
         press(&mut app, keys);
-        let all: Vec<_> = kernel::shown(&app).enumerate().map(|(i, e)| (i, e.seq)).collect();
+        let all: Vec<_> = kernel_log::visible_entries(&app).enumerate().map(|(i, e)| (i, e.seq)).collect();
         for (first, most) in (0..all.len() + 2).flat_map(|first| [0, 1, 3, 500].map(|most| (first, most))) {
-            let seen = kernel::window(&app, first, most).into_iter().map(|(i, e)| (i, e.seq));
+            let seen = kernel_log::visible_window(&app, first, most).into_iter().map(|(i, e)| (i, e.seq));
             assert!(seen.eq(all.iter().copied().skip(first).take(most)), "{keys}: {most} from {first}");
         }
     }

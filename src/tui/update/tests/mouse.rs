@@ -2,13 +2,13 @@
 
 use super::stage::{app, press};
 use super::{SIZE, find, outward, paint, state};
-use crate::tui::action::View;
-use crate::tui::draw::{FooterPart, footer_parts};
+use crate::tui::action::ViewId;
+use crate::tui::draw::{FooterItem, footer_items};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
-use crate::tui::layout::arrange;
+use crate::tui::layout::compute_layout;
 use crate::tui::panes::PaneId;
-use crate::tui::state::{App, Detail};
+use crate::tui::state::{App, DetailPage};
 use crate::tui::update::update;
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
@@ -24,14 +24,14 @@ fn mouse(app: &mut App, kind: MouseEventKind, column: u16, row: u16) -> Vec<Effe
 #[test]
 fn tabs_and_footer_keys_take_clicks() {
     let mut app = app(SIZE);
-    let footer = arrange(&app).footer;
-    for (x, _, part) in footer_parts(&app, footer) {
-        if let FooterPart::Tab(view) = part {
+    let footer = compute_layout(&app).footer;
+    for (x, _, part) in footer_items(&app, footer) {
+        if let FooterItem::Tab(view) = part {
             click(&mut app, x, footer.y);
             assert_eq!(app.ui.view, view);
         }
     }
-    app.ui.view = View::Overview;
+    app.ui.view = ViewId::Overview;
     let (x, y) = find(&app, "q quit");
     assert_eq!(outward(click(&mut app, x, y)), [Effect::Quit]);
     let (x, y) = find(&app, "? help");
@@ -47,21 +47,21 @@ fn heads_and_rows_take_clicks() {
     press(&mut app, "3");
     let (x, y) = find(&app, "WRITE/s");
     click(&mut app, x + 2, y);
-    assert_eq!(crate::tui::panes::processes::sort_name(app.ui.procs.by), "write");
+    assert_eq!(crate::tui::panes::processes::sort_column_name(app.ui.processes.sort_column), "write");
     click(&mut app, x + 2, y);
-    assert!(app.ui.procs.reverse, "again: the other way round");
+    assert!(app.ui.processes.reverse, "again: the other way round");
     let (x, y) = find(&app, "[D percpu_rwsem");
     click(&mut app, x, y);
     assert_eq!(app.selected_task().unwrap().comm, "backup-agent");
     press(&mut app, "2");
     let (x, y) = find(&app, "%util");
     click(&mut app, x, y);
-    assert!(app.ui.devices.sort.is_some());
+    assert!(app.ui.devices.sort_column.is_some());
     let (x, y) = find(&app, "zram0");
     click(&mut app, x, y);
     assert_eq!(state(&app), "Devices/Devices");
     press(&mut app, "<enter>");
-    assert!(matches!(app.ui.detail, Some(Detail::Device(_))));
+    assert!(matches!(app.ui.detail, Some(DetailPage::Device(_))));
     press(&mut app, "5");
     let (x, y) = find(&app, "hung task INFO");
     click(&mut app, x, y);
@@ -88,16 +88,16 @@ fn an_unfolded_entry_is_selected_where_it_is_shown() {
 #[test]
 fn a_click_gives_a_pane_the_keys_and_the_wheel_scrolls_it() {
     let mut app = app(SIZE);
-    for id in [PaneId::Kernel, PaneId::Devices, PaneId::Writeback, PaneId::Processes] {
-        let area = arrange(&app).area(id).unwrap();
+    for id in [PaneId::KernelLog, PaneId::Devices, PaneId::Writeback, PaneId::Processes] {
+        let area = compute_layout(&app).pane_area(id).unwrap();
         click(&mut app, area.x + 1, area.y + 1);
-        assert_eq!(app.focused(), id);
+        assert_eq!(app.focused_pane(), id);
     }
-    let area = arrange(&app).area(PaneId::Processes).unwrap();
+    let area = compute_layout(&app).pane_area(PaneId::Processes).unwrap();
     mouse(&mut app, MouseEventKind::ScrollDown, area.x + 1, area.y + 3);
-    assert_eq!(app.ui.procs.scroll.selected, 3);
+    assert_eq!(app.ui.processes.scroll.selected, 3);
     mouse(&mut app, MouseEventKind::ScrollUp, area.x + 1, area.y + 3);
-    assert_eq!(app.ui.procs.scroll.selected, 0);
+    assert_eq!(app.ui.processes.scroll.selected, 0);
     press(&mut app, "3iidle<enter>");
     let before = state(&app);
     mouse(&mut app, MouseEventKind::ScrollDown, 5, 5);

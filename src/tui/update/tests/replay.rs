@@ -14,19 +14,19 @@ use crate::record::Observation;
 use crate::record::decoder::DecodedTick;
 use crate::record::reader::RecordingSpan;
 use crate::record::writer::{RecorderState, RecorderStatus};
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::replay::{ReplayEffect, ReplayNews, ReplayUi};
 use crate::tui::state::App;
-use crate::tui::tape::TapeEffect;
+use crate::tui::recording::RecordingEffect;
 use crate::worker::job::Job;
 
 const SEC: i64 = 1_000_000_000;
 
 fn replaying() -> App {
     let mut app = app(SIZE);
-    let first_ns = app.world.now().wall_ns;
+    let first_ns = app.system.now().wall_ns;
     let span = RecordingSpan { first_ns, last_ns: first_ns + 3600 * SEC, first_number: 0, last_number: 3600, ..RecordingSpan::default() };
     app.ui.replay = Some(ReplayUi::new("night\u{1b}.iotop", HostInfo::default(), LogClock::default(), span));
     app
@@ -45,7 +45,7 @@ fn told(app: &mut App, news: ReplayNews) -> Vec<Effect> {
 #[test]
 fn keys_move_the_recording() {
     use ReplayEffect::{Find, Pause, Play, Step, Time};
-    let now = app(SIZE).world.now().wall_ns;
+    let now = app(SIZE).system.now().wall_ns;
     for (keys, want) in [
         (" ", vec![Pause]),
         ("  ", vec![Pause, Play(1)]),
@@ -76,9 +76,9 @@ fn nothing_is_asked_of_the_machine_one_sits_at() {
     for keys in ["6", "b", "7", "t", "p", "d", "3i", "3<enter>m", "3<enter>t", "R"] {
         let mut app = replaying();
         assert_eq!(press(&mut app, keys), [], "{keys:?}");
-        let said = app.ui.message.as_ref().is_some_and(|m| m.bad);
+        let said = app.ui.message.as_ref().is_some_and(|m| m.is_error);
         assert!(said, "{keys:?} says nothing");
-        assert!(!matches!(app.ui.view, View::Bench | View::Tune), "{keys:?}");
+        assert!(!matches!(app.ui.view, ViewId::Bench | ViewId::Tune), "{keys:?}");
     }
     for keys in [":path /srv<enter>", ":interval 2<enter>", ":tune vm.swappiness<enter>"] {
         let mut app = replaying();
@@ -94,16 +94,16 @@ fn nothing_is_asked_of_the_machine_one_sits_at() {
 fn tab_passes_over_what_is_not_there() {
     let mut app = replaying();
     press(&mut app, "5<tab>");
-    assert_eq!(app.ui.view, View::Findings);
+    assert_eq!(app.ui.view, ViewId::Findings);
     press(&mut app, "<tab>");
-    assert_eq!(app.ui.view, View::Overview);
+    assert_eq!(app.ui.view, ViewId::Overview);
 }
 
 #[test]
 fn pictures_and_the_clipboard_work() {
     let mut app = replaying();
     let effects = press(&mut app, "s<enter>y");
-    let [Effect::Run(Job::WriteFile { path, .. }), Effect::Clipboard(_)] = &effects[..] else {
+    let [Effect::RunJob(Job::WriteFile { path, .. }), Effect::CopyToClipboard(_)] = &effects[..] else {
         panic!("{effects:?}")
     };
     assert!(path.to_string_lossy().ends_with(".png"), "{path:?}");
@@ -113,19 +113,19 @@ fn pictures_and_the_clipboard_work() {
 fn ticks_come_by_the_door_of_live_ones() {
     let mut app = replaying();
     assert_eq!(told(&mut app, ReplayNews::Anew(Vec::new())), []);
-    assert!(app.world.last_sample.is_none(), "everything before is void");
+    assert!(app.system.last_sample.is_none(), "everything before is void");
     let ticks = |moments, settled| ReplayNews::Ticks { moments, settled, unreadable: 2 };
     assert_eq!(told(&mut app, ticks(vec![tick(4, 100), tick(5, 101)], false)), []);
     assert_eq!(told(&mut app, ticks(vec![tick(6, 102)], true)), []);
     let replay = app.ui.replay.as_ref().unwrap();
-    assert_eq!((replay.number, replay.damaged, app.world.history.len()), (6, 2, 3));
-    assert_eq!((app.world.snapshot.interval_secs, app.world.snapshot.time.wall_ns), (1.0, 102 * SEC));
+    assert_eq!((replay.number, replay.damaged, app.system.history.len()), (6, 2, 3));
+    assert_eq!((app.system.snapshot.interval_secs, app.system.snapshot.time.wall_ns), (1.0, 102 * SEC));
     told(&mut app, ReplayNews::End);
     assert!(!app.ui.replay.as_ref().unwrap().playing);
     told(&mut app, ReplayNews::Failed("input/output error".into()));
     let said = app.ui.message.as_ref().unwrap();
     assert!(
-        said.bad && said.text.contains("input/output error") && !said.text.contains('\u{1b}'),
+        said.is_error && said.text.contains("input/output error") && !said.text.contains('\u{1b}'),
         "{said:?}"
     );
 }
@@ -137,7 +137,7 @@ fn a_search_tells_how_far_it_is_and_what_it_found() {
     press(&mut app, "3<enter>");
     press(&mut app, ")");
     assert!(!app.ui.replay.as_ref().unwrap().playing, "a search pauses");
-    let now = app.world.now().wall_ns;
+    let now = app.system.now().wall_ns;
     told(&mut app, ReplayNews::Searching { forward: true, wall_ns: now });
     assert!(said(&app).starts_with("searching for the next finding, at "), "{}", said(&app));
     // Esc is for the search before anything else.
@@ -163,16 +163,16 @@ fn recording_begins_is_shown_and_ends() {
     assert_eq!(outward(press(&mut app, "R")), []);
     assert!(state(&app).contains("prompt \""), "a name is proposed: {}", state(&app));
     let effects = outward(press(&mut app, "<c-u>night.iotop<enter>"));
-    assert_eq!(effects, [Effect::Tape(TapeEffect::Start("night.iotop".into()))]);
-    let status = RecorderStatus { frames_sent: 3, bytes_sent: 4096, ..app.ui.recording.clone().unwrap() };
-    update(&mut app, Event::Recording(Box::new(status.clone())));
-    assert_eq!(app.ui.recording.as_ref().unwrap().frames_sent, 3);
-    assert_eq!(outward(press(&mut app, "R")), [Effect::Tape(TapeEffect::End)]);
-    update(&mut app, Event::Recording(Box::new(RecorderStatus { state: RecorderState::Done, ..status.clone() })));
-    assert!(app.ui.recording.is_none() && app.ui.message.as_ref().unwrap().text.contains("3 samples"));
+    assert_eq!(effects, [Effect::Recording(RecordingEffect::Start("night.iotop".into()))]);
+    let status = RecorderStatus { frames_sent: 3, bytes_sent: 4096, ..app.ui.recording_status.clone().unwrap() };
+    update(&mut app, Event::RecordingStatus(Box::new(status.clone())));
+    assert_eq!(app.ui.recording_status.as_ref().unwrap().frames_sent, 3);
+    assert_eq!(outward(press(&mut app, "R")), [Effect::Recording(RecordingEffect::Stop)]);
+    update(&mut app, Event::RecordingStatus(Box::new(RecorderStatus { state: RecorderState::Done, ..status.clone() })));
+    assert!(app.ui.recording_status.is_none() && app.ui.message.as_ref().unwrap().text.contains("3 samples"));
     press(&mut app, "R<c-u>/<enter>");
     assert!(state(&app).ends_with("wrong"), "{}", state(&app));
     let failed = RecorderState::Failed("no space left on device".into());
-    update(&mut app, Event::Recording(Box::new(RecorderStatus { state: failed, ..status })));
-    assert!(app.ui.message.as_ref().unwrap().bad);
+    update(&mut app, Event::RecordingStatus(Box::new(RecorderStatus { state: failed, ..status })));
+    assert!(app.ui.message.as_ref().unwrap().is_error);
 }

@@ -3,7 +3,7 @@
 use super::stage::{app, press};
 use super::{SIZE, outward, state};
 use crate::export::screenshot::FORMATS;
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
@@ -15,7 +15,7 @@ use crate::worker::job::{Job, Reply};
 /// What the keys have written: the name, and the content.
 fn written(app: &mut App, keys: &str) -> (String, Vec<u8>) {
     let effects = outward(press(app, keys));
-    let [Effect::Run(Job::WriteFile { path, contents, existing: Existing::Beside, make_dir: false })] =
+    let [Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Beside, make_dir: false })] =
         &effects[..]
     else {
         panic!("{keys}: {effects:?}")
@@ -35,7 +35,7 @@ fn typed(app: &App) -> &str {
 }
 
 fn screen(app: &App) -> String {
-    let buf = crate::tui::draw::picture(app);
+    let buf = crate::tui::draw::render_to_buffer(app);
     crate::export::screenshot::text::to_text(&buf)
 }
 
@@ -49,14 +49,14 @@ fn two_keys_make_a_picture_of_the_screen_as_it_was() {
     assert!(png.starts_with(b"\x89PNG"));
     // What goes on while the name is asked for is not in the picture.
     press(&mut app, "s");
-    app.ui.view = View::Kernel;
+    app.ui.view = ViewId::Kernel;
     assert_eq!(text(&mut app, "<c-u>x.txt<enter>"), before);
-    assert!(app.ui.overlay.is_none() && app.ui.shot.taken.is_none());
+    assert!(app.ui.overlay.is_none() && app.ui.screenshot.pending.is_none());
 }
 
 /// The time of the tick on screen as it is in names.
 fn stamp(app: &App) -> String {
-    let digits = crate::units::format_rfc3339(app.snap().time.wall_ns);
+    let digits = crate::units::format_rfc3339(app.snapshot().time.wall_ns);
     digits.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect()
 }
 
@@ -98,7 +98,7 @@ fn what_was_typed_stays_and_its_ending_decides() {
     let (name, contents) = written(&mut app, "<c-u>Shot.SVG<enter>");
     assert!(name == "Shot.SVG" && contents.starts_with(b"<svg "), "{name}");
     // A directory before the name that the program makes stays before it.
-    app.ui.shot.directory = "/srv/shots".into();
+    app.ui.screenshot.directory = "/srv/shots".into();
     press(&mut app, "s<tab>");
     assert!(typed(&app).starts_with("/srv/shots/host-processes-"), "{}", typed(&app));
 }
@@ -161,11 +161,11 @@ fn the_light_theme_has_a_light_ground() {
 fn where_it_went_is_said_or_why_not() {
     let mut app = app(SIZE);
     let effects = press(&mut app, "s<enter>");
-    let Effect::Run(job) = &effects[0] else { panic!("{effects:?}") };
+    let Effect::RunJob(job) = &effects[0] else { panic!("{effects:?}") };
     let reply = Reply::Written { path: "/home/x/shot.png".into(), bytes: 48 << 10 };
-    update(&mut app, Event::Worker(job.clone(), reply));
+    update(&mut app, Event::JobReply(job.clone(), reply));
     assert_eq!(app.ui.message.as_ref().unwrap().text, "written: /home/x/shot.png (48.0 KiB)");
     let why = "/home/x/shot.png not written: read-only file system; write elsewhere";
-    update(&mut app, Event::Worker(job.clone(), Reply::Failed(why.into())));
-    assert!(app.ui.message.as_ref().is_some_and(|m| m.bad && m.text == why));
+    update(&mut app, Event::JobReply(job.clone(), Reply::Failed(why.into())));
+    assert!(app.ui.message.as_ref().is_some_and(|m| m.is_error && m.text == why));
 }

@@ -4,7 +4,7 @@ use super::stage::syncs::{tell, waiting};
 use super::stage::{app, press};
 use super::{SIZE, state};
 use crate::model::reading::Reading;
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::settings::Settings;
 use crate::tui::state::App;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// What the collector was told of syncs.
 fn asked(app: &mut App, keys: &str) -> Vec<Option<Duration>> {
     let told = |e| match e {
-        Effect::Syncs(wanted) => Some(wanted),
+        Effect::ListSlowSyncs(wanted) => Some(wanted),
         _ => None,
     };
     press(app, keys).into_iter().filter_map(told).collect()
@@ -44,14 +44,14 @@ fn syncs_are_wanted_while_their_view_is_open_and_no_longer() {
 #[test]
 fn a_view_to_start_with_is_wanted_from_the_first_event_on() {
     let mut app = app(SIZE);
-    app.ui.adopt(&Settings { view: View::Syncs, ..Settings::default() });
+    app.ui.apply_settings(&Settings { view: ViewId::Syncs, ..Settings::default() });
     assert_eq!(asked(&mut app, "w"), [TEN]);
 }
 
 #[test]
 fn a_page_over_the_view_leaves_it_open() {
     let mut app = waiting(SIZE);
-    let pid = app.world.processes.live_tasks().next().unwrap().1.key.pid;
+    let pid = app.system.processes.live_tasks().next().unwrap().1.key.pid;
     tell(&mut app, |s| {
         let mut raw = super::stage::syncs::reading(s, 9);
         for c in &mut raw.files {
@@ -71,9 +71,9 @@ fn keys_move_sort_and_filter() {
     let mut app = waiting(SIZE);
     press(&mut app, "F<down><right>r");
     let s = &app.ui.syncs;
-    assert_eq!((s.scroll.selected, s.sort, s.reverse), (1, Some(0), true));
+    assert_eq!((s.scroll.selected, s.sort_column, s.reverse), (1, Some(0), true));
     press(&mut app, "w<down><down>");
-    assert_eq!((app.ui.syncs.slow.selected, state(&app).as_str()), (2, "Syncs/SlowSyncs"));
+    assert_eq!((app.ui.syncs.slow_scroll.selected, state(&app).as_str()), (2, "Syncs/SlowSyncs"));
     press(&mut app, "\\wal<enter>");
     assert_eq!(app.ui.syncs.filter, "wal");
     press(&mut app, "<esc>");
@@ -81,7 +81,7 @@ fn keys_move_sort_and_filter() {
     press(&mut app, "F/base<enter>");
     assert_eq!(app.ui.message, None);
     press(&mut app, "/nowhere<enter>");
-    assert!(app.ui.message.as_ref().is_some_and(|m| m.bad));
+    assert!(app.ui.message.as_ref().is_some_and(|m| m.is_error));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_process_that_has_ended_is_not_opened() {
 fn nothing_is_traced_for_a_recording() {
     use crate::tui::replay::ReplayUi;
     let mut app = app(SIZE);
-    let host = app.world.host.clone();
+    let host = app.system.host.clone();
     app.ui.replay = Some(ReplayUi::new("x", host, Default::default(), Default::default()));
     assert_eq!(asked(&mut app, "F1F"), []);
 }

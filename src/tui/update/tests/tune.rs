@@ -32,7 +32,7 @@ fn dialog(app: &App) -> String {
 /// Effects but the looks, which follow every piece of news.
 fn deeds(effects: Vec<Effect>) -> Vec<Effect> {
     let look =
-        |e: &Effect| matches!(e, Effect::Tune(TuneEffect::Survey(_)) | Effect::Run(Job::AtBoot { .. }));
+        |e: &Effect| matches!(e, Effect::Tune(TuneEffect::Survey(_)) | Effect::RunJob(Job::AtBoot { .. }));
     outward(effects).into_iter().filter(|e| !look(e)).collect()
 }
 
@@ -140,7 +140,7 @@ fn a_lease_is_kept_renewed_or_undone_by_key_only() {
     let id = on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
     assert_eq!(app.ui.tune.leases.iter().map(|l| (l.id, l.left)).collect::<Vec<_>>(), [(id, 90)]);
     for _ in 0..20 {
-        let tick = app.world.last_sample.clone().unwrap();
+        let tick = app.system.last_sample.clone().unwrap();
         assert_eq!(deeds(update(&mut app, Event::Sample(Box::new(tick)))), [], "nobody renews by himself");
     }
     assert_eq!(deeds(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
@@ -164,7 +164,7 @@ fn an_undo_that_fails_leaves_the_lease_and_is_told() {
     news(&mut app, undone(id, false, false));
     assert_eq!(app.ui.tune.leases.len(), 1);
     let said = app.ui.message.clone().unwrap();
-    assert!(said.bad && said.text.contains("what happened"), "{said:?}");
+    assert!(said.is_error && said.text.contains("what happened"), "{said:?}");
     news(&mut app, TuneNews::Lost(id));
     assert!(app.ui.tune.leases.is_empty());
     assert!(app.ui.message.unwrap().text.contains("was killed"));
@@ -234,7 +234,7 @@ fn without_root_everything_is_shown_and_the_sudo_line_offered() {
     ] {
         assert_eq!(deeds(press(&mut app, &keys)), [], "{keys}");
         assert!(dialog(&app).contains(&line), "{keys}: {}", dialog(&app));
-        assert_eq!(deeds(press(&mut app, "y")), [Effect::Clipboard(line)], "{keys}");
+        assert_eq!(deeds(press(&mut app, "y")), [Effect::CopyToClipboard(line)], "{keys}");
     }
 }
 
@@ -246,10 +246,10 @@ fn persisting_names_the_file_and_who_wins() {
     assert!(said.contains("vm.swappiness = 60 (60) into /etc/sysctl.d/99-zz-iotop-plus.conf"), "{said}");
     assert!(said.contains("brings 10, decided by /etc/sysctl.d/50-db.conf:1"), "{said}");
     let job = Job::Persist { words: vec!["vm.swappiness=60".into()], out: false };
-    assert_eq!(deeds(press(&mut app, "y")), [Effect::Run(job.clone())]);
+    assert_eq!(deeds(press(&mut app, "y")), [Effect::RunJob(job.clone())]);
     let reply = job.run(&tree.root);
     assert!(matches!(&reply, Reply::Told(lines) if lines.len() == 2), "{reply:?}");
-    assert!(matches!(&update(&mut app, Event::Worker(job, reply))[..], [Effect::Run(Job::AtBoot { .. })]));
+    assert!(matches!(&update(&mut app, Event::JobReply(job, reply))[..], [Effect::RunJob(Job::AtBoot { .. })]));
     super::stage::tune::boot(&mut app, &tree);
     press(&mut app, "P");
     assert!(dialog(&app).contains("Take vm.swappiness out of"), "{}", dialog(&app));

@@ -16,7 +16,7 @@ use crate::worker::job::Job;
 pub fn apply(app: &mut App) {
     let words = app.ui.tune.proposed_words();
     if words.is_empty() {
-        return app.ui.complain("nothing is proposed: Enter edits a knob, p has presets");
+        return app.ui.error("nothing is proposed: Enter edits a knob, p has presets");
     }
     apply_words(app, words, true);
 }
@@ -24,10 +24,10 @@ pub fn apply(app: &mut App) {
 /// Asks whether to set these, on a lease or for good.
 pub fn apply_words(app: &mut App, words: Vec<String>, on_lease: bool) {
     if app.ui.tune.busy.is_some() {
-        return app.ui.complain("another change is being made; wait for it");
+        return app.ui.error("another change is being made; wait for it");
     }
     if app.ui.experiment.running().is_some() {
-        return app.ui.complain("an experiment is on, which this would spoil: x on its page ends it (E)");
+        return app.ui.error("an experiment is on, which this would spoil: x on its page ends it (E)");
     }
     let tune = &mut app.ui.tune;
     let Some(survey) = &tune.survey else { return };
@@ -65,7 +65,7 @@ pub fn apply_words(app: &mut App, words: Vec<String>, on_lease: bool) {
 fn refused(app: &mut App, why: Refusal) {
     let why = crate::text::sanitize(why.to_string());
     if app.ui.experiment.open {
-        app.ui.complain(&why);
+        app.ui.error(&why);
     }
     app.ui.tune.problem = Some(why);
 }
@@ -109,7 +109,7 @@ pub fn preset(app: &mut App, at: usize) {
     };
     app.ui.tune.presets = None;
     if new.is_empty() {
-        return app.ui.say(format!("{}: everything stands so already", PRESETS[at].name));
+        return app.ui.info(format!("{}: everything stands so already", PRESETS[at].name));
     }
     app.ui.tune.proposed = new.into_iter().collect();
     apply(app);
@@ -141,7 +141,7 @@ pub fn wanted(app: &App) -> Result<(Vec<String>, bool), String> {
 /// The change a key is about: the selected one if the changes have the keys, else the newest it fits.
 fn target(app: &App, fits: impl Fn(&ChangeRow) -> bool) -> Option<u64> {
     let tune = &app.ui.tune;
-    if app.focused() == PaneId::TuneChanges {
+    if app.focused_pane() == PaneId::ChangeHistory {
         return tune.selected_change().filter(|c| fits(c)).map(|c| c.id);
     }
     tune.changes().iter().find(|c| fits(c)).map(|c| c.id)
@@ -155,7 +155,7 @@ pub fn on_lease(c: &ChangeRow) -> bool {
 /// Lets a change stay. Nothing is written to the kernel, so the key is the answer.
 pub fn keep(app: &mut App, effects: &mut Vec<Effect>) {
     match target(app, |c| on_lease(c) || c.standing == Standing::LeftBehind) {
-        None => app.ui.complain("no change is on lease"),
+        None => app.ui.error("no change is on lease"),
         Some(id) => keep_one(app, id, effects),
     }
 }
@@ -172,7 +172,7 @@ pub fn keep_one(app: &mut App, id: u64, effects: &mut Vec<Effect>) {
 pub fn renew(app: &mut App, effects: &mut Vec<Effect>) {
     let secs = app.ui.tune.lease_secs;
     match target(app, on_lease) {
-        None => app.ui.complain("no change is on lease"),
+        None => app.ui.error("no change is on lease"),
         Some(id) if !is_root(app) => {
             let words = ["tune".into(), "renew".into(), id.to_string(), "--for".into(), format!("{secs}s")];
             as_root(app, "Renewing a lease", words);
@@ -185,7 +185,7 @@ pub fn renew(app: &mut App, effects: &mut Vec<Effect>) {
 pub fn undo(app: &mut App) {
     let open = |c: &ChangeRow| !matches!(c.standing, Standing::Over(_) | Standing::Making);
     match target(app, open) {
-        None => app.ui.complain("there is no change to take back"),
+        None => app.ui.error("there is no change to take back"),
         Some(id) if !is_root(app) => {
             as_root(app, "Taking a change back", ["tune".into(), "undo".into(), id.to_string()]);
         }
@@ -285,10 +285,10 @@ pub fn confirmed(app: &mut App, ask: Ask, effects: &mut Vec<Effect>) {
             effects.push(Effect::Tune(TuneEffect::Settle(words)));
         }
         Ask::Undo(ids) => effects.push(Effect::Tune(TuneEffect::Undo(ids))),
-        Ask::Persist { words, out } => effects.push(Effect::Run(Job::Persist { words, out })),
+        Ask::Persist { words, out } => effects.push(Effect::RunJob(Job::Persist { words, out })),
         Ask::Copy(line) => {
-            effects.push(Effect::Clipboard(line));
-            app.ui.say("sent to the terminal's clipboard (OSC 52), if it allows that");
+            effects.push(Effect::CopyToClipboard(line));
+            app.ui.info("sent to the terminal's clipboard (OSC 52), if it allows that");
         }
         Ask::Leave => {}
     }
@@ -323,7 +323,7 @@ pub fn leave(app: &mut App, how: TuneAction, effects: &mut Vec<Effect>) {
         // Only a change in the making: the end of this program is the end of it.
         return effects.push(Effect::Quit);
     }
-    app.ui.say("leaving as soon as that is done; q leaves at once, which takes the change back");
+    app.ui.info("leaving as soon as that is done; q leaves at once, which takes the change back");
     effects.push(Effect::Tune(match how {
         TuneAction::LeaveKeep => TuneEffect::Keep(ids),
         TuneAction::LeaveLease => TuneEffect::Detach(ids),

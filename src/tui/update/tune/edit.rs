@@ -1,7 +1,7 @@
 //! Typing a value: what it comes to while it is typed, and what it is refused for.
 
-use crate::tui::settings::LEASE;
-use crate::tui::state::{App, Overlay, Prompt, PromptFor};
+use crate::tui::settings::LEASE_SECS_RANGE;
+use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::tuning::known;
 use crate::tune::knob::{Link, Unit, Values};
 use crossterm::event::KeyCode;
@@ -19,24 +19,24 @@ pub fn start(app: &mut App) {
     };
     tune.editing = Some(name);
     preview(app, &text);
-    open(app, PromptFor::Knob, text);
+    open(app, PromptPurpose::KnobValue, text);
 }
 
 /// Asks how long leases are to be.
 pub fn ask_lease(app: &mut App) {
-    open(app, PromptFor::Lease, String::new());
+    open(app, PromptPurpose::Lease, String::new());
 }
 
-fn open(app: &mut App, what: PromptFor, text: String) {
+fn open(app: &mut App, what: PromptPurpose, text: String) {
     let cursor = text.len();
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { what, text, cursor, error: None }));
+    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 /// Sets it, if it is one.
 pub fn set_lease(app: &mut App, text: &str) -> Result<(), String> {
-    let secs = text.parse::<u64>().ok().filter(|s| LEASE.contains(s));
+    let secs = text.parse::<u64>().ok().filter(|s| LEASE_SECS_RANGE.contains(s));
     app.ui.tune.lease_secs = secs.ok_or_else(|| format!("\"{text}\": a lease is 1 to 86400 seconds"))?;
-    app.ui.say(format!("changes take themselves back after {} s; W saves that", app.ui.tune.lease_secs));
+    app.ui.info(format!("changes take themselves back after {} s; W saves that", app.ui.tune.lease_secs));
     Ok(())
 }
 
@@ -79,7 +79,7 @@ pub fn set(app: &mut App, name: &str, value: String) {
     if same {
         tune.proposed.remove(name);
         let shown = crate::text::sanitize(name);
-        return app.ui.say(format!("{shown} stands at that already"));
+        return app.ui.info(format!("{shown} stands at that already"));
     }
     if let Some(other) = other {
         tune.proposed.remove(&other);

@@ -9,10 +9,10 @@ pub use edit::{choose, preview, propose, set_lease};
 pub use news::{again, boot_known, persisted, take};
 
 use super::act;
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::panes::PaneId;
-use crate::tui::state::{App, Detail, Overlay};
+use crate::tui::state::{App, DetailPage, Overlay};
 use crate::tui::tuning::survey::{Standing, Survey};
 use crate::tui::tuning::{Line, Lower, TuneAction, TuneEffect};
 use crate::tui::widgets::table::Scroll;
@@ -42,8 +42,8 @@ pub fn act(app: &mut App, action: TuneAction, effects: &mut Vec<Effect>) {
         TuneAction::Lease => edit::ask_lease(app),
         TuneAction::Persist => ask::persist(app),
         TuneAction::Graph => graph(app, effects),
-        TuneAction::Changes => focus(app, PaneId::TuneChanges),
-        TuneAction::About => focus(app, PaneId::TuneKnob),
+        TuneAction::Changes => focus(app, PaneId::ChangeHistory),
+        TuneAction::About => focus(app, PaneId::KnobPage),
         TuneAction::OfTask => of_task(app, effects),
         TuneAction::LeaveUndo | TuneAction::LeaveKeep | TuneAction::LeaveLease => {
             ask::leave(app, action, effects);
@@ -63,7 +63,7 @@ pub fn opened(app: &mut App, effects: &mut Vec<Effect>) {
 /// A tick came.
 pub fn tick(app: &mut App, effects: &mut Vec<Effect>) {
     app.ui.tune.ticks += 1;
-    if app.ui.view == View::Tune && app.ui.tune.ticks >= LOOK_EVERY {
+    if app.ui.view == ViewId::Tune && app.ui.tune.ticks >= LOOK_EVERY {
         look(app, effects);
     }
 }
@@ -84,7 +84,7 @@ fn ask_boot(app: &mut App, effects: &mut Vec<Effect>) {
     let knobs: Vec<String> = tune.rows().iter().map(|r| r.name.clone()).collect();
     if !tune.boot_asked && knobs.iter().any(|k| !tune.boot.contains_key(k)) {
         tune.boot_asked = true;
-        effects.push(Effect::Run(Job::AtBoot { knobs }));
+        effects.push(Effect::RunJob(Job::AtBoot { knobs }));
     }
 }
 
@@ -93,7 +93,7 @@ pub fn open(app: &mut App, _effects: &mut Vec<Effect>) {
     app.ui.tune.problem = None;
     match app.ui.tune.presets {
         Some(at) => ask::preset(app, at),
-        None if app.focused() == PaneId::TuneChanges => {}
+        None if app.focused_pane() == PaneId::ChangeHistory => {}
         None => edit::start(app),
     }
 }
@@ -119,7 +119,7 @@ pub fn back(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
 
 /// Moves the selection.
 pub fn step(app: &mut App, by: isize) {
-    let focused = app.focused();
+    let focused = app.focused_pane();
     let tune = &mut app.ui.tune;
     tune.problem = None;
     if let Some(at) = tune.presets {
@@ -127,17 +127,17 @@ pub fn step(app: &mut App, by: isize) {
         return;
     }
     match focused {
-        PaneId::TuneChanges => {
+        PaneId::ChangeHistory => {
             let len = tune.changes().len();
-            tune.changes.step(by, len);
+            tune.changes.move_selection(by, len);
         }
-        PaneId::TuneKnob => {
-            let most = (crate::tui::panes::pane(PaneId::TuneKnob).rows)(app);
-            app.ui.tune.page.step(by, most);
+        PaneId::KnobPage => {
+            let most = (crate::tui::panes::pane_by_id(PaneId::KnobPage).row_count)(app);
+            app.ui.tune.page.move_selection(by, most);
         }
         _ => {
             let lines = tune.lines();
-            tune.scroll.step(by, lines.len());
+            tune.scroll.move_selection(by, lines.len());
             settle(app, by);
         }
     }
@@ -149,7 +149,7 @@ fn settle(app: &mut App, by: isize) {
     let lines = tune.lines();
     if let Some(Line::Head(_)) = lines.get(tune.scroll.selected) {
         let up = by < 0 && tune.scroll.selected > 0;
-        tune.scroll.step(if up { -1 } else { 1 }, lines.len());
+        tune.scroll.move_selection(if up { -1 } else { 1 }, lines.len());
     }
     tune.page = Scroll::default();
 }
@@ -177,13 +177,13 @@ pub fn click(app: &mut App, pane: PaneId, inner: Rect, y: u16) {
     let tune = &mut app.ui.tune;
     if tune.presets.is_some() {
         tune.presets = Some(at.min(PRESETS.len() - 1));
-    } else if pane == PaneId::TuneChanges {
+    } else if pane == PaneId::ChangeHistory {
         let len = tune.changes().len();
         tune.changes.selected = (tune.changes.offset + at).min(len.saturating_sub(1));
     } else if at > 0 {
         let lines = tune.lines();
         let mut scroll = tune.scroll;
-        scroll.follow(lines.len(), usize::from(inner.height.saturating_sub(1)));
+        scroll.scroll_into_view(lines.len(), usize::from(inner.height.saturating_sub(1)));
         tune.scroll.selected = (scroll.offset + at - 1).min(lines.len().saturating_sub(1));
         settle(app, 1);
     }
@@ -194,8 +194,8 @@ fn focus(app: &mut App, pane: PaneId) {
     app.ui.tune.presets = None;
     app.ui.zoomed = false;
     app.ui.experiment.open = false;
-    app.ui.tune.lower = if pane == PaneId::TuneChanges { Lower::Changes } else { Lower::Knob };
-    let panes = crate::tui::layout::panes(app);
+    app.ui.tune.lower = if pane == PaneId::ChangeHistory { Lower::Changes } else { Lower::Knob };
+    let panes = crate::tui::layout::visible_panes(app);
     app.ui.focus = panes.iter().position(|p| *p == pane).unwrap_or(0);
 }
 
@@ -221,7 +221,7 @@ fn show(app: &mut App, knobs: &[String], effects: &mut Vec<Effect>) {
     // A look that is under way does not know of them.
     tune.looking = false;
     app.ui.experiment.open = false;
-    act::go(app, View::Tune, effects);
+    act::go(app, ViewId::Tune, effects);
     select_wanted(app);
 }
 
@@ -238,7 +238,7 @@ fn select_wanted(app: &mut App) {
 }
 
 fn of_task(app: &mut App, effects: &mut Vec<Effect>) {
-    if let Some(Detail::Process(p)) = &app.ui.detail {
+    if let Some(DetailPage::Process(p)) = &app.ui.detail {
         let pid = p.key.pid;
         show(app, &[format!("nofile@{pid}"), format!("ioprio@{pid}")], effects);
     }
@@ -247,8 +247,8 @@ fn of_task(app: &mut App, effects: &mut Vec<Effect>) {
 /// To the graphs of what the selected knob or change steers.
 fn graph(app: &mut App, effects: &mut Vec<Effect>) {
     let tune = &app.ui.tune;
-    let (name, device) = match app.focused() {
-        PaneId::TuneChanges => match tune.selected_change().and_then(|c| c.members.first()) {
+    let (name, device) = match app.focused_pane() {
+        PaneId::ChangeHistory => match tune.selected_change().and_then(|c| c.members.first()) {
             Some(m) => (m.name.clone(), m.device.clone()),
             None => return,
         },
@@ -257,18 +257,18 @@ fn graph(app: &mut App, effects: &mut Vec<Effect>) {
             None => return,
         },
     };
-    let id = device.and_then(|d| Some(app.world.topology.ok()?.by_name(&d)?.id));
+    let id = device.and_then(|d| Some(app.system.topology.ok()?.by_name(&d)?.id));
     let process = ["nofile@", "ioprio@"].iter().find_map(|p| name.strip_prefix(p));
     match (id, process) {
         (Some(id), _) => {
             // Latency for what orders requests, bandwidth for what sizes them.
             let waits = ["scheduler", "nr_requests", "wbt_lat"].iter().any(|k| name.starts_with(k));
-            app.ui.devices.graph = if waits { 2 } else { 0 };
+            app.ui.devices.graph_index = if waits { 2 } else { 0 };
             act::open_device(app, id);
         }
         (None, Some(_)) => app.ui.tune.problem = Some("a process' limits have no graph".into()),
         (None, None) => {
-            let view = if name.starts_with("atime@") { View::Devices } else { View::Memory };
+            let view = if name.starts_with("atime@") { ViewId::Devices } else { ViewId::Memory };
             act::go(app, view, effects);
         }
     }
@@ -281,7 +281,7 @@ fn left_behind(survey: &Survey) -> Vec<u64> {
 
 /// Whether nothing lies over the view.
 fn is_free(app: &App) -> bool {
-    app.ui.overlay.is_none() && app.ui.detail.is_none() && app.ui.view == View::Tune
+    app.ui.overlay.is_none() && app.ui.detail.is_none() && app.ui.view == ViewId::Tune
 }
 
 /// Puts a question on screen.
@@ -290,6 +290,6 @@ fn question(app: &mut App, title: &str, text: String, ask: crate::tui::tuning::A
         title: title.into(),
         text: text.lines().map(crate::text::sanitize).collect::<Vec<_>>().join("\n"),
         scroll: 0,
-        change: crate::tui::state::Change::Tune(ask),
+        on_confirm: crate::tui::state::PendingChange::Tune(ask),
     }));
 }

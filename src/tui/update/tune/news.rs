@@ -1,7 +1,7 @@
 //! What the tuner and the children say.
 
 use super::{ask, ask_boot, left_behind, look, select_wanted, settle};
-use crate::tui::action::View;
+use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::tuning::survey::{Standing, Survey};
@@ -18,12 +18,12 @@ pub fn take(app: &mut App, news: TuneNews, effects: &mut Vec<Effect>) {
         TuneNews::Settled(id) => settled(app, id),
         TuneNews::Refused(why) => {
             app.ui.tune.busy = None;
-            app.ui.complain(&why);
+            app.ui.error(&why);
             app.ui.tune.problem = Some(why);
         }
         TuneNews::Kept(id) => {
             drop_lease(app, id);
-            app.ui.say(format!("change {id} stays until the machine boots; u takes it back"));
+            app.ui.info(format!("change {id} stays until the machine boots; u takes it back"));
         }
         TuneNews::Detached(id) => drop_lease(app, id),
         TuneNews::Undone { id, boot_ns, by_itself, lines, clean, over } => {
@@ -32,18 +32,18 @@ pub fn take(app: &mut App, news: TuneNews, effects: &mut Vec<Effect>) {
                 app.ui.tune.ended.insert(id, boot_ns);
             }
             let text = undone(id, by_itself, &lines, clean);
-            if clean { app.ui.say(text) } else { app.ui.complain(text) }
+            if clean { app.ui.info(text) } else { app.ui.error(text) }
         }
         TuneNews::Lost(id) => {
             drop_lease(app, id);
-            app.ui.complain(format!(
+            app.ui.error(format!(
                 "the process that held change {id} was killed: the new values stand; u takes them back"
             ));
         }
         TuneNews::Failed(why) => {
             app.ui.tune.busy = None;
             app.ui.tune.leaving = false;
-            app.ui.complain(&why);
+            app.ui.error(&why);
             app.ui.tune.problem = Some(why);
         }
     }
@@ -65,7 +65,7 @@ fn drop_lease(app: &mut App, id: u64) {
 }
 
 fn looked(app: &mut App, survey: Survey, effects: &mut Vec<Effect>) {
-    let now = app.world.now().boot_ns;
+    let now = app.system.now().boot_ns;
     let tune = &mut app.ui.tune;
     let first = tune.survey.is_none();
     tune.looking = false;
@@ -101,7 +101,7 @@ fn looked(app: &mut App, survey: Survey, effects: &mut Vec<Effect>) {
         settle(app, 1);
         told_left_behind(app);
     }
-    if app.ui.view == View::Tune {
+    if app.ui.view == ViewId::Tune {
         ask_boot(app, effects);
         ask::offer(app);
     }
@@ -109,8 +109,8 @@ fn looked(app: &mut App, survey: Survey, effects: &mut Vec<Effect>) {
 
 fn told_left_behind(app: &mut App) {
     let ids = app.ui.tune.survey.as_ref().map(left_behind).unwrap_or_default();
-    if !ids.is_empty() && app.ui.view != View::Tune {
-        app.ui.complain(
+    if !ids.is_empty() && app.ui.view != ViewId::Tune {
+        app.ui.error(
             "an earlier program left changed settings behind: t shows them and offers to restore them",
         );
     }
@@ -127,7 +127,7 @@ fn left(app: &mut App, id: u64, secs: u64, renewed: bool, effects: &mut Vec<Effe
         *left = secs;
     }
     if renewed {
-        app.ui.say(format!("change {id}: the old values come back in {} unless you press K", format_duration(secs)));
+        app.ui.info(format!("change {id}: the old values come back in {} unless you press K", format_duration(secs)));
         again(app, effects);
     }
 }
@@ -143,7 +143,7 @@ fn applied(app: &mut App, id: u64, lease_secs: Option<u64>, effects: &mut Vec<Ef
         }
     }
     let Some(left) = lease_secs else {
-        return app.ui.say("nothing to change: all values stood so already");
+        return app.ui.info("nothing to change: all values stood so already");
     };
     tune.leases.push(Lease { id, left });
     tune.lower = Lower::Changes;
@@ -152,7 +152,7 @@ fn applied(app: &mut App, id: u64, lease_secs: Option<u64>, effects: &mut Vec<Ef
         return effects.push(Effect::Tune(TuneEffect::Undo(vec![id])));
     }
     let back = format_duration(left);
-    app.ui.say(format!("change {id} is made; old values come back in {back}: K keeps, u undoes, R renews"));
+    app.ui.info(format!("change {id} is made; old values come back in {back}: K keeps, u undoes, R renews"));
 }
 
 fn settled(app: &mut App, id: u64) {
@@ -160,7 +160,7 @@ fn settled(app: &mut App, id: u64) {
     tune.busy = None;
     tune.lower = Lower::Changes;
     tune.changes.selected = 0;
-    app.ui.say(format!("change {id} is made and stays until the machine boots; u takes it back"));
+    app.ui.info(format!("change {id} is made and stays until the machine boots; u takes it back"));
 }
 
 fn undone(id: u64, by_itself: bool, lines: &[String], clean: bool) -> String {
@@ -180,7 +180,7 @@ pub fn boot_known(app: &mut App, reply: Reply) {
             tune.boot.extend(all);
             tune.boot_notes = notes.into_iter().map(crate::text::sanitize).collect();
         }
-        Reply::Failed(why) => app.ui.complain(why),
+        Reply::Failed(why) => app.ui.error(why),
         _ => {}
     }
 }
@@ -192,14 +192,14 @@ pub fn persisted(app: &mut App, reply: Reply, effects: &mut Vec<Effect>) {
             let warning = lines.iter().find(|l| l.starts_with("WARNING")).cloned();
             match warning {
                 Some(warning) => {
-                    app.ui.complain(&warning);
+                    app.ui.error(&warning);
                     app.ui.tune.problem = Some(crate::text::sanitize(warning));
                 }
-                None => app.ui.say(lines.join("; ")),
+                None => app.ui.info(lines.join("; ")),
             }
         }
         Reply::Failed(why) => {
-            app.ui.complain(&why);
+            app.ui.error(&why);
             app.ui.tune.problem = Some(crate::text::sanitize(why));
         }
         _ => {}

@@ -1,8 +1,8 @@
 //! The loop's side of the kernel log.
 
 use super::super::event::Event;
-use super::super::ready::register;
-use super::Loop;
+use super::super::async_fd::register_fd;
+use super::EventLoop;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
 use crate::model::reading::Reading;
@@ -30,14 +30,14 @@ impl Kmsg {
     }
 }
 
-impl Loop {
+impl EventLoop {
     pub(super) fn open_kmsg(&mut self, root: &Root) -> anyhow::Result<()> {
         match KmsgReader::open(root) {
             Reading::Ok(mut reader) => {
                 self.drain_kmsg(&mut reader)?;
                 if reader.is_live() {
-                    match register(reader, Interest::READABLE) {
-                        Ok(fd) => self.kmsg = Kmsg::Live(fd),
+                    match register_fd(reader, Interest::READABLE) {
+                        Ok(fd) => self.kernel_log = Kmsg::Live(fd),
                         Err(err) => self.no_kmsg(Reading::from_io_error("/dev/kmsg", &err))?,
                     }
                 }
@@ -53,22 +53,22 @@ impl Loop {
         while let Ok(Some(record)) = reader.next_record() {
             records.push(record);
         }
-        self.seat.with(|desk| {
+        self.runtime.with(|desk| {
             desk.draw_soon(Duration::ZERO);
-            desk.feed_event(Event::Records(records, clock))
+            desk.feed_event(Event::KernelLogRecords(records, clock))
         })
     }
 
     fn no_kmsg(&self, why: Reading<()>) -> anyhow::Result<()> {
-        self.seat.with(|desk| desk.feed_event(Event::NoKernelLog(why)))
+        self.runtime.with(|desk| desk.feed_event(Event::KernelLogUnavailable(why)))
     }
 
     pub(super) fn kernel_said(&mut self, ready: std::io::Result<()>) -> anyhow::Result<()> {
-        let Kmsg::Live(mut fd) = std::mem::replace(&mut self.kmsg, Kmsg::Done) else { return Ok(()) };
+        let Kmsg::Live(mut fd) = std::mem::replace(&mut self.kernel_log, Kmsg::Done) else { return Ok(()) };
         match ready {
             Ok(()) => {
                 self.drain_kmsg(fd.get_mut())?;
-                self.kmsg = Kmsg::Live(fd);
+                self.kernel_log = Kmsg::Live(fd);
                 Ok(())
             }
             Err(err) => self.no_kmsg(Reading::from_io_error("/dev/kmsg", &err)),

@@ -9,91 +9,91 @@ use crate::tui::state::App;
 use crate::units::format_bytes;
 
 /// Tasks named at a device.
-const TASKS: usize = 8;
+const MAX_TASKS: usize = 8;
 /// Control groups named at a device.
-const GROUPS: usize = 4;
+const MAX_GROUPS: usize = 4;
 /// Cells of a name.
-const NAME: usize = 24;
+const NAME_WIDTH: usize = 24;
 /// Cells of the figures.
-const WIDTHS: [usize; 7] = [7, 7, 8, 8, 8, 8, 8];
+const COLUMN_WIDTHS: [usize; 7] = [7, 7, 8, 8, 8, 8, 8];
 
 /// Lines of text; true: emphasised.
-type Lines = Vec<(String, bool)>;
+type DetailLines = Vec<(String, bool)>;
 
-fn line(name: &str, cells: [String; 7]) -> String {
-    let cells: String = cells.iter().zip(WIDTHS).map(|(c, width)| format!("{c:>width$}")).collect();
-    let (name, used) = fit_width(name, NAME);
-    format!("{name}{}{cells}", " ".repeat(NAME.saturating_sub(used)))
+fn format_line(name: &str, cells: [String; 7]) -> String {
+    let cells: String = cells.iter().zip(COLUMN_WIDTHS).map(|(c, width)| format!("{c:>width$}")).collect();
+    let (name, used) = fit_width(name, NAME_WIDTH);
+    format!("{name}{}{cells}", " ".repeat(NAME_WIDTH.saturating_sub(used)))
 }
 
-fn head(name: &str) -> (String, bool) {
-    (line(name, COLUMN_HEADERS.map(str::to_owned)), true)
+fn header_line(name: &str) -> (String, bool) {
+    (format_line(name, COLUMN_HEADERS.map(str::to_owned)), true)
 }
 
-fn row(name: &str, f: &IoRates) -> (String, bool) {
-    (line(&format!("  {name}"), format_rates(f)), false)
+fn figures_line(name: &str, f: &IoRates) -> (String, bool) {
+    (format_line(&format!("  {name}"), format_rates(f)), false)
 }
 
 /// What a process did at each device, or why that is not known. `group`: its control group's path.
-pub fn of_process(app: &App, pid: u32, group: Option<&str>, out: &mut Lines) {
+pub fn push_process_io(app: &App, pid: u32, group: Option<&str>, out: &mut DetailLines) {
     out.push((String::new(), false));
-    let snap = app.snap();
+    let snap = app.snapshot();
     let Some(charged) = snap.io_attribution.ok() else {
         out.push(("I/O at the devices".into(), true));
-        let why = snap.io_attribution.unavailable_reason(app.world.now().boot_ns).unwrap_or_default();
+        let why = snap.io_attribution.unavailable_reason(app.system.now().boot_ns).unwrap_or_default();
         return out.push((format!("  - {why}"), false));
     };
-    out.push(head("I/O at the devices"));
+    out.push(header_line("I/O at the devices"));
     let own = charged.process(pid);
     for on in own.map(|t| t.devices.as_slice()).unwrap_or_default() {
-        out.push(row(&app.world.device_name(on.device), &on.rates));
+        out.push(figures_line(&app.system.device_name(on.device), &on.rates));
     }
     if own.is_none() {
         out.push(("  none in the interval".into(), false));
     }
     if let Some(group) = group.and_then(|path| charged.cgroup(path)) {
-        out.push(row("its whole cgroup", &group.total));
+        out.push(figures_line("its whole cgroup", &group.total));
     }
-    let raw = app.world.last_sample.as_ref().and_then(|s| s.io_accounts.ok());
+    let raw = app.system.last_sample.as_ref().and_then(|s| s.io_accounts.ok());
     if let Some(total) = raw.map(|raw| raw.written_back_bytes(pid, None)).filter(|n| *n > 0) {
         out.push((
             format!("  {} of its pages have been written back since tracing began", format_bytes(total)),
             false,
         ));
     }
-    if app.world.processes.rows_are_threads() {
+    if app.system.processes.rows_are_threads() {
         out.push(("  (of the whole process, not of one thread)".into(), false));
     }
 }
 
 /// Who did the I/O of a device, or why that is not known.
-pub fn of_device(app: &App, id: DevId, out: &mut Lines) {
+pub fn push_device_io(app: &App, id: DevId, out: &mut DetailLines) {
     out.push((String::new(), false));
-    let snap = app.snap();
+    let snap = app.snapshot();
     let Some(charged) = snap.io_attribution.ok() else {
         out.push(("Who".into(), true));
-        let why = snap.io_attribution.unavailable_reason(app.world.now().boot_ns).unwrap_or_default();
+        let why = snap.io_attribution.unavailable_reason(app.system.now().boot_ns).unwrap_or_default();
         return out.push((format!("  - {why}"), false));
     };
-    out.push(head("Who"));
+    out.push(header_line("Who"));
     let before = out.len();
     let tasks = on_device(&charged.processes, id);
-    for (pid, figures) in tasks.iter().take(TASKS) {
-        out.push(row(&whole_pid(process_label(charged, &app.world, **pid)), figures));
+    for (pid, figures) in tasks.iter().take(MAX_TASKS) {
+        out.push(figures_line(&truncate_keeping_pid(process_label(charged, &app.system, **pid)), figures));
     }
-    if tasks.len() > TASKS {
-        out.push((format!("  {} more did less", tasks.len() - TASKS), false));
+    if tasks.len() > MAX_TASKS {
+        out.push((format!("  {} more did less", tasks.len() - MAX_TASKS), false));
     }
     let groups = on_device(&charged.cgroups, id);
     if !groups.is_empty() {
         out.push(("  by control group:".into(), false));
     }
-    for (path, figures) in groups.iter().take(GROUPS) {
-        out.push(row(&tail(&sanitize(&***path)), figures));
+    for (path, figures) in groups.iter().take(MAX_GROUPS) {
+        out.push(figures_line(&truncate_start(&sanitize(&***path)), figures));
     }
     out.extend(unattributed_text(charged, id).map(|text| (format!("  {text}"), false)));
     if out.len() == before {
-        out.push((format!("  {}", nobody(app, charged, id)), false));
+        out.push((format!("  {}", no_io_reason(app, charged, id)), false));
     }
     if charged.dropped > 0 {
         out.push((
@@ -104,23 +104,23 @@ pub fn of_device(app: &App, id: DevId, out: &mut Lines) {
 }
 
 /// `kworker/u8:1 (28188)`: a name that is too long loses its end, never its number.
-fn whole_pid(name: String) -> String {
+fn truncate_keeping_pid(name: String) -> String {
     let Some((comm, pid)) = name.rsplit_once(" (") else { return name };
-    let (comm, _) = fit_width(comm, NAME.saturating_sub(4 + pid.len()));
+    let (comm, _) = fit_width(comm, NAME_WIDTH.saturating_sub(4 + pid.len()));
     format!("{comm} ({pid}")
 }
 
 /// The end of a path that is too long: it tells more than the beginning.
-fn tail(path: &str) -> String {
+fn truncate_start(path: &str) -> String {
     let mut rest = path;
-    while fit_width(rest, usize::MAX).1 > NAME - 3 {
+    while fit_width(rest, usize::MAX).1 > NAME_WIDTH - 3 {
         rest = rest.strip_prefix(|_: char| true).unwrap_or_default();
     }
     if rest.len() == path.len() { path.to_owned() } else { format!("…{rest}") }
 }
 
-fn nobody(app: &App, charged: &IoAttribution, id: DevId) -> String {
-    let kind = app.world.topology.ok().and_then(|t| t.get(id)).map(|d| d.kind);
+fn no_io_reason(app: &App, charged: &IoAttribution, id: DevId) -> String {
+    let kind = app.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.kind);
     match kind {
         Some(DeviceKind::Partition) => "- counted for the whole device only, not for a partition".into(),
         Some(DeviceKind::Disk | DeviceKind::Loop) | None => "nobody in the interval".into(),

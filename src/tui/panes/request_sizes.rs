@@ -6,13 +6,13 @@ use crate::model::request_pattern::{RequestPattern, bucket_min_bytes};
 use crate::tui::state::App;
 
 /// Cells of a bar.
-const BAR: usize = 20;
+const BAR_WIDTH: usize = 20;
 /// Cells of a column: a bar and its share.
-const WIDE: usize = BAR + 8;
+const COLUMN_WIDTH: usize = BAR_WIDTH + 8;
 
 /// Bars of reads and of writes beside each other; nothing where requests are not traced, which the latencies say.
-pub fn table(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let Some(latency) = app.snap().device(id).and_then(|d| d.latency.as_ref()) else { return };
+pub fn push_request_sizes(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
+    let Some(latency) = app.snapshot().device(id).and_then(|d| d.latency.as_ref()) else { return };
     let shapes = [latency.kinds[0].pattern, latency.kinds[1].pattern];
     let used = |at: usize| shapes.iter().any(|s| s.sizes[at] > 0);
     let Some(first) = (0..shapes[0].sizes.len()).find(|at| used(*at)) else { return };
@@ -20,20 +20,20 @@ pub fn table(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     out.push((String::new(), false));
     let columns = |cells: [String; 2]| {
         let [read, write] = cells;
-        format!("{read:<WIDE$}{write}").trim_end().to_owned()
+        format!("{read:<COLUMN_WIDTH$}{write}").trim_end().to_owned()
     };
     out.push((format!("{:<10}{}", "Requests", columns(["reads", "writes"].map(str::to_owned))), true));
-    out.push((format!("{:<10}{}", "", columns(shapes.map(|s| order(&s)))), false));
+    out.push((format!("{:<10}{}", "", columns(shapes.map(|s| format_access_pattern(&s)))), false));
     for at in first..=last {
-        let cells = shapes.map(|s| share(s.sizes[at], s.request_count()));
+        let cells = shapes.map(|s| share_bar(s.sizes[at], s.request_count()));
         out.push((
-            format!("{:>9} {}", name(at, shapes[0].sizes.len()), columns(cells)).trim_end().to_owned(),
+            format!("{:>9} {}", size_range_label(at, shapes[0].sizes.len()), columns(cells)).trim_end().to_owned(),
             false,
         ));
     }
 }
 
-fn order(shape: &RequestPattern) -> String {
+fn format_access_pattern(shape: &RequestPattern) -> String {
     match shape.sequential_pct() {
         Some(pct) => format!("{:.0} % seq., {:.0} % random", pct.round(), 100.0 - pct.round()),
         None => "-".into(),
@@ -41,7 +41,7 @@ fn order(shape: &RequestPattern) -> String {
 }
 
 /// `4K-8K`.
-fn name(at: usize, sizes: usize) -> String {
+fn size_range_label(at: usize, sizes: usize) -> String {
     let short = |at| match bucket_min_bytes(at) {
         n if n >= 1 << 20 => format!("{}M", n >> 20),
         n => format!("{}K", n >> 10),
@@ -54,14 +54,14 @@ fn name(at: usize, sizes: usize) -> String {
 }
 
 /// A bar in eighths of a cell, and the share; nothing for nothing.
-fn share(n: u32, all: u64) -> String {
+fn share_bar(n: u32, all: u64) -> String {
     const EIGHTHS: [&str; 8] =
         ["", "\u{258f}", "\u{258e}", "\u{258d}", "\u{258c}", "\u{258b}", "\u{258a}", "\u{2589}"];
     if n == 0 {
         return String::new();
     }
     let part = f64::from(n) / all.max(1) as f64;
-    let eighths = ((part * (8 * BAR) as f64).round() as usize).clamp(1, 8 * BAR);
+    let eighths = ((part * (8 * BAR_WIDTH) as f64).round() as usize).clamp(1, 8 * BAR_WIDTH);
     let bar = format!("{}{}", "\u{2588}".repeat(eighths / 8), EIGHTHS[eighths % 8]);
     let pct = if part < 0.005 { "<1".to_owned() } else { format!("{:.0}", part * 100.0) };
     format!("{bar} {pct} %")
@@ -72,23 +72,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_show_the_least_and_fill_with_all() {
-        assert_eq!(share(0, 9), "");
-        assert_eq!(share(1, 1_000_000), "\u{258f} <1 %");
-        assert_eq!(share(7, 7), format!("{} 100 %", "\u{2588}".repeat(BAR)));
-        assert!(share(7, 7).chars().count() < WIDE);
+    fn smallest_share_shows_and_full_share_fills_the_bar() {
+        assert_eq!(share_bar(0, 9), "");
+        assert_eq!(share_bar(1, 1_000_000), "\u{258f} <1 %");
+        assert_eq!(share_bar(7, 7), format!("{} 100 %", "\u{2588}".repeat(BAR_WIDTH)));
+        assert!(share_bar(7, 7).chars().count() < COLUMN_WIDTH);
     }
 
     #[test]
-    fn sizes_have_short_names() {
-        let names: Vec<String> = [0, 1, 3, 10, 11].map(|at| name(at, 12)).to_vec();
+    fn size_ranges_have_short_labels() {
+        let names: Vec<String> = [0, 1, 3, 10, 11].map(|at| size_range_label(at, 12)).to_vec();
         assert_eq!(names, ["under 1K", "1K-2K", "4K-8K", "512K-1M", "1M up"]);
     }
 
     #[test]
-    fn shares_add_up_to_all_and_unknown_is_no_share() {
+    fn access_pattern_shares_sum_to_100_and_unknown_is_a_dash() {
         let shape = RequestPattern { random: 1, sequential: 7, ..RequestPattern::default() };
-        assert_eq!(order(&shape), "88 % seq., 12 % random");
-        assert_eq!(order(&RequestPattern::default()), "-");
+        assert_eq!(format_access_pattern(&shape), "88 % seq., 12 % random");
+        assert_eq!(format_access_pattern(&RequestPattern::default()), "-");
     }
 }

@@ -1,68 +1,68 @@
 //! The page of a run under way: how far it is, charts of what it does, and beside them what the device and
 //! the page cache do meanwhile.
 
-use super::plan::device_line;
+use super::plan::format_device_rates;
 use crate::bench::report::text::us;
 use crate::tui::bench::course::Moment;
 use crate::tui::bench::run::Run;
 use crate::tui::layout;
 use crate::tui::panes::PaneId;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::Canvas;
-use crate::tui::widgets::dialog::{frame, wrap};
-use crate::tui::widgets::graph::{bar, columns, nice_max};
-use crate::tui::widgets::put::put;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::{draw_frame, wrap};
+use crate::tui::widgets::graph::{draw_bar, draw_columns, round_up_scale};
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes, write_count};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Names of the kinds of operations.
-const KINDS: [&str; 3] = ["read", "write", "sync"];
+const OPERATION_NAMES: [&str; 3] = ["read", "write", "sync"];
 /// Notes shown at once.
-const NOTES: usize = 2;
+const MAX_NOTES: usize = 2;
 
 /// What a chart shows of a moment; `None`: a gap.
-type Value = Box<dyn Fn(&Moment) -> Option<f64>>;
+type ChartValueFn = Box<dyn Fn(&Moment) -> Option<f64>>;
 
 /// A chart: what it shows, how its newest value is written, and its value at a moment.
 struct Chart {
     label: String,
-    value: Value,
-    write: fn(f64) -> String,
-    second: bool,
+    value: ChartValueFn,
+    format: fn(f64) -> String,
+    is_second_series: bool,
 }
 
-fn count(n: f64) -> String {
+fn format_count(n: f64) -> String {
     let mut out = String::new();
     write_count(&mut out, n);
     out
 }
 
-fn rate(n: f64) -> String {
+fn format_rate(n: f64) -> String {
     format!("{}/s", format_bytes(n as u64))
 }
 
 /// What syncs are called in this run: some workloads time something else.
-fn kind_name(run: &Run, kind: usize) -> &'static str {
+fn operation_name(run: &Run, kind: usize) -> &'static str {
     match (kind, run.plan.profile.as_str()) {
         (2, "intrinsic") => "run",
         (2, "fork") => "fork",
-        _ => KINDS[kind],
+        _ => OPERATION_NAMES[kind],
     }
 }
 
 /// The charts in pairs, the most telling first: rates of every kind, then its latencies.
-fn charts(run: &Run) -> Vec<[Option<Chart>; 2]> {
-    let chart = |label: String, write, second, value: Value| Some(Chart { label, value, write, second });
+fn chart_pairs(run: &Run) -> Vec<[Option<Chart>; 2]> {
+    let chart = |label: String, write, second, value: ChartValueFn| Some(Chart { label, value, format: write, is_second_series: second });
     let (mut rates, mut lats) = (Vec::new(), Vec::new());
     for kind in (0..3).filter(|k| run.course.seen[*k]) {
-        let (name, second) = (kind_name(run, kind), kind == 1);
+        let (name, second) = (operation_name(run, kind), kind == 1);
         let per_s = if kind == 2 { format!("{name}s/s") } else { format!("{name} IOPS") };
         let moved = (kind < 2).then(|| {
-            chart(format!("{name} bytes"), rate, second, Box::new(move |m| Some(m.bytes_per_s[kind])))
+            chart(format!("{name} bytes"), format_rate, second, Box::new(move |m| Some(m.bytes_per_s[kind])))
         });
-        rates.push([chart(per_s, count, second, Box::new(move |m| Some(m.per_s[kind]))), moved.flatten()]);
+        rates.push([chart(per_s, format_count, second, Box::new(move |m| Some(m.per_s[kind]))), moved.flatten()]);
         let lat = |which: usize, word: &str| {
             let value = move |m: &Moment| m.lat[kind][which].map(|ns| ns as f64);
             chart(format!("{name} {word}"), us, second, Box::new(value))
@@ -73,41 +73,41 @@ fn charts(run: &Run) -> Vec<[Option<Chart>; 2]> {
 }
 
 /// Draws the page.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool, run: &Run) {
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool, run: &Run) {
     let title = format!("Run: {}", run.plan.profile);
     let note = if run.stopping { "x: kill it" } else { "x: end it" };
-    let inner = frame(buf, area, &title, note, focused, theme);
+    let inner = draw_frame(buf, area, &title, note, focused, theme);
     let (mut y, width) = (inner.y, inner.width);
-    let mut line = |buf: &mut Canvas, text: &str, style: Style| {
+    let mut line = |buf: &mut CellBuffer, text: &str, style: Style| {
         if y < inner.bottom() {
-            put(buf, inner.x, y, text, width, style);
+            draw_text(buf, inner.x, y, text, width, style);
             y += 1;
         }
     };
-    line(buf, &phase(run), theme.title);
+    line(buf, &phase_text(run), theme.title);
     let meter = Rect { y: inner.y + 1, height: 1, ..inner };
     line(buf, "", theme.text);
     if let Some(done) = run.progress.as_ref().and_then(|p| p.done).filter(|_| meter.y < inner.bottom()) {
-        bar(buf, meter, done, 1.0, &[], theme.graph, theme.dim);
+        draw_bar(buf, meter, done, 1.0, &[], theme.graph, theme.dim);
     }
-    if let Some(trouble) = run.trouble(app.world.now().boot_ns) {
+    if let Some(trouble) = run.trouble(app.system.now().boot_ns) {
         wrap(&trouble, width.into()).iter().for_each(|l| line(buf, l, theme.crit));
     }
-    figures(run).iter().for_each(|l| line(buf, l, theme.text));
-    for note in run.notes.iter().rev().take(NOTES) {
+    operation_lines(run).iter().for_each(|l| line(buf, l, theme.text));
+    for note in run.notes.iter().rev().take(MAX_NOTES) {
         line(buf, &format!("! {note}"), theme.warn);
     }
-    let around = surroundings(app);
+    let around = device_and_cache_lines(app);
     let below = (around.len() as u16).min(inner.bottom().saturating_sub(y));
     let room = Rect { y, height: inner.bottom().saturating_sub(y + below), ..inner };
     draw_charts(run, theme, room, buf);
     for (i, text) in around.iter().take(below.into()).enumerate() {
-        put(buf, inner.x, inner.bottom() - below + i as u16, text, width, theme.dim);
+        draw_text(buf, inner.x, inner.bottom() - below + i as u16, text, width, theme.dim);
     }
 }
 
 /// What is being done, and how far it is.
-fn phase(run: &Run) -> String {
+fn phase_text(run: &Run) -> String {
     let Some(p) = &run.progress else { return "starting the measuring process".into() };
     let number = p.part.map_or(String::new(), |n| format!("{}. ", n + 1));
     let done = p.done.map_or(String::new(), |d| format!(", {:.0} %", d * 100.0));
@@ -121,26 +121,26 @@ fn phase(run: &Run) -> String {
 }
 
 /// The run in a few lines, to keep.
-pub fn summary(run: &Run) -> Vec<String> {
-    let mut out = vec![phase(run)];
-    out.extend(figures(run));
+pub fn summary_lines(run: &Run) -> Vec<String> {
+    let mut out = vec![phase_text(run)];
+    out.extend(operation_lines(run));
     out.extend(run.notes.iter().cloned());
     out
 }
 
 /// The newest figures, a line for each kind of operation.
-fn figures(run: &Run) -> Vec<String> {
+fn operation_lines(run: &Run) -> Vec<String> {
     let Some(m) = run.course.last() else { return Vec::new() };
     let counts = run.progress.as_ref().map_or([0; 3], |p| p.counts);
     let lat = |ns: Option<u64>| ns.map_or("-".into(), |ns| us(ns as f64));
     (0..3)
         .filter(|k| run.course.seen[*k])
         .map(|k| {
-            let bytes = if k < 2 { format!(" {:>9}", rate(m.bytes_per_s[k])) } else { String::new() };
+            let bytes = if k < 2 { format!(" {:>9}", format_rate(m.bytes_per_s[k])) } else { String::new() };
             format!(
                 "{:<5} {:>6}/s{bytes}  p50 {:>7}  p99 {:>7}  {} done",
-                kind_name(run, k),
-                count(m.per_s[k]),
+                operation_name(run, k),
+                format_count(m.per_s[k]),
                 lat(m.lat[k][0]),
                 lat(m.lat[k][1]),
                 counts[k]
@@ -150,17 +150,17 @@ fn figures(run: &Run) -> Vec<String> {
 }
 
 /// The device and the page cache, where their own panes have no room.
-fn surroundings(app: &App) -> Vec<String> {
-    let arranged = layout::arrange(app);
-    let shown = |id| arranged.area(id).is_some();
+fn device_and_cache_lines(app: &App) -> Vec<String> {
+    let arranged = layout::compute_layout(app);
+    let shown = |id| arranged.pane_area(id).is_some();
     let mut out = Vec::new();
     if !shown(PaneId::Devices)
-        && let Some(rate) = app.ui.bench.device().and_then(|id| app.snap().device(id))
+        && let Some(rate) = app.ui.bench.device().and_then(|id| app.snapshot().device(id))
     {
-        out.push(device_line(rate));
+        out.push(format_device_rates(rate));
     }
     if !shown(PaneId::Writeback)
-        && let Some(w) = app.snap().writeback.ok()
+        && let Some(w) = app.snapshot().writeback.ok()
     {
         let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
         out.push(format!(
@@ -174,8 +174,8 @@ fn surroundings(app: &App) -> Vec<String> {
 }
 
 /// Two charts a row, as many rows as have at least a label and a row of columns.
-fn draw_charts(run: &Run, theme: &Theme, area: Rect, buf: &mut Canvas) {
-    let mut rows = charts(run);
+fn draw_charts(run: &Run, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+    let mut rows = chart_pairs(run);
     rows.truncate(usize::from(area.height / 2));
     let Some(height) = area.height.checked_div(rows.len() as u16) else { return };
     let height = height.min(8);
@@ -189,14 +189,14 @@ fn draw_charts(run: &Run, theme: &Theme, area: Rect, buf: &mut Canvas) {
     }
 }
 
-fn draw_chart(run: &Run, theme: &Theme, area: Rect, buf: &mut Canvas, chart: &Chart) {
+fn draw_chart(run: &Run, theme: &Theme, area: Rect, buf: &mut CellBuffer, chart: &Chart) {
     let all = run.course.within(area.width.into());
     let values: Vec<Option<f64>> = all.iter().map(|m| (chart.value)(m)).collect();
     let max = values.iter().flatten().copied().fold(0.0, f64::max);
     // The newest value stands above, in the figures.
-    let label = format!("{}, at most {}", chart.label, (chart.write)(max));
-    put(buf, area.x, area.y, &label, area.width, theme.head);
+    let label = format!("{}, at most {}", chart.label, (chart.format)(max));
+    draw_text(buf, area.x, area.y, &label, area.width, theme.header);
     let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    let style = if chart.second { theme.graph2 } else { theme.graph };
-    columns(buf, below, values.into_iter(), nice_max(max), style);
+    let style = if chart.is_second_series { theme.graph_alt } else { theme.graph };
+    draw_columns(buf, below, values.into_iter(), round_up_scale(max), style);
 }

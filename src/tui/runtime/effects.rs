@@ -3,9 +3,9 @@
 use super::super::effect::Effect;
 use super::super::event::Event;
 use super::super::settings::Settings;
-use super::super::state::Detail;
+use super::super::state::DetailPage;
 use super::super::terminal;
-use super::desk::Desk;
+use super::state::Desk;
 use crate::collect::processes::ionice;
 use crate::worker::file::Existing;
 use crate::worker::job::{Job, Reply};
@@ -18,15 +18,15 @@ impl Desk {
                 Effect::Quit => self.quit = true,
                 Effect::Suspend => self.suspend()?,
                 Effect::Redraw => self.redraw(),
-                Effect::Interval(_) | Effect::Threads(_) | Effect::Focus(_) | Effect::Syncs(_) => {
+                Effect::SetInterval(_) | Effect::ScanThreads(_) | Effect::WatchTasks(_) | Effect::ListSlowSyncs(_) => {
                     self.steer(effect);
                 }
                 Effect::Replay(effect) => self.player.iter().for_each(|p| p.act(effect)),
-                Effect::Tape(effect) => self.record(effect)?,
-                Effect::Run(job) => self.hand_out(vec![job])?,
-                Effect::RunInTurn(jobs) => self.hand_out(jobs)?,
-                Effect::Clipboard(text) => self.copy(&text)?,
-                Effect::Save(settings) => self.save(&settings)?,
+                Effect::Recording(effect) => self.record(effect)?,
+                Effect::RunJob(job) => self.hand_out(vec![job])?,
+                Effect::RunJobsInSequence(jobs) => self.hand_out(jobs)?,
+                Effect::CopyToClipboard(text) => self.copy(&text)?,
+                Effect::SaveSettings(settings) => self.save(&settings)?,
                 Effect::Bench(effect) => {
                     if let Some(news) = self.bench.act(effect) {
                         self.feed_event(Event::Bench(Box::new(news)))?;
@@ -62,17 +62,17 @@ impl Desk {
     fn steer(&mut self, effect: Effect) {
         let Some(feed) = &mut self.feed else { return };
         match effect {
-            Effect::Interval(interval) => {
+            Effect::SetInterval(interval) => {
                 feed.set_interval(interval);
                 self.sample_due = Instant::now() + interval;
             }
-            Effect::Syncs(from) => feed.set_sync_threshold(from),
-            Effect::Threads(threads) => {
+            Effect::ListSlowSyncs(from) => feed.set_sync_threshold(from),
+            Effect::ScanThreads(threads) => {
                 feed.update_scan_options(|w| w.threads = threads);
                 feed.scan_now();
             }
-            Effect::Focus(keys) => {
-                let waits = matches!(self.app.ui.detail, Some(Detail::Process(_)));
+            Effect::WatchTasks(keys) => {
+                let waits = matches!(self.app.ui.detail, Some(DetailPage::Process(_)));
                 feed.update_scan_options(|w| (w.visible, w.wait_channels) = (keys, waits));
             }
             _ => {}
@@ -82,7 +82,7 @@ impl Desk {
     fn hand_out(&mut self, jobs: Vec<Job>) -> anyhow::Result<()> {
         for (job, why) in self.pool.start_all(jobs) {
             self.feed_event(if job.is_measuring() || job.is_experiment() || job.is_diagnosis() {
-                Event::Worker(job, Reply::Failed(why))
+                Event::JobReply(job, Reply::Failed(why))
             } else {
                 Event::Notice(why)
             })?;
@@ -98,10 +98,10 @@ impl Desk {
     }
 
     fn save(&mut self, settings: &Settings) -> anyhow::Result<()> {
-        match self.options.config.clone() {
+        match self.options.config_path.clone() {
             Some(path) => self.hand_out(vec![Job::WriteFile {
                 path,
-                contents: settings.write().into(),
+                contents: settings.to_toml().into(),
                 existing: Existing::Replace,
                 make_dir: true,
             }]),
@@ -126,7 +126,7 @@ impl Desk {
 
     pub(super) fn retake(&mut self) -> anyhow::Result<()> {
         terminal::restore();
-        self.tty.retake()?;
+        self.tty.reenter()?;
         self.redraw();
         Ok(())
     }

@@ -8,11 +8,11 @@ use crate::export::kernel_log::hung_task_text;
 use crate::export::{self, table::Table};
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::text::{sanitize, sanitize_cow};
-use crate::tui::keys::Context;
+use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
-use crate::tui::widgets::canvas::{self, Canvas};
-use crate::tui::widgets::dialog::{frame, reason};
-use crate::tui::widgets::put::put;
+use crate::tui::widgets::cell_buffer::{self, CellBuffer};
+use crate::tui::widgets::dialog::{draw_frame, draw_reason};
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
@@ -21,28 +21,28 @@ use std::fmt::Write as _;
 
 /// The pane.
 pub const PANE: Pane = Pane {
-    id: PaneId::Kernel,
-    contexts: &[Context::Kernel, Context::List, Context::Scroll],
+    id: PaneId::KernelLog,
+    contexts: &[KeyContext::Kernel, KeyContext::List, KeyContext::Scroll],
     render,
-    stamp,
-    sheet,
-    rows: |app| app.ui.kernel.shown.len(),
+    content_hash: stamp,
+    table: sheet,
+    row_count: |app| app.ui.kernel.visible_entries.len(),
 };
 
 /// The entries shown, oldest first, with their place in the log.
-pub fn shown(app: &App) -> impl Iterator<Item = &LogEntry> {
-    let shown = &app.ui.kernel.shown;
-    let entries = app.world.kernel_log.entries().enumerate();
+pub fn visible_entries(app: &App) -> impl Iterator<Item = &LogEntry> {
+    let shown = &app.ui.kernel.visible_entries;
+    let entries = app.system.kernel_log.entries().enumerate();
     entries.filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
 }
 
 /// The entries shown from the `first` on, at most `most`, with their places among those shown. Looked up from the end,
 /// where the log is read most, so that a long log costs no more than a short one.
-pub fn window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogEntry)> {
-    let shown = &app.ui.kernel.shown;
+pub fn visible_window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogEntry)> {
+    let shown = &app.ui.kernel.visible_entries;
     let mut out = Vec::with_capacity(most);
     let mut left = shown.len();
-    for (place, entry) in app.world.kernel_log.entries().enumerate().rev() {
+    for (place, entry) in app.system.kernel_log.entries().enumerate().rev() {
         if left <= first {
             break;
         }
@@ -58,26 +58,26 @@ pub fn window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogEntry)> {
 }
 
 /// Recomputes which entries are shown; called when the log or the patterns changed.
-pub fn refresh(app: &mut App) {
+pub fn refresh_visible_entries(app: &mut App) {
     let k = &app.ui.kernel;
     let needle = k.filter.to_lowercase();
     let fits = |e: &LogEntry| {
         k.patterns.shows(e) && (needle.is_empty() || e.message.to_lowercase().contains(&needle))
     };
     let shown =
-        app.world.kernel_log.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
-    app.ui.kernel.shown = shown;
-    app.ui.kernel.refreshed += 1;
-    if app.ui.kernel.pinned {
-        app.ui.kernel.scroll.selected = app.ui.kernel.shown.len().saturating_sub(1);
+        app.system.kernel_log.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
+    app.ui.kernel.visible_entries = shown;
+    app.ui.kernel.refresh_count += 1;
+    if app.ui.kernel.follows_newest {
+        app.ui.kernel.scroll.selected = app.ui.kernel.visible_entries.len().saturating_sub(1);
     }
 }
 
 /// Classes that came in the last ten minutes, with their counts.
-fn counts(app: &App) -> String {
+fn recent_class_counts(app: &App) -> String {
     let mut out = String::new();
     for class in KernelLogClass::ALL {
-        let n = app.world.kernel_log.count(class, app.log_now());
+        let n = app.system.kernel_log.count(class, app.log_clock());
         if n.last_10min > 0 && class != KernelLogClass::Other {
             out.push_str(&format!("{} {} · ", class.name().replace('_', " "), n.last_10min));
         }
@@ -85,7 +85,7 @@ fn counts(app: &App) -> String {
     if out.is_empty() { String::new() } else { format!("{out}in 10 min") }
 }
 
-fn title(app: &App) -> String {
+fn pane_title(app: &App) -> String {
     let k = &app.ui.kernel;
     let mut title = String::from("Kernel log");
     if let Some(p) = k.include.as_ref().filter(|p| !p.is_empty()) {
@@ -98,52 +98,52 @@ fn title(app: &App) -> String {
     if !k.filter.is_empty() {
         title.push_str(&format!(" · filter \"{}\"", sanitize(&k.filter)));
     }
-    if app.world.kernel_log.dropped() > 0 {
-        title.push_str(&format!(" · {} lines lost", app.world.kernel_log.dropped()));
+    if app.system.kernel_log.dropped() > 0 {
+        title.push_str(&format!(" · {} lines lost", app.system.kernel_log.dropped()));
     }
     title
 }
 
 /// Lines come rarely. Not in a replay, where the log may be another one; nor while tasks are stuck, for longer and
 /// longer.
-fn stamp(app: &App) -> Option<u64> {
+fn pane_hash(app: &App) -> Option<u64> {
     let k = &app.ui.kernel;
-    let steady = app.ui.replay.is_none() && app.world.hung_tasks.is_empty();
-    let heads = (title(app), counts(app), app.klog_missing());
-    let lines = (k.refreshed, k.shown.len(), k.unfolded, k.scroll, app.ui.utc_offset_secs);
-    steady.then(|| canvas::stamp(&(heads, lines)))
+    let steady = app.ui.replay.is_none() && app.system.hung_tasks.is_empty();
+    let heads = (pane_title(app), recent_class_counts(app), app.kernel_log_unavailable_reason());
+    let lines = (k.refresh_count, k.visible_entries.len(), k.is_unfolded, k.scroll, app.ui.utc_offset_secs);
+    steady.then(|| cell_buffer::content_hash(&(heads, lines)))
 }
 
-fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool) {
-    let mut inner = frame(buf, area, &title(app), &counts(app), focused, theme);
-    inner = stuck(app, theme, inner, buf);
-    if let Some(why) = app.klog_missing() {
-        reason(buf, inner, &why, theme.warn);
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let mut inner = draw_frame(buf, area, &pane_title(app), &recent_class_counts(app), focused, theme);
+    inner = draw_hung_tasks(app, theme, inner, buf);
+    if let Some(why) = app.kernel_log_unavailable_reason() {
+        draw_reason(buf, inner, &why, theme.warn);
         return;
     }
-    let (height, total) = (usize::from(inner.height), app.ui.kernel.shown.len());
+    let (height, total) = (usize::from(inner.height), app.ui.kernel.visible_entries.len());
     if total == 0 && height > 0 {
-        put(buf, inner.x, inner.y, "nothing the kernel warns of", inner.width, theme.dim);
+        draw_text(buf, inner.x, inner.y, "nothing the kernel warns of", inner.width, theme.dim);
         return;
     }
     // Unfocused, the newest lines matter.
     let selected = if focused { app.ui.kernel.scroll.selected } else { total - 1 };
     let (mut y, mut scratch) = (inner.y, String::new());
-    for (i, entry) in window(app, first(app, selected, height), height) {
+    for (i, entry) in visible_window(app, first_visible(app, selected, height), height) {
         if y >= inner.bottom() {
             break;
         }
-        line(app, theme, Rect { y, height: 1, ..inner }, buf, entry, &mut scratch);
+        draw_entry(app, theme, Rect { y, height: 1, ..inner }, buf, entry, &mut scratch);
         if focused && i == selected {
-            table::select(buf, inner, y, theme);
+            table::highlight_row(buf, inner, y, theme);
         }
         y += 1;
-        if app.ui.kernel.unfolded {
+        if app.ui.kernel.is_unfolded {
             for text in &entry.folded {
                 if y >= inner.bottom() {
                     break;
                 }
-                put(buf, inner.x + 4, y, &sanitize(text), inner.width.saturating_sub(4), theme.dim);
+                draw_text(buf, inner.x + 4, y, &sanitize(text), inner.width.saturating_sub(4), theme.dim);
                 y += 1;
             }
         }
@@ -151,20 +151,20 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, focused: bool)
 }
 
 /// Rows an entry takes.
-fn rows(app: &App, entry: &LogEntry) -> usize {
-    1 + if app.ui.kernel.unfolded { entry.folded.len() } else { 0 }
+fn entry_rows(app: &App, entry: &LogEntry) -> usize {
+    1 + if app.ui.kernel.is_unfolded { entry.folded.len() } else { 0 }
 }
 
 /// The first entry shown, so that the selected one is whole on screen if it can be.
-fn first(app: &App, selected: usize, height: usize) -> usize {
-    let selected = selected.min(app.ui.kernel.shown.len().saturating_sub(1));
-    if !app.ui.kernel.unfolded {
+fn first_visible(app: &App, selected: usize, height: usize) -> usize {
+    let selected = selected.min(app.ui.kernel.visible_entries.len().saturating_sub(1));
+    if !app.ui.kernel.is_unfolded {
         let mut scroll = app.ui.kernel.scroll;
         scroll.selected = selected;
-        scroll.follow(app.ui.kernel.shown.len(), height);
+        scroll.scroll_into_view(app.ui.kernel.visible_entries.len(), height);
         return scroll.offset;
     }
-    let heights: Vec<usize> = shown(app).take(selected + 1).map(|e| rows(app, e)).collect();
+    let heights: Vec<usize> = visible_entries(app).take(selected + 1).map(|e| entry_rows(app, e)).collect();
     let mut used = 0;
     let fitting = heights.iter().rev().take_while(|rows| {
         used += **rows;
@@ -175,31 +175,31 @@ fn first(app: &App, selected: usize, height: usize) -> usize {
 
 /// The first entry shown, and the one at a row of the pane's inside, if one is there.
 pub fn entry_at(app: &App, inner_height: u16, row: u16) -> Option<(usize, usize)> {
-    let stuck = stuck_rows(app, inner_height);
+    let stuck = hung_task_rows(app, inner_height);
     let row = usize::from(row.checked_sub(stuck)?);
-    let from = first(app, app.ui.kernel.scroll.selected, usize::from(inner_height - stuck));
+    let from = first_visible(app, app.ui.kernel.scroll.selected, usize::from(inner_height - stuck));
     let mut below = 0;
-    let at = shown(app).skip(from).position(|e| {
-        below += rows(app, e);
+    let at = visible_entries(app).skip(from).position(|e| {
+        below += entry_rows(app, e);
         row < below
     })?;
     Some((from, from + at))
 }
 
 /// Rows that tasks long in state D take at the top.
-fn stuck_rows(app: &App, height: u16) -> u16 {
-    (height / 2).min(app.world.hung_tasks.len().min(usize::from(u16::MAX)) as u16)
+fn hung_task_rows(app: &App, height: u16) -> u16 {
+    (height / 2).min(app.system.hung_tasks.len().min(usize::from(u16::MAX)) as u16)
 }
 
 /// Tasks long in state D, at the top; returns what is left of the area.
-fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> Rect {
-    let most = stuck_rows(app, area.height);
-    for (i, s) in app.world.hung_tasks.iter().take(usize::from(most)).enumerate() {
-        put(
+fn draw_hung_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
+    let most = hung_task_rows(app, area.height);
+    for (i, s) in app.system.hung_tasks.iter().take(usize::from(most)).enumerate() {
+        draw_text(
             buf,
             area.x,
             area.y + i as u16,
-            &hung_task_text(s, app.world.hung_task_warnings),
+            &hung_task_text(s, app.system.hung_task_warnings),
             area.width,
             theme.crit,
         );
@@ -208,10 +208,10 @@ fn stuck(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas) -> Rect {
 }
 
 /// `14:02:11  I/O error  sda  x3  text`; `scratch` saves an allocation for each part.
-fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry, scratch: &mut String) {
+fn draw_entry(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, e: &LogEntry, scratch: &mut String) {
     let mut x = area.x;
-    let mut part = |buf: &mut Canvas, text: &str, style: Style| {
-        let used = put(buf, x, area.y, text, area.right().saturating_sub(x), style);
+    let mut part = |buf: &mut CellBuffer, text: &str, style: Style| {
+        let used = draw_text(buf, x, area.y, text, area.right().saturating_sub(x), style);
         x += used;
     };
     scratch.clear();
@@ -223,7 +223,7 @@ fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry, sc
         false => class_label(e.class),
     };
     if e.class != KernelLogClass::Other || e.is_from_program() {
-        part(buf, class, if e.is_from_program() { theme.dim } else { style(e, theme) });
+        part(buf, class, if e.is_from_program() { theme.dim } else { entry_style(e, theme) });
         part(buf, " ", theme.text);
     }
     scratch.clear();
@@ -234,15 +234,15 @@ fn line(app: &App, theme: &Theme, area: Rect, buf: &mut Canvas, e: &LogEntry, sc
         let _ = write!(scratch, "(+{} kept back) ", e.suppressed);
     }
     part(buf, scratch, theme.warn);
-    part(buf, &sanitize_cow(e.message.as_bytes()), if e.level <= 3 { style(e, theme) } else { theme.text });
-    if !e.folded.is_empty() && !app.ui.kernel.unfolded {
+    part(buf, &sanitize_cow(e.message.as_bytes()), if e.level <= 3 { entry_style(e, theme) } else { theme.text });
+    if !e.folded.is_empty() && !app.ui.kernel.is_unfolded {
         scratch.clear();
         let _ = write!(scratch, "  [+{} lines]", e.folded.len() + e.folded_dropped as usize);
         part(buf, scratch, theme.dim);
     }
 }
 
-fn style(e: &LogEntry, theme: &Theme) -> Style {
+fn entry_style(e: &LogEntry, theme: &Theme) -> Style {
     match e.class {
         KernelLogClass::Other | KernelLogClass::Thermal => theme.warn,
         _ if e.level <= 4 => theme.crit,
@@ -250,9 +250,9 @@ fn style(e: &LogEntry, theme: &Theme) -> Style {
     }
 }
 
-fn sheet(app: &App) -> Table {
-    let title = format!("{} on {}, {}", title(app), app.world.host.name, app.stamp());
-    let mut sheet = export::kernel_log::build_table(title, shown(app), &app.world);
-    sheet.notes.extend(app.klog_missing());
+fn build_table(app: &App) -> Table {
+    let title = format!("{} on {}, {}", pane_title(app), app.system.host.name, app.timestamp());
+    let mut sheet = export::kernel_log::build_table(title, visible_entries(app), &app.system);
+    sheet.notes.extend(app.kernel_log_unavailable_reason());
     sheet
 }

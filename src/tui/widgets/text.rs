@@ -1,31 +1,31 @@
 //! Text into cells, quickly: most of a monitor is characters that need no grapheme work.
 
-use super::canvas::{Canvas, Look, Symbol};
+use super::cell_buffer::{CellBuffer, PackedCell, PackedSymbol};
 use ratatui::buffer::{Buffer, CellWidth};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Writes `text` (cleaned) at `x`,`y`, at most `width` cells; returns the cells used.
-pub fn put(canvas: &mut Canvas, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
+pub fn draw_text(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
     if text.is_ascii() {
-        let dress = canvas.dress(style);
-        let cells = canvas.cells(x, y, width);
+        let dress = canvas.style_id(style);
+        let cells = canvas.cells_mut(x, y, width);
         for (cell, byte) in cells.iter_mut().zip(text.bytes()) {
             let shown = if (0x20..0x7f).contains(&byte) { byte } else { b'?' };
-            *cell = Symbol::plain(char::from(shown)).dressed(dress);
+            *cell = PackedSymbol::single_width(char::from(shown)).with_style(dress);
         }
         return cells.len().min(text.len()) as u16;
     }
-    if text.chars().all(is_plain) {
-        let mut symbols = text.chars().map(Symbol::plain);
+    if text.chars().all(is_single_width) {
+        let mut symbols = text.chars().map(PackedSymbol::single_width);
         return canvas.draw_over((x, y), width, style, |_| symbols.next());
     }
-    put_graphemes(canvas, x, y, text, width, style)
+    draw_graphemes(canvas, x, y, text, width, style)
 }
 
 /// A character of one column that joins with no other of these: letters of Latin, and what lines, graphs and small
 /// signs are made of.
-fn is_plain(c: char) -> bool {
+fn is_single_width(c: char) -> bool {
     matches!(c,
         ' '..='~'
         | '\u{a1}'..='\u{ac}' | '\u{ae}'..='\u{2ff}'
@@ -35,51 +35,51 @@ fn is_plain(c: char) -> bool {
 }
 
 /// Any text: ratatui tells it apart into what is seen as one.
-fn put_graphemes(canvas: &mut Canvas, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
-    let width = canvas.cells(x, y, width).len() as u16;
+fn draw_graphemes(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
+    let width = canvas.cells_mut(x, y, width).len() as u16;
     let mut line = Buffer::empty(Rect::new(0, 0, width, 1));
     let (end, _) = line.set_stringn(0, 0, text, usize::from(width), Style::new());
     let mut at = 0;
     while at < end {
         let shown = line[(at, 0)].symbol();
         let columns = shown.cell_width().max(1);
-        let symbol = canvas.symbol(shown);
+        let symbol = canvas.pack_symbol(shown);
         canvas.draw_over((x + at, y), 1, style, |_| Some(symbol));
         // The rest of its columns is hidden.
-        canvas.cells(x + at + 1, y, columns - 1).fill(Look::BLANK);
+        canvas.cells_mut(x + at + 1, y, columns - 1).fill(PackedCell::BLANK);
         at += columns;
     }
     end
 }
 
 /// Puts one symbol of one cell's width into every cell of `area`.
-pub fn fill(canvas: &mut Canvas, area: Rect, symbol: &str, style: Style) {
+pub fn fill_area(canvas: &mut CellBuffer, area: Rect, symbol: &str, style: Style) {
     let area = area.intersection(canvas.area);
-    let symbol = canvas.symbol(symbol);
+    let symbol = canvas.pack_symbol(symbol);
     for y in area.top()..area.bottom() {
         canvas.draw_over((area.x, y), area.width, style, |_| Some(symbol));
     }
 }
 
 /// Blanks every cell of `area`.
-pub fn wipe(canvas: &mut Canvas, area: Rect) {
+pub fn clear_area(canvas: &mut CellBuffer, area: Rect) {
     for y in area.top()..area.bottom() {
-        canvas.cells(area.x, y, area.width).fill(Look::BLANK);
+        canvas.cells_mut(area.x, y, area.width).fill(PackedCell::BLANK);
     }
 }
 
 /// Writes `text` so that it ends before `x + width`.
-pub fn put_right(canvas: &mut Canvas, x: u16, y: u16, text: &str, width: u16, style: Style) {
+pub fn draw_text_right(canvas: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
     let cells = match text.is_ascii() {
         true => text.len(),
         false => unicode_width::UnicodeWidthStr::width(text),
     };
     let pad = usize::from(width).saturating_sub(cells) as u16;
-    put(canvas, x + pad, y, text, width - pad.min(width), style);
+    draw_text(canvas, x + pad, y, text, width - pad.min(width), style);
 }
 
 /// Styles `width` cells of a row without touching their text.
-pub fn tint(canvas: &mut Canvas, x: u16, y: u16, width: u16, style: Style) {
+pub fn patch_style(canvas: &mut CellBuffer, x: u16, y: u16, width: u16, style: Style) {
     canvas.draw_over((x, y), width, style, |before| Some(before.symbol()));
 }
 
@@ -91,25 +91,25 @@ mod tests {
 
     #[test]
     fn text_stays_within_its_width_and_the_canvas() {
-        let mut canvas = Canvas::new(Rect::new(0, 0, 6, 1));
-        assert_eq!(put(&mut canvas, 0, 0, "abcdef", 3, Style::new()), 3);
-        assert_eq!(put(&mut canvas, 4, 0, "写作", 9, Style::new()), 2);
-        assert_eq!(put(&mut canvas, 9, 0, "x", 1, Style::new()), 0);
-        assert_eq!(put(&mut canvas, 0, 5, "x", 1, Style::new()), 0);
-        assert_eq!(canvas.picture(), Buffer::with_lines(["abc 写"]));
+        let mut canvas = CellBuffer::new(Rect::new(0, 0, 6, 1));
+        assert_eq!(draw_text(&mut canvas, 0, 0, "abcdef", 3, Style::new()), 3);
+        assert_eq!(draw_text(&mut canvas, 4, 0, "写作", 9, Style::new()), 2);
+        assert_eq!(draw_text(&mut canvas, 9, 0, "x", 1, Style::new()), 0);
+        assert_eq!(draw_text(&mut canvas, 0, 5, "x", 1, Style::new()), 0);
+        assert_eq!(canvas.to_buffer(), Buffer::with_lines(["abc 写"]));
     }
 
     #[test]
     fn right_alignment_counts_cells() {
-        let mut canvas = Canvas::new(Rect::new(0, 0, 8, 2));
-        put_right(&mut canvas, 0, 0, "12", 5, Style::new());
-        put_right(&mut canvas, 0, 1, "写", 5, Style::new());
-        assert_eq!(canvas.picture(), Buffer::with_lines(["   12   ", "   写   "]));
+        let mut canvas = CellBuffer::new(Rect::new(0, 0, 8, 2));
+        draw_text_right(&mut canvas, 0, 0, "12", 5, Style::new());
+        draw_text_right(&mut canvas, 0, 1, "写", 5, Style::new());
+        assert_eq!(canvas.to_buffer(), Buffer::with_lines(["   12   ", "   写   "]));
     }
 
     #[test]
-    fn plain_characters_take_one_column() {
-        for c in (0x80..0x3000).filter_map(char::from_u32).filter(|c| is_plain(*c)) {
+    fn single_width_characters_take_one_column() {
+        for c in (0x80..0x3000).filter_map(char::from_u32).filter(|c| is_single_width(*c)) {
             assert_eq!(unicode_width::UnicodeWidthChar::width(c), Some(1), "U+{:X}", u32::from(c));
         }
     }
@@ -122,23 +122,23 @@ mod tests {
                 (0u16..14, 0u16..3, "[ab é×│▾…写🚒\u{301}\u{200d}\u{7f}\u{ad}\u{9b}]{0,6}", 0u16..9, any::<[bool; 3]>()), 1..6)
         ) {
             let area = Rect::new(0, 0, 12, 2);
-            let (mut canvas, mut buf) = (Canvas::new(area), Buffer::empty(area));
+            let (mut canvas, mut buf) = (CellBuffer::new(area), Buffer::empty(area));
             for (x, y, text, width, [red, bold, tinted]) in &texts {
                 let text = format!("é{text}");
                 let style = if *red { Style::new().fg(Color::Red) } else { Style::new() };
                 let style = if *bold { style.add_modifier(Modifier::BOLD) } else { style };
-                let used = put(&mut canvas, *x, *y, &text, *width, style);
+                let used = draw_text(&mut canvas, *x, *y, &text, *width, style);
                 if *x < area.width && *y < area.height {
                     let (end, _) = buf.set_stringn(*x, *y, &text, usize::from((*width).min(area.width - *x)), style);
                     prop_assert_eq!(used, end - *x);
                 }
                 if *tinted {
                     let style = Style::new().bg(Color::Blue).remove_modifier(Modifier::BOLD);
-                    tint(&mut canvas, *x, *y, *width, style);
+                    patch_style(&mut canvas, *x, *y, *width, style);
                     buf.set_style(Rect::new(*x, *y, *width, 1).intersection(area), style);
                 }
             }
-            prop_assert_eq!(canvas.picture(), buf);
+            prop_assert_eq!(canvas.to_buffer(), buf);
         }
     }
 }

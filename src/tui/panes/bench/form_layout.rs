@@ -4,13 +4,13 @@
 use ratatui::layout::Rect;
 
 /// Cells a column of parameters wants.
-const COLUMN: u16 = 38;
+const COLUMN_WIDTH: u16 = 38;
 /// Rows of parameters that stay, however long the plan is.
-const LEAST: u16 = 3;
+const MIN_ROWS: u16 = 3;
 
 /// Places of the lines on screen.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Grid {
+pub struct FormLayout {
     /// Line numbers with their places.
     pub cells: Vec<(usize, Rect)>,
     /// Lines that have no room: before and after those shown.
@@ -24,9 +24,9 @@ pub struct Grid {
 /// Places `count` lines of which the first `wide` take the whole width, with `selected` among those shown; `needed`
 /// rows are for the plan below if they can be had. Without room for several wide lines all are alike, one below the
 /// other.
-pub fn grid(inner: Rect, count: usize, wide: usize, selected: usize, needed: usize) -> Grid {
-    let tight = wide > 1 && usize::from(inner.height) < wide + usize::from(LEAST) + 1;
-    let columns = if tight { 1 } else { (inner.width / COLUMN).clamp(1, 3) };
+pub fn form_layout(inner: Rect, count: usize, wide: usize, selected: usize, needed: usize) -> FormLayout {
+    let tight = wide > 1 && usize::from(inner.height) < wide + usize::from(MIN_ROWS) + 1;
+    let columns = if tight { 1 } else { (inner.width / COLUMN_WIDTH).clamp(1, 3) };
     let first = if tight { 0 } else { wide.min(count) };
     let head = (first as u16).min(inner.height);
     let others = count - first;
@@ -34,7 +34,7 @@ pub fn grid(inner: Rect, count: usize, wide: usize, selected: usize, needed: usi
     // One row is for the line about the selected parameter.
     let room = inner.height.saturating_sub(head + 1);
     let needed = needed.min(usize::from(u16::MAX)) as u16;
-    let rows = all.min(room.saturating_sub(needed).max(LEAST.min(room)));
+    let rows = all.min(room.saturating_sub(needed).max(MIN_ROWS.min(room)));
     let page = usize::from(rows) * usize::from(columns);
     let offset = selected.saturating_sub(first).saturating_sub(page.saturating_sub(1)).min(others);
     let width = inner.width / columns;
@@ -52,7 +52,7 @@ pub fn grid(inner: Rect, count: usize, wide: usize, selected: usize, needed: usi
         cells.push((first + offset + i, at));
     }
     let used = (head + rows + 1).min(inner.height);
-    Grid {
+    FormLayout {
         cells,
         hidden: (offset, others.saturating_sub(offset + shown)),
         hint: Rect { y: inner.y + used.saturating_sub(1), height: 1.min(inner.height), ..inner },
@@ -65,13 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_selected_line_is_always_shown_and_nothing_overlaps() {
+    fn selected_field_is_visible_and_fields_do_not_overlap() {
         for (w, h) in [(26, 1), (38, 8), (52, 20), (86, 26), (154, 40)] {
             for (count, wide) in [(20, 1), (1, 0), (13, 1), (18, 4), (9, 3)] {
                 for needed in [0, 8, 100] {
                     for selected in 0..count {
                         let inner = Rect::new(3, 5, w, h);
-                        let g = grid(inner, count, wide, selected, needed);
+                        let g = form_layout(inner, count, wide, selected, needed);
                         let seen = g.cells.iter().any(|(at, _)| *at == selected);
                         assert!(seen || h < 3, "{w}x{h} {count} {needed} {selected}: {g:?}");
                         for (i, (_, a)) in g.cells.iter().enumerate() {

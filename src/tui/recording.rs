@@ -15,34 +15,34 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long the end of the program waits for the writing child: its disk may hang.
-const LAST_WORDS: Duration = Duration::from_millis(300);
+const FINISH_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// What is to be done about a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TapeEffect {
+pub enum RecordingEffect {
     /// Begin, in this file.
     Start(PathBuf),
     /// End.
-    End,
+    Stop,
 }
 
 /// A recording under way, if there is one.
 #[derive(Default)]
-pub struct Tape {
+pub struct ActiveRecording {
     recorder: Option<RecordingWriter>,
     /// News of the tick that is not complete.
-    news: Vec<Observation>,
-    ending: bool,
+    pending_events: Vec<Observation>,
+    is_stopping: bool,
 }
 
-impl Tape {
+impl ActiveRecording {
     /// Begins with all that is known; why not, if there is no thread.
     pub fn start(&mut self, root: &Root, path: PathBuf, app: &App) -> Result<(), String> {
         let (at, log_clock) = (clock::now(), clock::now_log_clock());
         let header = RecordingHeader {
             program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),
-            host: app.world.host.name.clone(),
-            kernel: app.world.host.kernel.clone(),
+            host: app.system.host.name.clone(),
+            kernel: app.system.host.kernel.clone(),
             started_at: at,
             mono_ns: log_clock.mono_ns,
             interval_ns: app.ui.interval.as_nanos() as u64,
@@ -51,7 +51,7 @@ impl Tape {
         let plan = RecorderOptions { path, replace: false, max_size: None, rotate: None };
         let recorder =
             RecordingWriter::start(root, plan, header).map_err(|err| format!("no thread to record: {err}"))?;
-        let mut known = known(app);
+        let mut known = initial_events(app);
         if let Reading::Ok(mut reader) = KmsgReader::open(root) {
             let mut records = Vec::new();
             while let Ok(Some(record)) = reader.next_record() {
@@ -60,73 +60,73 @@ impl Tape {
             known.push(Observation::KernelLog(records, log_clock));
         }
         let mut news = Vec::new();
-        match app.world.last_sample.is_some() {
-            true => recorder.record_tick(known, app.world.now().wall_ns),
+        match app.system.last_sample.is_some() {
+            true => recorder.record_tick(known, app.system.now().wall_ns),
             // Before the first tick there is no time to tell it of: it goes with that.
             false => news = known,
         }
-        *self = Self { recorder: Some(recorder), news, ending: false };
+        *self = Self { recorder: Some(recorder), pending_events: news, is_stopping: false };
         Ok(())
     }
 
     /// Ends it; [`Tape::note`] tells when everything is written.
-    pub fn end(&mut self, wall_ns: i64) {
+    pub fn stop(&mut self, wall_ns: i64) {
         self.flush(wall_ns);
         if let Some(recorder) = &self.recorder {
             recorder.finish();
         }
-        self.ending = true;
+        self.is_stopping = true;
     }
 
     /// Ends it because the program ends: waits a moment until the writing child has everything. It does the rest
     /// by itself.
     pub fn finish(&mut self, wall_ns: i64) {
-        self.end(wall_ns);
+        self.stop(wall_ns);
         let since = std::time::Instant::now();
         let open = |r: &RecordingWriter| {
             let status = r.status();
             !status.is_handed_over && !matches!(status.state, RecorderState::Failed(_))
         };
-        while self.recorder.as_ref().is_some_and(open) && since.elapsed() < LAST_WORDS {
-            std::thread::sleep(LAST_WORDS / 100);
+        while self.recorder.as_ref().is_some_and(open) && since.elapsed() < FINISH_TIMEOUT {
+            std::thread::sleep(FINISH_TIMEOUT / 100);
         }
     }
 
     /// Takes a copy of an event that is news; after each tick, how far it is.
-    pub fn note(&mut self, event: &Event, wall_ns: i64) -> Option<RecorderStatus> {
+    pub fn observe_event(&mut self, event: &Event, wall_ns: i64) -> Option<RecorderStatus> {
         self.recorder.as_ref()?;
         let tick = matches!(event, Event::Sample(_));
         let entry = match event {
             Event::Sample(sample) => {
-                if self.news.iter().any(|e| matches!(e, Observation::Sample(_))) {
+                if self.pending_events.iter().any(|e| matches!(e, Observation::Sample(_))) {
                     // Its look at the tasks did not come in time.
                     self.flush(wall_ns);
                 }
                 Observation::Sample(sample.clone())
             }
-            Event::Procs(look) => Observation::Tasks(look.clone()),
+            Event::Processes(look) => Observation::Tasks(look.clone()),
             Event::Topology(topology) => Observation::Topology(topology.clone()),
-            Event::Records(records, clock) => Observation::KernelLog(records.clone(), *clock),
-            Event::NoKernelLog(why) => Observation::KernelLogState(why.clone()),
+            Event::KernelLogRecords(records, clock) => Observation::KernelLog(records.clone(), *clock),
+            Event::KernelLogUnavailable(why) => Observation::KernelLogState(why.clone()),
             Event::Blocked(list) => Observation::BlockedSources(list.clone()),
             Event::HungTaskWarnings(left) => Observation::HungTaskWarnings(*left),
-            Event::Worker(Job::Queues { .. }, Reply::Queues(queues)) => Observation::Queues(queues.clone()),
-            Event::Worker(_, Reply::Diagnosis(facts)) => Observation::Facts(facts.clone()),
-            Event::Worker(_, Reply::Room(room)) => Observation::DiskSpace(room.clone()),
+            Event::JobReply(Job::Queues { .. }, Reply::Queues(queues)) => Observation::Queues(queues.clone()),
+            Event::JobReply(_, Reply::Diagnosis(facts)) => Observation::Facts(facts.clone()),
+            Event::JobReply(_, Reply::Room(room)) => Observation::DiskSpace(room.clone()),
             _ => return None,
         };
         let complete = matches!(entry, Observation::Tasks(_));
-        if !self.ending {
-            self.news.push(entry);
+        if !self.is_stopping {
+            self.pending_events.push(entry);
         }
-        if complete && self.news.iter().any(|e| matches!(e, Observation::Sample(_))) {
+        if complete && self.pending_events.iter().any(|e| matches!(e, Observation::Sample(_))) {
             self.flush(wall_ns);
         }
         tick.then(|| self.status()).flatten()
     }
 
     fn flush(&mut self, wall_ns: i64) {
-        let news = std::mem::take(&mut self.news);
+        let news = std::mem::take(&mut self.pending_events);
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !news.is_empty()) {
             let newest = news
                 .iter()
@@ -146,8 +146,8 @@ impl Tape {
 }
 
 /// Everything the screen knows, as the first news.
-fn known(app: &App) -> Vec<Observation> {
-    let world = &app.world;
+fn initial_events(app: &App) -> Vec<Observation> {
+    let world = &app.system;
     let mut out = Vec::new();
     out.extend(world.last_sample.clone().map(|s| Observation::Sample(Box::new(s))));
     if world.processes_status.ok().is_some() {

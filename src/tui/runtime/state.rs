@@ -7,18 +7,18 @@
 
 use super::super::draw::draw;
 use super::super::event::Event;
-use super::super::inbox::Outbox;
+use super::super::event_queue::EventSender;
 use super::super::replay::player::Player;
-use super::super::screen::Screen;
-use super::super::signals::Sig;
+use super::super::diff_renderer::DiffRenderer;
+use super::super::signals::SignalEvent;
 use super::super::state::{App, Ui};
-use super::super::tape::Tape;
+use super::super::recording::ActiveRecording;
 use super::super::terminal::Tty;
 use super::super::update::{self, update};
 use super::super::{bench, experiment, tuning};
-use super::Options;
-use super::alarm::Alarm;
-use super::tape::play;
+use super::TuiOptions;
+use super::timer::Alarm;
+use super::recordings::play;
 use crate::collect::collectors::{Collectors, CollectorEvent};
 use crate::collect::kmsg::read_hung_task_warnings;
 use crate::collect::sampler::READ_DEADLINE;
@@ -75,13 +75,13 @@ impl Seat {
 /// What the loop works with.
 pub struct Desk {
     pub(super) app: App,
-    pub(super) options: Options,
+    pub(super) options: TuiOptions,
     pub(super) tty: Tty,
-    pub(super) screen: Screen,
+    pub(super) screen: DiffRenderer,
     /// Not there in a replay, which has a player instead.
     pub(super) feed: Option<Collectors>,
     pub(super) player: Option<Player>,
-    pub(super) tape: Tape,
+    pub(super) tape: ActiveRecording,
     pub(super) pool: Pool,
     pub(super) bench: bench::runner::Runner,
     pub(super) experiment: experiment::runner::Runner,
@@ -100,30 +100,30 @@ impl Desk {
     /// Lays everything out and starts the collectors; who comes to the seat early waits for it.
     pub fn lay_out(
         seat: &Seat,
-        mut options: Options,
+        mut options: TuiOptions,
         tty: Tty,
         alarm: Alarm,
-        outbox: Outbox,
+        outbox: EventSender,
     ) -> anyhow::Result<()> {
         let mut place = seat.lock();
         let size = tty.size();
         let mut ui = Ui::new(size, &options.settings, options.no_color);
-        ui.utc_offset_secs = crate::tui::zone::utc_offset_secs(clock::now().wall_ns);
+        ui.utc_offset_secs = crate::tui::timezone::utc_offset_secs(clock::now().wall_ns);
         ui.log_clock = clock::now_log_clock();
         ui.bench.start_in(std::env::current_dir().unwrap_or_default());
         let (feed, player) = match options.replay.take() {
             Some(showing) => (None, Some(play(showing, &mut ui, &outbox)?)),
             None => {
-                let wants = ScanOptions { threads: ui.procs.threads, delays: true, ..Default::default() };
+                let wants = ScanOptions { threads: ui.processes.show_threads, delays: true, ..Default::default() };
                 let seat = seat.clone();
                 let sink = Arc::new(move |news| seat.tell(news));
                 (Some(Collectors::start(&options.root, ui.interval, wants, sink)?), None)
             }
         };
-        let send = |to: &Outbox, event| drop(to.blocking_send(Box::new(event)));
+        let send = |to: &EventSender, event| drop(to.blocking_send(Box::new(event)));
         let root = || options.root.clone();
         let to = outbox.clone();
-        let pool = Pool::new(root(), Arc::new(move |job, reply| send(&to, Event::Worker(job, reply))));
+        let pool = Pool::new(root(), Arc::new(move |job, reply| send(&to, Event::JobReply(job, reply))));
         let to = outbox.clone();
         let news = move |n| send(&to, Event::Bench(Box::new(n)));
         let bench = bench::runner::Runner::new(root(), Arc::new(news));
@@ -141,10 +141,10 @@ impl Desk {
             app: App::new(world, ui),
             options,
             tty,
-            screen: Screen::new(size),
+            screen: DiffRenderer::new(size),
             feed,
             player,
-            tape: Tape::default(),
+            tape: ActiveRecording::default(),
             pool,
             bench,
             experiment,
@@ -160,7 +160,7 @@ impl Desk {
 
     /// Ends what goes on. What went wrong for a collector is the error.
     pub fn close(mut self) -> anyhow::Result<()> {
-        self.tape.finish(self.app.world.now().wall_ns);
+        self.tape.finish(self.app.system.now().wall_ns);
         self.failed.take().map_or(Ok(()), Err)
     }
 
@@ -182,7 +182,7 @@ impl Desk {
         if let Some(feed) = &self.feed {
             feed.set_tracing(self.app.ui.tracing);
         }
-        let Some(path) = self.options.path.take() else { return Ok(()) };
+        let Some(path) = self.options.initial_path.take() else { return Ok(()) };
         let mut effects = Vec::new();
         update::ask_path(&mut self.app, &path, &mut effects);
         self.act(effects)
@@ -234,10 +234,10 @@ impl Desk {
         self.draw_soon(if alone { TOGETHER } else { Duration::ZERO });
         match news {
             CollectorEvent::Sample(sample) => self.feed_event(Event::Sample(sample)),
-            CollectorEvent::Tasks(procs) => self.feed_event(Event::Procs(procs)),
+            CollectorEvent::Tasks(procs) => self.feed_event(Event::Processes(procs)),
             CollectorEvent::SampleAndTasks(sample, procs) => {
                 self.feed_event(Event::Sample(sample))?;
-                self.feed_event(Event::Procs(procs))
+                self.feed_event(Event::Processes(procs))
             }
             CollectorEvent::Topology(topo) => self.feed_event(Event::Topology(topo)),
         }
@@ -245,9 +245,9 @@ impl Desk {
 
     /// Takes in what happened and does what follows from it.
     pub fn feed_event(&mut self, event: Event) -> anyhow::Result<()> {
-        let now = self.app.world.now().wall_ns;
-        if let Some(status) = self.tape.note(&event, now) {
-            update(&mut self.app, Event::Recording(Box::new(status)));
+        let now = self.app.system.now().wall_ns;
+        if let Some(status) = self.tape.observe_event(&event, now) {
+            update(&mut self.app, Event::RecordingStatus(Box::new(status)));
         }
         let effects = update(&mut self.app, event);
         self.act(effects)
@@ -268,7 +268,7 @@ impl Desk {
     fn draw(&mut self) -> anyhow::Result<()> {
         self.draw_at = None;
         let (app, tty) = (&self.app, &mut self.tty);
-        self.screen.frame(|buf| draw(app, buf), |bytes| tty.send(bytes))?;
+        self.screen.draw_frame(|buf| draw(app, buf), |bytes| tty.send(bytes))?;
         Ok(())
     }
 
@@ -276,7 +276,7 @@ impl Desk {
     pub fn terminal_stirred(&mut self, gone: bool) -> anyhow::Result<()> {
         self.quit |= gone;
         if !gone {
-            self.tty.flush_some()?;
+            self.tty.flush_nonblocking()?;
         }
         Ok(())
     }
@@ -296,7 +296,7 @@ impl Desk {
     /// The alarm rang.
     pub fn rang(&mut self) -> anyhow::Result<()> {
         self.alarm.rang();
-        self.tty.flush_some()?;
+        self.tty.flush_nonblocking()?;
         if self.sample_due + READ_DEADLINE <= Instant::now() {
             self.sample_due = Instant::now() + WATCH;
             self.refresh_blocked();
@@ -316,22 +316,22 @@ impl Desk {
                 list.push(BlockedRead { since_boot_ns: p.since_boot_ns, waiting_on: on });
             }
         }
-        if list != self.app.world.blocked_reads {
+        if list != self.app.system.blocked_reads {
             let _ = self.feed_event(Event::Blocked(list));
         }
-        if !self.app.world.hung_tasks.is_empty() {
+        if !self.app.system.hung_tasks.is_empty() {
             let left = read_hung_task_warnings(&self.options.root).ok().copied();
             let _ = self.feed_event(Event::HungTaskWarnings(left));
         }
     }
 
     /// A signal came.
-    pub fn signalled(&mut self, which: Sig) -> anyhow::Result<()> {
+    pub fn signalled(&mut self, which: SignalEvent) -> anyhow::Result<()> {
         match which {
-            Sig::End => self.quit = true,
-            Sig::Stop => self.suspend()?,
-            Sig::Continue => self.retake()?,
-            Sig::Resize => {
+            SignalEvent::Terminate => self.quit = true,
+            SignalEvent::Suspend => self.suspend()?,
+            SignalEvent::Continue => self.retake()?,
+            SignalEvent::Resize => {
                 let (w, h) = self.tty.size();
                 self.feed_event(Event::Resize(w, h))?;
             }

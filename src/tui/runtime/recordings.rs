@@ -1,12 +1,12 @@
 //! The loop's side of recordings: one shown instead of the machine, one made of it.
 
 use super::super::event::Event;
-use super::super::inbox::Outbox;
+use super::super::event_queue::EventSender;
 use super::super::replay::ReplayUi;
 use super::super::replay::player::Player;
 use super::super::state::Ui;
-use super::super::tape::TapeEffect;
-use super::desk::Desk;
+use super::super::recording::RecordingEffect;
+use super::state::Desk;
 use crate::record::file_worker::RemoteFile;
 use crate::record::reader::RecordingReader;
 
@@ -21,7 +21,7 @@ pub struct Showing {
 }
 
 /// Sets the screen to a recording and starts to play it.
-pub(super) fn play(showing: Showing, ui: &mut Ui, outbox: &Outbox) -> anyhow::Result<Player> {
+pub(super) fn play(showing: Showing, ui: &mut Ui, outbox: &EventSender) -> anyhow::Result<Player> {
     let Showing { reader, name, at } = showing;
     let header = &reader.header;
     ui.utc_offset_secs = header.utc_offset_secs;
@@ -34,13 +34,13 @@ pub(super) fn play(showing: Showing, ui: &mut Ui, outbox: &Outbox) -> anyhow::Re
 
 impl Desk {
     /// Begins to record, or ends it.
-    pub(super) fn record(&mut self, effect: TapeEffect) -> anyhow::Result<()> {
+    pub(super) fn record(&mut self, effect: RecordingEffect) -> anyhow::Result<()> {
         match effect {
-            TapeEffect::End => self.tape.end(self.app.world.now().wall_ns),
-            TapeEffect::Start(path) => {
+            RecordingEffect::Stop => self.tape.stop(self.app.system.now().wall_ns),
+            RecordingEffect::Start(path) => {
                 let path = std::env::current_dir().unwrap_or_default().join(path);
                 if let Err(why) = self.tape.start(&self.options.root, path, &self.app) {
-                    self.app.ui.recording = None;
+                    self.app.ui.recording_status = None;
                     return self.feed_event(Event::Notice(why));
                 }
             }

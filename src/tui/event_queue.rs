@@ -4,7 +4,7 @@ use super::event::Event;
 use tokio::sync::mpsc::Sender;
 
 /// Places in a queue to the loop; who finds none waits for one.
-pub const QUEUE: usize = 64;
+pub const QUEUE_CAPACITY: usize = 64;
 
 /// Where it is handed in.
-pub type Outbox = Sender<Box<Event>>;
+pub type EventSender = Sender<Box<Event>>;

@@ -1,0 +1,55 @@
+//! The findings in a few lines at the foot of the Overview.
+
+use super::super::{Pane, PaneId};
+use super::draw_incidents;
+use crate::export::findings::summarize;
+use crate::tui::keymap::KeyContext;
+use crate::tui::state::App;
+use crate::tui::widgets::cell_buffer::CellBuffer;
+use crate::tui::widgets::dialog::draw_frame;
+use crate::tui::widgets::text::draw_text;
+use crate::tui::widgets::theme::Theme;
+use ratatui::layout::Rect;
+
+/// The pane.
+pub const PANE: Pane = Pane {
+    id: PaneId::FindingsSummary,
+    contexts: &[KeyContext::Findings],
+    render,
+    content_hash: stamp,
+    table: super::build_table,
+    row_count: |_| 0,
+};
+
+/// Stories shown at most: the view has them all.
+const MAX_INCIDENTS: usize = 4;
+/// Rows of the Overview the strip needs to be there when nothing is wrong ...
+const MIN_BODY_WHEN_HEALTHY: u16 = 30;
+/// ... and when something is: the devices fold away after it.
+const MIN_BODY_WITH_INCIDENTS: u16 = 15;
+
+/// Rows it takes of a body of that height.
+pub fn pane_height(body: u16, stories: usize) -> u16 {
+    match stories {
+        0 if body < MIN_BODY_WHEN_HEALTHY => 0,
+        _ if body < MIN_BODY_WITH_INCIDENTS => 0,
+        // Where room is scarce the worst one has to do.
+        _ if body < MIN_BODY_WHEN_HEALTHY => 3,
+        n => n.clamp(1, MAX_INCIDENTS) as u16 + 2,
+    }
+}
+
+/// Mostly nothing is wrong, and goes on not to be.
+fn pane_hash(app: &App) -> Option<u64> {
+    app.findings.incidents().is_empty().then_some(0)
+}
+
+fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
+    let note = format!("{}  8 all", summarize(&app.findings));
+    let inner = draw_frame(buf, area, "Findings", &note, focused, theme);
+    if app.findings.incidents().is_empty() {
+        draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, theme.dim);
+        return;
+    }
+    draw_incidents(app, theme, inner, buf, 0, None);
+}
