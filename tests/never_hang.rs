@@ -5,22 +5,22 @@
 //! Needs root, loop devices, util-linux and e2fsprogs; says so and passes where they are missing. All of it
 //! lives in a mount namespace of its own: nobody else's `df` hangs. Bounds are loose, figures are printed.
 
-mod dead;
+mod hung_fs;
 mod term;
 
-use dead::{Dead, FAULT, Frozen, Victims, state};
+use hung_fs::{DeadFuse, FAULT_ENV, FrozenFs, StuckProcesses, process_state};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use term::{Start, Terminal};
 
-const LAB: &str = "IOTOP_PLUS_HANG_LAB";
+const LAB_ENV: &str = "IOTOP_PLUS_HANG_LAB";
 /// Children that may be left behind, see `worker::MAX_CHILDREN`.
-const CHILDREN: usize = iotop_plus::worker::MAX_CHILDREN;
+const MAX_CHILDREN: usize = iotop_plus::worker::MAX_CHILDREN;
 
 #[test]
 fn dead_file_systems_hang_nothing() {
-    if let Some(missing) = missing() {
+    if let Some(missing) = missing_requirement() {
         eprintln!("SKIPPED dead_file_systems_hang_nothing: {missing}");
         return;
     }
@@ -29,7 +29,7 @@ fn dead_file_systems_hang_nothing() {
         .args(["--mount", "--propagation", "private"])
         .arg(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "inside", "--nocapture"])
-        .env(LAB, dir.path())
+        .env(LAB_ENV, dir.path())
         .output()
         .unwrap();
     let (said, err) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
@@ -41,7 +41,7 @@ fn dead_file_systems_hang_nothing() {
     assert!(out.status.success() && said.contains("1 passed"), "{said}\n{err}");
 }
 
-fn missing() -> Option<String> {
+fn missing_requirement() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("needs root to mount".into());
     }
@@ -52,15 +52,15 @@ fn missing() -> Option<String> {
     ["unshare", "mount", "fsfreeze", "mkfs.ext4"].into_iter().find(|t| !has(t)).map(|t| format!("needs {t}"))
 }
 
-fn children(of: u32) -> Vec<u32> {
+fn child_pids(of: u32) -> Vec<u32> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     pids.filter_map(|e| e.file_name().to_str()?.parse().ok())
-        .filter(|pid| state(*pid).is_some_and(|(_, parent)| parent == of))
+        .filter(|pid| process_state(*pid).is_some_and(|(_, parent)| parent == of))
         .collect()
 }
 
 /// Figures as a person compares them.
-fn figures(name: &str, mut all: Vec<Duration>) -> Duration {
+fn print_percentiles(name: &str, mut all: Vec<Duration>) -> Duration {
     all.sort();
     let at = |p: usize| all[(all.len() - 1) * p / 100];
     println!("{name}: {} of them, p50 {:?}, p99 {:?}, max {:?}", all.len(), at(50), at(99), at(100));
@@ -68,7 +68,7 @@ fn figures(name: &str, mut all: Vec<Duration>) -> Duration {
 }
 
 /// Switches views and takes the time until each is seen.
-fn keys(t: &mut Terminal, rounds: usize) -> Vec<Duration> {
+fn time_view_switches(t: &mut Terminal, rounds: usize) -> Vec<Duration> {
     let mut out = Vec::new();
     for i in 0..rounds {
         let (key, text) = [("4", "Pressure"), ("2", "recent past"), ("3", "READ/s")][i % 3];
@@ -83,8 +83,8 @@ fn keys(t: &mut Terminal, rounds: usize) -> Vec<Duration> {
 #[test]
 #[ignore = "run by dead_file_systems_hang_nothing in a mount namespace of its own"]
 fn inside() {
-    let lab = PathBuf::from(std::env::var(LAB).expect("set by dead_file_systems_hang_nothing"));
-    let made = Frozen::up(&lab).and_then(|frozen| Ok((frozen, Dead::up(&lab)?)));
+    let lab = PathBuf::from(std::env::var(LAB_ENV).expect("set by dead_file_systems_hang_nothing"));
+    let made = FrozenFs::mount(&lab).and_then(|frozen| Ok((frozen, DeadFuse::mount(&lab)?)));
     let (mut frozen, dead) = match made {
         Ok(made) => made,
         Err(why) => {
@@ -93,27 +93,27 @@ fn inside() {
         }
     };
     let start = Instant::now();
-    while state(frozen.writer()).is_some_and(|s| s.0 != 'D') {
+    while process_state(frozen.writer_pid()).is_some_and(|s| s.0 != 'D') {
         assert!(start.elapsed() < term::PATIENCE, "the writer does not block");
     }
-    let victims = Victims::up(&mut frozen);
-    beside(&frozen, &dead, &victims);
-    config_on(&dead);
+    let victims = StuckProcesses::start(&mut frozen);
+    run_beside(&frozen, &dead, &victims);
+    start_with_config_on(&dead);
 }
 
 #[test]
 #[ignore = "run by inside, as the task that is stuck in a page fault"]
 fn stuck_in_a_page_fault() {
-    if let Some(path) = std::env::var_os(FAULT) {
-        dead::fault(Path::new(&path));
+    if let Some(path) = std::env::var_os(FAULT_ENV) {
+        hung_fs::hang_in_page_fault(Path::new(&path));
     }
 }
 
 /// A day beside both.
-fn beside(frozen: &Frozen, dead: &Dead, victims: &Victims) {
-    let config = frozen.at.join("config.toml");
+fn run_beside(frozen: &FrozenFs, dead: &DeadFuse, victims: &StuckProcesses) {
+    let config = frozen.mount_point.join("config.toml");
     let mut t = Terminal::start(Start {
-        args: vec!["-d", "0.1", "--config", config.to_str().unwrap(), "--path", dead.at.to_str().unwrap()],
+        args: vec!["-d", "0.1", "--config", config.to_str().unwrap(), "--path", dead.mount_point.to_str().unwrap()],
         size: (200, 50),
         ..Default::default()
     });
@@ -126,41 +126,41 @@ fn beside(frozen: &Frozen, dead: &Dead, victims: &Victims) {
     // Saving there blocks another child; it must not block anything else.
     t.send("1W");
     // More paths than children may be out: the rest is refused.
-    for i in 0..CHILDREN + 4 {
-        t.send(format!(":path {}/{i}\r", dead.at.display()));
+    for i in 0..MAX_CHILDREN + 4 {
+        t.send(format!(":path {}/{i}\r", dead.mount_point.display()));
     }
     t.shows("children are stuck already");
-    assert!(children(t.pid()).len() <= CHILDREN, "{:?}", children(t.pid()));
-    pace(&mut t);
+    assert!(child_pids(t.pid()).len() <= MAX_CHILDREN, "{:?}", child_pids(t.pid()));
+    check_pace(&mut t);
     // One of the two hides its counters, the other only its command line.
     t.send("3");
     t.shows("2 BLOCKED");
-    for pid in [victims.exec, victims.fault] {
+    for pid in [victims.exec_pid, victims.fault_pid] {
         t.send(format!("/{pid}\r"));
         t.until("the stuck task in the table", |s| s.contents().contains(&format!(" {pid} ")));
     }
     println!("{}", t.contents());
-    t.send(format!("3/{}\r", frozen.writer()));
+    t.send(format!("3/{}\r", frozen.writer_pid()));
     t.shows("[D ");
     t.send("5");
     t.until("the writer called stuck", |s| s.contents().contains("stuck: dd"));
-    leave(&mut t);
+    quit_quickly(&mut t);
 }
 
 /// Frames and keys go on.
-fn pace(t: &mut Terminal) {
+fn check_pace(t: &mut Terminal) {
     t.times();
-    let slowest = figures("key to screen", keys(t, 60));
+    let slowest = print_percentiles("key to screen", time_view_switches(t, 60));
     assert!(slowest < Duration::from_secs(3));
     t.times();
     t.until_seen("frames", |seen| seen.times.len() > 50);
     let gaps = t.times().windows(2).map(|w| w[1] - w[0]).collect();
-    assert!(figures("between frames, samples at 0.1 s", gaps) < Duration::from_secs(3));
+    assert!(print_percentiles("between frames, samples at 0.1 s", gaps) < Duration::from_secs(3));
 }
 
 /// The shell is back at once, whatever children are stuck.
-fn leave(t: &mut Terminal) {
-    let left = children(t.pid());
+fn quit_quickly(t: &mut Terminal) {
+    let left = child_pids(t.pid());
     let start = Instant::now();
     t.send("q");
     let status = t.ended();
@@ -168,9 +168,9 @@ fn leave(t: &mut Terminal) {
     assert_eq!(status.exit_code(), 0);
     assert!(start.elapsed() < Duration::from_secs(3));
     t.given_back(1);
-    let stuck = left.iter().filter(|pid| state(**pid).is_some_and(|s| s.0 != 'Z')).count();
+    let stuck = left.iter().filter(|pid| process_state(**pid).is_some_and(|s| s.0 != 'Z')).count();
     println!("{stuck} children left behind");
-    assert!(stuck <= CHILDREN);
+    assert!(stuck <= MAX_CHILDREN);
 }
 
 /// The same figures beside trouble made by other means.
@@ -184,16 +184,16 @@ fn by_hand() {
         t.send(format!(":path {path}\r"));
         t.shows(&format!("Path {path}"));
     }
-    pace(&mut t);
+    check_pace(&mut t);
     t.send("1");
     t.shows("Writeback");
     println!("{}", t.contents());
-    leave(&mut t);
+    quit_quickly(&mut t);
 }
 
 /// A home directory on a dead server.
-fn config_on(dead: &Dead) {
-    let config = dead.at.join("config.toml");
+fn start_with_config_on(dead: &DeadFuse) {
+    let config = dead.mount_point.join("config.toml");
     let start = Instant::now();
     let mut t = Terminal::with(&["--config", config.to_str().unwrap()]);
     t.shows("q quit");

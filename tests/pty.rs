@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 use term::{BINARY, PATIENCE, Start, Terminal, count, files};
 
 /// A pause between keys as a quick typist makes it. Nothing is asserted about it.
-const TYPING: Duration = Duration::from_millis(15);
+const TYPING_DELAY: Duration = Duration::from_millis(15);
 
-fn started(args: &[&str]) -> Terminal {
+fn start_and_wait(args: &[&str]) -> Terminal {
     let terminal = Terminal::with(args);
     terminal.shows("q quit");
     terminal
 }
 
 #[test]
-fn every_view_is_shown() {
-    let mut t = started(&[]);
+fn every_view_can_be_opened() {
+    let mut t = start_and_wait(&[]);
     for (key, text) in [
         ("2", "recent past"),
         ("3", "READ/s"),
@@ -46,7 +46,7 @@ fn every_view_is_shown() {
 }
 
 /// A key as a terminal sends it.
-fn bytes(b: &KeyBinding) -> Vec<u8> {
+fn key_bytes(b: &KeyBinding) -> Vec<u8> {
     match b.code {
         KeyCode::Char(c) if b.ctrl => vec![c as u8 & 0x1f],
         KeyCode::Char(c) => c.to_string().into_bytes(),
@@ -70,8 +70,8 @@ fn bytes(b: &KeyBinding) -> Vec<u8> {
 }
 
 #[test]
-fn every_key_of_the_table_is_survived() {
-    let mut t = started(&[]);
+fn every_bound_key_leaves_the_program_running() {
+    let mut t = start_and_wait(&[]);
     for view in ["1", "2", "3", "5"] {
         t.send(view);
         for b in BINDINGS {
@@ -81,16 +81,16 @@ fn every_key_of_the_table_is_survived() {
             if leaves || matches!(b.action, Action::Confirm | Action::ShowView(_)) {
                 continue;
             }
-            t.send(bytes(b));
-            std::thread::sleep(TYPING);
+            t.send(key_bytes(b));
+            std::thread::sleep(TYPING_DELAY);
             // Whatever opened is closed again, one key at a time: Esc and a letter together are Alt.
             t.send("\x1b");
-            std::thread::sleep(TYPING);
+            std::thread::sleep(TYPING_DELAY);
         }
     }
     // On a busy machine the last Esc and a letter may arrive as one key: the second letter stands alone.
     t.send("4");
-    std::thread::sleep(TYPING);
+    std::thread::sleep(TYPING_DELAY);
     t.send("4");
     t.shows("Pressure");
     assert!(t.alive());
@@ -102,20 +102,20 @@ fn every_key_of_the_table_is_survived() {
 }
 
 #[test]
-fn a_saved_config_is_read_again() {
-    let mut t = started(&[]);
+fn a_saved_config_is_loaded_at_the_next_start() {
+    let mut t = start_and_wait(&[]);
     t.send("4W");
     t.shows("written: ");
     let config = t.home.path().join(".config/iotop-plus/config.toml");
     let text = std::fs::read_to_string(&config).unwrap();
     assert!(text.contains("view = \"memory\""), "{text}");
-    let again = started(&["--config", config.to_str().unwrap()]);
+    let again = start_and_wait(&["--config", config.to_str().unwrap()]);
     again.shows("Pressure");
 }
 
 #[test]
-fn the_window_changes_its_size() {
-    let mut t = started(&[]);
+fn resizing_redraws_the_screen() {
+    let mut t = start_and_wait(&[]);
     for (w, h) in [(140, 45), (80, 24), (40, 12)] {
         t.resize(w, h);
         t.until("a footer in the last line", |s| {
@@ -133,9 +133,9 @@ fn the_window_changes_its_size() {
 }
 
 #[test]
-fn every_signal_that_ends_gives_the_terminal_back() {
+fn every_terminating_signal_restores_the_terminal() {
     for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
-        let mut t = started(&[]);
+        let mut t = start_and_wait(&[]);
         assert_ne!(t.modes(), t.modes_before(), "taken");
         t.signal(signal);
         let status = t.ended();
@@ -145,7 +145,7 @@ fn every_signal_that_ends_gives_the_terminal_back() {
 }
 
 #[test]
-fn a_signal_right_at_the_start_gives_the_terminal_back() {
+fn a_signal_during_startup_restores_the_terminal() {
     for _ in 0..10 {
         let mut t = Terminal::with(&[]);
         let start = Instant::now();
@@ -158,8 +158,8 @@ fn a_signal_right_at_the_start_gives_the_terminal_back() {
 }
 
 #[test]
-fn stopped_and_continued() {
-    let mut t = started(&[]);
+fn stop_and_continue_restore_and_retake_the_terminal() {
+    let mut t = start_and_wait(&[]);
     for (round, stop) in [(1, None), (2, Some(Signal::TSTP))] {
         match stop {
             Some(signal) => t.signal(signal),
@@ -185,7 +185,7 @@ fn stopped_and_continued() {
 }
 
 #[test]
-fn a_closed_terminal_ends_it() {
+fn closing_the_terminal_ends_the_program() {
     let pair = portable_pty::native_pty_system().openpty(Default::default()).unwrap();
     let home = tempfile::tempdir().unwrap();
     let mut command = portable_pty::CommandBuilder::new(BINARY);
@@ -213,7 +213,7 @@ fn a_closed_terminal_ends_it() {
 }
 
 #[test]
-fn a_terminal_that_does_not_read_gets_the_newest_frame() {
+fn a_slow_terminal_gets_the_newest_frame() {
     let mut t = Terminal::start(Start { size: (200, 50), ..Default::default() });
     t.shows("q quit");
     t.read_on(false);
@@ -246,12 +246,12 @@ fn a_terminal_that_does_not_read_gets_the_newest_frame() {
 }
 
 #[test]
-fn without_colour_there_is_none() {
+fn no_color_disables_colour() {
     let mut t = Terminal::start(Start { env: vec![("NO_COLOR", "1")], ..Default::default() });
     t.shows("q quit");
     for key in ["2", "3", "4", "5", "T", "?", "\x1b"] {
         t.send(key);
-        std::thread::sleep(TYPING);
+        std::thread::sleep(TYPING_DELAY);
     }
     t.send("q");
     t.ended();
@@ -262,7 +262,7 @@ fn without_colour_there_is_none() {
             assert!(!matches!(n, 30..=38 | 40..=48 | 58 | 90..=97 | 100..=107), "{:?}", &found[0]);
         }
     }
-    let mut coloured = started(&[]);
+    let mut coloured = start_and_wait(&[]);
     coloured.send("q");
     coloured.ended();
     assert!(
@@ -271,7 +271,7 @@ fn without_colour_there_is_none() {
     );
 }
 
-fn plain(args: &[&str], env: &[(&str, &str)]) -> (i32, String) {
+fn run_without_terminal(args: &[&str], env: &[(&str, &str)]) -> (i32, String) {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(BINARY);
     command.args(args).env_clear().env("HOME", home.path()).env("TERM", "xterm").envs(env.iter().copied());
@@ -280,8 +280,8 @@ fn plain(args: &[&str], env: &[(&str, &str)]) -> (i32, String) {
 }
 
 #[test]
-fn no_terminal_is_said_plainly() {
-    let (code, said) = plain(&[], &[]);
+fn a_missing_terminal_is_reported() {
+    let (code, said) = run_without_terminal(&[], &[]);
     assert!(code == 1 && said.contains("not a terminal") && said.contains("-b"), "{code} {said}");
     for term in ["dumb", ""] {
         let mut t = Terminal::start(Start { env: vec![("TERM", term)], ..Default::default() });
@@ -292,7 +292,7 @@ fn no_terminal_is_said_plainly() {
 }
 
 #[test]
-fn a_wrong_config_file_is_named_with_its_line() {
+fn a_config_error_names_file_and_line() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("c.toml");
     let path = file.to_str().unwrap();
@@ -302,27 +302,27 @@ fn a_wrong_config_file_is_named_with_its_line() {
         ("theme = \"\\u001b[31mpink\"\n", vec!["line 1"]),
     ] {
         std::fs::write(&file, text).unwrap();
-        let (code, said) = plain(&["--config", path], &[]);
+        let (code, said) = run_without_terminal(&["--config", path], &[]);
         assert!(code == 2 && said.contains(path), "{code} {said}");
         assert!(has.iter().all(|h| said.contains(h)), "{said}");
         assert!(said.trim_end().chars().all(is_safe), "{said:?}");
     }
     std::fs::write(&file, vec![b'#'; 100_000]).unwrap();
-    assert_eq!(plain(&["--config", path], &[]).0, 2);
+    assert_eq!(run_without_terminal(&["--config", path], &[]).0, 2);
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED another user's config: needs root");
         return;
     }
     std::fs::write(&file, "").unwrap();
     std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
-    let (code, said) = plain(&["--config", path], &[]);
+    let (code, said) = run_without_terminal(&["--config", path], &[]);
     assert!(code == 2 && said.contains("another user"), "{code} {said}");
 }
 
 /// Processes whose names attack a terminal, ended when dropped.
-struct Hostile(Vec<std::process::Child>, #[allow(dead_code)] tempfile::TempDir);
+struct HostileProcesses(Vec<std::process::Child>, #[allow(dead_code)] tempfile::TempDir);
 
-const NAMES: [&str; 6] = [
+const HOSTILE_NAMES: [&str; 6] = [
     "\x1b[31mEVIL\x1b[0m",
     "\x1b]0;EVIL\x07",
     "\u{202e}EVILtxt",
@@ -331,7 +331,7 @@ const NAMES: [&str; 6] = [
     "\u{200b}EVIL\u{2066}",
 ];
 
-impl Hostile {
+impl HostileProcesses {
     fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let start = |name: &str| {
@@ -339,11 +339,11 @@ impl Hostile {
             std::fs::copy("/bin/sleep", &path).unwrap();
             Command::new(path).arg("1000").spawn().unwrap()
         };
-        Self(NAMES.map(start).into(), dir)
+        Self(HOSTILE_NAMES.map(start).into(), dir)
     }
 }
 
-impl Drop for Hostile {
+impl Drop for HostileProcesses {
     fn drop(&mut self) {
         for child in &mut self.0 {
             let _ = child.kill();
@@ -353,7 +353,7 @@ impl Drop for Hostile {
 }
 
 /// Asserts that the output is text that is safe, sequences of our own, and nothing else.
-fn nothing_hostile(raw: &[u8]) {
+fn assert_only_own_sequences(raw: &[u8]) {
     let text = std::str::from_utf8(raw).expect("valid UTF-8");
     let own = regex_lite::Regex::new(
         r"\x1b\[\?(1049|25|1000|1006|2026)[hl]|\x1b\[[0-9;]*[mHJ]|\x1b\]52;c;[A-Za-z0-9+/=]*(\x1b\\|\x07)",
@@ -369,16 +369,16 @@ fn nothing_hostile(raw: &[u8]) {
 }
 
 /// The texts put on the clipboard.
-fn clipboard(raw: &[u8]) -> Vec<String> {
+fn clipboard_texts(raw: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(raw);
     text.split("\x1b]52;c;")
         .skip(1)
         .filter_map(|part| part.split(['\x1b', '\x07']).next())
-        .map(|base64| String::from_utf8(decode(base64)).unwrap())
+        .map(|base64| String::from_utf8(decode_base64(base64)).unwrap())
         .collect()
 }
 
-fn decode(base64: &str) -> Vec<u8> {
+fn decode_base64(base64: &str) -> Vec<u8> {
     let value = |c: u8| {
         b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".iter().position(|x| *x == c)
     };
@@ -391,12 +391,12 @@ fn decode(base64: &str) -> Vec<u8> {
 }
 
 #[test]
-fn hostile_names_stay_names() {
+fn hostile_process_names_are_sanitized() {
     if !Path::new("/bin/sleep").exists() {
         eprintln!("SKIPPED hostile_names_stay_names: no /bin/sleep");
         return;
     }
-    let mut hostile = Hostile::start();
+    let mut hostile = HostileProcesses::start();
     if hostile.0.iter_mut().any(|c| c.try_wait().unwrap().is_some()) {
         eprintln!("SKIPPED hostile_names_stay_names: a copy of sleep does not run under another name");
         return;
@@ -404,7 +404,7 @@ fn hostile_names_stay_names() {
     let mut t = Terminal::start(Start { size: (170, 40), ..Default::default() });
     t.shows("q quit");
     t.send("3\\EVIL\r");
-    t.until("all of them", |s| s.contents().matches("EVIL").count() > NAMES.len());
+    t.until("all of them", |s| s.contents().matches("EVIL").count() > HOSTILE_NAMES.len());
     t.send("y");
     t.until_seen("the clipboard", |seen| count(&seen.raw, "\x1b]52;c;") == 1);
     for form in FORMATS {
@@ -412,7 +412,7 @@ fn hostile_names_stay_names() {
         t.send(format!("s\x15{name}\r"));
         t.shows(&format!("{name} ("));
     }
-    for _ in NAMES {
+    for _ in HOSTILE_NAMES {
         t.send("\r");
         t.shows("Task ");
         t.send("\x1b");
@@ -421,14 +421,14 @@ fn hostile_names_stay_names() {
     }
     for view in ["1", "2", "4", "5"] {
         t.send(view);
-        std::thread::sleep(TYPING);
+        std::thread::sleep(TYPING_DELAY);
     }
     t.send("q");
     assert_eq!(t.ended().exit_code(), 0);
     t.given_back(1);
-    nothing_hostile(&t.raw());
-    let copied = clipboard(&t.raw());
-    assert!(copied[0].matches("EVIL").count() >= NAMES.len(), "{copied:?}");
+    assert_only_own_sequences(&t.raw());
+    let copied = clipboard_texts(&t.raw());
+    assert!(copied[0].matches("EVIL").count() >= HOSTILE_NAMES.len(), "{copied:?}");
     assert!(copied[0].chars().all(|c| c == '\n' || is_safe(c)), "{:?}", copied[0]);
     let own = regex_lite::Regex::new("\x1b\\[[0-9;]*m").unwrap();
     for form in FORMATS.iter().filter(|f| f.name != "png") {

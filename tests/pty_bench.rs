@@ -4,12 +4,12 @@
 mod term;
 
 use iotop_plus::bench::workloads::WORKLOADS;
-use iotop_plus::tui::bench::{BenchUi, Line};
+use iotop_plus::tui::bench::{BenchUi, BenchParamLine};
 use std::path::Path;
 use term::{Start, Terminal, count};
 
 /// The program with its Bench view open, started in `dir`; `None` where a benchmark has no room.
-fn opened(dir: &Path) -> Option<Terminal> {
+fn open_bench_view(dir: &Path) -> Option<Terminal> {
     let stat = rustix::fs::statvfs(dir).ok()?;
     let reserve = (stat.f_blocks * stat.f_frsize / 20).max(2 << 30);
     if stat.f_bavail * stat.f_frsize < reserve + (256 << 20) {
@@ -33,37 +33,37 @@ fn opened(dir: &Path) -> Option<Terminal> {
     Some(t)
 }
 
-fn place() -> tempfile::TempDir {
+fn temp_dir() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
 /// Types a parameter's text; the list has the keys before and after.
-fn set(t: &mut Terminal, profile: usize, name: &str, text: &str) {
-    let lines = BenchUi::default().lines(profile);
+fn set_param(t: &mut Terminal, profile: usize, name: &str, text: &str) {
+    let lines = BenchUi::default().param_lines(profile);
     let at = lines.iter().position(|l| l.name() == name).unwrap();
     t.send(format!("e\x1b[H{}", "j".repeat(at)));
     match lines[at] {
-        Line::Param(p) if !p.choices.is_empty() => t.send("\r"),
+        BenchParamLine::Param(p) if !p.choices.is_empty() => t.send("\r"),
         _ => t.send(format!("\r\x15{text}\r")),
     }
     t.send("\x1b[D");
 }
 
 /// Selects a profile, from a list with or without a run above it.
-fn choose(t: &mut Terminal, profile: usize, above: usize) {
+fn select_profile(t: &mut Terminal, profile: usize, above: usize) {
     t.send(format!("\x1b[H{}", "j".repeat(profile + above)));
     t.shows(&format!("Plan: {}", WORKLOADS[profile].name()));
 }
 
 #[test]
-fn every_profile_is_run_from_the_view() {
-    let dir = place();
-    let Some(mut t) = opened(dir.path()) else { return };
+fn every_profile_runs_from_the_view() {
+    let dir = temp_dir();
+    let Some(mut t) = open_bench_view(dir.path()) else { return };
     for (at, w) in WORKLOADS.into_iter().enumerate() {
-        choose(&mut t, at, usize::from(at > 0));
+        select_profile(&mut t, at, usize::from(at > 0));
         for (name, text) in [("size", "16M"), ("time", "0.1"), ("ramp", "0"), ("transactions", "3")] {
             if w.takes().contains(&name) {
-                set(&mut t, at, name, text);
+                set_param(&mut t, at, name, text);
             }
         }
         t.send("r");
@@ -91,13 +91,13 @@ fn every_profile_is_run_from_the_view() {
 
 #[test]
 fn results_are_compared_and_copied() {
-    let dir = place();
-    let Some(mut t) = opened(dir.path()) else { return };
+    let dir = temp_dir();
+    let Some(mut t) = open_bench_view(dir.path()) else { return };
     for (name, text) in [("size", "16M"), ("time", "0.1"), ("ramp", "0"), ("engine", "")] {
-        set(&mut t, 0, name, text);
+        set_param(&mut t, 0, name, text);
     }
     for n in 0..2 {
-        choose(&mut t, 0, n);
+        select_profile(&mut t, 0, n);
         t.send("r");
         t.shows("y do it");
         t.send("y");
@@ -116,7 +116,7 @@ fn results_are_compared_and_copied() {
 }
 
 /// The measuring children of a process.
-fn children(parent: u32) -> Vec<u32> {
+fn bench_children(parent: u32) -> Vec<u32> {
     let of = |entry: std::fs::DirEntry| -> Option<u32> {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
@@ -129,39 +129,39 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 /// Whether a process is there and no zombie.
-fn lives(pid: u32) -> bool {
+fn is_running(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|s| !s.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
 }
 
 #[test]
-fn leaving_during_a_run_leaves_no_child_and_no_byte() {
-    let dir = place();
-    let Some(mut t) = opened(dir.path()) else { return };
-    set(&mut t, 0, "size", "16M");
-    set(&mut t, 0, "rate", "100");
+fn quitting_during_a_run_leaves_no_child_and_no_file() {
+    let dir = temp_dir();
+    let Some(mut t) = open_bench_view(dir.path()) else { return };
+    set_param(&mut t, 0, "size", "16M");
+    set_param(&mut t, 0, "rate", "100");
     t.send("r");
     t.shows("y do it");
     t.send("y");
     // Laying the file out on a busy disk may take long: that is a run, too.
-    t.until("the child", |_| children(t.pid()).len() == 1);
-    let running = children(t.pid());
+    t.until("the child", |_| bench_children(t.pid()).len() == 1);
+    let running = bench_children(t.pid());
     t.send("1");
     t.shows("bench randrw");
     t.shows("Writeback");
     t.send("q");
     assert_eq!(t.ended().exit_code(), 0);
     t.given_back(1);
-    t.until("the child's end", |_| !lives(running[0]));
+    t.until("the child's end", |_| !is_running(running[0]));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     assert!(!t.home.path().join(".local/state").exists(), "a run that was left is no result");
 }
 
 #[test]
-fn a_cancelled_run_keeps_its_figures() {
-    let dir = place();
-    let Some(mut t) = opened(dir.path()) else { return };
-    set(&mut t, 0, "size", "16M");
+fn a_cancelled_run_is_stored_with_partial_results() {
+    let dir = temp_dir();
+    let Some(mut t) = open_bench_view(dir.path()) else { return };
+    set_param(&mut t, 0, "size", "16M");
     t.send("r");
     t.shows("y do it");
     t.send("y");
@@ -172,9 +172,9 @@ fn a_cancelled_run_keeps_its_figures() {
 }
 
 #[test]
-fn what_is_refused_is_refused_here_too() {
-    let dir = place();
-    let Some(mut t) = opened(dir.path()) else { return };
+fn unsafe_directories_are_refused() {
+    let dir = temp_dir();
+    let Some(mut t) = open_bench_view(dir.path()) else { return };
     for (path, why) in
         [("/proc", "a pseudo file system"), ("/nonexistent/x", "does not exist"), ("/dev/null", "device")]
     {

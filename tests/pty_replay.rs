@@ -5,18 +5,18 @@ mod term;
 use std::process::Command;
 use term::{BINARY, Start, Terminal};
 
-fn wide(args: &[&str]) -> Terminal {
+fn start_wide(args: &[&str]) -> Terminal {
     Terminal::start(Start { args: args.to_vec(), size: (140, 40), ..Start::default() })
 }
 
 #[test]
-fn a_recording_is_played_stepped_through_and_left() {
+fn a_recording_can_be_played_stepped_and_quit() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("r.iotop");
     let path = file.to_str().unwrap();
     let made = Command::new(BINARY).args(["record", path, "-q", "-d", "0.1", "--for", "3"]).status().unwrap();
     assert!(made.success());
-    let mut t = wide(&["replay", path, "--config", "none"]);
+    let mut t = start_wide(&["replay", path, "--config", "none"]);
     t.shows("REPLAY");
     // To the end by itself.
     t.send("++++");
@@ -55,8 +55,8 @@ fn a_recording_is_played_stepped_through_and_left() {
 }
 
 #[test]
-fn what_is_on_the_screen_is_recorded_and_can_be_replayed() {
-    let mut t = wide(&["-d", "0.2", "--config", "none"]);
+fn the_live_screen_can_be_recorded_and_replayed() {
+    let mut t = start_wide(&["-d", "0.2", "--config", "none"]);
     t.until("live figures and tasks", |s| s.contents().contains(" id ") && s.contents().contains("root "));
     t.send("R");
     t.shows("record to: ");
@@ -90,8 +90,8 @@ fn what_is_on_the_screen_is_recorded_and_can_be_replayed() {
 }
 
 #[test]
-fn leaving_while_it_records_leaves_a_whole_file() {
-    let mut t = wide(&["-d", "0.2", "--config", "none"]);
+fn quitting_while_recording_leaves_a_readable_file() {
+    let mut t = start_wide(&["-d", "0.2", "--config", "none"]);
     t.shows("q quit");
     t.send("R");
     t.shows("record to: ");
@@ -116,7 +116,7 @@ fn leaving_while_it_records_leaves_a_whole_file() {
 }
 
 /// The writing child of a process.
-fn writing_child(parent: u32) -> Option<i32> {
+fn find_recorder_child(parent: u32) -> Option<i32> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()).find(|pid| {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
@@ -129,16 +129,16 @@ fn writing_child(parent: u32) -> Option<i32> {
 
 /// A stopped child takes nothing, like one whose disk hangs.
 #[test]
-fn a_child_that_takes_nothing_is_told_of_and_not_waited_for() {
+fn a_stuck_recorder_is_reported_and_not_waited_for() {
     use rustix::process::{Pid, Signal, kill_process};
-    let mut t = wide(&["-d", "0.1", "--config", "none"]);
+    let mut t = start_wide(&["-d", "0.1", "--config", "none"]);
     t.until("live figures", |s| s.contents().contains(" id "));
     t.send("R");
     t.shows("record to: ");
     t.send("\x15stuck.iotop\r");
     t.shows("REC ");
-    t.until("the child", |_| writing_child(t.pid()).is_some());
-    let child = Pid::from_raw(writing_child(t.pid()).unwrap()).unwrap();
+    t.until("the child", |_| find_recorder_child(t.pid()).is_some());
+    let child = Pid::from_raw(find_recorder_child(t.pid()).unwrap()).unwrap();
     kill_process(child, Signal::STOP).unwrap();
     t.shows("REC stuck");
     // The screen goes on.

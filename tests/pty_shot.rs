@@ -7,28 +7,28 @@ use std::path::Path;
 use std::process::Command;
 use term::{Start, Terminal, files};
 
-fn started() -> Terminal {
+fn start_and_wait() -> Terminal {
     let t = Terminal::start(Start { args: vec!["--config", "none"], size: (120, 40), ..Start::default() });
     t.shows("q quit");
     t
 }
 
 /// Types a name over the proposed one.
-fn shoot(t: &mut Terminal, name: &str) {
+fn take_screenshot(t: &mut Terminal, name: &str) {
     t.send("s");
     t.shows("to file (Tab");
     t.send(format!("\x15{name}\r"));
 }
 
-fn left(mut t: Terminal) {
+fn quit(mut t: Terminal) {
     t.send("q");
     assert_eq!(t.ended().exit_code(), 0);
     t.given_back(1);
 }
 
 #[test]
-fn two_keys_write_a_picture_that_is_private_and_whole() {
-    let mut t = started();
+fn a_screenshot_is_complete_and_private() {
+    let mut t = start_and_wait();
     t.until("figures", |s| s.contents().contains(" id "));
     t.send("s\r");
     t.shows("written: ");
@@ -44,42 +44,42 @@ fn two_keys_write_a_picture_that_is_private_and_whole() {
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     let frame = reader.next_frame(&mut pixels).unwrap();
     assert_eq!((frame.width, frame.height), (120 * 12 + 16, 40 * 24 + 16));
-    left(t);
+    quit(t);
 }
 
 #[test]
-fn what_is_there_stays_and_a_planted_link_is_not_followed() {
-    let mut t = started();
+fn existing_files_stay_and_symlinks_are_not_followed() {
+    let mut t = start_and_wait();
     let at = |name: &str| t.home.path().join(name);
     let (victim, old, numbered) = (at("victim"), at("old.txt"), [at("link-2.svg"), at("old-2.txt")]);
     std::fs::write(&victim, "precious").unwrap();
     std::fs::write(&old, "precious").unwrap();
     symlink(&victim, at("link.svg")).unwrap();
     for (typed, there) in [("link.svg", &numbered[0]), ("old.txt", &numbered[1])] {
-        shoot(&mut t, typed);
+        take_screenshot(&mut t, typed);
         t.shows(&format!("{} (", there.file_name().unwrap().to_str().unwrap()));
         assert!(std::fs::read_to_string(there).unwrap().contains("Overview"), "{there:?}");
     }
     for path in [victim, old] {
         assert_eq!(std::fs::read_to_string(path).unwrap(), "precious");
     }
-    left(t);
+    quit(t);
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_named_with_a_next_step() {
-    let mut t = started();
-    shoot(&mut t, "/no/such/dir/x.png");
+fn a_failed_write_names_the_path_and_a_next_step() {
+    let mut t = start_and_wait();
+    take_screenshot(&mut t, "/no/such/dir/x.png");
     t.shows("/no/such/dir/x.png not written: no such file or directory; name a directory that exists");
     let locked = t.home.path().join("locked");
     std::fs::create_dir(&locked).unwrap();
     let mounted = rustix::process::geteuid().is_root() && mount(&locked, "ro");
     if !mounted && rustix::process::geteuid().is_root() {
         println!("SKIPPED a read-only directory: root may write anywhere, and cannot mount tmpfs");
-        return left(t);
+        return quit(t);
     }
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap_or_default();
-    shoot(&mut t, "locked/x.png");
+    take_screenshot(&mut t, "locked/x.png");
     t.until("the reason", |s| {
         let s = s.contents();
         s.contains("read-only file system; write elsewhere")
@@ -88,12 +88,12 @@ fn a_place_that_cannot_be_written_is_named_with_a_next_step() {
     if mounted {
         umount(&locked);
     }
-    left(t);
+    quit(t);
 }
 
 /// Needs root and tmpfs.
 #[test]
-fn a_full_disk_leaves_what_was_there_and_nothing_else() {
+fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     if !rustix::process::geteuid().is_root() {
         return println!("SKIPPED a_full_disk_leaves_what_was_there_and_nothing_else: needs root");
     }
@@ -104,15 +104,15 @@ fn a_full_disk_leaves_what_was_there_and_nothing_else() {
     std::fs::write(dir.path().join("ballast"), vec![7; 60 << 10]).unwrap();
     let old = dir.path().join("x.svg");
     std::fs::write(&old, "old").unwrap();
-    let mut t = started();
-    shoot(&mut t, old.to_str().unwrap());
+    let mut t = start_and_wait();
+    take_screenshot(&mut t, old.to_str().unwrap());
     t.shows(
         "x.svg not written: no space left on device; nothing was left there; write elsewhere or make room",
     );
     let (kept, names) = (std::fs::read_to_string(&old).unwrap(), files(dir.path()).len());
     umount(dir.path());
     assert_eq!((kept.as_str(), names), ("old", 2));
-    left(t);
+    quit(t);
 }
 
 fn mount(at: &Path, options: &str) -> bool {

@@ -60,7 +60,7 @@ fn form_and_confirmation() {
 fn unprivileged_user_sees_the_sudo_command() {
     for size in SIZES {
         let (mut app, _tree) = planned(size);
-        app.ui.tune.survey.as_mut().unwrap().writable = false;
+        app.ui.tune.snapshot.as_mut().unwrap().can_write = false;
         assert_screen("user", &app);
         press(&mut app, "r");
         assert_screen("user_asking", &app);

@@ -6,8 +6,8 @@ mod stage;
 
 use iotop_plus::tui::draw;
 use iotop_plus::tui::state::App;
-use iotop_plus::tui::tuning::TuneNews;
-use iotop_plus::tui::tuning::survey::Standing;
+use iotop_plus::tui::tune::TuneEvent;
+use iotop_plus::tui::tune::knob_snapshot::ChangeStatus;
 use ratatui::buffer::Buffer;
 use ratatui::style::Modifier;
 use stage::press;
@@ -103,12 +103,12 @@ fn change_history() {
         tree.undo(third);
         tree.set(&["vm.vfs_cache_pressure=50"]);
         tree.set(&["vm.dirty_ratio=40", "vm.dirty_background_ratio=5"]);
-        let over = |how: &str| Standing::Over(how.into());
+        let over = |how: &str| ChangeStatus::Closed(how.into());
         let all = [
-            (30, Standing::Lease(90)),
-            (50, Standing::LeftBehind),
+            (30, ChangeStatus::Leased(90)),
+            (50, ChangeStatus::Orphaned),
             (60, over("CONFLICT")),
-            (70, Standing::Kept),
+            (70, ChangeStatus::Kept),
             (80, over("taken back")),
         ];
         tree.tell(&mut app, &all);
@@ -133,9 +133,9 @@ fn unprivileged_user() {
     for size in SIZES {
         let (mut app, tree) = view(size);
         let mut look = tree.look(&app, &[], &[]);
-        look.writable = false;
-        look.trouble = Some("/run/iotop-plus: permission denied; only root may read what was changed".into());
-        news(&mut app, TuneNews::Survey(look));
+        look.can_write = false;
+        look.changes_error = Some("/run/iotop-plus: permission denied; only root may read what was changed".into());
+        news(&mut app, TuneEvent::Refreshed(look));
         press(&mut app, "c");
         assert_screen("user", &app);
         press(&mut app, "<esc><enter><c-u>30<enter>a");

@@ -89,7 +89,7 @@ impl Player {
 fn drawn<B: ReadAt>(player: Player, reader: &RecordingReader<B>, args: &Replay, form: &str) -> Vec<u8> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut ui = ReplayUi::new(&name, reader.header.host(), reader.header.log_clock(), reader.span());
-    (ui.playing, ui.number) = (false, player.number);
+    (ui.is_playing, ui.tick_number) = (false, player.number);
     let scene = Scene {
         wanted: &args.picture,
         pane: args.pane.first().copied(),

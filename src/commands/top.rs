@@ -8,7 +8,7 @@ use crate::record::reader::RecordingReader;
 use crate::record::time_spec;
 use crate::root::Root;
 use crate::tui::action::ViewId;
-use crate::tui::runtime::{TuiOptions, Showing, run as run_screen};
+use crate::tui::runtime::{TuiOptions, ReplaySource, run as run_screen};
 use crate::tui::settings::Settings;
 use crate::tui::widgets::theme::ThemeName;
 use crate::worker::job::{Job, Reply};
@@ -115,7 +115,7 @@ pub fn replay(root: Root, args: &Replay) -> anyhow::Result<u8> {
         }
     };
     let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let replay = Some(Showing { reader, name, at });
+    let replay = Some(ReplaySource { reader, name, start_wall_ns: at });
     run_screen(TuiOptions { root, settings, config_path: config, initial_path: None, no_color: no_color(), replay })?;
     Ok(FINE)
 }

@@ -158,7 +158,7 @@ pub enum Action {
     /// Something of the experiments.
     Experiment(super::experiment::ExperimentAction),
     /// Something of the Tune view.
-    Tune(super::tuning::TuneAction),
+    Tune(super::tune::TuneAction),
     /// Something of a replay.
     Replay(super::replay::ReplayAction),
     /// Begin to record, or end it.

@@ -9,7 +9,7 @@ use tokio::io::unix::AsyncFd;
 pub trait StableFd: AsFd + AsRawFd {}
 
 impl StableFd for super::terminal::TtyHandle {}
-impl StableFd for super::runtime::Alarm {}
+impl StableFd for super::runtime::Timer {}
 impl StableFd for crate::collect::kmsg::KmsgReader {}
 
 /// Registers it with the runtime.

@@ -6,8 +6,8 @@ use super::layout::{self, ScreenLayout};
 use super::panes::{self, interval_text};
 use super::replay::{ReplayUi, SPEEDS};
 use super::state::{App, PendingChange, Dialog, Overlay, Prompt, PromptPurpose};
-use super::tuning::Ask;
-use super::update::{refuses, shot_label};
+use super::tune::Confirmation;
+use super::update::{refusal_reason, shot_label};
 use super::widgets::cell_buffer::{CellBuffer, content_hash};
 use super::widgets::dialog::{draw_input, draw_popup, wrap};
 use super::widgets::text::{draw_text, patch_style, clear_area};
@@ -78,9 +78,9 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     }
     if let Some(replay) = &app.ui.replay {
         part(buf, "  ", theme.text);
-        part(buf, &replay_status_text(replay), if replay.playing { theme.changed } else { theme.crit });
-        if replay.damaged > 0 || replay.partial {
-            let what = if replay.partial { "idle tasks missing" } else { "damaged" };
+        part(buf, &replay_status_text(replay), if replay.is_playing { theme.changed } else { theme.crit });
+        if replay.damaged > 0 || replay.is_partial {
+            let what = if replay.is_partial { "idle tasks missing" } else { "damaged" };
             part(buf, &format!("  {what}"), theme.warn);
         }
     }
@@ -90,16 +90,16 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
         part(buf, &recording_status_text(status), if lost { theme.crit } else { theme.changed });
     }
     if let Some(lease) = app.ui.tune.leases.last() {
-        let style = if lease.left <= 15 { theme.crit } else { theme.changed };
+        let style = if lease.secs_left <= 15 { theme.crit } else { theme.changed };
         part(buf, "  ", theme.text);
-        part(buf, &format!("LEASE {} {}", lease.id, format_duration(lease.left)), style);
+        part(buf, &format!("LEASE {} {}", lease.id, format_duration(lease.secs_left)), style);
     }
     for b in app.system.blocked_reads.iter().take(1) {
         let secs = app.system.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
         let (on, _) = crate::text::fit_width(&b.waiting_on, usize::from(area.width / 3));
         part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::sanitize(on)), theme.crit);
     }
-    if let Some(word) = app.ui.bench.word().or(app.ui.experiment.word()) {
+    if let Some(word) = app.ui.bench.status_text().or(app.ui.experiment.status_text()) {
         part(buf, &format!("  {word}"), theme.warn);
     }
     if wide {
@@ -146,13 +146,13 @@ fn replay_status_text(replay: &ReplayUi) -> String {
     let span = replay.span;
     let place = format!(
         "{}/{}",
-        replay.number.saturating_sub(span.first_number) + 1,
+        replay.tick_number.saturating_sub(span.first_number) + 1,
         span.last_number.saturating_sub(span.first_number) + 1
     );
-    if replay.searching {
+    if replay.is_searching {
         return format!("REPLAY {place} searching");
     }
-    match (replay.playing, SPEEDS.get(replay.speed).copied().unwrap_or(1)) {
+    match (replay.is_playing, SPEEDS.get(replay.speed_index).copied().unwrap_or(1)) {
         (false, _) => format!("REPLAY {place} paused"),
         (true, 1) => format!("REPLAY {place}"),
         (true, n) => format!("REPLAY {place} {n}x"),
@@ -188,7 +188,7 @@ pub fn footer_items(app: &App, area: Rect) -> Vec<(u16, u16, FooterItem)> {
     let mut out = Vec::new();
     let mut x = area.x + 1;
     let short = area.width < 110;
-    let possible = |action| refuses(app, action).is_none();
+    let possible = |action| refusal_reason(app, action).is_none();
     for view in ViewId::ALL.into_iter().filter(|v| possible(Action::ShowView(*v))) {
         let title = view.title();
         let width = 2 + if short { 4.min(title.len()) } else { title.len() } as u16;
@@ -263,7 +263,7 @@ fn draw_footer(app: &App, theme: &Theme, arranged: &ScreenLayout, buf: &mut Cell
 pub fn active_key_contexts(app: &App) -> Vec<KeyContext> {
     match &app.ui.overlay {
         Some(Overlay::Help(_)) => return vec![KeyContext::Help, KeyContext::Scroll, KeyContext::Global],
-        Some(Overlay::Dialog(d)) if d.on_confirm == PendingChange::Tune(Ask::Leave) => {
+        Some(Overlay::Dialog(d)) if d.on_confirm == PendingChange::Tune(Confirmation::Quit) => {
             return vec![KeyContext::TuneLeave, KeyContext::Scroll];
         }
         Some(Overlay::Dialog(_)) => return vec![KeyContext::Dialog, KeyContext::Scroll],
@@ -368,7 +368,7 @@ fn draw_dialog(d: &Dialog, theme: &Theme, buf: &mut CellBuffer) {
     }
     let answers = match &d.on_confirm {
         PendingChange::IoPrio(..) | PendingChange::Bench(_) | PendingChange::Experiment(_) => "y do it   n leave it",
-        PendingChange::Tune(ask) => ask.answers(),
+        PendingChange::Tune(ask) => ask.key_hints(),
     };
     let more = if lines.len() > skip + shown { "   ↓ more" } else { "" };
     draw_text(buf, inner.x + 1, inner.bottom().saturating_sub(1), &format!("{answers}{more}"), room, theme.key);

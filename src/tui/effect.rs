@@ -35,7 +35,7 @@ pub enum Effect {
     /// For the experiment.
     Experiment(super::experiment::ExperimentEffect),
     /// For the tuner.
-    Tune(super::tuning::TuneEffect),
+    Tune(super::tune::TuneEffect),
     /// For the player of a recording.
     Replay(super::replay::ReplayEffect),
     /// For the recorder.

@@ -36,13 +36,13 @@ pub enum Event {
     /// Setting an I/O priority came to this: what is in force now, or why not.
     IoPrioSet(TaskKey, Result<IoPrio, String>),
     /// From the run that measures.
-    Bench(Box<super::bench::BenchNews>),
+    Bench(Box<super::bench::BenchEvent>),
     /// From the experiment.
-    Experiment(Box<super::experiment::ExperimentNews>),
+    Experiment(Box<super::experiment::ExperimentEvent>),
     /// From the tuner.
-    Tune(Box<super::tuning::TuneNews>),
+    Tune(Box<super::tune::TuneEvent>),
     /// From the player of a recording.
-    Replay(Box<super::replay::ReplayNews>),
+    Replay(Box<super::replay::ReplayEvent>),
     /// How far the recorder is.
     RecordingStatus(Box<crate::record::writer::RecorderStatus>),
     /// A word from the run loop.

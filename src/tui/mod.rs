@@ -26,7 +26,7 @@ pub mod state;
 pub mod syncs;
 pub mod recording;
 pub mod terminal;
-pub mod tuning;
+pub mod tune;
 pub mod update;
 pub mod widgets;
 pub mod timezone;

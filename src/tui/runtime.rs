@@ -13,16 +13,16 @@ use super::settings::Settings;
 use super::signals::{self, SignalEvent};
 use super::terminal::{self, TtyHandle, Tty};
 use crate::root::Root;
-pub(super) use timer::Alarm;
+pub(super) use timer::Timer;
 use anyhow::Context;
-use state::{Desk, Seat};
-use kernel_log::Kmsg;
+use state::{Runtime, SharedRuntime};
+use kernel_log::KernelLogSource;
 use std::path::PathBuf;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
-pub use recordings::Showing;
+pub use recordings::ReplaySource;
 
 /// How to run.
 pub struct TuiOptions {
@@ -37,22 +37,22 @@ pub struct TuiOptions {
     /// Show without colour.
     pub no_color: bool,
     /// Show a recording instead of the machine.
-    pub replay: Option<Showing>,
+    pub replay: Option<ReplaySource>,
 }
 
 /// Runs until the person leaves.
 pub fn run(options: TuiOptions) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let seat = Seat::default();
+    let seat = SharedRuntime::default();
     let result = runtime.block_on(async {
         // Before the terminal is taken: a signal in between would leave it as it is then.
         let signals = signals::spawn_signal_listener()?;
         EventLoop::start(options, seat.clone(), signals)?.run().await
     });
     // From here on nobody draws any more.
-    let desk = seat.clear();
+    let desk = seat.take();
     terminal::restore();
-    let closed = desk.map_or(Ok(()), Desk::close);
+    let closed = desk.map_or(Ok(()), Runtime::finish);
     // Threads and children may be waiting on a dead disk: leave them.
     runtime.shutdown_background();
     result.and(closed)
@@ -60,53 +60,53 @@ pub fn run(options: TuiOptions) -> anyhow::Result<()> {
 
 /// What the loop waits for; everything else is on the desk.
 struct EventLoop {
-    runtime: Seat,
+    runtime: SharedRuntime,
     signals: mpsc::Receiver<SignalEvent>,
     input: mpsc::Receiver<crossterm::event::Event>,
     events: mpsc::Receiver<Box<Event>>,
     tty: AsyncFd<TtyHandle>,
-    kernel_log: Kmsg,
-    timer: AsyncFd<Alarm>,
+    kernel_log: KernelLogSource,
+    timer: AsyncFd<Timer>,
 }
 
 impl EventLoop {
-    fn start(options: TuiOptions, seat: Seat, signals: mpsc::Receiver<SignalEvent>) -> anyhow::Result<Self> {
+    fn start(options: TuiOptions, seat: SharedRuntime, signals: mpsc::Receiver<SignalEvent>) -> anyhow::Result<Self> {
         let tty = Tty::enter(options.settings.mouse).context("cannot take the terminal")?;
         // Readable only: told of every drained write, the loop would wake once for each frame.
         let line = register_fd(tty.try_clone_handle()?, Interest::READABLE)?;
-        let alarm = Alarm::new()?;
+        let alarm = Timer::new()?;
         let bell = register_fd(alarm.try_clone()?, Interest::READABLE)?;
         let (outbox, inbox) = mpsc::channel(QUEUE_CAPACITY);
         let machine = options.replay.is_none().then(|| options.root.clone());
-        Desk::lay_out(&seat, options, tty, alarm, outbox)?;
-        seat.with(Desk::begin)?;
+        Runtime::start(&seat, options, tty, alarm, outbox)?;
+        seat.with(Runtime::show_first_frame)?;
         let keys = spawn_input_reader()?;
-        let mut this = Self { runtime: seat, signals, input: keys, events: inbox, tty: line, kernel_log: Kmsg::Done, timer: bell };
+        let mut this = Self { runtime: seat, signals, input: keys, events: inbox, tty: line, kernel_log: KernelLogSource::Finished, timer: bell };
         if let Some(root) = machine {
-            this.open_kmsg(&root)?;
+            this.open_kernel_log(&root)?;
         }
         Ok(this)
     }
 
     async fn run(mut self) -> anyhow::Result<()> {
-        while self.runtime.with(|desk| desk.go_on(self.input.is_empty() && self.events.is_empty()))? {
+        while self.runtime.with(|desk| desk.before_wait(self.input.is_empty() && self.events.is_empty()))? {
             tokio::select! {
                 biased;
-                Some(which) = self.signals.recv() => self.runtime.with(|desk| desk.signalled(which))?,
-                event = self.input.recv() => self.runtime.with(|desk| desk.typed(event))?,
-                Some(event) = self.events.recv() => self.runtime.with(|desk| desk.arrived(*event))?,
+                Some(which) = self.signals.recv() => self.runtime.with(|desk| desk.on_signal(which))?,
+                event = self.input.recv() => self.runtime.with(|desk| desk.on_input(event))?,
+                Some(event) = self.events.recv() => self.runtime.with(|desk| desk.on_event(*event))?,
                 ready = self.tty.readable() => {
                     let mut ready = ready?;
                     let gone = self.tty.get_ref().is_hung_up();
                     ready.clear_ready();
-                    self.runtime.with(|desk| desk.terminal_stirred(gone))?;
+                    self.runtime.with(|desk| desk.on_terminal_ready(gone))?;
                 }
-                ready = self.kernel_log.ready() => self.kernel_said(ready)?,
+                ready = self.kernel_log.readable() => self.on_kernel_log_ready(ready)?,
                 rang = self.timer.readable() => {
                     let mut rang = rang?;
-                    self.timer.get_ref().hush();
+                    self.timer.get_ref().acknowledge();
                     rang.clear_ready();
-                    self.runtime.with(Desk::rang)?;
+                    self.runtime.with(Runtime::on_timer)?;
                 }
             }
         }

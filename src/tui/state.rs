@@ -63,7 +63,7 @@ pub struct Ui {
     /// The Bench view.
     pub bench: super::bench::BenchUi,
     /// The Tune view.
-    pub tune: super::tuning::TuneUi,
+    pub tune: super::tune::TuneUi,
     /// Experiments, a page of the Tune view.
     pub experiment: super::experiment::ExperimentUi,
     /// The recording on screen, instead of the machine.
@@ -175,7 +175,7 @@ pub enum PendingChange {
     /// I/O class and level of a task.
     IoPrio(TaskKey, IoPrio),
     /// Something of the Tune view.
-    Tune(super::tuning::Ask),
+    Tune(super::tune::Confirmation),
     /// Start measuring.
     Bench(Box<crate::bench::plan::Plan>),
     /// Start an experiment.
@@ -366,7 +366,7 @@ impl Ui {
         };
         s.screenshot.format = self.screenshot.format().name.into();
         s.screenshot.directory = self.screenshot.directory.clone();
-        s.bench.directory = self.bench.setting();
+        s.bench.directory = self.bench.directory_setting();
         s.devices.extended = self.devices.extended;
         s.devices.only_active = self.devices.only_active;
         s.processes.sort = super::panes::processes::sort_column_name(self.processes.sort_column).into();

@@ -11,7 +11,7 @@ use iotop_plus::bench::report::{End, Part, Point, Report, SCHEMA, Target, ruler,
 use iotop_plus::bench::store::Kept;
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::root::Root;
-use iotop_plus::tui::bench::{BenchNews, What};
+use iotop_plus::tui::bench::{BenchEvent, BenchChildEvent};
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
@@ -64,7 +64,7 @@ fn stored_results() -> Vec<Kept> {
 
 fn open_bench_with(size: (u16, u16), look: Look) -> App {
     let mut app = app(size);
-    app.ui.bench.start_in(DIR.into());
+    app.ui.bench.set_working_directory(DIR.into());
     press(&mut app, "b");
     update(&mut app, Event::JobReply(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look))));
     update(&mut app, Event::JobReply(Job::Kept, Reply::Kept(stored_results())));
@@ -114,9 +114,9 @@ fn network_file_system() {
     assert_screen("bench_network_80x24", &app);
 }
 
-fn send_event(app: &mut App, what: What) {
-    let run = app.ui.bench.runs;
-    update(app, Event::Bench(Box::new(BenchNews { run, what })));
+fn send_event(app: &mut App, what: BenchChildEvent) {
+    let run = app.ui.bench.run_count;
+    update(app, Event::Bench(Box::new(BenchEvent { run, event: what })));
 }
 
 /// A run whose rates and latencies go up and down.
@@ -143,14 +143,14 @@ fn send_progress(app: &mut App, from: u64, to: u64, silent_ms: u64) {
             lat: [[Some(lat), Some(lat * 6)], [Some(lat * 2), Some(lat * 9)], [None, None]],
             silent_ms,
         };
-        send_event(app, What::Message(Message::Progress(Box::new(progress))));
+        send_event(app, BenchChildEvent::Message(Message::Progress(Box::new(progress))));
     }
 }
 
 fn start_run(size: (u16, u16)) -> App {
     let mut app = open_bench(size);
     press(&mut app, "<enter>y");
-    send_event(&mut app, What::Started { pid: 4711 });
+    send_event(&mut app, BenchChildEvent::Started { pid: 4711 });
     app
 }
 
@@ -162,7 +162,7 @@ fn running() {
         assert_screen(&format!("bench_running_{}x{}", size.0, size.1), &app);
     }
     let mut app = start_run((80, 24));
-    send_event(&mut app, What::Message(Message::Note("io_uring is refused here (EPERM): threads instead".into())));
+    send_event(&mut app, BenchChildEvent::Message(Message::Note("io_uring is refused here (EPERM): threads instead".into())));
     send_progress(&mut app, 1, 50, 0);
     press(&mut app, "x1");
     assert_screen("bench_elsewhere_80x24", &app);
@@ -238,7 +238,7 @@ fn ended() {
         let mut app = start_run(size);
         send_progress(&mut app, 1, 120, 0);
         let done = Box::new(report("1795277000-randrw", 152_000));
-        send_event(&mut app, What::Message(Message::Report(done.clone())));
+        send_event(&mut app, BenchChildEvent::Message(Message::Report(done.clone())));
         update(&mut app, Event::JobReply(Job::Keep(done), Reply::Keeping("1795277000-randrw".into())));
         assert_screen(&format!("bench_ended_{}x{}", size.0, size.1), &app);
         press(&mut app, "<pgdn><pgdn><pgdn><pgdn>");

@@ -12,7 +12,7 @@ fn open_replay(size: (u16, u16)) -> App {
     let span = RecordingSpan { first_number: 10, last_number: 3609, ..RecordingSpan::default() };
     let host = app.system.host.clone();
     let replay = ReplayUi::new("night.iotop", host, LogClock::default(), span);
-    app.ui.replay = Some(ReplayUi { number: 129, ..replay });
+    app.ui.replay = Some(ReplayUi { tick_number: 129, ..replay });
     app
 }
 
@@ -25,12 +25,12 @@ fn replay_header() {
     press(&mut app, " +++");
     app.ui.message = None;
     let replay = app.ui.replay.as_mut().unwrap();
-    (replay.damaged, replay.partial) = (3, true);
+    (replay.damaged, replay.is_partial) = (3, true);
     assert_screen("replay_paused_damaged_120x40", &app);
-    app.ui.replay.as_mut().unwrap().searching = true;
+    app.ui.replay.as_mut().unwrap().is_searching = true;
     app.ui.info("searching for the next finding, at 14:35:12; Esc ends the search");
     assert_screen("replay_searching_120x40", &app);
-    app.ui.replay.as_mut().unwrap().searching = false;
+    app.ui.replay.as_mut().unwrap().is_searching = false;
     app.ui.message = None;
     press(&mut app, "J");
     assert_screen("replay_jump_120x40", &app);

@@ -18,7 +18,7 @@ use iotop_plus::experiment::spec::{Arm, Spec};
 use iotop_plus::experiment::stats::Comparison;
 use iotop_plus::tui::effect::Effect;
 use iotop_plus::tui::event::Event;
-use iotop_plus::tui::experiment::{Arms, ExperimentNews, Judged};
+use iotop_plus::tui::experiment::{ArmSettings, ExperimentEvent, ArmCheck};
 use iotop_plus::tui::child_runner::ChildEvent;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
@@ -42,7 +42,7 @@ pub fn look() -> Look {
 /// The knobs, with all there is to know about them and about the directory.
 pub fn knobs(size: (u16, u16)) -> (App, Tree) {
     let (mut app, tree) = view(size);
-    app.ui.bench.start_in(DIR.into());
+    app.ui.bench.set_working_directory(DIR.into());
     (app, tree)
 }
 
@@ -57,8 +57,8 @@ pub fn answer(app: &mut App, tree: &Tree) {
 pub fn judge_arms(app: &mut App, tree: &Tree) {
     let spec = app.planned_experiment();
     let found = check(&tree.root, &spec).map_err(|why| why.to_string());
-    let judged = Judged { arms: Arms::of(&spec), found };
-    update(app, Event::Experiment(Box::new(ExperimentNews::Checked(judged))));
+    let judged = ArmCheck { arms: ArmSettings::from_spec(&spec), result: found };
+    update(app, Event::Experiment(Box::new(ExperimentEvent::ArmsChecked(judged))));
 }
 
 /// An experiment filled in: `dirty_ratio` at 30 %, the work of `fsync`.
@@ -81,8 +81,8 @@ pub fn started(size: (u16, u16)) -> (App, Tree) {
 
 /// News of the newest run.
 pub fn tell(app: &mut App, what: ChildEvent<Message>) -> Vec<Effect> {
-    let run = app.ui.experiment.runs;
-    update(app, Event::Experiment(Box::new(ExperimentNews::Run(run, what))))
+    let run = app.ui.experiment.run_count;
+    update(app, Event::Experiment(Box::new(ExperimentEvent::Child(run, what))))
 }
 
 pub fn say(app: &mut App, message: Message) -> Vec<Effect> {

@@ -7,8 +7,8 @@ use iotop_plus::root::Root;
 use iotop_plus::tui::effect::Effect;
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::state::App;
-use iotop_plus::tui::tuning::TuneNews;
-use iotop_plus::tui::tuning::survey::{Standing, Survey, survey};
+use iotop_plus::tui::tune::TuneEvent;
+use iotop_plus::tui::tune::knob_snapshot::{ChangeStatus, KnobSnapshot, take_snapshot};
 use iotop_plus::tui::update::update;
 use iotop_plus::tune::apply::{Bench, apply};
 use iotop_plus::tune::journal::Journal;
@@ -99,28 +99,28 @@ impl Tree {
 
     /// A look, with changes made so many seconds before `app`'s newest tick (newest change first) and, as no
     /// tuner lives here, standing as told.
-    pub fn look(&self, app: &App, extra: &[&str], changes: &[(u64, Standing)]) -> Survey {
+    pub fn look(&self, app: &App, extra: &[&str], changes: &[(u64, ChangeStatus)]) -> KnobSnapshot {
         let now = app.system.now();
         let extra: Vec<String> = extra.iter().map(|e| e.to_string()).collect();
         let mut io = Direct::new(self.root.clone());
-        let mut all = survey(&self.root, &mut io, &extra, Timestamp::default());
+        let mut all = take_snapshot(&self.root, &mut io, &extra, Timestamp::default());
         for (row, (ago, standing)) in all.changes.iter_mut().zip(changes) {
             row.boot_ns = Some(now.boot_ns - ago * SEC);
             row.wall_ns = now.wall_ns - (ago * SEC) as i64;
-            row.standing = standing.clone();
+            row.status = standing.clone();
         }
         all
     }
 
     /// Tells the screen of it.
-    pub fn tell(&self, app: &mut App, changes: &[(u64, Standing)]) -> Vec<Effect> {
+    pub fn tell(&self, app: &mut App, changes: &[(u64, ChangeStatus)]) -> Vec<Effect> {
         let look = self.look(app, &[], changes);
-        news(app, TuneNews::Survey(look))
+        news(app, TuneEvent::Refreshed(look))
     }
 }
 
 /// News for the view.
-pub fn news(app: &mut App, news: TuneNews) -> Vec<Effect> {
+pub fn news(app: &mut App, news: TuneEvent) -> Vec<Effect> {
     update(app, Event::Tune(Box::new(news)))
 }
 
@@ -145,10 +145,10 @@ pub fn boot(app: &mut App, tree: &Tree) {
 /// A change of this screen on lease.
 pub fn on_lease(app: &mut App, tree: &Tree, words: &[&str], ago: u64) -> u64 {
     let id = tree.set(words);
-    news(app, TuneNews::Applied { id, lease_secs: Some(120) });
+    news(app, TuneEvent::Applied { id, lease_secs: Some(120) });
     let left = 120 - ago.min(119);
-    tree.tell(app, &[(ago, Standing::Lease(left))]);
-    news(app, TuneNews::Left { id, secs: left, renewed: false });
+    tree.tell(app, &[(ago, ChangeStatus::Leased(left))]);
+    news(app, TuneEvent::LeaseTime { id, secs_left: left, was_renewed: false });
     app.ui.message = None;
     id
 }

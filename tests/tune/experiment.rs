@@ -4,7 +4,7 @@
 use crate::machine::{Machine, all, get, text};
 use crate::screen::{FILE, other, screen, until};
 use crate::term::{PATIENCE, Terminal, files};
-use iotop_plus::tui::experiment::form::{Form, Line};
+use iotop_plus::tui::experiment::form::{ExperimentForm, ExperimentFormLine};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ const WORK: &str = "intrinsic";
 
 /// Types into a line of the form; the form has the keys.
 fn fill(t: &mut Terminal, line: &str, typed: &str) {
-    let mut form = Form::default();
-    form.put(Line::Workload, WORK).unwrap();
-    let at = form.place_of(line).unwrap();
+    let mut form = ExperimentForm::default();
+    form.set_line(ExperimentFormLine::Workload, WORK).unwrap();
+    let at = form.line_index(line).unwrap();
     t.send(format!("\x1b[H{}\r\x15{typed}\r", "j".repeat(at)));
 }
 

@@ -1,7 +1,7 @@
 //! The Bench view's state, what a person can mean in it, what it wants done and what it is told.
 
-pub mod course;
-pub mod place;
+pub mod rate_series;
+pub mod layout;
 pub mod run;
 pub mod runner;
 
@@ -16,7 +16,7 @@ use crate::model::disk::DevId;
 use crate::tui::action::ViewId;
 use crate::tui::state::App;
 use crate::tui::widgets::table::Scroll;
-use run::Run;
+use run::TrackedBench;
 use std::path::{Path, PathBuf};
 
 /// State of the Bench view.
@@ -25,68 +25,68 @@ pub struct BenchUi {
     /// Where to measure, absolute; empty: not known yet.
     pub directory: PathBuf,
     /// Where the program was started: names typed are taken from there.
-    pub started_in: PathBuf,
+    pub working_directory: PathBuf,
     /// The plan of each workload, as the person left it, in the order of the list; without a directory.
     plans: Vec<Plan>,
     /// What is selected in the list.
-    pub selected: Row,
+    pub selected: BenchRow,
     /// First line of the list on screen, as far as the selection allows.
     pub list_offset: usize,
     /// Selection among the parameters.
-    pub params: Scroll,
+    pub params_scroll: Scroll,
     /// What lies over the page of the selection.
-    pub opened: Option<Opened>,
+    pub opened: Option<OpenedResult>,
     /// First line of a page of text on screen.
-    pub line: usize,
+    pub text_offset: usize,
     /// The directory as a benchmark sees it, from the last look.
-    pub look: Option<Result<Look, String>>,
+    pub current_target: Option<Result<Look, String>>,
     /// Results kept; `None` before the first answer.
-    pub kept: Option<Result<Vec<Kept>, String>>,
+    pub stored: Option<Result<Vec<Kept>, String>>,
     /// The result to compare others with.
     pub marked: Option<String>,
     /// A directory is being looked at.
-    pub looking: Option<PathBuf>,
+    pub probing_directory: Option<PathBuf>,
     /// The results are being listed.
-    pub listing: bool,
+    pub is_listing: bool,
     /// The run under way, or the last one of this session.
-    pub run: Option<Run>,
+    pub run: Option<TrackedBench>,
     /// Runs started.
-    pub runs: u64,
+    pub run_count: u64,
 }
 
 /// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Row {
+pub enum BenchRow {
     /// The run under way, or the last one.
-    Now,
+    CurrentRun,
     /// A profile, by its place in [`WORKLOADS`].
     Profile(usize),
     /// A kept result, by name.
-    Kept(String),
+    Stored(String),
 }
 
 /// A page that was asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Opened<R = Report> {
+pub enum OpenedResult<R = Report> {
     /// The results of these names are being read.
-    Waiting(Vec<String>),
+    Loading(Vec<String>),
     /// A kept result.
     Result(Box<R>),
     /// Two results side by side.
-    Compared(Box<[R; 2]>),
+    Comparison(Box<[R; 2]>),
     /// Why there is nothing to show.
     Failed(String),
 }
 
-impl<R> Opened<R> {
+impl<R> OpenedResult<R> {
     /// What was read, one or two.
-    pub fn of(read: Result<Vec<R>, String>) -> Self {
+    pub fn from_loaded(read: Result<Vec<R>, String>) -> Self {
         let reports = match read {
             Ok(reports) => reports,
             Err(why) => return Self::Failed(why),
         };
         match <[R; 2]>::try_from(reports) {
-            Ok(both) => Self::Compared(Box::new(both)),
+            Ok(both) => Self::Comparison(Box::new(both)),
             Err(mut one) => match one.pop() {
                 Some(report) => Self::Result(Box::new(report)),
                 None => Self::Failed("the result is gone".into()),
@@ -111,9 +111,9 @@ pub enum BenchAction {
     /// Compare the marked result with the selected one.
     Compare,
     /// To the list.
-    ToList,
+    FocusList,
     /// To the page beside the list.
-    ToPage,
+    FocusPage,
 }
 
 /// What the run loop is to do for the Bench view.
@@ -134,103 +134,103 @@ pub enum BenchEffect {
 
 /// What comes back.
 #[derive(Debug)]
-pub struct BenchNews {
+pub struct BenchEvent {
     /// Of which run.
     pub run: u64,
     /// What.
-    pub what: What,
+    pub event: BenchChildEvent,
 }
 
 /// News of a run.
-pub type What = super::child_runner::ChildEvent<Message>;
+pub type BenchChildEvent = super::child_runner::ChildEvent<Message>;
 
 impl Default for BenchUi {
     fn default() -> Self {
         Self {
             directory: PathBuf::new(),
-            started_in: PathBuf::new(),
+            working_directory: PathBuf::new(),
             plans: WORKLOADS.iter().map(|w| w.defaults()).collect(),
-            selected: Row::Profile(0),
+            selected: BenchRow::Profile(0),
             list_offset: 0,
-            params: Scroll::default(),
+            params_scroll: Scroll::default(),
             opened: None,
-            line: 0,
-            look: None,
-            kept: None,
+            text_offset: 0,
+            current_target: None,
+            stored: None,
             marked: None,
-            looking: None,
-            listing: false,
+            probing_directory: None,
+            is_listing: false,
             run: None,
-            runs: 0,
+            run_count: 0,
         }
     }
 }
 
 /// A line of the parameters: the directory, or one of the profile's.
 #[derive(Clone, Copy)]
-pub enum Line {
+pub enum BenchParamLine {
     /// Where.
     Directory,
     /// A figure or choice.
     Param(&'static Param),
 }
 
-impl Line {
+impl BenchParamLine {
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
-            Line::Directory => "directory",
-            Line::Param(p) => p.name,
+            BenchParamLine::Directory => "directory",
+            BenchParamLine::Param(p) => p.name,
         }
     }
 }
 
 impl BenchUi {
     /// Says where the program was started, which is where it measures unless told otherwise.
-    pub fn start_in(&mut self, dir: PathBuf) {
+    pub fn set_working_directory(&mut self, dir: PathBuf) {
         self.directory = dir.join(&self.directory);
         // `.` of the settings leaves a tail.
         self.directory = self.directory.components().collect();
-        self.started_in = dir;
+        self.working_directory = dir;
     }
 
     /// The directory as the settings keep it: a dot for where the program was started.
-    pub fn setting(&self) -> String {
+    pub fn directory_setting(&self) -> String {
         match self.directory.to_str() {
-            Some(dir) if self.directory != self.started_in && !dir.is_empty() => dir.to_owned(),
+            Some(dir) if self.directory != self.working_directory && !dir.is_empty() => dir.to_owned(),
             _ => ".".into(),
         }
     }
 
     /// The rows of the list.
-    pub fn rows(&self) -> Vec<Row> {
-        let now = self.run.is_some().then_some(Row::Now);
-        let kept = self.kept_results().iter().map(|k| Row::Kept(k.id.clone()));
-        now.into_iter().chain((0..WORKLOADS.len()).map(Row::Profile)).chain(kept).collect()
+    pub fn rows(&self) -> Vec<BenchRow> {
+        let now = self.run.is_some().then_some(BenchRow::CurrentRun);
+        let kept = self.stored_results().iter().map(|k| BenchRow::Stored(k.id.clone()));
+        now.into_iter().chain((0..WORKLOADS.len()).map(BenchRow::Profile)).chain(kept).collect()
     }
 
     /// Results kept, as far as they are known.
-    pub fn kept_results(&self) -> &[Kept] {
-        self.kept.as_ref().and_then(|k| k.as_deref().ok()).unwrap_or_default()
+    pub fn stored_results(&self) -> &[Kept] {
+        self.stored.as_ref().and_then(|k| k.as_deref().ok()).unwrap_or_default()
     }
 
     /// The selected result.
     pub fn selected_result(&self) -> Option<&Kept> {
-        let Row::Kept(id) = &self.selected else { return None };
-        self.kept_results().iter().find(|k| k.id == *id)
+        let BenchRow::Stored(id) = &self.selected else { return None };
+        self.stored_results().iter().find(|k| k.id == *id)
     }
 
     /// The profile the page is about: the selected one.
-    pub fn profile(&self) -> Option<usize> {
+    pub fn selected_profile(&self) -> Option<usize> {
         match &self.selected {
-            Row::Profile(at) => Some(*at),
-            Row::Now | Row::Kept(_) => None,
+            BenchRow::Profile(at) => Some(*at),
+            BenchRow::CurrentRun | BenchRow::Stored(_) => None,
         }
     }
 
     /// Whether the page is a plan, with parameters to change.
-    pub fn planning(&self) -> bool {
-        self.opened.is_none() && self.profile().is_some()
+    pub fn is_planning(&self) -> bool {
+        self.opened.is_none() && self.selected_profile().is_some()
     }
 
     /// The workload and its plan, with the directory.
@@ -244,15 +244,15 @@ impl BenchUi {
     }
 
     /// What can be changed about the profile, in order.
-    pub fn lines(&self, at: usize) -> Vec<Line> {
+    pub fn param_lines(&self, at: usize) -> Vec<BenchParamLine> {
         let workload = WORKLOADS[at.min(WORKLOADS.len() - 1)];
-        let directory = workload.needs_directory().then_some(Line::Directory);
+        let directory = workload.needs_directory().then_some(BenchParamLine::Directory);
         let known = params::PARAMS.iter().filter(|p| workload.takes().contains(&p.name));
-        directory.into_iter().chain(known.map(Line::Param)).collect()
+        directory.into_iter().chain(known.map(BenchParamLine::Param)).collect()
     }
 
     /// Puts `text` into the profile's plan. The error says what is wrong with it, or with the whole.
-    pub fn set(&mut self, at: usize, param: &Param, text: &str) -> Result<(), String> {
+    pub fn set_param(&mut self, at: usize, param: &Param, text: &str) -> Result<(), String> {
         let (workload, mut plan) = self.plan(at);
         params::set(&mut plan, param.name, text)?;
         plan.check().and_then(|()| workload.check(&plan))?;
@@ -262,52 +262,52 @@ impl BenchUi {
     }
 
     /// Whether a parameter is not as the profile has it.
-    pub fn changed(&self, at: usize, param: &Param) -> bool {
+    pub fn is_param_changed(&self, at: usize, param: &Param) -> bool {
         (param.get)(&self.plans[at]) != (param.get)(&WORKLOADS[at].defaults())
     }
 
     /// A directory as typed, from where the program was started.
-    pub fn absolute(&self, text: &str) -> PathBuf {
-        self.started_in.join(Path::new(text)).components().collect()
+    pub fn absolute_path(&self, text: &str) -> PathBuf {
+        self.working_directory.join(Path::new(text)).components().collect()
     }
 
     /// The last look, if it was at this directory.
     pub fn look(&self) -> Option<&Result<Look, String>> {
-        self.look.as_ref().filter(|l| l.as_ref().map_or(true, |l| l.directory == self.directory))
+        self.current_target.as_ref().filter(|l| l.as_ref().map_or(true, |l| l.directory == self.directory))
     }
 
     /// The run under way.
-    pub fn running(&self) -> Option<&Run> {
-        self.run.as_ref().filter(|r| r.end.is_none())
+    pub fn active_run(&self) -> Option<&TrackedBench> {
+        self.run.as_ref().filter(|r| r.ending.is_none())
     }
 
     /// The device that counts the I/O of the directory.
-    pub fn device(&self) -> Option<DevId> {
+    pub fn target_device(&self) -> Option<DevId> {
         self.look()?.as_ref().ok()?.place.as_ref()?.device
     }
 
     /// `bench randrw 42 %` while a run is on, for the line at the top.
-    pub fn word(&self) -> Option<String> {
-        self.running().map(Run::word)
+    pub fn status_text(&self) -> Option<String> {
+        self.active_run().map(TrackedBench::status_text)
     }
 }
 
-impl BenchNews {
+impl BenchEvent {
     /// Whether it changes nothing that is on screen while another view is.
-    pub fn is_unseen(&self, ui: &BenchUi) -> bool {
-        let What::Message(Message::Progress(p)) = &self.what else { return false };
-        ui.running().is_some_and(|run| run.number == self.run && run.word_at(Some(p.as_ref())) == run.word())
+    pub fn leaves_status_unchanged(&self, ui: &BenchUi) -> bool {
+        let BenchChildEvent::Message(Message::Progress(p)) = &self.event else { return false };
+        ui.active_run().is_some_and(|run| run.number == self.run && run.status_text_at(Some(p.as_ref())) == run.status_text())
     }
 }
 
 impl App {
     /// Whether news of a run change nothing on the screen: then no frame is made for them.
-    pub fn bench_unseen(&self, news: &BenchNews) -> bool {
-        self.ui.view != ViewId::Bench && news.is_unseen(&self.ui.bench)
+    pub fn is_bench_event_invisible(&self, news: &BenchEvent) -> bool {
+        self.ui.view != ViewId::Bench && news.leaves_status_unchanged(&self.ui.bench)
     }
 }
 
 /// The workload of a plan.
-pub fn workload_of(plan: &Plan) -> Option<&'static dyn Workload> {
+pub fn workload_of_plan(plan: &Plan) -> Option<&'static dyn Workload> {
     workloads::find(&plan.profile)
 }

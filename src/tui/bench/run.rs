@@ -1,19 +1,19 @@
 //! A run as the screen follows it: what its child said, how it ended, whether the result is kept.
 
-use super::course::Course;
+use super::rate_series::BenchRateSeries;
 use crate::bench::message::{Message, Progress};
 use crate::bench::plan::Plan;
 use crate::bench::report::Report;
 use crate::bench::target::refuse::Refused;
 
 /// Notes kept of one run.
-const NOTES: usize = 50;
+const MAX_NOTES: usize = 50;
 /// Without any completion for so long a run is called blocked, ms.
-pub const BLOCKED_MS: u64 = 2000;
+pub const BLOCKED_AFTER_MS: u64 = 2000;
 
 /// A run of this session.
 #[derive(Debug)]
-pub struct Run {
+pub struct TrackedBench {
     /// Which.
     pub number: u64,
     /// What was confirmed.
@@ -23,22 +23,22 @@ pub struct Run {
     /// The last progress.
     pub progress: Option<Progress>,
     /// Rates and latencies so far.
-    pub course: Course,
+    pub rates: BenchRateSeries,
     /// What its child had to say, newest last.
     pub notes: Vec<String>,
     /// Boot clock of the last word of its child, ns.
-    pub heard_ns: u64,
+    pub last_message_ns: u64,
     /// It was told to end.
-    pub stopping: bool,
+    pub is_stopping: bool,
     /// How it ended.
-    pub end: Option<Ended>,
+    pub ending: Option<BenchEnding>,
     /// Its name in the store, or why it is not there; `None` while it is being kept.
-    pub kept: Option<Result<String, String>>,
+    pub stored: Option<Result<String, String>>,
 }
 
 /// How a run ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum BenchEnding {
     /// With figures, of all or of a part.
     Report(Box<Report>),
     /// Not begun, for safety or for want of a privilege.
@@ -47,7 +47,7 @@ pub enum Ended {
     Failed(String),
 }
 
-impl Run {
+impl TrackedBench {
     /// Nothing heard yet.
     pub fn new(number: u64, plan: Plan, now_ns: u64) -> Self {
         Self {
@@ -55,47 +55,47 @@ impl Run {
             plan,
             pid: None,
             progress: None,
-            course: Course::default(),
+            rates: BenchRateSeries::default(),
             notes: Vec::new(),
-            heard_ns: now_ns,
-            stopping: false,
-            end: None,
-            kept: None,
+            last_message_ns: now_ns,
+            is_stopping: false,
+            ending: None,
+            stored: None,
         }
     }
 
     /// Takes in a message of the child.
-    pub fn take(&mut self, message: Message, now_ns: u64) {
-        self.heard_ns = now_ns;
+    pub fn apply_message(&mut self, message: Message, now_ns: u64) {
+        self.last_message_ns = now_ns;
         match message {
             Message::Progress(p) => {
-                self.course.push(&p);
+                self.rates.push(&p);
                 self.progress = Some(*p);
             }
             Message::Note(note) => {
-                if self.notes.len() < NOTES {
+                if self.notes.len() < MAX_NOTES {
                     self.notes.push(crate::text::sanitize(note));
                 }
             }
-            Message::Refused(refused) => self.end = Some(Ended::Refused(refused)),
-            Message::Failed(why) => self.end = Some(Ended::Failed(why)),
-            Message::Report(report) => self.end = Some(Ended::Report(report)),
+            Message::Refused(refused) => self.ending = Some(BenchEnding::Refused(refused)),
+            Message::Failed(why) => self.ending = Some(BenchEnding::Failed(why)),
+            Message::Report(report) => self.ending = Some(BenchEnding::Report(report)),
         }
     }
 
     /// `bench randrw 42 %`.
-    pub fn word(&self) -> String {
-        self.word_at(self.progress.as_ref())
+    pub fn status_text(&self) -> String {
+        self.status_text_at(self.progress.as_ref())
     }
 
     /// The same for a progress that has not been taken in yet.
-    pub fn word_at(&self, progress: Option<&Progress>) -> String {
+    pub fn status_text_at(&self, progress: Option<&Progress>) -> String {
         let name = &self.plan.profile;
         let Some(p) = progress else { return format!("bench {name} starting") };
-        if self.stopping {
+        if self.is_stopping {
             return format!("bench {name} ending");
         }
-        if p.silent_ms >= BLOCKED_MS {
+        if p.silent_ms >= BLOCKED_AFTER_MS {
             return format!("bench {name} BLOCKED {} s", p.silent_ms / 1000);
         }
         let what = if p.part.is_none() { " preparing" } else { "" };
@@ -104,11 +104,11 @@ impl Run {
     }
 
     /// What hangs, in words: nothing completes, or the child itself is silent.
-    pub fn trouble(&self, now_ns: u64) -> Option<String> {
+    pub fn blocked_text(&self, now_ns: u64) -> Option<String> {
         let pid = self.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
-        let unheard = now_ns.saturating_sub(self.heard_ns) / 1_000_000;
+        let unheard = now_ns.saturating_sub(self.last_message_ns) / 1_000_000;
         // The child speaks four times a second, and its words may be a tick old when they are looked at.
-        if unheard > BLOCKED_MS + 3000 {
+        if unheard > BLOCKED_AFTER_MS + 3000 {
             return Some(format!(
                 "the measuring process{pid} has said nothing for {} s: blocked in the kernel, or the machine has no time for it",
                 unheard / 1000
@@ -135,27 +135,27 @@ mod tests {
     }
 
     #[test]
-    fn the_word_says_how_far_and_what_is_wrong() {
-        let mut run = Run::new(1, Plan::default(), 0);
-        assert_eq!(run.word(), "bench randrw starting");
-        run.take(Message::Progress(Box::new(progress(None, 0.5, 0))), 1);
-        assert_eq!(run.word(), "bench randrw preparing 50 %");
-        run.take(Message::Progress(Box::new(progress(Some(0), 0.42, 1500))), 1);
-        assert_eq!(run.word(), "bench randrw 42 %");
-        run.take(Message::Progress(Box::new(progress(Some(0), 0.42, 7100))), 1);
-        assert_eq!(run.word(), "bench randrw BLOCKED 7 s");
-        run.stopping = true;
-        assert_eq!(run.word(), "bench randrw ending");
+    fn status_text_tells_progress_and_blocking() {
+        let mut run = TrackedBench::new(1, Plan::default(), 0);
+        assert_eq!(run.status_text(), "bench randrw starting");
+        run.apply_message(Message::Progress(Box::new(progress(None, 0.5, 0))), 1);
+        assert_eq!(run.status_text(), "bench randrw preparing 50 %");
+        run.apply_message(Message::Progress(Box::new(progress(Some(0), 0.42, 1500))), 1);
+        assert_eq!(run.status_text(), "bench randrw 42 %");
+        run.apply_message(Message::Progress(Box::new(progress(Some(0), 0.42, 7100))), 1);
+        assert_eq!(run.status_text(), "bench randrw BLOCKED 7 s");
+        run.is_stopping = true;
+        assert_eq!(run.status_text(), "bench randrw ending");
     }
 
     #[test]
-    fn silence_of_the_device_and_of_the_child_are_told_apart() {
-        let mut run = Run::new(1, Plan::default(), 0);
+    fn blocked_text_distinguishes_device_and_child() {
+        let mut run = TrackedBench::new(1, Plan::default(), 0);
         run.pid = Some(77);
-        run.take(Message::Progress(Box::new(progress(Some(0), 0.1, 200))), 5_000_000_000);
-        assert_eq!(run.trouble(6_000_000_000), None);
-        run.take(Message::Progress(Box::new(progress(Some(0), 0.1, 3000))), 8_000_000_000);
-        assert!(run.trouble(8_000_000_000).unwrap().contains("nothing has completed for 3 s (process 77)"));
-        assert!(run.trouble(18_000_000_000).unwrap().contains("said nothing for 10 s"));
+        run.apply_message(Message::Progress(Box::new(progress(Some(0), 0.1, 200))), 5_000_000_000);
+        assert_eq!(run.blocked_text(6_000_000_000), None);
+        run.apply_message(Message::Progress(Box::new(progress(Some(0), 0.1, 3000))), 8_000_000_000);
+        assert!(run.blocked_text(8_000_000_000).unwrap().contains("nothing has completed for 3 s (process 77)"));
+        assert!(run.blocked_text(18_000_000_000).unwrap().contains("said nothing for 10 s"));
     }
 }

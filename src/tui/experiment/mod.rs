@@ -2,7 +2,7 @@
 //! They are a page of the Tune view: the change that is tried comes from there, and goes back there.
 
 pub mod form;
-pub mod place;
+pub mod layout;
 pub mod run;
 pub mod runner;
 
@@ -12,49 +12,49 @@ use crate::experiment::message::Message;
 use crate::experiment::report::Report;
 use crate::experiment::spec::Spec;
 use crate::tui::action::ViewId;
-use crate::tui::bench::Opened;
+use crate::tui::bench::OpenedResult;
 use crate::tui::child_runner::ChildEvent;
 use crate::tui::state::App;
 use crate::tui::widgets::table::Scroll;
-use form::Form;
-use run::{Ended, Run};
+use form::ExperimentForm;
+use run::{ExperimentEnding, TrackedExperiment};
 
 /// State of the experiments.
 #[derive(Debug, Default)]
 pub struct ExperimentUi {
     /// They stand in the place of the knobs.
-    pub open: bool,
+    pub is_open: bool,
     /// The next one.
-    pub form: Form,
+    pub form: ExperimentForm,
     /// What is known of its arms on this machine.
-    pub checked: Option<Judged>,
+    pub arm_check: Option<ArmCheck>,
     /// It was to be started while these were still being looked at: the question follows the look.
-    pub wished: Option<Arms>,
+    pub start_after_check: Option<ArmSettings>,
     /// What is selected in the list.
-    pub selected: Row,
+    pub selected: ExperimentRow,
     /// First line of the list on screen, as far as the selection allows.
     pub list_offset: usize,
     /// Selection among the lines of the form.
-    pub lines: Scroll,
+    pub form_scroll: Scroll,
     /// What lies over the page of the selection.
-    pub opened: Option<Opened<Report>>,
+    pub opened: Option<OpenedResult<Report>>,
     /// First line of a page of text on screen.
-    pub line: usize,
+    pub text_offset: usize,
     /// Those kept; `None` before the first answer.
-    pub kept: Option<Result<Vec<Kept>, String>>,
+    pub stored: Option<Result<Vec<Kept>, String>>,
     /// The one to compare others with.
     pub marked: Option<String>,
     /// They are being listed.
-    pub listing: bool,
+    pub is_listing: bool,
     /// The one under way, or the last one of this session.
-    pub run: Option<Run>,
+    pub run: Option<TrackedExperiment>,
     /// Experiments started.
-    pub runs: u64,
+    pub run_count: u64,
 }
 
 /// What decides what the arms come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arms {
+pub struct ArmSettings {
     /// What A sets.
     pub base: Vec<String>,
     /// What B sets.
@@ -65,32 +65,32 @@ pub struct Arms {
 
 /// What a look at the machine found about arms.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct ArmCheck {
     /// Which.
-    pub arms: Arms,
+    pub arms: ArmSettings,
     /// Their values here, or why they make no experiment.
-    pub found: Result<Checked, String>,
+    pub result: Result<Checked, String>,
 }
 
 /// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Row {
+pub enum ExperimentRow {
     /// The one under way, or the last one.
-    Now,
+    CurrentRun,
     /// The next one.
     #[default]
-    Plan,
+    Next,
     /// A kept one, by name.
-    Kept(String),
+    Stored(String),
 }
 
 /// A request about experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExperimentAction {
     /// From the knobs: try what is proposed, the preset, or the selected knob.
-    Try,
+    TryPending,
     /// From the knobs: to the experiments as they were left.
-    Return,
+    Reopen,
     /// Ask to start.
     Start,
     /// End it; a second time: kill it.
@@ -104,9 +104,9 @@ pub enum ExperimentAction {
     /// Compare the marked one with the selected one.
     Compare,
     /// To the list.
-    ToList,
+    FocusList,
     /// To the page.
-    ToPage,
+    FocusPage,
     /// Write the report shown to a file.
     Export,
     /// Set the B shown, on a lease.
@@ -119,7 +119,7 @@ pub enum ExperimentAction {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExperimentEffect {
     /// Find out what the arms come to here.
-    Check(Box<Spec>),
+    CheckArms(Box<Spec>),
     /// Start it in its child.
     Start {
         /// Its number; its news carry it.
@@ -135,66 +135,66 @@ pub enum ExperimentEffect {
 
 /// What comes back.
 #[derive(Debug)]
-pub enum ExperimentNews {
+pub enum ExperimentEvent {
     /// What the arms come to.
-    Checked(Judged),
+    ArmsChecked(ArmCheck),
     /// From the child of that number.
-    Run(u64, ChildEvent<Message>),
+    Child(u64, ChildEvent<Message>),
 }
 
-impl Arms {
+impl ArmSettings {
     /// Those of an experiment.
-    pub fn of(spec: &Spec) -> Self {
+    pub fn from_spec(spec: &Spec) -> Self {
         Self { base: spec.base.clone(), set: spec.set.clone(), control: spec.control }
     }
 }
 
 impl ExperimentUi {
     /// The rows of the list.
-    pub fn rows(&self) -> Vec<Row> {
-        let now = self.run.is_some().then_some(Row::Now);
-        let kept = self.kept_ones().iter().map(|k| Row::Kept(k.id.clone()));
-        now.into_iter().chain([Row::Plan]).chain(kept).collect()
+    pub fn rows(&self) -> Vec<ExperimentRow> {
+        let now = self.run.is_some().then_some(ExperimentRow::CurrentRun);
+        let kept = self.stored_experiments().iter().map(|k| ExperimentRow::Stored(k.id.clone()));
+        now.into_iter().chain([ExperimentRow::Next]).chain(kept).collect()
     }
 
     /// Those kept, as far as they are known.
-    pub fn kept_ones(&self) -> &[Kept] {
-        self.kept.as_ref().and_then(|k| k.as_deref().ok()).unwrap_or_default()
+    pub fn stored_experiments(&self) -> &[Kept] {
+        self.stored.as_ref().and_then(|k| k.as_deref().ok()).unwrap_or_default()
     }
 
     /// The kept one that is selected.
-    pub fn selected_kept(&self) -> Option<&Kept> {
-        let Row::Kept(id) = &self.selected else { return None };
-        self.kept_ones().iter().find(|k| k.id == *id)
+    pub fn selected_stored(&self) -> Option<&Kept> {
+        let ExperimentRow::Stored(id) = &self.selected else { return None };
+        self.stored_experiments().iter().find(|k| k.id == *id)
     }
 
     /// Whether the page is the form.
-    pub fn planning(&self) -> bool {
-        self.opened.is_none() && self.selected == Row::Plan
+    pub fn is_planning(&self) -> bool {
+        self.opened.is_none() && self.selected == ExperimentRow::Next
     }
 
     /// The one under way.
-    pub fn running(&self) -> Option<&Run> {
-        self.run.as_ref().filter(|r| r.end.is_none())
+    pub fn active_run(&self) -> Option<&TrackedExperiment> {
+        self.run.as_ref().filter(|r| r.ending.is_none())
     }
 
     /// The report on the page.
-    pub fn shown(&self) -> Option<&Report> {
+    pub fn shown_report(&self) -> Option<&Report> {
         match (&self.opened, &self.selected, &self.run) {
-            (Some(Opened::Result(report)), ..) => Some(report),
-            (None, Row::Now, Some(Run { end: Some(Ended::Report(report)), .. })) => Some(report),
+            (Some(OpenedResult::Result(report)), ..) => Some(report),
+            (None, ExperimentRow::CurrentRun, Some(TrackedExperiment { ending: Some(ExperimentEnding::Report(report)), .. })) => Some(report),
             _ => None,
         }
     }
 
     /// What is known of the arms of `spec`; `None`: not looked at yet.
-    pub fn found(&self, spec: &Spec) -> Option<&Result<Checked, String>> {
-        self.checked.as_ref().filter(|c| c.arms == Arms::of(spec)).map(|c| &c.found)
+    pub fn check_result(&self, spec: &Spec) -> Option<&Result<Checked, String>> {
+        self.arm_check.as_ref().filter(|c| c.arms == ArmSettings::from_spec(spec)).map(|c| &c.result)
     }
 
     /// `experiment txlog 3/8 B 42 %` while one is on, for the line at the top.
-    pub fn word(&self) -> Option<String> {
-        self.running().map(Run::word)
+    pub fn status_text(&self) -> Option<String> {
+        self.active_run().map(TrackedExperiment::status_text)
     }
 }
 
@@ -202,18 +202,18 @@ impl App {
     /// The experiment of the form, with the length its rounds will have.
     pub fn planned_experiment(&self) -> Spec {
         let ui = &self.ui.experiment;
-        let mut spec = ui.form.spec(&self.ui.bench.directory, self.ui.tune.lease_secs);
-        if let (Some(Ok(checked)), false) = (ui.found(&spec), ui.form.has_length()) {
+        let mut spec = ui.form.to_spec(&self.ui.bench.directory, self.ui.tune.lease_secs);
+        if let (Some(Ok(checked)), false) = (ui.check_result(&spec), ui.form.has_custom_duration()) {
             crate::experiment::outline::outlast(&mut spec, checked);
         }
         spec
     }
 
     /// Whether news of an experiment change nothing on the screen: then no frame is made for them.
-    pub fn experiment_unseen(&self, news: &ExperimentNews) -> bool {
+    pub fn is_experiment_event_invisible(&self, news: &ExperimentEvent) -> bool {
         let ui = &self.ui.experiment;
-        let ExperimentNews::Run(number, ChildEvent::Message(Message::Progress(p))) = news else { return false };
-        let same = ui.running().is_some_and(|r| r.number == *number && r.word_at(Some(p)) == r.word());
-        (self.ui.view != ViewId::Tune || !ui.open) && same
+        let ExperimentEvent::Child(number, ChildEvent::Message(Message::Progress(p))) = news else { return false };
+        let same = ui.active_run().is_some_and(|r| r.number == *number && r.status_text_at(Some(p)) == r.status_text());
+        (self.ui.view != ViewId::Tune || !ui.is_open) && same
     }
 }

@@ -5,16 +5,16 @@ use crate::experiment::report::{Point, Report, Round, Thresholds};
 use crate::experiment::spec::{Arm, Spec};
 
 /// Notes kept.
-const NOTES: usize = 50;
+const MAX_NOTES: usize = 50;
 /// Points kept of the round under way; of more every other one goes.
-const POINTS: usize = 960;
+const MAX_POINTS: usize = 960;
 /// Without a word of the child for so long something is wrong, ms: it speaks several times a second but while
 /// pages drain.
-const SILENT_MS: u64 = 5000;
+const SILENT_AFTER_MS: u64 = 5000;
 
 /// An experiment of this session.
 #[derive(Debug)]
-pub struct Run {
+pub struct TrackedExperiment {
     /// Which.
     pub number: u64,
     /// What was confirmed.
@@ -32,18 +32,18 @@ pub struct Run {
     /// What its child had to say, newest last.
     pub notes: Vec<String>,
     /// Boot clock of the last word of its child, ns.
-    pub heard_ns: u64,
+    pub last_message_ns: u64,
     /// It was told to end.
-    pub stopping: bool,
+    pub is_stopping: bool,
     /// How it ended.
-    pub end: Option<Ended>,
+    pub ending: Option<ExperimentEnding>,
     /// Its name in the store, or why it is not there; `None` while it is being kept.
-    pub kept: Option<Result<String, String>>,
+    pub stored: Option<Result<String, String>>,
 }
 
 /// How it ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum ExperimentEnding {
     /// With a report, of all or of a part.
     Report(Box<Report>),
     /// Not begun.
@@ -52,7 +52,7 @@ pub enum Ended {
     Failed(String),
 }
 
-impl Run {
+impl TrackedExperiment {
     /// Nothing heard yet.
     pub fn new(number: u64, spec: Spec, now_ns: u64) -> Self {
         Self {
@@ -64,35 +64,35 @@ impl Run {
             points: Vec::new(),
             thresholds: Default::default(),
             notes: Vec::new(),
-            heard_ns: now_ns,
-            stopping: false,
-            end: None,
-            kept: None,
+            last_message_ns: now_ns,
+            is_stopping: false,
+            ending: None,
+            stored: None,
         }
     }
 
     /// Takes in a message of the child.
-    pub fn take(&mut self, message: Message, now_ns: u64) {
-        self.heard_ns = now_ns;
+    pub fn apply_message(&mut self, message: Message, now_ns: u64) {
+        self.last_message_ns = now_ns;
         match message {
-            Message::Progress(p) => self.progressed(p),
+            Message::Progress(p) => self.apply_progress(p),
             Message::Round(round) => {
                 let control = self.progress.as_ref().is_some_and(|p| p.control);
                 self.rounds[usize::from(control)].push(*round);
                 self.points.clear();
             }
             Message::Note(note) => {
-                if self.notes.len() < NOTES {
+                if self.notes.len() < MAX_NOTES {
                     self.notes.push(crate::text::sanitize(note));
                 }
             }
-            Message::Refused(refusal) => self.end = Some(Ended::Refused(refusal.to_string())),
-            Message::Failed(why) => self.end = Some(Ended::Failed(why)),
-            Message::Report(report) => self.end = Some(Ended::Report(report)),
+            Message::Refused(refusal) => self.ending = Some(ExperimentEnding::Refused(refusal.to_string())),
+            Message::Failed(why) => self.ending = Some(ExperimentEnding::Failed(why)),
+            Message::Report(report) => self.ending = Some(ExperimentEnding::Report(report)),
         }
     }
 
-    fn progressed(&mut self, p: Progress) {
+    fn apply_progress(&mut self, p: Progress) {
         if self.progress.as_ref().is_none_or(|old| old.round != p.round) {
             self.points.clear();
         }
@@ -100,29 +100,29 @@ impl Run {
             self.thresholds[p.arm.index()] = p.thresholds;
         }
         self.points.extend(p.point);
-        if self.points.len() >= POINTS {
+        if self.points.len() >= MAX_POINTS {
             self.points = self.points.iter().step_by(2).copied().collect();
         }
         self.progress = Some(p);
     }
 
     /// The rounds that are over of what is going on now.
-    pub fn so_far(&self) -> &[Round] {
+    pub fn finished_rounds(&self) -> &[Round] {
         &self.rounds[usize::from(self.progress.as_ref().is_some_and(|p| p.control))]
     }
 
     /// What there is of an arm to be drawn: the round under way once it has been seen, else its last one.
-    pub fn newest(&self, arm: Arm) -> Option<(&[Point], String)> {
+    pub fn latest_points(&self, arm: Arm) -> Option<(&[Point], String)> {
         let under_way = self.progress.as_ref().filter(|p| p.arm == arm && !self.points.is_empty());
         if let Some(p) = under_way {
             return Some((&self.points, format!("round {}, now", p.round)));
         }
-        let last = self.so_far().iter().rev().find(|r| r.arm == arm)?;
+        let last = self.finished_rounds().iter().rev().find(|r| r.arm == arm)?;
         Some((&last.points, format!("round {}", last.number)))
     }
 
     /// How far all of it is, 0 to 1.
-    pub fn done(&self) -> f64 {
+    pub fn fraction_done(&self) -> f64 {
         let Some(p) = &self.progress else { return 0.0 };
         let within = p.bench.as_ref().filter(|_| p.phase == Phase::Work);
         let within = within.filter(|b| b.part.is_some()).and_then(|b| b.done).unwrap_or(0.0);
@@ -130,15 +130,15 @@ impl Run {
     }
 
     /// `experiment txlog 3/8 B 42 %`.
-    pub fn word(&self) -> String {
-        self.word_at(self.progress.as_ref())
+    pub fn status_text(&self) -> String {
+        self.status_text_at(self.progress.as_ref())
     }
 
     /// The same for a progress that has not been taken in yet.
-    pub fn word_at(&self, progress: Option<&Progress>) -> String {
+    pub fn status_text_at(&self, progress: Option<&Progress>) -> String {
         let name = format!("experiment {}", self.spec.plan.profile);
         let Some(p) = progress else { return format!("{name} starting") };
-        if self.stopping {
+        if self.is_stopping {
             return format!("{name} ending");
         }
         let done = p.bench.as_ref().filter(|_| p.phase == Phase::Work).and_then(|b| b.done);
@@ -147,11 +147,11 @@ impl Run {
     }
 
     /// What hangs, in words.
-    pub fn trouble(&self, now_ns: u64) -> Option<String> {
+    pub fn blocked_text(&self, now_ns: u64) -> Option<String> {
         let pid = self.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
-        let silent = now_ns.saturating_sub(self.heard_ns) / 1_000_000;
+        let silent = now_ns.saturating_sub(self.last_message_ns) / 1_000_000;
         let draining = self.progress.as_ref().is_some_and(|p| p.phase == Phase::Drain);
-        if silent > SILENT_MS {
+        if silent > SILENT_AFTER_MS {
             let limit = self.spec.drain_limit_ms / 1000;
             return Some(match draining {
                 true => format!("draining for {} s; given up at {limit} s", silent / 1000),
@@ -189,38 +189,38 @@ mod tests {
     }
 
     #[test]
-    fn it_says_how_far_it_is_and_draws_what_there_is_of_each_arm() {
-        let mut run = Run::new(1, Spec::default(), 0);
-        assert_eq!(run.word(), "experiment randrw starting");
-        run.take(progress(1, Arm::A, Phase::Drain, 0), 1);
-        assert_eq!((run.word().as_str(), run.done()), ("experiment randrw 1/8 A", 0.0));
-        run.take(progress(1, Arm::A, Phase::Work, 250), 1);
-        assert_eq!((run.word().as_str(), run.done()), ("experiment randrw 1/8 A 50 %", 0.0625));
-        assert_eq!(run.newest(Arm::A).map(|(p, about)| (p.len(), about)), Some((1, "round 1, now".into())));
-        assert!(run.newest(Arm::B).is_none());
-        run.take(progress(2, Arm::B, Phase::Drain, 0), 1);
+    fn progress_and_the_latest_points_of_each_arm_are_tracked() {
+        let mut run = TrackedExperiment::new(1, Spec::default(), 0);
+        assert_eq!(run.status_text(), "experiment randrw starting");
+        run.apply_message(progress(1, Arm::A, Phase::Drain, 0), 1);
+        assert_eq!((run.status_text().as_str(), run.fraction_done()), ("experiment randrw 1/8 A", 0.0));
+        run.apply_message(progress(1, Arm::A, Phase::Work, 250), 1);
+        assert_eq!((run.status_text().as_str(), run.fraction_done()), ("experiment randrw 1/8 A 50 %", 0.0625));
+        assert_eq!(run.latest_points(Arm::A).map(|(p, about)| (p.len(), about)), Some((1, "round 1, now".into())));
+        assert!(run.latest_points(Arm::B).is_none());
+        run.apply_message(progress(2, Arm::B, Phase::Drain, 0), 1);
         assert!(run.points.is_empty() && run.thresholds[0].background == Some(7));
-        run.stopping = true;
-        assert_eq!(run.word(), "experiment randrw ending");
+        run.is_stopping = true;
+        assert_eq!(run.status_text(), "experiment randrw ending");
     }
 
     #[test]
-    fn a_long_round_stays_bounded() {
-        let mut run = Run::new(1, Spec::default(), 0);
+    fn points_of_a_long_round_stay_bounded() {
+        let mut run = TrackedExperiment::new(1, Spec::default(), 0);
         for n in 0..10_000 {
-            run.take(progress(1, Arm::A, Phase::Work, n * 250), 1);
+            run.apply_message(progress(1, Arm::A, Phase::Work, n * 250), 1);
         }
-        assert!((POINTS / 2 - 1..POINTS).contains(&run.points.len()), "{}", run.points.len());
+        assert!((MAX_POINTS / 2 - 1..MAX_POINTS).contains(&run.points.len()), "{}", run.points.len());
         assert!(run.points.windows(2).all(|w| w[0].at_ms < w[1].at_ms));
     }
 
     #[test]
-    fn silence_and_draining_are_told_apart() {
-        let mut run = Run::new(1, Spec::default(), 0);
-        run.take(progress(1, Arm::A, Phase::Drain, 0), 0);
-        assert_eq!(run.trouble(2_000_000_000), None);
-        assert!(run.trouble(9_000_000_000).unwrap().contains("draining for 9 s; given up at 300 s"));
-        run.take(progress(1, Arm::A, Phase::Work, 0), 9_000_000_000);
-        assert!(run.trouble(19_000_000_000).unwrap().contains("said nothing for 10 s"));
+    fn blocked_text_distinguishes_silence_and_draining() {
+        let mut run = TrackedExperiment::new(1, Spec::default(), 0);
+        run.apply_message(progress(1, Arm::A, Phase::Drain, 0), 0);
+        assert_eq!(run.blocked_text(2_000_000_000), None);
+        assert!(run.blocked_text(9_000_000_000).unwrap().contains("draining for 9 s; given up at 300 s"));
+        run.apply_message(progress(1, Arm::A, Phase::Work, 0), 9_000_000_000);
+        assert!(run.blocked_text(19_000_000_000).unwrap().contains("said nothing for 10 s"));
     }
 }

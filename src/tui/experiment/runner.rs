@@ -1,7 +1,7 @@
 //! The acting side: lives in the run loop, never waits, answers by events. A thread of its own looks at the knobs
 //! of a plan, for which it asks a child where a device may not answer.
 
-use super::{Arms, ExperimentEffect, ExperimentNews, Judged, ChildEvent};
+use super::{ArmSettings, ExperimentEffect, ExperimentEvent, ArmCheck, ChildEvent};
 use crate::bench::host::FromChild;
 use crate::experiment::arms::check;
 use crate::experiment::host::COMMAND;
@@ -13,36 +13,36 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Takes news to the run loop; may be called from any thread.
-pub type Sink = Arc<dyn Fn(ExperimentNews) + Send + Sync>;
+pub type ExperimentEventSink = Arc<dyn Fn(ExperimentEvent) + Send + Sync>;
 
 /// What is running.
-pub struct Runner {
+pub struct ExperimentEffectRunner {
     launcher: ChildRunner<Message>,
     root: Root,
-    sink: Sink,
+    sink: ExperimentEventSink,
     /// To the thread that looks, once there was something to look at.
-    looks: Option<Sender<Spec>>,
+    check_requests: Option<Sender<Spec>>,
 }
 
-impl Runner {
+impl ExperimentEffectRunner {
     /// Nothing runs yet.
-    pub fn new(root: Root, sink: Sink) -> Self {
+    pub fn new(root: Root, sink: ExperimentEventSink) -> Self {
         let to = sink.clone();
-        let news = move |run, what| to(ExperimentNews::Run(run, what));
-        Self { launcher: ChildRunner::new(root.clone(), COMMAND, Arc::new(news)), root, sink, looks: None }
+        let news = move |run, what| to(ExperimentEvent::Child(run, what));
+        Self { launcher: ChildRunner::new(root.clone(), COMMAND, Arc::new(news)), root, sink, check_requests: None }
     }
 
     /// Does it, without waiting. What can be told at once comes back: news by the sink would wait here.
-    pub fn act(&mut self, effect: ExperimentEffect) -> Option<ExperimentNews> {
+    pub fn run_effect(&mut self, effect: ExperimentEffect) -> Option<ExperimentEvent> {
         match effect {
-            ExperimentEffect::Check(spec) => {
-                let arms = Arms::of(&spec);
-                let why = self.look(*spec).err()?;
-                return Some(ExperimentNews::Checked(Judged { arms, found: Err(why) }));
+            ExperimentEffect::CheckArms(spec) => {
+                let arms = ArmSettings::from_spec(&spec);
+                let why = self.request_check(*spec).err()?;
+                return Some(ExperimentEvent::ArmsChecked(ArmCheck { arms, result: Err(why) }));
             }
             ExperimentEffect::Start { run, spec } => {
                 let why = self.launcher.start(run, *spec).err()?;
-                return Some(ExperimentNews::Run(run, ChildEvent::Message(Message::failed(why))));
+                return Some(ExperimentEvent::Child(run, ChildEvent::Message(Message::failed(why))));
             }
             ExperimentEffect::Cancel => self.launcher.cancel(),
             ExperimentEffect::Kill => self.launcher.kill(),
@@ -50,8 +50,8 @@ impl Runner {
         None
     }
 
-    fn look(&mut self, spec: Spec) -> Result<(), String> {
-        let spec = match &self.looks {
+    fn request_check(&mut self, spec: Spec) -> Result<(), String> {
+        let spec = match &self.check_requests {
             Some(looks) => match looks.send(spec) {
                 Ok(()) => return Ok(()),
                 Err(back) => back.0,
@@ -60,22 +60,22 @@ impl Runner {
         };
         let (to, asked) = channel();
         let (root, sink) = (self.root.clone(), self.sink.clone());
-        let body = move || look(&root, &sink, &asked);
+        let body = move || check_loop(&root, &sink, &asked);
         let thread = std::thread::Builder::new().name("arms".into()).stack_size(512 * 1024).spawn(body);
         thread.map_err(|err| format!("no thread to look at the knobs: {err}"))?;
         let sent = to.send(spec).map_err(|_| "the thread that looks at the knobs is gone".to_owned());
-        self.looks = Some(to);
+        self.check_requests = Some(to);
         sent
     }
 }
 
-fn look(root: &Root, sink: &Sink, asked: &Receiver<Spec>) {
+fn check_loop(root: &Root, sink: &ExperimentEventSink, asked: &Receiver<Spec>) {
     while let Ok(mut spec) = asked.recv() {
         // Of several only the newest is still wanted.
         while let Ok(newer) = asked.try_recv() {
             spec = newer;
         }
         let found = check(root, &spec).map_err(|why| crate::text::sanitize(why.to_string()));
-        sink(ExperimentNews::Checked(Judged { arms: Arms::of(&spec), found }));
+        sink(ExperimentEvent::ArmsChecked(ArmCheck { arms: ArmSettings::from_spec(&spec), result: found }));
     }
 }

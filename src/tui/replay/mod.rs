@@ -29,24 +29,24 @@ pub struct ReplayUi {
     /// What it covers.
     pub span: RecordingSpan,
     /// Number of the tick on screen.
-    pub number: u32,
+    pub tick_number: u32,
     /// It goes on by itself.
-    pub playing: bool,
+    pub is_playing: bool,
     /// Index into [`SPEEDS`].
-    pub speed: usize,
+    pub speed_index: usize,
     /// Frames that could not be read so far, and bytes that belong to none.
     pub damaged: u64,
     /// Tasks that did nothing for a while are missing: a key frame could not be read.
-    pub partial: bool,
+    pub is_partial: bool,
     /// A finding is searched for.
-    pub searching: bool,
+    pub is_searching: bool,
 }
 
 impl ReplayUi {
     /// At the start of a recording, playing.
     pub fn new(file: &str, host: HostInfo, log_clock: LogClock, span: RecordingSpan) -> Self {
         let file = crate::text::sanitize(file);
-        Self { file, host, log_clock, span, playing: true, damaged: span.damaged_bytes, ..Self::default() }
+        Self { file, host, log_clock, span, is_playing: true, damaged: span.damaged_bytes, ..Self::default() }
     }
 }
 
@@ -54,23 +54,23 @@ impl ReplayUi {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayAction {
     /// Play or pause.
-    Play,
+    TogglePlay,
     /// So many ticks on, or back.
-    Step(i8),
+    StepTicks(i8),
     /// So many seconds on, or back.
-    Skip(i16),
+    SkipSecs(i16),
     /// Quicker.
     Faster,
     /// Slower.
     Slower,
     /// Ask for a time.
-    Jump,
+    JumpToTime,
     /// To the last tick.
     Last,
     /// To the first tick.
     First,
     /// To the tick at which a finding begins or gets worse: the next one, or the one before.
-    Finding {
+    JumpToFinding {
         /// Towards the end.
         forward: bool,
     },
@@ -86,9 +86,9 @@ pub enum ReplayEffect {
     /// So many ticks on, or back.
     Step(i32),
     /// To the tick at this wall clock, ns.
-    Time(i64),
+    SeekTime(i64),
     /// Search for the tick at which a finding begins, and go there. Anything else ends the search.
-    Find {
+    FindFinding {
         /// Towards the end.
         forward: bool,
     },
@@ -96,17 +96,17 @@ pub enum ReplayEffect {
 
 /// What the player brings.
 #[derive(Debug)]
-pub enum ReplayNews {
+pub enum ReplayEvent {
     /// Everything before is void: kernel lines of the time before, and what follows is told anew.
-    Anew(Vec<Observation>),
+    Reset(Vec<Observation>),
     /// Ticks; more follow before there is anything to see, unless `settled`.
     Ticks {
         /// In their order.
-        moments: Vec<DecodedTick>,
+        ticks: Vec<DecodedTick>,
         /// This is where it stands now.
-        settled: bool,
+        is_settled: bool,
         /// Frames that could not be read so far.
-        unreadable: u64,
+        unreadable_frames: u64,
     },
     /// How far the search for a finding is.
     Searching {
@@ -116,26 +116,26 @@ pub enum ReplayNews {
         wall_ns: i64,
     },
     /// The search has ended.
-    Searched {
+    SearchEnded {
         /// It went towards the end.
         forward: bool,
         /// What begins at the tick it led to; nothing: there is no such tick that way; `None`: it was stopped.
-        onsets: Option<Vec<FindingTransition>>,
+        transitions: Option<Vec<FindingTransition>>,
     },
     /// There is nothing after the tick on screen.
-    End,
+    EndReached,
     /// The file cannot be read on: why.
     Failed(String),
 }
 
-impl ReplayNews {
+impl ReplayEvent {
     /// Whether the screen is another one then.
-    pub fn is_to_be_seen(&self) -> bool {
+    pub fn needs_redraw(&self) -> bool {
         match self {
-            ReplayNews::Anew(_) => false,
-            ReplayNews::Ticks { settled, .. } => *settled,
-            ReplayNews::Searching { .. } | ReplayNews::Searched { .. } => true,
-            ReplayNews::End | ReplayNews::Failed(_) => true,
+            ReplayEvent::Reset(_) => false,
+            ReplayEvent::Ticks { is_settled: settled, .. } => *settled,
+            ReplayEvent::Searching { .. } | ReplayEvent::SearchEnded { .. } => true,
+            ReplayEvent::EndReached | ReplayEvent::Failed(_) => true,
         }
     }
 }

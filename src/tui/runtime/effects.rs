@@ -5,41 +5,41 @@ use super::super::event::Event;
 use super::super::settings::Settings;
 use super::super::state::DetailPage;
 use super::super::terminal;
-use super::state::Desk;
+use super::state::Runtime;
 use crate::collect::processes::ionice;
 use crate::worker::file::Existing;
 use crate::worker::job::{Job, Reply};
 use std::time::{Duration, Instant};
 
-impl Desk {
-    pub(super) fn act(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
+impl Runtime {
+    pub(super) fn apply_effects(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
         for effect in effects {
             match effect {
-                Effect::Quit => self.quit = true,
+                Effect::Quit => self.should_quit = true,
                 Effect::Suspend => self.suspend()?,
                 Effect::Redraw => self.redraw(),
                 Effect::SetInterval(_) | Effect::ScanThreads(_) | Effect::WatchTasks(_) | Effect::ListSlowSyncs(_) => {
-                    self.steer(effect);
+                    self.reconfigure_collectors(effect);
                 }
-                Effect::Replay(effect) => self.player.iter().for_each(|p| p.act(effect)),
-                Effect::Recording(effect) => self.record(effect)?,
-                Effect::RunJob(job) => self.hand_out(vec![job])?,
-                Effect::RunJobsInSequence(jobs) => self.hand_out(jobs)?,
-                Effect::CopyToClipboard(text) => self.copy(&text)?,
-                Effect::SaveSettings(settings) => self.save(&settings)?,
+                Effect::Replay(effect) => self.player.iter().for_each(|p| p.run_effect(effect)),
+                Effect::Recording(effect) => self.control_recording(effect)?,
+                Effect::RunJob(job) => self.start_jobs(vec![job])?,
+                Effect::RunJobsInSequence(jobs) => self.start_jobs(jobs)?,
+                Effect::CopyToClipboard(text) => self.copy_to_clipboard(&text)?,
+                Effect::SaveSettings(settings) => self.save_settings(&settings)?,
                 Effect::Bench(effect) => {
-                    if let Some(news) = self.bench.act(effect) {
-                        self.feed_event(Event::Bench(Box::new(news)))?;
+                    if let Some(news) = self.bench.run_effect(effect) {
+                        self.dispatch(Event::Bench(Box::new(news)))?;
                     }
                 }
                 Effect::Experiment(effect) => {
-                    if let Some(news) = self.experiment.act(effect) {
-                        self.feed_event(Event::Experiment(Box::new(news)))?;
+                    if let Some(news) = self.experiment.run_effect(effect) {
+                        self.dispatch(Event::Experiment(Box::new(news)))?;
                     }
                 }
                 Effect::Tune(effect) => {
-                    if let Err(why) = self.tuning.act(effect) {
-                        self.feed_event(Event::Notice(why))?;
+                    if let Err(why) = self.tuning.run_effect(effect) {
+                        self.dispatch(Event::Notice(why))?;
                     }
                 }
                 Effect::SetIoPrio { key, prio } => {
@@ -51,7 +51,7 @@ impl Desk {
                             key.tid
                         )
                     });
-                    self.feed_event(Event::IoPrioSet(key, result))?;
+                    self.dispatch(Event::IoPrioSet(key, result))?;
                 }
             }
         }
@@ -59,8 +59,8 @@ impl Desk {
     }
 
     /// What is wanted of the collectors.
-    fn steer(&mut self, effect: Effect) {
-        let Some(feed) = &mut self.feed else { return };
+    fn reconfigure_collectors(&mut self, effect: Effect) {
+        let Some(feed) = &mut self.collectors else { return };
         match effect {
             Effect::SetInterval(interval) => {
                 feed.set_interval(interval);
@@ -79,9 +79,9 @@ impl Desk {
         }
     }
 
-    fn hand_out(&mut self, jobs: Vec<Job>) -> anyhow::Result<()> {
+    fn start_jobs(&mut self, jobs: Vec<Job>) -> anyhow::Result<()> {
         for (job, why) in self.pool.start_all(jobs) {
-            self.feed_event(if job.is_measuring() || job.is_experiment() || job.is_diagnosis() {
+            self.dispatch(if job.is_measuring() || job.is_experiment() || job.is_diagnosis() {
                 Event::JobReply(job, Reply::Failed(why))
             } else {
                 Event::Notice(why)
@@ -90,22 +90,22 @@ impl Desk {
         Ok(())
     }
 
-    fn copy(&mut self, text: &str) -> anyhow::Result<()> {
+    fn copy_to_clipboard(&mut self, text: &str) -> anyhow::Result<()> {
         use crossterm::Command;
         let mut bytes = String::new();
         crossterm::clipboard::CopyToClipboard::to_clipboard_from(text).write_ansi(&mut bytes)?;
         Ok(self.tty.send(bytes.as_bytes())?)
     }
 
-    fn save(&mut self, settings: &Settings) -> anyhow::Result<()> {
+    fn save_settings(&mut self, settings: &Settings) -> anyhow::Result<()> {
         match self.options.config_path.clone() {
-            Some(path) => self.hand_out(vec![Job::WriteFile {
+            Some(path) => self.start_jobs(vec![Job::WriteFile {
                 path,
                 contents: settings.to_toml().into(),
                 existing: Existing::Replace,
                 make_dir: true,
             }]),
-            None => self.feed_event(Event::Notice("no config directory: set HOME or XDG_CONFIG_HOME".into())),
+            None => self.dispatch(Event::Notice("no config directory: set HOME or XDG_CONFIG_HOME".into())),
         }
     }
 
@@ -113,7 +113,7 @@ impl Desk {
         let size = self.tty.size();
         self.app.ui.size = size;
         self.screen.reset(size);
-        self.draw_soon(Duration::ZERO);
+        self.schedule_draw(Duration::ZERO);
     }
 
     /// Gives the terminal back, stops, and takes it again when continued.
@@ -121,10 +121,10 @@ impl Desk {
         terminal::restore();
         let me = rustix::process::getpid();
         rustix::process::kill_process(me, rustix::process::Signal::STOP)?;
-        self.retake()
+        self.resume()
     }
 
-    pub(super) fn retake(&mut self) -> anyhow::Result<()> {
+    pub(super) fn resume(&mut self) -> anyhow::Result<()> {
         terminal::restore();
         self.tty.reenter()?;
         self.redraw();

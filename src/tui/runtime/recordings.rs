@@ -3,45 +3,45 @@
 use super::super::event::Event;
 use super::super::event_queue::EventSender;
 use super::super::replay::ReplayUi;
-use super::super::replay::player::Player;
+use super::super::replay::player::ReplayPlayer;
 use super::super::state::Ui;
 use super::super::recording::RecordingEffect;
-use super::state::Desk;
+use super::state::Runtime;
 use crate::record::file_worker::RemoteFile;
 use crate::record::reader::RecordingReader;
 
 /// A recording to be shown.
-pub struct Showing {
+pub struct ReplaySource {
     /// Opened.
     pub reader: RecordingReader<RemoteFile>,
     /// The file's name.
     pub name: String,
     /// Begin here, wall clock in ns.
-    pub at: Option<i64>,
+    pub start_wall_ns: Option<i64>,
 }
 
 /// Sets the screen to a recording and starts to play it.
-pub(super) fn play(showing: Showing, ui: &mut Ui, outbox: &EventSender) -> anyhow::Result<Player> {
-    let Showing { reader, name, at } = showing;
+pub(super) fn start_replay(showing: ReplaySource, ui: &mut Ui, outbox: &EventSender) -> anyhow::Result<ReplayPlayer> {
+    let ReplaySource { reader, name, start_wall_ns: at } = showing;
     let header = &reader.header;
     ui.utc_offset_secs = header.utc_offset_secs;
     ui.log_clock = header.log_clock();
     ui.replay = Some(ReplayUi::new(&name, header.host(), header.log_clock(), reader.span()));
     let to = outbox.clone();
     let sink = Box::new(move |news| to.blocking_send(Box::new(Event::Replay(Box::new(news)))).is_ok());
-    Ok(Player::start(reader, at, sink)?)
+    Ok(ReplayPlayer::start(reader, at, sink)?)
 }
 
-impl Desk {
+impl Runtime {
     /// Begins to record, or ends it.
-    pub(super) fn record(&mut self, effect: RecordingEffect) -> anyhow::Result<()> {
+    pub(super) fn control_recording(&mut self, effect: RecordingEffect) -> anyhow::Result<()> {
         match effect {
-            RecordingEffect::Stop => self.tape.stop(self.app.system.now().wall_ns),
+            RecordingEffect::Stop => self.recording.stop(self.app.system.now().wall_ns),
             RecordingEffect::Start(path) => {
                 let path = std::env::current_dir().unwrap_or_default().join(path);
-                if let Err(why) = self.tape.start(&self.options.root, path, &self.app) {
+                if let Err(why) = self.recording.start(&self.options.root, path, &self.app) {
                     self.app.ui.recording_status = None;
-                    return self.feed_event(Event::Notice(why));
+                    return self.dispatch(Event::Notice(why));
                 }
             }
         }

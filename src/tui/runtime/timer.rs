@@ -12,27 +12,27 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// A timer that rings once.
-pub struct Alarm {
+pub struct Timer {
     fd: OwnedFd,
     /// When it will ring.
-    at: Option<Instant>,
+    deadline: Option<Instant>,
 }
 
-impl Alarm {
+impl Timer {
     /// Not set.
     pub fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        Ok(Self { fd: timerfd_create(TimerfdClockId::Monotonic, flags)?, at: None })
+        Ok(Self { fd: timerfd_create(TimerfdClockId::Monotonic, flags)?, deadline: None })
     }
 
     /// The same timer, to wait for it.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { fd: self.fd.try_clone()?, at: None })
+        Ok(Self { fd: self.fd.try_clone()?, deadline: None })
     }
 
     /// Rings at that moment, and no longer at the one set before; at once if it is over.
-    pub fn set(&mut self, at: Instant) {
-        if self.at.replace(at) == Some(at) {
+    pub fn set_deadline(&mut self, at: Instant) {
+        if self.deadline.replace(at) == Some(at) {
             return;
         }
         // Zero would mean never.
@@ -48,24 +48,24 @@ impl Alarm {
     }
 
     /// It has rung: setting it to the same moment once more makes it ring again.
-    pub fn rang(&mut self) {
-        self.at = None;
+    pub fn mark_expired(&mut self) {
+        self.deadline = None;
     }
 
     /// Takes note that it has rung, so that it can be waited for again.
-    pub fn hush(&self) {
+    pub fn acknowledge(&self) {
         let mut times = [0; 8];
         while rustix::io::read(&self.fd, &mut times) == Err(Errno::INTR) {}
     }
 }
 
-impl AsFd for Alarm {
+impl AsFd for Timer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-impl AsRawFd for Alarm {
+impl AsRawFd for Timer {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
@@ -76,28 +76,28 @@ mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, poll};
 
-    fn rings(alarm: &Alarm, wait: Option<&Timespec>) -> bool {
+    fn expires(alarm: &Timer, wait: Option<&Timespec>) -> bool {
         poll(&mut [PollFd::new(alarm, PollFlags::IN)], wait) == Ok(1)
     }
 
-    const NOT_AT_ALL: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+    const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
     #[test]
-    fn it_rings_at_the_moment_set_last_and_once() {
-        let mut alarm = Alarm::new().unwrap();
+    fn timer_expires_once_at_the_deadline_set_last() {
+        let mut alarm = Timer::new().unwrap();
         let ear = alarm.try_clone().unwrap();
-        assert!(!rings(&ear, Some(&NOT_AT_ALL)), "not set");
+        assert!(!expires(&ear, Some(&NO_WAIT)), "not set");
         let now = Instant::now();
-        alarm.set(now);
-        assert!(rings(&ear, None), "a moment that is over");
-        ear.hush();
-        assert!(!rings(&ear, Some(&NOT_AT_ALL)));
-        alarm.set(now);
-        assert!(!rings(&ear, Some(&NOT_AT_ALL)), "it has been set to that already");
-        alarm.rang();
-        alarm.set(now);
-        assert!(rings(&ear, None));
-        alarm.set(now + Duration::from_secs(3600));
-        assert!(!rings(&ear, Some(&NOT_AT_ALL)), "put off before anybody heard it");
+        alarm.set_deadline(now);
+        assert!(expires(&ear, None), "a moment that is over");
+        ear.acknowledge();
+        assert!(!expires(&ear, Some(&NO_WAIT)));
+        alarm.set_deadline(now);
+        assert!(!expires(&ear, Some(&NO_WAIT)), "it has been set to that already");
+        alarm.mark_expired();
+        alarm.set_deadline(now);
+        assert!(expires(&ear, None));
+        alarm.set_deadline(now + Duration::from_secs(3600));
+        assert!(!expires(&ear, Some(&NO_WAIT)), "put off before anybody heard it");
     }
 }

@@ -1,17 +1,17 @@
 //! Decisions of the Bench view.
 
-mod ask;
+mod confirm;
 pub mod edit;
-mod point;
+mod mouse;
 
-pub use ask::{confirmed, once_more};
-pub use point::click;
+pub use confirm::{start_confirmed, network_confirmation};
+pub use mouse::on_click;
 
 use crate::bench::message::Message;
 use crate::bench::report::Report;
 use crate::tui::action::ViewId;
-use crate::tui::bench::run::Ended;
-use crate::tui::bench::{BenchAction, BenchEffect, BenchNews, Opened, Row, What};
+use crate::tui::bench::run::BenchEnding;
+use crate::tui::bench::{BenchAction, BenchEffect, BenchEvent, OpenedResult, BenchRow, BenchChildEvent};
 use crate::tui::effect::Effect;
 use crate::tui::comparison;
 use crate::tui::panes::{self, PaneId};
@@ -19,76 +19,76 @@ use crate::tui::state::App;
 use crate::worker::job::{Job, Reply};
 
 /// Places of the panes in focus order.
-const LIST: usize = 0;
-const PAGE: usize = 1;
+const LIST_PANE: usize = 0;
+const PAGE_PANE: usize = 1;
 
 /// A key of the view.
-pub fn act(app: &mut App, action: BenchAction, effects: &mut Vec<Effect>) {
+pub fn apply_action(app: &mut App, action: BenchAction, effects: &mut Vec<Effect>) {
     match action {
-        BenchAction::Run => ask::start(app),
-        BenchAction::Cancel => cancel(app, effects),
-        BenchAction::Edit => edit::begin(app),
-        BenchAction::Reset => edit::reset(app),
-        BenchAction::Mark => mark(app),
-        BenchAction::Compare => compare(app, effects),
-        BenchAction::ToList => focus(app, LIST),
-        BenchAction::ToPage => focus(app, PAGE),
+        BenchAction::Run => confirm::ask_start(app),
+        BenchAction::Cancel => cancel_run(app, effects),
+        BenchAction::Edit => edit::edit_param(app),
+        BenchAction::Reset => edit::reset_param(app),
+        BenchAction::Mark => toggle_mark(app),
+        BenchAction::Compare => compare_marked(app, effects),
+        BenchAction::FocusList => focus_pane(app, LIST_PANE),
+        BenchAction::FocusPage => focus_pane(app, PAGE_PANE),
     }
 }
 
-fn focus(app: &mut App, pane: usize) {
+fn focus_pane(app: &mut App, pane: usize) {
     if !app.ui.zoomed {
         app.ui.focus = pane;
     }
 }
 
 /// Ends the run; asked a second time, does not wait for its figures.
-fn cancel(app: &mut App, effects: &mut Vec<Effect>) {
-    let Some(run) = app.ui.bench.run.as_mut().filter(|r| r.end.is_none()) else {
+fn cancel_run(app: &mut App, effects: &mut Vec<Effect>) {
+    let Some(run) = app.ui.bench.run.as_mut().filter(|r| r.ending.is_none()) else {
         return app.ui.error("no run is on");
     };
-    if !run.stopping {
-        run.stopping = true;
+    if !run.is_stopping {
+        run.is_stopping = true;
         effects.push(Effect::Bench(BenchEffect::Cancel));
         return app.ui.info("ending the run; its figures up to now follow. x again kills it");
     }
-    run.end = Some(Ended::Failed("killed before its figures came; its file went with it".into()));
+    run.ending = Some(BenchEnding::Failed("killed before its figures came; its file went with it".into()));
     effects.push(Effect::Bench(BenchEffect::Kill));
 }
 
 /// News for the view.
-pub fn take(app: &mut App, news: BenchNews, effects: &mut Vec<Effect>) {
+pub fn on_event(app: &mut App, news: BenchEvent, effects: &mut Vec<Effect>) {
     let now = app.system.now().boot_ns;
-    let Some(run) = app.ui.bench.run.as_mut().filter(|r| r.number == news.run && r.end.is_none()) else {
+    let Some(run) = app.ui.bench.run.as_mut().filter(|r| r.number == news.run && r.ending.is_none()) else {
         return;
     };
-    match news.what {
-        What::Started { pid } => {
+    match news.event {
+        BenchChildEvent::Started { pid } => {
             run.pid = Some(pid);
-            run.heard_ns = now;
+            run.last_message_ns = now;
         }
-        What::Message(message) => said(app, message, effects),
+        BenchChildEvent::Message(message) => on_child_message(app, message, effects),
     }
 }
 
-fn said(app: &mut App, message: Message, effects: &mut Vec<Effect>) {
+fn on_child_message(app: &mut App, message: Message, effects: &mut Vec<Effect>) {
     let now = app.system.now().boot_ns;
     let bench = &mut app.ui.bench;
     let Some(run) = &mut bench.run else { return };
-    run.take(message, now);
-    let Some(end) = &run.end else { return };
+    run.apply_message(message, now);
+    let Some(end) = &run.ending else { return };
     let (how, bad) = match end {
-        Ended::Report(report) => {
+        BenchEnding::Report(report) => {
             effects.push(Effect::RunJob(Job::Keep(report.clone())));
             (crate::bench::report::text::end(&report.end), false)
         }
-        Ended::Refused(refused) => (format!("refused: {}", refused.why), true),
-        Ended::Failed(why) => (why.clone(), true),
+        BenchEnding::Refused(refused) => (format!("refused: {}", refused.why), true),
+        BenchEnding::Failed(why) => (why.clone(), true),
     };
     let name = run.plan.profile.clone();
-    let seen = app.ui.view == ViewId::Bench && bench.selected == Row::Now && bench.opened.is_none();
+    let seen = app.ui.view == ViewId::Bench && bench.selected == BenchRow::CurrentRun && bench.opened.is_none();
     if seen {
-        bench.line = 0;
+        bench.text_offset = 0;
     } else if bad {
         app.ui.error(format!("bench {name}: {how}"));
     } else {
@@ -97,54 +97,54 @@ fn said(app: &mut App, message: Message, effects: &mut Vec<Effect>) {
 }
 
 /// What a child found out.
-pub fn answered(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
+pub fn on_reply(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
     let bench = &mut app.ui.bench;
     match &job {
-        Job::Look { directory } if bench.looking.as_ref() == Some(directory) => bench.looking = None,
-        Job::Kept => bench.listing = false,
+        Job::Look { directory } if bench.probing_directory.as_ref() == Some(directory) => bench.probing_directory = None,
+        Job::Kept => bench.is_listing = false,
         _ => {}
     }
     match (job, reply) {
         (Job::Look { .. }, Reply::Look(look)) if look.directory == bench.directory => {
-            bench.look = Some(Ok(*look));
-            select_device(app);
+            bench.current_target = Some(Ok(*look));
+            select_target_device(app);
         }
         (Job::Look { directory }, Reply::Failed(why)) if directory == bench.directory => {
-            bench.look = Some(Err(why))
+            bench.current_target = Some(Err(why))
         }
-        (Job::Kept, Reply::Kept(all)) => bench.kept = Some(Ok(all)),
-        (Job::Kept, Reply::Failed(why)) => bench.kept = Some(Err(why)),
-        (Job::Keep(report), reply) => kept(app, &report, reply, effects),
-        (Job::Results { ids }, reply) => read(app, ids, reply),
+        (Job::Kept, Reply::Kept(all)) => bench.stored = Some(Ok(all)),
+        (Job::Kept, Reply::Failed(why)) => bench.stored = Some(Err(why)),
+        (Job::Keep(report), reply) => on_stored(app, &report, reply, effects),
+        (Job::Results { ids }, reply) => on_results_loaded(app, ids, reply),
         _ => {}
     }
 }
 
-fn kept(app: &mut App, report: &Report, reply: Reply, effects: &mut Vec<Effect>) {
+fn on_stored(app: &mut App, report: &Report, reply: Reply, effects: &mut Vec<Effect>) {
     let outcome = match reply {
         Reply::Keeping(id) => Ok(id),
         Reply::Failed(why) => Err(why),
         _ => return,
     };
     match &outcome {
-        Ok(_) => list(app, effects),
+        Ok(_) => request_list(app, effects),
         Err(why) => app.ui.error(format!("result not kept: {why}")),
     }
     let run = app.ui.bench.run.as_mut();
-    let same = |end: &Ended| matches!(end, Ended::Report(r) if r.id == report.id);
-    if let Some(run) = run.filter(|r| r.end.as_ref().is_some_and(same)) {
-        run.kept = Some(outcome);
+    let same = |end: &BenchEnding| matches!(end, BenchEnding::Report(r) if r.id == report.id);
+    if let Some(run) = run.filter(|r| r.ending.as_ref().is_some_and(same)) {
+        run.stored = Some(outcome);
     }
 }
 
 /// Results that were read; shown if they are still waited for.
-fn read(app: &mut App, ids: Vec<String>, reply: Reply) {
+fn on_results_loaded(app: &mut App, ids: Vec<String>, reply: Reply) {
     let bench = &mut app.ui.bench;
-    if bench.opened != Some(Opened::Waiting(ids)) {
+    if bench.opened != Some(OpenedResult::Loading(ids)) {
         return;
     }
-    bench.line = 0;
-    bench.opened = Some(Opened::of(match reply {
+    bench.text_offset = 0;
+    bench.opened = Some(OpenedResult::from_loaded(match reply {
         Reply::Failed(why) => Err(why),
         Reply::Results(reports) => Ok(reports),
         _ => return,
@@ -152,8 +152,8 @@ fn read(app: &mut App, ids: Vec<String>, reply: Reply) {
 }
 
 /// The device under the directory is the selected one in the list below.
-fn select_device(app: &mut App) {
-    let device = app.ui.bench.device();
+fn select_target_device(app: &mut App) {
+    let device = app.ui.bench.target_device();
     let at = panes::devices::device_lines(app).iter().position(|l| Some(l.id) == device);
     if let Some(at) = at.filter(|_| app.ui.view == ViewId::Bench) {
         app.ui.devices.scroll.selected = at;
@@ -161,132 +161,132 @@ fn select_device(app: &mut App) {
 }
 
 /// The view comes on screen.
-pub fn opened(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.ui.bench.running().is_some() {
-        app.ui.bench.selected = Row::Now;
+pub fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
+    if app.ui.bench.active_run().is_some() {
+        app.ui.bench.selected = BenchRow::CurrentRun;
         app.ui.bench.opened = None;
     }
-    list(app, effects);
-    look(app, effects);
-    select_device(app);
+    request_list(app, effects);
+    request_target(app, effects);
+    select_target_device(app);
 }
 
 /// Asks for the kept results, unless that is under way.
-fn list(app: &mut App, effects: &mut Vec<Effect>) {
-    if !std::mem::replace(&mut app.ui.bench.listing, true) {
+fn request_list(app: &mut App, effects: &mut Vec<Effect>) {
+    if !std::mem::replace(&mut app.ui.bench.is_listing, true) {
         effects.push(Effect::RunJob(Job::Kept));
     }
 }
 
 /// Asks about the directory anew; what was found before stays until the answer, if it was about this one.
-pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn request_target(app: &mut App, effects: &mut Vec<Effect>) {
     let bench = &mut app.ui.bench;
     if bench.directory.is_absolute() {
         if bench.look().is_none() {
-            bench.look = None;
+            bench.current_target = None;
         }
-        if bench.looking.as_ref() != Some(&bench.directory) {
-            bench.looking = Some(bench.directory.clone());
+        if bench.probing_directory.as_ref() != Some(&bench.directory) {
+            bench.probing_directory = Some(bench.directory.clone());
             effects.push(Effect::RunJob(Job::Look { directory: bench.directory.clone() }));
         }
     }
 }
 
 /// Enter.
-pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     if app.focused_pane() == PaneId::BenchPage {
-        if app.ui.bench.planning() {
-            edit::begin(app);
+        if app.ui.bench.is_planning() {
+            edit::edit_param(app);
         }
         return;
     }
     match app.ui.bench.selected.clone() {
-        Row::Now => {
+        BenchRow::CurrentRun => {
             app.ui.bench.opened = None;
-            focus(app, PAGE);
+            focus_pane(app, PAGE_PANE);
         }
-        Row::Profile(_) => ask::start(app),
-        Row::Kept(id) => {
-            show(app, vec![id], effects);
-            focus(app, PAGE);
+        BenchRow::Profile(_) => confirm::ask_start(app),
+        BenchRow::Stored(id) => {
+            show_results(app, vec![id], effects);
+            focus_pane(app, PAGE_PANE);
         }
     }
 }
 
-fn show(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
-    app.ui.bench.line = 0;
-    app.ui.bench.opened = Some(Opened::Waiting(ids.clone()));
+fn show_results(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
+    app.ui.bench.text_offset = 0;
+    app.ui.bench.opened = Some(OpenedResult::Loading(ids.clone()));
     effects.push(Effect::RunJob(Job::Results { ids }));
 }
 
-fn mark(app: &mut App) {
+fn toggle_mark(app: &mut App) {
     let selected = app.ui.bench.selected_result().map(|k| k.id.clone());
     if let Err(why) = comparison::toggle_mark(&mut app.ui.bench.marked, selected) {
         app.ui.error(why);
     }
 }
 
-fn compare(app: &mut App, effects: &mut Vec<Effect>) {
+fn compare_marked(app: &mut App, effects: &mut Vec<Effect>) {
     let ui = &app.ui.bench;
     match comparison::marked_pair(ui.marked.as_ref(), ui.selected_result().map(|k| k.id.clone())) {
         Ok(ids) => {
-            show(app, ids, effects);
-            focus(app, PAGE);
+            show_results(app, ids, effects);
+            focus_pane(app, PAGE_PANE);
         }
         Err(why) => app.ui.error(why),
     }
 }
 
 /// Esc; whether there was something to close.
-pub fn back(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
+pub fn close_topmost(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
     let zoomed = app.ui.zoomed;
     let bench = &mut app.ui.bench;
     if bench.opened.take().is_some() {
-        bench.line = 0;
+        bench.text_offset = 0;
         if !zoomed {
-            app.ui.focus = LIST;
+            app.ui.focus = LIST_PANE;
         }
         return true;
     }
-    let there = !zoomed && app.ui.focus == PAGE;
+    let there = !zoomed && app.ui.focus == PAGE_PANE;
     if there {
-        app.ui.focus = LIST;
+        app.ui.focus = LIST_PANE;
     }
     there
 }
 
 /// Moves the selection, or the text.
-pub fn step(app: &mut App, by: isize) {
+pub fn move_selection(app: &mut App, by: isize) {
     if app.focused_pane() == PaneId::BenchPage {
-        if let (true, Some(at)) = (app.ui.bench.planning(), app.ui.bench.profile()) {
+        if let (true, Some(at)) = (app.ui.bench.is_planning(), app.ui.bench.selected_profile()) {
             // Below the last parameter the text goes on.
             let (last, hidden) =
-                (app.ui.bench.lines(at).len().saturating_sub(1), panes::bench::plan::hidden_plan_lines(app));
+                (app.ui.bench.param_lines(at).len().saturating_sub(1), panes::bench::plan::hidden_plan_lines(app));
             let bench = &mut app.ui.bench;
             let to =
-                (bench.params.selected + bench.line.min(hidden)).saturating_add_signed(by).min(last + hidden);
-            bench.params.selected = to.min(last);
-            bench.line = to - bench.params.selected;
+                (bench.params_scroll.selected + bench.text_offset.min(hidden)).saturating_add_signed(by).min(last + hidden);
+            bench.params_scroll.selected = to.min(last);
+            bench.text_offset = to - bench.params_scroll.selected;
         } else {
             let last = panes::bench::max_scroll(app);
-            app.ui.bench.line = app.ui.bench.line.min(last).saturating_add_signed(by).min(last);
+            app.ui.bench.text_offset = app.ui.bench.text_offset.min(last).saturating_add_signed(by).min(last);
         }
         return;
     }
     let rows = app.ui.bench.rows();
     let at = rows.iter().position(|r| *r == app.ui.bench.selected).unwrap_or(0);
     let to = at.saturating_add_signed(by).min(rows.len() - 1);
-    select(app, rows[to].clone());
+    select_row(app, rows[to].clone());
 }
 
 /// Selects a row: the page is its own then.
-fn select(app: &mut App, row: Row) {
+fn select_row(app: &mut App, row: BenchRow) {
     let bench = &mut app.ui.bench;
     if bench.selected != row {
-        bench.params.selected = 0;
+        bench.params_scroll.selected = 0;
     }
     bench.selected = row;
     bench.opened = None;
-    bench.line = 0;
+    bench.text_offset = 0;
     app.ui.bench.list_offset = panes::bench::list::current_scroll_offset(app);
 }

@@ -1,6 +1,6 @@
 //! Commands after `:`.
 
-use super::{act, prompt};
+use super::{actions, prompt};
 use crate::tui::effect::Effect;
 use crate::tui::state::{App, DetailPage, PathDetail};
 use crate::tui::widgets::table::Scroll;
@@ -8,27 +8,27 @@ use crate::tui::widgets::theme::ThemeName;
 use crate::worker::job::Job;
 
 /// Does a command, or says what is wrong with it.
-pub fn run(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let (word, rest) = text.split_once(' ').map_or((text, ""), |(w, r)| (w, r.trim()));
     if app.ui.replay.is_some() && matches!(word, "path" | "interval" | "tune" | "syncs") {
-        return Err(format!("{word}: {}", super::replay::NOT_THE_MACHINE));
+        return Err(format!("{word}: {}", super::replay::NOT_IN_REPLAY));
     }
     match (word, rest) {
         ("", _) => {}
-        ("jump", time) if app.ui.replay.is_some() => super::replay::jump_to(app, time, effects)?,
-        ("q" | "quit", "") => super::tune::quit(app, effects),
+        ("jump", time) if app.ui.replay.is_some() => super::replay::seek_to_typed_time(app, time, effects)?,
+        ("q" | "quit", "") => super::tune::quit_or_ask(app, effects),
         ("tune", knob) => super::tune::show_knob(app, knob, effects)?,
         ("path", "") => return Err("path DIR: which directory?".into()),
-        ("path", dir) => path(app, dir, effects),
+        ("path", dir) => open_path(app, dir, effects),
         ("syncs", ms) => super::syncs::set_threshold(app, ms)?,
-        ("interval", secs) => act::set_interval(app, prompt::parse_interval(secs)?, effects),
+        ("interval", secs) => actions::set_interval(app, prompt::parse_interval(secs)?, effects),
         ("theme", name) => {
             let names = ThemeName::ALL.map(ThemeName::name).join(", ");
             app.ui.theme_name =
                 ThemeName::parse(name).ok_or_else(|| format!("theme \"{name}\": there are {names}"))?;
         }
-        ("include", re) => prompt::set_patterns(app, Some(re.to_owned()), app.ui.kernel.exclude.clone())?,
-        ("exclude", re) => prompt::set_patterns(app, app.ui.kernel.include.clone(), Some(re.to_owned()))?,
+        ("include", re) => prompt::set_log_patterns(app, Some(re.to_owned()), app.ui.kernel.exclude.clone())?,
+        ("exclude", re) => prompt::set_log_patterns(app, app.ui.kernel.include.clone(), Some(re.to_owned()))?,
         _ => {
             return Err(format!(
                 "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, tune KNOB, syncs MS, include RE, exclude RE, q"
@@ -39,7 +39,7 @@ pub fn run(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), S
 }
 
 /// Asks what a directory lies on; a child finds out, because the file system may be dead.
-pub fn path(app: &mut App, dir: &str, effects: &mut Vec<Effect>) {
+pub fn open_path(app: &mut App, dir: &str, effects: &mut Vec<Effect>) {
     app.ui.detail = Some(DetailPage::Path(Box::new(PathDetail { path: dir.to_owned(), reply: None })));
     app.ui.detail_scroll = Scroll::default();
     effects.push(Effect::RunJob(Job::Path { path: dir.to_owned() }));

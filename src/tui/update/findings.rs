@@ -1,13 +1,13 @@
 //! Decisions of the Findings view, and when the diagnosis looks.
 
-use super::act;
+use super::actions;
 use crate::bench::workloads::WORKLOADS;
 use crate::diagnose::finding::NavTarget;
 use crate::diagnose::{incident::Incident, fact_requests};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
 use crate::tui::action::ViewId;
-use crate::tui::bench::Row;
+use crate::tui::bench::BenchRow;
 use crate::tui::effect::Effect;
 use crate::tui::panes::{PaneId, findings as pane, kernel_log};
 use crate::tui::state::{App, DetailPage};
@@ -16,28 +16,28 @@ use crate::worker::job::{Job, Reply};
 use std::os::unix::ffi::OsStringExt;
 
 /// The place of the page among the panes of the view.
-const PAGE: usize = 1;
+const PAGE_PANE: usize = 1;
 
 /// While nothing is wrong the rules, which look over several seconds, are asked no oftener than this (ns): at the usual
 /// interval every second tick, so that what they find is found one tick later at most.
-const AT_REST_NS: u64 = 1_500_000_000;
+const IDLE_INTERVAL_NS: u64 = 1_500_000_000;
 
 /// A tick's tasks are in: looks if it is time, and asks for slow facts if it is time for those.
-pub fn look(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn run_rules_if_due(app: &mut App, effects: &mut Vec<Effect>) {
     let now = app.system.now().boot_ns;
-    let rest = app.findings.evaluated_at_ns()..app.findings.evaluated_at_ns().saturating_add(AT_REST_NS);
+    let rest = app.findings.evaluated_at_ns()..app.findings.evaluated_at_ns().saturating_add(IDLE_INTERVAL_NS);
     if !(app.findings.incidents().is_empty() && rest.contains(&now)) {
-        judge(app);
+        run_rules(app);
     }
-    ask(app, effects);
+    request_facts(app, effects);
 }
 
-fn judge(app: &mut App) {
-    let known = app.findings.incidents().get(app.ui.findings.scroll.selected).map(who);
+fn run_rules(app: &mut App) {
+    let known = app.findings.incidents().get(app.ui.findings.scroll.selected).map(incident_key);
     app.findings.evaluate(&app.system);
     // The selection stays with its story.
     let stories = app.findings.incidents();
-    if let Some(at) = known.and_then(|known| stories.iter().position(|s| who(s) == known)) {
+    if let Some(at) = known.and_then(|known| stories.iter().position(|s| incident_key(s) == known)) {
         app.ui.findings.scroll.selected = at;
     }
     let last = app.findings.incidents().len().saturating_sub(1);
@@ -45,18 +45,18 @@ fn judge(app: &mut App) {
     *selected = (*selected).min(last);
 }
 
-fn who(story: &Incident) -> (&'static str, crate::diagnose::finding::FindingSubject) {
+fn incident_key(story: &Incident) -> (&'static str, crate::diagnose::finding::FindingSubject) {
     (story.cause().rule, story.cause().subject.clone())
 }
 
 /// A new tick comes: the one before is looked at now, if its tasks never came.
-pub fn tick(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn on_tick(app: &mut App, effects: &mut Vec<Effect>) {
     if app.findings.seq() < app.system.snapshot.seq {
-        look(app, effects);
+        run_rules_if_due(app, effects);
     }
 }
 
-fn ask(app: &mut App, effects: &mut Vec<Effect>) {
+fn request_facts(app: &mut App, effects: &mut Vec<Effect>) {
     let now = app.system.now().boot_ns;
     // Some rules judge by two readings: those are had as soon as in trouble.
     let calm = app.findings.incidents().is_empty() && app.system.slow_facts.previous.is_some();
@@ -72,15 +72,15 @@ fn ask(app: &mut App, effects: &mut Vec<Effect>) {
     if !std::mem::replace(&mut ui.pending.facts, true) {
         jobs.push(Job::Diagnose { tasks: fact_requests::tasks_to_query(&app.system) });
     }
-    jobs.extend(room(app, false));
+    jobs.extend(disk_space_job(app, false));
     if !jobs.is_empty() {
         effects.push(Effect::RunJobsInSequence(jobs));
     }
-    effects.extend(room(app, true).map(Effect::RunJob));
+    effects.extend(disk_space_job(app, true).map(Effect::RunJob));
 }
 
 /// Asking file systems for their room, if there are any and none are being asked.
-fn room(app: &mut App, network: bool) -> Option<Job> {
+fn disk_space_job(app: &mut App, network: bool) -> Option<Job> {
     let asked = &mut app.ui.findings.pending;
     let asked = if network { &mut asked.network_disk_space } else { &mut asked.local_disk_space };
     let mounts = fact_requests::mounts_to_query(&app.system, network);
@@ -88,7 +88,7 @@ fn room(app: &mut App, network: bool) -> Option<Job> {
 }
 
 /// What a child found out. One that failed is asked again when it is time: the rules say what is missing.
-pub fn answered(app: &mut App, job: &Job, reply: Reply) {
+pub fn on_reply(app: &mut App, job: &Job, reply: Reply) {
     match job {
         Job::Room { network: true, .. } => app.ui.findings.pending.network_disk_space = false,
         Job::Room { network: false, .. } => app.ui.findings.pending.local_disk_space = false,
@@ -102,52 +102,52 @@ pub fn answered(app: &mut App, job: &Job, reply: Reply) {
 }
 
 /// Enter: where the selected line of the page leads, or the story's first way on.
-pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     if app.focused_pane() == PaneId::FindingsSummary {
-        return act::go(app, ViewId::Findings, effects);
+        return actions::open_view(app, ViewId::Findings, effects);
     }
     let at = if app.focused_pane() == PaneId::IncidentPage { app.ui.findings.selected_target } else { 0 };
     match pane::page::nav_targets(app).into_iter().nth(at) {
-        Some(jump) => follow(app, jump, effects),
+        Some(jump) => navigate(app, jump, effects),
         None => app.ui.info("nothing to go to"),
     }
 }
 
-fn follow(app: &mut App, jump: NavTarget, effects: &mut Vec<Effect>) {
+fn navigate(app: &mut App, jump: NavTarget, effects: &mut Vec<Effect>) {
     match jump {
         NavTarget::Knob(knob) => {
             if let Err(why) = super::tune::show_knob(app, &knob, effects) {
                 app.ui.error(why);
             }
         }
-        NavTarget::Bench(profile, dir) => bench(app, profile, dir, effects),
-        NavTarget::Device(id) => act::open_device(app, id),
-        NavTarget::Task(key) if app.system.processes.get(&key).is_some() => act::open_task(app, key, effects),
+        NavTarget::Bench(profile, dir) => open_bench(app, profile, dir, effects),
+        NavTarget::Device(id) => actions::open_device(app, id),
+        NavTarget::Task(key) if app.system.processes.get(&key).is_some() => actions::open_task(app, key, effects),
         NavTarget::Task(key) => app.ui.error(format!("task {} has ended", key.tid)),
-        NavTarget::KernelLog(seq) => kernel_entry(app, seq, effects),
-        NavTarget::Memory => act::go(app, ViewId::Memory, effects),
-        NavTarget::Processes => act::go(app, ViewId::Processes, effects),
-        NavTarget::Devices => act::go(app, ViewId::Devices, effects),
-        NavTarget::Syncs => act::go(app, ViewId::Syncs, effects),
+        NavTarget::KernelLog(seq) => open_kernel_entry(app, seq, effects),
+        NavTarget::Memory => actions::open_view(app, ViewId::Memory, effects),
+        NavTarget::Processes => actions::open_view(app, ViewId::Processes, effects),
+        NavTarget::Devices => actions::open_view(app, ViewId::Devices, effects),
+        NavTarget::Syncs => actions::open_view(app, ViewId::Syncs, effects),
     }
 }
 
 /// The Bench view with this profile selected, in that directory; a run under way stays on screen.
-fn bench(app: &mut App, profile: &str, dir: Option<RawBytes>, effects: &mut Vec<Effect>) {
-    if app.ui.bench.running().is_none() {
+fn open_bench(app: &mut App, profile: &str, dir: Option<RawBytes>, effects: &mut Vec<Effect>) {
+    if app.ui.bench.active_run().is_none() {
         if let Some(dir) = dir {
             app.ui.bench.directory = std::ffi::OsString::from_vec(dir.as_bytes().to_vec()).into();
         }
         if let Some(at) = WORKLOADS.iter().position(|w| w.name() == profile) {
-            app.ui.bench.selected = Row::Profile(at);
+            app.ui.bench.selected = BenchRow::Profile(at);
             app.ui.bench.opened = None;
         }
     }
-    act::go(app, ViewId::Bench, effects);
+    actions::open_view(app, ViewId::Bench, effects);
 }
 
-fn kernel_entry(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>) {
-    act::go(app, ViewId::Kernel, effects);
+fn open_kernel_entry(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>) {
+    actions::open_view(app, ViewId::Kernel, effects);
     let at = seq.and_then(|seq| kernel_log::visible_entries(app).position(|e| e.seq == Some(seq)));
     if let Some(at) = at {
         app.ui.kernel.scroll.selected = at;
@@ -158,7 +158,7 @@ fn kernel_entry(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>) {
 }
 
 /// Moves the selection in the list, or among the ways on.
-pub fn step(app: &mut App, by: isize) {
+pub fn move_selection(app: &mut App, by: isize) {
     if app.focused_pane() == PaneId::IncidentPage {
         let last = pane::page::nav_targets(app).len().saturating_sub(1);
         let jump = &mut app.ui.findings.selected_target;
@@ -171,7 +171,7 @@ pub fn step(app: &mut App, by: isize) {
 }
 
 /// Esc; whether there was something to leave.
-pub fn back(app: &mut App) -> bool {
+pub fn close_topmost(app: &mut App) -> bool {
     let there = app.focused_pane() == PaneId::IncidentPage && !app.ui.zoomed;
     if there {
         app.ui.focus = 0;
@@ -180,11 +180,11 @@ pub fn back(app: &mut App) -> bool {
 }
 
 /// A click into the list or the page.
-pub fn click(app: &mut App, id: PaneId, height: u16, y: u16) {
+pub fn on_click(app: &mut App, id: PaneId, height: u16, y: u16) {
     if id == PaneId::IncidentPage {
         if let Some(at) = pane::page::target_at(app, y) {
             app.ui.findings.selected_target = at;
-            app.ui.focus = PAGE;
+            app.ui.focus = PAGE_PANE;
         }
     } else if let Some(at) = pane::row_at(app, height, y) {
         app.ui.findings.scroll.selected = at;

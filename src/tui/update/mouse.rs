@@ -1,6 +1,6 @@
 //! Clicks and the wheel: the same actions as the keys.
 
-use super::act;
+use super::actions;
 use crate::tui::action::Action;
 use crate::tui::draw::{FooterItem, footer_items};
 use crate::tui::effect::Effect;
@@ -12,27 +12,27 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
 
 /// A mouse event.
-pub fn mouse(app: &mut App, event: MouseEvent, effects: &mut Vec<Effect>) {
+pub fn on_mouse(app: &mut App, event: MouseEvent, effects: &mut Vec<Effect>) {
     match event.kind {
-        MouseEventKind::ScrollUp => wheel(app, event, -3, effects),
-        MouseEventKind::ScrollDown => wheel(app, event, 3, effects),
-        MouseEventKind::Down(MouseButton::Left) => click(app, event.column, event.row, effects),
+        MouseEventKind::ScrollUp => on_wheel(app, event, -3, effects),
+        MouseEventKind::ScrollDown => on_wheel(app, event, 3, effects),
+        MouseEventKind::Down(MouseButton::Left) => on_click(app, event.column, event.row, effects),
         _ => return,
     }
     app.refresh_visible_tasks();
-    super::data::focus(app, effects);
+    super::events::request_visible_tasks(app, effects);
 }
 
-fn wheel(app: &mut App, event: MouseEvent, by: i16, effects: &mut Vec<Effect>) {
+fn on_wheel(app: &mut App, event: MouseEvent, by: i16, effects: &mut Vec<Effect>) {
     if app.ui.overlay.is_none() {
-        focus_at(app, event.column, event.row);
+        focus_pane_at(app, event.column, event.row);
     }
     if !matches!(app.ui.overlay, Some(Overlay::Prompt(_) | Overlay::Dialog(_))) {
-        act::act(app, Action::MoveSelection(by), effects);
+        actions::apply_action(app, Action::MoveSelection(by), effects);
     }
 }
 
-fn focus_at(app: &mut App, x: u16, y: u16) -> Option<(PaneId, Rect)> {
+fn focus_pane_at(app: &mut App, x: u16, y: u16) -> Option<(PaneId, Rect)> {
     let (at, id, area) = layout::compute_layout(app).pane_at(x, y)?;
     if !app.ui.zoomed && app.ui.detail.is_none() {
         app.ui.focus = at;
@@ -40,7 +40,7 @@ fn focus_at(app: &mut App, x: u16, y: u16) -> Option<(PaneId, Rect)> {
     Some((id, area))
 }
 
-fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
+fn on_click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
     if layout::is_too_small(app.ui.size) {
         return;
     }
@@ -48,17 +48,17 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
     if y == footer.y {
         let hit = footer_items(app, footer).into_iter().find(|(at, w, _)| x >= *at && x < at + w);
         match (hit, app.ui.overlay.is_some()) {
-            (Some((_, _, FooterItem::Tab(view))), false) => act::act(app, Action::ShowView(view), effects),
-            (Some((_, _, FooterItem::Key(b))), false) => act::act(app, b.action, effects),
+            (Some((_, _, FooterItem::Tab(view))), false) => actions::apply_action(app, Action::ShowView(view), effects),
+            (Some((_, _, FooterItem::Key(b))), false) => actions::apply_action(app, b.action, effects),
             _ => {}
         }
         return;
     }
     if app.ui.overlay.is_some() {
         // A click beside a question or the help leaves it, as Esc does.
-        return act::act(app, Action::Back, effects);
+        return actions::apply_action(app, Action::Back, effects);
     }
-    let Some((id, area)) = focus_at(app, x, y) else { return };
+    let Some((id, area)) = focus_pane_at(app, x, y) else { return };
     let inner = Rect {
         x: area.x + 1,
         y: area.y + 1,
@@ -69,14 +69,14 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
         return;
     }
     match id {
-        PaneId::Devices => click_devices(app, inner, x, y),
-        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::click(app, id, inner, x, y),
-        PaneId::Processes => click_tasks(app, inner, x, y),
-        PaneId::TuneKnobs | PaneId::ChangeHistory => super::tune::click(app, id, inner, y),
-        PaneId::Findings | PaneId::IncidentPage => super::findings::click(app, id, inner.height, y - inner.y),
-        PaneId::FindingsSummary => act::act(app, Action::Open, effects),
-        PaneId::BenchResults | PaneId::BenchPage => super::bench::click(app, id, inner, x, y),
-        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::click(app, id, inner, x, y),
+        PaneId::Devices => on_device_click(app, inner, x, y),
+        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::on_click(app, id, inner, x, y),
+        PaneId::Processes => on_task_click(app, inner, x, y),
+        PaneId::TuneKnobs | PaneId::ChangeHistory => super::tune::on_click(app, id, inner, y),
+        PaneId::Findings | PaneId::IncidentPage => super::findings::on_click(app, id, inner.height, y - inner.y),
+        PaneId::FindingsSummary => actions::apply_action(app, Action::Open, effects),
+        PaneId::BenchResults | PaneId::BenchPage => super::bench::on_click(app, id, inner, x, y),
+        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::on_click(app, id, inner, x, y),
         PaneId::KernelLog => {
             if let Some((first, at)) = kernel_log::entry_at(app, inner.height, y - inner.y) {
                 app.ui.kernel.scroll = Scroll { offset: first, selected: at };
@@ -87,7 +87,7 @@ fn click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
     }
 }
 
-fn click_devices(app: &mut App, inner: Rect, x: u16, y: u16) {
+fn on_device_click(app: &mut App, inner: Rect, x: u16, y: u16) {
     if y == inner.y {
         let (set, fitted) = devices::fitted_columns(app, inner.width);
         let Some(at) = fitted.column_at(x - inner.x) else { return };
@@ -110,14 +110,14 @@ fn click_devices(app: &mut App, inner: Rect, x: u16, y: u16) {
     }
 }
 
-fn click_tasks(app: &mut App, inner: Rect, x: u16, y: u16) {
+fn on_task_click(app: &mut App, inner: Rect, x: u16, y: u16) {
     if y == inner.y {
         let (set, fitted) = processes::fitted_columns(app, inner.width);
         let Some(at) = fitted.column_at(x - inner.x) else { return };
         if set[at].id == processes::task_query(app, 0, 0).sort_by {
             app.ui.processes.reverse = !app.ui.processes.reverse;
         } else {
-            act::sort_tasks(app, set[at].id);
+            actions::set_task_sort(app, set[at].id);
         }
         return;
     }

@@ -1,6 +1,6 @@
 //! Typing in a line of input, and what Enter does with it.
 
-use super::{act, command, shot, tune};
+use super::{actions, command, screenshot, tune};
 use crate::model::kernel_log::LogPatterns;
 use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::effect::Effect;
@@ -10,46 +10,46 @@ use crate::tui::state::{App, PendingChange, Dialog, Overlay, Prompt, PromptPurpo
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Longest input kept.
-const MOST: usize = 1024;
+const MAX_INPUT_BYTES: usize = 1024;
 
 /// A key while a line of input is open.
-pub fn typed(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
+pub fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     let Some(Overlay::Prompt(mut p)) = app.ui.overlay.take() else { return };
     let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
-        KeyCode::Esc => return left(app, &p),
-        KeyCode::Char('c' | 'g') if ctrl => return left(app, &p),
+        KeyCode::Esc => return on_cancel(app, &p),
+        KeyCode::Char('c' | 'g') if ctrl => return on_cancel(app, &p),
         KeyCode::Enter => {
             let (what, text) = (p.purpose, p.text.clone());
-            if let Err(why) = entered(app, what, text.trim(), effects) {
+            if let Err(why) = submit(app, what, text.trim(), effects) {
                 p.error = Some(crate::text::sanitize(why));
                 app.ui.overlay = Some(Overlay::Prompt(p));
             }
             return;
         }
-        KeyCode::Up | KeyCode::Down if p.purpose == PromptPurpose::KnobValue => tune::choose(app, &mut p, key.code),
+        KeyCode::Up | KeyCode::Down if p.purpose == PromptPurpose::KnobValue => tune::cycle_choice(app, &mut p, key.code),
         KeyCode::Up | KeyCode::Down if matches!(p.purpose, PromptPurpose::ExperimentField(_)) => {
             if let PromptPurpose::ExperimentField(at) = p.purpose {
-                super::experiment::edit::choose(app, at, &mut p, key.code);
+                super::experiment::edit::cycle_workload(app, at, &mut p, key.code);
             }
         }
-        code if p.purpose == PromptPurpose::ScreenshotPath && shot::chooses(code) => shot::choose(app, &mut p, code),
-        _ => edit(&mut p, key, ctrl),
+        code if p.purpose == PromptPurpose::ScreenshotPath && screenshot::is_option_key(code) => screenshot::change_option(app, &mut p, code),
+        _ => edit_text(&mut p, key, ctrl),
     }
     if p.purpose == PromptPurpose::KnobValue {
-        tune::preview(app, &p.text);
+        tune::update_preview(app, &p.text);
     }
     app.ui.overlay = Some(Overlay::Prompt(p));
 }
 
 /// Left without Enter.
-fn left(app: &mut App, p: &Prompt) {
+fn on_cancel(app: &mut App, p: &Prompt) {
     if p.purpose == PromptPurpose::ScreenshotPath {
-        shot::dropped(app);
+        screenshot::cancel_capture(app);
     }
 }
 
-fn edit(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
+fn edit_text(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
     let before = |p: &Prompt| p.text[..p.cursor].chars().next_back().map_or(0, char::len_utf8);
     let after = |p: &Prompt| p.text[p.cursor..].chars().next().map_or(0, char::len_utf8);
     p.error = None;
@@ -66,7 +66,7 @@ fn edit(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
             p.text.drain(keep..p.cursor);
             p.cursor = keep;
         }
-        KeyCode::Char(c) if !ctrl && crate::text::is_safe(c) && p.text.len() < MOST => {
+        KeyCode::Char(c) if !ctrl && crate::text::is_safe(c) && p.text.len() < MAX_INPUT_BYTES => {
             p.text.insert(p.cursor, c);
             p.cursor += c.len_utf8();
         }
@@ -88,7 +88,7 @@ fn edit(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
 }
 
 /// What was typed, done; or what is wrong with it.
-fn entered(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     match what {
         PromptPurpose::Search => {
             app.ui.search = text.to_owned();
@@ -104,20 +104,20 @@ fn entered(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Eff
         | PromptPurpose::RecordingPath
         | PromptPurpose::ReplayTime
             if text.is_empty() => {}
-        PromptPurpose::ScreenshotPath => shot::entered(app, text, effects)?,
-        PromptPurpose::RecordingPath => super::replay::record_to(app, text, effects)?,
-        PromptPurpose::ReplayTime => super::replay::jump_to(app, text, effects)?,
-        PromptPurpose::Interval => act::set_interval(app, parse_interval(text)?, effects),
-        PromptPurpose::Command => command::run(app, text, effects)?,
-        PromptPurpose::Include => set_patterns(app, Some(text.to_owned()), app.ui.kernel.exclude.clone())?,
-        PromptPurpose::Exclude => set_patterns(app, app.ui.kernel.include.clone(), Some(text.to_owned()))?,
-        PromptPurpose::KnobValue => tune::propose(app, text)?,
-        PromptPurpose::Lease => tune::set_lease(app, text)?,
-        PromptPurpose::BenchField(at) => super::bench::edit::entered(app, at, text, effects)?,
-        PromptPurpose::ExperimentField(at) => super::experiment::edit::entered(app, at, text, effects)?,
-        PromptPurpose::ExperimentReportPath => super::experiment::entered_file(app, text, effects)?,
+        PromptPurpose::ScreenshotPath => screenshot::write_capture(app, text, effects)?,
+        PromptPurpose::RecordingPath => super::replay::start_recording(app, text, effects)?,
+        PromptPurpose::ReplayTime => super::replay::seek_to_typed_time(app, text, effects)?,
+        PromptPurpose::Interval => actions::set_interval(app, parse_interval(text)?, effects),
+        PromptPurpose::Command => command::run_command(app, text, effects)?,
+        PromptPurpose::Include => set_log_patterns(app, Some(text.to_owned()), app.ui.kernel.exclude.clone())?,
+        PromptPurpose::Exclude => set_log_patterns(app, app.ui.kernel.include.clone(), Some(text.to_owned()))?,
+        PromptPurpose::KnobValue => tune::propose_typed(app, text)?,
+        PromptPurpose::Lease => tune::set_lease_duration(app, text)?,
+        PromptPurpose::BenchField(at) => super::bench::edit::set_from_prompt(app, at, text, effects)?,
+        PromptPurpose::ExperimentField(at) => super::experiment::edit::set_from_prompt(app, at, text, effects)?,
+        PromptPurpose::ExperimentReportPath => super::experiment::write_report(app, text, effects)?,
         PromptPurpose::Ionice(key) => {
-            let prio = parse_prio(text)?;
+            let prio = parse_io_priority(text)?;
             app.ui.overlay = Some(Overlay::Dialog(ionice_dialog(app, key, prio)));
         }
     }
@@ -133,7 +133,7 @@ pub fn parse_interval(text: &str) -> Result<f64, String> {
 }
 
 /// `rt/0`, `be/4`, `idle`.
-pub fn parse_prio(text: &str) -> Result<IoPrio, String> {
+pub fn parse_io_priority(text: &str) -> Result<IoPrio, String> {
     let wrong = || format!("\"{text}\": class and level are rt/0 to rt/7, be/0 to be/7, or idle");
     if text == "idle" {
         return Ok(IoPrio { class: 3, level: 0 });
@@ -174,7 +174,7 @@ fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
 }
 
 /// Sets both patterns, if both compile.
-pub fn set_patterns(app: &mut App, include: Option<String>, exclude: Option<String>) -> Result<(), String> {
+pub fn set_log_patterns(app: &mut App, include: Option<String>, exclude: Option<String>) -> Result<(), String> {
     let patterns = LogPatterns::new(include.as_deref(), exclude.as_deref()).map_err(|err| err.to_string())?;
     app.ui.kernel.patterns = patterns;
     app.ui.kernel.include = include.filter(|p| !p.is_empty());
@@ -184,7 +184,7 @@ pub fn set_patterns(app: &mut App, include: Option<String>, exclude: Option<Stri
 }
 
 /// The focused list's filter.
-pub fn filter_of(app: &App) -> String {
+pub fn current_filter(app: &App) -> String {
     match app.focused_pane() {
         PaneId::Processes => app.ui.processes.filter.text.clone().unwrap_or_default(),
         PaneId::KernelLog => app.ui.kernel.filter.clone(),
@@ -218,8 +218,8 @@ pub fn search(app: &mut App, by: isize) {
     let rows: Vec<bool> = match pane {
         PaneId::Processes => app.tasks_containing(&needle),
         PaneId::KernelLog => kernel_log::visible_entries(app).map(|e| e.message.to_lowercase().contains(&needle)).collect(),
-        PaneId::TuneKnobs => tune::hits(app, &needle),
-        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::hits(app, &needle),
+        PaneId::TuneKnobs => tune::matching_lines(app, &needle),
+        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::matching_lines(app, &needle),
         _ => devices::device_lines(app).iter().map(|l| l.label.to_lowercase().contains(&needle)).collect(),
     };
     let scroll = match pane {

@@ -1,6 +1,6 @@
 //! What a replay does with keys and news, and what recording does with its own.
 
-use super::data;
+use super::events;
 use crate::diagnose::RuleEngine;
 use crate::diagnose::transitions::FindingTransition;
 use crate::model::system_state::SystemState;
@@ -11,17 +11,17 @@ use crate::tui::action::{Action, ViewId};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::panes::kernel_log;
-use crate::tui::replay::{ReplayAction, ReplayEffect, ReplayNews, SPEEDS};
+use crate::tui::replay::{ReplayAction, ReplayEffect, ReplayEvent, SPEEDS};
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::recording::RecordingEffect;
 use crate::worker::job::Job;
 use std::path::PathBuf;
 
 /// Why much cannot be done in a replay.
-pub const NOT_THE_MACHINE: &str = "this is a recording, not the machine it was made on";
+pub const NOT_IN_REPLAY: &str = "this is a recording, not the machine it was made on";
 
 /// Why an action is refused while a recording is on the screen, if it is.
-pub fn refuses(app: &App, action: Action) -> Option<String> {
+pub fn refusal_reason(app: &App, action: Action) -> Option<String> {
     app.ui.replay.as_ref()?;
     let what = match action {
         Action::ShowView(ViewId::Bench) | Action::Bench(_) => "measuring",
@@ -36,11 +36,11 @@ pub fn refuses(app: &App, action: Action) -> Option<String> {
         }
         _ => return None,
     };
-    Some(format!("{what}: {NOT_THE_MACHINE}"))
+    Some(format!("{what}: {NOT_IN_REPLAY}"))
 }
 
 /// Whether an effect makes sense in a replay: nothing is asked of the machine the viewer happens to sit at.
-pub fn is_possible(effect: &Effect) -> bool {
+pub fn is_allowed_in_replay(effect: &Effect) -> bool {
     match effect {
         Effect::Quit
         | Effect::Suspend
@@ -63,39 +63,39 @@ pub fn is_possible(effect: &Effect) -> bool {
 }
 
 /// A key.
-pub fn act(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
+pub fn apply_action(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
     let Some(replay) = &mut app.ui.replay else { return };
     let pace = |speed: usize| ReplayEffect::Play(SPEEDS[speed]);
     let effect = match action {
-        ReplayAction::Play => {
-            replay.playing = !replay.playing;
-            if replay.playing { pace(replay.speed) } else { ReplayEffect::Pause }
+        ReplayAction::TogglePlay => {
+            replay.is_playing = !replay.is_playing;
+            if replay.is_playing { pace(replay.speed_index) } else { ReplayEffect::Pause }
         }
-        ReplayAction::Step(by) => {
-            if std::mem::take(&mut replay.playing) {
+        ReplayAction::StepTicks(by) => {
+            if std::mem::take(&mut replay.is_playing) {
                 effects.push(Effect::Replay(ReplayEffect::Pause));
             }
             ReplayEffect::Step(i32::from(by))
         }
-        ReplayAction::Skip(secs) => {
+        ReplayAction::SkipSecs(secs) => {
             let now = app.system.now().wall_ns;
-            ReplayEffect::Time(now.saturating_add(i64::from(secs) * 1_000_000_000))
+            ReplayEffect::SeekTime(now.saturating_add(i64::from(secs) * 1_000_000_000))
         }
-        ReplayAction::Finding { forward } => {
-            replay.playing = false;
-            ReplayEffect::Find { forward }
+        ReplayAction::JumpToFinding { forward } => {
+            replay.is_playing = false;
+            ReplayEffect::FindFinding { forward }
         }
-        ReplayAction::First => ReplayEffect::Time(i64::MIN),
-        ReplayAction::Last => ReplayEffect::Time(i64::MAX),
-        ReplayAction::Jump => return ask(app, PromptPurpose::ReplayTime, String::new()),
+        ReplayAction::First => ReplayEffect::SeekTime(i64::MIN),
+        ReplayAction::Last => ReplayEffect::SeekTime(i64::MAX),
+        ReplayAction::JumpToTime => return open_prompt(app, PromptPurpose::ReplayTime, String::new()),
         ReplayAction::Faster | ReplayAction::Slower => {
             let faster = action == ReplayAction::Faster;
-            replay.speed = if faster {
-                (replay.speed + 1).min(SPEEDS.len() - 1)
+            replay.speed_index = if faster {
+                (replay.speed_index + 1).min(SPEEDS.len() - 1)
             } else {
-                replay.speed.saturating_sub(1)
+                replay.speed_index.saturating_sub(1)
             };
-            let (speed, playing) = (replay.speed, replay.playing);
+            let (speed, playing) = (replay.speed_index, replay.is_playing);
             app.ui.info(format!("{} times the recording's pace", SPEEDS[speed]));
             if !playing {
                 return;
@@ -106,54 +106,54 @@ pub fn act(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
     effects.push(Effect::Replay(effect));
 }
 
-fn ask(app: &mut App, what: PromptPurpose, text: String) {
+fn open_prompt(app: &mut App, what: PromptPurpose, text: String) {
     let cursor = text.len();
     app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 /// A time that was typed.
-pub fn jump_to(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+pub fn seek_to_typed_time(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let Some(replay) = &app.ui.replay else { return Ok(()) };
     let at = time_spec::parse(text, &replay.span, app.ui.utc_offset_secs)?;
-    effects.push(Effect::Replay(ReplayEffect::Time(at)));
+    effects.push(Effect::Replay(ReplayEffect::SeekTime(at)));
     Ok(())
 }
 
 /// What the player brings.
-pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
+pub fn on_event(app: &mut App, news: ReplayEvent, effects: &mut Vec<Effect>) {
     let Some(replay) = &mut app.ui.replay else { return };
     match news {
-        ReplayNews::Anew(lines) => {
+        ReplayEvent::Reset(lines) => {
             app.system = SystemState::new(replay.host.clone(), replay.log_clock);
             app.ui.log_clock = replay.log_clock;
             app.findings = RuleEngine::default();
             // Places in a table that is gone.
             app.ui.processes.window = Default::default();
             app.ui.kernel.visible_entries.clear();
-            lines.into_iter().for_each(|entry| remember(app, entry));
+            lines.into_iter().for_each(|entry| apply_past(app, entry));
         }
-        ReplayNews::Ticks { mut moments, settled, unreadable } => {
+        ReplayEvent::Ticks { ticks: mut moments, is_settled: settled, unreadable_frames: unreadable } => {
             replay.damaged = replay.span.damaged_bytes + unreadable;
             let last = moments.pop();
             for moment in moments {
-                moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|entry| remember(app, entry));
+                moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|entry| apply_past(app, entry));
             }
             if let Some(last) = last {
-                show(app, last, settled, effects);
+                show_tick(app, last, settled, effects);
             }
         }
-        ReplayNews::Searching { forward, wall_ns } => {
-            replay.searching = true;
+        ReplayEvent::Searching { forward, wall_ns } => {
+            replay.is_searching = true;
             let (way, time) = (if forward { "next" } else { "previous" }, app.format_time_of_day(wall_ns));
             app.ui.info(format!("searching for the {way} finding, at {time}; Esc ends the search"));
         }
-        ReplayNews::Searched { forward, onsets } => {
-            replay.searching = false;
-            app.ui.info(searched(forward, onsets.as_deref()));
+        ReplayEvent::SearchEnded { forward, transitions: onsets } => {
+            replay.is_searching = false;
+            app.ui.info(search_result_text(forward, onsets.as_deref()));
         }
-        ReplayNews::End => replay.playing = false,
-        ReplayNews::Failed(why) => {
-            replay.playing = false;
+        ReplayEvent::EndReached => replay.is_playing = false,
+        ReplayEvent::Failed(why) => {
+            replay.is_playing = false;
             let file = replay.file.clone();
             app.ui.error(format!("{file}: {why}"));
         }
@@ -161,7 +161,7 @@ pub fn take(app: &mut App, news: ReplayNews, effects: &mut Vec<Effect>) {
 }
 
 /// What a search for a finding has come to.
-fn searched(forward: bool, onsets: Option<&[FindingTransition]>) -> String {
+fn search_result_text(forward: bool, onsets: Option<&[FindingTransition]>) -> String {
     let Some(onsets) = onsets else { return "search ended; still at the same sample".into() };
     let Some((first, others)) = onsets.split_first() else {
         return match forward {
@@ -179,7 +179,7 @@ fn searched(forward: bool, onsets: Option<&[FindingTransition]>) -> String {
 
 /// Esc while a finding is searched for; whether that was so.
 pub fn stop_search(app: &mut App, effects: &mut Vec<Effect>) -> bool {
-    let searching = app.ui.replay.as_ref().is_some_and(|replay| replay.searching);
+    let searching = app.ui.replay.as_ref().is_some_and(|replay| replay.is_searching);
     if searching {
         effects.push(Effect::Replay(ReplayEffect::Pause));
     }
@@ -187,16 +187,16 @@ pub fn stop_search(app: &mut App, effects: &mut Vec<Effect>) -> bool {
 }
 
 /// The tick that is on screen from now on, by the door through which the collectors' news comes.
-fn show(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Vec<Effect>) {
+fn show_tick(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Vec<Effect>) {
     if let Some(replay) = &mut app.ui.replay {
-        (replay.number, replay.partial) = (moment.number, moment.is_partial);
+        (replay.tick_number, replay.is_partial) = (moment.number, moment.is_partial);
     }
-    moment.full_state.into_iter().flatten().for_each(|entry| remember(app, entry));
+    moment.full_state.into_iter().flatten().for_each(|entry| apply_past(app, entry));
     for entry in moment.observations {
         match entry {
-            Observation::Sample(sample) if settled => data::take(app, Event::Sample(sample), effects),
-            Observation::Tasks(look) if settled => data::take(app, Event::Processes(look), effects),
-            other => remember(app, other),
+            Observation::Sample(sample) if settled => events::on_event(app, Event::Sample(sample), effects),
+            Observation::Tasks(look) if settled => events::on_event(app, Event::Processes(look), effects),
+            other => apply_past(app, other),
         }
     }
     if settled {
@@ -206,7 +206,7 @@ fn show(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Vec<Eff
 }
 
 /// News that is not looked at by itself.
-fn remember(app: &mut App, entry: Observation) {
+fn apply_past(app: &mut App, entry: Observation) {
     if let Observation::KernelLog(_, clock) = &entry {
         app.ui.log_clock = *clock;
     }
@@ -218,16 +218,16 @@ fn remember(app: &mut App, entry: Observation) {
 }
 
 /// `R`: asks for a file, or ends the recording.
-pub fn record(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn toggle_recording(app: &mut App, effects: &mut Vec<Effect>) {
     if app.ui.recording_status.is_some() {
         return effects.push(Effect::Recording(RecordingEffect::Stop));
     }
     let text = default_file_name(&app.system.host.name, app.system.now().wall_ns);
-    ask(app, PromptPurpose::RecordingPath, text);
+    open_prompt(app, PromptPurpose::RecordingPath, text);
 }
 
 /// A file's name that was typed.
-pub fn record_to(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+pub fn start_recording(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let path = PathBuf::from(text);
     if !has_file_name(&path) {
         return Err(format!("\"{text}\" names no file"));
@@ -238,7 +238,7 @@ pub fn record_to(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result
 }
 
 /// How far the recorder is.
-pub fn recorded(app: &mut App, status: RecorderStatus) {
+pub fn on_recorder_status(app: &mut App, status: RecorderStatus) {
     let file = status.path.display().to_string();
     match &status.state {
         RecorderState::Running | RecorderState::Full => app.ui.recording_status = Some(status),

@@ -1,6 +1,6 @@
 //! The Syncs view: moving, sorting, ways on; and that syncs are traced only while it is open.
 
-use super::act;
+use super::actions;
 use crate::model::columns::syncs::SYNC_COLUMNS;
 use crate::tui::effect::Effect;
 use crate::tui::panes::PaneId;
@@ -10,7 +10,7 @@ use crate::tui::state::App;
 use ratatui::layout::Rect;
 
 /// Tells the collector what is wanted, if that has changed. However a view is come to or left: this comes after.
-pub fn ask(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn update_trace_request(app: &mut App, effects: &mut Vec<Effect>) {
     let wanted = app.slow_sync_threshold();
     if wanted != app.ui.syncs.requested_threshold {
         app.ui.syncs.requested_threshold = wanted;
@@ -28,7 +28,7 @@ pub fn set_threshold(app: &mut App, text: &str) -> Result<(), String> {
 }
 
 /// The page of the process that waits.
-pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn open_process(app: &mut App, effects: &mut Vec<Effect>) {
     let pid = match app.focused_pane() {
         PaneId::Syncs => pane::sync_lines(app).get(app.ui.syncs.scroll.selected).map(|l| l.rate.file.pid),
         _ => slow::slow_sync_lines(app).get(app.ui.syncs.slow_scroll.selected).map(|l| l.file.pid),
@@ -36,13 +36,13 @@ pub fn open(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(pid) = pid else { return };
     let key = app.system.processes.live_tasks().map(|(_, raw)| raw.key).find(|key| key.pid == pid);
     match key {
-        Some(key) => act::open_task(app, key, effects),
+        Some(key) => actions::open_task(app, key, effects),
         None => app.ui.error(format!("process {pid} has ended, or is not seen yet")),
     }
 }
 
 /// Moves the selection.
-pub fn step(app: &mut App, by: isize) {
+pub fn move_selection(app: &mut App, by: isize) {
     match app.focused_pane() {
         PaneId::Syncs => {
             let len = pane::sync_lines(app).len();
@@ -56,19 +56,19 @@ pub fn step(app: &mut App, by: isize) {
 }
 
 /// Moves the sort column; before the first there is a place for the order by waiting.
-pub fn sort(app: &mut App, by: isize) {
+pub fn move_sort_column(app: &mut App, by: isize) {
     let at = app.ui.syncs.sort_column.map_or(0, |i| i as isize + 1) + by;
     let at = at.rem_euclid(SYNC_COLUMNS.len() as isize + 1);
     app.ui.syncs.sort_column = (at > 0).then(|| at as usize - 1);
 }
 
 /// Passes over one column more or less.
-pub fn shift(app: &mut App, by: isize) {
+pub fn scroll_columns(app: &mut App, by: isize) {
     app.ui.syncs.column_offset = app.ui.syncs.column_offset.saturating_add_signed(by).min(SYNC_COLUMNS.len() - 3);
 }
 
 /// Which lines of the focused list contain a text.
-pub fn hits(app: &App, needle: &str) -> Vec<bool> {
+pub fn matching_lines(app: &App, needle: &str) -> Vec<bool> {
     let has = |texts: [&str; 3]| texts.iter().any(|t| t.to_lowercase().contains(needle));
     match app.focused_pane() {
         PaneId::Syncs => pane::sync_lines(app).iter().map(|l| has([&l.comm, &l.path, &l.device])).collect(),
@@ -80,7 +80,7 @@ pub fn hits(app: &App, needle: &str) -> Vec<bool> {
 }
 
 /// A click into one of the lists: a head sorts, a row is selected.
-pub fn click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
+pub fn on_click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
     if y == inner.y {
         let (_, fitted) = pane::fitted_columns(app, inner.width);
         let Some(at) = fitted.column_at(x - inner.x).filter(|_| id == PaneId::Syncs) else { return };

@@ -5,8 +5,8 @@ use crate::bench::store::Kept;
 use crate::bench::workloads::WORKLOADS;
 use crate::export::table::Table;
 use crate::text::sanitize;
-use crate::tui::bench::Row;
-use crate::tui::bench::run::{Ended, Run};
+use crate::tui::bench::BenchRow;
+use crate::tui::bench::run::{BenchEnding, TrackedBench};
 use crate::tui::keymap::KeyContext;
 use crate::tui::layout;
 use crate::tui::state::App;
@@ -31,7 +31,7 @@ pub const PANE: Pane = Pane {
 /// A line: a heading, or a row.
 enum ListLine {
     Heading(String),
-    Row(Row),
+    Row(BenchRow),
 }
 
 fn list_lines(app: &App) -> Vec<ListLine> {
@@ -39,15 +39,15 @@ fn list_lines(app: &App) -> Vec<ListLine> {
     let mut out = Vec::new();
     for row in bench.rows() {
         match &row {
-            Row::Profile(0) => out.push(ListLine::Heading("Profiles".into())),
-            Row::Kept(id) if bench.kept_results().first().is_some_and(|k| k.id == *id) => {
+            BenchRow::Profile(0) => out.push(ListLine::Heading("Profiles".into())),
+            BenchRow::Stored(id) if bench.stored_results().first().is_some_and(|k| k.id == *id) => {
                 out.push(ListLine::Heading("Results, newest first".into()));
             }
             _ => {}
         }
         out.push(ListLine::Row(row));
     }
-    match &bench.kept {
+    match &bench.stored {
         None => {}
         Some(Err(why)) => out.push(ListLine::Heading(format!("- {}", sanitize(why)))),
         Some(Ok(all)) if all.is_empty() => out.push(ListLine::Heading("No results kept yet".into())),
@@ -72,7 +72,7 @@ pub fn current_scroll_offset(app: &App) -> usize {
 }
 
 /// The row in line `y` of a pane of that height.
-pub fn row_at(app: &App, height: u16, y: u16) -> Option<Row> {
+pub fn row_at(app: &App, height: u16, y: u16) -> Option<BenchRow> {
     let lines = list_lines(app);
     let from = scroll_offset(app, &lines, height.into());
     match lines.into_iter().nth(from + usize::from(y))? {
@@ -81,13 +81,13 @@ pub fn row_at(app: &App, height: u16, y: u16) -> Option<Row> {
     }
 }
 
-fn current_run_text(run: &Run) -> String {
+fn current_run_text(run: &TrackedBench) -> String {
     let name = &run.plan.profile;
-    match &run.end {
-        None => format!("> {}", run.word().trim_start_matches("bench ")),
-        Some(Ended::Report(_)) => format!("> {name}: its result"),
-        Some(Ended::Refused(_)) => format!("> {name}: refused"),
-        Some(Ended::Failed(_)) => format!("> {name}: failed"),
+    match &run.ending {
+        None => format!("> {}", run.status_text().trim_start_matches("bench ")),
+        Some(BenchEnding::Report(_)) => format!("> {name}: its result"),
+        Some(BenchEnding::Refused(_)) => format!("> {name}: refused"),
+        Some(BenchEnding::Failed(_)) => format!("> {name}: failed"),
     }
 }
 
@@ -113,12 +113,12 @@ fn stored_result_text(k: &Kept, marked: bool, offset_secs: i64) -> String {
     format!("{mark}{} {}{rate}{end}", format_result_time(&k.id, offset_secs), sanitize(&k.profile))
 }
 
-fn row_text(app: &App, row: &Row) -> String {
+fn row_text(app: &App, row: &BenchRow) -> String {
     let bench = &app.ui.bench;
     match row {
-        Row::Now => bench.run.as_ref().map_or(String::new(), current_run_text),
-        Row::Profile(at) => format!(" {:<9} {}", WORKLOADS[*at].name(), WORKLOADS[*at].about()),
-        Row::Kept(id) => match bench.kept_results().iter().find(|k| k.id == *id) {
+        BenchRow::CurrentRun => bench.run.as_ref().map_or(String::new(), current_run_text),
+        BenchRow::Profile(at) => format!(" {:<9} {}", WORKLOADS[*at].name(), WORKLOADS[*at].about()),
+        BenchRow::Stored(id) => match bench.stored_results().iter().find(|k| k.id == *id) {
             Some(k) => stored_result_text(k, bench.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
             None => sanitize(id),
         },
@@ -127,9 +127,9 @@ fn row_text(app: &App, row: &Row) -> String {
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let note = match app.ui.bench.selected {
-        Row::Profile(_) => "Enter: run",
-        Row::Kept(_) => "Enter: show",
-        Row::Now => "Enter: to it",
+        BenchRow::Profile(_) => "Enter: run",
+        BenchRow::Stored(_) => "Enter: show",
+        BenchRow::CurrentRun => "Enter: to it",
     };
     let inner = draw_frame(buf, area, "Bench", note, focused, theme);
     let lines = list_lines(app);
@@ -141,7 +141,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
                 draw_text(buf, inner.x, y, text, inner.width, theme.header);
             }
             ListLine::Row(row) => {
-                let (text, style) = (row_text(app, row), if *row == Row::Now { theme.warn } else { theme.text });
+                let (text, style) = (row_text(app, row), if *row == BenchRow::CurrentRun { theme.warn } else { theme.text });
                 let (shown, cells) = crate::text::fit_width(&text, inner.width.into());
                 draw_text(buf, inner.x, y, shown, inner.width, style);
                 if shown.len() < text.len() && cells > 0 {
@@ -166,7 +166,7 @@ fn build_table(app: &App) -> Table {
         ("per s", true),
     ];
     let mut sheet = Table::new(title, &heads);
-    for k in app.ui.bench.kept_results() {
+    for k in app.ui.bench.stored_results() {
         let rate = |f: fn((f64, f64)) -> String| k.rate.map_or("-".into(), f);
         sheet.rows.push(vec![
             sanitize(&k.id),

@@ -9,7 +9,7 @@ pub mod plan;
 use super::kernel_log_detail::focused_pane_inner;
 use super::{Pane, PaneId};
 use crate::export::table::Table;
-use crate::tui::bench::Row;
+use crate::tui::bench::BenchRow;
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -99,7 +99,7 @@ pub fn draw_lines(theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[Styl
 /// Whether the page is a run under way.
 fn is_showing_run(app: &App) -> bool {
     let bench = &app.ui.bench;
-    bench.opened.is_none() && bench.selected == Row::Now && bench.running().is_some()
+    bench.opened.is_none() && bench.selected == BenchRow::CurrentRun && bench.active_run().is_some()
 }
 
 /// The furthest a page of text can be scrolled.
@@ -108,7 +108,7 @@ pub fn max_scroll(app: &App) -> usize {
         PaneId::BenchPage => focused_pane_inner(app),
         _ => return 0,
     };
-    if app.ui.bench.planning() || is_showing_run(app) {
+    if app.ui.bench.is_planning() || is_showing_run(app) {
         return 0;
     }
     page::page_lines(app, inner.width).len().saturating_sub(usize::from(inner.height))
@@ -116,15 +116,15 @@ pub fn max_scroll(app: &App) -> usize {
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let bench = &app.ui.bench;
-    if let Some(at) = bench.profile().filter(|_| bench.planning()) {
+    if let Some(at) = bench.selected_profile().filter(|_| bench.is_planning()) {
         return plan::render(app, theme, area, buf, focused, at);
     }
-    if let Some(run) = bench.running().filter(|_| is_showing_run(app)) {
+    if let Some(run) = bench.active_run().filter(|_| is_showing_run(app)) {
         return running::render(app, theme, area, buf, focused, run);
     }
     let (title, note) = page::page_title(app);
     let inner = draw_frame(buf, area, &title, note, focused, theme);
-    draw_page(theme, area, buf, &page::page_lines(app, inner.width), bench.line);
+    draw_page(theme, area, buf, &page::page_lines(app, inner.width), bench.text_offset);
 }
 
 /// Draws the text below a form from line `line` on, as far as there are lines; says on the lower edge of the frame
@@ -161,7 +161,7 @@ pub fn draw_page(theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[Style
 
 fn build_table(app: &App) -> Table {
     let bench = &app.ui.bench;
-    match bench.profile().filter(|_| bench.planning()) {
+    match bench.selected_profile().filter(|_| bench.is_planning()) {
         Some(at) => plan::build_table(app, at),
         None => page::build_table(app),
     }

@@ -5,8 +5,8 @@ use crate::bench::compare;
 use crate::bench::report::{Report, course, markdown, text};
 use crate::export::table::Table;
 use crate::text::sanitize;
-use crate::tui::bench::run::{Ended, Run};
-use crate::tui::bench::{Opened, Row};
+use crate::tui::bench::run::{BenchEnding, TrackedBench};
+use crate::tui::bench::{OpenedResult, BenchRow};
 use crate::tui::comparison::mark_hint;
 use crate::tui::state::App;
 
@@ -14,11 +14,11 @@ use crate::tui::state::App;
 pub fn page_title(app: &App) -> (String, &'static str) {
     let bench = &app.ui.bench;
     match &bench.opened {
-        Some(Opened::Result(r)) => (format!("Result {}", sanitize(&r.id)), "Esc: back"),
-        Some(Opened::Compared(_)) => ("Two results".into(), "Esc: back"),
-        Some(Opened::Waiting(_) | Opened::Failed(_)) => ("Result".into(), "Esc: back"),
+        Some(OpenedResult::Result(r)) => (format!("Result {}", sanitize(&r.id)), "Esc: back"),
+        Some(OpenedResult::Comparison(_)) => ("Two results".into(), "Esc: back"),
+        Some(OpenedResult::Loading(_) | OpenedResult::Failed(_)) => ("Result".into(), "Esc: back"),
         None => match (&bench.selected, &bench.run) {
-            (Row::Now, Some(run)) => (format!("Result of {}", run.plan.profile), ""),
+            (BenchRow::CurrentRun, Some(run)) => (format!("Result of {}", run.plan.profile), ""),
             _ => ("Result".into(), "Enter: show, m: mark, c: compare"),
         },
     }
@@ -28,17 +28,17 @@ pub fn page_title(app: &App) -> (String, &'static str) {
 pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
     let bench = &app.ui.bench;
     let lines = match &bench.opened {
-        Some(Opened::Waiting(ids)) => {
+        Some(OpenedResult::Loading(ids)) => {
             vec![(format!("reading {} …", sanitize(ids.join(" and "))), TextStyle::Dim)]
         }
-        Some(Opened::Failed(why)) => vec![(sanitize(why), TextStyle::Crit)],
-        Some(Opened::Result(report)) => report_lines(report, width),
-        Some(Opened::Compared(both)) => match compare::text_within(&both[0], &both[1], width.into()) {
+        Some(OpenedResult::Failed(why)) => vec![(sanitize(why), TextStyle::Crit)],
+        Some(OpenedResult::Result(report)) => report_lines(report, width),
+        Some(OpenedResult::Comparison(both)) => match compare::text_within(&both[0], &both[1], width.into()) {
             Ok(text) => text.lines().map(style_report_line).collect(),
             Err(why) => vec![(format!("{why}; mark a result of the same profile"), TextStyle::Crit)],
         },
         None => match (&bench.selected, &bench.run) {
-            (Row::Now, Some(run)) => run_outcome_lines(run, width),
+            (BenchRow::CurrentRun, Some(run)) => run_outcome_lines(run, width),
             _ => selected_result_card(app),
         },
     };
@@ -71,11 +71,11 @@ fn report_lines(report: &Report, width: u16) -> Vec<StyledLine> {
 }
 
 /// How the run of this session ended.
-fn run_outcome_lines(run: &Run, width: u16) -> Vec<StyledLine> {
-    match &run.end {
+fn run_outcome_lines(run: &TrackedBench, width: u16) -> Vec<StyledLine> {
+    match &run.ending {
         None => Vec::new(),
-        Some(Ended::Report(report)) => {
-            let kept = match &run.kept {
+        Some(BenchEnding::Report(report)) => {
+            let kept = match &run.stored {
                 None => ("being kept …".into(), TextStyle::Dim),
                 Some(Ok(id)) => (format!("kept as {}", sanitize(id)), TextStyle::Dim),
                 Some(Err(why)) => (format!("! not kept: {}", sanitize(why)), TextStyle::Warn),
@@ -84,11 +84,11 @@ fn run_outcome_lines(run: &Run, width: u16) -> Vec<StyledLine> {
             out.extend(report_lines(report, width));
             out
         }
-        Some(Ended::Refused(refused)) => vec![
+        Some(BenchEnding::Refused(refused)) => vec![
             (format!("refused: {}", sanitize(&refused.why)), TextStyle::Crit),
             ("Nothing was written. Change the plan and start again.".into(), TextStyle::Plain),
         ],
-        Some(Ended::Failed(why)) => {
+        Some(BenchEnding::Failed(why)) => {
             let mut out = vec![(format!("failed: {}", sanitize(why)), TextStyle::Crit)];
             out.push(("Nothing is left behind: the file went with its process.".into(), TextStyle::Plain));
             out.extend(run.notes.iter().map(|n| (format!("! {n}"), TextStyle::Warn)));
@@ -125,8 +125,8 @@ pub fn result_card(
 pub fn build_table(app: &App) -> Table {
     let bench = &app.ui.bench;
     let report = match (&bench.opened, &bench.selected, &bench.run) {
-        (Some(Opened::Result(r)), ..) => Some(r),
-        (None, Row::Now, Some(Run { end: Some(Ended::Report(r)), .. })) => Some(r),
+        (Some(OpenedResult::Result(r)), ..) => Some(r),
+        (None, BenchRow::CurrentRun, Some(TrackedBench { ending: Some(BenchEnding::Report(r)), .. })) => Some(r),
         _ => None,
     };
     let Some(report) = report else {
@@ -142,7 +142,7 @@ pub fn build_table(app: &App) -> Table {
 fn run_summary_lines(app: &App) -> Vec<StyledLine> {
     app.ui
         .bench
-        .running()
+        .active_run()
         .map_or(Vec::new(), |run| super::running::summary_lines(run).into_iter().map(|l| (l, TextStyle::Plain)).collect())
 }
 

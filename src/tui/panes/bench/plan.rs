@@ -12,7 +12,7 @@ use crate::export::table::Table;
 use crate::model::disk::DiskRate;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
 use crate::text::sanitize;
-use crate::tui::bench::Line;
+use crate::tui::bench::BenchParamLine;
 use crate::tui::panes::PaneId;
 use crate::tui::panes::kernel_log_detail::focused_pane_inner;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
@@ -171,11 +171,11 @@ fn busiest_task_text(app: &App) -> Option<String> {
 }
 
 /// The value of a parameter as it is shown.
-fn field_value(app: &App, at: usize, line: Line) -> String {
+fn field_value(app: &App, at: usize, line: BenchParamLine) -> String {
     let (_, plan) = app.ui.bench.plan(at);
     match line {
-        Line::Directory => sanitize(plan.directory.as_os_str().as_encoded_bytes()),
-        Line::Param(p) => format_param(p, &plan),
+        BenchParamLine::Directory => sanitize(plan.directory.as_os_str().as_encoded_bytes()),
+        BenchParamLine::Param(p) => format_param(p, &plan),
     }
 }
 
@@ -194,17 +194,17 @@ pub fn format_param(p: &Param, plan: &Plan) -> String {
 /// The plan's text goes before the parameters until these have the keys.
 fn page_layout(app: &App, at: usize, inner: Rect) -> (FormLayout, Vec<StyledLine>) {
     let bench = &app.ui.bench;
-    let lines = bench.lines(at);
+    let lines = bench.param_lines(at);
     let text = wrap_lines(plan_lines(app, at), inner.width.into());
-    let wide = usize::from(matches!(lines.first(), Some(Line::Directory)));
+    let wide = usize::from(matches!(lines.first(), Some(BenchParamLine::Directory)));
     let least = usize::from(inner.height / 3);
     let needed = if app.focused_pane() == PaneId::BenchPage { text.len().min(least) } else { text.len() };
-    (form_layout(inner, lines.len(), wide, bench.params.selected, needed), text)
+    (form_layout(inner, lines.len(), wide, bench.params_scroll.selected, needed), text)
 }
 
 /// The parameter under a cell.
 pub fn field_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
-    let at = app.ui.bench.profile().filter(|_| app.ui.bench.planning())?;
+    let at = app.ui.bench.selected_profile().filter(|_| app.ui.bench.is_planning())?;
     let (grid, _) = page_layout(app, at, inner);
     grid.cells.into_iter().find(|(_, r)| y == r.y && x >= r.x && x < r.right()).map(|(line, _)| line)
 }
@@ -227,11 +227,11 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     let note = if focused { "Enter: change, r: run" } else { "e: change, r: run" };
     let inner = draw_frame(buf, area, &title, note, focused, theme);
     let (grid, text) = page_layout(app, at, inner);
-    let lines = bench.lines(at);
+    let lines = bench.param_lines(at);
     let typed = field_prompt(app);
     for (i, cell) in &grid.cells {
         let line = lines[*i];
-        let changed = matches!(line, Line::Param(p) if bench.changed(at, p));
+        let changed = matches!(line, BenchParamLine::Param(p) if bench.is_param_changed(at, p));
         draw_text(buf, cell.x, cell.y, line.name(), NAME_WIDTH.min(cell.width), theme.header);
         let field = Rect { x: cell.x + NAME_WIDTH, width: cell.width.saturating_sub(NAME_WIDTH), ..*cell };
         if let Some((_, prompt)) = typed.filter(|(at, _)| at == i) {
@@ -241,17 +241,17 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
         let mark = if changed { " *" } else { "" };
         let shown = format!("{}{mark}", field_value(app, at, line));
         draw_text(buf, field.x, field.y, &shown, field.width, if changed { theme.warn } else { theme.text });
-        if focused && *i == bench.params.selected {
+        if focused && *i == bench.params_scroll.selected {
             highlight_row(buf, *cell, cell.y, theme);
         }
     }
     draw_field_hint(app, theme, &grid, buf, at, focused);
-    draw_text_below_form(theme, area, grid.rest, buf, &text, bench.line, focused);
+    draw_text_below_form(theme, area, grid.rest, buf, &text, bench.text_offset, focused);
 }
 
 /// Lines of the plan that have no room.
 pub fn hidden_plan_lines(app: &App) -> usize {
-    let Some(at) = app.ui.bench.profile().filter(|_| app.ui.bench.planning()) else { return 0 };
+    let Some(at) = app.ui.bench.selected_profile().filter(|_| app.ui.bench.is_planning()) else { return 0 };
     let (grid, text) = page_layout(app, at, focused_pane_inner(app));
     text.len().saturating_sub(grid.rest.height.into())
 }
@@ -267,11 +267,11 @@ fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBu
         (0, 0) => String::new(),
         (before, after) => format!("({} more parameters) ", before + after),
     };
-    let lines = app.ui.bench.lines(at);
-    let text = match lines.get(app.ui.bench.params.selected).filter(|_| focused) {
-        Some(Line::Directory) => "on the storage to measure".to_owned(),
-        Some(Line::Param(p)) => format!("{}; {}", p.about, p.range),
-        None if lines.iter().any(|l| matches!(l, Line::Param(p) if app.ui.bench.changed(at, p))) => {
+    let lines = app.ui.bench.param_lines(at);
+    let text = match lines.get(app.ui.bench.params_scroll.selected).filter(|_| focused) {
+        Some(BenchParamLine::Directory) => "on the storage to measure".to_owned(),
+        Some(BenchParamLine::Param(p)) => format!("{}; {}", p.about, p.range),
+        None if lines.iter().any(|l| matches!(l, BenchParamLine::Param(p) if app.ui.bench.is_param_changed(at, p))) => {
             "* not as the profile has it".to_owned()
         }
         None => String::new(),
@@ -284,7 +284,7 @@ pub fn build_table(app: &App, at: usize) -> Table {
     let (workload, plan) = app.ui.bench.plan(at);
     let title = format!("Plan of {} on {}, {}", workload.name(), app.system.host.name, app.timestamp());
     let mut sheet = Table::new(title, &[("parameter", false), ("value", false)]);
-    for line in app.ui.bench.lines(at) {
+    for line in app.ui.bench.param_lines(at) {
         sheet.rows.push(vec![line.name().into(), field_value(app, at, line)]);
     }
     sheet.rows.push(vec!["space".into(), format_bytes_exact(workload.footprint(&plan))]);

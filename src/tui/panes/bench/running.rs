@@ -3,8 +3,8 @@
 
 use super::plan::format_device_rates;
 use crate::bench::report::text::us;
-use crate::tui::bench::course::Moment;
-use crate::tui::bench::run::Run;
+use crate::tui::bench::rate_series::BenchRates;
+use crate::tui::bench::run::TrackedBench;
 use crate::tui::layout;
 use crate::tui::panes::PaneId;
 use crate::tui::state::App;
@@ -23,7 +23,7 @@ const OPERATION_NAMES: [&str; 3] = ["read", "write", "sync"];
 const MAX_NOTES: usize = 2;
 
 /// What a chart shows of a moment; `None`: a gap.
-type ChartValueFn = Box<dyn Fn(&Moment) -> Option<f64>>;
+type ChartValueFn = Box<dyn Fn(&BenchRates) -> Option<f64>>;
 
 /// A chart: what it shows, how its newest value is written, and its value at a moment.
 struct Chart {
@@ -44,7 +44,7 @@ fn format_rate(n: f64) -> String {
 }
 
 /// What syncs are called in this run: some workloads time something else.
-fn operation_name(run: &Run, kind: usize) -> &'static str {
+fn operation_name(run: &TrackedBench, kind: usize) -> &'static str {
     match (kind, run.plan.profile.as_str()) {
         (2, "intrinsic") => "run",
         (2, "fork") => "fork",
@@ -53,18 +53,18 @@ fn operation_name(run: &Run, kind: usize) -> &'static str {
 }
 
 /// The charts in pairs, the most telling first: rates of every kind, then its latencies.
-fn chart_pairs(run: &Run) -> Vec<[Option<Chart>; 2]> {
+fn chart_pairs(run: &TrackedBench) -> Vec<[Option<Chart>; 2]> {
     let chart = |label: String, write, second, value: ChartValueFn| Some(Chart { label, value, format: write, is_second_series: second });
     let (mut rates, mut lats) = (Vec::new(), Vec::new());
-    for kind in (0..3).filter(|k| run.course.seen[*k]) {
+    for kind in (0..3).filter(|k| run.rates.has_ops[*k]) {
         let (name, second) = (operation_name(run, kind), kind == 1);
         let per_s = if kind == 2 { format!("{name}s/s") } else { format!("{name} IOPS") };
         let moved = (kind < 2).then(|| {
             chart(format!("{name} bytes"), format_rate, second, Box::new(move |m| Some(m.bytes_per_s[kind])))
         });
-        rates.push([chart(per_s, format_count, second, Box::new(move |m| Some(m.per_s[kind]))), moved.flatten()]);
+        rates.push([chart(per_s, format_count, second, Box::new(move |m| Some(m.ops_per_s[kind]))), moved.flatten()]);
         let lat = |which: usize, word: &str| {
-            let value = move |m: &Moment| m.lat[kind][which].map(|ns| ns as f64);
+            let value = move |m: &BenchRates| m.latency_ns[kind][which].map(|ns| ns as f64);
             chart(format!("{name} {word}"), us, second, Box::new(value))
         };
         lats.push([lat(0, "p50"), lat(1, "p99")]);
@@ -73,9 +73,9 @@ fn chart_pairs(run: &Run) -> Vec<[Option<Chart>; 2]> {
 }
 
 /// Draws the page.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool, run: &Run) {
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool, run: &TrackedBench) {
     let title = format!("Run: {}", run.plan.profile);
-    let note = if run.stopping { "x: kill it" } else { "x: end it" };
+    let note = if run.is_stopping { "x: kill it" } else { "x: end it" };
     let inner = draw_frame(buf, area, &title, note, focused, theme);
     let (mut y, width) = (inner.y, inner.width);
     let mut line = |buf: &mut CellBuffer, text: &str, style: Style| {
@@ -90,7 +90,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     if let Some(done) = run.progress.as_ref().and_then(|p| p.done).filter(|_| meter.y < inner.bottom()) {
         draw_bar(buf, meter, done, 1.0, &[], theme.graph, theme.dim);
     }
-    if let Some(trouble) = run.trouble(app.system.now().boot_ns) {
+    if let Some(trouble) = run.blocked_text(app.system.now().boot_ns) {
         wrap(&trouble, width.into()).iter().for_each(|l| line(buf, l, theme.crit));
     }
     operation_lines(run).iter().for_each(|l| line(buf, l, theme.text));
@@ -107,11 +107,11 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
 }
 
 /// What is being done, and how far it is.
-fn phase_text(run: &Run) -> String {
+fn phase_text(run: &TrackedBench) -> String {
     let Some(p) = &run.progress else { return "starting the measuring process".into() };
     let number = p.part.map_or(String::new(), |n| format!("{}. ", n + 1));
     let done = p.done.map_or(String::new(), |d| format!(", {:.0} %", d * 100.0));
-    let how = match (run.stopping, p.ramping, p.part) {
+    let how = match (run.is_stopping, p.ramping, p.part) {
         (true, ..) => "; ending, its figures follow",
         (_, true, _) => "; ramp-up, not counted",
         (_, _, None) => "; preparation, not counted",
@@ -121,7 +121,7 @@ fn phase_text(run: &Run) -> String {
 }
 
 /// The run in a few lines, to keep.
-pub fn summary_lines(run: &Run) -> Vec<String> {
+pub fn summary_lines(run: &TrackedBench) -> Vec<String> {
     let mut out = vec![phase_text(run)];
     out.extend(operation_lines(run));
     out.extend(run.notes.iter().cloned());
@@ -129,20 +129,20 @@ pub fn summary_lines(run: &Run) -> Vec<String> {
 }
 
 /// The newest figures, a line for each kind of operation.
-fn operation_lines(run: &Run) -> Vec<String> {
-    let Some(m) = run.course.last() else { return Vec::new() };
+fn operation_lines(run: &TrackedBench) -> Vec<String> {
+    let Some(m) = run.rates.last() else { return Vec::new() };
     let counts = run.progress.as_ref().map_or([0; 3], |p| p.counts);
     let lat = |ns: Option<u64>| ns.map_or("-".into(), |ns| us(ns as f64));
     (0..3)
-        .filter(|k| run.course.seen[*k])
+        .filter(|k| run.rates.has_ops[*k])
         .map(|k| {
             let bytes = if k < 2 { format!(" {:>9}", format_rate(m.bytes_per_s[k])) } else { String::new() };
             format!(
                 "{:<5} {:>6}/s{bytes}  p50 {:>7}  p99 {:>7}  {} done",
                 operation_name(run, k),
-                format_count(m.per_s[k]),
-                lat(m.lat[k][0]),
-                lat(m.lat[k][1]),
+                format_count(m.ops_per_s[k]),
+                lat(m.latency_ns[k][0]),
+                lat(m.latency_ns[k][1]),
                 counts[k]
             )
         })
@@ -155,7 +155,7 @@ fn device_and_cache_lines(app: &App) -> Vec<String> {
     let shown = |id| arranged.pane_area(id).is_some();
     let mut out = Vec::new();
     if !shown(PaneId::Devices)
-        && let Some(rate) = app.ui.bench.device().and_then(|id| app.snapshot().device(id))
+        && let Some(rate) = app.ui.bench.target_device().and_then(|id| app.snapshot().device(id))
     {
         out.push(format_device_rates(rate));
     }
@@ -174,7 +174,7 @@ fn device_and_cache_lines(app: &App) -> Vec<String> {
 }
 
 /// Two charts a row, as many rows as have at least a label and a row of columns.
-fn draw_charts(run: &Run, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+fn draw_charts(run: &TrackedBench, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     let mut rows = chart_pairs(run);
     rows.truncate(usize::from(area.height / 2));
     let Some(height) = area.height.checked_div(rows.len() as u16) else { return };
@@ -189,8 +189,8 @@ fn draw_charts(run: &Run, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     }
 }
 
-fn draw_chart(run: &Run, theme: &Theme, area: Rect, buf: &mut CellBuffer, chart: &Chart) {
-    let all = run.course.within(area.width.into());
+fn draw_chart(run: &TrackedBench, theme: &Theme, area: Rect, buf: &mut CellBuffer, chart: &Chart) {
+    let all = run.rates.downsample(area.width.into());
     let values: Vec<Option<f64>> = all.iter().map(|m| (chart.value)(m)).collect();
     let max = values.iter().flatten().copied().fold(0.0, f64::max);
     // The newest value stands above, in the figures.

@@ -8,7 +8,7 @@ use crate::bench::workloads;
 use crate::experiment::outline::outline;
 use crate::export::table::Table;
 use crate::text::sanitize;
-use crate::tui::experiment::form::Line;
+use crate::tui::experiment::form::ExperimentFormLine;
 use crate::tui::panes::PaneId;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -36,7 +36,7 @@ pub fn start_refusal(app: &App) -> Option<String> {
             return Some(why);
         }
     }
-    match app.ui.experiment.found(&spec) {
+    match app.ui.experiment.check_result(&spec) {
         None => Some(KNOBS_PENDING.into()),
         Some(Err(why)) => Some(why.clone()),
         Some(Ok(_)) => None,
@@ -50,32 +50,32 @@ fn plan_lines(app: &App) -> Vec<StyledLine> {
     if let Some(why) = start_refusal(app) {
         out.push((format!("NOT TO BE STARTED: {why}"), TextStyle::Crit));
     }
-    if let Some(Ok(checked)) = app.ui.experiment.found(&spec) {
+    if let Some(Ok(checked)) = app.ui.experiment.check_result(&spec) {
         out.extend(outline(&spec, checked).lines().map(|l| (sanitize(l), TextStyle::Plain)));
     } else {
-        out.push((app.ui.experiment.form.work().about().into(), TextStyle::Dim));
+        out.push((app.ui.experiment.form.selected_workload().about().into(), TextStyle::Dim));
     }
     let look = app.ui.bench.look().and_then(|l| l.as_ref().ok());
-    if let Some(look) = look.filter(|_| app.ui.experiment.form.work().needs_directory()) {
+    if let Some(look) = look.filter(|_| app.ui.experiment.form.selected_workload().needs_directory()) {
         out.extend(look.warnings(spec.plan.direct).into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
     }
-    if app.ui.tune.survey.as_ref().is_some_and(|s| !s.writable) {
+    if app.ui.tune.snapshot.as_ref().is_some_and(|s| !s.can_write) {
         out.push(("! not root: r shows the sudo line that does it".into(), TextStyle::Warn));
     }
     out
 }
 
 /// A line's value as it is shown, with the length rounds will have.
-fn field_value(app: &App, line: Line) -> String {
+fn field_value(app: &App, line: ExperimentFormLine) -> String {
     let form = &app.ui.experiment.form;
     match line {
-        Line::Workload => format!("{}: {}", form.work().name(), form.work().about()),
-        Line::Directory => sanitize(app.ui.bench.directory.as_os_str().as_encoded_bytes()),
-        Line::Base if form.base.is_empty() => "nothing: as things stand".into(),
-        Line::Set | Line::Base => sanitize(form.text(line)),
-        Line::Calm | Line::Drain => format!("{} s", form.text(line)),
-        Line::Param(p) => format_param(p, &app.planned_experiment().plan),
-        _ => form.text(line),
+        ExperimentFormLine::Workload => format!("{}: {}", form.selected_workload().name(), form.selected_workload().about()),
+        ExperimentFormLine::Directory => sanitize(app.ui.bench.directory.as_os_str().as_encoded_bytes()),
+        ExperimentFormLine::ArmA if form.base.is_empty() => "nothing: as things stand".into(),
+        ExperimentFormLine::ArmB | ExperimentFormLine::ArmA => sanitize(form.line_text(line)),
+        ExperimentFormLine::Baseline | ExperimentFormLine::DrainLimit => format!("{} s", form.line_text(line)),
+        ExperimentFormLine::Param(p) => format_param(p, &app.planned_experiment().plan),
+        _ => form.line_text(line),
     }
 }
 
@@ -86,13 +86,13 @@ fn page_layout(app: &App, inner: Rect) -> (FormLayout, Vec<StyledLine>) {
     let least = usize::from(inner.height / 3);
     let needed = if app.focused_pane() == PaneId::ExperimentPage { text.len().min(least) } else { text.len() };
     let (wide, others) = ui.form.lines();
-    let at = ui.lines.selected.min(ui.form.count() - 1);
+    let at = ui.form_scroll.selected.min(ui.form.line_count() - 1);
     (form_layout(inner, wide.len() + others.len(), wide.len(), at, needed), text)
 }
 
 /// The line under a cell.
 pub fn field_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
-    if !app.ui.experiment.planning() {
+    if !app.ui.experiment.is_planning() {
         return None;
     }
     let (grid, _) = page_layout(app, inner);
@@ -124,8 +124,8 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     let (grid, text) = page_layout(app, inner);
     let typed = field_prompt(app);
     for (i, cell) in &grid.cells {
-        let Some(line) = ui.form.line(*i) else { continue };
-        let changed = ui.form.changed(line);
+        let Some(line) = ui.form.line_at(*i) else { continue };
+        let changed = ui.form.is_line_changed(line);
         draw_text(buf, cell.x, cell.y, line.name(), NAME_WIDTH.min(cell.width), theme.header);
         let field = Rect { x: cell.x + NAME_WIDTH, width: cell.width.saturating_sub(NAME_WIDTH), ..*cell };
         if let Some((_, prompt)) = typed.filter(|(at, _)| at == i) {
@@ -135,12 +135,12 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
         let shown = format!("{}{}", field_value(app, line), if changed { " *" } else { "" });
         let style = if changed { theme.warn } else { theme.text };
         super::super::tune::draw_truncated(buf, field.x, field.y, &shown, field.width, style);
-        if focused && *i == ui.lines.selected {
+        if focused && *i == ui.form_scroll.selected {
             highlight_row(buf, *cell, cell.y, theme);
         }
     }
     draw_field_hint(app, theme, &grid, buf, focused);
-    draw_text_below_form(theme, area, grid.rest, buf, &text, ui.line, focused);
+    draw_text_below_form(theme, area, grid.rest, buf, &text, ui.text_offset, focused);
 }
 
 /// What may be typed, or what was wrong with it.
@@ -155,7 +155,7 @@ fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBu
         (before, after) => format!("({} more lines) ", before + after),
     };
     let ui = &app.ui.experiment;
-    let about = ui.form.line(ui.lines.selected).filter(|_| focused).map(Line::about).unwrap_or_default();
+    let about = ui.form.line_at(ui.form_scroll.selected).filter(|_| focused).map(ExperimentFormLine::help_text).unwrap_or_default();
     draw_text(buf, area.x, area.y, &format!("{hidden}{about}"), area.width, theme.dim);
 }
 

@@ -6,8 +6,8 @@ use crate::experiment::kept::Kept;
 use crate::experiment::report::verdict::Outcome;
 use crate::export::table::Table;
 use crate::text::sanitize;
-use crate::tui::experiment::Row;
-use crate::tui::experiment::run::{Ended, Run};
+use crate::tui::experiment::ExperimentRow;
+use crate::tui::experiment::run::{ExperimentEnding, TrackedExperiment};
 use crate::tui::keymap::KeyContext;
 use crate::tui::layout;
 use crate::tui::panes::tune::draw_truncated;
@@ -45,7 +45,7 @@ pub fn current_scroll_offset(app: &App) -> usize {
 }
 
 /// The row in line `y` of a pane of that height.
-pub fn row_at(app: &App, height: u16, y: u16) -> Option<Row> {
+pub fn row_at(app: &App, height: u16, y: u16) -> Option<ExperimentRow> {
     app.ui.experiment.rows().into_iter().nth(scroll_offset(app, height.into()) + usize::from(y))
 }
 
@@ -60,13 +60,13 @@ fn outcome_text(outcome: Option<Outcome>) -> &'static str {
     }
 }
 
-fn current_run_text(run: &Run) -> String {
+fn current_run_text(run: &TrackedExperiment) -> String {
     let name = &run.spec.plan.profile;
-    match &run.end {
-        None => format!("> {}", run.word().trim_start_matches("experiment ")),
-        Some(Ended::Report(r)) => format!("> {name}: {}", outcome_text(r.trials.first().map(|t| t.verdict.outcome))),
-        Some(Ended::Refused(_)) => format!("> {name}: refused"),
-        Some(Ended::Failed(_)) => format!("> {name}: failed"),
+    match &run.ending {
+        None => format!("> {}", run.status_text().trim_start_matches("experiment ")),
+        Some(ExperimentEnding::Report(r)) => format!("> {name}: {}", outcome_text(r.trials.first().map(|t| t.verdict.outcome))),
+        Some(ExperimentEnding::Refused(_)) => format!("> {name}: refused"),
+        Some(ExperimentEnding::Failed(_)) => format!("> {name}: failed"),
     }
 }
 
@@ -81,15 +81,15 @@ fn stored_result_text(k: &Kept, marked: bool, offset_secs: i64) -> String {
     format!("{mark}{time} {} {}{end}  {}", sanitize(&k.profile), outcome_text(k.outcome), sanitize(k.set.join(" ")))
 }
 
-fn row_text(app: &App, row: &Row) -> String {
+fn row_text(app: &App, row: &ExperimentRow) -> String {
     let ui = &app.ui.experiment;
     match row {
-        Row::Now => ui.run.as_ref().map_or(String::new(), current_run_text),
-        Row::Plan => {
+        ExperimentRow::CurrentRun => ui.run.as_ref().map_or(String::new(), current_run_text),
+        ExperimentRow::Next => {
             let b = if ui.form.set.is_empty() { String::new() } else { sanitize(ui.form.set.join(" ")) };
-            format!("+ next: {} {b}", ui.form.work().name())
+            format!("+ next: {} {b}", ui.form.selected_workload().name())
         }
-        Row::Kept(id) => match ui.kept_ones().iter().find(|k| k.id == *id) {
+        ExperimentRow::Stored(id) => match ui.stored_experiments().iter().find(|k| k.id == *id) {
             Some(k) => stored_result_text(k, ui.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
             None => sanitize(id),
         },
@@ -99,22 +99,22 @@ fn row_text(app: &App, row: &Row) -> String {
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let ui = &app.ui.experiment;
     let note = match ui.selected {
-        Row::Plan => "r: run",
-        Row::Kept(_) => "Enter: show",
-        Row::Now => "Enter: to it",
+        ExperimentRow::Next => "r: run",
+        ExperimentRow::Stored(_) => "Enter: show",
+        ExperimentRow::CurrentRun => "Enter: to it",
     };
     let inner = draw_frame(buf, area, "Experiments", note, focused, theme);
     let rows = ui.rows();
     let from = scroll_offset(app, inner.height.into());
     for (row, y) in rows.iter().skip(from).zip(inner.y..inner.bottom()) {
-        let style = if *row == Row::Now { theme.warn } else { theme.text };
+        let style = if *row == ExperimentRow::CurrentRun { theme.warn } else { theme.text };
         draw_truncated(buf, inner.x, y, &row_text(app, row), inner.width, style);
         if *row == ui.selected {
             highlight_row(buf, inner, y, theme);
         }
     }
     let below = inner.y + (rows.len() - from) as u16;
-    let said = match &ui.kept {
+    let said = match &ui.stored {
         Some(Err(why)) => format!("- {}", sanitize(why)),
         Some(Ok(all)) if all.is_empty() => "No experiment kept yet".into(),
         _ => String::new(),
@@ -128,7 +128,7 @@ fn build_table(app: &App) -> Table {
     let title = format!("Experiments on {}, {}", app.system.host.name, app.timestamp());
     let heads = ["experiment", "began", "workload", "directory", "B", "outcome"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
-    for k in app.ui.experiment.kept_ones() {
+    for k in app.ui.experiment.stored_experiments() {
         let row = [&k.id, &k.time, &k.profile, &k.place, &k.set.join(" "), outcome_text(k.outcome)];
         sheet.rows.push(row.into_iter().map(sanitize).collect());
         sheet.notes.extend(k.damaged.iter().map(sanitize));

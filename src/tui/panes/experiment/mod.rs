@@ -9,7 +9,7 @@ use super::bench::{StyledLine, draw_page};
 use super::kernel_log_detail::focused_pane_inner;
 use super::{Pane, PaneId};
 use crate::export::table::Table;
-use crate::tui::experiment::Row;
+use crate::tui::experiment::ExperimentRow;
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -30,7 +30,7 @@ pub const PANE: Pane = Pane {
 /// Whether the page is an experiment under way.
 fn is_showing_run(app: &App) -> bool {
     let ui = &app.ui.experiment;
-    ui.opened.is_none() && ui.selected == Row::Now && ui.running().is_some()
+    ui.opened.is_none() && ui.selected == ExperimentRow::CurrentRun && ui.active_run().is_some()
 }
 
 /// The furthest the page can be scrolled: of the form, the lines of its plan that have no room.
@@ -39,7 +39,7 @@ pub fn max_scroll(app: &App) -> usize {
         return 0;
     }
     let inner = focused_pane_inner(app);
-    if app.ui.experiment.planning() {
+    if app.ui.experiment.is_planning() {
         return form::hidden_plan_lines(app, inner);
     }
     if is_showing_run(app) {
@@ -50,24 +50,24 @@ pub fn max_scroll(app: &App) -> usize {
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let ui = &app.ui.experiment;
-    if ui.planning() {
+    if ui.is_planning() {
         return form::render(app, theme, area, buf, focused);
     }
-    if let Some(run) = ui.running().filter(|_| is_showing_run(app)) {
+    if let Some(run) = ui.active_run().filter(|_| is_showing_run(app)) {
         return running::render(app, theme, area, buf, focused, run);
     }
     let (title, note) = page::page_title(app);
     let inner = draw_frame(buf, area, &title, note, focused, theme);
-    draw_page(theme, area, buf, &page::page_lines(app, inner.width), ui.line);
+    draw_page(theme, area, buf, &page::page_lines(app, inner.width), ui.text_offset);
 }
 
 fn build_table(app: &App) -> Table {
-    if let Some(report) = app.ui.experiment.shown() {
+    if let Some(report) = app.ui.experiment.shown_report() {
         return page::build_table(report);
     }
     let ui = &app.ui.experiment;
-    let (title, lines): (String, Vec<StyledLine>) = match ui.running().filter(|_| is_showing_run(app)) {
-        _ if ui.planning() => return form::build_table(app),
+    let (title, lines): (String, Vec<StyledLine>) = match ui.active_run().filter(|_| is_showing_run(app)) {
+        _ if ui.is_planning() => return form::build_table(app),
         Some(run) => ("Experiment".into(), running::summary_lines(run)),
         None => (page::page_title(app).0, page::page_lines(app, u16::MAX)),
     };

@@ -6,21 +6,21 @@ use crate::experiment::report::{Report, compare, sheet as tables, text};
 use crate::experiment::spec::Arm;
 use crate::export::table::Table;
 use crate::text::sanitize;
-use crate::tui::bench::Opened;
-use crate::tui::experiment::Row;
-use crate::tui::experiment::run::{Ended, Run};
+use crate::tui::bench::OpenedResult;
+use crate::tui::experiment::ExperimentRow;
+use crate::tui::experiment::run::{ExperimentEnding, TrackedExperiment};
 use crate::tui::state::App;
-use crate::tui::tuning::survey::Standing;
+use crate::tui::tune::knob_snapshot::ChangeStatus;
 use crate::units::format_duration;
 
 /// Title of the page, and what can be done on it.
 pub fn page_title(app: &App) -> (String, &'static str) {
     let ui = &app.ui.experiment;
     match (&ui.opened, &ui.selected, &ui.run) {
-        (Some(Opened::Result(r)), ..) => (format!("Report {}", sanitize(&r.id)), "o: to a file, Esc: back"),
-        (Some(Opened::Compared(_)), ..) => ("Two experiments".into(), "Esc: back"),
+        (Some(OpenedResult::Result(r)), ..) => (format!("Report {}", sanitize(&r.id)), "o: to a file, Esc: back"),
+        (Some(OpenedResult::Comparison(_)), ..) => ("Two experiments".into(), "Esc: back"),
         (Some(_), ..) => ("Report".into(), "Esc: back"),
-        (None, Row::Now, Some(run)) => (format!("Report of {}", run.spec.plan.profile), "o: to a file"),
+        (None, ExperimentRow::CurrentRun, Some(run)) => (format!("Report of {}", run.spec.plan.profile), "o: to a file"),
         _ => ("Report".into(), "Enter: show, m: mark, c: compare"),
     }
 }
@@ -29,16 +29,16 @@ pub fn page_title(app: &App) -> (String, &'static str) {
 pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
     let ui = &app.ui.experiment;
     let lines = match (&ui.opened, &ui.selected, &ui.run) {
-        (Some(Opened::Waiting(ids)), ..) => {
+        (Some(OpenedResult::Loading(ids)), ..) => {
             vec![(format!("reading {} …", sanitize(ids.join(" and "))), TextStyle::Dim)]
         }
-        (Some(Opened::Failed(why)), ..) => vec![(sanitize(why), TextStyle::Crit)],
-        (Some(Opened::Result(report)), ..) => report_lines(app, report, width),
-        (Some(Opened::Compared(both)), ..) => match compare::text(&both[0], &both[1]) {
+        (Some(OpenedResult::Failed(why)), ..) => vec![(sanitize(why), TextStyle::Crit)],
+        (Some(OpenedResult::Result(report)), ..) => report_lines(app, report, width),
+        (Some(OpenedResult::Comparison(both)), ..) => match compare::text(&both[0], &both[1]) {
             Ok(text) => text.lines().map(style_report_line).collect(),
             Err(why) => vec![(sanitize(why), TextStyle::Crit)],
         },
-        (None, Row::Now, Some(run)) => run_outcome_lines(app, run, width),
+        (None, ExperimentRow::CurrentRun, Some(run)) => run_outcome_lines(app, run, width),
         _ => selected_result_card(app),
     };
     wrap_lines(lines, width.into())
@@ -61,7 +61,7 @@ fn change_status_text(app: &App, report: &Report) -> String {
     let tune = &app.ui.tune;
     let stands = |i: usize| {
         report.settings.iter().all(|s| {
-            let row = tune.rows().iter().find(|r| r.shown == s.knob);
+            let row = tune.rows().iter().find(|r| r.display_name == s.knob);
             row.is_some_and(|r| r.reading.as_ref().is_ok_and(|v| v.value == s.values[i]))
         })
     };
@@ -70,11 +70,11 @@ fn change_status_text(app: &App, report: &Report) -> String {
             if stands(0) { "A's values are in force" } else { "neither A's nor B's values are in force" };
         return format!("Now: {whose}. a sets B on a lease, K for good.");
     }
-    let open = tune.changes().iter().find(|c| c.is_of(report) && !matches!(c.standing, Standing::Over(_)));
-    match open.map(|c| (c.id, &c.standing)) {
-        Some((id, Standing::Lease(left))) => {
+    let open = tune.changes().iter().find(|c| c.belongs_to(report) && !matches!(c.status, ChangeStatus::Closed(_)));
+    match open.map(|c| (c.id, &c.status)) {
+        Some((id, ChangeStatus::Leased(left))) => {
             // This screen's own leases are counted to the second.
-            let left = tune.leases.iter().find(|l| l.id == id).map_or(left, |l| &l.left);
+            let left = tune.leases.iter().find(|l| l.id == id).map_or(left, |l| &l.secs_left);
             format!(
                 "Now: B is in force, change {id} on lease for another {}. K keeps it, u takes it back.",
                 format_duration(*left)
@@ -86,11 +86,11 @@ fn change_status_text(app: &App, report: &Report) -> String {
 }
 
 /// How the experiment of this session ended.
-fn run_outcome_lines(app: &App, run: &Run, width: u16) -> Vec<StyledLine> {
-    let mut out = match &run.end {
+fn run_outcome_lines(app: &App, run: &TrackedExperiment, width: u16) -> Vec<StyledLine> {
+    let mut out = match &run.ending {
         None => Vec::new(),
-        Some(Ended::Report(report)) => {
-            let kept = match &run.kept {
+        Some(ExperimentEnding::Report(report)) => {
+            let kept = match &run.stored {
                 None => ("being kept …".into(), TextStyle::Dim),
                 Some(Ok(id)) => (format!("kept as {}", sanitize(id)), TextStyle::Dim),
                 Some(Err(why)) => (format!("! not kept: {}", sanitize(why)), TextStyle::Warn),
@@ -99,11 +99,11 @@ fn run_outcome_lines(app: &App, run: &Run, width: u16) -> Vec<StyledLine> {
             out.extend(report_lines(app, report, width));
             return out;
         }
-        Some(Ended::Refused(why)) => vec![
+        Some(ExperimentEnding::Refused(why)) => vec![
             (format!("refused: {}", sanitize(why)), TextStyle::Crit),
             ("Nothing was changed or written. Change the plan and start again.".into(), TextStyle::Plain),
         ],
-        Some(Ended::Failed(why)) => vec![
+        Some(ExperimentEnding::Failed(why)) => vec![
             (format!("failed: {}", sanitize(why)), TextStyle::Crit),
             ("c in Tune shows how the changes stand.".into(), TextStyle::Plain),
         ],
@@ -115,7 +115,7 @@ fn run_outcome_lines(app: &App, run: &Run, width: u16) -> Vec<StyledLine> {
 /// A kept experiment that is selected and not opened.
 fn selected_result_card(app: &App) -> Vec<StyledLine> {
     let ui = &app.ui.experiment;
-    let Some(k) = ui.selected_kept() else { return Vec::new() };
+    let Some(k) = ui.selected_stored() else { return Vec::new() };
     result_card(&k.profile, &k.id, &k.headline(), k.damaged.is_some(), ui.marked.as_ref())
 }
 

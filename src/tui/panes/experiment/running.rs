@@ -9,8 +9,8 @@ use crate::experiment::report::graph::{Curve, LEGEND, pair};
 use crate::experiment::report::{sheet, text, verdict};
 use crate::experiment::spec::Arm;
 use crate::text::sanitize;
-use crate::tui::experiment::form::joined;
-use crate::tui::experiment::run::Run;
+use crate::tui::experiment::form::shell_join;
+use crate::tui::experiment::run::TrackedExperiment;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
@@ -26,12 +26,12 @@ const MAX_NOTES: usize = 2;
 const MIN_GRAPH_ROWS: u16 = 3;
 
 /// Draws it.
-pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool, run: &Run) {
+pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool, run: &TrackedExperiment) {
     let title = format!("Experiment: {}", run.spec.plan.profile);
-    let note = if run.stopping { "x: kill it" } else { "x: end it" };
+    let note = if run.is_stopping { "x: kill it" } else { "x: end it" };
     let inner = draw_frame(buf, area, &title, note, focused, theme);
     let mut lines: Vec<StyledLine> = vec![(phase_text(run), TextStyle::Strong), (String::new(), TextStyle::Plain)];
-    if let Some(trouble) = run.trouble(app.system.now().boot_ns) {
+    if let Some(trouble) = run.blocked_text(app.system.now().boot_ns) {
         lines.extend(wrap(&trouble, inner.width.into()).into_iter().map(|l| (l, TextStyle::Crit)));
     }
     lines.extend(wrap_lines(round_lines(run), inner.width.into()));
@@ -46,24 +46,24 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     let used = (lines.len() as u16).min(inner.height);
     super::super::bench::draw_lines(theme, Rect { height: used, ..inner }, buf, &lines, 0);
     if inner.height > 1 {
-        draw_bar(buf, Rect { y: inner.y + 1, height: 1, ..inner }, run.done(), 1.0, &[], theme.graph, theme.dim);
+        draw_bar(buf, Rect { y: inner.y + 1, height: 1, ..inner }, run.fraction_done(), 1.0, &[], theme.graph, theme.dim);
     }
     draw_graphs(run, theme, Rect { y: inner.y + used, height: inner.height - used, ..inner }, buf);
 }
 
 /// Which round of which arm, and what goes on in it.
-fn phase_text(run: &Run) -> String {
+fn phase_text(run: &TrackedExperiment) -> String {
     let Some(p) = &run.progress else { return "starting the conducting process".into() };
     let what = if p.control { " (control)" } else { "" };
-    let ending = if run.stopping { "; ending, the report follows" } else { "" };
+    let ending = if run.is_stopping { "; ending, the report follows" } else { "" };
     format!("round {} of {}{what}, {}: {}{ending}", p.round, p.of, p.arm.name(), p.phase.words())
 }
 
 /// What the arms set, and what the round under way does just now.
-fn round_lines(run: &Run) -> Vec<StyledLine> {
+fn round_lines(run: &TrackedExperiment) -> Vec<StyledLine> {
     let set = |arm: Arm| match run.spec.words(arm) {
         [] => "as things stand".into(),
-        words => sanitize(joined(words)),
+        words => sanitize(shell_join(words)),
     };
     let mut out = vec![(format!("A {}; B {}", set(Arm::A), set(Arm::B)), TextStyle::Dim)];
     let Some(p) = run.progress.as_ref().filter(|p| p.phase == Phase::Work) else { return out };
@@ -76,17 +76,17 @@ fn round_lines(run: &Run) -> Vec<StyledLine> {
     out
 }
 
-fn primary_metric(run: &Run) -> Option<Metric> {
+fn primary_metric(run: &TrackedExperiment) -> Option<Metric> {
     let control = run.progress.as_ref().is_some_and(|p| p.control);
     let plan = if control { run.spec.control_plan() } else { None };
     headline::metric(&plan.as_ref().unwrap_or(&run.spec.plan).profile)
 }
 
 /// The rounds that are over.
-fn rounds_table(run: &Run, width: usize) -> Vec<StyledLine> {
-    let Some(metric) = primary_metric(run).filter(|_| !run.so_far().is_empty()) else { return Vec::new() };
+fn rounds_table(run: &TrackedExperiment, width: usize) -> Vec<StyledLine> {
+    let Some(metric) = primary_metric(run).filter(|_| !run.finished_rounds().is_empty()) else { return Vec::new() };
     let mut out = String::new();
-    text::table(&mut out, &sheet::rounds_of(&metric, run.so_far()), width);
+    text::table(&mut out, &sheet::rounds_of(&metric, run.finished_rounds()), width);
     let mut lines: Vec<StyledLine> = vec![(String::new(), TextStyle::Plain)];
     lines.extend(
         out.lines().enumerate().map(|(i, l)| (l.to_owned(), if i == 0 { TextStyle::Strong } else { TextStyle::Plain })),
@@ -96,10 +96,10 @@ fn rounds_table(run: &Run, width: usize) -> Vec<StyledLine> {
 }
 
 /// The same in a line for each arm, the newest first so that it is seen whatever the width.
-fn rounds_by_arm(run: &Run) -> Vec<StyledLine> {
+fn rounds_by_arm(run: &TrackedExperiment) -> Vec<StyledLine> {
     let Some(metric) = primary_metric(run) else { return Vec::new() };
     let of = |arm: Arm| {
-        let rounds = run.so_far().iter().rev().filter(|r| r.arm == arm);
+        let rounds = run.finished_rounds().iter().rev().filter(|r| r.arm == arm);
         let values = rounds.map(|r| r.value.map_or("-".into(), |v| verdict::value(&metric, v)));
         let values: Vec<String> = values.collect();
         let shown = if values.is_empty() { "no round yet".into() } else { values.join(", ") };
@@ -108,10 +108,10 @@ fn rounds_by_arm(run: &Run) -> Vec<StyledLine> {
     vec![of(Arm::A), of(Arm::B)]
 }
 
-fn draw_graphs(run: &Run, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
+fn draw_graphs(run: &TrackedExperiment, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     let rows = (area.height.saturating_sub(4) / 2).min(10);
     let curve = |arm: Arm| {
-        let (points, about) = run.newest(arm).unwrap_or((&[], "no round yet".into()));
+        let (points, about) = run.latest_points(arm).unwrap_or((&[], "no round yet".into()));
         let threshold = run.thresholds[arm.index()].background;
         Curve { points: points.iter().collect(), threshold, about }
     };
@@ -133,7 +133,7 @@ fn draw_graphs(run: &Run, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
 }
 
 /// It in a few lines, to keep.
-pub fn summary_lines(run: &Run) -> Vec<StyledLine> {
+pub fn summary_lines(run: &TrackedExperiment) -> Vec<StyledLine> {
     let mut out = vec![(phase_text(run), TextStyle::Plain)];
     out.extend(round_lines(run));
     out.extend(rounds_by_arm(run));

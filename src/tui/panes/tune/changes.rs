@@ -6,7 +6,7 @@ use crate::export::table::Table;
 use crate::model::change_impact::{ChangeImpact, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, ImpactRow, Quartiles, ImpactUnit, ImpactWindow};
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
-use crate::tui::tuning::survey::{ChangeRow, Standing};
+use crate::tui::tune::knob_snapshot::{ChangeRow, ChangeStatus};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_reason, wrap};
 use crate::tui::widgets::text::{draw_text, patch_style};
@@ -25,21 +25,21 @@ pub const PANE: Pane = Pane {
 };
 
 /// How a change stands, and whether that wants attention.
-fn status_text(s: &Standing) -> (String, bool) {
+fn status_text(s: &ChangeStatus) -> (String, bool) {
     match s {
-        Standing::Lease(secs) => (format!("lease {}", format_duration(*secs)), false),
-        Standing::Silent => ("its tuner does not answer".into(), true),
-        Standing::Making => ("being made".into(), false),
-        Standing::LeftBehind => ("LEFT BEHIND".into(), true),
-        Standing::Kept => ("kept".into(), false),
-        Standing::Over(how) => (how.clone(), how == "CONFLICT"),
+        ChangeStatus::Leased(secs) => (format!("lease {}", format_duration(*secs)), false),
+        ChangeStatus::TunerSilent => ("its tuner does not answer".into(), true),
+        ChangeStatus::Applying => ("being made".into(), false),
+        ChangeStatus::Orphaned => ("LEFT BEHIND".into(), true),
+        ChangeStatus::Kept => ("kept".into(), false),
+        ChangeStatus::Closed(how) => (how.clone(), how == "CONFLICT"),
     }
 }
 
 /// What it did in one line.
 fn change_summary(c: &ChangeRow) -> String {
     let mut members = c.members.iter();
-    let first = members.next().map_or("-".into(), |m| format!("{} {} -> {}", m.shown, m.before, m.after));
+    let first = members.next().map_or("-".into(), |m| format!("{} {} -> {}", m.display_name, m.old_value, m.new_value));
     match members.count() {
         0 => first,
         n => format!("{first} +{n}"),
@@ -49,7 +49,7 @@ fn change_summary(c: &ChangeRow) -> String {
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let tune = &app.ui.tune;
     let inner = draw_frame(buf, area, "Changes of this boot", "u undo  K keep  R renew", focused, theme);
-    if let Some(why) = tune.trouble() {
+    if let Some(why) = tune.changes_error() {
         return draw_reason(buf, inner, why, theme.dim);
     }
     let all = tune.changes();
@@ -59,7 +59,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     }
     // A third for the list, the rest for the figures; where there is little, the selected change alone.
     let listed = (inner.height / 3).clamp(1, 8).min(all.len() as u16);
-    let mut scroll = tune.changes;
+    let mut scroll = tune.changes_scroll;
     scroll.scroll_into_view(all.len(), usize::from(listed));
     let shown = all.iter().enumerate().skip(scroll.offset).take(usize::from(listed));
     for ((i, change), y) in shown.zip(inner.y..) {
@@ -76,14 +76,14 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 }
 
 fn draw_change(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
-    let (how, attention) = status_text(&change.standing);
+    let (how, attention) = status_text(&change.status);
     let when = if change.wall_ns > 0 { app.format_time_of_day(change.wall_ns) } else { "-".into() };
     let mut x = area.x;
     x += draw_text(buf, x, area.y, &format!("{:>3} {when} ", change.id), area.width, theme.dim);
-    let style = match change.standing {
+    let style = match change.status {
         _ if attention => theme.crit,
-        Standing::Lease(_) => theme.changed,
-        Standing::Over(_) => theme.dim,
+        ChangeStatus::Leased(_) => theme.changed,
+        ChangeStatus::Closed(_) => theme.dim,
         _ => theme.text,
     };
     x += draw_text(buf, x, area.y, &how, area.right().saturating_sub(x), style);
@@ -93,19 +93,19 @@ fn draw_change(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, chang
 /// The knobs of a change that has several, or of which there is something to tell.
 fn draw_members(theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) -> Rect {
     let told = |closed: &Option<String>| closed.as_ref().is_some_and(|c| c != "restored");
-    let worth = change.members.len() > 1 || change.members.iter().any(|m| told(&m.closed));
+    let worth = change.members.len() > 1 || change.members.iter().any(|m| told(&m.outcome));
     if !worth || area.height < 12 {
         return area;
     }
     let room = (area.height - 10).min(6);
     let mut y = area.y;
     for m in change.members.iter().take(usize::from(room)) {
-        let end = m.closed.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
+        let end = m.outcome.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
         draw_truncated(
             buf,
             area.x + 1,
             y,
-            &format!("{} {} -> {}{end}", m.shown, m.before, m.after),
+            &format!("{} {} -> {}{end}", m.display_name, m.old_value, m.new_value),
             area.width - 1,
             theme.dim,
         );
@@ -146,7 +146,7 @@ fn draw_comparison(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, c
     if area.height == 0 {
         return;
     }
-    let Some(c) = app.change_comparison(change) else {
+    let Some(c) = app.compare_change(change) else {
         return draw_reason(buf, area, "it is not known when it began or ended: nothing to compare", theme.dim);
     };
     if c.rows.is_empty() {
@@ -235,7 +235,7 @@ fn format_difference(line: &ImpactRow) -> String {
 /// What must be known to read the figures.
 fn comparison_note(app: &App, change: &ChangeRow, c: &ChangeImpact) -> String {
     let mut text = String::from("Medians (quartiles). * quartiles apart; other load can do that, too.");
-    let buffered = change.members.iter().any(|m| m.of_writeback);
+    let buffered = change.members.iter().any(|m| m.is_writeback_knob);
     if let Some(expire) = app.dirty_expire_secs().filter(|e| buffered && c.after.secs < *e) {
         text += &format!(" Since is shorter than dirty_expire ({expire:.0} s): old pages are not due yet.");
     }
@@ -248,9 +248,9 @@ fn build_table(app: &App) -> Table {
     let heads = ["", "when", "state", "what", "before", "since", "difference"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for c in tune.changes() {
-        let (how, _) = status_text(&c.standing);
+        let (how, _) = status_text(&c.status);
         for m in &c.members {
-            let what = format!("{} {} -> {}", m.shown, m.before, m.after);
+            let what = format!("{} {} -> {}", m.display_name, m.old_value, m.new_value);
             let id = c.id.to_string();
             let when = crate::units::format_rfc3339(c.wall_ns);
             sheet.rows.push(
@@ -259,7 +259,7 @@ fn build_table(app: &App) -> Table {
         }
     }
     let Some(change) = tune.selected_change() else { return sheet };
-    for line in app.change_comparison(change).iter().flat_map(|c| &c.rows) {
+    for line in app.compare_change(change).iter().flat_map(|c| &c.rows) {
         let sides =
             [format_summary(line.before, line.unit, true), format_summary(line.after, line.unit, true), format_difference(line)];
         let head = [change.id.to_string(), String::new(), String::new(), line.name.to_owned()];

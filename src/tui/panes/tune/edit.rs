@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 /// Draws it below the selected row, or above where there is no room below.
 pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut CellBuffer) {
     let tune = &app.ui.tune;
-    let Some(row) = tune.editing.as_ref().and_then(|name| tune.row(name)) else { return };
+    let Some(row) = tune.editing_knob.as_ref().and_then(|name| tune.knob(name)) else { return };
     let list = layout::compute_layout(app).pane_area(PaneId::TuneKnobs).unwrap_or(buf.area);
     let width = buf.area.width.min(88);
     let room = width.saturating_sub(4);
@@ -22,22 +22,22 @@ pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut CellBuffer) {
         (None, Ok(meaning)) => lines.push((format!("= {meaning}"), theme.changed)),
         // Half a word is not wrong yet: only the range is told.
         (None, Err(_)) => {
-            let allowed = wrap(&format!("allowed: {}", row.allowed), room.into());
+            let allowed = wrap(&format!("allowed: {}", row.allowed_values), room.into());
             lines.extend(allowed.into_iter().map(|l| (l, theme.warn)));
         }
     }
     if p.error.is_none() && tune.preview.is_ok() {
-        let allowed = wrap(&format!("allowed: {}", row.allowed), room.into());
+        let allowed = wrap(&format!("allowed: {}", row.allowed_values), room.into());
         lines.extend(allowed.into_iter().map(|l| (l, theme.dim)));
     }
-    lines.extend(wrap(&format!("now {}", row.long), room.into()).into_iter().map(|l| (l, theme.dim)));
-    if !row.link.is_empty() {
-        lines.push((row.link.clone(), theme.dim));
+    lines.extend(wrap(&format!("now {}", row.long_value), room.into()).into_iter().map(|l| (l, theme.dim)));
+    if !row.linked_effect.is_empty() {
+        lines.push((row.linked_effect.clone(), theme.dim));
     }
     let height = (lines.len() as u16 + 3).min(buf.area.height);
     let at = popup_area(app, list, width, height, buf.area);
     clear_area(buf, at);
-    let inner = draw_frame(buf, at, &row.shown, "Enter proposes  Esc leaves", true, theme);
+    let inner = draw_frame(buf, at, &row.display_name, "Enter proposes  Esc leaves", true, theme);
     let line = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), height: 1, ..inner };
     draw_input(buf, line, "new value: ", &p.text, p.cursor, theme);
     for ((text, style), y) in lines.iter().zip(inner.y + 1..inner.bottom()) {
@@ -47,7 +47,7 @@ pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut CellBuffer) {
 
 fn popup_area(app: &App, list: Rect, width: u16, height: u16, screen: Rect) -> Rect {
     let tune = &app.ui.tune;
-    let lines = tune.lines().len();
+    let lines = tune.list_lines().len();
     let mut scroll = tune.scroll;
     scroll.scroll_into_view(lines, usize::from(list.height.saturating_sub(3)));
     let row = list.y + 2 + (scroll.selected - scroll.offset) as u16;

@@ -5,7 +5,7 @@ use crate::export::table::Table;
 use crate::tui::keymap::KeyContext;
 use crate::tui::layout;
 use crate::tui::state::App;
-use crate::tui::tuning::known;
+use crate::tui::tune::cached_knobs;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::text::draw_text;
@@ -39,19 +39,19 @@ enum KnobLineStyle {
 /// Label and text of each part.
 fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
     let tune = &app.ui.tune;
-    let Some(row) = tune.selected() else { return Vec::new() };
-    let meaning = |value: &String| match &tune.survey {
-        Some(survey) => known::meaning(survey, &row.name, value),
+    let Some(row) = tune.selected_knob() else { return Vec::new() };
+    let meaning = |value: &String| match &tune.snapshot {
+        Some(survey) => cached_knobs::describe_value(survey, &row.name, value),
         None => value.clone(),
     };
-    let boot = tune.boot.get(&row.name);
+    let boot = tune.next_boot.get(&row.name);
     let mut out =
-        vec![("now", row.long.clone(), if row.reading.is_err() { KnobLineStyle::Warn } else { KnobLineStyle::Plain })];
-    if let Some(value) = tune.proposed.get(&row.name) {
+        vec![("now", row.long_value.clone(), if row.reading.is_err() { KnobLineStyle::Warn } else { KnobLineStyle::Plain })];
+    if let Some(value) = tune.pending.get(&row.name) {
         out.push(("proposed", format!("{}  (a applies)", meaning(value)), KnobLineStyle::Changed));
     }
-    out.push(("at start", tune.start.get(&row.name).map_or("-".into(), meaning), KnobLineStyle::Plain));
-    out.push(("default", row.default.clone(), KnobLineStyle::Plain));
+    out.push(("at start", tune.initial_values.get(&row.name).map_or("-".into(), meaning), KnobLineStyle::Plain));
+    out.push(("default", row.default_text.clone(), KnobLineStyle::Plain));
     out.push(match boot {
         Some(b) => {
             let text = format!("{}, by {}", crate::text::sanitize(&b.value), crate::text::sanitize(&b.by));
@@ -60,14 +60,14 @@ fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
         }
         None => ("next boot", "- not read yet".into(), KnobLineStyle::Dim),
     });
-    out.push(("allowed", row.allowed.clone(), KnobLineStyle::Plain));
-    if !row.link.is_empty() {
-        out.push(("with it", row.link.clone(), KnobLineStyle::Plain));
+    out.push(("allowed", row.allowed_values.clone(), KnobLineStyle::Plain));
+    if !row.linked_effect.is_empty() {
+        out.push(("with it", row.linked_effect.clone(), KnobLineStyle::Plain));
     }
-    out.push(("", row.about.to_owned(), KnobLineStyle::Plain));
-    out.push(("writes", row.target.clone(), KnobLineStyle::Dim));
-    out.push(("needs", row.needs.to_owned(), KnobLineStyle::Dim));
-    out.push(("lasts by", row.lasts.clone().unwrap_or_else(|why| why), KnobLineStyle::Dim));
+    out.push(("", row.description.to_owned(), KnobLineStyle::Plain));
+    out.push(("writes", row.written_to.clone(), KnobLineStyle::Dim));
+    out.push(("needs", row.required_privilege.to_owned(), KnobLineStyle::Dim));
+    out.push(("lasts by", row.persist_path.clone().unwrap_or_else(|why| why), KnobLineStyle::Dim));
     out.push(("source", row.source.to_owned(), KnobLineStyle::Dim));
     out.extend(tune.boot_notes.iter().map(|note| ("note", note.clone(), KnobLineStyle::Dim)));
     out
@@ -88,11 +88,11 @@ fn page_lines(app: &App, width: u16) -> Vec<(&'static str, String, KnobLineStyle
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let title = app.ui.tune.selected().map_or("Knob".into(), |r| r.shown.clone());
+    let title = app.ui.tune.selected_knob().map_or("Knob".into(), |r| r.display_name.clone());
     let inner = draw_frame(buf, area, &title, "g graph  P persist", focused, theme);
     let all = page_lines(app, inner.width);
     let most = all.len().saturating_sub(usize::from(inner.height));
-    let skip = app.ui.tune.page.selected.min(most);
+    let skip = app.ui.tune.page_scroll.selected.min(most);
     for ((label, text, kind), y) in all.iter().skip(skip).zip(inner.y..inner.bottom()) {
         draw_text(buf, inner.x, y, text, inner.width, line_style(theme, *kind));
         draw_text(buf, inner.x, y, label, inner.width, theme.header);
@@ -112,7 +112,7 @@ fn line_style(theme: &Theme, kind: KnobLineStyle) -> Style {
 }
 
 fn build_table(app: &App) -> Table {
-    let name = app.ui.tune.selected().map_or(String::new(), |r| r.shown.clone());
+    let name = app.ui.tune.selected_knob().map_or(String::new(), |r| r.display_name.clone());
     let title = format!("{name} on {}, {}", app.system.host.name, app.timestamp());
     let mut sheet = Table::new(title, &[("", false), ("", false)]);
     sheet.rows.extend(page_parts(app).into_iter().map(|(label, text, _)| vec![label.to_owned(), text]));

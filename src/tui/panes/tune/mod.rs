@@ -9,8 +9,8 @@ use super::{Pane, PaneId};
 use crate::export::table::Table;
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
-use crate::tui::tuning::survey::Row;
-use crate::tui::tuning::{Line, Lower, known};
+use crate::tui::tune::knob_snapshot::KnobRow;
+use crate::tui::tune::{KnobListLine, SidePane, cached_knobs};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::text::{draw_text, patch_style};
@@ -25,18 +25,18 @@ pub const PANE: Pane = Pane {
     render,
     content_hash: |_| None,
     table: sheet,
-    row_count: |app| app.ui.tune.lines().len(),
+    row_count: |app| app.ui.tune.list_lines().len(),
 };
 
 /// The panes of the view there is room for, in focus order.
 pub fn visible_panes(app: &App) -> Vec<PaneId> {
-    if app.ui.tune.presets.is_some() {
+    if app.ui.tune.selected_preset.is_some() {
         return vec![PaneId::TuneKnobs];
     }
-    match (app.ui.size.0 >= 110 && app.ui.size.1 >= 28, app.ui.tune.lower) {
+    match (app.ui.size.0 >= 110 && app.ui.size.1 >= 28, app.ui.tune.side_pane) {
         (true, _) => vec![PaneId::TuneKnobs, PaneId::KnobPage, PaneId::ChangeHistory],
-        (false, Lower::Knob) => vec![PaneId::TuneKnobs, PaneId::KnobPage],
-        (false, Lower::Changes) => vec![PaneId::TuneKnobs, PaneId::ChangeHistory],
+        (false, SidePane::Knob) => vec![PaneId::TuneKnobs, PaneId::KnobPage],
+        (false, SidePane::Changes) => vec![PaneId::TuneKnobs, PaneId::ChangeHistory],
     }
 }
 
@@ -82,28 +82,28 @@ fn column_widths(width: u16) -> [u16; 6] {
 const HEADINGS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PROPOSED", "DECIDED BY"];
 
 /// The values of a row in the order of the columns.
-fn row_cells(app: &App, row: &Row) -> [String; 6] {
+fn row_cells(app: &App, row: &KnobRow) -> [String; 6] {
     let tune = &app.ui.tune;
-    let brief = |v: Option<&String>| v.map(|v| known::brief(&row.at, v));
-    let boot = tune.boot.get(&row.name);
+    let brief = |v: Option<&String>| v.map(|v| cached_knobs::short_value(&row.id, v));
+    let boot = tune.next_boot.get(&row.name);
     // Words such as "computed from memory size" stand on the knob's page.
-    let default = if row.default_brief.is_empty() { "varies".into() } else { row.default_brief.clone() };
+    let default = if row.short_default.is_empty() { "varies".into() } else { row.short_default.clone() };
     let next = match boot {
-        Some(b) if b.value == row.default => default.clone(),
-        Some(b) => known::brief(&row.at, &b.value),
+        Some(b) if b.value == row.default_text => default.clone(),
+        Some(b) => cached_knobs::short_value(&row.id, &b.value),
         None => "-".into(),
     };
-    let next = if row.default_brief.is_empty() && boot.is_some_and(|b| b.value.contains(' ')) {
+    let next = if row.short_default.is_empty() && boot.is_some_and(|b| b.value.contains(' ')) {
         "varies".into()
     } else {
         next
     };
     [
-        row.brief.clone(),
-        brief(tune.start.get(&row.name)).unwrap_or_else(|| "-".into()),
+        row.short_value.clone(),
+        brief(tune.initial_values.get(&row.name)).unwrap_or_else(|| "-".into()),
         default,
         next,
-        brief(tune.proposed.get(&row.name)).unwrap_or_default(),
+        brief(tune.pending.get(&row.name)).unwrap_or_default(),
         boot.map(|b| crate::text::sanitize(&b.by)).unwrap_or_default(),
     ]
 }
@@ -111,22 +111,22 @@ fn row_cells(app: &App, row: &Row) -> [String; 6] {
 /// What the keys do now, for the pane's upper edge.
 fn key_hint(app: &App) -> String {
     let tune = &app.ui.tune;
-    let proposed = tune.proposed.len();
-    if let Some(busy) = &tune.busy {
+    let proposed = tune.pending.len();
+    if let Some(busy) = &tune.busy_with {
         return format!("{busy} ...");
     }
-    match (&tune.survey, tune.leases.last()) {
+    match (&tune.snapshot, tune.leases.last()) {
         (None, _) => "looking ...".into(),
         _ if proposed > 0 => format!("a applies {proposed} proposed, e tries, Esc drops"),
         (_, Some(lease)) => format!("change {} on lease: K keep  u undo  R renew", lease.id),
-        (Some(s), _) if !s.writable => "not root: shows the sudo line".into(),
+        (Some(s), _) if !s.can_write => "not root: shows the sudo line".into(),
         _ => "Enter edit  p presets  a apply  e experiment".into(),
     }
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let tune = &app.ui.tune;
-    if let Some(at) = tune.presets {
+    if let Some(at) = tune.selected_preset {
         return presets::render(app, theme, area, buf, at);
     }
     let title = match tune.filter.is_empty() {
@@ -148,21 +148,21 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         x += width + 1;
     }
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-    let lines = tune.lines();
+    let lines = tune.list_lines();
     let mut scroll = tune.scroll;
     scroll.scroll_into_view(lines.len(), usize::from(body.height));
     // With the first knob selected its heading is in sight, too.
     if scroll.selected == scroll.offset
         && scroll.offset > 0
-        && matches!(lines[scroll.offset - 1], Line::Head(_))
+        && matches!(lines[scroll.offset - 1], KnobListLine::Heading(_))
     {
         scroll.offset -= 1;
     }
     let shown = lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height));
     for ((i, line), y) in shown.zip(body.y..) {
         match line {
-            Line::Head(at) => drop(draw_text(buf, body.x, y, &tune.rows()[*at].heading, body.width, theme.title)),
-            Line::Knob(at) => {
+            KnobListLine::Heading(at) => drop(draw_text(buf, body.x, y, &tune.rows()[*at].heading, body.width, theme.title)),
+            KnobListLine::Knob(at) => {
                 draw_knob(app, theme, Rect { y, height: 1, ..body }, buf, &tune.rows()[*at], name, widths)
             }
         }
@@ -176,14 +176,14 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         draw_text(buf, body.x, end + 1, text, body.width, theme.dim);
     }
     if lines.is_empty() {
-        let text = if tune.survey.is_none() { "looking at the knobs ..." } else { "no knob matches (Esc)" };
+        let text = if tune.snapshot.is_none() { "looking at the knobs ..." } else { "no knob matches (Esc)" };
         draw_text(buf, body.x, body.y, text, body.width, theme.dim);
     }
 }
 
 /// Why the last request was refused, over as many lines as it takes; returns what is left below.
 fn draw_refusal(app: &App, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> Rect {
-    let Some(problem) = &app.ui.tune.problem else { return inner };
+    let Some(problem) = &app.ui.tune.error else { return inner };
     let lines = wrap(&format!("! {problem}"), usize::from(inner.width));
     let height = (lines.len() as u16).min(inner.height);
     for (line, y) in lines.iter().zip(inner.y..inner.y + height) {
@@ -192,7 +192,7 @@ fn draw_refusal(app: &App, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> 
     Rect { y: inner.y + height, height: inner.height - height, ..inner }
 }
 
-fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &Row, name: u16, widths: [u16; 6]) {
+fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &KnobRow, name: u16, widths: [u16; 6]) {
     let tune = &app.ui.tune;
     let changed = tune.is_changed(&row.name);
     let values = row_cells(app, row);
@@ -200,7 +200,7 @@ fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &R
     if changed {
         draw_text(buf, area.x, area.y, "*", 1, theme.changed);
     }
-    draw_truncated(buf, area.x + 1, area.y, &row.short, name.saturating_sub(1), theme.text);
+    draw_truncated(buf, area.x + 1, area.y, &row.short_name, name.saturating_sub(1), theme.text);
     let mut x = area.x + name;
     for (i, (value, width)) in values.iter().zip(widths).enumerate().filter(|(_, (_, w))| *w > 0) {
         let style = match i {
@@ -235,7 +235,7 @@ fn build_table(app: &App) -> Table {
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for row in app.ui.tune.rows() {
         let cells = row_cells(app, row);
-        sheet.rows.push(std::iter::once(row.shown.clone()).chain(cells).collect());
+        sheet.rows.push(std::iter::once(row.display_name.clone()).chain(cells).collect());
     }
     sheet
 }

@@ -1,7 +1,7 @@
 //! The presets: what each is for and costs, and what it would change here.
 
 use crate::tui::state::App;
-use crate::tui::tuning::presets::{Choice, choices};
+use crate::tui::tune::presets::{PresetRow, preset_rows};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::text::{draw_text, patch_style};
@@ -12,7 +12,7 @@ use ratatui::style::Style;
 /// Draws them with the one at `at` selected.
 pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, at: usize) {
     let inner = draw_frame(buf, area, "Presets", "Enter proposes and asks  e experiment  Esc closes", true, theme);
-    let all = choices(&app.ui.tune);
+    let all = preset_rows(&app.ui.tune);
     for (i, (choice, y)) in all.iter().zip(inner.y..inner.bottom()).enumerate() {
         draw_text(buf, inner.x + 1, y, choice.name, 12, theme.key);
         draw_text(buf, inner.x + 13, y, choice.title, inner.width.saturating_sub(13), theme.text);
@@ -27,11 +27,11 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, at: us
     }
 }
 
-fn draw_preset(theme: &Theme, area: Rect, buf: &mut CellBuffer, choice: &Choice) {
+fn draw_preset(theme: &Theme, area: Rect, buf: &mut CellBuffer, choice: &PresetRow) {
     let width = usize::from(area.width.min(100));
     let mut lines: Vec<(String, Style)> = Vec::new();
     let mut add = |text: &str, style| lines.extend(wrap(text, width).into_iter().map(|l| (l, style)));
-    add(choice.about, theme.text);
+    add(choice.description, theme.text);
     add(&format!("Source: {}", choice.source), theme.dim);
     add("", theme.text);
     match &choice.diff {
@@ -42,7 +42,7 @@ fn draw_preset(theme: &Theme, area: Rect, buf: &mut CellBuffer, choice: &Choice)
             }
         }
     }
-    for missing in &choice.missing {
+    for missing in &choice.missing_knobs {
         add(&format!("{missing}: not on this machine, left out"), theme.dim);
     }
     for ((line, style), y) in lines.iter().zip(area.y..area.bottom()) {

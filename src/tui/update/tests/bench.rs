@@ -1,7 +1,7 @@
 //! The Bench view: keys, news and answers, and what they cause.
 
 use super::stage::{app, press};
-use super::{SIZE, outward, state};
+use super::{SIZE, visible_effects, state_summary};
 use crate::bench::look::{Look, Seen};
 use crate::bench::message::{Message, Progress};
 use crate::bench::plan::Plan;
@@ -10,8 +10,8 @@ use crate::bench::store::Kept;
 use crate::bench::target::refuse::Refused;
 use crate::bench::workloads::WORKLOADS;
 use crate::model::disk::DevId;
-use crate::tui::bench::run::Ended;
-use crate::tui::bench::{BenchEffect, BenchNews, Line, Opened, Row, What};
+use crate::tui::bench::run::BenchEnding;
+use crate::tui::bench::{BenchEffect, BenchEvent, BenchParamLine, OpenedResult, BenchRow, BenchChildEvent};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
@@ -20,7 +20,7 @@ use crate::worker::job::{Job, Reply};
 
 const DIR: &str = "/srv/lab";
 
-fn look(change: impl FnOnce(&mut Seen)) -> Look {
+fn target_info(change: impl FnOnce(&mut Seen)) -> Look {
     let mut seen = Seen {
         filesystem: "ext4".into(),
         size: 1 << 40,
@@ -32,15 +32,15 @@ fn look(change: impl FnOnce(&mut Seen)) -> Look {
     Look { directory: DIR.into(), refused: None, place: Some(seen) }
 }
 
-fn answer(app: &mut App, job: Job, reply: Reply) -> Vec<Effect> {
-    outward(update(app, Event::JobReply(job, reply)))
+fn send_reply(app: &mut App, job: Job, reply: Reply) -> Vec<Effect> {
+    visible_effects(update(app, Event::JobReply(job, reply)))
 }
 
-fn looked(app: &mut App, look: Look) {
-    answer(app, Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look)));
+fn send_target(app: &mut App, look: Look) {
+    send_reply(app, Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look)));
 }
 
-fn kept(ids: &[&str]) -> Vec<Kept> {
+fn stored_results(ids: &[&str]) -> Vec<Kept> {
     let one = |(i, id): (usize, &&str)| Kept { number: i + 1, id: (*id).into(), ..Kept::default() };
     ids.iter().enumerate().map(one).collect()
 }
@@ -48,20 +48,20 @@ fn kept(ids: &[&str]) -> Vec<Kept> {
 /// The view, opened, with a directory that was looked at and three results.
 fn opened() -> App {
     let mut app = app(SIZE);
-    app.ui.bench.start_in(DIR.into());
+    app.ui.bench.set_working_directory(DIR.into());
     press(&mut app, "b");
-    looked(&mut app, look(|_| {}));
-    answer(&mut app, Job::Kept, Reply::Kept(kept(&["30-randrw", "20-fsync", "10-randrw"])));
+    send_target(&mut app, target_info(|_| {}));
+    send_reply(&mut app, Job::Kept, Reply::Kept(stored_results(&["30-randrw", "20-fsync", "10-randrw"])));
     app
 }
 
-fn tell(app: &mut App, run: u64, what: What) -> Vec<Effect> {
-    outward(update(app, Event::Bench(Box::new(BenchNews { run, what }))))
+fn send_child_event(app: &mut App, run: u64, what: BenchChildEvent) -> Vec<Effect> {
+    visible_effects(update(app, Event::Bench(Box::new(BenchEvent { run, event: what }))))
 }
 
-fn say(app: &mut App, message: Message) -> Vec<Effect> {
-    let run = app.ui.bench.runs;
-    tell(app, run, What::Message(message))
+fn send_message(app: &mut App, message: Message) -> Vec<Effect> {
+    let run = app.ui.bench.run_count;
+    send_child_event(app, run, BenchChildEvent::Message(message))
 }
 
 fn report(id: &str) -> Report {
@@ -86,27 +86,27 @@ fn message(app: &App) -> &str {
 }
 
 /// The program's words on the whole screen.
-fn screen(app: &App) -> String {
+fn screen_text(app: &App) -> String {
     let buf = crate::tui::draw::render_to_buffer(app);
     buf.content.iter().map(|c| c.symbol()).collect()
 }
 
 #[test]
-fn opening_asks_for_the_directory_and_the_results_once() {
+fn opening_requests_the_target_and_the_results_once() {
     let mut app = app(SIZE);
-    app.ui.bench.start_in(DIR.into());
-    let asked = outward(press(&mut app, "6"));
+    app.ui.bench.set_working_directory(DIR.into());
+    let asked = visible_effects(press(&mut app, "6"));
     assert_eq!(asked, [Effect::RunJob(Job::Kept), Effect::RunJob(Job::Look { directory: DIR.into() })]);
-    assert_eq!(outward(press(&mut app, "1b")), [], "both are under way");
-    looked(&mut app, look(|_| {}));
-    answer(&mut app, Job::Kept, Reply::Failed("no home".into()));
-    assert!(screen(&app).contains("- no home"));
-    assert_eq!(outward(press(&mut app, "1b")).len(), 2);
+    assert_eq!(visible_effects(press(&mut app, "1b")), [], "both are under way");
+    send_target(&mut app, target_info(|_| {}));
+    send_reply(&mut app, Job::Kept, Reply::Failed("no home".into()));
+    assert!(screen_text(&app).contains("- no home"));
+    assert_eq!(visible_effects(press(&mut app, "1b")).len(), 2);
     assert_eq!(app.selected_device(), Some(DevId { major: 7, minor: 0 }), "the device measured is marked");
 }
 
 #[test]
-fn keys_lead_where_they_should() {
+fn keys_change_the_bench_state_as_listed() {
     for (keys, want) in [
         ("", "Bench/BenchList"),
         ("w", "Bench/Bench"),
@@ -135,33 +135,33 @@ fn keys_lead_where_they_should() {
         ("ez<esc>", "Bench/Bench"),
     ] {
         let mut app = opened();
-        let effects = outward(press(&mut app, keys));
-        assert_eq!(state(&app), want, "after {keys:?}");
+        let effects = visible_effects(press(&mut app, keys));
+        assert_eq!(state_summary(&app), want, "after {keys:?}");
         assert_eq!(effects, [], "{keys:?} does nothing outside");
     }
 }
 
 #[test]
-fn every_workload_is_started_as_it_was_asked_about() {
+fn every_workload_starts_with_the_confirmed_plan() {
     for (at, w) in WORKLOADS.into_iter().enumerate() {
         let mut app = opened();
         let keys = "<down>".repeat(at) + "<enter>";
-        assert_eq!(outward(press(&mut app, &keys)), []);
+        assert_eq!(visible_effects(press(&mut app, &keys)), []);
         let Some(Overlay::Dialog(asked)) = &app.ui.overlay else { panic!("{}: not asked", w.name()) };
         assert_eq!(asked.title, format!("Run {}", w.name()));
         let where_to = asked.text.contains("nameless files of its own in /srv/lab");
         assert_eq!(where_to, w.needs_directory(), "{}: {}", w.name(), asked.text);
         let directory = if w.needs_directory() { DIR.into() } else { Default::default() };
         let plan = Box::new(Plan { directory, ..w.defaults() });
-        assert_eq!(outward(press(&mut app, "y")), [Effect::Bench(BenchEffect::Start { run: 1, plan })]);
-        assert_eq!((&app.ui.bench.selected, app.ui.focus), (&Row::Now, 1));
+        assert_eq!(visible_effects(press(&mut app, "y")), [Effect::Bench(BenchEffect::Start { run: 1, plan })]);
+        assert_eq!((&app.ui.bench.selected, app.ui.focus), (&BenchRow::CurrentRun, 1));
     }
 }
 
 #[test]
-fn parameters_are_changed_where_they_stand() {
+fn parameters_are_edited_in_place() {
     let mut app = opened();
-    let names: Vec<_> = app.ui.bench.lines(0).into_iter().map(Line::name).collect();
+    let names: Vec<_> = app.ui.bench.param_lines(0).into_iter().map(BenchParamLine::name).collect();
     let to = |name: &str| "<down>".repeat(names.iter().position(|n| *n == name).unwrap());
     press(&mut app, &format!("e<home>{}<enter><c-u>64M<enter>", to("size")));
     press(&mut app, &format!("<home>{}<enter>", to("direct")));
@@ -176,7 +176,7 @@ fn parameters_are_changed_where_they_stand() {
     press(&mut app, &format!("<home>{}u", to("size")));
     assert_eq!(app.ui.bench.plan(0).1.size, 1 << 30);
     // Each profile has its own; the directory is everybody's.
-    let asked = outward(press(&mut app, "<home>e<c-u>db<enter>"));
+    let asked = visible_effects(press(&mut app, "<home>e<c-u>db<enter>"));
     assert_eq!(asked, [Effect::RunJob(Job::Look { directory: "/srv/lab/db".into() })]);
     press(&mut app, "<left><down>");
     let (_, other) = app.ui.bench.plan(1);
@@ -185,66 +185,66 @@ fn parameters_are_changed_where_they_stand() {
 }
 
 #[test]
-fn below_the_last_parameter_the_plan_goes_on() {
+fn the_plan_scrolls_below_the_last_parameter() {
     let mut app = opened();
     app.ui.size = (80, 24);
     press(&mut app, "e");
-    let last = app.ui.bench.lines(0).len() - 1;
-    assert!(!screen(&app).contains("Busiest task"));
+    let last = app.ui.bench.param_lines(0).len() - 1;
+    assert!(!screen_text(&app).contains("Busiest task"));
     press(&mut app, "<end>");
-    assert_eq!(app.ui.bench.params.selected, last);
-    assert!(app.ui.bench.line > 0 && screen(&app).contains("Busiest task"));
+    assert_eq!(app.ui.bench.params_scroll.selected, last);
+    assert!(app.ui.bench.text_offset > 0 && screen_text(&app).contains("Busiest task"));
     press(&mut app, "<up>");
-    assert_eq!(app.ui.bench.params.selected, last);
+    assert_eq!(app.ui.bench.params_scroll.selected, last);
     press(&mut app, "<home>");
-    assert_eq!((app.ui.bench.params.selected, app.ui.bench.line), (0, 0));
+    assert_eq!((app.ui.bench.params_scroll.selected, app.ui.bench.text_offset), (0, 0));
 }
 
 #[test]
-fn what_is_refused_is_not_asked_about() {
+fn refused_plans_open_no_confirmation() {
     let refusal = Refused { why: "/srv/lab is on proc, a pseudo file system".into(), privilege: false };
     let cases = [
         (Some(Look { refused: Some(refusal), place: None, directory: DIR.into() }), "pseudo file system"),
-        (Some(look(|s| s.free = 1 << 30)), "would not leave the reserve"),
+        (Some(target_info(|s| s.free = 1 << 30)), "would not leave the reserve"),
         (None, "has not answered yet"),
     ];
     for (found, why) in cases {
         let mut app = app(SIZE);
-        app.ui.bench.start_in(DIR.into());
+        app.ui.bench.set_working_directory(DIR.into());
         press(&mut app, "b");
         if let Some(found) = found {
-            looked(&mut app, found);
+            send_target(&mut app, found);
         }
-        assert!(screen(&app).contains("NOT TO BE STARTED"), "{why}");
-        assert_eq!(outward(press(&mut app, "<enter>")), []);
+        assert!(screen_text(&app).contains("NOT TO BE STARTED"), "{why}");
+        assert_eq!(visible_effects(press(&mut app, "<enter>")), []);
         assert!(app.ui.overlay.is_none() && message(&app).contains(why), "{}", message(&app));
         // What needs no directory runs all the same.
         press(&mut app, "<end><up><enter>");
-        assert_eq!(state(&app), "Bench/BenchList dialog \"Run intrinsic\"");
+        assert_eq!(state_summary(&app), "Bench/BenchList dialog \"Run intrinsic\"");
     }
 }
 
 #[test]
-fn a_network_mount_is_asked_about_twice() {
+fn a_network_mount_needs_a_second_confirmation() {
     let mut app = opened();
-    looked(&mut app, look(|s| s.network = true));
-    assert_eq!(outward(press(&mut app, "<enter>y")), []);
-    assert_eq!(state(&app), "Bench/BenchList dialog \"Over the network?\"");
-    let started = outward(press(&mut app, "y"));
+    send_target(&mut app, target_info(|s| s.network = true));
+    assert_eq!(visible_effects(press(&mut app, "<enter>y")), []);
+    assert_eq!(state_summary(&app), "Bench/BenchList dialog \"Over the network?\"");
+    let started = visible_effects(press(&mut app, "y"));
     let plan = Plan { directory: DIR.into(), network: Some(DIR.into()), ..Plan::default() };
     assert_eq!(started, [Effect::Bench(BenchEffect::Start { run: 1, plan: Box::new(plan) })]);
     let mut app = opened();
-    looked(&mut app, look(|s| s.network = true));
-    assert_eq!(outward(press(&mut app, "<enter>yn")), []);
+    send_target(&mut app, target_info(|s| s.network = true));
+    assert_eq!(visible_effects(press(&mut app, "<enter>yn")), []);
     assert!(app.ui.bench.run.is_none());
 }
 
 /// A run under way.
-fn running() -> App {
+fn app_with_run() -> App {
     let mut app = opened();
     press(&mut app, "<enter>y");
-    tell(&mut app, 1, What::Started { pid: 4711 });
-    say(
+    send_child_event(&mut app, 1, BenchChildEvent::Started { pid: 4711 });
+    send_message(
         &mut app,
         Message::Progress(Box::new(Progress { part: Some(0), done: Some(0.42), ..Progress::default() })),
     );
@@ -252,121 +252,121 @@ fn running() -> App {
 }
 
 #[test]
-fn a_run_goes_on_behind_other_views() {
-    let mut app = running();
-    assert!(screen(&app).contains("bench randrw 42 %"));
+fn a_run_continues_behind_other_views() {
+    let mut app = app_with_run();
+    assert!(screen_text(&app).contains("bench randrw 42 %"));
     press(&mut app, "1");
-    assert!(screen(&app).contains("bench randrw 42 %"));
-    let news = |done| BenchNews {
+    assert!(screen_text(&app).contains("bench randrw 42 %"));
+    let news = |done| BenchEvent {
         run: 1,
-        what: What::Message(Message::Progress(Box::new(Progress {
+        event: BenchChildEvent::Message(Message::Progress(Box::new(Progress {
             part: Some(0),
             done: Some(done),
             ..Progress::default()
         }))),
     };
-    assert!(app.bench_unseen(&news(0.421)) && !app.bench_unseen(&news(0.43)));
+    assert!(app.is_bench_event_invisible(&news(0.421)) && !app.is_bench_event_invisible(&news(0.43)));
     press(&mut app, "b");
-    assert!(!app.bench_unseen(&news(0.421)), "on its own page every message is seen");
-    assert_eq!(app.ui.bench.selected, Row::Now);
+    assert!(!app.is_bench_event_invisible(&news(0.421)), "on its own page every message is seen");
+    assert_eq!(app.ui.bench.selected, BenchRow::CurrentRun);
     press(&mut app, "<left><down>r");
     assert!(message(&app).contains("still on: x ends it"));
     press(&mut app, "1");
-    say(&mut app, Message::Report(Box::new(report("1-randrw"))));
+    send_message(&mut app, Message::Report(Box::new(report("1-randrw"))));
     assert!(message(&app).contains("b shows the figures"), "{}", message(&app));
 }
 
 #[test]
-fn ending_it_is_asked_once_and_forced_the_second_time() {
-    let mut app = running();
-    assert_eq!(outward(press(&mut app, "x")), [Effect::Bench(BenchEffect::Cancel)]);
-    assert_eq!(outward(press(&mut app, "x")), [Effect::Bench(BenchEffect::Kill)]);
-    assert!(matches!(app.ui.bench.run.as_ref().unwrap().end, Some(Ended::Failed(_))));
-    assert_eq!(say(&mut app, Message::Report(Box::new(report("1-randrw")))), [], "too late");
-    assert_eq!(outward(press(&mut app, "x")), []);
+fn cancel_ends_the_run_and_a_second_cancel_kills_it() {
+    let mut app = app_with_run();
+    assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(BenchEffect::Cancel)]);
+    assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(BenchEffect::Kill)]);
+    assert!(matches!(app.ui.bench.run.as_ref().unwrap().ending, Some(BenchEnding::Failed(_))));
+    assert_eq!(send_message(&mut app, Message::Report(Box::new(report("1-randrw")))), [], "too late");
+    assert_eq!(visible_effects(press(&mut app, "x")), []);
     assert_eq!(message(&app), "no run is on");
     // The next run does not listen to the last one's child.
     press(&mut app, "<left><down>ry");
-    assert_eq!(app.ui.bench.runs, 2);
-    tell(&mut app, 1, What::Message(Message::Failed("old".into())));
-    assert!(app.ui.bench.running().is_some());
+    assert_eq!(app.ui.bench.run_count, 2);
+    send_child_event(&mut app, 1, BenchChildEvent::Message(Message::Failed("old".into())));
+    assert!(app.ui.bench.active_run().is_some());
     let quit = press(&mut app, "q");
     assert!(quit.contains(&Effect::Quit), "no run keeps anybody");
 }
 
 #[test]
-fn a_result_is_shown_kept_and_listed() {
-    let mut app = running();
+fn a_result_is_shown_stored_and_listed() {
+    let mut app = app_with_run();
     let r = Box::new(report("99-randrw"));
-    assert_eq!(say(&mut app, Message::Report(r.clone())), [Effect::RunJob(Job::Keep(r.clone()))]);
-    assert!(screen(&app).contains("being kept"));
-    let list = answer(&mut app, Job::Keep(r.clone()), Reply::Keeping("99-randrw".into()));
+    assert_eq!(send_message(&mut app, Message::Report(r.clone())), [Effect::RunJob(Job::Keep(r.clone()))]);
+    assert!(screen_text(&app).contains("being kept"));
+    let list = send_reply(&mut app, Job::Keep(r.clone()), Reply::Keeping("99-randrw".into()));
     assert_eq!(list, [Effect::RunJob(Job::Kept)]);
-    assert!(screen(&app).contains("kept as 99-randrw"));
-    answer(&mut app, Job::Kept, Reply::Kept(kept(&["99-randrw", "30-randrw"])));
-    assert!(app.ui.bench.rows().contains(&Row::Kept("99-randrw".into())));
-    let mut app = running();
-    say(&mut app, Message::Report(r.clone()));
-    answer(&mut app, Job::Keep(r), Reply::Failed("no space left".into()));
-    assert!(screen(&app).contains("not kept: no space left"), "on the page as long as it is there");
+    assert!(screen_text(&app).contains("kept as 99-randrw"));
+    send_reply(&mut app, Job::Kept, Reply::Kept(stored_results(&["99-randrw", "30-randrw"])));
+    assert!(app.ui.bench.rows().contains(&BenchRow::Stored("99-randrw".into())));
+    let mut app = app_with_run();
+    send_message(&mut app, Message::Report(r.clone()));
+    send_reply(&mut app, Job::Keep(r), Reply::Failed("no space left".into()));
+    assert!(screen_text(&app).contains("not kept: no space left"), "on the page as long as it is there");
     for (last, has) in [
         (Message::Failed("io_uring went away".into()), "failed: io_uring went away"),
         (Message::Refused(Refused { why: "no room".into(), privilege: false }), "refused: no room"),
     ] {
-        let mut app = running();
-        assert_eq!(say(&mut app, last), []);
-        assert!(screen(&app).contains(has), "{has}");
+        let mut app = app_with_run();
+        assert_eq!(send_message(&mut app, last), []);
+        assert!(screen_text(&app).contains(has), "{has}");
     }
 }
 
 #[test]
-fn kept_results_are_shown_and_compared() {
+fn stored_results_are_shown_and_compared() {
     let results = |ids: &[&str]| Job::Results { ids: ids.iter().map(|i| (*i).into()).collect() };
     let mut app = opened();
-    let read = outward(press(&mut app, "<end><enter>"));
+    let read = visible_effects(press(&mut app, "<end><enter>"));
     assert_eq!(read, [Effect::RunJob(results(&["10-randrw"]))]);
-    assert!(screen(&app).contains("reading 10-randrw"));
-    answer(&mut app, results(&["10-randrw"]), Reply::Results(vec![report("10-randrw")]));
-    assert!(matches!(app.ui.bench.opened, Some(Opened::Result(_))));
+    assert!(screen_text(&app).contains("reading 10-randrw"));
+    send_reply(&mut app, results(&["10-randrw"]), Reply::Results(vec![report("10-randrw")]));
+    assert!(matches!(app.ui.bench.opened, Some(OpenedResult::Result(_))));
     press(&mut app, "<esc>");
-    assert_eq!((state(&app), app.ui.bench.opened.is_none()), ("Bench/BenchList".into(), true));
+    assert_eq!((state_summary(&app), app.ui.bench.opened.is_none()), ("Bench/BenchList".into(), true));
     // An answer nobody waits for any more.
-    answer(&mut app, results(&["10-randrw"]), Reply::Results(vec![report("10-randrw")]));
+    send_reply(&mut app, results(&["10-randrw"]), Reply::Results(vec![report("10-randrw")]));
     assert!(app.ui.bench.opened.is_none());
     press(&mut app, "c");
     assert!(message(&app).contains("mark another result first"), "{}", message(&app));
-    let both = outward(press(&mut app, "m<up><up>c"));
+    let both = visible_effects(press(&mut app, "m<up><up>c"));
     assert_eq!(both, [Effect::RunJob(results(&["10-randrw", "30-randrw"]))]);
     let pair = vec![report("10-randrw"), report("30-randrw")];
-    answer(&mut app, results(&["10-randrw", "30-randrw"]), Reply::Results(pair));
-    assert!(screen(&app).contains("A: 10-randrw") && screen(&app).contains("B: 30-randrw"));
+    send_reply(&mut app, results(&["10-randrw", "30-randrw"]), Reply::Results(pair));
+    assert!(screen_text(&app).contains("A: 10-randrw") && screen_text(&app).contains("B: 30-randrw"));
     press(&mut app, "<esc><down>c");
     let mut other = report("20-fsync");
     other.plan.profile = "fsync".into();
     let job = results(&["10-randrw", "20-fsync"]);
-    answer(&mut app, job.clone(), Reply::Results(vec![report("10-randrw"), other]));
-    assert!(screen(&app).contains("measure different things"));
+    send_reply(&mut app, job.clone(), Reply::Results(vec![report("10-randrw"), other]));
+    assert!(screen_text(&app).contains("measure different things"));
     press(&mut app, "<esc>c");
-    answer(&mut app, job, Reply::Failed("result 20-fsync is damaged".into()));
-    assert!(screen(&app).contains("20-fsync is damaged"));
-    assert_eq!(outward(press(&mut app, "<esc><home>m")), []);
+    send_reply(&mut app, job, Reply::Failed("result 20-fsync is damaged".into()));
+    assert!(screen_text(&app).contains("20-fsync is damaged"));
+    assert_eq!(visible_effects(press(&mut app, "<esc><home>m")), []);
     assert!(message(&app).contains("m marks a kept result"));
 }
 
 #[test]
-fn clicks_select_rows_and_parameters() {
+fn clicks_select_bench_rows_and_parameters() {
     let mut app = opened();
     super::click(&mut app, 5, 5);
-    assert_eq!(app.ui.bench.selected, Row::Profile(2));
+    assert_eq!(app.ui.bench.selected, BenchRow::Profile(2));
     super::click(&mut app, 5, 2);
-    assert_eq!(app.ui.bench.selected, Row::Profile(2), "a heading is no row");
+    assert_eq!(app.ui.bench.selected, BenchRow::Profile(2), "a heading is no row");
     super::click(&mut app, 40, 4);
-    assert_eq!((state(&app), app.ui.bench.params.selected), ("Bench/Bench".into(), 2));
+    assert_eq!((state_summary(&app), app.ui.bench.params_scroll.selected), ("Bench/Bench".into(), 2));
 }
 
 #[test]
-fn every_page_can_be_copied() {
-    let copied = |app: &mut App| match &outward(press(app, "y"))[..] {
+fn every_bench_page_can_be_copied() {
+    let copied = |app: &mut App| match &visible_effects(press(app, "y"))[..] {
         [Effect::CopyToClipboard(text)] => text.clone(),
         other => panic!("{other:?}"),
     };
@@ -375,8 +375,8 @@ fn every_page_can_be_copied() {
     press(&mut app, "e");
     let plan = copied(&mut app);
     assert!(plan.contains("| size | 1G |") && plan.contains("nameless files"), "{plan}");
-    let mut app = running();
+    let mut app = app_with_run();
     assert!(copied(&mut app).contains("42 %"));
-    say(&mut app, Message::Report(Box::new(report("9-randrw"))));
+    send_message(&mut app, Message::Report(Box::new(report("9-randrw"))));
     assert!(copied(&mut app).contains("complete"));
 }

@@ -5,54 +5,54 @@ use super::stage::experiment::{
 };
 use super::stage::press;
 use super::stage::tune::{Tree, news, on_lease};
-use super::{SIZE, outward, paint, state};
+use super::{SIZE, visible_effects, draw_screen, state_summary};
 use crate::experiment::message::{Message, Phase};
 use crate::experiment::report::{End, Report};
 use crate::experiment::spec::{Arm, Then};
-use crate::tui::bench::Opened;
+use crate::tui::bench::OpenedResult;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
-use crate::tui::experiment::run::Ended;
-use crate::tui::experiment::{Arms, ExperimentEffect, ExperimentNews, Judged, Row};
+use crate::tui::experiment::run::ExperimentEnding;
+use crate::tui::experiment::{ArmSettings, ExperimentEffect, ExperimentEvent, ArmCheck, ExperimentRow};
 use crate::tui::child_runner::ChildEvent;
 use crate::tui::state::{App, Overlay};
-use crate::tui::tuning::survey::Standing;
-use crate::tui::tuning::{TuneEffect, TuneNews};
+use crate::tui::tune::knob_snapshot::ChangeStatus;
+use crate::tui::tune::{TuneEffect, TuneEvent};
 use crate::tui::update::update;
 use crate::worker::file::Existing;
 use crate::worker::job::{Job, Reply};
 use std::path::PathBuf;
 
 /// Effects but looks at knobs, arms, the directory and what is kept, which follow much of what is done.
-fn deeds(effects: Vec<Effect>) -> Vec<Effect> {
+fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
     let look = |e: &Effect| {
         matches!(
             e,
-            Effect::Tune(TuneEffect::Survey(_))
-                | Effect::Experiment(ExperimentEffect::Check(_))
+            Effect::Tune(TuneEffect::Refresh(_))
+                | Effect::Experiment(ExperimentEffect::CheckArms(_))
                 | Effect::RunJob(Job::AtBoot { .. } | Job::Look { .. } | Job::Experiments)
         )
     };
-    outward(effects).into_iter().filter(|e| !look(e)).collect()
+    visible_effects(effects).into_iter().filter(|e| !look(e)).collect()
 }
 
-fn checks(effects: &[Effect]) -> usize {
-    effects.iter().filter(|e| matches!(e, Effect::Experiment(ExperimentEffect::Check(_)))).count()
+fn count_checks(effects: &[Effect]) -> usize {
+    effects.iter().filter(|e| matches!(e, Effect::Experiment(ExperimentEffect::CheckArms(_)))).count()
 }
 
-fn dialog(app: &App) -> String {
+fn dialog_text(app: &App) -> String {
     match &app.ui.overlay {
         Some(Overlay::Dialog(d)) => format!("{}\n{}", d.title, d.text),
         other => panic!("no question: {other:?}"),
     }
 }
 
-fn message(app: &App) -> &str {
+fn message_text(app: &App) -> &str {
     app.ui.message.as_ref().map_or("", |m| m.text.as_str())
 }
 
 /// The screen with an experiment that has ended and is kept.
-fn ended(factor: f64) -> (App, Tree, Box<Report>) {
+fn app_with_report(factor: f64) -> (App, Tree, Box<Report>) {
     let (mut app, tree) = started(SIZE);
     let done = Box::new(report(&tree, "1795277000-fsync", 4, factor));
     say(&mut app, Message::Report(done.clone()));
@@ -60,14 +60,14 @@ fn ended(factor: f64) -> (App, Tree, Box<Report>) {
 }
 
 /// Selects a line of the form.
-fn to(app: &mut App, name: &str) {
-    let at = app.ui.experiment.form.place_of(name).unwrap();
+fn select_line(app: &mut App, name: &str) {
+    let at = app.ui.experiment.form.line_index(name).unwrap();
     press(app, "<home>");
     press(app, &"j".repeat(at));
 }
 
 #[test]
-fn b_is_what_is_proposed_the_preset_or_the_selected_knob() {
+fn arm_b_is_taken_from_pending_changes_preset_or_selected_knob() {
     for (keys, want, b) in [
         ("e", "Tune/Experiment prompt \"vm.dirty_ratio=20\"", "vm.dirty_ratio=20"),
         ("<enter><c-u>30<enter>e", "Tune/Experiment", "vm.dirty_ratio=30"),
@@ -82,8 +82,8 @@ fn b_is_what_is_proposed_the_preset_or_the_selected_knob() {
     ] {
         let (mut app, _tree) = knobs(SIZE);
         let effects = press(&mut app, keys);
-        assert_eq!(state(&app), want, "after {keys:?}");
-        assert_eq!(deeds(effects), [], "{keys:?} does nothing outside");
+        assert_eq!(state_summary(&app), want, "after {keys:?}");
+        assert_eq!(main_effects(effects), [], "{keys:?} does nothing outside");
         let mut set = app.ui.experiment.form.set.clone();
         set.sort();
         assert_eq!(set.join(" "), b, "{keys}");
@@ -91,7 +91,7 @@ fn b_is_what_is_proposed_the_preset_or_the_selected_knob() {
 }
 
 #[test]
-fn keys_lead_where_they_should_and_nothing_is_started_without_a_yes() {
+fn keys_change_the_experiment_state_and_start_nothing_unconfirmed() {
     for (keys, want) in [
         ("", "Tune/Experiment"),
         ("<esc>", "Tune/ExperimentList"),
@@ -124,15 +124,15 @@ fn keys_lead_where_they_should_and_nothing_is_started_without_a_yes() {
         ("c", "Tune/Experiment"),
     ] {
         let (mut app, _tree) = planned(SIZE);
-        let effects = deeds(press(&mut app, keys));
-        assert_eq!(state(&app), want, "after {keys:?}");
+        let effects = main_effects(press(&mut app, keys));
+        assert_eq!(state_summary(&app), want, "after {keys:?}");
         assert_eq!(effects, [], "{keys:?} does nothing outside");
-        paint(&app);
+        draw_screen(&app);
     }
 }
 
 #[test]
-fn the_form_changes_what_would_be_done() {
+fn editing_the_form_changes_the_plan() {
     let (mut app, _tree) = planned(SIZE);
     let spec = app.planned_experiment();
     assert_eq!(spec.plan.time_ms, 39_000, "longer than pages stay dirty");
@@ -144,45 +144,45 @@ fn the_form_changes_what_would_be_done() {
         ("time", "<enter><c-u>5<enter>"),
         ("A sets", "<enter><c-u>vm.dirty_ratio=25<enter>"),
     ] {
-        to(&mut app, line);
+        select_line(&mut app, line);
         press(&mut app, typed);
     }
     let spec = app.planned_experiment();
     assert_eq!((spec.rounds, spec.control, spec.then), (6, true, Then::Lease(120)));
     assert_eq!((spec.calm_ms, spec.plan.time_ms), (0, 5000), "a length that was chosen stays");
     assert_eq!(spec.base, ["vm.dirty_ratio=25"]);
-    to(&mut app, "rounds");
+    select_line(&mut app, "rounds");
     press(&mut app, "<del>");
     assert_eq!(app.planned_experiment().rounds, 4);
-    to(&mut app, "directory");
+    select_line(&mut app, "directory");
     let asked = press(&mut app, "<enter><c-u>../other<enter>");
     assert!(asked.contains(&Effect::RunJob(Job::Look { directory: "/srv/lab/../other".into() })), "{asked:?}");
 }
 
 #[test]
-fn arms_are_looked_at_when_they_change_and_only_the_newest_answer_counts() {
+fn arms_are_checked_on_change_and_stale_answers_ignored() {
     let (mut app, tree) = knobs(SIZE);
-    assert_eq!(checks(&press(&mut app, "<enter><c-u>30<enter>e")), 1);
+    assert_eq!(count_checks(&press(&mut app, "<enter><c-u>30<enter>e")), 1);
     press(&mut app, "r");
-    assert!(message(&app).contains("has not answered yet"), "{}", message(&app));
+    assert!(message_text(&app).contains("has not answered yet"), "{}", message_text(&app));
     answer(&mut app, &tree);
-    assert!(app.ui.experiment.found(&app.planned_experiment()).unwrap().is_ok());
-    assert_eq!(checks(&press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>")), 1);
-    assert!(app.ui.experiment.found(&app.planned_experiment()).is_none());
+    assert!(app.ui.experiment.check_result(&app.planned_experiment()).unwrap().is_ok());
+    assert_eq!(count_checks(&press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>")), 1);
+    assert!(app.ui.experiment.check_result(&app.planned_experiment()).is_none());
     press(&mut app, "r");
-    assert!(message(&app).contains("still being looked at"), "{}", message(&app));
-    let old = Arms { base: Vec::new(), set: vec!["vm.dirty_ratio=30".into()], control: false };
-    let late = Judged { arms: old, found: Err("late".into()) };
-    update(&mut app, Event::Experiment(Box::new(ExperimentNews::Checked(late))));
-    assert!(app.ui.experiment.found(&app.planned_experiment()).is_none());
+    assert!(message_text(&app).contains("still being looked at"), "{}", message_text(&app));
+    let old = ArmSettings { base: Vec::new(), set: vec!["vm.dirty_ratio=30".into()], control: false };
+    let late = ArmCheck { arms: old, result: Err("late".into()) };
+    update(&mut app, Event::Experiment(Box::new(ExperimentEvent::ArmsChecked(late))));
+    assert!(app.ui.experiment.check_result(&app.planned_experiment()).is_none());
     press(&mut app, "<enter><c-u>vm.dirty_ratio=20<enter>");
     judge_arms(&mut app, &tree);
     press(&mut app, "r");
-    assert!(message(&app).contains("A and B are the same"), "{}", message(&app));
+    assert!(message_text(&app).contains("A and B are the same"), "{}", message_text(&app));
 }
 
 #[test]
-fn a_start_wished_for_during_the_look_is_asked_about_after_it() {
+fn a_start_requested_during_the_check_is_asked_after_it() {
     for (meanwhile, want) in [
         ("", "Tune/Experiment dialog"),
         ("2", "Devices/Devices"),
@@ -191,12 +191,12 @@ fn a_start_wished_for_during_the_look_is_asked_about_after_it() {
         ("<enter><c-u>vm.dirty_ratio=45<enter>", "Tune/Experiment"),
     ] {
         let (mut app, tree) = planned(SIZE);
-        to(&mut app, "B sets");
+        select_line(&mut app, "B sets");
         press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>r");
-        assert!(message(&app).contains("the question comes when"), "{}", message(&app));
+        assert!(message_text(&app).contains("the question comes when"), "{}", message_text(&app));
         press(&mut app, meanwhile);
         judge_arms(&mut app, &tree);
-        assert!(state(&app).starts_with(want), "{meanwhile}: {}", state(&app));
+        assert!(state_summary(&app).starts_with(want), "{meanwhile}: {}", state_summary(&app));
         assert_eq!(
             want.ends_with("dialog"),
             matches!(app.ui.overlay, Some(Overlay::Dialog(_))),
@@ -210,11 +210,11 @@ fn a_start_wished_for_during_the_look_is_asked_about_after_it() {
 }
 
 #[test]
-fn a_yes_starts_exactly_what_was_shown() {
+fn confirming_starts_exactly_the_plan_shown() {
     let (mut app, _tree) = planned(SIZE);
     let spec = app.planned_experiment();
     press(&mut app, "r");
-    let said = dialog(&app);
+    let said = dialog_text(&app);
     for part in [
         "vm.dirty_ratio = 20 %",
         "vm.dirty_ratio = 30 %",
@@ -224,34 +224,34 @@ fn a_yes_starts_exactly_what_was_shown() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    let effects = deeds(press(&mut app, "y"));
+    let effects = main_effects(press(&mut app, "y"));
     let start = ExperimentEffect::Start { run: 1, spec: Box::new(spec) };
     assert_eq!(effects, [Effect::Experiment(start)]);
-    assert_eq!(app.ui.experiment.selected, Row::Now);
+    assert_eq!(app.ui.experiment.selected, ExperimentRow::CurrentRun);
     // Neither another one, nor a benchmark, nor a change meanwhile.
     press(&mut app, "<left><down>r");
-    assert!(message(&app).contains("an experiment is still on"), "{}", message(&app));
+    assert!(message_text(&app).contains("an experiment is still on"), "{}", message_text(&app));
     press(&mut app, "tpa");
     press(&mut app, "<esc>a");
     press(&mut app, "p<enter>");
-    assert!(message(&app).contains("an experiment is on"), "{}", message(&app));
+    assert!(message_text(&app).contains("an experiment is on"), "{}", message_text(&app));
     press(&mut app, "6r");
     assert!(
-        app.ui.overlay.is_none() && message(&app).contains("an experiment is still on"),
+        app.ui.overlay.is_none() && message_text(&app).contains("an experiment is still on"),
         "{}",
-        message(&app)
+        message_text(&app)
     );
 }
 
 #[test]
-fn a_network_mount_is_asked_about_twice() {
+fn an_experiment_on_a_network_mount_needs_a_second_confirmation() {
     let (mut app, _tree) = planned(SIZE);
     let mut far = look();
     far.place.as_mut().unwrap().network = true;
     update(&mut app, Event::JobReply(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(far))));
-    assert_eq!(deeds(press(&mut app, "ry")), []);
-    assert!(dialog(&app).starts_with("Over the network?"));
-    let effects = deeds(press(&mut app, "y"));
+    assert_eq!(main_effects(press(&mut app, "ry")), []);
+    assert!(dialog_text(&app).starts_with("Over the network?"));
+    let effects = main_effects(press(&mut app, "y"));
     let [Effect::Experiment(ExperimentEffect::Start { spec, .. })] = &effects[..] else {
         panic!("{effects:?}")
     };
@@ -259,133 +259,133 @@ fn a_network_mount_is_asked_about_twice() {
 }
 
 #[test]
-fn an_ordinary_user_copies_the_line_for_root() {
+fn without_root_the_sudo_command_is_offered_to_copy() {
     let (mut app, _tree) = planned(SIZE);
-    app.ui.tune.survey.as_mut().unwrap().writable = false;
+    app.ui.tune.snapshot.as_mut().unwrap().can_write = false;
     press(&mut app, "r");
     let line = "sudo iotop-plus experiment --workload fsync --dir /srv/lab --set vm.dirty_ratio=30 --time 39";
-    assert!(dialog(&app).contains(line), "{}", dialog(&app));
-    assert_eq!(deeds(press(&mut app, "y")), [Effect::CopyToClipboard(line.into())]);
+    assert!(dialog_text(&app).contains(line), "{}", dialog_text(&app));
+    assert_eq!(main_effects(press(&mut app, "y")), [Effect::CopyToClipboard(line.into())]);
     assert!(app.ui.experiment.run.is_none());
 }
 
 #[test]
-fn it_is_followed_cancelled_and_killed() {
+fn an_experiment_can_be_followed_cancelled_and_killed() {
     let (mut app, _tree) = started(SIZE);
-    assert!(app.ui.experiment.word().unwrap().contains("starting"));
+    assert!(app.ui.experiment.status_text().unwrap().contains("starting"));
     say(&mut app, progress(1, Arm::A, Phase::Work, 10));
-    let moment = |at| ExperimentNews::Run(1, ChildEvent::Message(progress(1, Arm::A, Phase::Work, at)));
-    assert!(!app.experiment_unseen(&moment(20)), "the page is on screen");
+    let moment = |at| ExperimentEvent::Child(1, ChildEvent::Message(progress(1, Arm::A, Phase::Work, at)));
+    assert!(!app.is_experiment_event_invisible(&moment(20)), "the page is on screen");
     press(&mut app, "1");
-    assert!(app.experiment_unseen(&moment(10)) && !app.experiment_unseen(&moment(20)));
+    assert!(app.is_experiment_event_invisible(&moment(10)) && !app.is_experiment_event_invisible(&moment(20)));
     press(&mut app, "t");
-    assert_eq!(state(&app), "Tune/Experiment", "back to what is under way");
+    assert_eq!(state_summary(&app), "Tune/Experiment", "back to what is under way");
     // News of another run are nobody's.
-    let other = ExperimentNews::Run(7, ChildEvent::Message(Message::Failed("x".into())));
+    let other = ExperimentEvent::Child(7, ChildEvent::Message(Message::Failed("x".into())));
     update(&mut app, Event::Experiment(Box::new(other)));
-    assert!(app.ui.experiment.running().is_some());
-    assert_eq!(deeds(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Cancel)]);
-    assert!(app.ui.experiment.word().unwrap().contains("ending"));
-    assert_eq!(deeds(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Kill)]);
-    assert!(matches!(app.ui.experiment.run.as_ref().unwrap().end, Some(Ended::Failed(_))));
+    assert!(app.ui.experiment.active_run().is_some());
+    assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Cancel)]);
+    assert!(app.ui.experiment.status_text().unwrap().contains("ending"));
+    assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Kill)]);
+    assert!(matches!(app.ui.experiment.run.as_ref().unwrap().ending, Some(ExperimentEnding::Failed(_))));
     press(&mut app, "x");
-    assert!(message(&app).contains("no experiment is on"));
+    assert!(message_text(&app).contains("no experiment is on"));
     // Leaving ends it without a question: the values come back by themselves.
     let (mut app, _tree) = started(SIZE);
-    assert_eq!(deeds(press(&mut app, "q")), [Effect::Quit]);
+    assert_eq!(main_effects(press(&mut app, "q")), [Effect::Quit]);
 }
 
 #[test]
-fn a_report_is_kept_whole_or_in_part_and_said_where_it_is_not_seen() {
+fn complete_and_partial_reports_are_stored_and_announced() {
     for end in [End::Complete, End::Cancelled, End::Failed("no space".into())] {
         let (mut app, tree) = started(SIZE);
         say(&mut app, progress(1, Arm::A, Phase::Work, 10));
         say(&mut app, Message::Round(Box::new(round(1, Arm::A, 4.0))));
         let done = Box::new(Report { end: end.clone(), ..report(&tree, "1795277000-fsync", 1, 1.0) });
         press(&mut app, "1");
-        let effects = deeds(say(&mut app, Message::Report(done.clone())));
+        let effects = main_effects(say(&mut app, Message::Report(done.clone())));
         assert_eq!(effects, [Effect::RunJob(Job::KeepExperiment(done.clone()))], "{end:?}");
-        assert!(message(&app).starts_with("experiment: "), "{}", message(&app));
+        assert!(message_text(&app).starts_with("experiment: "), "{}", message_text(&app));
         let job = Job::KeepExperiment(done);
         let effects = update(&mut app, Event::JobReply(job, Reply::Keeping("1795277000-fsync-1".into())));
         assert!(effects.contains(&Effect::RunJob(Job::Experiments)));
-        assert_eq!(app.ui.experiment.run.as_ref().unwrap().kept, Some(Ok("1795277000-fsync-1".into())));
+        assert_eq!(app.ui.experiment.run.as_ref().unwrap().stored, Some(Ok("1795277000-fsync-1".into())));
         press(&mut app, "tE");
-        paint(&app);
+        draw_screen(&app);
     }
     let (mut app, _tree) = started(SIZE);
     tell(&mut app, ChildEvent::Message(Message::Failed("the tuner is gone".into())));
-    assert!(app.ui.experiment.running().is_none());
-    assert_eq!(deeds(press(&mut app, "1tr")), []);
+    assert!(app.ui.experiment.active_run().is_none());
+    assert_eq!(main_effects(press(&mut app, "1tr")), []);
 }
 
 #[test]
-fn b_is_set_on_a_lease_or_for_good_kept_and_undone_by_keys() {
+fn arm_b_can_be_leased_made_permanent_kept_and_undone() {
     let set = || vec!["vm.dirty_ratio=30".to_owned()];
-    let (mut app, _tree, _) = ended(0.5);
+    let (mut app, _tree, _) = app_with_report(0.5);
     press(&mut app, "a");
-    assert!(dialog(&app).contains("vm.dirty_ratio: 20 % (4.00 GiB here) -> 30 %"), "{}", dialog(&app));
-    let lease = TuneEffect::Apply { words: set(), lease_secs: 120 };
-    assert_eq!(deeds(press(&mut app, "y")), [Effect::Tune(lease)]);
+    assert!(dialog_text(&app).contains("vm.dirty_ratio: 20 % (4.00 GiB here) -> 30 %"), "{}", dialog_text(&app));
+    let lease = TuneEffect::Apply { assignments: set(), lease_secs: 120 };
+    assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(lease)]);
 
-    let (mut app, _tree, _) = ended(0.5);
+    let (mut app, _tree, _) = app_with_report(0.5);
     press(&mut app, "K");
-    assert!(dialog(&app).starts_with("Set for good"), "{}", dialog(&app));
-    assert_eq!(deeds(press(&mut app, "y")), [Effect::Tune(TuneEffect::Settle(set()))]);
-    news(&mut app, TuneNews::Settled(9));
-    assert!(app.ui.tune.busy.is_none() && message(&app).contains("change 9 is made and stays"));
+    assert!(dialog_text(&app).starts_with("Set for good"), "{}", dialog_text(&app));
+    assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::ApplyPermanent(set()))]);
+    news(&mut app, TuneEvent::AppliedPermanently(9));
+    assert!(app.ui.tune.busy_with.is_none() && message_text(&app).contains("change 9 is made and stays"));
 
     // On a lease already: K keeps it, u takes it back.
-    let (mut app, tree, _) = ended(0.5);
+    let (mut app, tree, _) = app_with_report(0.5);
     let id = on_lease(&mut app, &tree, &["vm.dirty_ratio=30"], 10);
-    assert_eq!(deeds(press(&mut app, "K")), [Effect::Tune(TuneEffect::Keep(vec![id]))]);
-    assert_eq!(deeds(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
-    assert_eq!(deeds(press(&mut app, "uy")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
+    assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Keep(vec![id]))]);
+    assert_eq!(main_effects(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
+    assert_eq!(main_effects(press(&mut app, "uy")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
     // A change of other knobs is not B.
-    let (mut app, tree, _) = ended(0.5);
+    let (mut app, tree, _) = app_with_report(0.5);
     on_lease(&mut app, &tree, &["vm.swappiness=10"], 10);
     press(&mut app, "K");
-    assert!(dialog(&app).starts_with("Set for good"), "{}", dialog(&app));
+    assert!(dialog_text(&app).starts_with("Set for good"), "{}", dialog_text(&app));
 
-    let (mut app, tree, _) = ended(0.5);
+    let (mut app, tree, _) = app_with_report(0.5);
     tree.tell(&mut app, &[]);
-    app.ui.tune.survey.as_mut().unwrap().writable = false;
+    app.ui.tune.snapshot.as_mut().unwrap().can_write = false;
     press(&mut app, "K");
-    assert!(dialog(&app).contains("sudo iotop-plus tune set vm.dirty_ratio=30 --keep"), "{}", dialog(&app));
+    assert!(dialog_text(&app).contains("sudo iotop-plus tune set vm.dirty_ratio=30 --keep"), "{}", dialog_text(&app));
 }
 
 #[test]
-fn a_change_that_is_over_is_not_kept() {
-    let (mut app, tree, _) = ended(0.5);
+fn a_closed_change_is_not_kept() {
+    let (mut app, tree, _) = app_with_report(0.5);
     let id = tree.set(&["vm.dirty_ratio=30"]);
     tree.undo(id);
-    tree.tell(&mut app, &[(10, Standing::Over("old value is back".into()))]);
+    tree.tell(&mut app, &[(10, ChangeStatus::Closed("old value is back".into()))]);
     press(&mut app, "K");
-    assert!(dialog(&app).starts_with("Set for good"), "{}", dialog(&app));
+    assert!(dialog_text(&app).starts_with("Set for good"), "{}", dialog_text(&app));
 }
 
 #[test]
-fn kept_ones_are_shown_compared_and_written_to_files() {
+fn stored_experiments_are_shown_compared_and_exported() {
     let (mut app, tree) = planned(SIZE);
     let [newest, middle, oldest] = kept().try_into().map(|k: [_; 3]| k.map(|k| k.id)).unwrap();
     let read = |ids: Vec<String>| Effect::RunJob(Job::ExperimentResults { ids });
-    assert_eq!(deeds(press(&mut app, "<left><down><enter>")), [read(vec![newest.clone()])]);
+    assert_eq!(main_effects(press(&mut app, "<left><down><enter>")), [read(vec![newest.clone()])]);
     let got = |app: &mut App, ids: Vec<String>| {
         let all = ids.iter().map(|id| report(&tree, id, 4, 0.5)).collect();
         update(app, Event::JobReply(Job::ExperimentResults { ids }, Reply::ExperimentResults(all)));
     };
     // Not what is waited for.
     got(&mut app, vec![oldest.clone()]);
-    assert_eq!(app.ui.experiment.opened, Some(Opened::Waiting(vec![newest.clone()])));
+    assert_eq!(app.ui.experiment.opened, Some(OpenedResult::Loading(vec![newest.clone()])));
     got(&mut app, vec![newest.clone()]);
-    assert_eq!(app.ui.experiment.shown().unwrap().id, newest);
+    assert_eq!(app.ui.experiment.shown_report().unwrap().id, newest);
     for (name, begins) in [
         ("x.md", "## Experiment: fsync"),
         ("x.json", "{\"schema\":1"),
         ("x", "Experiment: fsync on host"),
         ("/tmp/y.txt", "Experiment: fsync on host"),
     ] {
-        let effects = deeds(press(&mut app, &format!("o<c-u>{name}<enter>")));
+        let effects = main_effects(press(&mut app, &format!("o<c-u>{name}<enter>")));
         let [Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Keep, make_dir: false })] =
             &effects[..]
         else {
@@ -395,29 +395,29 @@ fn kept_ones_are_shown_compared_and_written_to_files() {
         assert!(contents.bytes().starts_with(begins.as_bytes()), "{name}: {contents:?}");
     }
     press(&mut app, "o<c-u><enter>");
-    assert_eq!(state(&app), "Tune/Experiment prompt \"\" wrong");
+    assert_eq!(state_summary(&app), "Tune/Experiment prompt \"\" wrong");
     press(&mut app, "<esc><esc>");
-    assert_eq!(state(&app), "Tune/ExperimentList");
+    assert_eq!(state_summary(&app), "Tune/ExperimentList");
     press(&mut app, "c");
-    assert!(message(&app).contains("mark another result first"));
-    assert_eq!(deeds(press(&mut app, "m<down>c")), [read(vec![newest.clone(), middle.clone()])]);
+    assert!(message_text(&app).contains("mark another result first"));
+    assert_eq!(main_effects(press(&mut app, "m<down>c")), [read(vec![newest.clone(), middle.clone()])]);
     got(&mut app, vec![newest, middle]);
-    assert!(matches!(app.ui.experiment.opened, Some(Opened::Compared(_))));
-    paint(&app);
-    let copied = deeds(press(&mut app, "y"));
+    assert!(matches!(app.ui.experiment.opened, Some(OpenedResult::Comparison(_))));
+    draw_screen(&app);
+    let copied = main_effects(press(&mut app, "y"));
     assert!(matches!(&copied[..], [Effect::CopyToClipboard(text)] if text.contains("median of A")), "{copied:?}");
 }
 
 #[test]
-fn every_page_scrolls_to_its_end_and_is_copied_cleaned() {
+fn every_page_scrolls_to_its_end_and_copies_sanitized() {
     for size in [(40, 12), (80, 24), SIZE] {
         let (mut app, _tree) = planned(size);
-        let top = paint(&app);
+        let top = draw_screen(&app);
         press(&mut app, "<end>");
-        let end = paint(&app);
+        let end = draw_screen(&app);
         assert!(size.1 > 30 || top != end, "{size:?}");
         press(&mut app, "<up>");
-        assert_ne!(paint(&app), end, "{size:?}: one key up is seen at once");
+        assert_ne!(draw_screen(&app), end, "{size:?}: one key up is seen at once");
         press(&mut app, "<home>");
         let effects = press(&mut app, "y");
         let text = effects.iter().find_map(|e| match e {
@@ -426,24 +426,24 @@ fn every_page_scrolls_to_its_end_and_is_copied_cleaned() {
         });
         assert!(text.unwrap().contains("each round: Writes"), "{text:?}");
     }
-    let (mut app, _tree, _) = ended(0.5);
+    let (mut app, _tree, _) = app_with_report(0.5);
     let effects = press(&mut app, "y");
     let text = format!("{effects:?}");
     assert!(text.contains("fdatasync p99 (ms)") && text.contains("B is better"), "{text}");
 }
 
 #[test]
-fn the_mouse_selects_rows_and_lines() {
+fn clicks_select_experiment_rows_and_form_lines() {
     let (mut app, _tree) = planned(SIZE);
     super::mouse::click(&mut app, 3, 3);
     assert_eq!(
-        (state(&app).as_str(), &app.ui.experiment.selected),
-        ("Tune/ExperimentList", &Row::Kept(kept()[0].id.clone()))
+        (state_summary(&app).as_str(), &app.ui.experiment.selected),
+        ("Tune/ExperimentList", &ExperimentRow::Stored(kept()[0].id.clone()))
     );
     super::mouse::click(&mut app, 3, 2);
-    assert_eq!(app.ui.experiment.selected, Row::Plan);
-    let (x, y) = super::find(&app, "rounds ");
+    assert_eq!(app.ui.experiment.selected, ExperimentRow::Next);
+    let (x, y) = super::find_text(&app, "rounds ");
     super::mouse::click(&mut app, x, y);
-    assert_eq!(state(&app), "Tune/Experiment");
-    assert_eq!(app.ui.experiment.form.place_of("rounds"), Some(app.ui.experiment.lines.selected));
+    assert_eq!(state_summary(&app), "Tune/Experiment");
+    assert_eq!(app.ui.experiment.form.line_index("rounds"), Some(app.ui.experiment.form_scroll.selected));
 }

@@ -1,7 +1,7 @@
 //! Keys of the Findings view, and what the diagnosis asks for.
 
 use super::stage::{app, empty, press, tell_tasks};
-use super::{SIZE, outward, state};
+use super::{SIZE, visible_effects, state_summary};
 use crate::diagnose::finding::NavTarget;
 use crate::diagnose::incident::Incident;
 use crate::model::timestamp::Timestamp;
@@ -15,7 +15,7 @@ use crate::tui::update::update;
 use crate::worker::job::{Job, Reply};
 
 /// The view with this story selected, and the keys on its page at this way on.
-fn at(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
+fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
     let mut app = app(SIZE);
     press(&mut app, "8");
     let leads = |s: &Incident| s.findings.iter().flat_map(|f| f.nav_targets()).any(&wanted);
@@ -29,64 +29,64 @@ fn at(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
 }
 
 #[test]
-fn every_way_on_leads_where_it_says() {
-    let mut kernel = at("hung-task", |j| matches!(j, NavTarget::KernelLog(Some(_))));
+fn every_nav_target_opens_its_page() {
+    let mut kernel = app_at_target("hung-task", |j| matches!(j, NavTarget::KernelLog(Some(_))));
     press(&mut kernel, "<enter>");
-    assert!(state(&kernel).starts_with("Kernel/KernelDetail entry"), "{}", state(&kernel));
+    assert!(state_summary(&kernel).starts_with("Kernel/KernelDetail entry"), "{}", state_summary(&kernel));
 
-    let mut knob = at("swapping", |j| *j == NavTarget::Knob("vm.swappiness".into()));
+    let mut knob = app_at_target("swapping", |j| *j == NavTarget::Knob("vm.swappiness".into()));
     press(&mut knob, "<enter>");
-    assert_eq!((state(&knob), knob.ui.tune.wanted.as_deref()), ("Tune/Tune".into(), Some("vm.swappiness")));
+    assert_eq!((state_summary(&knob), knob.ui.tune.knob_to_select.as_deref()), ("Tune/Tune".into(), Some("vm.swappiness")));
 
-    let mut list = at("swapping", |j| *j == NavTarget::Processes);
+    let mut list = app_at_target("swapping", |j| *j == NavTarget::Processes);
     press(&mut list, "<enter>");
-    assert_eq!(state(&list), "Processes/Processes");
+    assert_eq!(state_summary(&list), "Processes/Processes");
 
-    let mut task = at("hung-task", |j| matches!(j, NavTarget::Task(_)));
+    let mut task = app_at_target("hung-task", |j| matches!(j, NavTarget::Task(_)));
     let effects = press(&mut task, "<enter>");
-    assert!(state(&task).contains(" task "), "{}", state(&task));
+    assert!(state_summary(&task).contains(" task "), "{}", state_summary(&task));
     assert!(effects.iter().any(|e| matches!(e, Effect::RunJob(Job::Facts { .. }))), "{effects:?}");
     press(&mut task, "<esc>");
-    assert_eq!(state(&task), "Findings/FindingPage", "back to the story");
+    assert_eq!(state_summary(&task), "Findings/FindingPage", "back to the story");
 }
 
 #[test]
-fn enter_in_the_list_takes_the_first_way_on_and_the_strip_leads_to_the_view() {
+fn enter_follows_the_first_target_and_the_strip_opens_the_view() {
     let mut app = app(SIZE);
     press(&mut app, "8");
     let first = page::nav_targets(&app)[0].clone();
     press(&mut app, "<enter>");
     assert!(
-        matches!(first, NavTarget::Task(_)) && state(&app).starts_with("Findings/ProcessDetail"),
+        matches!(first, NavTarget::Task(_)) && state_summary(&app).starts_with("Findings/ProcessDetail"),
         "{}",
-        state(&app)
+        state_summary(&app)
     );
     press(&mut app, "<esc>1");
     let strip = crate::tui::layout::visible_panes(&app).iter().position(|p| *p == PaneId::FindingsSummary).unwrap();
     (0..strip).for_each(|_| drop(press(&mut app, "w")));
     press(&mut app, "<enter>");
-    assert_eq!(state(&app), "Findings/Findings");
+    assert_eq!(state_summary(&app), "Findings/Findings");
     press(&mut app, "<right>");
-    assert_eq!(state(&app), "Findings/FindingPage");
+    assert_eq!(state_summary(&app), "Findings/FindingPage");
     press(&mut app, "<esc>");
-    assert_eq!(state(&app), "Findings/Findings");
+    assert_eq!(state_summary(&app), "Findings/Findings");
 }
 
 #[test]
-fn a_benchmark_is_filled_in() {
-    let mut app = at("device-saturated", |j| matches!(j, NavTarget::Bench("randrw", _)));
+fn a_bench_target_fills_in_the_bench_view() {
+    let mut app = app_at_target("device-saturated", |j| matches!(j, NavTarget::Bench("randrw", _)));
     let Some(NavTarget::Bench(_, dir)) = page::nav_targets(&app).into_iter().nth(app.ui.findings.selected_target) else { panic!() };
     press(&mut app, "<enter>");
-    assert!(state(&app).starts_with("Bench/"), "{}", state(&app));
+    assert!(state_summary(&app).starts_with("Bench/"), "{}", state_summary(&app));
     if let Some(dir) = dir {
         assert_eq!(app.ui.bench.directory, std::path::PathBuf::from(dir.sanitized()));
     }
-    let plan = app.ui.bench.plan(app.ui.bench.profile().unwrap()).1;
+    let plan = app.ui.bench.plan(app.ui.bench.selected_profile().unwrap()).1;
     assert_eq!(plan.profile, "randrw");
 }
 
 #[test]
-fn slow_facts_are_asked_for_once_and_again_when_it_is_time() {
+fn slow_facts_are_requested_once_per_interval() {
     let diagnoses = |effects: &[Effect]| {
         effects
             .iter()
@@ -120,21 +120,21 @@ fn slow_facts_are_asked_for_once_and_again_when_it_is_time() {
     assert!(app.system.slow_facts.local_space.is_some());
     app.ui.findings.requested_at_ns = Some(0);
     let mut effects = Vec::new();
-    super::super::findings::look(&mut app, &mut effects);
-    let asked = diagnoses(&outward(effects));
+    super::super::findings::run_rules_if_due(&mut app, &mut effects);
+    let asked = diagnoses(&visible_effects(effects));
     assert!(
         matches!(&asked[..], [one] if matches!(&one[..], [Job::Diagnose { .. }, Job::Room { network: false, .. }])),
         "settings, then local file systems, in one child: {asked:?}"
     );
     let mut again = Vec::new();
-    super::super::findings::look(&mut app, &mut again);
+    super::super::findings::run_rules_if_due(&mut app, &mut again);
     assert_eq!(diagnoses(&again), [[]; 0]);
     // What has not come back is left out: it would be refused.
     app.ui.findings.pending.local_disk_space = false;
     app.ui.findings.requested_at_ns = Some(0);
     let mut room = Vec::new();
-    super::super::findings::look(&mut app, &mut room);
-    let asked = diagnoses(&outward(room));
+    super::super::findings::run_rules_if_due(&mut app, &mut room);
+    let asked = diagnoses(&visible_effects(room));
     assert!(matches!(&asked[..], [one] if matches!(&one[..], [Job::Room { .. }])), "{asked:?}");
     // A child that failed says nothing on screen: the rules say what is missing.
     update(&mut app, Event::JobReply(job, Reply::Failed("no".into())));
@@ -143,7 +143,7 @@ fn slow_facts_are_asked_for_once_and_again_when_it_is_time() {
 }
 
 #[test]
-fn the_selection_stays_with_its_story() {
+fn the_selection_follows_its_incident() {
     let mut app = app(SIZE);
     press(&mut app, "8<down>");
     let rule = page::selected_incident(&app).unwrap().cause().rule;
@@ -154,7 +154,7 @@ fn the_selection_stays_with_its_story() {
 }
 
 /// Seconds (of ticks of one second) at which the rules were asked.
-fn asked_at(app: &mut App, ticks: u64) -> Vec<u64> {
+fn rule_run_ticks(app: &mut App, ticks: u64) -> Vec<u64> {
     let mut asked = Vec::new();
     let begin = app.system.now();
     for n in 1..=ticks {
@@ -162,7 +162,7 @@ fn asked_at(app: &mut App, ticks: u64) -> Vec<u64> {
         let sample = Sample { seq: n, time: Timestamp { boot_ns, ..begin }, ..Sample::default() };
         let before = app.findings.evaluated_at_ns();
         update(app, Event::Sample(Box::new(sample)));
-        super::super::findings::look(app, &mut Vec::new());
+        super::super::findings::run_rules_if_due(app, &mut Vec::new());
         if app.findings.evaluated_at_ns() != before {
             assert_eq!(app.findings.evaluated_at_ns(), boot_ns, "never an older tick than the newest");
             asked.push(n);
@@ -172,20 +172,20 @@ fn asked_at(app: &mut App, ticks: u64) -> Vec<u64> {
 }
 
 #[test]
-fn rules_are_asked_every_second_tick_at_rest_and_at_every_one_in_trouble() {
-    assert_eq!(asked_at(&mut empty(SIZE), 6), [1, 3, 5]);
+fn rules_run_every_second_tick_when_idle_and_every_tick_with_findings() {
+    assert_eq!(rule_run_ticks(&mut empty(SIZE), 6), [1, 3, 5]);
     let mut trouble = app(SIZE);
     assert!(!trouble.findings.incidents().is_empty());
-    assert_eq!(asked_at(&mut trouble, 3), [1, 2, 3]);
+    assert_eq!(rule_run_ticks(&mut trouble, 3), [1, 2, 3]);
 }
 
 #[test]
-fn slow_facts_are_asked_for_half_as_often_at_rest() {
+fn slow_facts_are_requested_half_as_often_when_idle() {
     let asks = |app: &mut App, secs: u64| {
         app.ui.findings.pending = Default::default();
         app.ui.findings.requested_at_ns = Some(app.system.now().boot_ns - secs * 1_000_000_000);
         let mut effects = Vec::new();
-        super::super::findings::look(app, &mut effects);
+        super::super::findings::run_rules_if_due(app, &mut effects);
         effects.iter().any(|e| matches!(e, Effect::RunJobsInSequence(_)))
     };
     let mut trouble = app(SIZE);

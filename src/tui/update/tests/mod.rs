@@ -1,13 +1,13 @@
 //! (state, key) -> (state, effects), as a table.
 
 mod bench;
-mod chance;
+mod random_input;
 mod experiment;
 mod findings;
-mod kept;
+mod redraw_cache;
 mod mouse;
 mod replay;
-mod shot;
+mod screenshot;
 #[path = "../../../../tests/stage/mod.rs"]
 mod stage;
 mod syncs;
@@ -32,7 +32,7 @@ use std::time::Duration;
 const SIZE: (u16, u16) = (120, 40);
 
 /// What is on screen, in one line, for the tables below.
-fn state(app: &App) -> String {
+fn state_summary(app: &App) -> String {
     let u = &app.ui;
     let mut out = format!("{:?}/{:?}", u.view, app.focused_pane());
     if u.zoomed {
@@ -61,12 +61,12 @@ fn state(app: &App) -> String {
 }
 
 /// Effects but the collector's wishes, which follow every move of the list and the view that is open.
-fn outward(effects: Vec<Effect>) -> Vec<Effect> {
+fn visible_effects(effects: Vec<Effect>) -> Vec<Effect> {
     effects.into_iter().filter(|e| !matches!(e, Effect::WatchTasks(_) | Effect::ListSlowSyncs(_))).collect()
 }
 
 #[test]
-fn keys_lead_where_they_should() {
+fn keys_change_the_state_as_listed() {
     for (keys, want) in [
         ("", "Overview/Processes"),
         ("2", "Devices/Devices"),
@@ -137,14 +137,14 @@ fn keys_lead_where_they_should() {
         ("3iidle<enter>5", "Processes/Processes dialog \"Set I/O priority\""),
     ] {
         let mut app = app(SIZE);
-        let effects = outward(press(&mut app, keys));
-        assert_eq!(state(&app), want, "after {keys:?}");
+        let effects = visible_effects(press(&mut app, keys));
+        assert_eq!(state_summary(&app), want, "after {keys:?}");
         assert_eq!(effects, [], "{keys:?} does nothing outside");
     }
 }
 
 #[test]
-fn keys_cause_what_they_should() {
+fn keys_produce_the_effects_listed() {
     let busiest = TaskKey { pid: 6398, tid: 6398, starttime: 0 };
     let started = |app: &App| app.system.processes.find_by_pid(busiest.pid).unwrap().key().starttime;
     let key = TaskKey { starttime: started(&app(SIZE)), ..busiest };
@@ -178,17 +178,17 @@ fn keys_cause_what_they_should() {
         ("3irt/0<enter>n", vec![]),
     ] {
         let mut app = app(SIZE);
-        assert_eq!(outward(press(&mut app, keys)), want, "{keys:?}");
+        assert_eq!(visible_effects(press(&mut app, keys)), want, "{keys:?}");
     }
 }
 
 #[test]
-fn keys_change_what_is_listed() {
-    type Look = fn(&App) -> String;
-    let sorted: Look = |a| crate::tui::panes::processes::sort_column_name(a.ui.processes.sort_column).into();
-    let tasks: Look = |a| a.matching_task_count().to_string();
-    let lines: Look = |a| crate::tui::panes::devices::device_lines(a).len().to_string();
-    let selected: Look = |a| a.selected_task().map_or("-".into(), |r| r.comm.to_string());
+fn keys_change_sorting_filtering_and_settings() {
+    type Selector = fn(&App) -> String;
+    let sorted: Selector = |a| crate::tui::panes::processes::sort_column_name(a.ui.processes.sort_column).into();
+    let tasks: Selector = |a| a.matching_task_count().to_string();
+    let lines: Selector = |a| crate::tui::panes::devices::device_lines(a).len().to_string();
+    let selected: Selector = |a| a.selected_task().map_or("-".into(), |r| r.comm.to_string());
     for (keys, look, want) in [
         ("3", sorted, "io"),
         ("3<right>", sorted, "pid"),
@@ -236,7 +236,7 @@ fn keys_change_what_is_listed() {
 }
 
 #[test]
-fn every_action_of_the_table_is_handled_everywhere() {
+fn every_bound_action_is_handled_in_every_state() {
     for binding in BINDINGS {
         for start in [
             "",
@@ -259,14 +259,14 @@ fn every_action_of_the_table_is_handled_everywhere() {
                 press(&mut app, start);
                 let modifiers = if binding.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
                 update(&mut app, Event::Key(KeyEvent::new(binding.code, modifiers)));
-                paint(&app);
+                draw_screen(&app);
             }
         }
     }
 }
 
 #[test]
-fn a_released_key_does_nothing() {
+fn key_release_is_ignored() {
     let mut app = app(SIZE);
     let mut key = KeyEvent::new(crossterm::event::KeyCode::Char('q'), KeyModifiers::NONE);
     key.kind = KeyEventKind::Release;
@@ -274,20 +274,20 @@ fn a_released_key_does_nothing() {
 }
 
 #[test]
-fn help_scrolls_by_its_own_screens_and_stops_at_its_end() {
+fn help_scrolls_by_pages_and_stops_at_its_end() {
     let mut app = app((80, 24));
     press(&mut app, "?<pgdn>");
-    assert_eq!(state(&app), "Overview/Processes help@20");
+    assert_eq!(state_summary(&app), "Overview/Processes help@20");
     for _ in 0..20 {
         press(&mut app, "<pgdn>");
     }
-    let end = state(&app);
+    let end = state_summary(&app);
     press(&mut app, "<up>");
-    assert_ne!(state(&app), end, "one key up is seen at once");
+    assert_ne!(state_summary(&app), end, "one key up is seen at once");
 }
 
 #[test]
-fn a_page_is_that_of_the_pane_with_the_keys() {
+fn a_page_is_the_height_of_the_focused_pane() {
     let mut app = app((80, 24));
     press(&mut app, "3<pgdn>");
     assert_eq!(app.ui.processes.scroll.selected, 19);
@@ -296,7 +296,7 @@ fn a_page_is_that_of_the_pane_with_the_keys() {
 }
 
 #[test]
-fn the_past_is_stepped_through_and_left() {
+fn history_can_be_stepped_through_and_left() {
     let mut app = app(SIZE);
     let newest = app.snapshot().seq;
     press(&mut app, ",,");
@@ -323,7 +323,7 @@ fn the_past_is_stepped_through_and_left() {
 }
 
 #[test]
-fn tasks_may_go_while_the_picture_is_held() {
+fn tasks_may_exit_while_the_view_is_frozen() {
     let mut app = app(SIZE);
     press(&mut app, "3 ");
     let held = app.selected_task().unwrap().comm.to_string();
@@ -336,13 +336,13 @@ fn tasks_may_go_while_the_picture_is_held() {
     tell_tasks(&mut app, false);
     press(&mut app, "<down><up>");
     assert_eq!(app.selected_task().unwrap().comm, held, "what is selected is what is shown");
-    paint(&app);
+    draw_screen(&app);
     press(&mut app, "<esc><down>");
     assert!(app.matching_task_count() < 10 && app.selected_task().is_some());
 }
 
 #[test]
-fn yank_copies_the_pane_cleaned() {
+fn yank_copies_the_pane_sanitized() {
     for (keys, has) in [
         ("3y", "写日志"),
         ("2y", "vda"),
@@ -352,7 +352,7 @@ fn yank_copies_the_pane_cleaned() {
         ("5<enter>y", "class"),
     ] {
         let mut app = app(SIZE);
-        let effects = outward(press(&mut app, keys));
+        let effects = visible_effects(press(&mut app, keys));
         let [.., Effect::CopyToClipboard(text)] = &effects[..] else { panic!("{keys:?}: {effects:?}") };
         assert!(text.contains(has), "{keys:?}: {text}");
         assert!(text.chars().all(|c| c == '\n' || crate::text::is_safe(c)), "{keys:?}");
@@ -360,25 +360,25 @@ fn yank_copies_the_pane_cleaned() {
 }
 
 #[test]
-fn a_window_too_small_and_back() {
+fn a_window_too_small_recovers_when_enlarged() {
     let mut app = app(SIZE);
     press(&mut app, "3<down>");
-    let before = paint(&app);
-    assert_eq!(outward(update(&mut app, Event::Resize(20, 5))), [Effect::Redraw]);
+    let before = draw_screen(&app);
+    assert_eq!(visible_effects(update(&mut app, Event::Resize(20, 5))), [Effect::Redraw]);
     assert!(layout::is_too_small(app.ui.size));
-    let said: String = paint(&app).content.iter().map(|c| c.symbol()).collect();
+    let said: String = draw_screen(&app).content.iter().map(|c| c.symbol()).collect();
     assert!(said.starts_with("iotop-plus needs"), "{said}");
     click(&mut app, 3, 3);
-    assert_eq!(outward(press(&mut app, "")), []);
+    assert_eq!(visible_effects(press(&mut app, "")), []);
     update(&mut app, Event::Resize(SIZE.0, SIZE.1));
-    assert_eq!(paint(&app), before);
+    assert_eq!(draw_screen(&app), before);
     update(&mut app, Event::Resize(1, 1));
-    paint(&app);
-    assert_eq!(outward(press(&mut app, "q")), [Effect::Quit]);
+    draw_screen(&app);
+    assert_eq!(visible_effects(press(&mut app, "q")), [Effect::Quit]);
 }
 
 #[test]
-fn answers_reach_only_the_page_that_asked() {
+fn replies_reach_only_the_page_that_asked() {
     let mut app = app(SIZE);
     press(&mut app, ":path /a<enter>:path /b<enter>");
     let failed = || Reply::Failed("gone".into());
@@ -391,7 +391,7 @@ fn answers_reach_only_the_page_that_asked() {
 }
 
 #[test]
-fn the_result_of_a_change_is_said() {
+fn the_result_of_a_priority_change_is_reported() {
     let mut app = app(SIZE);
     let key = app.selected_task().map(|r| r.key());
     press(&mut app, "3");
@@ -404,7 +404,7 @@ fn the_result_of_a_change_is_said() {
 }
 
 #[test]
-fn settings_survive_themselves() {
+fn settings_round_trip() {
     let mut app = app(SIZE);
     press(&mut app, "3oap<right>rd2<enter>2xoT5Iloop<enter>");
     let text = app.ui.settings().to_toml();
@@ -414,8 +414,8 @@ fn settings_survive_themselves() {
 }
 
 /// Where a text stands on the screen.
-fn find(app: &App, text: &str) -> (u16, u16) {
-    let buf = paint(app);
+fn find_text(app: &App, text: &str) -> (u16, u16) {
+    let buf = draw_screen(app);
     for y in 0..buf.area.height {
         let line: String =
             (0..buf.area.width).map(|x| buf[(x, y)].symbol().chars().next().unwrap()).collect();
@@ -426,12 +426,12 @@ fn find(app: &App, text: &str) -> (u16, u16) {
     panic!("{text:?} is not on the screen");
 }
 
-fn paint(app: &App) -> Buffer {
+fn draw_screen(app: &App) -> Buffer {
     crate::tui::draw::render_to_buffer(app)
 }
 
 #[test]
-fn a_window_of_the_kernel_log_is_that_part_of_it() {
+fn a_kernel_log_window_equals_that_slice() {
     for keys in ["5", "5X<c-u>EXT4<enter>", "5I<c-u>nothing like this<enter>"] {
         let mut app = app(SIZE);
         press(&mut app, keys);
@@ -444,17 +444,17 @@ fn a_window_of_the_kernel_log_is_that_part_of_it() {
 }
 
 #[test]
-fn a_detail_scrolls_to_its_end_and_turns_at_once() {
+fn a_detail_page_scrolls_to_its_end_and_back() {
     for (size, keys) in [((80, 14), "2<enter>"), ((200, 14), "2<enter>"), ((80, 14), "3<enter>")] {
         let mut app = app(size);
         press(&mut app, keys);
-        let top = paint(&app);
+        let top = draw_screen(&app);
         press(&mut app, "<pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><down><down>");
-        let end = paint(&app);
+        let end = draw_screen(&app);
         assert_ne!(top, end, "{keys} scrolls");
         press(&mut app, "<up>");
-        assert_ne!(paint(&app), end, "{keys}: one key up is seen at once");
+        assert_ne!(draw_screen(&app), end, "{keys}: one key up is seen at once");
         press(&mut app, "<home>");
-        assert_eq!(paint(&app), top);
+        assert_eq!(draw_screen(&app), top);
     }
 }

@@ -1,7 +1,7 @@
 //! Clicks and the wheel do what keys do.
 
 use super::stage::{app, press};
-use super::{SIZE, find, outward, paint, state};
+use super::{SIZE, find_text, visible_effects, draw_screen, state_summary};
 use crate::tui::action::ViewId;
 use crate::tui::draw::{FooterItem, footer_items};
 use crate::tui::effect::Effect;
@@ -14,10 +14,10 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 pub fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
     let kind = MouseEventKind::Down(MouseButton::Left);
-    mouse(app, kind, x, y)
+    send_mouse(app, kind, x, y)
 }
 
-fn mouse(app: &mut App, kind: MouseEventKind, column: u16, row: u16) -> Vec<Effect> {
+fn send_mouse(app: &mut App, kind: MouseEventKind, column: u16, row: u16) -> Vec<Effect> {
     update(app, Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }))
 }
 
@@ -32,61 +32,61 @@ fn tabs_and_footer_keys_take_clicks() {
         }
     }
     app.ui.view = ViewId::Overview;
-    let (x, y) = find(&app, "q quit");
-    assert_eq!(outward(click(&mut app, x, y)), [Effect::Quit]);
-    let (x, y) = find(&app, "? help");
+    let (x, y) = find_text(&app, "q quit");
+    assert_eq!(visible_effects(click(&mut app, x, y)), [Effect::Quit]);
+    let (x, y) = find_text(&app, "? help");
     click(&mut app, x, y);
-    assert_eq!(state(&app), "Overview/Processes help@0");
+    assert_eq!(state_summary(&app), "Overview/Processes help@0");
     click(&mut app, 5, 5);
-    assert_eq!(state(&app), "Overview/Processes", "a click beside it closes the help");
+    assert_eq!(state_summary(&app), "Overview/Processes", "a click beside it closes the help");
 }
 
 #[test]
-fn heads_and_rows_take_clicks() {
+fn headers_and_rows_take_clicks() {
     let mut app = app(SIZE);
     press(&mut app, "3");
-    let (x, y) = find(&app, "WRITE/s");
+    let (x, y) = find_text(&app, "WRITE/s");
     click(&mut app, x + 2, y);
     assert_eq!(crate::tui::panes::processes::sort_column_name(app.ui.processes.sort_column), "write");
     click(&mut app, x + 2, y);
     assert!(app.ui.processes.reverse, "again: the other way round");
-    let (x, y) = find(&app, "[D percpu_rwsem");
+    let (x, y) = find_text(&app, "[D percpu_rwsem");
     click(&mut app, x, y);
     assert_eq!(app.selected_task().unwrap().comm, "backup-agent");
     press(&mut app, "2");
-    let (x, y) = find(&app, "%util");
+    let (x, y) = find_text(&app, "%util");
     click(&mut app, x, y);
     assert!(app.ui.devices.sort_column.is_some());
-    let (x, y) = find(&app, "zram0");
+    let (x, y) = find_text(&app, "zram0");
     click(&mut app, x, y);
-    assert_eq!(state(&app), "Devices/Devices");
+    assert_eq!(state_summary(&app), "Devices/Devices");
     press(&mut app, "<enter>");
     assert!(matches!(app.ui.detail, Some(DetailPage::Device(_))));
     press(&mut app, "5");
-    let (x, y) = find(&app, "hung task INFO");
+    let (x, y) = find_text(&app, "hung task INFO");
     click(&mut app, x, y);
-    assert!(paint(&app).content.iter().any(|c| c.modifier.contains(ratatui::style::Modifier::REVERSED)));
+    assert!(draw_screen(&app).content.iter().any(|c| c.modifier.contains(ratatui::style::Modifier::REVERSED)));
     press(&mut app, "<enter>");
-    assert!(paint(&app).content.iter().map(|c| c.symbol()).collect::<String>().contains("percpu_rwsem_wait"));
+    assert!(draw_screen(&app).content.iter().map(|c| c.symbol()).collect::<String>().contains("percpu_rwsem_wait"));
 }
 
 #[test]
-fn an_unfolded_entry_is_selected_where_it_is_shown() {
+fn clicks_select_unfolded_kernel_log_entries() {
     let mut app = app((120, 24));
     press(&mut app, "5f");
-    let (x, y) = find(&app, "from a program second line");
+    let (x, y) = find_text(&app, "from a program second line");
     click(&mut app, x, y);
     press(&mut app, "<enter>");
-    find(&app, "second line\\tTAB");
+    find_text(&app, "second line\\tTAB");
     press(&mut app, "<esc><up><up><up>");
-    let (x, y) = find(&app, "Call Trace");
+    let (x, y) = find_text(&app, "Call Trace");
     click(&mut app, x, y);
     press(&mut app, "<enter>");
-    find(&app, "hung task");
+    find_text(&app, "hung task");
 }
 
 #[test]
-fn a_click_gives_a_pane_the_keys_and_the_wheel_scrolls_it() {
+fn a_click_focuses_a_pane_and_the_wheel_scrolls_it() {
     let mut app = app(SIZE);
     for id in [PaneId::KernelLog, PaneId::Devices, PaneId::Writeback, PaneId::Processes] {
         let area = compute_layout(&app).pane_area(id).unwrap();
@@ -94,12 +94,12 @@ fn a_click_gives_a_pane_the_keys_and_the_wheel_scrolls_it() {
         assert_eq!(app.focused_pane(), id);
     }
     let area = compute_layout(&app).pane_area(PaneId::Processes).unwrap();
-    mouse(&mut app, MouseEventKind::ScrollDown, area.x + 1, area.y + 3);
+    send_mouse(&mut app, MouseEventKind::ScrollDown, area.x + 1, area.y + 3);
     assert_eq!(app.ui.processes.scroll.selected, 3);
-    mouse(&mut app, MouseEventKind::ScrollUp, area.x + 1, area.y + 3);
+    send_mouse(&mut app, MouseEventKind::ScrollUp, area.x + 1, area.y + 3);
     assert_eq!(app.ui.processes.scroll.selected, 0);
     press(&mut app, "3iidle<enter>");
-    let before = state(&app);
-    mouse(&mut app, MouseEventKind::ScrollDown, 5, 5);
-    assert_eq!(state(&app), before, "a question is not scrolled away");
+    let before = state_summary(&app);
+    send_mouse(&mut app, MouseEventKind::ScrollDown, 5, 5);
+    assert_eq!(state_summary(&app), before, "a question is not scrolled away");
 }

@@ -2,7 +2,7 @@
 
 use super::stage::syncs::{tell, waiting};
 use super::stage::{app, press};
-use super::{SIZE, state};
+use super::{SIZE, state_summary};
 use crate::model::reading::Reading;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
@@ -11,7 +11,7 @@ use crate::tui::state::App;
 use std::time::Duration;
 
 /// What the collector was told of syncs.
-fn asked(app: &mut App, keys: &str) -> Vec<Option<Duration>> {
+fn trace_requests(app: &mut App, keys: &str) -> Vec<Option<Duration>> {
     let told = |e| match e {
         Effect::ListSlowSyncs(wanted) => Some(wanted),
         _ => None,
@@ -19,37 +19,37 @@ fn asked(app: &mut App, keys: &str) -> Vec<Option<Duration>> {
     press(app, keys).into_iter().filter_map(told).collect()
 }
 
-const TEN: Option<Duration> = Some(Duration::from_millis(10));
+const TEN_MS: Option<Duration> = Some(Duration::from_millis(10));
 
 #[test]
-fn syncs_are_wanted_while_their_view_is_open_and_no_longer() {
+fn syncs_are_traced_only_while_a_view_needs_them() {
     for (keys, want) in [
         ("1234567", vec![]),
-        ("8", vec![TEN]),
-        ("8F1", vec![TEN, None]),
-        ("F", vec![TEN]),
-        ("FF", vec![TEN]),
-        ("Fwz? \\x<enter>", vec![TEN]),
-        ("F1", vec![TEN, None]),
-        ("F<tab>", vec![TEN, None]),
-        ("F3F", vec![TEN, None, TEN]),
+        ("8", vec![TEN_MS]),
+        ("8F1", vec![TEN_MS, None]),
+        ("F", vec![TEN_MS]),
+        ("FF", vec![TEN_MS]),
+        ("Fwz? \\x<enter>", vec![TEN_MS]),
+        ("F1", vec![TEN_MS, None]),
+        ("F<tab>", vec![TEN_MS, None]),
+        ("F3F", vec![TEN_MS, None, TEN_MS]),
         (":syncs 250<enter>F", vec![Some(Duration::from_millis(250))]),
-        ("F:syncs 0<enter>", vec![TEN, Some(Duration::ZERO)]),
-        ("F:syncs soon<enter>", vec![TEN]),
+        ("F:syncs 0<enter>", vec![TEN_MS, Some(Duration::ZERO)]),
+        ("F:syncs soon<enter>", vec![TEN_MS]),
     ] {
-        assert_eq!(asked(&mut app(SIZE), keys), want, "{keys}");
+        assert_eq!(trace_requests(&mut app(SIZE), keys), want, "{keys}");
     }
 }
 
 #[test]
-fn a_view_to_start_with_is_wanted_from_the_first_event_on() {
+fn a_configured_start_view_is_traced_from_the_first_event() {
     let mut app = app(SIZE);
     app.ui.apply_settings(&Settings { view: ViewId::Syncs, ..Settings::default() });
-    assert_eq!(asked(&mut app, "w"), [TEN]);
+    assert_eq!(trace_requests(&mut app, "w"), [TEN_MS]);
 }
 
 #[test]
-fn a_page_over_the_view_leaves_it_open() {
+fn a_detail_page_keeps_tracing_on() {
     let mut app = waiting(SIZE);
     let pid = app.system.processes.live_tasks().next().unwrap().1.key.pid;
     tell(&mut app, |s| {
@@ -60,20 +60,20 @@ fn a_page_over_the_view_leaves_it_open() {
         }
         Reading::Ok(raw)
     });
-    assert_eq!(asked(&mut app, "F<enter>"), [TEN]);
-    assert!(state(&app).starts_with("Syncs/ProcessDetail"), "{}", state(&app));
-    assert_eq!(asked(&mut app, "<esc>"), []);
-    assert_eq!(state(&app), "Syncs/Syncs");
+    assert_eq!(trace_requests(&mut app, "F<enter>"), [TEN_MS]);
+    assert!(state_summary(&app).starts_with("Syncs/ProcessDetail"), "{}", state_summary(&app));
+    assert_eq!(trace_requests(&mut app, "<esc>"), []);
+    assert_eq!(state_summary(&app), "Syncs/Syncs");
 }
 
 #[test]
-fn keys_move_sort_and_filter() {
+fn keys_move_sort_and_filter_syncs() {
     let mut app = waiting(SIZE);
     press(&mut app, "F<down><right>r");
     let s = &app.ui.syncs;
     assert_eq!((s.scroll.selected, s.sort_column, s.reverse), (1, Some(0), true));
     press(&mut app, "w<down><down>");
-    assert_eq!((app.ui.syncs.slow_scroll.selected, state(&app).as_str()), (2, "Syncs/SlowSyncs"));
+    assert_eq!((app.ui.syncs.slow_scroll.selected, state_summary(&app).as_str()), (2, "Syncs/SlowSyncs"));
     press(&mut app, "\\wal<enter>");
     assert_eq!(app.ui.syncs.filter, "wal");
     press(&mut app, "<esc>");
@@ -92,10 +92,10 @@ fn a_process_that_has_ended_is_not_opened() {
 }
 
 #[test]
-fn nothing_is_traced_for_a_recording() {
+fn syncs_are_not_traced_in_a_replay() {
     use crate::tui::replay::ReplayUi;
     let mut app = app(SIZE);
     let host = app.system.host.clone();
     app.ui.replay = Some(ReplayUi::new("x", host, Default::default(), Default::default()));
-    assert_eq!(asked(&mut app, "F1F"), []);
+    assert_eq!(trace_requests(&mut app, "F1F"), []);
 }

@@ -2,27 +2,27 @@
 
 use super::stage::tune::{Tree, news, on_lease, view};
 use super::stage::{app, press};
-use super::{SIZE, outward, state};
+use super::{SIZE, visible_effects, state_summary};
 use crate::model::change_impact::MIN_WINDOW_TICKS;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
-use crate::tui::tuning::survey::Standing;
-use crate::tui::tuning::{TuneEffect, TuneNews};
+use crate::tui::tune::knob_snapshot::ChangeStatus;
+use crate::tui::tune::{TuneEffect, TuneEvent};
 use crate::tui::update::update;
 use crate::worker::job::{Job, Reply};
 
 /// To the knob of that name, as a person finds it.
-fn at(knob: &str) -> String {
+fn filter_keys(knob: &str) -> String {
     format!("\\<c-u>{knob}<enter>")
 }
 
-fn apply(words: &[&str]) -> Effect {
+fn apply_effect(words: &[&str]) -> Effect {
     let words = words.iter().map(|w| w.to_string()).collect();
-    Effect::Tune(TuneEffect::Apply { words, lease_secs: 120 })
+    Effect::Tune(TuneEffect::Apply { assignments: words, lease_secs: 120 })
 }
 
-fn dialog(app: &App) -> String {
+fn dialog_text(app: &App) -> String {
     match &app.ui.overlay {
         Some(Overlay::Dialog(d)) => format!("{}\n{}", d.title, d.text),
         other => panic!("no question: {other:?}"),
@@ -30,14 +30,14 @@ fn dialog(app: &App) -> String {
 }
 
 /// Effects but the looks, which follow every piece of news.
-fn deeds(effects: Vec<Effect>) -> Vec<Effect> {
+fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
     let look =
-        |e: &Effect| matches!(e, Effect::Tune(TuneEffect::Survey(_)) | Effect::RunJob(Job::AtBoot { .. }));
-    outward(effects).into_iter().filter(|e| !look(e)).collect()
+        |e: &Effect| matches!(e, Effect::Tune(TuneEffect::Refresh(_)) | Effect::RunJob(Job::AtBoot { .. }));
+    visible_effects(effects).into_iter().filter(|e| !look(e)).collect()
 }
 
 #[test]
-fn nothing_is_changed_without_a_yes() {
+fn nothing_is_changed_without_confirmation() {
     for (keys, want) in [
         ("<enter>", "Tune/Tune prompt \"20\""),
         ("<enter><esc>", "Tune/Tune"),
@@ -69,27 +69,27 @@ fn nothing_is_changed_without_a_yes() {
         (":tune swappiness<enter>", "Tune/Tune"),
     ] {
         let (mut app, _tree) = view(SIZE);
-        let effects = deeds(press(&mut app, keys));
-        assert_eq!(state(&app), want, "after {keys:?}");
+        let effects = main_effects(press(&mut app, keys));
+        assert_eq!(state_summary(&app), want, "after {keys:?}");
         assert_eq!(effects, [], "{keys:?} does nothing outside");
     }
 }
 
 #[test]
-fn a_yes_applies_exactly_what_was_shown() {
+fn confirming_applies_exactly_what_was_shown() {
     for (keys, words) in [
         ("<enter><c-u>30<enter>ay".to_owned(), vec!["vm.dirty_ratio=30"]),
         (
-            "<enter><c-u>6G<enter>".to_owned() + &at("expire") + "<enter><c-u>20s<enter>\\<c-u><enter>ay",
+            "<enter><c-u>6G<enter>".to_owned() + &filter_keys("expire") + "<enter><c-u>20s<enter>\\<c-u><enter>ay",
             vec!["vm.dirty_ratio=30", "vm.dirty_expire_centisecs=2000"],
         ),
-        (at("expire") + "<enter><c-u>20s<enter>ay", vec!["vm.dirty_expire_centisecs=2000"]),
-        (at("scheduler") + "<enter><down><enter>ay", vec!["scheduler@vda=bfq"]),
-        (at("scheduler") + "<enter><up><enter>ay", vec!["scheduler@vda=none"]),
-        (at("delayacct") + "<enter><down><enter>ay", vec!["kernel.task_delayacct=1"]),
+        (filter_keys("expire") + "<enter><c-u>20s<enter>ay", vec!["vm.dirty_expire_centisecs=2000"]),
+        (filter_keys("scheduler") + "<enter><down><enter>ay", vec!["scheduler@vda=bfq"]),
+        (filter_keys("scheduler") + "<enter><up><enter>ay", vec!["scheduler@vda=none"]),
+        (filter_keys("delayacct") + "<enter><down><enter>ay", vec!["kernel.task_delayacct=1"]),
         // Of a pair the half proposed last counts.
         (
-            "<enter><c-u>30<enter>".to_owned() + &at("dirty_bytes") + "<enter><c-u>6G<enter>ay",
+            "<enter><c-u>30<enter>".to_owned() + &filter_keys("dirty_bytes") + "<enter><c-u>6G<enter>ay",
             vec!["vm.dirty_bytes=6442450944"],
         ),
         // What stands already is no proposal.
@@ -102,19 +102,19 @@ fn a_yes_applies_exactly_what_was_shown() {
         ),
     ] {
         let (mut app, _tree) = view(SIZE);
-        let effects = deeds(press(&mut app, &keys));
-        let want: Vec<Effect> = if words.is_empty() { Vec::new() } else { vec![apply(&words)] };
+        let effects = main_effects(press(&mut app, &keys));
+        let want: Vec<Effect> = if words.is_empty() { Vec::new() } else { vec![apply_effect(&words)] };
         assert_eq!(effects, want, "{keys}");
-        assert_eq!(app.ui.tune.busy.is_some(), !words.is_empty(), "{keys}");
+        assert_eq!(app.ui.tune.busy_with.is_some(), !words.is_empty(), "{keys}");
     }
 }
 
 #[test]
-fn the_question_says_what_is_written_where_and_the_lease() {
+fn the_confirmation_lists_values_files_and_lease() {
     let (mut app, _tree) = view(SIZE);
     press(&mut app, "L600<enter><enter><c-u>30<enter>");
-    press(&mut app, &(at("scheduler") + "<enter><c-u>none<enter>\\<c-u><enter>a"));
-    let said = dialog(&app);
+    press(&mut app, &(filter_keys("scheduler") + "<enter><c-u>none<enter>\\<c-u><enter>a"));
+    let said = dialog_text(&app);
     for part in [
         "vm.dirty_ratio: 20 % (4.00 GiB here) -> 30 % (6.00 GiB here), written to /proc/sys/vm/dirty_ratio",
         "scheduler@vda: mq-deadline -> none, written to /sys/block/vda/queue/scheduler",
@@ -125,103 +125,103 @@ fn the_question_says_what_is_written_where_and_the_lease() {
 }
 
 #[test]
-fn wrong_together_is_told_in_the_view() {
+fn conflicting_values_are_reported_in_the_view() {
     let (mut app, _tree) = view(SIZE);
     press(&mut app, "<enter><c-u>10<enter>a");
-    let problem = app.ui.tune.problem.clone().unwrap();
+    let problem = app.ui.tune.error.clone().unwrap();
     assert!(problem.contains("would not be below vm.dirty_ratio=10"), "{problem}");
     press(&mut app, "<down>");
-    assert_eq!(app.ui.tune.problem, None, "until the next key");
+    assert_eq!(app.ui.tune.error, None, "until the next key");
 }
 
 #[test]
-fn a_lease_is_kept_renewed_or_undone_by_key_only() {
+fn a_lease_is_kept_renewed_or_undone_only_by_key() {
     let (mut app, tree) = view(SIZE);
     let id = on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
-    assert_eq!(app.ui.tune.leases.iter().map(|l| (l.id, l.left)).collect::<Vec<_>>(), [(id, 90)]);
+    assert_eq!(app.ui.tune.leases.iter().map(|l| (l.id, l.secs_left)).collect::<Vec<_>>(), [(id, 90)]);
     for _ in 0..20 {
         let tick = app.system.last_sample.clone().unwrap();
-        assert_eq!(deeds(update(&mut app, Event::Sample(Box::new(tick)))), [], "nobody renews by himself");
+        assert_eq!(main_effects(update(&mut app, Event::Sample(Box::new(tick)))), [], "nobody renews by himself");
     }
-    assert_eq!(deeds(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
-    assert_eq!(deeds(press(&mut app, "K")), [Effect::Tune(TuneEffect::Keep(vec![id]))]);
-    assert_eq!(deeds(press(&mut app, "u")), [], "asks");
-    assert!(dialog(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog(&app));
-    assert_eq!(deeds(press(&mut app, "y")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
-    news(&mut app, undone(id, true, true));
-    assert!(app.ui.tune.leases.is_empty() && app.ui.tune.ended.contains_key(&id));
+    assert_eq!(main_effects(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
+    assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Keep(vec![id]))]);
+    assert_eq!(main_effects(press(&mut app, "u")), [], "asks");
+    assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
+    assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
+    news(&mut app, undone_event(id, true, true));
+    assert!(app.ui.tune.leases.is_empty() && app.ui.tune.ended_boot_ns.contains_key(&id));
 }
 
-fn undone(id: u64, clean: bool, over: bool) -> TuneNews {
+fn undone_event(id: u64, clean: bool, over: bool) -> TuneEvent {
     let lines = vec!["vm.swappiness: what happened".to_owned()];
-    TuneNews::Undone { id, boot_ns: 1, by_itself: false, lines, clean, over }
+    TuneEvent::Undone { id, boot_ns: 1, was_automatic: false, lines, is_fully_restored: clean, is_closed: over }
 }
 
 #[test]
-fn an_undo_that_fails_leaves_the_lease_and_is_told() {
+fn a_failed_undo_keeps_the_lease_and_is_reported() {
     let (mut app, tree) = view(SIZE);
     let id = on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
-    news(&mut app, undone(id, false, false));
+    news(&mut app, undone_event(id, false, false));
     assert_eq!(app.ui.tune.leases.len(), 1);
     let said = app.ui.message.clone().unwrap();
     assert!(said.is_error && said.text.contains("what happened"), "{said:?}");
-    news(&mut app, TuneNews::Lost(id));
+    news(&mut app, TuneEvent::TunerLost(id));
     assert!(app.ui.tune.leases.is_empty());
     assert!(app.ui.message.unwrap().text.contains("was killed"));
 }
 
 #[test]
-fn leaving_with_a_lease_asks_once_and_waits_for_the_answer() {
-    let end = |id| [undone(id, true, true), TuneNews::Kept(id), TuneNews::Detached(id)];
+fn quitting_with_a_lease_asks_and_waits_for_the_answer() {
+    let end = |id| [undone_event(id, true, true), TuneEvent::Kept(id), TuneEvent::Detached(id)];
     for (n, key) in ["u", "k", "l"].into_iter().enumerate() {
         let (mut app, tree) = view(SIZE);
         let id = on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
         let want = [TuneEffect::Undo(vec![id]), TuneEffect::Keep(vec![id]), TuneEffect::Detach(vec![id])];
-        assert_eq!(deeds(press(&mut app, "1q")), [], "never silently, whatever the view");
-        assert!(dialog(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog(&app));
-        assert_eq!(deeds(press(&mut app, key)), [Effect::Tune(want[n].clone())], "{key}");
+        assert_eq!(main_effects(press(&mut app, "1q")), [], "never silently, whatever the view");
+        assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
+        assert_eq!(main_effects(press(&mut app, key)), [Effect::Tune(want[n].clone())], "{key}");
         let news = news(&mut app, end(id).into_iter().nth(n).unwrap());
-        assert_eq!(deeds(news), [Effect::Quit], "{key}");
+        assert_eq!(main_effects(news), [Effect::Quit], "{key}");
     }
     let (mut app, tree) = view(SIZE);
     on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
-    assert_eq!(deeds(press(&mut app, "q<esc>")), [], "stays");
+    assert_eq!(main_effects(press(&mut app, "q<esc>")), [], "stays");
     assert_eq!(app.ui.overlay, None);
-    assert_eq!(deeds(press(&mut app, ":q<enter>")), [], "the command asks, too");
-    let effects = deeds(press(&mut app, "uq"));
+    assert_eq!(main_effects(press(&mut app, ":q<enter>")), [], "the command asks, too");
+    let effects = main_effects(press(&mut app, "uq"));
     assert_eq!(effects.last(), Some(&Effect::Quit), "asked again it leaves: the pipe's end is the change's");
     let (mut app, _tree) = view(SIZE);
     press(&mut app, "p<enter>y");
-    assert_eq!(deeds(press(&mut app, "q")), [], "a change in the making counts");
-    assert_eq!(deeds(press(&mut app, "u")), [Effect::Quit]);
-    assert_eq!(deeds(press(&mut view(SIZE).0, "q")), [Effect::Quit]);
+    assert_eq!(main_effects(press(&mut app, "q")), [], "a change in the making counts");
+    assert_eq!(main_effects(press(&mut app, "u")), [Effect::Quit]);
+    assert_eq!(main_effects(press(&mut view(SIZE).0, "q")), [Effect::Quit]);
 }
 
 #[test]
-fn what_was_left_behind_is_offered_once() {
+fn restoring_orphaned_changes_is_offered_once() {
     let tree = Tree::new();
     let id = tree.set(&["vm.swappiness=10"]);
     let mut app = app(SIZE);
-    tree.tell(&mut app, &[(500, Standing::LeftBehind)]);
+    tree.tell(&mut app, &[(500, ChangeStatus::Orphaned)]);
     assert!(app.ui.message.clone().unwrap().text.contains("left changed settings behind"));
     press(&mut app, "t");
-    assert!(dialog(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog(&app));
-    assert_eq!(deeds(press(&mut app, "y")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
-    tree.tell(&mut app, &[(500, Standing::LeftBehind)]);
+    assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
+    assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
+    tree.tell(&mut app, &[(500, ChangeStatus::Orphaned)]);
     assert_eq!(app.ui.overlay, None, "once");
     tree.undo(id);
     tree.tell(&mut app, &[]);
-    assert!(matches!(&app.ui.tune.changes()[0].standing, Standing::Over(how) if how == "taken back"));
-    assert!(app.ui.tune.ended.contains_key(&id));
+    assert!(matches!(&app.ui.tune.changes()[0].status, ChangeStatus::Closed(how) if how == "taken back"));
+    assert!(app.ui.tune.ended_boot_ns.contains_key(&id));
 }
 
 #[test]
-fn without_root_everything_is_shown_and_the_sudo_line_offered() {
+fn without_root_the_sudo_command_is_offered() {
     let (mut app, tree) = view(SIZE);
     let id = tree.set(&["vm.page-cluster=2"]);
-    let mut look = tree.look(&app, &[], &[(40, Standing::Lease(80))]);
-    look.writable = false;
-    news(&mut app, TuneNews::Survey(look));
+    let mut look = tree.look(&app, &[], &[(40, ChangeStatus::Leased(80))]);
+    look.can_write = false;
+    news(&mut app, TuneEvent::Refreshed(look));
     for (keys, line) in [
         (
             "<enter><c-u>12<enter>a".to_owned(),
@@ -232,70 +232,70 @@ fn without_root_everything_is_shown_and_the_sudo_line_offered() {
         ("R".to_owned(), format!("sudo iotop-plus tune renew {id} --for 120s")),
         ("P".to_owned(), "sudo iotop-plus tune persist vm.dirty_ratio=20".to_owned()),
     ] {
-        assert_eq!(deeds(press(&mut app, &keys)), [], "{keys}");
-        assert!(dialog(&app).contains(&line), "{keys}: {}", dialog(&app));
-        assert_eq!(deeds(press(&mut app, "y")), [Effect::CopyToClipboard(line)], "{keys}");
+        assert_eq!(main_effects(press(&mut app, &keys)), [], "{keys}");
+        assert!(dialog_text(&app).contains(&line), "{keys}: {}", dialog_text(&app));
+        assert_eq!(main_effects(press(&mut app, "y")), [Effect::CopyToClipboard(line)], "{keys}");
     }
 }
 
 #[test]
-fn persisting_names_the_file_and_who_wins() {
+fn persisting_names_the_file_and_the_overriding_one() {
     let (mut app, tree) = view(SIZE);
-    press(&mut app, &(at("swappiness") + "P"));
-    let said = dialog(&app);
+    press(&mut app, &(filter_keys("swappiness") + "P"));
+    let said = dialog_text(&app);
     assert!(said.contains("vm.swappiness = 60 (60) into /etc/sysctl.d/99-zz-iotop-plus.conf"), "{said}");
     assert!(said.contains("brings 10, decided by /etc/sysctl.d/50-db.conf:1"), "{said}");
     let job = Job::Persist { words: vec!["vm.swappiness=60".into()], out: false };
-    assert_eq!(deeds(press(&mut app, "y")), [Effect::RunJob(job.clone())]);
+    assert_eq!(main_effects(press(&mut app, "y")), [Effect::RunJob(job.clone())]);
     let reply = job.run(&tree.root);
     assert!(matches!(&reply, Reply::Told(lines) if lines.len() == 2), "{reply:?}");
     assert!(matches!(&update(&mut app, Event::JobReply(job, reply))[..], [Effect::RunJob(Job::AtBoot { .. })]));
     super::stage::tune::boot(&mut app, &tree);
     press(&mut app, "P");
-    assert!(dialog(&app).contains("Take vm.swappiness out of"), "{}", dialog(&app));
-    press(&mut app, &("n".to_owned() + &at("page-cluster") + "P"));
-    assert!(dialog(&app).contains("WARNING: /etc/sysctl.conf:1 comes after our file"), "{}", dialog(&app));
-    press(&mut app, &("n".to_owned() + &at("atime") + "P"));
-    assert!(app.ui.tune.problem.clone().unwrap().contains("fstab"));
+    assert!(dialog_text(&app).contains("Take vm.swappiness out of"), "{}", dialog_text(&app));
+    press(&mut app, &("n".to_owned() + &filter_keys("page-cluster") + "P"));
+    assert!(dialog_text(&app).contains("WARNING: /etc/sysctl.conf:1 comes after our file"), "{}", dialog_text(&app));
+    press(&mut app, &("n".to_owned() + &filter_keys("atime") + "P"));
+    assert!(app.ui.tune.error.clone().unwrap().contains("fstab"));
 }
 
 #[test]
-fn a_process_brings_its_own_knobs() {
+fn a_process_page_opens_its_own_knobs() {
     let (mut app, _tree) = view(SIZE);
     let effects = press(&mut app, "3<enter>t");
     let wanted = vec!["nofile@6398".to_owned(), "ioprio@6398".to_owned()];
-    assert!(effects.contains(&Effect::Tune(TuneEffect::Survey(wanted))), "{effects:?}");
-    assert_eq!(state(&app), "Tune/Tune");
+    assert!(effects.contains(&Effect::Tune(TuneEffect::Refresh(wanted))), "{effects:?}");
+    assert_eq!(state_summary(&app), "Tune/Tune");
 }
 
 #[test]
-fn a_look_keeps_the_selection_and_the_first_one_the_start() {
+fn a_refresh_keeps_the_selection_and_the_initial_values() {
     let (mut app, tree) = view(SIZE);
     press(&mut app, "<pgdn>");
-    let before = app.ui.tune.selected().unwrap().name.clone();
+    let before = app.ui.tune.selected_knob().unwrap().name.clone();
     std::fs::remove_file(tree.dir.path().join("proc/sys/vm/dirty_bytes")).unwrap();
     std::fs::write(tree.dir.path().join("proc/sys/vm/swappiness"), "33\n").unwrap();
     tree.tell(&mut app, &[]);
-    assert_eq!(app.ui.tune.selected().unwrap().name, before);
-    assert_eq!(app.ui.tune.start["vm.swappiness"], "60");
-    assert_eq!(app.ui.tune.row("vm.swappiness").unwrap().brief, "33");
-    assert_eq!(app.ui.tune.row("vm.dirty_bytes").unwrap().brief, "-", "not 0");
+    assert_eq!(app.ui.tune.selected_knob().unwrap().name, before);
+    assert_eq!(app.ui.tune.initial_values["vm.swappiness"], "60");
+    assert_eq!(app.ui.tune.knob("vm.swappiness").unwrap().short_value, "33");
+    assert_eq!(app.ui.tune.knob("vm.dirty_bytes").unwrap().short_value, "-", "not 0");
 }
 
 #[test]
-fn marks_and_windows_follow_the_changes() {
+fn graph_marks_and_comparison_windows_follow_the_changes() {
     let (mut app, tree) = view(SIZE);
     assert!(app.change_marks(99).is_empty());
     tree.set(&["vm.swappiness=10"]);
     tree.set(&["vm.page-cluster=2"]);
-    tree.tell(&mut app, &[(20, Standing::Lease(100)), (60, Standing::Kept)]);
+    tree.tell(&mut app, &[(20, ChangeStatus::Leased(100)), (60, ChangeStatus::Kept)]);
     // Ticks of two seconds: the mark stands at the tick that has the change within it.
     assert_eq!(app.change_marks(99), [9, 29]);
     assert_eq!((app.change_marks(29), app.change_marks(9)), (vec![9], vec![]), "no wider than the graph");
     let changes = app.ui.tune.changes();
-    let newest = app.change_comparison(&changes[0]).unwrap();
+    let newest = app.compare_change(&changes[0]).unwrap();
     assert!(newest.after.ticks >= MIN_WINDOW_TICKS && !newest.rows.is_empty(), "{newest:?}");
     assert!(newest.before.secs <= 40.0, "the change before it ends its window: {newest:?}");
-    let older = app.change_comparison(&changes[1]).unwrap();
+    let older = app.compare_change(&changes[1]).unwrap();
     assert!(older.after.secs <= 40.0, "the change after it ends its window: {older:?}");
 }

@@ -2,38 +2,38 @@
 
 use crate::tui::settings::LEASE_SECS_RANGE;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
-use crate::tui::tuning::known;
+use crate::tui::tune::cached_knobs;
 use crate::tune::knob::{Link, Unit, Values};
 use crossterm::event::KeyCode;
 
 /// Opens the line of input for the selected knob.
-pub fn start(app: &mut App) {
+pub fn edit_selected(app: &mut App) {
     let tune = &mut app.ui.tune;
-    let Some(row) = tune.selected() else { return };
+    let Some(row) = tune.selected_knob() else { return };
     let (name, text) = match &row.reading {
-        Ok(reading) => (row.name.clone(), tune.proposed.get(&row.name).unwrap_or(&reading.value).clone()),
+        Ok(reading) => (row.name.clone(), tune.pending.get(&row.name).unwrap_or(&reading.value).clone()),
         Err(fail) => {
-            tune.problem = Some(crate::text::sanitize(format!("cannot be changed: {}", fail.text())));
+            tune.error = Some(crate::text::sanitize(format!("cannot be changed: {}", fail.text())));
             return;
         }
     };
-    tune.editing = Some(name);
-    preview(app, &text);
-    open(app, PromptPurpose::KnobValue, text);
+    tune.editing_knob = Some(name);
+    update_preview(app, &text);
+    open_prompt(app, PromptPurpose::KnobValue, text);
 }
 
 /// Asks how long leases are to be.
-pub fn ask_lease(app: &mut App) {
-    open(app, PromptPurpose::Lease, String::new());
+pub fn ask_lease_duration(app: &mut App) {
+    open_prompt(app, PromptPurpose::Lease, String::new());
 }
 
-fn open(app: &mut App, what: PromptPurpose, text: String) {
+fn open_prompt(app: &mut App, what: PromptPurpose, text: String) {
     let cursor = text.len();
     app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 /// Sets it, if it is one.
-pub fn set_lease(app: &mut App, text: &str) -> Result<(), String> {
+pub fn set_lease_duration(app: &mut App, text: &str) -> Result<(), String> {
     let secs = text.parse::<u64>().ok().filter(|s| LEASE_SECS_RANGE.contains(s));
     app.ui.tune.lease_secs = secs.ok_or_else(|| format!("\"{text}\": a lease is 1 to 86400 seconds"))?;
     app.ui.info(format!("changes take themselves back after {} s; W saves that", app.ui.tune.lease_secs));
@@ -41,57 +41,57 @@ pub fn set_lease(app: &mut App, text: &str) -> Result<(), String> {
 }
 
 /// What is typed, as it would be written.
-fn typed(app: &App, text: &str) -> Result<(String, String), String> {
+fn typed_value(app: &App, text: &str) -> Result<(String, String), String> {
     let tune = &app.ui.tune;
-    let (Some(survey), Some(name)) = (&tune.survey, &tune.editing) else {
+    let (Some(survey), Some(name)) = (&tune.snapshot, &tune.editing_knob) else {
         return Err("the knob is not known any more".into());
     };
-    Ok((name.clone(), known::canonical(survey, name, text)?))
+    Ok((name.clone(), cached_knobs::canonical_value(survey, name, text)?))
 }
 
 /// Says what the text typed so far comes to.
-pub fn preview(app: &mut App, text: &str) {
-    app.ui.tune.preview = match typed(app, text.trim()) {
+pub fn update_preview(app: &mut App, text: &str) {
+    app.ui.tune.preview = match typed_value(app, text.trim()) {
         Ok((name, value)) => {
-            let survey = app.ui.tune.survey.as_ref();
-            Ok(survey.map(|s| known::meaning(s, &name, &value)).unwrap_or_default())
+            let survey = app.ui.tune.snapshot.as_ref();
+            Ok(survey.map(|s| cached_knobs::describe_value(s, &name, &value)).unwrap_or_default())
         }
         Err(why) => Err(crate::text::sanitize(why)),
     };
 }
 
 /// Takes the text as the knob's proposal, or says what is wrong with it.
-pub fn propose(app: &mut App, text: &str) -> Result<(), String> {
-    let (name, value) = typed(app, text)?;
-    set(app, &name, value);
+pub fn propose_typed(app: &mut App, text: &str) -> Result<(), String> {
+    let (name, value) = typed_value(app, text)?;
+    set_pending(app, &name, value);
     Ok(())
 }
 
 /// Proposes a value. A value that stands already is no proposal; of a pair only one half is.
-pub fn set(app: &mut App, name: &str, value: String) {
+pub fn set_pending(app: &mut App, name: &str, value: String) {
     let tune = &mut app.ui.tune;
-    let Some(row) = tune.row(name) else { return };
+    let Some(row) = tune.knob(name) else { return };
     let same = row.reading.as_ref().is_ok_and(|r| r.value == value);
-    let other = match row.at.knob().link {
-        Link::Pair(other) => row.at.sibling(other).map(|o| o.to_string()),
+    let other = match row.id.knob().link {
+        Link::Pair(other) => row.id.sibling(other).map(|o| o.to_string()),
         _ => None,
     };
     if same {
-        tune.proposed.remove(name);
+        tune.pending.remove(name);
         let shown = crate::text::sanitize(name);
         return app.ui.info(format!("{shown} stands at that already"));
     }
     if let Some(other) = other {
-        tune.proposed.remove(&other);
+        tune.pending.remove(&other);
     }
-    tune.proposed.insert(name.to_owned(), value);
+    tune.pending.insert(name.to_owned(), value);
 }
 
 /// The next or previous word of those there are to choose from.
-pub fn choose(app: &App, p: &mut Prompt, key: KeyCode) {
+pub fn cycle_choice(app: &App, p: &mut Prompt, key: KeyCode) {
     let tune = &app.ui.tune;
-    let Some(row) = tune.editing.as_ref().and_then(|name| tune.row(name)) else { return };
-    let knob = row.at.knob();
+    let Some(row) = tune.editing_knob.as_ref().and_then(|name| tune.knob(name)) else { return };
+    let knob = row.id.knob();
     let fixed = |words: &[&str]| words.iter().map(|w| w.to_string()).collect::<Vec<_>>();
     let words = match (knob.values, knob.unit) {
         (Values::Listed, _) => row.reading.as_ref().map(|r| r.choices.clone()).unwrap_or_default(),

@@ -20,85 +20,85 @@ use crate::tune::sysctl::shown;
 use crate::tune::value;
 
 /// Changes shown at most, the newest.
-const CHANGES: usize = 200;
+const MAX_CHANGES: usize = 200;
 /// A change nobody holds is left behind only when it is older: its tuner may just be starting, ns.
-const STARTING: i64 = 3_000_000_000;
+const TUNER_START_GRACE_NS: i64 = 3_000_000_000;
 
 /// Everything at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Survey {
+pub struct KnobSnapshot {
     /// All knobs, grouped.
-    pub rows: Vec<Row>,
+    pub rows: Vec<KnobRow>,
     /// The boot's changes, newest first.
     pub changes: Vec<ChangeRow>,
     /// Why the changes are not known.
-    pub trouble: Option<String>,
+    pub changes_error: Option<String>,
     /// Whether this process may change anything.
-    pub writable: bool,
+    pub can_write: bool,
     /// What a ratio means here.
     pub machine: Machine,
 }
 
 /// A knob, ready to be shown; names and texts are cleaned but for `name`.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct KnobRow {
     /// Which.
-    pub at: Address,
+    pub id: Address,
     /// The same as text, raw: what other tables are looked up with.
     pub name: String,
     /// The same, cleaned.
-    pub shown: String,
+    pub display_name: String,
     /// Under its heading: without device or process.
-    pub short: String,
+    pub short_name: String,
     /// The heading it stands under.
     pub heading: String,
     /// Device, mount point or process; empty: the machine.
-    pub place: String,
+    pub instance: String,
     /// Whether `place` is a device.
-    pub of_device: bool,
+    pub is_device_knob: bool,
     /// Whether it steers buffered writes.
-    pub of_writeback: bool,
+    pub is_writeback_knob: bool,
     /// The value, or why there is none.
     pub reading: Result<Reading, Fail>,
     /// The value in few characters; `-`: not read.
-    pub brief: String,
+    pub short_value: String,
     /// The value with its meaning on this machine, or the reason for there being none.
-    pub long: String,
+    pub long_value: String,
     /// The kernel's own value, in few characters; empty where it depends on the machine.
-    pub default_brief: String,
+    pub short_default: String,
     /// The kernel's own value in words.
-    pub default: String,
+    pub default_text: String,
     /// What may be written.
-    pub allowed: String,
+    pub allowed_values: String,
     /// What it does and costs.
-    pub about: &'static str,
+    pub description: &'static str,
     /// Where that is written.
     pub source: &'static str,
     /// What writing needs.
-    pub needs: &'static str,
+    pub required_privilege: &'static str,
     /// What moves with it.
-    pub link: String,
+    pub linked_effect: String,
     /// The file it is written to, or the call.
-    pub target: String,
+    pub written_to: String,
     /// Where a value that is to last is written, or where it belongs.
-    pub lasts: Result<String, String>,
+    pub persist_path: Result<String, String>,
 }
 
 /// How a change stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum ChangeStatus {
     /// Its tuner undoes it in so many seconds.
-    Lease(u64),
+    Leased(u64),
     /// Its tuner does not answer.
-    Silent,
+    TunerSilent,
     /// It is being made.
-    Making,
+    Applying,
     /// Its tuner is dead: nobody will undo it.
-    LeftBehind,
+    Orphaned,
     /// Somebody wanted it to stay.
     Kept,
     /// Nothing of it stands: what became of it.
-    Over(String),
+    Closed(String),
 }
 
 /// A change of this boot.
@@ -111,42 +111,42 @@ pub struct ChangeRow {
     /// The same by CLOCK_BOOTTIME; `None`: not known, or before this boot's clock.
     pub boot_ns: Option<u64>,
     /// How it stands.
-    pub standing: Standing,
+    pub status: ChangeStatus,
     /// Its knobs.
-    pub members: Vec<MemberRow>,
+    pub members: Vec<ChangedKnobRow>,
 }
 
 impl ChangeRow {
     /// Whether it moved knobs of that experiment, and no others.
-    pub fn is_of(&self, report: &Report) -> bool {
-        let moved = |m: &MemberRow| report.settings.iter().any(|s| s.knob == m.shown);
+    pub fn belongs_to(&self, report: &Report) -> bool {
+        let moved = |m: &ChangedKnobRow| report.settings.iter().any(|s| s.knob == m.display_name);
         !self.members.is_empty() && self.members.iter().all(moved)
     }
 }
 
 /// A knob of a change.
 #[derive(Debug, Clone)]
-pub struct MemberRow {
+pub struct ChangedKnobRow {
     /// Which, raw.
     pub name: String,
     /// The same, cleaned.
-    pub shown: String,
+    pub display_name: String,
     /// Its device, if it is a device's.
     pub device: Option<String>,
     /// Whether it steers buffered writes.
-    pub of_writeback: bool,
+    pub is_writeback_knob: bool,
     /// Value before, as the kernel spells it.
-    pub old: String,
+    pub raw_old_value: String,
     /// Value before, in few characters.
-    pub before: String,
+    pub old_value: String,
     /// Value written.
-    pub after: String,
+    pub new_value: String,
     /// What became of it.
-    pub closed: Option<String>,
+    pub outcome: Option<String>,
 }
 
 /// Takes it. `extra` are knobs beside those always listed; `now` the clocks.
-pub fn survey(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Timestamp) -> Survey {
+pub fn take_snapshot(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Timestamp) -> KnobSnapshot {
     let machine = Machine::read(root);
     let mut all = every(root, false);
     for at in extra.iter().filter_map(|e| Address::parse(e).ok()) {
@@ -155,22 +155,22 @@ pub fn survey(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Timestamp
         }
     }
     // What belongs to one device stands together, its queue before its share of dirty memory.
-    all.sort_by_cached_key(|at| (rank(at), if rank(at) == 0 { String::new() } else { at.at().to_owned() }));
+    all.sort_by_cached_key(|at| (group_order(at), if group_order(at) == 0 { String::new() } else { at.at().to_owned() }));
     let readings = io.read_many(&all);
-    let rows = all.into_iter().zip(readings).map(|(at, r)| row(root, at, r, &machine)).collect();
+    let rows = all.into_iter().zip(readings).map(|(at, r)| knob_row(root, at, r, &machine)).collect();
     let (changes, trouble) = match opened(root) {
         Ok(None) => (Vec::new(), None),
         Ok(Some((journal, changes))) => {
-            let newest = changes.iter().rev().take(CHANGES);
+            let newest = changes.iter().rev().take(MAX_CHANGES);
             (newest.map(|c| change_row(&journal, c, now)).collect(), None)
         }
         Err(why) => (Vec::new(), Some(sanitize(why.to_string()))),
     };
     let writable = rustix::process::geteuid().is_root() || !root.is_live();
-    Survey { rows, changes, trouble, writable, machine }
+    KnobSnapshot { rows, changes, changes_error: trouble, can_write: writable, machine }
 }
 
-fn rank(at: &Address) -> u8 {
+fn group_order(at: &Address) -> u8 {
     match at.knob().group {
         Group::Device | Group::Bdi => 1,
         Group::Mount => 2,
@@ -179,11 +179,11 @@ fn rank(at: &Address) -> u8 {
     }
 }
 
-fn is_device(at: &Address) -> bool {
+fn is_device_knob(at: &Address) -> bool {
     matches!(at.knob().place, Place::Queue(_) | Place::Bdi(_))
 }
 
-fn heading(at: &Address) -> String {
+fn group_heading(at: &Address) -> String {
     match at.knob().group {
         Group::Device | Group::Bdi => format!("Device {}", sanitize(at.at())),
         Group::Mount => "Mounts".into(),
@@ -192,7 +192,7 @@ fn heading(at: &Address) -> String {
     }
 }
 
-fn row(root: &Root, at: Address, reading: Result<Reading, Fail>, machine: &Machine) -> Row {
+fn knob_row(root: &Root, at: Address, reading: Result<Reading, Fail>, machine: &Machine) -> KnobRow {
     let knob = at.knob();
     let (brief, long) = match &reading {
         Ok(r) => (value::brief(knob, &r.value), value::show(knob, &r.value, machine)),
@@ -204,36 +204,36 @@ fn row(root: &Root, at: Address, reading: Result<Reading, Fail>, machine: &Machi
         Group::Mount => format!("{} {}", knob.name, at.at()),
         _ => knob.name.to_owned(),
     };
-    Row {
+    KnobRow {
         name: at.to_string(),
-        shown: sanitize(at.to_string()),
-        short: sanitize(short),
-        heading: heading(&at),
-        place: at.at().to_owned(),
-        of_device: is_device(&at),
-        of_writeback: knob.group == Group::Writeback,
-        brief: sanitize(brief),
-        long: sanitize(long),
-        default_brief: knob.default.map(|d| value::brief(knob, d)).unwrap_or_default(),
-        default: knob.default.map_or(knob.default_text.into(), |d| value::show(knob, d, machine)),
-        allowed: sanitize(allowed),
-        about: knob.about,
+        display_name: sanitize(at.to_string()),
+        short_name: sanitize(short),
+        heading: group_heading(&at),
+        instance: at.at().to_owned(),
+        is_device_knob: is_device_knob(&at),
+        is_writeback_knob: knob.group == Group::Writeback,
+        short_value: sanitize(brief),
+        long_value: sanitize(long),
+        short_default: knob.default.map(|d| value::brief(knob, d)).unwrap_or_default(),
+        default_text: knob.default.map_or(knob.default_text.into(), |d| value::show(knob, d, machine)),
+        allowed_values: sanitize(allowed),
+        description: knob.about,
         source: knob.source,
-        needs: knob.needs,
-        link: match knob.link {
+        required_privilege: knob.needs,
+        linked_effect: match knob.link {
             Link::Pair(other) => format!("writing it sets {other} to 0"),
             Link::Moves(others) => format!("the kernel also moves {}", others.join(", ")),
             Link::Alone => String::new(),
         },
-        target: sanitize(target(&at)),
-        lasts: file(root, &at).map(|f| sanitize(shown(root, &f))).map_err(sanitize),
+        written_to: sanitize(write_destination(&at)),
+        persist_path: file(root, &at).map(|f| sanitize(shown(root, &f))).map_err(sanitize),
         reading,
-        at,
+        id: at,
     }
 }
 
 /// What is written to, in words a person can check.
-fn target(at: &Address) -> String {
+fn write_destination(at: &Address) -> String {
     let live = Root::live();
     let file = match at.knob().place {
         Place::Sysctl(file) => live.proc(&format!("sys/{file}")),
@@ -250,21 +250,21 @@ fn target(at: &Address) -> String {
 fn change_row(journal: &Journal, change: &Change, now: Timestamp) -> ChangeRow {
     let age = now.wall_ns - change.wall_ns;
     let boot_ns = (change.wall_ns > 0 && age >= 0).then(|| now.boot_ns.checked_sub(age as u64)).flatten();
-    let members: Vec<MemberRow> = change.members.iter().map(member).collect();
+    let members: Vec<ChangedKnobRow> = change.members.iter().map(changed_knob_row).collect();
     let standing = match (change.is_open(), change.kept) {
-        (false, _) => Standing::Over(over(change)),
-        (true, true) => Standing::Kept,
+        (false, _) => ChangeStatus::Closed(outcome_summary(change)),
+        (true, true) => ChangeStatus::Kept,
         (true, false) => match holder(journal, change.id) {
-            Holder::Lease(secs) => Standing::Lease(secs),
-            Holder::Silent => Standing::Silent,
-            Holder::Nobody if age < STARTING => Standing::Making,
-            Holder::Nobody => Standing::LeftBehind,
+            Holder::Lease(secs) => ChangeStatus::Leased(secs),
+            Holder::Silent => ChangeStatus::TunerSilent,
+            Holder::Nobody if age < TUNER_START_GRACE_NS => ChangeStatus::Applying,
+            Holder::Nobody => ChangeStatus::Orphaned,
         },
     };
-    ChangeRow { id: change.id, wall_ns: change.wall_ns, boot_ns, standing, members }
+    ChangeRow { id: change.id, wall_ns: change.wall_ns, boot_ns, status: standing, members }
 }
 
-fn over(change: &Change) -> String {
+fn outcome_summary(change: &Change) -> String {
     let all = |is: fn(&Outcome) -> bool| change.members.iter().filter_map(|m| m.closed.as_ref()).all(is);
     let any = |is: fn(&Outcome) -> bool| change.members.iter().filter_map(|m| m.closed.as_ref()).any(is);
     if change.members.is_empty()
@@ -280,19 +280,19 @@ fn over(change: &Change) -> String {
     }
 }
 
-fn member(m: &Member) -> MemberRow {
+fn changed_knob_row(m: &Member) -> ChangedKnobRow {
     let knob = m.at.knob();
     let own = |all: &[(Address, String)]| all.first().map(|(_, v)| v.clone());
     let old = own(&m.before).unwrap_or_default();
     let new = m.after.as_deref().and_then(own).unwrap_or_else(|| m.want.clone());
-    MemberRow {
+    ChangedKnobRow {
         name: m.at.to_string(),
-        shown: sanitize(m.at.to_string()),
-        device: is_device(&m.at).then(|| m.at.at().to_owned()),
-        of_writeback: knob.group == Group::Writeback,
-        before: sanitize(value::brief(knob, &old)),
-        after: sanitize(value::brief(knob, &new)),
-        old,
-        closed: m.closed.clone().map(|o| sanitize(crate::tune::restore::Undone::Closed(o).to_string())),
+        display_name: sanitize(m.at.to_string()),
+        device: is_device_knob(&m.at).then(|| m.at.at().to_owned()),
+        is_writeback_knob: knob.group == Group::Writeback,
+        old_value: sanitize(value::brief(knob, &old)),
+        new_value: sanitize(value::brief(knob, &new)),
+        raw_old_value: old,
+        outcome: m.closed.clone().map(|o| sanitize(crate::tune::restore::Undone::Closed(o).to_string())),
     }
 }

@@ -1,38 +1,38 @@
 //! The presets as rows: what each would change on this machine.
 
-use super::{TuneUi, known};
+use super::{TuneUi, cached_knobs};
 use crate::text::sanitize;
 use crate::tune::presets::PRESETS;
 
 /// A preset, ready to be shown.
-pub struct Choice {
+pub struct PresetRow {
     /// As it is called on the command line.
     pub name: &'static str,
     /// What it is for.
     pub title: &'static str,
     /// What it does and costs.
-    pub about: &'static str,
+    pub description: &'static str,
     /// Where that is written.
     pub source: &'static str,
     /// What it changes here, and whether it stands so already; or why it cannot be applied.
     pub diff: Result<Vec<(String, bool)>, String>,
     /// Settings this machine does not have.
-    pub missing: Vec<String>,
+    pub missing_knobs: Vec<String>,
 }
 
 /// All of them.
-pub fn choices(tune: &TuneUi) -> Vec<Choice> {
-    let Some(survey) = &tune.survey else { return Vec::new() };
+pub fn preset_rows(tune: &TuneUi) -> Vec<PresetRow> {
+    let Some(survey) = &tune.snapshot else { return Vec::new() };
     let one = |preset: &'static crate::tune::presets::Preset| {
-        let (words, missing) = known::preset_words(survey, preset);
-        let diff = known::diff(survey, &words).map_err(|why| sanitize(why.to_string()));
-        Choice {
+        let (words, missing) = cached_knobs::preset_assignments(survey, preset);
+        let diff = cached_knobs::diff_assignments(survey, &words).map_err(|why| sanitize(why.to_string()));
+        PresetRow {
             name: preset.name,
             title: preset.title,
-            about: preset.about,
+            description: preset.about,
             source: preset.source,
-            diff: diff.map(|all| all.into_iter().map(|d| (d.text, d.same)).collect()),
-            missing,
+            diff: diff.map(|all| all.into_iter().map(|d| (d.text, d.is_unchanged)).collect()),
+            missing_knobs: missing,
         }
     };
     PRESETS.iter().map(one).collect()

@@ -1,8 +1,8 @@
 //! A change this screen made: a thread for each, which starts the tuner, speaks to it, and tells what came of
 //! it. If this program goes, the pipe ends and the tuner takes the change back.
 
-use super::TuneNews;
-use super::runner::{Holders, Sink};
+use super::TuneEvent;
+use super::runner::{LeaseThreads, TuneEventSink};
 use crate::collect::clock;
 use crate::root::Root;
 use crate::text::sanitize;
@@ -15,11 +15,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// How often the countdown moves.
-const BEAT: Duration = Duration::from_secs(1);
+const COUNTDOWN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a lease's thread is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum LeaseCommand {
     /// Let it stay.
     Keep,
     /// Take it back.
@@ -31,8 +31,8 @@ pub enum Order {
 }
 
 /// Makes the change and stays with it until it is over.
-pub fn run(root: &Root, words: Vec<String>, lease_secs: u64, sink: &Sink, holders: &Holders) {
-    let refused = |why: String| sink(TuneNews::Refused(sanitize(why)));
+pub fn apply_with_lease(root: &Root, words: Vec<String>, lease_secs: u64, sink: &TuneEventSink, holders: &LeaseThreads) {
+    let refused = |why: String| sink(TuneEvent::Refused(sanitize(why)));
     let (held, reply) = match Held::start(Root::self_exe(), root, words, Some(lease_secs)) {
         Ok(made) => made,
         Err(err) => return refused(err.to_string()),
@@ -43,112 +43,112 @@ pub fn run(root: &Root, words: Vec<String>, lease_secs: u64, sink: &Sink, holder
         other => return refused(format!("the tuner said {other:?}")),
     };
     if !changed {
-        return sink(TuneNews::Applied { id, lease_secs: None });
+        return sink(TuneEvent::Applied { id, lease_secs: None });
     }
     let (to, orders) = channel();
     holders.lock().unwrap_or_else(|e| e.into_inner()).insert(id, to);
-    sink(TuneNews::Applied { id, lease_secs: Some(lease_secs) });
-    let until = boot_secs() + lease_secs as f64;
-    Lease { id, held, until, sink, orders }.follow();
+    sink(TuneEvent::Applied { id, lease_secs: Some(lease_secs) });
+    let until = boot_clock_secs() + lease_secs as f64;
+    LeaseThread { id, handle: held, expires_secs: until, sink, commands: orders }.run();
     holders.lock().unwrap_or_else(|e| e.into_inner()).remove(&id);
 }
 
 /// Makes a change that stays.
-pub fn settle(root: &Root, words: Vec<String>) -> TuneNews {
-    let refused = |why: String| TuneNews::Refused(sanitize(why));
+pub fn apply_permanently(root: &Root, words: Vec<String>) -> TuneEvent {
+    let refused = |why: String| TuneEvent::Refused(sanitize(why));
     match Held::start(Root::self_exe(), root, words, None) {
-        Ok((_, Reply::Applied { id, .. })) => TuneNews::Settled(id),
+        Ok((_, Reply::Applied { id, .. })) => TuneEvent::AppliedPermanently(id),
         Ok((_, Reply::Refused(refusal))) => refused(refusal.to_string()),
         Ok((_, other)) => refused(format!("the tuner said {other:?}")),
         Err(err) => refused(err.to_string()),
     }
 }
 
-struct Lease<'a> {
+struct LeaseThread<'a> {
     id: u64,
-    held: Held,
+    handle: Held,
     /// CLOCK_BOOTTIME in seconds.
-    until: f64,
-    sink: &'a Sink,
-    orders: Receiver<Order>,
+    expires_secs: f64,
+    sink: &'a TuneEventSink,
+    commands: Receiver<LeaseCommand>,
 }
 
-impl Lease<'_> {
-    fn follow(mut self) {
+impl LeaseThread<'_> {
+    fn run(mut self) {
         loop {
-            let order = match self.orders.recv_timeout(BEAT) {
+            let order = match self.commands.recv_timeout(COUNTDOWN_INTERVAL) {
                 Ok(order) => order,
                 Err(RecvTimeoutError::Timeout) => {
-                    if self.beat() {
+                    if self.poll_tuner() {
                         return;
                     }
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            if order == Order::Detach {
+            if order == LeaseCommand::Detach {
                 return self.detach();
             }
-            if self.obey(order) {
+            if self.execute(order) {
                 return;
             }
         }
     }
 
     /// Whether that was all.
-    fn beat(&self) -> bool {
+    fn poll_tuner(&self) -> bool {
         let id = self.id;
-        match self.held.said() {
+        match self.handle.said() {
             Said::Nothing => {
-                let secs = (self.until - boot_secs()).max(0.0).ceil() as u64;
-                (self.sink)(TuneNews::Left { id, secs, renewed: false });
+                let secs = (self.expires_secs - boot_clock_secs()).max(0.0).ceil() as u64;
+                (self.sink)(TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: false });
                 false
             }
             Said::Reply(Reply::Undone(all)) => {
-                (self.sink)(undone(id, &all, true));
+                (self.sink)(undone_event(id, &all, true));
                 true
             }
             Said::Reply(other) => {
-                self.fail(&format!("the tuner said {other:?}"));
+                self.report_failure(&format!("the tuner said {other:?}"));
                 false
             }
             Said::Ended => {
-                (self.sink)(TuneNews::Lost(id));
+                (self.sink)(TuneEvent::TunerLost(id));
                 true
             }
         }
     }
 
-    fn obey(&mut self, order: Order) -> bool {
+    fn execute(&mut self, order: LeaseCommand) -> bool {
         let id = self.id;
         let request = match order {
-            Order::Keep => Request::Keep,
-            Order::Renew(secs) => Request::Renew { secs },
-            Order::Undo | Order::Detach => Request::Undo,
+            LeaseCommand::Keep => Request::Keep,
+            LeaseCommand::Renew(secs) => Request::Renew { secs },
+            LeaseCommand::Undo | LeaseCommand::Detach => Request::Undo,
         };
-        match self.held.ask(&request) {
-            Ok(Reply::Kept) => (self.sink)(TuneNews::Kept(id)),
+        match self.handle.ask(&request) {
+            Ok(Reply::Kept) => (self.sink)(TuneEvent::Kept(id)),
             // Also when the lease ended a moment before the request came.
             Ok(Reply::Undone(all)) => {
-                let over = is_over(&all);
-                (self.sink)(undone(id, &all, order != Order::Undo));
+                let over = is_fully_closed(&all);
+                (self.sink)(undone_event(id, &all, order != LeaseCommand::Undo));
                 return over;
             }
             Ok(Reply::Left { secs }) => {
-                self.until = boot_secs() + secs as f64;
-                (self.sink)(TuneNews::Left { id, secs, renewed: true });
+                self.expires_secs = boot_clock_secs() + secs as f64;
+                (self.sink)(TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: true });
                 return false;
             }
             Ok(Reply::Bad(why)) => {
-                self.fail(&why);
+                self.report_failure(&why);
                 return false;
             }
             Ok(other) => {
-                self.fail(&format!("the tuner said {other:?}"));
+                self.report_failure(&format!("the tuner said {other:?}"));
                 return false;
             }
             Err(err) => {
-                self.fail(&err.to_string());
+                self.report_failure(&err.to_string());
                 return false;
             }
         }
@@ -157,35 +157,35 @@ impl Lease<'_> {
 
     fn detach(self) {
         let (id, sink) = (self.id, self.sink);
-        match self.held.detach() {
-            Ok(Reply::Undone(all)) => sink(undone(id, &all, true)),
-            Ok(_) => sink(TuneNews::Detached(id)),
-            Err(err) => sink(TuneNews::Failed(sanitize(format!("change {id}: {err}")))),
+        match self.handle.detach() {
+            Ok(Reply::Undone(all)) => sink(undone_event(id, &all, true)),
+            Ok(_) => sink(TuneEvent::Detached(id)),
+            Err(err) => sink(TuneEvent::Failed(sanitize(format!("change {id}: {err}")))),
         }
     }
 
-    fn fail(&self, why: &str) {
-        (self.sink)(TuneNews::Failed(sanitize(format!("change {}: {why}", self.id))));
+    fn report_failure(&self, why: &str) {
+        (self.sink)(TuneEvent::Failed(sanitize(format!("change {}: {why}", self.id))));
     }
 }
 
 /// The news of what became of each knob.
-pub fn undone(id: u64, all: &[(Address, Undone)], by_itself: bool) -> TuneNews {
+pub fn undone_event(id: u64, all: &[(Address, Undone)], by_itself: bool) -> TuneEvent {
     let fine = |u: &Undone| matches!(u, Undone::Closed(Outcome::Restored | Outcome::Already));
-    TuneNews::Undone {
+    TuneEvent::Undone {
         id,
         boot_ns: clock::now().boot_ns,
-        by_itself,
+        was_automatic: by_itself,
         lines: all.iter().map(|(at, u)| sanitize(format!("{at}: {u}"))).collect(),
-        clean: all.iter().all(|(_, u)| fine(u)),
-        over: is_over(all),
+        is_fully_restored: all.iter().all(|(_, u)| fine(u)),
+        is_closed: is_fully_closed(all),
     }
 }
 
-fn is_over(all: &[(Address, Undone)]) -> bool {
+fn is_fully_closed(all: &[(Address, Undone)]) -> bool {
     all.iter().all(|(_, u)| matches!(u, Undone::Closed(_)))
 }
 
-fn boot_secs() -> f64 {
+fn boot_clock_secs() -> f64 {
     clock::now().boot_ns as f64 / 1e9
 }

@@ -9,24 +9,24 @@ use crate::units::format_bytes_long;
 use crate::worker::job::{Job, Reply};
 
 /// Takes in an event that no person caused.
-pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
+pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Sample(sample) => {
-            super::findings::tick(app, effects);
+            super::findings::on_tick(app, effects);
             app.system.apply_sample(*sample);
             if app.ui.replay.is_none() {
-                super::tune::tick(app, effects);
+                super::tune::on_tick(app, effects);
             }
-            fade_message(app);
+            age_message(app);
         }
         Event::Processes(update) => {
             app.system.apply_processes(*update);
-            follow_selected(app);
-            super::findings::look(app, effects);
+            clamp_selection(app);
+            super::findings::run_rules_if_due(app, effects);
             app.refresh_visible_tasks();
-            focus(app, effects);
+            request_visible_tasks(app, effects);
         }
-        Event::Topology(topo) => topology(app, *topo, effects),
+        Event::Topology(topo) => on_topology(app, *topo, effects),
         Event::KernelLogRecords(records, clock) => {
             app.ui.log_clock = clock;
             app.system.kernel_log_status = Reading::Ok(());
@@ -37,26 +37,26 @@ pub fn take(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
             }
         }
         Event::KernelLogUnavailable(why) => app.system.kernel_log_status = why,
-        Event::JobReply(Job::AtBoot { .. }, reply) => super::tune::boot_known(app, reply),
-        Event::JobReply(Job::Persist { .. }, reply) => super::tune::persisted(app, reply, effects),
-        Event::JobReply(job, reply) => answered(app, job, reply, effects),
+        Event::JobReply(Job::AtBoot { .. }, reply) => super::tune::on_boot_values(app, reply),
+        Event::JobReply(Job::Persist { .. }, reply) => super::tune::on_persisted(app, reply, effects),
+        Event::JobReply(job, reply) => on_reply(app, job, reply, effects),
         Event::Blocked(list) => app.system.blocked_reads = list,
         Event::HungTaskWarnings(left) => app.system.hung_task_warnings = left,
         Event::IoPrioSet(key, result) => match result {
             Ok(prio) => app.ui.info(format!("task {}: I/O priority is now {prio} (read back)", key.tid)),
             Err(why) => app.ui.error(why),
         },
-        Event::Bench(news) => super::bench::take(app, *news, effects),
-        Event::Experiment(news) => super::experiment::take(app, *news, effects),
-        Event::Tune(news) => super::tune::take(app, *news, effects),
-        Event::Replay(news) => super::replay::take(app, *news, effects),
-        Event::RecordingStatus(status) => super::replay::recorded(app, *status),
+        Event::Bench(news) => super::bench::on_event(app, *news, effects),
+        Event::Experiment(news) => super::experiment::on_event(app, *news, effects),
+        Event::Tune(news) => super::tune::on_event(app, *news, effects),
+        Event::Replay(news) => super::replay::on_event(app, *news, effects),
+        Event::RecordingStatus(status) => super::replay::on_recorder_status(app, *status),
         Event::Notice(text) => app.ui.error(text),
         Event::Key(_) | Event::Mouse(_) | Event::Resize(..) => {}
     }
 }
 
-fn fade_message(app: &mut App) {
+fn age_message(app: &mut App) {
     if let Some(m) = &mut app.ui.message {
         m.ticks_left = m.ticks_left.saturating_sub(1);
         if m.ticks_left == 0 {
@@ -66,13 +66,13 @@ fn fade_message(app: &mut App) {
 }
 
 /// The selection stays with its task when a detail page of it is open; otherwise with its place.
-pub fn follow_selected(app: &mut App) {
+pub fn clamp_selection(app: &mut App) {
     let len = app.system.processes.len();
     app.ui.processes.scroll.selected = app.ui.processes.scroll.selected.min(len.saturating_sub(1));
 }
 
 /// Tells the collector which rows are on screen.
-pub fn focus(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn request_visible_tasks(app: &mut App, effects: &mut Vec<Effect>) {
     let mut keys: Vec<_> = app.ui.processes.window.rows.iter().map(|at| app.system.processes.key_at(*at)).collect();
     if let Some(DetailPage::Process(p)) = &app.ui.detail {
         keys.push(p.key);
@@ -83,7 +83,7 @@ pub fn focus(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-fn topology(app: &mut App, topo: Reading<crate::model::topology::Topology>, effects: &mut Vec<Effect>) {
+fn on_topology(app: &mut App, topo: Reading<crate::model::topology::Topology>, effects: &mut Vec<Effect>) {
     app.system.topology = topo;
     let names = app.system.devices_to_query();
     if !names.is_empty() {
@@ -92,7 +92,7 @@ fn topology(app: &mut App, topo: Reading<crate::model::topology::Topology>, effe
 }
 
 /// Asks for the facts of the task whose detail is open.
-pub fn facts(app: &mut App, effects: &mut Vec<Effect>) {
+pub fn request_task_facts(app: &mut App, effects: &mut Vec<Effect>) {
     if let (Some(DetailPage::Process(p)), true) = (&mut app.ui.detail, app.ui.replay.is_some()) {
         // What is asked for when it is looked at was not asked then.
         let not = |what: &str| Some(Reply::Failed(format!("{what} are not in a recording")));
@@ -104,13 +104,13 @@ pub fn facts(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-fn answered(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
+fn on_reply(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
     match (job, reply) {
         (job, reply) if job.is_measuring() => {
-            super::bench::answered(app, job, reply, effects);
+            super::bench::on_reply(app, job, reply, effects);
         }
-        (job, reply) if job.is_experiment() => super::experiment::answered(app, job, reply, effects),
-        (job, reply) if job.is_diagnosis() => super::findings::answered(app, &job, reply),
+        (job, reply) if job.is_experiment() => super::experiment::on_reply(app, job, reply, effects),
+        (job, reply) if job.is_diagnosis() => super::findings::on_reply(app, &job, reply),
         (Job::Queues { .. }, Reply::Queues(queues)) => app.system.queues.extend(queues),
         (Job::Queues { .. }, Reply::Failed(why)) => app.ui.error(why),
         (Job::Path { path }, reply) => {

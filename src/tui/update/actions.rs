@@ -1,6 +1,6 @@
 //! What each action does.
 
-use super::data;
+use super::events;
 use crate::model::disk::DevId;
 use crate::model::process::{ProcessColumn as Col, TaskKey};
 use crate::tui::action::{Action, ViewId};
@@ -15,63 +15,63 @@ use crate::tui::widgets::theme::ThemeName;
 use std::time::Duration;
 
 /// Does it.
-pub fn act(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
-    if let Some(why) = super::replay::refuses(app, action) {
+pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
+    if let Some(why) = super::replay::refusal_reason(app, action) {
         return app.ui.error(why);
     }
     match action {
-        Action::Quit => super::tune::quit(app, effects),
+        Action::Quit => super::tune::quit_or_ask(app, effects),
         Action::Suspend => effects.push(Effect::Suspend),
         Action::Redraw => effects.push(Effect::Redraw),
         Action::Help => {
             let open = matches!(app.ui.overlay, Some(Overlay::Help(_)));
             app.ui.overlay = (!open).then_some(Overlay::Help(0));
         }
-        Action::ShowView(view) => go(app, view, effects),
-        Action::NextView => go(app, next(app, true), effects),
-        Action::PreviousView => go(app, next(app, false), effects),
+        Action::ShowView(view) => open_view(app, view, effects),
+        Action::NextView => open_view(app, adjacent_view(app, true), effects),
+        Action::PreviousView => open_view(app, adjacent_view(app, false), effects),
         Action::NextPane => {
             let panes = layout::compute_layout(app).panes.len().max(1);
             app.ui.focus = if app.ui.zoomed { app.ui.focus } else { (app.ui.focus + 1) % panes };
         }
         Action::Zoom => app.ui.zoomed = !app.ui.zoomed,
-        Action::Open => open(app, effects),
-        Action::Back => back(app, effects),
-        Action::MoveSelection(by) => step(app, isize::from(by)),
+        Action::Open => open_selected(app, effects),
+        Action::Back => close_topmost(app, effects),
+        Action::MoveSelection(by) => move_selection(app, isize::from(by)),
         Action::MovePage(by) => {
             let height = match app.ui.overlay {
                 Some(Overlay::Help(_)) => crate::tui::draw::visible_help_lines(app.ui.size),
                 Some(Overlay::Dialog(_)) => app.ui.size.1.saturating_sub(6),
                 _ => layout::compute_layout(app).pane_area(app.focused_pane()).map_or(0, |a| a.height).saturating_sub(3),
             };
-            step(app, isize::from(by) * height.max(1) as isize);
+            move_selection(app, isize::from(by) * height.max(1) as isize);
         }
-        Action::MoveToFirst => step(app, isize::MIN / 2),
+        Action::MoveToFirst => move_selection(app, isize::MIN / 2),
         Action::MoveToLast => match app.ui.frozen_seq {
-            Some(_) => live(app),
-            None => step(app, isize::MAX / 2),
+            Some(_) => unfreeze(app),
+            None => move_selection(app, isize::MAX / 2),
         },
-        Action::Freeze => freeze(app),
-        Action::StepBack => hold(app, -1),
-        Action::StepForward => hold(app, 1),
-        Action::Confirm => confirm(app, effects),
-        Action::LoadMappings => mappings(app, effects),
-        Action::Bench(action) => super::bench::act(app, action, effects),
-        Action::Experiment(action) => super::experiment::act(app, action, effects),
-        Action::Tune(action) => super::tune::act(app, action, effects),
-        Action::Replay(action) => super::replay::act(app, action, effects),
-        Action::ToggleRecording => super::replay::record(app, effects),
-        _ => settings(app, action, effects),
+        Action::Freeze => toggle_freeze(app),
+        Action::StepBack => freeze_tick(app, -1),
+        Action::StepForward => freeze_tick(app, 1),
+        Action::Confirm => confirm_dialog(app, effects),
+        Action::LoadMappings => request_mappings(app, effects),
+        Action::Bench(action) => super::bench::apply_action(app, action, effects),
+        Action::Experiment(action) => super::experiment::apply_action(app, action, effects),
+        Action::Tune(action) => super::tune::apply_action(app, action, effects),
+        Action::Replay(action) => super::replay::apply_action(app, action, effects),
+        Action::ToggleRecording => super::replay::toggle_recording(app, effects),
+        _ => apply_setting(app, action, effects),
     }
 }
 
 /// Actions that change what is listed and how.
-fn settings(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
+fn apply_setting(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
     match action {
-        Action::SortLeft => sort(app, -1),
-        Action::SortRight => sort(app, 1),
-        Action::ColumnsLeft => shift(app, -1),
-        Action::ColumnsRight => shift(app, 1),
+        Action::SortLeft => move_sort_column(app, -1),
+        Action::SortRight => move_sort_column(app, 1),
+        Action::ColumnsLeft => scroll_columns(app, -1),
+        Action::ColumnsRight => scroll_columns(app, 1),
         Action::ReverseSort => match app.focused_pane() {
             PaneId::Devices | PaneId::DeviceGraphs => app.ui.devices.reverse = !app.ui.devices.reverse,
             PaneId::Processes => app.ui.processes.reverse = !app.ui.processes.reverse,
@@ -89,18 +89,18 @@ fn settings(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
             app.ui.processes.show_threads = !app.ui.processes.show_threads;
             effects.push(Effect::ScanThreads(app.ui.processes.show_threads));
         }
-        Action::ToggleFold => fold(app),
+        Action::ToggleFold => toggle_fold(app),
         Action::ToggleExtendedColumns => app.ui.devices.extended = !app.ui.devices.extended,
         Action::NextGraph => app.ui.devices.graph_index += 1,
-        Action::ShorterInterval => interval(app, app.ui.interval.as_secs_f64() - 0.5, effects),
-        Action::LongerInterval => interval(app, app.ui.interval.as_secs_f64() + 0.5, effects),
+        Action::ShorterInterval => round_and_set_interval(app, app.ui.interval.as_secs_f64() - 0.5, effects),
+        Action::LongerInterval => round_and_set_interval(app, app.ui.interval.as_secs_f64() + 0.5, effects),
         Action::ResetCounters => {
             let now = app.system.now();
             app.system.processes.reset_counters(now);
             app.ui.info("sums count from now");
         }
         Action::SaveConfig => effects.push(Effect::SaveSettings(app.ui.settings())),
-        Action::Screenshot => super::shot::begin(app),
+        Action::Screenshot => super::screenshot::begin_capture(app),
         Action::CopyPane => {
             let sheet = (panes::pane_by_id(app.focused_pane()).table)(app);
             effects.push(Effect::CopyToClipboard(sheet.to_markdown()));
@@ -112,15 +112,15 @@ fn settings(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
             let note = if app.ui.no_color { " (NO_COLOR is set: shown without colour)" } else { "" };
             app.ui.info(format!("theme {}{note}", app.ui.theme_name.name()));
         }
-        asking => ask(app, asking),
+        asking => open_prompt(app, asking),
     }
 }
 
 /// Actions that open a line of input.
-fn ask(app: &mut App, action: Action) {
+fn open_prompt(app: &mut App, action: Action) {
     let (what, text) = match action {
         Action::Search => (PromptPurpose::Search, String::new()),
-        Action::Filter => (PromptPurpose::Filter, super::prompt::filter_of(app)),
+        Action::Filter => (PromptPurpose::Filter, super::prompt::current_filter(app)),
         Action::UserFilter => (PromptPurpose::UserFilter, app.ui.processes.filter.user.clone().unwrap_or_default()),
         Action::SetInterval => (PromptPurpose::Interval, String::new()),
         Action::Command => (PromptPurpose::Command, String::new()),
@@ -139,26 +139,26 @@ fn ask(app: &mut App, action: Action) {
     app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
-fn next(app: &App, on: bool) -> ViewId {
+fn adjacent_view(app: &App, on: bool) -> ViewId {
     let views: Vec<ViewId> =
-        ViewId::ALL.into_iter().filter(|v| super::replay::refuses(app, Action::ShowView(*v)).is_none()).collect();
+        ViewId::ALL.into_iter().filter(|v| super::replay::refusal_reason(app, Action::ShowView(*v)).is_none()).collect();
     let at = views.iter().position(|v| *v == app.ui.view).unwrap_or(0);
     views[(at + if on { 1 } else { views.len() - 1 }) % views.len()]
 }
 
 /// Opens a view.
-pub fn go(app: &mut App, view: ViewId, effects: &mut Vec<Effect>) {
+pub fn open_view(app: &mut App, view: ViewId, effects: &mut Vec<Effect>) {
     // Once more the key of the view they are in: from the experiments to the knobs.
-    app.ui.experiment.open &= app.ui.view != view;
+    app.ui.experiment.is_open &= app.ui.view != view;
     app.ui.view = view;
     app.ui.focus = 0;
     app.ui.zoomed = false;
     app.ui.detail = None;
     match view {
-        ViewId::Bench => super::bench::opened(app, effects),
+        ViewId::Bench => super::bench::on_open(app, effects),
         ViewId::Tune => {
-            super::tune::opened(app, effects);
-            super::experiment::returned(app);
+            super::tune::on_open(app, effects);
+            super::experiment::restore_focus(app);
         }
         _ => {}
     }
@@ -173,10 +173,10 @@ pub fn open_device(app: &mut App, id: DevId) {
 /// Opens the detail page of a task.
 pub fn open_task(app: &mut App, key: TaskKey, effects: &mut Vec<Effect>) {
     app.ui.detail = Some(DetailPage::Process(Box::new(ProcessDetail::new(key))));
-    data::facts(app, effects);
+    events::request_task_facts(app, effects);
 }
 
-fn open(app: &mut App, effects: &mut Vec<Effect>) {
+fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     app.ui.detail_scroll = Scroll::default();
     match app.focused_pane() {
         PaneId::Devices | PaneId::DeviceGraphs => {
@@ -194,11 +194,11 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
             Some(EntryLink::Device(id)) => open_device(app, id),
             None => app.ui.error("it names no task that is still there and no device"),
         },
-        PaneId::BenchResults | PaneId::BenchPage => super::bench::open(app, effects),
-        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::open(app, effects),
-        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::open(app, effects),
-        PaneId::Findings | PaneId::IncidentPage | PaneId::FindingsSummary => super::findings::open(app, effects),
-        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::open(app, effects),
+        PaneId::BenchResults | PaneId::BenchPage => super::bench::open_selected(app, effects),
+        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::open_selected(app, effects),
+        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::open_selected(app, effects),
+        PaneId::Findings | PaneId::IncidentPage | PaneId::FindingsSummary => super::findings::open_selected(app, effects),
+        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::open_process(app, effects),
         PaneId::KernelLog if !app.ui.kernel.visible_entries.is_empty() => {
             app.ui.detail = Some(DetailPage::KernelLog(app.ui.kernel.scroll.selected));
         }
@@ -207,7 +207,7 @@ fn open(app: &mut App, effects: &mut Vec<Effect>) {
 }
 
 /// Undoes the topmost thing: overlay, detail, zoom, frozen picture, filters.
-fn back(app: &mut App, effects: &mut Vec<Effect>) {
+fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
     if app.ui.overlay.take().is_some() || super::replay::stop_search(app, effects) {
         return;
     }
@@ -215,10 +215,10 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
         return;
     }
     let closed = match app.focused_pane() {
-        PaneId::BenchResults | PaneId::BenchPage => super::bench::back(app, effects),
-        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::back(app, effects),
-        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::back(app),
-        PaneId::Findings | PaneId::IncidentPage => super::findings::back(app),
+        PaneId::BenchResults | PaneId::BenchPage => super::bench::close_topmost(app, effects),
+        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::close_topmost(app, effects),
+        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::close_topmost(app),
+        PaneId::Findings | PaneId::IncidentPage => super::findings::close_topmost(app),
         _ => false,
     };
     if closed {
@@ -227,7 +227,7 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
     if app.ui.zoomed {
         app.ui.zoomed = false;
     } else if app.ui.frozen_seq.is_some() {
-        live(app);
+        unfreeze(app);
     } else {
         match app.focused_pane() {
             PaneId::Processes => {
@@ -247,7 +247,7 @@ fn back(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-fn step(app: &mut App, by: isize) {
+fn move_selection(app: &mut App, by: isize) {
     if let Some(Overlay::Dialog(dialog)) = &mut app.ui.overlay {
         let most = crate::tui::draw::hidden_dialog_lines(dialog, app.ui.size);
         dialog.scroll = (dialog.scroll as isize).saturating_add(by).clamp(0, most as isize) as u16;
@@ -279,24 +279,24 @@ fn step(app: &mut App, by: isize) {
             let len = devices::device_lines(app).len();
             app.ui.devices.scroll.move_selection(by, len);
         }
-        PaneId::BenchResults | PaneId::BenchPage => super::bench::step(app, by),
-        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::step(app, by),
-        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::step(app, by),
-        PaneId::Findings | PaneId::IncidentPage => super::findings::step(app, by),
-        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::step(app, by),
+        PaneId::BenchResults | PaneId::BenchPage => super::bench::move_selection(app, by),
+        PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::move_selection(app, by),
+        PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::move_selection(app, by),
+        PaneId::Findings | PaneId::IncidentPage => super::findings::move_selection(app, by),
+        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::move_selection(app, by),
         _ => {}
     }
 }
 
-fn freeze(app: &mut App) {
+fn toggle_freeze(app: &mut App) {
     match app.ui.frozen_seq {
-        Some(_) => live(app),
-        None => hold(app, 0),
+        Some(_) => unfreeze(app),
+        None => freeze_tick(app, 0),
     }
 }
 
 /// Holds the tick `by` steps from the one on screen.
-fn hold(app: &mut App, by: isize) {
+fn freeze_tick(app: &mut App, by: isize) {
     let now = app.ui.frozen_seq.unwrap_or(app.snapshot().seq);
     match app.system.history.step_from(now, by) {
         Some(seq) => app.ui.frozen_seq = Some(seq),
@@ -304,11 +304,11 @@ fn hold(app: &mut App, by: isize) {
     }
 }
 
-fn live(app: &mut App) {
+fn unfreeze(app: &mut App) {
     app.ui.frozen_seq = None;
 }
 
-fn interval(app: &mut App, secs: f64, effects: &mut Vec<Effect>) {
+fn round_and_set_interval(app: &mut App, secs: f64, effects: &mut Vec<Effect>) {
     // Steps of half a second land on whole halves; below one second, on tenths.
     let secs = if secs < 0.5 { 0.1f64.max(secs) } else { (secs * 2.0).round() / 2.0 };
     set_interval(app, secs.clamp(*INTERVAL_SECS_RANGE.start(), *INTERVAL_SECS_RANGE.end()), effects);
@@ -322,7 +322,7 @@ pub fn set_interval(app: &mut App, secs: f64, effects: &mut Vec<Effect>) {
 }
 
 /// Moves the sort column among those on screen; for devices there is a place before the first: the tree.
-fn sort(app: &mut App, by: isize) {
+fn move_sort_column(app: &mut App, by: isize) {
     let width = layout::compute_layout(app).pane_area(app.focused_pane()).map_or(0, |a| a.width.saturating_sub(2));
     match app.focused_pane() {
         PaneId::Processes => {
@@ -331,7 +331,7 @@ fn sort(app: &mut App, by: isize) {
             // The start order, reads and writes together, stands before the first column.
             let at = at.map_or(0, |i| i as isize + 1) + by;
             let at = at.rem_euclid(set.len() as isize + 1);
-            sort_tasks(app, if at == 0 { Col::Io } else { set[at as usize - 1].id });
+            set_task_sort(app, if at == 0 { Col::Io } else { set[at as usize - 1].id });
         }
         PaneId::Devices | PaneId::DeviceGraphs => {
             let len = devices::column_set(app, u16::MAX).len() as isize;
@@ -339,15 +339,15 @@ fn sort(app: &mut App, by: isize) {
             let at = at.rem_euclid(len + 1);
             app.ui.devices.sort_column = (at > 0).then(|| at as usize - 1);
         }
-        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::sort(app, by),
+        PaneId::Syncs | PaneId::SlowSyncs => super::syncs::move_sort_column(app, by),
         _ => {}
     }
 }
 
 /// Passes over one column more or less, as long as one is left to pass over.
-fn shift(app: &mut App, by: isize) {
+fn scroll_columns(app: &mut App, by: isize) {
     if matches!(app.focused_pane(), PaneId::Syncs | PaneId::SlowSyncs) {
-        return super::syncs::shift(app, by);
+        return super::syncs::scroll_columns(app, by);
     }
     let (shift, columns) = match app.focused_pane() {
         PaneId::Processes => (app.ui.processes.column_offset, processes::column_set(app, app.ui.size.0).len()),
@@ -361,7 +361,7 @@ fn shift(app: &mut App, by: isize) {
 }
 
 /// Sorts tasks by a column; the sums' columns are the rates' with `a`.
-pub fn sort_tasks(app: &mut App, by: Col) {
+pub fn set_task_sort(app: &mut App, by: Col) {
     app.ui.processes.sort_column = match by {
         Col::AccIo => Col::Io,
         Col::AccRead => Col::Read,
@@ -370,7 +370,7 @@ pub fn sort_tasks(app: &mut App, by: Col) {
     };
 }
 
-fn fold(app: &mut App) {
+fn toggle_fold(app: &mut App) {
     if app.focused_pane() == PaneId::KernelLog {
         app.ui.kernel.is_unfolded = !app.ui.kernel.is_unfolded;
         return;
@@ -386,7 +386,7 @@ fn fold(app: &mut App) {
     }
 }
 
-fn mappings(app: &mut App, effects: &mut Vec<Effect>) {
+fn request_mappings(app: &mut App, effects: &mut Vec<Effect>) {
     if let Some(DetailPage::Process(p)) = &mut app.ui.detail {
         p.mappings_requested = true;
         effects.push(Effect::RunJob(crate::worker::job::Job::Mappings {
@@ -396,12 +396,12 @@ fn mappings(app: &mut App, effects: &mut Vec<Effect>) {
     }
 }
 
-fn confirm(app: &mut App, effects: &mut Vec<Effect>) {
+fn confirm_dialog(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(Overlay::Dialog(dialog)) = app.ui.overlay.take() else { return };
     match dialog.on_confirm {
         PendingChange::IoPrio(key, prio) => effects.push(Effect::SetIoPrio { key, prio }),
-        PendingChange::Tune(ask) => super::tune::confirmed(app, ask, effects),
-        PendingChange::Experiment(spec) => super::experiment::confirmed(app, *spec, effects),
-        PendingChange::Bench(plan) => super::bench::confirmed(app, *plan, effects),
+        PendingChange::Tune(ask) => super::tune::run_confirmed(app, ask, effects),
+        PendingChange::Experiment(spec) => super::experiment::start_confirmed(app, *spec, effects),
+        PendingChange::Bench(plan) => super::bench::start_confirmed(app, *plan, effects),
     }
 }

@@ -11,11 +11,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 /// Names the file to map, to the task that is to be stuck in a page fault.
-pub const FAULT: &str = "IOTOP_PLUS_FAULT";
+pub const FAULT_ENV: &str = "IOTOP_PLUS_FAULT";
 /// A file on the frozen file system.
-const MAPPED: &str = "mapped";
+const MAPPED_FILE: &str = "mapped";
 
-pub fn run(program: &str, args: &[&str]) -> Result<(), String> {
+pub fn run_command(program: &str, args: &[&str]) -> Result<(), String> {
     let out = Command::new(program).args(args).output().map_err(|e| format!("{program}: {e}"))?;
     match out.status.success() {
         true => Ok(()),
@@ -24,74 +24,74 @@ pub fn run(program: &str, args: &[&str]) -> Result<(), String> {
 }
 
 /// A frozen ext4 with a writer in state D.
-pub struct Frozen {
+pub struct FrozenFs {
     /// Where it is mounted.
-    pub at: PathBuf,
+    pub mount_point: PathBuf,
     /// Tasks that no signal ends before it thaws; the writer is the first.
-    stuck: Vec<Child>,
+    stuck_children: Vec<Child>,
 }
 
-impl Frozen {
+impl FrozenFs {
     /// Makes it below `dir`.
-    pub fn up(dir: &Path) -> Result<Self, String> {
+    pub fn mount(dir: &Path) -> Result<Self, String> {
         let (image, at) = (dir.join("frozen.img"), dir.join("frozen"));
         std::fs::create_dir(&at).map_err(|e| e.to_string())?;
         let text = |p: &Path| p.to_str().unwrap().to_owned();
-        run("truncate", &["-s", "32M", &text(&image)])?;
-        run("mkfs.ext4", &["-qF", &text(&image)])?;
-        run("mount", &["-o", "loop", &text(&image), &text(&at)])?;
-        let mut frozen = Self { at: at.clone(), stuck: Vec::new() };
-        std::fs::write(at.join(MAPPED), [0; 4096]).map_err(|e| e.to_string())?;
-        run("fsfreeze", &["-f", &text(&at)])?;
+        run_command("truncate", &["-s", "32M", &text(&image)])?;
+        run_command("mkfs.ext4", &["-qF", &text(&image)])?;
+        run_command("mount", &["-o", "loop", &text(&image), &text(&at)])?;
+        let mut frozen = Self { mount_point: at.clone(), stuck_children: Vec::new() };
+        std::fs::write(at.join(MAPPED_FILE), [0; 4096]).map_err(|e| e.to_string())?;
+        run_command("fsfreeze", &["-f", &text(&at)])?;
         let out = format!("of={}", at.join("x").display());
         let mut writer = Command::new("dd");
         writer.args(["if=/dev/zero", &out, "bs=4k", "count=1"]).stderr(Stdio::null());
-        frozen.stuck.push(writer.spawn().map_err(|e| e.to_string())?);
+        frozen.stuck_children.push(writer.spawn().map_err(|e| e.to_string())?);
         Ok(frozen)
     }
 
     /// The writer.
-    pub fn writer(&self) -> u32 {
-        self.stuck[0].id()
+    pub fn writer_pid(&self) -> u32 {
+        self.stuck_children[0].id()
     }
 }
 
-impl Drop for Frozen {
+impl Drop for FrozenFs {
     fn drop(&mut self) {
-        let at = self.at.to_str().unwrap();
-        let _ = run("fsfreeze", &["-u", at]);
-        for stuck in &mut self.stuck {
+        let at = self.mount_point.to_str().unwrap();
+        let _ = run_command("fsfreeze", &["-u", at]);
+        for stuck in &mut self.stuck_children {
             let _ = stuck.kill();
             let _ = stuck.wait();
         }
-        let _ = run("umount", &[at]);
+        let _ = run_command("umount", &[at]);
     }
 }
 
 /// A FUSE file system that has died after it was mounted.
-pub struct Dead {
+pub struct DeadFuse {
     /// Where it is mounted.
-    pub at: PathBuf,
+    pub mount_point: PathBuf,
 }
 
-impl Dead {
+impl DeadFuse {
     /// Makes it below `dir`.
-    pub fn up(dir: &Path) -> Result<Self, String> {
+    pub fn mount(dir: &Path) -> Result<Self, String> {
         let at = dir.join("dead");
         std::fs::create_dir(&at).map_err(|e| e.to_string())?;
         let fuse =
             rustix::fs::openat(CWD, "/dev/fuse", OFlags::RDWR, Mode::empty()).map_err(|e| e.to_string())?;
         let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
-        run("mount", &["-i", "-t", "fuse", "-o", &options, "dead", at.to_str().unwrap()])?;
+        run_command("mount", &["-i", "-t", "fuse", "-o", &options, "dead", at.to_str().unwrap()])?;
         let _ = fcntl_setfd(&fuse, FdFlags::CLOEXEC);
         let fuse = Arc::new(fuse);
-        std::thread::spawn(move || serve(&fuse));
-        Ok(Self { at })
+        std::thread::spawn(move || serve_fuse_init(&fuse));
+        Ok(Self { mount_point: at })
     }
 }
 
 /// Answers FUSE_INIT (include/uapi/linux/fuse.h), takes everything else and says nothing.
-fn serve(fuse: &OwnedFd) {
+fn serve_fuse_init(fuse: &OwnedFd) {
     let mut request = vec![0; 128 * 1024];
     while let Ok(n) = rustix::io::read(fuse, &mut request[..]) {
         let word = |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().unwrap());
@@ -113,42 +113,42 @@ fn serve(fuse: &OwnedFd) {
     }
 }
 
-impl Drop for Dead {
+impl Drop for DeadFuse {
     fn drop(&mut self) {
         // MNT_FORCE ends the connection and with it every wait.
-        let _ = run("umount", &["-f", self.at.to_str().unwrap()]);
-        let _ = run("umount", &["-l", self.at.to_str().unwrap()]);
+        let _ = run_command("umount", &["-f", self.mount_point.to_str().unwrap()]);
+        let _ = run_command("umount", &["-l", self.mount_point.to_str().unwrap()]);
     }
 }
 
 /// A process with a thread stuck in a page fault, and one stuck in exec.
-pub struct Victims {
+pub struct StuckProcesses {
     /// Whose mappings, and command line, cannot be read.
-    pub fault: u32,
+    pub fault_pid: u32,
     /// Whose counters cannot be read.
-    pub exec: u32,
+    pub exec_pid: u32,
 }
 
-impl Victims {
+impl StuckProcesses {
     /// Starts them and waits until they are stuck; `frozen` ends them.
-    pub fn up(frozen: &mut Frozen) -> Self {
+    pub fn start(frozen: &mut FrozenFs) -> Self {
         let fault = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "stuck_in_a_page_fault", "--nocapture"])
-            .env(FAULT, frozen.at.join(MAPPED))
+            .env(FAULT_ENV, frozen.mount_point.join(MAPPED_FILE))
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
         let pid = fault.id();
-        frozen.stuck.push(fault);
+        frozen.stuck_children.push(fault);
         let start = std::time::Instant::now();
         loop {
             if let Some(exec) = child_of(pid)
-                && hangs(exec, "io")
-                && hangs(pid, "cmdline")
+                && read_hangs(exec, "io")
+                && read_hangs(pid, "cmdline")
             {
-                return Self { fault: pid, exec };
+                return Self { fault_pid: pid, exec_pid: exec };
             }
-            assert!(start.elapsed() < super::term::PATIENCE, "{:?} {:?}", state(pid), child_of(pid));
+            assert!(start.elapsed() < super::term::PATIENCE, "{:?} {:?}", process_state(pid), child_of(pid));
         }
     }
 }
@@ -161,7 +161,7 @@ fn child_of(pid: u32) -> Option<u32> {
 }
 
 /// Whether reading that file of a task does not return within a moment; asked in a child, which is killed.
-fn hangs(pid: u32, file: &str) -> bool {
+fn read_hangs(pid: u32, file: &str) -> bool {
     let status = Command::new("timeout")
         .args(["0.2", "cat", &format!("/proc/{pid}/{file}")])
         .stdout(Stdio::null())
@@ -173,7 +173,7 @@ fn hangs(pid: u32, file: &str) -> bool {
 /// Gets stuck: one thread in a fault on a mapped page, another in changing that mapping, which holds the lock
 /// of all mappings, and a process that shares them in exec, which waits for that lock while it holds its own.
 #[allow(unsafe_code)]
-pub fn fault(path: &Path) {
+pub fn hang_in_page_fault(path: &Path) {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     let (all, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
     let stack = Box::leak(vec![0u8; 64 * 1024].into_boxed_slice()).as_mut_ptr_range().end;
@@ -210,7 +210,7 @@ extern "C" fn exec_later(_: *mut libc::c_void) -> libc::c_int {
 }
 
 /// The state of a process, and its parent, from the file that never blocks.
-pub fn state(pid: u32) -> Option<(char, u32)> {
+pub fn process_state(pid: u32) -> Option<(char, u32)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let field = |name: &str| text.lines().find_map(|l| Some(l.strip_prefix(name)?.trim()));
     Some((field("State:")?.chars().next()?, field("PPid:")?.parse().ok()?))

@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 pub const PANES: [PaneId; 4] = [PaneId::BenchResults, PaneId::BenchPage, PaneId::Devices, PaneId::Writeback];
 
 /// Everything's place in `body`; `focus` has the keys. Panes that are folded away have no area.
-pub fn arrange(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {
+pub fn arrange_panes(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {
     let below = if body.height >= 30 { (body.height / 4).clamp(8, 12) } else { 0 };
     let top = Rect { height: body.height - below, ..body };
     let strip = Rect { y: body.y + top.height, height: below, ..body };
@@ -33,13 +33,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_size_is_filled_without_overlap() {
+    fn panes_fill_every_size_without_overlap() {
         for (w, h) in
             [(40, 10), (60, 40), (69, 22), (70, 22), (80, 22), (109, 38), (120, 38), (200, 48), (300, 90)]
         {
             for focus in 0..4 {
                 let body = Rect::new(0, 1, w, h);
-                let panes = arrange(body, focus);
+                let panes = arrange_panes(body, focus);
                 let sum: u32 = panes.iter().map(|(_, r)| r.area()).sum();
                 assert_eq!(sum, body.area(), "{w}x{h}: {panes:?}");
                 assert!(panes.iter().all(|(_, r)| r.area() == 0 || r.intersection(body) == *r));

@@ -14,39 +14,39 @@ use ratatui::layout::Rect;
 
 /// Something that happens.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum RedrawStep {
     /// A key of the table.
     Key(usize),
     /// Keys that lead about.
-    Press(&'static str),
+    Keys(&'static str),
     /// A tick, so many milliseconds after the one before.
     Tick(u64),
     /// A line of the kernel's.
-    Line(u64),
+    KernelLine(u64),
     /// A look at the tasks.
-    Tasks,
+    TaskScan,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<RedrawStep>> {
     let step = prop_oneof![
-        6 => (0..BINDINGS.len()).prop_map(Step::Key),
+        6 => (0..BINDINGS.len()).prop_map(RedrawStep::Key),
         4 => prop_oneof![Just("<tab>"), Just("w"), Just("www"), Just("<esc>1"), Just("<up>"), Just("T")]
-            .prop_map(Step::Press),
-        3 => prop_oneof![Just(1_000), Just(400_000)].prop_map(Step::Tick),
-        2 => (0u64..3).prop_map(Step::Line),
-        1 => Just(Step::Tasks),
+            .prop_map(RedrawStep::Keys),
+        3 => prop_oneof![Just(1_000), Just(400_000)].prop_map(RedrawStep::Tick),
+        2 => (0u64..3).prop_map(RedrawStep::KernelLine),
+        1 => Just(RedrawStep::TaskScan),
     ];
     proptest::collection::vec(step, 1..40)
 }
 
-fn happen(app: &mut App, step: Step, n: u64) {
+fn apply_step(app: &mut App, step: RedrawStep, n: u64) {
     match step {
-        Step::Key(at) => {
+        RedrawStep::Key(at) => {
             let modifiers = if BINDINGS[at].ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
             update(app, Event::Key(KeyEvent::new(BINDINGS[at].code, modifiers)));
         }
-        Step::Press(keys) => drop(press(app, keys)),
-        Step::Tick(ms) => {
+        RedrawStep::Keys(keys) => drop(press(app, keys)),
+        RedrawStep::Tick(ms) => {
             let mut sample = app.system.last_sample.clone().unwrap_or_default();
             sample.seq += 1;
             sample.time.boot_ns += ms * 1_000_000;
@@ -55,7 +55,7 @@ fn happen(app: &mut App, step: Step, n: u64) {
             app.ui.log_clock.wall_ns += ms as i64 * 1_000_000;
             update(app, Event::Sample(Box::new(sample)));
         }
-        Step::Line(which) => {
+        RedrawStep::KernelLine(which) => {
             let clock = app.ui.log_clock;
             let message = ["I/O error, dev sdz, sector 8", "EXT4-fs (sdz1): re-mounted", "\u{202e}写 hello"];
             let record = KmsgRecord {
@@ -67,12 +67,12 @@ fn happen(app: &mut App, step: Step, n: u64) {
             };
             update(app, Event::KernelLogRecords(vec![record], LogClock { ..clock }));
         }
-        Step::Tasks => tell_tasks(app, true),
+        RedrawStep::TaskScan => tell_tasks(app, true),
     }
 }
 
 /// Draws on, and anew.
-fn compare(app: &App, canvas: &mut CellBuffer) -> Result<(), TestCaseError> {
+fn assert_same_as_full_redraw(app: &App, canvas: &mut CellBuffer) -> Result<(), TestCaseError> {
     draw(app, canvas);
     prop_assert_eq!(canvas.to_buffer(), render_to_buffer(app));
     canvas.swap(|_, _, _, _| ());
@@ -93,11 +93,11 @@ proptest! {
         }
         press(&mut app, start);
         let mut canvas = CellBuffer::new(Rect::new(0, 0, size.0, size.1));
-        compare(&app, &mut canvas)?;
+        assert_same_as_full_redraw(&app, &mut canvas)?;
         for (n, step) in steps.into_iter().enumerate() {
-            happen(&mut app, step, n as u64);
-            compare(&app, &mut canvas)?;
-            compare(&app, &mut canvas)?;
+            apply_step(&mut app, step, n as u64);
+            assert_same_as_full_redraw(&app, &mut canvas)?;
+            assert_same_as_full_redraw(&app, &mut canvas)?;
         }
     }
 }

@@ -1,17 +1,17 @@
 //! What is known of the knobs, as a kernel that can only be asked: so that a request is checked as the tuner
 //! will check it, before anything is asked of anybody.
 
-use super::survey::Survey;
+use super::knob_snapshot::KnobSnapshot;
 use crate::tune::address::Address;
 use crate::tune::kernel::{Fail, KnobIo, Reading};
 use crate::tune::plan::{Planned, Refusal, plan};
 use crate::tune::value;
 
-struct Known<'a>(&'a Survey);
+struct CachedKnobs<'a>(&'a KnobSnapshot);
 
-impl KnobIo for Known<'_> {
+impl KnobIo for CachedKnobs<'_> {
     fn read(&mut self, at: &Address) -> Result<Reading, Fail> {
-        let row = self.0.rows.iter().find(|r| r.at == *at);
+        let row = self.0.rows.iter().find(|r| r.id == *at);
         row.map_or_else(|| Err(Fail::Absent(format!("{at}: not on this machine"))), |r| r.reading.clone())
     }
 
@@ -26,22 +26,22 @@ impl KnobIo for Known<'_> {
 
 /// One knob's part of a change, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Diff {
+pub struct KnobDiff {
     /// Which, raw.
     pub name: String,
     /// In words, cleaned: `vm.dirty_ratio: 20 % (4.05 GiB here) -> 80 % (16.2 GiB here)`.
     pub text: String,
     /// It stands so already.
-    pub same: bool,
+    pub is_unchanged: bool,
 }
 
 /// Checks the words as the tuner will, and says what would change.
-pub fn diff(survey: &Survey, words: &[String]) -> Result<Vec<Diff>, Refusal> {
-    let planned = plan(&mut Known(survey), &survey.machine, words)?;
-    Ok(planned.iter().map(|p| one(survey, p)).collect())
+pub fn diff_assignments(survey: &KnobSnapshot, words: &[String]) -> Result<Vec<KnobDiff>, Refusal> {
+    let planned = plan(&mut CachedKnobs(survey), &survey.machine, words)?;
+    Ok(planned.iter().map(|p| knob_diff(survey, p)).collect())
 }
 
-fn one(survey: &Survey, p: &Planned) -> Diff {
+fn knob_diff(survey: &KnobSnapshot, p: &Planned) -> KnobDiff {
     let show = |v: &str| value::show(p.at.knob(), v, &survey.machine);
     let same = p.now.value == p.want;
     let mut text = match same {
@@ -51,28 +51,28 @@ fn one(survey: &Survey, p: &Planned) -> Diff {
     if let Some((other, now)) = p.zeroes.as_ref().filter(|_| !same) {
         text += &format!("; sets {other} from {} to 0", value::brief(other.knob(), now));
     }
-    Diff { name: p.at.to_string(), text: crate::text::sanitize(text), same }
+    KnobDiff { name: p.at.to_string(), text: crate::text::sanitize(text), is_unchanged: same }
 }
 
 /// What of a preset this machine has, and what not, `KNOB=VALUE` each.
-pub fn preset_words(survey: &Survey, preset: &crate::tune::presets::Preset) -> (Vec<String>, Vec<String>) {
-    preset.words_here(&mut Known(survey))
+pub fn preset_assignments(survey: &KnobSnapshot, preset: &crate::tune::presets::Preset) -> (Vec<String>, Vec<String>) {
+    preset.words_here(&mut CachedKnobs(survey))
 }
 
 /// A value as it would be written, from what was typed.
-pub fn canonical(survey: &Survey, name: &str, text: &str) -> Result<String, String> {
+pub fn canonical_value(survey: &KnobSnapshot, name: &str, text: &str) -> Result<String, String> {
     let row = survey.rows.iter().find(|r| r.name == name).ok_or("no such knob any more")?;
     let reading = row.reading.as_ref().map_err(|fail| fail.text().to_owned())?;
-    value::canonical(row.at.knob(), text, &survey.machine, reading)
+    value::canonical(row.id.knob(), text, &survey.machine, reading)
 }
 
 /// What a value means, as it is shown while it is typed.
-pub fn meaning(survey: &Survey, name: &str, value: &str) -> String {
+pub fn describe_value(survey: &KnobSnapshot, name: &str, value: &str) -> String {
     let Some(row) = survey.rows.iter().find(|r| r.name == name) else { return String::new() };
-    crate::text::sanitize(value::show(row.at.knob(), value, &survey.machine))
+    crate::text::sanitize(value::show(row.id.knob(), value, &survey.machine))
 }
 
 /// The same in few characters.
-pub fn brief(at: &Address, value: &str) -> String {
+pub fn short_value(at: &Address, value: &str) -> String {
     crate::text::sanitize(value::brief(at.knob(), value))
 }

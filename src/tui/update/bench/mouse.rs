@@ -1,23 +1,23 @@
 //! Clicks in the Bench view.
 
-use super::{LIST, PAGE, select};
+use super::{LIST_PANE, PAGE_PANE, select_row};
 use crate::tui::panes::{PaneId, bench as panes};
 use crate::tui::state::App;
 use ratatui::layout::Rect;
 
 /// A click inside the list or the page.
-pub fn click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
+pub fn on_click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
     if id == PaneId::BenchResults {
         if let Some(row) = panes::list::row_at(app, inner.height, y - inner.y) {
-            super::focus(app, LIST);
-            select(app, row);
+            super::focus_pane(app, LIST_PANE);
+            select_row(app, row);
         }
         return;
     }
     // Before the keys go there: then the parameters get more room, and stand elsewhere.
     let line = panes::plan::field_at(app, inner, x, y);
-    super::focus(app, PAGE);
+    super::focus_pane(app, PAGE_PANE);
     if let Some(at) = line {
-        app.ui.bench.params.selected = at;
+        app.ui.bench.params_scroll.selected = at;
     }
 }

@@ -10,7 +10,7 @@ use crossterm::event::KeyCode;
 use std::path::PathBuf;
 
 /// Takes the screen as it is now, and asks for the file's name: what goes on meanwhile is not in it.
-pub fn begin(app: &mut App) {
+pub fn begin_capture(app: &mut App) {
     let mut taken = ScreenCapture::new(app);
     taken.overlay = app.ui.overlay.take();
     let text = app.ui.screenshot.path_for(&taken.file_name(app.ui.screenshot.format()));
@@ -20,12 +20,12 @@ pub fn begin(app: &mut App) {
 }
 
 /// Whether a key chooses rather than edits.
-pub fn chooses(code: KeyCode) -> bool {
+pub fn is_option_key(code: KeyCode) -> bool {
     matches!(code, KeyCode::Up | KeyCode::Down | KeyCode::Tab)
 }
 
 /// Another form, or the pane instead of the screen; what was typed stays as far as it can.
-pub fn choose(app: &mut App, prompt: &mut Prompt, code: KeyCode) {
+pub fn change_option(app: &mut App, prompt: &mut Prompt, code: KeyCode) {
     let ui = &mut app.ui.screenshot;
     let Some(mut taken) = ui.pending.take() else { return };
     let typed = format_of_file(&prompt.text);
@@ -49,14 +49,14 @@ pub fn choose(app: &mut App, prompt: &mut Prompt, code: KeyCode) {
 }
 
 /// The words before the name.
-pub fn label(app: &App) -> String {
+pub fn prompt_label(app: &App) -> String {
     let taken = app.ui.screenshot.pending.as_deref();
     let other = if taken.is_some_and(|t| t.pane_only) { "screen" } else { "pane" };
     format!("{} to file (Tab {other}, ↑↓ form): ", taken.map_or("screen", ScreenCapture::subject))
 }
 
 /// Enter: a child writes it. Its ending decides the form.
-pub fn entered(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+pub fn write_capture(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let Some(form) = format_of_file(text) else {
         let endings: Vec<String> = FORMATS.iter().map(|f| format!(".{}", f.extension)).collect();
         return Err(format!("the name's ending decides the form: {}", endings.join(" ")));
@@ -71,6 +71,6 @@ pub fn entered(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(
 }
 
 /// Esc: as if nothing had been asked.
-pub fn dropped(app: &mut App) {
+pub fn cancel_capture(app: &mut App) {
     app.ui.overlay = app.ui.screenshot.pending.take().and_then(|taken| taken.overlay);
 }

@@ -1,42 +1,42 @@
 //! Questions about experiments: before a start, what becomes of B, where a report is written.
 
-use super::{PAGE, focus, tune};
+use super::{PAGE_PANE, focus_pane, tune};
 use crate::experiment::command::args;
 use crate::experiment::outline::outline;
 use crate::experiment::report::Form;
 use crate::experiment::spec::Spec;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
-use crate::tui::experiment::run::Run;
-use crate::tui::experiment::{Arms, ExperimentEffect, Row};
+use crate::tui::experiment::run::TrackedExperiment;
+use crate::tui::experiment::{ArmSettings, ExperimentEffect, ExperimentRow};
 use crate::tui::panes::experiment::form::{KNOBS_PENDING, start_refusal};
 use crate::tui::state::{App, PendingChange, Dialog, Overlay, Prompt, PromptPurpose};
-use crate::tui::tuning::survey::ChangeRow;
+use crate::tui::tune::knob_snapshot::ChangeRow;
 use crate::worker::file::Existing;
 use crate::worker::job::Job;
 
 /// Asks to start the planned one.
-pub fn start(app: &mut App) {
-    if !app.ui.experiment.planning() {
+pub fn ask_start(app: &mut App) {
+    if !app.ui.experiment.is_planning() {
         return app.ui.error("select the next experiment to start it");
     }
-    if let Some(run) = app.ui.bench.running() {
+    if let Some(run) = app.ui.bench.active_run() {
         let why = format!("the benchmark {} is still on: x in Bench ends it", run.plan.profile);
         return app.ui.error(why);
     }
-    if app.ui.experiment.running().is_some() {
+    if app.ui.experiment.active_run().is_some() {
         return app.ui.error("an experiment is still on: x ends it");
     }
     let spec = app.planned_experiment();
     // The reasons stand on the page, with what to do.
     if let Some(why) = start_refusal(app) {
-        app.ui.experiment.wished = (why == KNOBS_PENDING).then(|| Arms::of(&spec));
+        app.ui.experiment.start_after_check = (why == KNOBS_PENDING).then(|| ArmSettings::from_spec(&spec));
         return app.ui.error(why);
     }
-    if !tune::is_root(app) {
-        return tune::as_root(app, "An experiment sets knobs, which", args(&spec));
+    if !tune::can_write(app) {
+        return tune::offer_root_command(app, "An experiment sets knobs, which", args(&spec));
     }
-    let Some(Ok(checked)) = app.ui.experiment.found(&spec) else { return };
+    let Some(Ok(checked)) = app.ui.experiment.check_result(&spec) else { return };
     let mut text = outline(&spec, checked);
     if let Some(Ok(look)) =
         app.ui.bench.look().filter(|l| l.as_ref().is_ok_and(|l| l.directory == spec.plan.directory))
@@ -47,48 +47,48 @@ pub fn start(app: &mut App) {
     }
     text += "\nx ends it at any moment, with a report of the rounds that are over. If this screen dies the old values \
              come back by themselves.";
-    ask(app, "Start the experiment", text, spec);
+    open_confirmation(app, "Start the experiment", text, spec);
 }
 
 /// The arms of the form have been looked at: a start that waited for it is asked about now, if the person still
 /// is where it was wished for.
-pub fn looked(app: &mut App) {
-    let wished = app.ui.experiment.wished.take() == Some(Arms::of(&app.planned_experiment()));
-    let here = app.ui.view == ViewId::Tune && app.ui.experiment.open && app.ui.overlay.is_none();
-    if wished && here && app.ui.experiment.planning() {
+pub fn on_arms_checked(app: &mut App) {
+    let wished = app.ui.experiment.start_after_check.take() == Some(ArmSettings::from_spec(&app.planned_experiment()));
+    let here = app.ui.view == ViewId::Tune && app.ui.experiment.is_open && app.ui.overlay.is_none();
+    if wished && here && app.ui.experiment.is_planning() {
         app.ui.message = None;
-        start(app);
+        ask_start(app);
     }
 }
 
-fn ask(app: &mut App, title: &str, text: String, spec: Spec) {
+fn open_confirmation(app: &mut App, title: &str, text: String, spec: Spec) {
     let change = PendingChange::Experiment(Box::new(spec));
     app.ui.overlay = Some(Overlay::Dialog(Dialog { title: title.into(), text, scroll: 0, on_confirm: change }));
 }
 
 /// The person said yes.
-pub fn confirmed(app: &mut App, spec: Spec, effects: &mut Vec<Effect>) {
-    if app.ui.bench.running().is_some() || app.ui.experiment.running().is_some() {
+pub fn start_confirmed(app: &mut App, spec: Spec, effects: &mut Vec<Effect>) {
+    if app.ui.bench.active_run().is_some() || app.ui.experiment.active_run().is_some() {
         return;
     }
     let again = |plan| PendingChange::Experiment(Box::new(Spec { plan, ..spec.clone() }));
-    if let Some(dialog) = super::super::bench::once_more(app, &spec.plan, again) {
+    if let Some(dialog) = super::super::bench::network_confirmation(app, &spec.plan, again) {
         app.ui.overlay = Some(Overlay::Dialog(dialog));
         return;
     }
     let now = app.system.now().boot_ns;
     let ui = &mut app.ui.experiment;
-    ui.runs += 1;
-    let run = ui.runs;
-    ui.run = Some(Run::new(run, spec.clone(), now));
-    (ui.selected, ui.opened, ui.line) = (Row::Now, None, 0);
-    focus(app, PAGE);
+    ui.run_count += 1;
+    let run = ui.run_count;
+    ui.run = Some(TrackedExperiment::new(run, spec.clone(), now));
+    (ui.selected, ui.opened, ui.text_offset) = (ExperimentRow::CurrentRun, None, 0);
+    focus_pane(app, PAGE_PANE);
     effects.push(Effect::Experiment(ExperimentEffect::Start { run, spec: Box::new(spec) }));
 }
 
 /// What the B on the page sets, if there is one.
-fn shown_b(app: &mut App) -> Option<Vec<String>> {
-    let words = app.ui.experiment.shown().map(|r| r.spec.set.clone());
+fn shown_arm_b(app: &mut App) -> Option<Vec<String>> {
+    let words = app.ui.experiment.shown_report().map(|r| r.spec.set.clone());
     if words.is_none() {
         app.ui.error("show a report first (Enter): this is about the B of that report");
     }
@@ -96,25 +96,25 @@ fn shown_b(app: &mut App) -> Option<Vec<String>> {
 }
 
 /// Asks to set the B on the page, on a lease.
-pub fn apply(app: &mut App) {
-    if let Some(words) = shown_b(app) {
-        tune::apply_words(app, words, true);
+pub fn apply_arm_b(app: &mut App) {
+    if let Some(words) = shown_arm_b(app) {
+        tune::ask_apply_assignments(app, words, true);
     }
 }
 
 /// Lets the B on the page stay: the change that set it if that is on a lease, else asks to set it for good.
-pub fn keep(app: &mut App, effects: &mut Vec<Effect>) {
-    let Some(words) = shown_b(app) else { return };
-    let of_b = |c: &ChangeRow| app.ui.experiment.shown().is_some_and(|r| c.is_of(r));
-    match app.ui.tune.changes().iter().find(|c| tune::on_lease(c) && of_b(c)).map(|c| c.id) {
-        Some(id) => tune::keep_one(app, id, effects),
-        None => tune::apply_words(app, words, false),
+pub fn keep_arm_b(app: &mut App, effects: &mut Vec<Effect>) {
+    let Some(words) = shown_arm_b(app) else { return };
+    let of_b = |c: &ChangeRow| app.ui.experiment.shown_report().is_some_and(|r| c.belongs_to(r));
+    match app.ui.tune.changes().iter().find(|c| tune::is_on_lease(c) && of_b(c)).map(|c| c.id) {
+        Some(id) => tune::keep_change(app, id, effects),
+        None => tune::ask_apply_assignments(app, words, false),
     }
 }
 
 /// Asks where the report on the page is to be written.
-pub fn file(app: &mut App) {
-    let Some(id) = app.ui.experiment.shown().map(|r| r.id.clone()) else {
+pub fn ask_report_file(app: &mut App) {
+    let Some(id) = app.ui.experiment.shown_report().map(|r| r.id.clone()) else {
         return app.ui.error("show a report first (Enter), then o writes it to a file");
     };
     let text = format!("experiment-{}.md", crate::text::sanitize(id));
@@ -124,17 +124,17 @@ pub fn file(app: &mut App) {
 }
 
 /// A name for the report was typed: its ending decides the form.
-pub fn entered_file(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+pub fn write_report(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     if text.is_empty() {
         return Err("a file name is needed: NAME.md, NAME.json or NAME.txt".into());
     }
-    let Some(report) = app.ui.experiment.shown() else { return Ok(()) };
+    let Some(report) = app.ui.experiment.shown_report() else { return Ok(()) };
     let form = match text.rsplit('.').next() {
         Some("md") => Form::Markdown,
         Some("json") => Form::Json,
         _ => Form::Text,
     };
-    let path = app.ui.bench.absolute(text);
+    let path = app.ui.bench.absolute_path(text);
     let contents = report.written(form).into();
     effects.push(Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Keep, make_dir: false }));
     Ok(())

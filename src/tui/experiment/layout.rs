@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 pub const PANES: [PaneId; 2] = [PaneId::ExperimentList, PaneId::ExperimentPage];
 
 /// Both places in `body`; `focus` has the keys.
-pub fn arrange(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {
+pub fn arrange_panes(body: Rect, focus: usize) -> Vec<(PaneId, Rect)> {
     let (list, page) = if body.width >= 110 {
         let width = (body.width / 4).clamp(28, 44);
         (Rect { width, ..body }, Rect { x: body.x + width, width: body.width - width, ..body })
@@ -24,11 +24,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_size_is_filled_without_overlap() {
+    fn panes_fill_every_size_without_overlap() {
         for (w, h) in [(40, 10), (80, 22), (109, 38), (110, 38), (200, 48), (300, 90)] {
             for focus in 0..2 {
                 let body = Rect::new(0, 1, w, h);
-                let panes = arrange(body, focus);
+                let panes = arrange_panes(body, focus);
                 assert_eq!(panes.iter().map(|(_, r)| r.area()).sum::<u32>(), body.area());
                 assert!(!panes[0].1.intersects(panes[1].1), "{panes:?}");
                 assert!(panes.iter().all(|(_, r)| r.height >= 3 && r.intersection(body) == *r));

@@ -1,6 +1,6 @@
 //! Keys nobody would press, at sizes nobody has.
 
-use super::paint;
+use super::draw_screen;
 use super::stage::{self, app, tell_tasks};
 use crate::tui::event::Event;
 use crate::tui::keymap::BINDINGS;
@@ -45,7 +45,7 @@ proptest! {
         events in prop::collection::vec(any_key(), 0..60),
     ) {
         let mut app = app(size);
-        paint(&app);
+        draw_screen(&app);
         for event in events {
             let threads = app.ui.processes.show_threads;
             update(&mut app, event);
@@ -53,7 +53,7 @@ proptest! {
                 tell_tasks(&mut app, false);
                 tell_tasks(&mut app, true);
             }
-            paint(&app);
+            draw_screen(&app);
         }
     }
 }

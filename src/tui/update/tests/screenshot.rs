@@ -1,7 +1,7 @@
 //! Screenshots: what is taken, what it is called, what goes to the child.
 
 use super::stage::{app, press};
-use super::{SIZE, outward, state};
+use super::{SIZE, visible_effects, state_summary};
 use crate::export::screenshot::FORMATS;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
@@ -13,8 +13,8 @@ use crate::worker::file::Existing;
 use crate::worker::job::{Job, Reply};
 
 /// What the keys have written: the name, and the content.
-fn written(app: &mut App, keys: &str) -> (String, Vec<u8>) {
-    let effects = outward(press(app, keys));
+fn capture_file(app: &mut App, keys: &str) -> (String, Vec<u8>) {
+    let effects = visible_effects(press(app, keys));
     let [Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Beside, make_dir: false })] =
         &effects[..]
     else {
@@ -23,48 +23,48 @@ fn written(app: &mut App, keys: &str) -> (String, Vec<u8>) {
     (path.to_string_lossy().into_owned(), contents.bytes().to_vec())
 }
 
-fn text(app: &mut App, keys: &str) -> String {
-    String::from_utf8(written(app, keys).1).unwrap()
+fn capture_text(app: &mut App, keys: &str) -> String {
+    String::from_utf8(capture_file(app, keys).1).unwrap()
 }
 
-fn typed(app: &App) -> &str {
+fn prompt_text(app: &App) -> &str {
     match &app.ui.overlay {
         Some(Overlay::Prompt(p)) => &p.text,
         other => panic!("{other:?}"),
     }
 }
 
-fn screen(app: &App) -> String {
+fn screen_text(app: &App) -> String {
     let buf = crate::tui::draw::render_to_buffer(app);
     crate::export::screenshot::text::to_text(&buf)
 }
 
 #[test]
-fn two_keys_make_a_picture_of_the_screen_as_it_was() {
+fn two_keys_capture_the_screen_as_it_was() {
     let mut app = app(SIZE);
     press(&mut app, "2");
-    let before = screen(&app);
-    let (name, png) = written(&mut app, "s<enter>");
-    assert_eq!(name, format!("host-screen-{}.png", stamp(&app)));
+    let before = screen_text(&app);
+    let (name, png) = capture_file(&mut app, "s<enter>");
+    assert_eq!(name, format!("host-screen-{}.png", name_timestamp(&app)));
     assert!(png.starts_with(b"\x89PNG"));
     // What goes on while the name is asked for is not in the picture.
     press(&mut app, "s");
     app.ui.view = ViewId::Kernel;
-    assert_eq!(text(&mut app, "<c-u>x.txt<enter>"), before);
+    assert_eq!(capture_text(&mut app, "<c-u>x.txt<enter>"), before);
     assert!(app.ui.overlay.is_none() && app.ui.screenshot.pending.is_none());
 }
 
 /// The time of the tick on screen as it is in names.
-fn stamp(app: &App) -> String {
+fn name_timestamp(app: &App) -> String {
     let digits = crate::units::format_rfc3339(app.snapshot().time.wall_ns);
     digits.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect()
 }
 
 #[test]
-fn forms_and_pane_are_chosen_by_arrows_and_tab() {
+fn arrows_choose_the_format_and_tab_the_pane() {
     let mut app = app(SIZE);
     press(&mut app, "2s");
-    let end = |app: &App, suffix: &str| assert!(typed(app).ends_with(suffix), "{}", typed(app));
+    let end = |app: &App, suffix: &str| assert!(prompt_text(app).ends_with(suffix), "{}", prompt_text(app));
     end(&app, ".png");
     for form in FORMATS.iter().cycle().skip(1).take(FORMATS.len()) {
         press(&mut app, "<down>");
@@ -72,10 +72,10 @@ fn forms_and_pane_are_chosen_by_arrows_and_tab() {
     }
     press(&mut app, "<up>");
     end(&app, ".json");
-    assert!(typed(&app).contains("-screen-") && screen(&app).contains("screen to file (Tab pane"));
+    assert!(prompt_text(&app).contains("-screen-") && screen_text(&app).contains("screen to file (Tab pane"));
     press(&mut app, "<tab>");
-    assert!(typed(&app).contains("-devices-") && screen(&app).contains("devices to file (Tab screen"));
-    let json: serde_json::Value = serde_json::from_str(&text(&mut app, "<enter>")).unwrap();
+    assert!(prompt_text(&app).contains("-devices-") && screen_text(&app).contains("devices to file (Tab screen"));
+    let json: serde_json::Value = serde_json::from_str(&capture_text(&mut app, "<enter>")).unwrap();
     assert_eq!(json["panes"].as_array().unwrap().len(), 1);
     assert!(json["panes"][0]["rows"].as_array().unwrap().len() > 3, "{json}");
     // The next one is of the same form.
@@ -85,40 +85,40 @@ fn forms_and_pane_are_chosen_by_arrows_and_tab() {
 }
 
 #[test]
-fn what_was_typed_stays_and_its_ending_decides() {
+fn the_typed_name_is_kept_and_its_extension_decides() {
     let mut app = app(SIZE);
     press(&mut app, "s<c-u>/srv/a.b.svg<down>");
-    assert_eq!(typed(&app), "/srv/a.b.html");
+    assert_eq!(prompt_text(&app), "/srv/a.b.html");
     press(&mut app, "<tab>");
-    assert_eq!(typed(&app), "/srv/a.b.html");
+    assert_eq!(prompt_text(&app), "/srv/a.b.html");
     press(&mut app, "<c-u>/srv/a<down>");
-    assert!(typed(&app).starts_with("/srv/a."), "{}", typed(&app));
+    assert!(prompt_text(&app).starts_with("/srv/a."), "{}", prompt_text(&app));
     press(&mut app, "<c-u>shot.gif<enter>");
-    assert!(state(&app).ends_with(" wrong") && screen(&app).contains(".svg .html .md .txt .ans .json"));
-    let (name, contents) = written(&mut app, "<c-u>Shot.SVG<enter>");
+    assert!(state_summary(&app).ends_with(" wrong") && screen_text(&app).contains(".svg .html .md .txt .ans .json"));
+    let (name, contents) = capture_file(&mut app, "<c-u>Shot.SVG<enter>");
     assert!(name == "Shot.SVG" && contents.starts_with(b"<svg "), "{name}");
     // A directory before the name that the program makes stays before it.
     app.ui.screenshot.directory = "/srv/shots".into();
     press(&mut app, "s<tab>");
-    assert!(typed(&app).starts_with("/srv/shots/host-processes-"), "{}", typed(&app));
+    assert!(prompt_text(&app).starts_with("/srv/shots/host-processes-"), "{}", prompt_text(&app));
 }
 
 #[test]
-fn the_pane_alone_is_its_part_of_the_screen() {
+fn a_pane_capture_contains_only_that_pane() {
     let mut app = app(SIZE);
-    let whole = text(&mut app, "s<c-u>a.ans<enter>");
-    let part = text(&mut app, "s<tab><c-u>b.ans<enter>");
+    let whole = capture_text(&mut app, "s<c-u>a.ans<enter>");
+    let part = capture_text(&mut app, "s<tab><c-u>b.ans<enter>");
     assert!(part.lines().count() < whole.lines().count() && part.contains("Processes"), "{part}");
     assert!(!part.contains("Kernel log"));
-    let markdown = text(&mut app, "s<c-u>c.md<enter>");
+    let markdown = capture_text(&mut app, "s<c-u>c.md<enter>");
     for title in ["Devices", "Processes", "Kernel log", "Findings"] {
         assert!(markdown.contains(&format!("**{title}")), "{title}: {markdown}");
     }
-    assert_eq!(text(&mut app, "s<tab><c-u>d.md<enter>").matches("\n**").count(), 1);
+    assert_eq!(capture_text(&mut app, "s<tab><c-u>d.md<enter>").matches("\n**").count(), 1);
 }
 
 #[test]
-fn every_view_detail_help_and_question_can_be_taken() {
+fn every_view_detail_help_and_dialog_can_be_captured() {
     for keys in [
         "1",
         "2",
@@ -137,28 +137,28 @@ fn every_view_detail_help_and_question_can_be_taken() {
     ] {
         let mut app = app(SIZE);
         press(&mut app, keys);
-        let (before, was) = (screen(&app), state(&app));
-        let got = text(&mut app, "s<c-u>x.txt<enter>");
-        assert_eq!((got, state(&app)), (before, was.clone()), "{keys}");
+        let (before, was) = (screen_text(&app), state_summary(&app));
+        let got = capture_text(&mut app, "s<c-u>x.txt<enter>");
+        assert_eq!((got, state_summary(&app)), (before, was.clone()), "{keys}");
         press(&mut app, "s<esc>");
-        assert_eq!(state(&app), was, "{keys}");
+        assert_eq!(state_summary(&app), was, "{keys}");
     }
     // In a line of input it is a letter.
     let mut app = app(SIZE);
     press(&mut app, "/s");
-    assert_eq!(typed(&app), "s");
+    assert_eq!(prompt_text(&app), "s");
 }
 
 #[test]
-fn the_light_theme_has_a_light_ground() {
+fn the_light_theme_has_a_light_background() {
     let mut app = app(SIZE);
-    assert!(text(&mut app, "s<c-u>x.svg<enter>").contains("fill=\"#14171c\"/>"));
+    assert!(capture_text(&mut app, "s<c-u>x.svg<enter>").contains("fill=\"#14171c\"/>"));
     app.ui.theme_name = ThemeName::Light;
-    assert!(text(&mut app, "s<c-u>x.svg<enter>").contains("fill=\"#ffffff\"/>"));
+    assert!(capture_text(&mut app, "s<c-u>x.svg<enter>").contains("fill=\"#ffffff\"/>"));
 }
 
 #[test]
-fn where_it_went_is_said_or_why_not() {
+fn the_written_path_or_the_failure_is_reported() {
     let mut app = app(SIZE);
     let effects = press(&mut app, "s<enter>");
     let Effect::RunJob(job) = &effects[0] else { panic!("{effects:?}") };

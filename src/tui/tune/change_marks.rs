@@ -1,16 +1,16 @@
 //! Where changes stand in the past that is kept: the columns graphs are marked at, and the windows that are
 //! compared.
 
-use super::survey::{ChangeRow, Standing};
+use super::knob_snapshot::{ChangeRow, ChangeStatus};
 use crate::model::change_impact::{ChangeImpact, ChangeTimes, compare};
 use crate::model::disk::DevId;
 use crate::tui::state::App;
 
 impl App {
     /// When knobs were changed or changed back, CLOCK_BOOTTIME in ns.
-    fn tune_events(&self) -> impl Iterator<Item = u64> + '_ {
+    fn change_times(&self) -> impl Iterator<Item = u64> + '_ {
         let tune = &self.ui.tune;
-        tune.changes().iter().filter_map(|c| c.boot_ns).chain(tune.ended.values().copied())
+        tune.changes().iter().filter_map(|c| c.boot_ns).chain(tune.ended_boot_ns.values().copied())
     }
 
     /// The columns of a graph of the past, so many columns wide, at which knobs changed, counted from the right edge.
@@ -18,7 +18,7 @@ impl App {
         let mut out = Vec::new();
         let past = self.history_to_shown();
         let Some(first) = past.clone().nth_back(width.min(past.len().saturating_sub(1))) else { return out };
-        for at in self.tune_events().filter(|at| *at > first.snapshot.time.boot_ns) {
+        for at in self.change_times().filter(|at| *at > first.snapshot.time.boot_ns) {
             // The tick that ended first after it has the change within it.
             let after = past.clone().rev().take_while(|f| f.snapshot.time.boot_ns >= at).count();
             out.extend(after.checked_sub(1));
@@ -29,13 +29,13 @@ impl App {
     }
 
     /// What is compared for a change: `None` if it is not known when it was made.
-    pub fn change_window(&self, change: &ChangeRow) -> Option<ChangeTimes> {
+    pub fn comparison_window(&self, change: &ChangeRow) -> Option<ChangeTimes> {
         let at_ns = change.boot_ns?;
-        let before = self.tune_events().filter(|t| *t < at_ns).max();
-        let after = self.tune_events().filter(|t| *t > at_ns).min();
+        let before = self.change_times().filter(|t| *t < at_ns).max();
+        let after = self.change_times().filter(|t| *t > at_ns).min();
         // Of a change that ended unseen it is not known how long it was in force.
         let over =
-            matches!(change.standing, Standing::Over(_)) && !self.ui.tune.ended.contains_key(&change.id);
+            matches!(change.status, ChangeStatus::Closed(_)) && !self.ui.tune.ended_boot_ns.contains_key(&change.id);
         (!over).then_some(ChangeTimes {
             earliest_ns: before.unwrap_or(0),
             changed_ns: at_ns,
@@ -44,7 +44,7 @@ impl App {
     }
 
     /// The devices a change is looked at with: its own, else all disks.
-    fn devices_of(&self, change: &ChangeRow) -> Vec<DevId> {
+    fn change_devices(&self, change: &ChangeRow) -> Vec<DevId> {
         let Some(topo) = self.system.topology.ok() else { return Vec::new() };
         let named = change.members.iter().filter_map(|m| m.device.as_deref());
         let own: Vec<DevId> = named.filter_map(|name| topo.by_name(name)).map(|d| d.id).collect();
@@ -55,14 +55,14 @@ impl App {
     }
 
     /// The figures before and since a change.
-    pub fn change_comparison(&self, change: &ChangeRow) -> Option<ChangeImpact> {
-        let when = self.change_window(change)?;
-        Some(compare(self.history_to_shown().map(|f| &*f.snapshot), when, &self.devices_of(change)))
+    pub fn compare_change(&self, change: &ChangeRow) -> Option<ChangeImpact> {
+        let when = self.comparison_window(change)?;
+        Some(compare(self.history_to_shown().map(|f| &*f.snapshot), when, &self.change_devices(change)))
     }
 
     /// Seconds after which old dirty pages are written, as the kernel has it now.
     pub fn dirty_expire_secs(&self) -> Option<f64> {
-        let row = self.ui.tune.row("vm.dirty_expire_centisecs")?;
+        let row = self.ui.tune.knob("vm.dirty_expire_centisecs")?;
         Some(row.reading.as_ref().ok()?.value.parse::<f64>().ok()? / 100.0)
     }
 }

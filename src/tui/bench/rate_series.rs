@@ -1,0 +1,142 @@
+//! The course of a run for the live charts: bounded, however long the run is.
+
+use crate::bench::message::Progress;
+
+/// Moments kept; two neighbours become one when it is full.
+const MAX_POINTS: usize = 1200;
+
+/// Rates and latencies of a short while.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct BenchRates {
+    /// Reads, writes, syncs per second.
+    pub ops_per_s: [f64; 3],
+    /// Bytes read and written per second.
+    pub bytes_per_s: [f64; 2],
+    /// Median and 99th percentile of each, ns.
+    pub latency_ns: [[Option<u64>; 2]; 3],
+}
+
+/// The moments of the measurements so far, or of the preparation while there are none.
+#[derive(Debug, Default)]
+pub struct BenchRateSeries {
+    points: Vec<BenchRates>,
+    rates_per_point: usize,
+    pending: Vec<BenchRates>,
+    is_measuring: bool,
+    measurement: Option<u32>,
+    last_counts: [u64; 3],
+    last_ms: u64,
+    /// Which of reads, writes, syncs there were.
+    pub has_ops: [bool; 3],
+}
+
+impl BenchRateSeries {
+    /// Takes in a progress.
+    pub fn push(&mut self, p: &Progress) {
+        if p.part.is_some() && !self.is_measuring {
+            // The preparation is no measurement.
+            *self = Self { is_measuring: true, ..Self::default() };
+        }
+        if p.part != self.measurement || p.point.at_ms < self.last_ms {
+            (self.measurement, self.last_counts, self.last_ms) = (p.part, [0; 3], 0);
+        }
+        let ms = p.point.at_ms.saturating_sub(self.last_ms);
+        if ms == 0 || p.ramping {
+            return;
+        }
+        let syncs = p.counts[2].saturating_sub(self.last_counts[2]) as f64 * 1000.0 / ms as f64;
+        for (seen, n) in self.has_ops.iter_mut().zip(p.counts) {
+            *seen |= n > 0;
+        }
+        (self.last_counts, self.last_ms) = (p.counts, p.point.at_ms);
+        self.push_rates(BenchRates {
+            ops_per_s: [p.point.read_iops, p.point.write_iops, syncs],
+            bytes_per_s: [p.point.read_bytes_per_s, p.point.write_bytes_per_s],
+            latency_ns: p.lat,
+        });
+    }
+
+    fn push_rates(&mut self, moment: BenchRates) {
+        self.pending.push(moment);
+        if self.pending.len() < self.rates_per_point.max(1) {
+            return;
+        }
+        self.points.push(merge_rates(&self.pending));
+        self.pending.clear();
+        if self.points.len() >= MAX_POINTS {
+            self.points = self.points.chunks(2).map(merge_rates).collect();
+            self.rates_per_point = self.rates_per_point.max(1) * 2;
+        }
+    }
+
+    /// The newest moment.
+    pub fn last(&self) -> Option<&BenchRates> {
+        self.pending.last().or(self.points.last())
+    }
+
+    /// The whole course in at most `width` moments, oldest first.
+    pub fn downsample(&self, width: usize) -> Vec<BenchRates> {
+        let each = self.points.len().div_ceil(width.max(1)).max(1);
+        self.points.chunks(each).map(merge_rates).collect()
+    }
+}
+
+/// Several moments as one: rates averaged, the worst latencies kept.
+fn merge_rates(all: &[BenchRates]) -> BenchRates {
+    let n = all.len().max(1) as f64;
+    let mut out = BenchRates::default();
+    for m in all {
+        (0..3).for_each(|i| out.ops_per_s[i] += m.ops_per_s[i] / n);
+        (0..2).for_each(|i| out.bytes_per_s[i] += m.bytes_per_s[i] / n);
+        for (worst, lat) in out.latency_ns.iter_mut().flatten().zip(m.latency_ns.iter().flatten()) {
+            *worst = (*worst).max(*lat);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::report::Point;
+
+    fn progress(part: Option<u32>, at_ms: u64, syncs: u64) -> Progress {
+        let point = Point { at_ms, read_iops: 100.0, ..Point::default() };
+        Progress { part, point, counts: [at_ms, 0, syncs], lat: [[Some(at_ms); 2]; 3], ..Progress::default() }
+    }
+
+    #[test]
+    fn preparation_is_dropped_once_measuring_starts_and_parts_are_joined() {
+        let mut course = BenchRateSeries::default();
+        course.push(&progress(None, 250, 0));
+        course.push(&progress(None, 500, 0));
+        assert_eq!(course.downsample(10).len(), 2);
+        course.push(&progress(Some(0), 0, 0));
+        assert_eq!((course.downsample(10).len(), course.has_ops), (0, [false; 3]));
+        course.push(&progress(Some(0), 250, 50));
+        course.push(&progress(Some(0), 750, 100));
+        course.push(&progress(Some(1), 500, 10));
+        let syncs: Vec<_> = course.downsample(10).iter().map(|m| m.ops_per_s[2]).collect();
+        assert_eq!((syncs, course.has_ops), (vec![200.0, 100.0, 20.0], [true, false, true]));
+    }
+
+    #[test]
+    fn ramp_up_is_not_drawn() {
+        let mut course = BenchRateSeries::default();
+        course.push(&Progress { ramping: true, ..progress(Some(0), 250, 0) });
+        assert_eq!(course.last(), None);
+    }
+
+    #[test]
+    fn series_stays_bounded_and_keeps_the_worst_latency() {
+        let mut course = BenchRateSeries::default();
+        for n in 1..100_000 {
+            course.push(&progress(Some(0), n * 250, 0));
+        }
+        assert!(course.points.len() < MAX_POINTS);
+        let all = course.downsample(40);
+        assert!((20..=40).contains(&all.len()), "{}", all.len());
+        assert!(all.iter().all(|m| (m.ops_per_s[0] - 100.0).abs() < 1e-6));
+        assert!(all.windows(2).all(|w| w[0].latency_ns[0][1] < w[1].latency_ns[0][1]));
+    }
+}

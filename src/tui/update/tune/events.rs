@@ -1,0 +1,210 @@
+//! What the tuner and the children say.
+
+use super::{confirm, request_boot_values, orphaned_changes, request_refresh, select_requested_knob, skip_heading};
+use crate::tui::action::ViewId;
+use crate::tui::effect::Effect;
+use crate::tui::state::App;
+use crate::tui::tune::knob_snapshot::{ChangeStatus, KnobSnapshot};
+use crate::tui::tune::{ActiveLease, SidePane, TuneEffect, TuneEvent};
+use crate::units::format_duration;
+use crate::worker::job::Reply;
+
+/// News for the view.
+pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {
+    match news {
+        TuneEvent::Refreshed(survey) => return on_refreshed(app, survey, effects),
+        TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: renewed } => return on_lease_time(app, id, secs, renewed, effects),
+        TuneEvent::Applied { id, lease_secs } => on_applied(app, id, lease_secs, effects),
+        TuneEvent::AppliedPermanently(id) => on_applied_permanently(app, id),
+        TuneEvent::Refused(why) => {
+            app.ui.tune.busy_with = None;
+            app.ui.error(&why);
+            app.ui.tune.error = Some(why);
+        }
+        TuneEvent::Kept(id) => {
+            remove_lease(app, id);
+            app.ui.info(format!("change {id} stays until the machine boots; u takes it back"));
+        }
+        TuneEvent::Detached(id) => remove_lease(app, id),
+        TuneEvent::Undone { id, boot_ns, was_automatic: by_itself, lines, is_fully_restored: clean, is_closed: over } => {
+            if over {
+                remove_lease(app, id);
+                app.ui.tune.ended_boot_ns.insert(id, boot_ns);
+            }
+            let text = undone_text(id, by_itself, &lines, clean);
+            if clean { app.ui.info(text) } else { app.ui.error(text) }
+        }
+        TuneEvent::TunerLost(id) => {
+            remove_lease(app, id);
+            app.ui.error(format!(
+                "the process that held change {id} was killed: the new values stand; u takes them back"
+            ));
+        }
+        TuneEvent::Failed(why) => {
+            app.ui.tune.busy_with = None;
+            app.ui.tune.is_quitting = false;
+            app.ui.error(&why);
+            app.ui.tune.error = Some(why);
+        }
+    }
+    refresh_now(app, effects);
+    crate::tui::update::experiment::request_arm_check(app, effects);
+    if app.ui.tune.is_quitting && app.ui.tune.leases.is_empty() {
+        effects.push(Effect::Quit);
+    }
+}
+
+/// A new look, whatever is under way: what it sees may be older than the news.
+pub fn refresh_now(app: &mut App, effects: &mut Vec<Effect>) {
+    app.ui.tune.is_refreshing = false;
+    request_refresh(app, effects);
+}
+
+fn remove_lease(app: &mut App, id: u64) {
+    app.ui.tune.leases.retain(|l| l.id != id);
+}
+
+fn on_refreshed(app: &mut App, survey: KnobSnapshot, effects: &mut Vec<Effect>) {
+    let now = app.system.now().boot_ns;
+    let tune = &mut app.ui.tune;
+    let first = tune.snapshot.is_none();
+    tune.is_refreshing = false;
+    let selected = tune.selected_knob().map(|r| r.name.clone());
+    let chosen = tune.selected_change().map(|c| c.id);
+    for row in &survey.rows {
+        if let Ok(reading) = &row.reading {
+            tune.initial_values.entry(row.name.clone()).or_insert_with(|| reading.value.clone());
+        }
+    }
+    // What stood at the last look and does not any more ended in between.
+    let over = |s: &ChangeStatus| matches!(s, ChangeStatus::Closed(_));
+    for change in survey.changes.iter().filter(|c| over(&c.status)) {
+        let stood = tune.changes().iter().any(|c| c.id == change.id && !over(&c.status));
+        if stood {
+            tune.ended_boot_ns.entry(change.id).or_insert(now);
+        }
+    }
+    tune.pending.retain(|name, _| survey.rows.iter().any(|r| r.name == *name));
+    let newer = survey.changes.first().map(|c| c.id) != tune.changes().first().map(|c| c.id);
+    tune.snapshot = Some(survey);
+    if let Some(at) = chosen.filter(|_| !newer).and_then(|id| tune.changes().iter().position(|c| c.id == id))
+    {
+        tune.changes_scroll.selected = at;
+    } else if newer {
+        tune.changes_scroll.selected = 0;
+    }
+    if tune.knob_to_select.is_none() && !first {
+        tune.knob_to_select = selected;
+    }
+    select_requested_knob(app);
+    if first {
+        skip_heading(app, 1);
+        warn_about_orphans(app);
+    }
+    if app.ui.view == ViewId::Tune {
+        request_boot_values(app, effects);
+        confirm::offer_restore(app);
+    }
+}
+
+fn warn_about_orphans(app: &mut App) {
+    let ids = app.ui.tune.snapshot.as_ref().map(orphaned_changes).unwrap_or_default();
+    if !ids.is_empty() && app.ui.view != ViewId::Tune {
+        app.ui.error(
+            "an earlier program left changed settings behind: t shows them and offers to restore them",
+        );
+    }
+}
+
+fn on_lease_time(app: &mut App, id: u64, secs: u64, renewed: bool, effects: &mut Vec<Effect>) {
+    if let Some(lease) = app.ui.tune.leases.iter_mut().find(|l| l.id == id) {
+        lease.secs_left = secs;
+    }
+    if let Some(survey) = &mut app.ui.tune.snapshot
+        && let Some(change) = survey.changes.iter_mut().find(|c| c.id == id)
+        && let ChangeStatus::Leased(left) = &mut change.status
+    {
+        *left = secs;
+    }
+    if renewed {
+        app.ui.info(format!("change {id}: the old values come back in {} unless you press K", format_duration(secs)));
+        refresh_now(app, effects);
+    }
+}
+
+fn on_applied(app: &mut App, id: u64, lease_secs: Option<u64>, effects: &mut Vec<Effect>) {
+    let tune = &mut app.ui.tune;
+    tune.busy_with = None;
+    for word in std::mem::take(&mut tune.applying) {
+        if let Some((name, value)) = word.rsplit_once('=')
+            && tune.pending.get(name).is_some_and(|v| v == value)
+        {
+            tune.pending.remove(name);
+        }
+    }
+    let Some(left) = lease_secs else {
+        return app.ui.info("nothing to change: all values stood so already");
+    };
+    tune.leases.push(ActiveLease { id, secs_left: left });
+    tune.side_pane = SidePane::Changes;
+    tune.changes_scroll.selected = 0;
+    if tune.is_quitting {
+        return effects.push(Effect::Tune(TuneEffect::Undo(vec![id])));
+    }
+    let back = format_duration(left);
+    app.ui.info(format!("change {id} is made; old values come back in {back}: K keeps, u undoes, R renews"));
+}
+
+fn on_applied_permanently(app: &mut App, id: u64) {
+    let tune = &mut app.ui.tune;
+    tune.busy_with = None;
+    tune.side_pane = SidePane::Changes;
+    tune.changes_scroll.selected = 0;
+    app.ui.info(format!("change {id} is made and stays until the machine boots; u takes it back"));
+}
+
+fn undone_text(id: u64, by_itself: bool, lines: &[String], clean: bool) -> String {
+    match (clean, by_itself) {
+        (true, true) => format!("the lease of change {id} is over: the old values are back"),
+        (true, false) => format!("change {id} is taken back"),
+        (false, _) => format!("change {id}: {}", lines.join("; ")),
+    }
+}
+
+/// What the next boot brings.
+pub fn on_boot_values(app: &mut App, reply: Reply) {
+    let tune = &mut app.ui.tune;
+    tune.is_boot_requested = false;
+    match reply {
+        Reply::AtBoot(all, notes) => {
+            tune.next_boot.extend(all);
+            tune.boot_notes = notes.into_iter().map(crate::text::sanitize).collect();
+        }
+        Reply::Failed(why) => app.ui.error(why),
+        _ => {}
+    }
+}
+
+/// Our files were written, or not.
+pub fn on_persisted(app: &mut App, reply: Reply, effects: &mut Vec<Effect>) {
+    match reply {
+        Reply::Told(lines) => {
+            let warning = lines.iter().find(|l| l.starts_with("WARNING")).cloned();
+            match warning {
+                Some(warning) => {
+                    app.ui.error(&warning);
+                    app.ui.tune.error = Some(crate::text::sanitize(warning));
+                }
+                None => app.ui.info(lines.join("; ")),
+            }
+        }
+        Reply::Failed(why) => {
+            app.ui.error(&why);
+            app.ui.tune.error = Some(crate::text::sanitize(why));
+        }
+        _ => {}
+    }
+    // What the next boot brings is another now.
+    app.ui.tune.next_boot.clear();
+    request_boot_values(app, effects);
+}
