@@ -12,15 +12,15 @@ mod readahead;
 #[path = "bench_run/trouble.rs"]
 mod trouble;
 
-use lab::{BIN, Long, Loop, Place};
+use lab::{BIN, LongRun, LoopDevice, BenchDir};
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
-fn every_profile_with_a_file_runs_and_leaves_nothing() {
-    let Some(place) = Place::new() else { return };
+fn every_file_profile_runs_and_leaves_no_files() {
+    let Some(place) = BenchDir::new() else { return };
     let time = ["--time", "0.2"];
     for (profile, args) in [
         ("randrw", &time[..]),
@@ -53,8 +53,8 @@ fn every_profile_with_a_file_runs_and_leaves_nothing() {
 }
 
 #[test]
-fn a_size_limit_is_kept_to_the_byte() {
-    let Some(place) = Place::new() else { return };
+fn io_size_limit_is_exact() {
+    let Some(place) = BenchDir::new() else { return };
     let report = place.json("randwrite", &["--io-size", "1M", "--time", "0", "--fsync", "16"]);
     let part = &report["parts"][0];
     assert_eq!(part["write"]["bytes"], 1 << 20);
@@ -63,8 +63,8 @@ fn a_size_limit_is_kept_to_the_byte() {
 }
 
 #[test]
-fn what_is_dangerous_is_refused_with_its_own_exit_code() {
-    let Some(place) = Place::new() else { return };
+fn dangerous_targets_are_refused_with_exit_code_3() {
+    let Some(place) = BenchDir::new() else { return };
     let file = place.path().join("precious");
     std::fs::write(&file, b"precious").unwrap();
     let dangling = place.path().join("dangling");
@@ -109,10 +109,10 @@ fn what_is_dangerous_is_refused_with_its_own_exit_code() {
 }
 
 #[test]
-fn cancel_terminate_and_a_closed_pipe_give_a_partial_report() {
-    let Some(place) = Place::new() else { return };
+fn cancel_sigterm_and_a_closed_pipe_give_a_partial_report() {
+    let Some(place) = BenchDir::new() else { return };
     for how in ["cancel", "terminate", "close"] {
-        let mut long = Long::start(place.path());
+        let mut long = LongRun::start(place.path());
         match how {
             "cancel" => writeln!(long.child.stdin.as_mut().unwrap(), "\"cancel\"").unwrap(),
             "close" => drop(long.child.stdin.take()),
@@ -121,7 +121,7 @@ fn cancel_terminate_and_a_closed_pipe_give_a_partial_report() {
                 rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
             }
         }
-        let report = long.report();
+        let report = long.wait_for_report();
         assert_eq!(report["end"], "cancelled", "{how}");
         assert!(report["parts"][0]["read"]["ios"].as_u64() > Some(0), "{how}");
         assert!(
@@ -133,10 +133,10 @@ fn cancel_terminate_and_a_closed_pipe_give_a_partial_report() {
 }
 
 #[test]
-fn a_killed_child_leaves_no_byte() {
-    let Some(place) = Place::new() else { return };
+fn a_killed_child_leaves_no_files() {
+    let Some(place) = BenchDir::new() else { return };
     for _ in 0..3 {
-        let mut long = Long::start(place.path());
+        let mut long = LongRun::start(place.path());
         long.child.kill().unwrap();
         long.child.wait().unwrap();
     }
@@ -144,7 +144,7 @@ fn a_killed_child_leaves_no_byte() {
 }
 
 #[test]
-fn a_nonsense_plan_is_answered() {
+fn an_invalid_plan_gets_a_failed_message() {
     for plan in ["{}x", "{\"profile\":\"nothing\"}", "{\"depth\":0}"] {
         let mut child = Command::new(BIN)
             .arg("bench-child")
@@ -160,11 +160,11 @@ fn a_nonsense_plan_is_answered() {
 
 #[test]
 fn a_frozen_file_system_ends_the_run_at_the_stall_limit() {
-    let (Some(lab), Some(place)) = (Loop::up(), Place::new()) else { return };
+    let (Some(lab), Some(place)) = (LoopDevice::mounted(), BenchDir::new()) else { return };
     if !lab.freeze("-f") {
         return println!("skipped: fsfreeze does not work here");
     }
-    let mnt = lab.mnt();
+    let mnt = lab.mount_point();
     let out = place.run(&[
         "bench",
         "run",
@@ -183,8 +183,8 @@ fn a_frozen_file_system_ends_the_run_at_the_stall_limit() {
 
 #[test]
 fn a_read_only_and_a_full_file_system_are_refused() {
-    let (Some(lab), Some(place)) = (Loop::up(), Place::new()) else { return };
-    let mnt = lab.mnt();
+    let (Some(lab), Some(place)) = (LoopDevice::mounted(), BenchDir::new()) else { return };
+    let mnt = lab.mount_point();
     let run = || {
         let out = place.run(&[
             "bench",

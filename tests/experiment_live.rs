@@ -16,11 +16,11 @@ use std::process::{Child, Command, Output, Stdio};
 const KNOB: &str = "dirty_expire_centisecs";
 
 /// `KNOB=VALUE` so far from the value in force.
-fn word(by: u64) -> String {
-    format!("vm.{KNOB}={}", value(by))
+fn assignment(by: u64) -> String {
+    format!("vm.{KNOB}={}", knob_value(by))
 }
 
-fn value(by: u64) -> String {
+fn knob_value(by: u64) -> String {
     // From the value at the start of the test: an arm may be on.
     (get(KNOB).parse::<u64>().unwrap() + by).to_string()
 }
@@ -37,21 +37,21 @@ fn run(m: &Machine, args: &[&str]) -> Output {
 }
 
 /// Nothing of a change stands, and every value is what it was.
-fn restored(m: &Machine, when: &str) {
+fn assert_restored(m: &Machine, when: &str) {
     assert_eq!(all(), m.start, "{when}");
     let status = text(&m.tune(&["status", &format!("vm.{KNOB}")]));
     assert!(status.contains("No change of this boot stands"), "{when}: {status}");
 }
 
 #[test]
-fn a_whole_experiment_is_kept_and_puts_everything_back() {
+fn a_complete_experiment_is_saved_and_restores_all_values() {
     let Some(m) = Machine::take("a_whole_experiment_is_kept_and_puts_everything_back") else { return };
-    let set = word(100);
+    let set = assignment(100);
     let base =
         ["--workload", "intrinsic", "--time", "0.05", "--calm", "0", "--rounds", "4", "-q", "--set", &set];
     let dry = run(&m, &[&base[..], &["--dry-run"]].concat());
     assert!(text(&dry).contains("order A B B A A B B A"), "{}", text(&dry));
-    restored(&m, "after a dry run");
+    assert_restored(&m, "after a dry run");
     assert!(!m.dir.path().join("run/iotop-plus").exists(), "a dry run leaves no journal");
 
     let out = run(&m, &[&base[..], &["--format", "json"]].concat());
@@ -62,8 +62,8 @@ fn a_whole_experiment_is_kept_and_puts_everything_back() {
     let order: String = rounds.iter().filter_map(|r| r["arm"].as_str()).collect();
     assert_eq!(order, "ABBAABBA");
     assert!(rounds.iter().all(|r| r["value"].as_f64() > Some(0.0)), "{rounds:?}");
-    assert_eq!(report["settings"][0]["values"], json!([m.start[KNOB], value(100)]));
-    restored(&m, "at its end");
+    assert_eq!(report["settings"][0]["values"], json!([m.start[KNOB], knob_value(100)]));
+    assert_restored(&m, "at its end");
     // Four rounds of B, each a change of its own in the journal.
     assert_eq!(std::fs::read_to_string(m.journal()).unwrap().matches("Intend").count(), 4);
 
@@ -79,9 +79,9 @@ fn a_whole_experiment_is_kept_and_puts_everything_back() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_before_anything_is_written() {
+fn invalid_experiments_are_refused_before_any_write() {
     let Some(m) = Machine::take("what_is_wrong_is_refused_before_anything_is_written") else { return };
-    let (same, other) = (word(0), word(100));
+    let (same, other) = (assignment(0), assignment(100));
     let dir = m.dir.path().to_str().unwrap().to_owned();
     for (code, args) in [
         (2, vec!["--workload", "intrinsic", "--set", "vm.bogus=1"]),
@@ -97,13 +97,13 @@ fn what_is_wrong_is_refused_before_anything_is_written() {
         let out = run(&m, &args);
         assert_eq!(out.status.code(), Some(code), "{args:?}: {}", text(&out));
         assert!(out.stdout.is_empty() && !out.stderr.is_empty(), "{args:?}");
-        restored(&m, &format!("{args:?}"));
+        assert_restored(&m, &format!("{args:?}"));
     }
     assert!(!m.dir.path().join("state").exists(), "nothing is kept of what was refused");
 }
 
 #[test]
-fn nobody_is_told_the_sudo_line() {
+fn an_unprivileged_user_gets_the_sudo_command_line() {
     let Some(_m) = Machine::take("nobody_is_told_the_sudo_line") else { return };
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -117,11 +117,11 @@ fn nobody_is_told_the_sudo_line() {
 }
 
 /// A conducting child in the middle of its first round, its values in force.
-struct Conducting {
+struct RunningExperiment {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
     /// The tuner and the measuring process.
-    below: Vec<OwnedFd>,
+    descendants: Vec<OwnedFd>,
 }
 
 fn pidfd(pid: i32) -> OwnedFd {
@@ -134,18 +134,18 @@ fn children(pid: u32) -> Vec<i32> {
     lists.flat_map(|l| l.split_whitespace().map(|p| p.parse().unwrap()).collect::<Vec<_>>()).collect()
 }
 
-fn ended(fd: &OwnedFd) -> bool {
+fn wait_for_end(fd: &OwnedFd) -> bool {
     let within = Timespec { tv_sec: 20, tv_nsec: 0 };
     poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&within)).unwrap() == 1
 }
 
-impl Conducting {
+impl RunningExperiment {
     fn start(m: &Machine) -> Self {
         let spec = json!({
             "plan": {"profile": "intrinsic", "depth": 1, "direct": false, "ramp_ms": 0, "time_ms": 600_000},
-            "base": [word(200)], "set": [word(100)], "calm_ms": 0,
+            "base": [assignment(200)], "set": [assignment(100)], "calm_ms": 0,
         });
-        let want = value(200);
+        let want = knob_value(200);
         let mut child = m
             .command(&["experiment-child"])
             .stdin(Stdio::piped())
@@ -165,14 +165,14 @@ impl Conducting {
         assert_eq!(get(KNOB), want, "A's value is in force");
         let below: Vec<OwnedFd> = children(child.id()).into_iter().map(pidfd).collect();
         assert_eq!(below.len(), 2, "a tuner and a measuring process");
-        Self { child, lines, below }
+        Self { child, lines, descendants: below }
     }
 
     /// All below it end, too.
-    fn over(mut self) -> Option<Value> {
+    fn wait_for_last_message(mut self) -> Option<Value> {
         let last = self.lines.by_ref().map_while(Result::ok).last();
         self.child.wait().unwrap();
-        assert!(self.below.iter().all(ended), "the tuner or the measuring process lives on");
+        assert!(self.descendants.iter().all(wait_for_end), "the tuner or the measuring process lives on");
         serde_json::from_str(&last?).ok()
     }
 }
@@ -181,7 +181,7 @@ impl Conducting {
 fn cancel_signals_and_a_closed_pipe_restore_and_report() {
     let Some(m) = Machine::take("cancel_signals_and_a_closed_pipe_restore_and_report") else { return };
     for how in ["cancel", "close", "INT", "TERM", "HUP"] {
-        let mut it = Conducting::start(&m);
+        let mut it = RunningExperiment::start(&m);
         let pid = Pid::from_child(&it.child);
         match how {
             "cancel" => writeln!(it.child.stdin.as_mut().unwrap(), "\"cancel\"").unwrap(),
@@ -190,40 +190,40 @@ fn cancel_signals_and_a_closed_pipe_restore_and_report() {
             "TERM" => kill_process(pid, Signal::TERM).unwrap(),
             _ => kill_process(pid, Signal::HUP).unwrap(),
         }
-        let last = it.over().expect("a last message");
+        let last = it.wait_for_last_message().expect("a last message");
         assert_eq!(last["report"]["end"], "cancelled", "{how}: {last}");
-        restored(&m, how);
+        assert_restored(&m, how);
     }
 }
 
 #[test]
-fn a_killed_one_is_restored_by_its_tuner_and_a_killed_tuner_by_it() {
+fn the_tuner_restores_after_a_killed_conductor_and_the_reverse() {
     let Some(m) = Machine::take("a_killed_one_is_restored_by_its_tuner_and_a_killed_tuner_by_it") else {
         return;
     };
-    let it = Conducting::start(&m);
+    let it = RunningExperiment::start(&m);
     kill_process(Pid::from_child(&it.child), Signal::KILL).unwrap();
-    it.over();
-    restored(&m, "SIGKILL of the conductor");
+    it.wait_for_last_message();
+    assert_restored(&m, "SIGKILL of the conductor");
 
-    let it = Conducting::start(&m);
+    let it = RunningExperiment::start(&m);
     let tuner = children(it.child.id()).into_iter().find(|pid| {
         std::fs::read(format!("/proc/{pid}/cmdline"))
             .is_ok_and(|c| c.split(|b| *b == 0).any(|w| w == b"tuner"))
     });
     kill_process(Pid::from_raw(tuner.expect("a tuner")).unwrap(), Signal::KILL).unwrap();
-    let last = it.over().expect("a last message");
+    let last = it.wait_for_last_message().expect("a last message");
     assert!(last["failed"].as_str().or(last["report"]["end"]["failed"].as_str()).is_some(), "{last}");
-    restored(&m, "SIGKILL of the tuner");
+    assert_restored(&m, "SIGKILL of the tuner");
 }
 
 #[test]
-fn an_admin_in_between_is_not_overwritten() {
+fn a_concurrent_admin_change_is_not_overwritten() {
     let Some(m) = Machine::take("an_admin_in_between_is_not_overwritten") else { return };
-    let mut it = Conducting::start(&m);
+    let mut it = RunningExperiment::start(&m);
     machine::put(KNOB, "4321");
     writeln!(it.child.stdin.as_mut().unwrap(), "\"cancel\"").unwrap();
-    let last = it.over().expect("a last message");
+    let last = it.wait_for_last_message().expect("a last message");
     let end = last["report"]["end"]["failed"].as_str().unwrap();
     assert!(end.contains("CONFLICT") && end.contains("4321"), "{end}");
     assert!(last["report"]["after"].as_str().unwrap().contains("Not all old values are back"));
@@ -231,10 +231,10 @@ fn an_admin_in_between_is_not_overwritten() {
 }
 
 #[test]
-fn ctrl_c_and_a_killed_program_restore() {
+fn signals_and_a_killed_program_restore_the_values() {
     let Some(m) = Machine::take("ctrl_c_and_a_killed_program_restore") else { return };
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::KILL] {
-        let (base, set) = (word(200), word(100));
+        let (base, set) = (assignment(200), assignment(100));
         let mut program = experiment(
             &m,
             &[
@@ -263,11 +263,11 @@ fn ctrl_c_and_a_killed_program_restore() {
         assert_eq!(conductor.len(), 1);
         kill_process(Pid::from_child(&program), signal).unwrap();
         let out = program.wait_with_output().unwrap();
-        assert!(ended(&conductor[0]), "{signal:?}: the conductor lives on");
+        assert!(wait_for_end(&conductor[0]), "{signal:?}: the conductor lives on");
         if signal != Signal::KILL {
             assert_eq!(out.status.code(), Some(0), "{signal:?}: {}", text(&out));
             assert!(text(&out).contains("cancelled: the figures are those up to then"), "{}", text(&out));
         }
-        restored(&m, &format!("{signal:?}"));
+        assert_restored(&m, &format!("{signal:?}"));
     }
 }

@@ -21,7 +21,7 @@ use iotop_plus::tui::event::Event;
 use iotop_plus::tui::state::{App, DetailPage};
 use iotop_plus::tui::update::{ask_path, update};
 use iotop_plus::tui::widgets::theme::ThemeName;
-use iotop_plus::worker::job::{Job, Reply};
+use iotop_plus::worker::job::{WorkerJob, WorkerReply};
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use stage::{app, empty, press, tell_tasks, tree};
@@ -140,7 +140,7 @@ fn kernel_detail() {
 fn open_task(app: &mut App, name: &str) {
     press(app, &format!("3/{name}<enter><enter>"));
     let Some(DetailPage::Process(p)) = &app.ui.detail else { panic!("no detail of {name}") };
-    let job = Job::Facts { pid: p.key.pid, starttime: p.key.starttime };
+    let job = WorkerJob::TaskDetails { pid: p.key.pid, starttime: p.key.starttime };
     let reply = job.run(&Root::at(tree("t1")));
     update(app, Event::JobReply(job, reply));
 }
@@ -164,8 +164,8 @@ fn path_detail() {
             assert_screen("path_detail_waiting_80x24", &app);
         }
         let report = inspect_path(&Root::at(tree("t1")), Path::new("/srv/lab/frz")).unwrap();
-        let job = Job::Path { path: "/srv/lab/frz".into() };
-        update(&mut app, Event::JobReply(job, Reply::Path(Box::new(report))));
+        let job = WorkerJob::ResolvePath { path: "/srv/lab/frz".into() };
+        update(&mut app, Event::JobReply(job, WorkerReply::ResolvedPath(Box::new(report))));
         assert_screen(&format!("path_detail_{}x{}", size.0, size.1), &app);
     }
 }

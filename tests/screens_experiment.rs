@@ -4,14 +4,14 @@
 
 mod stage;
 
-use iotop_plus::experiment::message::{Message, Phase};
-use iotop_plus::experiment::report::End;
+use iotop_plus::experiment::message::{ExperimentMessage, RoundPhase};
+use iotop_plus::experiment::report::RunEnd;
 use iotop_plus::experiment::spec::Arm;
 use iotop_plus::tui::draw;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
 use iotop_plus::tune::plan::Refusal;
-use iotop_plus::worker::job::{Job, Reply};
+use iotop_plus::worker::job::{WorkerJob, WorkerReply};
 use stage::experiment::{answer, knobs, planned, progress, report, round, say, started};
 use stage::press;
 use stage::tune::Tree;
@@ -70,13 +70,13 @@ fn unprivileged_user_sees_the_sudo_command() {
 /// Two rounds over, the third, B's, under way.
 fn running_experiment(size: (u16, u16)) -> (App, Tree) {
     let (mut app, tree) = started(size);
-    say(&mut app, progress(1, Arm::A, Phase::Drain, 0));
+    say(&mut app, progress(1, Arm::A, RoundPhase::Drain, 0));
     for (n, arm) in [(1, Arm::A), (2, Arm::B)] {
-        say(&mut app, progress(n, arm, Phase::Work, 39));
-        say(&mut app, Message::Round(Box::new(round(n, arm, 4.0))));
+        say(&mut app, progress(n, arm, RoundPhase::Work, 39));
+        say(&mut app, ExperimentMessage::Round(Box::new(round(n, arm, 4.0))));
     }
     for at in 0..25 {
-        say(&mut app, progress(3, Arm::B, Phase::Work, at));
+        say(&mut app, progress(3, Arm::B, RoundPhase::Work, at));
     }
     (app, tree)
 }
@@ -87,7 +87,7 @@ fn running_stopping_and_seen_from_other_views() {
     assert_screens_at_every_size("running", running_experiment, "");
     assert_screens_at_every_size("ending", running_experiment, "x");
     let (mut app, _tree) = running_experiment((80, 24));
-    say(&mut app, Message::Note("io_uring is refused here (EPERM): threads instead".into()));
+    say(&mut app, ExperimentMessage::Note("io_uring is refused here (EPERM): threads instead".into()));
     assert_screen("noted", &app);
     press(&mut app, "1");
     assert!(text(&app).contains("experiment fsync 3/8 B 60 %"), "{}", text(&app));
@@ -98,12 +98,12 @@ fn finished() {
     for size in SIZES {
         let (mut app, tree) = running_experiment(size);
         let done = Box::new(report(&tree, "1795277000-fsync", 4, 0.5));
-        say(&mut app, Message::Report(done.clone()));
+        say(&mut app, ExperimentMessage::Report(done.clone()));
         update(
             &mut app,
             iotop_plus::tui::event::Event::JobReply(
-                Job::KeepExperiment(done),
-                Reply::Keeping("1795277000-fsync".into()),
+                WorkerJob::SaveExperiment(done),
+                WorkerReply::Saved("1795277000-fsync".into()),
             ),
         );
         assert_screen("ended", &app);
@@ -120,14 +120,14 @@ fn finished() {
 fn cancelled_inconclusive_and_refused() {
     let (mut app, tree) = running_experiment((80, 24));
     let mut part = report(&tree, "1795277000-fsync", 1, 1.0);
-    part.end = End::Cancelled;
-    say(&mut app, Message::Report(Box::new(part)));
+    part.end = RunEnd::Cancelled;
+    say(&mut app, ExperimentMessage::Report(Box::new(part)));
     assert_screen("cancelled", &app);
     let (mut app, tree) = running_experiment((120, 40));
-    say(&mut app, Message::Report(Box::new(report(&tree, "1795277000-fsync", 4, 1.001))));
+    say(&mut app, ExperimentMessage::Report(Box::new(report(&tree, "1795277000-fsync", 4, 1.001))));
     assert_screen("no_difference", &app);
     let (mut app, _tree) = started((80, 24));
-    say(&mut app, Message::Refused(Refusal::Unsafe("vda makes no progress: 1 requests in flight".into())));
+    say(&mut app, ExperimentMessage::Refused(Refusal::Unsafe("vda makes no progress: 1 requests in flight".into())));
     assert_screen("refused", &app);
 }
 
@@ -139,8 +139,8 @@ fn stored_and_compared() {
         press(&mut app, "<left><end>m<up>c");
         let ids = vec!["1795100000-fsync".to_owned(), "1795270000-fsync".to_owned()];
         let both = vec![report(&tree, &ids[0], 4, 0.5), report(&tree, &ids[1], 4, 1.001)];
-        let job = Job::ExperimentResults { ids };
-        update(&mut app, iotop_plus::tui::event::Event::JobReply(job, Reply::ExperimentResults(both)));
+        let job = WorkerJob::LoadExperiments { ids };
+        update(&mut app, iotop_plus::tui::event::Event::JobReply(job, WorkerReply::LoadedExperiments(both)));
         assert_screen("compared", &app);
     }
 }

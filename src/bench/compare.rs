@@ -1,21 +1,21 @@
 //! Two kept results side by side, and what can and cannot be concluded from one run each.
 
-use super::report::{End, Part, Report};
+use super::report::{RunEnd, Measurement, BenchReport};
 use crate::text::sanitize;
 use std::fmt::Write as _;
 
 /// A difference below this between single runs is no difference: storage varies more than that by itself.
-const NOISE: f64 = 0.10;
+const NOISE_RATIO: f64 = 0.10;
 
 /// What the two measured differently; nothing may be compared across some of these.
-fn differences(a: &Report, b: &Report) -> Vec<String> {
+fn differences(a: &BenchReport, b: &BenchReport) -> Vec<String> {
     let mut all = Vec::new();
     let mut differ = |what: &str, x: String, y: String| {
         if x != y {
             all.push(format!("{what}: {} against {}", sanitize(&x), sanitize(&y)));
         }
     };
-    let place = |r: &Report| r.target.clone().unwrap_or_default();
+    let place = |r: &BenchReport| r.target.clone().unwrap_or_default();
     let (p, q) = (&a.plan, &b.plan);
     differ("host", a.host.clone(), b.host.clone());
     differ("kernel", a.kernel.clone(), b.kernel.clone());
@@ -36,18 +36,18 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
     );
     differ("time (ms)", p.time_ms.to_string(), q.time_ms.to_string());
     differ("transactions", format!("{:?}", p.txlog), format!("{:?}", q.txlog));
-    let engine = |r: &Report| r.parts.first().map(|p| p.engine.clone()).unwrap_or_default();
+    let engine = |r: &BenchReport| r.measurements.first().map(|p| p.engine.clone()).unwrap_or_default();
     differ("engine", engine(a), engine(b));
     all
 }
 
 /// Both results as text, for a terminal of usual width.
-pub fn text(a: &Report, b: &Report) -> Result<String, String> {
-    text_within(a, b, 80)
+pub fn compare_text(a: &BenchReport, b: &BenchReport) -> Result<String, String> {
+    compare_text_within(a, b, 80)
 }
 
 /// Both results as text, its table about `width` cells wide.
-pub fn text_within(a: &Report, b: &Report, width: usize) -> Result<String, String> {
+pub fn compare_text_within(a: &BenchReport, b: &BenchReport, width: usize) -> Result<String, String> {
     if a.plan.profile != b.plan.profile {
         return Err(format!("{} and {} measure different things", a.plan.profile, b.plan.profile));
     }
@@ -57,10 +57,10 @@ pub fn text_within(a: &Report, b: &Report, width: usize) -> Result<String, Strin
     }
     let name = width.saturating_sub(33).clamp(19, 44);
     let _ = writeln!(out, "\n{:<name$} {:>11} {:>11} {:>8}", "", "A", "B", "B/A");
-    for pa in &a.parts {
-        if let Some(pb) = b.parts.iter().find(|p| p.label == pa.label) {
+    for pa in &a.measurements {
+        if let Some(pb) = b.measurements.iter().find(|p| p.label == pa.label) {
             let _ = writeln!(out, "{}", sanitize(&pa.label));
-            rows(&mut out, name, pa, pb);
+            write_rows(&mut out, name, pa, pb);
         }
     }
     out.push('\n');
@@ -70,7 +70,7 @@ pub fn text_within(a: &Report, b: &Report, width: usize) -> Result<String, Strin
     Ok(out)
 }
 
-fn rows(out: &mut String, width: usize, a: &Part, b: &Part) {
+fn write_rows(out: &mut String, width: usize, a: &Measurement, b: &Measurement) {
     let mut row = |name: &str, x: f64, y: f64| {
         if x == 0.0 && y == 0.0 {
             return;
@@ -80,30 +80,30 @@ fn rows(out: &mut String, width: usize, a: &Part, b: &Part) {
         let _ = writeln!(out, "{name:<width$} {x:>11.1} {y:>11.1} {ratio:>8}");
     };
     for (name, da, db) in [("read", &a.read, &b.read), ("write", &a.write, &b.write)] {
-        row(&format!("{name} IOPS"), a.per_s(da.ios), b.per_s(db.ios));
-        row(&format!("{name} MiB/s"), a.per_s(da.bytes) / 1_048_576.0, b.per_s(db.bytes) / 1_048_576.0);
+        row(&format!("{name} IOPS"), a.rate_of(da.ios), b.rate_of(db.ios));
+        row(&format!("{name} MiB/s"), a.rate_of(da.bytes) / 1_048_576.0, b.rate_of(db.bytes) / 1_048_576.0);
         for p in [50.0, 99.0] {
-            let us = |l: &super::measure::latency::Latency| l.percentile(p).unwrap_or(0) as f64 / 1e3;
+            let us = |l: &super::measure::latency::LatencyStats| l.percentile(p).unwrap_or(0) as f64 / 1e3;
             row(&format!("{name} lat p{p} us"), us(&da.lat), us(&db.lat));
         }
     }
     for p in [50.0, 99.0] {
-        let us = |s: &super::measure::latency::Sync| s.lat.percentile(p).unwrap_or(0) as f64 / 1e3;
+        let us = |s: &super::measure::latency::SyncStats| s.lat.percentile(p).unwrap_or(0) as f64 / 1e3;
         row(&format!("sync p{p} us"), us(&a.sync), us(&b.sync));
     }
-    for f in &a.figures {
-        row(&format!("{} {}", sanitize(&f.name), f.unit), f.value, b.figure(&f.name).unwrap_or(0.0));
+    for f in &a.metrics {
+        row(&format!("{} {}", sanitize(&f.name), f.unit), f.value, b.metric(&f.name).unwrap_or(0.0));
     }
 }
 
 /// What may be said, in sentences.
-fn conclusions(a: &Report, b: &Report) -> Vec<String> {
+fn conclusions(a: &BenchReport, b: &BenchReport) -> Vec<String> {
     let mut all = Vec::new();
     for (name, r) in [("A", a), ("B", b)] {
-        if r.end != End::Complete {
+        if r.end != RunEnd::Complete {
             all.push(format!(
                 "{name} did not run to its end ({}): compare with care.",
-                super::report::text::end(&r.end)
+                super::report::text::describe_end(&r.end)
             ));
         }
     }
@@ -114,13 +114,13 @@ fn conclusions(a: &Report, b: &Report) -> Vec<String> {
             differ.len()
         ));
     }
-    let ratio = |pa: &Part| {
-        let pb = b.parts.iter().find(|p| p.label == pa.label)?;
+    let ratio = |pa: &Measurement| {
+        let pb = b.measurements.iter().find(|p| p.label == pa.label)?;
         (pa.iops() > 0.0 && pb.iops() > 0.0).then(|| pb.iops() / pa.iops())
     };
-    let ratios: Vec<f64> = a.parts.iter().filter_map(ratio).collect();
-    if !ratios.is_empty() && ratios.iter().all(|r| (r - 1.0).abs() < NOISE) {
-        all.push(format!("No difference shown: all rates are within {:.0} % of each other.", NOISE * 100.0));
+    let ratios: Vec<f64> = a.measurements.iter().filter_map(ratio).collect();
+    if !ratios.is_empty() && ratios.iter().all(|r| (r - 1.0).abs() < NOISE_RATIO) {
+        all.push(format!("No difference shown: all rates are within {:.0} % of each other.", NOISE_RATIO * 100.0));
     } else if let Some(most) = ratios.iter().copied().max_by(|x, y| x.ln().abs().total_cmp(&y.ln().abs())) {
         all.push(format!("The rates differ by up to {most:.2}x (B against A)."));
     }
@@ -135,35 +135,35 @@ fn conclusions(a: &Report, b: &Report) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::measure::latency::Direction;
-    use crate::bench::store::tests::report;
+    use crate::bench::measure::latency::DirectionStats;
+    use crate::bench::store::tests::empty_report;
 
-    fn with(ios: u64) -> Report {
-        let mut r = report("1-randrw");
-        let read = Direction { ios, bytes: ios * 4096, ..Direction::default() };
-        r.parts = vec![Part { label: "randrw".into(), elapsed_ns: 1_000_000_000, read, ..Part::default() }];
+    fn report_with_reads(ios: u64) -> BenchReport {
+        let mut r = empty_report("1-randrw");
+        let read = DirectionStats { ios, bytes: ios * 4096, ..DirectionStats::default() };
+        r.measurements = vec![Measurement { label: "randrw".into(), elapsed_ns: 1_000_000_000, read, ..Measurement::default() }];
         r
     }
 
     #[test]
-    fn small_differences_are_called_none() {
-        let said = text(&with(1000), &with(1050)).unwrap();
+    fn small_differences_are_reported_as_none() {
+        let said = compare_text(&report_with_reads(1000), &report_with_reads(1050)).unwrap();
         assert!(said.contains("No difference shown") && said.contains("cannot tell"), "{said}");
-        let said = text(&with(1000), &with(3000)).unwrap();
+        let said = compare_text(&report_with_reads(1000), &report_with_reads(3000)).unwrap();
         assert!(said.contains("3.00x") && !said.contains("No difference"), "{said}");
     }
 
     #[test]
-    fn what_differs_is_named_and_other_profiles_are_refused() {
-        let (a, mut b) = (with(1000), with(1000));
+    fn differing_parameters_are_named_and_other_profiles_are_refused() {
+        let (a, mut b) = (report_with_reads(1000), report_with_reads(1000));
         b.plan.depth = 1;
-        b.end = End::Cancelled;
-        let said = text(&a, &b).unwrap();
+        b.end = RunEnd::Cancelled;
+        let said = compare_text(&a, &b).unwrap();
         assert!(
             said.contains("depth x jobs: 64 x 1 against 1 x 1") && said.contains("B did not run to its end"),
             "{said}"
         );
         b.plan.profile = "fsync".into();
-        assert!(text(&a, &b).is_err());
+        assert!(compare_text(&a, &b).is_err());
     }
 }

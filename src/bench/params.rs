@@ -1,11 +1,11 @@
 //! The parameters of a run, each with its name, unit, range and its way into a plan: one list, read by the
 //! command line and by the screen, so that both take the same texts and refuse them with the same words.
 
-use super::plan::{EngineChoice, Layout, Plan};
+use super::plan::{EngineChoice, CacheLayout, BenchPlan};
 use crate::units::{parse_bytes, format_bytes_exact};
 
 /// A parameter of a plan.
-pub struct Param {
+pub struct BenchParam {
     /// As it is called: the option of `bench run`, or the key of its `--set`.
     pub name: &'static str,
     /// What a number counts; empty for sizes and choices, which carry their unit.
@@ -17,39 +17,39 @@ pub struct Param {
     /// All it can be, where that is a handful of words; else empty.
     pub choices: &'static [&'static str],
     /// Its value in `plan`, in a form that `set` takes.
-    pub get: fn(&Plan) -> String,
+    pub get: fn(&BenchPlan) -> String,
     /// Puts a text into `plan`. The error says what is wrong with the text; whether the plan as a whole
     /// holds is for [`Plan::check`] to say.
-    pub set: fn(&mut Plan, &str) -> Result<(), String>,
+    pub set: fn(&mut BenchPlan, &str) -> Result<(), String>,
 }
 
-const YES_NO: &[&str] = &["off", "on"];
+const SWITCH_VALUES: &[&str] = &["off", "on"];
 
-const fn number(
+const fn number_param(
     name: &'static str,
     unit: &'static str,
     range: &'static str,
     about: &'static str,
-    get: fn(&Plan) -> String,
-    set: fn(&mut Plan, &str) -> Result<(), String>,
-) -> Param {
-    Param { name, unit, range, about, choices: &[], get, set }
+    get: fn(&BenchPlan) -> String,
+    set: fn(&mut BenchPlan, &str) -> Result<(), String>,
+) -> BenchParam {
+    BenchParam { name, unit, range, about, choices: &[], get, set }
 }
 
-const fn switch(
+const fn switch_param(
     name: &'static str,
     about: &'static str,
-    get: fn(&Plan) -> String,
-    set: fn(&mut Plan, &str) -> Result<(), String>,
-) -> Param {
-    Param { name, unit: "", range: "on or off", about, choices: YES_NO, get, set }
+    get: fn(&BenchPlan) -> String,
+    set: fn(&mut BenchPlan, &str) -> Result<(), String>,
+) -> BenchParam {
+    BenchParam { name, unit: "", range: "on or off", about, choices: SWITCH_VALUES, get, set }
 }
 
-fn on(yes: bool) -> String {
-    YES_NO[usize::from(yes)].into()
+fn format_switch(yes: bool) -> String {
+    SWITCH_VALUES[usize::from(yes)].into()
 }
 
-fn yes(text: &str) -> Result<bool, String> {
+fn parse_switch(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
         "off" => Ok(false),
@@ -57,7 +57,7 @@ fn yes(text: &str) -> Result<bool, String> {
     }
 }
 
-fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+fn parse_count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return Err("is no whole number".into());
     }
@@ -65,23 +65,23 @@ fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 }
 
 /// Seconds as milliseconds.
-fn ms(text: &str) -> Result<u64, String> {
+fn parse_seconds_as_ms(text: &str) -> Result<u64, String> {
     match text.parse::<f64>() {
         Ok(s) if (0.0..=1e7).contains(&s) => Ok((s * 1000.0).round() as u64),
         _ => Err("is not a number of seconds".into()),
     }
 }
 
-fn secs(ms: u64) -> String {
+fn format_ms_as_seconds(ms: u64) -> String {
     (ms as f64 / 1e3).to_string()
 }
 
-const LAYOUTS: [(&str, Layout); 3] =
-    [("small", Layout::Small), ("large", Layout::Large), ("cold", Layout::Cold)];
+const LAYOUTS: [(&str, CacheLayout); 3] =
+    [("small", CacheLayout::Small), ("large", CacheLayout::Large), ("cold", CacheLayout::Cold)];
 
 /// Every parameter, those that are changed most first.
-pub const PARAMS: &[Param] = &[
-    number(
+pub const PARAMS: &[BenchParam] = &[
+    number_param(
         "size",
         "",
         "one block to 1P (k, M, G, T)",
@@ -89,7 +89,7 @@ pub const PARAMS: &[Param] = &[
         |p| format_bytes_exact(p.size),
         |p, t| parse_bytes(t).map(|n| p.size = n),
     ),
-    number(
+    number_param(
         "block",
         "",
         "1 to 64M; with direct I/O a multiple of 512",
@@ -101,50 +101,50 @@ pub const PARAMS: &[Param] = &[
             Ok(())
         },
     ),
-    number(
+    number_param(
         "depth",
         "",
         "1 to 4096",
         "operations in flight per job",
         |p| p.depth.to_string(),
-        |p, t| count(t).map(|n| p.depth = n),
+        |p, t| parse_count(t).map(|n| p.depth = n),
     ),
-    number(
+    number_param(
         "jobs",
         "",
         "1 to 64",
         "worker threads, each with a depth of its own",
         |p| p.jobs.to_string(),
-        |p, t| count(t).map(|n| p.jobs = n),
+        |p, t| parse_count(t).map(|n| p.jobs = n),
     ),
-    number(
+    number_param(
         "read-pct",
         "%",
         "0 to 100",
         "reads among 100 operations",
         |p| p.read_pct.to_string(),
-        |p, t| count(t).map(|n| p.read_pct = n),
+        |p, t| parse_count(t).map(|n| p.read_pct = n),
     ),
-    switch(
+    switch_param(
         "readahead",
         "sequential reads through the page cache with the disk's read-ahead off and on (needs root)",
-        |p| on(p.readahead),
+        |p| format_switch(p.readahead),
         |p, t| {
-            p.readahead = yes(t)?;
+            p.readahead = parse_switch(t)?;
             // What it acts on; and what a sweep does otherwise.
             p.direct = !p.readahead;
             Ok(())
         },
     ),
-    number(
+    number_param(
         "transactions",
         "",
         "0 for as many as the time allows, or more",
         "transactions of the test",
         |p| p.txlog.transactions.to_string(),
-        |p, t| count(t).map(|n| p.txlog.transactions = n),
+        |p, t| parse_count(t).map(|n| p.txlog.transactions = n),
     ),
-    Param {
+    BenchParam {
         name: "layout",
         unit: "",
         range: "small, large or cold",
@@ -157,39 +157,39 @@ pub const PARAMS: &[Param] = &[
             Ok(())
         },
     },
-    number(
+    number_param(
         "min",
         "",
         "1 to max",
         "fewest records of a transaction",
         |p| p.txlog.min_records.to_string(),
-        |p, t| count(t).map(|n| p.txlog.min_records = n),
+        |p, t| parse_count(t).map(|n| p.txlog.min_records = n),
     ),
-    number(
+    number_param(
         "max",
         "",
         "min to 1000000",
         "most records of a transaction",
         |p| p.txlog.max_records.to_string(),
-        |p, t| count(t).map(|n| p.txlog.max_records = n),
+        |p, t| parse_count(t).map(|n| p.txlog.max_records = n),
     ),
-    number(
+    number_param(
         "time",
         "s",
         "0 (no limit) to 604800",
         "seconds that are counted, of every step where there are several",
-        |p| secs(p.time_ms),
-        |p, t| ms(t).map(|n| p.time_ms = n),
+        |p| format_ms_as_seconds(p.time_ms),
+        |p, t| parse_seconds_as_ms(t).map(|n| p.time_ms = n),
     ),
-    number(
+    number_param(
         "rate",
         "/s",
         "0 (no cap) or more",
         "operations per second at most, all jobs together",
         |p| p.rate_iops.to_string(),
-        |p, t| count(t).map(|n| p.rate_iops = n),
+        |p, t| parse_count(t).map(|n| p.rate_iops = n),
     ),
-    number(
+    number_param(
         "rate-bytes",
         "/s",
         "0 (no cap) or more; k, M, G",
@@ -197,32 +197,32 @@ pub const PARAMS: &[Param] = &[
         |p| format_bytes_exact(p.rate_bytes),
         |p, t| parse_bytes(t).map(|n| p.rate_bytes = n),
     ),
-    Param {
+    BenchParam {
         name: "direct",
         unit: "",
         range: "on: past the page cache (O_DIRECT); off: through it",
         about: "whether operations go past the page cache",
-        choices: YES_NO,
-        get: |p| on(p.direct),
-        set: |p, t| yes(t).map(|v| p.direct = v),
+        choices: SWITCH_VALUES,
+        get: |p| format_switch(p.direct),
+        set: |p, t| parse_switch(t).map(|v| p.direct = v),
     },
-    number(
+    number_param(
         "fsync",
         "",
         "0 (never) or more",
         "fdatasync after so many writes",
         |p| p.fsync_every.to_string(),
-        |p, t| count(t).map(|n| p.fsync_every = n),
+        |p, t| parse_count(t).map(|n| p.fsync_every = n),
     ),
-    number(
+    number_param(
         "ramp",
         "s",
         "0 to 3600",
         "seconds at the start that are not counted",
-        |p| secs(p.ramp_ms),
-        |p, t| ms(t).map(|n| p.ramp_ms = n),
+        |p| format_ms_as_seconds(p.ramp_ms),
+        |p, t| parse_seconds_as_ms(t).map(|n| p.ramp_ms = n),
     ),
-    number(
+    number_param(
         "io-size",
         "",
         "0 (no limit) or more; k, M, G, T",
@@ -230,21 +230,21 @@ pub const PARAMS: &[Param] = &[
         |p| format_bytes_exact(p.io_bytes),
         |p, t| parse_bytes(t).map(|n| p.io_bytes = n),
     ),
-    switch(
+    switch_param(
         "idle",
         "served only when nobody else wants the disk",
-        |p| on(p.idle),
-        |p, t| yes(t).map(|v| p.idle = v),
+        |p| format_switch(p.idle),
+        |p, t| parse_switch(t).map(|v| p.idle = v),
     ),
-    number(
+    number_param(
         "stall-limit",
         "s",
         "1 to 3600",
         "gives up when nothing has moved for so long",
-        |p| secs(p.stall_limit_ms),
-        |p, t| ms(t).map(|n| p.stall_limit_ms = n),
+        |p| format_ms_as_seconds(p.stall_limit_ms),
+        |p, t| parse_seconds_as_ms(t).map(|n| p.stall_limit_ms = n),
     ),
-    Param {
+    BenchParam {
         name: "engine",
         unit: "",
         range: "auto: io_uring, or threads where it is refused; uring; threads",
@@ -258,61 +258,61 @@ pub const PARAMS: &[Param] = &[
             Ok(())
         },
     },
-    switch(
+    switch_param(
         "refill",
         "fresh random data for every write, for stores that compress",
-        |p| on(p.refill),
-        |p, t| yes(t).map(|v| p.refill = v),
+        |p| format_switch(p.refill),
+        |p, t| parse_switch(t).map(|v| p.refill = v),
     ),
-    switch(
+    switch_param(
         "sqpoll",
         "io_uring with a submitting kernel thread, which costs a core",
-        |p| on(p.sqpoll),
-        |p, t| yes(t).map(|v| p.sqpoll = v),
+        |p| format_switch(p.sqpoll),
+        |p, t| parse_switch(t).map(|v| p.sqpoll = v),
     ),
-    switch(
+    switch_param(
         "iopoll",
         "io_uring with polled completions; the device needs polling queues",
-        |p| on(p.iopoll),
-        |p, t| yes(t).map(|v| p.iopoll = v),
+        |p| format_switch(p.iopoll),
+        |p, t| parse_switch(t).map(|v| p.iopoll = v),
     ),
-    switch(
+    switch_param(
         "mmap",
         "the store through a memory mapping; off: pread and pwrite",
-        |p| on(p.txlog.mmap),
-        |p, t| yes(t).map(|v| p.txlog.mmap = v),
+        |p| format_switch(p.txlog.mmap),
+        |p, t| parse_switch(t).map(|v| p.txlog.mmap = v),
     ),
-    switch(
+    switch_param(
         "readrecords",
         "read the records first",
-        |p| on(p.txlog.read),
-        |p, t| yes(t).map(|v| p.txlog.read = v),
+        |p| format_switch(p.txlog.read),
+        |p, t| parse_switch(t).map(|v| p.txlog.read = v),
     ),
-    switch(
+    switch_param(
         "writelog",
         "append the records to the log",
-        |p| on(p.txlog.write_log),
-        |p, t| yes(t).map(|v| p.txlog.write_log = v),
+        |p| format_switch(p.txlog.write_log),
+        |p, t| parse_switch(t).map(|v| p.txlog.write_log = v),
     ),
-    switch(
+    switch_param(
         "synclog",
         "sync the log at the end of every transaction",
-        |p| on(p.txlog.sync),
-        |p, t| yes(t).map(|v| p.txlog.sync = v),
+        |p| format_switch(p.txlog.sync),
+        |p, t| parse_switch(t).map(|v| p.txlog.sync = v),
     ),
-    switch(
+    switch_param(
         "writestore",
         "write the records back to the store",
-        |p| on(p.txlog.write_store),
-        |p, t| yes(t).map(|v| p.txlog.write_store = v),
+        |p| format_switch(p.txlog.write_store),
+        |p, t| parse_switch(t).map(|v| p.txlog.write_store = v),
     ),
-    number(
+    number_param(
         "seed",
         "",
         "any whole number",
         "of positions and data: the same seed, the same work",
         |p| p.seed.to_string(),
-        |p, t| count(t).map(|n| p.seed = n),
+        |p, t| parse_count(t).map(|n| p.seed = n),
     ),
 ];
 
@@ -325,13 +325,13 @@ fn engine_name(engine: EngineChoice) -> &'static str {
 }
 
 /// The parameter called `name`.
-pub fn find(name: &str) -> Option<&'static Param> {
+pub fn find_param(name: &str) -> Option<&'static BenchParam> {
     PARAMS.iter().find(|p| p.name == name)
 }
 
 /// Puts `text` into `plan` as the parameter called `name`. The error names the parameter and the text.
-pub fn set(plan: &mut Plan, name: &str, text: &str) -> Result<(), String> {
-    let param = find(name).ok_or_else(|| format!("{name}: no such parameter"))?;
+pub fn set_param(plan: &mut BenchPlan, name: &str, text: &str) -> Result<(), String> {
+    let param = find_param(name).ok_or_else(|| format!("{name}: no such parameter"))?;
     (param.set)(plan, text)
         .map_err(|why| format!("{name} \"{}\": {why}; {}", crate::text::sanitize(text), param.range))
 }
@@ -343,7 +343,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_shown_is_what_is_taken() {
+    fn displayed_values_parse_back() {
         for w in WORKLOADS {
             let plan = w.defaults();
             let mut again = plan.clone();
@@ -360,23 +360,23 @@ mod tests {
     }
 
     #[test]
-    fn every_parameter_is_somebodys_and_each_workload_names_known_ones_once() {
+    fn every_parameter_is_used_and_workloads_list_known_parameters_once() {
         for p in PARAMS {
-            assert!(WORKLOADS.iter().any(|w| w.takes().contains(&p.name)), "{}", p.name);
+            assert!(WORKLOADS.iter().any(|w| w.params().contains(&p.name)), "{}", p.name);
             assert_eq!(PARAMS.iter().filter(|o| o.name == p.name).count(), 1);
         }
         for w in WORKLOADS {
-            let mut names = w.takes().to_vec();
-            assert!(names.iter().all(|n| find(n).is_some()), "{}: {names:?}", w.name());
+            let mut names = w.params().to_vec();
+            assert!(names.iter().all(|n| find_param(n).is_some()), "{}: {names:?}", w.name());
             names.sort_unstable();
             names.dedup();
-            assert_eq!(names.len(), w.takes().len(), "{}", w.name());
+            assert_eq!(names.len(), w.params().len(), "{}", w.name());
         }
     }
 
     #[test]
-    fn wrong_texts_are_named_with_what_would_do() {
-        let mut plan = Plan::default();
+    fn invalid_texts_are_named_with_the_accepted_range() {
+        let mut plan = BenchPlan::default();
         for (name, text, has) in [
             ("size", "4X", "units are k, M, G, T"),
             ("size", "99999999T", "too large"),
@@ -389,17 +389,17 @@ mod tests {
             ("direct", "1", "neither on nor off"),
             ("bogus", "1", "no such parameter"),
         ] {
-            let why = set(&mut plan, name, text).expect_err(name);
+            let why = set_param(&mut plan, name, text).expect_err(name);
             assert!(why.contains(has), "{name} {text}: {why}");
         }
-        assert_eq!(plan, Plan::default());
+        assert_eq!(plan, BenchPlan::default());
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(text in "\\PC*") {
             for p in PARAMS {
-                let _ = (p.set)(&mut Plan::default(), &text);
+                let _ = (p.set)(&mut BenchPlan::default(), &text);
             }
         }
     }

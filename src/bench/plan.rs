@@ -20,7 +20,7 @@ pub enum EngineChoice {
 /// What a run does. Fields that a workload has no use for keep their defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Plan {
+pub struct BenchPlan {
     /// The workload's name.
     pub profile: String,
     /// Where its file is made.
@@ -68,14 +68,14 @@ pub struct Plan {
     /// `sweep` only: the sequential series with the device's read-ahead off and on.
     pub readahead: bool,
     /// `txlog` only.
-    pub txlog: TxLog,
+    pub txlog: TxLogParams,
 }
 
 /// How txlog's store lies in the page cache when counting begins. It decides how much a write of one record
 /// makes dirty: a folio at least.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Layout {
+pub enum CacheLayout {
     /// Written in 4 KiB pieces and pinned in the cache: folios of one page.
     #[default]
     Small,
@@ -88,7 +88,7 @@ pub enum Layout {
 /// Parameters of the database write test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct TxLog {
+pub struct TxLogParams {
     /// Transactions; 0: as many as the plan's time allows.
     pub transactions: u64,
     /// Fewest records of one.
@@ -96,7 +96,7 @@ pub struct TxLog {
     /// Upper bound of the records of one; the same as `min_records` for a fixed number.
     pub max_records: u64,
     /// How the store lies in the page cache at the start.
-    pub layout: Layout,
+    pub layout: CacheLayout,
     /// The store through a memory mapping.
     pub mmap: bool,
     /// Sync the log at the end of every transaction.
@@ -109,13 +109,13 @@ pub struct TxLog {
     pub read: bool,
 }
 
-impl Default for TxLog {
+impl Default for TxLogParams {
     fn default() -> Self {
         Self {
             transactions: 100,
             min_records: 100,
             max_records: 500,
-            layout: Layout::default(),
+            layout: CacheLayout::default(),
             mmap: true,
             sync: true,
             write_log: true,
@@ -125,7 +125,7 @@ impl Default for TxLog {
     }
 }
 
-impl Default for Plan {
+impl Default for BenchPlan {
     /// Case 1's job: 4 KiB random half and half, depth 64, direct, 1 GiB, for half a minute.
     fn default() -> Self {
         Self {
@@ -152,7 +152,7 @@ impl Default for Plan {
             iopoll: false,
             seed: 0x1075_06ca_11ed,
             readahead: false,
-            txlog: TxLog::default(),
+            txlog: TxLogParams::default(),
         }
     }
 }
@@ -161,10 +161,10 @@ impl Default for Plan {
 const MAX_DEPTH: u32 = 4096;
 const MAX_JOBS: u32 = 64;
 const MAX_BLOCK: u32 = 64 << 20;
-const MAX_BUFFERS: u64 = 512 << 20;
+const MAX_BUFFER_BYTES: u64 = 512 << 20;
 const MAX_THREADS: u32 = 1024;
 
-impl Plan {
+impl BenchPlan {
     /// What is wrong with the figures themselves, whatever the machine.
     pub fn check(&self) -> Result<(), String> {
         let within = |what: &str, n: u64, least: u64, most: u64| {
@@ -191,14 +191,14 @@ impl Plan {
             return Err(format!("size {}: at most 1 PiB", self.size));
         }
         let buffers = u64::from(self.depth) * u64::from(self.jobs) * u64::from(self.block);
-        if buffers > MAX_BUFFERS {
+        if buffers > MAX_BUFFER_BYTES {
             return Err(format!(
                 "depth {} x jobs {} x block size {} needs {} MiB of buffers, at most {}",
                 self.depth,
                 self.jobs,
                 self.block,
                 buffers >> 20,
-                MAX_BUFFERS >> 20
+                MAX_BUFFER_BYTES >> 20
             ));
         }
         if self.engine == EngineChoice::Threads && self.depth * self.jobs > MAX_THREADS {
@@ -239,7 +239,7 @@ impl Plan {
     }
 
     /// ns between two operations of one job for operations of `block` bytes; 0 without a cap.
-    pub fn gap_ns(&self, block: u32) -> u64 {
+    pub fn op_interval_ns(&self, block: u32) -> u64 {
         let share = u64::from(self.jobs) * 1_000_000_000;
         let by_iops = share.checked_div(self.rate_iops).unwrap_or(0);
         let bytes = u128::from(share) * u128::from(block);
@@ -253,10 +253,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silly_figures_are_named() {
-        assert_eq!(Plan::default().check(), Ok(()));
-        let why = |change: fn(&mut Plan)| {
-            let mut plan = Plan::default();
+    fn invalid_values_are_rejected_by_name() {
+        assert_eq!(BenchPlan::default().check(), Ok(()));
+        let why = |change: fn(&mut BenchPlan)| {
+            let mut plan = BenchPlan::default();
             change(&mut plan);
             plan.check().expect_err("accepted")
         };
@@ -284,9 +284,9 @@ mod tests {
     }
 
     #[test]
-    fn rate_caps_become_gaps() {
+    fn rate_caps_become_intervals_between_operations() {
         let gap = |rate_iops, rate_bytes, jobs| {
-            Plan { rate_iops, rate_bytes, jobs, ..Plan::default() }.gap_ns(4096)
+            BenchPlan { rate_iops, rate_bytes, jobs, ..BenchPlan::default() }.op_interval_ns(4096)
         };
         assert_eq!(gap(0, 0, 1), 0);
         assert_eq!(gap(1000, 0, 1), 1_000_000);
@@ -296,9 +296,9 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_from_elsewhere_may_not_smuggle_fields() {
-        assert!(serde_json::from_str::<Plan>(r#"{"profile":"randrw","shell":"rm"}"#).is_err());
-        let plan = Plan::default();
-        assert_eq!(serde_json::from_str::<Plan>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);
+    fn unknown_plan_fields_are_rejected() {
+        assert!(serde_json::from_str::<BenchPlan>(r#"{"profile":"randrw","shell":"rm"}"#).is_err());
+        let plan = BenchPlan::default();
+        assert_eq!(serde_json::from_str::<BenchPlan>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);
     }
 }

@@ -5,10 +5,10 @@
 //! refused have no read-ahead of a disk: theirs is that of a bdi of their own (mm/readahead.c takes
 //! `inode_to_bdi`), which no knob here reaches.
 
-use super::session::Stop;
-use super::target::Place;
-use super::target::refuse::{Refused, refused};
-use super::target::sizes;
+use super::session::RunError;
+use super::target::TargetDirectory;
+use super::target::checks::{BenchRefusal, refuse};
+use super::target::size_hints;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::text::sanitize;
@@ -19,100 +19,100 @@ use crate::tune::record::Outcome;
 use crate::tune::restore::Undone;
 
 /// The kernel's default, KiB: the "on" of a disk whose read-ahead is off.
-const STANDARD_KB: u64 = 128;
+const DEFAULT_READAHEAD_KB: u64 = 128;
 
 /// A disk whose read-ahead can be changed.
-pub struct Disk {
+pub struct ReadaheadDisk {
     /// Its name in `/sys/block`.
     pub name: String,
     /// Read-ahead now, KiB.
-    pub now_kb: u64,
+    pub current_kb: u64,
 }
 
 /// A read-ahead that is not the disk's own until this is undone or dropped.
-pub struct Set {
-    held: Held,
+pub struct ReadaheadLease {
+    lease: Held,
     lease_secs: u64,
     disk: String,
 }
 
-impl Disk {
+impl ReadaheadDisk {
     /// The one whose read-ahead counts for files in `place`: that of the file system's device number, or the
     /// whole disk if that is a partition.
-    pub fn of(root: &Root, place: &Place) -> Result<Self, Refused> {
+    pub fn for_target(root: &Root, place: &TargetDirectory) -> Result<Self, BenchRefusal> {
         let fs = &place.filesystem;
         let path = sanitize(place.path.as_os_str().as_encoded_bytes());
-        let own = fs.is_network() || fs.is_stacked() || fs.kind == "fuseblk";
-        let Some(id) = fs.number.filter(|_| !own) else {
-            return refused(format!(
+        let own = fs.is_network() || fs.is_stacked() || fs.fs_type == "fuseblk";
+        let Some(id) = fs.own_device.filter(|_| !own) else {
+            return refuse(format!(
                 "{path} is on {}, which is not one disk's: it has a read-ahead of its own that no device's \
                  read_ahead_kb changes. Name a directory on a file system that lies on one device, such as ext4 or xfs",
-                sanitize(&fs.kind)
+                sanitize(&fs.fs_type)
             ));
         };
-        let name = sizes::disk(root, id);
+        let name = size_hints::disk_name(root, id);
         let now = name.as_ref().and_then(|name| {
             let file = root.sys(&format!("block/{name}/queue/read_ahead_kb"));
             std::fs::read_to_string(file).ok()?.trim().parse().ok()
         });
         match (name, now) {
-            (Some(name), Some(now_kb)) => Ok(Self { name, now_kb }),
-            _ => refused(format!("{path}: the read-ahead of device {id} could not be read from sysfs")),
+            (Some(name), Some(now_kb)) => Ok(Self { name, current_kb: now_kb }),
+            _ => refuse(format!("{path}: the read-ahead of device {id} could not be read from sysfs")),
         }
     }
 
     /// The two settings, KiB: off, and what the disk has or, where that is off, the kernel's default.
     pub fn settings(&self) -> [u64; 2] {
-        [0, if self.now_kb > 0 { self.now_kb } else { STANDARD_KB }]
+        [0, if self.current_kb > 0 { self.current_kb } else { DEFAULT_READAHEAD_KB }]
     }
 
     /// Whether changing it is allowed to this process.
-    pub fn may_change(&self, root: &Root) -> Result<(), Refused> {
+    pub fn check_permission(&self, root: &Root) -> Result<(), BenchRefusal> {
         if rustix::process::geteuid().is_root() || !root.is_live() {
             return Ok(());
         }
         let why = format!(
             "changing the read-ahead of {} needs root (it is {} KiB now)",
             sanitize(self.name.as_bytes()),
-            self.now_kb
+            self.current_kb
         );
-        Err(Refused { why, privilege: true })
+        Err(BenchRefusal { reason: why, needs_privilege: true })
     }
 
     /// Changes it to `kb` for at most `lease_secs` without a word from us. `None`: it stands so already.
-    pub fn set(&self, root: &Root, kb: u64, lease_secs: u64) -> Result<Option<Set>, Stop> {
-        if kb == self.now_kb {
+    pub fn lease_value(&self, root: &Root, kb: u64, lease_secs: u64) -> Result<Option<ReadaheadLease>, RunError> {
+        if kb == self.current_kb {
             return Ok(None);
         }
         let words = vec![format!("read_ahead_kb@{}={kb}K", self.name)];
-        let failed = |why: String| Stop::Failed(format!("read-ahead not changed: {why}"));
+        let failed = |why: String| RunError::Failed(format!("read-ahead not changed: {why}"));
         let (held, reply) = Held::start(Root::self_exe(), root, words, Some(lease_secs))
             .map_err(|err| failed(describe_io_error(&err)))?;
         match reply {
-            Reply::Applied { .. } => Ok(Some(Set { held, lease_secs, disk: self.name.clone() })),
-            Reply::Refused(Refusal::Privilege(why)) => Err(Stop::Refused(Refused { why, privilege: true })),
-            Reply::Refused(Refusal::Unsafe(why)) => Err(Stop::Refused(Refused { why, privilege: false })),
+            Reply::Applied { .. } => Ok(Some(ReadaheadLease { lease: held, lease_secs, disk: self.name.clone() })),
+            Reply::Refused(Refusal::Privilege(why)) => Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: true })),
+            Reply::Refused(Refusal::Unsafe(why)) => Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: false })),
             Reply::Refused(other) => Err(failed(other.to_string())),
             other => Err(failed(format!("the tuner said {other:?}"))),
         }
     }
 }
 
-impl Set {
+impl ReadaheadLease {
     /// A sign of life: the lease starts anew. Fails if the change is no longer there.
-    pub fn renew(&mut self) -> Result<(), Stop> {
+    pub fn renew(&mut self) -> Result<(), RunError> {
         let lost = |why: String| {
-            Stop::Failed(format!(
+            RunError::Failed(format!(
                 "the read-ahead of {} is no longer ours: {why}",
                 sanitize(self.disk.as_bytes())
             ))
         };
-        match self.held.said() {
+        match self.lease.said() {
             Said::Nothing => {}
             Said::Reply(said) => return Err(lost(format!("the tuner said {said:?}"))),
             Said::Ended => return Err(lost("the tuner ended".into())),
         }
-        match self.held.ask(&Request::Renew { secs: self.lease_secs }) {
+        match self.lease.ask(&Request::Renew { secs: self.lease_secs }) {
             Ok(Reply::Left { .. }) => Ok(()),
             Ok(other) => Err(lost(format!("the tuner said {other:?}"))),
             Err(err) => Err(lost(describe_io_error(&err))),
@@ -120,13 +120,13 @@ impl Set {
     }
 
     /// Gives it back. The error is for the person: what stands there now, and what to do.
-    pub fn undo(mut self) -> Result<(), String> {
+    pub fn restore(mut self) -> Result<(), String> {
         let left = |why: String| {
             Err(format!(
                 "read-ahead not given back: {why}; see `iotop-plus tune status` and `iotop-plus tune undo`"
             ))
         };
-        match self.held.ask(&Request::Undo) {
+        match self.lease.ask(&Request::Undo) {
             Ok(Reply::Undone(all)) => {
                 let bad =
                     |u: &Undone| matches!(u, Undone::Failed(_) | Undone::Closed(Outcome::Conflict { .. }));

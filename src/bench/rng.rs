@@ -18,7 +18,7 @@ impl Rng {
 
     /// 64 random bits.
     #[inline(always)]
-    pub fn bits(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -28,16 +28,16 @@ impl Rng {
     /// Uniform in `0..n` (Lemire's multiply-shift; its bias is below n / 2^64). `n` = 0 gives 0.
     #[inline(always)]
     pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
     /// Fills with random bytes: data that neither compresses nor deduplicates.
-    pub fn fill(&mut self, buf: &mut [u8]) {
+    pub fn fill_bytes(&mut self, buf: &mut [u8]) {
         let mut chunks = buf.chunks_exact_mut(8);
         for chunk in &mut chunks {
-            chunk.copy_from_slice(&self.bits().to_le_bytes());
+            chunk.copy_from_slice(&self.next_u64().to_le_bytes());
         }
-        let rest = self.bits().to_le_bytes();
+        let rest = self.next_u64().to_le_bytes();
         for (byte, random) in chunks.into_remainder().iter_mut().zip(rest) {
             *byte = random;
         }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn same_seed_same_work_other_stream_other_work() {
+    fn sequences_depend_on_seed_and_stream() {
         let take = |seed, stream| {
             let mut r = Rng::new(seed, stream);
             (0..8).map(|_| r.below(1000)).collect::<Vec<_>>()
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_are_spread_evenly() {
+    fn values_are_uniform() {
         let mut r = Rng::new(42, 0);
         let mut tenths = [0u32; 10];
         for _ in 0..100_000 {
@@ -70,9 +70,9 @@ mod tests {
     }
 
     #[test]
-    fn filling_reaches_the_last_byte() {
+    fn fill_bytes_writes_the_last_byte() {
         let mut buf = [0u8; 19];
-        Rng::new(7, 0).fill(&mut buf);
+        Rng::new(7, 0).fill_bytes(&mut buf);
         assert!(buf[16..].iter().any(|b| *b != 0));
     }
 }

@@ -2,16 +2,16 @@
 
 use super::follow::{follow, overwrite};
 use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE, complain};
-use crate::bench::host::Running;
-use crate::bench::message::Message;
-use crate::bench::outline::{outline, told};
+use crate::bench::parent::BenchChild;
+use crate::bench::message::BenchMessage;
+use crate::bench::description::{describe_run, progress_line};
 use crate::bench::params;
-use crate::bench::plan::Plan;
-use crate::bench::report::{self, End, Report};
-use crate::bench::session::Counters;
-use crate::bench::store::{Keepable, Store};
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::{self, RunEnd, BenchReport};
+use crate::bench::session::DiskCounterReader;
+use crate::bench::store::{Storable, ResultStore};
 use crate::bench::workloads::{self, WORKLOADS, Workload};
-use crate::bench::{child, compare, fiojob};
+use crate::bench::{child, compare, fio_job};
 use crate::cli::{Bench, BenchFormat, BenchLoad, BenchRun};
 use crate::collect;
 use crate::model::sample::Sample;
@@ -35,7 +35,7 @@ pub fn run(root: Root, what: Bench) -> anyhow::Result<u8> {
 pub fn child(root: Root) -> anyhow::Result<u8> {
     let source = collect::sources(&root).into_iter().find(|s| s.name().ends_with("diskstats"));
     let source = Mutex::new(source);
-    let counters: Counters = Arc::new(move || {
+    let counters: DiskCounterReader = Arc::new(move || {
         let mut sample = Sample::default();
         if let Some(source) = source.lock().unwrap_or_else(|e| e.into_inner()).as_mut() {
             source.read()(&mut sample);
@@ -61,8 +61,8 @@ fn list() -> anyhow::Result<u8> {
     for w in WORKLOADS {
         out.push_str(&format!("  {:<10} {}\n", w.name(), w.about()));
     }
-    if let Some(store) = Store::of_person() {
-        let entries = store.kept().map_err(anyhow::Error::msg)?;
+    if let Some(store) = ResultStore::for_user() {
+        let entries = store.summaries().map_err(anyhow::Error::msg)?;
         if !entries.is_empty() {
             out.push_str(&format!(
                 "\nResults in {}:\n",
@@ -70,44 +70,44 @@ fn list() -> anyhow::Result<u8> {
             ));
         }
         for e in entries {
-            out.push_str(&format!("  {:>3}  {:<28} {}\n", e.number, e.id, e.headline()));
+            out.push_str(&format!("  {:>3}  {:<28} {}\n", e.number, e.id, e.summary()));
         }
     }
     say(&out)
 }
 
 /// Where results of a kind are kept.
-pub(super) fn store<T: Keepable>() -> anyhow::Result<Store> {
-    Store::of_person_for::<T>()
+pub(super) fn store<T: Storable>() -> anyhow::Result<ResultStore> {
+    ResultStore::for_user_of::<T>()
         .ok_or_else(|| anyhow::anyhow!("no home directory of this user: set XDG_STATE_HOME to keep results"))
 }
 
 fn show(name: &str, format: BenchFormat) -> anyhow::Result<u8> {
-    let report: Report = store::<Report>()?.load(name).map_err(anyhow::Error::msg)?;
+    let report: BenchReport = store::<BenchReport>()?.load(name).map_err(anyhow::Error::msg)?;
     say(&written(&report, format)?)
 }
 
 fn compare_results(a: &str, b: &str) -> anyhow::Result<u8> {
-    let store = store::<Report>()?;
-    let load = |name| store.load::<Report>(name).map_err(anyhow::Error::msg);
+    let store = store::<BenchReport>()?;
+    let load = |name| store.load::<BenchReport>(name).map_err(anyhow::Error::msg);
     let (a, b) = (load(a)?, load(b)?);
-    match compare::text(&a, &b) {
+    match compare::compare_text(&a, &b) {
         Ok(text) => say(&text),
         Err(why) => wrong(&why),
     }
 }
 
-fn written(report: &Report, format: BenchFormat) -> anyhow::Result<String> {
+fn written(report: &BenchReport, format: BenchFormat) -> anyhow::Result<String> {
     Ok(match format {
-        BenchFormat::Text => report::text::report(report),
-        BenchFormat::Markdown => report::markdown::report(report),
+        BenchFormat::Text => report::text::text_report(report),
+        BenchFormat::Markdown => report::markdown::markdown_report(report),
         BenchFormat::Json => serde_json::to_string(report)? + "\n",
-        BenchFormat::Fio => serde_json::to_string_pretty(&report::fio::document(report))? + "\n",
+        BenchFormat::Fio => serde_json::to_string_pretty(&report::fio_json::fio_document(report))? + "\n",
     })
 }
 
 /// The plan of the command line.
-fn plan(options: &BenchRun) -> Result<(&'static dyn Workload, Plan), String> {
+fn plan(options: &BenchRun) -> Result<(&'static dyn Workload, BenchPlan), String> {
     plan_of(&options.profile, options.directory.as_deref(), &options.load, &options.set)
 }
 
@@ -117,17 +117,17 @@ pub(super) fn plan_of(
     directory: Option<&Path>,
     load: &BenchLoad,
     txlog: &[String],
-) -> Result<(&'static dyn Workload, Plan), String> {
+) -> Result<(&'static dyn Workload, BenchPlan), String> {
     let mut plan = if profile.ends_with(".fio") {
         let text = std::fs::read_to_string(profile)
             .map_err(|e| format!("{profile}: {}", crate::model::reading::describe_io_error(&e)))?;
-        fiojob::parse(&text).map_err(|e| format!("{profile}: {e}"))?
+        fio_job::parse_job_file(&text).map_err(|e| format!("{profile}: {e}"))?
     } else {
-        let workload = workloads::find(profile)
+        let workload = workloads::find_workload(profile)
             .ok_or_else(|| format!("no profile {profile}; `iotop-plus bench list` shows them"))?;
         workload.defaults()
     };
-    let workload = workloads::find(&plan.profile).ok_or("no such profile")?;
+    let workload = workloads::find_workload(&plan.profile).ok_or("no such profile")?;
     if let Some(directory) = directory {
         plan.directory = directory.to_owned();
     }
@@ -147,7 +147,7 @@ pub(super) fn plan_of(
     Ok((workload, plan))
 }
 
-fn fill(plan: &mut Plan, o: &BenchLoad) -> Result<(), String> {
+fn fill(plan: &mut BenchPlan, o: &BenchLoad) -> Result<(), String> {
     plan.network.clone_from(&o.network);
     let engine = o.engine.and_then(|e| e.to_possible_value()).map(|v| v.get_name().to_owned());
     let on = |given: bool| given.then(|| "on".to_owned());
@@ -175,13 +175,13 @@ fn fill(plan: &mut Plan, o: &BenchLoad) -> Result<(), String> {
         ("seed", &o.seed),
     ] {
         if let Some(text) = text {
-            params::set(plan, name, text)?;
+            params::set_param(plan, name, text)?;
         }
     }
     Ok(())
 }
 
-fn fill_txlog(plan: &mut Plan, o: &BenchLoad, pairs: &[String]) -> Result<(), String> {
+fn fill_txlog(plan: &mut BenchPlan, o: &BenchLoad, pairs: &[String]) -> Result<(), String> {
     let left_out = [
         (o.no_mmap, "mmap"),
         (o.nosync, "synclog"),
@@ -203,13 +203,13 @@ fn fill_txlog(plan: &mut Plan, o: &BenchLoad, pairs: &[String]) -> Result<(), St
         if !["transactions", "min", "max"].contains(&key) {
             return Err(format!("{pair}: transactions, min or max"));
         }
-        params::set(plan, key, n)?;
+        params::set_param(plan, key, n)?;
     }
     for (_, name) in left_out.into_iter().filter(|(given, _)| *given) {
-        params::set(plan, name, "off")?;
+        params::set_param(plan, name, "off")?;
     }
     if let Some(layout) = o.layout.and_then(|l| l.to_possible_value()) {
-        params::set(plan, "layout", layout.get_name())?;
+        params::set_param(plan, "layout", layout.get_name())?;
     }
     Ok(())
 }
@@ -220,12 +220,12 @@ fn start(root: &Root, options: &BenchRun) -> anyhow::Result<u8> {
         Err(why) => return wrong(&why),
     };
     if options.fio_job {
-        return match fiojob::emit(&plan) {
+        return match fio_job::to_job_file(&plan) {
             Ok(text) => say(&text),
             Err(why) => wrong(&why),
         };
     }
-    let described = outline(workload, &plan);
+    let described = describe_run(workload, &plan);
     if options.dry_run {
         return say(&described);
     }
@@ -233,42 +233,42 @@ fn start(root: &Root, options: &BenchRun) -> anyhow::Result<u8> {
         eprint!("{described}");
     }
     let last = match watched(root, &plan, options.quiet)? {
-        Message::Report(report) => *report,
-        Message::Refused(refused) => {
-            complain(&format!("refused: {}", refused.why));
-            if !refused.privilege {
+        BenchMessage::Report(report) => *report,
+        BenchMessage::Refused(refused) => {
+            complain(&format!("refused: {}", refused.reason));
+            if !refused.needs_privilege {
                 return Ok(REFUSED);
             }
             complain(&format!("to do it as root: {}", super::tune::this_as_root()));
             return Ok(PRIVILEGE);
         }
-        Message::Failed(why) => anyhow::bail!("{why}"),
-        Message::Progress(_) | Message::Note(_) => anyhow::bail!("the measuring process broke off"),
+        BenchMessage::Failed(why) => anyhow::bail!("{why}"),
+        BenchMessage::Progress(_) | BenchMessage::Note(_) => anyhow::bail!("the measuring process broke off"),
     };
     finish(last, options)
 }
 
 /// Writes the result and keeps it.
-fn finish(mut report: Report, options: &BenchRun) -> anyhow::Result<u8> {
+fn finish(mut report: BenchReport, options: &BenchRun) -> anyhow::Result<u8> {
     if !options.no_keep {
-        match Store::of_person().map(|s| s.keep(&report)) {
+        match ResultStore::for_user().map(|s| s.save(&report)) {
             Some(Ok(id)) => report.id = id,
             Some(Err(why)) => complain(&format!("result not kept: {why}")),
             None => complain("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
         }
     }
     say(&written(&report, options.format)?)?;
-    Ok(if matches!(report.end, End::Failed(_) | End::Stalled(_)) { FAILED } else { FINE })
+    Ok(if matches!(report.end, RunEnd::Failed(_) | RunEnd::Stalled(_)) { FAILED } else { FINE })
 }
 
 /// Runs the plan in its child and shows progress until the last message.
-fn watched(root: &Root, plan: &Plan, quiet: bool) -> anyhow::Result<Message> {
+fn watched(root: &Root, plan: &BenchPlan, quiet: bool) -> anyhow::Result<BenchMessage> {
     let live = !quiet && std::io::stderr().is_terminal();
     let last = follow(
-        |sink| Running::start(root, plan, sink),
+        |sink| BenchChild::start(root, plan, sink),
         |message| match message {
-            Message::Progress(p) if live => overwrite(&told(&p)),
-            Message::Note(note) if !quiet => {
+            BenchMessage::Progress(p) if live => overwrite(&progress_line(&p)),
+            BenchMessage::Note(note) if !quiet => {
                 erase(live);
                 complain(&note);
             }

@@ -5,18 +5,18 @@ use super::follow::{follow, overwrite};
 use super::snapshot::write_file;
 use super::tune::{need_root, refused};
 use super::{FAILED, FINE, complain};
-use crate::bench::outline::told;
-use crate::bench::report::End;
-use crate::bench::store::Store;
+use crate::bench::description::progress_line;
+use crate::bench::report::RunEnd;
+use crate::bench::store::ResultStore;
 use crate::bench::workloads;
 use crate::cli::experiment::{self as cli, Experiment, ExperimentFormat, ExperimentRun, Kept};
-use crate::experiment::arms;
-use crate::experiment::host::Running;
-use crate::experiment::message::{Message, Phase};
-use crate::experiment::outline::{outlast, outline};
-use crate::experiment::report::{Form, Report, compare, verdict};
-use crate::experiment::spec::{Spec, Then};
-use crate::experiment::{child, kept, live};
+use crate::experiment::arm_settings;
+use crate::experiment::parent::ExperimentChild;
+use crate::experiment::message::{ExperimentMessage, RoundPhase};
+use crate::experiment::description::{extend_past_dirty_expire, describe_experiment};
+use crate::experiment::report::{ExperimentReportFormat, ExperimentReport, compare, verdict};
+use crate::experiment::spec::{ExperimentSpec, OnComplete};
+use crate::experiment::{child, stored, system_environment};
 use crate::root::Root;
 use crate::units::format_bytes_long;
 use std::io::{IsTerminal, Write};
@@ -28,7 +28,7 @@ pub fn run(root: Root, what: Experiment) -> anyhow::Result<u8> {
         None => new(&root, &what.run),
         Some(Kept::List) => list(),
         Some(Kept::Show { result, format, output }) => put(&root, &load(&result)?, format, output.as_deref()),
-        Some(Kept::Compare { a, b }) => match compare::text(&load(&a)?, &load(&b)?) {
+        Some(Kept::Compare { a, b }) => match compare::compare_text(&load(&a)?, &load(&b)?) {
             Ok(text) => say(&text),
             Err(why) => wrong(&why),
         },
@@ -38,33 +38,33 @@ pub fn run(root: Root, what: Experiment) -> anyhow::Result<u8> {
 /// The conducting child, or the one that syncs.
 pub fn child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8> {
     match sync {
-        Some(directory) => live::sync(directory.as_deref())?,
+        Some(directory) => system_environment::sync_filesystems(directory.as_deref())?,
         None => child::main(root)?,
     }
     Ok(FINE)
 }
 
-fn load(name: &str) -> anyhow::Result<Report> {
-    store::<Report>()?.load(name).map_err(anyhow::Error::msg)
+fn load(name: &str) -> anyhow::Result<ExperimentReport> {
+    store::<ExperimentReport>()?.load(name).map_err(anyhow::Error::msg)
 }
 
 fn list() -> anyhow::Result<u8> {
-    let entries = kept::all(&store::<Report>()?).map_err(anyhow::Error::msg)?;
+    let entries = stored::stored_experiments(&store::<ExperimentReport>()?).map_err(anyhow::Error::msg)?;
     if entries.is_empty() {
         return say("No experiment is kept.\n");
     }
     let mut out = String::new();
     for e in entries {
-        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::text::sanitize(e.headline())));
+        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::text::sanitize(e.summary())));
     }
     say(&out)
 }
 
-fn put(root: &Root, report: &Report, format: ExperimentFormat, output: Option<&Path>) -> anyhow::Result<u8> {
-    let written = report.written(match format {
-        ExperimentFormat::Text => Form::Text,
-        ExperimentFormat::Markdown => Form::Markdown,
-        ExperimentFormat::Json => Form::Json,
+fn put(root: &Root, report: &ExperimentReport, format: ExperimentFormat, output: Option<&Path>) -> anyhow::Result<u8> {
+    let written = report.render(match format {
+        ExperimentFormat::Text => ExperimentReportFormat::Text,
+        ExperimentFormat::Markdown => ExperimentReportFormat::Markdown,
+        ExperimentFormat::Json => ExperimentReportFormat::Json,
     });
     match output {
         Some(path) => write_file(root, path, written.into()),
@@ -77,17 +77,17 @@ fn new(root: &Root, options: &ExperimentRun) -> anyhow::Result<u8> {
         Ok(spec) => spec,
         Err(why) => return wrong(&why),
     };
-    let checked = match arms::check(root, &spec) {
+    let checked = match arm_settings::validate(root, &spec) {
         Ok(checked) => checked,
         Err(refusal) => return Ok(refused(&refusal)),
     };
     if open_ended(options) {
-        outlast(&mut spec, &checked);
+        extend_past_dirty_expire(&mut spec, &checked);
     }
     if let Err(why) = spec.check() {
         return wrong(&why);
     }
-    let told = outline(&spec, &checked);
+    let told = describe_experiment(&spec, &checked);
     if options.dry_run {
         return say(&told);
     }
@@ -98,32 +98,32 @@ fn new(root: &Root, options: &ExperimentRun) -> anyhow::Result<u8> {
         eprint!("{told}");
     }
     match watched(root, &spec, options.quiet)? {
-        Message::Report(report) => finish(root, *report, options),
-        Message::Refused(refusal) => Ok(refused(&refusal)),
-        Message::Failed(why) => anyhow::bail!("{why}"),
-        Message::Progress(_) | Message::Round(_) | Message::Note(_) => {
+        ExperimentMessage::Report(report) => finish(root, *report, options),
+        ExperimentMessage::Refused(refusal) => Ok(refused(&refusal)),
+        ExperimentMessage::Failed(why) => anyhow::bail!("{why}"),
+        ExperimentMessage::Progress(_) | ExperimentMessage::Round(_) | ExperimentMessage::Note(_) => {
             anyhow::bail!("the conducting process broke off")
         }
     }
 }
 
 /// The experiment of the command line.
-fn spec(o: &ExperimentRun) -> Result<Spec, String> {
+fn spec(o: &ExperimentRun) -> Result<ExperimentSpec, String> {
     let profile = o.workload.as_deref().unwrap_or_default();
     let (_, plan) = plan_of(profile, o.dir.as_deref(), &o.load, &o.tx)?;
-    let spec = Spec {
+    let spec = ExperimentSpec {
         plan,
-        base: o.base.clone(),
-        set: o.set.clone(),
+        base_assignments: o.base.clone(),
+        set_assignments: o.set.clone(),
         rounds: o.rounds,
         control: o.control,
-        then: match o.then {
-            cli::Then::Undo => Then::Undo,
-            cli::Then::Keep => Then::Keep,
-            cli::Then::Lease(secs) => Then::Lease(secs),
+        on_complete: match o.then {
+            cli::Then::Undo => OnComplete::Undo,
+            cli::Then::Keep => OnComplete::Keep,
+            cli::Then::Lease(secs) => OnComplete::Lease(secs),
         },
         drain_limit_ms: o.drain_limit * 1000,
-        calm_ms: o.calm * 1000,
+        baseline_ms: o.calm * 1000,
     };
     spec.check().map(|()| spec)
 }
@@ -135,39 +135,39 @@ fn open_ended(o: &ExperimentRun) -> bool {
 }
 
 /// Runs it in its child and shows how far it is.
-fn watched(root: &Root, spec: &Spec, quiet: bool) -> anyhow::Result<Message> {
+fn watched(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow::Result<ExperimentMessage> {
     let live = !quiet && std::io::stderr().is_terminal();
     let (mut at, note) = (0, |text: &str| {
         erase(live);
         let _ = writeln!(std::io::stderr(), "{}", crate::text::sanitize(text));
     });
     let last = follow(
-        |sink| Running::start(root, spec, sink),
+        |sink| ExperimentChild::start(root, spec, sink),
         |message| match message {
-            Message::Progress(p) => {
+            ExperimentMessage::Progress(p) => {
                 at = p.round;
                 if live {
                     let what = match (&p.bench, p.phase) {
-                        (Some(bench), Phase::Work) => told(bench),
-                        (_, phase) => phase.words().into(),
+                        (Some(bench), RoundPhase::Work) => progress_line(bench),
+                        (_, phase) => phase.description().into(),
                     };
-                    let dirty = p.point.map_or(String::new(), |d| format!("  dirty {}", format_bytes_long(d.dirty)));
-                    overwrite(&format!("round {} of {}, {}: {what}{dirty}", p.round, p.of, p.arm.name()));
+                    let dirty = p.dirty_point.map_or(String::new(), |d| format!("  dirty {}", format_bytes_long(d.dirty_bytes)));
+                    overwrite(&format!("round {} of {}, {}: {what}{dirty}", p.round, p.total_rounds, p.arm.name()));
                 }
             }
-            Message::Round(round) if !quiet => {
+            ExperimentMessage::Round(round) if !quiet => {
                 let plan = &round.bench.plan.profile;
-                let metric = workloads::headline::metric(plan);
+                let metric = workloads::primary_metric::primary_metric(plan);
                 let value =
-                    metric.zip(round.value).map(|(m, v)| format!("{} {}", m.name, verdict::value(&m, v)));
+                    metric.zip(round.value).map(|(m, v)| format!("{} {}", m.name, verdict::format_metric(&m, v)));
                 note(&format!(
                     "round {at} of {}, {}: {}",
-                    spec.all_rounds(),
+                    spec.total_rounds(),
                     round.arm.name(),
                     value.as_deref().unwrap_or("-")
                 ));
             }
-            Message::Note(text) if !quiet => note(&format!("iotop-plus: {text}")),
+            ExperimentMessage::Note(text) if !quiet => note(&format!("iotop-plus: {text}")),
             _ => {}
         },
     );
@@ -176,9 +176,9 @@ fn watched(root: &Root, spec: &Spec, quiet: bool) -> anyhow::Result<Message> {
 }
 
 /// Keeps and writes the result.
-fn finish(root: &Root, mut report: Report, options: &ExperimentRun) -> anyhow::Result<u8> {
+fn finish(root: &Root, mut report: ExperimentReport, options: &ExperimentRun) -> anyhow::Result<u8> {
     if !options.no_keep {
-        match Store::of_person_for::<Report>().map(|s| s.keep(&report)) {
+        match ResultStore::for_user_of::<ExperimentReport>().map(|s| s.save(&report)) {
             Some(Ok(id)) => report.id = id,
             Some(Err(why)) => complain(&format!("result not kept: {why}")),
             None => complain("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
@@ -186,11 +186,11 @@ fn finish(root: &Root, mut report: Report, options: &ExperimentRun) -> anyhow::R
     }
     let code = put(root, &report, options.format, options.output.as_deref())?;
     Ok(match &report.end {
-        End::Failed(why) | End::Stalled(why) => {
-            complain(&format!("{why}. {}", report.after));
+        RunEnd::Failed(why) | RunEnd::Stalled(why) => {
+            complain(&format!("{why}. {}", report.aftermath));
             FAILED
         }
-        End::Complete | End::Cancelled => code,
+        RunEnd::Complete | RunEnd::Cancelled => code,
     })
 }
 
@@ -198,15 +198,15 @@ fn finish(root: &Root, mut report: Report, options: &ExperimentRun) -> anyhow::R
 mod tests {
     use super::*;
     use crate::bench::params::PARAMS;
-    use crate::bench::plan::Plan;
+    use crate::bench::plan::BenchPlan;
     use crate::bench::workloads::WORKLOADS;
     use crate::cli::{Cli, Command};
-    use crate::experiment::command;
+    use crate::experiment::command_line;
     use clap::Parser;
 
     /// What the command line says about an experiment, as it reads it back.
-    fn read_back(asked: &Spec) -> Spec {
-        let args = command::args(asked);
+    fn read_back(asked: &ExperimentSpec) -> ExperimentSpec {
+        let args = command_line::command_args(asked);
         let cli = Cli::try_parse_from(std::iter::once("iotop-plus".to_owned()).chain(args.clone()))
             .unwrap_or_else(|err| panic!("{args:?}: {err}"));
         let Some(Command::Experiment(e)) = cli.command else { panic!("{args:?}") };
@@ -218,11 +218,11 @@ mod tests {
         let mut lines = 0;
         for w in WORKLOADS {
             let directory = if w.needs_directory() { "/srv/a b".into() } else { Default::default() };
-            let plan = Plan { directory, ..w.defaults() };
+            let plan = BenchPlan { directory, ..w.defaults() };
             let set = vec!["vm.dirty_ratio=80".into(), "atime@/a b=noatime".into()];
-            let start = Spec { plan, set, ..Spec::default() };
+            let start = ExperimentSpec { plan, set_assignments: set, ..ExperimentSpec::default() };
             assert_eq!(read_back(&start), start);
-            for p in PARAMS.iter().filter(|p| w.takes().contains(&p.name)) {
+            for p in PARAMS.iter().filter(|p| w.params().contains(&p.name)) {
                 for text in p.choices.iter().copied().chain(["1", "2", "512", "8192", "64M"]) {
                     let mut asked = start.clone();
                     let taken = (p.set)(&mut asked.plan, text);
@@ -234,19 +234,19 @@ mod tests {
             }
         }
         assert!(lines > 200, "{lines}");
-        let plan = Plan { directory: "/srv".into(), ..workloads::find("fsync").unwrap().defaults() };
-        let all = Spec {
-            plan: Plan { network: Some("/srv".into()), ..plan },
-            base: vec!["vm.dirty_ratio=20".into()],
-            set: vec!["vm.dirty_ratio=80".into()],
+        let plan = BenchPlan { directory: "/srv".into(), ..workloads::find_workload("fsync").unwrap().defaults() };
+        let all = ExperimentSpec {
+            plan: BenchPlan { network: Some("/srv".into()), ..plan },
+            base_assignments: vec!["vm.dirty_ratio=20".into()],
+            set_assignments: vec!["vm.dirty_ratio=80".into()],
             rounds: 7,
             control: true,
-            then: Then::Lease(90),
+            on_complete: OnComplete::Lease(90),
             drain_limit_ms: 7000,
-            calm_ms: 0,
+            baseline_ms: 0,
         };
         assert_eq!(read_back(&all), all);
-        let kept = Spec { then: Then::Keep, ..all };
+        let kept = ExperimentSpec { on_complete: OnComplete::Keep, ..all };
         assert_eq!(read_back(&kept), kept);
     }
 }

@@ -1,7 +1,7 @@
 //! Looks on at a child that works, until its last message. Ctrl-C, SIGTERM and a closed terminal ask it to end,
 //! a second time they end it.
 
-use crate::bench::host::{FromChild, Link};
+use crate::bench::parent::{ChildMessage, ChildHandle};
 use std::io::Write;
 use std::ops::Deref;
 use tokio::signal::unix::{SignalKind, signal};
@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub type Sink<M> = Box<dyn FnMut(M) + Send>;
 
 /// Starts a child and hands its messages to `seen`; the last one comes back.
-pub fn follow<M: FromChild + Send + 'static, W: Deref<Target = Link>>(
+pub fn follow<M: ChildMessage + Send + 'static, W: Deref<Target = ChildHandle>>(
     start: impl FnOnce(Sink<M>) -> std::io::Result<W>,
     mut seen: impl FnMut(M),
 ) -> anyhow::Result<M> {
@@ -39,7 +39,7 @@ pub fn follow<M: FromChild + Send + 'static, W: Deref<Target = Link>>(
     })
 }
 
-fn end(working: &Link, asked: &mut bool) {
+fn end(working: &ChildHandle, asked: &mut bool) {
     if std::mem::replace(asked, true) { working.kill() } else { working.cancel() }
 }
 

@@ -17,8 +17,8 @@ use crate::model::syncs::SLOW_THRESHOLD_MS;
 use crate::model::system_state::SystemState;
 use crate::record::Observation;
 use crate::root::Root;
-use crate::worker::job::{Job, Reply};
-use crate::worker::pool::Pool;
+use crate::worker::job::{WorkerJob, WorkerReply};
+use crate::worker::pool::WorkerPool;
 use anyhow::{Context, bail};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub struct Needs {
 
 enum Input {
     News(CollectorEvent),
-    Answer(Box<Job>, Reply),
+    Answer(Box<WorkerJob>, WorkerReply),
 }
 
 /// Samples being gathered.
@@ -73,7 +73,7 @@ pub struct Gather {
     needs: Needs,
     interval: Duration,
     feed: Collectors,
-    pool: Pool,
+    pool: WorkerPool,
     inbox: UnboundedReceiver<Input>,
     kmsg: Option<KmsgReader>,
     last_record: u64,
@@ -116,7 +116,7 @@ impl Gather {
         let world = SystemState::new(read_host(root), clock::now_log_clock());
         let pool = {
             let outbox = outbox.clone();
-            Pool::new(
+            WorkerPool::new(
                 root.clone(),
                 Arc::new(move |job, reply| drop(outbox.send(Input::Answer(Box::new(job), reply)))),
             )
@@ -261,24 +261,24 @@ impl Gather {
                 self.topo_told = true;
                 self.ask_queues();
             }
-            Input::Answer(job, Reply::Failed(why)) => match *job {
-                Job::Queues { .. } => self.queues = Asked::Failed(why),
-                Job::Diagnose { .. } => self.facts = Asked::Failed(why),
-                Job::Room { network, .. } => self.room[usize::from(network)] = Some(why),
+            Input::Answer(job, WorkerReply::Failed(why)) => match *job {
+                WorkerJob::QueueSettings { .. } => self.queues = Asked::Failed(why),
+                WorkerJob::DoctorFacts { .. } => self.facts = Asked::Failed(why),
+                WorkerJob::DiskSpace { network, .. } => self.room[usize::from(network)] = Some(why),
                 _ => {}
             },
-            Input::Answer(_, Reply::Queues(queues)) => {
+            Input::Answer(_, WorkerReply::QueueSettings(queues)) => {
                 self.keep(|| Observation::Queues(queues.clone()));
                 self.world.queues.extend(queues);
                 self.queues = Asked::Answered;
             }
-            Input::Answer(_, Reply::Diagnosis(facts)) => {
+            Input::Answer(_, WorkerReply::DoctorFacts(facts)) => {
                 self.keep(|| Observation::Facts(facts.clone()));
                 self.world.slow_facts.update(*facts);
                 self.facts = Asked::Answered;
             }
-            Input::Answer(job, Reply::Room(room)) => {
-                if let Job::Room { network, .. } = *job {
+            Input::Answer(job, WorkerReply::DiskSpace(room)) => {
+                if let WorkerJob::DiskSpace { network, .. } = *job {
                     self.room[usize::from(network)] = None;
                 }
                 self.keep(|| Observation::DiskSpace(room.clone()));
@@ -293,7 +293,7 @@ impl Gather {
         if !self.needs.queues || names.is_empty() {
             return;
         }
-        match self.pool.start(Job::Queues { names }) {
+        match self.pool.start(WorkerJob::QueueSettings { names }) {
             Ok(()) => self.queues = Asked::Since { boot_ns: clock::boot_ns() },
             Err(_) if matches!(self.queues, Asked::Since { .. }) => {}
             Err(why) => self.queues = Asked::Failed(why),
@@ -308,7 +308,7 @@ impl Gather {
             return;
         }
         self.facts_at = Some(Instant::now());
-        match self.pool.start(Job::Diagnose { tasks: fact_requests::tasks_to_query(&self.world) }) {
+        match self.pool.start(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(&self.world) }) {
             Ok(()) => self.facts = Asked::Since { boot_ns: clock::boot_ns() },
             Err(_) if matches!(self.facts, Asked::Since { .. }) => {}
             Err(why) => self.facts = Asked::Failed(why),
@@ -318,7 +318,7 @@ impl Gather {
             let mounts = fact_requests::mounts_to_query(&self.world, network);
             if !mounts.is_empty() {
                 // One that is still under way stays so, and shows among what is blocked.
-                let _ = self.pool.start(Job::Room { mounts, network });
+                let _ = self.pool.start(WorkerJob::DiskSpace { mounts, network });
             }
         }
     }
@@ -392,8 +392,8 @@ impl Gather {
             }
         }
         out.extend(self.room.iter().flatten().map(|why| UnavailableSource::new("room", why)));
-        for p in self.pool.pending().iter().filter(|p| matches!(*p.job, Job::Room { .. })) {
-            let secs = now.saturating_sub(p.since_boot_ns) / 1_000_000_000;
+        for p in self.pool.pending().iter().filter(|p| matches!(*p.job, WorkerJob::DiskSpace { .. })) {
+            let secs = now.saturating_sub(p.started_boot_ns) / 1_000_000_000;
             out.push(UnavailableSource::new("room", format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid)));
         }
         out

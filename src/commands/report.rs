@@ -7,11 +7,11 @@ use super::printer::{Printer, Step, block_on};
 use super::snapshot::write_file;
 use super::tune::{careful, show::told};
 use super::{FAILED, FINE, complain};
-use crate::bench::report::Report as BenchResult;
-use crate::bench::report::text::report as bench_text;
-use crate::bench::store::Keepable;
+use crate::bench::report::BenchReport as BenchResult;
+use crate::bench::report::text::text_report as bench_text;
+use crate::bench::store::Storable;
 use crate::cli::report::{Report, ReportFormat};
-use crate::experiment::report::{Form, Report as Experiment};
+use crate::experiment::report::{ExperimentReportFormat, ExperimentReport as Experiment};
 use crate::export::report::html::to_html;
 use crate::export::report::markdown::to_markdown;
 use crate::export::report::redact::Redactor;
@@ -148,12 +148,12 @@ fn results(args: &Report) -> Result<Vec<(String, String)>, String> {
     }
     for id in &args.experiment {
         let report: Experiment = load("--experiment", id)?;
-        out.push((format!("Experiment {}", report.id), report.written(Form::Text)));
+        out.push((format!("Experiment {}", report.id), report.render(ExperimentReportFormat::Text)));
     }
     Ok(out)
 }
 
-fn load<T: Keepable>(option: &str, id: &str) -> Result<T, String> {
+fn load<T: Storable>(option: &str, id: &str) -> Result<T, String> {
     let found = store::<T>().map_err(|err| err.to_string()).and_then(|store| store.load(id));
     found.map_err(|why| format!("{option} {id}: {why}"))
 }

@@ -8,9 +8,9 @@ use crate::cli::snapshot::{Format, PaneName, Snapshot, ViewName};
 use crate::export::json;
 use crate::export::snapshot::{self, SnapshotScope};
 use crate::root::Root;
-use crate::worker::file::{Contents, Existing};
-use crate::worker::job::{Job, Reply};
-use crate::worker::pool::Pool;
+use crate::worker::atomic_write::{FileContents, IfExists};
+use crate::worker::job::{WorkerJob, WorkerReply};
+use crate::worker::pool::WorkerPool;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -102,15 +102,15 @@ fn text(gather: &Gather, format: Format, scope: SnapshotScope, first: bool) -> a
 }
 
 /// In a child: a file system that hangs must not take this program with it.
-pub(super) fn write_file(root: &Root, path: &Path, contents: Contents) -> anyhow::Result<u8> {
+pub(super) fn write_file(root: &Root, path: &Path, contents: FileContents) -> anyhow::Result<u8> {
     let (tx, rx) = mpsc::channel();
-    let pool = Pool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
+    let pool = WorkerPool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
     let path = std::path::absolute(path)?;
     let within = FILE_WITHIN + PER_KB * (contents.bytes().len() / 1000) as u32;
-    let job = Job::WriteFile { path: path.clone(), contents, existing: Existing::Keep, make_dir: false };
+    let job = WorkerJob::WriteFile { path: path.clone(), contents, existing: IfExists::Fail, make_dir: false };
     let why = match pool.start(job).map(|()| rx.recv_timeout(within)) {
-        Ok(Ok(Reply::Written { .. })) => return Ok(FINE),
-        Ok(Ok(Reply::Failed(why))) => why,
+        Ok(Ok(WorkerReply::FileWritten { .. })) => return Ok(FINE),
+        Ok(Ok(WorkerReply::Failed(why))) => why,
         Ok(Ok(_)) => format!("{}: not written", path.display()),
         Ok(Err(_)) => format!(
             "{}: its file system has not answered for {:.1} s; write elsewhere",

@@ -11,8 +11,8 @@ use crate::tui::action::ViewId;
 use crate::tui::runtime::{TuiOptions, ReplaySource, run as run_screen};
 use crate::tui::settings::Settings;
 use crate::tui::widgets::theme::ThemeName;
-use crate::worker::job::{Job, Reply};
-use crate::worker::pool::Pool;
+use crate::worker::job::{WorkerJob, WorkerReply};
+use crate::worker::pool::WorkerPool;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -61,14 +61,14 @@ fn config_path(asked: Option<&Path>) -> Option<PathBuf> {
 /// Reads the config file in a child. A file that does not answer is not waited for.
 fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
     let (tx, rx) = mpsc::channel();
-    let pool = Pool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
-    pool.start(Job::ReadFile { path: path.to_owned() })?;
+    let pool = WorkerPool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
+    pool.start(WorkerJob::ReadFile { path: path.to_owned() })?;
     match rx.recv_timeout(CONFIG_WITHIN) {
-        Ok(Reply::File(None)) => Ok(Settings::default()),
-        Ok(Reply::File(Some(text))) => {
+        Ok(WorkerReply::File(None)) => Ok(Settings::default()),
+        Ok(WorkerReply::File(Some(text))) => {
             Settings::parse(&text).map_err(|why| format!("config file {}: {why}", path.display()))
         }
-        Ok(Reply::Failed(why)) => Err(why),
+        Ok(WorkerReply::Failed(why)) => Err(why),
         Ok(_) => Ok(Settings::default()),
         Err(_) => {
             complain(&format!(

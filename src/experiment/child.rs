@@ -1,14 +1,14 @@
 //! The child's side: one spec in, messages out. It may wait, and it may be killed: the values an arm set are held
 //! by the tuner, which takes them back when this process is gone.
 
-use super::live::Live;
-use super::message::Message;
-use super::report::{Report, SCHEMA, warnings};
-use super::run::conduct;
-use super::spec::Spec;
-use super::{arms, report};
-use crate::bench::child::{lines, send, wall_ns};
-use crate::bench::message::Command;
+use super::system_environment::SystemEnvironment;
+use super::message::ExperimentMessage;
+use super::report::{ExperimentReport, SCHEMA, warnings};
+use super::run::run_experiment;
+use super::spec::ExperimentSpec;
+use super::{arm_settings, report};
+use crate::bench::child::{stdin_lines, send_message, wall_clock_ns};
+use crate::bench::message::ChildCommand;
 use crate::root::Root;
 use crate::tune::plan::Refusal;
 use crate::units::format_rfc3339;
@@ -31,12 +31,12 @@ pub fn main(root: Root) -> anyhow::Result<()> {
 async fn serve(root: Root) -> anyhow::Result<()> {
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let mut signals = kinds.into_iter().map(signal).collect::<std::io::Result<Vec<_>>>()?;
-    let mut input = lines();
+    let mut input = stdin_lines();
     let Some(line) = input.recv().await else { return Ok(()) };
-    let spec: Spec = match serde_json::from_str(&line) {
+    let spec: ExperimentSpec = match serde_json::from_str(&line) {
         Ok(spec) => spec,
         Err(err) => {
-            send(&Message::Refused(Refusal::Usage(format!("experiment not understood: {err}"))));
+            send_message(&ExperimentMessage::Refused(Refusal::Usage(format!("experiment not understood: {err}"))));
             return Ok(());
         }
     };
@@ -44,28 +44,28 @@ async fn serve(root: Root) -> anyhow::Result<()> {
     let (finished, mut done) = mpsc::unbounded_channel();
     let stopping = stop.clone();
     std::thread::Builder::new().name("conduct".into()).spawn(move || {
-        send(&conducted(&root, spec, &stopping));
+        send_message(&run_to_last_message(&root, spec, &stopping));
         drop(finished);
     })?;
     loop {
         tokio::select! {
-            () = ended(&mut done) => return Ok(()),
+            () = wait_for_end(&mut done) => return Ok(()),
             line = input.recv(), if !stop.load(Ordering::Relaxed) => {
-                if line.as_deref().is_none_or(|l| matches!(serde_json::from_str(l), Ok(Command::Cancel))) {
+                if line.as_deref().is_none_or(|l| matches!(serde_json::from_str(l), Ok(ChildCommand::Cancel))) {
                     stop.store(true, Ordering::Relaxed);
                 }
             }
-            () = any(&mut signals) => stop.store(true, Ordering::Relaxed),
+            () = wait_for_any(&mut signals) => stop.store(true, Ordering::Relaxed),
         }
     }
 }
 
 /// Nothing is sent: the channel's end is the end.
-async fn ended(done: &mut mpsc::UnboundedReceiver<()>) {
+async fn wait_for_end(done: &mut mpsc::UnboundedReceiver<()>) {
     while done.recv().await.is_some() {}
 }
 
-async fn any(signals: &mut [Signal]) {
+async fn wait_for_any(signals: &mut [Signal]) {
     let [term, int, hup] = signals else { return std::future::pending().await };
     tokio::select! {
         _ = term.recv() => {}
@@ -75,35 +75,35 @@ async fn any(signals: &mut [Signal]) {
 }
 
 /// The last message.
-fn conducted(root: &Root, spec: Spec, stop: &Arc<AtomicBool>) -> Message {
-    let checked = match spec.check().map_err(Refusal::Usage).and_then(|()| arms::check(root, &spec)) {
+fn run_to_last_message(root: &Root, spec: ExperimentSpec, stop: &Arc<AtomicBool>) -> ExperimentMessage {
+    let checked = match spec.check().map_err(Refusal::Usage).and_then(|()| arm_settings::validate(root, &spec)) {
         Ok(checked) => checked,
-        Err(refusal) => return Message::Refused(refusal),
+        Err(refusal) => return ExperimentMessage::Refused(refusal),
     };
-    let wall = wall_ns();
-    let mut lab = Live::new(
+    let wall = wall_clock_ns();
+    let mut lab = SystemEnvironment::new(
         root.clone(),
         stop.clone(),
         Duration::from_millis(spec.drain_limit_ms),
-        Duration::from_millis(spec.calm_ms),
+        Duration::from_millis(spec.baseline_ms),
     );
-    let mut say = |message: Message| {
-        if !send(&message) {
+    let mut say = |message: ExperimentMessage| {
+        if !send_message(&message) {
             // Nobody reads any more.
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let done = match conduct(&spec, &mut lab, &mut say) {
+    let done = match run_experiment(&spec, &mut lab, &mut say) {
         Ok(done) => done,
-        Err(refusal) => return Message::Refused(refusal),
+        Err(refusal) => return ExperimentMessage::Refused(refusal),
     };
     if done.trials.iter().all(|t| t.rounds.is_empty())
-        && let report::End::Failed(why) = &done.end
+        && let report::RunEnd::Failed(why) = &done.end
     {
-        return Message::Failed(why.clone());
+        return ExperimentMessage::Failed(why.clone());
     }
     let uname = rustix::system::uname();
-    let mut report = Report {
+    let mut report = ExperimentReport {
         schema: SCHEMA,
         id: format!("{}-{}", wall / 1_000_000_000, spec.plan.profile),
         time: format_rfc3339(wall),
@@ -118,8 +118,8 @@ fn conducted(root: &Root, spec: Spec, stop: &Arc<AtomicBool>) -> Message {
         trials: done.trials,
         warnings: Vec::new(),
         end: done.end,
-        after: done.after,
+        aftermath: done.aftermath,
     };
-    report.warnings = warnings::of(&report);
-    Message::Report(Box::new(report))
+    report.warnings = warnings::warnings_for(&report);
+    ExperimentMessage::Report(Box::new(report))
 }

@@ -1,9 +1,9 @@
 //! What passes between the program and the child that conducts: JSON, one message a line.
 
-use super::report::{Point, Report, Round, Thresholds};
+use super::report::{DirtyPagesPoint, ExperimentReport, Round, DirtyThresholds};
 use super::spec::Arm;
-use crate::bench::host::FromChild;
-use crate::bench::message::Progress as BenchProgress;
+use crate::bench::parent::ChildMessage;
+use crate::bench::message::BenchProgress as BenchProgress;
 use crate::tune::plan::Refusal;
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant)] // a few a second
-pub enum Message {
+pub enum ExperimentMessage {
     /// How far it is; several times a second during a round.
-    Progress(Progress),
+    Progress(ExperimentProgress),
     /// A round is over.
     Round(Box<Round>),
     /// Something to know at once.
@@ -24,33 +24,33 @@ pub enum Message {
     /// The last message.
     Failed(String),
     /// The end, complete or not. The last message.
-    Report(Box<Report>),
+    Report(Box<ExperimentReport>),
 }
 
-impl FromChild for Message {
+impl ChildMessage for ExperimentMessage {
     fn is_last(&self) -> bool {
-        matches!(self, Message::Refused(_) | Message::Failed(_) | Message::Report(_))
+        matches!(self, ExperimentMessage::Refused(_) | ExperimentMessage::Failed(_) | ExperimentMessage::Report(_))
     }
 
-    fn broken(why: String) -> Self {
-        Message::Failed(format!(
+    fn from_crash(why: String) -> Self {
+        ExperimentMessage::Failed(format!(
             "the conducting process {why}; the tuner takes the change back by itself, `iotop-plus tune status` shows it"
         ))
     }
 
-    fn failed(why: String) -> Self {
-        Message::Failed(why)
+    fn from_spawn_error(why: String) -> Self {
+        ExperimentMessage::Failed(why)
     }
 }
 
 /// A step of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum RoundPhase {
     /// Dirty pages are written.
     Drain,
     /// What others do is watched.
-    Calm,
+    Baseline,
     /// The arm's values are set.
     Apply,
     /// The workload runs.
@@ -59,36 +59,36 @@ pub enum Phase {
     Restore,
 }
 
-impl Phase {
+impl RoundPhase {
     /// In words.
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
-            Phase::Drain => "draining dirty pages",
-            Phase::Calm => "watching what others do",
-            Phase::Apply => "setting the values",
-            Phase::Work => "measuring",
-            Phase::Restore => "putting the old values back",
+            RoundPhase::Drain => "draining dirty pages",
+            RoundPhase::Baseline => "watching what others do",
+            RoundPhase::Apply => "setting the values",
+            RoundPhase::Work => "measuring",
+            RoundPhase::Restore => "putting the old values back",
         }
     }
 }
 
 /// How far an experiment is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct ExperimentProgress {
     /// Whether this is the negative control.
-    pub control: bool,
+    pub is_control: bool,
     /// Round, from 1 over all of the experiment.
     pub round: u32,
     /// Rounds of all.
-    pub of: u32,
+    pub total_rounds: u32,
     /// Whose.
     pub arm: Arm,
     /// What is going on.
-    pub phase: Phase,
+    pub phase: RoundPhase,
     /// The workload's own progress, while it runs.
     pub bench: Option<BenchProgress>,
     /// Dirty pages now, while counting.
-    pub point: Option<Point>,
+    pub dirty_point: Option<DirtyPagesPoint>,
     /// The arm's thresholds, while it runs.
-    pub thresholds: Thresholds,
+    pub thresholds: DirtyThresholds,
 }

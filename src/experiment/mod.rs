@@ -6,20 +6,20 @@
 //! to the machine is behind [`lab::Lab`]; values are set by the tuner ([`crate::tune`]), work is done by
 //! [`crate::bench`].
 
-pub mod arms;
+pub mod arm_settings;
 pub mod child;
-pub mod command;
-pub mod host;
-pub mod kept;
-pub mod lab;
-pub mod live;
+pub mod command_line;
+pub mod parent;
+pub mod stored;
+pub mod environment;
+pub mod system_environment;
 pub mod message;
-pub mod outline;
+pub mod description;
 pub mod report;
 pub mod run;
 pub mod spec;
 pub mod stats;
-pub mod watch;
+pub mod dirty_pages;
 
 #[cfg(test)]
 mod run_tests;

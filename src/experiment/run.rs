@@ -1,78 +1,78 @@
 //! The order of things: drain, watch, apply, measure, restore; arm after arm. Whatever happens in a round, the old
 //! values come back before anything else is done.
 
-use super::lab::{Fail, Lab, Seen, Worked};
-use super::message::{Message, Phase, Progress};
-use super::report::verdict::{self, Outcome};
-use super::report::{Calm, Round, Thresholds, Trial};
-use super::spec::{Arm, Spec, Then};
-use super::stats::Comparison;
-use crate::bench::plan::Plan;
-use crate::bench::report::End;
-use crate::bench::workloads::{self, headline};
+use super::environment::{StepError, Environment, WorkloadEvent, RoundResult};
+use super::message::{ExperimentMessage, RoundPhase, ExperimentProgress};
+use super::report::verdict::{self, TrialOutcome};
+use super::report::{Baseline, Round, DirtyThresholds, Trial};
+use super::spec::{Arm, ExperimentSpec, OnComplete};
+use super::stats::ArmComparison;
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::RunEnd;
+use crate::bench::workloads::{self, primary_metric};
 use crate::tune::plan::Refusal;
 
 /// What was conducted.
-pub struct Conducted {
+pub struct ExperimentOutcome {
     /// The experiment, and the control.
     pub trials: Vec<Trial>,
     /// Of the arms.
-    pub thresholds: [Thresholds; 2],
+    pub thresholds: [DirtyThresholds; 2],
     /// How it ended.
-    pub end: End,
+    pub end: RunEnd,
     /// What became of the change.
-    pub after: String,
+    pub aftermath: String,
 }
 
 /// Conducts `spec`; `Err`: refused before the first round was over.
-pub fn conduct(spec: &Spec, lab: &mut dyn Lab, say: &mut dyn FnMut(Message)) -> Result<Conducted, Refusal> {
-    let mut run = Run { spec, lab, say, thresholds: Default::default(), done: 0, stuck: false };
+pub fn run_experiment(spec: &ExperimentSpec, lab: &mut dyn Environment, say: &mut dyn FnMut(ExperimentMessage)) -> Result<ExperimentOutcome, Refusal> {
+    let mut run = ExperimentRunner { spec, environment: lab, emit: say, thresholds: Default::default(), rounds_done: 0, restore_failed: false };
     let mut trials = Vec::new();
-    let mut end = End::Complete;
+    let mut end = RunEnd::Complete;
     let plans = [(false, Some(spec.plan.clone())), (true, spec.control_plan())];
     for (control, plan) in plans {
-        let (Some(plan), End::Complete) = (plan, &end) else { continue };
-        let (trial, fail) = run.trial(control, plan);
+        let (Some(plan), RunEnd::Complete) = (plan, &end) else { continue };
+        let (trial, fail) = run.run_trial(control, plan);
         let begun = trials.iter().chain([&trial]).any(|t: &Trial| !t.rounds.is_empty());
         match fail {
-            Some(Fail::Refused(refusal)) if !begun => return Err(refusal),
-            Some(Fail::Refused(refusal)) => end = End::Failed(refusal.to_string()),
-            Some(Fail::Cancelled) => end = End::Cancelled,
-            Some(Fail::Failed(why)) => end = End::Failed(why),
+            Some(StepError::Refused(refusal)) if !begun => return Err(refusal),
+            Some(StepError::Refused(refusal)) => end = RunEnd::Failed(refusal.to_string()),
+            Some(StepError::Cancelled) => end = RunEnd::Cancelled,
+            Some(StepError::Failed(why)) => end = RunEnd::Failed(why),
             None => {}
         }
         trials.push(trial);
     }
     let outcome = trials.first().map(|t| t.verdict.outcome);
-    let after = run.afterwards(&end, outcome);
-    Ok(Conducted { trials, thresholds: run.thresholds, end, after })
+    let after = run.finish_change(&end, outcome);
+    Ok(ExperimentOutcome { trials, thresholds: run.thresholds, end, aftermath: after })
 }
 
-struct Run<'a> {
-    spec: &'a Spec,
-    lab: &'a mut dyn Lab,
-    say: &'a mut dyn FnMut(Message),
-    thresholds: [Thresholds; 2],
+struct ExperimentRunner<'a> {
+    spec: &'a ExperimentSpec,
+    environment: &'a mut dyn Environment,
+    emit: &'a mut dyn FnMut(ExperimentMessage),
+    thresholds: [DirtyThresholds; 2],
     /// Rounds that are over, of all trials.
-    done: u32,
+    rounds_done: u32,
     /// Values of a round could not be put back.
-    stuck: bool,
+    restore_failed: bool,
 }
 
-impl Run<'_> {
+impl ExperimentRunner<'_> {
     /// The rounds up to the first that fails, and why that did.
-    fn trial(&mut self, control: bool, plan: Plan) -> (Trial, Option<Fail>) {
+    fn run_trial(&mut self, control: bool, plan: BenchPlan) -> (Trial, Option<StepError>) {
         let mut rounds = Vec::new();
         let mut fail = None;
-        for (n, arm) in (1..).zip(self.spec.order()) {
-            let done = self.round(control, &plan, n, arm);
+        for (n, arm) in (1..).zip(self.spec.arm_order()) {
+            let done = self.run_round(control, &plan, n, arm);
             let (round, failed) = match done {
                 Ok((round, failed)) => (Some(round), failed),
                 Err(failed) => (None, Some(failed)),
             };
-            self.done += 1;
+            self.rounds_done += 1;
             if let Some(round) = round {
-                (self.say)(Message::Round(Box::new(round.clone())));
+                (self.emit)(ExperimentMessage::Round(Box::new(round.clone())));
                 rounds.push(round);
             }
             fail = failed;
@@ -80,108 +80,108 @@ impl Run<'_> {
                 break;
             }
         }
-        let workload = workloads::find(&plan.profile);
-        let metric = headline::metric(&plan.profile).unwrap_or(headline::Metric {
+        let workload = workloads::find_workload(&plan.profile);
+        let metric = primary_metric::primary_metric(&plan.profile).unwrap_or(primary_metric::PrimaryMetric {
             name: plan.profile.clone(),
             unit: String::new(),
             higher_is_better: true,
         });
         let mut trial = Trial {
-            control,
-            work: workload.map(|w| w.describe(&plan)).unwrap_or_default(),
+            is_control: control,
+            work_description: workload.map(|w| w.describe(&plan)).unwrap_or_default(),
             plan,
             rounds,
             comparison: None,
             verdict: verdict::judge(&metric, None),
             metric,
         };
-        trial.comparison = Comparison::of(&trial.values(Arm::A), &trial.values(Arm::B));
+        trial.comparison = ArmComparison::compare(&trial.values(Arm::A), &trial.values(Arm::B));
         trial.verdict = verdict::judge(&trial.metric, trial.comparison.as_ref());
         (trial, fail)
     }
 
     /// One round; a round that was measured but cannot be relied on comes with its failure.
-    fn round(
+    fn run_round(
         &mut self,
         control: bool,
-        plan: &Plan,
+        plan: &BenchPlan,
         number: u32,
         arm: Arm,
-    ) -> Result<(Round, Option<Fail>), Fail> {
-        self.tell(control, arm, Phase::Drain);
-        let drained_ms = self.lab.drain(plan)?;
-        self.tell(control, arm, Phase::Calm);
-        let calm = self.lab.calm()?;
-        self.tell(control, arm, Phase::Apply);
-        let measured = self.lab.apply(self.spec.words(arm)).and_then(|()| {
-            let (background, limit) = self.lab.thresholds();
-            self.thresholds[arm.index()] = Thresholds { background, limit };
-            self.work(control, plan, arm)
+    ) -> Result<(Round, Option<StepError>), StepError> {
+        self.emit_phase(control, arm, RoundPhase::Drain);
+        let drained_ms = self.environment.drain_dirty_pages(plan)?;
+        self.emit_phase(control, arm, RoundPhase::Baseline);
+        let calm = self.environment.watch_baseline()?;
+        self.emit_phase(control, arm, RoundPhase::Apply);
+        let measured = self.environment.apply(self.spec.assignments(arm)).and_then(|()| {
+            let (background, limit) = self.environment.thresholds();
+            self.thresholds[arm.index()] = DirtyThresholds { background, limit };
+            self.run_workload(control, plan, arm)
         });
-        self.tell(control, arm, Phase::Restore);
+        self.emit_phase(control, arm, RoundPhase::Restore);
         // Before anything is made of the round, and whatever became of it.
-        let restored = self.lab.restore();
-        self.stuck |= restored.is_err();
-        let worked = measured.map_err(|fail| both(fail, &restored))?;
-        let round = round(number, arm, drained_ms, calm, worked);
+        let restored = self.environment.restore();
+        self.restore_failed |= restored.is_err();
+        let worked = measured.map_err(|fail| combine_errors(fail, &restored))?;
+        let round = build_round(number, arm, drained_ms, calm, worked);
         let failed = match &round.bench.end {
             _ if restored.is_err() => restored.err(),
-            End::Complete if round.value.is_none() => {
-                Some(Fail::Failed(format!("round {number}: nothing was counted")))
+            RunEnd::Complete if round.value.is_none() => {
+                Some(StepError::Failed(format!("round {number}: nothing was counted")))
             }
-            End::Complete => None,
-            End::Cancelled => Some(Fail::Cancelled),
-            End::Failed(why) | End::Stalled(why) => Some(Fail::Failed(format!("round {number}: {why}"))),
+            RunEnd::Complete => None,
+            RunEnd::Cancelled => Some(StepError::Cancelled),
+            RunEnd::Failed(why) | RunEnd::Stalled(why) => Some(StepError::Failed(format!("round {number}: {why}"))),
         };
         Ok((round, failed))
     }
 
-    fn work(&mut self, control: bool, plan: &Plan, arm: Arm) -> Result<Worked, Fail> {
-        let (round, of) = (self.done + 1, self.spec.all_rounds());
+    fn run_workload(&mut self, control: bool, plan: &BenchPlan, arm: Arm) -> Result<RoundResult, StepError> {
+        let (round, of) = (self.rounds_done + 1, self.spec.total_rounds());
         let thresholds = self.thresholds[arm.index()];
-        let say = &mut *self.say;
-        self.lab.work(plan, &mut |seen| match seen {
-            Seen::Progress(bench, point) => say(Message::Progress(Progress {
-                control,
+        let say = &mut *self.emit;
+        self.environment.run_workload(plan, &mut |seen| match seen {
+            WorkloadEvent::Progress(bench, point) => say(ExperimentMessage::Progress(ExperimentProgress {
+                is_control: control,
                 round,
-                of,
+                total_rounds: of,
                 arm,
-                phase: Phase::Work,
+                phase: RoundPhase::Work,
                 bench: Some(bench.clone()),
-                point,
+                dirty_point: point,
                 thresholds,
             })),
-            Seen::Note(note) => say(Message::Note(note.to_owned())),
+            WorkloadEvent::Note(note) => say(ExperimentMessage::Note(note.to_owned())),
         })
     }
 
-    fn tell(&mut self, control: bool, arm: Arm, phase: Phase) {
-        let (round, of) = (self.done + 1, self.spec.all_rounds());
-        let thresholds = Thresholds::default();
+    fn emit_phase(&mut self, control: bool, arm: Arm, phase: RoundPhase) {
+        let (round, of) = (self.rounds_done + 1, self.spec.total_rounds());
+        let thresholds = DirtyThresholds::default();
         let (bench, point) = (None, None);
-        (self.say)(Message::Progress(Progress { control, round, of, arm, phase, bench, point, thresholds }));
+        (self.emit)(ExperimentMessage::Progress(ExperimentProgress { is_control: control, round, total_rounds: of, arm, phase, bench, dirty_point: point, thresholds }));
     }
 
     /// Sets B again if that was asked for and it earned it; in a sentence.
-    fn afterwards(&mut self, end: &End, outcome: Option<Outcome>) -> String {
-        if self.stuck {
+    fn finish_change(&mut self, end: &RunEnd, outcome: Option<TrialOutcome>) -> String {
+        if self.restore_failed {
             return "Not all old values are back; `iotop-plus tune status` shows how things stand.".into();
         }
-        let lease = match self.spec.then {
-            Then::Undo if outcome == Some(Outcome::Better) => {
+        let lease = match self.spec.on_complete {
+            OnComplete::Undo if outcome == Some(TrialOutcome::Better) => {
                 return format!(
                     "The old values are back. To set B: iotop-plus tune set {}",
-                    crate::text::sanitize(self.spec.set.join(" "))
+                    crate::text::sanitize(self.spec.set_assignments.join(" "))
                 );
             }
-            Then::Undo => return "The old values are back.".into(),
-            Then::Keep => None,
-            Then::Lease(secs) => Some(secs),
+            OnComplete::Undo => return "The old values are back.".into(),
+            OnComplete::Keep => None,
+            OnComplete::Lease(secs) => Some(secs),
         };
-        if *end != End::Complete || outcome != Some(Outcome::Better) {
+        if *end != RunEnd::Complete || outcome != Some(TrialOutcome::Better) {
             return "The old values are back: B is not shown to be better, so it was not set again.".into();
         }
-        match (self.lab.leave(&self.spec.set, lease), lease) {
+        match (self.environment.apply_permanently(&self.spec.set_assignments, lease), lease) {
             (Ok(id), None) => format!(
                 "B is set again as change {id} and stays until the machine boots. To take it back: iotop-plus tune undo {id}"
             ),
@@ -190,40 +190,40 @@ impl Run<'_> {
                  back: iotop-plus tune undo {id}",
                 crate::units::format_duration(secs)
             ),
-            (Err(Fail::Cancelled), _) => "The old values are back: stopped before B was set again.".into(),
-            (Err(Fail::Refused(why)), _) => {
+            (Err(StepError::Cancelled), _) => "The old values are back: stopped before B was set again.".into(),
+            (Err(StepError::Refused(why)), _) => {
                 format!("The old values are back: B could not be set again: {why}")
             }
-            (Err(Fail::Failed(why)), _) => {
+            (Err(StepError::Failed(why)), _) => {
                 format!("The old values are back: B could not be set again: {why}")
             }
         }
     }
 }
 
-fn round(number: u32, arm: Arm, drained_ms: u64, calm: Calm, worked: Worked) -> Round {
+fn build_round(number: u32, arm: Arm, drained_ms: u64, calm: Baseline, worked: RoundResult) -> Round {
     Round {
         number,
         arm,
-        value: headline::value(&worked.report),
+        value: primary_metric::primary_value(&worked.report),
         drained_ms,
-        calm,
-        dirtied: worked.dirtied,
-        written: worked.written,
-        points: worked.points,
+        baseline: calm,
+        dirtied_bytes: worked.dirtied_bytes,
+        written_bytes: worked.written_bytes,
+        dirty_points: worked.dirty_points,
         bench: worked.report,
     }
 }
 
 /// Both ends of a round that went wrong: that values are not back must not go unsaid.
-fn both(measured: Fail, restored: &Result<(), Fail>) -> Fail {
-    let words = |fail: &Fail| match fail {
-        Fail::Cancelled => "stopped".to_owned(),
-        Fail::Refused(refusal) => refusal.to_string(),
-        Fail::Failed(why) => why.clone(),
+fn combine_errors(measured: StepError, restored: &Result<(), StepError>) -> StepError {
+    let words = |fail: &StepError| match fail {
+        StepError::Cancelled => "stopped".to_owned(),
+        StepError::Refused(refusal) => refusal.to_string(),
+        StepError::Failed(why) => why.clone(),
     };
     match restored {
         Ok(()) => measured,
-        Err(not_back) => Fail::Failed(format!("{}; {}", words(&measured), words(not_back))),
+        Err(not_back) => StepError::Failed(format!("{}; {}", words(&measured), words(not_back))),
     }
 }

@@ -1,20 +1,20 @@
 //! Whole experiments on a machine that is not there: order, restores, ends of every kind.
 
-use super::lab::{Fail, Lab, Seen, Worked};
-use super::message::{Message, Phase};
-use super::report::verdict::Outcome;
-use super::report::{Calm, Report, SCHEMA, compare, markdown, text};
-use super::run::{Conducted, conduct};
-use super::spec::{Arm, Spec, Then};
-use crate::bench::drive::drive;
-use crate::bench::engine::null::Null;
-use crate::bench::measure::recorder::Recorder;
-use crate::bench::message::Progress;
-use crate::bench::plan::Plan;
-use crate::bench::report::{End, Part, Report as BenchReport, Target};
-use crate::bench::spec::{IoSpec, Limits};
-use crate::bench::store::tests::report as bench_report;
-use crate::bench::watch::gather;
+use super::environment::{StepError, Environment, WorkloadEvent, RoundResult};
+use super::message::{ExperimentMessage, RoundPhase};
+use super::report::verdict::TrialOutcome;
+use super::report::{Baseline, ExperimentReport, SCHEMA, compare, markdown, text};
+use super::run::{ExperimentOutcome, run_experiment};
+use super::spec::{Arm, ExperimentSpec, OnComplete};
+use crate::bench::worker_loop::run_worker_loop;
+use crate::bench::engine::null::NullEngine;
+use crate::bench::measure::recorder::OpRecorder;
+use crate::bench::message::BenchProgress;
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::{RunEnd, Measurement, BenchReport as BenchReport, ReportTarget};
+use crate::bench::io_spec::{IoSpec, RunLimits};
+use crate::bench::store::tests::empty_report as bench_report;
+use crate::bench::run_progress::merge_recorders;
 use crate::tune::plan::Refusal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,25 +22,25 @@ use std::sync::atomic::AtomicBool;
 const MIB: u64 = 1 << 20;
 
 /// A disk that takes `b_ns` per operation under B's values and 1 ms otherwise.
-struct Fake {
+struct FakeEnvironment {
     log: Vec<String>,
-    words: Vec<String>,
+    assignments: Vec<String>,
     b_ns: u64,
     /// In round `n` (from 1) the workload ends so.
-    ends: Option<(usize, Result<End, Fail>)>,
+    end_in_round: Option<(usize, Result<RunEnd, StepError>)>,
     /// In round `n` this step goes wrong so.
-    breaks: Option<(usize, &'static str, Fail)>,
+    fail_in_round: Option<(usize, &'static str, StepError)>,
     rounds: usize,
 }
 
-impl Fake {
+impl FakeEnvironment {
     fn new(b_ns: u64) -> Self {
-        Self { log: Vec::new(), words: Vec::new(), b_ns, ends: None, breaks: None, rounds: 0 }
+        Self { log: Vec::new(), assignments: Vec::new(), b_ns, end_in_round: None, fail_in_round: None, rounds: 0 }
     }
 
-    fn step(&mut self, what: &'static str) -> Result<(), Fail> {
+    fn step(&mut self, what: &'static str) -> Result<(), StepError> {
         self.log.push(what.into());
-        match &self.breaks {
+        match &self.fail_in_round {
             Some((n, step, fail)) if *n == self.rounds && *step == what => Err(fail.clone()),
             _ => Ok(()),
         }
@@ -48,102 +48,102 @@ impl Fake {
 }
 
 /// A real run of the measuring loop on the null engine: `n` operations of `ns` each.
-fn measured(plan: &Plan, ns: u64, n: u64) -> BenchReport {
-    let recorder = Arc::new(Recorder::new());
-    let spec = IoSpec { bytes: n * 4096, fsync_every: 10, ..IoSpec::layout(n * 4096, 4096, 1, 1) };
+fn measured_report(plan: &BenchPlan, ns: u64, n: u64) -> BenchReport {
+    let recorder = Arc::new(OpRecorder::new());
+    let spec = IoSpec { byte_limit: n * 4096, fsync_every: 10, ..IoSpec::for_layout(n * 4096, 4096, 1, 1) };
     let stop = AtomicBool::new(false);
-    drive(&mut Null::new(4096, ns), &spec, Limits::default(), &recorder, &stop, &mut || {});
-    let part = gather(Part { label: "randwrite".into(), ..Part::default() }, &[recorder]);
+    run_worker_loop(&mut NullEngine::new(4096, ns), &spec, RunLimits::default(), &recorder, &stop, &mut || {});
+    let part = merge_recorders(Measurement { label: "randwrite".into(), ..Measurement::default() }, &[recorder]);
     BenchReport {
         plan: plan.clone(),
-        parts: vec![part],
-        target: Some(Target {
+        measurements: vec![part],
+        target: Some(ReportTarget {
             directory: "/data".into(),
             filesystem: "ext4".into(),
             source: "/dev/sda".into(),
             device: Some("8:0".into()),
-            ..Target::default()
+            ..ReportTarget::default()
         }),
         ..bench_report("1-x")
     }
 }
 
-impl Lab for Fake {
-    fn drain(&mut self, _: &Plan) -> Result<u64, Fail> {
+impl Environment for FakeEnvironment {
+    fn drain_dirty_pages(&mut self, _: &BenchPlan) -> Result<u64, StepError> {
         self.rounds += 1;
         self.step("drain").map(|()| 1500)
     }
 
-    fn calm(&mut self) -> Result<Calm, Fail> {
-        self.step("calm").map(|()| Calm {
+    fn watch_baseline(&mut self) -> Result<Baseline, StepError> {
+        self.step("calm").map(|()| Baseline {
             cpu_pct: Some(40.0),
             disks: vec![("8:0".into(), 5e6)],
-            undrained: false,
+            sync_timed_out: false,
         })
     }
 
-    fn apply(&mut self, words: &[String]) -> Result<(), Fail> {
+    fn apply(&mut self, words: &[String]) -> Result<(), StepError> {
         self.step("apply")?;
-        assert!(self.words.is_empty(), "the values before were not put back");
-        self.words = words.to_vec();
+        assert!(self.assignments.is_empty(), "the values before were not put back");
+        self.assignments = words.to_vec();
         Ok(())
     }
 
     fn thresholds(&mut self) -> (Option<u64>, Option<u64>) {
-        if self.words.is_empty() {
+        if self.assignments.is_empty() {
             (Some(16 * MIB), Some(256 * MIB))
         } else {
             (Some(8 << 30), Some(16 << 30))
         }
     }
 
-    fn work(&mut self, plan: &Plan, seen: &mut dyn FnMut(Seen)) -> Result<Worked, Fail> {
-        self.log.push(format!("work {}", self.words.join(" ")));
-        seen(Seen::Progress(&Progress::default(), None));
-        let ns = if self.words.is_empty() || plan.direct { 1_000_000 } else { self.b_ns };
+    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent)) -> Result<RoundResult, StepError> {
+        self.log.push(format!("work {}", self.assignments.join(" ")));
+        seen(WorkloadEvent::Progress(&BenchProgress::default(), None));
+        let ns = if self.assignments.is_empty() || plan.direct { 1_000_000 } else { self.b_ns };
         // Rounds differ a little, as real ones do.
-        let mut report = measured(plan, ns + 1000 * self.rounds as u64, 200);
-        if let Some((n, end)) = &self.ends
+        let mut report = measured_report(plan, ns + 1000 * self.rounds as u64, 200);
+        if let Some((n, end)) = &self.end_in_round
             && *n == self.rounds
         {
             report.end = end.clone()?;
         }
-        let points = (0..40).map(|n| super::report::Point { at_ms: n * 250, dirty: n * MIB, writeback: 0 });
-        Ok(Worked { report, points: points.collect(), dirtied: Some(5 * MIB), written: None })
+        let points = (0..40).map(|n| super::report::DirtyPagesPoint { at_ms: n * 250, dirty_bytes: n * MIB, writeback_bytes: 0 });
+        Ok(RoundResult { report, dirty_points: points.collect(), dirtied_bytes: Some(5 * MIB), written_bytes: None })
     }
 
-    fn restore(&mut self) -> Result<(), Fail> {
-        self.words.clear();
+    fn restore(&mut self) -> Result<(), StepError> {
+        self.assignments.clear();
         self.step("restore")
     }
 
-    fn leave(&mut self, words: &[String], lease: Option<u64>) -> Result<u64, Fail> {
-        assert!(self.words.is_empty());
+    fn apply_permanently(&mut self, words: &[String], lease: Option<u64>) -> Result<u64, StepError> {
+        assert!(self.assignments.is_empty());
         self.log.push(format!("leave {} {lease:?}", words.join(" ")));
         Ok(7)
     }
 }
 
-fn spec() -> Spec {
-    let plan = Plan {
+fn spec() -> ExperimentSpec {
+    let plan = BenchPlan {
         profile: "randwrite".into(),
         directory: "/data".into(),
         read_pct: 0,
         direct: false,
-        ..Plan::default()
+        ..BenchPlan::default()
     };
-    Spec { plan, set: vec!["vm.dirty_ratio=80".into()], ..Spec::default() }
+    ExperimentSpec { plan, set_assignments: vec!["vm.dirty_ratio=80".into()], ..ExperimentSpec::default() }
 }
 
-fn run(spec: &Spec, lab: &mut Fake) -> (Result<Conducted, Refusal>, Vec<Message>) {
+fn run(spec: &ExperimentSpec, lab: &mut FakeEnvironment) -> (Result<ExperimentOutcome, Refusal>, Vec<ExperimentMessage>) {
     let mut said = Vec::new();
-    let done = conduct(spec, lab, &mut |m| said.push(m));
-    assert!(lab.words.is_empty(), "the old values are back");
+    let done = run_experiment(spec, lab, &mut |m| said.push(m));
+    assert!(lab.assignments.is_empty(), "the old values are back");
     (done, said)
 }
 
-fn report(spec: Spec, done: Conducted) -> Report {
-    let mut report = Report {
+fn report(spec: ExperimentSpec, done: ExperimentOutcome) -> ExperimentReport {
+    let mut report = ExperimentReport {
         schema: SCHEMA,
         id: "100-randwrite".into(),
         time: "2026-01-01T00:00:00Z".into(),
@@ -151,26 +151,26 @@ fn report(spec: Spec, done: Conducted) -> Report {
         kernel: "6.18".into(),
         version: "0".into(),
         spec,
-        settings: vec![super::arms::Setting {
+        settings: vec![super::arm_settings::ArmSetting {
             knob: "vm.dirty_ratio".into(),
             values: ["20".into(), "80".into()],
-            shown: ["20 % (4 GiB)".into(), "80 % (16 GiB)".into()],
+            display_values: ["20 % (4 GiB)".into(), "80 % (16 GiB)".into()],
         }],
         only_page_cache: true,
-        memory: super::arms::Memory { expire_centisecs: Some(3000), ..Default::default() },
+        memory: super::arm_settings::DirtyMemory { expire_centisecs: Some(3000), ..Default::default() },
         thresholds: done.thresholds,
         trials: done.trials,
         warnings: Vec::new(),
         end: done.end,
-        after: done.after,
+        aftermath: done.aftermath,
     };
-    report.warnings = super::report::warnings::of(&report);
+    report.warnings = super::report::warnings::warnings_for(&report);
     report
 }
 
 #[test]
-fn arms_take_turns_and_everything_is_put_back_in_between() {
-    let mut lab = Fake::new(100_000);
+fn arms_alternate_and_values_are_restored_between_rounds() {
+    let mut lab = FakeEnvironment::new(100_000);
     let (done, said) = run(&spec(), &mut lab);
     let done = done.unwrap();
     let b = "work vm.dirty_ratio=80";
@@ -178,129 +178,129 @@ fn arms_take_turns_and_everything_is_put_back_in_between() {
     let want: Vec<String> =
         ["work ", b, b, "work ", "work ", b, b, "work "].into_iter().flat_map(round).collect();
     assert_eq!(lab.log, want);
-    assert_eq!(done.end, End::Complete);
+    assert_eq!(done.end, RunEnd::Complete);
     let trial = &done.trials[0];
-    assert_eq!(trial.verdict.outcome, Outcome::Better, "{}", trial.verdict.text);
+    assert_eq!(trial.verdict.outcome, TrialOutcome::Better, "{}", trial.verdict.text);
     assert_eq!((trial.values(Arm::A).len(), trial.values(Arm::B).len()), (4, 4));
     assert!(trial.comparison.as_ref().is_some_and(|c| (9.0..10.5).contains(&c.ratio)));
     assert_eq!(done.thresholds[1].background, Some(8 << 30));
-    assert!(done.after.contains("tune set vm.dirty_ratio=80"), "{}", done.after);
-    let rounds = said.iter().filter(|m| matches!(m, Message::Round(_))).count();
-    let phases: Vec<Phase> = said
+    assert!(done.aftermath.contains("tune set vm.dirty_ratio=80"), "{}", done.aftermath);
+    let rounds = said.iter().filter(|m| matches!(m, ExperimentMessage::Round(_))).count();
+    let phases: Vec<RoundPhase> = said
         .iter()
         .filter_map(|m| match m {
-            Message::Progress(p) if p.round == 3 => Some(p.phase),
+            ExperimentMessage::Progress(p) if p.round == 3 => Some(p.phase),
             _ => None,
         })
         .collect();
     assert_eq!(
         (rounds, phases),
-        (8, vec![Phase::Drain, Phase::Calm, Phase::Apply, Phase::Work, Phase::Restore])
+        (8, vec![RoundPhase::Drain, RoundPhase::Baseline, RoundPhase::Apply, RoundPhase::Work, RoundPhase::Restore])
     );
 }
 
 #[test]
-fn no_difference_is_called_none_and_a_loss_a_loss() {
-    for (b_ns, outcome) in [(1_000_000, Outcome::NoDifference), (9_000_000, Outcome::Worse)] {
-        let spec = Spec { then: Then::Keep, ..spec() };
-        let mut lab = Fake::new(b_ns);
+fn no_difference_and_worse_results_are_not_applied() {
+    for (b_ns, outcome) in [(1_000_000, TrialOutcome::NoDifference), (9_000_000, TrialOutcome::Worse)] {
+        let spec = ExperimentSpec { on_complete: OnComplete::Keep, ..spec() };
+        let mut lab = FakeEnvironment::new(b_ns);
         let done = run(&spec, &mut lab).0.unwrap();
         assert_eq!(done.trials[0].verdict.outcome, outcome, "{}", done.trials[0].verdict.text);
-        assert!(done.after.contains("not set again"), "{}", done.after);
+        assert!(done.aftermath.contains("not set again"), "{}", done.aftermath);
         assert!(!lab.log.iter().any(|l| l.starts_with("leave")));
     }
 }
 
 #[test]
-fn what_is_better_is_set_again_if_asked() {
+fn a_better_result_is_applied_on_request() {
     for (then, want) in
-        [(Then::Keep, "leave vm.dirty_ratio=80 None"), (Then::Lease(60), "leave vm.dirty_ratio=80 Some(60)")]
+        [(OnComplete::Keep, "leave vm.dirty_ratio=80 None"), (OnComplete::Lease(60), "leave vm.dirty_ratio=80 Some(60)")]
     {
-        let mut lab = Fake::new(100_000);
-        let done = run(&Spec { then, ..spec() }, &mut lab).0.unwrap();
+        let mut lab = FakeEnvironment::new(100_000);
+        let done = run(&ExperimentSpec { on_complete: then, ..spec() }, &mut lab).0.unwrap();
         assert_eq!(lab.log.last().unwrap(), want);
-        assert!(done.after.contains("tune undo 7"), "{}", done.after);
+        assert!(done.aftermath.contains("tune undo 7"), "{}", done.aftermath);
     }
 }
 
 #[test]
-fn the_control_follows_and_shows_nothing() {
-    let done = run(&Spec { control: true, ..spec() }, &mut Fake::new(100_000)).0.unwrap();
+fn the_control_runs_after_the_trial_and_shows_no_difference() {
+    let done = run(&ExperimentSpec { control: true, ..spec() }, &mut FakeEnvironment::new(100_000)).0.unwrap();
     assert_eq!(done.trials.len(), 2);
     let control = &done.trials[1];
-    assert!(control.control && control.plan.direct);
-    assert_eq!(control.verdict.outcome, Outcome::NoDifference);
-    let written = text::report(&report(Spec { control: true, ..spec() }, done));
+    assert!(control.is_control && control.plan.direct);
+    assert_eq!(control.verdict.outcome, TrialOutcome::NoDifference);
+    let written = text::text_report(&report(ExperimentSpec { control: true, ..spec() }, done));
     assert!(written.contains("It shows no difference, as it"), "{written}");
 }
 
 #[test]
-fn a_round_that_ends_early_ends_it_with_what_there_is() {
+fn a_round_that_ends_early_ends_the_experiment_with_a_partial_report() {
     for (end, want, rounds) in [
-        (Ok(End::Failed("no space".into())), End::Failed("round 3: no space".into()), 3),
-        (Ok(End::Stalled("hung".into())), End::Failed("round 3: hung".into()), 3),
-        (Ok(End::Cancelled), End::Cancelled, 3),
-        (Err(Fail::Failed("gone".into())), End::Failed("gone".into()), 2),
-        (Err(Fail::Cancelled), End::Cancelled, 2),
+        (Ok(RunEnd::Failed("no space".into())), RunEnd::Failed("round 3: no space".into()), 3),
+        (Ok(RunEnd::Stalled("hung".into())), RunEnd::Failed("round 3: hung".into()), 3),
+        (Ok(RunEnd::Cancelled), RunEnd::Cancelled, 3),
+        (Err(StepError::Failed("gone".into())), RunEnd::Failed("gone".into()), 2),
+        (Err(StepError::Cancelled), RunEnd::Cancelled, 2),
     ] {
-        let mut lab = Fake::new(100_000);
-        lab.ends = Some((3, end));
-        let spec = Spec { then: Then::Keep, control: true, ..spec() };
+        let mut lab = FakeEnvironment::new(100_000);
+        lab.end_in_round = Some((3, end));
+        let spec = ExperimentSpec { on_complete: OnComplete::Keep, control: true, ..spec() };
         let done = run(&spec, &mut lab).0.unwrap();
         assert_eq!(done.end, want);
         assert_eq!((done.trials.len(), done.trials[0].rounds.len()), (1, rounds));
         assert_eq!(lab.log.last().unwrap(), "restore");
         assert_eq!(done.trials[0].values(Arm::B).len(), 1, "the round that broke off is not compared");
-        assert!(done.after.contains("old values are back"));
+        assert!(done.aftermath.contains("old values are back"));
         let report = report(spec, done);
         assert!(report.warnings.iter().any(|w| w.contains("only 2 of 8 rounds")), "{:?}", report.warnings);
         let json = serde_json::to_string(&report).unwrap();
-        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+        assert_eq!(serde_json::from_str::<ExperimentReport>(&json).unwrap(), report);
     }
 }
 
 #[test]
-fn steps_that_fail_are_said_and_values_come_back_first() {
-    let broken = |n, step, fail: Fail| {
-        let mut lab = Fake::new(100_000);
-        lab.breaks = Some((n, step, fail));
+fn failed_steps_are_reported_after_restoring_the_values() {
+    let broken = |n, step, fail: StepError| {
+        let mut lab = FakeEnvironment::new(100_000);
+        lab.fail_in_round = Some((n, step, fail));
         let done = run(&spec(), &mut lab).0;
         (done, lab.log)
     };
-    let failed = |why: &str| Fail::Failed(why.into());
+    let failed = |why: &str| StepError::Failed(why.into());
     let (done, log) = broken(2, "drain", failed("hung"));
-    assert_eq!((done.unwrap().end, log.last().unwrap().as_str()), (End::Failed("hung".into()), "drain"));
+    assert_eq!((done.unwrap().end, log.last().unwrap().as_str()), (RunEnd::Failed("hung".into()), "drain"));
     let (done, log) = broken(2, "apply", failed("clamped"));
-    assert_eq!((done.unwrap().end, log.last().unwrap().as_str()), (End::Failed("clamped".into()), "restore"));
+    assert_eq!((done.unwrap().end, log.last().unwrap().as_str()), (RunEnd::Failed("clamped".into()), "restore"));
     let (done, _) = broken(2, "restore", failed("somebody set it"));
     let done = done.unwrap();
-    assert_eq!((done.end, done.trials[0].rounds.len()), (End::Failed("somebody set it".into()), 2));
+    assert_eq!((done.end, done.trials[0].rounds.len()), (RunEnd::Failed("somebody set it".into()), 2));
     let refusal = Refusal::Unsafe("no room".into());
-    let (done, _) = broken(1, "apply", Fail::Refused(refusal.clone()));
+    let (done, _) = broken(1, "apply", StepError::Refused(refusal.clone()));
     assert_eq!(done.err(), Some(refusal.clone()));
-    let (done, _) = broken(2, "apply", Fail::Refused(refusal));
-    assert_eq!(done.unwrap().end, End::Failed("no room".into()), "after a round it is no refusal any more");
+    let (done, _) = broken(2, "apply", StepError::Refused(refusal));
+    assert_eq!(done.unwrap().end, RunEnd::Failed("no room".into()), "after a round it is no refusal any more");
 }
 
 #[test]
-fn values_that_are_not_back_are_said_along_with_the_first_trouble() {
-    let mut lab = Fake::new(100_000);
-    lab.ends = Some((2, Err(Fail::Failed("disk gone".into()))));
-    lab.breaks = Some((2, "restore", Fail::Failed("CONFLICT".into())));
+fn a_failed_restore_is_reported_with_the_first_error() {
+    let mut lab = FakeEnvironment::new(100_000);
+    lab.end_in_round = Some((2, Err(StepError::Failed("disk gone".into()))));
+    lab.fail_in_round = Some((2, "restore", StepError::Failed("CONFLICT".into())));
     let done = run(&spec(), &mut lab).0.unwrap();
-    assert_eq!(done.end, End::Failed("disk gone; CONFLICT".into()));
-    assert!(done.after.contains("Not all old values are back"), "{}", done.after);
+    assert_eq!(done.end, RunEnd::Failed("disk gone; CONFLICT".into()));
+    assert!(done.aftermath.contains("Not all old values are back"), "{}", done.aftermath);
 }
 
 #[test]
-fn the_written_forms_have_every_round_and_clean_names() {
-    let done = run(&spec(), &mut Fake::new(100_000)).0.unwrap();
+fn reports_have_every_round_and_sanitized_names() {
+    let done = run(&spec(), &mut FakeEnvironment::new(100_000)).0.unwrap();
     let report = report(spec(), done);
     insta::with_settings!({ snapshot_path => "../../tests/snapshots" }, {
-        insta::assert_snapshot!("experiment_text", text::report(&report));
-        insta::assert_snapshot!("experiment_markdown", markdown::report(&report));
+        insta::assert_snapshot!("experiment_text", text::text_report(&report));
+        insta::assert_snapshot!("experiment_markdown", markdown::markdown_report(&report));
     });
-    for written in [text::report(&report), markdown::report(&report)] {
+    for written in [text::text_report(&report), markdown::markdown_report(&report)] {
         assert!(!written.contains('\u{1b}'));
         for has in
             ["p = 0.029", "B is better", "97", "20 % (4 GiB)", "mean of 4 rounds", "processors were busy"]
@@ -308,24 +308,24 @@ fn the_written_forms_have_every_round_and_clean_names() {
             assert!(written.contains(has), "{has}:\n{written}");
         }
     }
-    let same = compare::text(&report, &report).unwrap();
+    let same = compare::compare_text(&report, &report).unwrap();
     assert!(same.contains("The intervals overlap") && same.contains("B is better"), "{same}");
 }
 
 #[test]
-fn pages_of_too_short_a_round_are_not_told_and_the_report_says_why() {
+fn dirty_totals_of_short_rounds_are_omitted_with_a_warning() {
     let spec = spec();
-    let (done, _) = run(&spec, &mut Fake::new(1_000_000));
+    let (done, _) = run(&spec, &mut FakeEnvironment::new(1_000_000));
     let mut report = report(spec, done.unwrap());
-    let said = |r: &Report| r.warnings.iter().any(|w| w.contains("vm.stat_interval"));
+    let said = |r: &ExperimentReport| r.warnings.iter().any(|w| w.contains("vm.stat_interval"));
     assert!(!said(&report));
     for round in &mut report.trials[0].rounds {
-        (round.dirtied, round.written) = (None, None);
-        round.points.truncate(3);
+        (round.dirtied_bytes, round.written_bytes) = (None, None);
+        round.dirty_points.truncate(3);
     }
-    report.warnings = super::report::warnings::of(&report);
+    report.warnings = super::report::warnings::warnings_for(&report);
     assert!(said(&report), "{:?}", report.warnings);
-    for text in [super::report::text::report(&report), super::report::markdown::report(&report)] {
+    for text in [super::report::text::text_report(&report), super::report::markdown::markdown_report(&report)] {
         assert!(text.contains("vm.stat_interval") && !text.contains(" 0 B "), "{text}");
     }
     assert!(serde_json::to_string(&report).unwrap().contains("\"dirtied\":null"));

@@ -1,6 +1,6 @@
 //! Everything an experiment will do, decided before it starts.
 
-use crate::bench::plan::Plan;
+use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ impl Arm {
 /// What becomes of the change at the end of a complete experiment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Then {
+pub enum OnComplete {
     /// The old values stay.
     #[default]
     Undo,
@@ -44,53 +44,57 @@ pub enum Then {
 /// An experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Spec {
+pub struct ExperimentSpec {
     /// The work of every round.
-    pub plan: Plan,
+    pub plan: BenchPlan,
     /// What A sets, `KNOB[@WHERE]=VALUE`; none: A is how things stand.
-    pub base: Vec<String>,
+    #[serde(rename = "base")]
+    pub base_assignments: Vec<String>,
     /// What B sets.
-    pub set: Vec<String>,
+    #[serde(rename = "set")]
+    pub set_assignments: Vec<String>,
     /// Rounds of each arm, fixed beforehand: going on until it looks good proves nothing.
     pub rounds: u32,
     /// The same again with direct I/O, on which knobs of the page cache cannot act.
     pub control: bool,
     /// What becomes of the change.
-    pub then: Then,
+    #[serde(rename = "then")]
+    pub on_complete: OnComplete,
     /// How long dirty pages may take to drain before a round, ms.
     pub drain_limit_ms: u64,
     /// How long others are watched before a round, ms.
-    pub calm_ms: u64,
+    #[serde(rename = "calm_ms")]
+    pub baseline_ms: u64,
 }
 
-impl Default for Spec {
+impl Default for ExperimentSpec {
     fn default() -> Self {
         Self {
-            plan: Plan::default(),
-            base: Vec::new(),
-            set: Vec::new(),
-            rounds: super::stats::FEWEST as u32,
+            plan: BenchPlan::default(),
+            base_assignments: Vec::new(),
+            set_assignments: Vec::new(),
+            rounds: super::stats::MIN_ROUNDS as u32,
             control: false,
-            then: Then::default(),
+            on_complete: OnComplete::default(),
             drain_limit_ms: 300_000,
-            calm_ms: 1000,
+            baseline_ms: 1000,
         }
     }
 }
 
-impl Spec {
+impl ExperimentSpec {
     /// What is wrong with it, whatever the machine.
     pub fn check(&self) -> Result<(), String> {
-        if self.set.is_empty() {
+        if self.set_assignments.is_empty() {
             return Err("nothing to compare: --set KNOB=VALUE says what B changes".into());
         }
-        if self.rounds == 0 || self.rounds as usize > super::stats::MOST {
-            return Err(format!("rounds {}: must be 1 to {} of each arm", self.rounds, super::stats::MOST));
+        if self.rounds == 0 || self.rounds as usize > super::stats::MAX_ROUNDS {
+            return Err(format!("rounds {}: must be 1 to {} of each arm", self.rounds, super::stats::MAX_ROUNDS));
         }
-        if !(1000..=3_600_000).contains(&self.drain_limit_ms) || self.calm_ms > 60_000 {
+        if !(1000..=3_600_000).contains(&self.drain_limit_ms) || self.baseline_ms > 60_000 {
             return Err("drain limit: 1 to 3600 s; watching before a round: at most 60 s".into());
         }
-        if matches!(self.then, Then::Lease(s) if !(1..=86_400).contains(&s)) {
+        if matches!(self.on_complete, OnComplete::Lease(s) if !(1..=86_400).contains(&s)) {
             return Err("a lease lasts 1s to 24h".into());
         }
         if self.control && self.plan.directory.as_os_str().is_empty() {
@@ -98,29 +102,29 @@ impl Spec {
         }
         let plans = std::iter::once(self.plan.clone()).chain(self.control_plan());
         for plan in plans {
-            let workload = workloads::find(&plan.profile).ok_or(format!("no profile {}", plan.profile))?;
+            let workload = workloads::find_workload(&plan.profile).ok_or(format!("no profile {}", plan.profile))?;
             plan.check().and_then(|()| workload.check(&plan))?;
         }
         Ok(())
     }
 
     /// Who is on when: A B B A A B B A ..., so that a drift over time falls on both alike.
-    pub fn order(&self) -> Vec<Arm> {
+    pub fn arm_order(&self) -> Vec<Arm> {
         (0..self.rounds).flat_map(|n| if n % 2 == 0 { [Arm::A, Arm::B] } else { [Arm::B, Arm::A] }).collect()
     }
 
     /// What an arm sets.
-    pub fn words(&self, arm: Arm) -> &[String] {
+    pub fn assignments(&self, arm: Arm) -> &[String] {
         match arm {
-            Arm::A => &self.base,
-            Arm::B => &self.set,
+            Arm::A => &self.base_assignments,
+            Arm::B => &self.set_assignments,
         }
     }
 
     /// The negative control's work: random 4 KiB writes past the page cache in the same place.
-    pub fn control_plan(&self) -> Option<Plan> {
+    pub fn control_plan(&self) -> Option<BenchPlan> {
         let p = &self.plan;
-        self.control.then(|| Plan {
+        self.control.then(|| BenchPlan {
             profile: "randwrite".into(),
             directory: p.directory.clone(),
             network: p.network.clone(),
@@ -134,12 +138,12 @@ impl Spec {
             rate_iops: p.rate_iops,
             rate_bytes: p.rate_bytes,
             seed: p.seed,
-            ..Plan::default()
+            ..BenchPlan::default()
         })
     }
 
     /// Rounds of all, the control's too.
-    pub fn all_rounds(&self) -> u32 {
+    pub fn total_rounds(&self) -> u32 {
         2 * self.rounds * if self.control { 2 } else { 1 }
     }
 }
@@ -148,50 +152,50 @@ impl Spec {
 mod tests {
     use super::*;
 
-    fn spec() -> Spec {
-        Spec { set: vec!["vm.swappiness=1".into()], ..Spec::default() }
+    fn spec() -> ExperimentSpec {
+        ExperimentSpec { set_assignments: vec!["vm.swappiness=1".into()], ..ExperimentSpec::default() }
     }
 
     #[test]
-    fn arms_take_turns_and_are_even() {
+    fn arms_alternate_and_are_balanced() {
         let order = |rounds| {
-            Spec { rounds, ..spec() }.order().into_iter().map(Arm::name).collect::<Vec<_>>().join("")
+            ExperimentSpec { rounds, ..spec() }.arm_order().into_iter().map(Arm::name).collect::<Vec<_>>().join("")
         };
         assert_eq!(order(1), "AB");
         assert_eq!(order(2), "ABBA");
         assert_eq!(order(4), "ABBAABBA");
         assert_eq!(order(5), "ABBAABBAAB");
-        assert_eq!(Spec { control: true, ..spec() }.all_rounds(), 16);
+        assert_eq!(ExperimentSpec { control: true, ..spec() }.total_rounds(), 16);
     }
 
     #[test]
-    fn silly_ones_are_named() {
+    fn invalid_specs_are_rejected_by_name() {
         assert_eq!(spec().check(), Ok(()));
-        let why = |change: fn(&mut Spec)| {
+        let why = |change: fn(&mut ExperimentSpec)| {
             let mut s = spec();
             change(&mut s);
             s.check().expect_err("accepted")
         };
-        assert!(why(|s| s.set.clear()).contains("--set"));
+        assert!(why(|s| s.set_assignments.clear()).contains("--set"));
         assert!(why(|s| s.rounds = 0).contains("rounds 0"));
         assert!(why(|s| s.rounds = 51).contains("1 to 50"));
-        assert!(why(|s| s.then = Then::Lease(0)).contains("lease"));
+        assert!(why(|s| s.on_complete = OnComplete::Lease(0)).contains("lease"));
         assert!(why(|s| s.control = true).contains("directory"));
         assert!(why(|s| s.plan.profile = "x".into()).contains("no profile"));
         assert!(why(|s| s.plan.depth = 0).contains("depth"));
-        assert!(serde_json::from_str::<Spec>(r#"{"shell":"rm"}"#).is_err());
+        assert!(serde_json::from_str::<ExperimentSpec>(r#"{"shell":"rm"}"#).is_err());
     }
 
     #[test]
-    fn the_control_passes_the_page_cache_in_the_same_place() {
-        let plan = Plan {
+    fn the_control_uses_direct_io_in_the_same_directory() {
+        let plan = BenchPlan {
             directory: "/x".into(),
             profile: "txlog".into(),
             direct: false,
             block: 33,
-            ..Plan::default()
+            ..BenchPlan::default()
         };
-        let s = Spec { plan: Plan { depth: 1, ..plan }, control: true, ..spec() };
+        let s = ExperimentSpec { plan: BenchPlan { depth: 1, ..plan }, control: true, ..spec() };
         assert_eq!(s.check(), Ok(()));
         let control = s.control_plan().unwrap();
         assert!(control.direct && control.directory.as_os_str() == "/x" && control.block == 4096);

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 /// Below this p a difference counts as shown.
 pub const ALPHA: f64 = 0.05;
 /// Rounds of an arm from which four and four figures can reach [`ALPHA`] at all.
-pub const FEWEST: usize = 4;
+pub const MIN_ROUNDS: usize = 4;
 /// Rounds of an arm up to which the exact test is quick.
-pub const MOST: usize = 50;
+pub const MAX_ROUNDS: usize = 50;
 
 /// What can be said of B against A.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct ArmComparison {
     /// Figures of A, of B.
     pub n: [usize; 2],
     /// Medians of A, of B.
@@ -23,7 +23,7 @@ pub struct Comparison {
     /// B over A: Hodges and Lehmann's estimate, the median of the ratios of every figure of B to every one of A.
     pub ratio: f64,
     /// The interval of that ratio; `None`: too few figures for 95 %.
-    pub interval: Option<Interval>,
+    pub interval: Option<ConfidenceInterval>,
     /// Two-sided p of the exact Mann-Whitney test, ties in account.
     pub p: f64,
     /// The smallest p that so many figures can reach.
@@ -32,7 +32,7 @@ pub struct Comparison {
 
 /// Where the ratio lies.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// Its ends.
     pub low: f64,
     /// Upper end.
@@ -41,11 +41,11 @@ pub struct Interval {
     pub confidence_pct: f64,
 }
 
-impl Comparison {
+impl ArmComparison {
     /// Compares figures above 0; `None` if a group is empty or holds others.
-    pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
+    pub fn compare(a: &[f64], b: &[f64]) -> Option<Self> {
         let sound =
-            |v: &[f64]| !v.is_empty() && v.len() <= MOST && v.iter().all(|x| x.is_finite() && *x > 0.0);
+            |v: &[f64]| !v.is_empty() && v.len() <= MAX_ROUNDS && v.iter().all(|x| x.is_finite() && *x > 0.0);
         if !sound(a) || !sound(b) {
             return None;
         }
@@ -53,12 +53,12 @@ impl Comparison {
         let mut differences: Vec<f64> =
             a.iter().flat_map(|x| b.iter().map(move |y| y.ln() - x.ln())).collect();
         differences.sort_by(f64::total_cmp);
-        let least_p = (2.0 / choose(a.len() + b.len(), a.len())).min(1.0);
+        let least_p = (2.0 / binomial(a.len() + b.len(), a.len())).min(1.0);
         Some(Self {
             n: [a.len(), b.len()],
             medians: [median(a)?, median(b)?],
             ratio: median(&differences)?.exp(),
-            interval: interval(&differences, a.len(), b.len()),
+            interval: confidence_interval(&differences, a.len(), b.len()),
             p: mann_whitney(a, b),
             least_p,
         })
@@ -127,7 +127,7 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
 }
 
 /// The narrowest interval between two of the sorted differences that holds at least 95 %.
-fn interval(differences: &[f64], n: usize, m: usize) -> Option<Interval> {
+fn confidence_interval(differences: &[f64], n: usize, m: usize) -> Option<ConfidenceInterval> {
     let counts = u_counts(n, m);
     let all: f64 = counts.iter().sum();
     // The most steps inwards from both ends whose tail still is 2.5 % or less.
@@ -140,7 +140,7 @@ fn interval(differences: &[f64], n: usize, m: usize) -> Option<Interval> {
         (steps, kept) = (u + 1, tail);
     }
     let at = steps.checked_sub(1)?;
-    Some(Interval {
+    Some(ConfidenceInterval {
         low: differences[at].exp(),
         high: differences[n * m - 1 - at].exp(),
         confidence_pct: (1.0 - 2.0 * kept / all) * 100.0,
@@ -167,7 +167,7 @@ fn u_counts(n: usize, m: usize) -> Vec<f64> {
     rows.swap_remove(m)
 }
 
-fn choose(n: usize, k: usize) -> f64 {
+fn binomial(n: usize, k: usize) -> f64 {
     (0..k).fold(1.0, |c, i| c * (n - i) as f64 / (i + 1) as f64)
 }
 
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn near(got: f64, want: f64) -> bool {
+    fn is_near(got: f64, want: f64) -> bool {
         (got - want).abs() < 1e-9 * want.abs().max(1.0)
     }
 
@@ -190,7 +190,7 @@ mod tests {
 
     /// Tables of the exact distribution, as in R's `wilcox.test(a, b, exact = TRUE)`.
     #[test]
-    fn p_is_that_of_the_tables() {
+    fn p_matches_published_tables() {
         let runs = |n: usize, from: f64| (0..n).map(|i| from + i as f64).collect::<Vec<_>>();
         for (a, b, p) in [
             (runs(3, 1.0), runs(3, 10.0), 2.0 / 20.0),
@@ -206,51 +206,51 @@ mod tests {
             ),
         ] {
             let got = mann_whitney(&a, &b);
-            assert!(near(got, p), "{a:?} {b:?}: {got} instead of {p}");
+            assert!(is_near(got, p), "{a:?} {b:?}: {got} instead of {p}");
         }
     }
 
     #[test]
     fn ties_share_their_ranks() {
-        assert!(near(mann_whitney(&[1.0; 4], &[1.0; 4]), 1.0));
+        assert!(is_near(mann_whitney(&[1.0; 4], &[1.0; 4]), 1.0));
         // {1,2,2} against {2,3,4}: doubled ranks 2 6 6 | 6 10 12; rank sum 14 against 21 expected. Of 20 deals
         // 14 (three ways, less the one more extreme there is none) and 28 or more (as many) are as far.
         assert_eq!(doubled_ranks(&[1.0, 2.0, 2.0], &[2.0, 3.0, 4.0]), [2, 6, 6, 6, 10, 12]);
-        assert!(near(mann_whitney(&[1.0, 2.0, 2.0], &[2.0, 3.0, 4.0]), 6.0 / 20.0));
+        assert!(is_near(mann_whitney(&[1.0, 2.0, 2.0], &[2.0, 3.0, 4.0]), 6.0 / 20.0));
     }
 
     #[test]
-    fn the_interval_is_that_of_the_tables() {
+    fn confidence_interval_matches_published_tables() {
         // Four and four: from the least to the greatest of 16, 1 - 2/70; five and five: the third of 25 (U <= 2
         // has 4 of 252).
         let four: Vec<f64> = (0..16).map(f64::from).collect();
-        let i = interval(&four, 4, 4).unwrap();
-        assert!(near(i.low, 1.0) && near(i.high, 15f64.exp()) && near(i.confidence_pct, 100.0 * 68.0 / 70.0));
+        let i = confidence_interval(&four, 4, 4).unwrap();
+        assert!(is_near(i.low, 1.0) && is_near(i.high, 15f64.exp()) && is_near(i.confidence_pct, 100.0 * 68.0 / 70.0));
         let five: Vec<f64> = (0..25).map(f64::from).collect();
-        let i = interval(&five, 5, 5).unwrap();
-        assert!(near(i.low, 2f64.exp()) && near(i.high, 22f64.exp()), "{i:?}");
-        assert!(near(i.confidence_pct, 100.0 * (1.0 - 8.0 / 252.0)));
-        assert_eq!(interval(&[0.0; 9], 3, 3), None, "three and three cannot say it at 95 %");
+        let i = confidence_interval(&five, 5, 5).unwrap();
+        assert!(is_near(i.low, 2f64.exp()) && is_near(i.high, 22f64.exp()), "{i:?}");
+        assert!(is_near(i.confidence_pct, 100.0 * (1.0 - 8.0 / 252.0)));
+        assert_eq!(confidence_interval(&[0.0; 9], 3, 3), None, "three and three cannot say it at 95 %");
         assert_eq!(u_counts(2, 2), [1.0, 1.0, 2.0, 1.0, 1.0]);
     }
 
     #[test]
-    fn a_clear_difference_and_none() {
-        let c = Comparison::of(&[40.0, 41.0, 42.0, 43.0], &[300.0, 305.0, 310.0, 290.0]).unwrap();
+    fn a_clear_difference_is_shown_and_noise_is_not() {
+        let c = ArmComparison::compare(&[40.0, 41.0, 42.0, 43.0], &[300.0, 305.0, 310.0, 290.0]).unwrap();
         assert!(c.is_shown() && (7.1..7.5).contains(&c.ratio), "{c:?}");
         assert_eq!(c.medians, [41.5, 302.5]);
         let i = c.interval.unwrap();
-        assert!(near(i.low, 290.0 / 43.0) && near(i.high, 310.0 / 40.0), "{i:?}");
-        let c = Comparison::of(&[100.0, 103.0, 98.0, 101.0], &[99.0, 102.0, 104.0, 100.0]).unwrap();
+        assert!(is_near(i.low, 290.0 / 43.0) && is_near(i.high, 310.0 / 40.0), "{i:?}");
+        let c = ArmComparison::compare(&[100.0, 103.0, 98.0, 101.0], &[99.0, 102.0, 104.0, 100.0]).unwrap();
         assert!(!c.is_shown() && (1.0..1.1).contains(&c.detectable().unwrap()), "{c:?}");
-        assert_eq!(Comparison::of(&[1.0, 0.0], &[1.0]), None);
-        assert_eq!(Comparison::of(&[], &[1.0]), None);
-        let few = Comparison::of(&[1.0, 1.1, 1.2], &[9.0, 9.1, 9.2]).unwrap();
-        assert!(!few.is_shown() && near(few.least_p, 0.1) && few.interval.is_none());
+        assert_eq!(ArmComparison::compare(&[1.0, 0.0], &[1.0]), None);
+        assert_eq!(ArmComparison::compare(&[], &[1.0]), None);
+        let few = ArmComparison::compare(&[1.0, 1.1, 1.2], &[9.0, 9.1, 9.2]).unwrap();
+        assert!(!few.is_shown() && is_near(few.least_p, 0.1) && few.interval.is_none());
     }
 
     /// All deals by hand: what the dynamic count is checked against.
-    fn by_hand(a: &[f64], b: &[f64]) -> f64 {
+    fn exhaustive_p(a: &[f64], b: &[f64]) -> f64 {
         let ranks = doubled_ranks(a, b);
         let (n, k, total) = (ranks.len(), a.len(), ranks.iter().sum::<usize>());
         let far = |sum: usize| (sum * n).abs_diff(k * total);
@@ -262,33 +262,33 @@ mod tests {
         all.iter().filter(|s| far(**s) >= seen).count() as f64 / all.len() as f64
     }
 
-    fn figures() -> impl Strategy<Value = Vec<f64>> {
+    fn sample_group() -> impl Strategy<Value = Vec<f64>> {
         // Few different values, so that ties are frequent.
         proptest::collection::vec((1u32..12).prop_map(f64::from), 1..6)
     }
 
     proptest! {
         #[test]
-        fn counting_is_dealing(a in figures(), b in figures()) {
-            prop_assert!(near(mann_whitney(&a, &b), by_hand(&a, &b)));
+        fn counting_is_dealing(a in sample_group(), b in sample_group()) {
+            prop_assert!(is_near(mann_whitney(&a, &b), exhaustive_p(&a, &b)));
         }
 
         #[test]
-        fn swapping_the_arms_turns_the_ratio_over(a in figures(), b in figures()) {
-            let (x, y) = (Comparison::of(&a, &b).unwrap(), Comparison::of(&b, &a).unwrap());
-            prop_assert!(near(x.p, y.p) && near(x.ratio * y.ratio, 1.0));
+        fn swapping_the_arms_turns_the_ratio_over(a in sample_group(), b in sample_group()) {
+            let (x, y) = (ArmComparison::compare(&a, &b).unwrap(), ArmComparison::compare(&b, &a).unwrap());
+            prop_assert!(is_near(x.p, y.p) && is_near(x.ratio * y.ratio, 1.0));
             prop_assert!((0.0..=1.0).contains(&x.p));
             if let (Some(i), Some(j)) = (x.interval, y.interval) {
-                prop_assert!(near(i.low * j.high, 1.0) && near(i.confidence_pct, j.confidence_pct));
+                prop_assert!(is_near(i.low * j.high, 1.0) && is_near(i.confidence_pct, j.confidence_pct));
                 prop_assert!(i.low <= x.ratio && x.ratio <= i.high && i.confidence_pct >= 95.0);
             }
         }
 
         #[test]
-        fn units_do_not_matter(a in figures(), b in figures(), scale in 0.001f64..1000.0) {
+        fn units_do_not_matter(a in sample_group(), b in sample_group(), scale in 0.001f64..1000.0) {
             let times = |v: &[f64]| v.iter().map(|x| x * scale).collect::<Vec<_>>();
-            let (x, y) = (Comparison::of(&a, &b).unwrap(), Comparison::of(&times(&a), &times(&b)).unwrap());
-            prop_assert!(near(x.p, y.p) && near(x.ratio, y.ratio));
+            let (x, y) = (ArmComparison::compare(&a, &b).unwrap(), ArmComparison::compare(&times(&a), &times(&b)).unwrap());
+            prop_assert!(is_near(x.p, y.p) && is_near(x.ratio, y.ratio));
         }
 
         /// The interval holds exactly the ratios the test does not reject, as far as there are no ties.
@@ -297,7 +297,7 @@ mod tests {
             a in proptest::collection::vec(1.0f64..100.0, 4..7),
             b in proptest::collection::vec(1.0f64..100.0, 4..7),
         ) {
-            let c = Comparison::of(&a, &b).unwrap();
+            let c = ArmComparison::compare(&a, &b).unwrap();
             let i = c.interval.unwrap();
             prop_assert_eq!(c.is_shown(), i.low > 1.0 || i.high < 1.0);
         }

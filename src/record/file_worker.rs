@@ -60,7 +60,7 @@ pub enum WriteReply {
 
 /// Starts a child for `task`.
 pub fn spawn_worker(root: &Root, task: &FileWorkerTask) -> io::Result<Child> {
-    let mut child = crate::bench::host::spawn(root, SUBCOMMAND)?;
+    let mut child = crate::bench::parent::spawn_child(root, SUBCOMMAND)?;
     if let Some(pipe) = &mut child.stdin {
         pipe.write_all(&to_json_line(task))?;
     }

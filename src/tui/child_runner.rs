@@ -3,7 +3,7 @@
 //! Starting a process takes long enough to be felt, and writing to its pipe may block: both are done by a
 //! thread of their own, which nobody joins.
 
-use crate::bench::host::{FromChild, Link};
+use crate::bench::parent::{ChildMessage, ChildHandle};
 use crate::root::Root;
 use serde::Serialize;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ pub type ChildEventSink<M> = Arc<dyn Fn(u64, ChildEvent<M>) + Send + Sync>;
 struct RunSlot {
     wanted_run: Option<u64>,
     is_cancelled: bool,
-    child: Option<Link>,
+    child: Option<ChildHandle>,
 }
 
 /// Runs one child at a time.
@@ -39,7 +39,7 @@ pub struct ChildRunner<M> {
     slot: Arc<Mutex<RunSlot>>,
 }
 
-impl<M: FromChild + 'static> ChildRunner<M> {
+impl<M: ChildMessage + 'static> ChildRunner<M> {
     /// Nothing runs yet. `command` is the hidden subcommand of the child.
     pub fn new(root: Root, command: &'static str, sink: ChildEventSink<M>) -> Self {
         Self { root, command, sink, slot: Arc::default() }
@@ -94,7 +94,7 @@ fn lock_slot(slot: &Mutex<RunSlot>) -> std::sync::MutexGuard<'_, RunSlot> {
 }
 
 /// Starts the child, unless nobody wants it any more by then.
-fn spawn_child<M: FromChild + 'static>(
+fn spawn_child<M: ChildMessage + 'static>(
     root: &Root,
     run: u64,
     command: &str,
@@ -103,7 +103,7 @@ fn spawn_child<M: FromChild + 'static>(
     slot: &Mutex<RunSlot>,
 ) {
     let to = sink.clone();
-    match Link::start(root, command, first, move |message| to(run, ChildEvent::Message(message))) {
+    match ChildHandle::start(root, command, first, move |message| to(run, ChildEvent::Message(message))) {
         Ok(running) => {
             let pid = running.pid();
             let mut slot = lock_slot(slot);
@@ -119,7 +119,7 @@ fn spawn_child<M: FromChild + 'static>(
         }
         Err(err) => {
             let why = crate::model::reading::describe_io_error(&err);
-            sink(run, ChildEvent::Message(M::failed(format!("cannot start {command}: {why}"))));
+            sink(run, ChildEvent::Message(M::from_spawn_error(format!("cannot start {command}: {why}"))));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use crate::model::process::{IoPrio, TaskKey};
-use crate::worker::job::Job;
+use crate::worker::job::WorkerJob;
 use std::time::Duration;
 
 /// Something to do.
@@ -23,9 +23,9 @@ pub enum Effect {
     /// Rows on screen: their memory and priority are read at every tick.
     WatchTasks(Vec<TaskKey>),
     /// Start a child.
-    RunJob(Job),
+    RunJob(WorkerJob),
     /// Start one child that does several jobs in turn.
-    RunJobsInSequence(Vec<Job>),
+    RunJobsInSequence(Vec<WorkerJob>),
     /// Copy text to the local clipboard.
     CopyToClipboard(String),
     /// Write the settings.

@@ -5,7 +5,7 @@ use crate::model::process::{IoPrio, ProcessUpdate, TaskKey};
 use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::topology::Topology;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 use crossterm::event::{KeyEvent, MouseEvent};
 
 /// Something happened.
@@ -28,7 +28,7 @@ pub enum Event {
     /// The kernel log cannot be read (any more).
     KernelLogUnavailable(Reading<()>),
     /// A child answered.
-    JobReply(Job, Reply),
+    JobReply(WorkerJob, WorkerReply),
     /// Sources and children that do not return, all of them.
     Blocked(Vec<BlockedRead>),
     /// `kernel.hung_task_warnings`.

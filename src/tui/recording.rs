@@ -10,7 +10,7 @@ use crate::record::Observation;
 use crate::record::frame::RecordingHeader;
 use crate::record::writer::{RecorderState, RecorderOptions, RecordingWriter, RecorderStatus};
 use crate::root::Root;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -110,9 +110,9 @@ impl ActiveRecording {
             Event::KernelLogUnavailable(why) => Observation::KernelLogState(why.clone()),
             Event::Blocked(list) => Observation::BlockedSources(list.clone()),
             Event::HungTaskWarnings(left) => Observation::HungTaskWarnings(*left),
-            Event::JobReply(Job::Queues { .. }, Reply::Queues(queues)) => Observation::Queues(queues.clone()),
-            Event::JobReply(_, Reply::Diagnosis(facts)) => Observation::Facts(facts.clone()),
-            Event::JobReply(_, Reply::Room(room)) => Observation::DiskSpace(room.clone()),
+            Event::JobReply(WorkerJob::QueueSettings { .. }, WorkerReply::QueueSettings(queues)) => Observation::Queues(queues.clone()),
+            Event::JobReply(_, WorkerReply::DoctorFacts(facts)) => Observation::Facts(facts.clone()),
+            Event::JobReply(_, WorkerReply::DiskSpace(room)) => Observation::DiskSpace(room.clone()),
             _ => return None,
         };
         let complete = matches!(entry, Observation::Tasks(_));

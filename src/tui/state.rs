@@ -177,9 +177,9 @@ pub enum PendingChange {
     /// Something of the Tune view.
     Tune(super::tune::Confirmation),
     /// Start measuring.
-    Bench(Box<crate::bench::plan::Plan>),
+    Bench(Box<crate::bench::plan::BenchPlan>),
     /// Start an experiment.
-    Experiment(Box<crate::experiment::spec::Spec>),
+    Experiment(Box<crate::experiment::spec::ExperimentSpec>),
 }
 
 /// A detail page.
@@ -201,9 +201,9 @@ pub struct ProcessDetail {
     /// Who.
     pub key: TaskKey,
     /// Facts that were asked for.
-    pub facts: Option<crate::worker::job::Reply>,
+    pub facts: Option<crate::worker::job::WorkerReply>,
     /// Mappings that were asked for.
-    pub mappings: Option<crate::worker::job::Reply>,
+    pub mappings: Option<crate::worker::job::WorkerReply>,
     /// The mappings were asked for and have not come.
     pub mappings_requested: bool,
 }
@@ -221,7 +221,7 @@ pub struct PathDetail {
     /// As typed, raw.
     pub path: String,
     /// The answer; `None` while waiting.
-    pub reply: Option<crate::worker::job::Reply>,
+    pub reply: Option<crate::worker::job::WorkerReply>,
 }
 
 /// State of the Devices pane.

@@ -1,6 +1,6 @@
 //! The child's side: jobs in, one reply out for each.
 
-use super::job::{Job, Reply};
+use super::job::{WorkerJob, WorkerReply};
 use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags};
 use std::io::{self, Read, Write};
@@ -17,15 +17,15 @@ pub fn main(root: &Root) -> anyhow::Result<()> {
     // All at once: the parent must not wait for room in this pipe while we wait for room in the other.
     let mut requests = String::new();
     io::stdin().read_to_string(&mut requests)?;
-    answer(root, &requests, io::stdout().lock())
+    run_jobs(root, &requests, io::stdout().lock())
 }
 
 /// Each reply is out before the next job begins, which may never end.
-fn answer(root: &Root, requests: &str, mut out: impl Write) -> anyhow::Result<()> {
+fn run_jobs(root: &Root, requests: &str, mut out: impl Write) -> anyhow::Result<()> {
     for request in requests.lines() {
-        let reply = match serde_json::from_str::<Job>(request) {
+        let reply = match serde_json::from_str::<WorkerJob>(request) {
             Ok(job) => job.run(root),
-            Err(err) => Reply::Failed(format!("worker: request not understood: {err}")),
+            Err(err) => WorkerReply::Failed(format!("worker: request not understood: {err}")),
         };
         let mut line = serde_json::to_vec(&reply)?;
         line.push(b'\n');
@@ -37,7 +37,7 @@ fn answer(root: &Root, requests: &str, mut out: impl Write) -> anyhow::Result<()
 
 /// A config file's text, at most 64 KiB; `None` if there is none. Refused, when run as root, if it is
 /// another user's: whoever can write there would steer a root program.
-pub fn read_own_file(path: &Path) -> io::Result<Option<String>> {
+pub fn read_config_file(path: &Path) -> io::Result<Option<String>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
         Ok(fd) => fd,

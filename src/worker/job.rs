@@ -1,15 +1,15 @@
 //! What a child can be asked to do, and what it answers. Plain data, JSON on the pipe.
 
-use super::bench;
-use super::file::{Contents, Existing, not_written, write_file};
-use crate::bench::look::Look;
-use crate::bench::report::Report;
-use crate::bench::store::Kept;
+use super::bench_jobs;
+use super::atomic_write::{FileContents, IfExists, write_error_message, write_file};
+use crate::bench::target_info::TargetInspection;
+use crate::bench::report::BenchReport;
+use crate::bench::store::StoredResult;
 use crate::collect;
 use crate::collect::processes::detail::DetailReader;
 use crate::collect::processes::mappings::read_mappings;
-use crate::experiment::kept::Kept as KeptExperiment;
-use crate::experiment::report::Report as Experiment;
+use crate::experiment::stored::StoredExperiment as KeptExperiment;
+use crate::experiment::report::ExperimentReport as Experiment;
 use crate::model::slow_facts::{SystemFacts, SpaceReport};
 use crate::model::path::PathReport;
 use crate::model::process::{TaskDetail, MappingSummary, TaskKey};
@@ -29,35 +29,35 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The largest mappings of a process that travel; the rest is in the sums.
-const MAPPINGS_KEPT: usize = 1000;
+const MAX_MAPPINGS: usize = 1000;
 
 /// A piece of work that may block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Job {
+pub enum WorkerJob {
     /// Read the queue settings of devices.
-    Queues {
+    QueueSettings {
         /// Kernel names.
         names: Vec<String>,
     },
     /// Find out what a path lies on.
-    Path {
+    ResolvePath {
         /// As typed.
         path: String,
     },
     /// Read limits and other facts of a process.
-    Facts {
+    TaskDetails {
         /// Process.
         pid: u32,
         /// Its start, so that a reused number is noticed.
         starttime: u64,
     },
     /// Read what a diagnosis wants to know now and then.
-    Diagnose {
+    DoctorFacts {
         /// Tasks whose open files and control groups matter.
         tasks: Vec<TaskKey>,
     },
     /// Ask file systems for their room; on a dead one this does not return.
-    Room {
+    DiskSpace {
         /// Mount points.
         mounts: Vec<RawBytes>,
         /// They are on the network: asked apart from local ones.
@@ -76,48 +76,48 @@ pub enum Job {
         path: PathBuf,
     },
     /// Find out what knobs will be at the next boot, and what decides it.
-    AtBoot {
+    BootValues {
         /// `KNOB[@WHERE]` each.
         knobs: Vec<String>,
     },
     /// Make knobs last over a boot in our own files, or take them out.
     Persist {
         /// `KNOB=VALUE`, or `KNOB` to take out.
-        words: Vec<String>,
+        assignments: Vec<String>,
         /// Take out.
-        out: bool,
+        remove: bool,
     },
     /// Write a file whole: to a temporary name, synced, renamed; never through a symlink.
     WriteFile {
         /// Where; its directory must exist unless `make_dir`.
         path: PathBuf,
         /// The content.
-        contents: Contents,
+        contents: FileContents,
         /// What becomes of a file that is there already.
-        existing: Existing,
+        existing: IfExists,
         /// Whether to make the missing directory (0700).
         make_dir: bool,
     },
     /// Look at a directory in which something may be measured.
-    Look {
+    InspectTarget {
         /// Absolute.
         directory: PathBuf,
     },
     /// List the results that are kept.
-    Kept,
+    ListResults,
     /// Keep a result.
-    Keep(Box<Report>),
+    SaveResult(Box<BenchReport>),
     /// Read kept results.
-    Results {
+    LoadResults {
         /// Their names.
         ids: Vec<String>,
     },
     /// List the experiments that are kept.
-    Experiments,
+    ListExperiments,
     /// Keep an experiment.
-    KeepExperiment(Box<Experiment>),
+    SaveExperiment(Box<Experiment>),
     /// Read kept experiments.
-    ExperimentResults {
+    LoadExperiments {
         /// Their names.
         ids: Vec<String>,
     },
@@ -125,39 +125,39 @@ pub enum Job {
 
 /// A job's outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Reply {
+pub enum WorkerReply {
     /// Queue settings by device.
-    Queues(BTreeMap<String, QueueAttrs>),
+    QueueSettings(BTreeMap<String, QueueAttrs>),
     /// Limits and the like.
-    Facts(Reading<TaskDetail>),
+    TaskDetails(Reading<TaskDetail>),
     /// Mappings.
     Mappings(Reading<MappingSummary>),
     /// What a diagnosis wanted to know.
-    Diagnosis(Box<SystemFacts>),
+    DoctorFacts(Box<SystemFacts>),
     /// Room on file systems.
-    Room(SpaceReport),
+    DiskSpace(SpaceReport),
     /// The file's text; `None`: there is no such file.
     File(Option<String>),
     /// What the path lies on.
-    Path(Box<PathReport>),
+    ResolvedPath(Box<PathReport>),
     /// The next boot by knob, and what else has a say in it.
-    AtBoot(BTreeMap<String, AtBoot>, Vec<String>),
+    BootValues(BTreeMap<String, AtBoot>, Vec<String>),
     /// What was done, in words.
-    Told(Vec<String>),
+    Persisted(Vec<String>),
     /// The directory as a benchmark sees it.
-    Look(Box<Look>),
+    TargetInspection(Box<TargetInspection>),
     /// The results that are kept, newest first.
-    Kept(Vec<Kept>),
+    Results(Vec<StoredResult>),
     /// The result is kept under this name.
-    Keeping(String),
+    Saved(String),
     /// Kept results, in the order asked for.
-    Results(Vec<Report>),
+    LoadedResults(Vec<BenchReport>),
     /// The experiments that are kept, newest first.
     Experiments(Vec<KeptExperiment>),
     /// Kept experiments, in the order asked for.
-    ExperimentResults(Vec<Experiment>),
+    LoadedExperiments(Vec<Experiment>),
     /// The file is there.
-    Written {
+    FileWritten {
         /// Where: absolute, and with the number it got if its name was taken.
         path: PathBuf,
         /// Its size.
@@ -167,108 +167,108 @@ pub enum Reply {
     Failed(String),
 }
 
-impl Job {
+impl WorkerJob {
     /// Two jobs with the same key are the same work: the second is refused while the first runs.
     pub fn key(&self) -> String {
         match self {
-            Job::Queues { .. } => "reading queue settings".into(),
-            Job::Path { path } => format!("resolving {path}"),
-            Job::Facts { pid, .. } => format!("reading the limits of {pid}"),
-            Job::Diagnose { .. } => "reading settings and limits".into(),
-            Job::Room { network: false, .. } => "asking file systems for their room".into(),
-            Job::Room { network: true, .. } => "asking network file systems for their room".into(),
-            Job::Mappings { pid, .. } => format!("reading the mappings of {pid}"),
-            Job::ReadFile { path } => format!("reading {}", path.display()),
-            Job::AtBoot { .. } => "reading what decides the next boot".into(),
-            Job::Persist { .. } => "writing what is to last over a boot".into(),
-            Job::WriteFile { path, .. } => format!("writing {}", path.display()),
-            Job::Look { directory } => format!("looking at {}", directory.display()),
-            Job::Kept => "listing the results kept".into(),
-            Job::Keep(report) => format!("keeping the result {}", report.id),
-            Job::Results { ids } => format!("reading the result {}", ids.join(" and ")),
-            Job::Experiments => "listing the experiments kept".into(),
-            Job::KeepExperiment(report) => format!("keeping the experiment {}", report.id),
-            Job::ExperimentResults { ids } => format!("reading the experiment {}", ids.join(" and ")),
+            WorkerJob::QueueSettings { .. } => "reading queue settings".into(),
+            WorkerJob::ResolvePath { path } => format!("resolving {path}"),
+            WorkerJob::TaskDetails { pid, .. } => format!("reading the limits of {pid}"),
+            WorkerJob::DoctorFacts { .. } => "reading settings and limits".into(),
+            WorkerJob::DiskSpace { network: false, .. } => "asking file systems for their room".into(),
+            WorkerJob::DiskSpace { network: true, .. } => "asking network file systems for their room".into(),
+            WorkerJob::Mappings { pid, .. } => format!("reading the mappings of {pid}"),
+            WorkerJob::ReadFile { path } => format!("reading {}", path.display()),
+            WorkerJob::BootValues { .. } => "reading what decides the next boot".into(),
+            WorkerJob::Persist { .. } => "writing what is to last over a boot".into(),
+            WorkerJob::WriteFile { path, .. } => format!("writing {}", path.display()),
+            WorkerJob::InspectTarget { directory } => format!("looking at {}", directory.display()),
+            WorkerJob::ListResults => "listing the results kept".into(),
+            WorkerJob::SaveResult(report) => format!("keeping the result {}", report.id),
+            WorkerJob::LoadResults { ids } => format!("reading the result {}", ids.join(" and ")),
+            WorkerJob::ListExperiments => "listing the experiments kept".into(),
+            WorkerJob::SaveExperiment(report) => format!("keeping the experiment {}", report.id),
+            WorkerJob::LoadExperiments { ids } => format!("reading the experiment {}", ids.join(" and ")),
         }
     }
 
     /// Whether it is about experiments: as with measuring, whoever asked waits for an answer.
-    pub fn is_experiment(&self) -> bool {
-        matches!(self, Job::Experiments | Job::KeepExperiment(_) | Job::ExperimentResults { .. })
+    pub fn is_for_experiments(&self) -> bool {
+        matches!(self, WorkerJob::ListExperiments | WorkerJob::SaveExperiment(_) | WorkerJob::LoadExperiments { .. })
     }
 
     /// Whether it is about a diagnosis: nobody asked for it, so nobody is told when it cannot be done.
-    pub fn is_diagnosis(&self) -> bool {
-        matches!(self, Job::Diagnose { .. } | Job::Room { .. })
+    pub fn is_for_doctor(&self) -> bool {
+        matches!(self, WorkerJob::DoctorFacts { .. } | WorkerJob::DiskSpace { .. })
     }
 
     /// Whether it is about measuring: whoever asked waits for an answer, and be it a refusal.
-    pub fn is_measuring(&self) -> bool {
-        matches!(self, Job::Look { .. } | Job::Kept | Job::Keep(_) | Job::Results { .. })
+    pub fn is_for_bench(&self) -> bool {
+        matches!(self, WorkerJob::InspectTarget { .. } | WorkerJob::ListResults | WorkerJob::SaveResult(_) | WorkerJob::LoadResults { .. })
     }
 
     /// Does it, here and now. Only a child process calls this.
-    pub fn run(&self, root: &Root) -> Reply {
+    pub fn run(&self, root: &Root) -> WorkerReply {
         match self {
-            Job::Queues { names } => Reply::Queues(collect::queue::read_queue_attrs(root, names)),
-            Job::Path { path } => match collect::path::inspect_path(root, Path::new(path)) {
-                Ok(report) => Reply::Path(Box::new(report)),
-                Err(err) => Reply::Failed(err.to_string()),
+            WorkerJob::QueueSettings { names } => WorkerReply::QueueSettings(collect::queue::read_queue_attrs(root, names)),
+            WorkerJob::ResolvePath { path } => match collect::path::inspect_path(root, Path::new(path)) {
+                Ok(report) => WorkerReply::ResolvedPath(Box::new(report)),
+                Err(err) => WorkerReply::Failed(err.to_string()),
             },
-            Job::Facts { pid, starttime } => {
+            WorkerJob::TaskDetails { pid, starttime } => {
                 let key = TaskKey { pid: *pid, tid: *pid, starttime: *starttime };
                 match DetailReader::new(root) {
-                    Ok(mut reader) => Reply::Facts(reader.read(key)),
-                    Err(err) => Reply::Facts(Reading::from_io_error("/proc", &err)),
+                    Ok(mut reader) => WorkerReply::TaskDetails(reader.read(key)),
+                    Err(err) => WorkerReply::TaskDetails(Reading::from_io_error("/proc", &err)),
                 }
             }
-            Job::Mappings { pid, starttime } => {
+            WorkerJob::Mappings { pid, starttime } => {
                 let all = read_mappings(root, *pid, *starttime);
-                Reply::Mappings(all.map(|all| MappingSummary::summarize(all, MAPPINGS_KEPT)))
+                WorkerReply::Mappings(all.map(|all| MappingSummary::summarize(all, MAX_MAPPINGS)))
             }
-            Job::Diagnose { tasks } => {
+            WorkerJob::DoctorFacts { tasks } => {
                 let mut facts = collect::facts::read_facts(root, tasks);
-                facts.results = bench::told();
-                Reply::Diagnosis(Box::new(facts))
+                facts.results = bench_jobs::doctor_results();
+                WorkerReply::DoctorFacts(Box::new(facts))
             }
-            Job::Room { mounts, network } => Reply::Room(collect::facts::read_disk_space(root, mounts, *network)),
-            Job::ReadFile { path } => match super::child::read_own_file(path) {
-                Ok(text) => Reply::File(text),
-                Err(err) => Reply::Failed(format!("{}: {}", path.display(), describe_io_error(&err))),
+            WorkerJob::DiskSpace { mounts, network } => WorkerReply::DiskSpace(collect::facts::read_disk_space(root, mounts, *network)),
+            WorkerJob::ReadFile { path } => match super::child::read_config_file(path) {
+                Ok(text) => WorkerReply::File(text),
+                Err(err) => WorkerReply::Failed(format!("{}: {}", path.display(), describe_io_error(&err))),
             },
-            Job::AtBoot { knobs } => {
+            WorkerJob::BootValues { knobs } => {
                 let next = NextBoot::read(root);
                 let all = knobs.iter().filter_map(|k| Address::parse(k).ok());
                 let all = all.map(|at| (at.to_string(), at_boot(root, &next, &at))).collect();
-                Reply::AtBoot(all, others(root).into_iter().collect())
+                WorkerReply::BootValues(all, others(root).into_iter().collect())
             }
-            Job::Persist { words, out } => match persist(root, words, *out) {
-                Ok(lines) => Reply::Told(lines),
-                Err(why) => Reply::Failed(why.to_string()),
+            WorkerJob::Persist { assignments: words, remove: out } => match update_boot_files(root, words, *out) {
+                Ok(lines) => WorkerReply::Persisted(lines),
+                Err(why) => WorkerReply::Failed(why.to_string()),
             },
-            Job::WriteFile { path, contents, existing, make_dir } => {
+            WorkerJob::WriteFile { path, contents, existing, make_dir } => {
                 let contents = contents.bytes();
                 match write_file(path, contents, *existing, *make_dir) {
-                    Ok(path) => Reply::Written { path, bytes: contents.len() as u64 },
-                    Err(err) => Reply::Failed(not_written(path, &err)),
+                    Ok(path) => WorkerReply::FileWritten { path, bytes: contents.len() as u64 },
+                    Err(err) => WorkerReply::Failed(write_error_message(path, &err)),
                 }
             }
-            Job::Look { directory } => Reply::Look(Box::new(bench::look(root, directory))),
-            Job::Kept => bench::kept().map_or_else(Reply::Failed, Reply::Kept),
-            Job::Keep(report) => bench::keep(report.as_ref()).map_or_else(Reply::Failed, Reply::Keeping),
-            Job::Results { ids } => bench::load(ids).map_or_else(Reply::Failed, Reply::Results),
-            Job::Experiments => bench::experiments().map_or_else(Reply::Failed, Reply::Experiments),
-            Job::KeepExperiment(report) => {
-                bench::keep(report.as_ref()).map_or_else(Reply::Failed, Reply::Keeping)
+            WorkerJob::InspectTarget { directory } => WorkerReply::TargetInspection(Box::new(bench_jobs::inspect_target(root, directory))),
+            WorkerJob::ListResults => bench_jobs::list_results().map_or_else(WorkerReply::Failed, WorkerReply::Results),
+            WorkerJob::SaveResult(report) => bench_jobs::save(report.as_ref()).map_or_else(WorkerReply::Failed, WorkerReply::Saved),
+            WorkerJob::LoadResults { ids } => bench_jobs::load(ids).map_or_else(WorkerReply::Failed, WorkerReply::LoadedResults),
+            WorkerJob::ListExperiments => bench_jobs::list_experiments().map_or_else(WorkerReply::Failed, WorkerReply::Experiments),
+            WorkerJob::SaveExperiment(report) => {
+                bench_jobs::save(report.as_ref()).map_or_else(WorkerReply::Failed, WorkerReply::Saved)
             }
-            Job::ExperimentResults { ids } => {
-                bench::load(ids).map_or_else(Reply::Failed, Reply::ExperimentResults)
+            WorkerJob::LoadExperiments { ids } => {
+                bench_jobs::load(ids).map_or_else(WorkerReply::Failed, WorkerReply::LoadedExperiments)
             }
         }
     }
 }
 
-fn persist(root: &Root, words: &[String], out: bool) -> Result<Vec<String>, Refusal> {
+fn update_boot_files(root: &Root, words: &[String], out: bool) -> Result<Vec<String>, Refusal> {
     let wanted = match out {
         true => lasting::unwanted(root, words)?,
         false => lasting::wanted(root, &mut Careful::new(root, Root::self_exe().into()), words)?,

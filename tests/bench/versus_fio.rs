@@ -11,9 +11,9 @@
 //! `--batch S/C`: ours hands over S at a time and waits for C;
 //! `--loop-tmpfs`: DIR is ignored; ext4 on a loop device on tmpfs is made and taken away (root, 3 GiB of memory).
 
-use iotop_plus::bench::plan::Plan;
-use iotop_plus::bench::session::{Session, Stop};
-use iotop_plus::bench::watch::Watch;
+use iotop_plus::bench::plan::BenchPlan;
+use iotop_plus::bench::session::{BenchSession, RunError};
+use iotop_plus::bench::run_progress::RunProgress;
 use iotop_plus::bench::workloads::{self, io};
 use iotop_plus::root::Root;
 use serde_json::Value;
@@ -151,23 +151,23 @@ fn machine_ns() -> f64 {
 }
 
 fn run_ours(
-    session: &mut Session,
-    plan: &Plan,
+    session: &mut BenchSession,
+    plan: &BenchPlan,
     fd: std::os::fd::BorrowedFd<'_>,
     batch: Option<(u32, u32)>,
-) -> Result<Figures, Stop> {
-    let mut specs = io::specs(plan, iotop_plus::bench::spec::Order::Random, plan.block, plan.read_pct);
+) -> Result<Figures, RunError> {
+    let mut specs = io::worker_specs(plan, iotop_plus::bench::io_spec::AccessOrder::Random, plan.block, plan.read_pct);
     for spec in &mut specs {
         (spec.submit_max, spec.complete_min) = batch.unwrap_or((spec.submit_max, spec.complete_min));
     }
-    let part = session.measure("run", fd, specs, io::limits(plan))?;
-    let lat = part.lat();
+    let part = session.measure("run", fd, specs, io::run_limits(plan))?;
+    let lat = part.combined_lat();
     let us = |p| lat.percentile(p).unwrap_or(0) as f64 / 1e3;
     let cpu_ns = part.cpu.map_or(0.0, |c| c.ns_per_io);
     Ok(Figures { iops: part.iops(), cpu_ns, p50_us: us(50.0), p99_us: us(99.0), machine_ns: 0.0 })
 }
 
-fn run_fio(plan: &Plan, fd: i32, no_clock: bool) -> Figures {
+fn run_fio(plan: &BenchPlan, fd: i32, no_clock: bool) -> Figures {
     let out = Command::new("fio")
         .arg("--name=b")
         .arg(format!("--filename=/proc/{}/fd/{fd}", std::process::id()))
@@ -245,27 +245,27 @@ fn print_table(pattern: &str, runs: &[Vec<Figures>; 3]) {
     }
 }
 
-fn run(o: &Options) -> Result<(), Stop> {
-    let plan = Plan {
+fn run(o: &Options) -> Result<(), RunError> {
+    let plan = BenchPlan {
         directory: o.dir.clone(),
         size: o.mib << 20,
         ramp_ms: 500,
         time_ms: o.seconds * 1000,
         rate_iops: o.rate,
-        ..workloads::find("randrw").expect("randrw").defaults()
+        ..workloads::find_workload("randrw").expect("randrw").defaults()
     };
-    let watch = Arc::new(Watch::default());
-    let unpaced = Plan { rate_iops: 0, ..plan.clone() };
-    let mut session = Session::new(unpaced, Root::live(), watch.clone(), Arc::new(Vec::new));
-    let place = session.place()?;
-    let file = session.laid_out(&place, plan.size)?;
+    let watch = Arc::new(RunProgress::default());
+    let unpaced = BenchPlan { rate_iops: 0, ..plan.clone() };
+    let mut session = BenchSession::new(unpaced, Root::live(), watch.clone(), Arc::new(Vec::new));
+    let place = session.open_target()?;
+    let file = session.lay_out_file(&place, plan.size)?;
     let over = Arc::new(AtomicBool::new(false));
     // What looks on in the real program looks on here: progress four times a second.
     let looker = {
         let over = over.clone();
         std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                std::hint::black_box(watch.progress(iotop_plus::bench::engine::monotonic_ns()));
+                std::hint::black_box(watch.snapshot(iotop_plus::bench::engine::monotonic_ns()));
                 std::thread::sleep(Duration::from_millis(250));
             }
         })
@@ -276,7 +276,7 @@ fn run(o: &Options) -> Result<(), Stop> {
             "randwrite" => 0,
             _ => 50,
         };
-        let plan = Plan { profile: pattern.clone(), read_pct, ..plan.clone() };
+        let plan = BenchPlan { profile: pattern.clone(), read_pct, ..plan.clone() };
         let mut runs: [Vec<Figures>; 3] = Default::default();
         for round in 0..o.pairs {
             let mut order = [0, 1, 2];
@@ -286,9 +286,9 @@ fn run(o: &Options) -> Result<(), Stop> {
             for i in order {
                 let before = machine_ns();
                 let mut f = match CONTENDERS[i].0 {
-                    Contender::Ours => run_ours(&mut session, &plan, file.fd(), o.batch)?,
-                    Contender::Fio => run_fio(&plan, file.fd().as_raw_fd(), false),
-                    Contender::FioNoClock => run_fio(&plan, file.fd().as_raw_fd(), true),
+                    Contender::Ours => run_ours(&mut session, &plan, file.io_fd(), o.batch)?,
+                    Contender::Fio => run_fio(&plan, file.io_fd().as_raw_fd(), false),
+                    Contender::FioNoClock => run_fio(&plan, file.io_fd().as_raw_fd(), true),
                 };
                 let counted = plan.time_ms as f64 / 1e3;
                 let all = counted + plan.ramp_ms as f64 / 1e3;

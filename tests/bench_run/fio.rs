@@ -1,14 +1,14 @@
 //! fio's JSON: our keys and types against those fio itself writes, kept in a list.
 
-use crate::lab::Place;
+use crate::lab::BenchDir;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
 
 /// `fio --output-format=json` (3.33) of the job file below: `TYPE<tab>PATH`, lists by their first element.
-const KEPT: &str = include_str!("../fixtures/fio/json-3.33.txt");
+const FIO_PATHS: &str = include_str!("../fixtures/fio/json-3.33.txt");
 
-fn kind(v: &Value) -> &'static str {
+fn json_type(v: &Value) -> &'static str {
     match v {
         Value::Number(n) if n.is_f64() => "number",
         Value::Number(_) => "integer",
@@ -21,45 +21,45 @@ fn kind(v: &Value) -> &'static str {
 }
 
 /// Every path with its type. The job's options are whatever the job has.
-fn paths(v: &Value, at: &str, out: &mut BTreeMap<String, String>) {
+fn collect_paths(v: &Value, at: &str, out: &mut BTreeMap<String, String>) {
     if !at.is_empty() {
-        out.insert(at.to_owned(), kind(v).to_owned());
+        out.insert(at.to_owned(), json_type(v).to_owned());
     }
     match v {
         _ if at.ends_with("options") => {}
-        Value::Object(map) => map.iter().for_each(|(k, x)| paths(x, &format!("{at}/{k}"), out)),
-        Value::Array(list) => list.iter().take(1).for_each(|x| paths(x, &format!("{at}/0"), out)),
+        Value::Object(map) => map.iter().for_each(|(k, x)| collect_paths(x, &format!("{at}/{k}"), out)),
+        Value::Array(list) => list.iter().take(1).for_each(|x| collect_paths(x, &format!("{at}/0"), out)),
         _ => {}
     }
 }
 
-fn listed(v: &Value) -> BTreeMap<String, String> {
+fn list_paths(v: &Value) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
-    paths(v, "", &mut all);
+    collect_paths(v, "", &mut all);
     all
 }
 
-const RUN: [&str; 13] =
+const RUN_ARGS: [&str; 13] =
     ["bench", "run", "randrw", "DIR", "--size", "16M", "-q", "--time", "0.3", "--ramp", "0", "--fsync", "64"];
 
-fn run(place: &Place, more: &[&str]) -> std::process::Output {
+fn run(place: &BenchDir, more: &[&str]) -> std::process::Output {
     let dir = place.path().to_str().unwrap();
     let args: Vec<&str> =
-        RUN.iter().map(|w| if *w == "DIR" { dir } else { w }).chain(more.iter().copied()).collect();
+        RUN_ARGS.iter().map(|w| if *w == "DIR" { dir } else { w }).chain(more.iter().copied()).collect();
     let out = place.run(&args);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     out
 }
 
 #[test]
-fn fios_json_has_fios_keys_and_types() {
-    let Some(place) = Place::new() else { return };
+fn fio_json_has_the_keys_and_types_of_fio() {
+    let Some(place) = BenchDir::new() else { return };
     let ours: Value = serde_json::from_slice(&run(&place, &["--format", "fio"]).stdout).unwrap();
-    let mut have = listed(&ours);
+    let mut have = list_paths(&ours);
     // fio has it only where the job file has a [global] section; scripts index it all the same.
     assert_eq!(have.remove("/global options").as_deref(), Some("object"));
     let kept: BTreeMap<String, String> =
-        KEPT.lines().filter_map(|l| l.split_once('\t')).map(|(k, p)| (p.into(), k.into())).collect();
+        FIO_PATHS.lines().filter_map(|l| l.split_once('\t')).map(|(k, p)| (p.into(), k.into())).collect();
     assert!(kept.len() > 300, "{}", kept.len());
     if !have.contains_key("/disk_util/0") {
         println!("skipped in part: no device of its own below {}", place.path().display());
@@ -69,8 +69,8 @@ fn fios_json_has_fios_keys_and_types() {
 }
 
 #[test]
-fn fios_json_tells_what_was_counted() {
-    let Some(place) = Place::new() else { return };
+fn fio_json_has_the_counted_values() {
+    let Some(place) = BenchDir::new() else { return };
     let ours: Value = serde_json::from_slice(&run(&place, &["--format", "fio"]).stdout).unwrap();
     let job = &ours["jobs"][0];
     let number = |v: &Value| v.as_f64().unwrap();
@@ -92,15 +92,15 @@ fn fios_json_tells_what_was_counted() {
 }
 
 #[test]
-fn the_fio_here_takes_our_job_and_writes_nothing_we_lack() {
-    let Some(place) = Place::new() else { return };
+fn installed_fio_runs_our_job_file_and_has_no_other_keys() {
+    let Some(place) = BenchDir::new() else { return };
     let dir = place.path().to_str().unwrap();
     let job = place.path().join("job.fio");
     std::fs::write(&job, run(&place, &["--fio-job"]).stdout).unwrap();
     // The job file we printed runs as it is, with us
     let again = place.run(&["bench", "run", job.to_str().unwrap(), "-q", "--no-keep", "--format", "fio"]);
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
-    let ours = listed(&serde_json::from_slice(&again.stdout).unwrap());
+    let ours = list_paths(&serde_json::from_slice(&again.stdout).unwrap());
     // and with fio.
     let Ok(out) = Command::new("fio").arg("--output-format=json").arg(&job).current_dir(dir).output() else {
         return println!("skipped: no fio here to compare with");
@@ -108,6 +108,6 @@ fn the_fio_here_takes_our_job_and_writes_nothing_we_lack() {
     let text = String::from_utf8_lossy(&out.stdout);
     let theirs: Value =
         serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("fio takes our job file");
-    let missing: Vec<String> = listed(&theirs).into_keys().filter(|k| !ours.contains_key(k)).collect();
+    let missing: Vec<String> = list_paths(&theirs).into_keys().filter(|k| !ours.contains_key(k)).collect();
     assert_eq!(missing, Vec::<String>::new());
 }

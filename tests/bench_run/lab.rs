@@ -8,9 +8,9 @@ use std::process::{Child, Command, Output, Stdio};
 pub const BIN: &str = env!("CARGO_BIN_EXE_iotop-plus");
 
 /// A directory the benchmark accepts: on a disk with room, not on tmpfs.
-pub struct Place(tempfile::TempDir);
+pub struct BenchDir(tempfile::TempDir);
 
-impl Place {
+impl BenchDir {
     pub fn new() -> Option<Self> {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).ok()?;
         let stat = rustix::fs::statvfs(dir.path()).ok()?;
@@ -53,12 +53,12 @@ impl Place {
 }
 
 /// A run that would take a minute, its child, and the lines the child sends.
-pub struct Long {
+pub struct LongRun {
     pub child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
 
-impl Long {
+impl LongRun {
     /// [`Long::start_with`] for the usual job.
     pub fn start(dir: &Path) -> Self {
         Self::start_with(&serde_json::json!({
@@ -96,7 +96,7 @@ impl Long {
     }
 
     /// The last message, which is a report. The child may be stuck in the kernel after it.
-    pub fn last(&mut self) -> Value {
+    pub fn last_report(&mut self) -> Value {
         let messages = self.lines.by_ref().map_while(Result::ok);
         let mut messages = messages.map(|l| serde_json::from_str::<Value>(&l).expect("JSON"));
         let last = messages.find(|m| m.get("progress").is_none() && m.get("note").is_none());
@@ -104,8 +104,8 @@ impl Long {
     }
 
     /// The same of a child that ends.
-    pub fn report(mut self) -> Value {
-        let report = self.last();
+    pub fn wait_for_report(mut self) -> Value {
+        let report = self.last_report();
         self.child.wait().unwrap();
         report
     }
@@ -117,35 +117,35 @@ pub fn skip(why: &str) {
 }
 
 /// ext4 on a loop device, taken down whatever the test says.
-pub struct Loop {
+pub struct LoopDevice {
     dir: tempfile::TempDir,
     device: String,
 }
 
-impl Loop {
+impl LoopDevice {
     /// Mounted.
-    pub fn up() -> Option<Self> {
-        Self::made(&[])
+    pub fn mounted() -> Option<Self> {
+        Self::create_mounted(&[])
     }
 
     /// Mounted, and past the page cache down to the image: what happens to that is seen at once.
-    pub fn up_direct() -> Option<Self> {
-        Self::made(&["--direct-io=on"])
+    pub fn mounted_direct_io() -> Option<Self> {
+        Self::create_mounted(&["--direct-io=on"])
     }
 
-    fn made(options: &[&str]) -> Option<Self> {
-        let lab = Self::attached(options)?;
+    fn create_mounted(options: &[&str]) -> Option<Self> {
+        let lab = Self::attach(options)?;
         Self::run(&["mkfs.ext4", "-q", "-F", lab.device()])?;
-        Self::run(&["mount", lab.device(), lab.mnt().to_str()?])?;
+        Self::run(&["mount", lab.device(), lab.mount_point().to_str()?])?;
         Some(lab)
     }
 
     /// The device alone, and a directory to mount it on.
-    pub fn bare() -> Option<Self> {
-        Self::attached(&[])
+    pub fn unmounted() -> Option<Self> {
+        Self::attach(&[])
     }
 
-    fn attached(options: &[&str]) -> Option<Self> {
+    fn attach(options: &[&str]) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             skip("needs root for a loop device");
             return None;
@@ -175,24 +175,24 @@ impl Loop {
         self.dir.path().join("img")
     }
 
-    pub fn mnt(&self) -> PathBuf {
+    pub fn mount_point(&self) -> PathBuf {
         self.dir.path().join("mnt")
     }
 
     pub fn freeze(&self, how: &str) -> bool {
         Command::new("fsfreeze")
             .arg(how)
-            .arg(self.mnt())
+            .arg(self.mount_point())
             .stderr(Stdio::null())
             .status()
             .is_ok_and(|s| s.success())
     }
 }
 
-impl Drop for Loop {
+impl Drop for LoopDevice {
     fn drop(&mut self) {
         let _ = self.freeze("-u");
-        let _ = Command::new("umount").arg("-l").arg(self.mnt()).status();
+        let _ = Command::new("umount").arg("-l").arg(self.mount_point()).status();
         let _ = Command::new("losetup").args(["-d", &self.device]).status();
     }
 }

@@ -1,12 +1,12 @@
 //! A network mount must be named twice. The mount table is a made one that calls an ordinary directory NFS, so
 //! no server is needed.
 
-use crate::lab::Place;
+use crate::lab::BenchDir;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use std::path::{Path, PathBuf};
 
 /// A root whose mount table says that `dir` is on `kind`.
-fn root(at: &Path, dir: &Path, kind: &str) -> PathBuf {
+fn root_with_mount(at: &Path, dir: &Path, kind: &str) -> PathBuf {
     let root = at.join(format!("root-{kind}"));
     let own = root.join("proc/self");
     std::fs::create_dir_all(&own).unwrap();
@@ -20,12 +20,12 @@ fn root(at: &Path, dir: &Path, kind: &str) -> PathBuf {
 
 #[test]
 fn a_network_mount_is_refused_unless_named_twice() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = BenchDir::new() else { return };
     let dir = place.path().join("data");
     std::fs::create_dir(&dir).unwrap();
     let name = dir.to_str().unwrap().to_owned();
     for kind in ["nfs4", "cifs", "fuse.sshfs", "9p"] {
-        let root = root(place.path(), &dir, kind);
+        let root = root_with_mount(place.path(), &dir, kind);
         let run = |more: &[&str]| {
             let base =
                 ["--root", root.to_str().unwrap(), "bench", "run", "randread", &name, "-q", "--no-keep"];

@@ -1,7 +1,7 @@
 //! `sweep --readahead` on a real partition: it is the disk's read-ahead that changes, it changes what is read,
 //! and it is given back whatever becomes of the run.
 
-use crate::lab::{Long, Place, skip};
+use crate::lab::{LongRun, BenchDir, skip};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// ext4 on a partition of a loop device.
-struct Disk {
+struct PartitionedLoopDevice {
     dir: tempfile::TempDir,
     name: String,
-    own_kb: String,
+    original_kb: String,
 }
 
 fn run(line: &[&str]) -> Option<String> {
@@ -24,8 +24,8 @@ fn run(line: &[&str]) -> Option<String> {
     out.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
 }
 
-impl Disk {
-    fn up() -> Option<Self> {
+impl PartitionedLoopDevice {
+    fn mounted() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             skip("needs root to change a read-ahead");
             return None;
@@ -38,8 +38,8 @@ impl Disk {
         drop(file);
         let device = run(&["losetup", "-f", "--show", image.to_str()?])?;
         let name = device.strip_prefix("/dev/")?.to_owned();
-        let mut disk = Self { dir, name, own_kb: String::new() };
-        disk.own_kb = disk.read_ahead();
+        let mut disk = Self { dir, name, original_kb: String::new() };
+        disk.original_kb = disk.read_ahead();
         // Told to the kernel, not read from a table: not every kernel knows tables.
         let partition = format!("{device}p1");
         run(&["addpart", &device, "1", "2048", "8386560"])?;
@@ -49,7 +49,7 @@ impl Disk {
         Some(disk)
     }
 
-    fn mnt(&self) -> PathBuf {
+    fn mount_point(&self) -> PathBuf {
         self.dir.path().join("mnt")
     }
 
@@ -74,10 +74,10 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for PartitionedLoopDevice {
     fn drop(&mut self) {
-        let _ = std::fs::write(self.file(), &self.own_kb);
-        let _ = Command::new("umount").arg("-l").arg(self.mnt()).status();
+        let _ = std::fs::write(self.file(), &self.original_kb);
+        let _ = Command::new("umount").arg("-l").arg(self.mount_point()).status();
         let _ = Command::new("delpart").args([&format!("/dev/{}", self.name), "1"]).status();
         let _ = Command::new("losetup").args(["-d", &format!("/dev/{}", self.name)]).status();
     }
@@ -97,15 +97,15 @@ fn children(of: u32) -> Vec<OwnedFd> {
 }
 
 /// Waits for a process to end.
-fn ended(process: &OwnedFd) -> bool {
+fn wait_for_end(process: &OwnedFd) -> bool {
     let within = Timespec { tv_sec: 20, tv_nsec: 0 };
     poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&within)).unwrap() == 1
 }
 
 #[test]
-fn both_settings_are_measured_and_the_disks_own_comes_back() {
-    let (Some(disk), Some(place)) = (Disk::up(), Place::new()) else { return };
-    let (root, mnt) = (disk.root(), disk.mnt());
+fn both_settings_are_measured_and_the_original_is_restored() {
+    let (Some(disk), Some(place)) = (PartitionedLoopDevice::mounted(), BenchDir::new()) else { return };
+    let (root, mnt) = (disk.root(), disk.mount_point());
     let words =
         ["bench", "run", "sweep", mnt.to_str().unwrap(), "--readahead", "--size", "8M", "--time", "0.05"];
     let mut all = vec!["--root", root.to_str().unwrap()];
@@ -128,25 +128,25 @@ fn both_settings_are_measured_and_the_disks_own_comes_back() {
 }
 
 #[test]
-fn cancelled_or_killed_the_read_ahead_comes_back() {
-    let Some(disk) = Disk::up() else { return };
+fn readahead_is_restored_after_cancel_and_kill() {
+    let Some(disk) = PartitionedLoopDevice::mounted() else { return };
     let plan = json!({
-        "profile": "sweep", "directory": disk.mnt(), "size": 64 << 20, "block": 512, "depth": 1, "read_pct": 100,
+        "profile": "sweep", "directory": disk.mount_point(), "size": 64 << 20, "block": 512, "depth": 1, "read_pct": 100,
         "direct": false, "readahead": true, "ramp_ms": 0, "time_ms": 60_000,
     });
     for kill in [false, true] {
-        let mut long = Long::start_in(&disk.root(), &plan);
+        let mut long = LongRun::start_in(&disk.root(), &plan);
         assert_eq!(disk.read_ahead(), "0", "the disk of the partition");
         if kill {
             let tuner = children(long.child.id());
             assert_eq!(tuner.len(), 1);
             long.child.kill().unwrap();
             long.child.wait().unwrap();
-            assert!(ended(&tuner[0]), "the tuner lives on although nobody holds its pipe");
+            assert!(wait_for_end(&tuner[0]), "the tuner lives on although nobody holds its pipe");
         } else {
             use std::io::Write;
             writeln!(long.child.stdin.as_mut().unwrap(), "\"cancel\"").unwrap();
-            assert_eq!(long.report()["end"], "cancelled");
+            assert_eq!(long.wait_for_report()["end"], "cancelled");
             assert_eq!(disk.read_ahead(), "256", "before the report was out");
         }
         assert_eq!(disk.read_ahead(), "256", "killed: {kill}");
@@ -154,17 +154,17 @@ fn cancelled_or_killed_the_read_ahead_comes_back() {
 }
 
 #[test]
-fn a_lease_taken_away_in_the_middle_ends_the_run() {
-    let (Some(disk), Some(place)) = (Disk::up(), Place::new()) else { return };
+fn a_lease_undone_by_others_ends_the_run() {
+    let (Some(disk), Some(place)) = (PartitionedLoopDevice::mounted(), BenchDir::new()) else { return };
     let plan = json!({
-        "profile": "sweep", "directory": disk.mnt(), "size": 64 << 20, "block": 512, "depth": 1, "read_pct": 100,
+        "profile": "sweep", "directory": disk.mount_point(), "size": 64 << 20, "block": 512, "depth": 1, "read_pct": 100,
         "direct": false, "readahead": true, "ramp_ms": 0, "time_ms": 300,
     });
     let root = disk.root();
-    let long = Long::start_in(&root, &plan);
+    let long = LongRun::start_in(&root, &plan);
     let undone = place.run(&["--root", root.to_str().unwrap(), "tune", "undo"]);
     assert!(undone.status.success(), "{}", String::from_utf8_lossy(&undone.stderr));
-    let report = long.report();
+    let report = long.wait_for_report();
     let why = report["end"]["failed"].as_str().unwrap_or_default().to_owned();
     assert!(why.contains("no longer ours"), "{}", report["end"]);
     assert!(!report["parts"].as_array().unwrap().is_empty());

@@ -2,20 +2,20 @@
 
 use super::stage::{app, press, tree};
 use super::{SIZES, assert_screen};
-use iotop_plus::bench::look::{Look, Seen};
-use iotop_plus::bench::measure::histogram::{Histogram, bucket_of};
-use iotop_plus::bench::measure::latency::{Direction, Latency, Sync};
-use iotop_plus::bench::message::{Message, Progress};
-use iotop_plus::bench::plan::Plan;
-use iotop_plus::bench::report::{End, Part, Point, Report, SCHEMA, Target, ruler, warnings};
-use iotop_plus::bench::store::Kept;
+use iotop_plus::bench::target_info::{TargetInspection, TargetInfo};
+use iotop_plus::bench::measure::histogram::{Histogram, bucket_index};
+use iotop_plus::bench::measure::latency::{DirectionStats, LatencyStats, SyncStats};
+use iotop_plus::bench::message::{BenchMessage, BenchProgress};
+use iotop_plus::bench::plan::BenchPlan;
+use iotop_plus::bench::report::{RunEnd, Measurement, SeriesPoint, BenchReport, SCHEMA, ReportTarget, reference_classes, warnings};
+use iotop_plus::bench::store::StoredResult;
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::root::Root;
 use iotop_plus::tui::bench::{BenchEvent, BenchChildEvent};
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
-use iotop_plus::worker::job::{Job, Reply};
+use iotop_plus::worker::job::{WorkerJob, WorkerReply};
 use std::path::Path;
 
 const DIR: &str = "/srv/lab/frz";
@@ -25,23 +25,23 @@ fn sizes() -> impl Iterator<Item = (u16, u16)> {
     [(40, 12)].into_iter().chain(SIZES).filter(|s| *s != (30, 8))
 }
 
-fn target_info() -> Look {
+fn target_info() -> TargetInspection {
     let path = inspect_path(&Root::at(tree("t1")), Path::new(DIR)).unwrap();
-    let place = Seen {
+    let place = TargetInfo {
         filesystem: path.mount.fs_type.sanitized(),
         source: path.mount.source.sanitized(),
-        mount: path.mount.mount_point.sanitized(),
+        mount_point: path.mount.mount_point.sanitized(),
         options: path.mount.options.sanitized(),
         device: path.chain.first().map(|d| d.id),
         chain: path.chain,
         size: 64 << 30,
         free: 40 << 30,
-        ..Seen::default()
+        ..TargetInfo::default()
     };
-    Look { directory: DIR.into(), refused: None, place: Some(place) }
+    TargetInspection { directory: DIR.into(), refusal: None, info: Some(place) }
 }
 
-fn stored_results() -> Vec<Kept> {
+fn stored_results() -> Vec<StoredResult> {
     [
         ("1795276156-randrw", 71_541.0, true),
         ("1795270000-fsync", 412.0, true),
@@ -49,25 +49,25 @@ fn stored_results() -> Vec<Kept> {
     ]
     .into_iter()
     .enumerate()
-    .map(|(i, (id, iops, complete))| Kept {
+    .map(|(i, (id, iops, complete))| StoredResult {
         number: i + 1,
         id: id.into(),
         profile: id.split('-').nth(1).unwrap().into(),
         time: "2026-11-21T15:49:16.123Z".into(),
-        place: DIR.into(),
+        directory: DIR.into(),
         rate: Some((iops, iops * 4096.0)),
-        complete,
-        damaged: None,
+        is_complete: complete,
+        read_error: None,
     })
     .collect()
 }
 
-fn open_bench_with(size: (u16, u16), look: Look) -> App {
+fn open_bench_with(size: (u16, u16), look: TargetInspection) -> App {
     let mut app = app(size);
     app.ui.bench.set_working_directory(DIR.into());
     press(&mut app, "b");
-    update(&mut app, Event::JobReply(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look))));
-    update(&mut app, Event::JobReply(Job::Kept, Reply::Kept(stored_results())));
+    update(&mut app, Event::JobReply(WorkerJob::InspectTarget { directory: DIR.into() }, WorkerReply::TargetInspection(Box::new(look))));
+    update(&mut app, Event::JobReply(WorkerJob::ListResults, WorkerReply::Results(stored_results())));
     app
 }
 
@@ -97,7 +97,7 @@ fn idle_editing_and_confirming() {
 fn refused() {
     for size in sizes() {
         let mut crowded = target_info();
-        crowded.place.as_mut().unwrap().free = 2 << 30;
+        crowded.info.as_mut().unwrap().free = 2 << 30;
         let mut app = open_bench_with(size, crowded);
         press(&mut app, "<enter>");
         assert_screen(&format!("bench_refused_{}x{}", size.0, size.1), &app);
@@ -107,8 +107,8 @@ fn refused() {
 #[test]
 fn network_file_system() {
     let mut far = target_info();
-    let place = far.place.as_mut().unwrap();
-    (place.network, place.filesystem, place.source) = (true, "nfs4".into(), "server:/export".into());
+    let place = far.info.as_mut().unwrap();
+    (place.is_network, place.filesystem, place.source) = (true, "nfs4".into(), "server:/export".into());
     let mut app = open_bench_with((80, 24), far);
     press(&mut app, "<enter>y");
     assert_screen("bench_network_80x24", &app);
@@ -124,7 +124,7 @@ fn send_progress(app: &mut App, from: u64, to: u64, silent_ms: u64) {
     for n in from..=to {
         let wave = 1.0 + 0.6 * (n as f64 / 5.0).sin();
         let (iops, lat) = (20_000.0 * wave, (600_000.0 / wave) as u64);
-        let point = Point {
+        let point = SeriesPoint {
             at_ms: n * 250,
             read_iops: iops,
             write_iops: iops * 0.9,
@@ -133,17 +133,17 @@ fn send_progress(app: &mut App, from: u64, to: u64, silent_ms: u64) {
             p50_ns: Some(lat),
             p99_ns: Some(lat * 6),
         };
-        let progress = Progress {
+        let progress = BenchProgress {
             phase: "randrw".into(),
-            part: Some(0),
-            done: Some(n as f64 / 120.0),
-            ramping: false,
+            measurement_index: Some(0),
+            fraction_done: Some(n as f64 / 120.0),
+            is_ramping: false,
             point,
-            counts: [n * 5000, n * 4500, 0],
+            op_counts: [n * 5000, n * 4500, 0],
             lat: [[Some(lat), Some(lat * 6)], [Some(lat * 2), Some(lat * 9)], [None, None]],
-            silent_ms,
+            idle_ms: silent_ms,
         };
-        send_event(app, BenchChildEvent::Message(Message::Progress(Box::new(progress))));
+        send_event(app, BenchChildEvent::Message(BenchMessage::Progress(Box::new(progress))));
     }
 }
 
@@ -162,7 +162,7 @@ fn running() {
         assert_screen(&format!("bench_running_{}x{}", size.0, size.1), &app);
     }
     let mut app = start_run((80, 24));
-    send_event(&mut app, BenchChildEvent::Message(Message::Note("io_uring is refused here (EPERM): threads instead".into())));
+    send_event(&mut app, BenchChildEvent::Message(BenchMessage::Note("io_uring is refused here (EPERM): threads instead".into())));
     send_progress(&mut app, 1, 50, 0);
     press(&mut app, "x1");
     assert_screen("bench_elsewhere_80x24", &app);
@@ -178,23 +178,23 @@ fn blocked() {
     }
 }
 
-fn latency(n: u64, ns: u64) -> Latency {
-    let from = bucket_of(ns / 4);
+fn latency(n: u64, ns: u64) -> LatencyStats {
+    let from = bucket_index(ns / 4);
     let counts = (0..from + 200).map(|i| if i >= from { n / (2 + (i - from) as u64) } else { 0 });
-    let histogram = Some(Histogram::of(counts));
+    let histogram = Some(Histogram::from_counts(counts));
     let mean_ns = ns as f64;
-    Latency { n, min_ns: ns / 10, max_ns: ns * 40, mean_ns, stddev_ns: mean_ns / 2.0, histogram }
+    LatencyStats { count: n, min_ns: ns / 10, max_ns: ns * 40, mean_ns, stddev_ns: mean_ns / 2.0, histogram }
 }
 
-fn direction(ios: u64, ns: u64) -> Direction {
-    Direction { ios, bytes: ios * 4096, lat: latency(ios, ns), ..Direction::default() }
+fn direction(ios: u64, ns: u64) -> DirectionStats {
+    DirectionStats { ios, bytes: ios * 4096, lat: latency(ios, ns), ..DirectionStats::default() }
 }
 
-fn report(id: &str, ios: u64) -> Report {
+fn report(id: &str, ios: u64) -> BenchReport {
     let series = (1..=40u64)
-        .map(|n| Point { at_ms: n * 250, read_iops: ios as f64 / 10.0 + (n * n) as f64, ..Point::default() })
+        .map(|n| SeriesPoint { at_ms: n * 250, read_iops: ios as f64 / 10.0 + (n * n) as f64, ..SeriesPoint::default() })
         .collect();
-    let part = Part {
+    let part = Measurement {
         label: "randrw".into(),
         engine: "io_uring (registered buffers)".into(),
         block: 4096,
@@ -203,32 +203,32 @@ fn report(id: &str, ios: u64) -> Report {
         elapsed_ns: 10_000_000_000,
         read: direction(ios, 800_000),
         write: direction(ios * 9 / 10, 1_100_000),
-        sync: Sync::default(),
+        sync: SyncStats::default(),
         series,
-        ..Part::default()
+        ..Measurement::default()
     };
-    let target = Target {
+    let target = ReportTarget {
         directory: DIR.into(),
         filesystem: "ext4".into(),
         source: "/dev/loop0".into(),
         device: Some("7:0".into()),
-        ..Target::default()
+        ..ReportTarget::default()
     };
-    let mut report = Report {
+    let mut report = BenchReport {
         schema: SCHEMA,
         id: id.into(),
         time: "2026-11-21T15:49:16.123Z".into(),
         host: "host".into(),
         kernel: "6.18.0".into(),
         version: "0.1.0".into(),
-        plan: Plan { directory: DIR.into(), ..Plan::default() },
-        ruler: ruler::place(&part, None),
+        plan: BenchPlan { directory: DIR.into(), ..BenchPlan::default() },
+        reference: reference_classes::place_measurement(&part, None),
         target: Some(target),
-        parts: vec![part],
+        measurements: vec![part],
         warnings: Vec::new(),
-        end: End::Complete,
+        end: RunEnd::Complete,
     };
-    report.warnings = warnings::of(&report);
+    report.warnings = warnings::warnings_for(&report);
     report
 }
 
@@ -238,8 +238,8 @@ fn ended() {
         let mut app = start_run(size);
         send_progress(&mut app, 1, 120, 0);
         let done = Box::new(report("1795277000-randrw", 152_000));
-        send_event(&mut app, BenchChildEvent::Message(Message::Report(done.clone())));
-        update(&mut app, Event::JobReply(Job::Keep(done), Reply::Keeping("1795277000-randrw".into())));
+        send_event(&mut app, BenchChildEvent::Message(BenchMessage::Report(done.clone())));
+        update(&mut app, Event::JobReply(WorkerJob::SaveResult(done), WorkerReply::Saved("1795277000-randrw".into())));
         assert_screen(&format!("bench_ended_{}x{}", size.0, size.1), &app);
         press(&mut app, "<pgdn><pgdn><pgdn><pgdn>");
         assert_screen(&format!("bench_ended_below_{}x{}", size.0, size.1), &app);
@@ -254,7 +254,7 @@ fn stored_and_compared_results() {
         press(&mut app, "<end>m<up><up>c");
         let ids = vec!["1795100000-randrw".to_owned(), "1795276156-randrw".to_owned()];
         let both = vec![report(&ids[0], 15_000), report(&ids[1], 152_000)];
-        update(&mut app, Event::JobReply(Job::Results { ids }, Reply::Results(both)));
+        update(&mut app, Event::JobReply(WorkerJob::LoadResults { ids }, WorkerReply::LoadedResults(both)));
         assert_screen(&format!("bench_compared_{}x{}", size.0, size.1), &app);
     }
 }

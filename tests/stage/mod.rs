@@ -29,7 +29,7 @@ use iotop_plus::tui::event::Event;
 use iotop_plus::tui::settings::Settings;
 use iotop_plus::tui::state::{App, Ui};
 use iotop_plus::tui::update::update;
-use iotop_plus::worker::job::{Job, Reply};
+use iotop_plus::worker::job::{WorkerJob, WorkerReply};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -238,8 +238,8 @@ pub fn play(app: &mut App) {
         }
     }
     let names = vec!["vda".to_owned(), "loop0".into(), "zram0".into()];
-    let queues = Reply::Queues(read_queue_attrs(&root, &names));
-    update(app, Event::JobReply(Job::Queues { names }, queues));
+    let queues = WorkerReply::QueueSettings(read_queue_attrs(&root, &names));
+    update(app, Event::JobReply(WorkerJob::QueueSettings { names }, queues));
     let Reading::Ok(mut log) = KmsgReader::open(&root) else { panic!("no kernel log") };
     let records = std::iter::from_fn(|| log.next_record().unwrap()).collect();
     let at = clock("t1");

@@ -17,7 +17,7 @@ use iotop_plus::tune::machine::Machine;
 use iotop_plus::tune::plan::plan;
 use iotop_plus::tune::restore::undo;
 use iotop_plus::tune::steps::Steps;
-use iotop_plus::worker::job::Job;
+use iotop_plus::worker::job::WorkerJob;
 
 const SEC: u64 = 1_000_000_000;
 
@@ -137,7 +137,7 @@ pub fn view(size: (u16, u16)) -> (App, Tree) {
 /// Lets the child read what the next boot brings, here.
 pub fn boot(app: &mut App, tree: &Tree) {
     let knobs = app.ui.tune.rows().iter().map(|r| r.name.clone()).collect();
-    let job = Job::AtBoot { knobs };
+    let job = WorkerJob::BootValues { knobs };
     let reply = job.run(&tree.root);
     update(app, Event::JobReply(job, reply));
 }

@@ -1,26 +1,26 @@
 //! Does nothing, in no time: for testing stop rules, progress, cancelling and reports, and for measuring
 //! what the loop itself costs. Its clock is its own and moves only when an operation completes.
 
-use super::{Done, Engine, Op};
-use crate::bench::measure::recorder::Kind;
+use super::{Completion, IoEngine, IoOp};
+use crate::bench::measure::recorder::OpKind;
 use std::collections::VecDeque;
 use std::io;
 
 /// An imagined device that serves one operation after the other.
-pub struct Null {
+pub struct NullEngine {
     now: u64,
     latency_ns: u64,
-    inflight: VecDeque<(u32, Op)>,
-    ready: Vec<Done>,
+    inflight: VecDeque<(u32, IoOp)>,
+    ready: Vec<Completion>,
     buffer: Vec<u8>,
-    hang_at: Option<u64>,
-    fail_at: Option<(u64, i32)>,
+    hang_after: Option<u64>,
+    failure: Option<(u64, i32)>,
     completed: u64,
     /// Everything that was ever asked, for tests; only kept when switched on.
-    pub trace: Option<Vec<Op>>,
+    pub op_log: Option<Vec<IoOp>>,
 }
 
-impl Null {
+impl NullEngine {
     /// Every operation completes `latency_ns` after the one before.
     pub fn new(slot_bytes: usize, latency_ns: u64) -> Self {
         Self {
@@ -29,27 +29,27 @@ impl Null {
             inflight: VecDeque::with_capacity(4096),
             ready: Vec::new(),
             buffer: vec![0; slot_bytes],
-            hang_at: None,
-            fail_at: None,
+            hang_after: None,
+            failure: None,
             completed: 0,
-            trace: None,
+            op_log: None,
         }
     }
 
     /// Completes nothing any more after `n` operations.
-    pub fn hanging_after(mut self, n: u64) -> Self {
-        self.hang_at = Some(n);
+    pub fn with_hang_after(mut self, n: u64) -> Self {
+        self.hang_after = Some(n);
         self
     }
 
     /// Operation `n` fails with `errno`.
-    pub fn failing_at(mut self, n: u64, errno: i32) -> Self {
-        self.fail_at = Some((n, errno));
+    pub fn with_failure_at(mut self, n: u64, errno: i32) -> Self {
+        self.failure = Some((n, errno));
         self
     }
 }
 
-impl Engine for Null {
+impl IoEngine for NullEngine {
     const SYNCHRONOUS: bool = false;
 
     fn now(&mut self) -> u64 {
@@ -60,8 +60,8 @@ impl Engine for Null {
         &mut self.buffer
     }
 
-    fn queue(&mut self, slot: u32, op: Op) {
-        if let Some(trace) = &mut self.trace {
+    fn queue(&mut self, slot: u32, op: IoOp) {
+        if let Some(trace) = &mut self.op_log {
             trace.push(op);
         }
         self.inflight.push_back((slot, op));
@@ -73,24 +73,24 @@ impl Engine for Null {
 
     fn wait(&mut self, want: u32, timeout_ns: u64) -> io::Result<()> {
         for round in 0..want {
-            let hangs = self.hang_at.is_some_and(|n| self.completed >= n);
+            let hangs = self.hang_after.is_some_and(|n| self.completed >= n);
             let Some((slot, op)) = self.inflight.pop_front().filter(|_| !hangs) else {
                 self.now += if round == 0 { timeout_ns } else { 0 };
                 break;
             };
             self.now += self.latency_ns;
             self.completed += 1;
-            let result = match self.fail_at {
+            let result = match self.failure {
                 Some((n, errno)) if n == self.completed => -errno,
-                _ if op.kind == Kind::Sync => 0,
+                _ if op.kind == OpKind::Sync => 0,
                 _ => op.len as i32,
             };
-            self.ready.push(Done { slot, result });
+            self.ready.push(Completion { slot, result });
         }
         Ok(())
     }
 
-    fn reap(&mut self, done: &mut Vec<Done>) {
+    fn reap(&mut self, done: &mut Vec<Completion>) {
         done.append(&mut self.ready);
     }
 }

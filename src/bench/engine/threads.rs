@@ -1,30 +1,30 @@
 //! pread and pwrite: for machines where io_uring is not to be had. A depth of N is N threads, each
 //! running the same loop with one operation at a time.
 
-use super::{Done, Engine, Op, monotonic_ns};
-use crate::bench::measure::recorder::Kind;
-use crate::bench::sys::Memory;
+use super::{Completion, IoEngine, IoOp, monotonic_ns};
+use crate::bench::measure::recorder::OpKind;
+use crate::bench::syscalls::AlignedMemory;
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::BorrowedFd;
 
 /// One thread's part: a single slot.
-pub struct Threads<'f> {
+pub struct ThreadEngine<'f> {
     file: BorrowedFd<'f>,
-    memory: Memory,
+    memory: AlignedMemory,
     slot_bytes: usize,
-    queued: Option<(u32, Op)>,
-    done: Option<Done>,
+    queued: Option<(u32, IoOp)>,
+    completion: Option<Completion>,
 }
 
-impl<'f> Threads<'f> {
+impl<'f> ThreadEngine<'f> {
     /// With one buffer of `slot_bytes` for `file`.
     pub fn new(file: BorrowedFd<'f>, slot_bytes: usize) -> io::Result<Self> {
-        Ok(Self { file, memory: Memory::new(slot_bytes, false)?, slot_bytes, queued: None, done: None })
+        Ok(Self { file, memory: AlignedMemory::new(slot_bytes, false)?, slot_bytes, queued: None, completion: None })
     }
 }
 
-impl Engine for Threads<'_> {
+impl IoEngine for ThreadEngine<'_> {
     const SYNCHRONOUS: bool = true;
 
     #[inline(always)]
@@ -36,7 +36,7 @@ impl Engine for Threads<'_> {
         self.memory.slice(0, self.slot_bytes)
     }
 
-    fn queue(&mut self, slot: u32, op: Op) {
+    fn queue(&mut self, slot: u32, op: IoOp) {
         self.queued = Some((slot, op));
     }
 
@@ -45,27 +45,27 @@ impl Engine for Threads<'_> {
         let buffer = self.memory.slice(0, op.len as usize);
         let result = loop {
             let result = match op.kind {
-                Kind::Read => rustix::io::pread(self.file, &mut *buffer, op.offset),
-                Kind::Write => rustix::io::pwrite(self.file, buffer, op.offset),
-                Kind::Sync => rustix::fs::fdatasync(self.file).map(|()| 0),
+                OpKind::Read => rustix::io::pread(self.file, &mut *buffer, op.offset),
+                OpKind::Write => rustix::io::pwrite(self.file, buffer, op.offset),
+                OpKind::Sync => rustix::fs::fdatasync(self.file).map(|()| 0),
             };
             if result != Err(Errno::INTR) {
                 break result;
             }
         };
         let result = result.map_or_else(|errno| -errno.raw_os_error(), |n| n as i32);
-        self.done = Some(Done { slot, result });
+        self.completion = Some(Completion { slot, result });
         Ok(())
     }
 
     fn wait(&mut self, _want: u32, timeout_ns: u64) -> io::Result<()> {
-        if self.done.is_none() {
+        if self.completion.is_none() {
             std::thread::sleep(std::time::Duration::from_nanos(timeout_ns));
         }
         Ok(())
     }
 
-    fn reap(&mut self, done: &mut Vec<Done>) {
-        done.extend(self.done.take());
+    fn reap(&mut self, done: &mut Vec<Completion>) {
+        done.extend(self.completion.take());
     }
 }

@@ -8,20 +8,20 @@
 
 #![allow(unsafe_code)]
 
-use super::refusal::Refusal;
-use super::{Done, Engine, Op, monotonic_ns};
-use crate::bench::measure::recorder::Kind;
-use crate::bench::sys::Memory;
+use super::uring_unavailable::UringUnavailable;
+use super::{Completion, IoEngine, IoOp, monotonic_ns};
+use crate::bench::measure::recorder::OpKind;
+use crate::bench::syscalls::AlignedMemory;
 use io_uring::{IoUring, opcode, types};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// `IORING_ENTER_GETEVENTS` (include/uapi/linux/io_uring.h).
-const GETEVENTS: u32 = 1;
+const IORING_ENTER_GETEVENTS: u32 = 1;
 
 /// What a ring was made with: goes into the report, because figures depend on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Features {
+pub struct UringFeatures {
     /// Completions run only when asked for.
     pub defer_taskrun: bool,
     /// Completions run at the next system call, without an interrupt.
@@ -36,7 +36,7 @@ pub struct Features {
     pub iopoll: bool,
 }
 
-impl Features {
+impl UringFeatures {
     /// In words, for the report.
     pub fn describe(&self) -> String {
         let all = [
@@ -54,7 +54,7 @@ impl Features {
 
 /// What is asked of a ring beyond the usual.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ask {
+pub struct UringOptions {
     /// A kernel thread that takes submissions; costs a core of its own.
     pub sqpoll: bool,
     /// Poll for completions; only for devices with polling queues, and only O_DIRECT.
@@ -62,41 +62,41 @@ pub struct Ask {
 }
 
 /// See the module.
-pub struct Uring {
+pub struct UringEngine {
     // Before `memory`: the kernel lets go of the buffers when the ring is gone.
     ring: IoUring,
-    memory: Memory,
+    memory: AlignedMemory,
     slot_bytes: usize,
     queued: u32,
-    features: Features,
+    features: UringFeatures,
 }
 
-impl Uring {
+impl UringEngine {
     /// A ring of `depth` slots of `slot_bytes` each on `file`. Must be called on the thread that uses it.
-    pub fn new(file: BorrowedFd<'_>, depth: u32, slot_bytes: usize, ask: Ask) -> Result<Self, Refusal> {
-        let (ring, mut features) = build(depth, ask).map_err(Refusal::setup)?;
-        ring.submitter().register_files(&[file.as_raw_fd()]).map_err(Refusal::setup)?;
+    pub fn new(file: BorrowedFd<'_>, depth: u32, slot_bytes: usize, ask: UringOptions) -> Result<Self, UringUnavailable> {
+        let (ring, mut features) = build_ring(depth, ask).map_err(UringUnavailable::from_setup_error)?;
+        ring.submitter().register_files(&[file.as_raw_fd()]).map_err(UringUnavailable::from_setup_error)?;
         let len = depth as usize * slot_bytes;
-        let memory = Memory::new(len, len >= 2 << 20).map_err(Refusal::memory)?;
+        let memory = AlignedMemory::new(len, len >= 2 << 20).map_err(UringUnavailable::out_of_memory)?;
         let whole = libc::iovec { iov_base: memory.as_ptr().cast(), iov_len: memory.len() };
         // One registration may span at most 1 GiB; plans are capped below that.
         // SAFETY: the memory outlives the ring: `ring` is dropped first, and unregisters.
         match unsafe { ring.submitter().register_buffers(&[whole]) } {
             Ok(()) => features.registered_buffers = true,
-            Err(err) if err.raw_os_error() == Some(libc::ENOMEM) => return Err(Refusal::memlock(len)),
-            Err(err) => return Err(Refusal::setup(err)),
+            Err(err) if err.raw_os_error() == Some(libc::ENOMEM) => return Err(UringUnavailable::memlock_exceeded(len)),
+            Err(err) => return Err(UringUnavailable::from_setup_error(err)),
         }
         Ok(Self { ring, memory, slot_bytes, queued: 0, features })
     }
 
     /// What this kernel gave.
-    pub fn features(&self) -> Features {
+    pub fn features(&self) -> UringFeatures {
         self.features
     }
 }
 
 /// Steps down from the best set-up to a plain ring: EINVAL means the kernel does not know a flag.
-fn build(depth: u32, ask: Ask) -> io::Result<(IoUring, Features)> {
+fn build_ring(depth: u32, ask: UringOptions) -> io::Result<(IoUring, UringFeatures)> {
     let mut last = io::Error::from_raw_os_error(libc::EINVAL);
     for (defer, coop, no_sqarray) in
         [(true, false, true), (true, false, false), (false, true, false), (false, false, false)]
@@ -122,13 +122,13 @@ fn build(depth: u32, ask: Ask) -> io::Result<(IoUring, Features)> {
         }
         match builder.build(depth.next_power_of_two()) {
             Ok(ring) => {
-                let features = Features {
+                let features = UringFeatures {
                     defer_taskrun: defer,
                     coop_taskrun: coop,
                     no_sqarray,
                     sqpoll: ask.sqpoll,
                     iopoll: ask.iopoll,
-                    ..Features::default()
+                    ..UringFeatures::default()
                 };
                 return Ok((ring, features));
             }
@@ -139,7 +139,7 @@ fn build(depth: u32, ask: Ask) -> io::Result<(IoUring, Features)> {
     Err(last)
 }
 
-impl Engine for Uring {
+impl IoEngine for UringEngine {
     const SYNCHRONOUS: bool = false;
 
     #[inline(always)]
@@ -153,20 +153,20 @@ impl Engine for Uring {
     }
 
     #[inline(always)]
-    fn queue(&mut self, slot: u32, op: Op) {
+    fn queue(&mut self, slot: u32, op: IoOp) {
         debug_assert!(op.len as usize <= self.slot_bytes);
         let at = slot as usize * self.slot_bytes;
         assert!(at + op.len as usize <= self.memory.len());
         // SAFETY: inside the memory (just checked).
         let buffer = unsafe { self.memory.as_ptr().add(at) };
         let entry = match op.kind {
-            Kind::Read => {
+            OpKind::Read => {
                 opcode::ReadFixed::new(types::Fixed(0), buffer, op.len, 0).offset(op.offset).build()
             }
-            Kind::Write => {
+            OpKind::Write => {
                 opcode::WriteFixed::new(types::Fixed(0), buffer, op.len, 0).offset(op.offset).build()
             }
-            Kind::Sync => opcode::Fsync::new(types::Fixed(0)).flags(types::FsyncFlags::DATASYNC).build(),
+            OpKind::Sync => opcode::Fsync::new(types::Fixed(0)).flags(types::FsyncFlags::DATASYNC).build(),
         };
         // SAFETY: file and buffer are registered with this ring and live as long as it; a slot is queued
         // again only after its completion was reaped. There are as many entries as slots, so it has room.
@@ -185,7 +185,7 @@ impl Engine for Uring {
         while self.queued > 0 {
             // SAFETY: no argument is passed.
             let done =
-                unsafe { self.ring.submitter().enter::<libc::sigset_t>(self.queued, 0, GETEVENTS, None) };
+                unsafe { self.ring.submitter().enter::<libc::sigset_t>(self.queued, 0, IORING_ENTER_GETEVENTS, None) };
             match done {
                 Ok(n) => self.queued -= (n as u32).min(self.queued),
                 Err(err) if err.raw_os_error() == Some(libc::EINTR) => {}
@@ -207,9 +207,9 @@ impl Engine for Uring {
     }
 
     #[inline]
-    fn reap(&mut self, done: &mut Vec<Done>) {
+    fn reap(&mut self, done: &mut Vec<Completion>) {
         for entry in self.ring.completion() {
-            done.push(Done { slot: entry.user_data() as u32, result: entry.result() });
+            done.push(Completion { slot: entry.user_data() as u32, result: entry.result() });
         }
     }
 }

@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-const BITS: u32 = 6;
-const PER_GROUP: usize = 1 << BITS;
+const GROUP_BITS: u32 = 6;
+const BUCKETS_PER_GROUP: usize = 1 << GROUP_BITS;
 /// Buckets of a histogram.
-pub const BUCKETS: usize = 29 * PER_GROUP;
+pub const BUCKET_COUNT: usize = 29 * BUCKETS_PER_GROUP;
 
 /// fio's default percentile list (`stat.h`, `FIO_IO_U_LIST_MAX_LEN` and `init.c`).
 pub const PERCENTILES: [f64; 17] =
@@ -16,26 +16,26 @@ pub const PERCENTILES: [f64; 17] =
 
 /// The bucket that counts `ns`.
 #[inline(always)]
-pub fn bucket_of(ns: u64) -> usize {
+pub fn bucket_index(ns: u64) -> usize {
     // Below 2^(BITS+1) every value has a bucket of its own.
     let msb = 63 - (ns | 1).leading_zeros();
-    if msb <= BITS {
+    if msb <= GROUP_BITS {
         return ns as usize;
     }
-    let error_bits = msb - BITS;
-    let base = (error_bits as usize + 1) << BITS;
-    let offset = (ns >> error_bits) as usize & (PER_GROUP - 1);
-    (base + offset).min(BUCKETS - 1)
+    let error_bits = msb - GROUP_BITS;
+    let base = (error_bits as usize + 1) << GROUP_BITS;
+    let offset = (ns >> error_bits) as usize & (BUCKETS_PER_GROUP - 1);
+    (base + offset).min(BUCKET_COUNT - 1)
 }
 
 /// The middle of bucket `index`, in ns (fio's `plat_idx_to_val`).
-pub fn value_of(index: usize) -> u64 {
-    if index < PER_GROUP << 1 {
+pub fn bucket_midpoint(index: usize) -> u64 {
+    if index < BUCKETS_PER_GROUP << 1 {
         return index as u64;
     }
-    let error_bits = (index >> BITS) as u32 - 1;
-    let base = 1u64 << (error_bits + BITS);
-    let k = (index % PER_GROUP) as f64;
+    let error_bits = (index >> GROUP_BITS) as u32 - 1;
+    let base = 1u64 << (error_bits + GROUP_BITS);
+    let k = (index % BUCKETS_PER_GROUP) as f64;
     base + ((k + 0.5) * (1u64 << error_bits) as f64) as u64
 }
 
@@ -48,7 +48,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// From one count per bucket.
-    pub fn of(counts: impl Iterator<Item = u64>) -> Self {
+    pub fn from_counts(counts: impl Iterator<Item = u64>) -> Self {
         let buckets = counts.enumerate().filter(|(_, n)| *n > 0).map(|(i, n)| (i as u16, n)).collect();
         Self { buckets }
     }
@@ -59,7 +59,7 @@ impl Histogram {
     }
 
     /// Adds another histogram's samples.
-    pub fn add(&mut self, other: &Histogram) {
+    pub fn merge_from(&mut self, other: &Histogram) {
         let mut all = std::collections::BTreeMap::new();
         for (i, n) in self.buckets.iter().chain(&other.buckets) {
             *all.entry(*i).or_insert(0) += n;
@@ -89,7 +89,7 @@ impl Histogram {
         for &(i, n) in &self.buckets {
             sum += n;
             if sum as f64 >= goal {
-                return Some(value_of(i as usize));
+                return Some(bucket_midpoint(i as usize));
             }
         }
         None
@@ -102,24 +102,24 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn fios_own_figures() {
+    fn bucket_midpoints_match_fio() {
         // Values as fio 3.33 prints them: every bucket's middle.
         for ns in [0, 1, 127, 128, 1_000, 65_000, 1_000_000_000] {
-            let v = value_of(bucket_of(ns));
+            let v = bucket_midpoint(bucket_index(ns));
             assert!(v.abs_diff(ns) as f64 <= ns as f64 * 0.008 + 1.0, "{ns} -> {v}");
         }
-        assert_eq!(value_of(bucket_of(700_000)), 700_416);
-        assert_eq!(value_of(bucket_of(1_500_000)), 1_499_136);
-        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+        assert_eq!(bucket_midpoint(bucket_index(700_000)), 700_416);
+        assert_eq!(bucket_midpoint(bucket_index(1_500_000)), 1_499_136);
+        assert_eq!(bucket_index(u64::MAX), BUCKET_COUNT - 1);
     }
 
     #[test]
-    fn percentiles_count_from_below() {
-        let mut counts = vec![0u64; BUCKETS];
+    fn percentiles_are_cumulative_from_the_lowest_bucket() {
+        let mut counts = vec![0u64; BUCKET_COUNT];
         for ns in 1..=100 {
-            counts[bucket_of(ns)] += 1;
+            counts[bucket_index(ns)] += 1;
         }
-        let h = Histogram::of(counts.into_iter());
+        let h = Histogram::from_counts(counts.into_iter());
         assert_eq!(
             (h.percentile(1.0), h.percentile(50.0), h.percentile(99.99)),
             (Some(1), Some(50), Some(100))
@@ -130,17 +130,17 @@ mod tests {
     proptest! {
         #[test]
         fn buckets_are_ordered_and_exact_to_a_percent(a in 0u64..1 << 34, b in 0u64..1 << 34) {
-            if a <= b { prop_assert!(bucket_of(a) <= bucket_of(b)); }
-            let v = value_of(bucket_of(a));
+            if a <= b { prop_assert!(bucket_index(a) <= bucket_index(b)); }
+            let v = bucket_midpoint(bucket_index(a));
             prop_assert!(v.abs_diff(a) as f64 <= a as f64 * 0.0079 + 1.0);
         }
 
         #[test]
         fn since_is_the_difference(a in proptest::collection::vec(0u64..2000, 0..50), b in proptest::collection::vec(0u64..2000, 0..50)) {
-            let count = |v: &[u64]| { let mut c = vec![0u64; BUCKETS]; for x in v { c[bucket_of(*x)] += 1; } Histogram::of(c.into_iter()) };
+            let count = |v: &[u64]| { let mut c = vec![0u64; BUCKET_COUNT]; for x in v { c[bucket_index(*x)] += 1; } Histogram::from_counts(c.into_iter()) };
             let (ha, hb) = (count(&a), count(&b));
             let mut both = ha.clone();
-            both.add(&hb);
+            both.merge_from(&hb);
             prop_assert_eq!(both.since(&ha), hb);
         }
     }

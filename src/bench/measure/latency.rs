@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 /// One latency's summary. All ns; zero samples give all zeros, as fio prints them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
+pub struct LatencyStats {
     /// Samples.
-    pub n: u64,
+    #[serde(rename = "n")]
+    pub count: u64,
     /// Shortest.
     pub min_ns: u64,
     /// Longest.
@@ -21,7 +22,7 @@ pub struct Latency {
     pub histogram: Option<Histogram>,
 }
 
-impl Latency {
+impl LatencyStats {
     /// From sums over `n` samples.
     pub fn from_sums(
         n: u64,
@@ -36,11 +37,11 @@ impl Latency {
         }
         let mean = sum as f64 / n as f64;
         Self {
-            n,
+            count: n,
             min_ns: min,
             max_ns: max,
             mean_ns: mean,
-            stddev_ns: deviation(n, sum as f64, squares),
+            stddev_ns: sample_stddev(n, sum as f64, squares),
             histogram,
         }
     }
@@ -53,36 +54,36 @@ impl Latency {
     }
 
     /// This latency and another one's samples taken together.
-    pub fn merged(&self, other: &Latency) -> Latency {
-        let n = self.n + other.n;
-        if self.n == 0 || other.n == 0 {
-            return if self.n == 0 { other.clone() } else { self.clone() };
+    pub fn merge(&self, other: &LatencyStats) -> LatencyStats {
+        let n = self.count + other.count;
+        if self.count == 0 || other.count == 0 {
+            return if self.count == 0 { other.clone() } else { self.clone() };
         }
-        let sum = |l: &Latency| l.mean_ns * l.n as f64;
-        let squares = |l: &Latency| {
-            l.stddev_ns * l.stddev_ns * (l.n.saturating_sub(1)) as f64 + l.mean_ns * l.mean_ns * l.n as f64
+        let sum = |l: &LatencyStats| l.mean_ns * l.count as f64;
+        let squares = |l: &LatencyStats| {
+            l.stddev_ns * l.stddev_ns * (l.count.saturating_sub(1)) as f64 + l.mean_ns * l.mean_ns * l.count as f64
         };
         let total = sum(self) + sum(other);
         let histogram = match (&self.histogram, &other.histogram) {
             (Some(a), Some(b)) => {
                 let mut both = a.clone();
-                both.add(b);
+                both.merge_from(b);
                 Some(both)
             }
             (a, b) => a.clone().or_else(|| b.clone()),
         };
-        Latency {
-            n,
+        LatencyStats {
+            count: n,
             min_ns: self.min_ns.min(other.min_ns),
             max_ns: self.max_ns.max(other.max_ns),
             mean_ns: total / n as f64,
-            stddev_ns: deviation(n, total, squares(self) + squares(other)),
+            stddev_ns: sample_stddev(n, total, squares(self) + squares(other)),
             histogram,
         }
     }
 }
 
-fn deviation(n: u64, sum: f64, squares: f64) -> f64 {
+fn sample_stddev(n: u64, sum: f64, squares: f64) -> f64 {
     if n < 2 {
         return 0.0;
     }
@@ -92,45 +93,45 @@ fn deviation(n: u64, sum: f64, squares: f64) -> f64 {
 
 /// All operations of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Direction {
+pub struct DirectionStats {
     /// Completed.
     pub ios: u64,
     /// Moved.
     pub bytes: u64,
     /// Submission latency: from the start of preparation until the kernel has it.
-    pub slat: Latency,
+    pub slat: LatencyStats,
     /// Completion latency: from then on until its completion is seen.
-    pub clat: Latency,
+    pub clat: LatencyStats,
     /// Both: the one to compare across engines.
-    pub lat: Latency,
+    pub lat: LatencyStats,
 }
 
-impl Direction {
+impl DirectionStats {
     /// Two workers' figures taken together.
-    pub fn merged(&self, other: &Direction) -> Direction {
-        Direction {
+    pub fn merge(&self, other: &DirectionStats) -> DirectionStats {
+        DirectionStats {
             ios: self.ios + other.ios,
             bytes: self.bytes + other.bytes,
-            slat: self.slat.merged(&other.slat),
-            clat: self.clat.merged(&other.clat),
-            lat: self.lat.merged(&other.lat),
+            slat: self.slat.merge(&other.slat),
+            clat: self.clat.merge(&other.clat),
+            lat: self.lat.merge(&other.lat),
         }
     }
 }
 
 /// fsync or fdatasync calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sync {
+pub struct SyncStats {
     /// Completed.
     pub ios: u64,
     /// Time of each.
-    pub lat: Latency,
+    pub lat: LatencyStats,
 }
 
-impl Sync {
+impl SyncStats {
     /// Two workers' figures taken together.
-    pub fn merged(&self, other: &Sync) -> Sync {
-        Sync { ios: self.ios + other.ios, lat: self.lat.merged(&other.lat) }
+    pub fn merge(&self, other: &SyncStats) -> SyncStats {
+        SyncStats { ios: self.ios + other.ios, lat: self.lat.merge(&other.lat) }
     }
 }
 
@@ -139,9 +140,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merging_equals_counting_together() {
+    fn merging_equals_computing_over_all_samples() {
         let of = |v: &[u64]| {
-            Latency::from_sums(
+            LatencyStats::from_sums(
                 v.len() as u64,
                 v.iter().sum(),
                 v.iter().map(|x| (*x as f64).powi(2)).sum(),
@@ -150,10 +151,10 @@ mod tests {
                 None,
             )
         };
-        let both = of(&[1, 5, 9]).merged(&of(&[100, 2]));
+        let both = of(&[1, 5, 9]).merge(&of(&[100, 2]));
         let once = of(&[1, 5, 9, 100, 2]);
-        assert_eq!((both.n, both.min_ns, both.max_ns), (once.n, once.min_ns, once.max_ns));
+        assert_eq!((both.count, both.min_ns, both.max_ns), (once.count, once.min_ns, once.max_ns));
         assert!((both.stddev_ns - once.stddev_ns).abs() < 1e-6);
-        assert_eq!(of(&[]).merged(&once), once);
+        assert_eq!(of(&[]).merge(&once), once);
     }
 }

@@ -4,21 +4,21 @@
 /// Rows of the drawing area.
 const ROWS: usize = 11;
 /// Columns from one block size to the next.
-const STEP: usize = 6;
+const COLUMN_STEP: usize = 6;
 /// Columns left of the axis: the largest label and a blank.
-const LEFT: usize = 7;
+const LABEL_WIDTH: usize = 7;
 /// Columns a chart of twelve block sizes takes.
-pub const WIDTH: usize = LEFT + 1 + 12 * STEP;
+pub const WIDTH: usize = LABEL_WIDTH + 1 + 12 * COLUMN_STEP;
 /// Where two series share a cell.
-const BOTH: char = '*';
+const SHARED_MARK: char = '*';
 
 /// One line of a chart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct ChartSeries {
     /// Its points' mark.
     pub mark: char,
     /// What joins them.
-    pub trail: char,
+    pub line: char,
     /// In the legend.
     pub name: String,
     /// Position on the x axis (number of doublings from its left end) and value; values above 0 only count.
@@ -26,7 +26,7 @@ pub struct Series {
 }
 
 /// 1, 2 and 5 times powers of ten: the next at or below `x` if `down`, else at or above.
-fn round_value(x: f64, down: bool) -> f64 {
+fn round_1_2_5(x: f64, down: bool) -> f64 {
     let ten = 10f64.powf(x.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * ten);
     // A hair's breadth, because powers of ten are not exact.
@@ -36,28 +36,28 @@ fn round_value(x: f64, down: bool) -> f64 {
 }
 
 /// `0.5`, `20`, `5k`, `1M`: the values of the y axis.
-fn label(x: f64) -> String {
+fn axis_label(x: f64) -> String {
     match x {
         x if x >= 999_999.0 => format!("{:.0}M", x / 1e6),
         x if x >= 999.9 => format!("{:.0}k", x / 1e3),
         x if x >= 0.999 => format!("{x:.0}"),
-        x => format!("{x}").chars().take(LEFT - 2).collect(),
+        x => format!("{x}").chars().take(LABEL_WIDTH - 2).collect(),
     }
 }
 
 /// The y axis: from where to where.
-struct Scale {
+struct LogScale {
     low: f64,
     high: f64,
 }
 
-impl Scale {
-    fn of(series: &[Series]) -> Option<Self> {
+impl LogScale {
+    fn from_series(series: &[ChartSeries]) -> Option<Self> {
         let all = || series.iter().flat_map(|s| &s.points).map(|p| p.1).filter(|v| v.is_finite() && *v > 0.0);
         let (least, most) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
-        let (low, mut high) = (round_value(least, true), round_value(most, false));
+        let (low, mut high) = (round_1_2_5(least, true), round_1_2_5(most, false));
         if high <= low {
-            high = round_value(low * 1.5, false);
+            high = round_1_2_5(low * 1.5, false);
         }
         Some(Self { low, high })
     }
@@ -69,7 +69,7 @@ impl Scale {
     }
 
     /// Round values in it, as many as have rows of their own: 1-2-5 over little, else powers of ten.
-    fn marks(&self) -> Vec<(usize, f64)> {
+    fn tick_marks(&self) -> Vec<(usize, f64)> {
         let wide = (self.high / self.low).log10() > 2.5;
         let mut at = self.low;
         let mut out: Vec<(usize, f64)> = Vec::new();
@@ -79,43 +79,43 @@ impl Scale {
             if (ten || !wide) && out.last().is_none_or(|l| l.0 != row) {
                 out.push((row, at));
             }
-            at = round_value(at * 1.01, false);
+            at = round_1_2_5(at * 1.01, false);
         }
         out
     }
 }
 
 /// The chart: title, drawing, the names of `ticks` below it. Empty without a value.
-pub fn draw(title: &str, series: &[Series], ticks: &[String]) -> String {
-    let Some(scale) = Scale::of(series) else { return String::new() };
-    let width = ticks.len().saturating_sub(1) * STEP + 3;
+pub fn draw_chart(title: &str, series: &[ChartSeries], ticks: &[String]) -> String {
+    let Some(scale) = LogScale::from_series(series) else { return String::new() };
+    let width = ticks.len().saturating_sub(1) * COLUMN_STEP + 3;
     let mut cells = vec![vec![' '; width]; ROWS];
     // Trails first: a mark is never hidden by another series' trail.
     for s in series {
-        trail(&mut cells, s, &scale);
+        draw_line(&mut cells, s, &scale);
     }
     for s in series {
         for (x, y) in s.points.iter().filter(|p| p.1 > 0.0 && p.0 < ticks.len()) {
-            let cell = &mut cells[scale.row(*y)][x * STEP + 1];
+            let cell = &mut cells[scale.row(*y)][x * COLUMN_STEP + 1];
             let taken = series.iter().any(|o| o.mark != s.mark && *cell == o.mark);
-            *cell = if taken || *cell == BOTH { BOTH } else { s.mark };
+            *cell = if taken || *cell == SHARED_MARK { SHARED_MARK } else { s.mark };
         }
     }
-    let marks = scale.marks();
+    let marks = scale.tick_marks();
     let mut out = format!("{title}\n");
     for (n, row) in cells.iter().enumerate().rev() {
         let mark = marks.iter().find(|m| m.0 == n);
-        let text = mark.map_or(String::new(), |m| label(m.1));
+        let text = mark.map_or(String::new(), |m| axis_label(m.1));
         let edge = if mark.is_some() { '+' } else { '|' };
         let line: String = row.iter().collect();
-        out.push_str(format!("{text:>w$} {edge}{line}", w = LEFT - 1).trim_end());
+        out.push_str(format!("{text:>w$} {edge}{line}", w = LABEL_WIDTH - 1).trim_end());
         out.push('\n');
     }
-    out.push_str(&format!("{:>w$} +{}\n", "", "-".repeat(width), w = LEFT - 1));
-    let mut names = " ".repeat(LEFT + 1);
+    out.push_str(&format!("{:>w$} +{}\n", "", "-".repeat(width), w = LABEL_WIDTH - 1));
+    let mut names = " ".repeat(LABEL_WIDTH + 1);
     for (n, tick) in ticks.iter().enumerate() {
         // Centred under its point.
-        let at = LEFT + 2 + n * STEP;
+        let at = LABEL_WIDTH + 2 + n * COLUMN_STEP;
         let from = (at + 1).saturating_sub(tick.chars().count().div_ceil(2)).max(names.len());
         names.push_str(&" ".repeat(from - names.len()));
         names.push_str(tick);
@@ -126,23 +126,23 @@ pub fn draw(title: &str, series: &[Series], ticks: &[String]) -> String {
 }
 
 /// `S sequential   R random   * both`.
-pub fn legend(series: &[Series]) -> String {
+pub fn chart_legend(series: &[ChartSeries]) -> String {
     let mut all: Vec<String> = series.iter().map(|s| format!("{} {}", s.mark, s.name)).collect();
     if series.len() > 1 {
-        all.push(format!("{BOTH} both"));
+        all.push(format!("{SHARED_MARK} both"));
     }
     all.join("   ")
 }
 
 /// Joins a series' points where nothing else stands.
-fn trail(cells: &mut [Vec<char>], s: &Series, scale: &Scale) {
+fn draw_line(cells: &mut [Vec<char>], s: &ChartSeries, scale: &LogScale) {
     for pair in s.points.windows(2).filter(|w| w[0].1 > 0.0 && w[1].1 > 0.0 && w[1].0 == w[0].0 + 1) {
         let (from, to) = (pair[0].1.ln(), pair[1].1.ln());
-        for n in 1..STEP {
-            let value = (from + (to - from) * n as f64 / STEP as f64).exp();
-            let column = pair[0].0 * STEP + 1 + n;
+        for n in 1..COLUMN_STEP {
+            let value = (from + (to - from) * n as f64 / COLUMN_STEP as f64).exp();
+            let column = pair[0].0 * COLUMN_STEP + 1 + n;
             if let Some(cell) = cells[scale.row(value)].get_mut(column).filter(|c| **c == ' ') {
-                *cell = s.trail;
+                *cell = s.line;
             }
         }
     }
@@ -152,9 +152,9 @@ fn trail(cells: &mut [Vec<char>], s: &Series, scale: &Scale) {
 mod tests {
     use super::*;
 
-    fn series(mark: char, trail: char, values: &[f64]) -> Series {
+    fn series(mark: char, trail: char, values: &[f64]) -> ChartSeries {
         let points = values.iter().copied().enumerate().collect();
-        Series { mark, trail, name: format!("series {mark}"), points }
+        ChartSeries { mark, line: trail, name: format!("series {mark}"), points }
     }
 
     fn ticks(n: usize) -> Vec<String> {
@@ -166,8 +166,8 @@ mod tests {
     }
 
     #[test]
-    fn two_series_are_told_apart_without_colour() {
-        let drawn = draw(
+    fn two_series_are_distinguishable_without_colour() {
+        let drawn = draw_chart(
             "Bandwidth, MiB/s",
             &[series('S', '-', &[10.0, 20.0, 40.0, 80.0]), series('R', '.', &[10.0, 11.0, 12.0])],
             &ticks(4),
@@ -192,24 +192,24 @@ Bandwidth, MiB/s
     }
 
     #[test]
-    fn values_round_outwards_and_read_shortly() {
-        assert_eq!((round_value(0.3, true), round_value(0.3, false)), (0.2, 0.5));
-        assert_eq!((round_value(1000.0, true), round_value(1000.0, false)), (1000.0, 1000.0));
-        let said = [0.02, 0.5, 1.0, 50.0, 1000.0, 20_000.0, 1e6].map(label);
+    fn axis_values_round_outwards_and_have_short_labels() {
+        assert_eq!((round_1_2_5(0.3, true), round_1_2_5(0.3, false)), (0.2, 0.5));
+        assert_eq!((round_1_2_5(1000.0, true), round_1_2_5(1000.0, false)), (1000.0, 1000.0));
+        let said = [0.02, 0.5, 1.0, 50.0, 1000.0, 20_000.0, 1e6].map(axis_label);
         assert_eq!(said, ["0.02", "0.5", "1", "50", "1k", "20k", "1M"]);
     }
 
     #[test]
-    fn nothing_measured_draws_nothing_and_one_value_draws_a_chart() {
-        assert_eq!(draw("t", &[series('S', '-', &[])], &ticks(2)), "");
-        assert_eq!(draw("t", &[series('S', '-', &[0.0, f64::NAN])], &ticks(2)), "");
-        assert!(draw("t", &[series('S', '-', &[7.0])], &ticks(1)).contains('S'));
+    fn no_value_draws_nothing_and_one_value_draws_a_chart() {
+        assert_eq!(draw_chart("t", &[series('S', '-', &[])], &ticks(2)), "");
+        assert_eq!(draw_chart("t", &[series('S', '-', &[0.0, f64::NAN])], &ticks(2)), "");
+        assert!(draw_chart("t", &[series('S', '-', &[7.0])], &ticks(1)).contains('S'));
     }
 
     #[test]
-    fn it_fits_80_columns() {
+    fn chart_fits_80_columns() {
         let wide: Vec<f64> = (0..12).map(|n| 3.0f64.powi(n)).collect();
-        let drawn = draw("t", &[series('S', '-', &wide)], &ticks(12));
+        let drawn = draw_chart("t", &[series('S', '-', &wide)], &ticks(12));
         assert!(drawn.lines().all(|l| l.chars().count() <= 80), "{drawn}");
         assert_eq!(drawn.matches('S').count(), 12, "{drawn}");
     }

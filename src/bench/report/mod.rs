@@ -1,19 +1,19 @@
 //! A finished run: plain data, and one file per way to write it down.
 
 pub mod chart;
-pub mod course;
-pub mod fio;
+pub mod sparkline;
+pub mod fio_json;
 pub mod markdown;
-pub mod ruler;
-pub mod scale;
+pub mod reference_classes;
+pub mod interpretation;
 pub mod sweep;
 pub mod text;
 pub mod warnings;
 
-use super::measure::depth::Depths;
-use super::measure::latency::{Direction, Latency, Sync};
-use super::plan::Plan;
-use super::target::sizes::KnownSize;
+use super::measure::depth::DepthCounts;
+use super::measure::latency::{DirectionStats, LatencyStats, SyncStats};
+use super::plan::BenchPlan;
+use super::target::size_hints::DeviceSizeHint;
 use crate::model::disk::DiskRate;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub const SCHEMA: u32 = 1;
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum RunEnd {
     /// All of it was done.
     Complete,
     /// Somebody stopped it; what was measured up to then is valid.
@@ -36,7 +36,7 @@ pub enum End {
 
 /// Where the file was.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Target {
+pub struct ReportTarget {
     /// Directory, cleaned for showing.
     pub directory: String,
     /// File system type.
@@ -52,19 +52,23 @@ pub struct Target {
     /// Required alignment of direct I/O, bytes.
     pub alignment: u32,
     /// Whether its files live in memory.
-    pub memory: bool,
+    #[serde(rename = "memory")]
+    pub is_memory: bool,
     /// Whether a network is in between.
-    pub network: bool,
+    #[serde(rename = "network")]
+    pub is_network: bool,
     /// Whether it passes I/O on to other file systems.
-    pub stacked: bool,
+    #[serde(rename = "stacked")]
+    pub is_stacked: bool,
     /// Sizes the kernel knows of its disk.
     #[serde(default)]
-    pub sizes: Vec<KnownSize>,
+    #[serde(rename = "sizes")]
+    pub size_hints: Vec<DeviceSizeHint>,
 }
 
 /// A run's report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct BenchReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// Name in the store: time and profile.
@@ -78,22 +82,24 @@ pub struct Report {
     /// Of this program.
     pub version: String,
     /// What was asked for.
-    pub plan: Plan,
+    pub plan: BenchPlan,
     /// Where; `None` for workloads without a file.
-    pub target: Option<Target>,
+    pub target: Option<ReportTarget>,
     /// What was measured, in order.
-    pub parts: Vec<Part>,
+    #[serde(rename = "parts")]
+    pub measurements: Vec<Measurement>,
     /// What to know before believing the figures.
     pub warnings: Vec<String>,
     /// Where it lies among known storage.
-    pub ruler: Option<ruler::Placement>,
+    #[serde(rename = "ruler")]
+    pub reference: Option<reference_classes::ReferencePlacement>,
     /// How it ended.
-    pub end: End,
+    pub end: RunEnd,
 }
 
 /// CPU time over a part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuUse {
+pub struct CpuUsage {
     /// Per cent of one core in user mode.
     pub user_pct: f64,
     /// Per cent of one core in the kernel.
@@ -110,7 +116,7 @@ pub struct CpuUse {
 
 /// Spans without any completion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stalls {
+pub struct StallStats {
     /// How many of at least 100 ms.
     pub count: u64,
     /// Their sum, ns.
@@ -121,7 +127,7 @@ pub struct Stalls {
 
 /// A named figure of a workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct WorkloadMetric {
     /// What it is.
     pub name: String,
     /// How much.
@@ -132,7 +138,7 @@ pub struct Figure {
 
 /// One point of a part's course.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+pub struct SeriesPoint {
     /// Since the part began, ms.
     pub at_ms: u64,
     /// Reads, writes per second.
@@ -151,7 +157,7 @@ pub struct Point {
 
 /// One measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct Measurement {
     /// Which.
     pub label: String,
     /// Engine and what it was set up with.
@@ -165,71 +171,73 @@ pub struct Part {
     /// From the end of the ramp-up to the last completion, ns.
     pub elapsed_ns: u64,
     /// Reads.
-    pub read: Direction,
+    pub read: DirectionStats,
     /// Writes.
-    pub write: Direction,
+    pub write: DirectionStats,
     /// Syncs, or what [`Part::verb`] says.
-    pub sync: Sync,
+    pub sync: SyncStats,
     /// What was timed instead of syncs, in workloads that do no I/O; empty: syncs.
     #[serde(default)]
-    pub verb: String,
+    #[serde(rename = "verb")]
+    pub timed_operation: String,
     /// How deep it really was; all zero in results of before this was counted.
     #[serde(default)]
-    pub depths: Depths,
+    pub depths: DepthCounts,
     /// CPU time; `None` where other work of this process would be in it.
-    pub cpu: Option<CpuUse>,
+    pub cpu: Option<CpuUsage>,
     /// Spans without any completion.
-    pub stalls: Stalls,
+    pub stalls: StallStats,
     /// The device's own counters over the same time.
     pub device: Option<DiskRate>,
     /// The time those counters cover, ns: more than `elapsed_ns` when the run hung at its end.
     #[serde(default)]
     pub device_ns: u64,
     /// What only this workload has.
-    pub figures: Vec<Figure>,
+    #[serde(rename = "figures")]
+    pub metrics: Vec<WorkloadMetric>,
     /// Its course.
-    pub series: Vec<Point>,
+    pub series: Vec<SeriesPoint>,
 }
 
-impl Part {
+impl Measurement {
     /// Seconds counted.
-    pub fn secs(&self) -> f64 {
+    pub fn elapsed_secs(&self) -> f64 {
         self.elapsed_ns as f64 / 1e9
     }
 
     /// Operations per second of a count.
-    pub fn per_s(&self, n: u64) -> f64 {
-        if self.elapsed_ns == 0 { 0.0 } else { n as f64 / self.secs() }
+    pub fn rate_of(&self, n: u64) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { n as f64 / self.elapsed_secs() }
     }
 
     /// Reads and writes per second.
     pub fn iops(&self) -> f64 {
-        self.per_s(self.read.ios + self.write.ios)
+        self.rate_of(self.read.ios + self.write.ios)
     }
 
     /// Bytes read and written per second.
     pub fn bytes_per_s(&self) -> f64 {
-        self.per_s(self.read.bytes + self.write.bytes)
+        self.rate_of(self.read.bytes + self.write.bytes)
     }
 
     /// `lat` of reads and writes together.
-    pub fn lat(&self) -> Latency {
-        self.read.lat.merged(&self.write.lat)
+    pub fn combined_lat(&self) -> LatencyStats {
+        self.read.lat.merge(&self.write.lat)
     }
 
     /// A figure by name.
-    pub fn figure(&self, name: &str) -> Option<f64> {
-        self.figures.iter().find(|f| f.name == name).map(|f| f.value)
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|f| f.name == name).map(|f| f.value)
     }
 
     /// Adds a figure.
-    pub fn say(&mut self, name: &str, value: f64, unit: &str) {
-        self.figures.push(Figure { name: name.into(), value, unit: unit.into() });
+    pub fn add_metric(&mut self, name: &str, value: f64, unit: &str) {
+        self.metrics.push(WorkloadMetric { name: name.into(), value, unit: unit.into() });
     }
 
     /// Application bytes per byte the device moved, reads and writes together; `None` where there is
     /// nothing to compare.
-    pub fn app_to_device(&self) -> Option<f64> {
+    pub fn app_to_device_ratio(&self) -> Option<f64> {
         let device = self.device.as_ref()?;
         let app = (self.read.bytes + self.write.bytes) as f64 / 1_048_576.0;
         let moved = (device.read_mb_per_s + device.write_mb_per_s) * self.device_ns as f64 / 1e9;
@@ -238,24 +246,24 @@ impl Part {
 }
 
 /// One kind of operation of a part, as tables list it.
-pub struct Row<'a> {
+pub struct OperationRow<'a> {
     /// `read`, `write`, or what was timed.
-    pub what: &'a str,
+    pub operation: &'a str,
     /// Completed.
     pub ios: u64,
     /// Moved.
     pub bytes: u64,
     /// `lat`.
-    pub lat: &'a Latency,
+    pub lat: &'a LatencyStats,
 }
 
 /// The kinds that occurred.
-pub fn rows(p: &Part) -> Vec<Row<'_>> {
-    let timed = if p.verb.is_empty() { "sync" } else { &p.verb };
+pub fn operation_rows(p: &Measurement) -> Vec<OperationRow<'_>> {
+    let timed = if p.timed_operation.is_empty() { "sync" } else { &p.timed_operation };
     let all = [
-        Row { what: "read", ios: p.read.ios, bytes: p.read.bytes, lat: &p.read.lat },
-        Row { what: "write", ios: p.write.ios, bytes: p.write.bytes, lat: &p.write.lat },
-        Row { what: timed, ios: p.sync.ios, bytes: 0, lat: &p.sync.lat },
+        OperationRow { operation: "read", ios: p.read.ios, bytes: p.read.bytes, lat: &p.read.lat },
+        OperationRow { operation: "write", ios: p.write.ios, bytes: p.write.bytes, lat: &p.write.lat },
+        OperationRow { operation: timed, ios: p.sync.ios, bytes: 0, lat: &p.sync.lat },
     ];
     all.into_iter().filter(|row| row.ios > 0).collect()
 }

@@ -2,65 +2,65 @@
 //!
 //! Made from the finished parts alone, so a kept result is drawn like a fresh one.
 
-use super::chart::{self, Series};
-use super::{Part, Report};
-use crate::bench::target::sizes::KnownSize;
+use super::chart::{self, ChartSeries};
+use super::{Measurement, BenchReport};
+use crate::bench::target::size_hints::DeviceSizeHint;
 use crate::units::format_bytes_long;
 use std::fmt::Write as _;
 
 const MIB: f64 = 1_048_576.0;
 /// Marks and trails of the series, in order.
-const MARKS: [(char, char); 2] = [('S', '-'), ('R', '.')];
+const SERIES_MARKS: [(char, char); 2] = [('S', '-'), ('R', '.')];
 const READAHEAD_MARKS: [(char, char); 2] = [('0', '.'), ('A', '-')];
 /// Twice the block explains twice the bandwidth; a jump is so many times more than that.
-const EXCESS: f64 = 1.25;
+const JUMP_EXCESS: f64 = 1.25;
 /// What comes after a jump keeps at least this share of its bandwidth.
-const STAYS: f64 = 0.7;
+const JUMP_RETENTION: f64 = 0.7;
 /// A step with fewer operations proves nothing.
-const FEW: u64 = 20;
+const MIN_OPERATIONS: u64 = 20;
 
 /// What two runs of the same series are called when only read-ahead differs between them.
 pub const READAHEAD_OFF: &str = "read-ahead off";
 
 /// The steps of one series, smallest block first.
-struct Steps<'a> {
+struct SweepSeries<'a> {
     name: &'a str,
-    parts: Vec<&'a Part>,
+    measurements: Vec<&'a Measurement>,
 }
 
 /// Whether `r` is a sweep with something in it.
-pub fn is_one(r: &Report) -> bool {
-    r.plan.profile == "sweep" && !r.parts.is_empty()
+pub fn is_sweep(r: &BenchReport) -> bool {
+    r.plan.profile == "sweep" && !r.measurements.is_empty()
 }
 
 /// The label of a step.
-pub fn label(series: &str, block: u32) -> String {
+pub fn step_label(series: &str, block: u32) -> String {
     format!("{series} {}", format_bytes_long(block.into()))
 }
 
-fn steps(r: &Report) -> Vec<Steps<'_>> {
-    let mut all: Vec<Steps> = Vec::new();
-    for part in &r.parts {
+fn sweep_series(r: &BenchReport) -> Vec<SweepSeries<'_>> {
+    let mut all: Vec<SweepSeries> = Vec::new();
+    for part in &r.measurements {
         let size = format_bytes_long(part.block.into());
         let name = part.label.strip_suffix(&size).unwrap_or(&part.label).trim_end();
         match all.iter_mut().find(|s| s.name == name) {
-            Some(steps) => steps.parts.push(part),
-            None => all.push(Steps { name, parts: vec![part] }),
+            Some(steps) => steps.measurements.push(part),
+            None => all.push(SweepSeries { name, measurements: vec![part] }),
         }
     }
     all
 }
 
 /// Every block size that occurs, smallest first.
-fn blocks(r: &Report) -> Vec<u32> {
-    let mut all: Vec<u32> = r.parts.iter().map(|p| p.block).collect();
+fn block_sizes(r: &BenchReport) -> Vec<u32> {
+    let mut all: Vec<u32> = r.measurements.iter().map(|p| p.block).collect();
     all.sort_unstable();
     all.dedup();
     all
 }
 
 /// `512`, `4k`, `1M`: below the x axis.
-fn tick(block: u32) -> String {
+fn tick_label(block: u32) -> String {
     match block {
         b if b >= 1 << 20 => format!("{}M", b >> 20),
         b if b >= 1 << 10 => format!("{}k", b >> 10),
@@ -69,40 +69,40 @@ fn tick(block: u32) -> String {
 }
 
 /// Mean `lat` in us.
-fn mean_us(p: &Part) -> f64 {
-    p.lat().mean_ns / 1e3
+fn mean_lat_us(p: &Measurement) -> f64 {
+    p.combined_lat().mean_ns / 1e3
 }
 
 /// The three charts with their legend, 80 columns at most.
-pub fn charts(r: &Report) -> String {
-    let blocks = blocks(r);
-    let ticks: Vec<String> = blocks.iter().map(|b| tick(*b)).collect();
-    let marks = if r.plan.readahead { READAHEAD_MARKS } else { MARKS };
-    let of = |value: fn(&Part) -> f64| -> Vec<Series> {
-        let point = |p: &&Part| Some((blocks.iter().position(|b| *b == p.block)?, value(p)));
-        let series = |(s, (mark, trail)): (Steps, (char, char))| Series {
+pub fn draw_charts(r: &BenchReport) -> String {
+    let blocks = block_sizes(r);
+    let ticks: Vec<String> = blocks.iter().map(|b| tick_label(*b)).collect();
+    let marks = if r.plan.readahead { READAHEAD_MARKS } else { SERIES_MARKS };
+    let of = |value: fn(&Measurement) -> f64| -> Vec<ChartSeries> {
+        let point = |p: &&Measurement| Some((blocks.iter().position(|b| *b == p.block)?, value(p)));
+        let series = |(s, (mark, trail)): (SweepSeries, (char, char))| ChartSeries {
             mark,
-            trail,
+            line: trail,
             name: s.name.into(),
-            points: s.parts.iter().filter_map(point).collect(),
+            points: s.measurements.iter().filter_map(point).collect(),
         };
-        steps(r).into_iter().zip(marks).map(series).collect()
+        sweep_series(r).into_iter().zip(marks).map(series).collect()
     };
     let bandwidth = of(|p| p.bytes_per_s() / MIB);
-    let mut out = format!("{}, over the block size in bytes\n", chart::legend(&bandwidth));
+    let mut out = format!("{}, over the block size in bytes\n", chart::chart_legend(&bandwidth));
     for (title, series) in [
         ("Bandwidth, MiB/s", &bandwidth),
-        ("Latency (mean of lat), us", &of(mean_us)),
-        ("IOPS", &of(Part::iops)),
+        ("Latency (mean of lat), us", &of(mean_lat_us)),
+        ("IOPS", &of(Measurement::iops)),
     ] {
-        let _ = write!(out, "\n{}", chart::draw(title, series, &ticks));
+        let _ = write!(out, "\n{}", chart::draw_chart(title, series, &ticks));
     }
     out
 }
 
 /// One line per block size, the series side by side.
-pub fn table(r: &Report) -> String {
-    let all = steps(r);
+pub fn text_table(r: &BenchReport) -> String {
+    let all = sweep_series(r);
     let mut out = format!("{:>8}", "");
     for s in &all {
         let _ = write!(out, "  {:<33}", s.name);
@@ -113,20 +113,20 @@ pub fn table(r: &Report) -> String {
         let _ = write!(out, "{:>9}{:>9}{:>8}{:>9}", "IOPS", "MiB/s", "mean", "p99");
     }
     out.push('\n');
-    for block in blocks(r) {
+    for block in block_sizes(r) {
         let mut line = format!("{:>8}", format_bytes_long(block.into()));
         for s in &all {
-            match s.parts.iter().find(|p| p.block == block) {
+            match s.measurements.iter().find(|p| p.block == block) {
                 None => line.push_str(&format!("{:>9}{:>9}{:>8}{:>9}", "", "", "", "")),
                 Some(p) => {
-                    let lat = p.lat();
-                    let p99 = lat.percentile(99.0).map_or("-".into(), |ns| super::text::us(ns as f64));
+                    let lat = p.combined_lat();
+                    let p99 = lat.percentile(99.0).map_or("-".into(), |ns| super::text::format_latency(ns as f64));
                     let _ = write!(
                         line,
                         "{:>9.0}{:>9.1}{:>8}{p99:>9}",
                         p.iops(),
                         p.bytes_per_s() / MIB,
-                        super::text::us(lat.mean_ns)
+                        super::text::format_latency(lat.mean_ns)
                     );
                 }
             }
@@ -137,27 +137,27 @@ pub fn table(r: &Report) -> String {
 }
 
 /// What the figures show; nothing where they show nothing.
-pub fn findings(r: &Report) -> Vec<String> {
+pub fn findings(r: &BenchReport) -> Vec<String> {
     // Direct I/O is never read ahead: that size explains nothing here.
-    let counts = |z: &&KnownSize| z.name != "read_ahead_kb";
-    let sizes: Vec<KnownSize> = r.target.iter().flat_map(|t| &t.sizes).filter(counts).cloned().collect();
-    let all = steps(r);
+    let counts = |z: &&DeviceSizeHint| z.name != "read_ahead_kb";
+    let sizes: Vec<DeviceSizeHint> = r.target.iter().flat_map(|t| &t.size_hints).filter(counts).cloned().collect();
+    let all = sweep_series(r);
     let mut out = Vec::new();
     for s in &all {
         // Through the page cache most operations touch no device, and its read-ahead decides the rest.
         if r.plan.direct {
-            out.extend(jump(s).map(|(from, to)| jump_words(s.name, from, to, &sizes)));
-            out.extend(split(s, &sizes));
+            out.extend(bandwidth_jump(s).map(|(from, to)| describe_jump(s.name, from, to, &sizes)));
+            out.extend(describe_request_split(s, &sizes));
         }
     }
     if let (true, [off, on]) = (r.plan.readahead, &all[..]) {
-        out.extend(readahead(off, on));
+        out.extend(describe_readahead(off, on));
     }
     out
 }
 
 /// How many times more the third of three steps moves than the two before it let expect.
-fn excess(three: &[&Part], rate: fn(&Part) -> f64) -> f64 {
+fn excess_ratio(three: &[&Measurement], rate: fn(&Measurement) -> f64) -> f64 {
     match three {
         [a, b, c] => rate(c) / (2.0 * rate(b)).max(4.0 * rate(a)),
         _ => 0.0,
@@ -166,36 +166,36 @@ fn excess(three: &[&Part], rate: fn(&Part) -> f64) -> f64 {
 
 /// Bandwidth as the median operation has it: a mean is at the mercy of a few slow ones, and on a busy machine
 /// they come in bursts that hit one step and not the next.
-fn median_rate(p: &Part) -> f64 {
-    let lat = p.lat();
+fn median_rate(p: &Measurement) -> f64 {
+    let lat = p.combined_lat();
     let us = lat.percentile(50.0).map_or(lat.mean_ns, |ns| ns as f64);
     if us > 0.0 { f64::from(p.block) / us } else { 0.0 }
 }
 
 /// The steepest step that is far more than twice the block explains, and lasts. The two smaller blocks say
 /// what was to be expected, so that one slow step by chance is not taken for a jump after it.
-fn jump<'a>(s: &Steps<'a>) -> Option<(&'a Part, &'a Part)> {
-    let rate = |n: usize| s.parts[n].bytes_per_s();
-    let ios = |p: &Part| p.read.ios + p.write.ios;
+fn bandwidth_jump<'a>(s: &SweepSeries<'a>) -> Option<(&'a Measurement, &'a Measurement)> {
+    let rate = |n: usize| s.measurements[n].bytes_per_s();
+    let ios = |p: &Measurement| p.read.ios + p.write.ios;
     let mut best: Option<(f64, usize)> = None;
-    for n in 2..s.parts.len() {
-        let doubled = s.parts[n].block == s.parts[n - 1].block * 2;
-        if !doubled || rate(n - 1) <= 0.0 || ios(s.parts[n - 1]) < FEW || ios(s.parts[n]) < FEW {
+    for n in 2..s.measurements.len() {
+        let doubled = s.measurements[n].block == s.measurements[n - 1].block * 2;
+        if !doubled || rate(n - 1) <= 0.0 || ios(s.measurements[n - 1]) < MIN_OPERATIONS || ios(s.measurements[n]) < MIN_OPERATIONS {
             continue;
         }
         let excess =
-            excess(&s.parts[n - 2..=n], Part::bytes_per_s).min(excess(&s.parts[n - 2..=n], median_rate));
-        let stays = (n + 1..s.parts.len()).all(|later| rate(later) >= STAYS * rate(n));
-        if excess >= EXCESS && stays && best.is_none_or(|b| excess > b.0) {
+            excess_ratio(&s.measurements[n - 2..=n], Measurement::bytes_per_s).min(excess_ratio(&s.measurements[n - 2..=n], median_rate));
+        let stays = (n + 1..s.measurements.len()).all(|later| rate(later) >= JUMP_RETENTION * rate(n));
+        if excess >= JUMP_EXCESS && stays && best.is_none_or(|b| excess > b.0) {
             best = Some((excess, n));
         }
     }
-    best.map(|(_, n)| (s.parts[n - 1], s.parts[n]))
+    best.map(|(_, n)| (s.measurements[n - 1], s.measurements[n]))
 }
 
-fn jump_words(name: &str, from: &Part, to: &Part, sizes: &[KnownSize]) -> String {
+fn describe_jump(name: &str, from: &Measurement, to: &Measurement, sizes: &[DeviceSizeHint]) -> String {
     let rates = (from.bytes_per_s() / MIB, to.bytes_per_s() / MIB);
-    let between = |s: &&KnownSize| s.bytes >= u64::from(from.block) && s.bytes <= u64::from(to.block);
+    let between = |s: &&DeviceSizeHint| s.bytes >= u64::from(from.block) && s.bytes <= u64::from(to.block);
     let why: Vec<String> =
         sizes.iter().filter(between).map(|s| format!("{} is {}", s.name, format_bytes_long(s.bytes))).collect();
     let why = if why.is_empty() {
@@ -216,17 +216,17 @@ fn jump_words(name: &str, from: &Part, to: &Part, sizes: &[KnownSize]) -> String
 }
 
 /// Requests the device counted for one operation of ours; `None` where others' work is among them.
-fn requests_each(p: &Part) -> Option<f64> {
+fn requests_per_operation(p: &Measurement) -> Option<f64> {
     let device = p.device.as_ref()?;
-    let ratio = p.app_to_device()?;
+    let ratio = p.app_to_device_ratio()?;
     let ios = (p.read.ios + p.write.ios) as f64;
     let counted = (device.reads_per_s + device.writes_per_s) * p.device_ns as f64 / 1e9;
-    (ios >= FEW as f64 && (0.9..=1.1).contains(&ratio)).then(|| counted / ios)
+    (ios >= MIN_OPERATIONS as f64 && (0.9..=1.1).contains(&ratio)).then(|| counted / ios)
 }
 
 /// The block from which on the device gets several requests for one operation.
-fn split(s: &Steps, sizes: &[KnownSize]) -> Option<String> {
-    let each: Vec<Option<f64>> = s.parts.iter().map(|p| requests_each(p)).collect();
+fn describe_request_split(s: &SweepSeries, sizes: &[DeviceSizeHint]) -> Option<String> {
+    let each: Vec<Option<f64>> = s.measurements.iter().map(|p| requests_per_operation(p)).collect();
     let first = each.iter().position(|e| e.is_some_and(|e| e >= 1.8))?;
     let before = each[..first].last().copied().flatten()?;
     let whole = before <= 1.3 && each[..first].iter().flatten().all(|e| *e <= 1.3);
@@ -234,7 +234,7 @@ fn split(s: &Steps, sizes: &[KnownSize]) -> Option<String> {
     if !whole || !goes_on {
         return None;
     }
-    let (last, block) = (s.parts[first - 1].block, s.parts[first].block);
+    let (last, block) = (s.measurements[first - 1].block, s.measurements[first].block);
     let limit = match sizes.iter().find(|z| z.name == "max_sectors_kb").map(|z| z.bytes) {
         Some(n) if n == u64::from(last) => ", its max_sectors_kb".into(),
         Some(n) => format!(" (max_sectors_kb would allow {})", format_bytes_long(n)),
@@ -250,12 +250,12 @@ fn split(s: &Steps, sizes: &[KnownSize]) -> Option<String> {
 }
 
 /// What read-ahead is worth, and from which block on it no longer matters.
-fn readahead(off: &Steps, on: &Steps) -> Option<String> {
+fn describe_readahead(off: &SweepSeries, on: &SweepSeries) -> Option<String> {
     let pairs: Vec<(u32, f64, f64)> = off
-        .parts
+        .measurements
         .iter()
         .filter_map(|p| {
-            let other = on.parts.iter().find(|q| q.block == p.block)?;
+            let other = on.measurements.iter().find(|q| q.block == p.block)?;
             (p.bytes_per_s() > 0.0).then(|| (p.block, p.bytes_per_s() / MIB, other.bytes_per_s() / MIB))
         })
         .collect();

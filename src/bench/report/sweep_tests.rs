@@ -1,40 +1,40 @@
 //! What a sweep's report says of figures made for the purpose, and what it does not say.
 
 use super::*;
-use crate::bench::measure::histogram::{Histogram, bucket_of};
-use crate::bench::measure::latency::{Direction, Latency};
-use crate::bench::report::Target;
-use crate::bench::store::tests::report;
+use crate::bench::measure::histogram::{Histogram, bucket_index};
+use crate::bench::measure::latency::{DirectionStats, LatencyStats};
+use crate::bench::report::ReportTarget;
+use crate::bench::store::tests::empty_report;
 use crate::model::disk::DiskRate;
 
 /// A step of one second: `mib` a second, `requests` at the device for each operation.
-fn step(series: &str, block: u32, mib: f64, requests: f64) -> Part {
+fn step(series: &str, block: u32, mib: f64, requests: f64) -> Measurement {
     let bytes = (mib * MIB) as u64;
     let ios = bytes / u64::from(block);
-    let lat = Latency::from_sums(ios, 1_000_000_000, 0.0, 1, 1_000_000_000 / ios.max(1), None);
-    Part {
-        label: label(series, block),
+    let lat = LatencyStats::from_sums(ios, 1_000_000_000, 0.0, 1, 1_000_000_000 / ios.max(1), None);
+    Measurement {
+        label: step_label(series, block),
         block,
         elapsed_ns: 1_000_000_000,
         device_ns: 1_000_000_000,
-        read: Direction { ios, bytes, lat, ..Direction::default() },
+        read: DirectionStats { ios, bytes, lat, ..DirectionStats::default() },
         device: Some(DiskRate {
             reads_per_s: ios as f64 * requests,
             read_mb_per_s: bytes as f64 / MIB,
             ..DiskRate::default()
         }),
-        ..Part::default()
+        ..Measurement::default()
     }
 }
 
-fn sweep(series: &[(&str, &[f64])]) -> Report {
-    let mut r = report("1-sweep");
+fn sweep(series: &[(&str, &[f64])]) -> BenchReport {
+    let mut r = empty_report("1-sweep");
     r.plan.profile = "sweep".into();
-    r.parts.clear();
+    r.measurements.clear();
     for (name, rates) in series {
-        r.parts.extend(rates.iter().enumerate().map(|(n, mib)| step(name, 512 << n, *mib, 1.0)));
+        r.measurements.extend(rates.iter().enumerate().map(|(n, mib)| step(name, 512 << n, *mib, 1.0)));
     }
-    r.target = Some(Target::default());
+    r.target = Some(ReportTarget::default());
     r
 }
 
@@ -43,7 +43,7 @@ const RAID: [f64; 12] = [16.0, 17.0, 18.0, 18.0, 19.0, 19.0, 20.0, 300.0, 700.0,
 const SEEKS: [f64; 9] = [0.1, 0.2, 0.4, 0.8, 1.6, 3.1, 6.0, 11.0, 20.0];
 
 #[test]
-fn a_stripe_shows_and_is_named_if_the_kernel_knows_it() {
+fn a_bandwidth_jump_is_named_with_the_kernels_size_hint() {
     let mut r = sweep(&[("sequential", &RAID), ("random", &SEEKS)]);
     let said = findings(&r);
     assert_eq!(said.len(), 1, "{said:?}");
@@ -52,8 +52,8 @@ fn a_stripe_shows_and_is_named_if_the_kernel_knows_it() {
         "{said:?}"
     );
     assert!(said[0].contains("no size the kernel knows"), "{said:?}");
-    let known = |name: &str, kib: u64| KnownSize { name: name.into(), bytes: kib << 10 };
-    r.target.get_or_insert_default().sizes =
+    let known = |name: &str, kib: u64| DeviceSizeHint { name: name.into(), bytes: kib << 10 };
+    r.target.get_or_insert_default().size_hints =
         vec![known("optimal_io_size", 64), known("read_ahead_kb", 64), known("max_sectors_kb", 1280)];
     let said = findings(&r);
     assert!(
@@ -63,7 +63,7 @@ fn a_stripe_shows_and_is_named_if_the_kernel_knows_it() {
 }
 
 #[test]
-fn without_a_jump_nothing_is_said() {
+fn no_jump_gives_no_finding() {
     let doubling: Vec<f64> = (0..12).map(|n| 2f64.powi(n)).collect();
     // Measured: one slow step by chance is no jump after it, and a slow end none before it.
     let noisy = [6.1, 9.6, 23.9, 57.3, 120.6, 204.7, 400.2, 599.5, 1015.0, 1422.0, 1616.0, 1273.0];
@@ -78,23 +78,23 @@ fn without_a_jump_nothing_is_said() {
 }
 
 #[test]
-fn a_few_slow_operations_make_no_jump() {
+fn a_few_slow_operations_are_not_a_jump() {
     let mut r = sweep(&[("random", &[2.6, 4.8, 10.1, 20.3, 74.7, 131.8])]);
     // Means as measured on a busy machine; the median operation took 60 us in every step.
-    for p in &mut r.parts {
-        p.read.lat.histogram = Some(Histogram { buckets: vec![(bucket_of(60_000) as u16, 1000)] });
+    for p in &mut r.measurements {
+        p.read.lat.histogram = Some(Histogram { buckets: vec![(bucket_index(60_000) as u16, 1000)] });
         (p.read.lat.min_ns, p.read.lat.max_ns) = (1, u64::MAX);
     }
     assert_eq!(findings(&r), Vec::<String>::new());
-    r.parts.iter_mut().for_each(|p| p.read.lat.histogram = None);
+    r.measurements.iter_mut().for_each(|p| p.read.lat.histogram = None);
     assert_eq!(findings(&r).len(), 1, "by its means alone it is one");
 }
 
 #[test]
-fn an_operation_that_the_device_gets_in_pieces_is_pointed_out() {
+fn split_requests_are_reported() {
     let rates = [100.0, 200.0, 400.0, 700.0];
     let mut r = sweep(&[("sequential", &rates)]);
-    r.parts[3] = step("sequential", 4096, 700.0, 2.0);
+    r.measurements[3] = step("sequential", 4096, 700.0, 2.0);
     let said = findings(&r);
     assert_eq!(
         said,
@@ -102,25 +102,25 @@ fn an_operation_that_the_device_gets_in_pieces_is_pointed_out() {
             "sequential: the device gets 2.0 requests for one operation of 4.00 KiB: 2.00 KiB is the largest that goes as one"
         ]
     );
-    let limit = |kib: u64| vec![KnownSize { name: "max_sectors_kb".into(), bytes: kib << 10 }];
-    r.target.get_or_insert_default().sizes = limit(2);
+    let limit = |kib: u64| vec![DeviceSizeHint { name: "max_sectors_kb".into(), bytes: kib << 10 }];
+    r.target.get_or_insert_default().size_hints = limit(2);
     assert!(findings(&r)[0].ends_with("goes as one, its max_sectors_kb"), "{:?}", findings(&r));
-    r.target.get_or_insert_default().sizes = limit(4096);
+    r.target.get_or_insert_default().size_hints = limit(4096);
     assert!(findings(&r)[0].ends_with("(max_sectors_kb would allow 4.00 MiB)"), "{:?}", findings(&r));
     // Somebody else's requests prove nothing.
-    if let Some(d) = r.parts[3].device.as_mut() {
+    if let Some(d) = r.measurements[3].device.as_mut() {
         d.read_mb_per_s *= 2.0;
     }
     assert_eq!(findings(&r), Vec::<String>::new());
     // Nor do the kernel's own, where the page cache is in between.
     let mut r = sweep(&[("sequential", &rates)]);
-    r.parts[3] = step("sequential", 4096, 700.0, 2.0);
+    r.measurements[3] = step("sequential", 4096, 700.0, 2.0);
     r.plan.direct = false;
     assert_eq!(findings(&r), Vec::<String>::new());
 }
 
 #[test]
-fn read_ahead_is_weighed() {
+fn readahead_benefit_is_reported() {
     let ra = "read-ahead 128 KiB";
     let mut r = sweep(&[(READAHEAD_OFF, &[20.0, 21.0, 22.0, 300.0]), (ra, &[300.0, 310.0, 310.0, 310.0])]);
     (r.plan.readahead, r.plan.direct) = (true, false);
@@ -141,29 +141,29 @@ fn read_ahead_is_weighed() {
 #[test]
 fn the_charts_are_as_they_were_drawn_once() {
     let r = sweep(&[("sequential", &RAID), ("random", &SEEKS)]);
-    let text = format!("{}\n{}", table(&r), charts(&r));
+    let text = format!("{}\n{}", text_table(&r), draw_charts(&r));
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     insta::assert_snapshot!(text);
 }
 
 #[test]
-fn a_step_that_was_skipped_leaves_a_gap() {
+fn a_skipped_step_leaves_a_gap() {
     let mut r = sweep(&[("sequential", &RAID[..3]), ("random", &SEEKS[..3])]);
-    r.parts.remove(0);
-    let text = table(&r);
+    r.measurements.remove(0);
+    let text = text_table(&r);
     let line = text.lines().find(|l| l.trim_start().starts_with("512 B")).unwrap_or_default();
     assert_eq!(line.split_whitespace().count(), 6, "{text}");
-    assert!(charts(&r).contains('R'));
+    assert!(draw_charts(&r).contains('R'));
 }
 
 #[test]
-fn text_and_markdown_have_the_pictures_and_not_every_part_in_full() {
+fn sweep_reports_have_charts_instead_of_full_measurements() {
     let r = sweep(&[("sequential", &RAID), ("random", &SEEKS)]);
-    let text = super::super::text::report(&r);
+    let text = super::super::text::text_report(&r);
     assert!(text.contains("Bandwidth, MiB/s") && text.contains("bandwidth rises 15.0"), "{text}");
     assert!(!text.contains("slat") && !text.contains("program : device"), "{text}");
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
-    let markdown = super::super::markdown::report(&r);
+    let markdown = super::super::markdown::markdown_report(&r);
     let blocks: Vec<&str> = markdown.split("```").collect();
     assert_eq!(blocks.len(), 3, "{markdown}");
     assert!(blocks[1].contains("Latency (mean of lat), us") && blocks[2].contains("bandwidth rises 15.0"));

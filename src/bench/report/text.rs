@@ -1,7 +1,7 @@
 //! A report for people, in fio's terms.
 
-use super::{End, Part, Report};
-use crate::bench::measure::latency::{Direction, Latency};
+use super::{RunEnd, Measurement, BenchReport};
+use crate::bench::measure::latency::{DirectionStats, LatencyStats};
 use crate::text::sanitize;
 use crate::units::format_bytes_long;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use std::fmt::Write as _;
 const MIB: f64 = 1_048_576.0;
 
 /// The whole report, for a terminal of usual width.
-pub fn report(r: &Report) -> String {
-    report_within(r, 90)
+pub fn text_report(r: &BenchReport) -> String {
+    text_report_within(r, 90)
 }
 
 /// The whole report, its drawings at most `width` cells wide.
-pub fn report_within(r: &Report, width: usize) -> String {
+pub fn text_report_within(r: &BenchReport, width: usize) -> String {
     let mut out = String::new();
     let _ =
         writeln!(out, "{} on {} (kernel {}), {}", r.plan.profile, sanitize(&r.host), sanitize(&r.kernel), r.time);
@@ -22,26 +22,26 @@ pub fn report_within(r: &Report, width: usize) -> String {
         let device = t.device.as_deref().unwrap_or("none of its own");
         let _ = writeln!(out, "  {}: {} on {} (device {device})", t.directory, t.filesystem, t.source);
     }
-    let _ = writeln!(out, "  {}", end(&r.end));
-    if super::sweep::is_one(r) {
-        sweep(&mut out, r, width);
+    let _ = writeln!(out, "  {}", describe_end(&r.end));
+    if super::sweep::is_sweep(r) {
+        write_sweep(&mut out, r, width);
     } else {
-        if r.parts.iter().filter(|p| p.read.ios + p.write.ios + p.sync.ios > 0).count() > 1 {
-            side_by_side(&mut out, r);
+        if r.measurements.iter().filter(|p| p.read.ios + p.write.ios + p.sync.ios > 0).count() > 1 {
+            write_comparison_table(&mut out, r);
         }
-        for part in &r.parts {
+        for part in &r.measurements {
             out.push('\n');
-            one(&mut out, part, r);
+            write_measurement(&mut out, part, r);
         }
     }
-    for sentence in super::scale::sentences(r) {
-        let _ = write!(out, "\n{}", wrapped(&sentence));
+    for sentence in super::interpretation::interpret(r) {
+        let _ = write!(out, "\n{}", wrap_words(&sentence));
     }
-    if let Some(p) = &r.ruler {
+    if let Some(p) = &r.reference {
         let _ = write!(
             out,
             "\n{}\n{}\n",
-            super::ruler::drawing(p, width.saturating_sub(16).clamp(16, 64)),
+            super::reference_classes::draw_scale(p, width.saturating_sub(16).clamp(16, 64)),
             p.sentence
         );
     }
@@ -52,11 +52,11 @@ pub fn report_within(r: &Report, width: usize) -> String {
 }
 
 /// Twenty parts in full are for programs (`--format json`); people get a table and three pictures.
-fn sweep(out: &mut String, r: &Report, width: usize) {
-    let engine = r.parts.first().map_or("", |p| p.engine.as_str());
+fn write_sweep(out: &mut String, r: &BenchReport, width: usize) {
+    let engine = r.measurements.first().map_or("", |p| p.engine.as_str());
     let charts = match width < super::chart::WIDTH {
         true => format!("The charts need {} columns.\n", super::chart::WIDTH),
-        false => super::sweep::charts(r),
+        false => super::sweep::draw_charts(r),
     };
     let _ = write!(
         out,
@@ -64,46 +64,46 @@ fn sweep(out: &mut String, r: &Report, width: usize) {
         r.plan.depth,
         r.plan.jobs,
         if r.plan.direct { "direct I/O" } else { "through the page cache" },
-        super::sweep::table(r)
+        super::sweep::text_table(r)
     );
     for finding in super::sweep::findings(r) {
-        let _ = write!(out, "\n{}", wrapped(&sanitize(&finding)));
+        let _ = write!(out, "\n{}", wrap_words(&sanitize(&finding)));
     }
 }
 
 /// The parts against each other, before each of them in full.
-fn side_by_side(out: &mut String, r: &Report) {
+fn write_comparison_table(out: &mut String, r: &BenchReport) {
     let _ = writeln!(out, "\n{:<22}{:>10}{:>10}{:>9}{:>9}{:>9}", "", "per s", "MiB/s", "p50", "p99", "max");
-    for p in &r.parts {
-        let rows = super::rows(p);
+    for p in &r.measurements {
+        let rows = super::operation_rows(p);
         if !rows.is_empty() {
             let _ = writeln!(out, "{}", p.label);
         }
         for row in rows {
-            let mib = match p.per_s(row.bytes) / MIB {
+            let mib = match p.rate_of(row.bytes) / MIB {
                 0.0 => String::new(),
                 mib if mib < 1.0 => format!("{mib:.3}"),
                 mib => format!("{mib:.1}"),
             };
             let time = |percent| {
-                let known = enough(row.lat.n, percent).then(|| row.lat.percentile(percent)).flatten();
-                known.map_or("-".into(), |ns| us(ns as f64))
+                let known = has_enough_samples(row.lat.count, percent).then(|| row.lat.percentile(percent)).flatten();
+                known.map_or("-".into(), |ns| format_latency(ns as f64))
             };
             let _ = writeln!(
                 out,
                 "  {:<20}{:>10.1}{mib:>10}{:>9}{:>9}{:>9}",
-                row.what,
-                p.per_s(row.ios),
+                row.operation,
+                p.rate_of(row.ios),
                 time(50.0),
                 time(99.0),
-                us(row.lat.max_ns as f64)
+                format_latency(row.lat.max_ns as f64)
             );
         }
     }
 }
 
 /// A sentence in lines of at most 80 columns, broken between words.
-fn wrapped(text: &str) -> String {
+fn wrap_words(text: &str) -> String {
     let mut out = String::new();
     let mut column = 0;
     for word in text.split(' ') {
@@ -123,12 +123,12 @@ fn wrapped(text: &str) -> String {
 }
 
 /// Whether `n` samples can say anything about a percentile: one at least must lie beyond it.
-fn enough(n: u64, percent: f64) -> bool {
+fn has_enough_samples(n: u64, percent: f64) -> bool {
     n as f64 * percent.min(100.0 - percent) / 100.0 >= 0.999
 }
 
 /// What one operation of a profile moves.
-fn piece(r: &Report) -> &'static str {
+fn operation_noun(r: &BenchReport) -> &'static str {
     match r.plan.profile.as_str() {
         "append" | "fsync" | "txlog" => "records",
         "chunks" => "pieces",
@@ -137,39 +137,39 @@ fn piece(r: &Report) -> &'static str {
 }
 
 /// How it ended, in words.
-pub fn end(end: &End) -> String {
+pub fn describe_end(end: &RunEnd) -> String {
     match end {
-        End::Complete => "complete".into(),
-        End::Cancelled => "cancelled: the figures are those up to then".into(),
-        End::Failed(why) => format!("failed: {why}; the figures are those up to then"),
-        End::Stalled(why) => format!("stalled: {why}; the figures are those up to then"),
+        RunEnd::Complete => "complete".into(),
+        RunEnd::Cancelled => "cancelled: the figures are those up to then".into(),
+        RunEnd::Failed(why) => format!("failed: {why}; the figures are those up to then"),
+        RunEnd::Stalled(why) => format!("stalled: {why}; the figures are those up to then"),
     }
 }
 
-fn one(out: &mut String, p: &Part, r: &Report) {
+fn write_measurement(out: &mut String, p: &Measurement, r: &BenchReport) {
     let _ = write!(out, "{}", p.label);
     if p.block > 0 {
         let size = format_bytes_long(p.block.into());
-        let _ = write!(out, ": {size} {}, depth {}, jobs {}", piece(r), p.depth, p.jobs);
+        let _ = write!(out, ": {size} {}, depth {}, jobs {}", operation_noun(r), p.depth, p.jobs);
     }
-    let _ = writeln!(out, ", {:.2} s{}{}", p.secs(), if p.engine.is_empty() { "" } else { ", " }, p.engine);
+    let _ = writeln!(out, ", {:.2} s{}{}", p.elapsed_secs(), if p.engine.is_empty() { "" } else { ", " }, p.engine);
     for (name, d) in [("read", &p.read), ("write", &p.write)] {
         if d.ios > 0 {
-            direction(out, p, name, d);
+            write_direction(out, p, name, d);
         }
     }
     if p.sync.ios > 0 {
-        let (verb, calls) = match (p.verb.as_str(), p.sync.ios) {
+        let (verb, calls) = match (p.timed_operation.as_str(), p.sync.ios) {
             ("", 1) => ("sync", " call"),
             ("", _) => ("sync", " calls"),
             (verb, _) => (verb, ""),
         };
-        let _ = writeln!(out, "  {verb:<6} {}{calls}, {:.1}/s", p.sync.ios, p.per_s(p.sync.ios));
-        latency(out, "lat", &p.sync.lat);
-        percentiles(out, "lat", &p.sync.lat);
+        let _ = writeln!(out, "  {verb:<6} {}{calls}, {:.1}/s", p.sync.ios, p.rate_of(p.sync.ios));
+        write_latency(out, "lat", &p.sync.lat);
+        write_percentiles(out, "lat", &p.sync.lat);
     }
-    for f in &p.figures {
-        let _ = writeln!(out, "  {:<34} {}", f.name, figure(f.value, &f.unit));
+    for f in &p.metrics {
+        let _ = writeln!(out, "  {:<34} {}", f.name, format_value(f.value, &f.unit));
     }
     if let Some(c) = &p.cpu {
         let each = match c.ns_per_io {
@@ -194,12 +194,12 @@ fn one(out: &mut String, p: &Part, r: &Report) {
             d.await_ms,
             d.queue_size,
             d.util_pct,
-            ratio(p)
+            app_to_device_suffix(p)
         );
     }
     let longest = p.stalls.longest_ns as f64 / 1e6;
     // What does no I/O has no completions to miss.
-    if longest > 0.0 && p.verb.is_empty() {
+    if longest > 0.0 && p.timed_operation.is_empty() {
         let _ = writeln!(
             out,
             "  stalls {} of 100 ms or more; longest without a completion {longest:.1} ms",
@@ -209,8 +209,8 @@ fn one(out: &mut String, p: &Part, r: &Report) {
 }
 
 /// `, program : device 1.00`; what the device did not see came from a cache.
-fn ratio(p: &Part) -> String {
-    match p.app_to_device() {
+fn app_to_device_suffix(p: &Measurement) -> String {
+    match p.app_to_device_ratio() {
         None => String::new(),
         Some(r) if r > 1000.0 => ", program : device more than 1000 (a cache)".into(),
         Some(r) => format!(", program : device {r:.2}"),
@@ -218,7 +218,7 @@ fn ratio(p: &Part) -> String {
 }
 
 /// A figure with its unit, digits by size.
-pub fn figure(value: f64, unit: &str) -> String {
+pub fn format_value(value: f64, unit: &str) -> String {
     let digits = match value.abs() {
         v if v == v.trunc() && v < 1e15 => 0,
         v if v >= 1000.0 => 0,
@@ -228,8 +228,8 @@ pub fn figure(value: f64, unit: &str) -> String {
     if unit.is_empty() { format!("{value:.digits$}") } else { format!("{value:.digits$} {unit}") }
 }
 
-fn direction(out: &mut String, p: &Part, name: &str, d: &Direction) {
-    let bytes = p.per_s(d.bytes);
+fn write_direction(out: &mut String, p: &Measurement, name: &str, d: &DirectionStats) {
+    let bytes = p.rate_of(d.bytes);
     // A log's kilobytes are not 0.0 MiB.
     let rate = match bytes {
         b if b < MIB => format!("{:.1} KiB/s ({:.1} kB/s)", b / 1024.0, b / 1e3),
@@ -238,21 +238,21 @@ fn direction(out: &mut String, p: &Part, name: &str, d: &Direction) {
     let _ = writeln!(
         out,
         "  {name:<6} IOPS {:.0}, {rate}, {} in {} operations",
-        p.per_s(d.ios),
+        p.rate_of(d.ios),
         format_bytes_long(d.bytes),
         d.ios
     );
     // A synchronous engine has no submission apart: all of it is completion.
     if d.slat.max_ns > 0 {
-        latency(out, "slat", &d.slat);
-        latency(out, "clat", &d.clat);
+        write_latency(out, "slat", &d.slat);
+        write_latency(out, "clat", &d.clat);
     }
-    latency(out, "lat", &d.lat);
-    percentiles(out, "lat", &d.lat);
+    write_latency(out, "lat", &d.lat);
+    write_percentiles(out, "lat", &d.lat);
 }
 
 /// A time, digits by size: `1.23us`, `12.3ms`, `1.2s`.
-pub fn us(ns: f64) -> String {
+pub fn format_latency(ns: f64) -> String {
     match ns {
         n if n < 10_000.0 => format!("{:.2}us", n / 1e3),
         n if n < 10_000_000.0 => format!("{:.0}us", n / 1e3),
@@ -261,21 +261,21 @@ pub fn us(ns: f64) -> String {
     }
 }
 
-fn latency(out: &mut String, name: &str, l: &Latency) {
+fn write_latency(out: &mut String, name: &str, l: &LatencyStats) {
     let _ = writeln!(
         out,
         "    {name:<4} min {}, mean {}, stddev {}, max {}",
-        us(l.min_ns as f64),
-        us(l.mean_ns),
-        us(l.stddev_ns),
-        us(l.max_ns as f64)
+        format_latency(l.min_ns as f64),
+        format_latency(l.mean_ns),
+        format_latency(l.stddev_ns),
+        format_latency(l.max_ns as f64)
     );
 }
 
-fn percentiles(out: &mut String, name: &str, l: &Latency) {
+fn write_percentiles(out: &mut String, name: &str, l: &LatencyStats) {
     use crate::bench::measure::histogram::PERCENTILES;
-    let sound = PERCENTILES.iter().filter(|p| enough(l.n, **p));
-    let all: Vec<_> = sound.filter_map(|p| Some(format!("p{p} {}", us(l.percentile(*p)? as f64)))).collect();
+    let sound = PERCENTILES.iter().filter(|p| has_enough_samples(l.count, **p));
+    let all: Vec<_> = sound.filter_map(|p| Some(format!("p{p} {}", format_latency(l.percentile(*p)? as f64)))).collect();
     for row in all.chunks(6) {
         let _ = writeln!(out, "    {name} {}", row.join("  "));
     }

@@ -1,31 +1,31 @@
 //! What to know before believing a figure.
 
-use super::{End, Part, Report};
+use super::{RunEnd, Measurement, BenchReport};
 use crate::units::format_bytes_long;
 
 /// Application to device bytes from which a figure is a cache's.
 const CACHE_RATIO: f64 = 1.5;
 /// Shortest counted time that says something about steady state, s.
-const SHORT_S: f64 = 10.0;
+const MIN_SECONDS: f64 = 10.0;
 /// Of a part with fewer operations percentiles above p99 are guesswork.
-const FEW: u64 = 1000;
+const MIN_OPERATIONS: u64 = 1000;
 /// Foreign share of the device's bytes from which it is worth a word.
-const NEIGHBOUR: f64 = 0.10;
+const FOREIGN_SHARE: f64 = 0.10;
 
 /// Whether the application's figure is far above what the device really did.
-pub fn is_cache(part: &Part) -> bool {
-    part.app_to_device().is_some_and(|ratio| ratio > CACHE_RATIO)
+pub fn is_from_cache(part: &Measurement) -> bool {
+    part.app_to_device_ratio().is_some_and(|ratio| ratio > CACHE_RATIO)
         && part.read.bytes + part.write.bytes > 8 << 20
 }
 
 /// Everything that applies to `report`.
-pub fn of(report: &Report) -> Vec<String> {
+pub fn warnings_for(report: &BenchReport) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(t) = &report.target {
-        if t.memory {
+        if t.is_memory {
             all.push("the directory is on tmpfs: these are figures of memory, whatever O_DIRECT says".into());
         }
-        if t.stacked {
+        if t.is_stacked {
             all.push(format!(
                 "{} passes I/O on to other file systems; their devices are not watched here",
                 t.filesystem
@@ -37,7 +37,7 @@ pub fn of(report: &Report) -> Vec<String> {
                     .into(),
             );
         }
-        if t.network {
+        if t.is_network {
             all.push("a network is in between: its figures and its server's caches are in the result".into());
         }
         // With --readahead every pass is a cold one, and checked below.
@@ -45,39 +45,39 @@ pub fn of(report: &Report) -> Vec<String> {
             all.push("buffered: the page cache takes part in these figures".into());
         }
     }
-    for part in &report.parts {
-        one(part, report, &mut all);
+    for part in &report.measurements {
+        add_measurement_warnings(part, report, &mut all);
     }
-    all.extend(sweep_stalls(report));
+    all.extend(sweep_stall_warning(report));
     all
 }
 
 /// A sweep's stalls in one line: with large blocks on a slow disk every operation is one.
-fn sweep_stalls(report: &Report) -> Option<String> {
-    let stalled = || report.parts.iter().filter(|p| p.stalls.count > 0);
-    let worst = stalled().max_by_key(|p| p.stalls.longest_ns).filter(|_| super::sweep::is_one(report))?;
+fn sweep_stall_warning(report: &BenchReport) -> Option<String> {
+    let stalled = || report.measurements.iter().filter(|p| p.stalls.count > 0);
+    let worst = stalled().max_by_key(|p| p.stalls.longest_ns).filter(|_| super::sweep::is_sweep(report))?;
     Some(format!(
         "{} of {} steps had 100 ms or more without any completion; the longest {:.2} s at {}",
         stalled().count(),
-        report.parts.len(),
+        report.measurements.len(),
         worst.stalls.longest_ns as f64 / 1e9,
         worst.label
     ))
 }
 
-fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
+fn add_measurement_warnings(part: &Measurement, report: &BenchReport, all: &mut Vec<String>) {
     let name = &part.label;
     let ios = part.read.ios + part.write.ios;
-    if is_cache(part) && (report.plan.direct || report.plan.readahead) {
+    if is_from_cache(part) && (report.plan.direct || report.plan.readahead) {
         all.push(format!(
             "{name}: the program moved {}/s and the device {}/s: a cache answered, not the device",
             format_bytes_long(part.bytes_per_s() as u64),
             format_bytes_long(device_bytes_per_s(part) as u64)
         ));
     }
-    if let (Some(ratio), true) = (part.app_to_device(), report.plan.direct) {
+    if let (Some(ratio), true) = (part.app_to_device_ratio(), report.plan.direct) {
         let foreign = 1.0 - ratio;
-        if foreign > NEIGHBOUR && ios > 0 && part.sync.ios == 0 && part.secs() >= 1.0 {
+        if foreign > FOREIGN_SHARE && ios > 0 && part.sync.ios == 0 && part.elapsed_secs() >= 1.0 {
             all.push(format!(
                 "{name}: {:.0} % of what the device moved was not this run's: somebody else works on it",
                 foreign * 100.0
@@ -86,16 +86,16 @@ fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
     }
     if report.plan.time_ms > 0
         // A run of ten seconds ends with the last completion before they are over.
-        && part.secs() < SHORT_S * 0.99
+        && part.elapsed_secs() < MIN_SECONDS * 0.99
         && part.read.bytes + part.write.bytes > 0
-        && report.parts.len() == 1
+        && report.measurements.len() == 1
     {
-        all.push(format!("{name}: {:.1} s are too short for bursts and caches to show", part.secs()));
+        all.push(format!("{name}: {:.1} s are too short for bursts and caches to show", part.elapsed_secs()));
     }
-    if ios > 0 && ios < FEW && report.parts.len() == 1 {
+    if ios > 0 && ios < MIN_OPERATIONS && report.measurements.len() == 1 {
         all.push(format!("{name}: only {ios} operations: percentiles above p90 are guesswork"));
     }
-    if part.stalls.count > 0 && part.verb.is_empty() && !super::sweep::is_one(report) {
+    if part.stalls.count > 0 && part.timed_operation.is_empty() && !super::sweep::is_sweep(report) {
         all.push(format!(
             "{name}: {} {} of at least 100 ms without any completion, {:.1} s together, the longest {:.2} s",
             part.stalls.count,
@@ -104,7 +104,7 @@ fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
             part.stalls.longest_ns as f64 / 1e9
         ));
     }
-    if let (Some((before, after)), End::Complete) = (burst(part), &report.end) {
+    if let (Some((before, after)), RunEnd::Complete) = (burst_drop(part), &report.end) {
         all.push(format!(
             "{name}: {before:.0} IOPS at first, {after:.0} at the end: burst credits used up, as cloud volumes do, \
              or a write cache that ran full. The later figure is what lasts"
@@ -112,12 +112,12 @@ fn one(part: &Part, report: &Report, all: &mut Vec<String>) {
     }
 }
 
-fn device_bytes_per_s(part: &Part) -> f64 {
+fn device_bytes_per_s(part: &Measurement) -> f64 {
     part.device.as_ref().map_or(0.0, |d| (d.read_mb_per_s + d.write_mb_per_s) * 1_048_576.0)
 }
 
 /// Mean IOPS of the first fifth and the last, if the rate fell to less than half and stayed there.
-pub fn burst(part: &Part) -> Option<(f64, f64)> {
+pub fn burst_drop(part: &Measurement) -> Option<(f64, f64)> {
     let n = part.series.len();
     if n < 20 {
         return None;
@@ -135,51 +135,51 @@ pub fn burst(part: &Part) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::measure::latency::Direction;
-    use crate::bench::report::Point;
+    use crate::bench::measure::latency::DirectionStats;
+    use crate::bench::report::SeriesPoint;
     use crate::model::disk::DiskRate;
 
-    fn part(app_mib: u64, device_mib: f64) -> Part {
-        Part {
+    fn measurement(app_mib: u64, device_mib: f64) -> Measurement {
+        Measurement {
             label: "p".into(),
             elapsed_ns: 20_000_000_000,
             device_ns: 20_000_000_000,
-            read: Direction { ios: app_mib * 256, bytes: app_mib << 20, ..Direction::default() },
+            read: DirectionStats { ios: app_mib * 256, bytes: app_mib << 20, ..DirectionStats::default() },
             device: Some(DiskRate { read_mb_per_s: device_mib / 20.0, ..DiskRate::default() }),
-            ..Part::default()
+            ..Measurement::default()
         }
     }
 
     #[test]
-    fn a_cache_is_called_one() {
-        assert!(is_cache(&part(2000, 100.0)));
-        assert!(!is_cache(&part(2000, 2000.0)));
-        assert!(!is_cache(&Part { device: None, ..part(2000, 0.0) }));
+    fn a_cache_is_recognised_by_the_app_to_device_ratio() {
+        assert!(is_from_cache(&measurement(2000, 100.0)));
+        assert!(!is_from_cache(&measurement(2000, 2000.0)));
+        assert!(!is_from_cache(&Measurement { device: None, ..measurement(2000, 0.0) }));
     }
 
     #[test]
-    fn a_sweeps_stalls_are_one_line() {
-        let mut r = crate::bench::store::tests::report("1-sweep");
+    fn stalls_of_a_sweep_are_one_warning() {
+        let mut r = crate::bench::store::tests::empty_report("1-sweep");
         r.plan.profile = "sweep".into();
-        r.parts = vec![part(1, 1.0), part(1, 1.0), part(1, 1.0)];
-        (r.parts[1].stalls.count, r.parts[1].stalls.longest_ns) = (3, 280_000_000);
-        let said: Vec<_> = of(&r).into_iter().filter(|w| w.contains("completion")).collect();
+        r.measurements = vec![measurement(1, 1.0), measurement(1, 1.0), measurement(1, 1.0)];
+        (r.measurements[1].stalls.count, r.measurements[1].stalls.longest_ns) = (3, 280_000_000);
+        let said: Vec<_> = warnings_for(&r).into_iter().filter(|w| w.contains("completion")).collect();
         assert_eq!(said, ["1 of 3 steps had 100 ms or more without any completion; the longest 0.28 s at p"]);
         r.plan.profile = "seqread".into();
-        assert!(of(&r).iter().any(|w| w.starts_with("p: 3 stalls")));
+        assert!(warnings_for(&r).iter().any(|w| w.starts_with("p: 3 stalls")));
     }
 
     #[test]
-    fn a_burst_is_a_pattern_not_a_dip() {
-        let series = |rates: &[f64]| Part {
-            series: rates.iter().map(|r| Point { read_iops: *r, ..Point::default() }).collect(),
-            ..part(1, 1.0)
+    fn a_burst_is_a_lasting_drop_not_a_dip() {
+        let series = |rates: &[f64]| Measurement {
+            series: rates.iter().map(|r| SeriesPoint { read_iops: *r, ..SeriesPoint::default() }).collect(),
+            ..measurement(1, 1.0)
         };
         let fell: Vec<f64> = (0..40).map(|n| if n < 15 { 3000.0 } else { 100.0 }).collect();
-        assert_eq!(burst(&series(&fell)), Some((3000.0, 100.0)));
+        assert_eq!(burst_drop(&series(&fell)), Some((3000.0, 100.0)));
         let mut dip = vec![3000.0; 40];
         dip[35..].fill(100.0);
-        assert_eq!(burst(&series(&dip)), None);
-        assert_eq!(burst(&series(&[3000.0; 40])), None);
+        assert_eq!(burst_drop(&series(&dip)), None);
+        assert_eq!(burst_drop(&series(&[3000.0; 40])), None);
     }
 }

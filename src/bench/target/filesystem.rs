@@ -1,7 +1,7 @@
 //! What a directory lies on: file system, its mount, and the device that counts its I/O.
 
-use super::mount::{self, Mount};
-use super::refuse::{Refused, opening};
+use super::mount::{self, MountinfoEntry};
+use super::checks::{BenchRefusal, refusal_from_errno};
 use crate::model::disk::DevId;
 use crate::root::Root;
 use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, StatxFlags};
@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 /// Kinds without storage behind them (statfs(2), mount(8)).
-const PSEUDO: [&str; 30] = [
+const PSEUDO_FILESYSTEMS: [&str; 30] = [
     "proc",
     "sysfs",
     "devtmpfs",
@@ -43,7 +43,7 @@ const PSEUDO: [&str; 30] = [
 ];
 
 /// Kinds served over a network.
-const NETWORK: [&str; 16] = [
+const NETWORK_FILESYSTEMS: [&str; 16] = [
     "nfs",
     "nfs4",
     "cifs",
@@ -64,13 +64,13 @@ const NETWORK: [&str; 16] = [
 
 /// A file system as a benchmark sees it. Names are raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filesystem {
+pub struct TargetFilesystem {
     /// Type, as in mountinfo: `ext4`, `nfs4`.
-    pub kind: String,
+    pub fs_type: String,
     /// What it was mounted from.
     pub source: Vec<u8>,
     /// Where it is mounted.
-    pub point: Vec<u8>,
+    pub mount_point: Vec<u8>,
     /// Mount and superblock options.
     pub options: String,
     /// Mounted read-only, or made so by an error.
@@ -83,95 +83,95 @@ pub struct Filesystem {
     pub device: Option<DevId>,
     /// The file system's own number, where that is a block device's; `None` for anonymous ones (btrfs,
     /// overlay, FUSE, network, memory).
-    pub number: Option<DevId>,
+    pub own_device: Option<DevId>,
     /// Mount ID.
-    pub mount: u64,
+    pub mount_id: u64,
 }
 
-impl Filesystem {
+impl TargetFilesystem {
     /// Of the open directory `dir`, which the person named `path`.
-    pub fn of(root: &Root, dir: impl AsFd, path: &Path) -> Result<Self, Refused> {
+    pub fn inspect(root: &Root, dir: impl AsFd, path: &Path) -> Result<Self, BenchRefusal> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
-        let stat = rustix::fs::statx(dir.as_fd(), "", flags, wanted).map_err(|e| opening(path, e))?;
+        let stat = rustix::fs::statx(dir.as_fd(), "", flags, wanted).map_err(|e| refusal_from_errno(path, e))?;
         let mountinfo = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
-        let mount = mount::find(&mountinfo, stat.stx_mnt_id).unwrap_or_else(|| Mount {
+        let mount = mount::find_by_id(&mountinfo, stat.stx_mnt_id).unwrap_or_else(|| MountinfoEntry {
             id: 0,
             device: (stat.stx_dev_major, stat.stx_dev_minor),
-            point: Vec::new(),
+            mount_point: Vec::new(),
             options: String::new(),
-            kind: "unknown".into(),
+            fs_type: "unknown".into(),
             source: Vec::new(),
         });
-        let kind = mount.kind.as_str();
+        let kind = mount.fs_type.as_str();
         // A network mount is refused by its kind; its server is asked nothing before that.
-        let vfs = match PSEUDO.contains(&kind) || NETWORK.contains(&kind) {
+        let vfs = match PSEUDO_FILESYSTEMS.contains(&kind) || NETWORK_FILESYSTEMS.contains(&kind) {
             true => None,
-            false => Some(rustix::fs::fstatvfs(dir.as_fd()).map_err(|e| opening(path, e))?),
+            false => Some(rustix::fs::fstatvfs(dir.as_fd()).map_err(|e| refusal_from_errno(path, e))?),
         };
         let read_only = vfs.as_ref().is_some_and(|v| v.f_flag.contains(StatVfsMountFlags::RDONLY))
             || mount.options.split(',').any(|o| matches!(o, "ro" | "emergency_ro"));
         let numbered = (stat.stx_dev_major, stat.stx_dev_minor);
         Ok(Self {
-            device: device(root, numbered, &mount),
-            number: id(numbered),
-            mount: stat.stx_mnt_id,
+            device: counted_device(root, numbered, &mount),
+            own_device: block_device_id(numbered),
+            mount_id: stat.stx_mnt_id,
             read_only,
             size: vfs.as_ref().map_or(0, |v| v.f_blocks * v.f_frsize),
             free: vfs.map_or(0, |v| v.f_bavail * v.f_frsize),
-            kind: mount.kind,
+            fs_type: mount.fs_type,
             source: mount.source,
-            point: mount.point,
+            mount_point: mount.mount_point,
             options: mount.options,
         })
     }
 
     /// Whether it was mounted where it was, and no longer is. An open file keeps a file system that was
     /// unmounted lazily alive.
-    pub fn is_gone(&self, root: &Root) -> bool {
-        let known = !self.point.is_empty();
+    pub fn is_unmounted(&self, root: &Root) -> bool {
+        let known = !self.mount_point.is_empty();
         let now = std::fs::read(root.proc("self/mountinfo"));
-        known && now.is_ok_and(|text| mount::find(&text, self.mount).is_none())
+        known && now.is_ok_and(|text| mount::find_by_id(&text, self.mount_id).is_none())
     }
 
     /// Whether there is no storage behind it at all.
     pub fn is_pseudo(&self) -> bool {
-        PSEUDO.contains(&self.kind.as_str())
+        PSEUDO_FILESYSTEMS.contains(&self.fs_type.as_str())
     }
 
     /// Whether a network is in between.
     pub fn is_network(&self) -> bool {
-        NETWORK.contains(&self.kind.as_str())
+        NETWORK_FILESYSTEMS.contains(&self.fs_type.as_str())
     }
 
     /// Whether its files live in memory.
     pub fn is_memory(&self) -> bool {
-        self.kind == "tmpfs"
+        self.fs_type == "tmpfs"
     }
 
     /// Whether it passes I/O on to other file systems.
     pub fn is_stacked(&self) -> bool {
-        matches!(self.kind.as_str(), "overlay" | "ecryptfs" | "aufs" | "fuse.mergerfs" | "fuse.unionfs")
+        matches!(self.fs_type.as_str(), "overlay" | "ecryptfs" | "aufs" | "fuse.mergerfs" | "fuse.unionfs")
     }
 }
 
 /// A block device's number; major 0 is an anonymous one.
-fn id((major, minor): (u32, u32)) -> Option<DevId> {
+fn block_device_id((major, minor): (u32, u32)) -> Option<DevId> {
     (major != 0).then_some(DevId { major, minor })
 }
 
 /// The device whose counters tell of this file system's I/O. btrfs and others have an anonymous number:
 /// there the mount's source names a device node. Only its number is looked at; it is never opened.
-fn device(root: &Root, numbered: (u32, u32), mount: &Mount) -> Option<DevId> {
+fn counted_device(root: &Root, numbered: (u32, u32), mount: &MountinfoEntry) -> Option<DevId> {
     use std::os::unix::ffi::OsStrExt;
-    id(numbered).or_else(|| id(mount.device)).or_else(|| {
+    block_device_id(numbered).or_else(|| block_device_id(mount.device)).or_else(|| {
         let source = Path::new(std::ffi::OsStr::from_bytes(&mount.source));
         let inside = source.strip_prefix(Root::live().dev("")).ok()?;
         let stat = rustix::fs::stat(root.dev("").join(inside)).ok()?;
         let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
         (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
             .then_some((major, minor))
-            .and_then(id)
+            .and_then(block_device_id)
     })
 }
 
@@ -180,22 +180,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_told_apart() {
+    fn filesystem_types_are_classified() {
         let dir = tempfile::tempdir().unwrap();
-        let fd = super::super::refuse::open_directory(dir.path()).unwrap();
-        let fs = Filesystem::of(&Root::live(), &fd, dir.path()).unwrap();
-        assert!(!fs.kind.is_empty() && fs.size > 0);
+        let fd = super::super::checks::open_directory(dir.path()).unwrap();
+        let fs = TargetFilesystem::inspect(&Root::live(), &fd, dir.path()).unwrap();
+        assert!(!fs.fs_type.is_empty() && fs.size > 0);
         assert!(!fs.is_pseudo() || !fs.is_network());
-        let of = |kind: &str| Filesystem { kind: kind.into(), ..fs.clone() };
+        let of = |kind: &str| TargetFilesystem { fs_type: kind.into(), ..fs.clone() };
         assert!(of("nfs4").is_network() && of("tmpfs").is_memory() && of("overlay").is_stacked());
         assert!(of("sysfs").is_pseudo() && !of("xfs").is_pseudo());
-        let refused = |fs: Filesystem, twice| {
-            super::super::refuse::by_kind(&fs, dir.path(), twice).err().map(|r| r.why)
+        let refused = |fs: TargetFilesystem, twice| {
+            super::super::checks::check_filesystem_kind(&fs, dir.path(), twice).err().map(|r| r.reason)
         };
         assert!(refused(of("nfs4"), false).is_some_and(|why| why.contains("--network")));
-        let sound = |kind: &str| Filesystem { read_only: false, ..of(kind) };
+        let sound = |kind: &str| TargetFilesystem { read_only: false, ..of(kind) };
         assert_eq!((refused(sound("nfs4"), true), refused(sound("xfs"), false)), (None, None));
-        let ro = Filesystem { read_only: true, ..of("ext4") };
+        let ro = TargetFilesystem { read_only: true, ..of("ext4") };
         assert!(refused(ro, true).is_some_and(|why| why.contains("read-only")));
     }
 }

@@ -5,11 +5,11 @@
 
 pub mod filesystem;
 pub mod mount;
-pub mod refuse;
-pub mod sizes;
+pub mod checks;
+pub mod size_hints;
 
-use self::filesystem::Filesystem;
-use self::refuse::{Refused, refused};
+use self::filesystem::TargetFilesystem;
+use self::checks::{BenchRefusal, refuse};
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
@@ -18,80 +18,80 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// A directory that passed every check, held open.
-pub struct Place {
-    dir: OwnedFd,
+pub struct TargetDirectory {
+    dir_fd: OwnedFd,
     /// As the person named it.
     pub path: PathBuf,
     /// What it lies on.
-    pub filesystem: Filesystem,
+    pub filesystem: TargetFilesystem,
 }
 
-impl Place {
+impl TargetDirectory {
     /// Checks `path` and what it lies on. `twice`: the person named it twice, which allows a network
     /// mount. May block on a dead mount: only child processes call this.
-    pub fn check(root: &Root, path: &Path, twice: bool) -> Result<Self, Refused> {
-        let fd = refuse::open_directory(path)?;
-        let filesystem = Filesystem::of(root, &fd, path)?;
-        refuse::by_kind(&filesystem, path, twice)?;
-        refuse::by_owner(&fd, path)?;
+    pub fn open_checked(root: &Root, path: &Path, twice: bool) -> Result<Self, BenchRefusal> {
+        let fd = checks::open_directory(path)?;
+        let filesystem = TargetFilesystem::inspect(root, &fd, path)?;
+        checks::check_filesystem_kind(&filesystem, path, twice)?;
+        checks::check_owner(&fd, path)?;
         // O_PATH was enough to judge; creating a file needs a real descriptor.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(&fd, ".", flags, Mode::empty()).map_err(|e| refuse::opening(path, e))?;
-        Ok(Self { dir, path: path.to_owned(), filesystem })
+        let dir = rustix::fs::openat(&fd, ".", flags, Mode::empty()).map_err(|e| checks::refusal_from_errno(path, e))?;
+        Ok(Self { dir_fd: dir, path: path.to_owned(), filesystem })
     }
 
     /// Bytes of its file system and those free for this user.
-    pub fn space(&self) -> Result<(u64, u64), Refused> {
-        refuse::space(&self.dir, &self.path)
+    pub fn size_and_free(&self) -> Result<(u64, u64), BenchRefusal> {
+        checks::size_and_free(&self.dir_fd, &self.path)
     }
 
     /// Refuses what would not leave the reserve free.
-    pub fn room_for(&self, bytes: u64) -> Result<(), Refused> {
-        let (size, free) = self.space()?;
-        refuse::for_space(&self.path, size, free, bytes)
+    pub fn check_space(&self, bytes: u64) -> Result<(), BenchRefusal> {
+        let (size, free) = self.size_and_free()?;
+        checks::check_space(&self.path, size, free, bytes)
     }
 
     /// A nameless file of `bytes`, allocated but not yet written.
-    pub fn create(&self, bytes: u64) -> Result<File, Refused> {
-        self.room_for(bytes)?;
-        let fd = self.nameless()?;
+    pub fn create(&self, bytes: u64) -> Result<BenchFile, BenchRefusal> {
+        self.check_space(bytes)?;
+        let fd = self.create_unlinked()?;
         if bytes == 0 {
-            return Ok(File { fd, direct: None, bytes });
+            return Ok(BenchFile { fd, direct_fd: None, size: bytes });
         }
         match rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, bytes) {
             // The layout that follows allocates by writing.
             Ok(()) | Err(Errno::OPNOTSUPP) => {}
-            Err(errno) => return Err(refuse::opening(&self.path, errno)),
+            Err(errno) => return Err(checks::refusal_from_errno(&self.path, errno)),
         }
-        Ok(File { fd, direct: None, bytes })
+        Ok(BenchFile { fd, direct_fd: None, size: bytes })
     }
 
-    fn nameless(&self) -> Result<OwnedFd, Refused> {
+    fn create_unlinked(&self) -> Result<OwnedFd, BenchRefusal> {
         let mode = Mode::RUSR | Mode::WUSR;
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
-        match rustix::fs::openat(&self.dir, ".", flags | OFlags::TMPFILE, mode) {
+        match rustix::fs::openat(&self.dir_fd, ".", flags | OFlags::TMPFILE, mode) {
             // Not every file system knows O_TMPFILE, and they say so in three ways.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
-            other => return other.map_err(|e| refuse::opening(&self.path, e)),
+            other => return other.map_err(|e| checks::refusal_from_errno(&self.path, e)),
         }
         let name = format!(".iotop-plus-{}-{:x}", std::process::id(), super::engine::monotonic_ns());
-        let fd = rustix::fs::openat(&self.dir, &name, flags | OFlags::CREATE | OFlags::NOFOLLOW, mode)
-            .map_err(|e| refuse::opening(&self.path, e))?;
-        rustix::fs::unlinkat(&self.dir, &name, AtFlags::empty())
-            .map_err(|e| refuse::opening(&self.path, e))?;
+        let fd = rustix::fs::openat(&self.dir_fd, &name, flags | OFlags::CREATE | OFlags::NOFOLLOW, mode)
+            .map_err(|e| checks::refusal_from_errno(&self.path, e))?;
+        rustix::fs::unlinkat(&self.dir_fd, &name, AtFlags::empty())
+            .map_err(|e| checks::refusal_from_errno(&self.path, e))?;
         Ok(fd)
     }
 }
 
 /// A nameless file.
-pub struct File {
+pub struct BenchFile {
     fd: OwnedFd,
-    direct: Option<OwnedFd>,
+    direct_fd: Option<OwnedFd>,
     /// Its size.
-    pub bytes: u64,
+    pub size: u64,
 }
 
-impl Drop for File {
+impl Drop for BenchFile {
     /// Empties it first. Its dirty pages then need not be written any more; closing alone would wait for all that
     /// the flusher has taken up of it, which on a slow device is minutes.
     fn drop(&mut self) {
@@ -99,36 +99,36 @@ impl Drop for File {
     }
 }
 
-impl File {
+impl BenchFile {
     /// Opens it a second time for O_DIRECT. Refused where the file system has no direct I/O.
-    pub fn open_direct(&mut self, root: &Root) -> Result<(), Refused> {
+    pub fn open_direct_io(&mut self, root: &Root) -> Result<(), BenchRefusal> {
         use std::os::fd::AsRawFd;
         let again = root.proc(&format!("self/fd/{}", self.fd.as_raw_fd()));
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT;
         match rustix::fs::openat(CWD, &again, flags, Mode::empty()) {
-            Ok(fd) => self.direct = Some(fd),
+            Ok(fd) => self.direct_fd = Some(fd),
             Err(Errno::INVAL) => {
-                return refused("this file system has no direct I/O (O_DIRECT); add --buffered");
+                return refuse("this file system has no direct I/O (O_DIRECT); add --buffered");
             }
             Err(errno) => {
-                return refused(format!("opening for direct I/O: {}", describe_io_error(&errno.into())));
+                return refuse(format!("opening for direct I/O: {}", describe_io_error(&errno.into())));
             }
         }
         Ok(())
     }
 
     /// For direct I/O if it was asked for, else through the page cache.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.direct.as_ref().unwrap_or(&self.fd).as_fd()
+    pub fn io_fd(&self) -> BorrowedFd<'_> {
+        self.direct_fd.as_ref().unwrap_or(&self.fd).as_fd()
     }
 
     /// Through the page cache.
-    pub fn buffered(&self) -> BorrowedFd<'_> {
+    pub fn buffered_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// Writes back and drops what the page cache holds of it, so that the next reads are cold.
-    pub fn forget(&self) -> std::io::Result<()> {
+    pub fn evict_page_cache(&self) -> std::io::Result<()> {
         rustix::fs::fsync(&self.fd)?;
         rustix::fs::fadvise(&self.fd, 0, None, rustix::fs::Advice::DontNeed)?;
         Ok(())
@@ -136,7 +136,7 @@ impl File {
 
     /// Takes over the read-ahead its disk has now: an open file keeps the one from when it was opened
     /// (mm/fadvise.c, POSIX_FADV_NORMAL).
-    pub fn take_readahead(&self) -> std::io::Result<()> {
+    pub fn refresh_readahead(&self) -> std::io::Result<()> {
         Ok(rustix::fs::fadvise(&self.fd, 0, None, rustix::fs::Advice::Normal)?)
     }
 
@@ -158,50 +158,50 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileTypeExt;
 
-    fn check(path: &Path) -> Result<Place, Refused> {
-        Place::check(&Root::live(), path, false)
+    fn open_checked(path: &Path) -> Result<TargetDirectory, BenchRefusal> {
+        TargetDirectory::open_checked(&Root::live(), path, false)
     }
 
-    fn why(path: &Path) -> String {
-        check(path).err().map(|r| r.why).unwrap_or_default()
+    fn refusal_reason(path: &Path) -> String {
+        open_checked(path).err().map(|r| r.reason).unwrap_or_default()
     }
 
     #[test]
-    fn what_is_no_directory_is_refused_by_name() {
+    fn anything_but_a_directory_is_refused_by_name() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, b"precious").unwrap();
-        assert!(why(&file).contains("existing file"), "{}", why(&file));
+        assert!(refusal_reason(&file).contains("existing file"), "{}", refusal_reason(&file));
         let dangling = dir.path().join("dangling");
         std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
-        assert!(why(&dangling).contains("points to nothing"), "{}", why(&dangling));
+        assert!(refusal_reason(&dangling).contains("points to nothing"), "{}", refusal_reason(&dangling));
         let fifo = dir.path().join("fifo");
         rustix::fs::mknodat(CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
         assert!(std::fs::metadata(&fifo).unwrap().file_type().is_fifo());
-        assert!(why(&fifo).contains("FIFO"), "{}", why(&fifo));
+        assert!(refusal_reason(&fifo).contains("FIFO"), "{}", refusal_reason(&fifo));
         let device = dir.path().join("device");
         std::os::unix::fs::symlink(Root::live().dev("null"), &device).unwrap();
-        assert!(why(&device).contains("device"), "{}", why(&device));
-        assert!(why(Path::new("/nonexistent/x")).contains("does not exist"));
-        assert!(why(Path::new("/proc")).contains("pseudo"), "{}", why(Path::new("/proc")));
+        assert!(refusal_reason(&device).contains("device"), "{}", refusal_reason(&device));
+        assert!(refusal_reason(Path::new("/nonexistent/x")).contains("does not exist"));
+        assert!(refusal_reason(Path::new("/proc")).contains("pseudo"), "{}", refusal_reason(Path::new("/proc")));
         assert_eq!(std::fs::read(&file).unwrap(), b"precious");
     }
 
     #[test]
-    fn the_file_has_no_name_and_the_size_asked_for() {
+    fn file_is_unlinked_and_has_the_requested_size() {
         let dir = tempfile::tempdir().unwrap();
-        let Ok(place) = check(dir.path()) else { return println!("skipped: no room for a file here") };
+        let Ok(place) = open_checked(dir.path()) else { return println!("skipped: no room for a file here") };
         let file = place.create(1 << 20).unwrap();
-        assert_eq!(rustix::fs::fstat(file.buffered()).unwrap().st_size, 1 << 20);
+        assert_eq!(rustix::fs::fstat(file.buffered_fd()).unwrap().st_size, 1 << 20);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         assert!(file.alignment().1.is_power_of_two());
     }
 
     #[test]
-    fn space_that_is_not_there_is_refused() {
+    fn sizes_beyond_free_space_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let Ok(place) = check(dir.path()) else { return println!("skipped: directory refused") };
+        let Ok(place) = open_checked(dir.path()) else { return println!("skipped: directory refused") };
         let Err(refused) = place.create(1 << 60) else { panic!("an exabyte was granted") };
-        assert!(refused.why.contains("free"), "{}", refused.why);
+        assert!(refused.reason.contains("free"), "{}", refused.reason);
     }
 }

@@ -1,50 +1,50 @@
 //! Case 10: an append-only log under its three policies: sync always, every second in a second thread,
 //! never. A write that waits while a sync is running is the stall to look for.
 
-use super::{Workload, Written};
+use super::{Workload, PlannedWrites};
 use crate::bench::engine::monotonic_ns;
-use crate::bench::measure::recorder::{Kind, Recorder};
-use crate::bench::plan::Plan;
-use crate::bench::report::Part;
+use crate::bench::measure::recorder::{OpKind, OpRecorder};
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::Measurement;
 use crate::bench::rng::Rng;
-use crate::bench::session::{Session, Stop};
-use crate::bench::target::File;
+use crate::bench::session::{BenchSession, RunError};
+use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// See the module.
-pub struct Append;
+pub struct AppendWorkload;
 
 /// Keeps a rate cap by sleeping.
-pub struct Pace {
-    gap_ns: u64,
-    due: u64,
+pub struct RateLimiter {
+    interval_ns: u64,
+    due_ns: u64,
 }
 
-impl Pace {
+impl RateLimiter {
     /// The plan's cap, from `now` on.
-    pub fn new(plan: &Plan, now: u64) -> Self {
-        Self { gap_ns: plan.gap_ns(plan.block), due: now }
+    pub fn new(plan: &BenchPlan, now: u64) -> Self {
+        Self { interval_ns: plan.op_interval_ns(plan.block), due_ns: now }
     }
 
     /// Waits until the next operation may begin; returns the time then.
-    pub fn wait(&mut self) -> u64 {
+    pub fn wait_for_turn(&mut self) -> u64 {
         let mut now = monotonic_ns();
-        if self.gap_ns > 0 {
-            if now < self.due {
-                std::thread::sleep(Duration::from_nanos(self.due - now));
+        if self.interval_ns > 0 {
+            if now < self.due_ns {
+                std::thread::sleep(Duration::from_nanos(self.due_ns - now));
                 now = monotonic_ns();
             }
-            self.due += self.gap_ns;
+            self.due_ns += self.interval_ns;
         }
         now
     }
 }
 
 /// For workloads that make one system call after the other through the page cache.
-pub fn buffered_and_single(name: &str, plan: &Plan) -> Result<(), String> {
+pub fn check_buffered_and_sequential(name: &str, plan: &BenchPlan) -> Result<(), String> {
     if plan.direct {
         return Err(format!("{name} works through the page cache: leave out --direct"));
     }
@@ -55,78 +55,78 @@ pub fn buffered_and_single(name: &str, plan: &Plan) -> Result<(), String> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Policy {
+enum SyncPolicy {
     Always,
     EverySecond,
     Never,
 }
 
-const POLICIES: [(Policy, &str); 3] = [
-    (Policy::Always, "sync always"),
-    (Policy::EverySecond, "sync every second, in a second thread"),
-    (Policy::Never, "sync never"),
+const POLICIES: [(SyncPolicy, &str); 3] = [
+    (SyncPolicy::Always, "sync always"),
+    (SyncPolicy::EverySecond, "sync every second, in a second thread"),
+    (SyncPolicy::Never, "sync never"),
 ];
 
 /// Appends until time or size are used up. Syncs of a second thread come out in `second`.
-fn work(
-    session: &Session,
-    recorder: &Recorder,
-    file: &File,
-    policy: Policy,
+fn append_records(
+    session: &BenchSession,
+    recorder: &OpRecorder,
+    file: &BenchFile,
+    policy: SyncPolicy,
     done: &AtomicBool,
-) -> Result<(), Stop> {
+) -> Result<(), RunError> {
     let plan = &session.plan;
-    let fd = file.buffered();
+    let fd = file.buffered_fd();
     let mut record = vec![0; plan.block as usize];
-    Rng::new(plan.seed, 0).fill(&mut record);
+    Rng::new(plan.seed, 0).fill_bytes(&mut record);
     let begin = monotonic_ns();
     let end = if plan.time_ms == 0 { u64::MAX } else { begin + plan.time_ms * 1_000_000 };
-    let mut pace = Pace::new(plan, begin);
+    let mut pace = RateLimiter::new(plan, begin);
     let mut at = 0u64;
     while !done.load(Ordering::Relaxed) {
-        session.check()?;
-        let start = pace.wait();
+        session.check_cancelled()?;
+        let start = pace.wait_for_turn();
         let used_up = plan.io_bytes > 0 && at >= plan.io_bytes;
         if start >= end || used_up || at + u64::from(plan.block) > plan.size {
             return Ok(());
         }
-        let n = rustix::io::pwrite(fd, &record, at).map_err(|e| Stop::from_errno("write", e))?;
+        let n = rustix::io::pwrite(fd, &record, at).map_err(|e| RunError::from_errno("write", e))?;
         at += n as u64;
         let mut now = monotonic_ns();
-        recorder.add(Kind::Write, n as u64, start, start, now);
-        if policy == Policy::Always {
+        recorder.record_op(OpKind::Write, n as u64, start, start, now);
+        if policy == SyncPolicy::Always {
             let between = now;
-            rustix::fs::fdatasync(fd).map_err(|e| Stop::from_errno("fdatasync", e))?;
+            rustix::fs::fdatasync(fd).map_err(|e| RunError::from_errno("fdatasync", e))?;
             now = monotonic_ns();
-            recorder.add(Kind::Sync, 0, between, between, now);
+            recorder.record_op(OpKind::Sync, 0, between, between, now);
         }
-        recorder.seen(now);
+        recorder.record_completion_time(now);
     }
     Ok(())
 }
 
 /// Syncs once a second until `done`, looking up often enough to end soon.
 fn sync_every_second(
-    session: &Session,
-    file: &File,
+    session: &BenchSession,
+    file: &BenchFile,
     done: &AtomicBool,
-    recorder: &Recorder,
-) -> Result<(), Stop> {
+    recorder: &OpRecorder,
+) -> Result<(), RunError> {
     let mut due = monotonic_ns() + 1_000_000_000;
-    while !done.load(Ordering::Relaxed) && session.check().is_ok() {
+    while !done.load(Ordering::Relaxed) && session.check_cancelled().is_ok() {
         let now = monotonic_ns();
         if now < due {
             std::thread::sleep(Duration::from_nanos((due - now).min(50_000_000)));
             continue;
         }
-        rustix::fs::fdatasync(file.buffered()).map_err(|e| Stop::from_errno("fdatasync", e))?;
-        recorder.add(Kind::Sync, 0, now, now, monotonic_ns());
+        rustix::fs::fdatasync(file.buffered_fd()).map_err(|e| RunError::from_errno("fdatasync", e))?;
+        recorder.record_op(OpKind::Sync, 0, now, now, monotonic_ns());
         due = now + 1_000_000_000;
     }
     Ok(())
 }
 
-impl Workload for Append {
+impl Workload for AppendWorkload {
     fn name(&self) -> &'static str {
         "append"
     }
@@ -135,8 +135,8 @@ impl Workload for Append {
         "an append-only log: sync always, every second in a second thread, never, side by side"
     }
 
-    fn defaults(&self) -> Plan {
-        Plan {
+    fn defaults(&self) -> BenchPlan {
+        BenchPlan {
             profile: "append".into(),
             size: 2 << 30,
             block: 512,
@@ -147,26 +147,26 @@ impl Workload for Append {
             time_ms: 10_000,
             // A log that is written as fast as memory allows is no log: 20,000 records a second is busy.
             rate_iops: 20_000,
-            ..Plan::default()
+            ..BenchPlan::default()
         }
     }
 
-    fn takes(&self) -> &'static [&'static str] {
+    fn params(&self) -> &'static [&'static str] {
         &["size", "block", "time", "rate", "rate-bytes", "io-size", "idle", "stall-limit", "seed"]
     }
 
-    fn writes(&self, plan: &Plan) -> Written {
+    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites {
         let times = POLICIES.len() as u64;
         let whole = plan.size.saturating_mul(times);
-        let timed = Written::timed(plan, 0, 100, times);
-        Written { further: Some(timed.further.map_or(whole, |n| n.min(whole))), ..timed }
+        let timed = PlannedWrites::timed(plan, 0, 100, times);
+        PlannedWrites { additional: Some(timed.additional.map_or(whole, |n| n.min(whole))), ..timed }
     }
 
-    fn check(&self, plan: &Plan) -> Result<(), String> {
-        buffered_and_single(self.name(), plan)
+    fn check(&self, plan: &BenchPlan) -> Result<(), String> {
+        check_buffered_and_sequential(self.name(), plan)
     }
 
-    fn describe(&self, plan: &Plan) -> Vec<String> {
+    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
         vec![
             format!(
                 "three nameless files, one after the other, appended to, {} at most each",
@@ -177,32 +177,32 @@ impl Workload for Append {
                 plan.block,
                 if plan.rate_iops == 0 { "any number".into() } else { plan.rate_iops.to_string() }
             ),
-            super::span_line(plan),
+            super::duration_line(plan),
         ]
     }
 
-    fn run(&self, session: &mut Session) -> Result<(), Stop> {
-        let place = session.place()?;
+    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
+        let place = session.open_target()?;
         for (policy, label) in POLICIES {
-            session.prepare("making the next file");
-            session.check()?;
+            session.begin_preparation("making the next file");
+            session.check_cancelled()?;
             // Room is checked for all of it, but a log grows: nothing is allocated beforehand.
-            place.room_for(session.plan.size)?;
+            place.check_space(session.plan.size)?;
             let file = place.create(0)?;
-            let part = Part {
+            let part = Measurement {
                 label: label.into(),
-                engine: if policy == Policy::Never { "pwrite".into() } else { "pwrite, fdatasync".into() },
+                engine: if policy == SyncPolicy::Never { "pwrite".into() } else { "pwrite, fdatasync".into() },
                 block: session.plan.block,
-                ..Part::default()
+                ..Measurement::default()
             };
             let goal = (session.plan.time_ms * 1_000_000, session.plan.io_bytes);
-            session.measure_with(part, goal, |session, recorder, part| {
+            session.measure_custom(part, goal, |session, recorder, part| {
                 let done = AtomicBool::new(false);
-                let second = Recorder::new();
-                second.begin(monotonic_ns());
+                let second = OpRecorder::new();
+                second.start_counting(monotonic_ns());
                 let failed = Mutex::new(None);
                 let ended = std::thread::scope(|scope| {
-                    if policy == Policy::EverySecond {
+                    if policy == SyncPolicy::EverySecond {
                         scope.spawn(|| {
                             if let Err(stop) = sync_every_second(session, &file, &done, &second) {
                                 *failed.lock().unwrap_or_else(|e| e.into_inner()) = Some(stop);
@@ -210,22 +210,22 @@ impl Workload for Append {
                             }
                         });
                     }
-                    let ended = work(session, recorder, &file, policy, &done);
+                    let ended = append_records(session, recorder, &file, policy, &done);
                     done.store(true, Ordering::Relaxed);
                     ended
                 });
-                if policy == Policy::EverySecond {
-                    part.sync = second.sync();
+                if policy == SyncPolicy::EverySecond {
+                    part.sync = second.sync_stats();
                 }
-                let longest = recorder.direction(Kind::Write).lat.max_ns;
-                part.say("longest write", longest as f64 / 1e6, "ms");
+                let longest = recorder.direction_stats(OpKind::Write).lat.max_ns;
+                part.add_metric("longest write", longest as f64 / 1e6, "ms");
                 match failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
                     Some(stop) => Err(stop),
                     None => ended,
                 }
             })?;
         }
-        session.measured();
+        session.finish_measuring();
         Ok(())
     }
 }

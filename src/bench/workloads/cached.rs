@@ -1,41 +1,41 @@
 //! Case 14: the same file read three times through the page cache: cold, second, third. The guide's:
 //! 27 MB/s cold, then 688 MB/s and 1.4 GB/s.
 
-use super::{Workload, Written};
+use super::{Workload, PlannedWrites};
 use crate::bench::engine::monotonic_ns;
-use crate::bench::measure::recorder::{Kind, Recorder};
-use crate::bench::plan::Plan;
-use crate::bench::report::Part;
-use crate::bench::session::{Session, Stop};
-use crate::bench::target::File;
+use crate::bench::measure::recorder::{OpKind, OpRecorder};
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::Measurement;
+use crate::bench::session::{BenchSession, RunError};
+use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 
 /// See the module.
-pub struct Cached;
+pub struct CachedReadWorkload;
 
 const PASSES: [&str; 3] = ["first read", "second read", "third read"];
 
-fn work(session: &Session, recorder: &Recorder, file: &File) -> Result<(), Stop> {
+fn read_file(session: &BenchSession, recorder: &OpRecorder, file: &BenchFile) -> Result<(), RunError> {
     let mut buffer = vec![0; session.plan.block as usize];
-    let mut pace = super::append::Pace::new(&session.plan, monotonic_ns());
+    let mut pace = super::append::RateLimiter::new(&session.plan, monotonic_ns());
     let mut at = 0;
-    while at < file.bytes {
-        session.check()?;
-        let start = pace.wait();
+    while at < file.size {
+        session.check_cancelled()?;
+        let start = pace.wait_for_turn();
         let n =
-            rustix::io::pread(file.buffered(), &mut buffer, at).map_err(|e| Stop::from_errno("read", e))?;
+            rustix::io::pread(file.buffered_fd(), &mut buffer, at).map_err(|e| RunError::from_errno("read", e))?;
         if n == 0 {
-            return Err(Stop::Failed(format!("the file ends at {at}, before its {} bytes", file.bytes)));
+            return Err(RunError::Failed(format!("the file ends at {at}, before its {} bytes", file.size)));
         }
         let now = monotonic_ns();
-        recorder.add(Kind::Read, n as u64, start, start, now);
-        recorder.seen(now);
+        recorder.record_op(OpKind::Read, n as u64, start, start, now);
+        recorder.record_completion_time(now);
         at += n as u64;
     }
     Ok(())
 }
 
-impl Workload for Cached {
+impl Workload for CachedReadWorkload {
     fn name(&self) -> &'static str {
         "cached"
     }
@@ -44,8 +44,8 @@ impl Workload for Cached {
         "the same file read three times through the page cache: cold, second, third"
     }
 
-    fn defaults(&self) -> Plan {
-        Plan {
+    fn defaults(&self) -> BenchPlan {
+        BenchPlan {
             profile: "cached".into(),
             size: 512 << 20,
             block: 1 << 20,
@@ -54,23 +54,23 @@ impl Workload for Cached {
             direct: false,
             ramp_ms: 0,
             time_ms: 0,
-            ..Plan::default()
+            ..BenchPlan::default()
         }
     }
 
-    fn takes(&self) -> &'static [&'static str] {
+    fn params(&self) -> &'static [&'static str] {
         &["size", "block", "rate", "rate-bytes", "idle", "stall-limit", "seed"]
     }
 
-    fn writes(&self, plan: &Plan) -> Written {
-        Written { certain: plan.size, further: Some(0) }
+    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites {
+        PlannedWrites { guaranteed: plan.size, additional: Some(0) }
     }
 
-    fn check(&self, plan: &Plan) -> Result<(), String> {
-        super::append::buffered_and_single(self.name(), plan)
+    fn check(&self, plan: &BenchPlan) -> Result<(), String> {
+        super::append::check_buffered_and_sequential(self.name(), plan)
     }
 
-    fn describe(&self, plan: &Plan) -> Vec<String> {
+    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
         vec![
             format!(
                 "a nameless file of {}, filled with random data, then dropped from the cache",
@@ -80,24 +80,24 @@ impl Workload for Cached {
         ]
     }
 
-    fn run(&self, session: &mut Session) -> Result<(), Stop> {
-        let place = session.place()?;
-        let file = session.laid_out(&place, session.plan.size)?;
+    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
+        let place = session.open_target()?;
+        let file = session.lay_out_file(&place, session.plan.size)?;
         let memory = place.filesystem.is_memory();
         for (n, label) in PASSES.into_iter().enumerate() {
             // Nothing is ever cold in memory.
             let label = if n == 0 && !memory { format!("{label}, cold") } else { label.to_owned() };
-            let part = Part {
+            let part = Measurement {
                 label: label.clone(),
                 engine: "pread".into(),
                 block: session.plan.block,
-                ..Part::default()
+                ..Measurement::default()
             };
             let size = session.plan.size;
             let part = session
-                .measure_with(part, (0, size), |session, recorder, _| work(session, recorder, &file))?;
-            if crate::bench::report::warnings::is_cache(&part) {
-                session.watch.note(format!("{label}: the page cache answered, not the device"));
+                .measure_custom(part, (0, size), |session, recorder, _| read_file(session, recorder, &file))?;
+            if crate::bench::report::warnings::is_from_cache(&part) {
+                session.progress.add_note(format!("{label}: the page cache answered, not the device"));
             }
         }
         Ok(())

@@ -1,110 +1,110 @@
 //! Case 19: a big file written in 6 MiB pieces, synced after each piece or once at the end, and what that
 //! does to somebody else's small syncs on the same file system.
 
-use super::{Workload, Written};
+use super::{Workload, PlannedWrites};
 use crate::bench::engine::monotonic_ns;
-use crate::bench::measure::latency::Latency;
-use crate::bench::measure::recorder::{Kind, Recorder};
-use crate::bench::plan::Plan;
-use crate::bench::report::Part;
+use crate::bench::measure::latency::LatencyStats;
+use crate::bench::measure::recorder::{OpKind, OpRecorder};
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::Measurement;
 use crate::bench::rng::Rng;
-use crate::bench::session::{Session, Stop};
-use crate::bench::target::{File, Place};
+use crate::bench::session::{BenchSession, RunError};
+use crate::bench::target::{BenchFile, TargetDirectory};
 use crate::units::format_bytes_long;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// See the module.
-pub struct Chunks;
+pub struct ChunksWorkload;
 
 /// The bystander's records, and the pause between two.
-const RECORD: usize = 512;
+const RECORD_BYTES: usize = 512;
 const PAUSE: Duration = Duration::from_millis(10);
 /// The bystander alone, for comparison.
-const CALM_NS: u64 = 2_000_000_000;
+const BASELINE_NS: u64 = 2_000_000_000;
 
 /// Appends and syncs small records until `done`; the syncs' times come out.
-fn bystander(file: &File, done: &AtomicBool) -> Result<Latency, Stop> {
-    let recorder = Recorder::new();
-    recorder.begin(monotonic_ns());
+fn run_bystander(file: &BenchFile, done: &AtomicBool) -> Result<LatencyStats, RunError> {
+    let recorder = OpRecorder::new();
+    recorder.start_counting(monotonic_ns());
     let mut at = 0;
     while !done.load(Ordering::Relaxed) {
-        rustix::io::pwrite(file.buffered(), &[7; RECORD], at)
-            .map_err(|e| Stop::from_errno("the bystander's write", e))?;
+        rustix::io::pwrite(file.buffered_fd(), &[7; RECORD_BYTES], at)
+            .map_err(|e| RunError::from_errno("the bystander's write", e))?;
         let start = monotonic_ns();
-        rustix::fs::fdatasync(file.buffered())
-            .map_err(|e| Stop::from_errno("the bystander's fdatasync", e))?;
-        recorder.add(Kind::Sync, 0, start, start, monotonic_ns());
-        at = (at + RECORD as u64) % (1 << 20);
+        rustix::fs::fdatasync(file.buffered_fd())
+            .map_err(|e| RunError::from_errno("the bystander's fdatasync", e))?;
+        recorder.record_op(OpKind::Sync, 0, start, start, monotonic_ns());
+        at = (at + RECORD_BYTES as u64) % (1 << 20);
         std::thread::sleep(PAUSE);
     }
-    Ok(recorder.sync().lat)
+    Ok(recorder.sync_stats().lat)
 }
 
 /// Runs `work` beside a bystander whose sync times come out too.
-fn beside<T: Send>(
-    place: &Place,
-    work: impl FnOnce() -> Result<T, Stop>,
-) -> Result<(Latency, Result<T, Stop>), Stop> {
+fn with_bystander<T: Send>(
+    place: &TargetDirectory,
+    work: impl FnOnce() -> Result<T, RunError>,
+) -> Result<(LatencyStats, Result<T, RunError>), RunError> {
     let file = place.create(1 << 20)?;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| bystander(&file, &done));
+        let other = scope.spawn(|| run_bystander(&file, &done));
         let worked = work();
         done.store(true, Ordering::Relaxed);
-        let syncs = other.join().unwrap_or_else(|_| Err(Stop::Failed("the bystander broke off".into())))?;
+        let syncs = other.join().unwrap_or_else(|_| Err(RunError::Failed("the bystander broke off".into())))?;
         Ok((syncs, worked))
     })
 }
 
-fn say(part: &mut Part, syncs: &Latency) {
+fn add_bystander_metrics(part: &mut Measurement, syncs: &LatencyStats) {
     let ms = |ns: u64| ns as f64 / 1e6;
-    part.say("bystander: syncs", syncs.n as f64, "");
-    part.say("bystander: median sync", ms(syncs.percentile(50.0).unwrap_or(0)), "ms");
+    part.add_metric("bystander: syncs", syncs.count as f64, "");
+    part.add_metric("bystander: median sync", ms(syncs.percentile(50.0).unwrap_or(0)), "ms");
     // Of fewer syncs a 99th percentile is the longest one under another name.
-    if let Some(p99) = syncs.percentile(99.0).filter(|_| syncs.n >= 100) {
-        part.say("bystander: p99 sync", ms(p99), "ms");
+    if let Some(p99) = syncs.percentile(99.0).filter(|_| syncs.count >= 100) {
+        part.add_metric("bystander: p99 sync", ms(p99), "ms");
     }
-    part.say("bystander: longest sync", ms(syncs.max_ns), "ms");
+    part.add_metric("bystander: longest sync", ms(syncs.max_ns), "ms");
 }
 
 /// Writes the file; the time of a last sync comes out in ns.
-fn write(session: &Session, recorder: &Recorder, file: &File, each: bool) -> Result<u64, Stop> {
+fn write_file(session: &BenchSession, recorder: &OpRecorder, file: &BenchFile, each: bool) -> Result<u64, RunError> {
     let plan = &session.plan;
     let mut rng = Rng::new(plan.seed, 0);
     let mut piece = vec![0; plan.block as usize];
-    rng.fill(&mut piece);
-    let mut pace = super::append::Pace::new(plan, monotonic_ns());
+    rng.fill_bytes(&mut piece);
+    let mut pace = super::append::RateLimiter::new(plan, monotonic_ns());
     let mut at = 0;
     while at < plan.size {
-        session.check()?;
-        let start = pace.wait();
-        piece[..8].copy_from_slice(&rng.bits().to_le_bytes());
+        session.check_cancelled()?;
+        let start = pace.wait_for_turn();
+        piece[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
         let end = at + u64::from(plan.block).min(plan.size - at);
         while at < end {
             let rest = &piece[..(end - at) as usize];
-            at += rustix::io::pwrite(file.buffered(), rest, at).map_err(|e| Stop::from_errno("write", e))?
+            at += rustix::io::pwrite(file.buffered_fd(), rest, at).map_err(|e| RunError::from_errno("write", e))?
                 as u64;
         }
         let mut now = monotonic_ns();
-        recorder.add(Kind::Write, u64::from(plan.block), start, start, now);
+        recorder.record_op(OpKind::Write, u64::from(plan.block), start, start, now);
         if each {
             let between = now;
-            rustix::fs::fsync(file.buffered()).map_err(|e| Stop::from_errno("fsync", e))?;
+            rustix::fs::fsync(file.buffered_fd()).map_err(|e| RunError::from_errno("fsync", e))?;
             now = monotonic_ns();
-            recorder.add(Kind::Sync, 0, between, between, now);
+            recorder.record_op(OpKind::Sync, 0, between, between, now);
         }
-        recorder.seen(now);
+        recorder.record_completion_time(now);
     }
     let start = monotonic_ns();
-    rustix::fs::fsync(file.buffered()).map_err(|e| Stop::from_errno("fsync", e))?;
+    rustix::fs::fsync(file.buffered_fd()).map_err(|e| RunError::from_errno("fsync", e))?;
     let now = monotonic_ns();
-    recorder.add(Kind::Sync, 0, start, start, now);
-    recorder.seen(now);
+    recorder.record_op(OpKind::Sync, 0, start, start, now);
+    recorder.record_completion_time(now);
     Ok(now - start)
 }
 
-impl Workload for Chunks {
+impl Workload for ChunksWorkload {
     fn name(&self) -> &'static str {
         "chunks"
     }
@@ -113,8 +113,8 @@ impl Workload for Chunks {
         "a big file in 6 MiB pieces: sync each or once at the end, and how long others' syncs stall meanwhile"
     }
 
-    fn defaults(&self) -> Plan {
-        Plan {
+    fn defaults(&self) -> BenchPlan {
+        BenchPlan {
             profile: "chunks".into(),
             size: 1 << 30,
             block: 6 << 20,
@@ -123,68 +123,68 @@ impl Workload for Chunks {
             direct: false,
             ramp_ms: 0,
             time_ms: 0,
-            ..Plan::default()
+            ..BenchPlan::default()
         }
     }
 
-    fn takes(&self) -> &'static [&'static str] {
+    fn params(&self) -> &'static [&'static str] {
         &["size", "block", "rate", "rate-bytes", "idle", "stall-limit", "seed"]
     }
 
-    fn writes(&self, plan: &Plan) -> Written {
+    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites {
         // The bystander's few bytes are as many as the time allows, and nothing against the pieces.
-        Written { certain: plan.size.saturating_mul(2), further: Some(1 << 20) }
+        PlannedWrites { guaranteed: plan.size.saturating_mul(2), additional: Some(1 << 20) }
     }
 
-    fn check(&self, plan: &Plan) -> Result<(), String> {
-        super::append::buffered_and_single(self.name(), plan)
+    fn check(&self, plan: &BenchPlan) -> Result<(), String> {
+        super::append::check_buffered_and_sequential(self.name(), plan)
     }
 
-    fn footprint(&self, plan: &Plan) -> u64 {
+    fn footprint(&self, plan: &BenchPlan) -> u64 {
         plan.size + (1 << 20)
     }
 
-    fn describe(&self, plan: &Plan) -> Vec<String> {
+    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
         let (size, piece) = (format_bytes_long(plan.size), format_bytes_long(plan.block.into()));
         vec![
             format!("two nameless files, one after the other, of {size} in pieces of {piece}"),
             "the first synced (fsync) after every piece, the second once at its end".into(),
-            format!("meanwhile a bystander appends {RECORD} bytes and syncs them, every 10 ms"),
+            format!("meanwhile a bystander appends {RECORD_BYTES} bytes and syncs them, every 10 ms"),
         ]
     }
 
-    fn run(&self, session: &mut Session) -> Result<(), Stop> {
-        let place = session.place()?;
-        place.room_for(self.footprint(&session.plan))?;
-        let part = Part { label: "bystander alone".into(), ..Part::default() };
-        session.measure_with(part, (CALM_NS, 0), |session, recorder, part| {
-            let (syncs, calm) = beside(&place, || {
-                let end = monotonic_ns() + CALM_NS;
+    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
+        let place = session.open_target()?;
+        place.check_space(self.footprint(&session.plan))?;
+        let part = Measurement { label: "bystander alone".into(), ..Measurement::default() };
+        session.measure_custom(part, (BASELINE_NS, 0), |session, recorder, part| {
+            let (syncs, calm) = with_bystander(&place, || {
+                let end = monotonic_ns() + BASELINE_NS;
                 while monotonic_ns() < end {
-                    session.check()?;
+                    session.check_cancelled()?;
                     std::thread::sleep(Duration::from_millis(20));
-                    recorder.alive(monotonic_ns());
+                    recorder.heartbeat(monotonic_ns());
                 }
                 Ok(())
             })?;
-            say(part, &syncs);
+            add_bystander_metrics(part, &syncs);
             calm
         })?;
         for (each, label) in [(true, "sync after each piece"), (false, "sync once at the end")] {
-            session.prepare("making the next file");
+            session.begin_preparation("making the next file");
             let file = place.create(0)?;
-            let part = Part {
+            let part = Measurement {
                 label: label.into(),
                 engine: "pwrite, fsync".into(),
                 block: session.plan.block,
-                ..Part::default()
+                ..Measurement::default()
             };
-            session.measure_with(part, (0, session.plan.size), |session, recorder, part| {
-                let (syncs, written) = beside(&place, || write(session, recorder, &file, each))?;
+            session.measure_custom(part, (0, session.plan.size), |session, recorder, part| {
+                let (syncs, written) = with_bystander(&place, || write_file(session, recorder, &file, each))?;
                 let last = written?;
-                part.say("longest piece", recorder.direction(Kind::Write).lat.max_ns as f64 / 1e6, "ms");
-                part.say("final sync", last as f64 / 1e6, "ms");
-                say(part, &syncs);
+                part.add_metric("longest piece", recorder.direction_stats(OpKind::Write).lat.max_ns as f64 / 1e6, "ms");
+                part.add_metric("final sync", last as f64 / 1e6, "ms");
+                add_bystander_metrics(part, &syncs);
                 Ok(())
             })?;
         }

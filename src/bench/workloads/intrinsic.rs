@@ -1,21 +1,21 @@
 //! Case 5: the machine's own latency. A fixed computation of a few microseconds, without any system call,
 //! over and over: whenever it takes longer, this task was not run (redis-cli's --intrinsic-latency).
 
-use super::{Workload, Written};
+use super::{Workload, PlannedWrites};
 use crate::bench::engine::monotonic_ns;
-use crate::bench::measure::recorder::{Kind, Recorder};
-use crate::bench::plan::Plan;
-use crate::bench::report::Part;
-use crate::bench::session::{Session, Stop};
+use crate::bench::measure::recorder::{OpKind, OpRecorder};
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::Measurement;
+use crate::bench::session::{BenchSession, RunError};
 
 /// See the module.
-pub struct Intrinsic;
+pub struct IntrinsicLatencyWorkload;
 
 /// Rounds of the computation: two to three microseconds on the machines of the day.
 const ROUNDS: u32 = 1024;
 
 /// The runs that took so long or longer are counted, in us: how often it happens, beside how bad it gets.
-const OVER_US: [u64; 4] = [100, 1_000, 10_000, 100_000];
+const THRESHOLDS_US: [u64; 4] = [100, 1_000, 10_000, 100_000];
 
 /// The fixed computation: cannot be optimised away, touches no memory.
 fn compute(mut x: u64) -> u64 {
@@ -27,24 +27,24 @@ fn compute(mut x: u64) -> u64 {
     std::hint::black_box(x)
 }
 
-fn work(session: &Session, recorder: &Recorder, part: &mut Part) {
+fn measure_runs(session: &BenchSession, recorder: &OpRecorder, part: &mut Measurement) {
     let begin = monotonic_ns();
     let end = begin + session.plan.time_ms * 1_000_000;
     let (mut x, mut before, mut runs, mut worst) = (1, begin, 0u64, 0);
-    let mut over = [0u64; OVER_US.len()];
+    let mut over = [0u64; THRESHOLDS_US.len()];
     // clock_gettime stays in user space (vDSO): reading it is no system call.
-    while before < end && session.check().is_ok() {
+    while before < end && session.check_cancelled().is_ok() {
         x = compute(x);
         let now = monotonic_ns();
-        recorder.add(Kind::Sync, 0, before, before, now);
-        recorder.seen(now);
+        recorder.record_op(OpKind::Sync, 0, before, before, now);
+        recorder.record_completion_time(now);
         let took = now - before;
         if took > worst {
             worst = took;
         }
         // Hardly ever: the first limit is far above a run.
-        if took >= OVER_US[0] * 1000 {
-            for (count, limit) in over.iter_mut().zip(OVER_US) {
+        if took >= THRESHOLDS_US[0] * 1000 {
+            for (count, limit) in over.iter_mut().zip(THRESHOLDS_US) {
                 *count += u64::from(took >= limit * 1000);
             }
         }
@@ -52,16 +52,16 @@ fn work(session: &Session, recorder: &Recorder, part: &mut Part) {
         before = now;
     }
     let average = (before - begin) as f64 / runs.max(1) as f64;
-    part.say("runs", runs as f64, "");
-    part.say("average run", average / 1e3, "us");
-    part.say("worst run", worst as f64 / 1e3, "us");
-    part.say("worst / average", worst as f64 / average.max(1.0), "");
-    for (count, limit) in over.into_iter().zip(OVER_US) {
-        part.say(&format!("runs of {} ms or more", limit as f64 / 1e3), count as f64, "");
+    part.add_metric("runs", runs as f64, "");
+    part.add_metric("average run", average / 1e3, "us");
+    part.add_metric("worst run", worst as f64 / 1e3, "us");
+    part.add_metric("worst / average", worst as f64 / average.max(1.0), "");
+    for (count, limit) in over.into_iter().zip(THRESHOLDS_US) {
+        part.add_metric(&format!("runs of {} ms or more", limit as f64 / 1e3), count as f64, "");
     }
 }
 
-impl Workload for Intrinsic {
+impl Workload for IntrinsicLatencyWorkload {
     fn name(&self) -> &'static str {
         "intrinsic"
     }
@@ -74,44 +74,44 @@ impl Workload for Intrinsic {
         false
     }
 
-    fn defaults(&self) -> Plan {
-        Plan {
+    fn defaults(&self) -> BenchPlan {
+        BenchPlan {
             profile: "intrinsic".into(),
             depth: 1,
             read_pct: 100,
             direct: false,
             ramp_ms: 0,
             time_ms: 30_000,
-            ..Plan::default()
+            ..BenchPlan::default()
         }
     }
 
-    fn takes(&self) -> &'static [&'static str] {
+    fn params(&self) -> &'static [&'static str] {
         &["time"]
     }
 
-    fn writes(&self, _plan: &Plan) -> Written {
-        Written { certain: 0, further: Some(0) }
+    fn planned_writes(&self, _plan: &BenchPlan) -> PlannedWrites {
+        PlannedWrites { guaranteed: 0, additional: Some(0) }
     }
 
-    fn check(&self, plan: &Plan) -> Result<(), String> {
+    fn check(&self, plan: &BenchPlan) -> Result<(), String> {
         if plan.time_ms == 0 { Err("intrinsic: needs a time".into()) } else { Ok(()) }
     }
 
-    fn footprint(&self, _plan: &Plan) -> u64 {
+    fn footprint(&self, _plan: &BenchPlan) -> u64 {
         0
     }
 
-    fn describe(&self, plan: &Plan) -> Vec<String> {
+    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
         vec![format!("keeps one core busy for {} s; touches no file", plan.time_ms as f64 / 1e3)]
     }
 
-    fn run(&self, session: &mut Session) -> Result<(), Stop> {
+    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
         let part =
-            Part { label: "computing without system calls".into(), verb: "run".into(), ..Part::default() };
-        session.measure_with(part, (session.plan.time_ms * 1_000_000, 0), |session, recorder, part| {
-            work(session, recorder, part);
-            session.check()
+            Measurement { label: "computing without system calls".into(), timed_operation: "run".into(), ..Measurement::default() };
+        session.measure_custom(part, (session.plan.time_ms * 1_000_000, 0), |session, recorder, part| {
+            measure_runs(session, recorder, part);
+            session.check_cancelled()
         })?;
         Ok(())
     }

@@ -1,43 +1,43 @@
 //! Plain reading and writing: random or sequential, mixed or not. `randrw` is case 1's job.
 
-use super::{Workload, Written, file_line, span_line};
-use crate::bench::plan::Plan;
-use crate::bench::session::{Session, Stop};
-use crate::bench::spec::{Fill, IoSpec, Limits, Order};
+use super::{Workload, PlannedWrites, file_line, duration_line};
+use crate::bench::plan::BenchPlan;
+use crate::bench::session::{BenchSession, RunError};
+use crate::bench::io_spec::{BufferFill, IoSpec, RunLimits, AccessOrder};
 use crate::units::format_bytes_long;
 
 /// One of the five.
-pub struct Io {
+pub struct IoWorkload {
     name: &'static str,
     about: &'static str,
-    order: Order,
+    order: AccessOrder,
     read_pct: u8,
     block: u32,
     depth: u32,
 }
 
-const fn random(name: &'static str, about: &'static str, read_pct: u8) -> Io {
-    Io { name, about, order: Order::Random, read_pct, block: 4096, depth: 64 }
+const fn random(name: &'static str, about: &'static str, read_pct: u8) -> IoWorkload {
+    IoWorkload { name, about, order: AccessOrder::Random, read_pct, block: 4096, depth: 64 }
 }
 
-const fn sequential(name: &'static str, about: &'static str, read_pct: u8) -> Io {
-    Io { name, about, order: Order::Sequential, read_pct, block: 1 << 20, depth: 8 }
+const fn sequential(name: &'static str, about: &'static str, read_pct: u8) -> IoWorkload {
+    IoWorkload { name, about, order: AccessOrder::Sequential, read_pct, block: 1 << 20, depth: 8 }
 }
 
 /// Half random reads, half random writes.
-pub const RANDRW: Io =
+pub const RANDRW: IoWorkload =
     random("randrw", "random 4 KiB, half reads and half writes, depth 64: the database case", 50);
 /// Random reads.
-pub const RANDREAD: Io = random("randread", "random 4 KiB reads, depth 64", 100);
+pub const RANDREAD: IoWorkload = random("randread", "random 4 KiB reads, depth 64", 100);
 /// Random writes.
-pub const RANDWRITE: Io = random("randwrite", "random 4 KiB writes, depth 64", 0);
+pub const RANDWRITE: IoWorkload = random("randwrite", "random 4 KiB writes, depth 64", 0);
 /// Sequential reads.
-pub const SEQREAD: Io = sequential("seqread", "sequential 1 MiB reads, depth 8", 100);
+pub const SEQREAD: IoWorkload = sequential("seqread", "sequential 1 MiB reads, depth 8", 100);
 /// Sequential writes.
-pub const SEQWRITE: Io = sequential("seqwrite", "sequential 1 MiB writes, depth 8", 0);
+pub const SEQWRITE: IoWorkload = sequential("seqwrite", "sequential 1 MiB writes, depth 8", 0);
 
 /// One spec per job of the plan; sequential jobs get a stripe of the file each.
-pub fn specs(plan: &Plan, order: Order, block: u32, read_pct: u8) -> Vec<IoSpec> {
+pub fn worker_specs(plan: &BenchPlan, order: AccessOrder, block: u32, read_pct: u8) -> Vec<IoSpec> {
     let jobs = u64::from(plan.jobs);
     let stripe = plan.size / jobs / u64::from(block) * u64::from(block);
     // Handed over and waited for an eighth at a time: every hand-over rings the device's doorbell, which is
@@ -49,26 +49,26 @@ pub fn specs(plan: &Plan, order: Order, block: u32, read_pct: u8) -> Vec<IoSpec>
             order,
             read_pct,
             block,
-            start: if order == Order::Sequential { job * stripe } else { 0 },
-            len: if order == Order::Sequential { stripe } else { plan.size },
+            start: if order == AccessOrder::Sequential { job * stripe } else { 0 },
+            len: if order == AccessOrder::Sequential { stripe } else { plan.size },
             depth: plan.depth,
             fsync_every: plan.fsync_every,
-            fill: if plan.refill { Fill::Refill } else { Fill::Stamp },
-            gap_ns: plan.gap_ns(block),
+            fill: if plan.refill { BufferFill::Refill } else { BufferFill::Scramble },
+            op_interval_ns: plan.op_interval_ns(block),
             submit_max: batch,
             complete_min: batch,
-            bytes: plan.io_bytes.div_ceil(jobs),
+            byte_limit: plan.io_bytes.div_ceil(jobs),
             seed: (plan.seed, job),
         })
         .collect()
 }
 
 /// The plan's limits.
-pub fn limits(plan: &Plan) -> Limits {
-    Limits { ramp_ns: plan.ramp_ms * 1_000_000, time_ns: plan.time_ms * 1_000_000 }
+pub fn run_limits(plan: &BenchPlan) -> RunLimits {
+    RunLimits { ramp_ns: plan.ramp_ms * 1_000_000, time_ns: plan.time_ms * 1_000_000 }
 }
 
-impl Workload for Io {
+impl Workload for IoWorkload {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -77,17 +77,17 @@ impl Workload for Io {
         self.about
     }
 
-    fn defaults(&self) -> Plan {
-        Plan {
+    fn defaults(&self) -> BenchPlan {
+        BenchPlan {
             profile: self.name.into(),
             read_pct: self.read_pct,
             block: self.block,
             depth: self.depth,
-            ..Plan::default()
+            ..BenchPlan::default()
         }
     }
 
-    fn takes(&self) -> &'static [&'static str] {
+    fn params(&self) -> &'static [&'static str] {
         match self.read_pct {
             100 => &[
                 "size",
@@ -151,11 +151,11 @@ impl Workload for Io {
         }
     }
 
-    fn writes(&self, plan: &Plan) -> Written {
-        Written::timed(plan, plan.size, 100u8.saturating_sub(plan.read_pct), 1)
+    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites {
+        PlannedWrites::timed(plan, plan.size, 100u8.saturating_sub(plan.read_pct), 1)
     }
 
-    fn check(&self, plan: &Plan) -> Result<(), String> {
+    fn check(&self, plan: &BenchPlan) -> Result<(), String> {
         match self.read_pct {
             fixed @ (0 | 100) if plan.read_pct != fixed => {
                 Err(format!("{} has no mix; use randrw --read-pct {}", self.name, plan.read_pct))
@@ -164,8 +164,8 @@ impl Workload for Io {
         }
     }
 
-    fn describe(&self, plan: &Plan) -> Vec<String> {
-        let order = if self.order == Order::Random { "random" } else { "sequential" };
+    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
+        let order = if self.order == AccessOrder::Random { "random" } else { "sequential" };
         let kind = match plan.read_pct {
             0 => "writes".into(),
             100 => "reads".into(),
@@ -179,7 +179,7 @@ impl Workload for Io {
                 plan.depth,
                 plan.jobs
             ),
-            span_line(plan),
+            duration_line(plan),
         ];
         if plan.fsync_every > 0 {
             lines.push(format!("fdatasync after every {} writes", plan.fsync_every));
@@ -187,20 +187,20 @@ impl Workload for Io {
         lines
     }
 
-    fn on_ruler(&self, plan: &Plan) -> bool {
-        self.order == Order::Random
+    fn has_reference_classes(&self, plan: &BenchPlan) -> bool {
+        self.order == AccessOrder::Random
             && plan.block == 4096
             && plan.direct
             && plan.rate_bytes + plan.rate_iops == 0
     }
 
-    fn run(&self, session: &mut Session) -> Result<(), Stop> {
+    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
         let plan = session.plan.clone();
-        let place = session.place()?;
-        let file = session.laid_out(&place, plan.size)?;
-        let specs = specs(&plan, self.order, plan.block, plan.read_pct);
-        session.measure(self.name, file.fd(), specs, limits(&plan))?;
-        session.measured();
+        let place = session.open_target()?;
+        let file = session.lay_out_file(&place, plan.size)?;
+        let specs = worker_specs(&plan, self.order, plan.block, plan.read_pct);
+        session.measure(self.name, file.io_fd(), specs, run_limits(&plan))?;
+        session.finish_measuring();
         Ok(())
     }
 }

@@ -5,14 +5,14 @@ mod cached;
 mod chunks;
 mod fork;
 mod fsync;
-pub mod headline;
+pub mod primary_metric;
 mod intrinsic;
 pub mod io;
 mod sweep;
 mod txlog;
 
-use super::plan::Plan;
-use super::session::{Session, Stop};
+use super::plan::BenchPlan;
+use super::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 
 /// A workload.
@@ -26,42 +26,42 @@ pub trait Workload: Sync {
         true
     }
     /// Its usual figures; the directory is still empty.
-    fn defaults(&self) -> Plan;
+    fn defaults(&self) -> BenchPlan;
     /// Names of the [`super::params::PARAMS`] that have a meaning for it.
-    fn takes(&self) -> &'static [&'static str];
+    fn params(&self) -> &'static [&'static str];
     /// What is wrong with a plan for this workload, beyond [`Plan::check`].
-    fn check(&self, _plan: &Plan) -> Result<(), String> {
+    fn check(&self, _plan: &BenchPlan) -> Result<(), String> {
         Ok(())
     }
     /// Bytes of disk space it takes while it runs.
-    fn footprint(&self, plan: &Plan) -> u64 {
+    fn footprint(&self, plan: &BenchPlan) -> u64 {
         plan.size
     }
     /// Bytes it writes.
-    fn writes(&self, plan: &Plan) -> Written;
+    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites;
     /// What it will do, a line each, exact: shown before the start.
-    fn describe(&self, plan: &Plan) -> Vec<String>;
+    fn describe(&self, plan: &BenchPlan) -> Vec<String>;
     /// Whether its parts can be placed on the ruler.
-    fn on_ruler(&self, _plan: &Plan) -> bool {
+    fn has_reference_classes(&self, _plan: &BenchPlan) -> bool {
         false
     }
     /// Does it.
-    fn run(&self, session: &mut Session) -> Result<(), Stop>;
+    fn run(&self, session: &mut BenchSession) -> Result<(), RunError>;
 }
 
 /// What a run writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct PlannedWrites {
     /// In any case, bytes.
-    pub certain: u64,
+    pub guaranteed: u64,
     /// Beyond that at most, bytes; `None`: as many as the time allows.
-    pub further: Option<u64>,
+    pub additional: Option<u64>,
 }
 
-impl Written {
+impl PlannedWrites {
     /// Of a plan whose counted writes end with its time, its bytes or its caps; `share`: the writes among
     /// 100 operations, `times`: measurements that run through.
-    fn timed(plan: &Plan, certain: u64, share: u8, times: u64) -> Self {
+    fn timed(plan: &BenchPlan, certain: u64, share: u8, times: u64) -> Self {
         let cap = |rate: u64, unit: u64| {
             let all = rate.saturating_mul(unit).saturating_mul(plan.time_ms + plan.ramp_ms) / 1000;
             (rate > 0 && plan.time_ms > 0).then_some(all)
@@ -75,7 +75,7 @@ impl Written {
             0 => Some(0),
             share => limits.into_iter().flatten().min().map(|n| n / 100 * u64::from(share)),
         };
-        Self { certain, further: most.map(|n| n.saturating_mul(times)) }
+        Self { guaranteed: certain, additional: most.map(|n| n.saturating_mul(times)) }
     }
 }
 
@@ -86,29 +86,29 @@ pub const WORKLOADS: [&dyn Workload; 13] = [
     &io::RANDWRITE,
     &io::SEQREAD,
     &io::SEQWRITE,
-    &sweep::Sweep,
-    &fsync::Fsync,
-    &append::Append,
-    &chunks::Chunks,
-    &txlog::TxLogTest,
-    &cached::Cached,
-    &intrinsic::Intrinsic,
-    &fork::Fork,
+    &sweep::SweepWorkload,
+    &fsync::FsyncWorkload,
+    &append::AppendWorkload,
+    &chunks::ChunksWorkload,
+    &txlog::TxLogWorkload,
+    &cached::CachedReadWorkload,
+    &intrinsic::IntrinsicLatencyWorkload,
+    &fork::ForkWorkload,
 ];
 
 /// The workload called `name`.
-pub fn find(name: &str) -> Option<&'static dyn Workload> {
+pub fn find_workload(name: &str) -> Option<&'static dyn Workload> {
     WORKLOADS.iter().copied().find(|w| w.name() == name)
 }
 
 /// `1 GiB, written once before counting begins`: the line every workload with a file has.
-fn file_line(plan: &Plan, times: &str) -> String {
+fn file_line(plan: &BenchPlan, times: &str) -> String {
     let nature = if plan.direct { "direct I/O" } else { "through the page cache" };
     format!("a nameless file of {}, filled with random data first; {times}; {nature}", format_bytes_long(plan.size))
 }
 
 /// `for 30 s after 1 s of ramp-up`.
-fn span_line(plan: &Plan) -> String {
+fn duration_line(plan: &BenchPlan) -> String {
     let time = match (plan.time_ms, plan.io_bytes) {
         (0, 0) => "until cancelled".into(),
         (0, bytes) => format!("until {} are moved", format_bytes_long(bytes)),
@@ -123,14 +123,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_workload_has_a_name_of_its_own_and_a_sound_plan() {
+    fn every_workload_has_a_unique_name_and_a_valid_default_plan() {
         let mut names: Vec<_> = WORKLOADS.iter().map(|w| w.name()).collect();
         for w in WORKLOADS {
             let plan = w.defaults();
             assert_eq!(plan.profile, w.name());
             assert_eq!(plan.check().and_then(|()| w.check(&plan)), Ok(()), "{}", w.name());
             assert!(!w.describe(&plan).is_empty() && !w.about().is_empty());
-            assert!(find(w.name()).is_some());
+            assert!(find_workload(w.name()).is_some());
         }
         names.sort_unstable();
         names.dedup();
@@ -138,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_told_from_the_limits() {
-        let writes = |name: &str, change: fn(&mut Plan)| {
-            let w = find(name).unwrap();
+    fn planned_writes_follow_from_the_limits() {
+        let writes = |name: &str, change: fn(&mut BenchPlan)| {
+            let w = find_workload(name).unwrap();
             let mut plan = w.defaults();
             change(&mut plan);
-            let Written { certain, further } = w.writes(&plan);
+            let PlannedWrites { guaranteed: certain, additional: further } = w.planned_writes(&plan);
             (certain, further)
         };
         const GIB: u64 = 1 << 30;

@@ -2,30 +2,30 @@
 //! Random ends at 128 KiB, where a disk's seek no longer dominates. Case 13: the sequential series with
 //! the disk's read-ahead off and on, through the page cache, which is where read-ahead acts.
 
-use super::{Workload, Written, file_line, io};
-use crate::bench::plan::Plan;
-use crate::bench::readahead::{Disk, Set};
-use crate::bench::report::sweep::{READAHEAD_OFF, label};
-use crate::bench::session::{Session, Stop};
-use crate::bench::spec::{Limits, Order};
-use crate::bench::target::File;
+use super::{Workload, PlannedWrites, file_line, io};
+use crate::bench::plan::BenchPlan;
+use crate::bench::readahead::{ReadaheadDisk, ReadaheadLease};
+use crate::bench::report::sweep::{READAHEAD_OFF, step_label};
+use crate::bench::session::{BenchSession, RunError};
+use crate::bench::io_spec::{RunLimits, AccessOrder};
+use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 
 /// See the module.
-pub struct Sweep;
+pub struct SweepWorkload;
 
-const LARGEST: u32 = 1 << 20;
+const LARGEST_SEQUENTIAL: u32 = 1 << 20;
 const LARGEST_RANDOM: u32 = 128 << 10;
 /// The lease of a changed read-ahead, beyond two steps: it is renewed at each, and the tuner needs no lease to
 /// notice that this process is gone.
 const LEASE_SECS: u64 = 600;
 
 /// 512 B, 1 KiB ... up to `largest`.
-fn sizes(largest: u32) -> impl Iterator<Item = u32> {
+fn block_sizes(largest: u32) -> impl Iterator<Item = u32> {
     (9..).map(|n| 1u32 << n).take_while(move |s| *s <= largest)
 }
 
-impl Workload for Sweep {
+impl Workload for SweepWorkload {
     fn name(&self) -> &'static str {
         "sweep"
     }
@@ -34,19 +34,19 @@ impl Workload for Sweep {
         "sequential and random reads over block sizes 512 B to 1 MiB, depth 1"
     }
 
-    fn defaults(&self) -> Plan {
-        Plan {
+    fn defaults(&self) -> BenchPlan {
+        BenchPlan {
             profile: "sweep".into(),
             block: 512,
             depth: 1,
             read_pct: 100,
             ramp_ms: 200,
             time_ms: 2000,
-            ..Plan::default()
+            ..BenchPlan::default()
         }
     }
 
-    fn takes(&self) -> &'static [&'static str] {
+    fn params(&self) -> &'static [&'static str] {
         &[
             "size",
             "depth",
@@ -70,15 +70,15 @@ impl Workload for Sweep {
         ]
     }
 
-    fn writes(&self, plan: &Plan) -> Written {
-        let steps = sizes(LARGEST).count() + sizes(LARGEST_RANDOM).count();
+    fn planned_writes(&self, plan: &BenchPlan) -> PlannedWrites {
+        let steps = block_sizes(LARGEST_SEQUENTIAL).count() + block_sizes(LARGEST_RANDOM).count();
         // Its blocks grow, so a cap on operations says nothing about bytes.
-        let capped = Plan { rate_iops: 0, ..plan.clone() };
-        Written::timed(&capped, plan.size, 100u8.saturating_sub(plan.read_pct), steps as u64)
+        let capped = BenchPlan { rate_iops: 0, ..plan.clone() };
+        PlannedWrites::timed(&capped, plan.size, 100u8.saturating_sub(plan.read_pct), steps as u64)
     }
 
-    fn check(&self, plan: &Plan) -> Result<(), String> {
-        if plan.size / u64::from(plan.jobs) < u64::from(LARGEST) {
+    fn check(&self, plan: &BenchPlan) -> Result<(), String> {
+        if plan.size / u64::from(plan.jobs) < u64::from(LARGEST_SEQUENTIAL) {
             return Err("sweep: the file must hold a block of 1 MiB per job at least".into());
         }
         if plan.time_ms == 0 && plan.io_bytes == 0 {
@@ -90,11 +90,11 @@ impl Workload for Sweep {
         Ok(())
     }
 
-    fn describe(&self, plan: &Plan) -> Vec<String> {
+    fn describe(&self, plan: &BenchPlan) -> Vec<String> {
         if plan.readahead {
             return describe_readahead(plan);
         }
-        let steps = sizes(LARGEST).count() + sizes(LARGEST_RANDOM).count();
+        let steps = block_sizes(LARGEST_SEQUENTIAL).count() + block_sizes(LARGEST_RANDOM).count();
         let what = if plan.read_pct == 100 { "reads" } else { "reads and writes" };
         vec![
             file_line(plan, "then worked on in every block size"),
@@ -103,37 +103,37 @@ impl Workload for Sweep {
         ]
     }
 
-    fn run(&self, session: &mut Session) -> Result<(), Stop> {
+    fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
         let plan = session.plan.clone();
-        let place = session.place()?;
+        let place = session.open_target()?;
         // Before a byte is written: what would be refused is refused now.
         let disk = match plan.readahead {
             true => {
-                let disk = Disk::of(&session.root, &place)?;
-                disk.may_change(&session.root)?;
+                let disk = ReadaheadDisk::for_target(&session.root, &place)?;
+                disk.check_permission(&session.root)?;
                 Some(disk)
             }
             false => None,
         };
         // The layout's own alignment check is about the plan's block, which is a start value here.
         session.plan.block = 4096;
-        let file = session.laid_out(&place, plan.size);
+        let file = session.lay_out_file(&place, plan.size);
         session.plan.block = plan.block;
         let file = file?;
         match disk {
-            Some(disk) => with_and_without(session, &disk, &file),
-            None => both_orders(session, &file),
+            Some(disk) => measure_readahead_settings(session, &disk, &file),
+            None => measure_both_orders(session, &file),
         }
     }
 }
 
-fn describe_readahead(plan: &Plan) -> Vec<String> {
+fn describe_readahead(plan: &BenchPlan) -> Vec<String> {
     vec![
         file_line(plan, "then read sequentially in every block size"),
         format!(
             "{} steps of {} s or one pass over the file, whichever ends first; the page cache is emptied of the file \
              before each",
-            2 * sizes(LARGEST).count(),
+            2 * block_sizes(LARGEST_SEQUENTIAL).count(),
             plan.time_ms as f64 / 1e3
         ),
         "changes a setting: read_ahead_kb of the disk below the directory is set to 0 for the first series (needs root)"
@@ -143,73 +143,73 @@ fn describe_readahead(plan: &Plan) -> Vec<String> {
 }
 
 /// Sequential, then random, without caches in between.
-fn both_orders(session: &mut Session, file: &File) -> Result<(), Stop> {
+fn measure_both_orders(session: &mut BenchSession, file: &BenchFile) -> Result<(), RunError> {
     let plan = session.plan.clone();
     let least = if plan.direct { file.alignment().1 } else { 1 };
     for (order, name, largest) in
-        [(Order::Sequential, "sequential", LARGEST), (Order::Random, "random", LARGEST_RANDOM)]
+        [(AccessOrder::Sequential, "sequential", LARGEST_SEQUENTIAL), (AccessOrder::Random, "random", LARGEST_RANDOM)]
     {
-        for block in sizes(largest) {
+        for block in block_sizes(largest) {
             if block < least {
-                session.watch.note(format!(
+                session.progress.add_note(format!(
                     "{name} {}: skipped, direct I/O here takes {least} bytes at least",
                     format_bytes_long(block.into())
                 ));
                 continue;
             }
-            let specs = io::specs(&plan, order, block, plan.read_pct);
-            session.measure(&label(name, block), file.fd(), specs, io::limits(&plan))?;
+            let specs = io::worker_specs(&plan, order, block, plan.read_pct);
+            session.measure(&step_label(name, block), file.io_fd(), specs, io::run_limits(&plan))?;
         }
     }
     Ok(())
 }
 
 /// The sequential series twice: with the disk's read-ahead off and on.
-fn with_and_without(session: &mut Session, disk: &Disk, file: &File) -> Result<(), Stop> {
-    session.one_by_one();
+fn measure_readahead_settings(session: &mut BenchSession, disk: &ReadaheadDisk, file: &BenchFile) -> Result<(), RunError> {
+    session.prefer_threads();
     let secs = LEASE_SECS + session.plan.time_ms / 500;
     for kb in disk.settings() {
-        session.check()?;
-        session.prepare("setting the read-ahead");
-        let mut set = disk.set(&session.root, kb, secs)?;
+        session.check_cancelled()?;
+        session.begin_preparation("setting the read-ahead");
+        let mut set = disk.lease_value(&session.root, kb, secs)?;
         let name = match kb {
             0 => READAHEAD_OFF.to_owned(),
             kb => format!("read-ahead {}", format_bytes_long(kb << 10)),
         };
-        let done = cold_series(session, &name, file, set.as_mut());
+        let done = measure_cold_series(session, &name, file, set.as_mut());
         // Whatever came of the series: the disk is somebody else's.
-        let undone = set.map_or(Ok(()), Set::undo);
+        let undone = set.map_or(Ok(()), ReadaheadLease::restore);
         if let (Err(_), Err(why)) = (&done, &undone) {
-            session.watch.note(why.clone());
+            session.progress.add_note(why.clone());
         }
-        done.and(undone.map_err(Stop::Failed))?;
+        done.and(undone.map_err(RunError::Failed))?;
     }
     Ok(())
 }
 
 /// Every block size once over the file at most, so that nothing is read twice.
-fn cold_series(
-    session: &mut Session,
+fn measure_cold_series(
+    session: &mut BenchSession,
     name: &str,
-    file: &File,
-    mut set: Option<&mut Set>,
-) -> Result<(), Stop> {
+    file: &BenchFile,
+    mut set: Option<&mut ReadaheadLease>,
+) -> Result<(), RunError> {
     let plan = session.plan.clone();
-    for block in sizes(LARGEST) {
-        session.prepare("emptying the cache");
+    for block in block_sizes(LARGEST_SEQUENTIAL) {
+        session.begin_preparation("emptying the cache");
         if let Some(set) = &mut set {
             set.renew()?;
         }
-        file.forget()
-            .and_then(|()| file.take_readahead())
-            .map_err(|e| Stop::from_errno("emptying the cache", e))?;
-        let mut specs = io::specs(&plan, Order::Sequential, block, plan.read_pct);
+        file.evict_page_cache()
+            .and_then(|()| file.refresh_readahead())
+            .map_err(|e| RunError::from_errno("emptying the cache", e))?;
+        let mut specs = io::worker_specs(&plan, AccessOrder::Sequential, block, plan.read_pct);
         for spec in &mut specs {
-            spec.bytes = if spec.bytes == 0 { spec.len } else { spec.bytes.min(spec.len) };
+            spec.byte_limit = if spec.byte_limit == 0 { spec.len } else { spec.byte_limit.min(spec.len) };
         }
         // What a ramp-up reads would be missing from the one pass.
-        let limits = Limits { ramp_ns: 0, ..io::limits(&plan) };
-        session.measure(&label(name, block), file.fd(), specs, limits)?;
+        let limits = RunLimits { ramp_ns: 0, ..io::run_limits(&plan) };
+        session.measure(&step_label(name, block), file.io_fd(), specs, limits)?;
     }
     Ok(())
 }
@@ -219,9 +219,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_guides_steps() {
-        let all: Vec<_> = sizes(LARGEST).collect();
+    fn block_sizes_are_powers_of_two() {
+        let all: Vec<_> = block_sizes(LARGEST_SEQUENTIAL).collect();
         assert_eq!((all.first(), all.last(), all.len()), (Some(&512), Some(&1_048_576), 12));
-        assert_eq!(sizes(LARGEST_RANDOM).last(), Some(131_072));
+        assert_eq!(block_sizes(LARGEST_RANDOM).last(), Some(131_072));
     }
 }

@@ -135,7 +135,7 @@ fn every_knob_and_benchmark_target_exists() {
                         knobs.insert(at.split('@').next().unwrap().to_owned());
                     }
                     NavTarget::Bench(profile, _) => {
-                        assert!(crate::bench::workloads::find(profile).is_some(), "{}: {profile}", f.rule);
+                        assert!(crate::bench::workloads::find_workload(profile).is_some(), "{}: {profile}", f.rule);
                     }
                     _ => {}
                 }

@@ -1,13 +1,13 @@
 //! Two kept experiments side by side: the same change elsewhere, or another change in the same place.
 
 use super::super::spec::Arm;
-use super::super::stats::{Comparison, Interval};
-use super::{Report, sheet, verdict};
+use super::super::stats::{ArmComparison, ConfidenceInterval};
+use super::{ExperimentReport, tables, verdict};
 use crate::text::sanitize;
 use std::fmt::Write as _;
 
 /// Both as text; an error if their figures are not of one kind.
-pub fn text(x: &Report, y: &Report) -> Result<String, String> {
+pub fn compare_text(x: &ExperimentReport, y: &ExperimentReport) -> Result<String, String> {
     let (Some(tx), Some(ty)) = (x.trials.first(), y.trials.first()) else {
         return Err("one of them has no rounds".into());
     };
@@ -19,21 +19,21 @@ pub fn text(x: &Report, y: &Report) -> Result<String, String> {
         let place = r.target().map_or("-", |t| t.directory.as_str());
         let _ = writeln!(out, "{name}: {} ({}), {} in {place}", r.id, r.time, r.trials[0].plan.profile);
         for arm in [Arm::A, Arm::B] {
-            let _ = writeln!(out, "   {}: {}", arm.name(), sanitize(sheet::arm(r, arm)));
+            let _ = writeln!(out, "   {}: {}", arm.name(), sanitize(tables::describe_arm(r, arm)));
         }
     }
     for line in differences(x, y) {
         let _ = writeln!(out, "  differs in {}", sanitize(line));
     }
     let _ = writeln!(out, "\n{:<34} {:>14} {:>14}", tx.metric.name, "1", "2");
-    let mut row = |name: &str, of: &dyn Fn(&Comparison) -> String| {
+    let mut row = |name: &str, of: &dyn Fn(&ArmComparison) -> String| {
         let one = |t: &super::Trial| t.comparison.as_ref().map_or("-".into(), of);
         let _ = writeln!(out, "{name:<34} {:>14} {:>14}", one(tx), one(ty));
     };
-    row("median of A", &|c| verdict::value(&tx.metric, c.medians[0]));
-    row("median of B", &|c| verdict::value(&tx.metric, c.medians[1]));
-    row("B/A", &|c| verdict::times(c.ratio));
-    let ends = |i: Interval| format!("{} to {}", verdict::times(i.low), verdict::times(i.high));
+    row("median of A", &|c| verdict::format_metric(&tx.metric, c.medians[0]));
+    row("median of B", &|c| verdict::format_metric(&tx.metric, c.medians[1]));
+    row("B/A", &|c| verdict::format_ratio(c.ratio));
+    let ends = |i: ConfidenceInterval| format!("{} to {}", verdict::format_ratio(i.low), verdict::format_ratio(i.high));
     row("interval", &|c| c.interval.map_or("-".into(), ends));
     row("p", &|c| format!("{:.3}", c.p));
     let _ = writeln!(out, "\n1: {}\n2: {}", tx.verdict.text, ty.verdict.text);
@@ -54,7 +54,7 @@ pub fn text(x: &Report, y: &Report) -> Result<String, String> {
 }
 
 /// What else is not the same.
-fn differences(x: &Report, y: &Report) -> Vec<String> {
+fn differences(x: &ExperimentReport, y: &ExperimentReport) -> Vec<String> {
     let mut all = Vec::new();
     let mut differ = |what: &str, a: String, b: String| {
         if a != b {
@@ -65,7 +65,7 @@ fn differences(x: &Report, y: &Report) -> Vec<String> {
     let bytes = |n: Option<u64>| n.map_or("-".into(), crate::units::format_bytes_long);
     differ("host", x.host.clone(), y.host.clone());
     differ("kernel", x.kernel.clone(), y.kernel.clone());
-    differ("memory", bytes(x.memory.total), bytes(y.memory.total));
+    differ("memory", bytes(x.memory.total_bytes), bytes(y.memory.total_bytes));
     differ("file size", bytes(Some(p.size)), bytes(Some(q.size)));
     differ("time (ms)", p.time_ms.to_string(), q.time_ms.to_string());
     differ("block size", p.block.to_string(), q.block.to_string());

@@ -1,41 +1,41 @@
 //! Dirty pages over a round, A above B on one scale, in characters any terminal has.
 
 use super::super::spec::Arm;
-use super::{Point, Report, Trial};
+use super::{DirtyPagesPoint, ExperimentReport, Trial};
 use crate::units::format_bytes_long;
 
 /// Rows of one arm's graph.
-const ROWS: usize = 6;
+const GRAPH_ROWS: usize = 6;
 /// Columns of both, where there is room.
-pub const COLUMNS: usize = 64;
+pub const GRAPH_COLUMNS: usize = 64;
 /// Columns before the graph.
-const LABEL: usize = 11;
-const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const LABEL_WIDTH: usize = 11;
+const BLOCK_GLYPHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Dirty and being written at one moment, bytes.
-type Moment = Option<(f64, f64)>;
+type ColumnMean = Option<(f64, f64)>;
 
 /// What is drawn of an arm.
-pub struct Curve<'p> {
+pub struct DirtyPagesCurve<'p> {
     /// Dirty pages at moments since counting began, in any order.
-    pub points: Vec<&'p Point>,
+    pub points: Vec<&'p DirtyPagesPoint>,
     /// Where background writing begins, bytes.
     pub threshold: Option<u64>,
     /// What the points are, to be said above them.
-    pub about: String,
+    pub caption: String,
 }
 
 /// What the signs mean.
 pub const LEGEND: &str = "Dirty pages of the machine: █ waiting, ▒ being written; ┄ background threshold";
 
 /// Both arms of a finished trial within `width` columns, or nothing where nothing was seen.
-pub fn both(report: &Report, trial: &Trial, width: usize) -> String {
-    let curve = |arm: Arm| Curve {
-        points: trial.of(arm).flat_map(|r| &r.points).collect(),
+pub fn draw_trial(report: &ExperimentReport, trial: &Trial, width: usize) -> String {
+    let curve = |arm: Arm| DirtyPagesCurve {
+        points: trial.complete_rounds(arm).flat_map(|r| &r.dirty_points).collect(),
         threshold: report.thresholds[arm.index()].background,
-        about: format!("mean of {} rounds", trial.of(arm).count()),
+        caption: format!("mean of {} rounds", trial.complete_rounds(arm).count()),
     };
-    let lines = pair(&[curve(Arm::A), curve(Arm::B)], (COLUMNS + LABEL).min(width), ROWS);
+    let lines = draw_arms(&[curve(Arm::A), curve(Arm::B)], (GRAPH_COLUMNS + LABEL_WIDTH).min(width), GRAPH_ROWS);
     if lines.is_empty() {
         return String::new();
     }
@@ -44,10 +44,10 @@ pub fn both(report: &Report, trial: &Trial, width: usize) -> String {
 
 /// A above B on one scale of bytes and one of time: `width` columns in all, `rows` rows each. Nothing where
 /// nothing was seen.
-pub fn pair(curves: &[Curve; 2], width: usize, rows: usize) -> Vec<String> {
-    let columns = width.saturating_sub(LABEL).clamp(8, 1000);
+pub fn draw_arms(curves: &[DirtyPagesCurve; 2], width: usize, rows: usize) -> Vec<String> {
+    let columns = width.saturating_sub(LABEL_WIDTH).clamp(8, 1000);
     let end = curves.iter().flat_map(|c| &c.points).map(|p| p.at_ms).max().unwrap_or(0);
-    let courses = curves.each_ref().map(|c| course(c.points.iter().copied(), end, columns));
+    let courses = curves.each_ref().map(|c| column_means(c.points.iter().copied(), end, columns));
     let most = courses.iter().flatten().flatten().map(|(d, w)| d + w).fold(0.0, f64::max);
     if end == 0 || most < 1.0 || rows == 0 {
         return Vec::new();
@@ -57,8 +57,8 @@ pub fn pair(curves: &[Curve; 2], width: usize, rows: usize) -> Vec<String> {
         let above = curve.threshold.filter(|t| *t as f64 > most);
         let note = above
             .map_or(String::new(), |t| format!("; background threshold {}, above the graph", format_bytes_long(t)));
-        out.push(format!("{}, {}{note}", arm.name(), curve.about));
-        draw(&mut out, course, most, curve.threshold.map(|t| t as f64), rows);
+        out.push(format!("{}, {}{note}", arm.name(), curve.caption));
+        draw_curve(&mut out, course, most, curve.threshold.map(|t| t as f64), rows);
     }
     let secs = format!("{:.0} s", end as f64 / 1e3);
     out.push(format!("{:>10} 0 s{secs:>width$}", "", width = columns - 3));
@@ -66,14 +66,14 @@ pub fn pair(curves: &[Curve; 2], width: usize, rows: usize) -> Vec<String> {
 }
 
 /// The mean of all rounds in each column.
-fn course<'p>(points: impl Iterator<Item = &'p Point>, end: u64, columns: usize) -> Vec<Moment> {
+fn column_means<'p>(points: impl Iterator<Item = &'p DirtyPagesPoint>, end: u64, columns: usize) -> Vec<ColumnMean> {
     let mut sums = vec![(0.0, 0.0, 0u32); columns];
     for p in points {
         let at = (p.at_ms * columns as u64 / (end + 1)) as usize;
         let sum = &mut sums[at.min(columns - 1)];
-        *sum = (sum.0 + p.dirty as f64, sum.1 + p.writeback as f64, sum.2 + 1);
+        *sum = (sum.0 + p.dirty_bytes as f64, sum.1 + p.writeback_bytes as f64, sum.2 + 1);
     }
-    let mut course: Vec<Moment> =
+    let mut course: Vec<ColumnMean> =
         sums.into_iter().map(|(d, w, n)| (n > 0).then(|| (d / f64::from(n), w / f64::from(n)))).collect();
     // Of a short round there are fewer looks than columns: what was seen holds until the next one.
     let last = course.iter().rposition(Option::is_some).unwrap_or(0);
@@ -83,7 +83,7 @@ fn course<'p>(points: impl Iterator<Item = &'p Point>, end: u64, columns: usize)
     course
 }
 
-fn draw(out: &mut Vec<String>, course: &[Moment], most: f64, threshold: Option<f64>, rows: usize) {
+fn draw_curve(out: &mut Vec<String>, course: &[ColumnMean], most: f64, threshold: Option<f64>, rows: usize) {
     let height = |bytes: f64| (bytes / most * (rows * 8) as f64).round() as usize;
     let line = threshold.filter(|t| *t <= most).map(|t| (height(t).max(1) - 1) / 8);
     for row in (0..rows).rev() {
@@ -93,13 +93,13 @@ fn draw(out: &mut Vec<String>, course: &[Moment], most: f64, threshold: Option<f
             _ => String::new(),
         };
         let empty = if line == Some(row) { '┄' } else { ' ' };
-        let cell = |moment: &Moment| {
+        let cell = |moment: &ColumnMean| {
             let Some((dirty, writeback)) = *moment else { return empty };
             let filled = height(dirty + writeback).saturating_sub(row * 8).min(8);
             match filled {
                 0 => empty,
                 _ if height(writeback) >= row * 8 + 4 => '▒',
-                n => EIGHTHS[n],
+                n => BLOCK_GLYPHS[n],
             }
         };
         let cells: String = course.iter().map(cell).collect();
@@ -112,11 +112,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_graph_is_to_scale() {
-        let course: Vec<Moment> =
+    fn graph_is_drawn_to_scale() {
+        let course: Vec<ColumnMean> =
             vec![Some((0.0, 0.0)), Some((48.0, 0.0)), Some((24.0, 24.0)), None, Some((4.0, 0.0))];
         let mut out = Vec::new();
-        draw(&mut out, &course, 48.0, Some(20.0), 6);
+        draw_curve(&mut out, &course, 48.0, Some(20.0), 6);
         let rows: Vec<&str> = out.iter().map(|l| &l[11..]).collect();
         assert_eq!(rows, [" ██", " ██", " ██", "┄█▒┄┄", " █▒", " █▒ ▄"]);
         assert!(out[0].starts_with("      48 B "), "{out:?}");
@@ -124,13 +124,13 @@ mod tests {
 
     #[test]
     fn rounds_are_averaged_by_time() {
-        let p = |at_ms, dirty| Point { at_ms, dirty, writeback: 0 };
-        let got = course([p(0, 10), p(0, 30), p(63, 7)].iter(), 63, COLUMNS);
+        let p = |at_ms, dirty| DirtyPagesPoint { at_ms, dirty_bytes: dirty, writeback_bytes: 0 };
+        let got = column_means([p(0, 10), p(0, 30), p(63, 7)].iter(), 63, GRAPH_COLUMNS);
         assert_eq!(
-            (got[0], got[1], got[COLUMNS - 1]),
+            (got[0], got[1], got[GRAPH_COLUMNS - 1]),
             (Some((20.0, 0.0)), Some((20.0, 0.0)), Some((7.0, 0.0)))
         );
-        let got = course([p(0, 10), p(10, 30)].iter(), 63, COLUMNS);
+        let got = column_means([p(0, 10), p(10, 30)].iter(), 63, GRAPH_COLUMNS);
         assert_eq!(
             (got[5], got[10], got[11]),
             (Some((10.0, 0.0)), Some((30.0, 0.0)), None),

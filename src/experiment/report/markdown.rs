@@ -1,49 +1,49 @@
 //! An experiment as Markdown, for notes and tickets.
 
 use super::super::spec::Arm;
-use super::sheet::{self, Table};
-use super::{Report, graph, verdict};
-use crate::bench::report::markdown::cell;
+use super::tables::{self, ReportTable};
+use super::{ExperimentReport, graph, verdict};
+use crate::bench::report::markdown::escape_cell;
 use std::fmt::Write as _;
 
 /// The whole report.
-pub fn report(r: &Report) -> String {
+pub fn markdown_report(r: &ExperimentReport) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "## Experiment: {} on {}, {}\n", cell(&r.spec.plan.profile), cell(&r.host), r.time);
+    let _ = writeln!(out, "## Experiment: {} on {}, {}\n", escape_cell(&r.spec.plan.profile), escape_cell(&r.host), r.time);
     if let Some(t) = r.target() {
         let _ = writeln!(
             out,
             "- `{}` on {} ({}), kernel {}",
-            cell(&t.directory),
-            cell(&t.filesystem),
-            cell(&t.source),
-            cell(&r.kernel)
+            escape_cell(&t.directory),
+            escape_cell(&t.filesystem),
+            escape_cell(&t.source),
+            escape_cell(&r.kernel)
         );
     }
     for arm in [Arm::A, Arm::B] {
-        let _ = writeln!(out, "- {}: {}", arm.name(), cell(&sheet::arm(r, arm)));
+        let _ = writeln!(out, "- {}: {}", arm.name(), escape_cell(&tables::describe_arm(r, arm)));
     }
-    let _ = writeln!(out, "- Memory: {}", sheet::memory(r));
-    let order: Vec<&str> = r.spec.order().into_iter().map(Arm::name).collect();
+    let _ = writeln!(out, "- Memory: {}", tables::describe_memory(r));
+    let order: Vec<&str> = r.spec.arm_order().into_iter().map(Arm::name).collect();
     let _ = writeln!(out, "- {} rounds of each, order {}", r.spec.rounds, order.join(" "));
-    let _ = writeln!(out, "- Ended: {}", cell(&crate::bench::report::text::end(&r.end)));
+    let _ = writeln!(out, "- Ended: {}", escape_cell(&crate::bench::report::text::describe_end(&r.end)));
     for t in &r.trials {
         let _ =
-            writeln!(out, "\n### {}{}\n", if t.control { "Negative control: " } else { "" }, t.plan.profile);
-        let _ = writeln!(out, "**{}**\n", cell(&t.verdict.text));
-        if t.control {
-            let _ = writeln!(out, "{}\n", verdict::of_control(t.verdict.outcome));
+            writeln!(out, "\n### {}{}\n", if t.is_control { "Negative control: " } else { "" }, t.plan.profile);
+        let _ = writeln!(out, "**{}**\n", escape_cell(&t.verdict.text));
+        if t.is_control {
+            let _ = writeln!(out, "{}\n", verdict::control_meaning(t.verdict.outcome));
         }
-        for line in &t.work {
-            let _ = writeln!(out, "- {}", cell(line));
+        for line in &t.work_description {
+            let _ = writeln!(out, "- {}", escape_cell(line));
         }
-        for part in [sheet::rounds(t), sheet::medians(t), sheet::latencies(t)] {
-            table(&mut out, &part);
+        for part in [tables::rounds_table(t), tables::median_table(t), tables::latency_table(t)] {
+            write_table(&mut out, &part);
         }
         if let Some(c) = &t.comparison {
-            let _ = writeln!(out, "\n{}", sheet::ratio(c).join(". "));
+            let _ = writeln!(out, "\n{}", tables::describe_ratio(c).join(". "));
         }
-        let graph = graph::both(r, t, usize::MAX);
+        let graph = graph::draw_trial(r, t, usize::MAX);
         if !graph.is_empty() {
             let _ = writeln!(out, "\n```\n{graph}```");
         }
@@ -52,17 +52,17 @@ pub fn report(r: &Report) -> String {
         out.push('\n');
     }
     for w in &r.warnings {
-        let _ = writeln!(out, "- {}", cell(w));
+        let _ = writeln!(out, "- {}", escape_cell(w));
     }
-    let _ = writeln!(out, "\n{}", cell(&r.after));
+    let _ = writeln!(out, "\n{}", escape_cell(&r.aftermath));
     out
 }
 
-fn table(out: &mut String, (heads, rows): &Table) {
+fn write_table(out: &mut String, (heads, rows): &ReportTable) {
     if rows.is_empty() {
         return;
     }
-    let line = |cells: &[String]| cells.iter().map(|c| cell(c)).collect::<Vec<_>>().join(" | ");
+    let line = |cells: &[String]| cells.iter().map(|c| escape_cell(c)).collect::<Vec<_>>().join(" | ");
     let _ = writeln!(out, "\n| {} |\n|---|{}", line(heads), "--:|".repeat(heads.len() - 1));
     for row in rows {
         let _ = writeln!(out, "| {} |", line(row));

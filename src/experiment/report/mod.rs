@@ -3,20 +3,20 @@
 pub mod compare;
 pub mod graph;
 pub mod markdown;
-pub mod sheet;
+pub mod tables;
 pub mod text;
 pub mod verdict;
 pub mod warnings;
 
-use super::arms::{Memory, Setting};
-use super::spec::{Arm, Spec};
-use super::stats::Comparison;
-use crate::bench::measure::latency::Latency;
-use crate::bench::plan::Plan;
-pub use crate::bench::report::End;
-use crate::bench::report::{Report as BenchReport, Target};
-use crate::bench::store::Keepable;
-use crate::bench::workloads::headline::Metric;
+use super::arm_settings::{DirtyMemory, ArmSetting};
+use super::spec::{Arm, ExperimentSpec};
+use super::stats::ArmComparison;
+use crate::bench::measure::latency::LatencyStats;
+use crate::bench::plan::BenchPlan;
+pub use crate::bench::report::RunEnd;
+use crate::bench::report::{BenchReport as BenchReport, ReportTarget};
+use crate::bench::store::Storable;
+use crate::bench::workloads::primary_metric::PrimaryMetric;
 use serde::{Deserialize, Serialize};
 
 /// Version of the stored form.
@@ -24,7 +24,7 @@ pub const SCHEMA: u32 = 1;
 
 /// An experiment's report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ExperimentReport {
     /// [`SCHEMA`].
     pub schema: u32,
     /// Name in the store: time and profile.
@@ -38,28 +38,29 @@ pub struct Report {
     /// Of this program.
     pub version: String,
     /// What was asked for.
-    pub spec: Spec,
+    pub spec: ExperimentSpec,
     /// What the arms set.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<ArmSetting>,
     /// Whether they set nothing but knobs of the page cache.
     pub only_page_cache: bool,
     /// The machine's memory at the beginning.
-    pub memory: Memory,
+    pub memory: DirtyMemory,
     /// Background threshold and limit in force in A and in B, bytes.
-    pub thresholds: [Thresholds; 2],
+    pub thresholds: [DirtyThresholds; 2],
     /// The experiment, and the control if there was one.
     pub trials: Vec<Trial>,
     /// What to know before believing the figures.
     pub warnings: Vec<String>,
     /// How it ended.
-    pub end: End,
+    pub end: RunEnd,
     /// What became of the change, in a sentence.
-    pub after: String,
+    #[serde(rename = "after")]
+    pub aftermath: String,
 }
 
 /// How a report is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ExperimentReportFormat {
     /// For people.
     Text,
     /// Tables for a ticket.
@@ -68,24 +69,24 @@ pub enum Form {
     Json,
 }
 
-impl Report {
+impl ExperimentReport {
     /// The whole of it in a form.
-    pub fn written(&self, form: Form) -> String {
+    pub fn render(&self, form: ExperimentReportFormat) -> String {
         match form {
-            Form::Text => text::report(self),
-            Form::Markdown => markdown::report(self),
+            ExperimentReportFormat::Text => text::text_report(self),
+            ExperimentReportFormat::Markdown => markdown::markdown_report(self),
             // Plain data: there is nothing in it that has no JSON.
-            Form::Json => serde_json::to_string(self).unwrap_or_default() + "\n",
+            ExperimentReportFormat::Json => serde_json::to_string(self).unwrap_or_default() + "\n",
         }
     }
 
     /// Where the files were; `None` before the first round or without a file.
-    pub fn target(&self) -> Option<&Target> {
+    pub fn target(&self) -> Option<&ReportTarget> {
         self.trials.iter().flat_map(|t| &t.rounds).find_map(|r| r.bench.target.as_ref())
     }
 }
 
-impl Keepable for Report {
+impl Storable for ExperimentReport {
     const KIND: &'static str = "experiment";
     const SCHEMA: u32 = SCHEMA;
 
@@ -100,7 +101,7 @@ impl Keepable for Report {
 
 /// When writing back begins, and where writers wait; as the kernel computed them, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thresholds {
+pub struct DirtyThresholds {
     /// `nr_dirty_background_threshold`.
     pub background: Option<u64>,
     /// `nr_dirty_threshold`.
@@ -111,47 +112,49 @@ pub struct Thresholds {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Whether it is the negative control.
-    pub control: bool,
+    #[serde(rename = "control")]
+    pub is_control: bool,
     /// The work.
-    pub plan: Plan,
+    pub plan: BenchPlan,
     /// What it does, a line each: how its file was laid out, too.
-    pub work: Vec<String>,
+    #[serde(rename = "work")]
+    pub work_description: Vec<String>,
     /// The figure that is compared.
-    pub metric: Metric,
+    pub metric: PrimaryMetric,
     /// In the order they were run.
     pub rounds: Vec<Round>,
     /// B against A; `None` without a round of each.
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<ArmComparison>,
     /// What may be said.
-    pub verdict: verdict::Verdict,
+    pub verdict: verdict::TrialVerdict,
 }
 
 impl Trial {
     /// The figures of an arm, of rounds that came to their end.
     pub fn values(&self, arm: Arm) -> Vec<f64> {
-        self.rounds.iter().filter(|r| r.arm == arm && r.counts()).filter_map(|r| r.value).collect()
+        self.rounds.iter().filter(|r| r.arm == arm && r.is_comparable()).filter_map(|r| r.value).collect()
     }
 
     /// The complete rounds of an arm.
-    pub fn of(&self, arm: Arm) -> impl Iterator<Item = &Round> {
-        self.rounds.iter().filter(move |r| r.arm == arm && r.counts())
+    pub fn complete_rounds(&self, arm: Arm) -> impl Iterator<Item = &Round> {
+        self.rounds.iter().filter(move |r| r.arm == arm && r.is_comparable())
     }
 
     /// Latencies of an arm, all its rounds together: what it is of (with the part's label if there are several),
     /// and the samples.
-    pub fn latencies(&self, arm: Arm) -> Vec<(String, Latency)> {
-        let mut all: Vec<(String, Latency)> = Vec::new();
-        for part in self.of(arm).flat_map(|r| &r.bench.parts) {
-            let several = self.rounds.iter().any(|r| r.bench.parts.len() > 1);
-            let sync = if part.verb.is_empty() { "sync" } else { &part.verb };
+    pub fn latencies(&self, arm: Arm) -> Vec<(String, LatencyStats)> {
+        let mut all: Vec<(String, LatencyStats)> = Vec::new();
+        for part in self.complete_rounds(arm).flat_map(|r| &r.bench.measurements) {
+            let several = self.rounds.iter().any(|r| r.bench.measurements.len() > 1);
+            let sync = if part.timed_operation.is_empty() { "sync" } else { &part.timed_operation };
             for (what, lat) in [("read", &part.read.lat), ("write", &part.write.lat), (sync, &part.sync.lat)]
             {
-                if lat.n == 0 {
+                if lat.count == 0 {
                     continue;
                 }
                 let name = if several { format!("{}: {what}", part.label) } else { what.to_owned() };
                 match all.iter_mut().find(|(n, _)| *n == name) {
-                    Some((_, sum)) => *sum = sum.merged(lat),
+                    Some((_, sum)) => *sum = sum.merge(lat),
                     None => all.push((name, lat.clone())),
                 }
             }
@@ -172,52 +175,59 @@ pub struct Round {
     /// How long dirty pages took to drain before it, ms.
     pub drained_ms: u64,
     /// What others did just before it.
-    pub calm: Calm,
+    #[serde(rename = "calm")]
+    pub baseline: Baseline,
     /// Bytes made dirty on the machine while it counted.
-    pub dirtied: Option<u64>,
+    #[serde(rename = "dirtied")]
+    pub dirtied_bytes: Option<u64>,
     /// Bytes written back meanwhile.
-    pub written: Option<u64>,
+    #[serde(rename = "written")]
+    pub written_bytes: Option<u64>,
     /// Dirty pages while it counted.
-    pub points: Vec<Point>,
+    #[serde(rename = "points")]
+    pub dirty_points: Vec<DirtyPagesPoint>,
     /// The workload's whole report.
     pub bench: BenchReport,
 }
 
 impl Round {
     /// Whether it may be compared.
-    pub fn counts(&self) -> bool {
-        self.bench.end == End::Complete && self.value.is_some()
+    pub fn is_comparable(&self) -> bool {
+        self.bench.end == RunEnd::Complete && self.value.is_some()
     }
 
     /// Seconds counted, all parts together.
-    pub fn secs(&self) -> f64 {
-        self.bench.parts.iter().map(|p| p.secs()).sum()
+    pub fn counted_secs(&self) -> f64 {
+        self.bench.measurements.iter().map(|p| p.elapsed_secs()).sum()
     }
 
     /// The longest time without a completion, ns.
     pub fn longest_stall_ns(&self) -> u64 {
-        self.bench.parts.iter().map(|p| p.stalls.longest_ns).max().unwrap_or(0)
+        self.bench.measurements.iter().map(|p| p.stalls.longest_ns).max().unwrap_or(0)
     }
 }
 
 /// The machine while no workload of ours ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Calm {
+pub struct Baseline {
     /// Busy processors, per cent of all.
     pub cpu_pct: Option<f64>,
     /// Devices that moved something: number and bytes per second.
     pub disks: Vec<(String, f64)>,
     /// Another file system did not finish its sync: its dirty pages count towards the thresholds.
-    pub undrained: bool,
+    #[serde(rename = "undrained")]
+    pub sync_timed_out: bool,
 }
 
 /// Dirty pages at a moment, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Point {
+pub struct DirtyPagesPoint {
     /// Since counting began, ms.
     pub at_ms: u64,
     /// Waiting to be written.
-    pub dirty: u64,
+    #[serde(rename = "dirty")]
+    pub dirty_bytes: u64,
     /// Being written.
-    pub writeback: u64,
+    #[serde(rename = "writeback")]
+    pub writeback_bytes: u64,
 }

@@ -1,18 +1,18 @@
 //! An experiment for people.
 
 use super::super::spec::Arm;
-use super::sheet::{self, Table};
-use super::{Report, Trial, graph, verdict};
+use super::tables::{self, ReportTable};
+use super::{ExperimentReport, Trial, graph, verdict};
 use crate::text::sanitize;
 use std::fmt::Write as _;
 
 /// The whole report, as wide as it gets.
-pub fn report(r: &Report) -> String {
-    report_within(r, usize::MAX)
+pub fn text_report(r: &ExperimentReport) -> String {
+    text_report_within(r, usize::MAX)
 }
 
 /// The same with tables and graphs of at most `width` columns, where they can be had so narrow.
-pub fn report_within(r: &Report, width: usize) -> String {
+pub fn text_report_within(r: &ExperimentReport, width: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -27,49 +27,49 @@ pub fn report_within(r: &Report, width: usize) -> String {
         let _ = writeln!(out, "  in {}: {} on {} (device {device})", t.directory, t.filesystem, t.source);
     }
     for arm in [Arm::A, Arm::B] {
-        let _ = writeln!(out, "  {}: {}", arm.name(), sanitize(sheet::arm(r, arm)));
+        let _ = writeln!(out, "  {}: {}", arm.name(), sanitize(tables::describe_arm(r, arm)));
     }
-    let _ = writeln!(out, "  memory: {}", sheet::memory(r));
-    let order: Vec<&str> = r.spec.order().into_iter().map(Arm::name).collect();
+    let _ = writeln!(out, "  memory: {}", tables::describe_memory(r));
+    let order: Vec<&str> = r.spec.arm_order().into_iter().map(Arm::name).collect();
     let _ = writeln!(out, "  {} rounds of each, order {}", r.spec.rounds, order.join(" "));
-    let _ = writeln!(out, "  {}", crate::bench::report::text::end(&r.end));
+    let _ = writeln!(out, "  {}", crate::bench::report::text::describe_end(&r.end));
     for t in &r.trials {
-        trial(&mut out, r, t, width);
+        write_trial(&mut out, r, t, width);
     }
     for (n, w) in r.warnings.iter().enumerate() {
         let _ = writeln!(out, "{}! {}", if n == 0 { "\n" } else { "" }, sanitize(w));
     }
-    let _ = writeln!(out, "\n{}", r.after);
+    let _ = writeln!(out, "\n{}", r.aftermath);
     out
 }
 
-fn trial(out: &mut String, r: &Report, t: &Trial, width: usize) {
-    let name = if t.control { "Negative control" } else { "Work of every round" };
+fn write_trial(out: &mut String, r: &ExperimentReport, t: &Trial, width: usize) {
+    let name = if t.is_control { "Negative control" } else { "Work of every round" };
     let _ = writeln!(out, "\n{name}: {}", t.plan.profile);
-    for line in &t.work {
+    for line in &t.work_description {
         let _ = writeln!(out, "  {line}");
     }
     out.push('\n');
-    table(out, &sheet::rounds(t), width);
+    write_table(out, &tables::rounds_table(t), width);
     let Some(c) = &t.comparison else {
         let _ = writeln!(out, "\n{}", t.verdict.text);
         return;
     };
-    for part in [sheet::medians(t), sheet::latencies(t)] {
+    for part in [tables::median_table(t), tables::latency_table(t)] {
         if !part.1.is_empty() {
             out.push('\n');
-            table(out, &part, width);
+            write_table(out, &part, width);
         }
     }
     out.push('\n');
-    for line in sheet::ratio(c) {
+    for line in tables::describe_ratio(c) {
         let _ = writeln!(out, "{line}");
     }
     let _ = writeln!(out, "\n{}", t.verdict.text);
-    if t.control {
-        let _ = writeln!(out, "{}", verdict::of_control(t.verdict.outcome));
+    if t.is_control {
+        let _ = writeln!(out, "{}", verdict::control_meaning(t.verdict.outcome));
     }
-    let graph = graph::both(r, t, width);
+    let graph = graph::draw_trial(r, t, width);
     if !graph.is_empty() {
         let _ = write!(out, "\n{graph}");
     }
@@ -77,7 +77,7 @@ fn trial(out: &mut String, r: &Report, t: &Trial, width: usize) {
 
 /// Columns as wide as they need; all but the first to the right. Where that is more than `most`, heads take two
 /// lines.
-pub fn table(out: &mut String, (heads, rows): &Table, most: usize) {
+pub fn write_table(out: &mut String, (heads, rows): &ReportTable, most: usize) {
     let needed = |heads: &[Vec<String>]| -> Vec<usize> {
         let one = |c: usize| {
             let cells = heads.iter().chain(rows).filter_map(|r| r.get(c));

@@ -1,43 +1,43 @@
 //! What to know before believing an experiment.
 
 use super::super::spec::Arm;
-use super::super::stats::FEWEST;
-use super::super::watch::LEAST_MS;
-use super::{End, Report, Round, Trial};
+use super::super::stats::MIN_ROUNDS;
+use super::super::dirty_pages::MIN_COUNTED_MS;
+use super::{RunEnd, ExperimentReport, Round, Trial};
 use crate::units::format_bytes_long;
 
 /// What others may move on the device, bytes per second, before it is worth a word.
-const OTHERS: f64 = 1_048_576.0;
+const FOREIGN_BYTES_PER_S: f64 = 1_048_576.0;
 /// What others may use of the processors, per cent.
-const BUSY: f64 = 25.0;
+const BUSY_CPU_PCT: f64 = 25.0;
 
 /// Everything that applies to `report`.
-pub fn of(report: &Report) -> Vec<String> {
+pub fn warnings_for(report: &ExperimentReport) -> Vec<String> {
     let mut all = Vec::new();
     let rounds = report.spec.rounds as usize;
-    if rounds < FEWEST {
-        all.push(format!("{rounds} rounds of each arm: fewer than {FEWEST} can show nothing"));
+    if rounds < MIN_ROUNDS {
+        all.push(format!("{rounds} rounds of each arm: fewer than {MIN_ROUNDS} can show nothing"));
     }
     for trial in &report.trials {
-        let name = if trial.control { "control: " } else { "" };
+        let name = if trial.is_control { "control: " } else { "" };
         let mut say = |what: String| all.push(format!("{name}{what}"));
-        let (done, planned) = (trial.rounds.iter().filter(|r| r.counts()).count(), 2 * rounds);
-        if done < planned && report.end != End::Complete {
+        let (done, planned) = (trial.rounds.iter().filter(|r| r.is_comparable()).count(), 2 * rounds);
+        if done < planned && report.end != RunEnd::Complete {
             say(format!("only {done} of {planned} rounds came to their end; the verdict is about those"));
         }
-        others(report, trial).into_iter().for_each(&mut say);
-        too_short(trial).into_iter().for_each(&mut say);
+        foreign_load_warnings(report, trial).into_iter().for_each(&mut say);
+        short_rounds_warning(trial).into_iter().for_each(&mut say);
         // A workload without a file has no pages to make dirty.
-        if !trial.control && report.only_page_cache && report.target().is_some() {
-            page_cache(report, trial).into_iter().for_each(&mut say);
+        if !trial.is_control && report.only_page_cache && report.target().is_some() {
+            page_cache_warnings(report, trial).into_iter().for_each(&mut say);
         }
-        of_every_round(trial).into_iter().for_each(&mut say);
+        repeated_bench_warnings(trial).into_iter().for_each(&mut say);
     }
     all
 }
 
 /// About thresholds and ages, for knobs that are nothing else.
-fn page_cache(report: &Report, trial: &Trial) -> Vec<String> {
+fn page_cache_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> {
     let mut all = Vec::new();
     if trial.plan.direct {
         all.push(
@@ -46,7 +46,7 @@ fn page_cache(report: &Report, trial: &Trial) -> Vec<String> {
         );
         return all;
     }
-    let shortest = trial.rounds.iter().filter(|r| r.counts()).map(|r| r.secs()).reduce(f64::min);
+    let shortest = trial.rounds.iter().filter(|r| r.is_comparable()).map(|r| r.counted_secs()).reduce(f64::min);
     let expire = report.memory.expire_centisecs.map(|c| c as f64 / 100.0);
     if let (Some(secs), Some(expire)) = (shortest, expire)
         && secs < expire
@@ -74,32 +74,32 @@ fn page_cache(report: &Report, trial: &Trial) -> Vec<String> {
 }
 
 /// Rounds over which the kernel's counts of pages say nothing.
-fn too_short(trial: &Trial) -> Option<String> {
-    let seen = |r: &Round| r.points.last().map_or(0, |p| p.at_ms);
+fn short_rounds_warning(trial: &Trial) -> Option<String> {
+    let seen = |r: &Round| r.dirty_points.last().map_or(0, |p| p.at_ms);
     let short =
-        |r: &&Round| r.dirtied.is_none() && seen(r) < LEAST_MS && r.secs() * 1e3 < 2.0 * LEAST_MS as f64;
+        |r: &&Round| r.dirtied_bytes.is_none() && seen(r) < MIN_COUNTED_MS && r.counted_secs() * 1e3 < 2.0 * MIN_COUNTED_MS as f64;
     let n = trial.rounds.iter().filter(short).count();
     (n > 0).then(|| {
         format!(
             "{n} of {} rounds counted for less than {} s: pages made dirty and written back are not told, because \
              the kernel adds them up once a second only (vm.stat_interval)",
             trial.rounds.len(),
-            LEAST_MS / 1000
+            MIN_COUNTED_MS / 1000
         )
     })
 }
 
 /// About other load.
-fn others(report: &Report, trial: &Trial) -> Vec<String> {
+fn foreign_load_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> {
     let mut all = Vec::new();
     let n = trial.rounds.len();
     let device = report.target().and_then(|t| t.device.clone());
     let moved: Vec<f64> = trial
         .rounds
         .iter()
-        .filter_map(|r| r.calm.disks.iter().find(|(d, _)| Some(d) == device.as_ref()))
+        .filter_map(|r| r.baseline.disks.iter().find(|(d, _)| Some(d) == device.as_ref()))
         .map(|(_, moved)| *moved)
-        .filter(|moved| *moved > OTHERS)
+        .filter(|moved| *moved > FOREIGN_BYTES_PER_S)
         .collect();
     if let Some(most) = moved.iter().copied().reduce(f64::max) {
         all.push(format!(
@@ -108,14 +108,14 @@ fn others(report: &Report, trial: &Trial) -> Vec<String> {
             format_bytes_long(most as u64)
         ));
     }
-    let busy: Vec<f64> = trial.rounds.iter().filter_map(|r| r.calm.cpu_pct).filter(|p| *p > BUSY).collect();
+    let busy: Vec<f64> = trial.rounds.iter().filter_map(|r| r.baseline.cpu_pct).filter(|p| *p > BUSY_CPU_PCT).collect();
     if let Some(most) = busy.iter().copied().reduce(f64::max) {
         all.push(format!(
             "the processors were busy with other work before {} of {n} rounds, up to {most:.0} %",
             busy.len()
         ));
     }
-    if trial.rounds.iter().any(|r| r.calm.undrained) {
+    if trial.rounds.iter().any(|r| r.baseline.sync_timed_out) {
         all.push(
             "another file system did not finish its sync: its dirty pages count towards the thresholds"
                 .into(),
@@ -125,7 +125,7 @@ fn others(report: &Report, trial: &Trial) -> Vec<String> {
 }
 
 /// What the workload itself warned of in every round.
-fn of_every_round(trial: &Trial) -> Vec<String> {
+fn repeated_bench_warnings(trial: &Trial) -> Vec<String> {
     let Some((first, rest)) = trial.rounds.split_first() else { return Vec::new() };
     let always = |w: &&String| rest.iter().all(|r| r.bench.warnings.contains(w));
     first.bench.warnings.iter().filter(always).map(|w| format!("every round: {w}")).collect()

@@ -5,12 +5,12 @@ pub mod layout;
 pub mod run;
 pub mod runner;
 
-use crate::bench::look::Look;
-use crate::bench::message::Message;
-use crate::bench::params::{self, Param};
-use crate::bench::plan::Plan;
-use crate::bench::report::Report;
-use crate::bench::store::Kept;
+use crate::bench::target_info::TargetInspection;
+use crate::bench::message::BenchMessage;
+use crate::bench::params::{self, BenchParam};
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::BenchReport;
+use crate::bench::store::StoredResult;
 use crate::bench::workloads::{self, WORKLOADS, Workload};
 use crate::model::disk::DevId;
 use crate::tui::action::ViewId;
@@ -27,7 +27,7 @@ pub struct BenchUi {
     /// Where the program was started: names typed are taken from there.
     pub working_directory: PathBuf,
     /// The plan of each workload, as the person left it, in the order of the list; without a directory.
-    plans: Vec<Plan>,
+    plans: Vec<BenchPlan>,
     /// What is selected in the list.
     pub selected: BenchRow,
     /// First line of the list on screen, as far as the selection allows.
@@ -39,9 +39,9 @@ pub struct BenchUi {
     /// First line of a page of text on screen.
     pub text_offset: usize,
     /// The directory as a benchmark sees it, from the last look.
-    pub current_target: Option<Result<Look, String>>,
+    pub current_target: Option<Result<TargetInspection, String>>,
     /// Results kept; `None` before the first answer.
-    pub stored: Option<Result<Vec<Kept>, String>>,
+    pub stored: Option<Result<Vec<StoredResult>, String>>,
     /// The result to compare others with.
     pub marked: Option<String>,
     /// A directory is being looked at.
@@ -67,7 +67,7 @@ pub enum BenchRow {
 
 /// A page that was asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum OpenedResult<R = Report> {
+pub enum OpenedResult<R = BenchReport> {
     /// The results of these names are being read.
     Loading(Vec<String>),
     /// A kept result.
@@ -124,7 +124,7 @@ pub enum BenchEffect {
         /// Number of the run; its news carry it.
         run: u64,
         /// What to do.
-        plan: Box<Plan>,
+        plan: Box<BenchPlan>,
     },
     /// Have it end with a report.
     Cancel,
@@ -142,7 +142,7 @@ pub struct BenchEvent {
 }
 
 /// News of a run.
-pub type BenchChildEvent = super::child_runner::ChildEvent<Message>;
+pub type BenchChildEvent = super::child_runner::ChildEvent<BenchMessage>;
 
 impl Default for BenchUi {
     fn default() -> Self {
@@ -172,7 +172,7 @@ pub enum BenchParamLine {
     /// Where.
     Directory,
     /// A figure or choice.
-    Param(&'static Param),
+    Param(&'static BenchParam),
 }
 
 impl BenchParamLine {
@@ -210,12 +210,12 @@ impl BenchUi {
     }
 
     /// Results kept, as far as they are known.
-    pub fn stored_results(&self) -> &[Kept] {
+    pub fn stored_results(&self) -> &[StoredResult] {
         self.stored.as_ref().and_then(|k| k.as_deref().ok()).unwrap_or_default()
     }
 
     /// The selected result.
-    pub fn selected_result(&self) -> Option<&Kept> {
+    pub fn selected_result(&self) -> Option<&StoredResult> {
         let BenchRow::Stored(id) = &self.selected else { return None };
         self.stored_results().iter().find(|k| k.id == *id)
     }
@@ -234,7 +234,7 @@ impl BenchUi {
     }
 
     /// The workload and its plan, with the directory.
-    pub fn plan(&self, at: usize) -> (&'static dyn Workload, Plan) {
+    pub fn plan(&self, at: usize) -> (&'static dyn Workload, BenchPlan) {
         let workload = WORKLOADS[at.min(WORKLOADS.len() - 1)];
         let mut plan = self.plans[at.min(WORKLOADS.len() - 1)].clone();
         if workload.needs_directory() {
@@ -247,14 +247,14 @@ impl BenchUi {
     pub fn param_lines(&self, at: usize) -> Vec<BenchParamLine> {
         let workload = WORKLOADS[at.min(WORKLOADS.len() - 1)];
         let directory = workload.needs_directory().then_some(BenchParamLine::Directory);
-        let known = params::PARAMS.iter().filter(|p| workload.takes().contains(&p.name));
+        let known = params::PARAMS.iter().filter(|p| workload.params().contains(&p.name));
         directory.into_iter().chain(known.map(BenchParamLine::Param)).collect()
     }
 
     /// Puts `text` into the profile's plan. The error says what is wrong with it, or with the whole.
-    pub fn set_param(&mut self, at: usize, param: &Param, text: &str) -> Result<(), String> {
+    pub fn set_param(&mut self, at: usize, param: &BenchParam, text: &str) -> Result<(), String> {
         let (workload, mut plan) = self.plan(at);
-        params::set(&mut plan, param.name, text)?;
+        params::set_param(&mut plan, param.name, text)?;
         plan.check().and_then(|()| workload.check(&plan))?;
         plan.directory = PathBuf::new();
         self.plans[at] = plan;
@@ -262,7 +262,7 @@ impl BenchUi {
     }
 
     /// Whether a parameter is not as the profile has it.
-    pub fn is_param_changed(&self, at: usize, param: &Param) -> bool {
+    pub fn is_param_changed(&self, at: usize, param: &BenchParam) -> bool {
         (param.get)(&self.plans[at]) != (param.get)(&WORKLOADS[at].defaults())
     }
 
@@ -272,7 +272,7 @@ impl BenchUi {
     }
 
     /// The last look, if it was at this directory.
-    pub fn look(&self) -> Option<&Result<Look, String>> {
+    pub fn look(&self) -> Option<&Result<TargetInspection, String>> {
         self.current_target.as_ref().filter(|l| l.as_ref().map_or(true, |l| l.directory == self.directory))
     }
 
@@ -283,7 +283,7 @@ impl BenchUi {
 
     /// The device that counts the I/O of the directory.
     pub fn target_device(&self) -> Option<DevId> {
-        self.look()?.as_ref().ok()?.place.as_ref()?.device
+        self.look()?.as_ref().ok()?.info.as_ref()?.device
     }
 
     /// `bench randrw 42 %` while a run is on, for the line at the top.
@@ -295,7 +295,7 @@ impl BenchUi {
 impl BenchEvent {
     /// Whether it changes nothing that is on screen while another view is.
     pub fn leaves_status_unchanged(&self, ui: &BenchUi) -> bool {
-        let BenchChildEvent::Message(Message::Progress(p)) = &self.event else { return false };
+        let BenchChildEvent::Message(BenchMessage::Progress(p)) = &self.event else { return false };
         ui.active_run().is_some_and(|run| run.number == self.run && run.status_text_at(Some(p.as_ref())) == run.status_text())
     }
 }
@@ -308,6 +308,6 @@ impl App {
 }
 
 /// The workload of a plan.
-pub fn workload_of_plan(plan: &Plan) -> Option<&'static dyn Workload> {
-    workloads::find(&plan.profile)
+pub fn workload_of_plan(plan: &BenchPlan) -> Option<&'static dyn Workload> {
+    workloads::find_workload(&plan.profile)
 }

@@ -1,6 +1,6 @@
 //! The course of a run for the live charts: bounded, however long the run is.
 
-use crate::bench::message::Progress;
+use crate::bench::message::BenchProgress;
 
 /// Moments kept; two neighbours become one when it is full.
 const MAX_POINTS: usize = 1200;
@@ -32,23 +32,23 @@ pub struct BenchRateSeries {
 
 impl BenchRateSeries {
     /// Takes in a progress.
-    pub fn push(&mut self, p: &Progress) {
-        if p.part.is_some() && !self.is_measuring {
+    pub fn push(&mut self, p: &BenchProgress) {
+        if p.measurement_index.is_some() && !self.is_measuring {
             // The preparation is no measurement.
             *self = Self { is_measuring: true, ..Self::default() };
         }
-        if p.part != self.measurement || p.point.at_ms < self.last_ms {
-            (self.measurement, self.last_counts, self.last_ms) = (p.part, [0; 3], 0);
+        if p.measurement_index != self.measurement || p.point.at_ms < self.last_ms {
+            (self.measurement, self.last_counts, self.last_ms) = (p.measurement_index, [0; 3], 0);
         }
         let ms = p.point.at_ms.saturating_sub(self.last_ms);
-        if ms == 0 || p.ramping {
+        if ms == 0 || p.is_ramping {
             return;
         }
-        let syncs = p.counts[2].saturating_sub(self.last_counts[2]) as f64 * 1000.0 / ms as f64;
-        for (seen, n) in self.has_ops.iter_mut().zip(p.counts) {
+        let syncs = p.op_counts[2].saturating_sub(self.last_counts[2]) as f64 * 1000.0 / ms as f64;
+        for (seen, n) in self.has_ops.iter_mut().zip(p.op_counts) {
             *seen |= n > 0;
         }
-        (self.last_counts, self.last_ms) = (p.counts, p.point.at_ms);
+        (self.last_counts, self.last_ms) = (p.op_counts, p.point.at_ms);
         self.push_rates(BenchRates {
             ops_per_s: [p.point.read_iops, p.point.write_iops, syncs],
             bytes_per_s: [p.point.read_bytes_per_s, p.point.write_bytes_per_s],
@@ -98,11 +98,11 @@ fn merge_rates(all: &[BenchRates]) -> BenchRates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::report::Point;
+    use crate::bench::report::SeriesPoint;
 
-    fn progress(part: Option<u32>, at_ms: u64, syncs: u64) -> Progress {
-        let point = Point { at_ms, read_iops: 100.0, ..Point::default() };
-        Progress { part, point, counts: [at_ms, 0, syncs], lat: [[Some(at_ms); 2]; 3], ..Progress::default() }
+    fn progress(part: Option<u32>, at_ms: u64, syncs: u64) -> BenchProgress {
+        let point = SeriesPoint { at_ms, read_iops: 100.0, ..SeriesPoint::default() };
+        BenchProgress { measurement_index: part, point, op_counts: [at_ms, 0, syncs], lat: [[Some(at_ms); 2]; 3], ..BenchProgress::default() }
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn ramp_up_is_not_drawn() {
         let mut course = BenchRateSeries::default();
-        course.push(&Progress { ramping: true, ..progress(Some(0), 250, 0) });
+        course.push(&BenchProgress { is_ramping: true, ..progress(Some(0), 250, 0) });
         assert_eq!(course.last(), None);
     }
 

@@ -1,10 +1,10 @@
 //! A run as the screen follows it: what its child said, how it ended, whether the result is kept.
 
 use super::rate_series::BenchRateSeries;
-use crate::bench::message::{Message, Progress};
-use crate::bench::plan::Plan;
-use crate::bench::report::Report;
-use crate::bench::target::refuse::Refused;
+use crate::bench::message::{BenchMessage, BenchProgress};
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::BenchReport;
+use crate::bench::target::checks::BenchRefusal;
 
 /// Notes kept of one run.
 const MAX_NOTES: usize = 50;
@@ -17,11 +17,11 @@ pub struct TrackedBench {
     /// Which.
     pub number: u64,
     /// What was confirmed.
-    pub plan: Plan,
+    pub plan: BenchPlan,
     /// Its process, once it is there.
     pub pid: Option<u32>,
     /// The last progress.
-    pub progress: Option<Progress>,
+    pub progress: Option<BenchProgress>,
     /// Rates and latencies so far.
     pub rates: BenchRateSeries,
     /// What its child had to say, newest last.
@@ -40,16 +40,16 @@ pub struct TrackedBench {
 #[derive(Debug)]
 pub enum BenchEnding {
     /// With figures, of all or of a part.
-    Report(Box<Report>),
+    Report(Box<BenchReport>),
     /// Not begun, for safety or for want of a privilege.
-    Refused(Refused),
+    Refused(BenchRefusal),
     /// Without figures.
     Failed(String),
 }
 
 impl TrackedBench {
     /// Nothing heard yet.
-    pub fn new(number: u64, plan: Plan, now_ns: u64) -> Self {
+    pub fn new(number: u64, plan: BenchPlan, now_ns: u64) -> Self {
         Self {
             number,
             plan,
@@ -65,21 +65,21 @@ impl TrackedBench {
     }
 
     /// Takes in a message of the child.
-    pub fn apply_message(&mut self, message: Message, now_ns: u64) {
+    pub fn apply_message(&mut self, message: BenchMessage, now_ns: u64) {
         self.last_message_ns = now_ns;
         match message {
-            Message::Progress(p) => {
+            BenchMessage::Progress(p) => {
                 self.rates.push(&p);
                 self.progress = Some(*p);
             }
-            Message::Note(note) => {
+            BenchMessage::Note(note) => {
                 if self.notes.len() < MAX_NOTES {
                     self.notes.push(crate::text::sanitize(note));
                 }
             }
-            Message::Refused(refused) => self.ending = Some(BenchEnding::Refused(refused)),
-            Message::Failed(why) => self.ending = Some(BenchEnding::Failed(why)),
-            Message::Report(report) => self.ending = Some(BenchEnding::Report(report)),
+            BenchMessage::Refused(refused) => self.ending = Some(BenchEnding::Refused(refused)),
+            BenchMessage::Failed(why) => self.ending = Some(BenchEnding::Failed(why)),
+            BenchMessage::Report(report) => self.ending = Some(BenchEnding::Report(report)),
         }
     }
 
@@ -89,17 +89,17 @@ impl TrackedBench {
     }
 
     /// The same for a progress that has not been taken in yet.
-    pub fn status_text_at(&self, progress: Option<&Progress>) -> String {
+    pub fn status_text_at(&self, progress: Option<&BenchProgress>) -> String {
         let name = &self.plan.profile;
         let Some(p) = progress else { return format!("bench {name} starting") };
         if self.is_stopping {
             return format!("bench {name} ending");
         }
-        if p.silent_ms >= BLOCKED_AFTER_MS {
-            return format!("bench {name} BLOCKED {} s", p.silent_ms / 1000);
+        if p.idle_ms >= BLOCKED_AFTER_MS {
+            return format!("bench {name} BLOCKED {} s", p.idle_ms / 1000);
         }
-        let what = if p.part.is_none() { " preparing" } else { "" };
-        let done = p.done.map_or(String::new(), |d| format!(" {:.0} %", d * 100.0));
+        let what = if p.measurement_index.is_none() { " preparing" } else { "" };
+        let done = p.fraction_done.map_or(String::new(), |d| format!(" {:.0} %", d * 100.0));
         format!("bench {name}{what}{done}")
     }
 
@@ -114,7 +114,7 @@ impl TrackedBench {
                 unheard / 1000
             ));
         }
-        let silent = self.progress.as_ref().map_or(0, |p| p.silent_ms);
+        let silent = self.progress.as_ref().map_or(0, |p| p.idle_ms);
         if silent < 1000 {
             return None;
         }
@@ -130,19 +130,19 @@ impl TrackedBench {
 mod tests {
     use super::*;
 
-    fn progress(part: Option<u32>, done: f64, silent_ms: u64) -> Progress {
-        Progress { part, done: Some(done), silent_ms, ..Progress::default() }
+    fn progress(part: Option<u32>, done: f64, silent_ms: u64) -> BenchProgress {
+        BenchProgress { measurement_index: part, fraction_done: Some(done), idle_ms: silent_ms, ..BenchProgress::default() }
     }
 
     #[test]
     fn status_text_tells_progress_and_blocking() {
-        let mut run = TrackedBench::new(1, Plan::default(), 0);
+        let mut run = TrackedBench::new(1, BenchPlan::default(), 0);
         assert_eq!(run.status_text(), "bench randrw starting");
-        run.apply_message(Message::Progress(Box::new(progress(None, 0.5, 0))), 1);
+        run.apply_message(BenchMessage::Progress(Box::new(progress(None, 0.5, 0))), 1);
         assert_eq!(run.status_text(), "bench randrw preparing 50 %");
-        run.apply_message(Message::Progress(Box::new(progress(Some(0), 0.42, 1500))), 1);
+        run.apply_message(BenchMessage::Progress(Box::new(progress(Some(0), 0.42, 1500))), 1);
         assert_eq!(run.status_text(), "bench randrw 42 %");
-        run.apply_message(Message::Progress(Box::new(progress(Some(0), 0.42, 7100))), 1);
+        run.apply_message(BenchMessage::Progress(Box::new(progress(Some(0), 0.42, 7100))), 1);
         assert_eq!(run.status_text(), "bench randrw BLOCKED 7 s");
         run.is_stopping = true;
         assert_eq!(run.status_text(), "bench randrw ending");
@@ -150,11 +150,11 @@ mod tests {
 
     #[test]
     fn blocked_text_distinguishes_device_and_child() {
-        let mut run = TrackedBench::new(1, Plan::default(), 0);
+        let mut run = TrackedBench::new(1, BenchPlan::default(), 0);
         run.pid = Some(77);
-        run.apply_message(Message::Progress(Box::new(progress(Some(0), 0.1, 200))), 5_000_000_000);
+        run.apply_message(BenchMessage::Progress(Box::new(progress(Some(0), 0.1, 200))), 5_000_000_000);
         assert_eq!(run.blocked_text(6_000_000_000), None);
-        run.apply_message(Message::Progress(Box::new(progress(Some(0), 0.1, 3000))), 8_000_000_000);
+        run.apply_message(BenchMessage::Progress(Box::new(progress(Some(0), 0.1, 3000))), 8_000_000_000);
         assert!(run.blocked_text(8_000_000_000).unwrap().contains("nothing has completed for 3 s (process 77)"));
         assert!(run.blocked_text(18_000_000_000).unwrap().contains("said nothing for 10 s"));
     }

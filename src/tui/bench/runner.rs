@@ -1,8 +1,8 @@
 //! The acting side of the Bench view: lives in the run loop, never waits, answers by events.
 
 use super::{BenchEffect, BenchEvent, BenchChildEvent};
-use crate::bench::host::{COMMAND, FromChild};
-use crate::bench::message::Message;
+use crate::bench::parent::{CHILD_SUBCOMMAND, ChildMessage};
+use crate::bench::message::BenchMessage;
 use crate::root::Root;
 use crate::tui::child_runner::ChildRunner;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 pub type BenchEventSink = Arc<dyn Fn(BenchEvent) + Send + Sync>;
 
 /// What the view has running.
-pub struct BenchEffectRunner(ChildRunner<Message>);
+pub struct BenchEffectRunner(ChildRunner<BenchMessage>);
 
 impl BenchEffectRunner {
     /// Nothing runs yet.
     pub fn new(root: Root, sink: BenchEventSink) -> Self {
-        Self(ChildRunner::new(root, COMMAND, Arc::new(move |run, what| sink(BenchEvent { run, event: what }))))
+        Self(ChildRunner::new(root, CHILD_SUBCOMMAND, Arc::new(move |run, what| sink(BenchEvent { run, event: what }))))
     }
 
     /// Does it, without waiting. What can be told at once comes back: news by the sink would wait here.
@@ -24,7 +24,7 @@ impl BenchEffectRunner {
         match effect {
             BenchEffect::Start { run, plan } => {
                 let why = self.0.start(run, *plan).err()?;
-                return Some(BenchEvent { run, event: BenchChildEvent::Message(Message::failed(why)) });
+                return Some(BenchEvent { run, event: BenchChildEvent::Message(BenchMessage::from_spawn_error(why)) });
             }
             BenchEffect::Cancel => self.0.cancel(),
             BenchEffect::Kill => self.0.kill(),

@@ -1,9 +1,9 @@
 //! The next experiment as it is filled in: what is worked, what the arms set, how often, what becomes of it.
 
-use crate::bench::params::{self, Param};
-use crate::bench::plan::Plan;
+use crate::bench::params::{self, BenchParam};
+use crate::bench::plan::BenchPlan;
 use crate::bench::workloads::{WORKLOADS, Workload};
-use crate::experiment::spec::{Spec, Then};
+use crate::experiment::spec::{ExperimentSpec, OnComplete};
 use crate::tune::sudo::quoted;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub struct ExperimentForm {
     /// Its workload, by its place in [`WORKLOADS`].
     pub workload: usize,
     /// Each workload's plan without a directory, and whether the person chose how long it lasts.
-    plans: Vec<(Plan, bool)>,
+    plans: Vec<(BenchPlan, bool)>,
     /// What A sets, `KNOB=VALUE` each; none: A is how things stand.
     pub base: Vec<String>,
     /// What B sets.
@@ -34,7 +34,7 @@ pub struct ExperimentForm {
 
 impl Default for ExperimentForm {
     fn default() -> Self {
-        let spec = Spec::default();
+        let spec = ExperimentSpec::default();
         Self {
             workload: WORKLOADS.iter().position(|w| w.name() == DEFAULT_WORKLOAD).unwrap_or(0),
             plans: WORKLOADS.iter().map(|w| (w.defaults(), false)).collect(),
@@ -43,7 +43,7 @@ impl Default for ExperimentForm {
             rounds: spec.rounds,
             control: spec.control,
             on_complete: 0,
-            baseline_ms: spec.calm_ms,
+            baseline_ms: spec.baseline_ms,
             drain_limit_ms: spec.drain_limit_ms,
         }
     }
@@ -71,7 +71,7 @@ pub enum ExperimentFormLine {
     /// How long draining may take.
     DrainLimit,
     /// A figure or choice of the workload.
-    Param(&'static Param),
+    Param(&'static BenchParam),
 }
 
 impl ExperimentFormLine {
@@ -137,7 +137,7 @@ impl ExperimentForm {
         let place = self.selected_workload().needs_directory().then_some(ExperimentFormLine::Directory);
         let wide = [ExperimentFormLine::Workload].into_iter().chain(place).chain([ExperimentFormLine::ArmB, ExperimentFormLine::ArmA]).collect();
         let own = [ExperimentFormLine::Rounds, ExperimentFormLine::Control, ExperimentFormLine::OnComplete, ExperimentFormLine::Baseline, ExperimentFormLine::DrainLimit];
-        let params = params::PARAMS.iter().filter(|p| self.selected_workload().takes().contains(&p.name));
+        let params = params::PARAMS.iter().filter(|p| self.selected_workload().params().contains(&p.name));
         (wide, own.into_iter().chain(params.map(ExperimentFormLine::Param)).collect())
     }
 
@@ -160,20 +160,20 @@ impl ExperimentForm {
     }
 
     /// The experiment, in `directory`; `lease_secs` for what may be left on a lease.
-    pub fn to_spec(&self, directory: &Path, lease_secs: u64) -> Spec {
+    pub fn to_spec(&self, directory: &Path, lease_secs: u64) -> ExperimentSpec {
         let mut plan = self.plans[self.workload].0.clone();
         if self.selected_workload().needs_directory() {
             plan.directory = directory.to_owned();
         }
-        Spec {
+        ExperimentSpec {
             plan,
-            base: self.base.clone(),
-            set: self.set.clone(),
+            base_assignments: self.base.clone(),
+            set_assignments: self.set.clone(),
             rounds: self.rounds,
             control: self.control,
-            then: [Then::Undo, Then::Keep, Then::Lease(lease_secs)][self.on_complete],
+            on_complete: [OnComplete::Undo, OnComplete::Keep, OnComplete::Lease(lease_secs)][self.on_complete],
             drain_limit_ms: self.drain_limit_ms,
-            calm_ms: self.baseline_ms,
+            baseline_ms: self.baseline_ms,
         }
     }
 
@@ -221,14 +221,14 @@ impl ExperimentForm {
             ExperimentFormLine::Param(p) => {
                 let (plan, length) = &mut self.plans[self.workload];
                 let mut new = plan.clone();
-                params::set(&mut new, p.name, text)?;
+                params::set_param(&mut new, p.name, text)?;
                 // As the command line has it: with a time, as many transactions as that allows.
                 let untouched =
                     new.txlog.transactions == WORKLOADS[self.workload].defaults().txlog.transactions;
                 if p.name == "time" && new.time_ms > 0 && new.profile == "txlog" && untouched {
                     new.txlog.transactions = 0;
                 }
-                let whole = Plan { directory: PathBuf::from("/"), ..new.clone() };
+                let whole = BenchPlan { directory: PathBuf::from("/"), ..new.clone() };
                 whole.check().and_then(|()| WORKLOADS[self.workload].check(&whole))?;
                 *plan = new;
                 *length |= DURATION_PARAMS.contains(&p.name);
@@ -247,7 +247,7 @@ impl ExperimentForm {
                 // It is what it was when nobody had touched it: it cannot be wrong.
                 let _ = (p.set)(plan, &fresh.line_text(line));
                 *length &= DURATION_PARAMS.iter().any(|name| {
-                    params::find(name)
+                    params::find_param(name)
                         .is_some_and(|p| (p.get)(plan) != (p.get)(&fresh.plans[self.workload].0))
                 });
             }
@@ -340,14 +340,14 @@ mod tests {
     #[test]
     fn a_chosen_duration_is_remembered_until_reset() {
         let mut form = ExperimentForm::default();
-        let time = params::find("time").unwrap();
+        let time = params::find_param("time").unwrap();
         assert!(!form.has_custom_duration());
         form.set_line(ExperimentFormLine::Param(time), "5").unwrap();
         let plan = form.to_spec(Path::new("/d"), 60).plan;
         assert_eq!((form.has_custom_duration(), plan.time_ms, plan.txlog.transactions), (true, 5000, 0));
         form.reset_line(ExperimentFormLine::Param(time));
         assert!(form.has_custom_duration(), "the number of transactions is another still");
-        form.reset_line(ExperimentFormLine::Param(params::find("transactions").unwrap()));
+        form.reset_line(ExperimentFormLine::Param(params::find_param("transactions").unwrap()));
         assert!(!form.has_custom_duration());
     }
 
@@ -369,6 +369,6 @@ mod tests {
         }
         assert_eq!(form.to_spec(Path::new("/d"), 60), ExperimentForm::default().to_spec(Path::new("/d"), 60));
         form.set_line(ExperimentFormLine::OnComplete, "lease").unwrap();
-        assert_eq!(form.to_spec(Path::new("/d"), 60).then, Then::Lease(60));
+        assert_eq!(form.to_spec(Path::new("/d"), 60).on_complete, OnComplete::Lease(60));
     }
 }

@@ -6,11 +6,11 @@ pub mod layout;
 pub mod run;
 pub mod runner;
 
-use crate::experiment::arms::Checked;
-use crate::experiment::kept::Kept;
-use crate::experiment::message::Message;
-use crate::experiment::report::Report;
-use crate::experiment::spec::Spec;
+use crate::experiment::arm_settings::ValidatedSpec;
+use crate::experiment::stored::StoredExperiment;
+use crate::experiment::message::ExperimentMessage;
+use crate::experiment::report::ExperimentReport;
+use crate::experiment::spec::ExperimentSpec;
 use crate::tui::action::ViewId;
 use crate::tui::bench::OpenedResult;
 use crate::tui::child_runner::ChildEvent;
@@ -37,11 +37,11 @@ pub struct ExperimentUi {
     /// Selection among the lines of the form.
     pub form_scroll: Scroll,
     /// What lies over the page of the selection.
-    pub opened: Option<OpenedResult<Report>>,
+    pub opened: Option<OpenedResult<ExperimentReport>>,
     /// First line of a page of text on screen.
     pub text_offset: usize,
     /// Those kept; `None` before the first answer.
-    pub stored: Option<Result<Vec<Kept>, String>>,
+    pub stored: Option<Result<Vec<StoredExperiment>, String>>,
     /// The one to compare others with.
     pub marked: Option<String>,
     /// They are being listed.
@@ -69,7 +69,7 @@ pub struct ArmCheck {
     /// Which.
     pub arms: ArmSettings,
     /// Their values here, or why they make no experiment.
-    pub result: Result<Checked, String>,
+    pub result: Result<ValidatedSpec, String>,
 }
 
 /// A row of the list.
@@ -119,13 +119,13 @@ pub enum ExperimentAction {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExperimentEffect {
     /// Find out what the arms come to here.
-    CheckArms(Box<Spec>),
+    CheckArms(Box<ExperimentSpec>),
     /// Start it in its child.
     Start {
         /// Its number; its news carry it.
         run: u64,
         /// What to do.
-        spec: Box<Spec>,
+        spec: Box<ExperimentSpec>,
     },
     /// Have it end with a report.
     Cancel,
@@ -139,13 +139,13 @@ pub enum ExperimentEvent {
     /// What the arms come to.
     ArmsChecked(ArmCheck),
     /// From the child of that number.
-    Child(u64, ChildEvent<Message>),
+    Child(u64, ChildEvent<ExperimentMessage>),
 }
 
 impl ArmSettings {
     /// Those of an experiment.
-    pub fn from_spec(spec: &Spec) -> Self {
-        Self { base: spec.base.clone(), set: spec.set.clone(), control: spec.control }
+    pub fn from_spec(spec: &ExperimentSpec) -> Self {
+        Self { base: spec.base_assignments.clone(), set: spec.set_assignments.clone(), control: spec.control }
     }
 }
 
@@ -158,12 +158,12 @@ impl ExperimentUi {
     }
 
     /// Those kept, as far as they are known.
-    pub fn stored_experiments(&self) -> &[Kept] {
+    pub fn stored_experiments(&self) -> &[StoredExperiment] {
         self.stored.as_ref().and_then(|k| k.as_deref().ok()).unwrap_or_default()
     }
 
     /// The kept one that is selected.
-    pub fn selected_stored(&self) -> Option<&Kept> {
+    pub fn selected_stored(&self) -> Option<&StoredExperiment> {
         let ExperimentRow::Stored(id) = &self.selected else { return None };
         self.stored_experiments().iter().find(|k| k.id == *id)
     }
@@ -179,7 +179,7 @@ impl ExperimentUi {
     }
 
     /// The report on the page.
-    pub fn shown_report(&self) -> Option<&Report> {
+    pub fn shown_report(&self) -> Option<&ExperimentReport> {
         match (&self.opened, &self.selected, &self.run) {
             (Some(OpenedResult::Result(report)), ..) => Some(report),
             (None, ExperimentRow::CurrentRun, Some(TrackedExperiment { ending: Some(ExperimentEnding::Report(report)), .. })) => Some(report),
@@ -188,7 +188,7 @@ impl ExperimentUi {
     }
 
     /// What is known of the arms of `spec`; `None`: not looked at yet.
-    pub fn check_result(&self, spec: &Spec) -> Option<&Result<Checked, String>> {
+    pub fn check_result(&self, spec: &ExperimentSpec) -> Option<&Result<ValidatedSpec, String>> {
         self.arm_check.as_ref().filter(|c| c.arms == ArmSettings::from_spec(spec)).map(|c| &c.result)
     }
 
@@ -200,11 +200,11 @@ impl ExperimentUi {
 
 impl App {
     /// The experiment of the form, with the length its rounds will have.
-    pub fn planned_experiment(&self) -> Spec {
+    pub fn planned_experiment(&self) -> ExperimentSpec {
         let ui = &self.ui.experiment;
         let mut spec = ui.form.to_spec(&self.ui.bench.directory, self.ui.tune.lease_secs);
         if let (Some(Ok(checked)), false) = (ui.check_result(&spec), ui.form.has_custom_duration()) {
-            crate::experiment::outline::outlast(&mut spec, checked);
+            crate::experiment::description::extend_past_dirty_expire(&mut spec, checked);
         }
         spec
     }
@@ -212,7 +212,7 @@ impl App {
     /// Whether news of an experiment change nothing on the screen: then no frame is made for them.
     pub fn is_experiment_event_invisible(&self, news: &ExperimentEvent) -> bool {
         let ui = &self.ui.experiment;
-        let ExperimentEvent::Child(number, ChildEvent::Message(Message::Progress(p))) = news else { return false };
+        let ExperimentEvent::Child(number, ChildEvent::Message(ExperimentMessage::Progress(p))) = news else { return false };
         let same = ui.active_run().is_some_and(|r| r.number == *number && r.status_text_at(Some(p)) == r.status_text());
         (self.ui.view != ViewId::Tune || !ui.is_open) && same
     }

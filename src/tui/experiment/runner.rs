@@ -2,11 +2,11 @@
 //! of a plan, for which it asks a child where a device may not answer.
 
 use super::{ArmSettings, ExperimentEffect, ExperimentEvent, ArmCheck, ChildEvent};
-use crate::bench::host::FromChild;
-use crate::experiment::arms::check;
-use crate::experiment::host::COMMAND;
-use crate::experiment::message::Message;
-use crate::experiment::spec::Spec;
+use crate::bench::parent::ChildMessage;
+use crate::experiment::arm_settings::validate;
+use crate::experiment::parent::CHILD_SUBCOMMAND;
+use crate::experiment::message::ExperimentMessage;
+use crate::experiment::spec::ExperimentSpec;
 use crate::root::Root;
 use crate::tui::child_runner::ChildRunner;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ pub type ExperimentEventSink = Arc<dyn Fn(ExperimentEvent) + Send + Sync>;
 
 /// What is running.
 pub struct ExperimentEffectRunner {
-    launcher: ChildRunner<Message>,
+    launcher: ChildRunner<ExperimentMessage>,
     root: Root,
     sink: ExperimentEventSink,
     /// To the thread that looks, once there was something to look at.
-    check_requests: Option<Sender<Spec>>,
+    check_requests: Option<Sender<ExperimentSpec>>,
 }
 
 impl ExperimentEffectRunner {
@@ -29,7 +29,7 @@ impl ExperimentEffectRunner {
     pub fn new(root: Root, sink: ExperimentEventSink) -> Self {
         let to = sink.clone();
         let news = move |run, what| to(ExperimentEvent::Child(run, what));
-        Self { launcher: ChildRunner::new(root.clone(), COMMAND, Arc::new(news)), root, sink, check_requests: None }
+        Self { launcher: ChildRunner::new(root.clone(), CHILD_SUBCOMMAND, Arc::new(news)), root, sink, check_requests: None }
     }
 
     /// Does it, without waiting. What can be told at once comes back: news by the sink would wait here.
@@ -42,7 +42,7 @@ impl ExperimentEffectRunner {
             }
             ExperimentEffect::Start { run, spec } => {
                 let why = self.launcher.start(run, *spec).err()?;
-                return Some(ExperimentEvent::Child(run, ChildEvent::Message(Message::failed(why))));
+                return Some(ExperimentEvent::Child(run, ChildEvent::Message(ExperimentMessage::from_spawn_error(why))));
             }
             ExperimentEffect::Cancel => self.launcher.cancel(),
             ExperimentEffect::Kill => self.launcher.kill(),
@@ -50,7 +50,7 @@ impl ExperimentEffectRunner {
         None
     }
 
-    fn request_check(&mut self, spec: Spec) -> Result<(), String> {
+    fn request_check(&mut self, spec: ExperimentSpec) -> Result<(), String> {
         let spec = match &self.check_requests {
             Some(looks) => match looks.send(spec) {
                 Ok(()) => return Ok(()),
@@ -69,13 +69,13 @@ impl ExperimentEffectRunner {
     }
 }
 
-fn check_loop(root: &Root, sink: &ExperimentEventSink, asked: &Receiver<Spec>) {
+fn check_loop(root: &Root, sink: &ExperimentEventSink, asked: &Receiver<ExperimentSpec>) {
     while let Ok(mut spec) = asked.recv() {
         // Of several only the newest is still wanted.
         while let Ok(newer) = asked.try_recv() {
             spec = newer;
         }
-        let found = check(root, &spec).map_err(|why| crate::text::sanitize(why.to_string()));
+        let found = validate(root, &spec).map_err(|why| crate::text::sanitize(why.to_string()));
         sink(ExperimentEvent::ArmsChecked(ArmCheck { arms: ArmSettings::from_spec(&spec), result: found }));
     }
 }

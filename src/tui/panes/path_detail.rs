@@ -9,7 +9,7 @@ use crate::tui::state::{App, DetailPage};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::theme::Theme;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -27,8 +27,8 @@ fn detail_lines(app: &App) -> Vec<(String, bool)> {
     let width = usize::from(app.ui.size.0.saturating_sub(4)).max(20);
     match &path.reply {
         None => vec![(waiting_text(app, &path.path), true)],
-        Some(Reply::Path(report)) => crate::export::path_report::path_report_lines(report),
-        Some(Reply::Failed(why)) => wrap(&sanitize(why), width).into_iter().map(|l| (l, true)).collect(),
+        Some(WorkerReply::ResolvedPath(report)) => crate::export::path_report::path_report_lines(report),
+        Some(WorkerReply::Failed(why)) => wrap(&sanitize(why), width).into_iter().map(|l| (l, true)).collect(),
         Some(_) => vec![("no answer".into(), true)],
     }
 }
@@ -37,7 +37,7 @@ fn detail_lines(app: &App) -> Vec<(String, bool)> {
 fn waiting_text(app: &App, path: &str) -> String {
     let now = app.system.now().boot_ns;
     // Others may be stuck for longer; this one counts.
-    let own = Job::Path { path: path.to_owned() }.key();
+    let own = WorkerJob::ResolvePath { path: path.to_owned() }.key();
     let blocked = app.system.blocked_reads.iter().find(|b| b.waiting_on.starts_with(&own));
     let secs = blocked.map_or(0, |b| now.saturating_sub(b.since_boot_ns) / 1_000_000_000);
     match secs {

@@ -14,7 +14,7 @@ use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes, format_duration};
-use crate::worker::job::Reply;
+use crate::worker::job::WorkerReply;
 use ratatui::layout::Rect;
 
 /// The pane.
@@ -118,11 +118,11 @@ fn stall_text(app: &App, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) ->
 fn push_facts(p: &ProcessDetail, now_boot_ns: u64, out: &mut Vec<(String, bool)>) {
     let detail = match &p.facts {
         None => return out.push(("asking for its limits …".into(), false)),
-        Some(Reply::Facts(Reading::Ok(detail))) => detail,
-        Some(Reply::Facts(other)) => {
+        Some(WorkerReply::TaskDetails(Reading::Ok(detail))) => detail,
+        Some(WorkerReply::TaskDetails(other)) => {
             return out.push((format!("- {}", other.unavailable_reason(now_boot_ns).unwrap_or_default()), true));
         }
-        Some(Reply::Failed(why)) => return out.push((format!("- {}", sanitize(why)), true)),
+        Some(WorkerReply::Failed(why)) => return out.push((format!("- {}", sanitize(why)), true)),
         Some(_) => return,
     };
     let mut fact = |name: &str, value: String| out.push((format!("{name:<12} {value}"), false));
@@ -168,11 +168,11 @@ fn mapping_lines(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
                 ),
             ];
         }
-        Some(Reply::Mappings(Reading::Ok(m))) => m,
-        Some(Reply::Mappings(other)) => {
+        Some(WorkerReply::Mappings(Reading::Ok(m))) => m,
+        Some(WorkerReply::Mappings(other)) => {
             return note(&format!("- {}", other.unavailable_reason(now_boot_ns).unwrap_or_default()));
         }
-        Some(Reply::Failed(why)) => return note(&format!("- {}", sanitize(why))),
+        Some(WorkerReply::Failed(why)) => return note(&format!("- {}", sanitize(why))),
         Some(_) => return Vec::new(),
     };
     let n = |n: Option<u64>| n.map_or("-".into(), format_bytes);

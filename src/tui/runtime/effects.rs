@@ -7,8 +7,8 @@ use super::super::state::DetailPage;
 use super::super::terminal;
 use super::state::Runtime;
 use crate::collect::processes::ionice;
-use crate::worker::file::Existing;
-use crate::worker::job::{Job, Reply};
+use crate::worker::atomic_write::IfExists;
+use crate::worker::job::{WorkerJob, WorkerReply};
 use std::time::{Duration, Instant};
 
 impl Runtime {
@@ -79,10 +79,10 @@ impl Runtime {
         }
     }
 
-    fn start_jobs(&mut self, jobs: Vec<Job>) -> anyhow::Result<()> {
+    fn start_jobs(&mut self, jobs: Vec<WorkerJob>) -> anyhow::Result<()> {
         for (job, why) in self.pool.start_all(jobs) {
-            self.dispatch(if job.is_measuring() || job.is_experiment() || job.is_diagnosis() {
-                Event::JobReply(job, Reply::Failed(why))
+            self.dispatch(if job.is_for_bench() || job.is_for_experiments() || job.is_for_doctor() {
+                Event::JobReply(job, WorkerReply::Failed(why))
             } else {
                 Event::Notice(why)
             })?;
@@ -99,10 +99,10 @@ impl Runtime {
 
     fn save_settings(&mut self, settings: &Settings) -> anyhow::Result<()> {
         match self.options.config_path.clone() {
-            Some(path) => self.start_jobs(vec![Job::WriteFile {
+            Some(path) => self.start_jobs(vec![WorkerJob::WriteFile {
                 path,
                 contents: settings.to_toml().into(),
-                existing: Existing::Replace,
+                existing: IfExists::Replace,
                 make_dir: true,
             }]),
             None => self.dispatch(Event::Notice("no config directory: set HOME or XDG_CONFIG_HOME".into())),

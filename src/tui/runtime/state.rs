@@ -26,7 +26,7 @@ use crate::collect::processes::ScanOptions;
 use crate::collect::{clock, host};
 use crate::model::reading::BlockedRead;
 use crate::model::system_state::SystemState;
-use crate::worker::pool::Pool;
+use crate::worker::pool::WorkerPool;
 use anyhow::Context;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ pub struct Runtime {
     pub(super) collectors: Option<Collectors>,
     pub(super) player: Option<ReplayPlayer>,
     pub(super) recording: ActiveRecording,
-    pub(super) pool: Pool,
+    pub(super) pool: WorkerPool,
     pub(super) bench: bench::runner::BenchEffectRunner,
     pub(super) experiment: experiment::runner::ExperimentEffectRunner,
     pub(super) tuning: tune::runner::TuneEffectRunner,
@@ -123,7 +123,7 @@ impl Runtime {
         let send = |to: &EventSender, event| drop(to.blocking_send(Box::new(event)));
         let root = || options.root.clone();
         let to = outbox.clone();
-        let pool = Pool::new(root(), Arc::new(move |job, reply| send(&to, Event::JobReply(job, reply))));
+        let pool = WorkerPool::new(root(), Arc::new(move |job, reply| send(&to, Event::JobReply(job, reply))));
         let to = outbox.clone();
         let news = move |n| send(&to, Event::Bench(Box::new(n)));
         let bench = bench::runner::BenchEffectRunner::new(root(), Arc::new(news));
@@ -311,9 +311,9 @@ impl Runtime {
         let now = clock::now().boot_ns;
         let mut list = feed.find_blocked();
         for p in self.pool.pending() {
-            if now.saturating_sub(p.since_boot_ns) > CHILD_BLOCKED_AFTER.as_nanos() as u64 {
+            if now.saturating_sub(p.started_boot_ns) > CHILD_BLOCKED_AFTER.as_nanos() as u64 {
                 let on = format!("{} (child {})", p.job.key(), p.pid);
-                list.push(BlockedRead { since_boot_ns: p.since_boot_ns, waiting_on: on });
+                list.push(BlockedRead { since_boot_ns: p.started_boot_ns, waiting_on: on });
             }
         }
         if list != self.app.system.blocked_reads {

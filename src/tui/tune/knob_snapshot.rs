@@ -2,7 +2,7 @@
 //!
 //! Taken on a thread of the runner: what may block goes through the given [`KnobIo`], which asks a child.
 
-use crate::experiment::report::Report;
+use crate::experiment::report::ExperimentReport;
 use crate::model::timestamp::Timestamp;
 use crate::root::Root;
 use crate::text::sanitize;
@@ -118,7 +118,7 @@ pub struct ChangeRow {
 
 impl ChangeRow {
     /// Whether it moved knobs of that experiment, and no others.
-    pub fn belongs_to(&self, report: &Report) -> bool {
+    pub fn belongs_to(&self, report: &ExperimentReport) -> bool {
         let moved = |m: &ChangedKnobRow| report.settings.iter().any(|s| s.knob == m.display_name);
         !self.members.is_empty() && self.members.iter().all(moved)
     }

@@ -7,8 +7,8 @@ mod mouse;
 pub use confirm::{start_confirmed, network_confirmation};
 pub use mouse::on_click;
 
-use crate::bench::message::Message;
-use crate::bench::report::Report;
+use crate::bench::message::BenchMessage;
+use crate::bench::report::BenchReport;
 use crate::tui::action::ViewId;
 use crate::tui::bench::run::BenchEnding;
 use crate::tui::bench::{BenchAction, BenchEffect, BenchEvent, OpenedResult, BenchRow, BenchChildEvent};
@@ -16,7 +16,7 @@ use crate::tui::effect::Effect;
 use crate::tui::comparison;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// Places of the panes in focus order.
 const LIST_PANE: usize = 0;
@@ -71,7 +71,7 @@ pub fn on_event(app: &mut App, news: BenchEvent, effects: &mut Vec<Effect>) {
     }
 }
 
-fn on_child_message(app: &mut App, message: Message, effects: &mut Vec<Effect>) {
+fn on_child_message(app: &mut App, message: BenchMessage, effects: &mut Vec<Effect>) {
     let now = app.system.now().boot_ns;
     let bench = &mut app.ui.bench;
     let Some(run) = &mut bench.run else { return };
@@ -79,10 +79,10 @@ fn on_child_message(app: &mut App, message: Message, effects: &mut Vec<Effect>) 
     let Some(end) = &run.ending else { return };
     let (how, bad) = match end {
         BenchEnding::Report(report) => {
-            effects.push(Effect::RunJob(Job::Keep(report.clone())));
-            (crate::bench::report::text::end(&report.end), false)
+            effects.push(Effect::RunJob(WorkerJob::SaveResult(report.clone())));
+            (crate::bench::report::text::describe_end(&report.end), false)
         }
-        BenchEnding::Refused(refused) => (format!("refused: {}", refused.why), true),
+        BenchEnding::Refused(refused) => (format!("refused: {}", refused.reason), true),
         BenchEnding::Failed(why) => (why.clone(), true),
     };
     let name = run.plan.profile.clone();
@@ -97,33 +97,33 @@ fn on_child_message(app: &mut App, message: Message, effects: &mut Vec<Effect>) 
 }
 
 /// What a child found out.
-pub fn on_reply(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
+pub fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec<Effect>) {
     let bench = &mut app.ui.bench;
     match &job {
-        Job::Look { directory } if bench.probing_directory.as_ref() == Some(directory) => bench.probing_directory = None,
-        Job::Kept => bench.is_listing = false,
+        WorkerJob::InspectTarget { directory } if bench.probing_directory.as_ref() == Some(directory) => bench.probing_directory = None,
+        WorkerJob::ListResults => bench.is_listing = false,
         _ => {}
     }
     match (job, reply) {
-        (Job::Look { .. }, Reply::Look(look)) if look.directory == bench.directory => {
+        (WorkerJob::InspectTarget { .. }, WorkerReply::TargetInspection(look)) if look.directory == bench.directory => {
             bench.current_target = Some(Ok(*look));
             select_target_device(app);
         }
-        (Job::Look { directory }, Reply::Failed(why)) if directory == bench.directory => {
+        (WorkerJob::InspectTarget { directory }, WorkerReply::Failed(why)) if directory == bench.directory => {
             bench.current_target = Some(Err(why))
         }
-        (Job::Kept, Reply::Kept(all)) => bench.stored = Some(Ok(all)),
-        (Job::Kept, Reply::Failed(why)) => bench.stored = Some(Err(why)),
-        (Job::Keep(report), reply) => on_stored(app, &report, reply, effects),
-        (Job::Results { ids }, reply) => on_results_loaded(app, ids, reply),
+        (WorkerJob::ListResults, WorkerReply::Results(all)) => bench.stored = Some(Ok(all)),
+        (WorkerJob::ListResults, WorkerReply::Failed(why)) => bench.stored = Some(Err(why)),
+        (WorkerJob::SaveResult(report), reply) => on_stored(app, &report, reply, effects),
+        (WorkerJob::LoadResults { ids }, reply) => on_results_loaded(app, ids, reply),
         _ => {}
     }
 }
 
-fn on_stored(app: &mut App, report: &Report, reply: Reply, effects: &mut Vec<Effect>) {
+fn on_stored(app: &mut App, report: &BenchReport, reply: WorkerReply, effects: &mut Vec<Effect>) {
     let outcome = match reply {
-        Reply::Keeping(id) => Ok(id),
-        Reply::Failed(why) => Err(why),
+        WorkerReply::Saved(id) => Ok(id),
+        WorkerReply::Failed(why) => Err(why),
         _ => return,
     };
     match &outcome {
@@ -138,15 +138,15 @@ fn on_stored(app: &mut App, report: &Report, reply: Reply, effects: &mut Vec<Eff
 }
 
 /// Results that were read; shown if they are still waited for.
-fn on_results_loaded(app: &mut App, ids: Vec<String>, reply: Reply) {
+fn on_results_loaded(app: &mut App, ids: Vec<String>, reply: WorkerReply) {
     let bench = &mut app.ui.bench;
     if bench.opened != Some(OpenedResult::Loading(ids)) {
         return;
     }
     bench.text_offset = 0;
     bench.opened = Some(OpenedResult::from_loaded(match reply {
-        Reply::Failed(why) => Err(why),
-        Reply::Results(reports) => Ok(reports),
+        WorkerReply::Failed(why) => Err(why),
+        WorkerReply::LoadedResults(reports) => Ok(reports),
         _ => return,
     }));
 }
@@ -174,7 +174,7 @@ pub fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
 /// Asks for the kept results, unless that is under way.
 fn request_list(app: &mut App, effects: &mut Vec<Effect>) {
     if !std::mem::replace(&mut app.ui.bench.is_listing, true) {
-        effects.push(Effect::RunJob(Job::Kept));
+        effects.push(Effect::RunJob(WorkerJob::ListResults));
     }
 }
 
@@ -187,7 +187,7 @@ pub fn request_target(app: &mut App, effects: &mut Vec<Effect>) {
         }
         if bench.probing_directory.as_ref() != Some(&bench.directory) {
             bench.probing_directory = Some(bench.directory.clone());
-            effects.push(Effect::RunJob(Job::Look { directory: bench.directory.clone() }));
+            effects.push(Effect::RunJob(WorkerJob::InspectTarget { directory: bench.directory.clone() }));
         }
     }
 }
@@ -216,7 +216,7 @@ pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
 fn show_results(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
     app.ui.bench.text_offset = 0;
     app.ui.bench.opened = Some(OpenedResult::Loading(ids.clone()));
-    effects.push(Effect::RunJob(Job::Results { ids }));
+    effects.push(Effect::RunJob(WorkerJob::LoadResults { ids }));
 }
 
 fn toggle_mark(app: &mut App) {

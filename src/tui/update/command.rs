@@ -5,7 +5,7 @@ use crate::tui::effect::Effect;
 use crate::tui::state::{App, DetailPage, PathDetail};
 use crate::tui::widgets::table::Scroll;
 use crate::tui::widgets::theme::ThemeName;
-use crate::worker::job::Job;
+use crate::worker::job::WorkerJob;
 
 /// Does a command, or says what is wrong with it.
 pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
@@ -42,5 +42,5 @@ pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Resu
 pub fn open_path(app: &mut App, dir: &str, effects: &mut Vec<Effect>) {
     app.ui.detail = Some(DetailPage::Path(Box::new(PathDetail { path: dir.to_owned(), reply: None })));
     app.ui.detail_scroll = Scroll::default();
-    effects.push(Effect::RunJob(Job::Path { path: dir.to_owned() }));
+    effects.push(Effect::RunJob(WorkerJob::ResolvePath { path: dir.to_owned() }));
 }

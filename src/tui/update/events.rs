@@ -6,7 +6,7 @@ use crate::tui::event::Event;
 use crate::tui::panes::kernel_log;
 use crate::tui::state::{App, DetailPage};
 use crate::units::format_bytes_long;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// Takes in an event that no person caused.
 pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
@@ -37,8 +37,8 @@ pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
             }
         }
         Event::KernelLogUnavailable(why) => app.system.kernel_log_status = why,
-        Event::JobReply(Job::AtBoot { .. }, reply) => super::tune::on_boot_values(app, reply),
-        Event::JobReply(Job::Persist { .. }, reply) => super::tune::on_persisted(app, reply, effects),
+        Event::JobReply(WorkerJob::BootValues { .. }, reply) => super::tune::on_boot_values(app, reply),
+        Event::JobReply(WorkerJob::Persist { .. }, reply) => super::tune::on_persisted(app, reply, effects),
         Event::JobReply(job, reply) => on_reply(app, job, reply, effects),
         Event::Blocked(list) => app.system.blocked_reads = list,
         Event::HungTaskWarnings(left) => app.system.hung_task_warnings = left,
@@ -87,7 +87,7 @@ fn on_topology(app: &mut App, topo: Reading<crate::model::topology::Topology>, e
     app.system.topology = topo;
     let names = app.system.devices_to_query();
     if !names.is_empty() {
-        effects.push(Effect::RunJob(Job::Queues { names }));
+        effects.push(Effect::RunJob(WorkerJob::QueueSettings { names }));
     }
 }
 
@@ -95,32 +95,32 @@ fn on_topology(app: &mut App, topo: Reading<crate::model::topology::Topology>, e
 pub fn request_task_facts(app: &mut App, effects: &mut Vec<Effect>) {
     if let (Some(DetailPage::Process(p)), true) = (&mut app.ui.detail, app.ui.replay.is_some()) {
         // What is asked for when it is looked at was not asked then.
-        let not = |what: &str| Some(Reply::Failed(format!("{what} are not in a recording")));
+        let not = |what: &str| Some(WorkerReply::Failed(format!("{what} are not in a recording")));
         (p.facts, p.mappings) = (not("limits and parents"), not("mappings"));
         return;
     }
     if let Some(DetailPage::Process(p)) = &app.ui.detail {
-        effects.push(Effect::RunJob(Job::Facts { pid: p.key.pid, starttime: p.key.starttime }));
+        effects.push(Effect::RunJob(WorkerJob::TaskDetails { pid: p.key.pid, starttime: p.key.starttime }));
     }
 }
 
-fn on_reply(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
+fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec<Effect>) {
     match (job, reply) {
-        (job, reply) if job.is_measuring() => {
+        (job, reply) if job.is_for_bench() => {
             super::bench::on_reply(app, job, reply, effects);
         }
-        (job, reply) if job.is_experiment() => super::experiment::on_reply(app, job, reply, effects),
-        (job, reply) if job.is_diagnosis() => super::findings::on_reply(app, &job, reply),
-        (Job::Queues { .. }, Reply::Queues(queues)) => app.system.queues.extend(queues),
-        (Job::Queues { .. }, Reply::Failed(why)) => app.ui.error(why),
-        (Job::Path { path }, reply) => {
+        (job, reply) if job.is_for_experiments() => super::experiment::on_reply(app, job, reply, effects),
+        (job, reply) if job.is_for_doctor() => super::findings::on_reply(app, &job, reply),
+        (WorkerJob::QueueSettings { .. }, WorkerReply::QueueSettings(queues)) => app.system.queues.extend(queues),
+        (WorkerJob::QueueSettings { .. }, WorkerReply::Failed(why)) => app.ui.error(why),
+        (WorkerJob::ResolvePath { path }, reply) => {
             if let Some(DetailPage::Path(open)) = &mut app.ui.detail
                 && open.path == path
             {
                 open.reply = Some(reply);
             }
         }
-        (Job::Mappings { pid, starttime }, reply) => {
+        (WorkerJob::Mappings { pid, starttime }, reply) => {
             if let Some(DetailPage::Process(p)) = &mut app.ui.detail
                 && (p.key.pid, p.key.starttime) == (pid, starttime)
             {
@@ -128,17 +128,17 @@ fn on_reply(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
                 p.mappings = Some(reply);
             }
         }
-        (Job::Facts { pid, starttime }, reply) => {
+        (WorkerJob::TaskDetails { pid, starttime }, reply) => {
             if let Some(DetailPage::Process(p)) = &mut app.ui.detail
                 && (p.key.pid, p.key.starttime) == (pid, starttime)
             {
                 p.facts = Some(reply);
             }
         }
-        (_, Reply::Written { path, bytes }) => {
+        (_, WorkerReply::FileWritten { path, bytes }) => {
             app.ui.info(format!("written: {} ({})", path.display(), format_bytes_long(bytes)));
         }
-        (_, Reply::Failed(why)) => app.ui.error(why),
+        (_, WorkerReply::Failed(why)) => app.ui.error(why),
         _ => {}
     }
 }

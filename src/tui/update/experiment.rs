@@ -8,8 +8,8 @@ pub use confirm::{start_confirmed, write_report};
 pub use mouse::on_click;
 
 use super::tune;
-use crate::experiment::message::Message;
-use crate::experiment::report::Report;
+use crate::experiment::message::ExperimentMessage;
+use crate::experiment::report::ExperimentReport;
 use crate::tui::action::ViewId;
 use crate::tui::bench::OpenedResult;
 use crate::tui::effect::Effect;
@@ -19,7 +19,7 @@ use crate::tui::child_runner::ChildEvent;
 use crate::tui::comparison;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// Places of the panes in focus order.
 const LIST_PANE: usize = 0;
@@ -141,7 +141,7 @@ pub fn on_event(app: &mut App, news: ExperimentEvent, effects: &mut Vec<Effect>)
     }
 }
 
-fn on_child_message(app: &mut App, message: Message, effects: &mut Vec<Effect>) {
+fn on_child_message(app: &mut App, message: ExperimentMessage, effects: &mut Vec<Effect>) {
     let now = app.system.now().boot_ns;
     let ui = &mut app.ui.experiment;
     let Some(run) = &mut ui.run else { return };
@@ -149,9 +149,9 @@ fn on_child_message(app: &mut App, message: Message, effects: &mut Vec<Effect>) 
     let Some(end) = &run.ending else { return };
     let (how, bad) = match end {
         ExperimentEnding::Report(report) => {
-            effects.push(Effect::RunJob(Job::KeepExperiment(report.clone())));
+            effects.push(Effect::RunJob(WorkerJob::SaveExperiment(report.clone())));
             let verdict = report.trials.first().map_or("", |t| t.verdict.text.as_str());
-            (format!("{}. {verdict}", crate::bench::report::text::end(&report.end)), false)
+            (format!("{}. {verdict}", crate::bench::report::text::describe_end(&report.end)), false)
         }
         ExperimentEnding::Refused(why) => (format!("refused: {why}"), true),
         ExperimentEnding::Failed(why) => (why.clone(), true),
@@ -170,23 +170,23 @@ fn on_child_message(app: &mut App, message: Message, effects: &mut Vec<Effect>) 
 }
 
 /// What a child found out.
-pub fn on_reply(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>) {
+pub fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec<Effect>) {
     let ui = &mut app.ui.experiment;
     match (job, reply) {
-        (Job::Experiments, reply) => {
+        (WorkerJob::ListExperiments, reply) => {
             ui.is_listing = false;
             match reply {
-                Reply::Experiments(all) => ui.stored = Some(Ok(all)),
-                Reply::Failed(why) => ui.stored = Some(Err(why)),
+                WorkerReply::Experiments(all) => ui.stored = Some(Ok(all)),
+                WorkerReply::Failed(why) => ui.stored = Some(Err(why)),
                 _ => {}
             }
         }
-        (Job::KeepExperiment(report), reply) => on_stored(app, &report, reply, effects),
-        (Job::ExperimentResults { ids }, reply) if ui.opened == Some(OpenedResult::Loading(ids.clone())) => {
+        (WorkerJob::SaveExperiment(report), reply) => on_stored(app, &report, reply, effects),
+        (WorkerJob::LoadExperiments { ids }, reply) if ui.opened == Some(OpenedResult::Loading(ids.clone())) => {
             ui.text_offset = 0;
             ui.opened = Some(OpenedResult::from_loaded(match reply {
-                Reply::Failed(why) => Err(why),
-                Reply::ExperimentResults(reports) => Ok(reports),
+                WorkerReply::Failed(why) => Err(why),
+                WorkerReply::LoadedExperiments(reports) => Ok(reports),
                 _ => return,
             }));
         }
@@ -194,10 +194,10 @@ pub fn on_reply(app: &mut App, job: Job, reply: Reply, effects: &mut Vec<Effect>
     }
 }
 
-fn on_stored(app: &mut App, report: &Report, reply: Reply, effects: &mut Vec<Effect>) {
+fn on_stored(app: &mut App, report: &ExperimentReport, reply: WorkerReply, effects: &mut Vec<Effect>) {
     let outcome = match reply {
-        Reply::Keeping(id) => Ok(id),
-        Reply::Failed(why) => Err(why),
+        WorkerReply::Saved(id) => Ok(id),
+        WorkerReply::Failed(why) => Err(why),
         _ => return,
     };
     match &outcome {
@@ -214,7 +214,7 @@ fn on_stored(app: &mut App, report: &Report, reply: Reply, effects: &mut Vec<Eff
 /// Asks for those kept, unless that is under way.
 fn request_list(app: &mut App, effects: &mut Vec<Effect>) {
     if !std::mem::replace(&mut app.ui.experiment.is_listing, true) {
-        effects.push(Effect::RunJob(Job::Experiments));
+        effects.push(Effect::RunJob(WorkerJob::ListExperiments));
     }
 }
 
@@ -241,7 +241,7 @@ pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
 fn show_results(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
     app.ui.experiment.text_offset = 0;
     app.ui.experiment.opened = Some(OpenedResult::Loading(ids.clone()));
-    effects.push(Effect::RunJob(Job::ExperimentResults { ids }));
+    effects.push(Effect::RunJob(WorkerJob::LoadExperiments { ids }));
 }
 
 fn toggle_mark(app: &mut App) {

@@ -12,7 +12,7 @@ use crate::tui::effect::Effect;
 use crate::tui::panes::{PaneId, findings as pane, kernel_log};
 use crate::tui::state::{App, DetailPage};
 use crate::tui::widgets::table::Scroll;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 use std::os::unix::ffi::OsStringExt;
 
 /// The place of the page among the panes of the view.
@@ -70,7 +70,7 @@ fn request_facts(app: &mut App, effects: &mut Vec<Effect>) {
     // Starting a process costs more than what these find out: what hardly ever hangs shares one.
     let mut jobs = Vec::new();
     if !std::mem::replace(&mut ui.pending.facts, true) {
-        jobs.push(Job::Diagnose { tasks: fact_requests::tasks_to_query(&app.system) });
+        jobs.push(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(&app.system) });
     }
     jobs.extend(disk_space_job(app, false));
     if !jobs.is_empty() {
@@ -80,23 +80,23 @@ fn request_facts(app: &mut App, effects: &mut Vec<Effect>) {
 }
 
 /// Asking file systems for their room, if there are any and none are being asked.
-fn disk_space_job(app: &mut App, network: bool) -> Option<Job> {
+fn disk_space_job(app: &mut App, network: bool) -> Option<WorkerJob> {
     let asked = &mut app.ui.findings.pending;
     let asked = if network { &mut asked.network_disk_space } else { &mut asked.local_disk_space };
     let mounts = fact_requests::mounts_to_query(&app.system, network);
-    (!mounts.is_empty() && !std::mem::replace(asked, true)).then_some(Job::Room { mounts, network })
+    (!mounts.is_empty() && !std::mem::replace(asked, true)).then_some(WorkerJob::DiskSpace { mounts, network })
 }
 
 /// What a child found out. One that failed is asked again when it is time: the rules say what is missing.
-pub fn on_reply(app: &mut App, job: &Job, reply: Reply) {
+pub fn on_reply(app: &mut App, job: &WorkerJob, reply: WorkerReply) {
     match job {
-        Job::Room { network: true, .. } => app.ui.findings.pending.network_disk_space = false,
-        Job::Room { network: false, .. } => app.ui.findings.pending.local_disk_space = false,
+        WorkerJob::DiskSpace { network: true, .. } => app.ui.findings.pending.network_disk_space = false,
+        WorkerJob::DiskSpace { network: false, .. } => app.ui.findings.pending.local_disk_space = false,
         _ => app.ui.findings.pending.facts = false,
     }
     match reply {
-        Reply::Diagnosis(facts) => app.system.slow_facts.update(*facts),
-        Reply::Room(room) => app.system.slow_facts.update_space(room),
+        WorkerReply::DoctorFacts(facts) => app.system.slow_facts.update(*facts),
+        WorkerReply::DiskSpace(room) => app.system.slow_facts.update_space(room),
         _ => {}
     }
 }

@@ -14,7 +14,7 @@ use crate::tui::panes::kernel_log;
 use crate::tui::replay::{ReplayAction, ReplayEffect, ReplayEvent, SPEEDS};
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::recording::RecordingEffect;
-use crate::worker::job::Job;
+use crate::worker::job::WorkerJob;
 use std::path::PathBuf;
 
 /// Why much cannot be done in a replay.
@@ -48,7 +48,7 @@ pub fn is_allowed_in_replay(effect: &Effect) -> bool {
         | Effect::CopyToClipboard(_)
         | Effect::SaveSettings(_)
         | Effect::Replay(_) => true,
-        Effect::RunJob(job) => matches!(job, Job::WriteFile { .. }),
+        Effect::RunJob(job) => matches!(job, WorkerJob::WriteFile { .. }),
         Effect::RunJobsInSequence(_)
         | Effect::SetInterval(_)
         | Effect::ScanThreads(_)

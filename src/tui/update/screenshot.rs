@@ -4,8 +4,8 @@ use crate::export::screenshot::{FORMATS, format_of_file};
 use crate::tui::effect::Effect;
 use crate::tui::screenshot::ScreenCapture;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
-use crate::worker::file::Existing;
-use crate::worker::job::Job;
+use crate::worker::atomic_write::IfExists;
+use crate::worker::job::WorkerJob;
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
 
@@ -65,7 +65,7 @@ pub fn write_capture(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Re
     app.ui.screenshot.select_format(form.name);
     let contents = (form.write)(&taken.to_screenshot()).into();
     let path = PathBuf::from(text);
-    effects.push(Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Beside, make_dir: false }));
+    effects.push(Effect::RunJob(WorkerJob::WriteFile { path, contents, existing: IfExists::AddNumber, make_dir: false }));
     app.ui.overlay = taken.overlay;
     Ok(())
 }

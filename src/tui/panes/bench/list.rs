@@ -1,7 +1,7 @@
 //! The list of the Bench view: the run of this session, the profiles, the results kept.
 
 use super::super::{Pane, PaneId};
-use crate::bench::store::Kept;
+use crate::bench::store::StoredResult;
 use crate::bench::workloads::WORKLOADS;
 use crate::export::table::Table;
 use crate::text::sanitize;
@@ -99,9 +99,9 @@ pub fn format_result_time(id: &str, offset_secs: i64) -> String {
 }
 
 /// `11-21 15:49 randrw 51k`
-fn stored_result_text(k: &Kept, marked: bool, offset_secs: i64) -> String {
+fn stored_result_text(k: &StoredResult, marked: bool, offset_secs: i64) -> String {
     let mark = if marked { '*' } else { ' ' };
-    if k.damaged.is_some() {
+    if k.read_error.is_some() {
         return format!("{mark} {} unreadable", sanitize(&k.id));
     }
     let mut rate = String::new();
@@ -109,7 +109,7 @@ fn stored_result_text(k: &Kept, marked: bool, offset_secs: i64) -> String {
         rate.push(' ');
         write_count(&mut rate, iops);
     }
-    let end = if k.complete { "" } else { " part" };
+    let end = if k.is_complete { "" } else { " part" };
     format!("{mark}{} {}{rate}{end}", format_result_time(&k.id, offset_secs), sanitize(&k.profile))
 }
 
@@ -172,11 +172,11 @@ fn build_table(app: &App) -> Table {
             sanitize(&k.id),
             sanitize(&k.time),
             sanitize(&k.profile),
-            sanitize(&k.place),
+            sanitize(&k.directory),
             rate(|r| format!("{:.0}", r.0)),
             rate(|r| format_bytes_long(r.1 as u64)),
         ]);
-        if let Some(why) = &k.damaged {
+        if let Some(why) = &k.read_error {
             sheet.notes.push(sanitize(why));
         }
     }
@@ -189,15 +189,15 @@ mod tests {
 
     #[test]
     fn stored_result_is_summarised_in_one_line() {
-        let k = Kept {
+        let k = StoredResult {
             id: "1795276156-randrw".into(),
             profile: "randrw".into(),
             rate: Some((123_456.0, 1e9)),
-            complete: false,
-            ..Kept::default()
+            is_complete: false,
+            ..StoredResult::default()
         };
         assert_eq!(stored_result_text(&k, true, 3600), "*11-21 16:49 randrw 123k part");
-        let broken = Kept { damaged: Some("x".into()), ..k };
+        let broken = StoredResult { read_error: Some("x".into()), ..k };
         assert_eq!(stored_result_text(&broken, false, 0), "  1795276156-randrw unreadable");
         assert_eq!(format_result_time("99999999999999999-x", 0).len(), 11);
     }

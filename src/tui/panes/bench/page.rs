@@ -2,7 +2,7 @@
 
 use super::{TextStyle, StyledLine, wrap_lines};
 use crate::bench::compare;
-use crate::bench::report::{Report, course, markdown, text};
+use crate::bench::report::{BenchReport, sparkline, markdown, text};
 use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::bench::run::{BenchEnding, TrackedBench};
@@ -33,7 +33,7 @@ pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
         }
         Some(OpenedResult::Failed(why)) => vec![(sanitize(why), TextStyle::Crit)],
         Some(OpenedResult::Result(report)) => report_lines(report, width),
-        Some(OpenedResult::Comparison(both)) => match compare::text_within(&both[0], &both[1], width.into()) {
+        Some(OpenedResult::Comparison(both)) => match compare::compare_text_within(&both[0], &both[1], width.into()) {
             Ok(text) => text.lines().map(style_report_line).collect(),
             Err(why) => vec![(format!("{why}; mark a result of the same profile"), TextStyle::Crit)],
         },
@@ -56,13 +56,13 @@ pub fn style_report_line(line: &str) -> StyledLine {
 }
 
 /// The report as `bench show` prints it, with the course of every part.
-fn report_lines(report: &Report, width: u16) -> Vec<StyledLine> {
+fn report_lines(report: &BenchReport, width: u16) -> Vec<StyledLine> {
     let mut out: Vec<StyledLine> = Vec::new();
-    if let Some(p) = &report.ruler {
+    if let Some(p) = &report.reference {
         out.extend([(sanitize(&p.sentence), TextStyle::Strong), (String::new(), TextStyle::Plain)]);
     }
-    out.extend(text::report_within(report, width.into()).lines().map(style_report_line));
-    let course = course::course(report, usize::from(width).clamp(20, 120) - 2);
+    out.extend(text::text_report_within(report, width.into()).lines().map(style_report_line));
+    let course = sparkline::sparklines(report, usize::from(width).clamp(20, 120) - 2);
     if !course.is_empty() {
         out.push((String::new(), TextStyle::Plain));
         out.extend(course.into_iter().map(|l| style_report_line(&l)));
@@ -85,7 +85,7 @@ fn run_outcome_lines(run: &TrackedBench, width: u16) -> Vec<StyledLine> {
             out
         }
         Some(BenchEnding::Refused(refused)) => vec![
-            (format!("refused: {}", sanitize(&refused.why)), TextStyle::Crit),
+            (format!("refused: {}", sanitize(&refused.reason)), TextStyle::Crit),
             ("Nothing was written. Change the plan and start again.".into(), TextStyle::Plain),
         ],
         Some(BenchEnding::Failed(why)) => {
@@ -101,7 +101,7 @@ fn run_outcome_lines(run: &TrackedBench, width: u16) -> Vec<StyledLine> {
 fn selected_result_card(app: &App) -> Vec<StyledLine> {
     let bench = &app.ui.bench;
     let Some(k) = bench.selected_result() else { return Vec::new() };
-    result_card(&k.profile, &k.id, &k.headline(), k.damaged.is_some(), bench.marked.as_ref())
+    result_card(&k.profile, &k.id, &k.summary(), k.read_error.is_some(), bench.marked.as_ref())
 }
 
 /// A kept result in a few lines: its profile and name, what it came to, what can be done with it.
@@ -147,23 +147,23 @@ fn run_summary_lines(app: &App) -> Vec<StyledLine> {
 }
 
 /// A result's table: a row for each part and direction, everything else below it.
-fn report_table(report: &Report) -> Table {
-    let heads = markdown::HEADS.map(|h| (h, !matches!(h, "part" | "what")));
+fn report_table(report: &BenchReport) -> Table {
+    let heads = markdown::COLUMN_HEADERS.map(|h| (h, !matches!(h, "part" | "what")));
     let title =
         format!("{} on {}, {}", sanitize(&report.plan.profile), sanitize(&report.host), sanitize(&report.time));
     let mut sheet = Table::new(title, &heads);
-    sheet.rows = report.parts.iter().flat_map(markdown::cells).map(|row| row.map(sanitize).to_vec()).collect();
+    sheet.rows = report.measurements.iter().flat_map(markdown::table_cells).map(|row| row.map(sanitize).to_vec()).collect();
     if let Some(t) = &report.target {
         sheet.notes.push(sanitize(format!(
             "{} on {} ({}), kernel {}",
             t.directory, t.filesystem, t.source, report.kernel
         )));
     }
-    sheet.notes.push(sanitize(text::end(&report.end)));
-    for (part, f) in report.parts.iter().flat_map(|p| p.figures.iter().map(move |f| (p, f))) {
-        sheet.notes.push(sanitize(format!("{}: {} {}", part.label, f.name, text::figure(f.value, &f.unit))));
+    sheet.notes.push(sanitize(text::describe_end(&report.end)));
+    for (part, f) in report.measurements.iter().flat_map(|p| p.metrics.iter().map(move |f| (p, f))) {
+        sheet.notes.push(sanitize(format!("{}: {} {}", part.label, f.name, text::format_value(f.value, &f.unit))));
     }
-    sheet.notes.extend(report.ruler.iter().map(|p| sanitize(&p.sentence)));
+    sheet.notes.extend(report.reference.iter().map(|p| sanitize(&p.sentence)));
     sheet.notes.extend(report.warnings.iter().map(sanitize));
     sheet
 }

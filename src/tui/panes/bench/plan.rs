@@ -2,11 +2,11 @@
 
 use super::form_layout::{FormLayout, form_layout};
 use super::{TextStyle, StyledLine, draw_text_below_form, wrap_lines};
-use crate::bench::look::Seen;
-use crate::bench::outline::will_write;
-use crate::bench::params::Param;
-use crate::bench::plan::Plan;
-use crate::bench::target::refuse::reserve;
+use crate::bench::target_info::TargetInfo;
+use crate::bench::description::describe_writes;
+use crate::bench::params::BenchParam;
+use crate::bench::plan::BenchPlan;
+use crate::bench::target::checks::reserved_bytes;
 use crate::bench::workloads::{WORKLOADS, Workload};
 use crate::export::table::Table;
 use crate::model::disk::DiskRate;
@@ -39,7 +39,7 @@ pub fn start_refusal(app: &App, at: usize) -> Option<String> {
 }
 
 /// Why the directory does not take a workload that needs so many bytes there.
-pub fn directory_refusal(app: &App, workload: &dyn Workload, plan: &Plan, bytes: u64) -> Option<String> {
+pub fn directory_refusal(app: &App, workload: &dyn Workload, plan: &BenchPlan, bytes: u64) -> Option<String> {
     if !workload.needs_directory() {
         return None;
     }
@@ -53,9 +53,9 @@ pub fn directory_refusal(app: &App, workload: &dyn Workload, plan: &Plan, bytes:
         )),
         Some(Err(why)) => Some(sanitize(why)),
         Some(Ok(look)) => {
-            let refused = look.refuses(bytes)?;
-            let next = if refused.privilege { "; as its owner or root it would be allowed" } else { "" };
-            Some(format!("refused: {}{next}", refused.why))
+            let refused = look.refusal_for_size(bytes)?;
+            let next = if refused.needs_privilege { "; as its owner or root it would be allowed" } else { "" };
+            Some(format!("refused: {}{next}", refused.reason))
         }
     }
 }
@@ -69,11 +69,11 @@ fn plan_lines(app: &App, at: usize) -> Vec<StyledLine> {
     }
     out.push((workload.about().to_owned(), TextStyle::Dim));
     let look = app.ui.bench.look().and_then(|l| l.as_ref().ok()).filter(|_| workload.needs_directory());
-    let place = look.and_then(|l| l.place.as_ref());
+    let place = look.and_then(|l| l.info.as_ref());
     if let Some(place) = place {
         push_target(place, &mut out);
     }
-    out.push((will_write(workload, &plan), TextStyle::Plain));
+    out.push((describe_writes(workload, &plan), TextStyle::Plain));
     out.extend(workload.describe(&plan).into_iter().map(|l| (format!("- {l}"), TextStyle::Plain)));
     if let Some(place) = place {
         push_disk_space(place, workload.footprint(&plan), &mut out);
@@ -88,8 +88,8 @@ fn plan_lines(app: &App, at: usize) -> Vec<StyledLine> {
 }
 
 /// File system and devices down to the disk, in one line.
-fn push_target(place: &Seen, out: &mut Vec<StyledLine>) {
-    let mount = if place.mount.is_empty() { String::new() } else { format!(", mounted on {}", place.mount) };
+fn push_target(place: &TargetInfo, out: &mut Vec<StyledLine>) {
+    let mount = if place.mount_point.is_empty() { String::new() } else { format!(", mounted on {}", place.mount_point) };
     let chain: Vec<String> = place
         .chain
         .iter()
@@ -103,13 +103,13 @@ fn push_target(place: &Seen, out: &mut Vec<StyledLine>) {
     out.push((format!("{} from {}{mount}{below}", place.filesystem, place.source), TextStyle::Plain));
 }
 
-fn push_disk_space(place: &Seen, bytes: u64, out: &mut Vec<StyledLine>) {
+fn push_disk_space(place: &TargetInfo, bytes: u64, out: &mut Vec<StyledLine>) {
     let line = match place.free.checked_sub(bytes) {
         Some(left) => format!(
             "Free: {} now and after, {} while it runs; {} stay free in any case",
             format_bytes_long(place.free),
             format_bytes_long(left),
-            format_bytes_long(reserve(place.size))
+            format_bytes_long(reserved_bytes(place.size))
         ),
         None => format!("Free: {}", format_bytes_long(place.free)),
     };
@@ -132,7 +132,7 @@ pub fn format_device_rates(r: &DiskRate) -> String {
 }
 
 /// What else is at work where the run would be.
-fn push_competing_load(app: &App, place: &Seen, out: &mut Vec<StyledLine>) {
+fn push_competing_load(app: &App, place: &TargetInfo, out: &mut Vec<StyledLine>) {
     let mut ids: Vec<_> = place.chain.iter().filter(|d| d.is_physical).map(|d| d.id).collect();
     if ids.is_empty() {
         ids.extend(place.device);
@@ -180,7 +180,7 @@ fn field_value(app: &App, at: usize, line: BenchParamLine) -> String {
 }
 
 /// A parameter's value with its unit, or what nought means: `no cap`.
-pub fn format_param(p: &Param, plan: &Plan) -> String {
+pub fn format_param(p: &BenchParam, plan: &BenchPlan) -> String {
     let text = (p.get)(plan);
     // `0 (no cap) or more`.
     let nought = p.range.strip_prefix("0 (").and_then(|r| r.split_once(')')).filter(|_| text == "0");

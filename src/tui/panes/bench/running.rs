@@ -2,7 +2,7 @@
 //! the page cache do meanwhile.
 
 use super::plan::format_device_rates;
-use crate::bench::report::text::us;
+use crate::bench::report::text::format_latency;
 use crate::tui::bench::rate_series::BenchRates;
 use crate::tui::bench::run::TrackedBench;
 use crate::tui::layout;
@@ -65,7 +65,7 @@ fn chart_pairs(run: &TrackedBench) -> Vec<[Option<Chart>; 2]> {
         rates.push([chart(per_s, format_count, second, Box::new(move |m| Some(m.ops_per_s[kind]))), moved.flatten()]);
         let lat = |which: usize, word: &str| {
             let value = move |m: &BenchRates| m.latency_ns[kind][which].map(|ns| ns as f64);
-            chart(format!("{name} {word}"), us, second, Box::new(value))
+            chart(format!("{name} {word}"), format_latency, second, Box::new(value))
         };
         lats.push([lat(0, "p50"), lat(1, "p99")]);
     }
@@ -87,7 +87,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     line(buf, &phase_text(run), theme.title);
     let meter = Rect { y: inner.y + 1, height: 1, ..inner };
     line(buf, "", theme.text);
-    if let Some(done) = run.progress.as_ref().and_then(|p| p.done).filter(|_| meter.y < inner.bottom()) {
+    if let Some(done) = run.progress.as_ref().and_then(|p| p.fraction_done).filter(|_| meter.y < inner.bottom()) {
         draw_bar(buf, meter, done, 1.0, &[], theme.graph, theme.dim);
     }
     if let Some(trouble) = run.blocked_text(app.system.now().boot_ns) {
@@ -109,9 +109,9 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
 /// What is being done, and how far it is.
 fn phase_text(run: &TrackedBench) -> String {
     let Some(p) = &run.progress else { return "starting the measuring process".into() };
-    let number = p.part.map_or(String::new(), |n| format!("{}. ", n + 1));
-    let done = p.done.map_or(String::new(), |d| format!(", {:.0} %", d * 100.0));
-    let how = match (run.is_stopping, p.ramping, p.part) {
+    let number = p.measurement_index.map_or(String::new(), |n| format!("{}. ", n + 1));
+    let done = p.fraction_done.map_or(String::new(), |d| format!(", {:.0} %", d * 100.0));
+    let how = match (run.is_stopping, p.is_ramping, p.measurement_index) {
         (true, ..) => "; ending, its figures follow",
         (_, true, _) => "; ramp-up, not counted",
         (_, _, None) => "; preparation, not counted",
@@ -131,8 +131,8 @@ pub fn summary_lines(run: &TrackedBench) -> Vec<String> {
 /// The newest figures, a line for each kind of operation.
 fn operation_lines(run: &TrackedBench) -> Vec<String> {
     let Some(m) = run.rates.last() else { return Vec::new() };
-    let counts = run.progress.as_ref().map_or([0; 3], |p| p.counts);
-    let lat = |ns: Option<u64>| ns.map_or("-".into(), |ns| us(ns as f64));
+    let counts = run.progress.as_ref().map_or([0; 3], |p| p.op_counts);
+    let lat = |ns: Option<u64>| ns.map_or("-".into(), |ns| format_latency(ns as f64));
     (0..3)
         .filter(|k| run.rates.has_ops[*k])
         .map(|k| {

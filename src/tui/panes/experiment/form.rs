@@ -5,7 +5,7 @@ use super::super::bench::form_layout::{FormLayout, form_layout};
 use super::super::bench::plan::{NAME_WIDTH, format_param, directory_refusal};
 use super::super::bench::{TextStyle, StyledLine, draw_text_below_form, wrap_lines};
 use crate::bench::workloads;
-use crate::experiment::outline::outline;
+use crate::experiment::description::describe_experiment;
 use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::experiment::form::ExperimentFormLine;
@@ -24,14 +24,14 @@ pub const KNOBS_PENDING: &str = "the knobs are still being looked at; the questi
 /// Why the experiment cannot be started now: what was found, and what to do.
 pub fn start_refusal(app: &App) -> Option<String> {
     let spec = app.planned_experiment();
-    if spec.set.is_empty() {
+    if spec.set_assignments.is_empty() {
         return Some("nothing to compare: fill in what B sets, as in vm.dirty_ratio=80".into());
     }
     if let Err(why) = spec.check() {
         return Some(sanitize(why));
     }
     for plan in std::iter::once(spec.plan.clone()).chain(spec.control_plan()) {
-        let work = workloads::find(&plan.profile).filter(|w| w.needs_directory());
+        let work = workloads::find_workload(&plan.profile).filter(|w| w.needs_directory());
         if let Some(why) = work.and_then(|w| directory_refusal(app, w, &plan, w.footprint(&plan))) {
             return Some(why);
         }
@@ -51,7 +51,7 @@ fn plan_lines(app: &App) -> Vec<StyledLine> {
         out.push((format!("NOT TO BE STARTED: {why}"), TextStyle::Crit));
     }
     if let Some(Ok(checked)) = app.ui.experiment.check_result(&spec) {
-        out.extend(outline(&spec, checked).lines().map(|l| (sanitize(l), TextStyle::Plain)));
+        out.extend(describe_experiment(&spec, checked).lines().map(|l| (sanitize(l), TextStyle::Plain)));
     } else {
         out.push((app.ui.experiment.form.selected_workload().about().into(), TextStyle::Dim));
     }

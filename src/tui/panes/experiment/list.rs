@@ -2,8 +2,8 @@
 
 use super::super::bench::list::format_result_time;
 use super::super::{Pane, PaneId};
-use crate::experiment::kept::Kept;
-use crate::experiment::report::verdict::Outcome;
+use crate::experiment::stored::StoredExperiment;
+use crate::experiment::report::verdict::TrialOutcome;
 use crate::export::table::Table;
 use crate::text::sanitize;
 use crate::tui::experiment::ExperimentRow;
@@ -50,12 +50,12 @@ pub fn row_at(app: &App, height: u16, y: u16) -> Option<ExperimentRow> {
 }
 
 /// An outcome in a word.
-fn outcome_text(outcome: Option<Outcome>) -> &'static str {
+fn outcome_text(outcome: Option<TrialOutcome>) -> &'static str {
     match outcome {
-        Some(Outcome::Better) => "B better",
-        Some(Outcome::Worse) => "B worse",
-        Some(Outcome::NoDifference) => "no difference shown",
-        Some(Outcome::TooFew) => "too few rounds",
+        Some(TrialOutcome::Better) => "B better",
+        Some(TrialOutcome::Worse) => "B worse",
+        Some(TrialOutcome::NoDifference) => "no difference shown",
+        Some(TrialOutcome::TooFew) => "too few rounds",
         None => "-",
     }
 }
@@ -71,14 +71,14 @@ fn current_run_text(run: &TrackedExperiment) -> String {
 }
 
 /// ` 11-21 15:49 txlog B better`
-fn stored_result_text(k: &Kept, marked: bool, offset_secs: i64) -> String {
+fn stored_result_text(k: &StoredExperiment, marked: bool, offset_secs: i64) -> String {
     let mark = if marked { '*' } else { ' ' };
-    if k.damaged.is_some() {
+    if k.read_error.is_some() {
         return format!("{mark}{} unreadable", sanitize(&k.id));
     }
-    let end = if k.complete { "" } else { " (part)" };
+    let end = if k.is_complete { "" } else { " (part)" };
     let time = format_result_time(&k.id, offset_secs);
-    format!("{mark}{time} {} {}{end}  {}", sanitize(&k.profile), outcome_text(k.outcome), sanitize(k.set.join(" ")))
+    format!("{mark}{time} {} {}{end}  {}", sanitize(&k.profile), outcome_text(k.outcome), sanitize(k.assignments.join(" ")))
 }
 
 fn row_text(app: &App, row: &ExperimentRow) -> String {
@@ -129,9 +129,9 @@ fn build_table(app: &App) -> Table {
     let heads = ["experiment", "began", "workload", "directory", "B", "outcome"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for k in app.ui.experiment.stored_experiments() {
-        let row = [&k.id, &k.time, &k.profile, &k.place, &k.set.join(" "), outcome_text(k.outcome)];
+        let row = [&k.id, &k.time, &k.profile, &k.directory, &k.assignments.join(" "), outcome_text(k.outcome)];
         sheet.rows.push(row.into_iter().map(sanitize).collect());
-        sheet.notes.extend(k.damaged.iter().map(sanitize));
+        sheet.notes.extend(k.read_error.iter().map(sanitize));
     }
     sheet
 }
@@ -142,15 +142,15 @@ mod tests {
 
     #[test]
     fn stored_experiment_is_summarised_in_one_line() {
-        let k = Kept {
+        let k = StoredExperiment {
             id: "1795276156-txlog".into(),
             profile: "txlog".into(),
-            outcome: Some(Outcome::Better),
-            set: vec!["vm.dirty_ratio=80".into()],
-            ..Kept::default()
+            outcome: Some(TrialOutcome::Better),
+            assignments: vec!["vm.dirty_ratio=80".into()],
+            ..StoredExperiment::default()
         };
         assert_eq!(stored_result_text(&k, true, 0), "*11-21 15:49 txlog B better (part)  vm.dirty_ratio=80");
-        let broken = Kept { damaged: Some("x".into()), ..k };
+        let broken = StoredExperiment { read_error: Some("x".into()), ..k };
         assert_eq!(stored_result_text(&broken, false, 0), " 1795276156-txlog unreadable");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::bench::page::{result_card, style_report_line};
 use super::super::bench::{TextStyle, StyledLine, wrap_lines};
-use crate::experiment::report::{Report, compare, sheet as tables, text};
+use crate::experiment::report::{ExperimentReport, compare, tables as tables, text};
 use crate::experiment::spec::Arm;
 use crate::export::table::Table;
 use crate::text::sanitize;
@@ -34,7 +34,7 @@ pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
         }
         (Some(OpenedResult::Failed(why)), ..) => vec![(sanitize(why), TextStyle::Crit)],
         (Some(OpenedResult::Result(report)), ..) => report_lines(app, report, width),
-        (Some(OpenedResult::Comparison(both)), ..) => match compare::text(&both[0], &both[1]) {
+        (Some(OpenedResult::Comparison(both)), ..) => match compare::compare_text(&both[0], &both[1]) {
             Ok(text) => text.lines().map(style_report_line).collect(),
             Err(why) => vec![(sanitize(why), TextStyle::Crit)],
         },
@@ -45,19 +45,19 @@ pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
 }
 
 /// What may be said first, what can be done, then everything, as `experiment show` prints it.
-fn report_lines(app: &App, report: &Report, width: u16) -> Vec<StyledLine> {
+fn report_lines(app: &App, report: &ExperimentReport, width: u16) -> Vec<StyledLine> {
     let mut out: Vec<StyledLine> = Vec::new();
     if let Some(trial) = report.trials.first() {
         out.push((sanitize(&trial.verdict.text), TextStyle::Strong));
     }
     out.push((change_status_text(app, report), TextStyle::Dim));
     out.push((String::new(), TextStyle::Plain));
-    out.extend(text::report_within(report, width.into()).lines().map(style_report_line));
+    out.extend(text::text_report_within(report, width.into()).lines().map(style_report_line));
     out
 }
 
 /// Whose values are in force now, and the keys that change that.
-fn change_status_text(app: &App, report: &Report) -> String {
+fn change_status_text(app: &App, report: &ExperimentReport) -> String {
     let tune = &app.ui.tune;
     let stands = |i: usize| {
         report.settings.iter().all(|s| {
@@ -116,30 +116,30 @@ fn run_outcome_lines(app: &App, run: &TrackedExperiment, width: u16) -> Vec<Styl
 fn selected_result_card(app: &App) -> Vec<StyledLine> {
     let ui = &app.ui.experiment;
     let Some(k) = ui.selected_stored() else { return Vec::new() };
-    result_card(&k.profile, &k.id, &k.headline(), k.damaged.is_some(), ui.marked.as_ref())
+    result_card(&k.profile, &k.id, &k.summary(), k.read_error.is_some(), ui.marked.as_ref())
 }
 
 /// A report as a table to keep: every round, everything else below it.
-pub fn build_table(report: &Report) -> Table {
+pub fn build_table(report: &ExperimentReport) -> Table {
     let title =
         format!("{} on {}, {}", sanitize(&report.spec.plan.profile), sanitize(&report.host), sanitize(&report.time));
     let Some(trial) = report.trials.first() else { return Table::new(title, &[("", false)]) };
-    let (heads, rows) = tables::rounds(trial);
+    let (heads, rows) = tables::rounds_table(trial);
     let heads: Vec<(&str, bool)> = heads.iter().map(|h| (h.as_str(), h != "arm")).collect();
     let mut sheet = Table::new(title, &heads);
     sheet.rows = rows.into_iter().map(|row| row.into_iter().map(sanitize).collect()).collect();
     for arm in [Arm::A, Arm::B] {
-        sheet.notes.push(sanitize(format!("{}: {}", arm.name(), tables::arm(report, arm))));
+        sheet.notes.push(sanitize(format!("{}: {}", arm.name(), tables::describe_arm(report, arm))));
     }
-    for (heads, rows) in [tables::medians(trial), tables::latencies(trial)] {
+    for (heads, rows) in [tables::median_table(trial), tables::latency_table(trial)] {
         sheet.notes.extend(rows.iter().map(|row| {
             let cells = heads.iter().zip(row).skip(1).map(|(h, c)| format!("{h} {c}"));
             sanitize(format!("{}: {}", row[0], cells.collect::<Vec<_>>().join(", ")))
         }));
     }
-    sheet.notes.extend(trial.comparison.iter().flat_map(tables::ratio).map(sanitize));
+    sheet.notes.extend(trial.comparison.iter().flat_map(tables::describe_ratio).map(sanitize));
     sheet.notes.push(sanitize(&trial.verdict.text));
     sheet.notes.extend(report.warnings.iter().map(sanitize));
-    sheet.notes.push(sanitize(&report.after));
+    sheet.notes.push(sanitize(&report.aftermath));
     sheet
 }

@@ -2,11 +2,11 @@
 //! pages of both arms, one above the other on one scale.
 
 use super::super::bench::{TextStyle, StyledLine, wrap_lines};
-use crate::bench::outline::told;
-use crate::bench::workloads::headline::{self, Metric};
-use crate::experiment::message::Phase;
-use crate::experiment::report::graph::{Curve, LEGEND, pair};
-use crate::experiment::report::{sheet, text, verdict};
+use crate::bench::description::progress_line;
+use crate::bench::workloads::primary_metric::{self, PrimaryMetric};
+use crate::experiment::message::RoundPhase;
+use crate::experiment::report::graph::{DirtyPagesCurve, LEGEND, draw_arms};
+use crate::experiment::report::{tables, text, verdict};
 use crate::experiment::spec::Arm;
 use crate::text::sanitize;
 use crate::tui::experiment::form::shell_join;
@@ -54,39 +54,39 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
 /// Which round of which arm, and what goes on in it.
 fn phase_text(run: &TrackedExperiment) -> String {
     let Some(p) = &run.progress else { return "starting the conducting process".into() };
-    let what = if p.control { " (control)" } else { "" };
+    let what = if p.is_control { " (control)" } else { "" };
     let ending = if run.is_stopping { "; ending, the report follows" } else { "" };
-    format!("round {} of {}{what}, {}: {}{ending}", p.round, p.of, p.arm.name(), p.phase.words())
+    format!("round {} of {}{what}, {}: {}{ending}", p.round, p.total_rounds, p.arm.name(), p.phase.description())
 }
 
 /// What the arms set, and what the round under way does just now.
 fn round_lines(run: &TrackedExperiment) -> Vec<StyledLine> {
-    let set = |arm: Arm| match run.spec.words(arm) {
+    let set = |arm: Arm| match run.spec.assignments(arm) {
         [] => "as things stand".into(),
         words => sanitize(shell_join(words)),
     };
     let mut out = vec![(format!("A {}; B {}", set(Arm::A), set(Arm::B)), TextStyle::Dim)];
-    let Some(p) = run.progress.as_ref().filter(|p| p.phase == Phase::Work) else { return out };
+    let Some(p) = run.progress.as_ref().filter(|p| p.phase == RoundPhase::Work) else { return out };
     if let Some(bench) = &p.bench {
-        let dirty = p.point.map_or(String::new(), |d| {
-            format!("  dirty {}, being written {}", format_bytes_long(d.dirty), format_bytes_long(d.writeback))
+        let dirty = p.dirty_point.map_or(String::new(), |d| {
+            format!("  dirty {}, being written {}", format_bytes_long(d.dirty_bytes), format_bytes_long(d.writeback_bytes))
         });
-        out.push((sanitize(format!("{}{dirty}", told(bench))), TextStyle::Plain));
+        out.push((sanitize(format!("{}{dirty}", progress_line(bench))), TextStyle::Plain));
     }
     out
 }
 
-fn primary_metric(run: &TrackedExperiment) -> Option<Metric> {
-    let control = run.progress.as_ref().is_some_and(|p| p.control);
+fn primary_metric(run: &TrackedExperiment) -> Option<PrimaryMetric> {
+    let control = run.progress.as_ref().is_some_and(|p| p.is_control);
     let plan = if control { run.spec.control_plan() } else { None };
-    headline::metric(&plan.as_ref().unwrap_or(&run.spec.plan).profile)
+    primary_metric::primary_metric(&plan.as_ref().unwrap_or(&run.spec.plan).profile)
 }
 
 /// The rounds that are over.
 fn rounds_table(run: &TrackedExperiment, width: usize) -> Vec<StyledLine> {
     let Some(metric) = primary_metric(run).filter(|_| !run.finished_rounds().is_empty()) else { return Vec::new() };
     let mut out = String::new();
-    text::table(&mut out, &sheet::rounds_of(&metric, run.finished_rounds()), width);
+    text::write_table(&mut out, &tables::rounds_table_of(&metric, run.finished_rounds()), width);
     let mut lines: Vec<StyledLine> = vec![(String::new(), TextStyle::Plain)];
     lines.extend(
         out.lines().enumerate().map(|(i, l)| (l.to_owned(), if i == 0 { TextStyle::Strong } else { TextStyle::Plain })),
@@ -100,7 +100,7 @@ fn rounds_by_arm(run: &TrackedExperiment) -> Vec<StyledLine> {
     let Some(metric) = primary_metric(run) else { return Vec::new() };
     let of = |arm: Arm| {
         let rounds = run.finished_rounds().iter().rev().filter(|r| r.arm == arm);
-        let values = rounds.map(|r| r.value.map_or("-".into(), |v| verdict::value(&metric, v)));
+        let values = rounds.map(|r| r.value.map_or("-".into(), |v| verdict::format_metric(&metric, v)));
         let values: Vec<String> = values.collect();
         let shown = if values.is_empty() { "no round yet".into() } else { values.join(", ") };
         (format!("{} {}: {shown}", arm.name(), metric.name), TextStyle::Plain)
@@ -113,9 +113,9 @@ fn draw_graphs(run: &TrackedExperiment, theme: &Theme, area: Rect, buf: &mut Cel
     let curve = |arm: Arm| {
         let (points, about) = run.latest_points(arm).unwrap_or((&[], "no round yet".into()));
         let threshold = run.thresholds[arm.index()].background;
-        Curve { points: points.iter().collect(), threshold, about }
+        DirtyPagesCurve { points: points.iter().collect(), threshold, caption: about }
     };
-    let lines = pair(&[curve(Arm::A), curve(Arm::B)], area.width.into(), rows.into());
+    let lines = draw_arms(&[curve(Arm::A), curve(Arm::B)], area.width.into(), rows.into());
     if lines.is_empty() {
         return;
     }

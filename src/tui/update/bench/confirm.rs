@@ -1,7 +1,7 @@
 //! Before a run: what would happen, asked about; a network mount asked about twice.
 
-use crate::bench::outline::will_write;
-use crate::bench::plan::Plan;
+use crate::bench::description::describe_writes;
+use crate::bench::plan::BenchPlan;
 use crate::bench::workloads::Workload;
 use crate::text::sanitize;
 use crate::tui::bench::run::TrackedBench;
@@ -34,10 +34,10 @@ pub fn ask_start(app: &mut App) {
 }
 
 /// What would be written where, and for how long.
-fn confirmation_text(app: &App, workload: &dyn Workload, plan: &Plan) -> String {
-    let mut out = will_write(workload, plan);
+fn confirmation_text(app: &App, workload: &dyn Workload, plan: &BenchPlan) -> String {
+    let mut out = describe_writes(workload, plan);
     if let Some(Ok(look)) = app.ui.bench.look().filter(|_| workload.needs_directory()) {
-        if let Some(place) = &look.place {
+        if let Some(place) = &look.info {
             let chain: Vec<_> = place.chain.iter().map(|d| sanitize(&d.name)).collect();
             let on = if chain.is_empty() { place.source.clone() } else { chain.join(" > ") };
             out.push_str(&format!("\nThat is {} on {on}.", place.filesystem));
@@ -53,7 +53,7 @@ fn confirmation_text(app: &App, workload: &dyn Workload, plan: &Plan) -> String 
 }
 
 /// The person said yes.
-pub fn start_confirmed(app: &mut App, plan: Plan, effects: &mut Vec<Effect>) {
+pub fn start_confirmed(app: &mut App, plan: BenchPlan, effects: &mut Vec<Effect>) {
     if app.ui.bench.active_run().is_some() || app.ui.experiment.active_run().is_some() {
         return;
     }
@@ -70,14 +70,14 @@ pub fn start_confirmed(app: &mut App, plan: Plan, effects: &mut Vec<Effect>) {
     effects.push(Effect::Bench(BenchEffect::Start { run: app.ui.bench.run_count, plan: Box::new(plan) }));
 }
 
-fn needs_directory(plan: &Plan) -> bool {
+fn needs_directory(plan: &BenchPlan) -> bool {
     workload_of_plan(plan).is_some_and(|w| w.needs_directory())
 }
 
 /// A network mount is measured only by those who mean it: the question to those who have not said so.
-pub fn network_confirmation(app: &App, plan: &Plan, change: impl FnOnce(Plan) -> PendingChange) -> Option<Dialog> {
+pub fn network_confirmation(app: &App, plan: &BenchPlan, change: impl FnOnce(BenchPlan) -> PendingChange) -> Option<Dialog> {
     let look = app.ui.bench.look()?.as_ref().ok()?;
-    let place = look.place.as_ref().filter(|p| p.network && look.directory == plan.directory)?;
+    let place = look.info.as_ref().filter(|p| p.is_network && look.directory == plan.directory)?;
     if plan.network.is_some() || !needs_directory(plan) {
         return None;
     }
@@ -87,6 +87,6 @@ pub fn network_confirmation(app: &App, plan: &Plan, change: impl FnOnce(Plan) ->
          between. They will feel it.\nMeasure it all the same?",
         place.filesystem, place.source
     );
-    let plan = Plan { network: Some(plan.directory.clone()), ..plan.clone() };
+    let plan = BenchPlan { network: Some(plan.directory.clone()), ..plan.clone() };
     Some(Dialog { title: "Over the network?".into(), text, scroll: 0, on_confirm: change(plan) })
 }

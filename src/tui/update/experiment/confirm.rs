@@ -1,10 +1,10 @@
 //! Questions about experiments: before a start, what becomes of B, where a report is written.
 
 use super::{PAGE_PANE, focus_pane, tune};
-use crate::experiment::command::args;
-use crate::experiment::outline::outline;
-use crate::experiment::report::Form;
-use crate::experiment::spec::Spec;
+use crate::experiment::command_line::command_args;
+use crate::experiment::description::describe_experiment;
+use crate::experiment::report::ExperimentReportFormat;
+use crate::experiment::spec::ExperimentSpec;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::experiment::run::TrackedExperiment;
@@ -12,8 +12,8 @@ use crate::tui::experiment::{ArmSettings, ExperimentEffect, ExperimentRow};
 use crate::tui::panes::experiment::form::{KNOBS_PENDING, start_refusal};
 use crate::tui::state::{App, PendingChange, Dialog, Overlay, Prompt, PromptPurpose};
 use crate::tui::tune::knob_snapshot::ChangeRow;
-use crate::worker::file::Existing;
-use crate::worker::job::Job;
+use crate::worker::atomic_write::IfExists;
+use crate::worker::job::WorkerJob;
 
 /// Asks to start the planned one.
 pub fn ask_start(app: &mut App) {
@@ -34,10 +34,10 @@ pub fn ask_start(app: &mut App) {
         return app.ui.error(why);
     }
     if !tune::can_write(app) {
-        return tune::offer_root_command(app, "An experiment sets knobs, which", args(&spec));
+        return tune::offer_root_command(app, "An experiment sets knobs, which", command_args(&spec));
     }
     let Some(Ok(checked)) = app.ui.experiment.check_result(&spec) else { return };
-    let mut text = outline(&spec, checked);
+    let mut text = describe_experiment(&spec, checked);
     if let Some(Ok(look)) =
         app.ui.bench.look().filter(|l| l.as_ref().is_ok_and(|l| l.directory == spec.plan.directory))
     {
@@ -61,17 +61,17 @@ pub fn on_arms_checked(app: &mut App) {
     }
 }
 
-fn open_confirmation(app: &mut App, title: &str, text: String, spec: Spec) {
+fn open_confirmation(app: &mut App, title: &str, text: String, spec: ExperimentSpec) {
     let change = PendingChange::Experiment(Box::new(spec));
     app.ui.overlay = Some(Overlay::Dialog(Dialog { title: title.into(), text, scroll: 0, on_confirm: change }));
 }
 
 /// The person said yes.
-pub fn start_confirmed(app: &mut App, spec: Spec, effects: &mut Vec<Effect>) {
+pub fn start_confirmed(app: &mut App, spec: ExperimentSpec, effects: &mut Vec<Effect>) {
     if app.ui.bench.active_run().is_some() || app.ui.experiment.active_run().is_some() {
         return;
     }
-    let again = |plan| PendingChange::Experiment(Box::new(Spec { plan, ..spec.clone() }));
+    let again = |plan| PendingChange::Experiment(Box::new(ExperimentSpec { plan, ..spec.clone() }));
     if let Some(dialog) = super::super::bench::network_confirmation(app, &spec.plan, again) {
         app.ui.overlay = Some(Overlay::Dialog(dialog));
         return;
@@ -88,7 +88,7 @@ pub fn start_confirmed(app: &mut App, spec: Spec, effects: &mut Vec<Effect>) {
 
 /// What the B on the page sets, if there is one.
 fn shown_arm_b(app: &mut App) -> Option<Vec<String>> {
-    let words = app.ui.experiment.shown_report().map(|r| r.spec.set.clone());
+    let words = app.ui.experiment.shown_report().map(|r| r.spec.set_assignments.clone());
     if words.is_none() {
         app.ui.error("show a report first (Enter): this is about the B of that report");
     }
@@ -130,12 +130,12 @@ pub fn write_report(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Res
     }
     let Some(report) = app.ui.experiment.shown_report() else { return Ok(()) };
     let form = match text.rsplit('.').next() {
-        Some("md") => Form::Markdown,
-        Some("json") => Form::Json,
-        _ => Form::Text,
+        Some("md") => ExperimentReportFormat::Markdown,
+        Some("json") => ExperimentReportFormat::Json,
+        _ => ExperimentReportFormat::Text,
     };
     let path = app.ui.bench.absolute_path(text);
-    let contents = report.written(form).into();
-    effects.push(Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Keep, make_dir: false }));
+    let contents = report.render(form).into();
+    effects.push(Effect::RunJob(WorkerJob::WriteFile { path, contents, existing: IfExists::Fail, make_dir: false }));
     Ok(())
 }

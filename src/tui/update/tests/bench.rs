@@ -2,12 +2,12 @@
 
 use super::stage::{app, press};
 use super::{SIZE, visible_effects, state_summary};
-use crate::bench::look::{Look, Seen};
-use crate::bench::message::{Message, Progress};
-use crate::bench::plan::Plan;
-use crate::bench::report::{End, Report, SCHEMA};
-use crate::bench::store::Kept;
-use crate::bench::target::refuse::Refused;
+use crate::bench::target_info::{TargetInspection, TargetInfo};
+use crate::bench::message::{BenchMessage, BenchProgress};
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::{RunEnd, BenchReport, SCHEMA};
+use crate::bench::store::StoredResult;
+use crate::bench::target::checks::BenchRefusal;
 use crate::bench::workloads::WORKLOADS;
 use crate::model::disk::DevId;
 use crate::tui::bench::run::BenchEnding;
@@ -16,32 +16,32 @@ use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
 use crate::tui::update::update;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 
 const DIR: &str = "/srv/lab";
 
-fn target_info(change: impl FnOnce(&mut Seen)) -> Look {
-    let mut seen = Seen {
+fn target_info(change: impl FnOnce(&mut TargetInfo)) -> TargetInspection {
+    let mut seen = TargetInfo {
         filesystem: "ext4".into(),
         size: 1 << 40,
         free: 1 << 39,
         device: Some(DevId { major: 7, minor: 0 }),
-        ..Seen::default()
+        ..TargetInfo::default()
     };
     change(&mut seen);
-    Look { directory: DIR.into(), refused: None, place: Some(seen) }
+    TargetInspection { directory: DIR.into(), refusal: None, info: Some(seen) }
 }
 
-fn send_reply(app: &mut App, job: Job, reply: Reply) -> Vec<Effect> {
+fn send_reply(app: &mut App, job: WorkerJob, reply: WorkerReply) -> Vec<Effect> {
     visible_effects(update(app, Event::JobReply(job, reply)))
 }
 
-fn send_target(app: &mut App, look: Look) {
-    send_reply(app, Job::Look { directory: DIR.into() }, Reply::Look(Box::new(look)));
+fn send_target(app: &mut App, look: TargetInspection) {
+    send_reply(app, WorkerJob::InspectTarget { directory: DIR.into() }, WorkerReply::TargetInspection(Box::new(look)));
 }
 
-fn stored_results(ids: &[&str]) -> Vec<Kept> {
-    let one = |(i, id): (usize, &&str)| Kept { number: i + 1, id: (*id).into(), ..Kept::default() };
+fn stored_results(ids: &[&str]) -> Vec<StoredResult> {
+    let one = |(i, id): (usize, &&str)| StoredResult { number: i + 1, id: (*id).into(), ..StoredResult::default() };
     ids.iter().enumerate().map(one).collect()
 }
 
@@ -51,7 +51,7 @@ fn opened() -> App {
     app.ui.bench.set_working_directory(DIR.into());
     press(&mut app, "b");
     send_target(&mut app, target_info(|_| {}));
-    send_reply(&mut app, Job::Kept, Reply::Kept(stored_results(&["30-randrw", "20-fsync", "10-randrw"])));
+    send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Results(stored_results(&["30-randrw", "20-fsync", "10-randrw"])));
     app
 }
 
@@ -59,25 +59,25 @@ fn send_child_event(app: &mut App, run: u64, what: BenchChildEvent) -> Vec<Effec
     visible_effects(update(app, Event::Bench(Box::new(BenchEvent { run, event: what }))))
 }
 
-fn send_message(app: &mut App, message: Message) -> Vec<Effect> {
+fn send_message(app: &mut App, message: BenchMessage) -> Vec<Effect> {
     let run = app.ui.bench.run_count;
     send_child_event(app, run, BenchChildEvent::Message(message))
 }
 
-fn report(id: &str) -> Report {
-    Report {
+fn report(id: &str) -> BenchReport {
+    BenchReport {
         schema: SCHEMA,
         id: id.into(),
         time: String::new(),
         host: "h".into(),
         kernel: "k".into(),
         version: "v".into(),
-        plan: Plan::default(),
+        plan: BenchPlan::default(),
         target: None,
-        parts: Vec::new(),
+        measurements: Vec::new(),
         warnings: Vec::new(),
-        ruler: None,
-        end: End::Complete,
+        reference: None,
+        end: RunEnd::Complete,
     }
 }
 
@@ -96,10 +96,10 @@ fn opening_requests_the_target_and_the_results_once() {
     let mut app = app(SIZE);
     app.ui.bench.set_working_directory(DIR.into());
     let asked = visible_effects(press(&mut app, "6"));
-    assert_eq!(asked, [Effect::RunJob(Job::Kept), Effect::RunJob(Job::Look { directory: DIR.into() })]);
+    assert_eq!(asked, [Effect::RunJob(WorkerJob::ListResults), Effect::RunJob(WorkerJob::InspectTarget { directory: DIR.into() })]);
     assert_eq!(visible_effects(press(&mut app, "1b")), [], "both are under way");
     send_target(&mut app, target_info(|_| {}));
-    send_reply(&mut app, Job::Kept, Reply::Failed("no home".into()));
+    send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Failed("no home".into()));
     assert!(screen_text(&app).contains("- no home"));
     assert_eq!(visible_effects(press(&mut app, "1b")).len(), 2);
     assert_eq!(app.selected_device(), Some(DevId { major: 7, minor: 0 }), "the device measured is marked");
@@ -152,7 +152,7 @@ fn every_workload_starts_with_the_confirmed_plan() {
         let where_to = asked.text.contains("nameless files of its own in /srv/lab");
         assert_eq!(where_to, w.needs_directory(), "{}: {}", w.name(), asked.text);
         let directory = if w.needs_directory() { DIR.into() } else { Default::default() };
-        let plan = Box::new(Plan { directory, ..w.defaults() });
+        let plan = Box::new(BenchPlan { directory, ..w.defaults() });
         assert_eq!(visible_effects(press(&mut app, "y")), [Effect::Bench(BenchEffect::Start { run: 1, plan })]);
         assert_eq!((&app.ui.bench.selected, app.ui.focus), (&BenchRow::CurrentRun, 1));
     }
@@ -177,7 +177,7 @@ fn parameters_are_edited_in_place() {
     assert_eq!(app.ui.bench.plan(0).1.size, 1 << 30);
     // Each profile has its own; the directory is everybody's.
     let asked = visible_effects(press(&mut app, "<home>e<c-u>db<enter>"));
-    assert_eq!(asked, [Effect::RunJob(Job::Look { directory: "/srv/lab/db".into() })]);
+    assert_eq!(asked, [Effect::RunJob(WorkerJob::InspectTarget { directory: "/srv/lab/db".into() })]);
     press(&mut app, "<left><down>");
     let (_, other) = app.ui.bench.plan(1);
     assert!(other.direct && other.directory.ends_with("lab/db"));
@@ -202,9 +202,9 @@ fn the_plan_scrolls_below_the_last_parameter() {
 
 #[test]
 fn refused_plans_open_no_confirmation() {
-    let refusal = Refused { why: "/srv/lab is on proc, a pseudo file system".into(), privilege: false };
+    let refusal = BenchRefusal { reason: "/srv/lab is on proc, a pseudo file system".into(), needs_privilege: false };
     let cases = [
-        (Some(Look { refused: Some(refusal), place: None, directory: DIR.into() }), "pseudo file system"),
+        (Some(TargetInspection { refusal: Some(refusal), info: None, directory: DIR.into() }), "pseudo file system"),
         (Some(target_info(|s| s.free = 1 << 30)), "would not leave the reserve"),
         (None, "has not answered yet"),
     ];
@@ -227,14 +227,14 @@ fn refused_plans_open_no_confirmation() {
 #[test]
 fn a_network_mount_needs_a_second_confirmation() {
     let mut app = opened();
-    send_target(&mut app, target_info(|s| s.network = true));
+    send_target(&mut app, target_info(|s| s.is_network = true));
     assert_eq!(visible_effects(press(&mut app, "<enter>y")), []);
     assert_eq!(state_summary(&app), "Bench/BenchList dialog \"Over the network?\"");
     let started = visible_effects(press(&mut app, "y"));
-    let plan = Plan { directory: DIR.into(), network: Some(DIR.into()), ..Plan::default() };
+    let plan = BenchPlan { directory: DIR.into(), network: Some(DIR.into()), ..BenchPlan::default() };
     assert_eq!(started, [Effect::Bench(BenchEffect::Start { run: 1, plan: Box::new(plan) })]);
     let mut app = opened();
-    send_target(&mut app, target_info(|s| s.network = true));
+    send_target(&mut app, target_info(|s| s.is_network = true));
     assert_eq!(visible_effects(press(&mut app, "<enter>yn")), []);
     assert!(app.ui.bench.run.is_none());
 }
@@ -246,7 +246,7 @@ fn app_with_run() -> App {
     send_child_event(&mut app, 1, BenchChildEvent::Started { pid: 4711 });
     send_message(
         &mut app,
-        Message::Progress(Box::new(Progress { part: Some(0), done: Some(0.42), ..Progress::default() })),
+        BenchMessage::Progress(Box::new(BenchProgress { measurement_index: Some(0), fraction_done: Some(0.42), ..BenchProgress::default() })),
     );
     app
 }
@@ -259,10 +259,10 @@ fn a_run_continues_behind_other_views() {
     assert!(screen_text(&app).contains("bench randrw 42 %"));
     let news = |done| BenchEvent {
         run: 1,
-        event: BenchChildEvent::Message(Message::Progress(Box::new(Progress {
-            part: Some(0),
-            done: Some(done),
-            ..Progress::default()
+        event: BenchChildEvent::Message(BenchMessage::Progress(Box::new(BenchProgress {
+            measurement_index: Some(0),
+            fraction_done: Some(done),
+            ..BenchProgress::default()
         }))),
     };
     assert!(app.is_bench_event_invisible(&news(0.421)) && !app.is_bench_event_invisible(&news(0.43)));
@@ -272,7 +272,7 @@ fn a_run_continues_behind_other_views() {
     press(&mut app, "<left><down>r");
     assert!(message(&app).contains("still on: x ends it"));
     press(&mut app, "1");
-    send_message(&mut app, Message::Report(Box::new(report("1-randrw"))));
+    send_message(&mut app, BenchMessage::Report(Box::new(report("1-randrw"))));
     assert!(message(&app).contains("b shows the figures"), "{}", message(&app));
 }
 
@@ -282,13 +282,13 @@ fn cancel_ends_the_run_and_a_second_cancel_kills_it() {
     assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(BenchEffect::Cancel)]);
     assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(BenchEffect::Kill)]);
     assert!(matches!(app.ui.bench.run.as_ref().unwrap().ending, Some(BenchEnding::Failed(_))));
-    assert_eq!(send_message(&mut app, Message::Report(Box::new(report("1-randrw")))), [], "too late");
+    assert_eq!(send_message(&mut app, BenchMessage::Report(Box::new(report("1-randrw")))), [], "too late");
     assert_eq!(visible_effects(press(&mut app, "x")), []);
     assert_eq!(message(&app), "no run is on");
     // The next run does not listen to the last one's child.
     press(&mut app, "<left><down>ry");
     assert_eq!(app.ui.bench.run_count, 2);
-    send_child_event(&mut app, 1, BenchChildEvent::Message(Message::Failed("old".into())));
+    send_child_event(&mut app, 1, BenchChildEvent::Message(BenchMessage::Failed("old".into())));
     assert!(app.ui.bench.active_run().is_some());
     let quit = press(&mut app, "q");
     assert!(quit.contains(&Effect::Quit), "no run keeps anybody");
@@ -298,20 +298,20 @@ fn cancel_ends_the_run_and_a_second_cancel_kills_it() {
 fn a_result_is_shown_stored_and_listed() {
     let mut app = app_with_run();
     let r = Box::new(report("99-randrw"));
-    assert_eq!(send_message(&mut app, Message::Report(r.clone())), [Effect::RunJob(Job::Keep(r.clone()))]);
+    assert_eq!(send_message(&mut app, BenchMessage::Report(r.clone())), [Effect::RunJob(WorkerJob::SaveResult(r.clone()))]);
     assert!(screen_text(&app).contains("being kept"));
-    let list = send_reply(&mut app, Job::Keep(r.clone()), Reply::Keeping("99-randrw".into()));
-    assert_eq!(list, [Effect::RunJob(Job::Kept)]);
+    let list = send_reply(&mut app, WorkerJob::SaveResult(r.clone()), WorkerReply::Saved("99-randrw".into()));
+    assert_eq!(list, [Effect::RunJob(WorkerJob::ListResults)]);
     assert!(screen_text(&app).contains("kept as 99-randrw"));
-    send_reply(&mut app, Job::Kept, Reply::Kept(stored_results(&["99-randrw", "30-randrw"])));
+    send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Results(stored_results(&["99-randrw", "30-randrw"])));
     assert!(app.ui.bench.rows().contains(&BenchRow::Stored("99-randrw".into())));
     let mut app = app_with_run();
-    send_message(&mut app, Message::Report(r.clone()));
-    send_reply(&mut app, Job::Keep(r), Reply::Failed("no space left".into()));
+    send_message(&mut app, BenchMessage::Report(r.clone()));
+    send_reply(&mut app, WorkerJob::SaveResult(r), WorkerReply::Failed("no space left".into()));
     assert!(screen_text(&app).contains("not kept: no space left"), "on the page as long as it is there");
     for (last, has) in [
-        (Message::Failed("io_uring went away".into()), "failed: io_uring went away"),
-        (Message::Refused(Refused { why: "no room".into(), privilege: false }), "refused: no room"),
+        (BenchMessage::Failed("io_uring went away".into()), "failed: io_uring went away"),
+        (BenchMessage::Refused(BenchRefusal { reason: "no room".into(), needs_privilege: false }), "refused: no room"),
     ] {
         let mut app = app_with_run();
         assert_eq!(send_message(&mut app, last), []);
@@ -321,33 +321,33 @@ fn a_result_is_shown_stored_and_listed() {
 
 #[test]
 fn stored_results_are_shown_and_compared() {
-    let results = |ids: &[&str]| Job::Results { ids: ids.iter().map(|i| (*i).into()).collect() };
+    let results = |ids: &[&str]| WorkerJob::LoadResults { ids: ids.iter().map(|i| (*i).into()).collect() };
     let mut app = opened();
     let read = visible_effects(press(&mut app, "<end><enter>"));
     assert_eq!(read, [Effect::RunJob(results(&["10-randrw"]))]);
     assert!(screen_text(&app).contains("reading 10-randrw"));
-    send_reply(&mut app, results(&["10-randrw"]), Reply::Results(vec![report("10-randrw")]));
+    send_reply(&mut app, results(&["10-randrw"]), WorkerReply::LoadedResults(vec![report("10-randrw")]));
     assert!(matches!(app.ui.bench.opened, Some(OpenedResult::Result(_))));
     press(&mut app, "<esc>");
     assert_eq!((state_summary(&app), app.ui.bench.opened.is_none()), ("Bench/BenchList".into(), true));
     // An answer nobody waits for any more.
-    send_reply(&mut app, results(&["10-randrw"]), Reply::Results(vec![report("10-randrw")]));
+    send_reply(&mut app, results(&["10-randrw"]), WorkerReply::LoadedResults(vec![report("10-randrw")]));
     assert!(app.ui.bench.opened.is_none());
     press(&mut app, "c");
     assert!(message(&app).contains("mark another result first"), "{}", message(&app));
     let both = visible_effects(press(&mut app, "m<up><up>c"));
     assert_eq!(both, [Effect::RunJob(results(&["10-randrw", "30-randrw"]))]);
     let pair = vec![report("10-randrw"), report("30-randrw")];
-    send_reply(&mut app, results(&["10-randrw", "30-randrw"]), Reply::Results(pair));
+    send_reply(&mut app, results(&["10-randrw", "30-randrw"]), WorkerReply::LoadedResults(pair));
     assert!(screen_text(&app).contains("A: 10-randrw") && screen_text(&app).contains("B: 30-randrw"));
     press(&mut app, "<esc><down>c");
     let mut other = report("20-fsync");
     other.plan.profile = "fsync".into();
     let job = results(&["10-randrw", "20-fsync"]);
-    send_reply(&mut app, job.clone(), Reply::Results(vec![report("10-randrw"), other]));
+    send_reply(&mut app, job.clone(), WorkerReply::LoadedResults(vec![report("10-randrw"), other]));
     assert!(screen_text(&app).contains("measure different things"));
     press(&mut app, "<esc>c");
-    send_reply(&mut app, job, Reply::Failed("result 20-fsync is damaged".into()));
+    send_reply(&mut app, job, WorkerReply::Failed("result 20-fsync is damaged".into()));
     assert!(screen_text(&app).contains("20-fsync is damaged"));
     assert_eq!(visible_effects(press(&mut app, "<esc><home>m")), []);
     assert!(message(&app).contains("m marks a kept result"));
@@ -377,6 +377,6 @@ fn every_bench_page_can_be_copied() {
     assert!(plan.contains("| size | 1G |") && plan.contains("nameless files"), "{plan}");
     let mut app = app_with_run();
     assert!(copied(&mut app).contains("42 %"));
-    send_message(&mut app, Message::Report(Box::new(report("9-randrw"))));
+    send_message(&mut app, BenchMessage::Report(Box::new(report("9-randrw"))));
     assert!(copied(&mut app).contains("complete"));
 }

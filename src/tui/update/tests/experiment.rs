@@ -6,9 +6,9 @@ use super::stage::experiment::{
 use super::stage::press;
 use super::stage::tune::{Tree, news, on_lease};
 use super::{SIZE, visible_effects, draw_screen, state_summary};
-use crate::experiment::message::{Message, Phase};
-use crate::experiment::report::{End, Report};
-use crate::experiment::spec::{Arm, Then};
+use crate::experiment::message::{ExperimentMessage, RoundPhase};
+use crate::experiment::report::{RunEnd, ExperimentReport};
+use crate::experiment::spec::{Arm, OnComplete};
 use crate::tui::bench::OpenedResult;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
@@ -19,8 +19,8 @@ use crate::tui::state::{App, Overlay};
 use crate::tui::tune::knob_snapshot::ChangeStatus;
 use crate::tui::tune::{TuneEffect, TuneEvent};
 use crate::tui::update::update;
-use crate::worker::file::Existing;
-use crate::worker::job::{Job, Reply};
+use crate::worker::atomic_write::IfExists;
+use crate::worker::job::{WorkerJob, WorkerReply};
 use std::path::PathBuf;
 
 /// Effects but looks at knobs, arms, the directory and what is kept, which follow much of what is done.
@@ -30,7 +30,7 @@ fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
             e,
             Effect::Tune(TuneEffect::Refresh(_))
                 | Effect::Experiment(ExperimentEffect::CheckArms(_))
-                | Effect::RunJob(Job::AtBoot { .. } | Job::Look { .. } | Job::Experiments)
+                | Effect::RunJob(WorkerJob::BootValues { .. } | WorkerJob::InspectTarget { .. } | WorkerJob::ListExperiments)
         )
     };
     visible_effects(effects).into_iter().filter(|e| !look(e)).collect()
@@ -52,10 +52,10 @@ fn message_text(app: &App) -> &str {
 }
 
 /// The screen with an experiment that has ended and is kept.
-fn app_with_report(factor: f64) -> (App, Tree, Box<Report>) {
+fn app_with_report(factor: f64) -> (App, Tree, Box<ExperimentReport>) {
     let (mut app, tree) = started(SIZE);
     let done = Box::new(report(&tree, "1795277000-fsync", 4, factor));
-    say(&mut app, Message::Report(done.clone()));
+    say(&mut app, ExperimentMessage::Report(done.clone()));
     (app, tree, done)
 }
 
@@ -148,15 +148,15 @@ fn editing_the_form_changes_the_plan() {
         press(&mut app, typed);
     }
     let spec = app.planned_experiment();
-    assert_eq!((spec.rounds, spec.control, spec.then), (6, true, Then::Lease(120)));
-    assert_eq!((spec.calm_ms, spec.plan.time_ms), (0, 5000), "a length that was chosen stays");
-    assert_eq!(spec.base, ["vm.dirty_ratio=25"]);
+    assert_eq!((spec.rounds, spec.control, spec.on_complete), (6, true, OnComplete::Lease(120)));
+    assert_eq!((spec.baseline_ms, spec.plan.time_ms), (0, 5000), "a length that was chosen stays");
+    assert_eq!(spec.base_assignments, ["vm.dirty_ratio=25"]);
     select_line(&mut app, "rounds");
     press(&mut app, "<del>");
     assert_eq!(app.planned_experiment().rounds, 4);
     select_line(&mut app, "directory");
     let asked = press(&mut app, "<enter><c-u>../other<enter>");
-    assert!(asked.contains(&Effect::RunJob(Job::Look { directory: "/srv/lab/../other".into() })), "{asked:?}");
+    assert!(asked.contains(&Effect::RunJob(WorkerJob::InspectTarget { directory: "/srv/lab/../other".into() })), "{asked:?}");
 }
 
 #[test]
@@ -247,8 +247,8 @@ fn confirming_starts_exactly_the_plan_shown() {
 fn an_experiment_on_a_network_mount_needs_a_second_confirmation() {
     let (mut app, _tree) = planned(SIZE);
     let mut far = look();
-    far.place.as_mut().unwrap().network = true;
-    update(&mut app, Event::JobReply(Job::Look { directory: DIR.into() }, Reply::Look(Box::new(far))));
+    far.info.as_mut().unwrap().is_network = true;
+    update(&mut app, Event::JobReply(WorkerJob::InspectTarget { directory: DIR.into() }, WorkerReply::TargetInspection(Box::new(far))));
     assert_eq!(main_effects(press(&mut app, "ry")), []);
     assert!(dialog_text(&app).starts_with("Over the network?"));
     let effects = main_effects(press(&mut app, "y"));
@@ -273,15 +273,15 @@ fn without_root_the_sudo_command_is_offered_to_copy() {
 fn an_experiment_can_be_followed_cancelled_and_killed() {
     let (mut app, _tree) = started(SIZE);
     assert!(app.ui.experiment.status_text().unwrap().contains("starting"));
-    say(&mut app, progress(1, Arm::A, Phase::Work, 10));
-    let moment = |at| ExperimentEvent::Child(1, ChildEvent::Message(progress(1, Arm::A, Phase::Work, at)));
+    say(&mut app, progress(1, Arm::A, RoundPhase::Work, 10));
+    let moment = |at| ExperimentEvent::Child(1, ChildEvent::Message(progress(1, Arm::A, RoundPhase::Work, at)));
     assert!(!app.is_experiment_event_invisible(&moment(20)), "the page is on screen");
     press(&mut app, "1");
     assert!(app.is_experiment_event_invisible(&moment(10)) && !app.is_experiment_event_invisible(&moment(20)));
     press(&mut app, "t");
     assert_eq!(state_summary(&app), "Tune/Experiment", "back to what is under way");
     // News of another run are nobody's.
-    let other = ExperimentEvent::Child(7, ChildEvent::Message(Message::Failed("x".into())));
+    let other = ExperimentEvent::Child(7, ChildEvent::Message(ExperimentMessage::Failed("x".into())));
     update(&mut app, Event::Experiment(Box::new(other)));
     assert!(app.ui.experiment.active_run().is_some());
     assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Cancel)]);
@@ -297,24 +297,24 @@ fn an_experiment_can_be_followed_cancelled_and_killed() {
 
 #[test]
 fn complete_and_partial_reports_are_stored_and_announced() {
-    for end in [End::Complete, End::Cancelled, End::Failed("no space".into())] {
+    for end in [RunEnd::Complete, RunEnd::Cancelled, RunEnd::Failed("no space".into())] {
         let (mut app, tree) = started(SIZE);
-        say(&mut app, progress(1, Arm::A, Phase::Work, 10));
-        say(&mut app, Message::Round(Box::new(round(1, Arm::A, 4.0))));
-        let done = Box::new(Report { end: end.clone(), ..report(&tree, "1795277000-fsync", 1, 1.0) });
+        say(&mut app, progress(1, Arm::A, RoundPhase::Work, 10));
+        say(&mut app, ExperimentMessage::Round(Box::new(round(1, Arm::A, 4.0))));
+        let done = Box::new(ExperimentReport { end: end.clone(), ..report(&tree, "1795277000-fsync", 1, 1.0) });
         press(&mut app, "1");
-        let effects = main_effects(say(&mut app, Message::Report(done.clone())));
-        assert_eq!(effects, [Effect::RunJob(Job::KeepExperiment(done.clone()))], "{end:?}");
+        let effects = main_effects(say(&mut app, ExperimentMessage::Report(done.clone())));
+        assert_eq!(effects, [Effect::RunJob(WorkerJob::SaveExperiment(done.clone()))], "{end:?}");
         assert!(message_text(&app).starts_with("experiment: "), "{}", message_text(&app));
-        let job = Job::KeepExperiment(done);
-        let effects = update(&mut app, Event::JobReply(job, Reply::Keeping("1795277000-fsync-1".into())));
-        assert!(effects.contains(&Effect::RunJob(Job::Experiments)));
+        let job = WorkerJob::SaveExperiment(done);
+        let effects = update(&mut app, Event::JobReply(job, WorkerReply::Saved("1795277000-fsync-1".into())));
+        assert!(effects.contains(&Effect::RunJob(WorkerJob::ListExperiments)));
         assert_eq!(app.ui.experiment.run.as_ref().unwrap().stored, Some(Ok("1795277000-fsync-1".into())));
         press(&mut app, "tE");
         draw_screen(&app);
     }
     let (mut app, _tree) = started(SIZE);
-    tell(&mut app, ChildEvent::Message(Message::Failed("the tuner is gone".into())));
+    tell(&mut app, ChildEvent::Message(ExperimentMessage::Failed("the tuner is gone".into())));
     assert!(app.ui.experiment.active_run().is_none());
     assert_eq!(main_effects(press(&mut app, "1tr")), []);
 }
@@ -368,11 +368,11 @@ fn a_closed_change_is_not_kept() {
 fn stored_experiments_are_shown_compared_and_exported() {
     let (mut app, tree) = planned(SIZE);
     let [newest, middle, oldest] = kept().try_into().map(|k: [_; 3]| k.map(|k| k.id)).unwrap();
-    let read = |ids: Vec<String>| Effect::RunJob(Job::ExperimentResults { ids });
+    let read = |ids: Vec<String>| Effect::RunJob(WorkerJob::LoadExperiments { ids });
     assert_eq!(main_effects(press(&mut app, "<left><down><enter>")), [read(vec![newest.clone()])]);
     let got = |app: &mut App, ids: Vec<String>| {
         let all = ids.iter().map(|id| report(&tree, id, 4, 0.5)).collect();
-        update(app, Event::JobReply(Job::ExperimentResults { ids }, Reply::ExperimentResults(all)));
+        update(app, Event::JobReply(WorkerJob::LoadExperiments { ids }, WorkerReply::LoadedExperiments(all)));
     };
     // Not what is waited for.
     got(&mut app, vec![oldest.clone()]);
@@ -386,7 +386,7 @@ fn stored_experiments_are_shown_compared_and_exported() {
         ("/tmp/y.txt", "Experiment: fsync on host"),
     ] {
         let effects = main_effects(press(&mut app, &format!("o<c-u>{name}<enter>")));
-        let [Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Keep, make_dir: false })] =
+        let [Effect::RunJob(WorkerJob::WriteFile { path, contents, existing: IfExists::Fail, make_dir: false })] =
             &effects[..]
         else {
             panic!("{effects:?}")

@@ -12,7 +12,7 @@ use crate::tui::event::Event;
 use crate::tui::panes::{PaneId, findings::page};
 use crate::tui::state::App;
 use crate::tui::update::update;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// The view with this story selected, and the keys on its page at this way on.
 fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
@@ -45,7 +45,7 @@ fn every_nav_target_opens_its_page() {
     let mut task = app_at_target("hung-task", |j| matches!(j, NavTarget::Task(_)));
     let effects = press(&mut task, "<enter>");
     assert!(state_summary(&task).contains(" task "), "{}", state_summary(&task));
-    assert!(effects.iter().any(|e| matches!(e, Effect::RunJob(Job::Facts { .. }))), "{effects:?}");
+    assert!(effects.iter().any(|e| matches!(e, Effect::RunJob(WorkerJob::TaskDetails { .. }))), "{effects:?}");
     press(&mut task, "<esc>");
     assert_eq!(state_summary(&task), "Findings/FindingPage", "back to the story");
 }
@@ -91,7 +91,7 @@ fn slow_facts_are_requested_once_per_interval() {
         effects
             .iter()
             .filter_map(|e| match e {
-                Effect::RunJob(job) if job.is_diagnosis() => Some(vec![job.clone()]),
+                Effect::RunJob(job) if job.is_for_doctor() => Some(vec![job.clone()]),
                 Effect::RunJobsInSequence(jobs) => Some(jobs.clone()),
                 _ => None,
             })
@@ -105,17 +105,17 @@ fn slow_facts_are_requested_once_per_interval() {
     // Long after, with nothing answered: nothing more is started.
     app.ui.findings.requested_at_ns = Some(0);
     tell_tasks(&mut app, true);
-    let job = Job::Diagnose { tasks: Vec::new() };
+    let job = WorkerJob::DoctorFacts { tasks: Vec::new() };
     update(
         &mut app,
         Event::JobReply(
             job.clone(),
-            Reply::Diagnosis(Box::new(SystemFacts { thp: Some("never".into()), ..SystemFacts::default() })),
+            WorkerReply::DoctorFacts(Box::new(SystemFacts { thp: Some("never".into()), ..SystemFacts::default() })),
         ),
     );
     assert_eq!(app.system.slow_facts.latest.as_ref().unwrap().thp.as_deref(), Some("never"));
-    let room = Job::Room { mounts: Vec::new(), network: false };
-    update(&mut app, Event::JobReply(room, Reply::Room(SpaceReport::default())));
+    let room = WorkerJob::DiskSpace { mounts: Vec::new(), network: false };
+    update(&mut app, Event::JobReply(room, WorkerReply::DiskSpace(SpaceReport::default())));
     assert!(!app.ui.findings.pending.facts && !app.ui.findings.pending.local_disk_space);
     assert!(app.system.slow_facts.local_space.is_some());
     app.ui.findings.requested_at_ns = Some(0);
@@ -123,7 +123,7 @@ fn slow_facts_are_requested_once_per_interval() {
     super::super::findings::run_rules_if_due(&mut app, &mut effects);
     let asked = diagnoses(&visible_effects(effects));
     assert!(
-        matches!(&asked[..], [one] if matches!(&one[..], [Job::Diagnose { .. }, Job::Room { network: false, .. }])),
+        matches!(&asked[..], [one] if matches!(&one[..], [WorkerJob::DoctorFacts { .. }, WorkerJob::DiskSpace { network: false, .. }])),
         "settings, then local file systems, in one child: {asked:?}"
     );
     let mut again = Vec::new();
@@ -135,9 +135,9 @@ fn slow_facts_are_requested_once_per_interval() {
     let mut room = Vec::new();
     super::super::findings::run_rules_if_due(&mut app, &mut room);
     let asked = diagnoses(&visible_effects(room));
-    assert!(matches!(&asked[..], [one] if matches!(&one[..], [Job::Room { .. }])), "{asked:?}");
+    assert!(matches!(&asked[..], [one] if matches!(&one[..], [WorkerJob::DiskSpace { .. }])), "{asked:?}");
     // A child that failed says nothing on screen: the rules say what is missing.
-    update(&mut app, Event::JobReply(job, Reply::Failed("no".into())));
+    update(&mut app, Event::JobReply(job, WorkerReply::Failed("no".into())));
     assert_eq!(app.ui.message, None);
     assert!(!app.ui.findings.pending.facts);
 }

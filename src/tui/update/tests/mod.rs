@@ -22,7 +22,7 @@ use crate::tui::layout;
 use crate::tui::panes::kernel_log;
 use crate::tui::state::{App, DetailPage, Overlay};
 use crate::tui::widgets::theme::ThemeName;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
 use mouse::click;
 use ratatui::buffer::Buffer;
@@ -148,7 +148,7 @@ fn keys_produce_the_effects_listed() {
     let busiest = TaskKey { pid: 6398, tid: 6398, starttime: 0 };
     let started = |app: &App| app.system.processes.find_by_pid(busiest.pid).unwrap().key().starttime;
     let key = TaskKey { starttime: started(&app(SIZE)), ..busiest };
-    let facts = |key: TaskKey| Effect::RunJob(Job::Facts { pid: key.pid, starttime: key.starttime });
+    let facts = |key: TaskKey| Effect::RunJob(WorkerJob::TaskDetails { pid: key.pid, starttime: key.starttime });
     for (keys, want) in [
         ("q", vec![Effect::Quit]),
         ("<c-c>", vec![Effect::Quit]),
@@ -170,9 +170,9 @@ fn keys_produce_the_effects_listed() {
         ("3<enter>", vec![facts(key)]),
         (
             "3<enter>m",
-            vec![facts(key), Effect::RunJob(Job::Mappings { pid: key.pid, starttime: key.starttime })],
+            vec![facts(key), Effect::RunJob(WorkerJob::Mappings { pid: key.pid, starttime: key.starttime })],
         ),
-        (":path /srv/a b<enter>", vec![Effect::RunJob(Job::Path { path: "/srv/a b".into() })]),
+        (":path /srv/a b<enter>", vec![Effect::RunJob(WorkerJob::ResolvePath { path: "/srv/a b".into() })]),
         ("3iidle<enter>y", vec![Effect::SetIoPrio { key, prio: IoPrio { class: 3, level: 0 } }]),
         ("3ibe/7<enter><enter>", vec![Effect::SetIoPrio { key, prio: IoPrio { class: 2, level: 7 } }]),
         ("3irt/0<enter>n", vec![]),
@@ -381,11 +381,11 @@ fn a_window_too_small_recovers_when_enlarged() {
 fn replies_reach_only_the_page_that_asked() {
     let mut app = app(SIZE);
     press(&mut app, ":path /a<enter>:path /b<enter>");
-    let failed = || Reply::Failed("gone".into());
-    update(&mut app, Event::JobReply(Job::Path { path: "/a".into() }, failed()));
+    let failed = || WorkerReply::Failed("gone".into());
+    update(&mut app, Event::JobReply(WorkerJob::ResolvePath { path: "/a".into() }, failed()));
     let Some(DetailPage::Path(p)) = &app.ui.detail else { panic!() };
     assert_eq!((p.path.as_str(), &p.reply), ("/b", &None));
-    update(&mut app, Event::JobReply(Job::Path { path: "/b".into() }, failed()));
+    update(&mut app, Event::JobReply(WorkerJob::ResolvePath { path: "/b".into() }, failed()));
     let Some(DetailPage::Path(p)) = &app.ui.detail else { panic!() };
     assert!(p.reply.is_some());
 }

@@ -20,7 +20,7 @@ use crate::tui::event::Event;
 use crate::tui::replay::{ReplayEffect, ReplayEvent, ReplayUi};
 use crate::tui::state::App;
 use crate::tui::recording::RecordingEffect;
-use crate::worker::job::Job;
+use crate::worker::job::WorkerJob;
 
 const SEC: i64 = 1_000_000_000;
 
@@ -103,7 +103,7 @@ fn tab_skips_unavailable_views() {
 fn screenshots_and_clipboard_work_in_replay() {
     let mut app = app_in_replay();
     let effects = press(&mut app, "s<enter>y");
-    let [Effect::RunJob(Job::WriteFile { path, .. }), Effect::CopyToClipboard(_)] = &effects[..] else {
+    let [Effect::RunJob(WorkerJob::WriteFile { path, .. }), Effect::CopyToClipboard(_)] = &effects[..] else {
         panic!("{effects:?}")
     };
     assert!(path.to_string_lossy().ends_with(".png"), "{path:?}");

@@ -9,13 +9,13 @@ use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
 use crate::tui::update::update;
 use crate::tui::widgets::theme::ThemeName;
-use crate::worker::file::Existing;
-use crate::worker::job::{Job, Reply};
+use crate::worker::atomic_write::IfExists;
+use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// What the keys have written: the name, and the content.
 fn capture_file(app: &mut App, keys: &str) -> (String, Vec<u8>) {
     let effects = visible_effects(press(app, keys));
-    let [Effect::RunJob(Job::WriteFile { path, contents, existing: Existing::Beside, make_dir: false })] =
+    let [Effect::RunJob(WorkerJob::WriteFile { path, contents, existing: IfExists::AddNumber, make_dir: false })] =
         &effects[..]
     else {
         panic!("{keys}: {effects:?}")
@@ -162,10 +162,10 @@ fn the_written_path_or_the_failure_is_reported() {
     let mut app = app(SIZE);
     let effects = press(&mut app, "s<enter>");
     let Effect::RunJob(job) = &effects[0] else { panic!("{effects:?}") };
-    let reply = Reply::Written { path: "/home/x/shot.png".into(), bytes: 48 << 10 };
+    let reply = WorkerReply::FileWritten { path: "/home/x/shot.png".into(), bytes: 48 << 10 };
     update(&mut app, Event::JobReply(job.clone(), reply));
     assert_eq!(app.ui.message.as_ref().unwrap().text, "written: /home/x/shot.png (48.0 KiB)");
     let why = "/home/x/shot.png not written: read-only file system; write elsewhere";
-    update(&mut app, Event::JobReply(job.clone(), Reply::Failed(why.into())));
+    update(&mut app, Event::JobReply(job.clone(), WorkerReply::Failed(why.into())));
     assert!(app.ui.message.as_ref().is_some_and(|m| m.is_error && m.text == why));
 }

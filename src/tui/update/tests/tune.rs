@@ -10,7 +10,7 @@ use crate::tui::state::{App, Overlay};
 use crate::tui::tune::knob_snapshot::ChangeStatus;
 use crate::tui::tune::{TuneEffect, TuneEvent};
 use crate::tui::update::update;
-use crate::worker::job::{Job, Reply};
+use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// To the knob of that name, as a person finds it.
 fn filter_keys(knob: &str) -> String {
@@ -32,7 +32,7 @@ fn dialog_text(app: &App) -> String {
 /// Effects but the looks, which follow every piece of news.
 fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
     let look =
-        |e: &Effect| matches!(e, Effect::Tune(TuneEffect::Refresh(_)) | Effect::RunJob(Job::AtBoot { .. }));
+        |e: &Effect| matches!(e, Effect::Tune(TuneEffect::Refresh(_)) | Effect::RunJob(WorkerJob::BootValues { .. }));
     visible_effects(effects).into_iter().filter(|e| !look(e)).collect()
 }
 
@@ -245,11 +245,11 @@ fn persisting_names_the_file_and_the_overriding_one() {
     let said = dialog_text(&app);
     assert!(said.contains("vm.swappiness = 60 (60) into /etc/sysctl.d/99-zz-iotop-plus.conf"), "{said}");
     assert!(said.contains("brings 10, decided by /etc/sysctl.d/50-db.conf:1"), "{said}");
-    let job = Job::Persist { words: vec!["vm.swappiness=60".into()], out: false };
+    let job = WorkerJob::Persist { assignments: vec!["vm.swappiness=60".into()], remove: false };
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::RunJob(job.clone())]);
     let reply = job.run(&tree.root);
-    assert!(matches!(&reply, Reply::Told(lines) if lines.len() == 2), "{reply:?}");
-    assert!(matches!(&update(&mut app, Event::JobReply(job, reply))[..], [Effect::RunJob(Job::AtBoot { .. })]));
+    assert!(matches!(&reply, WorkerReply::Persisted(lines) if lines.len() == 2), "{reply:?}");
+    assert!(matches!(&update(&mut app, Event::JobReply(job, reply))[..], [Effect::RunJob(WorkerJob::BootValues { .. })]));
     super::stage::tune::boot(&mut app, &tree);
     press(&mut app, "P");
     assert!(dialog_text(&app).contains("Take vm.swappiness out of"), "{}", dialog_text(&app));

@@ -10,7 +10,7 @@ use crate::tune::plan::Refusal;
 use crate::tune::presets::PRESETS;
 use crate::tune::sudo::sudo_line;
 use crate::units::format_duration;
-use crate::worker::job::Job;
+use crate::worker::job::WorkerJob;
 
 /// Asks whether to apply what is proposed.
 pub fn ask_apply(app: &mut App) {
@@ -285,7 +285,7 @@ pub fn run_confirmed(app: &mut App, ask: Confirmation, effects: &mut Vec<Effect>
             effects.push(Effect::Tune(TuneEffect::ApplyPermanent(words)));
         }
         Confirmation::Undo(ids) => effects.push(Effect::Tune(TuneEffect::Undo(ids))),
-        Confirmation::Persist { assignments: words, remove: out } => effects.push(Effect::RunJob(Job::Persist { words, out })),
+        Confirmation::Persist { assignments: words, remove: out } => effects.push(Effect::RunJob(WorkerJob::Persist { assignments: words, remove: out })),
         Confirmation::CopyCommand(line) => {
             effects.push(Effect::CopyToClipboard(line));
             app.ui.info("sent to the terminal's clipboard (OSC 52), if it allows that");

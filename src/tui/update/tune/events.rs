@@ -7,7 +7,7 @@ use crate::tui::state::App;
 use crate::tui::tune::knob_snapshot::{ChangeStatus, KnobSnapshot};
 use crate::tui::tune::{ActiveLease, SidePane, TuneEffect, TuneEvent};
 use crate::units::format_duration;
-use crate::worker::job::Reply;
+use crate::worker::job::WorkerReply;
 
 /// News for the view.
 pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {
@@ -172,23 +172,23 @@ fn undone_text(id: u64, by_itself: bool, lines: &[String], clean: bool) -> Strin
 }
 
 /// What the next boot brings.
-pub fn on_boot_values(app: &mut App, reply: Reply) {
+pub fn on_boot_values(app: &mut App, reply: WorkerReply) {
     let tune = &mut app.ui.tune;
     tune.is_boot_requested = false;
     match reply {
-        Reply::AtBoot(all, notes) => {
+        WorkerReply::BootValues(all, notes) => {
             tune.next_boot.extend(all);
             tune.boot_notes = notes.into_iter().map(crate::text::sanitize).collect();
         }
-        Reply::Failed(why) => app.ui.error(why),
+        WorkerReply::Failed(why) => app.ui.error(why),
         _ => {}
     }
 }
 
 /// Our files were written, or not.
-pub fn on_persisted(app: &mut App, reply: Reply, effects: &mut Vec<Effect>) {
+pub fn on_persisted(app: &mut App, reply: WorkerReply, effects: &mut Vec<Effect>) {
     match reply {
-        Reply::Told(lines) => {
+        WorkerReply::Persisted(lines) => {
             let warning = lines.iter().find(|l| l.starts_with("WARNING")).cloned();
             match warning {
                 Some(warning) => {
@@ -198,7 +198,7 @@ pub fn on_persisted(app: &mut App, reply: Reply, effects: &mut Vec<Effect>) {
                 None => app.ui.info(lines.join("; ")),
             }
         }
-        Reply::Failed(why) => {
+        WorkerReply::Failed(why) => {
             app.ui.error(&why);
             app.ui.tune.error = Some(crate::text::sanitize(why));
         }

@@ -18,7 +18,7 @@ use crate::tui::tune::{KnobListLine, SidePane, TuneAction, TuneEffect};
 use crate::tui::widgets::table::Scroll;
 use crate::tune::address::Address;
 use crate::tune::presets::PRESETS;
-use crate::worker::job::Job;
+use crate::worker::job::WorkerJob;
 use ratatui::layout::Rect;
 
 /// Ticks between two looks at the knobs while the view is on screen.
@@ -84,7 +84,7 @@ fn request_boot_values(app: &mut App, effects: &mut Vec<Effect>) {
     let knobs: Vec<String> = tune.rows().iter().map(|r| r.name.clone()).collect();
     if !tune.is_boot_requested && knobs.iter().any(|k| !tune.next_boot.contains_key(k)) {
         tune.is_boot_requested = true;
-        effects.push(Effect::RunJob(Job::AtBoot { knobs }));
+        effects.push(Effect::RunJob(WorkerJob::BootValues { knobs }));
     }
 }
 

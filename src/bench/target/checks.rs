@@ -1,6 +1,6 @@
 //! The refusals: one function per reason, each saying what was found and what to do instead.
 
-use super::filesystem::Filesystem;
+use super::filesystem::TargetFilesystem;
 use crate::model::reading::describe_io_error;
 use crate::text::sanitize;
 use crate::units::format_bytes_long;
@@ -16,38 +16,38 @@ const RESERVE_PCT: u64 = 5;
 
 /// Not done, and why; exit code 3, or 4 where a privilege would change it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct BenchRefusal {
     /// What, why, what to do instead; clean text.
-    pub why: String,
+    pub reason: String,
     /// Whether it is a permission that is missing.
-    pub privilege: bool,
+    pub needs_privilege: bool,
 }
 
 /// A refusal for safety.
-pub fn refused<T>(why: impl Into<String>) -> Result<T, Refused> {
-    Err(Refused { why: why.into(), privilege: false })
+pub fn refuse<T>(why: impl Into<String>) -> Result<T, BenchRefusal> {
+    Err(BenchRefusal { reason: why.into(), needs_privilege: false })
 }
 
 /// `path` as it may be shown.
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     sanitize(path.as_os_str().as_encoded_bytes())
 }
 
 /// Opens the directory without touching anything that is none. O_PATH neither wakes a device nor blocks on
 /// a FIFO.
-pub fn open_directory(path: &Path) -> Result<OwnedFd, Refused> {
+pub fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
     let fd = match rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => {
             let why = match std::fs::read_link(path) {
-                Ok(to) => format!("{} is a symlink to {}, which points to nothing", shown(path), shown(&to)),
-                Err(_) => format!("{} does not exist; name a directory on the storage to test", shown(path)),
+                Ok(to) => format!("{} is a symlink to {}, which points to nothing", display_path(path), display_path(&to)),
+                Err(_) => format!("{} does not exist; name a directory on the storage to test", display_path(path)),
             };
-            return refused(why);
+            return refuse(why);
         }
-        Err(errno) => return Err(opening(path, errno)),
+        Err(errno) => return Err(refusal_from_errno(path, errno)),
     };
-    let stat = rustix::fs::fstat(&fd).map_err(|e| opening(path, e))?;
+    let stat = rustix::fs::fstat(&fd).map_err(|e| refusal_from_errno(path, e))?;
     let what = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => return Ok(fd),
         FileType::BlockDevice | FileType::CharacterDevice => {
@@ -58,23 +58,23 @@ pub fn open_directory(path: &Path) -> Result<OwnedFd, Refused> {
         FileType::Socket => "a socket, not a directory",
         _ => "not a directory",
     };
-    refused(format!("{} is {what}", shown(path)))
+    refuse(format!("{} is {what}", display_path(path)))
 }
 
 /// Kinds of file systems where a benchmark harms, lies, or both.
-pub fn by_kind(fs: &Filesystem, path: &Path, twice: bool) -> Result<(), Refused> {
+pub fn check_filesystem_kind(fs: &TargetFilesystem, path: &Path, twice: bool) -> Result<(), BenchRefusal> {
     if fs.is_pseudo() {
-        return refused(format!("{} is on {}, a pseudo file system without storage", shown(path), fs.kind));
+        return refuse(format!("{} is on {}, a pseudo file system without storage", display_path(path), fs.fs_type));
     }
     if fs.read_only {
-        return refused(format!("{} is on a file system that is mounted read-only", shown(path)));
+        return refuse(format!("{} is on a file system that is mounted read-only", display_path(path)));
     }
     if fs.is_network() && !twice {
-        return refused(format!(
+        return refuse(format!(
             "{} is on a network mount ({} from {}): the load hits a server that others use. If that is meant, \
              name it twice: DIR --network DIR",
-            shown(path),
-            fs.kind,
+            display_path(path),
+            fs.fs_type,
             sanitize(&fs.source)
         ));
     }
@@ -82,7 +82,7 @@ pub fn by_kind(fs: &Filesystem, path: &Path, twice: bool) -> Result<(), Refused>
 }
 
 /// An ordinary user works in directories of his own or in shared ones like /tmp.
-pub fn by_owner(dir: impl AsFd, path: &Path) -> Result<(), Refused> {
+pub fn check_owner(dir: impl AsFd, path: &Path) -> Result<(), BenchRefusal> {
     let me = rustix::process::geteuid();
     let Ok(stat) = rustix::fs::fstat(dir) else { return Ok(()) };
     let sticky_for_all = stat.st_mode & 0o1002 == 0o1002;
@@ -90,24 +90,24 @@ pub fn by_owner(dir: impl AsFd, path: &Path) -> Result<(), Refused> {
         return Ok(());
     }
     let why =
-        format!("{} belongs to user {}, not to you; name a directory of your own", shown(path), stat.st_uid);
-    Err(Refused { why, privilege: true })
+        format!("{} belongs to user {}, not to you; name a directory of your own", display_path(path), stat.st_uid);
+    Err(BenchRefusal { reason: why, needs_privilege: true })
 }
 
 /// Bytes of the file system and those free for this user.
-pub fn space(dir: impl AsFd, path: &Path) -> Result<(u64, u64), Refused> {
-    let stat = rustix::fs::fstatvfs(dir).map_err(|e| opening(path, e))?;
+pub fn size_and_free(dir: impl AsFd, path: &Path) -> Result<(u64, u64), BenchRefusal> {
+    let stat = rustix::fs::fstatvfs(dir).map_err(|e| refusal_from_errno(path, e))?;
     Ok((stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize))
 }
 
 /// What stays free on a file system of `size` bytes: `max(5 %, 2 GiB)`.
-pub fn reserve(size: u64) -> u64 {
+pub fn reserved_bytes(size: u64) -> u64 {
     (size / 100 * RESERVE_PCT).max(RESERVE_BYTES)
 }
 
 /// Refuses what would not leave the reserve free on a file system of `size` bytes with `free` left.
-pub fn for_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), Refused> {
-    let reserve = reserve(size);
+pub fn check_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), BenchRefusal> {
+    let reserve = reserved_bytes(size);
     if free.saturating_sub(reserve) >= bytes {
         return Ok(());
     }
@@ -117,9 +117,9 @@ pub fn for_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), Re
     } else {
         "choose another directory".into()
     };
-    refused(format!(
+    refuse(format!(
         "{} has {} free; {} would not leave the reserve of {} (5 %, at least 2 GiB): {instead}",
-        shown(path),
+        display_path(path),
         format_bytes_long(free),
         format_bytes_long(bytes),
         format_bytes_long(reserve)
@@ -127,8 +127,8 @@ pub fn for_space(path: &Path, size: u64, free: u64, bytes: u64) -> Result<(), Re
 }
 
 /// A failed open or allocation in the named directory.
-pub fn opening(path: &Path, errno: Errno) -> Refused {
-    let path = shown(path);
+pub fn refusal_from_errno(path: &Path, errno: Errno) -> BenchRefusal {
+    let path = display_path(path);
     let (why, privilege) = match errno {
         Errno::ACCESS | Errno::PERM => (format!("{path}: no permission to create a file there"), true),
         Errno::ROFS => (format!("{path} is on a read-only file system"), false),
@@ -141,5 +141,5 @@ pub fn opening(path: &Path, errno: Errno) -> Refused {
         Errno::STALE => (format!("{path}: stale network file handle"), false),
         errno => (format!("{path}: {}", describe_io_error(&errno.into())), false),
     };
-    Refused { why, privilege }
+    BenchRefusal { reason: why, needs_privilege: privilege }
 }

@@ -1,33 +1,33 @@
 //! What a result means beside the figures people have: one sentence for the profiles the ruler of random I/O
 //! says nothing about (cases 5, 9, 10, 14, 19).
 
-use super::text::us;
-use super::{Part, Report};
+use super::text::format_latency;
+use super::{Measurement, BenchReport};
 use crate::units::format_bytes_long;
 
 /// A task that only computes and gets less of a core than this shares it.
-const CORE_PCT: f64 = 95.0;
+const FULL_CORE_PCT: f64 = 95.0;
 
 /// The sentences of this report; none where a part is missing.
-pub fn sentences(r: &Report) -> Vec<String> {
+pub fn interpret(r: &BenchReport) -> Vec<String> {
     let said = match r.plan.profile.as_str() {
-        "fork" => fork(r),
-        "intrinsic" => intrinsic(r),
-        "append" => append(r),
-        "cached" => cached(r),
-        "chunks" => chunks(r),
+        "fork" => interpret_fork(r),
+        "intrinsic" => interpret_intrinsic(r),
+        "append" => interpret_append(r),
+        "cached" => interpret_cached(r),
+        "chunks" => interpret_chunks(r),
         _ => None,
     };
     said.into_iter().collect()
 }
 
-fn part<'a>(r: &'a Report, label: &str) -> Option<&'a Part> {
-    r.parts.iter().find(|p| p.label.starts_with(label))
+fn find_measurement<'a>(r: &'a BenchReport, label: &str) -> Option<&'a Measurement> {
+    r.measurements.iter().find(|p| p.label.starts_with(label))
 }
 
 /// Classes of the guide, ms per GiB: physical and VMware 9 to 13, HVM 10, KVM 23, old Xen 239 to 424.
-fn fork(r: &Report) -> Option<String> {
-    let each = r.parts.first()?.figure("fork per GiB")?;
+fn interpret_fork(r: &BenchReport) -> Option<String> {
+    let each = r.measurements.first()?.metric("fork per GiB")?;
     let like = match each {
         x if x < 7.0 => "less than physical machines and VMware (9 to 13)",
         x if x <= 16.0 => "about what physical machines, VMware and HVM guests take (9 to 13)",
@@ -42,14 +42,14 @@ fn fork(r: &Report) -> Option<String> {
 }
 
 /// The guide's: bare metal 0.115 ms, a small virtual machine 9.7 ms, up to 40 ms seen.
-fn intrinsic(r: &Report) -> Option<String> {
-    let worst = r.parts.first()?.figure("worst run")? / 1e3;
+fn interpret_intrinsic(r: &BenchReport) -> Option<String> {
+    let worst = r.measurements.first()?.metric("worst run")? / 1e3;
     let like = match worst {
         x if x < 1.0 => "as on bare metal (0.115)",
         x if x < 20.0 => "as in a small virtual machine (9.7)",
         _ => "more than a small virtual machine's 9.7; 40 has been seen",
     };
-    let core = r.parts.first()?.cpu.map(|c| c.user_pct + c.system_pct).filter(|pct| *pct < CORE_PCT);
+    let core = r.measurements.first()?.cpu.map(|c| c.user_pct + c.system_pct).filter(|pct| *pct < FULL_CORE_PCT);
     let shared = core.map_or(String::new(), |pct| {
         format!(
             " It had a core for {pct:.0} % of the time only: other tasks or the hypervisor ran meanwhile. On an idle \
@@ -62,10 +62,10 @@ fn intrinsic(r: &Report) -> Option<String> {
     ))
 }
 
-fn append(r: &Report) -> Option<String> {
-    let policies = [part(r, "sync always")?, part(r, "sync every second")?, part(r, "sync never")?];
-    let [always, second, never] = policies.map(|p| us(p.write.lat.max_ns as f64));
-    let rate = |p: &Part| p.per_s(p.write.ios);
+fn interpret_append(r: &BenchReport) -> Option<String> {
+    let policies = [find_measurement(r, "sync always")?, find_measurement(r, "sync every second")?, find_measurement(r, "sync never")?];
+    let [always, second, never] = policies.map(|p| format_latency(p.write.lat.max_ns as f64));
+    let rate = |p: &Measurement| p.rate_of(p.write.ios);
     let capped = match r.plan.rate_iops {
         0 => String::new(),
         cap => format!(" (the cap is {cap})"),
@@ -79,11 +79,11 @@ fn append(r: &Report) -> Option<String> {
     ))
 }
 
-fn cached(r: &Report) -> Option<String> {
-    let [first, .., third] = &r.parts[..] else { return None };
+fn interpret_cached(r: &BenchReport) -> Option<String> {
+    let [first, .., third] = &r.measurements[..] else { return None };
     let (a, b) = (first.bytes_per_s(), third.bytes_per_s());
-    let memory = r.target.as_ref().is_some_and(|t| t.memory);
-    if memory || a <= 0.0 || super::warnings::is_cache(first) {
+    let memory = r.target.as_ref().is_some_and(|t| t.is_memory);
+    if memory || a <= 0.0 || super::warnings::is_from_cache(first) {
         return None;
     }
     Some(format!(
@@ -95,11 +95,11 @@ fn cached(r: &Report) -> Option<String> {
     ))
 }
 
-fn chunks(r: &Report) -> Option<String> {
-    let longest = |label| part(r, label)?.figure("bystander: longest sync");
+fn interpret_chunks(r: &BenchReport) -> Option<String> {
+    let longest = |label| find_measurement(r, label)?.metric("bystander: longest sync");
     let (alone, each, once) =
         (longest("bystander alone")?, longest("sync after each")?, longest("sync once")?);
-    let last = part(r, "sync once")?.figure("final sync")?;
+    let last = find_measurement(r, "sync once")?.metric("final sync")?;
     Some(format!(
         "Somebody else's longest sync: {alone:.1} ms alone, {each:.1} ms with a sync after each piece, {once:.1} ms with \
          one at the end, which itself took {last:.1} ms."
@@ -109,28 +109,28 @@ fn chunks(r: &Report) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::measure::latency::Direction;
-    use crate::bench::report::CpuUse;
-    use crate::bench::store::tests::report;
+    use crate::bench::measure::latency::DirectionStats;
+    use crate::bench::report::CpuUsage;
+    use crate::bench::store::tests::empty_report;
 
-    fn with(profile: &str, figures: &[(&str, &str, f64)]) -> Report {
-        let mut r = report("1-randrw");
+    fn report_with(profile: &str, figures: &[(&str, &str, f64)]) -> BenchReport {
+        let mut r = empty_report("1-randrw");
         r.plan.profile = profile.into();
-        r.parts.clear();
+        r.measurements.clear();
         for (label, figure, value) in figures {
-            if r.parts.last().is_none_or(|p: &Part| p.label != *label) {
-                r.parts.push(Part { label: (*label).into(), ..Part::default() });
+            if r.measurements.last().is_none_or(|p: &Measurement| p.label != *label) {
+                r.measurements.push(Measurement { label: (*label).into(), ..Measurement::default() });
             }
-            if let Some(p) = r.parts.last_mut() {
-                p.say(figure, *value, "");
+            if let Some(p) = r.measurements.last_mut() {
+                p.add_metric(figure, *value, "");
             }
         }
         r
     }
 
     #[test]
-    fn fork_lies_on_the_guides_scale() {
-        let said = |ms| sentences(&with("fork", &[("fork with 1.00 GiB", "fork per GiB", ms)])).concat();
+    fn fork_is_compared_with_known_machines() {
+        let said = |ms| interpret(&report_with("fork", &[("fork with 1.00 GiB", "fork per GiB", ms)])).concat();
         assert!(said(12.1).starts_with("12.1 ms per GiB: about what physical machines"), "{}", said(12.1));
         assert!(
             said(23.0).contains("KVM") && said(300.0).contains("old Xen") && said(3.0).contains("less than")
@@ -139,22 +139,22 @@ mod tests {
     }
 
     #[test]
-    fn intrinsic_lies_on_the_guides_scale() {
-        let said = |worst| sentences(&with("intrinsic", &[("x", "worst run", worst)])).concat();
+    fn intrinsic_latency_is_compared_with_known_machines() {
+        let said = |worst| interpret(&report_with("intrinsic", &[("x", "worst run", worst)])).concat();
         assert!(said(115.0).contains("0.115 ms: as on bare metal"), "{}", said(115.0));
-        let mut r = with("intrinsic", &[("x", "worst run", 9700.0)]);
-        r.parts[0].cpu = Some(CpuUse { user_pct: 42.0, ..CpuUse::default() });
-        assert!(sentences(&r)[0].contains("42 % of the time only"), "{:?}", sentences(&r));
+        let mut r = report_with("intrinsic", &[("x", "worst run", 9700.0)]);
+        r.measurements[0].cpu = Some(CpuUsage { user_pct: 42.0, ..CpuUsage::default() });
+        assert!(interpret(&r)[0].contains("42 % of the time only"), "{:?}", interpret(&r));
         assert!(
             said(9700.0).contains("small virtual machine") && said(40_000.0).contains("40 has been seen")
         );
     }
 
     #[test]
-    fn a_run_cut_short_is_not_summed_up() {
+    fn incomplete_runs_are_not_interpreted() {
         for profile in ["fork", "intrinsic", "append", "cached", "chunks", "randrw"] {
             assert_eq!(
-                sentences(&with(profile, &[("sync always", "x", 1.0)])),
+                interpret(&report_with(profile, &[("sync always", "x", 1.0)])),
                 Vec::<String>::new(),
                 "{profile}"
             );
@@ -162,8 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn the_bystander_is_compared() {
-        let said = sentences(&with(
+    fn bystander_syncs_are_compared() {
+        let said = interpret(&report_with(
             "chunks",
             &[
                 ("bystander alone", "bystander: longest sync", 5.0),
@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_is_set_against_the_storage_only_where_there_is_one() {
-        let mut r = with("cached", &[("a", "x", 0.0), ("b", "x", 0.0), ("c", "x", 0.0)]);
-        for (part, mib) in r.parts.iter_mut().zip([27u64, 688, 1400]) {
+    fn cached_reads_are_compared_with_the_storage_only_outside_memory() {
+        let mut r = report_with("cached", &[("a", "x", 0.0), ("b", "x", 0.0), ("c", "x", 0.0)]);
+        for (part, mib) in r.measurements.iter_mut().zip([27u64, 688, 1400]) {
             part.elapsed_ns = 1_000_000_000;
-            part.read = Direction { ios: mib, bytes: mib << 20, ..Direction::default() };
+            part.read = DirectionStats { ios: mib, bytes: mib << 20, ..DirectionStats::default() };
         }
-        assert!(sentences(&r).concat().contains("51.9 times"), "{:?}", sentences(&r));
-        r.target.get_or_insert_default().memory = true;
-        assert_eq!(sentences(&r), Vec::<String>::new());
+        assert!(interpret(&r).concat().contains("51.9 times"), "{:?}", interpret(&r));
+        r.target.get_or_insert_default().is_memory = true;
+        assert_eq!(interpret(&r), Vec::<String>::new());
     }
 }

@@ -10,54 +10,54 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Names tried beside one that is taken.
-const BESIDE: u32 = 99;
+const MAX_NUMBERED_NAMES: u32 = 99;
 
 /// What a file is to hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Contents {
+pub enum FileContents {
     /// Text.
     Text(String),
     /// Anything else.
     Bytes(Vec<u8>),
 }
 
-impl Contents {
+impl FileContents {
     /// As it goes to the disk.
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Contents::Text(text) => text.as_bytes(),
-            Contents::Bytes(bytes) => bytes,
+            FileContents::Text(text) => text.as_bytes(),
+            FileContents::Bytes(bytes) => bytes,
         }
     }
 }
 
-impl From<String> for Contents {
+impl From<String> for FileContents {
     fn from(text: String) -> Self {
-        Contents::Text(text)
+        FileContents::Text(text)
     }
 }
 
-impl From<Vec<u8>> for Contents {
+impl From<Vec<u8>> for FileContents {
     /// Text travels as text, which is shorter on the way.
     fn from(bytes: Vec<u8>) -> Self {
-        String::from_utf8(bytes).map_or_else(|err| Contents::Bytes(err.into_bytes()), Contents::Text)
+        String::from_utf8(bytes).map_or_else(|err| FileContents::Bytes(err.into_bytes()), FileContents::Text)
     }
 }
 
 /// What becomes of a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Existing {
+pub enum IfExists {
     /// It stays, and nothing is written.
-    Keep,
+    Fail,
     /// It stays; the new one gets a number: `name-2.png`.
-    Beside,
+    AddNumber,
     /// It goes when the new one is complete and on disk.
     Replace,
 }
 
 /// Why a file could not be written, and what to do.
-pub fn not_written(path: &Path, err: &io::Error) -> String {
+pub fn write_error_message(path: &Path, err: &io::Error) -> String {
     let next = match err.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "; nothing was left there; write elsewhere or make room"
@@ -71,7 +71,7 @@ pub fn not_written(path: &Path, err: &io::Error) -> String {
 }
 
 /// Writes a file so that an old one is intact until the new one is complete and on disk. Returns its absolute path.
-pub fn write_file(path: &Path, contents: &[u8], existing: Existing, make_dir: bool) -> io::Result<PathBuf> {
+pub fn write_file(path: &Path, contents: &[u8], existing: IfExists, make_dir: bool) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(ErrorKind::InvalidInput, "names no file"));
@@ -90,7 +90,7 @@ pub fn write_file(path: &Path, contents: &[u8], existing: Existing, make_dir: bo
     let done = file
         .write_all(contents)
         .and_then(|()| file.sync_all())
-        .and_then(|()| settle(&at, &temporary, &name, existing));
+        .and_then(|()| rename_into_place(&at, &temporary, &name, existing));
     match done {
         Ok(name) => {
             let _ = rustix::fs::fsync(&at);
@@ -104,18 +104,18 @@ pub fn write_file(path: &Path, contents: &[u8], existing: Existing, make_dir: bo
 }
 
 /// Gives the complete file its name.
-fn settle(dir: &OwnedFd, temporary: &str, name: &str, existing: Existing) -> io::Result<String> {
+fn rename_into_place(dir: &OwnedFd, temporary: &str, name: &str, existing: IfExists) -> io::Result<String> {
     let names = match existing {
-        Existing::Replace => {
+        IfExists::Replace => {
             rustix::fs::renameat(dir, temporary, dir, name)?;
             return Ok(name.to_owned());
         }
-        Existing::Keep => 1,
-        Existing::Beside => BESIDE,
+        IfExists::Fail => 1,
+        IfExists::AddNumber => MAX_NUMBERED_NAMES,
     };
     for n in 1..=names {
-        let name = numbered(name, n);
-        match name_new(dir, temporary, &name) {
+        let name = numbered_name(name, n);
+        match rename_no_replace(dir, temporary, &name) {
             Err(Errno::EXIST) => {}
             Err(err) => return Err(err.into()),
             Ok(()) => return Ok(name),
@@ -125,7 +125,7 @@ fn settle(dir: &OwnedFd, temporary: &str, name: &str, existing: Existing) -> io:
 }
 
 /// `shot.png`, `shot-2.png`, `shot-3.png`
-fn numbered(name: &str, n: u32) -> String {
+fn numbered_name(name: &str, n: u32) -> String {
     match (n, name.rsplit_once('.')) {
         (1, _) => name.to_owned(),
         (_, Some((stem, ending))) if !stem.is_empty() => format!("{stem}-{n}.{ending}"),
@@ -134,7 +134,7 @@ fn numbered(name: &str, n: u32) -> String {
 }
 
 /// A name that nothing has yet, be it a link that leads nowhere.
-fn name_new(dir: &OwnedFd, temporary: &str, name: &str) -> rustix::io::Result<()> {
+fn rename_no_replace(dir: &OwnedFd, temporary: &str, name: &str) -> rustix::io::Result<()> {
     match rustix::fs::renameat_with(dir, temporary, dir, name, RenameFlags::NOREPLACE) {
         // NFS cannot; a second name can be had there, on the same terms.
         Err(Errno::INVAL | Errno::NOSYS) => {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt, symlink};
 
-    fn write(path: &Path, contents: &str, existing: Existing) -> io::Result<PathBuf> {
+    fn write(path: &Path, contents: &str, existing: IfExists) -> io::Result<PathBuf> {
         write_file(path, contents.as_bytes(), existing, false)
     }
 
@@ -159,52 +159,52 @@ mod tests {
     }
 
     #[test]
-    fn files_are_whole_private_and_never_reached_through_a_link() {
+    fn files_are_complete_private_and_never_written_through_a_link() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("victim");
         std::fs::write(&target, "old").unwrap();
         let link = dir.path().join("conf");
         symlink(&target, &link).unwrap();
-        write(&link, "new", Existing::Replace).unwrap();
+        write(&link, "new", IfExists::Replace).unwrap();
         assert_eq!(read(&target), "old", "the link was replaced, not followed");
         assert_eq!(read(&link), "new");
         assert_eq!(std::fs::metadata(&link).unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]
-    fn an_existing_file_is_kept_unless_told_and_nothing_is_left() {
+    fn an_existing_file_is_kept_and_no_temporary_file_remains() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("shot.svg");
-        assert_eq!(write(&path, "1", Existing::Keep).unwrap(), path);
-        let err = write(&path, "2", Existing::Keep).unwrap_err();
+        assert_eq!(write(&path, "1", IfExists::Fail).unwrap(), path);
+        let err = write(&path, "2", IfExists::Fail).unwrap_err();
         assert_eq!(err.kind(), ErrorKind::AlreadyExists);
         assert_eq!(read(&path), "1");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        assert!(write(&dir.path().join("no/such/f"), "", Existing::Keep).is_err());
-        write_file(&dir.path().join("made/f"), b"", Existing::Keep, true).unwrap();
+        assert!(write(&dir.path().join("no/such/f"), "", IfExists::Fail).is_err());
+        write_file(&dir.path().join("made/f"), b"", IfExists::Fail, true).unwrap();
     }
 
     #[test]
-    fn beside_a_file_or_a_planted_link_the_new_one_gets_a_number() {
+    fn the_new_file_gets_a_number_beside_an_existing_file_or_link() {
         let dir = tempfile::tempdir().unwrap();
         let (path, victim) = (dir.path().join("shot.png"), dir.path().join("victim"));
         symlink(&victim, &path).unwrap();
         symlink(dir.path().join("nowhere"), dir.path().join("shot-2.png")).unwrap();
-        assert_eq!(write(&path, "1", Existing::Beside).unwrap(), dir.path().join("shot-3.png"));
-        assert_eq!(write(&path, "2", Existing::Beside).unwrap(), dir.path().join("shot-4.png"));
+        assert_eq!(write(&path, "1", IfExists::AddNumber).unwrap(), dir.path().join("shot-3.png"));
+        assert_eq!(write(&path, "2", IfExists::AddNumber).unwrap(), dir.path().join("shot-4.png"));
         assert_eq!(read(&dir.path().join("shot-3.png")), "1");
         assert!(!victim.exists() && !dir.path().join("nowhere").exists());
-        let err = write(&path, "3", Existing::Keep).unwrap_err();
+        let err = write(&path, "3", IfExists::Fail).unwrap_err();
         assert!(
-            not_written(&path, &err).ends_with("shot.png not written: exists already; name another file")
+            write_error_message(&path, &err).ends_with("shot.png not written: exists already; name another file")
         );
-        assert_eq!(numbered(".hidden", 2), ".hidden-2");
-        assert_eq!(numbered("plain", 12), "plain-12");
+        assert_eq!(numbered_name(".hidden", 2), ".hidden-2");
+        assert_eq!(numbered_name("plain", 12), "plain-12");
     }
 
     #[test]
-    fn reasons_come_with_a_next_step() {
-        let said = |code| not_written(Path::new("/x/f"), &io::Error::from_raw_os_error(code));
+    fn errors_suggest_a_next_step() {
+        let said = |code| write_error_message(Path::new("/x/f"), &io::Error::from_raw_os_error(code));
         assert_eq!(
             said(28),
             "/x/f not written: no space left on device; nothing was left there; write elsewhere or make room"
@@ -215,11 +215,11 @@ mod tests {
     }
 
     #[test]
-    fn contents_travel_as_they_are() {
-        for contents in [Contents::from(b"text \x1b".to_vec()), Contents::from(vec![0x89, b'P', 0, 255])] {
+    fn contents_survive_serialization() {
+        for contents in [FileContents::from(b"text \x1b".to_vec()), FileContents::from(vec![0x89, b'P', 0, 255])] {
             let sent = serde_json::to_string(&contents).unwrap();
-            assert_eq!(serde_json::from_str::<Contents>(&sent).unwrap(), contents);
+            assert_eq!(serde_json::from_str::<FileContents>(&sent).unwrap(), contents);
         }
-        assert_eq!(Contents::from("é".as_bytes().to_vec()), Contents::Text("é".into()));
+        assert_eq!(FileContents::from("é".as_bytes().to_vec()), FileContents::Text("é".into()));
     }
 }

@@ -5,12 +5,12 @@
 //! burst credits used up) 1,518/1,516, a laptop SSD 13.4k/13.4k, a local NVMe drive 102,963/102,800; all
 //! 4 KiB random, half read, half written, depth 64, direct.
 
-use super::{Part, Target};
+use super::{Measurement, ReportTarget};
 use serde::{Deserialize, Serialize};
 
 /// A known class of storage.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Class {
+pub struct ReferenceClass {
     /// Name, with an article.
     pub name: &'static str,
     /// 4 KiB random IOPS per direction.
@@ -18,17 +18,17 @@ pub struct Class {
 }
 
 /// The marks on the ruler, slowest first.
-pub const CLASSES: [Class; 5] = [
-    Class { name: "a throughput-optimised HDD volume", iops: 66.0 },
-    Class { name: "a RAID 5 of 10,000 rpm disks", iops: 200.0 },
-    Class { name: "a general-purpose cloud volume (gp2)", iops: 1_518.0 },
-    Class { name: "a laptop SSD", iops: 13_400.0 },
-    Class { name: "a local NVMe drive", iops: 102_963.0 },
+pub const REFERENCE_CLASSES: [ReferenceClass; 5] = [
+    ReferenceClass { name: "a throughput-optimised HDD volume", iops: 66.0 },
+    ReferenceClass { name: "a RAID 5 of 10,000 rpm disks", iops: 200.0 },
+    ReferenceClass { name: "a general-purpose cloud volume (gp2)", iops: 1_518.0 },
+    ReferenceClass { name: "a laptop SSD", iops: 13_400.0 },
+    ReferenceClass { name: "a local NVMe drive", iops: 102_963.0 },
 ];
 
 /// Where a result lies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Placement {
+pub struct ReferencePlacement {
     /// IOPS per direction that was placed.
     pub iops: f64,
     /// Name of the class nearest on a logarithmic scale; `None` where the figure says nothing about storage.
@@ -40,33 +40,33 @@ pub struct Placement {
 }
 
 /// The position of `iops` on the scale.
-pub fn position(iops: f64) -> f64 {
+pub fn log_position(iops: f64) -> f64 {
     ((iops.max(1.0).log10() - 1.0) / 5.0).clamp(0.0, 1.0)
 }
 
 /// Places a random-I/O part. `None` for parts the classes are not comparable with.
-pub fn place(part: &Part, target: Option<&Target>) -> Option<Placement> {
-    let (r, w) = (part.per_s(part.read.ios), part.per_s(part.write.ios));
+pub fn place_measurement(part: &Measurement, target: Option<&ReportTarget>) -> Option<ReferencePlacement> {
+    let (r, w) = (part.rate_of(part.read.ios), part.rate_of(part.write.ios));
     let directions = [r, w].iter().filter(|x| **x > 0.0).count();
     if directions == 0 {
         return None;
     }
     let iops = (r + w) / directions as f64;
     let sentence = |text: String, class: Option<&str>| {
-        Some(Placement { iops, class: class.map(Into::into), position: position(iops), sentence: text })
+        Some(ReferencePlacement { iops, class: class.map(Into::into), position: log_position(iops), sentence: text })
     };
-    if target.is_some_and(|t| t.memory) {
+    if target.is_some_and(|t| t.is_memory) {
         let text =
             format!("{iops:.0} IOPS per direction, but from memory (tmpfs): it says nothing about a disk.");
         return sentence(text, None);
     }
-    if super::warnings::is_cache(part) {
+    if super::warnings::is_from_cache(part) {
         let text =
             format!("{iops:.0} IOPS per direction, but from a cache: the device itself moved far less.");
         return sentence(text, None);
     }
-    let distance = |c: &Class| (iops.max(1.0) / c.iops).ln().abs();
-    let nearest = CLASSES.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    let distance = |c: &ReferenceClass| (iops.max(1.0) / c.iops).ln().abs();
+    let nearest = REFERENCE_CLASSES.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
     let ratio = iops / nearest.iops;
     let text = match ratio {
         0.7..=1.4 => format!("{iops:.0} IOPS per direction: about what {} gives.", nearest.name),
@@ -84,12 +84,12 @@ pub fn place(part: &Part, target: Option<&Target>) -> Option<Placement> {
 }
 
 /// The scale as two lines of `width` characters: marks of the classes, and the result.
-pub fn drawing(p: &Placement, width: usize) -> String {
+pub fn draw_scale(p: &ReferencePlacement, width: usize) -> String {
     let at = |x: f64| (x * width.saturating_sub(1) as f64).round() as usize;
     let mut scale: Vec<char> = vec!['-'; width];
     let mut names = vec![' '; width + 8];
-    for (class, short) in CLASSES.iter().zip(["HDD", "RAID", "gp2", "SSD", "NVMe"]) {
-        let x = at(position(class.iops));
+    for (class, short) in REFERENCE_CLASSES.iter().zip(["HDD", "RAID", "gp2", "SSD", "NVMe"]) {
+        let x = at(log_position(class.iops));
         scale[x] = '|';
         for (i, c) in short.chars().enumerate() {
             names[x + i] = c;
@@ -103,35 +103,35 @@ pub fn drawing(p: &Placement, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::measure::latency::Direction;
+    use crate::bench::measure::latency::DirectionStats;
 
-    fn part(reads: u64, writes: u64) -> Part {
-        let of = |ios| Direction { ios, bytes: ios * 4096, ..Direction::default() };
-        Part { elapsed_ns: 1_000_000_000, read: of(reads), write: of(writes), ..Part::default() }
+    fn measurement(reads: u64, writes: u64) -> Measurement {
+        let of = |ios| DirectionStats { ios, bytes: ios * 4096, ..DirectionStats::default() };
+        Measurement { elapsed_ns: 1_000_000_000, read: of(reads), write: of(writes), ..Measurement::default() }
     }
 
     #[test]
-    fn the_guides_own_figures_land_on_their_classes() {
+    fn reference_figures_map_to_their_own_class() {
         for (n, class) in [(66, 0), (200, 1), (1_516, 2), (13_400, 3), (102_800, 4), (900_000, 4), (20, 0)] {
-            let p = place(&part(n, n), None).unwrap();
-            assert_eq!(p.class.as_deref(), Some(CLASSES[class].name), "{n}");
+            let p = place_measurement(&measurement(n, n), None).unwrap();
+            assert_eq!(p.class.as_deref(), Some(REFERENCE_CLASSES[class].name), "{n}");
         }
         assert!(
-            place(&part(66, 0), None).unwrap().sentence.contains("about what a throughput-optimised HDD")
+            place_measurement(&measurement(66, 0), None).unwrap().sentence.contains("about what a throughput-optimised HDD")
         );
-        assert_eq!(place(&part(0, 0), None), None);
+        assert_eq!(place_measurement(&measurement(0, 0), None), None);
     }
 
     #[test]
-    fn memory_is_no_disk() {
-        let target = Target { memory: true, ..Target::default() };
-        let p = place(&part(300_000, 0), Some(&target)).unwrap();
+    fn memory_is_not_placed_in_a_class() {
+        let target = ReportTarget { is_memory: true, ..ReportTarget::default() };
+        let p = place_measurement(&measurement(300_000, 0), Some(&target)).unwrap();
         assert!(p.class.is_none() && p.sentence.contains("memory"));
     }
 
     #[test]
     fn the_scale_is_logarithmic() {
-        assert_eq!((position(10.0), position(1e6), position(1e9)), (0.0, 1.0, 1.0));
-        assert!((position(1000.0) - 0.4).abs() < 1e-9);
+        assert_eq!((log_position(10.0), log_position(1e6), log_position(1e9)), (0.0, 1.0, 1.0));
+        assert!((log_position(1000.0) - 0.4).abs() < 1e-9);
     }
 }

@@ -6,11 +6,11 @@ use std::io;
 
 /// io_uring said no; the text is cause and remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal(pub String);
+pub struct UringUnavailable(pub String);
 
-impl Refusal {
+impl UringUnavailable {
     /// From io_uring_setup or io_uring_register.
-    pub fn setup(err: io::Error) -> Self {
+    pub fn from_setup_error(err: io::Error) -> Self {
         let disabled = std::fs::read_to_string(Root::live().proc("sys/kernel/io_uring_disabled"))
             .ok()
             .and_then(|s| s.trim().parse().ok());
@@ -18,7 +18,7 @@ impl Refusal {
     }
 
     /// Locked memory ran out: registered buffers count against RLIMIT_MEMLOCK.
-    pub fn memlock(bytes: usize) -> Self {
+    pub fn memlock_exceeded(bytes: usize) -> Self {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
         let limit = limit.map_or("unlimited".into(), |n| format!("{} KiB", n / 1024));
         Self(format!(
@@ -29,7 +29,7 @@ impl Refusal {
     }
 
     /// No memory for the buffers.
-    pub fn memory(err: io::Error) -> Self {
+    pub fn out_of_memory(err: io::Error) -> Self {
         Self(format!("no memory for the buffers: {}", describe_io_error(&err)))
     }
 
@@ -66,14 +66,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_errno_names_its_cause() {
-        let why = |errno, sysctl| Refusal::explain(&io::Error::from_raw_os_error(errno), sysctl).0;
+    fn errno_is_explained_with_its_cause() {
+        let why = |errno, sysctl| UringUnavailable::explain(&io::Error::from_raw_os_error(errno), sysctl).0;
         assert!(why(libc::EPERM, Some(2)).contains("io_uring_disabled = 2"));
         assert!(why(libc::EPERM, Some(1)).contains("io_uring_group"));
         assert!(why(libc::EPERM, Some(0)).contains("seccomp"));
         assert!(why(libc::ENOSYS, None).contains("no io_uring"));
         assert!(why(libc::ENOMEM, Some(0)).contains("MEMLOCK"));
         assert!(why(libc::EIO, None).contains("failed"));
-        assert!(Refusal::memlock(1 << 20).0.contains("1024 KiB"));
+        assert!(UringUnavailable::memlock_exceeded(1 << 20).0.contains("1024 KiB"));
     }
 }

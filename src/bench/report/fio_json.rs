@@ -4,46 +4,46 @@
 //! has and we do not measure is there with fio's own "nothing" value, because consumers index without
 //! asking.
 
-use super::{End, Part, Report};
-use crate::bench::fiojob;
-use crate::bench::measure::depth::{BATCHES, LEVELS};
+use super::{RunEnd, Measurement, BenchReport};
+use crate::bench::fio_job;
+use crate::bench::measure::depth::{BATCH_LABELS, LEVEL_LABELS};
 use crate::bench::measure::histogram::PERCENTILES;
-use crate::bench::measure::latency::{Direction, Latency, Sync};
+use crate::bench::measure::latency::{DirectionStats, LatencyStats, SyncStats};
 use serde_json::{Map, Value, json};
 
 /// The whole document.
-pub fn document(r: &Report) -> Value {
+pub fn fio_document(r: &BenchReport) -> Value {
     let direct = u8::from(r.plan.direct).to_string();
     json!({
         "fio version": format!("iotop-plus-{}", r.version),
-        "timestamp": seconds(&r.id),
-        "timestamp_ms": seconds(&r.id) * 1000 + milliseconds(&r.time),
+        "timestamp": id_seconds(&r.id),
+        "timestamp_ms": id_seconds(&r.id) * 1000 + time_milliseconds(&r.time),
         "time": r.time,
-        "global options": { "ioengine": engine(r), "direct": direct },
-        "jobs": r.parts.iter().map(|p| job(p, r)).collect::<Vec<_>>(),
-        "disk_util": r.parts.iter().filter_map(disk_util).collect::<Vec<_>>(),
+        "global options": { "ioengine": engine_name(r), "direct": direct },
+        "jobs": r.measurements.iter().map(|p| job_json(p, r)).collect::<Vec<_>>(),
+        "disk_util": r.measurements.iter().filter_map(disk_util_json).collect::<Vec<_>>(),
     })
 }
 
 /// A report's name begins with its time in seconds.
-fn seconds(id: &str) -> u64 {
+fn id_seconds(id: &str) -> u64 {
     id.split('-').next().and_then(|s| s.parse().ok()).unwrap_or(0)
 }
 
 /// And its RFC 3339 form ends with the milliseconds.
-fn milliseconds(time: &str) -> u64 {
+fn time_milliseconds(time: &str) -> u64 {
     time.rsplit_once('.').and_then(|(_, ms)| ms.trim_end_matches('Z').parse().ok()).unwrap_or(0)
 }
 
 /// fio's name of what the operations went through.
-fn engine(r: &Report) -> &'static str {
-    let ring = r.parts.first().is_some_and(|p| p.engine.starts_with("io_uring"));
+fn engine_name(r: &BenchReport) -> &'static str {
+    let ring = r.measurements.first().is_some_and(|p| p.engine.starts_with("io_uring"));
     if ring { "io_uring" } else { "psync" }
 }
 
 /// The options of the job file that does the same; without one, those that both know.
-fn options(p: &Part, r: &Report) -> Map<String, Value> {
-    if let Ok(file) = fiojob::emit(&r.plan) {
+fn job_options(p: &Measurement, r: &BenchReport) -> Map<String, Value> {
+    if let Ok(file) = fio_job::to_job_file(&r.plan) {
         let pairs = file.lines().filter_map(|l| l.split_once('='));
         return pairs.map(|(k, v)| (k.to_owned(), json!(v))).collect();
     }
@@ -53,8 +53,8 @@ fn options(p: &Part, r: &Report) -> Map<String, Value> {
     all.into_iter().chain([size]).map(|(k, v)| (k.to_owned(), json!(v))).collect()
 }
 
-fn job(p: &Part, r: &Report) -> Value {
-    let error = i32::from(matches!(r.end, End::Failed(_) | End::Stalled(_)));
+fn job_json(p: &Measurement, r: &BenchReport) -> Value {
+    let error = i32::from(matches!(r.end, RunEnd::Failed(_) | RunEnd::Stalled(_)));
     let ms = p.elapsed_ns / 1_000_000;
     let cpu = p.cpu.unwrap_or_default();
     json!({
@@ -63,23 +63,23 @@ fn job(p: &Part, r: &Report) -> Value {
         "error": error,
         "eta": 0,
         "elapsed": p.elapsed_ns.div_ceil(1_000_000_000),
-        "job options": options(p, r),
-        "read": direction(p, &p.read),
-        "write": direction(p, &p.write),
-        "trim": direction(p, &Direction::default()),
-        "sync": sync(&p.sync),
+        "job options": job_options(p, r),
+        "read": direction_json(p, &p.read),
+        "write": direction_json(p, &p.write),
+        "trim": direction_json(p, &DirectionStats::default()),
+        "sync": sync_json(&p.sync),
         "job_runtime": ms,
         "usr_cpu": cpu.user_pct,
         "sys_cpu": cpu.system_pct,
         "ctx": cpu.switches,
         "majf": cpu.major_faults,
         "minf": cpu.minor_faults,
-        "iodepth_level": shares(&LEVELS, &p.depths.level),
-        "iodepth_submit": shares(&BATCHES, &p.depths.submit),
-        "iodepth_complete": shares(&BATCHES, &p.depths.complete),
-        "latency_ns": spread(p, 1, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000]),
-        "latency_us": spread(p, 1_000, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000]),
-        "latency_ms": spread(p, 1_000_000, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000]),
+        "iodepth_level": bucket_percentages(&LEVEL_LABELS, &p.depths.level),
+        "iodepth_submit": bucket_percentages(&BATCH_LABELS, &p.depths.submit),
+        "iodepth_complete": bucket_percentages(&BATCH_LABELS, &p.depths.complete),
+        "latency_ns": latency_percentages(p, 1, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000]),
+        "latency_us": latency_percentages(p, 1_000, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000]),
+        "latency_ms": latency_percentages(p, 1_000_000, &[2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000]),
         "latency_depth": p.depth,
         "latency_target": 0,
         "latency_percentile": 100.0,
@@ -87,23 +87,23 @@ fn job(p: &Part, r: &Report) -> Value {
     })
 }
 
-fn direction(p: &Part, d: &Direction) -> Value {
-    let (lo, hi, mean, dev, n) = iops_over_time(p, d);
+fn direction_json(p: &Measurement, d: &DirectionStats) -> Value {
+    let (lo, hi, mean, dev, n) = iops_statistics(p, d);
     let bw = |x: f64| (x * d.bytes as f64 / (d.ios.max(1) as f64) / 1024.0) as u64;
-    let bytes = p.per_s(d.bytes);
+    let bytes = p.rate_of(d.bytes);
     json!({
         "io_bytes": d.bytes,
         "io_kbytes": d.bytes >> 10,
         "bw_bytes": bytes as u64,
         "bw": (bytes / 1024.0) as u64,
-        "iops": p.per_s(d.ios),
+        "iops": p.rate_of(d.ios),
         "runtime": if d.ios > 0 { p.elapsed_ns / 1_000_000 } else { 0 },
         "total_ios": d.ios,
         "short_ios": 0,
         "drop_ios": 0,
-        "slat_ns": latency(&d.slat),
-        "clat_ns": latency(&d.clat),
-        "lat_ns": latency(&d.lat),
+        "slat_ns": latency_json(&d.slat),
+        "clat_ns": latency_json(&d.clat),
+        "lat_ns": latency_json(&d.lat),
         "bw_min": bw(lo),
         "bw_max": bw(hi),
         "bw_agg": if d.ios > 0 { 100.0 } else { 0.0 },
@@ -118,9 +118,9 @@ fn direction(p: &Part, d: &Direction) -> Value {
     })
 }
 
-fn latency(l: &Latency) -> Value {
+fn latency_json(l: &LatencyStats) -> Value {
     let mut v = json!({
-        "min": l.min_ns, "max": l.max_ns, "mean": l.mean_ns, "stddev": l.stddev_ns, "N": l.n,
+        "min": l.min_ns, "max": l.max_ns, "mean": l.mean_ns, "stddev": l.stddev_ns, "N": l.count,
     });
     let list: Map<String, Value> =
         PERCENTILES.iter().filter_map(|p| Some((format!("{p:.6}"), json!(l.percentile(*p)?)))).collect();
@@ -130,15 +130,15 @@ fn latency(l: &Latency) -> Value {
     v
 }
 
-fn sync(s: &Sync) -> Value {
-    json!({ "total_ios": s.ios, "lat_ns": latency(&s.lat) })
+fn sync_json(s: &SyncStats) -> Value {
+    json!({ "total_ios": s.ios, "lat_ns": latency_json(&s.lat) })
 }
 
 /// Minimum, maximum, mean, standard deviation of IOPS over the course, and its points. Intervals without
 /// any I/O count here: fio leaves them out, which hides stalls.
-fn iops_over_time(p: &Part, d: &Direction) -> (f64, f64, f64, f64, u64) {
+fn iops_statistics(p: &Measurement, d: &DirectionStats) -> (f64, f64, f64, f64, u64) {
     let reads = std::ptr::eq(d, &p.read);
-    let of = |s: &super::Point| if reads { s.read_iops } else { s.write_iops };
+    let of = |s: &super::SeriesPoint| if reads { s.read_iops } else { s.write_iops };
     let points: Vec<f64> = p.series.iter().map(of).collect();
     if points.is_empty() || d.ios == 0 {
         return (0.0, 0.0, 0.0, 0.0, 0);
@@ -152,22 +152,22 @@ fn iops_over_time(p: &Part, d: &Direction) -> (f64, f64, f64, f64, u64) {
 }
 
 /// Per cent in each class; all 0 where nothing was counted, as fio has it.
-fn shares(names: &[&str], counts: &[u64]) -> Value {
+fn bucket_percentages(names: &[&str], counts: &[u64]) -> Value {
     let total = counts.iter().sum::<u64>().max(1) as f64;
     let one = |(name, n): (&&str, &u64)| ((*name).to_owned(), json!(*n as f64 / total * 100.0));
     Value::Object(names.iter().zip(counts).map(one).collect())
 }
 
 /// Per cent of operations in each class of `lat`, the classes' upper ends in `unit` ns.
-fn spread(p: &Part, unit: u64, ends: &[u64]) -> Value {
-    let lat = p.lat();
-    let total = lat.n.max(1) as f64;
+fn latency_percentages(p: &Measurement, unit: u64, ends: &[u64]) -> Value {
+    let lat = p.combined_lat();
+    let total = lat.count.max(1) as f64;
     let mut out = Map::new();
     let mut low = if unit == 1 { 0 } else { unit };
     let buckets = lat.histogram.as_ref().map(|h| h.buckets.as_slice()).unwrap_or_default();
     let share = |from: u64, to: u64| {
         let within = |i: u16| {
-            let v = crate::bench::measure::histogram::value_of(i as usize);
+            let v = crate::bench::measure::histogram::bucket_midpoint(i as usize);
             v >= from && v < to
         };
         buckets.iter().filter(|(i, _)| within(*i)).map(|(_, n)| n).sum::<u64>() as f64 / total * 100.0
@@ -182,9 +182,9 @@ fn spread(p: &Part, unit: u64, ends: &[u64]) -> Value {
     Value::Object(out)
 }
 
-fn disk_util(p: &Part) -> Option<Value> {
+fn disk_util_json(p: &Measurement) -> Option<Value> {
     let d = p.device.as_ref()?;
-    let n = |per_s: f64| (per_s * p.secs()) as u64;
+    let n = |per_s: f64| (per_s * p.elapsed_secs()) as u64;
     Some(json!({
         "name": crate::text::sanitize(d.name.as_bytes()),
         "read_ios": n(d.reads_per_s), "write_ios": n(d.writes_per_s),

@@ -1,7 +1,7 @@
 //! The machine's counters while an experiment runs: dirty pages during a round, and what others do before it.
 
-use super::report::{Calm, Point};
-use crate::bench::message::Progress;
+use super::report::{Baseline, DirtyPagesPoint};
+use crate::bench::message::BenchProgress;
 use crate::collect::{self, Source};
 use crate::model::cpu::{CpuRate, CpuRaw};
 use crate::model::disk::{DiskRaw, SECTOR_BYTES};
@@ -11,24 +11,24 @@ use crate::root::Root;
 use std::time::Instant;
 
 /// Points kept of a round; two neighbours become one when it is full.
-const MOST: usize = 960;
+const MAX_POINTS: usize = 960;
 /// Of less than this, bytes per second, a device counts as idle.
-const IDLE: f64 = 64.0 * 1024.0;
+const IDLE_BYTES_PER_S: f64 = 64.0 * 1024.0;
 
 /// Reads the files that never block: CPU, devices, dirty pages.
-pub struct Counters(Vec<Box<dyn Source>>);
+pub struct SystemCounters(Vec<Box<dyn Source>>);
 
 /// One look at them.
 #[derive(Debug, Clone)]
-pub struct Look {
-    at: Instant,
+pub struct SystemCounterSnapshot {
+    taken_at: Instant,
     /// Dirty pages and thresholds.
     pub vm: VmRaw,
     cpu: Option<CpuRaw>,
     disks: Vec<DiskRaw>,
 }
 
-impl Counters {
+impl SystemCounters {
     /// Of the machine below `root`.
     pub fn new(root: &Root) -> Self {
         let wanted = ["/proc/diskstats", "/proc/stat", "/proc/vmstat"];
@@ -36,13 +36,13 @@ impl Counters {
     }
 
     /// Reads them. What cannot be read is missing.
-    pub fn read(&mut self) -> Look {
+    pub fn read(&mut self) -> SystemCounterSnapshot {
         let mut sample = Sample::default();
         for source in &mut self.0 {
             source.read()(&mut sample);
         }
-        Look {
-            at: Instant::now(),
+        SystemCounterSnapshot {
+            taken_at: Instant::now(),
             vm: sample.vm.ok().copied().unwrap_or_default(),
             cpu: sample.cpu.ok().copied(),
             disks: sample.disks.ok().cloned().unwrap_or_default(),
@@ -51,61 +51,61 @@ impl Counters {
 }
 
 /// What went on between two looks.
-pub fn calm(before: &Look, after: &Look) -> Calm {
-    let secs = after.at.duration_since(before.at).as_secs_f64().max(1e-3);
+pub fn baseline_between(before: &SystemCounterSnapshot, after: &SystemCounterSnapshot) -> Baseline {
+    let secs = after.taken_at.duration_since(before.taken_at).as_secs_f64().max(1e-3);
     let cpu = before.cpu.zip(after.cpu).and_then(|(a, b)| CpuRate::derive(&a, &b));
     let mut disks = Vec::new();
     for disk in &after.disks {
         let Some(old) = before.disks.iter().find(|d| d.id == disk.id) else { continue };
         let sectors = |d: &DiskRaw| d.read.sectors.wrapping_add(d.write.sectors);
         let moved = sectors(disk).saturating_sub(sectors(old)) as f64 * SECTOR_BYTES as f64 / secs;
-        if moved >= IDLE {
+        if moved >= IDLE_BYTES_PER_S {
             disks.push((disk.id.to_string(), moved));
         }
     }
-    Calm { cpu_pct: cpu.map(|c| c.user_pct + c.system_pct + c.steal_pct), disks, undrained: false }
+    Baseline { cpu_pct: cpu.map(|c| c.user_pct + c.system_pct + c.steal_pct), disks, sync_timed_out: false }
 }
 
 /// The shortest time pages are counted over, ms. Each processor keeps its own count and adds it to the kernel's
 /// once a second (`vm.stat_interval`; `refresh_cpu_vm_stats` in mm/vmstat.c), so less says next to nothing.
-pub const LEAST_MS: u64 = 2_000;
+pub const MIN_COUNTED_MS: u64 = 2_000;
 
 /// Dirty pages in the course of a round.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct DirtyPagesMonitor {
     /// What was seen while the workload counted.
-    pub points: Vec<Point>,
-    begun: Option<(Instant, VmRaw)>,
+    pub points: Vec<DirtyPagesPoint>,
+    first: Option<(Instant, VmRaw)>,
     last: Option<(Instant, VmRaw)>,
     /// Every so many looks become a point.
     stride: usize,
     skipped: usize,
 }
 
-impl Watch {
+impl DirtyPagesMonitor {
     /// Takes a look if the workload counts now.
-    pub fn look(&mut self, progress: &Progress, counters: &mut Counters) -> Option<Point> {
-        if progress.part.is_none() || progress.ramping {
+    pub fn sample_if_counting(&mut self, progress: &BenchProgress, counters: &mut SystemCounters) -> Option<DirtyPagesPoint> {
+        if progress.measurement_index.is_none() || progress.is_ramping {
             return None;
         }
         let look = counters.read();
-        self.add(look.at, look.vm)
+        self.add_sample(look.taken_at, look.vm)
     }
 
-    fn add(&mut self, at: Instant, vm: VmRaw) -> Option<Point> {
-        let (begun, _) = *self.begun.get_or_insert((at, vm));
+    fn add_sample(&mut self, at: Instant, vm: VmRaw) -> Option<DirtyPagesPoint> {
+        let (begun, _) = *self.first.get_or_insert((at, vm));
         self.last = Some((at, vm));
-        let point = Point {
+        let point = DirtyPagesPoint {
             at_ms: at.duration_since(begun).as_millis() as u64,
-            dirty: vm.nr_dirty? * vm.page_size,
-            writeback: vm.nr_writeback.unwrap_or(0) * vm.page_size,
+            dirty_bytes: vm.nr_dirty? * vm.page_size,
+            writeback_bytes: vm.nr_writeback.unwrap_or(0) * vm.page_size,
         };
         self.skipped += 1;
         if self.skipped >= self.stride {
             self.skipped = 0;
             self.points.push(point);
         }
-        if self.points.len() >= MOST {
+        if self.points.len() >= MAX_POINTS {
             self.points = self.points.iter().step_by(2).copied().collect();
             self.stride = self.stride.max(1) * 2;
         }
@@ -114,9 +114,9 @@ impl Watch {
 
     /// Bytes made dirty and written back since counting began; `None` also if that was for less than
     /// [`LEAST_MS`].
-    pub fn sums(&self) -> (Option<u64>, Option<u64>) {
-        let (Some((begun, first)), Some((at, last))) = (&self.begun, &self.last) else { return (None, None) };
-        if at.duration_since(*begun).as_millis() < LEAST_MS.into() {
+    pub fn dirtied_and_written(&self) -> (Option<u64>, Option<u64>) {
+        let (Some((begun, first)), Some((at, last))) = (&self.first, &self.last) else { return (None, None) };
+        if at.duration_since(*begun).as_millis() < MIN_COUNTED_MS.into() {
             return (None, None);
         }
         let since = |new: Option<u64>, old: Option<u64>| Some(new?.saturating_sub(old?) * first.page_size);
@@ -134,60 +134,60 @@ mod tests {
     }
 
     #[test]
-    fn a_long_round_stays_bounded_and_in_order() {
-        let (mut watch, start) = (Watch::default(), Instant::now());
+    fn points_of_a_long_round_stay_bounded_and_ordered() {
+        let (mut watch, start) = (DirtyPagesMonitor::default(), Instant::now());
         for n in 0..10_000u64 {
-            watch.add(start + Duration::from_millis(250 * n), vm(n, 100 + n));
+            watch.add_sample(start + Duration::from_millis(250 * n), vm(n, 100 + n));
         }
-        assert!((MOST / 2 - 1..MOST).contains(&watch.points.len()), "{}", watch.points.len());
+        assert!((MAX_POINTS / 2 - 1..MAX_POINTS).contains(&watch.points.len()), "{}", watch.points.len());
         assert!(watch.points.windows(2).all(|w| w[0].at_ms < w[1].at_ms));
-        assert!(watch.points.iter().all(|p| p.dirty == p.at_ms / 250 * 4096));
-        assert_eq!(watch.sums(), (Some(9_999 * 4096), None));
+        assert!(watch.points.iter().all(|p| p.dirty_bytes == p.at_ms / 250 * 4096));
+        assert_eq!(watch.dirtied_and_written(), (Some(9_999 * 4096), None));
     }
 
     #[test]
-    fn too_short_a_time_has_no_sums() {
-        let (mut watch, start) = (Watch::default(), Instant::now());
-        watch.add(start, vm(1, 100));
-        watch.add(start + Duration::from_millis(LEAST_MS - 1), vm(1, 100));
-        assert_eq!(watch.sums(), (None, None), "not 0 bytes");
-        watch.add(start + Duration::from_millis(LEAST_MS), vm(1, 107));
-        assert_eq!(watch.sums(), (Some(7 * 4096), None));
+    fn short_rounds_have_no_totals() {
+        let (mut watch, start) = (DirtyPagesMonitor::default(), Instant::now());
+        watch.add_sample(start, vm(1, 100));
+        watch.add_sample(start + Duration::from_millis(MIN_COUNTED_MS - 1), vm(1, 100));
+        assert_eq!(watch.dirtied_and_written(), (None, None), "not 0 bytes");
+        watch.add_sample(start + Duration::from_millis(MIN_COUNTED_MS), vm(1, 107));
+        assert_eq!(watch.dirtied_and_written(), (Some(7 * 4096), None));
     }
 
     #[test]
-    fn nothing_is_seen_before_counting_begins() {
+    fn nothing_is_sampled_before_counting_begins() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("proc")).unwrap();
         std::fs::write(dir.path().join("proc/vmstat"), "nr_dirty 3\nnr_writeback 1\nnr_dirtied 7\n").unwrap();
-        let mut counters = Counters::new(&Root::at(dir.path()));
-        let mut watch = Watch::default();
-        assert_eq!(watch.look(&Progress::default(), &mut counters), None);
+        let mut counters = SystemCounters::new(&Root::at(dir.path()));
+        let mut watch = DirtyPagesMonitor::default();
+        assert_eq!(watch.sample_if_counting(&BenchProgress::default(), &mut counters), None);
         assert_eq!(
-            watch.look(&Progress { part: Some(0), ramping: true, ..Progress::default() }, &mut counters),
+            watch.sample_if_counting(&BenchProgress { measurement_index: Some(0), is_ramping: true, ..BenchProgress::default() }, &mut counters),
             None
         );
-        let got = watch.look(&Progress { part: Some(0), ..Progress::default() }, &mut counters).unwrap();
+        let got = watch.sample_if_counting(&BenchProgress { measurement_index: Some(0), ..BenchProgress::default() }, &mut counters).unwrap();
         let page = rustix::param::page_size() as u64;
-        assert_eq!((got.at_ms, got.dirty, got.writeback), (0, 3 * page, page));
+        assert_eq!((got.at_ms, got.dirty_bytes, got.writeback_bytes), (0, 3 * page, page));
     }
 
     #[test]
-    fn others_are_seen_and_idle_devices_are_not() {
+    fn busy_devices_are_listed_and_idle_ones_are_not() {
         let disk = |minor, sectors| DiskRaw {
             id: crate::model::disk::DevId { major: 7, minor },
             write: crate::model::disk::DiskOpRaw { sectors, ..Default::default() },
             ..DiskRaw::default()
         };
         let now = Instant::now();
-        let look = |secs, disks| Look {
-            at: now + Duration::from_secs(secs),
+        let look = |secs, disks| SystemCounterSnapshot {
+            taken_at: now + Duration::from_secs(secs),
             vm: VmRaw::default(),
             cpu: None,
             disks,
         };
         let got =
-            calm(&look(0, vec![disk(0, 10), disk(1, 10)]), &look(2, vec![disk(0, 10 + 4096), disk(1, 12)]));
-        assert_eq!(got, Calm { disks: vec![("7:0".into(), 1_048_576.0)], ..Calm::default() });
+            baseline_between(&look(0, vec![disk(0, 10), disk(1, 10)]), &look(2, vec![disk(0, 10 + 4096), disk(1, 12)]));
+        assert_eq!(got, Baseline { disks: vec![("7:0".into(), 1_048_576.0)], ..Baseline::default() });
     }
 }

@@ -1,12 +1,12 @@
 //! The real machine: dirty pages drained by children, values set by a tuner on a short lease, the workload in its
 //! own child. This process waits on none of them without a deadline.
 
-use super::lab::{Fail, Lab, Seen, Worked};
-use super::report::Calm;
-use super::watch::{Counters, Watch};
-use crate::bench::host::Running;
-use crate::bench::message::Message as BenchMessage;
-use crate::bench::plan::Plan;
+use super::environment::{StepError, Environment, WorkloadEvent, RoundResult};
+use super::report::Baseline;
+use super::dirty_pages::{SystemCounters, DirtyPagesMonitor};
+use crate::bench::parent::BenchChild;
+use crate::bench::message::BenchMessage as BenchMessage;
+use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 use crate::root::Root;
 use crate::tune::apply::Bench;
@@ -30,67 +30,67 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// A round's values come back so long after this process last gave a sign of life, at the latest.
-pub const LEASE: Duration = Duration::from_secs(60);
+pub const LEASE_DURATION: Duration = Duration::from_secs(60);
 /// How often that sign is given.
-const RENEW: Duration = Duration::from_secs(10);
+const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// Between two looks at dirty pages.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Without a word from the measuring process for so long it is given up: it speaks four times a second.
-const SILENCE: Duration = Duration::from_secs(20);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long file systems that have nothing to do with the workload may take to write what they have.
-const OTHERS: Duration = Duration::from_secs(30);
+const OTHER_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The machine this runs on.
-pub struct Live {
+pub struct SystemEnvironment {
     root: Root,
     stop: Arc<AtomicBool>,
-    counters: Counters,
+    counters: SystemCounters,
     drain_limit: Duration,
-    calm: Duration,
+    baseline_duration: Duration,
     /// What holds the arm's values now: the tuner and the change's number.
-    held: Option<(Held, u64)>,
-    renewed: Instant,
+    lease: Option<(Held, u64)>,
+    renewed_at: Instant,
     /// The measuring process of the round before, until it is gone with its file.
-    before: Option<(u32, OwnedFd)>,
+    previous_child: Option<(u32, OwnedFd)>,
     /// A file system did not finish its sync: asked again, another process would be left behind.
     sync_hangs: bool,
 }
 
-impl Live {
+impl SystemEnvironment {
     /// `stop` ends whatever is going on.
     pub fn new(root: Root, stop: Arc<AtomicBool>, drain_limit: Duration, calm: Duration) -> Self {
-        let counters = Counters::new(&root);
+        let counters = SystemCounters::new(&root);
         Self {
             root,
             stop,
             counters,
             drain_limit,
-            calm,
-            held: None,
-            renewed: Instant::now(),
-            before: None,
+            baseline_duration: calm,
+            lease: None,
+            renewed_at: Instant::now(),
+            previous_child: None,
             sync_hangs: false,
         }
     }
 
-    fn check(&self) -> Result<(), Fail> {
-        if self.stop.load(Ordering::Relaxed) { Err(Fail::Cancelled) } else { Ok(()) }
+    fn check_cancelled(&self) -> Result<(), StepError> {
+        if self.stop.load(Ordering::Relaxed) { Err(StepError::Cancelled) } else { Ok(()) }
     }
 
-    fn pause(&self, span: Duration) -> Result<(), Fail> {
+    fn pause(&self, span: Duration) -> Result<(), StepError> {
         let end = Instant::now() + span;
         while let Some(left) = end.checked_duration_since(Instant::now()).filter(|l| !l.is_zero()) {
-            self.check()?;
+            self.check_cancelled()?;
             std::thread::sleep(left.min(Duration::from_millis(50)));
         }
-        self.check()
+        self.check_cancelled()
     }
 
     /// Has a child sync `directory`'s file system, or all; `false`: not within `limit`, the child is left behind.
-    fn sync(&mut self, directory: Option<&Path>, limit: Duration) -> Result<bool, Fail> {
-        let failed = |err: std::io::Error| Fail::Failed(format!("draining dirty pages: {err}"));
+    fn sync_in_child(&mut self, directory: Option<&Path>, limit: Duration) -> Result<bool, StepError> {
+        let failed = |err: std::io::Error| StepError::Failed(format!("draining dirty pages: {err}"));
         let mut command = Command::new(Root::self_exe());
-        command.arg(super::host::COMMAND).arg("--sync");
+        command.arg(super::parent::CHILD_SUBCOMMAND).arg("--sync");
         if let Some(directory) = directory {
             command.arg(directory);
         }
@@ -108,7 +108,7 @@ impl Live {
                     let what = directory.map_or("all file systems".into(), |d| {
                         crate::text::sanitize(d.as_os_str().as_encoded_bytes())
                     });
-                    return Err(Fail::Failed(format!(
+                    return Err(StepError::Failed(format!(
                         "draining dirty pages: sync of {what} failed ({status})"
                     )));
                 }
@@ -124,37 +124,37 @@ impl Live {
     }
 
     /// Keeps the lease while the workload runs; an error if the values are not ours any more.
-    fn renew(&mut self) -> Result<(), Fail> {
-        let Some((held, id)) = &mut self.held else { return Ok(()) };
+    fn renew_lease(&mut self) -> Result<(), StepError> {
+        let Some((held, id)) = &mut self.lease else { return Ok(()) };
         match held.said() {
             Said::Nothing => {}
-            Said::Reply(said) => return Err(lost(*id, &format!("it said {said:?}"))),
-            Said::Ended => return Err(lost(*id, "it ended")),
+            Said::Reply(said) => return Err(lease_lost_error(*id, &format!("it said {said:?}"))),
+            Said::Ended => return Err(lease_lost_error(*id, "it ended")),
         }
-        if self.renewed.elapsed() < RENEW {
+        if self.renewed_at.elapsed() < RENEW_INTERVAL {
             return Ok(());
         }
-        self.renewed = Instant::now();
-        match held.ask(&Request::Renew { secs: LEASE.as_secs() }) {
+        self.renewed_at = Instant::now();
+        match held.ask(&Request::Renew { secs: LEASE_DURATION.as_secs() }) {
             Ok(Reply::Left { .. }) => Ok(()),
-            Ok(other) => Err(lost(*id, &format!("it said {other:?}"))),
-            Err(err) => Err(lost(*id, &err.to_string())),
+            Ok(other) => Err(lease_lost_error(*id, &format!("it said {other:?}"))),
+            Err(err) => Err(lease_lost_error(*id, &err.to_string())),
         }
     }
 
     /// Waits for the measuring process of the round before: what is written of its file would be written into the
     /// next one.
-    fn gone(&mut self) -> Result<(), Fail> {
-        let Some((pid, fd)) = self.before.take() else { return Ok(()) };
+    fn wait_for_previous_child(&mut self) -> Result<(), StepError> {
+        let Some((pid, fd)) = self.previous_child.take() else { return Ok(()) };
         let end = Instant::now() + self.drain_limit;
         loop {
-            self.check()?;
+            self.check_cancelled()?;
             let slice = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             if poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&slice)) == Ok(1) {
                 return Ok(());
             }
             if Instant::now() >= end {
-                return Err(Fail::Failed(format!(
+                return Err(StepError::Failed(format!(
                     "the measuring process {pid} has not ended within {} s: its file's last pages are still being \
                      written. Allow more by --drain-limit",
                     self.drain_limit.as_secs()
@@ -163,13 +163,13 @@ impl Live {
         }
     }
 
-    fn start(&mut self, words: &[String], lease: Option<u64>) -> Result<(Held, Reply), Fail> {
+    fn start_tuner(&mut self, words: &[String], lease: Option<u64>) -> Result<(Held, Reply), StepError> {
         Held::start(Root::self_exe(), &self.root, words.to_vec(), lease)
-            .map_err(|err| Fail::Failed(format!("starting the tuner: {err}")))
+            .map_err(|err| StepError::Failed(format!("starting the tuner: {err}")))
     }
 
     /// The way back without the tuner that made the change: by the journal, as `tune undo` goes.
-    fn by_journal(&self, id: u64) -> Result<Vec<(crate::tune::address::Address, Undone)>, String> {
+    fn undo_by_journal(&self, id: u64) -> Result<Vec<(crate::tune::address::Address, Undone)>, String> {
         let mut io = Careful::new(&self.root, Root::self_exe().into());
         let mut journal = Journal::open(&self.root).map_err(|e| e.to_string())?;
         let (records, _) = journal.load().map_err(|e| e.to_string())?;
@@ -181,19 +181,19 @@ impl Live {
     }
 }
 
-fn lost(id: u64, why: &str) -> Fail {
-    Fail::Failed(format!(
+fn lease_lost_error(id: u64, why: &str) -> StepError {
+    StepError::Failed(format!(
         "the tuner of change {id} does not hold it any more ({why}): somebody kept or undid it, or ended the tuner"
     ))
 }
 
-impl Lab for Live {
-    fn drain(&mut self, plan: &Plan) -> Result<u64, Fail> {
+impl Environment for SystemEnvironment {
+    fn drain_dirty_pages(&mut self, plan: &BenchPlan) -> Result<u64, StepError> {
         let begun = Instant::now();
-        self.gone()?;
-        let needs = workloads::find(&plan.profile).is_some_and(|w| w.needs_directory());
-        if needs && !self.sync(Some(&plan.directory), self.drain_limit)? {
-            return Err(Fail::Failed(format!(
+        self.wait_for_previous_child()?;
+        let needs = workloads::find_workload(&plan.profile).is_some_and(|w| w.needs_directory());
+        if needs && !self.sync_in_child(Some(&plan.directory), self.drain_limit)? {
+            return Err(StepError::Failed(format!(
                 "dirty pages of {} were not written within {} s: is the device hung, or slower than its dirty pages \
                  allow? Allow more by --drain-limit",
                 crate::text::sanitize(plan.directory.as_os_str().as_encoded_bytes()),
@@ -201,36 +201,36 @@ impl Lab for Live {
             )));
         }
         if !self.sync_hangs {
-            self.sync_hangs = !self.sync(None, OTHERS.min(self.drain_limit))?;
+            self.sync_hangs = !self.sync_in_child(None, OTHER_SYNC_TIMEOUT.min(self.drain_limit))?;
         }
         Ok(begun.elapsed().as_millis() as u64)
     }
 
-    fn calm(&mut self) -> Result<Calm, Fail> {
-        if self.calm.is_zero() {
-            return self.check().map(|()| Calm::default());
+    fn watch_baseline(&mut self) -> Result<Baseline, StepError> {
+        if self.baseline_duration.is_zero() {
+            return self.check_cancelled().map(|()| Baseline::default());
         }
         let before = self.counters.read();
-        self.pause(self.calm)?;
-        let calm = super::watch::calm(&before, &self.counters.read());
-        Ok(Calm { undrained: self.sync_hangs, ..calm })
+        self.pause(self.baseline_duration)?;
+        let calm = super::dirty_pages::baseline_between(&before, &self.counters.read());
+        Ok(Baseline { sync_timed_out: self.sync_hangs, ..calm })
     }
 
-    fn apply(&mut self, words: &[String]) -> Result<(), Fail> {
-        self.check()?;
+    fn apply(&mut self, words: &[String]) -> Result<(), StepError> {
+        self.check_cancelled()?;
         if words.is_empty() {
             return Ok(());
         }
-        let (held, reply) = self.start(words, Some(LEASE.as_secs()))?;
+        let (held, reply) = self.start_tuner(words, Some(LEASE_DURATION.as_secs()))?;
         match reply {
             Reply::Applied { id, members, .. } => {
-                self.renewed = Instant::now();
+                self.renewed_at = Instant::now();
                 // Where all stood so already there is nothing to hold.
-                self.held = members.iter().any(|m| !m.after.is_empty()).then_some((held, id));
+                self.lease = members.iter().any(|m| !m.after.is_empty()).then_some((held, id));
                 Ok(())
             }
-            Reply::Refused(refusal) => Err(Fail::Refused(refusal)),
-            other => Err(Fail::Failed(format!("the tuner said {other:?}"))),
+            Reply::Refused(refusal) => Err(StepError::Refused(refusal)),
+            other => Err(StepError::Failed(format!("the tuner said {other:?}"))),
         }
     }
 
@@ -240,20 +240,20 @@ impl Lab for Live {
         (bytes(vm.nr_dirty_background_threshold), bytes(vm.nr_dirty_threshold))
     }
 
-    fn work(&mut self, plan: &Plan, seen: &mut dyn FnMut(Seen)) -> Result<Worked, Fail> {
+    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent)) -> Result<RoundResult, StepError> {
         let (tx, messages) = channel();
-        let running = Running::start(&self.root, plan, move |message| drop(tx.send(message)))
-            .map_err(|err| Fail::Failed(format!("starting the measuring process: {err}")))?;
+        let running = BenchChild::start(&self.root, plan, move |message| drop(tx.send(message)))
+            .map_err(|err| StepError::Failed(format!("starting the measuring process: {err}")))?;
         let pid = rustix::process::Pid::from_raw(running.pid() as i32);
         // Without it, gone already.
         let fd = pid.and_then(|p| pidfd_open(p, PidfdFlags::empty()).ok());
-        self.before = fd.map(|fd| (running.pid(), fd));
-        let mut watch = Watch::default();
+        self.previous_child = fd.map(|fd| (running.pid(), fd));
+        let mut watch = DirtyPagesMonitor::default();
         let (mut cancelled, mut trouble) = (false, None);
         let mut heard = Instant::now();
         loop {
-            let message = messages.recv_timeout(LOOK);
-            if let Err(fail) = self.renew() {
+            let message = messages.recv_timeout(POLL_INTERVAL);
+            if let Err(fail) = self.renew_lease() {
                 trouble.get_or_insert(fail);
             }
             let stop = self.stop.load(Ordering::Relaxed) || trouble.is_some();
@@ -264,45 +264,45 @@ impl Lab for Live {
             match message {
                 Ok(BenchMessage::Progress(progress)) => {
                     heard = Instant::now();
-                    let point = watch.look(&progress, &mut self.counters);
-                    seen(Seen::Progress(&progress, point));
+                    let point = watch.sample_if_counting(&progress, &mut self.counters);
+                    seen(WorkloadEvent::Progress(&progress, point));
                 }
-                Ok(BenchMessage::Note(note)) => seen(Seen::Note(&note)),
+                Ok(BenchMessage::Note(note)) => seen(WorkloadEvent::Note(&note)),
                 Ok(BenchMessage::Report(report)) => {
-                    let (dirtied, written) = watch.sums();
-                    let worked = Worked { report: *report, points: watch.points, dirtied, written };
+                    let (dirtied, written) = watch.dirtied_and_written();
+                    let worked = RoundResult { report: *report, dirty_points: watch.points, dirtied_bytes: dirtied, written_bytes: written };
                     return trouble.map_or(Ok(worked), Err);
                 }
                 Ok(BenchMessage::Refused(refused)) => {
-                    let refusal = if refused.privilege { Refusal::Privilege } else { Refusal::Unsafe };
-                    return Err(trouble.unwrap_or(Fail::Refused(refusal(refused.why))));
+                    let refusal = if refused.needs_privilege { Refusal::Privilege } else { Refusal::Unsafe };
+                    return Err(trouble.unwrap_or(StepError::Refused(refusal(refused.reason))));
                 }
-                Ok(BenchMessage::Failed(why)) => return Err(trouble.unwrap_or(Fail::Failed(why))),
+                Ok(BenchMessage::Failed(why)) => return Err(trouble.unwrap_or(StepError::Failed(why))),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Fail::Failed("the measuring process broke off".into()));
+                    return Err(StepError::Failed("the measuring process broke off".into()));
                 }
             }
-            if heard.elapsed() > SILENCE {
+            if heard.elapsed() > SILENCE_TIMEOUT {
                 running.kill();
-                return Err(trouble.unwrap_or(Fail::Failed(format!(
+                return Err(trouble.unwrap_or(StepError::Failed(format!(
                     "the measuring process {} has said nothing for {} s and is left behind",
                     running.pid(),
-                    SILENCE.as_secs()
+                    SILENCE_TIMEOUT.as_secs()
                 ))));
             }
         }
     }
 
-    fn restore(&mut self) -> Result<(), Fail> {
-        let Some((mut held, id)) = self.held.take() else { return Ok(()) };
+    fn restore(&mut self) -> Result<(), StepError> {
+        let Some((mut held, id)) = self.lease.take() else { return Ok(()) };
         let undone = match held.ask(&Request::Undo) {
             Ok(Reply::Undone(all)) => Ok(all),
             Ok(other) => Err(format!("the tuner said {other:?}")),
-            Err(_) => self.by_journal(id),
+            Err(_) => self.undo_by_journal(id),
         };
         let undone = undone.map_err(|why| {
-            Fail::Failed(format!(
+            StepError::Failed(format!(
                 "change {id} could not be taken back: {why}; try `iotop-plus tune undo {id}`"
             ))
         })?;
@@ -311,27 +311,27 @@ impl Lab for Live {
             undone.iter().filter(|(_, u)| !fine(u)).map(|(at, u)| format!("{at}: {u}")).collect();
         match wrong.is_empty() {
             true => Ok(()),
-            false => Err(Fail::Failed(format!("taking change {id} back: {}", wrong.join("; ")))),
+            false => Err(StepError::Failed(format!("taking change {id} back: {}", wrong.join("; ")))),
         }
     }
 
-    fn leave(&mut self, words: &[String], lease_secs: Option<u64>) -> Result<u64, Fail> {
-        self.check()?;
-        let (held, reply) = self.start(words, lease_secs)?;
+    fn apply_permanently(&mut self, words: &[String], lease_secs: Option<u64>) -> Result<u64, StepError> {
+        self.check_cancelled()?;
+        let (held, reply) = self.start_tuner(words, lease_secs)?;
         let id = match reply {
             Reply::Applied { id, .. } => id,
-            Reply::Refused(refusal) => return Err(Fail::Refused(refusal)),
-            other => return Err(Fail::Failed(format!("the tuner said {other:?}"))),
+            Reply::Refused(refusal) => return Err(StepError::Refused(refusal)),
+            other => return Err(StepError::Failed(format!("the tuner said {other:?}"))),
         };
         if lease_secs.is_some() {
-            held.detach().map_err(|err| Fail::Failed(err.to_string()))?;
+            held.detach().map_err(|err| StepError::Failed(err.to_string()))?;
         }
         Ok(id)
     }
 }
 
 /// The child that syncs: one file system, or all.
-pub fn sync(directory: Option<&Path>) -> std::io::Result<()> {
+pub fn sync_filesystems(directory: Option<&Path>) -> std::io::Result<()> {
     use rustix::fs::{CWD, Mode, OFlags};
     let _ = rustix::process::setsid();
     let Some(directory) = directory else {

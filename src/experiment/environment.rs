@@ -1,15 +1,15 @@
 //! What an experiment needs of the machine. The order of things is told apart from how they are done, so that
 //! tests conduct experiments on a machine that is not there.
 
-use super::report::{Calm, Point};
-use crate::bench::message::Progress as BenchProgress;
-use crate::bench::plan::Plan;
-use crate::bench::report::Report as BenchReport;
+use super::report::{Baseline, DirtyPagesPoint};
+use crate::bench::message::BenchProgress as BenchProgress;
+use crate::bench::plan::BenchPlan;
+use crate::bench::report::BenchReport as BenchReport;
 use crate::tune::plan::Refusal;
 
 /// Why a step did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fail {
+pub enum StepError {
     /// Somebody stopped it.
     Cancelled,
     /// Not to be done here; nothing was done.
@@ -20,40 +20,40 @@ pub enum Fail {
 
 /// What a round came to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Worked {
+pub struct RoundResult {
     /// The workload's report, complete or not.
     pub report: BenchReport,
     /// Dirty pages while it counted.
-    pub points: Vec<Point>,
+    pub dirty_points: Vec<DirtyPagesPoint>,
     /// Bytes made dirty while it counted, by anybody; `None` where the kernel does not say.
-    pub dirtied: Option<u64>,
+    pub dirtied_bytes: Option<u64>,
     /// Bytes written back meanwhile.
-    pub written: Option<u64>,
+    pub written_bytes: Option<u64>,
 }
 
 /// Something seen while the workload runs.
-pub enum Seen<'a> {
+pub enum WorkloadEvent<'a> {
     /// How far it is, and dirty pages if it counts.
-    Progress(&'a BenchProgress, Option<Point>),
+    Progress(&'a BenchProgress, Option<DirtyPagesPoint>),
     /// Something it said.
     Note(&'a str),
 }
 
 /// The machine.
-pub trait Lab {
+pub trait Environment {
     /// Has dirty pages written; ms it took.
-    fn drain(&mut self, plan: &Plan) -> Result<u64, Fail>;
+    fn drain_dirty_pages(&mut self, plan: &BenchPlan) -> Result<u64, StepError>;
     /// Watches what others do on the machine for a moment.
-    fn calm(&mut self) -> Result<Calm, Fail>;
+    fn watch_baseline(&mut self) -> Result<Baseline, StepError>;
     /// Sets values on a lease, all or none; no words: nothing.
-    fn apply(&mut self, words: &[String]) -> Result<(), Fail>;
+    fn apply(&mut self, words: &[String]) -> Result<(), StepError>;
     /// Background threshold and limit in force, bytes.
     fn thresholds(&mut self) -> (Option<u64>, Option<u64>);
     /// Runs a workload to its end.
-    fn work(&mut self, plan: &Plan, seen: &mut dyn FnMut(Seen)) -> Result<Worked, Fail>;
+    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent)) -> Result<RoundResult, StepError>;
     /// Puts back what [`Lab::apply`] set, if it set anything. Safe to call twice.
-    fn restore(&mut self) -> Result<(), Fail>;
+    fn restore(&mut self) -> Result<(), StepError>;
     /// Sets values that outlive the experiment: until the boot, or on a lease of so many seconds. The change's
     /// number.
-    fn leave(&mut self, words: &[String], lease_secs: Option<u64>) -> Result<u64, Fail>;
+    fn apply_permanently(&mut self, words: &[String], lease_secs: Option<u64>) -> Result<u64, StepError>;
 }

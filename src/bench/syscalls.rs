@@ -6,7 +6,7 @@ use std::io;
 
 /// CPU time of this process, all its threads and the kernel's io_uring workers in it, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cpu {
+pub struct ResourceUsage {
     /// In user mode.
     pub user_ns: u64,
     /// In the kernel.
@@ -21,18 +21,18 @@ pub struct Cpu {
     pub minor_faults: u64,
 }
 
-impl Cpu {
+impl ResourceUsage {
     /// Used up to now by the whole process.
-    pub fn now() -> Self {
-        Self::of(libc::RUSAGE_SELF)
+    pub fn of_self() -> Self {
+        Self::read_rusage(libc::RUSAGE_SELF)
     }
 
     /// Used by children that were waited for.
     pub fn of_children() -> Self {
-        Self::of(libc::RUSAGE_CHILDREN)
+        Self::read_rusage(libc::RUSAGE_CHILDREN)
     }
 
-    fn of(who: i32) -> Self {
+    fn read_rusage(who: i32) -> Self {
         // SAFETY: rusage is plain numbers, for which all zeroes are valid; the kernel writes into a
         // live, exclusively borrowed struct of the right type.
         let usage = unsafe {
@@ -52,8 +52,8 @@ impl Cpu {
     }
 
     /// What was used since `earlier`.
-    pub fn since(&self, earlier: &Cpu) -> Cpu {
-        Cpu {
+    pub fn since(&self, earlier: &ResourceUsage) -> ResourceUsage {
+        ResourceUsage {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             switches: self.switches.saturating_sub(earlier.switches),
@@ -66,7 +66,7 @@ impl Cpu {
 
 /// Puts the calling thread, and every thread it starts from now on, into the idle I/O class
 /// (Documentation/block/ioprio.rst): served only when nobody else wants the disk.
-pub fn idle_io_priority() -> io::Result<()> {
+pub fn set_idle_io_priority() -> io::Result<()> {
     const WHO_PROCESS: i32 = 1;
     const CLASS_IDLE: i32 = 3 << 13;
     // SAFETY: plain integers; 0 means the calling thread.
@@ -76,13 +76,13 @@ pub fn idle_io_priority() -> io::Result<()> {
 
 /// What one fork cost.
 #[derive(Debug, Clone, Copy)]
-pub struct Fork {
+pub struct ForkTiming {
     /// How long the caller stood in fork(), ns.
-    pub fork_ns: u64,
+    pub elapsed_ns: u64,
 }
 
 /// Forks; the child ends at once. Times the call as the parent sees it.
-pub fn timed_fork() -> io::Result<Fork> {
+pub fn timed_fork() -> io::Result<ForkTiming> {
     let begin = std::time::Instant::now();
     // SAFETY: the child calls nothing but _exit, which is async-signal-safe, so it does not matter
     // what other threads held at that moment.
@@ -98,20 +98,20 @@ pub fn timed_fork() -> io::Result<Fork> {
     if let Some(pid) = rustix::process::Pid::from_raw(pid) {
         let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
     }
-    Ok(Fork { fork_ns })
+    Ok(ForkTiming { elapsed_ns: fork_ns })
 }
 
 /// Page-aligned anonymous memory that lives until dropped. It is handed to the kernel, which writes
 /// into it while an operation is in flight, so access goes through one slot at a time.
-pub struct Memory {
+pub struct AlignedMemory {
     base: *mut u8,
     len: usize,
 }
 
 // SAFETY: the memory belongs to this value alone; sending it to another thread sends all of it.
-unsafe impl Send for Memory {}
+unsafe impl Send for AlignedMemory {}
 
-impl Memory {
+impl AlignedMemory {
     /// `len` bytes, zeroed; `huge` asks for huge pages, which the kernel may not have.
     pub fn new(len: usize, huge: bool) -> io::Result<Self> {
         use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -133,7 +133,7 @@ impl Memory {
     }
 
     /// `len` bytes in pages of 4 KiB, however the machine is set up.
-    pub fn small_pages(len: usize) -> io::Result<Self> {
+    pub fn with_small_pages(len: usize) -> io::Result<Self> {
         let memory = Self::new(len, false)?;
         // SAFETY: exactly the mapping just made; the advice changes no content.
         unsafe { rustix::mm::madvise(memory.base.cast(), memory.len, rustix::mm::Advice::LinuxNoHugepage)? };
@@ -164,7 +164,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for AlignedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `new`, unmapped once; nothing borrowed from it is left.
         let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.len) };
@@ -172,15 +172,15 @@ impl Drop for Memory {
 }
 
 /// A file of our own, mapped shared. Nobody else has its name, so nobody can cut it short under us.
-pub struct Mapping {
+pub struct FileMapping {
     base: *mut u8,
     len: usize,
 }
 
 // SAFETY: as for `Memory`.
-unsafe impl Send for Mapping {}
+unsafe impl Send for FileMapping {}
 
-impl Mapping {
+impl FileMapping {
     /// Maps the first `len` bytes of `file`.
     pub fn new(file: impl std::os::fd::AsFd, len: usize) -> io::Result<Self> {
         use rustix::mm::{MapFlags, ProtFlags};
@@ -201,14 +201,14 @@ impl Mapping {
 
     /// Faults bring in single pages and read nothing ahead: read-ahead makes large folios, even of a file's blocks
     /// that nobody wrote yet.
-    pub fn without_read_ahead(&self) -> io::Result<()> {
+    pub fn advise_random(&self) -> io::Result<()> {
         // SAFETY: exactly the mapping made in `new`; the advice changes no content.
         unsafe { Ok(rustix::mm::madvise(self.base.cast(), self.len, rustix::mm::Advice::Random)?) }
     }
 
     /// Keeps `len` bytes from `at` on, which must be a page's beginning, in memory. Missing pages are read; none
     /// becomes dirty by that (mlock(2), shared mappings). Needs CAP_IPC_LOCK or so much RLIMIT_MEMLOCK.
-    pub fn lock(&self, at: usize, len: usize) -> io::Result<()> {
+    pub fn lock_range(&self, at: usize, len: usize) -> io::Result<()> {
         let at = at.min(self.len);
         // SAFETY: within the mapping made in `new`, by the two bounds; locking changes no content.
         unsafe { Ok(rustix::mm::mlock(self.base.add(at).cast(), len.min(self.len - at))?) }
@@ -221,7 +221,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for FileMapping {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `new`, unmapped once.
         let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.len) };
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn memory_is_aligned_and_bounded() {
-        let mut m = Memory::new(10_000, false).unwrap();
+        let mut m = AlignedMemory::new(10_000, false).unwrap();
         assert_eq!((m.as_ptr() as usize % 4096, m.len()), (0, 12_288));
         m.slice(8192, 4096)[4095] = 7;
         assert_eq!(m.slice(0, 12_288)[12_287], 7);
@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_takes_time_and_leaves_no_child() {
-        assert!(timed_fork().unwrap().fork_ns > 0);
+    fn timed_fork_measures_and_reaps_the_child() {
+        assert!(timed_fork().unwrap().elapsed_ns > 0);
     }
 
     #[test]
     fn cpu_time_only_grows() {
-        let a = Cpu::now();
-        let b = Cpu::now();
+        let a = ResourceUsage::of_self();
+        let b = ResourceUsage::of_self();
         assert!(b.user_ns + b.system_ns >= a.user_ns + a.system_ns);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Nothing here waits for the child: one that is stuck in the kernel is left behind.
 
-use super::message::{Command, Message};
-use super::plan::Plan;
+use super::message::{ChildCommand, BenchMessage};
+use super::plan::BenchPlan;
 use crate::root::Root;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
@@ -15,36 +15,36 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::Mutex;
 
 /// The hidden subcommand under which the child is started.
-pub const COMMAND: &str = "bench-child";
+pub const CHILD_SUBCOMMAND: &str = "bench-child";
 /// Longest message that is read: a child is not trusted with our memory.
-const MAX_MESSAGE: u64 = 64 << 20;
+const MAX_MESSAGE_BYTES: u64 = 64 << 20;
 
 /// What a child sends: one JSON object a line, the last one of a kind of its own.
-pub trait FromChild: DeserializeOwned {
+pub trait ChildMessage: DeserializeOwned {
     /// Whether nothing follows it.
     fn is_last(&self) -> bool;
     /// What is handed over instead when the child sends nonsense or ends without a last message.
-    fn broken(why: String) -> Self;
+    fn from_crash(why: String) -> Self;
     /// What stands for a child that could not even be started.
-    fn failed(why: String) -> Self;
+    fn from_spawn_error(why: String) -> Self;
 }
 
-impl FromChild for Message {
+impl ChildMessage for BenchMessage {
     fn is_last(&self) -> bool {
-        !matches!(self, Message::Progress(_) | Message::Note(_))
+        !matches!(self, BenchMessage::Progress(_) | BenchMessage::Note(_))
     }
 
-    fn broken(why: String) -> Self {
-        Message::Failed(format!("the measuring process {why}; its file went with it"))
+    fn from_crash(why: String) -> Self {
+        BenchMessage::Failed(format!("the measuring process {why}; its file went with it"))
     }
 
-    fn failed(why: String) -> Self {
-        Message::Failed(why)
+    fn from_spawn_error(why: String) -> Self {
+        BenchMessage::Failed(why)
     }
 }
 
 /// Starts the hidden subcommand `command` of the same binary, with its input and output on pipes.
-pub fn spawn(root: &Root, command: &str) -> std::io::Result<Child> {
+pub fn spawn_child(root: &Root, command: &str) -> std::io::Result<Child> {
     std::process::Command::new(Root::self_exe())
         // What a person sees of it in a process list, ours too.
         .arg0("iotop-plus")
@@ -59,23 +59,23 @@ pub fn spawn(root: &Root, command: &str) -> std::io::Result<Child> {
 
 /// A child of the same binary that works by itself: one line in, messages out, a line or the end of the pipe
 /// to stop it. Dropping it closes the pipe.
-pub struct Link {
+pub struct ChildHandle {
     stdin: Mutex<Option<ChildStdin>>,
     pid: u32,
     /// The very process, also when it has ended and its number is another's.
     pidfd: Option<OwnedFd>,
 }
 
-impl Link {
+impl ChildHandle {
     /// Starts the hidden subcommand `command` and gives it `first`. `sink` gets every message on a thread of its
     /// own; whatever becomes of the child, the last one satisfies [`FromChild::is_last`].
-    pub fn start<M: FromChild + 'static>(
+    pub fn start<M: ChildMessage + 'static>(
         root: &Root,
         command: &str,
         first: &impl Serialize,
         sink: impl FnMut(M) + Send + 'static,
     ) -> std::io::Result<Self> {
-        let mut child = spawn(root, command)?;
+        let mut child = spawn_child(root, command)?;
         let mut stdin = child.stdin.take();
         if let Some(pipe) = &mut stdin {
             let mut line = serde_json::to_vec(first)?;
@@ -85,7 +85,7 @@ impl Link {
         let pid = child.id();
         // Before anybody can have waited for it.
         let pidfd = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        std::thread::Builder::new().name("child".into()).spawn(move || relay(child, sink))?;
+        std::thread::Builder::new().name("child".into()).spawn(move || forward_messages(child, sink))?;
         Ok(Self { stdin: Mutex::new(stdin), pid, pidfd })
     }
 
@@ -98,7 +98,7 @@ impl Link {
     pub fn cancel(&self) {
         let mut stdin = self.stdin.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(pipe) = stdin.as_mut()
-            && let Ok(mut line) = serde_json::to_vec(&Command::Cancel)
+            && let Ok(mut line) = serde_json::to_vec(&ChildCommand::Cancel)
         {
             line.push(b'\n');
             // If it cannot be written the closed pipe says the same.
@@ -118,39 +118,39 @@ impl Link {
 }
 
 /// A run in its child process. Dropping it cancels the run.
-pub struct Running(Link);
+pub struct BenchChild(ChildHandle);
 
-impl Running {
+impl BenchChild {
     /// Starts `plan`. `sink` gets every message on a thread of its own; the last one is a report, a refusal
     /// or a failure, whatever becomes of the child.
     pub fn start(
         root: &Root,
-        plan: &Plan,
-        sink: impl FnMut(Message) + Send + 'static,
+        plan: &BenchPlan,
+        sink: impl FnMut(BenchMessage) + Send + 'static,
     ) -> std::io::Result<Self> {
-        Link::start(root, COMMAND, plan, sink).map(Self)
+        ChildHandle::start(root, CHILD_SUBCOMMAND, plan, sink).map(Self)
     }
 }
 
-impl std::ops::Deref for Running {
-    type Target = Link;
+impl std::ops::Deref for BenchChild {
+    type Target = ChildHandle;
 
-    fn deref(&self) -> &Link {
+    fn deref(&self) -> &ChildHandle {
         &self.0
     }
 }
 
-fn relay<M: FromChild>(mut child: Child, mut sink: impl FnMut(M)) {
+fn forward_messages<M: ChildMessage>(mut child: Child, mut sink: impl FnMut(M)) {
     let mut ended = false;
     if let Some(stdout) = child.stdout.take() {
         let mut reader = BufReader::new(stdout);
         let mut line = Vec::new();
-        while let Ok(n) = reader.by_ref().take(MAX_MESSAGE).read_until(b'\n', &mut line) {
+        while let Ok(n) = reader.by_ref().take(MAX_MESSAGE_BYTES).read_until(b'\n', &mut line) {
             if n == 0 {
                 break;
             }
             let message = serde_json::from_slice(&line)
-                .unwrap_or_else(|err| M::broken(format!("sent nonsense: {err}")));
+                .unwrap_or_else(|err| M::from_crash(format!("sent nonsense: {err}")));
             ended = message.is_last();
             sink(message);
             if ended {
@@ -166,5 +166,5 @@ fn relay<M: FromChild>(mut child: Child, mut sink: impl FnMut(M)) {
     }
     // Its pipe is closed, so it has ended or is ending.
     let how = child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
-    sink(M::broken(format!("ended without a report ({how})")));
+    sink(M::from_crash(format!("ended without a report ({how})")));
 }

@@ -2,12 +2,12 @@
 //! options we have. Anything else is an error with its line: a job that is run differently than written
 //! would be worse than none.
 
-use super::plan::{EngineChoice, Plan};
+use super::plan::{EngineChoice, BenchPlan};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// The job file that does the work of `plan`. An error for workloads fio has no counterpart of.
-pub fn emit(plan: &Plan) -> Result<String, String> {
+pub fn to_job_file(plan: &BenchPlan) -> Result<String, String> {
     let (rw, mixed) = match (plan.profile.as_str(), plan.read_pct) {
         ("randread" | "randrw", 100) => ("randread", false),
         ("randwrite" | "randrw", 0) => ("randwrite", false),
@@ -84,7 +84,7 @@ pub fn emit(plan: &Plan) -> Result<String, String> {
 }
 
 /// Options that change nothing about the work as we do it.
-const NO_MATTER: [&str; 16] = [
+const IGNORED_OPTIONS: [&str; 16] = [
     "group_reporting",
     "thread",
     "norandommap",
@@ -105,20 +105,20 @@ const NO_MATTER: [&str; 16] = [
 
 /// What is gathered before the plan is made.
 #[derive(Default)]
-struct Job {
-    plan: Plan,
+struct JobOptions {
+    plan: BenchPlan,
     rw: Option<(String, usize)>,
     runtime_ms: u64,
     time_based: bool,
     ramp_ms: u64,
     rates: [Option<Vec<u64>>; 2],
     io_size: Option<u64>,
-    named: bool,
+    has_job_section: bool,
 }
 
 /// The plan of a job file with one job.
-pub fn parse(text: &str) -> Result<Plan, String> {
-    let mut job = Job { plan: Plan { depth: 1, direct: false, ..Plan::default() }, ..Job::default() };
+pub fn parse_job_file(text: &str) -> Result<BenchPlan, String> {
+    let mut job = JobOptions { plan: BenchPlan { depth: 1, direct: false, ..BenchPlan::default() }, ..JobOptions::default() };
     let mut inside = false;
     for (n, line) in text.lines().enumerate() {
         let at = n + 1;
@@ -130,10 +130,10 @@ pub fn parse(text: &str) -> Result<Plan, String> {
             let name = section.strip_suffix(']').ok_or(format!("line {at}: a section needs a closing ]"))?;
             inside = true;
             if name != "global" {
-                if job.named {
+                if job.has_job_section {
                     return Err(format!("line {at}: a second job; one job a file is supported"));
                 }
-                job.named = true;
+                job.has_job_section = true;
             }
             continue;
         }
@@ -141,15 +141,15 @@ pub fn parse(text: &str) -> Result<Plan, String> {
             return Err(format!("line {at}: an option outside of any section"));
         }
         let (key, value) = line.split_once('=').map_or((line, "1"), |(k, v)| (k.trim(), v.trim()));
-        option(&mut job, key, value, at).map_err(|why| format!("line {at}: {}", crate::text::sanitize(&why)))?;
+        apply_option(&mut job, key, value, at).map_err(|why| format!("line {at}: {}", crate::text::sanitize(&why)))?;
     }
-    if !job.named {
+    if !job.has_job_section {
         return Err("no job section".into());
     }
-    finish(job)
+    into_plan(job)
 }
 
-fn option(job: &mut Job, key: &str, value: &str, at: usize) -> Result<(), String> {
+fn apply_option(job: &mut JobOptions, key: &str, value: &str, at: usize) -> Result<(), String> {
     let flag = || match value {
         "1" | "true" => Ok(true),
         "0" | "false" => Ok(false),
@@ -161,30 +161,30 @@ fn option(job: &mut Job, key: &str, value: &str, at: usize) -> Result<(), String
     match key {
         "rw" | "readwrite" => job.rw = Some((value.into(), at)),
         "bs" | "blocksize" => {
-            plan.block = u32::try_from(size(key, value)?).map_err(|_| format!("{key}={value}: too large"))?;
+            plan.block = u32::try_from(parse_size(key, value)?).map_err(|_| format!("{key}={value}: too large"))?;
         }
         "iodepth" => plan.depth = narrow()?,
         "numjobs" => plan.jobs = narrow()?,
-        "size" | "filesize" => plan.size = size(key, value)?,
-        "io_size" => job.io_size = Some(size(key, value)?),
+        "size" | "filesize" => plan.size = parse_size(key, value)?,
+        "io_size" => job.io_size = Some(parse_size(key, value)?),
         "directory" => plan.directory = PathBuf::from(value),
         "direct" => plan.direct = flag()?,
         "buffered" => plan.direct = !flag()?,
-        "rwmixread" => plan.read_pct = percent(key, value)?,
-        "rwmixwrite" => plan.read_pct = 100 - percent(key, value)?,
+        "rwmixread" => plan.read_pct = parse_percent(key, value)?,
+        "rwmixwrite" => plan.read_pct = 100 - parse_percent(key, value)?,
         "fdatasync" => plan.fsync_every = number()?,
         "refill_buffers" => plan.refill = flag()?,
         "randseed" => plan.seed = number()?,
         "sqthread_poll" => plan.sqpoll = flag()?,
         "hipri" => plan.iopoll = flag()?,
         "time_based" => job.time_based = flag()?,
-        "runtime" | "timeout" => job.runtime_ms = span(key, value)?,
-        "ramp_time" => job.ramp_ms = span(key, value)?,
+        "runtime" | "timeout" => job.runtime_ms = parse_duration_ms(key, value)?,
+        "ramp_time" => job.ramp_ms = parse_duration_ms(key, value)?,
         "rate_iops" => {
             job.rates[0] =
-                Some(pair(value, |v| v.parse().map_err(|_| format!("{key}={value}: not numbers")))?)
+                Some(parse_pair(value, |v| v.parse().map_err(|_| format!("{key}={value}: not numbers")))?)
         }
-        "rate" => job.rates[1] = Some(pair(value, |v| size(key, v))?),
+        "rate" => job.rates[1] = Some(parse_pair(value, |v| parse_size(key, v))?),
         "ioengine" => {
             plan.engine = match value {
                 "io_uring" => EngineChoice::Uring,
@@ -196,13 +196,13 @@ fn option(job: &mut Job, key: &str, value: &str, at: usize) -> Result<(), String
             return Err("filename: existing files and devices are never worked on; use directory".into());
         }
         "fsync" => return Err("fsync: fdatasync=N is supported".into()),
-        _ if NO_MATTER.contains(&key) => {}
+        _ if IGNORED_OPTIONS.contains(&key) => {}
         _ => return Err(format!("{key}: not supported")),
     }
     Ok(())
 }
 
-fn finish(job: Job) -> Result<Plan, String> {
+fn into_plan(job: JobOptions) -> Result<BenchPlan, String> {
     let mut plan = job.plan;
     let (rw, at) = job.rw.ok_or("rw is missing")?;
     let (profile, pct) = match rw.as_str() {
@@ -244,18 +244,18 @@ fn finish(job: Job) -> Result<Plan, String> {
     Ok(plan)
 }
 
-fn percent(key: &str, value: &str) -> Result<u8, String> {
+fn parse_percent(key: &str, value: &str) -> Result<u8, String> {
     value.parse().ok().filter(|n| *n <= 100).ok_or_else(|| format!("{key}={value}: 0 to 100"))
 }
 
-fn pair(value: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<Vec<u64>, String> {
+fn parse_pair(value: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<Vec<u64>, String> {
     let all: Vec<u64> =
         value.split(',').filter(|v| !v.is_empty()).map(|v| one(v.trim())).collect::<Result<_, _>>()?;
     if all.is_empty() || all.len() > 2 { Err(format!("{value}: one value or two")) } else { Ok(all) }
 }
 
 /// fio's sizes: powers of 1024 for k, m, g, t with or without `iB`.
-fn size(key: &str, value: &str) -> Result<u64, String> {
+fn parse_size(key: &str, value: &str) -> Result<u64, String> {
     let bad = || format!("{key}={value}: not a size");
     let lower = value.to_ascii_lowercase();
     let text = lower.strip_suffix("ib").or(lower.strip_suffix('b')).unwrap_or(&lower);
@@ -272,7 +272,7 @@ fn size(key: &str, value: &str) -> Result<u64, String> {
 }
 
 /// fio's times: seconds, or with a unit; comes out in ms.
-fn span(key: &str, value: &str) -> Result<u64, String> {
+fn parse_duration_ms(key: &str, value: &str) -> Result<u64, String> {
     let bad = || format!("{key}={value}: not a time");
     let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let ms = match &value[digits.len()..] {
@@ -293,29 +293,29 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_we_emit_we_read_back() {
+    fn emitted_job_files_parse_back() {
         for name in ["randrw", "randread", "randwrite", "seqread", "seqwrite"] {
-            let mut plan = workloads::find(name).unwrap().defaults();
+            let mut plan = workloads::find_workload(name).unwrap().defaults();
             plan.directory = "/data".into();
             plan.engine = EngineChoice::Uring;
             (plan.rate_iops, plan.jobs, plan.fsync_every) = (1000, 2, 7);
-            assert_eq!(parse(&emit(&plan).unwrap()).unwrap(), plan, "{name}");
+            assert_eq!(parse_job_file(&to_job_file(&plan).unwrap()).unwrap(), plan, "{name}");
         }
-        assert!(emit(&workloads::find("fork").unwrap().defaults()).is_err());
+        assert!(to_job_file(&workloads::find_workload("fork").unwrap().defaults()).is_err());
     }
 
     #[test]
-    fn the_guides_job() {
+    fn a_plain_job_file_is_parsed() {
         let text = "[global]\n; comment\nioengine=io_uring\ndirect=1\n[job]\nrw=randrw\nbs=4k\niodepth=64\nsize=1g\n\
                     runtime=30\ntime_based\ndirectory=/data\n";
-        let plan = parse(text).unwrap();
+        let plan = parse_job_file(text).unwrap();
         assert_eq!((plan.profile.as_str(), plan.read_pct, plan.block, plan.depth), ("randrw", 50, 4096, 64));
         assert_eq!((plan.size, plan.time_ms, plan.io_bytes), (1 << 30, 30_000, 0));
     }
 
     #[test]
-    fn errors_name_their_line() {
-        let why = |text: &str| parse(text).expect_err("accepted");
+    fn errors_name_the_line() {
+        let why = |text: &str| parse_job_file(text).expect_err("accepted");
         assert!(why("[j]\nrw=randread\nverify=md5\n").starts_with("line 3: verify"));
         assert!(why("[j]\nrw=randread\nfilename=/dev/sda\n").contains("line 3: filename"));
         assert!(why("[j]\nrw=trim\n").starts_with("line 2: rw=trim"));
@@ -328,7 +328,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_survived(text in "(\\[[a-z]{0,3}\\]?\n|[a-z_]{0,10}=?[0-9a-zA-Z,.]{0,8}\n){0,12}") {
-            let _ = parse(&text);
+            let _ = parse_job_file(&text);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the two arms set on this machine: read and checked before anything is written.
 
-use super::spec::{Arm, Spec};
+use super::spec::{Arm, ExperimentSpec};
 use crate::root::Root;
 use crate::tune::address::Address;
 use crate::tune::child::Careful;
@@ -14,22 +14,25 @@ use serde::{Deserialize, Serialize};
 
 /// A knob in one arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setting {
+pub struct ArmSetting {
     /// Which, cleaned.
     pub knob: String,
     /// Its value as the kernel has it, in A and in B.
     pub values: [String; 2],
     /// The same for people, with sizes in bytes of this machine; empty for a half of a pair that does not count.
-    pub shown: [String; 2],
+    #[serde(rename = "shown")]
+    pub display_values: [String; 2],
 }
 
 /// The state of memory that decides what thresholds mean.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct DirtyMemory {
     /// All of it, bytes.
-    pub total: Option<u64>,
+    #[serde(rename = "total")]
+    pub total_bytes: Option<u64>,
     /// What ratios apply to: free and file pages, bytes.
-    pub dirtyable: Option<u64>,
+    #[serde(rename = "dirtyable")]
+    pub dirtyable_bytes: Option<u64>,
     /// A dirty page of that age is written, hundredths of a second.
     pub expire_centisecs: Option<u64>,
     /// How often the kernel looks for such pages, hundredths of a second.
@@ -38,21 +41,21 @@ pub struct Memory {
 
 /// What was found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub struct ValidatedSpec {
     /// Every knob that an arm names or moves.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<ArmSetting>,
     /// The machine's memory.
-    pub memory: Memory,
+    pub memory: DirtyMemory,
     /// Whether all of it is about the page cache.
     pub only_page_cache: bool,
 }
 
 /// Checks both arms. Knobs of devices are read in a child with a deadline of seconds, so this is no work for the
 /// process that draws.
-pub fn check(root: &Root, spec: &Spec) -> Result<Checked, Refusal> {
+pub fn validate(root: &Root, spec: &ExperimentSpec) -> Result<ValidatedSpec, Refusal> {
     let mut io = Careful::new(root, Root::self_exe().into());
-    let checked = check_with(&mut io, &Machine::read(root), memory(root), spec)?;
-    for word in spec.base.iter().chain(&spec.set) {
+    let checked = validate_with(&mut io, &Machine::read(root), read_dirty_memory(root), spec)?;
+    for word in spec.base_assignments.iter().chain(&spec.set_assignments) {
         if let Some(Ok(at)) = word.rsplit_once('=').map(|(knob, _)| Address::parse(knob)) {
             guard::check(root, &at).map_err(Refusal::Unsafe)?;
         }
@@ -61,13 +64,13 @@ pub fn check(root: &Root, spec: &Spec) -> Result<Checked, Refusal> {
 }
 
 /// [`check`] on a given kernel.
-fn check_with(
+fn validate_with(
     io: &mut dyn KnobIo,
     machine: &Machine,
-    memory: Memory,
-    spec: &Spec,
-) -> Result<Checked, Refusal> {
-    let (a, b) = (plan(io, machine, &spec.base)?, plan(io, machine, &spec.set)?);
+    memory: DirtyMemory,
+    spec: &ExperimentSpec,
+) -> Result<ValidatedSpec, Refusal> {
+    let (a, b) = (plan(io, machine, &spec.base_assignments)?, plan(io, machine, &spec.set_assignments)?);
     let mut knobs: Vec<Address> = Vec::new();
     for p in a.iter().chain(&b) {
         let zeroed = p.zeroes.iter().map(|(at, _)| at.clone());
@@ -80,10 +83,10 @@ fn check_with(
     let mut settings = Vec::new();
     for at in &knobs {
         let now = io.read(at)?.value;
-        let values = [later(&a, at, &now), later(&b, at, &now)];
-        settings.push(Setting {
+        let values = [value_in_arm(&a, at, &now), value_in_arm(&b, at, &now)];
+        settings.push(ArmSetting {
             knob: crate::text::sanitize(at.to_string()),
-            shown: values.each_ref().map(|v| shown(at, v, machine)),
+            display_values: values.each_ref().map(|v| display_value(at, v, machine)),
             values,
         });
     }
@@ -101,11 +104,11 @@ fn check_with(
             "--control: direct I/O is a control for dirty-page knobs only; others may well act on it".into(),
         ));
     }
-    Ok(Checked { settings, memory, only_page_cache })
+    Ok(ValidatedSpec { settings, memory, only_page_cache })
 }
 
 /// Nothing for a half of a pair that is 0: the other half counts then.
-fn shown(at: &Address, value: &str, machine: &Machine) -> String {
+fn display_value(at: &Address, value: &str, machine: &Machine) -> String {
     match at.knob().link {
         Link::Pair(_) if value == "0" => String::new(),
         _ => crate::text::sanitize(value::show(at.knob(), value, machine)),
@@ -113,7 +116,7 @@ fn shown(at: &Address, value: &str, machine: &Machine) -> String {
 }
 
 /// A knob's value in an arm: what it plans, 0 if the other half of its pair is planned, else as now.
-fn later(planned: &[Planned], at: &Address, now: &str) -> String {
+fn value_in_arm(planned: &[Planned], at: &Address, now: &str) -> String {
     if let Some(p) = planned.iter().find(|p| p.at == *at) {
         return p.want.clone();
     }
@@ -121,30 +124,30 @@ fn later(planned: &[Planned], at: &Address, now: &str) -> String {
     if zeroed { "0".into() } else { now.to_owned() }
 }
 
-fn memory(root: &Root) -> Memory {
+fn read_dirty_memory(root: &Root) -> DirtyMemory {
     let machine = Machine::read(root);
     let number = |file: &str| std::fs::read_to_string(root.proc(file)).ok()?.trim().parse().ok();
-    Memory {
-        total: machine.memory,
-        dirtyable: machine.dirtyable,
+    DirtyMemory {
+        total_bytes: machine.memory,
+        dirtyable_bytes: machine.dirtyable,
         expire_centisecs: number("sys/vm/dirty_expire_centisecs"),
         writeback_centisecs: number("sys/vm/dirty_writeback_centisecs"),
     }
 }
 
-impl Checked {
+impl ValidatedSpec {
     /// The arm's settings in one line.
-    pub fn line(&self, arm: Arm) -> String {
-        line(&self.settings, arm)
+    pub fn arm_line(&self, arm: Arm) -> String {
+        settings_line(&self.settings, arm)
     }
 }
 
 /// `knob=value knob=value`, the ones that differ first; values as people read them.
-pub fn line(settings: &[Setting], arm: Arm) -> String {
+pub fn settings_line(settings: &[ArmSetting], arm: Arm) -> String {
     let different = settings.iter().filter(|s| s.values[0] != s.values[1]);
     let same = settings.iter().filter(|s| s.values[0] == s.values[1]);
-    let all = different.chain(same).filter(|s| !s.shown[arm.index()].is_empty());
-    all.map(|s| format!("{} = {}", s.knob, s.shown[arm.index()])).collect::<Vec<_>>().join(", ")
+    let all = different.chain(same).filter(|s| !s.display_values[arm.index()].is_empty());
+    all.map(|s| format!("{} = {}", s.knob, s.display_values[arm.index()])).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -152,17 +155,17 @@ mod tests {
     use super::*;
     use crate::tune::fake::Fake;
 
-    fn run(base: &[&str], set: &[&str], control: bool) -> Result<Checked, Refusal> {
+    fn validate_words(base: &[&str], set: &[&str], control: bool) -> Result<ValidatedSpec, Refusal> {
         let words = |all: &[&str]| all.iter().map(|w| w.to_string()).collect();
-        let spec = Spec { base: words(base), set: words(set), control, ..Spec::default() };
+        let spec = ExperimentSpec { base_assignments: words(base), set_assignments: words(set), control, ..ExperimentSpec::default() };
         let machine =
             Machine { page: 4096, dirtyable: Some(1 << 30), memory: Some(2 << 30), ..Machine::default() };
-        check_with(&mut Fake::new(), &machine, Memory::default(), &spec)
+        validate_with(&mut Fake::new(), &machine, DirtyMemory::default(), &spec)
     }
 
     #[test]
     fn both_arms_have_every_knob_and_halves_of_pairs_become_zero() {
-        let got = run(
+        let got = validate_words(
             &["vm.dirty_background_bytes=16M", "vm.dirty_bytes=256M"],
             &["vm.dirty_background_ratio=50", "vm.dirty_ratio=80"],
             true,
@@ -174,13 +177,13 @@ mod tests {
         assert_eq!(value("vm.dirty_background_bytes"), Some(("16777216", "0")));
         assert_eq!(value("vm.dirty_background_ratio"), Some(("0", "50")));
         assert_eq!(value("vm.dirty_ratio"), Some(("0", "80")));
-        let line = got.line(Arm::A);
+        let line = got.arm_line(Arm::A);
         assert!(line.contains("16.0 MiB") && !line.contains("ratio"), "{line}");
     }
 
     #[test]
-    fn what_makes_no_experiment_is_refused() {
-        let why = |base: &[&str], set: &[&str], control| match run(base, set, control) {
+    fn invalid_experiments_are_refused() {
+        let why = |base: &[&str], set: &[&str], control| match validate_words(base, set, control) {
             Err(Refusal::Usage(why)) => why,
             other => panic!("{other:?}"),
         };
@@ -189,6 +192,6 @@ mod tests {
         assert!(why(&[], &["vm.swappiness=1"], true).contains("--control"));
         assert!(why(&[], &["vm.bogus=1"], false).contains("no such knob"));
         assert!(why(&["vm.swappiness=x"], &["vm.swappiness=1"], false).contains("vm.swappiness"));
-        assert!(run(&[], &["vm.swappiness=1"], false).is_ok());
+        assert!(validate_words(&[], &["vm.swappiness=1"], false).is_ok());
     }
 }

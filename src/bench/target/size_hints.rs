@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KnownSize {
+pub struct DeviceSizeHint {
     /// What it is, in the kernel's word: `optimal_io_size`.
     pub name: String,
     /// Bytes.
@@ -18,20 +18,20 @@ pub struct KnownSize {
 }
 
 /// The directory of the disk that device `id` is, or is a partition of, below `/sys/devices`.
-fn directory(root: &Root, id: DevId) -> Option<PathBuf> {
+fn disk_sysfs_dir(root: &Root, id: DevId) -> Option<PathBuf> {
     let device = std::fs::canonicalize(root.sys(&format!("dev/block/{id}"))).ok()?;
     // A partition has no queue of its own: it is a directory inside its disk's.
     if device.join("partition").exists() { device.parent().map(Into::into) } else { Some(device) }
 }
 
 /// The name of that disk, as knobs and `/sys/block` spell it.
-pub fn disk(root: &Root, id: DevId) -> Option<String> {
-    directory(root, id)?.file_name()?.to_str().map(Into::into)
+pub fn disk_name(root: &Root, id: DevId) -> Option<String> {
+    disk_sysfs_dir(root, id)?.file_name()?.to_str().map(Into::into)
 }
 
 /// What is known about that disk, except what says nothing (0).
-pub fn known(root: &Root, id: DevId) -> Vec<KnownSize> {
-    let Some(dir) = directory(root, id) else { return Vec::new() };
+pub fn read_size_hints(root: &Root, id: DevId) -> Vec<DeviceSizeHint> {
+    let Some(dir) = disk_sysfs_dir(root, id) else { return Vec::new() };
     let all = [
         ("md chunk_size", "md/chunk_size", 1),
         ("optimal_io_size", "queue/optimal_io_size", 1),
@@ -41,7 +41,7 @@ pub fn known(root: &Root, id: DevId) -> Vec<KnownSize> {
     ];
     let read = |(name, file, unit): (&str, &str, u64)| {
         let n: u64 = std::fs::read_to_string(dir.join(file)).ok()?.trim().parse().ok()?;
-        (n > 0).then(|| KnownSize { name: name.into(), bytes: n.saturating_mul(unit) })
+        (n > 0).then(|| DeviceSizeHint { name: name.into(), bytes: n.saturating_mul(unit) })
     };
     all.into_iter().filter_map(read).collect()
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partitions_disk_has_the_queue() {
+    fn partitions_use_the_queue_of_their_disk() {
         let dir = tempfile::tempdir().unwrap();
         let disk_dir = dir.path().join("sys/devices/virtual/block/sdz");
         std::fs::create_dir_all(disk_dir.join("queue")).unwrap();
@@ -73,14 +73,14 @@ mod tests {
         let root = Root::at(dir.path());
         for minor in [0, 1] {
             let id = DevId { major: 8, minor };
-            assert_eq!(disk(&root, id).as_deref(), Some("sdz"));
-            let sizes: Vec<_> = known(&root, id).into_iter().map(|s| (s.name, s.bytes)).collect();
+            assert_eq!(disk_name(&root, id).as_deref(), Some("sdz"));
+            let sizes: Vec<_> = read_size_hints(&root, id).into_iter().map(|s| (s.name, s.bytes)).collect();
             assert_eq!(
                 sizes,
                 [("optimal_io_size".into(), 65_536), ("read_ahead_kb".into(), 131_072)],
                 "{minor}"
             );
         }
-        assert_eq!(disk(&root, DevId { major: 9, minor: 9 }), None);
+        assert_eq!(disk_name(&root, DevId { major: 9, minor: 9 }), None);
     }
 }

@@ -1,12 +1,12 @@
 //! An experiment as the command line that conducts it: for whoever may not do it here and now.
 
-use super::spec::{Spec, Then};
+use super::spec::{ExperimentSpec, OnComplete};
 use crate::bench::params::PARAMS;
-use crate::bench::plan::Plan;
+use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 
 /// Switches of txlog that the command line only switches off.
-const OFF: [(&str, &str); 5] = [
+const NEGATED_FLAGS: [(&str, &str); 5] = [
     ("mmap", "--no-mmap"),
     ("readrecords", "--noread"),
     ("writelog", "--nowritelog"),
@@ -14,52 +14,52 @@ const OFF: [(&str, &str); 5] = [
     ("writestore", "--nowritestore"),
 ];
 /// What `--tx` takes.
-const TX: [&str; 3] = ["transactions", "min", "max"];
+const TX_PARAMS: [&str; 3] = ["transactions", "min", "max"];
 
 /// The arguments after the program's name. What stands at its default is left out, but for what would decide
 /// how long a round lasts.
-pub fn args(spec: &Spec) -> Vec<String> {
+pub fn command_args(spec: &ExperimentSpec) -> Vec<String> {
     let mut out = vec!["experiment".to_owned(), "--workload".into(), spec.plan.profile.clone()];
     let mut put = |words: &[&str]| out.extend(words.iter().map(|w| (*w).to_owned()));
-    let needs = workloads::find(&spec.plan.profile).is_some_and(|w| w.needs_directory());
+    let needs = workloads::find_workload(&spec.plan.profile).is_some_and(|w| w.needs_directory());
     if needs {
         put(&["--dir", &spec.plan.directory.to_string_lossy()]);
     }
     if let Some(network) = &spec.plan.network {
         put(&["--network", &network.to_string_lossy()]);
     }
-    for (option, words) in [("--set", &spec.set), ("--base", &spec.base)] {
+    for (option, words) in [("--set", &spec.set_assignments), ("--base", &spec.base_assignments)] {
         if !words.is_empty() {
             put(&[option]);
             put(&words.iter().map(String::as_str).collect::<Vec<_>>());
         }
     }
-    let default = Spec::default();
+    let default = ExperimentSpec::default();
     if spec.rounds != default.rounds {
         put(&["--rounds", &spec.rounds.to_string()]);
     }
     if spec.control {
         put(&["--control"]);
     }
-    if spec.then != Then::Undo {
-        put(&["--then", &spec.then.word()]);
+    if spec.on_complete != OnComplete::Undo {
+        put(&["--then", &spec.on_complete.to_arg()]);
     }
-    if spec.calm_ms != default.calm_ms {
-        put(&["--calm", &(spec.calm_ms / 1000).to_string()]);
+    if spec.baseline_ms != default.baseline_ms {
+        put(&["--calm", &(spec.baseline_ms / 1000).to_string()]);
     }
     if spec.drain_limit_ms != default.drain_limit_ms {
         put(&["--drain-limit", &(spec.drain_limit_ms / 1000).to_string()]);
     }
-    out.extend(work(&spec.plan));
+    out.extend(workload_args(&spec.plan));
     out
 }
 
 /// The options of the work itself.
-fn work(plan: &Plan) -> Vec<String> {
-    let Some(workload) = workloads::find(&plan.profile) else { return Vec::new() };
+fn workload_args(plan: &BenchPlan) -> Vec<String> {
+    let Some(workload) = workloads::find_workload(&plan.profile) else { return Vec::new() };
     let default = workload.defaults();
     let mut out = Vec::new();
-    for p in PARAMS.iter().filter(|p| workload.takes().contains(&p.name)) {
+    for p in PARAMS.iter().filter(|p| workload.params().contains(&p.name)) {
         let text = (p.get)(plan);
         let decides = p.name == "time" || p.name == "transactions";
         if text == (p.get)(&default) && !decides {
@@ -69,27 +69,27 @@ fn work(plan: &Plan) -> Vec<String> {
         if p.name == "direct" && plan.readahead != default.readahead {
             continue;
         }
-        let off = OFF.iter().find(|(name, _)| *name == p.name);
+        let off = NEGATED_FLAGS.iter().find(|(name, _)| *name == p.name);
         match (p.name, text.as_str(), off) {
             ("direct", "off", _) => out.push("--buffered".into()),
             (_, "on", _) => out.push(format!("--{}", p.name)),
             (_, "off", Some((_, option))) => out.push((*option).into()),
             // Nobody's default is on, so it is not asked for.
             (_, "off", None) => {}
-            (name, _, _) if TX.contains(&name) => out.extend(["--tx".into(), format!("{name}={text}")]),
+            (name, _, _) if TX_PARAMS.contains(&name) => out.extend(["--tx".into(), format!("{name}={text}")]),
             (name, _, _) => out.extend([format!("--{name}"), text]),
         }
     }
     out
 }
 
-impl Then {
+impl OnComplete {
     /// As the command line takes it: `undo`, `keep`, `lease=600s`.
-    pub fn word(self) -> String {
+    pub fn to_arg(self) -> String {
         match self {
-            Then::Undo => "undo".into(),
-            Then::Keep => "keep".into(),
-            Then::Lease(secs) => format!("lease={secs}s"),
+            OnComplete::Undo => "undo".into(),
+            OnComplete::Keep => "keep".into(),
+            OnComplete::Lease(secs) => format!("lease={secs}s"),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What a run is going to do and how far it is, in words, for whoever starts it: the command line, the screen, an experiment.
 
-use super::message::Progress;
-use super::plan::Plan;
+use super::message::BenchProgress;
+use super::plan::BenchPlan;
 use super::workloads::Workload;
 use crate::text::sanitize;
 use crate::units::format_bytes_long;
 
 /// The workload, where it works, and what it does, a line each.
-pub fn outline(workload: &dyn Workload, plan: &Plan) -> String {
+pub fn describe_run(workload: &dyn Workload, plan: &BenchPlan) -> String {
     let mut out = format!("{}: {}\n", workload.name(), workload.about());
     if workload.needs_directory() {
         out.push_str(&format!(
@@ -23,19 +23,19 @@ pub fn outline(workload: &dyn Workload, plan: &Plan) -> String {
 }
 
 /// What would be written where, in sentences.
-pub fn will_write(workload: &dyn Workload, plan: &Plan) -> String {
+pub fn describe_writes(workload: &dyn Workload, plan: &BenchPlan) -> String {
     if !workload.needs_directory() {
         return "Touches no file and no device.".into();
     }
-    let written = workload.writes(plan);
-    let more = match written.further {
+    let written = workload.planned_writes(plan);
+    let more = match written.additional {
         Some(0) => String::new(),
-        Some(n) if written.certain == 0 => format!(" at most {}", format_bytes_long(n)),
+        Some(n) if written.guaranteed == 0 => format!(" at most {}", format_bytes_long(n)),
         Some(n) => format!(", then at most {} more,", format_bytes_long(n)),
         None => format!(", then as much as {} s allow,", (plan.time_ms + plan.ramp_ms) as f64 / 1e3),
     };
     let certain =
-        if written.certain == 0 { String::new() } else { format!(" {}", format_bytes_long(written.certain)) };
+        if written.guaranteed == 0 { String::new() } else { format!(" {}", format_bytes_long(written.guaranteed)) };
     format!(
         "Writes{certain}{more} into nameless files of its own in {}; takes {} of space meanwhile. Nothing that exists \
          is touched, and nothing stays.",
@@ -45,12 +45,12 @@ pub fn will_write(workload: &dyn Workload, plan: &Plan) -> String {
 }
 
 /// Progress in a line.
-pub fn told(p: &Progress) -> String {
-    let done = p.done.map_or(String::new(), |d| format!(" {:3.0} %", d * 100.0));
+pub fn progress_line(p: &BenchProgress) -> String {
+    let done = p.fraction_done.map_or(String::new(), |d| format!(" {:3.0} %", d * 100.0));
     let mut line = format!("{}{done}", p.phase);
-    if p.ramping {
+    if p.is_ramping {
         line.push_str(" (ramp-up)");
-    } else if p.counts.iter().any(|n| *n > 0) {
+    } else if p.op_counts.iter().any(|n| *n > 0) {
         let us = |ns: Option<u64>| ns.map_or("-".into(), |n| format!("{:.0}us", n as f64 / 1e3));
         line.push_str(&format!(
             "  {:.0} IOPS  {}/s  p50 {} p99 {}",
@@ -60,8 +60,8 @@ pub fn told(p: &Progress) -> String {
             us(p.point.p99_ns)
         ));
     }
-    if p.silent_ms >= 1000 {
-        line.push_str(&format!("  nothing for {} s", p.silent_ms / 1000));
+    if p.idle_ms >= 1000 {
+        line.push_str(&format!("  nothing for {} s", p.idle_ms / 1000));
     }
     line
 }

@@ -1,7 +1,7 @@
 //! What a directory has to say about a run before it starts: where it lies, how much room there is, what
 //! speaks against it. Plain data, found by a child process, judged wherever a plan changes.
 
-use super::target::refuse::{self, Refused};
+use super::target::checks::{self, BenchRefusal};
 use crate::model::disk::DevId;
 use crate::model::path::DeviceChainEntry;
 use serde::{Deserialize, Serialize};
@@ -9,24 +9,24 @@ use std::path::PathBuf;
 
 /// A directory as a benchmark sees it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Look {
+pub struct TargetInspection {
     /// Which.
     pub directory: PathBuf,
     /// Why nothing may be measured there, however small.
-    pub refused: Option<Refused>,
+    pub refusal: Option<BenchRefusal>,
     /// What it lies on; `None` where that was refused before it was looked at.
-    pub place: Option<Seen>,
+    pub info: Option<TargetInfo>,
 }
 
 /// What a directory lies on. All names are cleaned.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct TargetInfo {
     /// File system type.
     pub filesystem: String,
     /// What it was mounted from.
     pub source: String,
     /// Mount point.
-    pub mount: String,
+    pub mount_point: String,
     /// Mount and superblock options.
     pub options: String,
     /// The device that counts its I/O.
@@ -34,46 +34,46 @@ pub struct Seen {
     /// From the file system down to the physical disks.
     pub chain: Vec<DeviceChainEntry>,
     /// Its files live in memory.
-    pub memory: bool,
+    pub is_memory: bool,
     /// A network is in between: a run needs the person's word twice.
-    pub network: bool,
+    pub is_network: bool,
     /// It passes I/O on to other file systems.
-    pub stacked: bool,
+    pub is_stacked: bool,
     /// Bytes of the file system.
     pub size: u64,
     /// Bytes free for this user.
     pub free: u64,
 }
 
-impl Look {
+impl TargetInspection {
     /// Why a run that takes `bytes` there is refused, if it is. A network mount is not: that is a question.
-    pub fn refuses(&self, bytes: u64) -> Option<Refused> {
-        if self.refused.is_some() {
-            return self.refused.clone();
+    pub fn refusal_for_size(&self, bytes: u64) -> Option<BenchRefusal> {
+        if self.refusal.is_some() {
+            return self.refusal.clone();
         }
-        let place = self.place.as_ref()?;
-        refuse::for_space(&self.directory, place.size, place.free, bytes).err()
+        let place = self.info.as_ref()?;
+        checks::check_space(&self.directory, place.size, place.free, bytes).err()
     }
 
     /// What to know before believing figures from there; sentences.
     pub fn warnings(&self, direct: bool) -> Vec<String> {
-        let Some(place) = &self.place else { return Vec::new() };
+        let Some(place) = &self.info else { return Vec::new() };
         let mut all = Vec::new();
         let mut warn = |on: bool, text: String| {
             if on {
                 all.push(text);
             }
         };
-        warn(place.memory, "in memory (tmpfs): the figures say nothing about a disk".into());
+        warn(place.is_memory, "in memory (tmpfs): the figures say nothing about a disk".into());
         warn(
-            place.network,
+            place.is_network,
             format!(
                 "a network mount ({} from {}): the load hits a server that others use",
                 place.filesystem, place.source
             ),
         );
         warn(
-            place.stacked,
+            place.is_stacked,
             format!("{} passes I/O on to other file systems: their caches take part", place.filesystem),
         );
         let looped = place.device.is_some_and(|d| d.major == 7);
@@ -88,27 +88,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_is_judged_by_what_the_run_takes() {
+    fn refusal_depends_on_the_size_of_the_run() {
         const GIB: u64 = 1 << 30;
-        let place = Seen { size: 100 * GIB, free: 7 * GIB, ..Seen::default() };
-        let mut look = Look { directory: "/d".into(), place: Some(place), refused: None };
-        assert_eq!(look.refuses(2 * GIB), None);
-        assert!(look.refuses(3 * GIB).is_some_and(|r| r.why.contains("reserve of 5.00 GiB")));
-        look.refused = Some(Refused { why: "no".into(), privilege: false });
-        assert_eq!(look.refuses(0).map(|r| r.why), Some("no".into()));
+        let place = TargetInfo { size: 100 * GIB, free: 7 * GIB, ..TargetInfo::default() };
+        let mut look = TargetInspection { directory: "/d".into(), info: Some(place), refusal: None };
+        assert_eq!(look.refusal_for_size(2 * GIB), None);
+        assert!(look.refusal_for_size(3 * GIB).is_some_and(|r| r.reason.contains("reserve of 5.00 GiB")));
+        look.refusal = Some(BenchRefusal { reason: "no".into(), needs_privilege: false });
+        assert_eq!(look.refusal_for_size(0).map(|r| r.reason), Some("no".into()));
     }
 
     #[test]
-    fn what_distorts_is_told() {
+    fn distorting_conditions_are_warned_about() {
         let said =
-            |place: Seen, direct| Look { place: Some(place), ..Look::default() }.warnings(direct).join("; ");
-        assert_eq!(said(Seen::default(), true), "");
-        assert!(said(Seen { memory: true, ..Seen::default() }, true).contains("memory"));
-        assert!(said(Seen { network: true, ..Seen::default() }, true).contains("server"));
+            |place: TargetInfo, direct| TargetInspection { info: Some(place), ..TargetInspection::default() }.warnings(direct).join("; ");
+        assert_eq!(said(TargetInfo::default(), true), "");
+        assert!(said(TargetInfo { is_memory: true, ..TargetInfo::default() }, true).contains("memory"));
+        assert!(said(TargetInfo { is_network: true, ..TargetInfo::default() }, true).contains("server"));
         assert!(
-            said(Seen { device: Some(DevId { major: 7, minor: 1 }), ..Seen::default() }, true)
+            said(TargetInfo { device: Some(DevId { major: 7, minor: 1 }), ..TargetInfo::default() }, true)
                 .contains("loop")
         );
-        assert!(said(Seen::default(), false).contains("page cache"));
+        assert!(said(TargetInfo::default(), false).contains("page cache"));
     }
 }

@@ -1,13 +1,13 @@
 //! Kept experiments in a line each, for the lists of the command line and the screen.
 
-use super::report::verdict::Outcome;
-use super::report::{End, Report};
-use crate::bench::store::{Entry, Store};
+use super::report::verdict::TrialOutcome;
+use super::report::{RunEnd, ExperimentReport};
+use crate::bench::store::{StoreEntry, ResultStore};
 use serde::{Deserialize, Serialize};
 
 /// A kept experiment, as far as a list shows it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredExperiment {
     /// Number in the list, the newest is 1.
     pub number: usize,
     /// Its name.
@@ -17,59 +17,59 @@ pub struct Kept {
     /// When it began, RFC 3339.
     pub time: String,
     /// Where its files were; empty without any.
-    pub place: String,
+    pub directory: String,
     /// What B set.
-    pub set: Vec<String>,
+    pub assignments: Vec<String>,
     /// What came out; `None` without a trial.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TrialOutcome>,
     /// The same in a sentence.
     pub verdict: String,
     /// It ran to its end.
-    pub complete: bool,
+    pub is_complete: bool,
     /// Why it cannot be read.
-    pub damaged: Option<String>,
+    pub read_error: Option<String>,
 }
 
-impl Kept {
-    fn of(entry: Entry, report: Result<Report, String>) -> Self {
-        let Entry { number, id } = entry;
+impl StoredExperiment {
+    fn from_report(entry: StoreEntry, report: Result<ExperimentReport, String>) -> Self {
+        let StoreEntry { number, id } = entry;
         let r = match report {
             Ok(report) => report,
-            Err(why) => return Self { number, id, damaged: Some(why), ..Self::default() },
+            Err(why) => return Self { number, id, read_error: Some(why), ..Self::default() },
         };
         let verdict = r.trials.first().map(|t| t.verdict.clone());
         Self {
             number,
             id,
-            place: r.target().map_or(String::new(), |t| t.directory.clone()),
+            directory: r.target().map_or(String::new(), |t| t.directory.clone()),
             profile: r.spec.plan.profile,
             time: r.time,
-            set: r.spec.set,
+            assignments: r.spec.set_assignments,
             outcome: verdict.as_ref().map(|v| v.outcome),
             verdict: verdict.map(|v| v.text).unwrap_or_default(),
-            complete: r.end == End::Complete,
-            damaged: None,
+            is_complete: r.end == RunEnd::Complete,
+            read_error: None,
         }
     }
 
     /// When, where, what, and what came out.
-    pub fn headline(&self) -> String {
-        if let Some(why) = &self.damaged {
+    pub fn summary(&self) -> String {
+        if let Some(why) = &self.read_error {
             return why.clone();
         }
-        let end = if self.complete { "" } else { ", not complete" };
-        format!("{} {}, B: {}{end}. {}", self.time, self.place, self.set.join(" "), self.verdict)
+        let end = if self.is_complete { "" } else { ", not complete" };
+        format!("{} {}, B: {}{end}. {}", self.time, self.directory, self.assignments.join(" "), self.verdict)
     }
 }
 
 /// All that are kept in `store`, newest first.
-pub fn all(store: &Store) -> Result<Vec<Kept>, String> {
+pub fn stored_experiments(store: &ResultStore) -> Result<Vec<StoredExperiment>, String> {
     let entries = store.list()?;
     Ok(entries
         .into_iter()
         .map(|e| {
             let report = store.load(&e.id);
-            Kept::of(e, report)
+            StoredExperiment::from_report(e, report)
         })
         .collect())
 }

@@ -1,0 +1,319 @@
+//! What the measuring threads show of themselves, for those who look on: progress, watchdog, and the
+//! partial report of a run whose threads never come back.
+
+use super::measure::histogram::Histogram;
+use super::measure::recorder::{OpKind, OpRecorder};
+use super::message::BenchProgress;
+use super::report::{Measurement, SeriesPoint, StallStats, ReportTarget};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Points kept of one part's course; two neighbours become one when it is full.
+const MAX_SERIES_POINTS: usize = 1200;
+
+/// What is under way.
+#[derive(Default)]
+pub struct MeasurementPhase {
+    /// A part without its figures yet: label, engine, sizes.
+    pub measurement: Measurement,
+    /// Number of the measurement, `None` in preparation.
+    pub measurement_index: Option<u32>,
+    /// It ends after so many ns or bytes (0: not by this).
+    pub goal: (u64, u64),
+    /// The workers.
+    pub recorders: Vec<Arc<OpRecorder>>,
+}
+
+/// Shared between the measuring thread and those who look on. Locks are taken between measurements and
+/// four times a second, never in a hot loop.
+#[derive(Default)]
+pub struct RunProgress {
+    /// Set to end the run.
+    pub stop_requested: AtomicBool,
+    /// All is measured; what is left is giving the file back.
+    pub is_measured: AtomicBool,
+    /// Last sign of life that is no operation, CLOCK_MONOTONIC ns.
+    heartbeat_ns: AtomicU64,
+    state: Mutex<ProgressState>,
+}
+
+#[derive(Default)]
+struct ProgressState {
+    phase: MeasurementPhase,
+    measurements: Vec<Measurement>,
+    target: Option<ReportTarget>,
+    notes: Vec<String>,
+    series: Vec<SeriesPoint>,
+    stride: u32,
+    pending: Vec<SeriesPoint>,
+    last: LastSample,
+}
+
+#[derive(Default)]
+struct LastSample {
+    now: u64,
+    counting_since_ns: u64,
+    counts: [(u64, u64); 3],
+    histograms: [Histogram; 3],
+}
+
+impl RunProgress {
+    fn lock(&self) -> MutexGuard<'_, ProgressState> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// A sign of life from work that is no operation.
+    pub fn heartbeat(&self, now: u64) {
+        self.heartbeat_ns.store(now, Relaxed);
+    }
+
+    /// The last sign of life of any kind.
+    pub fn last_heartbeat_ns(&self) -> u64 {
+        let inner = self.lock();
+        let workers = inner.phase.recorders.iter().map(|r| r.last_heartbeat_ns()).max();
+        workers.unwrap_or(0).max(self.heartbeat_ns.load(Relaxed))
+    }
+
+    /// A new phase begins.
+    pub fn begin_phase(&self, phase: MeasurementPhase, now: u64) {
+        let mut inner = self.lock();
+        inner.phase = phase;
+        inner.series.clear();
+        inner.pending.clear();
+        inner.stride = 1;
+        inner.last = LastSample::default();
+        drop(inner);
+        self.heartbeat(now);
+    }
+
+    /// The phase is over; its course comes out.
+    pub fn end_phase(&self) -> Vec<SeriesPoint> {
+        let mut inner = self.lock();
+        inner.phase.recorders.clear();
+        std::mem::take(&mut inner.series)
+    }
+
+    /// Keeps a finished part.
+    pub fn add_measurement(&self, part: Measurement) {
+        self.lock().measurements.push(part);
+    }
+
+    /// Where the file is.
+    pub fn set_target(&self, target: ReportTarget) {
+        self.lock().target = Some(target);
+    }
+
+    /// Something to tell the person; ends up among the report's warnings.
+    pub fn add_note(&self, note: String) {
+        self.lock().notes.push(note);
+    }
+
+    /// Notes from number `from` on.
+    pub fn notes_from(&self, from: usize) -> Vec<String> {
+        self.lock().notes.get(from..).unwrap_or_default().to_vec()
+    }
+
+    /// How many parts are finished.
+    pub fn finished_count(&self) -> u32 {
+        self.lock().measurements.len() as u32
+    }
+
+    /// Finished parts and target. Of an unfinished part with something counted, what there is.
+    pub fn take_results(&self, now: u64) -> (Vec<Measurement>, Option<ReportTarget>) {
+        let mut inner = self.lock();
+        let mut parts = std::mem::take(&mut inner.measurements);
+        let phase = std::mem::take(&mut inner.phase);
+        if phase.measurement_index.is_some() && phase.recorders.iter().any(|r| r.counting_since().is_some()) {
+            let mut part = merge_recorders(phase.measurement, &phase.recorders);
+            part.series = std::mem::take(&mut inner.series);
+            // The gap it hangs in has no end yet.
+            let last = phase.recorders.iter().map(|r| r.last_completion_ns()).max().unwrap_or(now);
+            let gap = now.saturating_sub(last);
+            if gap >= super::measure::recorder::STALL_NS {
+                part.stalls.count += 1;
+                part.stalls.total_ns += gap;
+                part.stalls.longest_ns = part.stalls.longest_ns.max(gap);
+            }
+            if part.read.ios + part.write.ios + part.sync.ios > 0 {
+                parts.push(part);
+            }
+        }
+        (parts, inner.target.take())
+    }
+
+    /// How far it is at `now`; also takes the next point of the course.
+    pub fn snapshot(&self, now: u64) -> BenchProgress {
+        let alive = self.last_heartbeat_ns();
+        let mut inner = self.lock();
+        let began = inner.phase.recorders.iter().filter_map(|r| r.counting_since()).min();
+        let (point, lat) = inner.next_point(now, began);
+        if began.is_some() && point.at_ms > 0 && inner.phase.measurement_index.is_some() {
+            inner.push_point(point);
+        }
+        let sum = |kind| inner.phase.recorders.iter().map(|r| r.ops_and_bytes(kind).0).sum();
+        let bytes: u64 = [OpKind::Read, OpKind::Write]
+            .iter()
+            .flat_map(|k| inner.phase.recorders.iter().map(|r| r.ops_and_bytes(*k).1))
+            .sum();
+        let (goal_ns, goal_bytes) = inner.phase.goal;
+        let share = |n: u64, of: u64| (of > 0).then(|| (n as f64 / of as f64).min(1.0));
+        BenchProgress {
+            phase: inner.phase.measurement.label.clone(),
+            measurement_index: inner.phase.measurement_index,
+            fraction_done: share(began.map_or(0, |b| now.saturating_sub(b)), goal_ns).or(share(bytes, goal_bytes)),
+            is_ramping: began.is_none() && !inner.phase.recorders.is_empty(),
+            point,
+            op_counts: [sum(OpKind::Read), sum(OpKind::Write), sum(OpKind::Sync)],
+            lat,
+            idle_ms: now.saturating_sub(alive) / 1_000_000,
+        }
+    }
+}
+
+impl ProgressState {
+    /// Rates since the last point, and `lat` of each kind of operation.
+    fn next_point(&mut self, now: u64, began: Option<u64>) -> (SeriesPoint, [[Option<u64>; 2]; 3]) {
+        let Some(began) = began else { return Default::default() };
+        if self.last.counting_since_ns != began {
+            self.last = LastSample { now: began, counting_since_ns: began, ..LastSample::default() };
+        }
+        let mut counts = [(0, 0); 3];
+        let mut histograms: [Histogram; 3] = Default::default();
+        for r in &self.phase.recorders {
+            for (i, kind) in [OpKind::Read, OpKind::Write, OpKind::Sync].into_iter().enumerate() {
+                let (ios, bytes) = r.ops_and_bytes(kind);
+                counts[i] = (counts[i].0 + ios, counts[i].1 + bytes);
+                histograms[i].merge_from(&r.lat_histogram(kind));
+            }
+        }
+        let secs = now.saturating_sub(self.last.now) as f64 / 1e9;
+        let per_s = |new: u64, old: u64| if secs > 0.0 { new.saturating_sub(old) as f64 / secs } else { 0.0 };
+        let mut recent = Histogram::default();
+        let mut lat = [[None; 2]; 3];
+        for (i, (new, old)) in histograms.iter().zip(&self.last.histograms).enumerate() {
+            let since = new.since(old);
+            lat[i] = [since.percentile(50.0), since.percentile(99.0)];
+            recent.merge_from(&since);
+        }
+        let old = self.last.counts;
+        let point = SeriesPoint {
+            at_ms: now.saturating_sub(began) / 1_000_000,
+            read_iops: per_s(counts[0].0, old[0].0),
+            write_iops: per_s(counts[1].0, old[1].0),
+            read_bytes_per_s: per_s(counts[0].1, old[0].1),
+            write_bytes_per_s: per_s(counts[1].1, old[1].1),
+            p50_ns: recent.percentile(50.0),
+            p99_ns: recent.percentile(99.0),
+        };
+        self.last = LastSample { now, counting_since_ns: began, counts, histograms };
+        (point, lat)
+    }
+
+    /// Adds to the course, which stays bounded however long the run is.
+    fn push_point(&mut self, point: SeriesPoint) {
+        self.pending.push(point);
+        if self.pending.len() < self.stride as usize {
+            return;
+        }
+        let point = average_points(&self.pending);
+        self.pending.clear();
+        self.series.push(point);
+        if self.series.len() >= MAX_SERIES_POINTS {
+            self.series = self.series.chunks(2).map(average_points).collect();
+            self.stride *= 2;
+        }
+    }
+}
+
+/// Several points as one: rates averaged, the worst latencies kept.
+fn average_points(points: &[SeriesPoint]) -> SeriesPoint {
+    let n = points.len().max(1) as f64;
+    let avg = |f: fn(&SeriesPoint) -> f64| points.iter().map(f).sum::<f64>() / n;
+    SeriesPoint {
+        at_ms: points.last().map_or(0, |p| p.at_ms),
+        read_iops: avg(|p| p.read_iops),
+        write_iops: avg(|p| p.write_iops),
+        read_bytes_per_s: avg(|p| p.read_bytes_per_s),
+        write_bytes_per_s: avg(|p| p.write_bytes_per_s),
+        p50_ns: points.iter().filter_map(|p| p.p50_ns).max(),
+        p99_ns: points.iter().filter_map(|p| p.p99_ns).max(),
+    }
+}
+
+/// A part with what its workers counted.
+pub fn merge_recorders(mut part: Measurement, recorders: &[Arc<OpRecorder>]) -> Measurement {
+    let began = recorders.iter().filter_map(|r| r.counting_since()).min().unwrap_or(0);
+    let last = recorders.iter().map(|r| r.last_completion_ns()).max().unwrap_or(0);
+    part.elapsed_ns = last.saturating_sub(began);
+    let mut stalls = StallStats::default();
+    for r in recorders {
+        part.read = part.read.merge(&r.direction_stats(OpKind::Read));
+        part.write = part.write.merge(&r.direction_stats(OpKind::Write));
+        part.sync = part.sync.merge(&r.sync_stats());
+        part.depths = part.depths.merge(&r.depth_counts());
+        let (count, total, longest) = r.stall_totals();
+        // Workers stall together when the device does: the worst one's count, not the sum.
+        stalls.count = stalls.count.max(count);
+        stalls.total_ns = stalls.total_ns.max(total);
+        stalls.longest_ns = stalls.longest_ns.max(longest);
+    }
+    part.stalls = stalls;
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn phase(recorder: &Arc<OpRecorder>) -> MeasurementPhase {
+        MeasurementPhase {
+            measurement: Measurement { label: "x".into(), ..Measurement::default() },
+            measurement_index: Some(0),
+            goal: (10 * SECOND, 0),
+            recorders: vec![recorder.clone()],
+        }
+    }
+
+    #[test]
+    fn progress_shows_rates_since_the_previous_snapshot() {
+        let (watch, recorder) = (RunProgress::default(), Arc::new(OpRecorder::new()));
+        watch.begin_phase(phase(&recorder), SECOND);
+        assert!(watch.snapshot(SECOND).is_ramping);
+        recorder.start_counting(SECOND);
+        for _ in 0..100 {
+            recorder.record_op(OpKind::Read, 4096, 0, 0, 1000);
+        }
+        recorder.record_completion_time(2 * SECOND);
+        let p = watch.snapshot(2 * SECOND);
+        assert_eq!((p.point.read_iops, p.point.write_iops, p.fraction_done), (100.0, 0.0, Some(0.1)));
+        assert!(p.point.p50_ns.is_some());
+        assert_eq!((p.lat[0], p.lat[1], p.lat[2]), ([p.point.p50_ns, p.point.p99_ns], [None; 2], [None; 2]));
+        let p = watch.snapshot(4 * SECOND);
+        assert_eq!((p.point.read_iops, p.point.p50_ns, p.idle_ms), (0.0, None, 2000));
+    }
+
+    #[test]
+    fn a_stuck_worker_still_contributes_its_counts() {
+        let (watch, recorder) = (RunProgress::default(), Arc::new(OpRecorder::new()));
+        watch.begin_phase(phase(&recorder), SECOND);
+        recorder.start_counting(SECOND);
+        recorder.record_op(OpKind::Write, 4096, 0, 10, 1000);
+        recorder.record_completion_time(3 * SECOND);
+        let (parts, _) = watch.take_results(3 * SECOND);
+        assert_eq!((parts.len(), parts[0].write.ios, parts[0].elapsed_ns), (1, 1, 2 * SECOND));
+        assert!(watch.take_results(3 * SECOND).0.is_empty());
+    }
+
+    #[test]
+    fn the_series_stays_bounded() {
+        let mut inner = ProgressState { stride: 1, ..ProgressState::default() };
+        for n in 0..100_000 {
+            inner.push_point(SeriesPoint { at_ms: n, read_iops: 5.0, ..SeriesPoint::default() });
+        }
+        assert!(inner.series.len() < MAX_SERIES_POINTS && inner.series.len() > MAX_SERIES_POINTS / 4);
+        assert!(inner.series.iter().all(|p| p.read_iops == 5.0));
+        assert!(inner.series.windows(2).all(|w| w[0].at_ms < w[1].at_ms));
+    }
+}

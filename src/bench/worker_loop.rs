@@ -1,0 +1,430 @@
+//! The hot loop: keeps an engine's slots full and counts what completes.
+//!
+//! No allocation, no lock, no system call but the engine's, two clock readings per round: one after the
+//! submission (issue time of the batch, as in fio) and one after the wait (completion time of the batch,
+//! which is also the start time of the operations that are prepared next).
+
+use super::engine::{Completion, IoEngine, IoOp};
+use super::measure::recorder::{OpKind, OpRecorder};
+use super::rng::Rng;
+use super::io_spec::{BufferFill, IoSpec, RunLimits, AccessOrder};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How often a waiting worker looks whether it should stop, in ns.
+const STOP_POLL_NS: u64 = 100_000_000;
+/// A wait for several completions that took longer shows a device too slow for waiting for several: it
+/// would blur the latencies.
+const SLOW_WAIT_NS: u64 = 2_000_000;
+/// Gaps of paced work up to here are not slept through, as in fio: a processor that wakes from its idle state
+/// for every operation adds the time of waking to each latency.
+const SPIN_NS: u64 = 500_000;
+/// How long a stopped worker waits for what is in flight, in ns.
+const DRAIN_TIMEOUT_NS: u64 = 1_000_000_000;
+
+/// Why a worker ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkerExit {
+    /// Its time or its bytes were used up.
+    LimitReached,
+    /// It was told to stop.
+    Stopped,
+    /// An operation failed.
+    Failed {
+        /// What was tried; `None` if handing over failed, not an operation.
+        op: Option<IoOp>,
+        /// The errno; 0 for a transfer that came up short.
+        errno: i32,
+    },
+}
+
+/// An operation in flight.
+#[derive(Clone, Copy)]
+struct InFlightOp {
+    start: u64,
+    issue: u64,
+    op: IoOp,
+}
+
+/// Where the next operation goes.
+struct OffsetSequence {
+    order: AccessOrder,
+    block: u64,
+    start: u64,
+    len: u64,
+    next_offset: u64,
+}
+
+impl OffsetSequence {
+    fn new(spec: &IoSpec) -> Self {
+        Self { order: spec.order, block: u64::from(spec.block), start: spec.start, len: spec.len, next_offset: 0 }
+    }
+
+    /// Offset and length.
+    #[inline(always)]
+    fn next_range(&mut self, rng: &mut Rng) -> (u64, u32) {
+        match self.order {
+            AccessOrder::Random => (self.start + rng.below(self.len / self.block) * self.block, self.block as u32),
+            AccessOrder::Sequential => {
+                let at = if self.next_offset >= self.len { 0 } else { self.next_offset };
+                let len = self.block.min(self.len - at);
+                self.next_offset = at + len;
+                (self.start + at, len as u32)
+            }
+        }
+    }
+}
+
+/// Everything a round needs.
+struct WorkerLoop<'a, E: IoEngine> {
+    engine: &'a mut E,
+    spec: &'a IoSpec,
+    recorder: &'a OpRecorder,
+    rng: Rng,
+    positions: OffsetSequence,
+    slots: Vec<InFlightOp>,
+    free_slots: Vec<u32>,
+    unsubmitted: Vec<u32>,
+    completions: Vec<Completion>,
+    writes_since_sync: u64,
+    min_completions: u32,
+    next_due_ns: u64,
+    queued_bytes: u64,
+    is_counting: bool,
+}
+
+/// Runs `spec` on `engine` until a limit, a failure, or `stop`. `on_begin` is called once, when the
+/// ramp-up is over and counting begins.
+pub fn run_worker_loop<E: IoEngine>(
+    engine: &mut E,
+    spec: &IoSpec,
+    limits: RunLimits,
+    recorder: &OpRecorder,
+    stop: &AtomicBool,
+    on_begin: &mut dyn FnMut(),
+) -> WorkerExit {
+    let depth = if E::SYNCHRONOUS { 1 } else { spec.depth.max(1) };
+    let idle = InFlightOp { start: 0, issue: 0, op: IoOp { kind: OpKind::Read, offset: 0, len: 0 } };
+    let mut rng = Rng::new(spec.seed.0, spec.seed.1);
+    if spec.read_pct < 100 {
+        for slot in 0..depth {
+            rng.fill_bytes(engine.buffer(slot));
+        }
+    }
+    let mut this = WorkerLoop {
+        spec,
+        recorder,
+        rng,
+        positions: OffsetSequence::new(spec),
+        slots: vec![idle; depth as usize],
+        free_slots: (0..depth).rev().collect(),
+        unsubmitted: Vec::with_capacity(depth as usize),
+        completions: Vec::with_capacity(depth as usize),
+        writes_since_sync: 0,
+        // Paced operations come one by one; waiting for several would only blur their latencies.
+        min_completions: if spec.op_interval_ns > 0 { 1 } else { spec.complete_min },
+        next_due_ns: engine.now(),
+        queued_bytes: 0,
+        is_counting: false,
+        engine,
+    };
+    this.run(limits, stop, on_begin)
+}
+
+impl<E: IoEngine> WorkerLoop<'_, E> {
+    fn run(&mut self, limits: RunLimits, stop: &AtomicBool, on_begin: &mut dyn FnMut()) -> WorkerExit {
+        let mut now = self.engine.now();
+        let ramp_end = now + limits.ramp_ns;
+        let end = if limits.time_ns == 0 { u64::MAX } else { ramp_end.saturating_add(limits.time_ns) };
+        let depth = self.slots.len();
+        let mut ended = None;
+        let mut give_up = u64::MAX;
+        self.recorder.heartbeat(now);
+        loop {
+            if !self.is_counting && now >= ramp_end {
+                self.is_counting = true;
+                self.queued_bytes = 0;
+                self.recorder.start_counting(now);
+                on_begin();
+            }
+            if ended.is_none() {
+                if stop.load(Ordering::Relaxed) {
+                    ended = Some(WorkerExit::Stopped);
+                } else if now >= end || (self.spec.byte_limit > 0 && self.queued_bytes >= self.spec.byte_limit) {
+                    ended = Some(WorkerExit::LimitReached);
+                } else {
+                    self.fill_slots(now);
+                }
+            }
+            if ended.is_some() {
+                if self.free_slots.len() == depth || now >= give_up {
+                    break;
+                }
+                if give_up == u64::MAX && stop.load(Ordering::Relaxed) {
+                    give_up = now + DRAIN_TIMEOUT_NS;
+                }
+            }
+            match self.submit_and_reap(now, ended.is_some()) {
+                Ok(later) => now = later,
+                Err(failed) => {
+                    // What was in flight may complete or not: the figures up to here are valid.
+                    if !matches!(ended, Some(WorkerExit::Failed { .. })) {
+                        ended = Some(failed);
+                        give_up = now + DRAIN_TIMEOUT_NS;
+                    }
+                    now = self.engine.now();
+                }
+            }
+        }
+        ended.unwrap_or(WorkerExit::Stopped)
+    }
+
+    /// Fills free slots, as far as rate and size allow.
+    #[inline(always)]
+    fn fill_slots(&mut self, now: u64) {
+        while let Some(&slot) = self.free_slots.last() {
+            if self.spec.op_interval_ns > 0 {
+                if now < self.next_due_ns {
+                    break;
+                }
+                self.next_due_ns += self.spec.op_interval_ns;
+            }
+            if self.spec.byte_limit > 0 && self.is_counting && self.queued_bytes >= self.spec.byte_limit {
+                break;
+            }
+            self.free_slots.pop();
+            let op = self.next_op(slot);
+            self.queued_bytes += u64::from(op.len);
+            // As in fio an operation begins when it is prepared. That matters where it is alone in flight;
+            // otherwise a look at the clock for each would only cost.
+            let start = if self.spec.op_interval_ns > 0 { self.engine.now() } else { now };
+            self.slots[slot as usize] = InFlightOp { start, issue: start, op };
+            self.engine.queue(slot, op);
+            self.unsubmitted.push(slot);
+            if self.unsubmitted.len() >= self.spec.submit_max as usize {
+                break;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn next_op(&mut self, slot: u32) -> IoOp {
+        if self.spec.fsync_every > 0 && self.writes_since_sync >= self.spec.fsync_every {
+            self.writes_since_sync = 0;
+            return IoOp { kind: OpKind::Sync, offset: 0, len: 0 };
+        }
+        let read = match self.spec.read_pct {
+            0 => false,
+            100.. => true,
+            pct => self.rng.below(100) < u64::from(pct),
+        };
+        let (offset, len) = self.positions.next_range(&mut self.rng);
+        if read {
+            return IoOp { kind: OpKind::Read, offset, len };
+        }
+        self.writes_since_sync += 1;
+        let buffer = &mut self.engine.buffer(slot)[..len as usize];
+        match self.spec.fill {
+            BufferFill::Refill => self.rng.fill_bytes(buffer),
+            BufferFill::Scramble => {
+                let stamp = self.rng.next_u64().to_le_bytes();
+                for sector in buffer.chunks_exact_mut(512) {
+                    sector[..8].copy_from_slice(&stamp);
+                }
+            }
+        }
+        IoOp { kind: OpKind::Write, offset, len }
+    }
+
+    /// Submits what is fresh, waits if nothing is complete, counts what is. Returns the time then.
+    #[inline(always)]
+    fn submit_and_reap(&mut self, mut now: u64, draining: bool) -> Result<u64, WorkerExit> {
+        let handed_over =
+            |err: std::io::Error| WorkerExit::Failed { op: None, errno: err.raw_os_error().unwrap_or(0) };
+        let fresh = self.unsubmitted.len();
+        if fresh > 0 {
+            self.engine.submit().map_err(handed_over)?;
+            now = self.engine.now();
+            if !E::SYNCHRONOUS {
+                for &slot in &self.unsubmitted {
+                    self.slots[slot as usize].issue = now;
+                }
+            }
+            if self.is_counting {
+                self.recorder.record_submit(fresh, self.slots.len() - self.free_slots.len());
+            }
+            self.unsubmitted.clear();
+        }
+        self.completions.clear();
+        self.engine.reap(&mut self.completions);
+        let inflight = self.slots.len() - self.free_slots.len();
+        // A full batch went out and there are free slots still: the next batch first, then wait.
+        let more = fresh >= self.spec.submit_max as usize && !self.free_slots.is_empty();
+        if !more && (self.completions.is_empty() || fresh == 0) {
+            let mut timeout = STOP_POLL_NS;
+            if self.spec.op_interval_ns > 0 && !draining && !self.free_slots.is_empty() {
+                timeout = timeout.min(self.next_due_ns.saturating_sub(now));
+            }
+            if inflight == 0 && timeout <= SPIN_NS {
+                let due = now + timeout;
+                while self.engine.now() < due {
+                    std::hint::spin_loop();
+                }
+            } else if self.completions.is_empty() && (timeout > 0 || inflight > 0) {
+                let want = (self.min_completions as usize).clamp(1, inflight.max(1));
+                self.engine.wait(want as u32, timeout).map_err(handed_over)?;
+            }
+            let before = now;
+            now = self.engine.now();
+            let one = self.spec.op_interval_ns > 0 || now - before > SLOW_WAIT_NS;
+            self.min_completions = if one { 1 } else { self.spec.complete_min };
+            self.engine.reap(&mut self.completions);
+        }
+        if self.completions.is_empty() {
+            if inflight == 0 {
+                self.recorder.heartbeat(now);
+            }
+            return Ok(now);
+        }
+        self.record_completions(now)
+    }
+
+    #[inline(always)]
+    fn record_completions(&mut self, now: u64) -> Result<u64, WorkerExit> {
+        if self.is_counting {
+            self.recorder.record_reap(self.completions.len());
+        }
+        let mut failed = None;
+        for &Completion { slot, result } in &self.completions {
+            let s = self.slots[slot as usize];
+            self.free_slots.push(slot);
+            if result != s.op.len as i32 {
+                failed = Some(WorkerExit::Failed { op: Some(s.op), errno: -result.min(0) });
+            } else if self.is_counting {
+                self.recorder.record_op(s.op.kind, u64::from(s.op.len), s.start, s.issue, now);
+            }
+        }
+        self.recorder.record_completion_time(now);
+        failed.map_or(Ok(now), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::engine::null::NullEngine;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn spec() -> IoSpec {
+        IoSpec {
+            order: AccessOrder::Random,
+            read_pct: 50,
+            block: 4096,
+            start: 1 << 20,
+            len: 1 << 20,
+            depth: 8,
+            fsync_every: 0,
+            fill: BufferFill::Scramble,
+            op_interval_ns: 0,
+            submit_max: 16,
+            complete_min: 1,
+            byte_limit: 0,
+            seed: (1, 0),
+        }
+    }
+
+    fn run(engine: &mut NullEngine, spec: &IoSpec, limits: RunLimits) -> (WorkerExit, OpRecorder) {
+        let recorder = OpRecorder::new();
+        let ended = run_worker_loop(engine, spec, limits, &recorder, &AtomicBool::new(false), &mut || {});
+        (ended, recorder)
+    }
+
+    #[test]
+    fn time_limit_and_ramp_up_are_kept_at_the_device_rate() {
+        let mut engine = NullEngine::new(4096, 100_000);
+        let limits = RunLimits { ramp_ns: SECOND, time_ns: 2 * SECOND };
+        let (ended, recorder) = run(&mut engine, &spec(), limits);
+        assert_eq!(ended, WorkerExit::LimitReached);
+        let (r, w) = (recorder.direction_stats(OpKind::Read), recorder.direction_stats(OpKind::Write));
+        assert!((r.ios + w.ios).abs_diff(20_000) <= 8, "{} + {}", r.ios, w.ios);
+        assert!(r.ios.abs_diff(w.ios) < 600);
+        // Little's law: eight in flight, one completing every 100 us.
+        assert!((r.lat.mean_ns - 800_000.0).abs() < 1_000.0, "{}", r.lat.mean_ns);
+        assert_eq!(recorder.last_completion_ns() - recorder.counting_since().unwrap(), 2 * SECOND + 8 * 100_000 - 100_000);
+    }
+
+    #[test]
+    fn layout_writes_the_whole_region_exactly_once() {
+        let mut engine = NullEngine::new(1 << 20, 10);
+        engine.op_log = Some(Vec::new());
+        let spec = IoSpec::for_layout((5 << 20) + 512, 1 << 20, 4, 1);
+        let (ended, recorder) = run(&mut engine, &spec, RunLimits::default());
+        assert_eq!(ended, WorkerExit::LimitReached);
+        assert_eq!(recorder.ops_and_bytes(OpKind::Write), (6, spec.len));
+        let ops = engine.op_log.unwrap();
+        assert_eq!(ops.last(), Some(&IoOp { kind: OpKind::Write, offset: 5 << 20, len: 512 }));
+    }
+
+    #[test]
+    fn offsets_stay_in_the_region_and_repeat_with_the_seed() {
+        let ops = |seed| {
+            let mut engine = NullEngine::new(4096, 1000);
+            engine.op_log = Some(Vec::new());
+            let spec = IoSpec { seed, ..spec() };
+            run(&mut engine, &spec, RunLimits { time_ns: 1_000_000, ..RunLimits::default() });
+            engine.op_log.unwrap()
+        };
+        let all = ops((1, 0));
+        assert!(all.len() > 900);
+        assert!(
+            all.iter().all(|o| o.offset % 4096 == 0 && o.offset >= 1 << 20 && o.offset + 4096 <= 2 << 20)
+        );
+        assert_eq!(all, ops((1, 0)));
+        assert_ne!(all, ops((2, 0)));
+    }
+
+    #[test]
+    fn rate_cap_is_kept() {
+        let mut engine = NullEngine::new(4096, 10);
+        let spec = IoSpec { op_interval_ns: 1_000_000, ..spec() };
+        let (_, recorder) = run(&mut engine, &spec, RunLimits { time_ns: 3 * SECOND, ..RunLimits::default() });
+        let n = recorder.ops_and_bytes(OpKind::Read).0 + recorder.ops_and_bytes(OpKind::Write).0;
+        assert!(n.abs_diff(3000) <= 1, "{n}");
+    }
+
+    #[test]
+    fn a_sync_follows_every_fsync_every_writes() {
+        let mut engine = NullEngine::new(4096, 1000);
+        engine.op_log = Some(Vec::new());
+        let spec = IoSpec { read_pct: 0, fsync_every: 3, depth: 1, ..spec() };
+        run(&mut engine, &spec, RunLimits { time_ns: 100_000, ..RunLimits::default() });
+        let kinds: Vec<_> = engine.op_log.unwrap().iter().map(|o| o.kind).take(8).collect();
+        use OpKind::{Sync, Write};
+        assert_eq!(kinds, [Write, Write, Write, Sync, Write, Write, Write, Sync]);
+    }
+
+    #[test]
+    fn an_error_ends_the_run_and_keeps_its_counts() {
+        let mut engine = NullEngine::new(4096, 1000).with_failure_at(100, libc::EIO);
+        let (ended, recorder) = run(&mut engine, &spec(), RunLimits { time_ns: SECOND, ..RunLimits::default() });
+        assert!(matches!(ended, WorkerExit::Failed { op: Some(_), errno: libc::EIO }));
+        let n = recorder.ops_and_bytes(OpKind::Read).0 + recorder.ops_and_bytes(OpKind::Write).0;
+        assert!((99..110).contains(&n), "{n}");
+    }
+
+    #[test]
+    fn a_stopped_worker_does_not_wait_for_a_hung_device() {
+        let mut engine = NullEngine::new(4096, 1000).with_hang_after(50);
+        let recorder = OpRecorder::new();
+        let stop = AtomicBool::new(false);
+        let limits = RunLimits { ramp_ns: 0, time_ns: SECOND };
+        // The device hangs, the time is over, and only then somebody gives up.
+        let ended = std::thread::scope(|s| {
+            let worker = s.spawn(|| run_worker_loop(&mut engine, &spec(), limits, &recorder, &stop, &mut || {}));
+            stop.store(true, Ordering::Relaxed);
+            worker.join().unwrap()
+        });
+        assert!(matches!(ended, WorkerExit::LimitReached | WorkerExit::Stopped));
+        assert!(recorder.ops_and_bytes(OpKind::Read).0 + recorder.ops_and_bytes(OpKind::Write).0 <= 50);
+    }
+}

@@ -1,0 +1,107 @@
+//! What the Bench view, experiments and the diagnosis ask of a file system: a directory looked at, results kept
+//! and read.
+
+use crate::bench::target_info::{TargetInspection, TargetInfo};
+use crate::bench::report::warnings::burst_drop;
+use crate::bench::report::{RunEnd, BenchReport};
+use crate::bench::store::{Storable, StoredResult, ResultStore};
+use crate::bench::target::TargetDirectory;
+use crate::collect::path::inspect_path;
+use crate::experiment::stored::{StoredExperiment as KeptExperiment, stored_experiments};
+use crate::experiment::report::ExperimentReport as Experiment;
+use crate::model::slow_facts::BenchResultFacts;
+use crate::root::Root;
+use crate::text::sanitize;
+use std::path::Path;
+
+/// Looks at `directory` without writing anything there.
+pub fn inspect_target(root: &Root, directory: &Path) -> TargetInspection {
+    let mut look = TargetInspection { directory: directory.to_owned(), ..TargetInspection::default() };
+    // As if it had been named twice: that a network is in between is told, and asked about, by the screen.
+    let place = match TargetDirectory::open_checked(root, directory, true) {
+        Ok(place) => place,
+        Err(refused) => {
+            look.refusal = Some(refused);
+            return look;
+        }
+    };
+    let fs = &place.filesystem;
+    let (size, free) = match place.size_and_free() {
+        Ok(space) => space,
+        Err(refused) => {
+            look.refusal = Some(refused);
+            return look;
+        }
+    };
+    // Where the chain cannot be found the file system is still worth showing.
+    let chain = inspect_path(root, directory).map(|r| r.chain).unwrap_or_default();
+    look.info = Some(TargetInfo {
+        filesystem: sanitize(&fs.fs_type),
+        source: sanitize(&fs.source),
+        mount_point: sanitize(&fs.mount_point),
+        options: sanitize(&fs.options),
+        device: fs.device,
+        chain,
+        is_memory: fs.is_memory(),
+        is_network: fs.is_network(),
+        is_stacked: fs.is_stacked(),
+        size,
+        free,
+    });
+    look
+}
+
+fn open_store<T: Storable>() -> Result<ResultStore, String> {
+    ResultStore::for_user_of::<T>()
+        .ok_or_else(|| "no home directory of this user: set XDG_STATE_HOME to keep results".into())
+}
+
+/// The results of earlier runs, newest first. A person without a home has none.
+pub fn list_results() -> Result<Vec<StoredResult>, String> {
+    ResultStore::for_user().map_or(Ok(Vec::new()), |store| store.summaries())
+}
+
+/// The same of experiments.
+pub fn list_experiments() -> Result<Vec<KeptExperiment>, String> {
+    ResultStore::for_user_of::<Experiment>().map_or(Ok(Vec::new()), |store| stored_experiments(&store))
+}
+
+/// Keeps a report; the name it got.
+pub fn save<T: Storable>(report: &T) -> Result<String, String> {
+    open_store::<T>()?.save(report)
+}
+
+/// Kept reports by their names.
+pub fn load<T: Storable>(ids: &[String]) -> Result<Vec<T>, String> {
+    let store = open_store::<T>()?;
+    ids.iter().map(|id| store.load(id)).collect()
+}
+
+/// The figure of the fork profile that says what a fork costs.
+const FORK_COST: &str = "fork per GiB";
+/// Newest results looked at for a diagnosis: each is a file to be parsed.
+const MAX_DOCTOR_RESULTS: usize = 12;
+
+/// What the newest complete results say of this machine; none where they cannot be read.
+pub fn doctor_results() -> Vec<BenchResultFacts> {
+    let Some(store) = ResultStore::for_user() else { return Vec::new() };
+    let kept = store.summaries().unwrap_or_default();
+    let newest = kept.into_iter().filter(|k| k.is_complete).take(MAX_DOCTOR_RESULTS);
+    newest.filter_map(|k| result_facts(&store.load(&k.id).ok()?)).collect()
+}
+
+fn result_facts(report: &BenchReport) -> Option<BenchResultFacts> {
+    let burst = report.measurements.iter().filter(|_| report.end == RunEnd::Complete).find_map(burst_drop);
+    let figures = report.measurements.iter().flat_map(|p| &p.metrics);
+    let fork =
+        figures.into_iter().find(|f| report.plan.profile == "fork" && f.name == FORK_COST).map(|f| f.value);
+    (burst.is_some() || fork.is_some()).then(|| BenchResultFacts {
+        id: report.id.clone(),
+        profile: report.plan.profile.clone(),
+        time: report.time.clone(),
+        directory: report.target.as_ref().map_or(String::new(), |t| t.directory.clone()),
+        device: report.target.as_ref().and_then(|t| t.device.clone()),
+        burst,
+        fork_ms_per_gb: fork,
+    })
+}
