@@ -27,10 +27,10 @@ use std::path::PathBuf;
 pub struct Cli {
     /// What to do; without it: the full screen.
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<CliCommand>,
     /// Options of the full screen and of batch mode.
     #[command(flatten)]
-    pub top: Top,
+    pub top: TopArgs,
     /// Read another tree's proc, sys and dev instead of the machine's.
     #[arg(long, global = true, hide = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub struct Cli {
 
 /// Options without a subcommand.
 #[derive(Debug, Args)]
-pub struct Top {
+pub struct TopArgs {
     /// Print lines instead of taking the screen, as iotop does.
     #[arg(short, long)]
     pub batch: bool,
@@ -50,7 +50,7 @@ pub struct Top {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Seconds between samples, 0.1 to 3600.
-    #[arg(short, long, value_name = "S", value_parser = seconds)]
+    #[arg(short, long, value_name = "S", value_parser = parse_seconds)]
     pub delay: Option<f64>,
     /// Only tasks that do I/O.
     #[arg(short, long)]
@@ -77,20 +77,20 @@ pub struct Top {
 
 /// Subcommands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Print what the screen would show, once or several times.
-    Snapshot(snapshot::Snapshot),
+    Snapshot(snapshot::SnapshotArgs),
     /// Keep what the collectors see in a file, to be looked at later.
-    Record(record::Record),
+    Record(record::RecordArgs),
     /// Look at a recording: the whole program over it, or its figures as text, JSON or CSV.
-    Replay(record::Replay),
+    Replay(record::ReplayArgs),
     /// Say what is wrong, why, on which figures, and what to try.
-    Doctor(Doctor),
+    Doctor(DoctorArgs),
     /// One Markdown or HTML file for a ticket: findings, figures, graphs, kernel warnings, changed settings.
-    Report(report::Report),
+    Report(report::ReportArgs),
     /// Measure storage: list what can be measured, run it, compare results.
     #[command(subcommand)]
-    Bench(Bench),
+    Bench(BenchCommand),
     /// Print the man page.
     #[command(after_help = "Example:\n  iotop-plus man > /usr/local/share/man/man8/iotop-plus.8")]
     Man,
@@ -102,7 +102,7 @@ pub enum Command {
     },
     /// Show and change the kernel's storage and memory settings, with a way back.
     #[command(subcommand)]
-    Tune(tune::Tune),
+    Tune(tune::TuneCommand),
     /// Does a change of settings help? A workload under the old values and the new in turn, with a verdict.
     #[command(
         after_help = "Examples:\n  iotop-plus experiment --workload txlog --dir /data --set vm.dirty_background_ratio=50 vm.dirty_ratio=80\n  \
@@ -113,7 +113,7 @@ pub enum Command {
                             Rounds go A B B A ...; before each, dirty pages are drained, after each the old values are put\n\
                             back. Ctrl-C ends it with the figures up to then; the old values come back however it ends."
     )]
-    Experiment(Box<experiment::Experiment>),
+    Experiment(Box<experiment::ExperimentArgs>),
     /// Do one piece of work that may block, for the program itself.
     #[command(hide = true)]
     Worker,
@@ -132,7 +132,7 @@ pub enum Command {
     },
     /// Write a tree that `--root` reads, without names and addresses: for tests and bug reports.
     #[command(hide = true)]
-    Capture(Capture),
+    Capture(CaptureArgs),
     /// Make a change and hold its lease, for the program itself.
     #[command(hide = true)]
     Tuner {
@@ -147,14 +147,14 @@ pub enum Command {
 
 /// Options of `capture`.
 #[derive(Debug, Args)]
-pub struct Capture {
+pub struct CaptureArgs {
     /// Where the moments go, as t0, t1, ...
     pub dir: PathBuf,
     /// Moments.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     pub count: u32,
     /// Seconds between them.
-    #[arg(short, long, value_name = "S", default_value = "1", value_parser = seconds)]
+    #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub delay: f64,
     /// Processes kept, the busiest.
     #[arg(long, value_name = "N", default_value_t = 40)]
@@ -168,9 +168,9 @@ pub struct Capture {
                         Exit codes: 0 nothing wrong (notes at most), 10 warnings, 11 something critical;\n\
                         1 failed, 2 wrong usage. What could not be judged is said, with the reason."
 )]
-pub struct Doctor {
+pub struct DoctorArgs {
     /// Seconds to look, 5 to 3600; most findings need 5 to 10.
-    #[arg(short, long, value_name = "S", default_value = "12", value_parser = looking)]
+    #[arg(short, long, value_name = "S", default_value = "12", value_parser = parse_doctor_seconds)]
     pub delay: f64,
     /// One JSON object, documented in the README.
     #[arg(long)]
@@ -179,7 +179,7 @@ pub struct Doctor {
 
 /// Subcommands of `bench`.
 #[derive(Debug, Subcommand)]
-pub enum Bench {
+pub enum BenchCommand {
     /// Profiles, and the results that are kept.
     #[command(after_help = "Example:\n  iotop-plus bench list")]
     List,
@@ -190,7 +190,7 @@ pub enum Bench {
                             iotop-plus bench run txlog /data --set transactions=10 --set min=1000 --set max=5000\n\n\
                             It works on a nameless file of its own, never on an existing one, and leaves nothing\n\
                             behind. Ctrl-C ends it with the figures up to then.")]
-    Run(Box<BenchRun>),
+    Run(Box<BenchRunArgs>),
     /// A kept result again.
     #[command(after_help = "Example:\n  iotop-plus bench show 1 --format markdown")]
     Show {
@@ -212,14 +212,14 @@ pub enum Bench {
 
 /// Options of `bench run`. What is left out is the profile's own.
 #[derive(Debug, Args)]
-pub struct BenchRun {
+pub struct BenchRunArgs {
     /// A profile from `bench list`, or a fio job file (its name ends in .fio).
     pub profile: String,
     /// Directory on the storage to measure.
     pub directory: Option<PathBuf>,
     /// The work itself.
     #[command(flatten)]
-    pub load: BenchLoad,
+    pub load: WorkloadArgs,
     /// txlog: transactions=N, min=N, max=N (records of a transaction); may be given several times.
     #[arg(long, value_name = "KEY=N")]
     pub set: Vec<String>,
@@ -242,7 +242,7 @@ pub struct BenchRun {
 
 /// What a workload does, for `bench run` and `experiment`.
 #[derive(Debug, Args)]
-pub struct BenchLoad {
+pub struct WorkloadArgs {
     /// The directory once more, if it is on a network mount and that is meant.
     #[arg(long, value_name = "DIR")]
     pub network: Option<PathBuf>,
@@ -299,7 +299,7 @@ pub struct BenchLoad {
     pub idle: bool,
     /// How operations reach the kernel.
     #[arg(long, value_name = "ENGINE", value_enum)]
-    pub engine: Option<Engine>,
+    pub engine: Option<EngineName>,
     /// io_uring with a submitting kernel thread, which costs a core of its own.
     #[arg(long)]
     pub sqpoll: bool,
@@ -311,7 +311,7 @@ pub struct BenchLoad {
     pub seed: Option<String>,
     /// txlog: how the store lies in the page cache at the start.
     #[arg(long, value_name = "LAYOUT", value_enum)]
-    pub layout: Option<StoreLayout>,
+    pub layout: Option<StoreLayoutName>,
     /// txlog: the store by pread and pwrite.
     #[arg(long)]
     pub no_mmap: bool,
@@ -331,7 +331,7 @@ pub struct BenchLoad {
 
 /// Engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Engine {
+pub enum EngineName {
     /// io_uring, or threads where it is refused.
     Auto,
     /// io_uring or nothing.
@@ -342,7 +342,7 @@ pub enum Engine {
 
 /// How txlog's store lies in the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum StoreLayout {
+pub enum StoreLayoutName {
     /// Written in 4 KiB pieces and pinned there: a record makes 4 KiB dirty.
     Small,
     /// Written in 1 MiB pieces and pinned there: a record makes up to 1 MiB dirty where there are large folios.
@@ -365,7 +365,7 @@ pub enum BenchFormat {
 }
 
 /// As long as rules need to look, at least.
-fn looking(text: &str) -> Result<f64, String> {
+fn parse_doctor_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if (5.0..=3600.0).contains(&s) => Ok(s),
         Ok(_) => Err("must be 5 to 3600 seconds".into()),
@@ -374,7 +374,7 @@ fn looking(text: &str) -> Result<f64, String> {
 }
 
 /// A delay within what the program can keep.
-fn seconds(text: &str) -> Result<f64, String> {
+fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if (0.1..=3600.0).contains(&s) => Ok(s),
         Ok(_) => Err("must be 0.1 to 3600 seconds".into()),
@@ -388,12 +388,12 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_definition_holds() {
+    fn clap_accepts_the_definition() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn wrong_usage_is_refused() {
+    fn invalid_arguments_are_refused() {
         for args in [
             vec!["-d", "0"],
             vec!["-d", "1e9"],

@@ -7,6 +7,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => commands::run(cli),
-        Err(err) => commands::usage(&err),
+        Err(err) => commands::print_usage_error(&err),
     }
 }

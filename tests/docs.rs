@@ -11,39 +11,39 @@ const README: &str = include_str!("../README.md");
 const CHANGELOG: &str = include_str!("../CHANGELOG.md");
 
 /// The README from a heading to the next of its rank.
-fn section(title: &str) -> &'static str {
+fn readme_section(title: &str) -> &'static str {
     let from = README.find(&format!("\n## {title}\n")).unwrap_or_else(|| panic!("no section {title}"));
     let rest = &README[from + 4..];
     &rest[..rest.find("\n## ").unwrap_or(rest.len())]
 }
 
 /// The blocks of one language in a text.
-fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+fn code_blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let open = format!("```{language}\n");
     text.split(open.as_str()).skip(1).filter_map(|b| b.split("```").next()).collect()
 }
 
-fn run(args: &[&str]) -> std::process::Output {
+fn run_program(args: &[&str]) -> std::process::Output {
     let program = env!("CARGO_BIN_EXE_iotop-plus");
     Command::new(program).args(args).stdin(Stdio::null()).output().unwrap()
 }
 
-fn man() -> String {
-    String::from_utf8(run(&["man"]).stdout).unwrap().replace("\\-", "-")
+fn man_page() -> String {
+    String::from_utf8(run_program(&["man"]).stdout).unwrap().replace("\\-", "-")
 }
 
 #[test]
-fn the_first_screenful_has_picture_and_both_commands() {
+fn the_readme_opens_with_a_screenshot_and_both_commands() {
     let first: Vec<&str> = README.lines().take(24).collect();
     let first = first.join("\n");
     assert!(first.contains("](assets/screen.svg)"));
     let commands: Vec<&str> =
-        blocks(&first, "sh")[0].lines().filter_map(|l| l.split('#').next()).map(str::trim).collect();
+        code_blocks(&first, "sh")[0].lines().filter_map(|l| l.split('#').next()).map(str::trim).collect();
     assert_eq!(commands, ["cargo run --release", "cargo test"]);
 }
 
 #[test]
-fn every_link_to_a_file_leads_somewhere() {
+fn every_readme_file_link_resolves() {
     let base = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let links = README.split("](").skip(1).filter_map(|l| l.split(')').next());
     let files: Vec<_> = links.filter(|l| !l.starts_with("http") && !l.starts_with('#')).collect();
@@ -57,7 +57,7 @@ fn every_link_to_a_file_leads_somewhere() {
 
 #[test]
 fn every_option_is_in_readme_and_man_page() {
-    let man = man();
+    let man = man_page();
     let mut commands = vec![(String::from("iotop-plus"), Cli::command())];
     while let Some((path, command)) = commands.pop() {
         let below = command.get_subcommands().filter(|c| !c.is_hide_set());
@@ -73,7 +73,7 @@ fn every_option_is_in_readme_and_man_page() {
 }
 
 #[test]
-fn the_commands_of_the_readme_are_understood() {
+fn readme_commands_parse() {
     use clap::Parser;
     let lines = README.lines().map(str::trim).filter(|l| l.starts_with("iotop-plus "));
     let mut seen = 0;
@@ -86,8 +86,8 @@ fn the_commands_of_the_readme_are_understood() {
 }
 
 #[test]
-fn the_config_file_of_the_readme_is_the_default() {
-    let text = blocks(section("Config file"), "toml")[0];
+fn the_readme_config_file_matches_the_defaults() {
+    let text = code_blocks(readme_section("Config file"), "toml")[0];
     let shown = Settings::parse(text).unwrap();
     let mut default = Settings::default();
     default.kernel.exclude = Some(iotop_plus::model::kernel_log::DEFAULT_EXCLUDE.to_owned());
@@ -100,8 +100,8 @@ fn the_config_file_of_the_readme_is_the_default() {
 }
 
 #[test]
-fn the_table_of_keys_names_only_keys_there_are_and_all_of_them() {
-    let table = section("Keys");
+fn the_readme_key_table_matches_the_bindings() {
+    let table = readme_section("Keys");
     let mut cells: Vec<&str> = table
         .lines()
         .filter(|l| l.starts_with("| `"))
@@ -124,35 +124,35 @@ fn the_table_of_keys_names_only_keys_there_are_and_all_of_them() {
 }
 
 #[test]
-fn exit_codes_are_as_written() {
-    let table = section("Exit codes");
+fn exit_codes_match_the_readme() {
+    let table = readme_section("Exit codes");
     for code in 0..=4 {
         assert!(table.contains(&format!("\n| {code} | ")), "{code}");
     }
-    assert_eq!(run(&["completions", "bash"]).status.code(), Some(0));
-    assert_eq!(run(&["--bogus"]).status.code(), Some(2));
+    assert_eq!(run_program(&["completions", "bash"]).status.code(), Some(0));
+    assert_eq!(run_program(&["--bogus"]).status.code(), Some(2));
     // Standard output is a pipe here, no terminal.
-    let out = run(&["--config", "none"]);
+    let out = run_program(&["--config", "none"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).contains("iotop-plus -b"));
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("c.toml");
     std::fs::write(&config, "mouse = true\nmouze = true\n").unwrap();
-    let out = run(&["--config", config.to_str().unwrap()]);
+    let out = run_program(&["--config", config.to_str().unwrap()]);
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("line 2"));
 }
 
 #[test]
-fn the_changelog_has_this_version() {
+fn the_changelog_has_an_entry_for_this_version() {
     let heading = format!("## [{}]", env!("CARGO_PKG_VERSION"));
     assert!(CHANGELOG.lines().any(|l| l.starts_with(&heading)), "{heading}");
 }
 
 #[test]
-fn completions_know_every_option() {
+fn completions_include_subcommands_options_and_values() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let out = run(&["completions", shell]);
+        let out = run_program(&["completions", shell]);
         let text = String::from_utf8(out.stdout).unwrap();
         for word in ["snapshot", "format", "no-mouse", "high-contrast"] {
             assert!(text.contains(word), "{shell}: {word}");

@@ -3,7 +3,7 @@
 #[path = "tune/machine.rs"]
 mod machine;
 
-use machine::{BIN, Machine, all, get, text};
+use machine::{BIN, LiveMachine, read_vm_knobs, read_knob, output_text};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::{Value, json};
@@ -22,65 +22,65 @@ fn assignment(by: u64) -> String {
 
 fn knob_value(by: u64) -> String {
     // From the value at the start of the test: an arm may be on.
-    (get(KNOB).parse::<u64>().unwrap() + by).to_string()
+    (read_knob(KNOB).parse::<u64>().unwrap() + by).to_string()
 }
 
 /// The tool with the shortest work there is, and results of its own.
-fn experiment(m: &Machine, args: &[&str]) -> Command {
+fn experiment(m: &LiveMachine, args: &[&str]) -> Command {
     let mut command = m.command(&["experiment"]);
     command.args(args).env("XDG_STATE_HOME", m.dir.path().join("state")).stdin(Stdio::null());
     command
 }
 
-fn run(m: &Machine, args: &[&str]) -> Output {
+fn run(m: &LiveMachine, args: &[&str]) -> Output {
     experiment(m, args).output().unwrap()
 }
 
 /// Nothing of a change stands, and every value is what it was.
-fn assert_restored(m: &Machine, when: &str) {
-    assert_eq!(all(), m.start, "{when}");
-    let status = text(&m.tune(&["status", &format!("vm.{KNOB}")]));
+fn assert_restored(m: &LiveMachine, when: &str) {
+    assert_eq!(read_vm_knobs(), m.saved, "{when}");
+    let status = output_text(&m.tune(&["status", &format!("vm.{KNOB}")]));
     assert!(status.contains("No change of this boot stands"), "{when}: {status}");
 }
 
 #[test]
 fn a_complete_experiment_is_saved_and_restores_all_values() {
-    let Some(m) = Machine::take("a_whole_experiment_is_kept_and_puts_everything_back") else { return };
+    let Some(m) = LiveMachine::acquire("a_whole_experiment_is_kept_and_puts_everything_back") else { return };
     let set = assignment(100);
     let base =
         ["--workload", "intrinsic", "--time", "0.05", "--calm", "0", "--rounds", "4", "-q", "--set", &set];
     let dry = run(&m, &[&base[..], &["--dry-run"]].concat());
-    assert!(text(&dry).contains("order A B B A A B B A"), "{}", text(&dry));
+    assert!(output_text(&dry).contains("order A B B A A B B A"), "{}", output_text(&dry));
     assert_restored(&m, "after a dry run");
     assert!(!m.dir.path().join("run/iotop-plus").exists(), "a dry run leaves no journal");
 
     let out = run(&m, &[&base[..], &["--format", "json"]].concat());
-    assert_eq!(out.status.code(), Some(0), "{}", text(&out));
+    assert_eq!(out.status.code(), Some(0), "{}", output_text(&out));
     let report: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(report["end"], "complete");
     let rounds = report["trials"][0]["rounds"].as_array().unwrap();
     let order: String = rounds.iter().filter_map(|r| r["arm"].as_str()).collect();
     assert_eq!(order, "ABBAABBA");
     assert!(rounds.iter().all(|r| r["value"].as_f64() > Some(0.0)), "{rounds:?}");
-    assert_eq!(report["settings"][0]["values"], json!([m.start[KNOB], knob_value(100)]));
+    assert_eq!(report["settings"][0]["values"], json!([m.saved[KNOB], knob_value(100)]));
     assert_restored(&m, "at its end");
     // Four rounds of B, each a change of its own in the journal.
     assert_eq!(std::fs::read_to_string(m.journal()).unwrap().matches("Intend").count(), 4);
 
-    let list = text(&run(&m, &["list"]));
+    let list = output_text(&run(&m, &["list"]));
     assert!(list.contains("intrinsic") && list.contains(&set), "{list}");
-    let shown = text(&run(&m, &["show", "1", "--format", "markdown"]));
+    let shown = output_text(&run(&m, &["show", "1", "--format", "markdown"]));
     assert!(shown.starts_with("## Experiment: intrinsic"), "{shown}");
-    assert!(text(&run(&m, &["compare", "1", "1"])).contains("intervals overlap"));
+    assert!(output_text(&run(&m, &["compare", "1", "1"])).contains("intervals overlap"));
     let file = m.dir.path().join("out");
     let written = run(&m, &["show", "1", "-o", file.to_str().unwrap()]);
-    assert_eq!(written.status.code(), Some(0), "{}", text(&written));
+    assert_eq!(written.status.code(), Some(0), "{}", output_text(&written));
     assert!(std::fs::read_to_string(file).unwrap().starts_with("Experiment: intrinsic"));
 }
 
 #[test]
 fn invalid_experiments_are_refused_before_any_write() {
-    let Some(m) = Machine::take("what_is_wrong_is_refused_before_anything_is_written") else { return };
+    let Some(m) = LiveMachine::acquire("what_is_wrong_is_refused_before_anything_is_written") else { return };
     let (same, other) = (assignment(0), assignment(100));
     let dir = m.dir.path().to_str().unwrap().to_owned();
     for (code, args) in [
@@ -95,7 +95,7 @@ fn invalid_experiments_are_refused_before_any_write() {
         (3, vec!["--workload", "fsync", "--dir", "/nonexistent", "-q", "--calm", "0", "--set", &other]),
     ] {
         let out = run(&m, &args);
-        assert_eq!(out.status.code(), Some(code), "{args:?}: {}", text(&out));
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {}", output_text(&out));
         assert!(out.stdout.is_empty() && !out.stderr.is_empty(), "{args:?}");
         assert_restored(&m, &format!("{args:?}"));
     }
@@ -104,16 +104,16 @@ fn invalid_experiments_are_refused_before_any_write() {
 
 #[test]
 fn an_unprivileged_user_gets_the_sudo_command_line() {
-    let Some(_m) = Machine::take("nobody_is_told_the_sudo_line") else { return };
+    let Some(_m) = LiveMachine::acquire("nobody_is_told_the_sudo_line") else { return };
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = dir.path().join("iotop-plus");
     std::fs::copy(BIN, &program).unwrap();
     let args = ["experiment", "--workload", "intrinsic", "--set", "vm.swappiness=61"];
     let got = Command::new(&program).args(args).uid(65534).gid(65534).output().unwrap();
-    assert_eq!(got.status.code(), Some(4), "{}", text(&got));
+    assert_eq!(got.status.code(), Some(4), "{}", output_text(&got));
     let line = format!("sudo {} {}\n", program.display(), args.join(" "));
-    assert!(text(&got).contains(&line), "{}", text(&got));
+    assert!(output_text(&got).contains(&line), "{}", output_text(&got));
 }
 
 /// A conducting child in the middle of its first round, its values in force.
@@ -140,7 +140,7 @@ fn wait_for_end(fd: &OwnedFd) -> bool {
 }
 
 impl RunningExperiment {
-    fn start(m: &Machine) -> Self {
+    fn start(m: &LiveMachine) -> Self {
         let spec = json!({
             "plan": {"profile": "intrinsic", "depth": 1, "direct": false, "ramp_ms": 0, "time_ms": 600_000},
             "base": [assignment(200)], "set": [assignment(100)], "calm_ms": 0,
@@ -162,7 +162,7 @@ impl RunningExperiment {
                 break;
             }
         }
-        assert_eq!(get(KNOB), want, "A's value is in force");
+        assert_eq!(read_knob(KNOB), want, "A's value is in force");
         let below: Vec<OwnedFd> = children(child.id()).into_iter().map(pidfd).collect();
         assert_eq!(below.len(), 2, "a tuner and a measuring process");
         Self { child, lines, descendants: below }
@@ -179,7 +179,7 @@ impl RunningExperiment {
 
 #[test]
 fn cancel_signals_and_a_closed_pipe_restore_and_report() {
-    let Some(m) = Machine::take("cancel_signals_and_a_closed_pipe_restore_and_report") else { return };
+    let Some(m) = LiveMachine::acquire("cancel_signals_and_a_closed_pipe_restore_and_report") else { return };
     for how in ["cancel", "close", "INT", "TERM", "HUP"] {
         let mut it = RunningExperiment::start(&m);
         let pid = Pid::from_child(&it.child);
@@ -198,7 +198,7 @@ fn cancel_signals_and_a_closed_pipe_restore_and_report() {
 
 #[test]
 fn the_tuner_restores_after_a_killed_conductor_and_the_reverse() {
-    let Some(m) = Machine::take("a_killed_one_is_restored_by_its_tuner_and_a_killed_tuner_by_it") else {
+    let Some(m) = LiveMachine::acquire("a_killed_one_is_restored_by_its_tuner_and_a_killed_tuner_by_it") else {
         return;
     };
     let it = RunningExperiment::start(&m);
@@ -219,20 +219,20 @@ fn the_tuner_restores_after_a_killed_conductor_and_the_reverse() {
 
 #[test]
 fn a_concurrent_admin_change_is_not_overwritten() {
-    let Some(m) = Machine::take("an_admin_in_between_is_not_overwritten") else { return };
+    let Some(m) = LiveMachine::acquire("an_admin_in_between_is_not_overwritten") else { return };
     let mut it = RunningExperiment::start(&m);
-    machine::put(KNOB, "4321");
+    machine::write_knob(KNOB, "4321");
     writeln!(it.child.stdin.as_mut().unwrap(), "\"cancel\"").unwrap();
     let last = it.wait_for_last_message().expect("a last message");
     let end = last["report"]["end"]["failed"].as_str().unwrap();
     assert!(end.contains("CONFLICT") && end.contains("4321"), "{end}");
     assert!(last["report"]["after"].as_str().unwrap().contains("Not all old values are back"));
-    assert_eq!(get(KNOB), "4321");
+    assert_eq!(read_knob(KNOB), "4321");
 }
 
 #[test]
 fn signals_and_a_killed_program_restore_the_values() {
-    let Some(m) = Machine::take("ctrl_c_and_a_killed_program_restore") else { return };
+    let Some(m) = LiveMachine::acquire("ctrl_c_and_a_killed_program_restore") else { return };
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::KILL] {
         let (base, set) = (assignment(200), assignment(100));
         let mut program = experiment(
@@ -265,8 +265,8 @@ fn signals_and_a_killed_program_restore_the_values() {
         let out = program.wait_with_output().unwrap();
         assert!(wait_for_end(&conductor[0]), "{signal:?}: the conductor lives on");
         if signal != Signal::KILL {
-            assert_eq!(out.status.code(), Some(0), "{signal:?}: {}", text(&out));
-            assert!(text(&out).contains("cancelled: the figures are those up to then"), "{}", text(&out));
+            assert_eq!(out.status.code(), Some(0), "{signal:?}: {}", output_text(&out));
+            assert!(output_text(&out).contains("cancelled: the figures are those up to then"), "{}", output_text(&out));
         }
         assert_restored(&m, &format!("{signal:?}"));
     }

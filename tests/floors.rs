@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Floors from the top down. A room may import its own floor's room only if it is itself, and whatever is
 /// below.
-const FLOORS: &[&[&str]] = &[
+const LAYERS: &[&[&str]] = &[
     &["main", "lib"],
     &["commands"],
     // Clap's types only; whoever is handed them may name them.
@@ -27,20 +27,20 @@ const FLOORS: &[&[&str]] = &[
 ];
 
 /// Rooms that may name less than what lies below them.
-const ONLY: &[(&str, &[&str])] = &[("cli", &[]), ("model", &["units", "text"]), ("root", &[]), ("text", &[])];
+const RESTRICTED_IMPORTS: &[(&str, &[&str])] = &[("cli", &[]), ("model", &["units", "text"]), ("root", &[]), ("text", &[])];
 
 /// Lines a file may have.
-const LONGEST: usize = 500;
+const MAX_LINES: usize = 500;
 
 /// One source file.
-struct File<'a> {
+struct SourceFile<'a> {
     /// Below the crate: `src/tui/run.rs`.
     path: &'a str,
     /// As it is.
     text: &'a str,
 }
 
-impl File<'_> {
+impl SourceFile<'_> {
     /// The modules it is: `tui`, `run`.
     fn module(&self) -> Vec<String> {
         let rel = self.path.trim_start_matches("src/").trim_end_matches(".rs");
@@ -51,7 +51,7 @@ impl File<'_> {
         parts
     }
 
-    fn room(&self) -> String {
+    fn area(&self) -> String {
         self.module()[0].clone()
     }
 
@@ -72,7 +72,7 @@ impl File<'_> {
     }
 
     /// Every path into the crate that it names, from the crate's root: `tui::panes::PaneId`.
-    fn names(&self) -> Vec<String> {
+    fn imports(&self) -> Vec<String> {
         let code = self.code();
         let mut out = Vec::new();
         let start = Regex::new(r"\b(crate|iotop_plus|super(?:::super)*)::").unwrap();
@@ -86,7 +86,7 @@ impl File<'_> {
                 }
             };
             let rest = &code[found.get(0).unwrap().end()..];
-            out.extend(expand(rest).into_iter().map(|tail| {
+            out.extend(expand_use_tree(rest).into_iter().map(|tail| {
                 base.iter().cloned().chain(tail.split("::").map(str::to_owned)).collect::<Vec<_>>().join("::")
             }));
         }
@@ -95,7 +95,7 @@ impl File<'_> {
 }
 
 /// `a::{b, c::d}` as `a::b` and `a::c::d`; stops where the path ends.
-fn expand(text: &str) -> Vec<String> {
+fn expand_use_tree(text: &str) -> Vec<String> {
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(text.len());
     let head = text[..end].trim_end_matches(':');
     if !text[end..].starts_with('{') {
@@ -112,7 +112,7 @@ fn expand(text: &str) -> Vec<String> {
         if (c == ',' && depth == 1) || depth == 0 {
             let part = text[from..at].trim();
             if !part.is_empty() {
-                out.extend(expand(part).into_iter().map(|tail| format!("{prefix}{tail}")));
+                out.extend(expand_use_tree(part).into_iter().map(|tail| format!("{prefix}{tail}")));
             }
             from = at + 1;
         }
@@ -123,49 +123,49 @@ fn expand(text: &str) -> Vec<String> {
     out
 }
 
-fn floor(room: &str) -> Option<usize> {
-    FLOORS.iter().position(|f| f.contains(&room))
+fn layer_of(room: &str) -> Option<usize> {
+    LAYERS.iter().position(|f| f.contains(&room))
 }
 
 /// Imports run downwards.
-fn downwards(file: &File) -> Vec<String> {
-    let room = file.room();
-    let Some(own) = floor(&room) else {
+fn imports_run_downwards(file: &SourceFile) -> Vec<String> {
+    let room = file.area();
+    let Some(own) = layer_of(&room) else {
         return vec![format!("the room {room} is on no floor: add it to the plan")];
     };
     let allowed = |to: &str| {
-        let below = floor(to).is_some_and(|f| f > own);
-        let listed = ONLY.iter().find(|(r, _)| *r == room).is_none_or(|(_, only)| only.contains(&to));
+        let below = layer_of(to).is_some_and(|f| f > own);
+        let listed = RESTRICTED_IMPORTS.iter().find(|(r, _)| *r == room).is_none_or(|(_, only)| only.contains(&to));
         to == room || (below && listed) || room == "lib" || room == "main"
     };
-    let rooms = file.names().into_iter().map(|n| n.split("::").next().unwrap_or_default().to_owned());
+    let rooms = file.imports().into_iter().map(|n| n.split("::").next().unwrap_or_default().to_owned());
     // Macros of ours and the crate's own name are no rooms.
-    let rooms = rooms.filter(|r| floor(r).is_some());
+    let rooms = rooms.filter(|r| layer_of(r).is_some());
     rooms.filter(|to| !allowed(to)).map(|to| format!("{room} may not name {to}")).collect()
 }
 
 /// A pane shows what it is given: it collects, tunes and starts nothing.
-fn panes_only_show(file: &File) -> Vec<String> {
+fn panes_only_draw(file: &SourceFile) -> Vec<String> {
     if !file.path.starts_with("src/tui/panes/") {
         return Vec::new();
     }
     let starts = ["collect", "tune", "record", "worker::pool", "worker::child"];
     let bad = |name: &String| starts.iter().any(|s| name == s || name.starts_with(&format!("{s}::")));
-    file.names().into_iter().filter(bad).map(|name| format!("a pane may not name {name}")).collect()
+    file.imports().into_iter().filter(bad).map(|name| format!("a pane may not name {name}")).collect()
 }
 
 /// A widget knows no domain type.
-fn widgets_know_nothing(file: &File) -> Vec<String> {
+fn widgets_use_no_domain_types(file: &SourceFile) -> Vec<String> {
     if !file.path.starts_with("src/tui/widgets/") {
         return Vec::new();
     }
     let fine = ["tui::widgets", "model::column", "text", "units"];
     let bad = |name: &String| !fine.iter().any(|s| name == s || name.starts_with(&format!("{s}::")));
-    file.names().into_iter().filter(bad).map(|name| format!("a widget may not name {name}")).collect()
+    file.imports().into_iter().filter(bad).map(|name| format!("a widget may not name {name}")).collect()
 }
 
 /// Only `root.rs` says where the kernel's directories are; messages may of course name them.
-fn kernel_paths_stand_in_root(file: &File) -> Vec<String> {
+fn kernel_paths_only_in_root(file: &SourceFile) -> Vec<String> {
     if file.path == "src/root.rs" {
         return Vec::new();
     }
@@ -181,12 +181,12 @@ fn kernel_paths_stand_in_root(file: &File) -> Vec<String> {
         .collect()
 }
 
-fn short(file: &File) -> Vec<String> {
+fn file_is_short(file: &SourceFile) -> Vec<String> {
     let lines = file.text.lines().count();
-    if lines > LONGEST { vec![format!("{lines} lines; {LONGEST} are the most")] } else { Vec::new() }
+    if lines > MAX_LINES { vec![format!("{lines} lines; {MAX_LINES} are the most")] } else { Vec::new() }
 }
 
-fn says_why(file: &File) -> Vec<String> {
+fn has_module_docs(file: &SourceFile) -> Vec<String> {
     if file.text.starts_with("//!") {
         Vec::new()
     } else {
@@ -194,25 +194,25 @@ fn says_why(file: &File) -> Vec<String> {
     }
 }
 
-type Rule = fn(&File) -> Vec<String>;
+type Rule = fn(&SourceFile) -> Vec<String>;
 
 const RULES: &[Rule] =
-    &[downwards, panes_only_show, widgets_know_nothing, kernel_paths_stand_in_root, short, says_why];
+    &[imports_run_downwards, panes_only_draw, widgets_use_no_domain_types, kernel_paths_only_in_root, file_is_short, has_module_docs];
 
 /// Rules for tests, too.
-const FOR_TESTS: &[Rule] = &[short, says_why];
+const TEST_RULES: &[Rule] = &[file_is_short, has_module_docs];
 
 fn check(path: &str, text: &str) -> Vec<String> {
-    let file = File { path, text };
-    let rules = if file.is_test() { FOR_TESTS } else { RULES };
+    let file = SourceFile { path, text };
+    let rules = if file.is_test() { TEST_RULES } else { RULES };
     rules.iter().flat_map(|rule| rule(&file)).map(|what| format!("{path}: {what}")).collect()
 }
 
-fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
+fn collect_sources(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            sources(&path, out);
+            collect_sources(&path, out);
         } else if path.extension().is_some_and(|e| e == "rs") {
             out.push(path);
         }
@@ -220,11 +220,11 @@ fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn the_house_stands_as_planned() {
+fn the_source_follows_the_architecture() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    sources(&top.join("src"), &mut files);
-    sources(&top.join("tests"), &mut files);
+    collect_sources(&top.join("src"), &mut files);
+    collect_sources(&top.join("tests"), &mut files);
     assert!(files.len() > 50, "looked at {} files", files.len());
     let mut wrong: Vec<String> = files
         .iter()
@@ -239,8 +239,8 @@ fn the_house_stands_as_planned() {
 }
 
 #[test]
-fn each_rule_can_fail() {
-    let long = format!("//! Long.\n{}", "\n".repeat(LONGEST));
+fn each_rule_detects_a_violation() {
+    let long = format!("//! Long.\n{}", "\n".repeat(MAX_LINES));
     for (path, text, has) in [
         ("src/model/x.rs", "//! X.\nuse crate::collect::read;\n", "model may not name collect"),
         ("src/model/x.rs", "//! X.\nuse crate::root::Root;\n", "model may not name root"),
@@ -282,7 +282,7 @@ fn each_rule_can_fail() {
 }
 
 #[test]
-fn what_is_allowed_passes() {
+fn allowed_code_passes() {
     for (path, text) in [
         ("src/tui/panes/x.rs", "//! X.\nuse crate::worker::job::Reply;\nuse crate::model::disk::DevId;\n"),
         ("src/tui/widgets/x.rs", "//! X.\nuse super::put::put;\nuse crate::model::column::Value;\n"),

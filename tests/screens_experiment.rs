@@ -10,7 +10,7 @@ use iotop_plus::experiment::spec::Arm;
 use iotop_plus::tui::draw;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
-use iotop_plus::tune::plan::Refusal;
+use iotop_plus::tune::plan::TuneError;
 use iotop_plus::worker::job::{WorkerJob, WorkerReply};
 use stage::experiment::{answer, knobs, planned, progress, report, round, say, started};
 use stage::press;
@@ -127,7 +127,7 @@ fn cancelled_inconclusive_and_refused() {
     say(&mut app, ExperimentMessage::Report(Box::new(report(&tree, "1795277000-fsync", 4, 1.001))));
     assert_screen("no_difference", &app);
     let (mut app, _tree) = started((80, 24));
-    say(&mut app, ExperimentMessage::Refused(Refusal::Unsafe("vda makes no progress: 1 requests in flight".into())));
+    say(&mut app, ExperimentMessage::Refused(TuneError::Unsafe("vda makes no progress: 1 requests in flight".into())));
     assert_screen("refused", &app);
 }
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-struct Tree(tempfile::TempDir);
+struct TuneTree(tempfile::TempDir);
 
-impl Tree {
+impl TuneTree {
     fn new() -> Self {
         let tree = Self(tempfile::tempdir().unwrap());
         for (file, text) in [
@@ -22,12 +22,12 @@ impl Tree {
             ("sys/block/vda/diskseq", "1"),
             ("run/x", ""),
         ] {
-            tree.put(file, &format!("{text}\n"));
+            tree.write(file, &format!("{text}\n"));
         }
         tree
     }
 
-    fn put(&self, file: &str, text: &str) {
+    fn write(&self, file: &str, text: &str) {
         let path = self.0.path().join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -38,14 +38,14 @@ impl Tree {
         command.arg("--root").arg(self.0.path()).arg("tune").args(args).output().unwrap()
     }
 
-    fn said(&self, args: &[&str]) -> String {
+    fn output_text(&self, args: &[&str]) -> String {
         let got = self.tune(args);
         format!("{}{}", String::from_utf8_lossy(&got.stdout), String::from_utf8_lossy(&got.stderr))
     }
 
     /// The line of a knob in `status`, single spaces.
-    fn status(&self, knob: &str) -> String {
-        let all = self.said(&["status", knob]);
+    fn status_line(&self, knob: &str) -> String {
+        let all = self.output_text(&["status", knob]);
         let line =
             all.lines().find(|l| l.starts_with(&format!("{knob} "))).unwrap_or_else(|| panic!("{all}"));
         line.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
@@ -53,32 +53,32 @@ impl Tree {
 }
 
 #[test]
-fn the_file_that_decides_is_named() {
-    let t = Tree::new();
-    assert_eq!(t.status("vm.swappiness"), "vm.swappiness 60 unchanged 60 60 the kernel: no file sets it");
-    let said = t.said(&["persist", "vm.swappiness=10"]);
+fn status_names_the_file_that_decides() {
+    let t = TuneTree::new();
+    assert_eq!(t.status_line("vm.swappiness"), "vm.swappiness 60 unchanged 60 60 the kernel: no file sets it");
+    let said = t.output_text(&["persist", "vm.swappiness=10"]);
     assert!(said.contains("vm.swappiness will be 10 at the next boot"), "{said}");
     assert_eq!(
-        t.status("vm.swappiness"),
+        t.status_line("vm.swappiness"),
         "vm.swappiness 60 unchanged 60 10 /etc/sysctl.d/99-zz-iotop-plus.conf:3"
     );
     // An earlier file loses to ours.
-    t.put("etc/sysctl.d/50-site.conf", "vm.swappiness = 40\n");
-    assert!(t.status("vm.swappiness").ends_with("(over /etc/sysctl.d/50-site.conf:1)"));
+    t.write("etc/sysctl.d/50-site.conf", "vm.swappiness = 40\n");
+    assert!(t.status_line("vm.swappiness").ends_with("(over /etc/sysctl.d/50-site.conf:1)"));
     // A later name wins, wherever it lies.
-    t.put("usr/lib/sysctl.d/zz-vendor.conf", "\nvm/swappiness = 33\n");
-    assert!(t.status("vm.swappiness").ends_with(
+    t.write("usr/lib/sysctl.d/zz-vendor.conf", "\nvm/swappiness = 33\n");
+    assert!(t.status_line("vm.swappiness").ends_with(
         "60 33 /usr/lib/sysctl.d/zz-vendor.conf:2; OURS LOSES (/etc/sysctl.d/99-zz-iotop-plus.conf)"
     ));
     // Masked, it does not.
     std::os::unix::fs::symlink("/dev/null", t.0.path().join("etc/sysctl.d/zz-vendor.conf")).unwrap();
-    assert!(t.status("vm.swappiness").contains(" 10 /etc/sysctl.d/99-zz-iotop-plus.conf:3"));
+    assert!(t.status_line("vm.swappiness").contains(" 10 /etc/sysctl.d/99-zz-iotop-plus.conf:3"));
     let note = "note: /usr/lib/sysctl.d/zz-vendor.conf does not count, /etc/sysctl.d/zz-vendor.conf stands before it";
-    assert!(t.said(&["status"]).contains(note));
+    assert!(t.output_text(&["status"]).contains(note));
     // sysctl.conf comes last of all.
-    t.put("etc/sysctl.conf", "# site\nvm.swappiness=5\n");
-    assert!(t.status("vm.swappiness").contains(" 5 /etc/sysctl.conf:2; OURS LOSES"));
-    let said = t.said(&["persist", "vm.swappiness=11"]);
+    t.write("etc/sysctl.conf", "# site\nvm.swappiness=5\n");
+    assert!(t.status_line("vm.swappiness").contains(" 5 /etc/sysctl.conf:2; OURS LOSES"));
+    let said = t.output_text(&["persist", "vm.swappiness=11"]);
     assert!(
         said.contains("WARNING: vm.swappiness will be 5 at the next boot, not 11: /etc/sysctl.conf:2"),
         "{said}"
@@ -86,22 +86,22 @@ fn the_file_that_decides_is_named() {
 }
 
 #[test]
-fn persisting_is_undone_without_a_trace() {
-    let t = Tree::new();
-    let said = t.said(&["persist", "vm.dirty_background_bytes=16M", "scheduler@vda=bfq", "vm.page-cluster"]);
+fn unpersist_removes_everything_persist_wrote() {
+    let t = TuneTree::new();
+    let said = t.output_text(&["persist", "vm.dirty_background_bytes=16M", "scheduler@vda=bfq", "vm.page-cluster"]);
     assert!(said.contains("wrote /etc/udev/rules.d/99-zz-iotop-plus.rules"), "{said}");
-    assert!(t.status("vm.dirty_background_ratio").contains(" 0 /etc/sysctl.d/99-zz-iotop-plus.conf"));
-    assert!(t.status("scheduler@vda").ends_with(" bfq /etc/udev/rules.d/99-zz-iotop-plus.rules"));
+    assert!(t.status_line("vm.dirty_background_ratio").contains(" 0 /etc/sysctl.d/99-zz-iotop-plus.conf"));
+    assert!(t.status_line("scheduler@vda").ends_with(" bfq /etc/udev/rules.d/99-zz-iotop-plus.rules"));
     assert!(std::fs::read_to_string(t.0.path().join("proc/sys/vm/dirty_background_bytes")).unwrap() == "0\n");
-    let said = t.said(&["unpersist", "vm.dirty_background_bytes", "scheduler@vda", "page-cluster"]);
+    let said = t.output_text(&["unpersist", "vm.dirty_background_bytes", "scheduler@vda", "page-cluster"]);
     assert!(said.contains("nothing is left in /etc/sysctl.d/99-zz-iotop-plus.conf"), "{said}");
     let left = |dir: &str| std::fs::read_dir(t.0.path().join(dir)).unwrap().count();
     assert_eq!((left("etc/sysctl.d"), left("etc/udev/rules.d")), (0, 0));
 }
 
 #[test]
-fn what_cannot_be_persisted_says_where_it_belongs() {
-    let t = Tree::new();
+fn knobs_that_cannot_be_persisted_say_where_to_configure_them() {
+    let t = TuneTree::new();
     for (args, part) in [
         (["persist", "vm.dirty_bytes"], "persist that one"),
         (["persist", "vm.swappiness=999"], "allowed: 0 to 200"),
@@ -111,23 +111,23 @@ fn what_cannot_be_persisted_says_where_it_belongs() {
     ] {
         let got = t.tune(&args);
         assert_eq!(got.status.code(), Some(2), "{args:?}");
-        assert!(t.said(&args).contains(part), "{args:?}: {}", t.said(&args));
+        assert!(t.output_text(&args).contains(part), "{args:?}: {}", t.output_text(&args));
     }
     assert!(!Path::new(&t.0.path().join("etc")).exists());
 }
 
 #[test]
-fn list_get_and_status_name_every_knob_and_nothing_hostile() {
-    let t = Tree::new();
-    t.put("proc/self/mountinfo", "21 1 8:1 / /a\\033[2Jb rw,noatime - ext4 /dev/x rw\n");
-    let list = t.said(&["list"]);
+fn list_and_get_show_every_knob_with_sanitized_names() {
+    let t = TuneTree::new();
+    t.write("proc/self/mountinfo", "21 1 8:1 / /a\\033[2Jb rw,noatime - ext4 /dev/x rw\n");
+    let list = t.output_text(&["list"]);
     for part in
         ["vm.dirty_ratio", "scheduler@vda", "kernel.task_delayacct", "atime@/a\\x1b[2Jb", "nofile@PID"]
     {
         assert!(list.contains(part), "{part}: {list}");
     }
     assert!(!list.contains('\x1b'));
-    let get = t.said(&["get", "vm.dirty_ratio"]);
+    let get = t.output_text(&["get", "vm.dirty_ratio"]);
     assert!(
         get.contains("vm.dirty_ratio = 20 % (1.53 GiB here)") && get.contains("sets vm.dirty_bytes to 0"),
         "{get}"

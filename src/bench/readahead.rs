@@ -12,11 +12,11 @@ use super::target::size_hints;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::text::sanitize;
-use crate::tune::client::{Held, Said};
-use crate::tune::plan::Refusal;
-use crate::tune::protocol::{Reply, Request};
-use crate::tune::record::Outcome;
-use crate::tune::restore::Undone;
+use crate::tune::tuner_client::{LeaseHandle, TunerEvent};
+use crate::tune::plan::TuneError;
+use crate::tune::protocol::{TunerReply, TunerRequest};
+use crate::tune::journal_record::RestoreOutcome;
+use crate::tune::restore::RestoreResult;
 
 /// The kernel's default, KiB: the "on" of a disk whose read-ahead is off.
 const DEFAULT_READAHEAD_KB: u64 = 128;
@@ -31,7 +31,7 @@ pub struct ReadaheadDisk {
 
 /// A read-ahead that is not the disk's own until this is undone or dropped.
 pub struct ReadaheadLease {
-    lease: Held,
+    lease: LeaseHandle,
     lease_secs: u64,
     disk: String,
 }
@@ -86,13 +86,13 @@ impl ReadaheadDisk {
         }
         let words = vec![format!("read_ahead_kb@{}={kb}K", self.name)];
         let failed = |why: String| RunError::Failed(format!("read-ahead not changed: {why}"));
-        let (held, reply) = Held::start(Root::self_exe(), root, words, Some(lease_secs))
+        let (held, reply) = LeaseHandle::start(Root::self_exe(), root, words, Some(lease_secs))
             .map_err(|err| failed(describe_io_error(&err)))?;
         match reply {
-            Reply::Applied { .. } => Ok(Some(ReadaheadLease { lease: held, lease_secs, disk: self.name.clone() })),
-            Reply::Refused(Refusal::Privilege(why)) => Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: true })),
-            Reply::Refused(Refusal::Unsafe(why)) => Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: false })),
-            Reply::Refused(other) => Err(failed(other.to_string())),
+            TunerReply::Applied { .. } => Ok(Some(ReadaheadLease { lease: held, lease_secs, disk: self.name.clone() })),
+            TunerReply::Refused(TuneError::Privilege(why)) => Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: true })),
+            TunerReply::Refused(TuneError::Unsafe(why)) => Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: false })),
+            TunerReply::Refused(other) => Err(failed(other.to_string())),
             other => Err(failed(format!("the tuner said {other:?}"))),
         }
     }
@@ -107,13 +107,13 @@ impl ReadaheadLease {
                 sanitize(self.disk.as_bytes())
             ))
         };
-        match self.lease.said() {
-            Said::Nothing => {}
-            Said::Reply(said) => return Err(lost(format!("the tuner said {said:?}"))),
-            Said::Ended => return Err(lost("the tuner ended".into())),
+        match self.lease.poll_event() {
+            TunerEvent::Nothing => {}
+            TunerEvent::Reply(said) => return Err(lost(format!("the tuner said {said:?}"))),
+            TunerEvent::Ended => return Err(lost("the tuner ended".into())),
         }
-        match self.lease.ask(&Request::Renew { secs: self.lease_secs }) {
-            Ok(Reply::Left { .. }) => Ok(()),
+        match self.lease.request(&TunerRequest::Renew { secs: self.lease_secs }) {
+            Ok(TunerReply::TimeLeft { .. }) => Ok(()),
             Ok(other) => Err(lost(format!("the tuner said {other:?}"))),
             Err(err) => Err(lost(describe_io_error(&err))),
         }
@@ -126,10 +126,10 @@ impl ReadaheadLease {
                 "read-ahead not given back: {why}; see `iotop-plus tune status` and `iotop-plus tune undo`"
             ))
         };
-        match self.lease.ask(&Request::Undo) {
-            Ok(Reply::Undone(all)) => {
+        match self.lease.request(&TunerRequest::Undo) {
+            Ok(TunerReply::Restored(all)) => {
                 let bad =
-                    |u: &Undone| matches!(u, Undone::Failed(_) | Undone::Closed(Outcome::Conflict { .. }));
+                    |u: &RestoreResult| matches!(u, RestoreResult::Failed(_) | RestoreResult::Closed(RestoreOutcome::Conflict { .. }));
                 match all.iter().find(|(_, u)| bad(u)) {
                     Some((at, undone)) => left(format!("{at}: {undone}")),
                     None => Ok(()),

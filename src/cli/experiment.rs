@@ -1,24 +1,24 @@
 //! The command line of `experiment`.
 
-use super::{BenchLoad, tune::lease};
+use super::{WorkloadArgs, tune::parse_lease_secs};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// `experiment`: run one, or look at kept ones.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Experiment {
+pub struct ExperimentArgs {
     /// Kept ones.
     #[command(subcommand)]
-    pub kept: Option<Kept>,
+    pub stored: Option<ExperimentCommand>,
     /// A new one.
     #[command(flatten)]
-    pub run: ExperimentRun,
+    pub run: ExperimentRunArgs,
 }
 
 /// Subcommands: experiments that are kept.
 #[derive(Debug, Subcommand)]
-pub enum Kept {
+pub enum ExperimentCommand {
     /// Those that are kept, with their verdicts.
     List,
     /// One of them again.
@@ -43,7 +43,7 @@ pub enum Kept {
 
 /// Options of a new experiment.
 #[derive(Debug, Args)]
-pub struct ExperimentRun {
+pub struct ExperimentRunArgs {
     /// A profile from `bench list`, or a fio job file: the work of every round.
     // Not there with a subcommand, which needs none.
     #[arg(long, value_name = "PROFILE", required = true)]
@@ -64,8 +64,8 @@ pub struct ExperimentRun {
     #[arg(long)]
     pub control: bool,
     /// At the end: undo, or if B is better keep (until the boot) or lease=TIME.
-    #[arg(long, value_name = "WHAT", default_value = "undo", value_parser = then)]
-    pub then: Then,
+    #[arg(long, value_name = "WHAT", default_value = "undo", value_parser = parse_after_experiment)]
+    pub then: AfterExperiment,
     /// How long dirty pages may take to drain before a round, in seconds.
     #[arg(long, value_name = "S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub drain_limit: u64,
@@ -77,7 +77,7 @@ pub struct ExperimentRun {
     pub tx: Vec<String>,
     /// The work itself.
     #[command(flatten)]
-    pub load: BenchLoad,
+    pub load: WorkloadArgs,
     /// How the result is written.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
     pub format: ExperimentFormat,
@@ -97,7 +97,7 @@ pub struct ExperimentRun {
 
 /// What becomes of the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum AfterExperiment {
     /// The old values stay.
     Undo,
     /// B stays until the boot.
@@ -117,12 +117,12 @@ pub enum ExperimentFormat {
     Markdown,
 }
 
-fn then(text: &str) -> Result<Then, String> {
+fn parse_after_experiment(text: &str) -> Result<AfterExperiment, String> {
     match text {
-        "undo" => Ok(Then::Undo),
-        "keep" => Ok(Then::Keep),
+        "undo" => Ok(AfterExperiment::Undo),
+        "keep" => Ok(AfterExperiment::Keep),
         _ => match text.strip_prefix("lease=") {
-            Some(time) => lease(time).map(Then::Lease),
+            Some(time) => parse_lease_secs(time).map(AfterExperiment::Lease),
             None => Err("must be undo, keep or lease=TIME".into()),
         },
     }

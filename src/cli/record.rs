@@ -1,7 +1,7 @@
 //! The command line of `record` and `replay`.
 
-use super::seconds;
-use super::snapshot::{PaneName, Picture};
+use super::parse_seconds;
+use super::snapshot::{PaneName, ScreenshotArgs};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use std::time::Duration;
                         iotop-plus record /var/log/iotop/box --max-size 50M --rotate 14\n  \
                         iotop-plus replay night.iotop\n\n\
                         SIGINT and SIGTERM end the file cleanly; what was written before a crash can be read too.")]
-pub struct Record {
+pub struct RecordArgs {
     /// Where to; with --rotate its name gets a number: FILE.0001, FILE.0002, ...
     pub file: PathBuf,
     /// Seconds between samples, 0.1 to 3600.
-    #[arg(short, long, value_name = "S", default_value = "1", value_parser = seconds)]
+    #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub delay: f64,
     /// End after this time: 90, 10m, 8h; without it: when interrupted.
-    #[arg(long = "for", value_name = "T", value_parser = duration)]
+    #[arg(long = "for", value_name = "T", value_parser = parse_duration_secs)]
     pub time: Option<u64>,
     /// End when the file has about this size; with --rotate: go on in the next file. 512K, 50M, 1G.
     #[arg(long, value_name = "SIZE")]
@@ -44,7 +44,7 @@ pub struct Record {
                         iotop-plus replay night.iotop --format csv --pane devices > devices.csv\n  \
                         iotop-plus replay night.iotop --format json --from 03:00 --to 03:30 | jq .writeback\n  \
                         iotop-plus replay night.iotop --at 03:10 --format png --view devices > devices.png")]
-pub struct Replay {
+pub struct ReplayArgs {
     /// A recording.
     pub file: PathBuf,
     /// Begin here: 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start), -10m (before the end).
@@ -68,7 +68,7 @@ pub struct Replay {
     pub count: Option<u64>,
     /// For pictures.
     #[command(flatten)]
-    pub picture: Picture,
+    pub picture: ScreenshotArgs,
     /// Theme: dark, light, mono, high-contrast.
     #[arg(long, value_name = "NAME", conflicts_with = "format", value_parser = ["dark", "light", "mono", "high-contrast"])]
     pub theme: Option<String>,
@@ -102,7 +102,7 @@ pub enum ReplayFormat {
 
 impl ReplayFormat {
     /// The name of the screen's form, if it is one of the screen.
-    pub fn screen(self) -> Option<&'static str> {
+    pub fn screenshot_format_name(self) -> Option<&'static str> {
         match self {
             ReplayFormat::Png => Some("png"),
             ReplayFormat::Svg => Some("svg"),
@@ -113,15 +113,15 @@ impl ReplayFormat {
     }
 }
 
-impl Record {
+impl RecordArgs {
     /// How long it goes on.
-    pub fn time(&self) -> Option<Duration> {
+    pub fn duration_limit(&self) -> Option<Duration> {
         self.time.map(Duration::from_secs)
     }
 }
 
 /// A time: `90`, `90s`, `10m`, `8h`, `7d`.
-pub(super) fn duration(text: &str) -> Result<u64, String> {
+pub(super) fn parse_duration_secs(text: &str) -> Result<u64, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let factor = match unit {
         "" | "s" => Some(1),

@@ -1,6 +1,6 @@
 //! The command line of `report`.
 
-use super::record::duration;
+use super::record::parse_duration_secs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -11,12 +11,12 @@ use std::path::PathBuf;
                         iotop-plus report --bench 1 --experiment 1 > ticket.md\n\n\
                         Ctrl-C ends the look; the report is made of what was seen by then. Of a recording:\n\
                         iotop-plus replay FILE --format report")]
-pub struct Report {
+pub struct ReportArgs {
     /// Write to this file instead of standard output; an existing file is not replaced.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Look for so long: 30, 5m, 1h; most findings need 5 to 10 seconds.
-    #[arg(long = "for", value_name = "T", default_value = "30", value_parser = duration)]
+    #[arg(long = "for", value_name = "T", default_value = "30", value_parser = parse_duration_secs)]
     pub time: u64,
     /// How it is written; without it as the file's ending says, else markdown.
     #[arg(long, value_name = "FORMAT", value_enum)]

@@ -1,6 +1,6 @@
 //! The command line of `snapshot`, and what pictures of a recording share with it.
 
-use super::seconds;
+use super::parse_seconds;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  iotop-plus snapshot -d 5 --format json | jq .devices\n  \
                         iotop-plus snapshot -n 30 --format png -o screen.png\n  \
                         iotop-plus snapshot --format markdown --pane devices --pane memory")]
-pub struct Snapshot {
+pub struct SnapshotArgs {
     /// Seconds a sample covers, 0.1 to 3600.
-    #[arg(short, long, value_name = "S", default_value = "1", value_parser = seconds)]
+    #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub delay: f64,
     /// Samples; each covers the delay, the first one too.
     #[arg(short = 'n', long = "count", value_name = "N", default_value = "1",
@@ -22,29 +22,29 @@ pub struct Snapshot {
     pub pane: Vec<PaneName>,
     /// How it is written.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
-    pub format: Format,
+    pub format: SnapshotFormat,
     /// Write to this file instead of standard output; an existing file is not replaced.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// For pictures.
     #[command(flatten)]
-    pub picture: Picture,
+    pub picture: ScreenshotArgs,
 }
 
 /// What a picture shows.
 #[derive(Debug, Args)]
-pub struct Picture {
+pub struct ScreenshotArgs {
     /// Pictures: this view of the full screen; without it the first one.
     #[arg(long, value_name = "VIEW", value_enum, conflicts_with = "pane")]
     pub view: Option<ViewName>,
     /// Pictures: columns and rows, 40x12 to 500x200; without it 120x40.
-    #[arg(long, value_name = "COLSxROWS", value_parser = size)]
+    #[arg(long, value_name = "COLSxROWS", value_parser = parse_screen_size)]
     pub size: Option<(u16, u16)>,
 }
 
-impl Picture {
+impl ScreenshotArgs {
     /// What was asked for that only a picture has.
-    pub fn given(&self) -> Option<&'static str> {
+    pub fn given_option(&self) -> Option<&'static str> {
         self.view.map(|_| "--view").or(self.size.map(|_| "--size"))
     }
 }
@@ -69,7 +69,7 @@ pub enum ViewName {
 }
 
 /// `120x40`
-fn size(text: &str) -> Result<(u16, u16), String> {
+fn parse_screen_size(text: &str) -> Result<(u16, u16), String> {
     let (cols, rows) = text.split_once('x').ok_or("must be COLSxROWS, as in 120x40")?;
     match (cols.parse(), rows.parse()) {
         (Ok(cols @ 40..=500), Ok(rows @ 12..=200)) => Ok((cols, rows)),
@@ -96,7 +96,7 @@ pub enum PaneName {
 
 /// Written forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum SnapshotFormat {
     /// Aligned columns.
     Text,
     /// Tables for a ticket.
@@ -113,15 +113,15 @@ pub enum Format {
     Ansi,
 }
 
-impl Format {
+impl SnapshotFormat {
     /// The name of the screen's form, if it is one of the screen.
-    pub fn screen(self) -> Option<&'static str> {
+    pub fn screenshot_format_name(self) -> Option<&'static str> {
         match self {
-            Format::Text | Format::Markdown | Format::Json => None,
-            Format::Png => Some("png"),
-            Format::Svg => Some("svg"),
-            Format::Html => Some("html"),
-            Format::Ansi => Some("ansi"),
+            SnapshotFormat::Text | SnapshotFormat::Markdown | SnapshotFormat::Json => None,
+            SnapshotFormat::Png => Some("png"),
+            SnapshotFormat::Svg => Some("svg"),
+            SnapshotFormat::Html => Some("html"),
+            SnapshotFormat::Ansi => Some("ansi"),
         }
     }
 }

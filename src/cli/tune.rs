@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 /// What `tune` does.
 #[derive(Debug, Subcommand)]
-pub enum Tune {
+pub enum TuneCommand {
     /// All knobs: value now, what is allowed, the kernel's default.
     List {
         /// Only knobs whose name contains this.
@@ -27,7 +27,7 @@ pub enum Tune {
         #[arg(required = true, value_name = "KNOB=VALUE")]
         changes: Vec<String>,
         /// How long the change lasts unless it is kept, 1s to 24h.
-        #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = lease)]
+        #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = parse_lease_secs)]
         lease: u64,
         /// Let it stay until it is undone or the machine boots.
         #[arg(long, conflicts_with = "lease")]
@@ -45,7 +45,7 @@ pub enum Tune {
         /// database, latency, ingest or defaults.
         name: Option<String>,
         /// How long the change lasts unless it is kept, 1s to 24h.
-        #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = lease)]
+        #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = parse_lease_secs)]
         lease: u64,
         /// Let it stay until it is undone or the machine boots.
         #[arg(long, conflicts_with = "lease")]
@@ -64,7 +64,7 @@ pub enum Tune {
         /// The change's number, as `set` and `status` say it.
         id: Option<u64>,
         /// How long they last from now, 1s to 24h.
-        #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = lease)]
+        #[arg(long = "for", value_name = "TIME", default_value = "120s", value_parser = parse_lease_secs)]
         lease: u64,
     },
     /// Take changes back; without a number all that are on lease or were left behind, else the newest kept one.
@@ -93,7 +93,7 @@ pub enum Tune {
 }
 
 /// A lease: `120`, `120s`, `10m`, `2h`.
-pub(super) fn lease(text: &str) -> Result<u64, String> {
+pub(super) fn parse_lease_secs(text: &str) -> Result<u64, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let factor = match unit {
         "" | "s" => Some(1),

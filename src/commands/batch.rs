@@ -1,33 +1,33 @@
 //! `-b`: reports in lines, for pipes and logs.
 
-use super::gather::{Gather, Needs};
-use super::printer::{Printer, Step};
-use super::{FINE, complain};
-use crate::cli::Top;
+use super::sampler::{Sampler, SamplerOptions};
+use super::printer::{Printer, NextStep};
+use super::{EXIT_OK, print_error};
+use crate::cli::TopArgs;
 use crate::export::batch::{BatchOptions, missing_data_notes, batch_report};
 use crate::root::Root;
 use std::collections::HashSet;
 use std::time::Duration;
 
 /// Prints reports until there were enough, the reader leaves or a signal ends it.
-pub fn run(root: &Root, top: &Top) -> anyhow::Result<u8> {
+pub fn run(root: &Root, top: &TopArgs) -> anyhow::Result<u8> {
     let options = BatchOptions { only_active: top.only, is_accumulated: top.accumulated };
     let interval = Duration::from_secs_f64(top.delay.unwrap_or(1.0));
     super::printer::block_on(async {
-        let needs = Needs { threads: !top.processes, ..Needs::default() };
-        let mut gather = Gather::start(root, interval, needs)?;
+        let needs = SamplerOptions { threads: !top.processes, ..SamplerOptions::default() };
+        let mut gather = Sampler::start(root, interval, needs)?;
         let mut printer = Printer::start(top.count)?;
         let mut said = HashSet::new();
-        while let Step::Sample = printer.step(&mut gather).await? {
-            for note in missing_data_notes(&gather.world) {
+        while let NextStep::Sample = printer.next_step(&mut gather).await? {
+            for note in missing_data_notes(&gather.state) {
                 // Numbers in it change; the reason does not.
                 let kind: String = note.chars().filter(|c| !c.is_ascii_digit()).collect();
                 if said.insert(kind) {
-                    complain(&note);
+                    print_error(&note);
                 }
             }
-            printer.print(batch_report(&gather.world, options));
+            printer.print(batch_report(&gather.state, options));
         }
-        Ok(FINE)
+        Ok(EXIT_OK)
     })
 }

@@ -1,7 +1,7 @@
 //! `bench`: profiles and results, a run from the command line, two results compared.
 
-use super::follow::{follow, overwrite};
-use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE, complain};
+use super::child_progress::{run_until_last_message, overwrite_progress_line};
+use super::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE, print_error};
 use crate::bench::parent::BenchChild;
 use crate::bench::message::BenchMessage;
 use crate::bench::description::{describe_run, progress_line};
@@ -12,7 +12,7 @@ use crate::bench::session::DiskCounterReader;
 use crate::bench::store::{Storable, ResultStore};
 use crate::bench::workloads::{self, WORKLOADS, Workload};
 use crate::bench::{child, compare, fio_job};
-use crate::cli::{Bench, BenchFormat, BenchLoad, BenchRun};
+use crate::cli::{BenchCommand, BenchFormat, WorkloadArgs, BenchRunArgs};
 use crate::collect;
 use crate::model::sample::Sample;
 use crate::root::Root;
@@ -22,17 +22,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Runs a subcommand of `bench`.
-pub fn run(root: Root, what: Bench) -> anyhow::Result<u8> {
+pub fn run(root: Root, what: BenchCommand) -> anyhow::Result<u8> {
     match what {
-        Bench::List => list(),
-        Bench::Run(options) => start(&root, &options),
-        Bench::Show { result, format } => show(&result, format),
-        Bench::Compare { a, b } => compare_results(&a, &b),
+        BenchCommand::List => list_profiles_and_results(),
+        BenchCommand::Run(options) => run_benchmark(&root, &options),
+        BenchCommand::Show { result, format } => show_result(&result, format),
+        BenchCommand::Compare { a, b } => compare_results(&a, &b),
     }
 }
 
 /// The measuring child: reads its plan from standard input.
-pub fn child(root: Root) -> anyhow::Result<u8> {
+pub fn run_child(root: Root) -> anyhow::Result<u8> {
     let source = collect::sources(&root).into_iter().find(|s| s.name().ends_with("diskstats"));
     let source = Mutex::new(source);
     let counters: DiskCounterReader = Arc::new(move || {
@@ -43,20 +43,20 @@ pub fn child(root: Root) -> anyhow::Result<u8> {
         sample.disks.ok().cloned().unwrap_or_default()
     });
     child::main(root, counters)?;
-    Ok(FINE)
+    Ok(EXIT_OK)
 }
 
-pub(super) fn say(text: &str) -> anyhow::Result<u8> {
+pub(super) fn print_text(text: &str) -> anyhow::Result<u8> {
     std::io::stdout().write_all(text.as_bytes())?;
-    Ok(FINE)
+    Ok(EXIT_OK)
 }
 
-pub(super) fn wrong(why: &str) -> anyhow::Result<u8> {
-    complain(why);
-    Ok(USAGE)
+pub(super) fn usage_error(why: &str) -> anyhow::Result<u8> {
+    print_error(why);
+    Ok(EXIT_USAGE)
 }
 
-fn list() -> anyhow::Result<u8> {
+fn list_profiles_and_results() -> anyhow::Result<u8> {
     let mut out = String::from("Profiles (iotop-plus bench run PROFILE DIRECTORY):\n");
     for w in WORKLOADS {
         out.push_str(&format!("  {:<10} {}\n", w.name(), w.about()));
@@ -73,31 +73,31 @@ fn list() -> anyhow::Result<u8> {
             out.push_str(&format!("  {:>3}  {:<28} {}\n", e.number, e.id, e.summary()));
         }
     }
-    say(&out)
+    print_text(&out)
 }
 
 /// Where results of a kind are kept.
-pub(super) fn store<T: Storable>() -> anyhow::Result<ResultStore> {
+pub(super) fn open_store<T: Storable>() -> anyhow::Result<ResultStore> {
     ResultStore::for_user_of::<T>()
         .ok_or_else(|| anyhow::anyhow!("no home directory of this user: set XDG_STATE_HOME to keep results"))
 }
 
-fn show(name: &str, format: BenchFormat) -> anyhow::Result<u8> {
-    let report: BenchReport = store::<BenchReport>()?.load(name).map_err(anyhow::Error::msg)?;
-    say(&written(&report, format)?)
+fn show_result(name: &str, format: BenchFormat) -> anyhow::Result<u8> {
+    let report: BenchReport = open_store::<BenchReport>()?.load(name).map_err(anyhow::Error::msg)?;
+    print_text(&render_report(&report, format)?)
 }
 
 fn compare_results(a: &str, b: &str) -> anyhow::Result<u8> {
-    let store = store::<BenchReport>()?;
+    let store = open_store::<BenchReport>()?;
     let load = |name| store.load::<BenchReport>(name).map_err(anyhow::Error::msg);
     let (a, b) = (load(a)?, load(b)?);
     match compare::compare_text(&a, &b) {
-        Ok(text) => say(&text),
-        Err(why) => wrong(&why),
+        Ok(text) => print_text(&text),
+        Err(why) => usage_error(&why),
     }
 }
 
-fn written(report: &BenchReport, format: BenchFormat) -> anyhow::Result<String> {
+fn render_report(report: &BenchReport, format: BenchFormat) -> anyhow::Result<String> {
     Ok(match format {
         BenchFormat::Text => report::text::text_report(report),
         BenchFormat::Markdown => report::markdown::markdown_report(report),
@@ -107,15 +107,15 @@ fn written(report: &BenchReport, format: BenchFormat) -> anyhow::Result<String> 
 }
 
 /// The plan of the command line.
-fn plan(options: &BenchRun) -> Result<(&'static dyn Workload, BenchPlan), String> {
-    plan_of(&options.profile, options.directory.as_deref(), &options.load, &options.set)
+fn plan_from_args(options: &BenchRunArgs) -> Result<(&'static dyn Workload, BenchPlan), String> {
+    build_plan(&options.profile, options.directory.as_deref(), &options.load, &options.set)
 }
 
 /// The plan of a profile, or of a fio job file, in `directory`, as `load` and the pairs of `txlog` change it.
-pub(super) fn plan_of(
+pub(super) fn build_plan(
     profile: &str,
     directory: Option<&Path>,
-    load: &BenchLoad,
+    load: &WorkloadArgs,
     txlog: &[String],
 ) -> Result<(&'static dyn Workload, BenchPlan), String> {
     let mut plan = if profile.ends_with(".fio") {
@@ -131,8 +131,8 @@ pub(super) fn plan_of(
     if let Some(directory) = directory {
         plan.directory = directory.to_owned();
     }
-    fill(&mut plan, load)?;
-    fill_txlog(&mut plan, load, txlog)?;
+    apply_workload_args(&mut plan, load)?;
+    apply_txlog_args(&mut plan, load, txlog)?;
     if workload.needs_directory() {
         if plan.directory.as_os_str().is_empty() {
             return Err(format!("{} needs a directory on the storage to measure", plan.profile));
@@ -147,7 +147,7 @@ pub(super) fn plan_of(
     Ok((workload, plan))
 }
 
-fn fill(plan: &mut BenchPlan, o: &BenchLoad) -> Result<(), String> {
+fn apply_workload_args(plan: &mut BenchPlan, o: &WorkloadArgs) -> Result<(), String> {
     plan.network.clone_from(&o.network);
     let engine = o.engine.and_then(|e| e.to_possible_value()).map(|v| v.get_name().to_owned());
     let on = |given: bool| given.then(|| "on".to_owned());
@@ -181,7 +181,7 @@ fn fill(plan: &mut BenchPlan, o: &BenchLoad) -> Result<(), String> {
     Ok(())
 }
 
-fn fill_txlog(plan: &mut BenchPlan, o: &BenchLoad, pairs: &[String]) -> Result<(), String> {
+fn apply_txlog_args(plan: &mut BenchPlan, o: &WorkloadArgs, pairs: &[String]) -> Result<(), String> {
     let left_out = [
         (o.no_mmap, "mmap"),
         (o.nosync, "synclog"),
@@ -214,73 +214,73 @@ fn fill_txlog(plan: &mut BenchPlan, o: &BenchLoad, pairs: &[String]) -> Result<(
     Ok(())
 }
 
-fn start(root: &Root, options: &BenchRun) -> anyhow::Result<u8> {
-    let (workload, plan) = match plan(options) {
+fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
+    let (workload, plan) = match plan_from_args(options) {
         Ok(done) => done,
-        Err(why) => return wrong(&why),
+        Err(why) => return usage_error(&why),
     };
     if options.fio_job {
         return match fio_job::to_job_file(&plan) {
-            Ok(text) => say(&text),
-            Err(why) => wrong(&why),
+            Ok(text) => print_text(&text),
+            Err(why) => usage_error(&why),
         };
     }
     let described = describe_run(workload, &plan);
     if options.dry_run {
-        return say(&described);
+        return print_text(&described);
     }
     if !options.quiet {
         eprint!("{described}");
     }
-    let last = match watched(root, &plan, options.quiet)? {
+    let last = match run_with_progress(root, &plan, options.quiet)? {
         BenchMessage::Report(report) => *report,
         BenchMessage::Refused(refused) => {
-            complain(&format!("refused: {}", refused.reason));
+            print_error(&format!("refused: {}", refused.reason));
             if !refused.needs_privilege {
-                return Ok(REFUSED);
+                return Ok(EXIT_REFUSED);
             }
-            complain(&format!("to do it as root: {}", super::tune::this_as_root()));
-            return Ok(PRIVILEGE);
+            print_error(&format!("to do it as root: {}", super::tune::sudo_this_command()));
+            return Ok(EXIT_PRIVILEGE);
         }
         BenchMessage::Failed(why) => anyhow::bail!("{why}"),
         BenchMessage::Progress(_) | BenchMessage::Note(_) => anyhow::bail!("the measuring process broke off"),
     };
-    finish(last, options)
+    save_and_print(last, options)
 }
 
 /// Writes the result and keeps it.
-fn finish(mut report: BenchReport, options: &BenchRun) -> anyhow::Result<u8> {
+fn save_and_print(mut report: BenchReport, options: &BenchRunArgs) -> anyhow::Result<u8> {
     if !options.no_keep {
         match ResultStore::for_user().map(|s| s.save(&report)) {
             Some(Ok(id)) => report.id = id,
-            Some(Err(why)) => complain(&format!("result not kept: {why}")),
-            None => complain("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
+            Some(Err(why)) => print_error(&format!("result not kept: {why}")),
+            None => print_error("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
         }
     }
-    say(&written(&report, options.format)?)?;
-    Ok(if matches!(report.end, RunEnd::Failed(_) | RunEnd::Stalled(_)) { FAILED } else { FINE })
+    print_text(&render_report(&report, options.format)?)?;
+    Ok(if matches!(report.end, RunEnd::Failed(_) | RunEnd::Stalled(_)) { EXIT_FAILED } else { EXIT_OK })
 }
 
 /// Runs the plan in its child and shows progress until the last message.
-fn watched(root: &Root, plan: &BenchPlan, quiet: bool) -> anyhow::Result<BenchMessage> {
+fn run_with_progress(root: &Root, plan: &BenchPlan, quiet: bool) -> anyhow::Result<BenchMessage> {
     let live = !quiet && std::io::stderr().is_terminal();
-    let last = follow(
+    let last = run_until_last_message(
         |sink| BenchChild::start(root, plan, sink),
         |message| match message {
-            BenchMessage::Progress(p) if live => overwrite(&progress_line(&p)),
+            BenchMessage::Progress(p) if live => overwrite_progress_line(&progress_line(&p)),
             BenchMessage::Note(note) if !quiet => {
-                erase(live);
-                complain(&note);
+                clear_progress_line(live);
+                print_error(&note);
             }
             _ => {}
         },
     );
-    erase(live);
+    clear_progress_line(live);
     last
 }
 
-pub(super) fn erase(live: bool) {
+pub(super) fn clear_progress_line(live: bool) {
     if live {
-        overwrite("");
+        overwrite_progress_line("");
     }
 }

@@ -4,29 +4,29 @@
 //! addresses and every argument of a command line that is not a plain option are replaced. Runs in the
 //! foreground and may wait for a hung device; that is why it is nobody's key.
 
-mod scrub;
+mod redact;
 
-use super::FINE;
-use crate::cli::Capture;
+use super::EXIT_OK;
+use crate::cli::CaptureArgs;
 use crate::collect::clock;
 use crate::root::Root;
 use anyhow::Context;
-use scrub::Scrub;
+use redact::CaptureRedactor;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A captured file is cut here; the program's own files are far smaller.
-const FILE_MAX: u64 = 64 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// Threads kept of one process, and the processes whose threads are kept at all: the size of a test.
-const THREADS: usize = 4;
-const THREADED: usize = 8;
+const MAX_THREADS: usize = 4;
+const PROCESSES_WITH_THREADS: usize = 8;
 /// Records kept of the kernel log, the newest.
-const RECORDS: usize = 120;
+const MAX_LOG_RECORDS: usize = 120;
 
 /// Below `proc`, for the whole machine.
-const PROC: &[&str] = &[
+const PROC_FILES: &[&str] = &[
     "diskstats",
     "stat",
     "vmstat",
@@ -47,9 +47,9 @@ const PROC: &[&str] = &[
     "sys/kernel/hung_task_warnings",
 ];
 /// Below `proc/PID` and `proc/PID/task/TID`.
-const TASK: &[&str] = &["stat", "io", "status", "schedstat", "cmdline", "cgroup", "wchan", "comm"];
+const TASK_FILES: &[&str] = &["stat", "io", "status", "schedstat", "cmdline", "cgroup", "wchan", "comm"];
 /// Below `sys/block/DISK` and its partitions.
-const DISK: &[&str] = &[
+const DISK_FILES: &[&str] = &[
     "dev",
     "size",
     "ro",
@@ -76,30 +76,30 @@ const DISK: &[&str] = &[
 ];
 
 /// Writes `DIR/t0`, `DIR/t1`, ... `delay` seconds apart.
-pub fn run(root: &Root, args: &Capture) -> anyhow::Result<u8> {
-    let scrub = Scrub::of(root);
-    let pids = choose(root, args.processes);
+pub fn run(root: &Root, args: &CaptureArgs) -> anyhow::Result<u8> {
+    let scrub = CaptureRedactor::from_root(root);
+    let pids = select_processes(root, args.processes);
     for i in 0..args.count {
         if i > 0 {
             std::thread::sleep(std::time::Duration::from_secs_f64(args.delay));
         }
         let to = args.dir.join(format!("t{i}"));
         fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
-        Writer { root, scrub: &scrub, to }.moment(&pids)?;
+        TreeWriter { root, redactor: &scrub, target_dir: to }.write_snapshot(&pids)?;
     }
-    Ok(FINE)
+    Ok(EXIT_OK)
 }
 
 /// The processes worth keeping: those in state D, then most storage traffic, then most swap, then the
 /// rest by number.
-fn choose(root: &Root, most: usize) -> Vec<u32> {
+fn select_processes(root: &Root, most: usize) -> Vec<u32> {
     let number = |text: &str, name: &str| -> u64 {
         let line = text.lines().find_map(|l| l.strip_prefix(name));
         line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
     };
     let text =
         |pid: u32, file: &str| fs::read_to_string(root.proc(&format!("{pid}/{file}"))).unwrap_or_default();
-    let mut found: Vec<(bool, u64, u64, u32)> = numbers(&root.proc(""))
+    let mut found: Vec<(bool, u64, u64, u32)> = numeric_entries(&root.proc(""))
         .into_iter()
         .map(|pid| {
             let io = text(pid, "io");
@@ -112,110 +112,110 @@ fn choose(root: &Root, most: usize) -> Vec<u32> {
     found.into_iter().take(most).map(|f| f.3).collect()
 }
 
-fn numbers(dir: &Path) -> Vec<u32> {
+fn numeric_entries(dir: &Path) -> Vec<u32> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut out: Vec<u32> = entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
     out.sort_unstable();
     out
 }
 
-struct Writer<'a> {
+struct TreeWriter<'a> {
     root: &'a Root,
-    scrub: &'a Scrub,
-    to: PathBuf,
+    redactor: &'a CaptureRedactor,
+    target_dir: PathBuf,
 }
 
-impl Writer<'_> {
-    fn moment(&self, pids: &[u32]) -> anyhow::Result<()> {
+impl TreeWriter<'_> {
+    fn write_snapshot(&self, pids: &[u32]) -> anyhow::Result<()> {
         let now = clock::now();
         // Not a kernel's file: the two clocks, for whoever replays the tree.
-        self.put("clock", format!("{} {}\n", now.boot_ns, now.wall_ns).as_bytes())?;
-        for file in PROC {
-            self.copy(&self.root.proc(file), &format!("proc/{file}"))?;
+        self.write_file("clock", format!("{} {}\n", now.boot_ns, now.wall_ns).as_bytes())?;
+        for file in PROC_FILES {
+            self.copy_file(&self.root.proc(file), &format!("proc/{file}"))?;
         }
-        self.put("proc/sys/kernel/hostname", b"host\n")?;
+        self.write_file("proc/sys/kernel/hostname", b"host\n")?;
         for (i, pid) in pids.iter().enumerate() {
-            self.task(&format!("{pid}"))?;
-            let tids = numbers(&self.root.proc(&format!("{pid}/task")));
-            let threads = if i < THREADED { THREADS } else { 0 };
+            self.write_task(&format!("{pid}"))?;
+            let tids = numeric_entries(&self.root.proc(&format!("{pid}/task")));
+            let threads = if i < PROCESSES_WITH_THREADS { MAX_THREADS } else { 0 };
             for tid in tids.into_iter().take(threads) {
-                self.task(&format!("{pid}/task/{tid}"))?;
+                self.write_task(&format!("{pid}/task/{tid}"))?;
             }
         }
-        self.disks()?;
-        self.links()?;
-        self.put("dev/kmsg", &self.scrub.log(self.root, RECORDS))?;
-        self.put("etc/passwd", self.scrub.passwd().as_bytes())
+        self.write_disks()?;
+        self.write_network_speeds()?;
+        self.write_file("dev/kmsg", &self.redactor.redacted_kernel_log(self.root, MAX_LOG_RECORDS))?;
+        self.write_file("etc/passwd", self.redactor.passwd().as_bytes())
     }
 
-    fn task(&self, rel: &str) -> anyhow::Result<()> {
-        for file in TASK {
+    fn write_task(&self, rel: &str) -> anyhow::Result<()> {
+        for file in TASK_FILES {
             let name = format!("{rel}/{file}");
-            let Some(text) = read(&self.root.proc(&name)) else { continue };
-            let text = if *file == "cmdline" { scrub::options_only(&text) } else { text };
-            self.put(&format!("proc/{name}"), &self.scrub.clean(&text))?;
+            let Some(text) = read_capped(&self.root.proc(&name)) else { continue };
+            let text = if *file == "cmdline" { redact::redact_arguments(&text) } else { text };
+            self.write_file(&format!("proc/{name}"), &self.redactor.redact(&text))?;
         }
         Ok(())
     }
 
     /// Disks in use and their partitions; a loop device without a file and an empty drive are left out.
-    fn disks(&self) -> anyhow::Result<()> {
-        for disk in names(&self.root.sys("block")) {
+    fn write_disks(&self) -> anyhow::Result<()> {
+        for disk in entry_names(&self.root.sys("block")) {
             let dir = self.root.sys(&format!("block/{disk}"));
-            if read(&dir.join("size")).is_none_or(|t| t.trim_ascii() == b"0") {
+            if read_capped(&dir.join("size")).is_none_or(|t| t.trim_ascii() == b"0") {
                 continue;
             }
-            self.disk(&dir, &format!("sys/block/{disk}"))?;
-            for part in names(&dir).into_iter().filter(|n| dir.join(n).join("partition").exists()) {
-                self.disk(&dir.join(&part), &format!("sys/block/{disk}/{part}"))?;
+            self.write_disk(&dir, &format!("sys/block/{disk}"))?;
+            for part in entry_names(&dir).into_iter().filter(|n| dir.join(n).join("partition").exists()) {
+                self.write_disk(&dir.join(&part), &format!("sys/block/{disk}/{part}"))?;
             }
         }
         Ok(())
     }
 
-    fn disk(&self, from: &Path, rel: &str) -> anyhow::Result<()> {
-        for file in DISK {
-            self.copy(&from.join(file), &format!("{rel}/{file}"))?;
+    fn write_disk(&self, from: &Path, rel: &str) -> anyhow::Result<()> {
+        for file in DISK_FILES {
+            self.copy_file(&from.join(file), &format!("{rel}/{file}"))?;
         }
         // Links in the kernel; here the names alone, as empty files.
-        for name in names(&from.join("slaves")) {
-            self.put(&format!("{rel}/slaves/{name}"), b"")?;
+        for name in entry_names(&from.join("slaves")) {
+            self.write_file(&format!("{rel}/slaves/{name}"), b"")?;
         }
         Ok(())
     }
 
-    fn links(&self) -> anyhow::Result<()> {
-        for name in names(&self.root.sys("class/net")) {
+    fn write_network_speeds(&self) -> anyhow::Result<()> {
+        for name in entry_names(&self.root.sys("class/net")) {
             let rel = format!("class/net/{name}/speed");
-            self.copy(&self.root.sys(&rel), &format!("sys/{rel}"))?;
+            self.copy_file(&self.root.sys(&rel), &format!("sys/{rel}"))?;
         }
         Ok(())
     }
 
     /// A file that cannot be read is missing in the tree too: the program is to see the same gap.
-    fn copy(&self, from: &Path, rel: &str) -> anyhow::Result<()> {
-        match read(from) {
-            Some(text) => self.put(rel, &self.scrub.clean(&text)),
+    fn copy_file(&self, from: &Path, rel: &str) -> anyhow::Result<()> {
+        match read_capped(from) {
+            Some(text) => self.write_file(rel, &self.redactor.redact(&text)),
             None => Ok(()),
         }
     }
 
-    fn put(&self, rel: &str, text: &[u8]) -> anyhow::Result<()> {
-        let path = self.to.join(rel);
-        let dir = path.parent().unwrap_or(&self.to);
+    fn write_file(&self, rel: &str, text: &[u8]) -> anyhow::Result<()> {
+        let path = self.target_dir.join(rel);
+        let dir = path.parent().unwrap_or(&self.target_dir);
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 }
 
-fn names(dir: &Path) -> BTreeSet<String> {
+fn entry_names(dir: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter_map(|e| e.file_name().into_string().ok()).collect()
 }
 
-fn read(path: &Path) -> Option<Vec<u8>> {
+fn read_capped(path: &Path) -> Option<Vec<u8>> {
     let mut text = Vec::new();
-    fs::File::open(path).ok()?.take(FILE_MAX).read_to_end(&mut text).ok()?;
+    fs::File::open(path).ok()?.take(MAX_FILE_BYTES).read_to_end(&mut text).ok()?;
     Some(text)
 }
 
@@ -223,27 +223,27 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn put(root: &Path, rel: &str, text: &str) {
+    fn write_file(root: &Path, rel: &str, text: &str) {
         fs::create_dir_all(root.join(rel).parent().unwrap()).unwrap();
         fs::write(root.join(rel), text).unwrap();
     }
 
     #[test]
-    fn a_tree_is_copied_without_names_and_secrets() {
+    fn a_tree_is_captured_without_names_and_secrets() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let at = from.path();
-        put(at, "proc/sys/kernel/hostname", "prod-db-7\n");
-        put(at, "etc/passwd", "root:x:0:0::/root:/bin/sh\njane:x:1001:1001::/home/jane:/bin/sh\n");
-        put(at, "proc/diskstats", " 8 0 sda 1 2 3\n");
-        put(at, "proc/77/stat", "77 (jane-tool) S 1\n");
-        put(at, "proc/77/cmdline", "/home/jane/tool\0-v\0--password=hunter2\0hunter2\0");
-        put(at, "proc/77/io", "read_bytes: 5\nwrite_bytes: 6\n");
-        put(at, "proc/78/stat", "78 (idle) S 1\n");
-        put(at, "sys/block/sda/size", "99\n");
-        put(at, "sys/block/sda/dev", "8:0\n");
-        put(at, "sys/block/loop0/size", "0\n");
-        put(at, "dev/kmsg", "4,1,5,-;eth0: prod-db-7 at 10.1.2.3 aa:bb:cc:dd:ee:ff\n SUBSYSTEM=net\n");
-        let args = Capture { dir: to.path().into(), count: 2, delay: 0.0, processes: 1 };
+        write_file(at, "proc/sys/kernel/hostname", "prod-db-7\n");
+        write_file(at, "etc/passwd", "root:x:0:0::/root:/bin/sh\njane:x:1001:1001::/home/jane:/bin/sh\n");
+        write_file(at, "proc/diskstats", " 8 0 sda 1 2 3\n");
+        write_file(at, "proc/77/stat", "77 (jane-tool) S 1\n");
+        write_file(at, "proc/77/cmdline", "/home/jane/tool\0-v\0--password=hunter2\0hunter2\0");
+        write_file(at, "proc/77/io", "read_bytes: 5\nwrite_bytes: 6\n");
+        write_file(at, "proc/78/stat", "78 (idle) S 1\n");
+        write_file(at, "sys/block/sda/size", "99\n");
+        write_file(at, "sys/block/sda/dev", "8:0\n");
+        write_file(at, "sys/block/loop0/size", "0\n");
+        write_file(at, "dev/kmsg", "4,1,5,-;eth0: prod-db-7 at 10.1.2.3 aa:bb:cc:dd:ee:ff\n SUBSYSTEM=net\n");
+        let args = CaptureArgs { dir: to.path().into(), count: 2, delay: 0.0, processes: 1 };
         run(&Root::at(at), &args).unwrap();
         let got = |rel: &str| String::from_utf8(fs::read(to.path().join(rel)).unwrap()).unwrap();
         assert_eq!(got("t1/proc/diskstats"), " 8 0 sda 1 2 3\n");

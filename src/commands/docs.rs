@@ -1,7 +1,7 @@
 //! `man` and `completions`, from the command definition, the key table and the settings' list: nothing is
 //! said twice.
 
-use super::{FAILED, FINE, PRIVILEGE, REFUSED, USAGE};
+use super::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE};
 use crate::cli::Cli;
 use crate::tui::draw::help_lines;
 use crate::tui::settings;
@@ -33,29 +33,29 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// Exit codes.
-const EXITS: &[(u8, &str)] = &[
-    (FINE, "All went well, or the reader of our output went away."),
-    (FAILED, "It did not work; the reason is on standard error."),
-    (USAGE, "The command line or the config file is wrong."),
-    (REFUSED, "Refused for safety."),
-    (PRIVILEGE, "A privilege is missing; for tune and experiment the sudo line is on standard error."),
+const EXIT_CODES: &[(u8, &str)] = &[
+    (EXIT_OK, "All went well, or the reader of our output went away."),
+    (EXIT_FAILED, "It did not work; the reason is on standard error."),
+    (EXIT_USAGE, "The command line or the config file is wrong."),
+    (EXIT_REFUSED, "Refused for safety."),
+    (EXIT_PRIVILEGE, "A privilege is missing; for tune and experiment the sudo line is on standard error."),
 ];
 
 /// Prints the man page, section 8: one page with every subcommand, key, setting and exit code.
-pub fn man() -> anyhow::Result<u8> {
-    io::stdout().write_all(&page()?)?;
-    Ok(FINE)
+pub fn print_man_page() -> anyhow::Result<u8> {
+    io::stdout().write_all(&render_man_page()?)?;
+    Ok(EXIT_OK)
 }
 
 /// Prints a shell's completions.
-pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<u8> {
+pub fn print_completions(shell: clap_complete::Shell) -> anyhow::Result<u8> {
     let mut out = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "iotop-plus", &mut out);
     io::stdout().write_all(&out)?;
-    Ok(FINE)
+    Ok(EXIT_OK)
 }
 
-fn page() -> io::Result<Vec<u8>> {
+fn render_man_page() -> io::Result<Vec<u8>> {
     let mut command = Cli::command();
     command.build();
     let mut out = Vec::new();
@@ -65,23 +65,23 @@ fn page() -> io::Result<Vec<u8>> {
     man.render_synopsis_section(&mut out)?;
     man.render_description_section(&mut out)?;
     man.render_options_section(&mut out)?;
-    heading(&mut out, "COMMANDS")?;
-    subcommands(&mut out, &command)?;
-    keys(&mut out)?;
-    heading(&mut out, "SETTINGS")?;
-    list(&mut out, settings::SETTING_DESCRIPTIONS.iter().map(|(name, help)| (*name, *help)))?;
-    heading(&mut out, "FILES")?;
-    list(&mut out, FILES.iter().copied())?;
-    heading(&mut out, "ENVIRONMENT")?;
-    list(&mut out, ENVIRONMENT.iter().copied())?;
-    heading(&mut out, "EXIT STATUS")?;
-    let exits: Vec<_> = EXITS.iter().map(|(code, help)| (code.to_string(), *help)).collect();
-    list(&mut out, exits.iter().map(|(code, help)| (code.as_str(), *help)))?;
-    heading(&mut out, "EXAMPLES")?;
+    write_heading(&mut out, "COMMANDS")?;
+    write_subcommands(&mut out, &command)?;
+    write_keys(&mut out)?;
+    write_heading(&mut out, "SETTINGS")?;
+    write_definition_list(&mut out, settings::SETTING_DESCRIPTIONS.iter().map(|(name, help)| (*name, *help)))?;
+    write_heading(&mut out, "FILES")?;
+    write_definition_list(&mut out, FILES.iter().copied())?;
+    write_heading(&mut out, "ENVIRONMENT")?;
+    write_definition_list(&mut out, ENVIRONMENT.iter().copied())?;
+    write_heading(&mut out, "EXIT STATUS")?;
+    let exits: Vec<_> = EXIT_CODES.iter().map(|(code, help)| (code.to_string(), *help)).collect();
+    write_definition_list(&mut out, exits.iter().map(|(code, help)| (code.as_str(), *help)))?;
+    write_heading(&mut out, "EXAMPLES")?;
     let after = command.get_after_help().map(|help| help.to_string()).unwrap_or_default();
     let examples = after.lines().skip_while(|l| *l != "Examples:").skip(1).take_while(|l| !l.is_empty());
-    verbatim(&mut out, examples)?;
-    heading(&mut out, "SEE ALSO")?;
+    write_verbatim(&mut out, examples)?;
+    write_heading(&mut out, "SEE ALSO")?;
     Roff::new()
         .text(vec![roman("iotop(8), iostat(1), vmstat(8), pidstat(1), dmesg(1), ionice(1), proc(5)")])
         .to_writer(&mut out)?;
@@ -89,7 +89,7 @@ fn page() -> io::Result<Vec<u8>> {
 }
 
 /// Every subcommand that is not hidden, and theirs.
-fn subcommands(out: &mut Vec<u8>, command: &Command) -> io::Result<()> {
+fn write_subcommands(out: &mut Vec<u8>, command: &Command) -> io::Result<()> {
     for sub in command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help") {
         let name = sub.get_bin_name().unwrap_or(sub.get_name()).to_owned();
         let mut roff = Roff::new();
@@ -102,15 +102,15 @@ fn subcommands(out: &mut Vec<u8>, command: &Command) -> io::Result<()> {
         let options = String::from_utf8_lossy(&options).replace(".SH OPTIONS\n", "");
         out.write_all(options.as_bytes())?;
         if let Some(help) = sub.get_after_help().map(|help| help.to_string()) {
-            verbatim(out, help.lines())?;
+            write_verbatim(out, help.lines())?;
         }
-        subcommands(out, sub)?;
+        write_subcommands(out, sub)?;
     }
     Ok(())
 }
 
-fn keys(out: &mut Vec<u8>) -> io::Result<()> {
-    heading(out, "KEYS")?;
+fn write_keys(out: &mut Vec<u8>) -> io::Result<()> {
+    write_heading(out, "KEYS")?;
     for (names, help) in help_lines() {
         let mut roff = Roff::new();
         if names.is_empty() {
@@ -124,11 +124,11 @@ fn keys(out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-fn heading(out: &mut Vec<u8>, title: &str) -> io::Result<()> {
+fn write_heading(out: &mut Vec<u8>, title: &str) -> io::Result<()> {
     Roff::new().control("SH", [title]).to_writer(out)
 }
 
-fn list<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&'a str, &'a str)>) -> io::Result<()> {
+fn write_definition_list<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&'a str, &'a str)>) -> io::Result<()> {
     let mut roff = Roff::new();
     for (name, help) in entries {
         roff.control("TP", []).text(vec![bold(name)]).text(vec![roman(help)]);
@@ -137,7 +137,7 @@ fn list<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&'a str, &'a str)>
 }
 
 /// Lines as they are.
-fn verbatim<'a>(out: &mut Vec<u8>, lines: impl Iterator<Item = &'a str>) -> io::Result<()> {
+fn write_verbatim<'a>(out: &mut Vec<u8>, lines: impl Iterator<Item = &'a str>) -> io::Result<()> {
     let mut roff = Roff::new();
     roff.control("PP", []).control("nf", []);
     for line in lines {
@@ -151,8 +151,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_has_every_subcommand_key_and_setting() {
-        let page = String::from_utf8(page().unwrap()).unwrap();
+    fn the_man_page_has_every_subcommand_key_and_setting() {
+        let page = String::from_utf8(render_man_page().unwrap()).unwrap();
         // roff writes a hyphen as \-.
         let page = page.replace("\\-", "-");
         for sub in Cli::command().get_subcommands().filter(|c| !c.is_hide_set()) {

@@ -1,9 +1,9 @@
 //! `doctor`: looks for a while, then says what is wrong, why, and what to try. The exit code says how bad.
 
-use super::gather::{Gather, Needs, SYNCS_FROM};
-use super::printer::{Printer, Step, block_on};
-use super::{CRITICAL, FAILED, FINE, WARNINGS, complain};
-use crate::cli::Doctor;
+use super::sampler::{Sampler, SamplerOptions, SLOW_SYNC_THRESHOLD};
+use super::printer::{Printer, NextStep, block_on};
+use super::{EXIT_CRITICAL, EXIT_FAILED, EXIT_OK, EXIT_WARNINGS, print_error};
+use crate::cli::DoctorArgs;
 use crate::diagnose::RuleEngine;
 use crate::diagnose::finding::Severity;
 use crate::export::findings::{self, IncidentJson, SkippedRuleJson};
@@ -15,17 +15,17 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// A tick: short enough for rules to see a course, long enough for a rate.
-const TICK: Duration = Duration::from_secs(1);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Settings and limits are read several times within the look, for what grows meanwhile.
-const LOOKS: u32 = 3;
+const FACTS_READS: u32 = 3;
 /// Cells of a line.
-const WIDTH: usize = 100;
+const TEXT_WIDTH: usize = 100;
 
 /// Raised when a name goes or changes its meaning; new names do not raise it.
-const SCHEMA: u32 = 1;
+const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]
-struct Object<'a> {
+struct DoctorJson<'a> {
     schema: u32,
     time: String,
     host: &'a str,
@@ -39,65 +39,65 @@ struct Object<'a> {
 }
 
 /// Looks, prints, and answers with the exit code.
-pub fn run(root: &Root, args: &Doctor, tracing: bool) -> anyhow::Result<u8> {
+pub fn run(root: &Root, args: &DoctorArgs, tracing: bool) -> anyhow::Result<u8> {
     let wanted = Duration::from_secs_f64(args.delay);
     block_on(async {
-        let facts = Some(wanted / LOOKS);
-        let needs = Needs {
+        let facts = Some(wanted / FACTS_READS);
+        let needs = SamplerOptions {
             threads: false,
-            fresh: true,
-            queues: true,
-            log: true,
-            news: false,
-            facts,
+            read_every_task: true,
+            queue_settings: true,
+            kernel_log: true,
+            keep_events: false,
+            facts_every: facts,
             tracing,
-            syncs: tracing.then_some(SYNCS_FROM),
+            slow_syncs_from: tracing.then_some(SLOW_SYNC_THRESHOLD),
         };
-        let mut gather = Gather::start(root, TICK, needs)?;
+        let mut gather = Sampler::start(root, SAMPLE_INTERVAL, needs)?;
         let mut printer = Printer::start(Some(1))?;
         let (began, mut code) = (Instant::now(), None);
-        while let Step::Sample = printer.step(&mut gather).await? {
+        while let NextStep::Sample = printer.next_step(&mut gather).await? {
             let looked = began.elapsed();
             if looked >= wanted {
                 code = Some(verdict(&gather.findings).1);
                 printer.print(match args.json {
-                    true => json(&gather, looked)?,
-                    false => text(&gather, looked),
+                    true => render_json(&gather, looked)?,
+                    false => render_text(&gather, looked),
                 });
             }
         }
         Ok(code.unwrap_or_else(|| {
-            complain("interrupted before the look was over; nothing was judged");
-            FAILED
+            print_error("interrupted before the look was over; nothing was judged");
+            EXIT_FAILED
         }))
     })
 }
 
 fn verdict(engine: &RuleEngine) -> (&'static str, u8) {
     match engine.worst_severity() {
-        Some(Severity::Critical) => ("critical", CRITICAL),
-        Some(Severity::Warn) => ("warnings", WARNINGS),
-        Some(Severity::Note) | None => ("fine", FINE),
+        Some(Severity::Critical) => ("critical", EXIT_CRITICAL),
+        Some(Severity::Warn) => ("warnings", EXIT_WARNINGS),
+        Some(Severity::Note) | None => ("fine", EXIT_OK),
     }
 }
 
-fn text(gather: &Gather, looked: Duration) -> String {
-    let mut out = format!("{}\nlooked for {:.0} s: ", header_line(&gather.world), looked.as_secs_f64());
-    out.push_str(&findings::findings_text(&gather.findings, gather.world.now(), WIDTH));
+fn render_text(gather: &Sampler, looked: Duration) -> String {
+    let mut out = format!("{}\nlooked for {:.0} s: ", header_line(&gather.state), looked.as_secs_f64());
+    out.push_str(&findings::findings_text(&gather.findings, gather.state.now(), TEXT_WIDTH));
     for gap in gather.gaps() {
         out.push_str(&format!("  {}\n", gap.reason));
     }
     out
 }
 
-fn json(gather: &Gather, looked: Duration) -> anyhow::Result<String> {
+fn render_json(gather: &Sampler, looked: Duration) -> anyhow::Result<String> {
     let (verdict, exit) = verdict(&gather.findings);
-    let now = gather.world.now();
-    let object = Object {
-        schema: SCHEMA,
+    let now = gather.state.now();
+    let object = DoctorJson {
+        schema: SCHEMA_VERSION,
         time: format_rfc3339(now.wall_ns),
-        host: &gather.world.host.name,
-        kernel: &gather.world.host.kernel,
+        host: &gather.state.host.name,
+        kernel: &gather.state.host.kernel,
         looked_s: (looked.as_secs_f64() * 10.0).round() / 10.0,
         verdict,
         exit,

@@ -1,15 +1,15 @@
 //! `experiment`: a new one from the command line, and the kept ones.
 
-use super::bench::{erase, plan_of, say, store, wrong};
-use super::follow::{follow, overwrite};
+use super::bench::{clear_progress_line, build_plan, print_text, open_store, usage_error};
+use super::child_progress::{run_until_last_message, overwrite_progress_line};
 use super::snapshot::write_file;
-use super::tune::{need_root, refused};
-use super::{FAILED, FINE, complain};
+use super::tune::{require_root, print_refusal};
+use super::{EXIT_FAILED, EXIT_OK, print_error};
 use crate::bench::description::progress_line;
 use crate::bench::report::RunEnd;
 use crate::bench::store::ResultStore;
 use crate::bench::workloads;
-use crate::cli::experiment::{self as cli, Experiment, ExperimentFormat, ExperimentRun, Kept};
+use crate::cli::experiment::{self as cli, ExperimentArgs, ExperimentFormat, ExperimentRunArgs, ExperimentCommand};
 use crate::experiment::arm_settings;
 use crate::experiment::parent::ExperimentChild;
 use crate::experiment::message::{ExperimentMessage, RoundPhase};
@@ -23,44 +23,44 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Runs `experiment`.
-pub fn run(root: Root, what: Experiment) -> anyhow::Result<u8> {
-    match what.kept {
-        None => new(&root, &what.run),
-        Some(Kept::List) => list(),
-        Some(Kept::Show { result, format, output }) => put(&root, &load(&result)?, format, output.as_deref()),
-        Some(Kept::Compare { a, b }) => match compare::compare_text(&load(&a)?, &load(&b)?) {
-            Ok(text) => say(&text),
-            Err(why) => wrong(&why),
+pub fn run(root: Root, what: ExperimentArgs) -> anyhow::Result<u8> {
+    match what.stored {
+        None => run_new(&root, &what.run),
+        Some(ExperimentCommand::List) => list_stored(),
+        Some(ExperimentCommand::Show { result, format, output }) => output_report(&root, &load_report(&result)?, format, output.as_deref()),
+        Some(ExperimentCommand::Compare { a, b }) => match compare::compare_text(&load_report(&a)?, &load_report(&b)?) {
+            Ok(text) => print_text(&text),
+            Err(why) => usage_error(&why),
         },
     }
 }
 
 /// The conducting child, or the one that syncs.
-pub fn child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8> {
+pub fn run_child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8> {
     match sync {
         Some(directory) => system_environment::sync_filesystems(directory.as_deref())?,
         None => child::main(root)?,
     }
-    Ok(FINE)
+    Ok(EXIT_OK)
 }
 
-fn load(name: &str) -> anyhow::Result<ExperimentReport> {
-    store::<ExperimentReport>()?.load(name).map_err(anyhow::Error::msg)
+fn load_report(name: &str) -> anyhow::Result<ExperimentReport> {
+    open_store::<ExperimentReport>()?.load(name).map_err(anyhow::Error::msg)
 }
 
-fn list() -> anyhow::Result<u8> {
-    let entries = stored::stored_experiments(&store::<ExperimentReport>()?).map_err(anyhow::Error::msg)?;
+fn list_stored() -> anyhow::Result<u8> {
+    let entries = stored::stored_experiments(&open_store::<ExperimentReport>()?).map_err(anyhow::Error::msg)?;
     if entries.is_empty() {
-        return say("No experiment is kept.\n");
+        return print_text("No experiment is kept.\n");
     }
     let mut out = String::new();
     for e in entries {
         out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::text::sanitize(e.summary())));
     }
-    say(&out)
+    print_text(&out)
 }
 
-fn put(root: &Root, report: &ExperimentReport, format: ExperimentFormat, output: Option<&Path>) -> anyhow::Result<u8> {
+fn output_report(root: &Root, report: &ExperimentReport, format: ExperimentFormat, output: Option<&Path>) -> anyhow::Result<u8> {
     let written = report.render(match format {
         ExperimentFormat::Text => ExperimentReportFormat::Text,
         ExperimentFormat::Markdown => ExperimentReportFormat::Markdown,
@@ -68,38 +68,38 @@ fn put(root: &Root, report: &ExperimentReport, format: ExperimentFormat, output:
     });
     match output {
         Some(path) => write_file(root, path, written.into()),
-        None => say(&written),
+        None => print_text(&written),
     }
 }
 
-fn new(root: &Root, options: &ExperimentRun) -> anyhow::Result<u8> {
-    let mut spec = match spec(options) {
+fn run_new(root: &Root, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
+    let mut spec = match spec_from_args(options) {
         Ok(spec) => spec,
-        Err(why) => return wrong(&why),
+        Err(why) => return usage_error(&why),
     };
     let checked = match arm_settings::validate(root, &spec) {
         Ok(checked) => checked,
-        Err(refusal) => return Ok(refused(&refusal)),
+        Err(refusal) => return Ok(print_refusal(&refusal)),
     };
-    if open_ended(options) {
+    if has_open_duration(options) {
         extend_past_dirty_expire(&mut spec, &checked);
     }
     if let Err(why) = spec.check() {
-        return wrong(&why);
+        return usage_error(&why);
     }
     let told = describe_experiment(&spec, &checked);
     if options.dry_run {
-        return say(&told);
+        return print_text(&told);
     }
-    if let Err(refusal) = need_root(root, "an experiment sets knobs, which") {
-        return Ok(refused(&refusal));
+    if let Err(refusal) = require_root(root, "an experiment sets knobs, which") {
+        return Ok(print_refusal(&refusal));
     }
     if !options.quiet {
         eprint!("{told}");
     }
-    match watched(root, &spec, options.quiet)? {
-        ExperimentMessage::Report(report) => finish(root, *report, options),
-        ExperimentMessage::Refused(refusal) => Ok(refused(&refusal)),
+    match run_with_progress(root, &spec, options.quiet)? {
+        ExperimentMessage::Report(report) => save_and_output(root, *report, options),
+        ExperimentMessage::Refused(refusal) => Ok(print_refusal(&refusal)),
         ExperimentMessage::Failed(why) => anyhow::bail!("{why}"),
         ExperimentMessage::Progress(_) | ExperimentMessage::Round(_) | ExperimentMessage::Note(_) => {
             anyhow::bail!("the conducting process broke off")
@@ -108,9 +108,9 @@ fn new(root: &Root, options: &ExperimentRun) -> anyhow::Result<u8> {
 }
 
 /// The experiment of the command line.
-fn spec(o: &ExperimentRun) -> Result<ExperimentSpec, String> {
+fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, String> {
     let profile = o.workload.as_deref().unwrap_or_default();
-    let (_, plan) = plan_of(profile, o.dir.as_deref(), &o.load, &o.tx)?;
+    let (_, plan) = build_plan(profile, o.dir.as_deref(), &o.load, &o.tx)?;
     let spec = ExperimentSpec {
         plan,
         base_assignments: o.base.clone(),
@@ -118,9 +118,9 @@ fn spec(o: &ExperimentRun) -> Result<ExperimentSpec, String> {
         rounds: o.rounds,
         control: o.control,
         on_complete: match o.then {
-            cli::Then::Undo => OnComplete::Undo,
-            cli::Then::Keep => OnComplete::Keep,
-            cli::Then::Lease(secs) => OnComplete::Lease(secs),
+            cli::AfterExperiment::Undo => OnComplete::Undo,
+            cli::AfterExperiment::Keep => OnComplete::Keep,
+            cli::AfterExperiment::Lease(secs) => OnComplete::Lease(secs),
         },
         drain_limit_ms: o.drain_limit * 1000,
         baseline_ms: o.calm * 1000,
@@ -129,19 +129,19 @@ fn spec(o: &ExperimentRun) -> Result<ExperimentSpec, String> {
 }
 
 /// Whether the command line leaves the length of a round to the program.
-fn open_ended(o: &ExperimentRun) -> bool {
+fn has_open_duration(o: &ExperimentRunArgs) -> bool {
     let job_file = o.workload.as_ref().is_some_and(|w| w.ends_with(".fio"));
     o.load.time.is_none() && o.load.io_size.is_none() && o.tx.is_empty() && !job_file
 }
 
 /// Runs it in its child and shows how far it is.
-fn watched(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow::Result<ExperimentMessage> {
+fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow::Result<ExperimentMessage> {
     let live = !quiet && std::io::stderr().is_terminal();
     let (mut at, note) = (0, |text: &str| {
-        erase(live);
+        clear_progress_line(live);
         let _ = writeln!(std::io::stderr(), "{}", crate::text::sanitize(text));
     });
-    let last = follow(
+    let last = run_until_last_message(
         |sink| ExperimentChild::start(root, spec, sink),
         |message| match message {
             ExperimentMessage::Progress(p) => {
@@ -152,7 +152,7 @@ fn watched(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow::Result<Ex
                         (_, phase) => phase.description().into(),
                     };
                     let dirty = p.dirty_point.map_or(String::new(), |d| format!("  dirty {}", format_bytes_long(d.dirty_bytes)));
-                    overwrite(&format!("round {} of {}, {}: {what}{dirty}", p.round, p.total_rounds, p.arm.name()));
+                    overwrite_progress_line(&format!("round {} of {}, {}: {what}{dirty}", p.round, p.total_rounds, p.arm.name()));
                 }
             }
             ExperimentMessage::Round(round) if !quiet => {
@@ -171,24 +171,24 @@ fn watched(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow::Result<Ex
             _ => {}
         },
     );
-    erase(live);
+    clear_progress_line(live);
     last
 }
 
 /// Keeps and writes the result.
-fn finish(root: &Root, mut report: ExperimentReport, options: &ExperimentRun) -> anyhow::Result<u8> {
+fn save_and_output(root: &Root, mut report: ExperimentReport, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
     if !options.no_keep {
         match ResultStore::for_user_of::<ExperimentReport>().map(|s| s.save(&report)) {
             Some(Ok(id)) => report.id = id,
-            Some(Err(why)) => complain(&format!("result not kept: {why}")),
-            None => complain("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
+            Some(Err(why)) => print_error(&format!("result not kept: {why}")),
+            None => print_error("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
         }
     }
-    let code = put(root, &report, options.format, options.output.as_deref())?;
+    let code = output_report(root, &report, options.format, options.output.as_deref())?;
     Ok(match &report.end {
         RunEnd::Failed(why) | RunEnd::Stalled(why) => {
-            complain(&format!("{why}. {}", report.aftermath));
-            FAILED
+            print_error(&format!("{why}. {}", report.aftermath));
+            EXIT_FAILED
         }
         RunEnd::Complete | RunEnd::Cancelled => code,
     })
@@ -200,34 +200,34 @@ mod tests {
     use crate::bench::params::PARAMS;
     use crate::bench::plan::BenchPlan;
     use crate::bench::workloads::WORKLOADS;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, CliCommand};
     use crate::experiment::command_line;
     use clap::Parser;
 
     /// What the command line says about an experiment, as it reads it back.
-    fn read_back(asked: &ExperimentSpec) -> ExperimentSpec {
+    fn parse_command_line_of(asked: &ExperimentSpec) -> ExperimentSpec {
         let args = command_line::command_args(asked);
         let cli = Cli::try_parse_from(std::iter::once("iotop-plus".to_owned()).chain(args.clone()))
             .unwrap_or_else(|err| panic!("{args:?}: {err}"));
-        let Some(Command::Experiment(e)) = cli.command else { panic!("{args:?}") };
-        spec(&e.run).unwrap_or_else(|why| panic!("{args:?}: {why}"))
+        let Some(CliCommand::Experiment(e)) = cli.command else { panic!("{args:?}") };
+        spec_from_args(&e.run).unwrap_or_else(|why| panic!("{args:?}: {why}"))
     }
 
     #[test]
-    fn the_line_for_root_conducts_the_same_experiment() {
+    fn the_sudo_command_line_runs_the_same_experiment() {
         let mut lines = 0;
         for w in WORKLOADS {
             let directory = if w.needs_directory() { "/srv/a b".into() } else { Default::default() };
             let plan = BenchPlan { directory, ..w.defaults() };
             let set = vec!["vm.dirty_ratio=80".into(), "atime@/a b=noatime".into()];
             let start = ExperimentSpec { plan, set_assignments: set, ..ExperimentSpec::default() };
-            assert_eq!(read_back(&start), start);
+            assert_eq!(parse_command_line_of(&start), start);
             for p in PARAMS.iter().filter(|p| w.params().contains(&p.name)) {
                 for text in p.choices.iter().copied().chain(["1", "2", "512", "8192", "64M"]) {
                     let mut asked = start.clone();
                     let taken = (p.set)(&mut asked.plan, text);
                     if taken.is_ok() && asked.check().is_ok() {
-                        assert_eq!(read_back(&asked), asked, "{} {} {text}", w.name(), p.name);
+                        assert_eq!(parse_command_line_of(&asked), asked, "{} {} {text}", w.name(), p.name);
                         lines += 1;
                     }
                 }
@@ -245,8 +245,8 @@ mod tests {
             drain_limit_ms: 7000,
             baseline_ms: 0,
         };
-        assert_eq!(read_back(&all), all);
+        assert_eq!(parse_command_line_of(&all), all);
         let kept = ExperimentSpec { on_complete: OnComplete::Keep, ..all };
-        assert_eq!(read_back(&kept), kept);
+        assert_eq!(parse_command_line_of(&kept), kept);
     }
 }

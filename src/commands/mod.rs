@@ -6,10 +6,10 @@ mod capture;
 mod docs;
 mod doctor;
 mod experiment;
-mod follow;
-mod gather;
-mod output;
-mod picture;
+mod child_progress;
+mod sampler;
+mod stdout_writer;
+mod offscreen;
 mod printer;
 mod record;
 mod replay;
@@ -20,25 +20,25 @@ mod snapshot;
 mod top;
 mod tune;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, CliCommand};
 use crate::root::Root;
 use std::process::ExitCode;
 
 /// Everything went well.
-pub const FINE: u8 = 0;
+pub const EXIT_OK: u8 = 0;
 /// It did not work.
-pub const FAILED: u8 = 1;
+pub const EXIT_FAILED: u8 = 1;
 /// The command line or the config file is wrong.
-pub const USAGE: u8 = 2;
+pub const EXIT_USAGE: u8 = 2;
 /// Refused for safety.
-pub const REFUSED: u8 = 3;
+pub const EXIT_REFUSED: u8 = 3;
 /// A privilege is missing.
-pub const PRIVILEGE: u8 = 4;
+pub const EXIT_PRIVILEGE: u8 = 4;
 
 /// `doctor` found something that will go wrong or costs speed.
-pub const WARNINGS: u8 = 10;
+pub const EXIT_WARNINGS: u8 = 10;
 /// `doctor` found work standing still or data at risk.
-pub const CRITICAL: u8 = 11;
+pub const EXIT_CRITICAL: u8 = 11;
 
 /// Runs what the command line asks for. Errors go to stderr, cleaned.
 pub fn run(cli: Cli) -> ExitCode {
@@ -49,49 +49,49 @@ pub fn run(cli: Cli) -> ExitCode {
     let result = match cli.command {
         None if cli.top.batch => batch::run(&root, &cli.top),
         None => top::run(root, cli.top, tracing),
-        Some(Command::Man) => docs::man(),
-        Some(Command::Completions { shell }) => docs::completions(shell),
-        Some(Command::Record(args)) => record::run(&root, &args, tracing),
-        Some(Command::RecordIo) => crate::record::file_worker::worker_main().map(|()| FINE),
-        Some(Command::Replay(args)) => replay::run(root, args),
-        Some(Command::Bench(what)) => bench::run(root, what),
-        Some(Command::BenchChild) => bench::child(root),
-        Some(Command::Experiment(what)) => experiment::run(root, *what),
-        Some(Command::ExperimentChild { sync }) => experiment::child(root, sync),
-        Some(Command::Tune(action)) => tune::run(&root, action),
-        Some(Command::Tuner { io: true, .. }) => crate::tune::child::main(&root).map(|()| FINE),
-        Some(Command::Tuner { io: false, kill }) => tune::tuner(&root, kill.as_deref()),
-        Some(Command::Worker) => crate::worker::child::main(&root).map(|()| FINE),
-        Some(Command::Doctor(args)) => doctor::run(&root, &args, tracing),
-        Some(Command::Report(args)) => report::run(&root, &args, tracing),
-        Some(Command::Snapshot(args)) => snapshot::run(&root, &args, tracing),
-        Some(Command::Capture(args)) => capture::run(&root, &args),
+        Some(CliCommand::Man) => docs::print_man_page(),
+        Some(CliCommand::Completions { shell }) => docs::print_completions(shell),
+        Some(CliCommand::Record(args)) => record::run(&root, &args, tracing),
+        Some(CliCommand::RecordIo) => crate::record::file_worker::worker_main().map(|()| EXIT_OK),
+        Some(CliCommand::Replay(args)) => replay::run(root, args),
+        Some(CliCommand::Bench(what)) => bench::run(root, what),
+        Some(CliCommand::BenchChild) => bench::run_child(root),
+        Some(CliCommand::Experiment(what)) => experiment::run(root, *what),
+        Some(CliCommand::ExperimentChild { sync }) => experiment::run_child(root, sync),
+        Some(CliCommand::Tune(action)) => tune::run(&root, action),
+        Some(CliCommand::Tuner { io: true, .. }) => crate::tune::child_io::run_child_process(&root).map(|()| EXIT_OK),
+        Some(CliCommand::Tuner { io: false, kill }) => tune::run_tuner(&root, kill.as_deref()),
+        Some(CliCommand::Worker) => crate::worker::child::main(&root).map(|()| EXIT_OK),
+        Some(CliCommand::Doctor(args)) => doctor::run(&root, &args, tracing),
+        Some(CliCommand::Report(args)) => report::run(&root, &args, tracing),
+        Some(CliCommand::Snapshot(args)) => snapshot::run(&root, &args, tracing),
+        Some(CliCommand::Capture(args)) => capture::run(&root, &args),
     };
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(err) if is_broken_pipe(&err) => ExitCode::from(FINE),
+        Err(err) if is_broken_pipe(&err) => ExitCode::from(EXIT_OK),
         Err(err) => {
-            complain(&format!("{err:#}"));
-            ExitCode::from(FAILED)
+            print_error(&format!("{err:#}"));
+            ExitCode::from(EXIT_FAILED)
         }
     }
 }
 
 /// Help and version as they are; a usage error cleaned, because it quotes what was typed or pasted.
-pub fn usage(err: &clap::Error) -> ExitCode {
+pub fn print_usage_error(err: &clap::Error) -> ExitCode {
     use std::io::Write;
     if !err.use_stderr() {
         let _ = err.print();
-        return ExitCode::from(FINE);
+        return ExitCode::from(EXIT_OK);
     }
     for line in err.render().to_string().lines() {
         let _ = writeln!(std::io::stderr(), "{}", crate::text::sanitize(line));
     }
-    ExitCode::from(USAGE)
+    ExitCode::from(EXIT_USAGE)
 }
 
 /// One line to stderr, with nothing in it that a terminal would obey.
-pub fn complain(text: &str) {
+pub fn print_error(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "iotop-plus: {}", crate::text::sanitize(text));
 }

@@ -1,21 +1,21 @@
 //! Samples in, texts out, until enough were printed, the reader left or a signal came.
 
-use super::gather::Gather;
-use super::output::Output;
+use super::sampler::Sampler;
+use super::stdout_writer::StdoutWriter;
 use anyhow::{Context, anyhow};
 use rustix::io::Errno;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How long a signal waits for the text that is being written.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How soon it is noticed that the reader left while there is nothing to print.
-const GLANCE: Duration = Duration::from_millis(500);
+const READER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum NextStep {
     /// A whole sample is there to be printed.
     Sample,
     /// Leave.
@@ -24,10 +24,10 @@ pub enum Step {
 
 /// Counts what was printed and knows when to stop.
 pub struct Printer {
-    output: Output,
+    output: StdoutWriter,
     signals: [Signal; 4],
     /// Texts still wanted; `None`: any number.
-    left: Option<u64>,
+    remaining: Option<u64>,
 }
 
 impl Printer {
@@ -35,31 +35,31 @@ impl Printer {
     pub fn start(count: Option<u64>) -> anyhow::Result<Self> {
         let on = |kind| signal(kind).context("no signal handler");
         Ok(Self {
-            output: Output::start().context("no thread for the output")?,
+            output: StdoutWriter::start().context("no thread for the output")?,
             signals: [
                 on(SignalKind::interrupt())?,
                 on(SignalKind::terminate())?,
                 on(SignalKind::hangup())?,
                 on(SignalKind::quit())?,
             ],
-            left: count,
+            remaining: count,
         })
     }
 
     /// Hands over a text.
     pub fn print(&mut self, text: impl Into<Vec<u8>>) {
-        self.output.write(text.into());
-        self.left = self.left.map(|n| n.saturating_sub(1));
+        self.output.write_in_background(text.into());
+        self.remaining = self.remaining.map(|n| n.saturating_sub(1));
     }
 
     /// Waits for a sample that can be printed. While the reader is slow, samples pass by unprinted; a
     /// later one covers its own interval only.
-    pub async fn step(&mut self, gather: &mut Gather) -> anyhow::Result<Step> {
-        let mut glance = tokio::time::interval(GLANCE);
+    pub async fn next_step(&mut self, gather: &mut Sampler) -> anyhow::Result<NextStep> {
+        let mut glance = tokio::time::interval(READER_CHECK_INTERVAL);
         loop {
-            let enough = self.left == Some(0);
+            let enough = self.remaining == Some(0);
             if enough && !self.output.is_busy() {
-                return Ok(Step::End);
+                return Ok(NextStep::End);
             }
             let [int, term, hup, quit] = &mut self.signals;
             tokio::select! {
@@ -68,20 +68,20 @@ impl Printer {
                 _ = term.recv() => return self.finish().await,
                 _ = hup.recv() => return self.finish().await,
                 _ = quit.recv() => return self.finish().await,
-                written = self.output.written() => match written {
+                written = self.output.wait_until_written() => match written {
                     Ok(()) => {}
-                    Err(Errno::PIPE) => return Ok(Step::End),
-                    Err(err) => return Err(failed(err)),
+                    Err(Errno::PIPE) => return Ok(NextStep::End),
+                    Err(err) => return Err(write_error(err)),
                 },
                 _ = glance.tick() => {
-                    if Output::is_deserted() {
-                        return Ok(Step::End);
+                    if StdoutWriter::reader_is_gone() {
+                        return Ok(NextStep::End);
                     }
                 }
-                whole = gather.next(), if !enough => {
+                whole = gather.next_sample(), if !enough => {
                     whole?;
                     if !self.output.is_busy() {
-                        return Ok(Step::Sample);
+                        return Ok(NextStep::Sample);
                     }
                 }
             }
@@ -89,18 +89,18 @@ impl Printer {
     }
 
     /// Waits for anything but a sample: a signal ends it early.
-    async fn finish(&mut self) -> anyhow::Result<Step> {
+    async fn finish(&mut self) -> anyhow::Result<NextStep> {
         if self.output.is_busy() {
-            match tokio::time::timeout(LAST_WORDS, self.output.written()).await {
-                Ok(Err(err)) if err != Errno::PIPE => return Err(failed(err)),
+            match tokio::time::timeout(FINAL_WRITE_TIMEOUT, self.output.wait_until_written()).await {
+                Ok(Err(err)) if err != Errno::PIPE => return Err(write_error(err)),
                 _ => {}
             }
         }
-        Ok(Step::End)
+        Ok(NextStep::End)
     }
 }
 
-fn failed(err: Errno) -> anyhow::Error {
+fn write_error(err: Errno) -> anyhow::Error {
     let why = crate::model::reading::describe_io_error(&std::io::Error::from(err));
     let next = match err {
         Errno::NOSPC | Errno::DQUOT => "; free some space or write elsewhere",

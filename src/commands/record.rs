@@ -1,10 +1,10 @@
 //! `record`: what the collectors see, into a file.
 
-use super::bench::wrong;
-use super::gather::{Gather, Needs, SYNCS_FROM};
+use super::bench::usage_error;
+use super::sampler::{Sampler, SamplerOptions, SLOW_SYNC_THRESHOLD};
 use super::printer::block_on;
-use super::{FAILED, FINE, complain};
-use crate::cli::record::Record;
+use super::{EXIT_FAILED, EXIT_OK, print_error};
+use crate::cli::record::RecordArgs;
 use crate::collect::{clock, host};
 use crate::record::encoder::CHECKPOINT_INTERVAL;
 use crate::record::frame::RecordingHeader;
@@ -21,49 +21,49 @@ use tokio::time::{Instant, sleep, sleep_until};
 const FACTS_EVERY: Duration = Duration::from_secs(30);
 
 /// How long the end waits for the disk.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-const GLANCE: Duration = Duration::from_millis(20);
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+const STATUS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Records until the time is over, the file has its size, or a signal comes.
-pub fn run(root: &Root, args: &Record, tracing: bool) -> anyhow::Result<u8> {
+pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> {
     let max_size = match args.max_size.as_deref().map(parse_bytes).transpose() {
-        Ok(Some(n)) if n < 64 << 10 => return wrong("--max-size: at least 64K"),
+        Ok(Some(n)) if n < 64 << 10 => return usage_error("--max-size: at least 64K"),
         Ok(size) => size,
-        Err(why) => return wrong(&format!("--max-size: {why}")),
+        Err(why) => return usage_error(&format!("--max-size: {why}")),
     };
     let path = std::path::absolute(&args.file)?;
     let plan = RecorderOptions { path, replace: args.replace, max_size, rotate: args.rotate };
     block_on(async {
         let interval = Duration::from_secs_f64(args.delay);
-        let mut signals = signals()?;
-        let recorder = RecordingWriter::start(root, plan, header(root, interval)).context("no thread to record")?;
+        let mut signals = ending_signals()?;
+        let recorder = RecordingWriter::start(root, plan, recording_header(root, interval)).context("no thread to record")?;
         let facts = Some(FACTS_EVERY);
-        let syncs = args.syncs.then_some(SYNCS_FROM);
-        let needs = Needs { queues: true, log: true, news: true, tracing, syncs, facts, ..Needs::default() };
-        let mut gather = Gather::start(root, interval, needs)?;
+        let syncs = args.syncs.then_some(SLOW_SYNC_THRESHOLD);
+        let needs = SamplerOptions { queue_settings: true, kernel_log: true, keep_events: true, tracing, slow_syncs_from: syncs, facts_every: facts, ..SamplerOptions::default() };
+        let mut gather = Sampler::start(root, interval, needs)?;
         let zone = timezone::utc_offset_secs(clock::now().wall_ns);
         if !args.quiet {
-            eprintln!("recording to {}; Ctrl-C ends it", crate::text::sanitize(shown(&recorder.status())));
+            eprintln!("recording to {}; Ctrl-C ends it", crate::text::sanitize(status_path(&recorder.status())));
         }
-        let end = args.time().map(|t| Instant::now() + t);
+        let end = args.duration_limit().map(|t| Instant::now() + t);
         let (mut ticks, mut dropped, mut stuck) = (0u32, false, false);
         while recorder.status().state == RecorderState::Running {
             tokio::select! {
                 biased;
-                () = any(&mut signals) => break,
+                () = any_signal(&mut signals) => break,
                 () = async { sleep_until(end.unwrap_or_else(Instant::now)).await }, if end.is_some() => break,
                 // A file that cannot be had is not found out at the next sample only.
-                () = sleep(10 * GLANCE) => {}
-                whole = gather.next() => {
+                () = sleep(10 * STATUS_INTERVAL) => {}
+                whole = gather.next_sample() => {
                     whole?;
-                    recorder.record_tick(gather.news(), gather.world.now().wall_ns);
+                    recorder.record_tick(gather.take_events(), gather.state.now().wall_ns);
                     ticks = ticks.wrapping_add(1);
                     // What sleeps may be swapped out meanwhile: looked at just before a frame that tells it all.
-                    gather.fresh((ticks + 1).is_multiple_of(CHECKPOINT_INTERVAL));
+                    gather.set_read_every_task((ticks + 1).is_multiple_of(CHECKPOINT_INTERVAL));
                 }
             }
             let status = recorder.status();
-            let say = |what: &str| complain(&format!("{}: {what}", format_time_of_day(clock::now().wall_ns, zone)));
+            let say = |what: &str| print_error(&format!("{}: {what}", format_time_of_day(clock::now().wall_ns, zone)));
             if status.frames_dropped > 0 && !std::mem::replace(&mut dropped, true) {
                 say("the disk does not take the recording; samples are dropped");
             }
@@ -75,16 +75,16 @@ pub fn run(root: &Root, args: &Record, tracing: bool) -> anyhow::Result<u8> {
             }
         }
         recorder.finish();
-        let until = Instant::now() + LAST_WORDS;
+        let until = Instant::now() + FINAL_WRITE_TIMEOUT;
         while matches!(recorder.status().state, RecorderState::Running | RecorderState::Full) && Instant::now() < until {
-            sleep(GLANCE).await;
+            sleep(STATUS_INTERVAL).await;
         }
-        Ok(last_words(&recorder.status(), args))
+        Ok(report_end(&recorder.status(), args))
     })
 }
 
 /// Whose machine it is.
-pub fn header(root: &Root, interval: Duration) -> RecordingHeader {
+pub fn recording_header(root: &Root, interval: Duration) -> RecordingHeader {
     let (host, at) = (host::read_host(root), clock::now());
     RecordingHeader {
         program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),
@@ -97,11 +97,11 @@ pub fn header(root: &Root, interval: Duration) -> RecordingHeader {
     }
 }
 
-fn shown(status: &RecorderStatus) -> String {
+fn status_path(status: &RecorderStatus) -> String {
     status.path.display().to_string()
 }
 
-fn last_words(status: &RecorderStatus, args: &Record) -> u8 {
+fn report_end(status: &RecorderStatus, args: &RecordArgs) -> u8 {
     let frames = status.frames_sent;
     let dropped = match status.frames_dropped {
         0 => String::new(),
@@ -114,27 +114,27 @@ fn last_words(status: &RecorderStatus, args: &Record) -> u8 {
                 let size = format_bytes_long(status.bytes_sent);
                 eprintln!(
                     "{}: {frames} samples over {time}, {size}{dropped}",
-                    crate::text::sanitize(shown(status))
+                    crate::text::sanitize(status_path(status))
                 );
             }
-            FINE
+            EXIT_OK
         }
         RecorderState::Failed(why) => {
-            complain(&format!("{why} ({frames} samples taken{dropped})"));
-            FAILED
+            print_error(&format!("{why} ({frames} samples taken{dropped})"));
+            EXIT_FAILED
         }
         RecorderState::Running | RecorderState::Full => {
-            let secs = LAST_WORDS.as_secs();
-            complain(&format!(
+            let secs = FINAL_WRITE_TIMEOUT.as_secs();
+            print_error(&format!(
                 "{}: its disk has not answered for {secs} s; the file is as long as it got",
-                shown(status)
+                status_path(status)
             ));
-            FAILED
+            EXIT_FAILED
         }
     }
 }
 
-fn signals() -> anyhow::Result<[Signal; 4]> {
+fn ending_signals() -> anyhow::Result<[Signal; 4]> {
     let on = |kind| signal(kind).context("no signal handler");
     Ok([
         on(SignalKind::interrupt())?,
@@ -144,7 +144,7 @@ fn signals() -> anyhow::Result<[Signal; 4]> {
     ])
 }
 
-async fn any(signals: &mut [Signal; 4]) {
+async fn any_signal(signals: &mut [Signal; 4]) {
     let [int, term, hup, quit] = signals;
     tokio::select! {
         _ = int.recv() => {}

@@ -1,9 +1,9 @@
 //! `replay`: a recording on the screen, or printed.
 
-use super::bench::wrong;
-use super::picture::{self, Scene};
-use super::{FAILED, FINE, complain};
-use crate::cli::record::{Replay, ReplayFormat};
+use super::bench::usage_error;
+use super::offscreen::{self, OffscreenScene};
+use super::{EXIT_FAILED, EXIT_OK, print_error};
+use crate::cli::record::{ReplayArgs, ReplayFormat};
 use crate::diagnose::RuleEngine;
 use crate::export::csv;
 use crate::export::json::{self, UnavailableSource, LogSince};
@@ -21,58 +21,58 @@ use std::io::Write;
 use std::time::Duration;
 
 /// Samples read before the one asked for, so that what takes a while to be seen (a task that hangs) is seen.
-const BEFORE: u32 = 30;
+const WARM_UP_SAMPLES: u32 = 30;
 
 /// Prints a recording, or shows it.
-pub fn run(root: Root, args: Replay) -> anyhow::Result<u8> {
+pub fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
     match args.format {
-        Some(format) => print(&args, format),
+        Some(format) => print_recording(&args, format),
         None => super::top::replay(root, &args),
     }
 }
 
 /// The printing side: a world that follows the recording.
-pub(super) struct Player {
-    pub(super) world: SystemState,
+pub(super) struct RecordingPlayer {
+    pub(super) state: SystemState,
     pub(super) findings: RuleEngine,
     pub(super) gaps: Vec<UnavailableSource>,
     pub(super) since: LogSince,
     last_record: u64,
     /// What was found on the way.
-    seen: WindowFindings,
+    observed: WindowFindings,
     /// Where it stands.
-    number: u32,
+    tick: u32,
     log_clock: LogClock,
 }
 
-impl Player {
+impl RecordingPlayer {
     pub(super) fn new<B: ReadAt>(reader: &RecordingReader<B>) -> Self {
         let world = SystemState::new(reader.header.host(), reader.header.log_clock());
         Self {
-            world,
+            state: world,
             findings: RuleEngine::default(),
             gaps: Vec::new(),
             since: LogSince::Time(0),
             last_record: 0,
-            seen: WindowFindings::default(),
-            number: 0,
+            observed: WindowFindings::default(),
+            tick: 0,
             log_clock: reader.header.log_clock(),
         }
     }
 
-    pub(super) fn take(&mut self, moment: DecodedTick) {
+    pub(super) fn apply_tick(&mut self, moment: DecodedTick) {
         let told = self.last_record;
-        self.number = moment.number;
-        moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|entry| self.entry(entry));
-        self.findings.evaluate(&self.world);
-        self.seen.update(&self.findings, self.world.now());
-        self.since = LogSince::after_record(told, self.world.now().wall_ns);
+        self.tick = moment.number;
+        moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|entry| self.apply_event(entry));
+        self.findings.evaluate(&self.state);
+        self.observed.update(&self.findings, self.state.now());
+        self.since = LogSince::after_record(told, self.state.now().wall_ns);
     }
 
-    fn entry(&mut self, entry: Observation) {
+    fn apply_event(&mut self, entry: Observation) {
         match &entry {
             Observation::Unavailable(gaps) => {
-                self.gaps = gaps.iter().map(|(source, why)| UnavailableSource::new(known(source), why)).collect();
+                self.gaps = gaps.iter().map(|(source, why)| UnavailableSource::new(known_gap_source(source), why)).collect();
             }
             Observation::KernelLog(records, clock) => {
                 self.log_clock = *clock;
@@ -81,46 +81,46 @@ impl Player {
             }
             _ => {}
         }
-        apply(&mut self.world, entry);
+        apply(&mut self.state, entry);
     }
 }
 
 /// The screen where the player stands.
-fn drawn<B: ReadAt>(player: Player, reader: &RecordingReader<B>, args: &Replay, form: &str) -> Vec<u8> {
+fn render_screenshot<B: ReadAt>(player: RecordingPlayer, reader: &RecordingReader<B>, args: &ReplayArgs, form: &str) -> Vec<u8> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut ui = ReplayUi::new(&name, reader.header.host(), reader.header.log_clock(), reader.span());
-    (ui.is_playing, ui.tick_number) = (false, player.number);
-    let scene = Scene {
-        wanted: &args.picture,
+    (ui.is_playing, ui.tick_number) = (false, player.tick);
+    let scene = OffscreenScene {
+        args: &args.picture,
         pane: args.pane.first().copied(),
         utc_offset_secs: reader.header.utc_offset_secs,
         log_clock: player.log_clock,
         interval: Duration::from_secs(1),
         replay: Some(ui),
     };
-    picture::picture(player.world, player.findings, scene, form)
+    offscreen::render(player.state, player.findings, scene, form)
 }
 
 /// The source a gap is about, as the README has it.
-fn known(source: &str) -> &'static str {
+fn known_gap_source(source: &str) -> &'static str {
     ["queue_settings", "settings", "room"].into_iter().find(|name| *name == source).unwrap_or("other")
 }
 
-fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
+fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8> {
     if format == ReplayFormat::Csv && args.pane.len() != 1 {
-        return wrong("--format csv: the panes have different columns; choose one with --pane");
+        return usage_error("--format csv: the panes have different columns; choose one with --pane");
     }
-    if let Err(why) = picture::check(format.screen(), &args.picture, &args.pane, true) {
-        return wrong(&why);
+    if let Err(why) = offscreen::check_options(format.screenshot_format_name(), &args.picture, &args.pane, true) {
+        return usage_error(&why);
     }
-    let scope = super::snapshot::scope(&args.pane);
+    let scope = super::snapshot::scope_of_panes(&args.pane);
     let mut reader = match file_worker::open_recording(&args.file)
         .and_then(|file| RecordingReader::open(file).map_err(|why| format!("{}: {why}", args.file.display())))
     {
         Ok(reader) => reader,
         Err(why) => {
-            complain(&why);
-            return Ok(FAILED);
+            print_error(&why);
+            return Ok(EXIT_FAILED);
         }
     };
     let (span, offset) = (reader.span(), reader.header.utc_offset_secs);
@@ -129,16 +129,16 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
         .and_then(|from| Ok((from, time(&args.to)?)))
     {
         Ok(times) => times,
-        Err(why) => return wrong(&why),
+        Err(why) => return usage_error(&why),
     };
-    let mut player = Player::new(&reader);
+    let mut player = RecordingPlayer::new(&reader);
     if let Some(from) = from {
         let number = reader.tick_number_at(from)?;
-        for entry in reader.seek(number.saturating_sub(BEFORE).max(span.first_number))? {
+        for entry in reader.seek(number.saturating_sub(WARM_UP_SAMPLES).max(span.first_number))? {
             let tick = matches!(entry, Observation::Tasks(_));
-            player.entry(entry);
+            player.apply_event(entry);
             if tick {
-                player.findings.evaluate(&player.world);
+                player.findings.evaluate(&player.state);
             }
         }
     }
@@ -146,11 +146,11 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();
     let (mut named, mut first) = (false, true);
     // A picture is of the time asked for, or of the end.
-    let one = format.screen().is_some() && args.at.is_some();
+    let one = format.screenshot_format_name().is_some() && args.at.is_some();
     let mut left = args.count.unwrap_or(if one { 1 } else { u64::MAX });
     while let Some(moment) = reader.next_tick()?.filter(|_| left > 0) {
         let wall = moment.wall_ns;
-        player.take(moment);
+        player.apply_tick(moment);
         if to.is_some_and(|to| wall > to) {
             break;
         }
@@ -160,13 +160,13 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
         }
         let blank = if std::mem::take(&mut first) { "" } else { "\n" };
         let text = match format {
-            ReplayFormat::Text => blank.to_owned() + &snapshot::text(&player.world, &player.findings, scope),
-            ReplayFormat::Markdown => snapshot::markdown(&player.world, &player.findings, scope),
+            ReplayFormat::Text => blank.to_owned() + &snapshot::text(&player.state, &player.findings, scope),
+            ReplayFormat::Markdown => snapshot::markdown(&player.state, &player.findings, scope),
             ReplayFormat::Json => {
-                json::snapshot_json(&player.world, &player.findings, scope, player.since, &player.gaps)? + "\n"
+                json::snapshot_json(&player.state, &player.findings, scope, player.since, &player.gaps)? + "\n"
             }
             ReplayFormat::Csv => {
-                csv::csv_lines(&player.world, &player.findings, scope, player.since, &mut named)?
+                csv::csv_lines(&player.state, &player.findings, scope, player.since, &mut named)?
             }
             _ => String::new(),
         };
@@ -175,20 +175,20 @@ fn print(args: &Replay, format: ReplayFormat) -> anyhow::Result<u8> {
     }
     if format == ReplayFormat::Report {
         let gaps = player.gaps.iter().map(|g| format!("{}: {}", g.source, g.reason)).collect();
-        let extra = ReportExtras { window_findings: player.seen, missing_data: gaps, ..ReportExtras::default() };
-        out.write_all(to_markdown(&build_report(&player.world, &player.findings, &extra)).as_bytes())?;
-    } else if let Some(form) = format.screen() {
-        out.write_all(&drawn(player, &reader, args, form))?;
+        let extra = ReportExtras { window_findings: player.observed, missing_data: gaps, ..ReportExtras::default() };
+        out.write_all(to_markdown(&build_report(&player.state, &player.findings, &extra)).as_bytes())?;
+    } else if let Some(form) = format.screenshot_format_name() {
+        out.write_all(&render_screenshot(player, &reader, args, form))?;
     }
     out.flush()?;
     if damaged > 0 || reader.unreadable_frames > 0 {
-        complain(&format!(
+        print_error(&format!(
             "{}: damaged; {} samples could not be read, {damaged} bytes belong to none",
             args.file.display(),
             reader.unreadable_frames
         ));
     }
-    Ok(FINE)
+    Ok(EXIT_OK)
 }
 
 #[cfg(test)]
@@ -198,16 +198,16 @@ mod tests {
     use crate::export::snapshot::SnapshotScope;
 
     #[test]
-    fn a_gap_keeps_its_name() {
-        assert_eq!((known("settings"), known("room"), known("\u{1b}")), ("settings", "room", "other"));
+    fn unknown_gap_sources_become_other() {
+        assert_eq!((known_gap_source("settings"), known_gap_source("room"), known_gap_source("\u{1b}")), ("settings", "room", "other"));
     }
 
     #[test]
-    fn csv_is_of_one_pane() {
-        assert_eq!(super::super::snapshot::scope(&[PaneName::Memory]), SnapshotScope { memory: true, ..none() });
+    fn scope_of_one_pane() {
+        assert_eq!(super::super::snapshot::scope_of_panes(&[PaneName::Memory]), SnapshotScope { memory: true, ..empty_scope() });
     }
 
-    fn none() -> SnapshotScope {
+    fn empty_scope() -> SnapshotScope {
         SnapshotScope {
             devices: false,
             processes: false,

@@ -1,8 +1,8 @@
 //! Live and replayed figures are the same, for every field: of this machine, and of a captured one.
 
-use super::gather::{Gather, Needs};
+use super::sampler::{Sampler, SamplerOptions};
 use super::printer::block_on;
-use super::replay::Player;
+use super::replay::RecordingPlayer;
 use crate::export::json;
 use crate::export::snapshot::{self, SnapshotScope};
 use crate::record::encoder::FrameEncoder;
@@ -12,30 +12,30 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What snapshots say of some ticks, and the recording of the same ticks.
-fn live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<u8>) {
+fn record_live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<u8>) {
     let interval = Duration::from_millis(100);
-    let mut bytes = super::record::header(root, interval).to_bytes();
+    let mut bytes = super::record::recording_header(root, interval).to_bytes();
     let mut encoder = FrameEncoder::new(every.0, every.1);
     let mut told = Vec::new();
     block_on(async {
-        let needs = Needs {
-            fresh: true,
-            queues: true,
-            log: true,
-            news: true,
+        let needs = SamplerOptions {
+            read_every_task: true,
+            queue_settings: true,
+            kernel_log: true,
+            keep_events: true,
             tracing: true,
-            syncs: Some(Duration::from_millis(1)),
+            slow_syncs_from: Some(Duration::from_millis(1)),
             threads: false,
-            facts: Some(interval),
+            facts_every: Some(interval),
         };
-        let mut gather = Gather::start(root, interval, needs)?;
+        let mut gather = Sampler::start(root, interval, needs)?;
         for _ in 0..ticks {
-            gather.next().await?;
+            gather.next_sample().await?;
             told.push([
-                json::snapshot_json(&gather.world, &gather.findings, SnapshotScope::ALL, gather.since, gather.gaps())?,
-                snapshot::text(&gather.world, &gather.findings, SnapshotScope::ALL),
+                json::snapshot_json(&gather.state, &gather.findings, SnapshotScope::ALL, gather.since, gather.gaps())?,
+                snapshot::text(&gather.state, &gather.findings, SnapshotScope::ALL),
             ]);
-            bytes.extend(encoder.encode_tick(&gather.news(), gather.world.now().wall_ns));
+            bytes.extend(encoder.encode_tick(&gather.take_events(), gather.state.now().wall_ns));
         }
         Ok(())
     })
@@ -43,23 +43,23 @@ fn live(root: &Root, ticks: usize, every: (u32, u32)) -> (Vec<[String; 2]>, Vec<
     (told, bytes)
 }
 
-fn replayed(bytes: &[u8]) -> Vec<[String; 2]> {
+fn replay(bytes: &[u8]) -> Vec<[String; 2]> {
     let mut reader = RecordingReader::open(bytes).unwrap();
-    let mut player = Player::new(&reader);
+    let mut player = RecordingPlayer::new(&reader);
     let mut told = Vec::new();
     while let Some(moment) = reader.next_tick().unwrap() {
-        player.take(moment);
+        player.apply_tick(moment);
         told.push([
-            json::snapshot_json(&player.world, &player.findings, SnapshotScope::ALL, player.since, &player.gaps).unwrap(),
-            snapshot::text(&player.world, &player.findings, SnapshotScope::ALL),
+            json::snapshot_json(&player.state, &player.findings, SnapshotScope::ALL, player.since, &player.gaps).unwrap(),
+            snapshot::text(&player.state, &player.findings, SnapshotScope::ALL),
         ]);
     }
     told
 }
 
-fn same(root: &Root) {
-    let (told, bytes) = live(root, 12, (5, 2));
-    let again = replayed(&bytes);
+fn assert_replay_matches_live(root: &Root) {
+    let (told, bytes) = record_live(root, 12, (5, 2));
+    let again = replay(&bytes);
     assert_eq!(again.len(), told.len());
     for (n, (again, told)) in again.iter().zip(&told).enumerate() {
         // Not the whole texts in a message: they are long.
@@ -73,13 +73,13 @@ fn same(root: &Root) {
 }
 
 #[test]
-fn this_machine_replayed_is_this_machine_live() {
-    same(&Root::live());
+fn replay_of_this_machine_matches_live() {
+    assert_replay_matches_live(&Root::live());
 }
 
 #[test]
-fn a_captured_machine_replayed_is_the_same_too() {
+fn replay_of_captured_machines_matches_live() {
     for name in ["busy-vm", "busy-host", "layered-vm"] {
-        same(&Root::at(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).join("t0")));
+        assert_replay_matches_live(&Root::at(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).join("t0")));
     }
 }

@@ -1,16 +1,16 @@
 //! `report`: looks for a while, then writes one file for a ticket.
 
-use super::bench::store;
-use super::follow::overwrite;
-use super::gather::{Gather, Needs, SYNCS_FROM};
-use super::printer::{Printer, Step, block_on};
+use super::bench::open_store;
+use super::child_progress::overwrite_progress_line;
+use super::sampler::{Sampler, SamplerOptions, SLOW_SYNC_THRESHOLD};
+use super::printer::{Printer, NextStep, block_on};
 use super::snapshot::write_file;
-use super::tune::{careful, show::told};
-use super::{FAILED, FINE, complain};
+use super::tune::{child_knob_io, show::format_reading};
+use super::{EXIT_FAILED, EXIT_OK, print_error};
 use crate::bench::report::BenchReport as BenchResult;
 use crate::bench::report::text::text_report as bench_text;
 use crate::bench::store::Storable;
-use crate::cli::report::{Report, ReportFormat};
+use crate::cli::report::{ReportArgs, ReportFormat};
 use crate::experiment::report::{ExperimentReportFormat, ExperimentReport as Experiment};
 use crate::export::report::html::to_html;
 use crate::export::report::markdown::to_markdown;
@@ -18,45 +18,45 @@ use crate::export::report::redact::Redactor;
 use crate::export::report::{ReportBlock, ReportExtras, WindowFindings, ChangedSetting, build_report, redact_report};
 use crate::model::system_state::SystemState;
 use crate::root::Root;
-use crate::tune::kernel::{Fail, KnobIo};
-use crate::tune::machine::Machine;
-use crate::tune::places::every;
+use crate::tune::knob_io::{KnobError, KnobIo};
+use crate::tune::machine_limits::MachineLimits;
+use crate::tune::discover::discover_knobs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A tick: short enough for rules to see a course. A longer look takes longer ticks, as the past has 900.
-const TICK: Duration = Duration::from_secs(1);
-const TICKS: u32 = 900;
+const MIN_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_SAMPLES: u32 = 900;
 /// Settings and limits are read anew so often, for what grows in between.
 const FACTS_EVERY: Duration = Duration::from_secs(10);
 /// Accounts below this number belong to services, whose names tell what runs, not who works there.
-const FIRST_PERSON: u32 = 1000;
+const FIRST_PERSON_UID: u32 = 1000;
 /// nobody is nobody's name.
-const NOBODY: u32 = 65534;
+const NOBODY_UID: u32 = 65534;
 
 /// Looks, then writes.
-pub fn run(root: &Root, args: &Report, tracing: bool) -> anyhow::Result<u8> {
+pub fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> {
     // What was asked for by a wrong name is said before the look, not after.
-    let results = match results(args) {
+    let results = match stored_results(args) {
         Ok(results) => results,
         Err(why) => {
-            complain(&why);
-            return Ok(FAILED);
+            print_error(&why);
+            return Ok(EXIT_FAILED);
         }
     };
     let mut document = None;
     let code = block_on(async {
         let wanted = Duration::from_secs(args.time);
-        let (facts, syncs) = (Some(FACTS_EVERY), tracing.then_some(SYNCS_FROM));
-        let needs = Needs { fresh: true, queues: true, log: true, facts, tracing, syncs, ..Needs::default() };
-        let mut gather = Gather::start(root, TICK.max(wanted / TICKS), needs)?;
+        let (facts, syncs) = (Some(FACTS_EVERY), tracing.then_some(SLOW_SYNC_THRESHOLD));
+        let needs = SamplerOptions { read_every_task: true, queue_settings: true, kernel_log: true, facts_every: facts, tracing, slow_syncs_from: syncs, ..SamplerOptions::default() };
+        let mut gather = Sampler::start(root, MIN_SAMPLE_INTERVAL.max(wanted / MAX_SAMPLES), needs)?;
         let mut printer = Printer::start(Some(1))?;
         let (began, mut seen, mut samples) = (Instant::now(), WindowFindings::default(), 0);
-        let mut progress = Progress::start(wanted);
-        while let Step::Sample = printer.step(&mut gather).await? {
+        let mut progress = ObservationProgress::start(wanted);
+        while let NextStep::Sample = printer.next_step(&mut gather).await? {
             samples += 1;
-            seen.update(&gather.findings, gather.world.now());
+            seen.update(&gather.findings, gather.state.now());
             progress.show(began.elapsed());
             if began.elapsed() >= wanted {
                 break;
@@ -64,18 +64,18 @@ pub fn run(root: &Root, args: &Report, tracing: bool) -> anyhow::Result<u8> {
         }
         progress.end();
         if samples == 0 {
-            complain("interrupted before the first sample; nothing was written");
-            return Ok(FAILED);
+            print_error("interrupted before the first sample; nothing was written");
+            return Ok(EXIT_FAILED);
         }
-        let text = written(root, &gather, args, seen, results);
+        let text = render_document(root, &gather, args, seen, results);
         match &args.output {
             Some(_) => document = Some(text),
             None => {
                 printer.print(text);
-                while printer.step(&mut gather).await? != Step::End {}
+                while printer.next_step(&mut gather).await? != NextStep::End {}
             }
         }
-        Ok(FINE)
+        Ok(EXIT_OK)
     })?;
     match (document, &args.output) {
         (Some(text), Some(path)) => write_file(root, path, text.into()),
@@ -84,53 +84,53 @@ pub fn run(root: &Root, args: &Report, tracing: bool) -> anyhow::Result<u8> {
 }
 
 /// How far the look is, for somebody who watches.
-struct Progress {
-    wanted: Duration,
-    shown: bool,
+struct ObservationProgress {
+    duration: Duration,
+    is_shown: bool,
 }
 
-impl Progress {
+impl ObservationProgress {
     fn start(wanted: Duration) -> Self {
         let shown = std::io::stderr().is_terminal();
-        let progress = Self { wanted, shown };
+        let progress = Self { duration: wanted, is_shown: shown };
         progress.show(Duration::ZERO);
         progress
     }
 
     fn show(&self, gone: Duration) {
-        if self.shown {
-            let (gone, wanted) = (gone.as_secs(), self.wanted.as_secs());
-            overwrite(&format!("looking: {gone} of {wanted} s; Ctrl-C ends it with what was seen"));
+        if self.is_shown {
+            let (gone, wanted) = (gone.as_secs(), self.duration.as_secs());
+            overwrite_progress_line(&format!("looking: {gone} of {wanted} s; Ctrl-C ends it with what was seen"));
         }
     }
 
     fn end(&mut self) {
-        if std::mem::take(&mut self.shown) {
+        if std::mem::take(&mut self.is_shown) {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
 }
 
-fn written(
+fn render_document(
     root: &Root,
-    gather: &Gather,
-    args: &Report,
+    gather: &Sampler,
+    args: &ReportArgs,
     seen: WindowFindings,
     results: Vec<(String, String)>,
 ) -> String {
-    let (settings, unread) = settings(root);
+    let (settings, unread) = changed_settings(root);
     let gaps = gather.gaps().iter().map(|g| format!("{}: {}", g.source, g.reason));
-    let blocked = gather.world.blocked_reads.iter().map(|b| format!("blocked: {}", b.waiting_on));
+    let blocked = gather.state.blocked_reads.iter().map(|b| format!("blocked: {}", b.waiting_on));
     let gaps = gaps.chain(blocked).collect();
     let extra = ReportExtras { changed_settings: Some(settings), unread_settings: unread, results, window_findings: seen, missing_data: gaps };
-    let mut blocks = build_report(&gather.world, &gather.findings, &extra);
+    let mut blocks = build_report(&gather.state, &gather.findings, &extra);
     if args.scrub {
-        blocks = redact_report(&blocks, names(root, &gather.world));
+        blocks = redact_report(&blocks, names_to_redact(root, &gather.state));
     }
-    form(args)(&blocks)
+    renderer(args)(&blocks)
 }
 
-fn form(args: &Report) -> fn(&[ReportBlock]) -> String {
+fn renderer(args: &ReportArgs) -> fn(&[ReportBlock]) -> String {
     let by_name = |path: &Path| path.extension().is_some_and(|e| e == "html" || e == "htm");
     match (args.format, &args.output) {
         (Some(ReportFormat::Html), _) => to_html,
@@ -140,46 +140,46 @@ fn form(args: &Report) -> fn(&[ReportBlock]) -> String {
 }
 
 /// The kept results asked for, as text.
-fn results(args: &Report) -> Result<Vec<(String, String)>, String> {
+fn stored_results(args: &ReportArgs) -> Result<Vec<(String, String)>, String> {
     let mut out = Vec::new();
     for id in &args.bench {
-        let report: BenchResult = load("--bench", id)?;
+        let report: BenchResult = load_stored("--bench", id)?;
         out.push((format!("Benchmark {}", report.id), bench_text(&report)));
     }
     for id in &args.experiment {
-        let report: Experiment = load("--experiment", id)?;
+        let report: Experiment = load_stored("--experiment", id)?;
         out.push((format!("Experiment {}", report.id), report.render(ExperimentReportFormat::Text)));
     }
     Ok(out)
 }
 
-fn load<T: Storable>(option: &str, id: &str) -> Result<T, String> {
-    let found = store::<T>().map_err(|err| err.to_string()).and_then(|store| store.load(id));
+fn load_stored<T: Storable>(option: &str, id: &str) -> Result<T, String> {
+    let found = open_store::<T>().map_err(|err| err.to_string()).and_then(|store| store.load(id));
     found.map_err(|why| format!("{option} {id}: {why}"))
 }
 
 /// Settings with one default for every machine that have another value, and those that could not be read.
-fn settings(root: &Root) -> (Vec<ChangedSetting>, Vec<String>) {
-    let machine = Machine::read(root);
-    let known: Vec<_> = every(root, false).into_iter().filter(|at| at.knob().default.is_some()).collect();
-    let readings = careful(root).read_many(&known);
+fn changed_settings(root: &Root) -> (Vec<ChangedSetting>, Vec<String>) {
+    let machine = MachineLimits::read(root);
+    let known: Vec<_> = discover_knobs(root, false).into_iter().filter(|at| at.knob().default.is_some()).collect();
+    let readings = child_knob_io(root).read_all(&known);
     let (mut differ, mut unread) = (Vec::new(), Vec::new());
     for (at, reading) in known.iter().zip(&readings) {
         match reading {
             Ok(found) if Some(found.value.as_str()) != at.knob().default => differ.push(ChangedSetting {
                 name: at.to_string(),
-                current: told(at, reading, &machine),
-                default: at.knob().default_words().into(),
+                current: format_reading(at, reading, &machine),
+                default: at.knob().default_display().into(),
             }),
-            Ok(_) | Err(Fail::Absent(_)) => {}
-            Err(fail) => unread.push(format!("{at}: {}", fail.text())),
+            Ok(_) | Err(KnobError::Absent(_)) => {}
+            Err(fail) => unread.push(format!("{at}: {}", fail.message())),
         }
     }
     (differ, unread)
 }
 
 /// Whose names these are: the machine's, of its people, of what it mounts from a network.
-fn names(root: &Root, world: &SystemState) -> Redactor {
+fn names_to_redact(root: &Root, world: &SystemState) -> Redactor {
     let mut scrub = Redactor::default();
     scrub.add_host(&world.host.name);
     let passwd = std::fs::read_to_string(root.etc("passwd")).unwrap_or_default();
@@ -204,5 +204,5 @@ fn names(root: &Root, world: &SystemState) -> Redactor {
 }
 
 fn is_person(uid: u32) -> bool {
-    uid >= FIRST_PERSON && uid != NOBODY
+    uid >= FIRST_PERSON_UID && uid != NOBODY_UID
 }

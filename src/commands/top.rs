@@ -1,8 +1,8 @@
 //! The full screen.
 
-use super::{FAILED, FINE, USAGE, complain};
-use crate::cli::Top;
-use crate::cli::record::Replay;
+use super::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, print_error};
+use crate::cli::TopArgs;
+use crate::cli::record::ReplayArgs;
 use crate::record::file_worker::RemoteFile;
 use crate::record::reader::RecordingReader;
 use crate::record::time_spec;
@@ -18,15 +18,15 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// How long the config file may take to be read: a home directory can be on a dead server.
-const CONFIG_WITHIN: Duration = Duration::from_millis(500);
+const CONFIG_READ_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Takes the screen until the person leaves.
-pub fn run(root: Root, top: Top, tracing: bool) -> anyhow::Result<u8> {
-    let (config, mut settings) = match settings(&root, top.config.as_deref()) {
+pub fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8> {
+    let (config, mut settings) = match load_settings(&root, top.config.as_deref()) {
         Ok(found) => found,
         Err(why) => {
-            complain(&why);
-            return Ok(USAGE);
+            print_error(&why);
+            return Ok(EXIT_USAGE);
         }
     };
     if let Some(delay) = top.delay {
@@ -41,8 +41,8 @@ pub fn run(root: Root, top: Top, tracing: bool) -> anyhow::Result<u8> {
     settings.processes.accumulated |= top.accumulated;
     settings.processes.threads &= !top.processes;
     let path = top.path.map(|p| std::path::absolute(&p).unwrap_or(p).to_string_lossy().into_owned());
-    run_screen(TuiOptions { root, settings, config_path: config, initial_path: path, no_color: no_color(), replay: None })?;
-    Ok(FINE)
+    run_screen(TuiOptions { root, settings, config_path: config, initial_path: path, no_color: is_no_color_set(), replay: None })?;
+    Ok(EXIT_OK)
 }
 
 /// `--config`, else `$XDG_CONFIG_HOME/iotop-plus/config.toml`, else `~/.config/...`.
@@ -63,7 +63,7 @@ fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
     let (tx, rx) = mpsc::channel();
     let pool = WorkerPool::new(root.clone(), Arc::new(move |_, reply| drop(tx.send(reply))));
     pool.start(WorkerJob::ReadFile { path: path.to_owned() })?;
-    match rx.recv_timeout(CONFIG_WITHIN) {
+    match rx.recv_timeout(CONFIG_READ_TIMEOUT) {
         Ok(WorkerReply::File(None)) => Ok(Settings::default()),
         Ok(WorkerReply::File(Some(text))) => {
             Settings::parse(&text).map_err(|why| format!("config file {}: {why}", path.display()))
@@ -71,7 +71,7 @@ fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
         Ok(WorkerReply::Failed(why)) => Err(why),
         Ok(_) => Ok(Settings::default()),
         Err(_) => {
-            complain(&format!(
+            print_error(&format!(
                 "config file {}: its file system does not answer; going on without",
                 path.display()
             ));
@@ -81,12 +81,12 @@ fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
 }
 
 /// A recording on the screen.
-pub fn replay(root: Root, args: &Replay) -> anyhow::Result<u8> {
-    let (config, mut settings) = match settings(&root, args.config.as_deref()) {
+pub fn replay(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
+    let (config, mut settings) = match load_settings(&root, args.config.as_deref()) {
         Ok(found) => found,
         Err(why) => {
-            complain(&why);
-            return Ok(USAGE);
+            print_error(&why);
+            return Ok(EXIT_USAGE);
         }
     };
     if let Some(theme) = args.theme.as_deref().and_then(ThemeName::parse) {
@@ -102,31 +102,31 @@ pub fn replay(root: Root, args: &Replay) -> anyhow::Result<u8> {
     let reader = match opened {
         Ok(reader) => reader,
         Err(why) => {
-            complain(&why);
-            return Ok(FAILED);
+            print_error(&why);
+            return Ok(EXIT_FAILED);
         }
     };
     let at = args.at.as_deref().map(|at| time_spec::parse(at, &reader.span(), reader.header.utc_offset_secs));
     let at = match at.transpose() {
         Ok(at) => at,
         Err(why) => {
-            complain(&why);
-            return Ok(USAGE);
+            print_error(&why);
+            return Ok(EXIT_USAGE);
         }
     };
     let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let replay = Some(ReplaySource { reader, name, start_wall_ns: at });
-    run_screen(TuiOptions { root, settings, config_path: config, initial_path: None, no_color: no_color(), replay })?;
-    Ok(FINE)
+    run_screen(TuiOptions { root, settings, config_path: config, initial_path: None, no_color: is_no_color_set(), replay })?;
+    Ok(EXIT_OK)
 }
 
 /// The config file that counts, and what stands in it; or what is wrong with it.
-fn settings(root: &Root, asked: Option<&Path>) -> Result<(Option<PathBuf>, Settings), String> {
+fn load_settings(root: &Root, asked: Option<&Path>) -> Result<(Option<PathBuf>, Settings), String> {
     let config = config_path(asked);
     let settings = config.as_deref().map_or(Ok(Settings::default()), |path| read_config(root, path))?;
     Ok((config, settings))
 }
 
-fn no_color() -> bool {
+fn is_no_color_set() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
 }

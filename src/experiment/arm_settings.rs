@@ -2,13 +2,13 @@
 
 use super::spec::{Arm, ExperimentSpec};
 use crate::root::Root;
-use crate::tune::address::Address;
-use crate::tune::child::Careful;
-use crate::tune::guard;
-use crate::tune::kernel::KnobIo;
-use crate::tune::knob::{Group, Link};
-use crate::tune::machine::Machine;
-use crate::tune::plan::{Planned, Refusal, plan};
+use crate::tune::knob_id::KnobId;
+use crate::tune::child_io::ChildKnobIo;
+use crate::tune::progress_check;
+use crate::tune::knob_io::KnobIo;
+use crate::tune::knob::{KnobGroup, KnobLink};
+use crate::tune::machine_limits::MachineLimits;
+use crate::tune::plan::{PlannedWrite, TuneError, plan_writes};
 use crate::tune::value;
 use serde::{Deserialize, Serialize};
 
@@ -52,12 +52,12 @@ pub struct ValidatedSpec {
 
 /// Checks both arms. Knobs of devices are read in a child with a deadline of seconds, so this is no work for the
 /// process that draws.
-pub fn validate(root: &Root, spec: &ExperimentSpec) -> Result<ValidatedSpec, Refusal> {
-    let mut io = Careful::new(root, Root::self_exe().into());
-    let checked = validate_with(&mut io, &Machine::read(root), read_dirty_memory(root), spec)?;
+pub fn validate(root: &Root, spec: &ExperimentSpec) -> Result<ValidatedSpec, TuneError> {
+    let mut io = ChildKnobIo::new(root, Root::self_exe().into());
+    let checked = validate_with(&mut io, &MachineLimits::read(root), read_dirty_memory(root), spec)?;
     for word in spec.base_assignments.iter().chain(&spec.set_assignments) {
-        if let Some(Ok(at)) = word.rsplit_once('=').map(|(knob, _)| Address::parse(knob)) {
-            guard::check(root, &at).map_err(Refusal::Unsafe)?;
+        if let Some(Ok(at)) = word.rsplit_once('=').map(|(knob, _)| KnobId::parse(knob)) {
+            progress_check::require_progress(root, &at).map_err(TuneError::Unsafe)?;
         }
     }
     Ok(checked)
@@ -66,15 +66,15 @@ pub fn validate(root: &Root, spec: &ExperimentSpec) -> Result<ValidatedSpec, Ref
 /// [`check`] on a given kernel.
 fn validate_with(
     io: &mut dyn KnobIo,
-    machine: &Machine,
+    machine: &MachineLimits,
     memory: DirtyMemory,
     spec: &ExperimentSpec,
-) -> Result<ValidatedSpec, Refusal> {
-    let (a, b) = (plan(io, machine, &spec.base_assignments)?, plan(io, machine, &spec.set_assignments)?);
-    let mut knobs: Vec<Address> = Vec::new();
+) -> Result<ValidatedSpec, TuneError> {
+    let (a, b) = (plan_writes(io, machine, &spec.base_assignments)?, plan_writes(io, machine, &spec.set_assignments)?);
+    let mut knobs: Vec<KnobId> = Vec::new();
     for p in a.iter().chain(&b) {
-        let zeroed = p.zeroes.iter().map(|(at, _)| at.clone());
-        for at in std::iter::once(p.at.clone()).chain(zeroed) {
+        let zeroed = p.zeroed_partner.iter().map(|(at, _)| at.clone());
+        for at in std::iter::once(p.knob.clone()).chain(zeroed) {
             if !knobs.contains(&at) {
                 knobs.push(at);
             }
@@ -91,16 +91,16 @@ fn validate_with(
         });
     }
     if settings.iter().all(|s| s.values[0] == s.values[1]) {
-        return Err(Refusal::Usage(
+        return Err(TuneError::Usage(
             "A and B are the same: what B sets is in force already; choose other values, or give A values of its \
              own (--base)"
                 .into(),
         ));
     }
-    let page_cache = |at: &Address| matches!(at.knob().group, Group::Writeback | Group::Bdi);
+    let page_cache = |at: &KnobId| matches!(at.knob().group, KnobGroup::Writeback | KnobGroup::Bdi);
     let only_page_cache = knobs.iter().all(page_cache);
     if spec.control && !only_page_cache {
-        return Err(Refusal::Usage(
+        return Err(TuneError::Usage(
             "--control: direct I/O is a control for dirty-page knobs only; others may well act on it".into(),
         ));
     }
@@ -108,28 +108,28 @@ fn validate_with(
 }
 
 /// Nothing for a half of a pair that is 0: the other half counts then.
-fn display_value(at: &Address, value: &str, machine: &Machine) -> String {
+fn display_value(at: &KnobId, value: &str, machine: &MachineLimits) -> String {
     match at.knob().link {
-        Link::Pair(_) if value == "0" => String::new(),
-        _ => crate::text::sanitize(value::show(at.knob(), value, machine)),
+        KnobLink::Pair(_) if value == "0" => String::new(),
+        _ => crate::text::sanitize(value::format_with_meaning(at.knob(), value, machine)),
     }
 }
 
 /// A knob's value in an arm: what it plans, 0 if the other half of its pair is planned, else as now.
-fn value_in_arm(planned: &[Planned], at: &Address, now: &str) -> String {
-    if let Some(p) = planned.iter().find(|p| p.at == *at) {
-        return p.want.clone();
+fn value_in_arm(planned: &[PlannedWrite], at: &KnobId, now: &str) -> String {
+    if let Some(p) = planned.iter().find(|p| p.knob == *at) {
+        return p.target.clone();
     }
-    let zeroed = planned.iter().any(|p| p.zeroes.as_ref().is_some_and(|(other, _)| other == at));
+    let zeroed = planned.iter().any(|p| p.zeroed_partner.as_ref().is_some_and(|(other, _)| other == at));
     if zeroed { "0".into() } else { now.to_owned() }
 }
 
 fn read_dirty_memory(root: &Root) -> DirtyMemory {
-    let machine = Machine::read(root);
+    let machine = MachineLimits::read(root);
     let number = |file: &str| std::fs::read_to_string(root.proc(file)).ok()?.trim().parse().ok();
     DirtyMemory {
-        total_bytes: machine.memory,
-        dirtyable_bytes: machine.dirtyable,
+        total_bytes: machine.memory_bytes,
+        dirtyable_bytes: machine.dirtyable_bytes,
         expire_centisecs: number("sys/vm/dirty_expire_centisecs"),
         writeback_centisecs: number("sys/vm/dirty_writeback_centisecs"),
     }
@@ -153,14 +153,14 @@ pub fn settings_line(settings: &[ArmSetting], arm: Arm) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::fake::Fake;
+    use crate::tune::fake_knob_io::FakeKnobIo;
 
-    fn validate_words(base: &[&str], set: &[&str], control: bool) -> Result<ValidatedSpec, Refusal> {
+    fn validate_words(base: &[&str], set: &[&str], control: bool) -> Result<ValidatedSpec, TuneError> {
         let words = |all: &[&str]| all.iter().map(|w| w.to_string()).collect();
         let spec = ExperimentSpec { base_assignments: words(base), set_assignments: words(set), control, ..ExperimentSpec::default() };
         let machine =
-            Machine { page: 4096, dirtyable: Some(1 << 30), memory: Some(2 << 30), ..Machine::default() };
-        validate_with(&mut Fake::new(), &machine, DirtyMemory::default(), &spec)
+            MachineLimits { page_bytes: 4096, dirtyable_bytes: Some(1 << 30), memory_bytes: Some(2 << 30), ..MachineLimits::default() };
+        validate_with(&mut FakeKnobIo::new(), &machine, DirtyMemory::default(), &spec)
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn invalid_experiments_are_refused() {
         let why = |base: &[&str], set: &[&str], control| match validate_words(base, set, control) {
-            Err(Refusal::Usage(why)) => why,
+            Err(TuneError::Usage(why)) => why,
             other => panic!("{other:?}"),
         };
         assert!(why(&[], &["vm.swappiness=60"], false).contains("A and B are the same"));

@@ -10,7 +10,7 @@ use super::{arm_settings, report};
 use crate::bench::child::{stdin_lines, send_message, wall_clock_ns};
 use crate::bench::message::ChildCommand;
 use crate::root::Root;
-use crate::tune::plan::Refusal;
+use crate::tune::plan::TuneError;
 use crate::units::format_rfc3339;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ async fn serve(root: Root) -> anyhow::Result<()> {
     let spec: ExperimentSpec = match serde_json::from_str(&line) {
         Ok(spec) => spec,
         Err(err) => {
-            send_message(&ExperimentMessage::Refused(Refusal::Usage(format!("experiment not understood: {err}"))));
+            send_message(&ExperimentMessage::Refused(TuneError::Usage(format!("experiment not understood: {err}"))));
             return Ok(());
         }
     };
@@ -76,7 +76,7 @@ async fn wait_for_any(signals: &mut [Signal]) {
 
 /// The last message.
 fn run_to_last_message(root: &Root, spec: ExperimentSpec, stop: &Arc<AtomicBool>) -> ExperimentMessage {
-    let checked = match spec.check().map_err(Refusal::Usage).and_then(|()| arm_settings::validate(root, &spec)) {
+    let checked = match spec.check().map_err(TuneError::Usage).and_then(|()| arm_settings::validate(root, &spec)) {
         Ok(checked) => checked,
         Err(refusal) => return ExperimentMessage::Refused(refusal),
     };

@@ -5,7 +5,7 @@ use super::report::{Baseline, DirtyPagesPoint};
 use crate::bench::message::BenchProgress as BenchProgress;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport as BenchReport;
-use crate::tune::plan::Refusal;
+use crate::tune::plan::TuneError;
 
 /// Why a step did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum StepError {
     /// Somebody stopped it.
     Cancelled,
     /// Not to be done here; nothing was done.
-    Refused(Refusal),
+    Refused(TuneError),
     /// It went wrong.
     Failed(String),
 }

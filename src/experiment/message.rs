@@ -4,7 +4,7 @@ use super::report::{DirtyPagesPoint, ExperimentReport, Round, DirtyThresholds};
 use super::spec::Arm;
 use crate::bench::parent::ChildMessage;
 use crate::bench::message::BenchProgress as BenchProgress;
-use crate::tune::plan::Refusal;
+use crate::tune::plan::TuneError;
 use serde::{Deserialize, Serialize};
 
 /// From the child. To it goes the [`super::spec::Spec`], then [`crate::bench::message::Command`].
@@ -19,7 +19,7 @@ pub enum ExperimentMessage {
     /// Something to know at once.
     Note(String),
     /// Not begun, nothing was changed. The last message.
-    Refused(Refusal),
+    Refused(TuneError),
     /// It went wrong before the first round was over; the old values are back unless the text says otherwise.
     /// The last message.
     Failed(String),

@@ -10,7 +10,7 @@ use super::stats::ArmComparison;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::RunEnd;
 use crate::bench::workloads::{self, primary_metric};
-use crate::tune::plan::Refusal;
+use crate::tune::plan::TuneError;
 
 /// What was conducted.
 pub struct ExperimentOutcome {
@@ -25,7 +25,7 @@ pub struct ExperimentOutcome {
 }
 
 /// Conducts `spec`; `Err`: refused before the first round was over.
-pub fn run_experiment(spec: &ExperimentSpec, lab: &mut dyn Environment, say: &mut dyn FnMut(ExperimentMessage)) -> Result<ExperimentOutcome, Refusal> {
+pub fn run_experiment(spec: &ExperimentSpec, lab: &mut dyn Environment, say: &mut dyn FnMut(ExperimentMessage)) -> Result<ExperimentOutcome, TuneError> {
     let mut run = ExperimentRunner { spec, environment: lab, emit: say, thresholds: Default::default(), rounds_done: 0, restore_failed: false };
     let mut trials = Vec::new();
     let mut end = RunEnd::Complete;

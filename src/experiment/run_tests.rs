@@ -15,7 +15,7 @@ use crate::bench::report::{RunEnd, Measurement, BenchReport as BenchReport, Repo
 use crate::bench::io_spec::{IoSpec, RunLimits};
 use crate::bench::store::tests::empty_report as bench_report;
 use crate::bench::run_progress::merge_recorders;
-use crate::tune::plan::Refusal;
+use crate::tune::plan::TuneError;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -135,7 +135,7 @@ fn spec() -> ExperimentSpec {
     ExperimentSpec { plan, set_assignments: vec!["vm.dirty_ratio=80".into()], ..ExperimentSpec::default() }
 }
 
-fn run(spec: &ExperimentSpec, lab: &mut FakeEnvironment) -> (Result<ExperimentOutcome, Refusal>, Vec<ExperimentMessage>) {
+fn run(spec: &ExperimentSpec, lab: &mut FakeEnvironment) -> (Result<ExperimentOutcome, TuneError>, Vec<ExperimentMessage>) {
     let mut said = Vec::new();
     let done = run_experiment(spec, lab, &mut |m| said.push(m));
     assert!(lab.assignments.is_empty(), "the old values are back");
@@ -275,7 +275,7 @@ fn failed_steps_are_reported_after_restoring_the_values() {
     let (done, _) = broken(2, "restore", failed("somebody set it"));
     let done = done.unwrap();
     assert_eq!((done.end, done.trials[0].rounds.len()), (RunEnd::Failed("somebody set it".into()), 2));
-    let refusal = Refusal::Unsafe("no room".into());
+    let refusal = TuneError::Unsafe("no room".into());
     let (done, _) = broken(1, "apply", StepError::Refused(refusal.clone()));
     assert_eq!(done.err(), Some(refusal.clone()));
     let (done, _) = broken(2, "apply", StepError::Refused(refusal));

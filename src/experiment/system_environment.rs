@@ -9,16 +9,16 @@ use crate::bench::message::BenchMessage as BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 use crate::root::Root;
-use crate::tune::apply::Bench;
-use crate::tune::change::fold;
-use crate::tune::child::Careful;
-use crate::tune::client::{Held, Said};
+use crate::tune::apply::TuningContext;
+use crate::tune::change_set::changes_from_records;
+use crate::tune::child_io::ChildKnobIo;
+use crate::tune::tuner_client::{LeaseHandle, TunerEvent};
 use crate::tune::journal::Journal;
-use crate::tune::plan::Refusal;
-use crate::tune::protocol::{Reply, Request};
-use crate::tune::record::Outcome;
-use crate::tune::restore::{self, Undone};
-use crate::tune::steps::Steps;
+use crate::tune::plan::TuneError;
+use crate::tune::protocol::{TunerReply, TunerRequest};
+use crate::tune::journal_record::RestoreOutcome;
+use crate::tune::restore::{self, RestoreResult};
+use crate::tune::kill_points::KillPoints;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
@@ -48,7 +48,7 @@ pub struct SystemEnvironment {
     drain_limit: Duration,
     baseline_duration: Duration,
     /// What holds the arm's values now: the tuner and the change's number.
-    lease: Option<(Held, u64)>,
+    lease: Option<(LeaseHandle, u64)>,
     renewed_at: Instant,
     /// The measuring process of the round before, until it is gone with its file.
     previous_child: Option<(u32, OwnedFd)>,
@@ -126,17 +126,17 @@ impl SystemEnvironment {
     /// Keeps the lease while the workload runs; an error if the values are not ours any more.
     fn renew_lease(&mut self) -> Result<(), StepError> {
         let Some((held, id)) = &mut self.lease else { return Ok(()) };
-        match held.said() {
-            Said::Nothing => {}
-            Said::Reply(said) => return Err(lease_lost_error(*id, &format!("it said {said:?}"))),
-            Said::Ended => return Err(lease_lost_error(*id, "it ended")),
+        match held.poll_event() {
+            TunerEvent::Nothing => {}
+            TunerEvent::Reply(said) => return Err(lease_lost_error(*id, &format!("it said {said:?}"))),
+            TunerEvent::Ended => return Err(lease_lost_error(*id, "it ended")),
         }
         if self.renewed_at.elapsed() < RENEW_INTERVAL {
             return Ok(());
         }
         self.renewed_at = Instant::now();
-        match held.ask(&Request::Renew { secs: LEASE_DURATION.as_secs() }) {
-            Ok(Reply::Left { .. }) => Ok(()),
+        match held.request(&TunerRequest::Renew { secs: LEASE_DURATION.as_secs() }) {
+            Ok(TunerReply::TimeLeft { .. }) => Ok(()),
             Ok(other) => Err(lease_lost_error(*id, &format!("it said {other:?}"))),
             Err(err) => Err(lease_lost_error(*id, &err.to_string())),
         }
@@ -163,21 +163,21 @@ impl SystemEnvironment {
         }
     }
 
-    fn start_tuner(&mut self, words: &[String], lease: Option<u64>) -> Result<(Held, Reply), StepError> {
-        Held::start(Root::self_exe(), &self.root, words.to_vec(), lease)
+    fn start_tuner(&mut self, words: &[String], lease: Option<u64>) -> Result<(LeaseHandle, TunerReply), StepError> {
+        LeaseHandle::start(Root::self_exe(), &self.root, words.to_vec(), lease)
             .map_err(|err| StepError::Failed(format!("starting the tuner: {err}")))
     }
 
     /// The way back without the tuner that made the change: by the journal, as `tune undo` goes.
-    fn undo_by_journal(&self, id: u64) -> Result<Vec<(crate::tune::address::Address, Undone)>, String> {
-        let mut io = Careful::new(&self.root, Root::self_exe().into());
+    fn undo_by_journal(&self, id: u64) -> Result<Vec<(crate::tune::knob_id::KnobId, RestoreResult)>, String> {
+        let mut io = ChildKnobIo::new(&self.root, Root::self_exe().into());
         let mut journal = Journal::open(&self.root).map_err(|e| e.to_string())?;
         let (records, _) = journal.load().map_err(|e| e.to_string())?;
-        if fold(&records).iter().any(|c| c.id == id && c.kept) {
+        if changes_from_records(&records).iter().any(|c| c.id == id && c.is_kept) {
             return Err("somebody decided to keep it meanwhile, so it stays".into());
         }
-        let mut bench = Bench { io: &mut io, journal, steps: Steps::default() };
-        restore::undo(&mut bench, id).map_err(|e| e.to_string())
+        let mut bench = TuningContext { io: &mut io, journal, kill_points: KillPoints::default() };
+        restore::restore_locked(&mut bench, id).map_err(|e| e.to_string())
     }
 }
 
@@ -223,13 +223,13 @@ impl Environment for SystemEnvironment {
         }
         let (held, reply) = self.start_tuner(words, Some(LEASE_DURATION.as_secs()))?;
         match reply {
-            Reply::Applied { id, members, .. } => {
+            TunerReply::Applied { id, members, .. } => {
                 self.renewed_at = Instant::now();
                 // Where all stood so already there is nothing to hold.
                 self.lease = members.iter().any(|m| !m.after.is_empty()).then_some((held, id));
                 Ok(())
             }
-            Reply::Refused(refusal) => Err(StepError::Refused(refusal)),
+            TunerReply::Refused(refusal) => Err(StepError::Refused(refusal)),
             other => Err(StepError::Failed(format!("the tuner said {other:?}"))),
         }
     }
@@ -274,7 +274,7 @@ impl Environment for SystemEnvironment {
                     return trouble.map_or(Ok(worked), Err);
                 }
                 Ok(BenchMessage::Refused(refused)) => {
-                    let refusal = if refused.needs_privilege { Refusal::Privilege } else { Refusal::Unsafe };
+                    let refusal = if refused.needs_privilege { TuneError::Privilege } else { TuneError::Unsafe };
                     return Err(trouble.unwrap_or(StepError::Refused(refusal(refused.reason))));
                 }
                 Ok(BenchMessage::Failed(why)) => return Err(trouble.unwrap_or(StepError::Failed(why))),
@@ -296,8 +296,8 @@ impl Environment for SystemEnvironment {
 
     fn restore(&mut self) -> Result<(), StepError> {
         let Some((mut held, id)) = self.lease.take() else { return Ok(()) };
-        let undone = match held.ask(&Request::Undo) {
-            Ok(Reply::Undone(all)) => Ok(all),
+        let undone = match held.request(&TunerRequest::Undo) {
+            Ok(TunerReply::Restored(all)) => Ok(all),
             Ok(other) => Err(format!("the tuner said {other:?}")),
             Err(_) => self.undo_by_journal(id),
         };
@@ -306,7 +306,7 @@ impl Environment for SystemEnvironment {
                 "change {id} could not be taken back: {why}; try `iotop-plus tune undo {id}`"
             ))
         })?;
-        let fine = |u: &Undone| matches!(u, Undone::Closed(Outcome::Restored | Outcome::Already));
+        let fine = |u: &RestoreResult| matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored));
         let wrong: Vec<String> =
             undone.iter().filter(|(_, u)| !fine(u)).map(|(at, u)| format!("{at}: {u}")).collect();
         match wrong.is_empty() {
@@ -319,8 +319,8 @@ impl Environment for SystemEnvironment {
         self.check_cancelled()?;
         let (held, reply) = self.start_tuner(words, lease_secs)?;
         let id = match reply {
-            Reply::Applied { id, .. } => id,
-            Reply::Refused(refusal) => return Err(StepError::Refused(refusal)),
+            TunerReply::Applied { id, .. } => id,
+            TunerReply::Refused(refusal) => return Err(StepError::Refused(refusal)),
             other => return Err(StepError::Failed(format!("the tuner said {other:?}"))),
         };
         if lease_secs.is_some() {

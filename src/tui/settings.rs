@@ -189,7 +189,7 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Shortest and longest lease in seconds.
-pub const LEASE_SECS_RANGE: std::ops::RangeInclusive<u64> = 1..=crate::tune::lease::MAX_LEASE;
+pub const LEASE_SECS_RANGE: std::ops::RangeInclusive<u64> = 1..=crate::tune::tuner::MAX_LEASE_SECS;
 
 /// Shortest and longest sync that is listed by itself, in milliseconds.
 pub const SYNC_THRESHOLD_MS_RANGE: std::ops::RangeInclusive<u64> = 0..=3_600_000;

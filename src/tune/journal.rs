@@ -3,8 +3,8 @@
 //! Settings die with the boot, so must what would restore them: the boot's id is in the file's name, and
 //! files of other boots are taken away.
 
-use super::record::{Record, decode_all};
-use super::steps::Steps;
+use super::journal_record::{JournalRecord, decode_all};
+use super::kill_points::KillPoints;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const MAX_JOURNAL: u64 = 8 << 20;
 
 /// Below the run directory.
-const DIR: &str = "iotop-plus";
+const RUN_SUBDIR: &str = "iotop-plus";
 
 /// The boot's journal.
 #[derive(Debug)]
@@ -32,25 +32,25 @@ pub struct Journal {
 
 /// Held while changes are made; dropped, it is free.
 #[derive(Debug)]
-pub struct Lock(#[allow(dead_code, reason = "held for its drop")] OwnedFd);
+pub struct JournalLock(#[allow(dead_code, reason = "held for its drop")] OwnedFd);
 
 impl Journal {
     /// Opens this boot's journal, making it if missing.
     pub fn open(root: &Root) -> io::Result<Self> {
-        Self::open_as(root, true)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+        Self::open_with(root, true)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Opens it if there is one.
     pub fn open_existing(root: &Root) -> io::Result<Option<Self>> {
-        Self::open_as(root, false)
+        Self::open_with(root, false)
     }
 
-    fn open_as(root: &Root, create: bool) -> io::Result<Option<Self>> {
-        let path = root.run(DIR);
+    fn open_with(root: &Root, create: bool) -> io::Result<Option<Self>> {
+        let path = root.run(RUN_SUBDIR);
         if create {
             use std::os::unix::fs::DirBuilderExt;
             match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-                Err(err) if err.kind() != io::ErrorKind::AlreadyExists => return Err(said(&path, &err)),
+                Err(err) if err.kind() != io::ErrorKind::AlreadyExists => return Err(with_path(&path, &err)),
                 _ => {}
             }
         }
@@ -58,9 +58,9 @@ impl Journal {
         let dir = match rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
             Ok(dir) => dir,
             Err(Errno::NOENT) if !create => return Ok(None),
-            Err(err) => return Err(said(&path, &err.into())),
+            Err(err) => return Err(with_path(&path, &err.into())),
         };
-        private(&dir, FileType::Directory).map_err(|err| said(&path, &err))?;
+        require_private(&dir, FileType::Directory).map_err(|err| with_path(&path, &err))?;
         let name = format!("journal-{}", boot_id(root));
         let mut flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         if create {
@@ -70,12 +70,12 @@ impl Journal {
         let fd = match rustix::fs::openat(&dir, &name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => fd,
             Err(Errno::NOENT) if !create => return Ok(None),
-            Err(err) => return Err(said(&full, &err.into())),
+            Err(err) => return Err(with_path(&full, &err.into())),
         };
-        private(&fd, FileType::RegularFile).map_err(|err| said(&full, &err))?;
+        require_private(&fd, FileType::RegularFile).map_err(|err| with_path(&full, &err))?;
         let journal = Self { dir, path, name, file: File::from(fd) };
         if create {
-            journal.forget_other_boots();
+            journal.remove_journals_of_other_boots();
             let _ = rustix::fs::fsync(&journal.dir);
         }
         Ok(Some(journal))
@@ -87,13 +87,13 @@ impl Journal {
     }
 
     /// Waits at most so long for other changes to be through; one that hangs on a device must not hang us.
-    pub fn lock(&self, within: Duration) -> io::Result<Lock> {
+    pub fn lock(&self, within: Duration) -> io::Result<JournalLock> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.dir, "lock", flags, Mode::RUSR | Mode::WUSR)?;
         let end = Instant::now() + within;
         loop {
             match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Lock(fd)),
+                Ok(()) => return Ok(JournalLock(fd)),
                 Err(Errno::WOULDBLOCK) if Instant::now() < end => {
                     std::thread::sleep(Duration::from_millis(5))
                 }
@@ -106,7 +106,7 @@ impl Journal {
     }
 
     /// All intact records, and the number of damaged lines.
-    pub fn load(&mut self) -> io::Result<(Vec<Record>, usize)> {
+    pub fn load(&mut self) -> io::Result<(Vec<JournalRecord>, usize)> {
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(0))?;
         (&self.file).take(MAX_JOURNAL).read_to_end(&mut bytes)?;
@@ -114,13 +114,13 @@ impl Journal {
     }
 
     /// Appends a record and has it on disk when it returns. Only under the lock.
-    pub fn append(&mut self, record: &Record, steps: &mut Steps) -> io::Result<()> {
+    pub fn append(&mut self, record: &JournalRecord, steps: &mut KillPoints) -> io::Result<()> {
         let mut line = record.encode().map_err(io::Error::other)?;
         let size = self.file.metadata()?.len();
         if size + line.len() as u64 > MAX_JOURNAL {
             return Err(io::Error::other(format!("{} is full", self.path.join(&self.name).display())));
         }
-        steps.pass("before the record");
+        steps.reach("before the record");
         let mut last = [b'\n'];
         if size > 0 {
             rustix::io::pread(&self.file, &mut last[..], size - 1)?;
@@ -129,22 +129,22 @@ impl Journal {
             // Somebody died within a record: end its line, so that ours stands on one of its own.
             line.insert(0, b'\n');
         }
-        if steps.armed() {
+        if steps.is_armed() {
             let (first, second) = line.split_at(line.len() / 2);
             self.file.write_all(first)?;
-            steps.pass("within the record");
+            steps.reach("within the record");
             self.file.write_all(second)?;
         } else {
             self.file.write_all(&line)?;
         }
-        steps.pass("before the sync");
+        steps.reach("before the sync");
         self.file.sync_data()?;
-        steps.pass("after the record");
+        steps.reach("after the record");
         Ok(())
     }
 
     /// Their settings are gone, so is what they would restore.
-    fn forget_other_boots(&self) {
+    fn remove_journals_of_other_boots(&self) {
         let Ok(entries) = rustix::fs::Dir::read_from(&self.dir) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name().to_bytes();
@@ -155,12 +155,12 @@ impl Journal {
     }
 }
 
-fn said(path: &Path, err: &io::Error) -> io::Error {
+fn with_path(path: &Path, err: &io::Error) -> io::Error {
     io::Error::new(err.kind(), format!("{}: {}", path.display(), describe_io_error(err)))
 }
 
 /// Refuses what another user could have written or could read.
-fn private(fd: &OwnedFd, kind: FileType) -> io::Result<()> {
+fn require_private(fd: &OwnedFd, kind: FileType) -> io::Result<()> {
     let stat = rustix::fs::fstat(fd)?;
     if FileType::from_raw_mode(stat.st_mode) != kind {
         return Err(io::Error::other("is not what it should be"));
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    fn tree() -> (tempfile::TempDir, Root) {
+    fn temp_root() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("run")).unwrap();
         std::fs::create_dir_all(dir.path().join("proc/sys/kernel/random")).unwrap();
@@ -196,34 +196,34 @@ mod tests {
     }
 
     #[test]
-    fn records_last_and_a_torn_one_is_stepped_over() {
-        let (dir, root) = tree();
+    fn records_persist_and_a_torn_one_is_skipped() {
+        let (dir, root) = temp_root();
         assert!(Journal::open_existing(&root).unwrap().is_none());
-        let mut steps = Steps::default();
-        Journal::open(&root).unwrap().append(&Record::Kept { id: 1 }, &mut steps).unwrap();
+        let mut steps = KillPoints::default();
+        Journal::open(&root).unwrap().append(&JournalRecord::Kept { id: 1 }, &mut steps).unwrap();
         let path = dir.path().join("run/iotop-plus/journal-aa-bb");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes.extend_from_slice(b"0123");
         std::fs::write(&path, bytes).unwrap();
         let mut journal = Journal::open_existing(&root).unwrap().unwrap();
-        journal.append(&Record::Kept { id: 2 }, &mut steps).unwrap();
-        assert_eq!(journal.load().unwrap(), (vec![Record::Kept { id: 1 }, Record::Kept { id: 2 }], 1));
+        journal.append(&JournalRecord::Kept { id: 2 }, &mut steps).unwrap();
+        assert_eq!(journal.load().unwrap(), (vec![JournalRecord::Kept { id: 1 }, JournalRecord::Kept { id: 2 }], 1));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]
-    fn another_boot_starts_afresh() {
-        let (dir, root) = tree();
-        Journal::open(&root).unwrap().append(&Record::Kept { id: 7 }, &mut Steps::default()).unwrap();
+    fn a_new_boot_id_starts_an_empty_journal() {
+        let (dir, root) = temp_root();
+        Journal::open(&root).unwrap().append(&JournalRecord::Kept { id: 7 }, &mut KillPoints::default()).unwrap();
         std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "cc\n").unwrap();
         assert_eq!(Journal::open(&root).unwrap().load().unwrap().0, vec![]);
         assert!(!dir.path().join("run/iotop-plus/journal-aa-bb").exists());
     }
 
     #[test]
-    fn what_others_could_have_made_is_refused() {
-        let (dir, root) = tree();
+    fn links_and_files_open_to_others_are_refused() {
+        let (dir, root) = temp_root();
         let run = dir.path().join("run/iotop-plus");
         symlink(dir.path(), &run).unwrap();
         assert!(Journal::open(&root).is_err(), "a link for a directory");
@@ -239,8 +239,8 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_is_one_and_is_not_waited_for_long() {
-        let (_dir, root) = tree();
+    fn the_lock_is_exclusive_and_its_wait_is_bounded() {
+        let (_dir, root) = temp_root();
         let journal = Journal::open(&root).unwrap();
         let held = journal.lock(Duration::ZERO).unwrap();
         assert!(Journal::open(&root).unwrap().lock(Duration::ZERO).is_err());

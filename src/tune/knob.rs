@@ -2,7 +2,7 @@
 
 /// Where a knob stands in lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum KnobGroup {
     /// When buffered writes go to disk, and when writers must wait.
     Writeback,
     /// Reclaim, swap and reserves.
@@ -21,25 +21,25 @@ pub enum Group {
     Process,
 }
 
-impl Group {
+impl KnobGroup {
     /// The heading.
     pub fn title(self) -> &'static str {
         match self {
-            Group::Writeback => "Writeback",
-            Group::Memory => "Memory and swap",
-            Group::HugePages => "Transparent huge pages",
-            Group::Kernel => "Kernel accounting and hung tasks",
-            Group::Device => "Device queues (KNOB@DEVICE)",
-            Group::Bdi => "A device's share of dirty memory (KNOB@DEVICE)",
-            Group::Mount => "Mounts (KNOB@MOUNT_POINT)",
-            Group::Process => "Processes (KNOB@PID)",
+            KnobGroup::Writeback => "Writeback",
+            KnobGroup::Memory => "Memory and swap",
+            KnobGroup::HugePages => "Transparent huge pages",
+            KnobGroup::Kernel => "Kernel accounting and hung tasks",
+            KnobGroup::Device => "Device queues (KNOB@DEVICE)",
+            KnobGroup::Bdi => "A device's share of dirty memory (KNOB@DEVICE)",
+            KnobGroup::Mount => "Mounts (KNOB@MOUNT_POINT)",
+            KnobGroup::Process => "Processes (KNOB@PID)",
         }
     }
 }
 
 /// How the kernel counts the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum KnobUnit {
     /// Percent of something the knob's text names.
     Percent,
     /// Bytes.
@@ -62,7 +62,7 @@ pub enum Unit {
 
 /// A bound of a range, in the knob's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum RangeBound {
     /// The same everywhere.
     Fixed(i64),
     /// That many pages, in bytes.
@@ -79,9 +79,9 @@ pub enum Bound {
 
 /// What values may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Values {
+pub enum AllowedValues {
     /// Whole numbers, both ends included.
-    Range(Bound, Bound),
+    Range(RangeBound, RangeBound),
     /// One of the words the kernel's own file lists.
     Listed,
     /// `SOFT` or `SOFT:HARD`.
@@ -94,7 +94,7 @@ pub enum Values {
 
 /// Where the value lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum KnobLocation {
     /// A file below `/proc/sys`.
     Sysctl(&'static str),
     /// A file below `/sys`.
@@ -113,18 +113,18 @@ pub enum Place {
 
 /// What else moves when this knob is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
+pub enum KnobLink {
     /// Nothing.
-    Alone,
+    Independent,
     /// Two spellings of one setting: writing one zeroes the other.
     Pair(&'static str),
     /// The kernel recomputes these.
-    Moves(&'static [&'static str]),
+    Recomputes(&'static [&'static str]),
 }
 
 /// How a value is made to last over a boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Persist {
+pub enum PersistMethod {
     /// A line in our file in sysctl.d.
     Sysctl,
     /// A line in our file in tmpfiles.d.
@@ -132,7 +132,7 @@ pub enum Persist {
     /// A line in our udev rules.
     Udev,
     /// Not by us; the text says where it belongs.
-    Elsewhere(&'static str),
+    Manual(&'static str),
 }
 
 /// One kernel setting.
@@ -141,56 +141,56 @@ pub struct Knob {
     /// As the person types it; sysctl's own name where there is one.
     pub name: &'static str,
     /// Heading it stands under.
-    pub group: Group,
+    pub group: KnobGroup,
     /// Unit of the bare number.
-    pub unit: Unit,
+    pub unit: KnobUnit,
     /// What may be written.
-    pub values: Values,
+    pub values: AllowedValues,
     /// The kernel's own value, as it would be written, where it is the same on every machine.
     pub default: Option<&'static str>,
     /// The kernel's own value in words where it depends on the machine.
     pub default_text: &'static str,
     /// Two sentences: what it does, what it costs.
-    pub about: &'static str,
+    pub description: &'static str,
     /// Where that is written.
     pub source: &'static str,
     /// Where it lives.
-    pub place: Place,
+    pub location: KnobLocation,
     /// What moves with it.
-    pub link: Link,
+    pub link: KnobLink,
     /// How it lasts.
-    pub persist: Persist,
+    pub persist_method: PersistMethod,
     /// What writing needs.
-    pub needs: &'static str,
+    pub requires: &'static str,
 }
 
 impl Knob {
     /// What the part after `@` names; `None`: the knob is the machine's.
-    pub fn instance(&self) -> Option<&'static str> {
-        match self.place {
-            Place::Sysctl(_) | Place::Sys(_) => None,
-            Place::Queue(_) | Place::Bdi(_) => Some("DEVICE"),
-            Place::Atime => Some("MOUNT_POINT"),
-            Place::Nofile | Place::IoPrio => Some("PID"),
+    pub fn instance_kind(&self) -> Option<&'static str> {
+        match self.location {
+            KnobLocation::Sysctl(_) | KnobLocation::Sys(_) => None,
+            KnobLocation::Queue(_) | KnobLocation::Bdi(_) => Some("DEVICE"),
+            KnobLocation::Atime => Some("MOUNT_POINT"),
+            KnobLocation::Nofile | KnobLocation::IoPrio => Some("PID"),
         }
     }
 
     /// Whether touching it can wait on a device or a file system, so that only a child may do it.
     pub fn may_block(&self) -> bool {
-        matches!(self.place, Place::Queue(_) | Place::Bdi(_) | Place::Atime)
+        matches!(self.location, KnobLocation::Queue(_) | KnobLocation::Bdi(_) | KnobLocation::Atime)
     }
 
     /// Knobs whose values are captured and compared with this one's.
     pub fn linked(&self) -> Vec<&'static str> {
         match self.link {
-            Link::Alone => Vec::new(),
-            Link::Pair(other) => vec![other],
-            Link::Moves(others) => others.to_vec(),
+            KnobLink::Independent => Vec::new(),
+            KnobLink::Pair(other) => vec![other],
+            KnobLink::Recomputes(others) => others.to_vec(),
         }
     }
 
     /// The default, written or told.
-    pub fn default_words(&self) -> &'static str {
+    pub fn default_display(&self) -> &'static str {
         self.default.unwrap_or(self.default_text)
     }
 }

@@ -4,35 +4,35 @@
 //! tuner process that holds the [`lease`] -> [`restore`], only while the value is still ours. [`knobs`] is the
 //! list of what can be changed, [`persist`] what lasts over a boot.
 
-pub mod address;
+pub mod knob_id;
 pub mod apply;
-pub mod at_boot;
-pub mod change;
-pub mod child;
-pub mod client;
-pub mod guard;
+pub mod boot_value;
+pub mod change_set;
+pub mod child_io;
+pub mod tuner_client;
+pub mod progress_check;
 pub mod journal;
-pub mod kernel;
+pub mod knob_io;
 pub mod knob;
 pub mod knobs;
-pub mod lasting;
-pub mod lease;
-pub mod machine;
-pub mod manage;
+pub mod persist_plan;
+pub mod tuner;
+pub mod machine_limits;
+pub mod lifecycle;
 pub mod persist;
-pub mod places;
+pub mod discover;
 pub mod plan;
 pub mod presets;
 pub mod protocol;
-pub mod record;
+pub mod journal_record;
 pub mod restore;
-pub mod steps;
+pub mod kill_points;
 pub mod sudo;
-mod sys;
+mod syscalls;
 pub mod sysctl;
 pub mod value;
 
 #[cfg(test)]
-pub(crate) mod fake;
+pub(crate) mod fake_knob_io;
 #[cfg(test)]
 mod tests;

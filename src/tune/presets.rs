@@ -1,11 +1,11 @@
 //! Sets of settings for well-known kinds of work, one entry each: what they are for, what they cost, and who
 //! says so.
 
-use super::address::Address;
-use super::kernel::{Fail, KnobIo};
-use super::knob::Group;
+use super::knob_id::KnobId;
+use super::knob_io::{KnobError, KnobIo};
+use super::knob::KnobGroup;
 use super::knobs::KNOBS;
-use super::plan::Refusal;
+use super::plan::TuneError;
 
 /// Settings that belong together.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Preset {
     /// What it is for.
     pub title: &'static str,
     /// What it does and what it costs.
-    pub about: &'static str,
+    pub description: &'static str,
     /// Where that is written.
     pub source: &'static str,
     /// Knob and value; empty: every knob of writeback and memory at the kernel's own default.
@@ -27,7 +27,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "database",
         title: "Database with a large store",
-        about: "For a store that is mapped or written through the page cache, with a log that is synced. Pages \
+        description: "For a store that is mapped or written through the page cache, with a log that is synced. Pages \
                 that are dirtied again and again stay in memory instead of being written each time: several \
                 times the transactions on a slow disk. Costs: up to 80 % of file memory may be lost in a crash \
                 but for what was synced, a checkpoint or `sync` takes much longer, and whoever writes \
@@ -44,7 +44,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "latency",
         title: "Latency-sensitive key-value store",
-        about: "For a store in memory that forks to write a snapshot and syncs a log. Few dirty pages wait at any \
+        description: "For a store in memory that forks to write a snapshot and syncs a log. Few dirty pages wait at any \
                 time, so an fsync is short; nothing is swapped while file pages can be dropped; no huge page \
                 is copied after the fork. Costs: less write throughput where pages are rewritten, and the file \
                 cache shrinks first when memory is short.",
@@ -62,7 +62,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "ingest",
         title: "Bulk ingest",
-        about: "For large files written once, one after the other. Writing begins early and goes on steadily, and \
+        description: "For large files written once, one after the other. Writing begins early and goes on steadily, and \
                 the ceiling is high enough for a burst. Costs: other programs' syncs on the same disk wait \
                 behind the stream, and up to 40 % of file memory may be dirty when the power fails.",
         source: "Documentation/admin-guide/sysctl/vm.rst",
@@ -77,7 +77,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "defaults",
         title: "Kernel defaults",
-        about: "Writeback and memory as the kernel itself starts, whatever a distribution or an administrator \
+        description: "Writeback and memory as the kernel itself starts, whatever a distribution or an administrator \
                 made of them. Knobs whose default depends on the machine, huge pages, devices and mounts are \
                 left as they are.",
         source: "mm/page-writeback.c, mm/vmscan.c, mm/swap.c, fs/dcache.c",
@@ -86,21 +86,21 @@ pub static PRESETS: &[Preset] = &[
 ];
 
 /// The preset of that name.
-pub fn find(name: &str) -> Result<&'static Preset, Refusal> {
+pub fn find_preset(name: &str) -> Result<&'static Preset, TuneError> {
     let names = || PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
     PRESETS
         .iter()
         .find(|p| p.name == name)
-        .ok_or_else(|| Refusal::Usage(format!("{name}: no such preset; there are {}", names())))
+        .ok_or_else(|| TuneError::Usage(format!("{name}: no such preset; there are {}", names())))
 }
 
 impl Preset {
     /// What it sets, `KNOB=VALUE` each. Of a pair of ratio and bytes only the half in force is named.
-    pub fn words(&self) -> Vec<String> {
+    pub fn assignments(&self) -> Vec<String> {
         if !self.settings.is_empty() {
             return self.settings.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
         }
-        let wide = |g| matches!(g, Group::Writeback | Group::Memory);
+        let wide = |g| matches!(g, KnobGroup::Writeback | KnobGroup::Memory);
         let zero_half = |name: &str, value: &str| name.ends_with("_bytes") && value == "0";
         KNOBS
             .iter()
@@ -112,58 +112,58 @@ impl Preset {
     }
 
     /// The same without knobs this kernel does not have; their names follow.
-    pub fn words_here(&self, io: &mut dyn KnobIo) -> (Vec<String>, Vec<String>) {
+    pub fn available_assignments(&self, io: &mut dyn KnobIo) -> (Vec<String>, Vec<String>) {
         let absent = |word: &String| {
             let knob = word.split('=').next().unwrap_or_default();
-            Address::parse(knob).is_ok_and(|at| matches!(io.read(&at), Err(Fail::Absent(_))))
+            KnobId::parse(knob).is_ok_and(|at| matches!(io.read(&at), Err(KnobError::Absent(_))))
         };
-        let (missing, there) = self.words().into_iter().partition(absent);
+        let (missing, there) = self.assignments().into_iter().partition(absent);
         (there, missing)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake::Fake;
-    use super::super::machine::Machine;
-    use super::super::plan::plan;
+    use super::super::fake_knob_io::FakeKnobIo;
+    use super::super::machine_limits::MachineLimits;
+    use super::super::plan::plan_writes;
     use super::*;
 
-    fn whole_kernel() -> Fake {
-        let mut fake = Fake::new();
-        for knob in KNOBS.iter().filter(|k| k.instance().is_none()) {
+    fn kernel_with_all_knobs() -> FakeKnobIo {
+        let mut fake = FakeKnobIo::new();
+        for knob in KNOBS.iter().filter(|k| k.instance_kind().is_none()) {
             fake.values.entry(knob.name.into()).or_insert_with(|| knob.default.unwrap_or("64").into());
         }
         fake
     }
 
-    fn machine() -> Machine {
-        Machine { page: 4096, memory: Some(24 << 30), dirtyable: Some(20 << 30), ..Machine::default() }
+    fn machine_limits() -> MachineLimits {
+        MachineLimits { page_bytes: 4096, memory_bytes: Some(24 << 30), dirtyable_bytes: Some(20 << 30), ..MachineLimits::default() }
     }
 
     #[test]
-    fn every_preset_explains_itself_and_is_accepted_whole() {
+    fn every_preset_is_documented_and_valid() {
         for preset in PRESETS {
-            assert!(preset.about.ends_with('.') && !preset.source.is_empty(), "{}", preset.name);
-            assert!(preset.name == "defaults" || preset.about.contains("Costs: "), "{}", preset.name);
-            let planned = plan(&mut whole_kernel(), &machine(), &preset.words()).unwrap();
-            assert_eq!(planned.len(), preset.words().len());
+            assert!(preset.description.ends_with('.') && !preset.source.is_empty(), "{}", preset.name);
+            assert!(preset.name == "defaults" || preset.description.contains("Costs: "), "{}", preset.name);
+            let planned = plan_writes(&mut kernel_with_all_knobs(), &machine_limits(), &preset.assignments()).unwrap();
+            assert_eq!(planned.len(), preset.assignments().len());
         }
-        assert!(find("bogus").unwrap_err().to_string().contains("database, latency, ingest, defaults"));
+        assert!(find_preset("bogus").unwrap_err().to_string().contains("database, latency, ingest, defaults"));
     }
 
     #[test]
-    fn the_defaults_undo_every_other_preset() {
-        let start = whole_kernel();
+    fn the_defaults_preset_reverses_every_other_preset() {
+        let start = kernel_with_all_knobs();
         for preset in PRESETS {
             let mut kernel = start.clone();
-            for words in [preset.words(), find("defaults").unwrap().words()] {
-                for p in plan(&mut kernel, &machine(), &words).unwrap() {
-                    kernel.write(&p.at, &p.want).unwrap();
+            for words in [preset.assignments(), find_preset("defaults").unwrap().assignments()] {
+                for p in plan_writes(&mut kernel, &machine_limits(), &words).unwrap() {
+                    kernel.write(&p.knob, &p.target).unwrap();
                 }
             }
-            let of = |k: &Fake| {
-                let all = KNOBS.iter().filter(|k| matches!(k.group, Group::Writeback | Group::Memory));
+            let of = |k: &FakeKnobIo| {
+                let all = KNOBS.iter().filter(|k| matches!(k.group, KnobGroup::Writeback | KnobGroup::Memory));
                 let set = all.filter(|k| k.default.is_some());
                 set.map(|knob| (knob.name, k.values[knob.name].clone())).collect::<Vec<_>>()
             };
@@ -172,10 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn what_this_kernel_lacks_is_left_out_and_named() {
-        let mut kernel = whole_kernel();
+    fn knobs_missing_from_this_kernel_are_skipped_and_named() {
+        let mut kernel = kernel_with_all_knobs();
         kernel.values.remove("transparent_hugepage.enabled");
-        let (words, missing) = find("latency").unwrap().words_here(&mut kernel);
+        let (words, missing) = find_preset("latency").unwrap().available_assignments(&mut kernel);
         assert_eq!(missing, ["transparent_hugepage.enabled=never"]);
         assert_eq!(words.len(), 6);
     }

@@ -1,10 +1,10 @@
 //! What is said to a tuner process and what it says: one JSON object a line, on its pipes and on its socket.
 
-use super::address::Address;
-use super::change::Change;
-use super::plan::Refusal;
-use super::record::Setting;
-use super::restore::Undone;
+use super::knob_id::KnobId;
+use super::change_set::ChangeSet;
+use super::plan::TuneError;
+use super::journal_record::KnobValuePair;
+use super::restore::RestoreResult;
 use serde::{Deserialize, Serialize};
 
 /// Longest line either side reads, bytes.
@@ -12,11 +12,11 @@ pub const MAX_LINE: usize = 256 * 1024;
 
 /// To the tuner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
+pub enum TunerRequest {
     /// Change these; the first line, and only on the pipe.
     Set {
         /// `KNOB[@WHERE]=VALUE`.
-        words: Vec<String>,
+        assignments: Vec<String>,
         /// Seconds of the lease; `None`: keep.
         lease_secs: Option<u64>,
     },
@@ -32,53 +32,53 @@ pub enum Request {
     /// From now on the end of the pipe is not the end of the change: only the lease counts.
     Detach,
     /// How does it stand?
-    State,
+    Status,
 }
 
 /// From the tuner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reply {
+pub enum TunerReply {
     /// It is done.
     Applied {
         /// The change's number.
         id: u64,
         /// What was changed.
-        members: Vec<Applied>,
+        members: Vec<AppliedKnob>,
         /// Seconds of the lease; `None`: it stays.
         lease_secs: Option<u64>,
     },
     /// Nothing was done.
-    Refused(Refusal),
+    Refused(TuneError),
     /// The lease.
-    Left {
+    TimeLeft {
         /// Seconds until the old values come back.
         secs: u64,
     },
     /// It stays.
     Kept,
     /// It was taken back.
-    Undone(Vec<(Address, Undone)>),
+    Restored(Vec<(KnobId, RestoreResult)>),
     /// The request was not understood or could not be carried out.
-    Bad(String),
+    Error(String),
 }
 
 /// One changed knob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Applied {
+pub struct AppliedKnob {
     /// Itself first, then what moves with it.
-    pub before: Vec<Setting>,
+    pub before: Vec<KnobValuePair>,
     /// The same after the change; empty if it stood so already.
-    pub after: Vec<Setting>,
+    pub after: Vec<KnobValuePair>,
 }
 
-impl Reply {
+impl TunerReply {
     /// For a change that was made.
-    pub fn applied(change: &Change) -> Self {
-        let one = |m: &super::change::Member| Applied {
+    pub fn for_change(change: &ChangeSet) -> Self {
+        let one = |m: &super::change_set::KnobChange| AppliedKnob {
             before: m.before.clone(),
             after: m.after.clone().unwrap_or_default(),
         };
-        Reply::Applied {
+        TunerReply::Applied {
             id: change.id,
             members: change.members.iter().map(one).collect(),
             lease_secs: change.lease_secs,

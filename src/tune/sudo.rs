@@ -1,13 +1,13 @@
 //! The command line that does as root what this process may not.
 
 /// The same command under sudo, ready to be pasted into a shell.
-pub fn sudo_line(program: &str, args: impl IntoIterator<Item = String>) -> String {
+pub fn sudo_command_line(program: &str, args: impl IntoIterator<Item = String>) -> String {
     let words = std::iter::once(program.to_owned()).chain(args);
-    words.fold("sudo".to_owned(), |line, word| line + " " + &quoted(&word))
+    words.fold("sudo".to_owned(), |line, word| line + " " + &shell_quote(&word))
 }
 
 /// A word as a shell takes it.
-pub fn quoted(word: &str) -> String {
+pub fn shell_quote(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:@%+,".contains(&b);
     match !word.is_empty() && word.bytes().all(plain) {
         true => word.to_owned(),
@@ -20,8 +20,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_survives_a_shell() {
-        let line = sudo_line("/a b/iotop-plus", ["tune", "set", "atime@/a b'c=noatime"].map(String::from));
+    fn arguments_are_quoted_for_the_shell() {
+        let line = sudo_command_line("/a b/iotop-plus", ["tune", "set", "atime@/a b'c=noatime"].map(String::from));
         assert_eq!(line, "sudo '/a b/iotop-plus' tune set 'atime@/a b'\\''c=noatime'");
     }
 }

@@ -5,8 +5,8 @@
 //! name; /etc/sysctl.conf comes last. systemd-sysctl leaves /etc/sysctl.conf out. `sysctl.NAME=` on the kernel's
 //! command line comes before all of them.
 
-use super::address::Address;
-use super::knob::{Link, Place};
+use super::knob_id::KnobId;
+use super::knob::{KnobLink, KnobLocation};
 use crate::root::Root;
 use crate::text::sanitize;
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ const MAX_FILE: u64 = 1 << 20;
 
 /// One line that sets something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assignment {
+pub struct SysctlAssignment {
     /// Where it stands, for showing: `/etc/sysctl.d/x.conf:3`.
-    pub from: String,
+    pub location: String,
     /// The file itself, as seen below the root.
     pub file: PathBuf,
     key: String,
@@ -30,26 +30,26 @@ pub struct Assignment {
 
 /// All assignments of the next boot, in the order they are applied, and what was masked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NextBoot {
-    all: Vec<Assignment>,
+pub struct BootSysctls {
+    assignments: Vec<SysctlAssignment>,
     /// Files that do not count, because a file or link of their name comes before them.
-    pub masked: Vec<(PathBuf, PathBuf)>,
+    pub masked_files: Vec<(PathBuf, PathBuf)>,
 }
 
 /// What one knob will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided {
+pub struct EffectiveSetting {
     /// The value.
     pub value: String,
     /// The line that decides.
-    pub from: String,
+    pub location: String,
     /// Its file.
     pub file: PathBuf,
     /// Lines that set it too and lose.
-    pub losers: Vec<String>,
+    pub overridden: Vec<String>,
 }
 
-impl NextBoot {
+impl BootSysctls {
     /// Reads every file. They are on the root file system: only for a process that may wait.
     pub fn read(root: &Root) -> Self {
         let mut next = Self::default();
@@ -70,7 +70,7 @@ impl NextBoot {
                 match files.get(&name) {
                     // /lib is a link to /usr/lib on most machines: the same file seen twice is no mask.
                     Some(first) if same_file(first, &path) => {}
-                    Some(first) => next.masked.push((path, first.clone())),
+                    Some(first) => next.masked_files.push((path, first.clone())),
                     None => drop(files.insert(name, path)),
                 }
             }
@@ -88,7 +88,7 @@ impl NextBoot {
         if file.take(MAX_FILE).read_to_end(&mut bytes).is_err() {
             return;
         }
-        let shown = shown(root, path);
+        let shown = display_path(root, path);
         for (n, line) in (1..).zip(String::from_utf8_lossy(&bytes).lines()) {
             let line = line.trim();
             if line.starts_with(['#', ';']) {
@@ -102,25 +102,25 @@ impl NextBoot {
     }
 
     fn push(&mut self, from: &str, file: &Path, key: &str, value: &str) {
-        self.all.push(Assignment {
-            from: from.into(),
+        self.assignments.push(SysctlAssignment {
+            location: from.into(),
             file: file.into(),
-            key: slashed(key),
+            key: normalize_key(key),
             value: sanitize(value),
         });
     }
 
     /// What a knob will be; `None`: no file says, so the kernel's own default.
-    pub fn of(&self, at: &Address) -> Option<Decided> {
+    pub fn effective(&self, at: &KnobId) -> Option<EffectiveSetting> {
         let name = at.knob().name;
         let other = match at.knob().link {
-            Link::Pair(other) => Some(other),
+            KnobLink::Pair(other) => Some(other),
             _ => None,
         };
-        let mut last: Option<Decided> = None;
-        for a in &self.all {
-            let own = matches(&a.key, &path_of(name)?);
-            let zeroed = other.and_then(path_of).is_some_and(|p| matches(&a.key, &p)) && a.value != "0";
+        let mut last: Option<EffectiveSetting> = None;
+        for a in &self.assignments {
+            let own = matches_pattern(&a.key, &sysctl_path(name)?);
+            let zeroed = other.and_then(sysctl_path).is_some_and(|p| matches_pattern(&a.key, &p)) && a.value != "0";
             if !own && !zeroed {
                 continue;
             }
@@ -128,25 +128,25 @@ impl NextBoot {
             if own && a.value == "0" && name.ends_with("_bytes") {
                 continue;
             }
-            let mut losers = last.take().map(|l| [l.losers, vec![l.from]].concat()).unwrap_or_default();
-            losers.retain(|l| *l != a.from);
+            let mut losers = last.take().map(|l| [l.overridden, vec![l.location]].concat()).unwrap_or_default();
+            losers.retain(|l| *l != a.location);
             let value = if own { a.value.clone() } else { "0".into() };
-            last = Some(Decided { value, from: a.from.clone(), file: a.file.clone(), losers });
+            last = Some(EffectiveSetting { value, location: a.location.clone(), file: a.file.clone(), overridden: losers });
         }
         last
     }
 }
 
 /// The file below /proc/sys of a sysctl knob.
-fn path_of(name: &str) -> Option<String> {
-    match super::knobs::find(name)?.place {
-        Place::Sysctl(file) => Some(file.to_owned()),
+fn sysctl_path(name: &str) -> Option<String> {
+    match super::knobs::find_knob(name)?.location {
+        KnobLocation::Sysctl(file) => Some(file.to_owned()),
         _ => None,
     }
 }
 
 /// sysctl.d(5): if the first separator is a slash the name is a path, else dots and slashes swap.
-fn slashed(key: &str) -> String {
+fn normalize_key(key: &str) -> String {
     match key.find(['.', '/']) {
         Some(at) if key.as_bytes()[at] == b'.' => key
             .chars()
@@ -165,7 +165,7 @@ fn slashed(key: &str) -> String {
 }
 
 /// A name with `*` and `?`, which stop at a slash.
-fn matches(pattern: &str, path: &str) -> bool {
+fn matches_pattern(pattern: &str, path: &str) -> bool {
     let (p, t) = (pattern.as_bytes(), path.as_bytes());
     let (mut i, mut j, mut star) = (0, 0, None);
     while j < t.len() {
@@ -192,7 +192,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// A path as the machine itself would name it.
-pub fn shown(root: &Root, path: &Path) -> String {
+pub fn display_path(root: &Root, path: &Path) -> String {
     let rel = path.strip_prefix(root.base()).unwrap_or(path);
     sanitize(format!("/{}", rel.display()).replace("//", "/"))
 }
@@ -223,88 +223,88 @@ mod tests {
             self
         }
 
-        fn next(&self, knob: &str) -> Option<(String, String)> {
-            let next = NextBoot::read(&Root::at(self.0.path()));
-            next.of(&Address::parse(knob).unwrap()).map(|d| (d.value, d.from))
+        fn effective(&self, knob: &str) -> Option<(String, String)> {
+            let next = BootSysctls::read(&Root::at(self.0.path()));
+            next.effective(&KnobId::parse(knob).unwrap()).map(|d| (d.value, d.location))
         }
     }
 
-    fn is(value: &str, from: &str) -> Option<(String, String)> {
+    fn decided(value: &str, from: &str) -> Option<(String, String)> {
         Some((value.into(), from.into()))
     }
 
     #[test]
-    fn directories_names_and_sysctl_conf_win_in_procps_order() {
+    fn files_take_precedence_in_procps_order() {
         let t = Tree::new();
-        assert_eq!(t.next("vm.swappiness"), None);
+        assert_eq!(t.effective("vm.swappiness"), None);
         t.file("usr/lib/sysctl.d/50-a.conf", "vm.swappiness = 1\n");
-        assert_eq!(t.next("vm.swappiness"), is("1", "/usr/lib/sysctl.d/50-a.conf:1"));
+        assert_eq!(t.effective("vm.swappiness"), decided("1", "/usr/lib/sysctl.d/50-a.conf:1"));
         t.file("usr/local/lib/sysctl.d/50-a.conf", "# x\nvm.swappiness = 2\n");
-        assert_eq!(t.next("vm.swappiness"), is("2", "/usr/local/lib/sysctl.d/50-a.conf:2"));
+        assert_eq!(t.effective("vm.swappiness"), decided("2", "/usr/local/lib/sysctl.d/50-a.conf:2"));
         t.file("run/sysctl.d/50-a.conf", "vm/swappiness = 3\n");
-        assert_eq!(t.next("vm.swappiness"), is("3", "/run/sysctl.d/50-a.conf:1"));
+        assert_eq!(t.effective("vm.swappiness"), decided("3", "/run/sysctl.d/50-a.conf:1"));
         t.file("etc/sysctl.d/50-a.conf", "-vm.swappiness=4\n");
-        assert_eq!(t.next("vm.swappiness"), is("4", "/etc/sysctl.d/50-a.conf:1"));
+        assert_eq!(t.effective("vm.swappiness"), decided("4", "/etc/sysctl.d/50-a.conf:1"));
         t.file("usr/lib/sysctl.d/60-b.conf", "vm.swappiness=5\n")
             .file("etc/sysctl.d/60-b.txt", "vm.swappiness=9");
         assert_eq!(
-            t.next("vm.swappiness"),
-            is("5", "/usr/lib/sysctl.d/60-b.conf:1"),
+            t.effective("vm.swappiness"),
+            decided("5", "/usr/lib/sysctl.d/60-b.conf:1"),
             "a later name beats /etc"
         );
         t.file("etc/sysctl.conf", "; no\nvm.swappiness=6\n");
-        assert_eq!(t.next("vm.swappiness"), is("6", "/etc/sysctl.conf:2"));
+        assert_eq!(t.effective("vm.swappiness"), decided("6", "/etc/sysctl.conf:2"));
         t.file("proc/cmdline", "quiet sysctl.vm.swappiness=7 sysctl.vm/page-cluster=2\n");
-        assert_eq!(t.next("vm.swappiness"), is("6", "/etc/sysctl.conf:2"));
-        assert_eq!(t.next("vm.page-cluster"), is("2", "the kernel's command line"));
+        assert_eq!(t.effective("vm.swappiness"), decided("6", "/etc/sysctl.conf:2"));
+        assert_eq!(t.effective("vm.page-cluster"), decided("2", "the kernel's command line"));
     }
 
     #[test]
-    fn a_masked_file_does_not_count() {
+    fn a_masked_file_is_ignored() {
         let t = Tree::new();
         t.file("usr/lib/sysctl.d/50-a.conf", "vm.swappiness = 1\n").mask("etc/sysctl.d/50-a.conf");
-        assert_eq!(t.next("vm.swappiness"), None);
-        let next = NextBoot::read(&Root::at(t.0.path()));
-        assert_eq!(next.masked.len(), 1);
-        assert!(next.masked[0].0.ends_with("usr/lib/sysctl.d/50-a.conf"));
+        assert_eq!(t.effective("vm.swappiness"), None);
+        let next = BootSysctls::read(&Root::at(t.0.path()));
+        assert_eq!(next.masked_files.len(), 1);
+        assert!(next.masked_files[0].0.ends_with("usr/lib/sysctl.d/50-a.conf"));
     }
 
     #[test]
-    fn the_other_half_of_a_pair_decides_too() {
+    fn the_other_half_of_a_pair_zeroes_a_value() {
         let t = Tree::new();
         t.file("etc/sysctl.d/10.conf", "vm.dirty_ratio=40\n")
             .file("etc/sysctl.d/20.conf", "vm.dirty_bytes=8192\n");
-        assert_eq!(t.next("vm.dirty_ratio"), is("0", "/etc/sysctl.d/20.conf:1"));
-        assert_eq!(t.next("vm.dirty_bytes"), is("8192", "/etc/sysctl.d/20.conf:1"));
+        assert_eq!(t.effective("vm.dirty_ratio"), decided("0", "/etc/sysctl.d/20.conf:1"));
+        assert_eq!(t.effective("vm.dirty_bytes"), decided("8192", "/etc/sysctl.d/20.conf:1"));
         t.file("etc/sysctl.d/30.conf", "vm.dirty_bytes=0\n");
         assert_eq!(
-            t.next("vm.dirty_bytes"),
-            is("8192", "/etc/sysctl.d/20.conf:1"),
+            t.effective("vm.dirty_bytes"),
+            decided("8192", "/etc/sysctl.d/20.conf:1"),
             "0 bytes are refused at boot"
         );
     }
 
     #[test]
-    fn patterns_and_separators() {
+    fn patterns_and_separators_follow_sysctl_d() {
         let t = Tree::new();
         t.file(
             "etc/sysctl.d/1.conf",
             "vm.swapp* = 11\nvm.dirty_expire_centisec? = 12\n*/page-cluster=1\nvm.*=x\n",
         );
-        assert_eq!(t.next("vm.dirty_expire_centisecs").unwrap().0, "x");
-        assert!(matches("vm/swapp*", "vm/swappiness") && !matches("v*s", "vm/swappiness"));
-        assert!(matches("*/page-cluster", "vm/page-cluster") && !matches("vm/swap", "vm/swappiness"));
-        assert_eq!(slashed("net.ipv4.conf.eth0/1.x"), "net/ipv4/conf/eth0.1/x");
-        assert_eq!(slashed("vm/swappiness"), "vm/swappiness");
+        assert_eq!(t.effective("vm.dirty_expire_centisecs").unwrap().0, "x");
+        assert!(matches_pattern("vm/swapp*", "vm/swappiness") && !matches_pattern("v*s", "vm/swappiness"));
+        assert!(matches_pattern("*/page-cluster", "vm/page-cluster") && !matches_pattern("vm/swap", "vm/swappiness"));
+        assert_eq!(normalize_key("net.ipv4.conf.eth0/1.x"), "net/ipv4/conf/eth0.1/x");
+        assert_eq!(normalize_key("vm/swappiness"), "vm/swappiness");
     }
 
     #[test]
-    fn who_loses_is_told() {
+    fn overridden_lines_are_reported() {
         let t = Tree::new();
         t.file("etc/sysctl.d/99-zz-iotop-plus.conf", "vm.swappiness=1\n")
             .file("etc/sysctl.conf", "vm.swappiness=2\n");
         let got =
-            NextBoot::read(&Root::at(t.0.path())).of(&Address::parse("vm.swappiness").unwrap()).unwrap();
-        assert_eq!(got.losers, ["/etc/sysctl.d/99-zz-iotop-plus.conf:1"]);
+            BootSysctls::read(&Root::at(t.0.path())).effective(&KnobId::parse("vm.swappiness").unwrap()).unwrap();
+        assert_eq!(got.overridden, ["/etc/sysctl.d/99-zz-iotop-plus.conf:1"]);
     }
 }

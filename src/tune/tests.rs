@@ -1,62 +1,62 @@
 //! Changes against a kernel that is not there: all or nothing, compare and swap, pairs, and a death at every byte.
 
-use super::apply::{Bench, apply, keep};
-use super::change::{Change, fold};
-use super::fake::{Fake, Values};
+use super::apply::{TuningContext, apply, mark_kept};
+use super::change_set::{ChangeSet, changes_from_records};
+use super::fake_knob_io::{FakeKnobIo, ValueMap};
 use super::journal::Journal;
-use super::machine::Machine;
-use super::plan::{Planned, Refusal, plan};
-use super::record::Outcome;
-use super::restore::{Undone, undo};
-use super::steps::Steps;
+use super::machine_limits::MachineLimits;
+use super::plan::{PlannedWrite, TuneError, plan_writes};
+use super::journal_record::RestoreOutcome;
+use super::restore::{RestoreResult, restore_locked};
+use super::kill_points::KillPoints;
 use crate::root::Root;
 use std::path::PathBuf;
 
-struct World {
+struct TuningFixture {
     dir: tempfile::TempDir,
-    kernel: Fake,
+    kernel: FakeKnobIo,
 }
 
-impl World {
+impl TuningFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("run")).unwrap();
-        Self { dir, kernel: Fake::new() }
+        Self { dir, kernel: FakeKnobIo::new() }
     }
 
     fn journal(&self) -> PathBuf {
         self.dir.path().join("run/iotop-plus/journal-unknown")
     }
 
-    fn bench(&mut self) -> Bench<'_> {
+    fn context(&mut self) -> TuningContext<'_> {
         let journal = Journal::open(&Root::at(self.dir.path())).unwrap();
-        Bench { io: &mut self.kernel, journal, steps: Steps::default() }
+        TuningContext { io: &mut self.kernel, journal, kill_points: KillPoints::default() }
     }
 
-    fn plan(&mut self, words: &[&str]) -> Result<Vec<Planned>, Refusal> {
-        let machine = Machine {
-            page: 4096,
-            memory: Some(24 << 30),
-            dirtyable: Some(20 << 30),
+    fn plan(&mut self, words: &[&str]) -> Result<Vec<PlannedWrite>, TuneError> {
+        let machine = MachineLimits {
+            page_bytes: 4096,
+            memory_bytes: Some(24 << 30),
+            dirtyable_bytes: Some(20 << 30),
             nr_open: None,
-            sys_resource: true,
+            has_cap_sys_resource: true,
         };
-        plan(&mut self.kernel, &machine, &words.iter().map(|w| w.to_string()).collect::<Vec<_>>())
+        plan_writes(&mut self.kernel, &machine, &words.iter().map(|w| w.to_string()).collect::<Vec<_>>())
     }
 
-    fn set(&mut self, words: &[&str]) -> Result<Change, Refusal> {
+    fn set(&mut self, words: &[&str]) -> Result<ChangeSet, TuneError> {
         let planned = self.plan(words)?;
-        apply(&mut self.bench(), &planned, Some(120))
+        apply(&mut self.context(), &planned, Some(120))
     }
 
     fn undo(&mut self, id: u64) -> Vec<String> {
-        let all = undo(&mut self.bench(), id).unwrap();
+        let all = restore_locked(&mut self.context(), id).unwrap();
         all.into_iter().map(|(at, u)| format!("{at} {u:?}")).collect()
     }
 }
 
 #[test]
-fn a_pair_goes_there_and_back_in_both_modes() {
+fn pairs_are_restored_in_ratio_and_bytes_mode() {
     for (start, change) in [
         (None, "vm.dirty_ratio=50"),
         (None, "vm.dirty_bytes=4G"),
@@ -66,9 +66,9 @@ fn a_pair_goes_there_and_back_in_both_modes() {
         (Some(("vm.dirty_bytes", "5368709120")), "vm.dirty_bytes=3G"),
         (Some(("vm.dirty_background_bytes", "4096")), "vm.dirty_background_ratio=10"),
     ] {
-        let mut w = World::new();
+        let mut w = TuningFixture::new();
         if let Some((name, value)) = start {
-            w.kernel.admin(name, value);
+            w.kernel.set_by_admin(name, value);
         }
         let before = w.kernel.values.clone();
         let change = w.set(&[change]).unwrap();
@@ -80,8 +80,8 @@ fn a_pair_goes_there_and_back_in_both_modes() {
 }
 
 #[test]
-fn wrong_input_changes_nothing_and_is_not_journalled() {
-    let mut w = World::new();
+fn invalid_input_changes_nothing_and_is_not_journalled() {
+    let mut w = TuningFixture::new();
     let before = w.kernel.values.clone();
     for bad in [
         "vm.bogus=1",
@@ -107,28 +107,28 @@ fn wrong_input_changes_nothing_and_is_not_journalled() {
     ] {
         // The last one is right by itself: set twice it is wrong.
         let got = w.set(&["vm.page-cluster=0", bad]);
-        assert!(matches!(got, Err(Refusal::Usage(_))), "{bad}: {got:?}");
+        assert!(matches!(got, Err(TuneError::Usage(_))), "{bad}: {got:?}");
         assert_eq!(w.kernel.values, before, "{bad}");
     }
-    assert!(matches!(w.set(&["vm.dirty_ratio=50", "vm.dirty_bytes=1G"]), Err(Refusal::Usage(_))));
+    assert!(matches!(w.set(&["vm.dirty_ratio=50", "vm.dirty_bytes=1G"]), Err(TuneError::Usage(_))));
     assert!(!w.journal().exists());
     assert!(w.plan(&["vm.dirty_background_ratio=30", "vm.dirty_ratio=40"]).is_ok(), "together they are fine");
     assert!(w.plan(&["vm.dirty_background_bytes=16M", "vm.dirty_bytes=256M"]).is_ok());
 }
 
 #[test]
-fn several_knobs_are_changed_all_or_none() {
-    let mut w = World::new();
+fn several_knobs_change_atomically() {
+    let mut w = TuningFixture::new();
     let before = w.kernel.values.clone();
-    w.kernel.broken.push("vm.page-cluster".into());
+    w.kernel.failing.push("vm.page-cluster".into());
     let why = w.set(&["vm.dirty_bytes=4G", "scheduler@sda=none", "vm.page-cluster=0"]).unwrap_err();
     assert!(why.to_string().ends_with("broken; nothing is changed"), "{why}");
     assert_eq!(w.kernel.values, before);
 }
 
 #[test]
-fn a_value_the_kernel_bends_is_taken_back() {
-    let mut w = World::new();
+fn a_value_the_kernel_clamps_is_rolled_back() {
+    let mut w = TuningFixture::new();
     let before = w.kernel.values.clone();
     w.kernel.clamped.insert("nr_requests@sda".into(), "64".into());
     let why = w.set(&["vm.swappiness=10", "nr_requests@sda=999"]).unwrap_err();
@@ -141,16 +141,16 @@ fn a_value_the_kernel_bends_is_taken_back() {
 }
 
 #[test]
-fn an_admins_edit_is_never_overwritten() {
+fn an_admins_edit_is_reported_as_conflict() {
     for (change, edit) in [
         ("vm.swappiness=10", ("vm.swappiness", "33")),
         ("vm.dirty_ratio=50", ("vm.dirty_bytes", "5368709120")),
         ("vm.dirty_bytes=4G", ("vm.dirty_ratio", "30")),
         ("scheduler@sda=none", ("scheduler@sda", "bfq")),
     ] {
-        let mut w = World::new();
+        let mut w = TuningFixture::new();
         let id = w.set(&[change]).unwrap().id;
-        w.kernel.admin(edit.0, edit.1);
+        w.kernel.set_by_admin(edit.0, edit.1);
         let theirs = w.kernel.values.clone();
         let told = w.undo(id);
         assert!(told[0].contains("Conflict"), "{told:?}");
@@ -159,10 +159,10 @@ fn an_admins_edit_is_never_overwritten() {
 }
 
 #[test]
-fn what_the_kernel_moved_along_goes_back_unless_somebody_set_it() {
-    let mut w = World::new();
-    w.kernel.admin("nr_requests@sda", "512");
-    w.kernel.admin("vm.min_free_kbytes", "90000");
+fn recomputed_knobs_are_restored_unless_an_admin_set_them() {
+    let mut w = TuningFixture::new();
+    w.kernel.set_by_admin("nr_requests@sda", "512");
+    w.kernel.set_by_admin("vm.min_free_kbytes", "90000");
     let before = w.kernel.values.clone();
     let change = w.set(&["scheduler@sda=none", "transparent_hugepage.enabled=never"]).unwrap();
     assert_eq!((w.kernel.get("nr_requests@sda"), w.kernel.get("vm.min_free_kbytes")), ("128", "11584"));
@@ -170,15 +170,15 @@ fn what_the_kernel_moved_along_goes_back_unless_somebody_set_it() {
     assert_eq!(w.kernel.values, before);
 
     let change = w.set(&["scheduler@sda=none"]).unwrap();
-    w.kernel.admin("nr_requests@sda", "99");
+    w.kernel.set_by_admin("nr_requests@sda", "99");
     w.undo(change.id);
     assert_eq!((w.kernel.get("scheduler@sda"), w.kernel.get("nr_requests@sda")), ("mq-deadline", "99"));
 }
 
 #[test]
-fn changes_on_top_of_each_other_end_in_any_order() {
+fn stacked_changes_can_be_undone_in_any_order() {
     for order in [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]] {
-        let mut w = World::new();
+        let mut w = TuningFixture::new();
         let before = w.kernel.values.clone();
         w.set(&["vm.dirty_ratio=30", "vm.swappiness=10"]).unwrap();
         w.set(&["vm.dirty_bytes=4G"]).unwrap();
@@ -191,20 +191,20 @@ fn changes_on_top_of_each_other_end_in_any_order() {
 }
 
 #[test]
-fn another_device_of_the_same_name_is_left_alone() {
-    let mut w = World::new();
+fn a_different_device_of_the_same_name_is_not_restored() {
+    let mut w = TuningFixture::new();
     let id = w.set(&["scheduler@sda=none"]).unwrap().id;
-    w.kernel.idents.insert("sda".into(), "8".into());
+    w.kernel.identities.insert("sda".into(), "8".into());
     assert_eq!(w.undo(id), ["scheduler@sda Closed(Gone)"]);
     assert_eq!(w.kernel.get("scheduler@sda"), "none");
 }
 
 #[test]
-fn warnings_the_kernel_counted_down_are_no_admins_edit() {
+fn a_hung_task_countdown_by_the_kernel_is_not_a_conflict() {
     for (now, restored) in [("100", true), ("97", true), ("0", true), ("101", false), ("-1", false)] {
-        let mut w = World::new();
+        let mut w = TuningFixture::new();
         let id = w.set(&["kernel.hung_task_warnings=100"]).unwrap().id;
-        w.kernel.admin("kernel.hung_task_warnings", now);
+        w.kernel.set_by_admin("kernel.hung_task_warnings", now);
         assert_eq!(w.undo(id)[0].contains("Restored"), restored, "{now}");
         assert_eq!(w.kernel.get("kernel.hung_task_warnings"), if restored { "4" } else { now });
     }
@@ -212,33 +212,33 @@ fn warnings_the_kernel_counted_down_are_no_admins_edit() {
 
 #[test]
 fn a_kept_change_can_still_be_undone() {
-    let mut w = World::new();
+    let mut w = TuningFixture::new();
     let id = w.set(&["vm.swappiness=10"]).unwrap().id;
-    keep(&mut w.bench().journal, &mut Steps::default(), id).unwrap();
-    let (records, _) = w.bench().journal.load().unwrap();
-    assert!(fold(&records)[0].kept);
+    mark_kept(&mut w.context().journal, &mut KillPoints::default(), id).unwrap();
+    let (records, _) = w.context().journal.load().unwrap();
+    assert!(changes_from_records(&records)[0].is_kept);
     assert_eq!(w.undo(id), ["vm.swappiness Closed(Restored)"]);
 }
 
 /// The journal cut around every end of a record and in between, with the kernel in every state it can have been
 /// in by then: the undo of what is left must bring every value back, and report nothing else.
 #[test]
-fn a_death_at_every_record_of_the_journal_is_undone() {
+fn a_crash_at_any_journal_length_can_be_undone() {
     let mut points = 0;
     for start in [None, Some(("vm.dirty_bytes", "5368709120"))] {
-        let mut w = World::new();
+        let mut w = TuningFixture::new();
         if let Some((name, value)) = start {
-            w.kernel.admin(name, value);
+            w.kernel.set_by_admin(name, value);
         }
         let before = w.kernel.values.clone();
         Journal::open(&Root::at(w.dir.path())).unwrap();
-        w.kernel.journal = Some(w.journal());
+        w.kernel.journal_path = Some(w.journal());
         let words =
             ["vm.dirty_ratio=50", "vm.swappiness=10", "scheduler@sda=none", "vm.dirty_background_bytes=16M"];
         let id = w.set(&words).unwrap().id;
         w.undo(id);
         let whole = std::fs::read(w.journal()).unwrap();
-        let log = std::mem::take(&mut w.kernel.log);
+        let log = std::mem::take(&mut w.kernel.write_log);
         assert!(log.len() >= 8, "{}", log.len());
         let near_end = |cut: usize| whole[cut.saturating_sub(2)..(cut + 1).min(whole.len())].contains(&b'\n');
         for cut in (0..=whole.len()).filter(|cut| near_end(*cut) || cut % 40 == 0) {
@@ -247,13 +247,13 @@ fn a_death_at_every_record_of_the_journal_is_undone() {
             let done = log.iter().filter(|(len, _)| *len < cut).count();
             let maybe = log.iter().filter(|(len, _)| *len <= cut).count();
             for n in done..=maybe {
-                let state: Values = if n == 0 { before.clone() } else { log[n - 1].1.clone() };
-                let mut fresh = World::new();
+                let state: ValueMap = if n == 0 { before.clone() } else { log[n - 1].1.clone() };
+                let mut fresh = TuningFixture::new();
                 Journal::open(&Root::at(fresh.dir.path())).unwrap();
                 std::fs::write(fresh.journal(), &whole[..cut]).unwrap();
                 fresh.kernel.values = state;
-                let told = undo(&mut fresh.bench(), id).unwrap();
-                let fine = |u: &Undone| matches!(u, Undone::Closed(Outcome::Restored | Outcome::Already));
+                let told = restore_locked(&mut fresh.context(), id).unwrap();
+                let fine = |u: &RestoreResult| matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored));
                 assert!(told.iter().all(|(_, u)| fine(u)), "cut {cut}, {n} writes: {told:?}");
                 assert_eq!(fresh.kernel.values, before, "cut {cut}, {n} writes");
                 points += 1;

@@ -1,60 +1,60 @@
 //! Values as people type them and as the kernel wants them.
 
-use super::kernel::Reading;
-use super::knob::{Bound, Knob, Unit, Values};
-use super::machine::Machine;
+use super::knob_io::KnobReading;
+use super::knob::{RangeBound, Knob, KnobUnit, AllowedValues};
+use super::machine_limits::MachineLimits;
 use crate::units;
 
 /// What a person typed, as it will be written to the kernel. The error names the allowed range.
-pub fn canonical(knob: &Knob, text: &str, machine: &Machine, now: &Reading) -> Result<String, String> {
-    let refuse = |why: &str| Err(format!("{text:?} {why}; allowed: {}", allowed(knob, machine, now)));
+pub fn parse_value(knob: &Knob, text: &str, machine: &MachineLimits, now: &KnobReading) -> Result<String, String> {
+    let refuse = |why: &str| Err(format!("{text:?} {why}; allowed: {}", describe_allowed(knob, machine, now)));
     let text = text.trim();
     match knob.values {
-        Values::Range(min, max) => {
-            let n = match number(knob, text, machine) {
+        AllowedValues::Range(min, max) => {
+            let n = match parse_number(knob, text, machine) {
                 Ok(n) => n,
                 Err(why) => return refuse(&why),
             };
-            let (min, max) = (bound(min, machine, now), bound(max, machine, now));
+            let (min, max) = (resolve_bound(min, machine, now), resolve_bound(max, machine, now));
             if min.is_some_and(|min| n < min) || max.is_some_and(|max| n > max) {
                 return refuse("is out of range");
             }
-            let page_kb = machine.page as i64 / 1024;
+            let page_kb = machine.page_bytes as i64 / 1024;
             if knob.name == "read_ahead_kb" && page_kb > 0 && n % page_kb != 0 {
                 return refuse("is not a multiple of the page size");
             }
             Ok(n.to_string())
         }
-        Values::Listed if now.choices.iter().any(|c| c == text) => Ok(text.to_owned()),
-        Values::Listed => refuse("is not offered by this kernel or device"),
-        Values::Nofile => nofile(text, machine, now).or_else(|why| refuse(&why)),
-        Values::IoPrio => io_prio(text).map_or_else(|| refuse("is no I/O priority"), Ok),
-        Values::Atime => atime(text).map_or_else(|| refuse("is no access time option"), Ok),
+        AllowedValues::Listed if now.choices.iter().any(|c| c == text) => Ok(text.to_owned()),
+        AllowedValues::Listed => refuse("is not offered by this kernel or device"),
+        AllowedValues::Nofile => parse_nofile(text, machine, now).or_else(|why| refuse(&why)),
+        AllowedValues::IoPrio => parse_io_prio(text).map_or_else(|| refuse("is no I/O priority"), Ok),
+        AllowedValues::Atime => parse_atime(text).map_or_else(|| refuse("is no access time option"), Ok),
     }
 }
 
 /// Whether a text could have come from the kernel as this knob's value: what a journal may restore.
-pub fn plausible(knob: &Knob, value: &str) -> bool {
+pub fn is_plausible(knob: &Knob, value: &str) -> bool {
     match knob.values {
-        Values::Range(..) => value.len() <= 20 && value.parse::<i128>().is_ok(),
-        Values::Listed => {
+        AllowedValues::Range(..) => value.len() <= 20 && value.parse::<i128>().is_ok(),
+        AllowedValues::Listed => {
             let ok = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'+');
             (1..=64).contains(&value.len()) && value.bytes().all(ok)
         }
-        Values::Nofile => {
-            value.split_once(':').is_some_and(|(s, h)| files(s).is_some() && files(h).is_some())
+        AllowedValues::Nofile => {
+            value.split_once(':').is_some_and(|(s, h)| parse_file_limit(s).is_some() && parse_file_limit(h).is_some())
         }
-        Values::IoPrio => io_prio(value).is_some(),
-        Values::Atime => atime(value).as_deref() == Some(value),
+        AllowedValues::IoPrio => parse_io_prio(value).is_some(),
+        AllowedValues::Atime => parse_atime(value).as_deref() == Some(value),
     }
 }
 
 /// The allowed values in words.
-pub fn allowed(knob: &Knob, machine: &Machine, now: &Reading) -> String {
+pub fn describe_allowed(knob: &Knob, machine: &MachineLimits, now: &KnobReading) -> String {
     match knob.values {
-        Values::Range(min, max) => {
-            let end = |b| match bound(b, machine, now) {
-                Some(n) => with_unit(knob.unit, &n.to_string()),
+        AllowedValues::Range(min, max) => {
+            let end = |b| match resolve_bound(b, machine, now) {
+                Some(n) => format_with_unit(knob.unit, &n.to_string()),
                 None => "what the kernel takes".into(),
             };
             let also = match knob.name {
@@ -66,27 +66,27 @@ pub fn allowed(knob: &Knob, machine: &Machine, now: &Reading) -> String {
             };
             format!("{} to {}{also}", end(min), end(max))
         }
-        Values::Listed if now.choices.is_empty() => "the words the kernel's file lists".into(),
-        Values::Listed => now.choices.join(", "),
-        Values::Nofile => match machine.nr_open {
+        AllowedValues::Listed if now.choices.is_empty() => "the words the kernel's file lists".into(),
+        AllowedValues::Listed => now.choices.join(", "),
+        AllowedValues::Nofile => match machine.nr_open {
             Some(max) => format!("SOFT or SOFT:HARD, at most {max} (fs.nr_open)"),
             None => "SOFT or SOFT:HARD".into(),
         },
-        Values::IoPrio => "none, idle, be/0 to be/7, rt/0 to rt/7".into(),
-        Values::Atime => "noatime, relatime or strictatime, and nodiratime after a comma".into(),
+        AllowedValues::IoPrio => "none, idle, be/0 to be/7, rt/0 to rt/7".into(),
+        AllowedValues::Atime => "noatime, relatime or strictatime, and nodiratime after a comma".into(),
     }
 }
 
 /// A value with its meaning: `16777216 (16.0 MiB)`, `3000 (30 s)`, `10 % (2.29 GiB here)`.
-pub fn show(knob: &Knob, value: &str, machine: &Machine) -> String {
-    let plain = with_unit(knob.unit, value);
-    let (Ok(n), Values::Range(..)) = (value.parse::<u64>(), knob.values) else { return plain };
+pub fn format_with_meaning(knob: &Knob, value: &str, machine: &MachineLimits) -> String {
+    let plain = format_with_unit(knob.unit, value);
+    let (Ok(n), AllowedValues::Range(..)) = (value.parse::<u64>(), knob.values) else { return plain };
     match knob.name {
-        "vm.dirty_ratio" | "vm.dirty_background_ratio" if n > 0 => match machine.percent_in_bytes(n) {
+        "vm.dirty_ratio" | "vm.dirty_background_ratio" if n > 0 => match machine.percent_to_bytes(n) {
             Some(bytes) => format!("{plain} ({} here)", units::format_bytes_long(bytes)),
             None => plain,
         },
-        "vm.dirty_bytes" | "vm.dirty_background_bytes" if n > 0 => match machine.bytes_in_percent(n) {
+        "vm.dirty_bytes" | "vm.dirty_background_bytes" if n > 0 => match machine.bytes_to_percent(n) {
             Some(percent) => format!("{plain}, {percent:.1} % here"),
             None => plain,
         },
@@ -95,50 +95,50 @@ pub fn show(knob: &Knob, value: &str, machine: &Machine) -> String {
 }
 
 /// A value with its unit in a few characters: `16.0 MiB`, `3000 cs`, `10 %`.
-pub fn brief(knob: &Knob, value: &str) -> String {
-    let number = matches!(knob.values, Values::Range(..)).then(|| value.parse::<u64>().ok()).flatten();
+pub fn format_short(knob: &Knob, value: &str) -> String {
+    let number = matches!(knob.values, AllowedValues::Range(..)).then(|| value.parse::<u64>().ok()).flatten();
     match (knob.unit, number) {
-        (Unit::Percent, Some(n)) => format!("{n} %"),
-        (Unit::Bytes, Some(n)) if n > 0 => units::format_bytes_long(n),
-        (Unit::KiB, Some(n)) if n >= 1024 => units::format_bytes_long(n.saturating_mul(1024)),
-        (Unit::KiB, Some(n)) => format!("{n} KiB"),
-        (Unit::Centisecs, Some(n)) => format!("{n} cs"),
-        (Unit::Seconds, Some(n)) => format!("{n} s"),
-        (Unit::Microsecs, Some(n)) => format!("{n} us"),
+        (KnobUnit::Percent, Some(n)) => format!("{n} %"),
+        (KnobUnit::Bytes, Some(n)) if n > 0 => units::format_bytes_long(n),
+        (KnobUnit::KiB, Some(n)) if n >= 1024 => units::format_bytes_long(n.saturating_mul(1024)),
+        (KnobUnit::KiB, Some(n)) => format!("{n} KiB"),
+        (KnobUnit::Centisecs, Some(n)) => format!("{n} cs"),
+        (KnobUnit::Seconds, Some(n)) => format!("{n} s"),
+        (KnobUnit::Microsecs, Some(n)) => format!("{n} us"),
         _ => value.to_owned(),
     }
 }
 
-fn with_unit(unit: Unit, value: &str) -> String {
+fn format_with_unit(unit: KnobUnit, value: &str) -> String {
     let n = value.parse::<u64>().unwrap_or(0);
     match unit {
-        Unit::Percent => format!("{value} %"),
-        Unit::Bytes if n >= 1024 => format!("{value} ({})", units::format_bytes_long(n)),
-        Unit::KiB if n >= 1024 => format!("{value} KiB ({})", units::format_bytes_long(n.saturating_mul(1024))),
-        Unit::KiB => format!("{value} KiB"),
-        Unit::Centisecs if n > 0 => format!("{value} ({} s)", n as f64 / 100.0),
-        Unit::Seconds => format!("{value} s"),
-        Unit::Microsecs => format!("{value} us"),
+        KnobUnit::Percent => format!("{value} %"),
+        KnobUnit::Bytes if n >= 1024 => format!("{value} ({})", units::format_bytes_long(n)),
+        KnobUnit::KiB if n >= 1024 => format!("{value} KiB ({})", units::format_bytes_long(n.saturating_mul(1024))),
+        KnobUnit::KiB => format!("{value} KiB"),
+        KnobUnit::Centisecs if n > 0 => format!("{value} ({} s)", n as f64 / 100.0),
+        KnobUnit::Seconds => format!("{value} s"),
+        KnobUnit::Microsecs => format!("{value} us"),
         _ => value.to_owned(),
     }
 }
 
 /// A bound on this machine; `None` if what it depends on could not be read.
-fn bound(bound: Bound, machine: &Machine, now: &Reading) -> Option<i64> {
+fn resolve_bound(bound: RangeBound, machine: &MachineLimits, now: &KnobReading) -> Option<i64> {
     match bound {
-        Bound::Fixed(n) => Some(n),
-        Bound::Pages(n) => Some(n * machine.page as i64),
-        Bound::PageKb => Some(machine.page as i64 / 1024),
-        Bound::Memory => machine.memory.and_then(|m| i64::try_from(m).ok()),
-        Bound::MemoryKb(parts) => {
-            machine.memory.and_then(|m| i64::try_from(m / 1024).ok()).map(|kb| kb / parts)
+        RangeBound::Fixed(n) => Some(n),
+        RangeBound::Pages(n) => Some(n * machine.page_bytes as i64),
+        RangeBound::PageKb => Some(machine.page_bytes as i64 / 1024),
+        RangeBound::Memory => machine.memory_bytes.and_then(|m| i64::try_from(m).ok()),
+        RangeBound::MemoryKb(parts) => {
+            machine.memory_bytes.and_then(|m| i64::try_from(m / 1024).ok()).map(|kb| kb / parts)
         }
-        Bound::HwSectorsKb => now.max,
+        RangeBound::HwSectorsKb => now.max,
     }
 }
 
-fn number(knob: &Knob, text: &str, machine: &Machine) -> Result<i64, String> {
-    if let (Unit::Switch, Some(n)) = (knob.unit, switch(text)) {
+fn parse_number(knob: &Knob, text: &str, machine: &MachineLimits) -> Result<i64, String> {
+    if let (KnobUnit::Switch, Some(n)) = (knob.unit, parse_switch(text)) {
         return Ok(n);
     }
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -149,35 +149,35 @@ fn number(knob: &Knob, text: &str, machine: &Machine) -> Result<i64, String> {
         return Err("is not a number".into());
     }
     let n = digits.parse::<i64>().map_err(|_| "is too large".to_owned())?;
-    let pair = matches!(knob.link, super::knob::Link::Pair(_));
-    match (knob.unit, size(suffix), suffix) {
+    let pair = matches!(knob.link, super::knob::KnobLink::Pair(_));
+    match (knob.unit, size_factor(suffix), suffix) {
         (_, _, "") => Ok(n),
-        (Unit::Percent, _, "%") => Ok(n),
-        (Unit::Bytes, _, "%") if pair => {
+        (KnobUnit::Percent, _, "%") => Ok(n),
+        (KnobUnit::Bytes, _, "%") if pair => {
             let percent = u64::try_from(n).ok().filter(|n| *n <= 100).ok_or("is no percentage of memory")?;
             let bytes =
-                machine.percent_in_bytes(percent).ok_or("cannot be converted: dirtyable memory unknown")?;
+                machine.percent_to_bytes(percent).ok_or("cannot be converted: dirtyable memory unknown")?;
             Ok(bytes as i64)
         }
-        (Unit::Percent, Some(factor), _) if pair => {
+        (KnobUnit::Percent, Some(factor), _) if pair => {
             let bytes = n.checked_mul(factor).and_then(|b| u64::try_from(b).ok()).ok_or("is too large")?;
             let percent =
-                machine.bytes_in_percent(bytes).ok_or("cannot be converted: dirtyable memory unknown")?;
+                machine.bytes_to_percent(bytes).ok_or("cannot be converted: dirtyable memory unknown")?;
             match percent.round() as i64 {
                 0 => Err(format!("is {percent:.2} % of dirtyable memory here: set the _bytes knob instead")),
                 whole => Ok(whole),
             }
         }
-        (Unit::Bytes, Some(factor), _) => n.checked_mul(factor).ok_or_else(|| "is too large".into()),
-        (Unit::KiB, Some(factor), _) => {
+        (KnobUnit::Bytes, Some(factor), _) => n.checked_mul(factor).ok_or_else(|| "is too large".into()),
+        (KnobUnit::KiB, Some(factor), _) => {
             let bytes = n.checked_mul(factor).ok_or("is too large")?;
             if bytes % 1024 == 0 { Ok(bytes / 1024) } else { Err("is no whole number of KiB".into()) }
         }
-        (unit @ (Unit::Centisecs | Unit::Seconds | Unit::Microsecs), ..) => {
-            let us = n.checked_mul(time(suffix).ok_or("has an unknown unit")?).ok_or("is too large")?;
+        (unit @ (KnobUnit::Centisecs | KnobUnit::Seconds | KnobUnit::Microsecs), ..) => {
+            let us = n.checked_mul(micros_factor(suffix).ok_or("has an unknown unit")?).ok_or("is too large")?;
             let each = match unit {
-                Unit::Centisecs => 10_000,
-                Unit::Seconds => 1_000_000,
+                KnobUnit::Centisecs => 10_000,
+                KnobUnit::Seconds => 1_000_000,
                 _ => 1,
             };
             if us % each == 0 { Ok(us / each) } else { Err("is finer than the knob".into()) }
@@ -186,7 +186,7 @@ fn number(knob: &Knob, text: &str, machine: &Machine) -> Result<i64, String> {
     }
 }
 
-fn switch(text: &str) -> Option<i64> {
+fn parse_switch(text: &str) -> Option<i64> {
     match text {
         "on" | "yes" => Some(1),
         "off" | "no" => Some(0),
@@ -195,7 +195,7 @@ fn switch(text: &str) -> Option<i64> {
 }
 
 /// Bytes of a size suffix; powers of 1024, as everywhere here.
-fn size(suffix: &str) -> Option<i64> {
+fn size_factor(suffix: &str) -> Option<i64> {
     let lower = suffix.to_ascii_lowercase();
     let power = match lower.strip_suffix("ib").or(lower.strip_suffix('b')).unwrap_or(&lower) {
         "" if !lower.is_empty() => 0,
@@ -209,7 +209,7 @@ fn size(suffix: &str) -> Option<i64> {
 }
 
 /// Microseconds of a time suffix.
-fn time(suffix: &str) -> Option<i64> {
+fn micros_factor(suffix: &str) -> Option<i64> {
     Some(match suffix {
         "us" => 1,
         "ms" => 1000,
@@ -222,12 +222,12 @@ fn time(suffix: &str) -> Option<i64> {
 }
 
 /// A limit of open files; `None` inside means unlimited.
-fn files(text: &str) -> Option<Option<u64>> {
+fn parse_file_limit(text: &str) -> Option<Option<u64>> {
     if text == "unlimited" { Some(None) } else { text.parse().ok().map(Some) }
 }
 
-fn nofile(text: &str, machine: &Machine, now: &Reading) -> Result<String, String> {
-    let hard_now = now.value.split_once(':').and_then(|(_, hard)| files(hard)).flatten();
+fn parse_nofile(text: &str, machine: &MachineLimits, now: &KnobReading) -> Result<String, String> {
+    let hard_now = now.value.split_once(':').and_then(|(_, hard)| parse_file_limit(hard)).flatten();
     let (soft, hard) = match text.split_once(':') {
         Some((soft, hard)) => (soft.parse().ok(), hard.parse().ok()),
         None => {
@@ -246,7 +246,7 @@ fn nofile(text: &str, machine: &Machine, now: &Reading) -> Result<String, String
     Ok(format!("{soft}:{hard}"))
 }
 
-fn io_prio(text: &str) -> Option<String> {
+fn parse_io_prio(text: &str) -> Option<String> {
     let level = |t: &str| t.parse::<u8>().ok().filter(|l| *l <= 7);
     match text.split_once('/') {
         None if matches!(text, "none" | "idle") => Some(text.to_owned()),
@@ -255,7 +255,7 @@ fn io_prio(text: &str) -> Option<String> {
     }
 }
 
-fn atime(text: &str) -> Option<String> {
+fn parse_atime(text: &str) -> Option<String> {
     let (mut mode, mut nodir) = (None, false);
     for word in text.split(',') {
         match word {
@@ -269,22 +269,22 @@ fn atime(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::knobs::{KNOBS, find};
+    use super::super::knobs::{KNOBS, find_knob};
     use super::*;
     use proptest::prelude::*;
 
-    fn machine() -> Machine {
-        Machine {
-            page: 4096,
-            memory: Some(24 << 30),
-            dirtyable: Some(20 << 30),
+    fn machine_limits() -> MachineLimits {
+        MachineLimits {
+            page_bytes: 4096,
+            memory_bytes: Some(24 << 30),
+            dirtyable_bytes: Some(20 << 30),
             nr_open: Some(1 << 20),
-            sys_resource: true,
+            has_cap_sys_resource: true,
         }
     }
 
-    fn now() -> Reading {
-        Reading {
+    fn current_reading() -> KnobReading {
+        KnobReading {
             value: "1024:4096".into(),
             choices: vec!["none".into(), "mq-deadline".into()],
             max: Some(1280),
@@ -292,11 +292,11 @@ mod tests {
     }
 
     fn parse(name: &str, text: &str) -> Result<String, String> {
-        canonical(find(name).unwrap(), text, &machine(), &now())
+        parse_value(find_knob(name).unwrap(), text, &machine_limits(), &current_reading())
     }
 
     #[test]
-    fn units_are_understood() {
+    fn units_are_parsed() {
         for (name, text, want) in [
             ("vm.dirty_bytes", "16M", "16777216"),
             ("vm.dirty_bytes", "16MiB", "16777216"),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_input_is_refused_with_the_range() {
+    fn invalid_values_are_refused_with_the_allowed_range() {
         for (name, text) in [
             ("vm.dirty_ratio", "0"),
             ("vm.dirty_ratio", "101"),
@@ -376,13 +376,13 @@ mod tests {
     }
 
     #[test]
-    fn values_say_what_they_mean() {
-        let show = |name, v| show(find(name).unwrap(), v, &machine());
+    fn values_are_shown_with_their_meaning() {
+        let show = |name, v| format_with_meaning(find_knob(name).unwrap(), v, &machine_limits());
         assert_eq!(show("vm.dirty_ratio", "10"), "10 % (2.00 GiB here)");
         assert_eq!(show("vm.dirty_bytes", "1073741824"), "1073741824 (1.00 GiB), 5.0 % here");
         assert_eq!(show("vm.dirty_bytes", "0"), "0");
         assert_eq!(show("vm.dirty_expire_centisecs", "3000"), "3000 (30 s)");
-        let brief = |name, v| brief(find(name).unwrap(), v);
+        let brief = |name, v| format_short(find_knob(name).unwrap(), v);
         assert_eq!(brief("vm.dirty_bytes", "16777216"), "16.0 MiB");
         assert_eq!(brief("vm.dirty_bytes", "0"), "0");
         assert_eq!(brief("wbt_lat_usec", "-1"), "-1");
@@ -394,20 +394,20 @@ mod tests {
         #[test]
         fn whatever_is_accepted_is_in_range_plausible_and_stable(n in 0..KNOBS.len(), text in "-?[0-9]{0,20}[a-zA-Z%/:,]{0,12}") {
             let knob = &KNOBS[n];
-            if let Ok(value) = canonical(knob, &text, &machine(), &now()) {
-                prop_assert!(plausible(knob, &value), "{} {}", knob.name, value);
-                prop_assert_eq!(canonical(knob, &value, &machine(), &now()).unwrap(), value.clone());
-                if let (Values::Range(min, max), Ok(v)) = (knob.values, value.parse::<i64>()) {
-                    prop_assert!(bound(min, &machine(), &now()).unwrap() <= v);
-                    prop_assert!(v <= bound(max, &machine(), &now()).unwrap());
+            if let Ok(value) = parse_value(knob, &text, &machine_limits(), &current_reading()) {
+                prop_assert!(is_plausible(knob, &value), "{} {}", knob.name, value);
+                prop_assert_eq!(parse_value(knob, &value, &machine_limits(), &current_reading()).unwrap(), value.clone());
+                if let (AllowedValues::Range(min, max), Ok(v)) = (knob.values, value.parse::<i64>()) {
+                    prop_assert!(resolve_bound(min, &machine_limits(), &current_reading()).unwrap() <= v);
+                    prop_assert!(v <= resolve_bound(max, &machine_limits(), &current_reading()).unwrap());
                 }
             }
         }
 
         #[test]
         fn any_text_at_all(n in 0..KNOBS.len(), text in "\\PC{0,30}") {
-            let _ = canonical(&KNOBS[n], &text, &machine(), &now());
-            let _ = plausible(&KNOBS[n], &text);
+            let _ = parse_value(&KNOBS[n], &text, &machine_limits(), &current_reading());
+            let _ = is_plausible(&KNOBS[n], &text);
         }
     }
 }

@@ -17,13 +17,13 @@ use crate::model::queue::QueueAttrs;
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::{Reading, describe_io_error};
 use crate::root::Root;
-use crate::tune::address::Address;
-use crate::tune::at_boot::{AtBoot, at_boot};
-use crate::tune::child::Careful;
-use crate::tune::lasting;
-use crate::tune::persist::others;
-use crate::tune::plan::Refusal;
-use crate::tune::sysctl::NextBoot;
+use crate::tune::knob_id::KnobId;
+use crate::tune::boot_value::{BootValue, boot_value};
+use crate::tune::child_io::ChildKnobIo;
+use crate::tune::persist_plan;
+use crate::tune::persist::other_tuning_program;
+use crate::tune::plan::TuneError;
+use crate::tune::sysctl::BootSysctls;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ pub enum WorkerReply {
     /// What the path lies on.
     ResolvedPath(Box<PathReport>),
     /// The next boot by knob, and what else has a say in it.
-    BootValues(BTreeMap<String, AtBoot>, Vec<String>),
+    BootValues(BTreeMap<String, BootValue>, Vec<String>),
     /// What was done, in words.
     Persisted(Vec<String>),
     /// The directory as a benchmark sees it.
@@ -237,10 +237,10 @@ impl WorkerJob {
                 Err(err) => WorkerReply::Failed(format!("{}: {}", path.display(), describe_io_error(&err))),
             },
             WorkerJob::BootValues { knobs } => {
-                let next = NextBoot::read(root);
-                let all = knobs.iter().filter_map(|k| Address::parse(k).ok());
-                let all = all.map(|at| (at.to_string(), at_boot(root, &next, &at))).collect();
-                WorkerReply::BootValues(all, others(root).into_iter().collect())
+                let next = BootSysctls::read(root);
+                let all = knobs.iter().filter_map(|k| KnobId::parse(k).ok());
+                let all = all.map(|at| (at.to_string(), boot_value(root, &next, &at))).collect();
+                WorkerReply::BootValues(all, other_tuning_program(root).into_iter().collect())
             }
             WorkerJob::Persist { assignments: words, remove: out } => match update_boot_files(root, words, *out) {
                 Ok(lines) => WorkerReply::Persisted(lines),
@@ -268,10 +268,10 @@ impl WorkerJob {
     }
 }
 
-fn update_boot_files(root: &Root, words: &[String], out: bool) -> Result<Vec<String>, Refusal> {
+fn update_boot_files(root: &Root, words: &[String], out: bool) -> Result<Vec<String>, TuneError> {
     let wanted = match out {
-        true => lasting::unwanted(root, words)?,
-        false => lasting::wanted(root, &mut Careful::new(root, Root::self_exe().into()), words)?,
+        true => persist_plan::plan_unpersist(root, words)?,
+        false => persist_plan::plan_persist(root, &mut ChildKnobIo::new(root, Root::self_exe().into()), words)?,
     };
-    lasting::write(root, &wanted)
+    persist_plan::write_and_report(root, &wanted)
 }

@@ -10,13 +10,13 @@ use iotop_plus::tui::state::App;
 use iotop_plus::tui::tune::TuneEvent;
 use iotop_plus::tui::tune::knob_snapshot::{ChangeStatus, KnobSnapshot, take_snapshot};
 use iotop_plus::tui::update::update;
-use iotop_plus::tune::apply::{Bench, apply};
+use iotop_plus::tune::apply::{TuningContext, apply};
 use iotop_plus::tune::journal::Journal;
-use iotop_plus::tune::kernel::Direct;
-use iotop_plus::tune::machine::Machine;
-use iotop_plus::tune::plan::plan;
-use iotop_plus::tune::restore::undo;
-use iotop_plus::tune::steps::Steps;
+use iotop_plus::tune::knob_io::DirectKnobIo;
+use iotop_plus::tune::machine_limits::MachineLimits;
+use iotop_plus::tune::plan::plan_writes;
+use iotop_plus::tune::restore::restore_locked;
+use iotop_plus::tune::kill_points::KillPoints;
 use iotop_plus::worker::job::WorkerJob;
 
 const SEC: u64 = 1_000_000_000;
@@ -83,18 +83,18 @@ impl Tree {
 
     /// Makes a change; its number.
     pub fn set(&self, words: &[&str]) -> u64 {
-        let mut io = Direct::new(self.root.clone());
+        let mut io = DirectKnobIo::new(self.root.clone());
         let words: Vec<String> = words.iter().map(|w| w.to_string()).collect();
-        let planned = plan(&mut io, &Machine::read(&self.root), &words).unwrap();
+        let planned = plan_writes(&mut io, &MachineLimits::read(&self.root), &words).unwrap();
         let journal = Journal::open(&self.root).unwrap();
-        apply(&mut Bench { io: &mut io, journal, steps: Steps::default() }, &planned, Some(120)).unwrap().id
+        apply(&mut TuningContext { io: &mut io, journal, kill_points: KillPoints::default() }, &planned, Some(120)).unwrap().id
     }
 
     /// Takes one back.
     pub fn undo(&self, id: u64) {
-        let mut io = Direct::new(self.root.clone());
+        let mut io = DirectKnobIo::new(self.root.clone());
         let journal = Journal::open(&self.root).unwrap();
-        undo(&mut Bench { io: &mut io, journal, steps: Steps::default() }, id).unwrap();
+        restore_locked(&mut TuningContext { io: &mut io, journal, kill_points: KillPoints::default() }, id).unwrap();
     }
 
     /// A look, with changes made so many seconds before `app`'s newest tick (newest change first) and, as no
@@ -102,7 +102,7 @@ impl Tree {
     pub fn look(&self, app: &App, extra: &[&str], changes: &[(u64, ChangeStatus)]) -> KnobSnapshot {
         let now = app.system.now();
         let extra: Vec<String> = extra.iter().map(|e| e.to_string()).collect();
-        let mut io = Direct::new(self.root.clone());
+        let mut io = DirectKnobIo::new(self.root.clone());
         let mut all = take_snapshot(&self.root, &mut io, &extra, Timestamp::default());
         for (row, (ago, standing)) in all.changes.iter_mut().zip(changes) {
             row.boot_ns = Some(now.boot_ns - ago * SEC);

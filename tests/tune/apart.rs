@@ -5,11 +5,11 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
 /// A process in a mount namespace of its own, ended when dropped.
-pub struct Apart(Child);
+pub struct MountNamespace(Child);
 
-impl Apart {
+impl MountNamespace {
     /// Has `m` run the program there. `None`, said why, where there are no mount namespaces.
-    pub fn take(m: &mut Machine, test: &str) -> Option<Self> {
+    pub fn enter(m: &mut Machine, test: &str) -> Option<Self> {
         let bind = "mount --make-rprivate / && mount --bind \"$0\" /run && echo there && exec sleep 600";
         let child = Command::new("unshare")
             .args(["--mount", "sh", "-c", bind])
@@ -38,7 +38,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for MountNamespace {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -1,22 +1,22 @@
 //! Knobs of devices, mounts and processes, on ones made for the purpose.
 
-use crate::apart::Apart;
-use crate::killed::{Victim, point, steps};
+use crate::apart::MountNamespace;
+use crate::killed::{Victim, kill_and_undo, steps_of_change_and_undo};
 use crate::machine::{Machine, text};
 use iotop_plus::root::Root;
-use iotop_plus::tune::apply::{Bench, apply};
+use iotop_plus::tune::apply::{TuningContext, apply};
 use iotop_plus::tune::journal::Journal;
-use iotop_plus::tune::kernel::{Direct, KnobIo};
-use iotop_plus::tune::machine::Machine as Sizes;
-use iotop_plus::tune::plan::{Refusal, plan};
-use iotop_plus::tune::restore::undo;
-use iotop_plus::tune::steps::Steps;
+use iotop_plus::tune::knob_io::{DirectKnobIo, KnobIo};
+use iotop_plus::tune::machine_limits::MachineLimits as Sizes;
+use iotop_plus::tune::plan::{TuneError, plan_writes};
+use iotop_plus::tune::restore::restore_locked;
+use iotop_plus::tune::kill_points::KillPoints;
 use std::process::{Command, Stdio};
 
 /// A loop device, taken down when dropped. Its number lives on with its settings: the read-ahead goes back.
-struct Loop(String, String);
+struct LoopDisk(String, String);
 
-impl Loop {
+impl LoopDisk {
     fn new(m: &Machine) -> Option<Self> {
         let file = m.dir.path().join("disk");
         std::fs::File::create(&file).unwrap().set_len(8 << 20).unwrap();
@@ -26,7 +26,7 @@ impl Loop {
         Some(Self(name, read_ahead))
     }
 
-    fn state(&self) -> Vec<String> {
+    fn settings(&self) -> Vec<String> {
         let files = [
             "queue/scheduler",
             "queue/nr_requests",
@@ -42,7 +42,7 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
+impl Drop for LoopDisk {
     fn drop(&mut self) {
         let _ = std::fs::write(format!("/sys/block/{}/queue/read_ahead_kb", self.0), &self.1);
         let _ = Command::new("losetup").args(["-d", &format!("/dev/{}", self.0)]).status();
@@ -64,14 +64,14 @@ const CHANGES: [&str; 10] = [
 ];
 
 #[test]
-fn every_knob_of_a_device_goes_there_and_back() {
+fn every_device_knob_is_set_and_restored() {
     let test = "every_knob_of_a_device_goes_there_and_back";
     let Some(m) = Machine::take(test) else { return };
-    let Some(disk) = Loop::new(&m) else {
+    let Some(disk) = LoopDisk::new(&m) else {
         eprintln!("SKIPPED {test}: no loop device");
         return;
     };
-    let before = disk.state();
+    let before = disk.settings();
     for change in CHANGES {
         let (knob, value) = change.split_once('=').unwrap();
         let word = format!("{knob}@{}={value}", disk.0);
@@ -81,10 +81,10 @@ fn every_knob_of_a_device_goes_there_and_back() {
         }
         let set = m.tune(&["set", "--keep", &word]);
         assert_eq!(set.status.code(), Some(0), "{word}: {}", text(&set));
-        assert_ne!(disk.state(), before, "{word}");
+        assert_ne!(disk.settings(), before, "{word}");
         let undone = m.tune(&["undo"]);
         assert_eq!(undone.status.code(), Some(0), "{word}: {}", text(&undone));
-        assert_eq!(disk.state(), before, "{word}: {}", text(&undone));
+        assert_eq!(disk.settings(), before, "{word}: {}", text(&undone));
     }
     let got =
         m.tune(&["set", &format!("bdi.min_ratio@{}=60", disk.0), &format!("bdi.max_ratio@{}=50", disk.0)]);
@@ -94,19 +94,19 @@ fn every_knob_of_a_device_goes_there_and_back() {
     assert_eq!(set.status.code(), Some(0), "{}", text(&set));
     let name = disk.0.clone();
     drop(disk);
-    let again = Loop::new(&m).unwrap();
+    let again = LoopDisk::new(&m).unwrap();
     if again.0 == name {
         assert!(text(&m.tune(&["undo"])).contains("is gone"));
     }
 }
 
 /// Kills everybody at every step of a change; `state` reads what must stand afterwards. Returns how often.
-fn killed_at_every_step(m: &Machine, word: String, state: impl Fn() -> String) -> u32 {
+fn assert_restored_from_every_kill_point(m: &Machine, word: String, state: impl Fn() -> String) -> u32 {
     let (before, words) = (state(), [word]);
     let mut points = 0;
     for victim in [Victim::Tuner, Victim::Screen, Victim::Both] {
-        for step in 1..=steps(1) {
-            point(m, &words, step, victim);
+        for step in 1..=steps_of_change_and_undo(1) {
+            kill_and_undo(m, &words, step, victim);
             assert_eq!(state(), before, "{words:?} step {step} {victim:?}");
             points += 1;
         }
@@ -115,21 +115,21 @@ fn killed_at_every_step(m: &Machine, word: String, state: impl Fn() -> String) -
 }
 
 #[test]
-fn knobs_of_devices_and_huge_pages_are_restored_from_every_step() {
+fn device_and_huge_page_knobs_are_restored_from_every_kill_point() {
     let test = "knobs_of_devices_and_huge_pages_are_restored_from_every_step";
     let Some(m) = Machine::take(test) else { return };
-    let Some(disk) = Loop::new(&m) else {
+    let Some(disk) = LoopDisk::new(&m) else {
         eprintln!("SKIPPED {test}: no loop device");
         return;
     };
     let mut points = 0;
     for change in CHANGES {
         let (knob, value) = change.split_once('=').unwrap();
-        if knob == "scheduler" && !disk.state()[0].contains(value) {
+        if knob == "scheduler" && !disk.settings()[0].contains(value) {
             eprintln!("SKIPPED {change}: this kernel has no such scheduler");
             continue;
         }
-        points += killed_at_every_step(&m, format!("{knob}@{}={value}", disk.0), || disk.state().concat());
+        points += assert_restored_from_every_kill_point(&m, format!("{knob}@{}={value}", disk.0), || disk.settings().concat());
     }
     for (file, values) in [("enabled", ["never", "madvise"]), ("defrag", ["never", "defer"])] {
         let path = format!("/sys/kernel/mm/transparent_hugepage/{file}");
@@ -139,21 +139,21 @@ fn knobs_of_devices_and_huge_pages_are_restored_from_every_step() {
             continue;
         }
         let other = values.into_iter().find(|v| !state().contains(&format!("[{v}]"))).unwrap();
-        points += killed_at_every_step(&m, format!("transparent_hugepage.{file}={other}"), state);
+        points += assert_restored_from_every_kill_point(&m, format!("transparent_hugepage.{file}={other}"), state);
     }
     println!("{points} points, all restored");
 }
 
 /// A process to be changed, ended when dropped.
-struct Sleeper(std::process::Child);
+struct SleepProcess(std::process::Child);
 
-impl Sleeper {
+impl SleepProcess {
     fn new() -> Self {
         Self(Command::new("sleep").arg("600").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 }
 
-impl Drop for Sleeper {
+impl Drop for SleepProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -161,26 +161,26 @@ impl Drop for Sleeper {
 }
 
 #[test]
-fn knobs_of_processes_and_mounts_are_restored_from_every_step() {
+fn process_and_mount_knobs_are_restored_from_every_kill_point() {
     let test = "knobs_of_processes_and_mounts_are_restored_from_every_step";
     let Some(mut m) = Machine::take(test) else { return };
-    let Some(apart) = Apart::take(&mut m, test) else { return };
-    let sleeper = Sleeper::new();
+    let Some(apart) = MountNamespace::enter(&mut m, test) else { return };
+    let sleeper = SleepProcess::new();
     let pid = sleeper.0.id();
     let limits = || {
         let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
         text.lines().find(|l| l.starts_with("Max open files")).unwrap().to_owned()
     };
     let class = || format!("{:?}", iotop_plus::collect::processes::ionice::get(pid));
-    let mut points = killed_at_every_step(&m, format!("nofile@{pid}=77"), limits);
-    points += killed_at_every_step(&m, format!("ioprio@{pid}=idle"), class);
+    let mut points = assert_restored_from_every_kill_point(&m, format!("nofile@{pid}=77"), limits);
+    points += assert_restored_from_every_kill_point(&m, format!("ioprio@{pid}=idle"), class);
     let dir = tempfile::tempdir().unwrap();
     let mut mount = Command::new(&m.there[0]);
     mount.args(&m.there[1..]).args(["mount", "-t", "tmpfs", "none"]).arg(dir.path());
     if mount.status().is_ok_and(|s| s.success()) {
         let at = dir.path().to_str().unwrap();
         let line = || apart.mountinfo().lines().find(|l| l.contains(at)).unwrap().to_owned();
-        points += killed_at_every_step(&m, format!("atime@{at}=noatime"), line);
+        points += assert_restored_from_every_kill_point(&m, format!("atime@{at}=noatime"), line);
     } else {
         eprintln!("SKIPPED the mount of {test}: cannot mount");
     }
@@ -188,35 +188,35 @@ fn knobs_of_processes_and_mounts_are_restored_from_every_step() {
 }
 
 /// Sets and undoes on the running machine, with the journal elsewhere.
-fn there_and_back(m: &Machine, word: &str) -> (String, String, String) {
+fn set_and_undo(m: &Machine, word: &str) -> (String, String, String) {
     let live = Root::live();
-    let mut io = Direct::new(live.clone());
-    let planned = plan(&mut io, &Sizes::read(&live), &[word.to_owned()]).unwrap();
-    let at = planned[0].at.clone();
-    let before = planned[0].now.value.clone();
+    let mut io = DirectKnobIo::new(live.clone());
+    let planned = plan_writes(&mut io, &Sizes::read(&live), &[word.to_owned()]).unwrap();
+    let at = planned[0].knob.clone();
+    let before = planned[0].current.value.clone();
     let journal = Journal::open(&Root::at(m.dir.path())).unwrap();
-    let mut bench = Bench { io: &mut io, journal, steps: Steps::default() };
+    let mut bench = TuningContext { io: &mut io, journal, kill_points: KillPoints::default() };
     let change = apply(&mut bench, &planned, Some(1)).unwrap();
     let during = bench.io.read(&at).unwrap().value;
-    undo(&mut bench, change.id).unwrap();
+    restore_locked(&mut bench, change.id).unwrap();
     (before, during, io.read(&at).unwrap().value)
 }
 
 #[test]
-fn limits_and_priorities_of_a_process_go_there_and_back() {
+fn process_limits_and_priorities_are_set_and_restored() {
     let Some(m) = Machine::take("limits_and_priorities_of_a_process_go_there_and_back") else { return };
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let mut changes = vec!["nofile@PID=77", "ioprio@PID=idle", "ioprio@PID=be/7", "ioprio@PID=rt/0"];
     let live = Root::live();
-    if Sizes::read(&live).sys_resource {
+    if Sizes::read(&live).has_cap_sys_resource {
         changes.push("nofile@PID=50:60");
     } else {
         let word = format!("nofile@{}=50:60", child.id());
-        let got = plan(&mut Direct::new(live.clone()), &Sizes::read(&live), &[word]);
-        assert!(matches!(got, Err(Refusal::Privilege(_))), "it could not be taken back: {got:?}");
+        let got = plan_writes(&mut DirectKnobIo::new(live.clone()), &Sizes::read(&live), &[word]);
+        assert!(matches!(got, Err(TuneError::Privilege(_))), "it could not be taken back: {got:?}");
     }
     for change in changes {
-        let (before, during, after) = there_and_back(&m, &change.replace("PID", &child.id().to_string()));
+        let (before, during, after) = set_and_undo(&m, &change.replace("PID", &child.id().to_string()));
         assert_ne!(before, during, "{change}");
         assert_eq!(before, after, "{change}");
     }
@@ -225,16 +225,16 @@ fn limits_and_priorities_of_a_process_go_there_and_back() {
 }
 
 /// A mount, taken down when dropped.
-struct Mounted(std::path::PathBuf);
+struct TestMount(std::path::PathBuf);
 
-impl Drop for Mounted {
+impl Drop for TestMount {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.0).status();
     }
 }
 
 #[test]
-fn access_time_options_of_a_mount_go_there_and_back() {
+fn mount_access_time_options_are_set_and_restored() {
     let test = "access_time_options_of_a_mount_go_there_and_back";
     let Some(m) = Machine::take(test) else { return };
     let dir = tempfile::tempdir().unwrap();
@@ -246,7 +246,7 @@ fn access_time_options_of_a_mount_go_there_and_back() {
         eprintln!("SKIPPED {test}: cannot mount");
         return;
     }
-    let _mounted = Mounted(point.clone());
+    let _mounted = TestMount(point.clone());
     let line = || {
         // Other mounts may have names that are no text.
         let table = String::from_utf8_lossy(&std::fs::read("/proc/self/mountinfo").unwrap()).into_owned();
@@ -255,7 +255,7 @@ fn access_time_options_of_a_mount_go_there_and_back() {
     let before = line();
     let changes = ["noatime", "noatime,nodiratime", "strictatime", "relatime,nodiratime"];
     let got: Vec<_> =
-        changes.iter().map(|v| there_and_back(&m, &format!("atime@{}={v}", point.display()))).collect();
+        changes.iter().map(|v| set_and_undo(&m, &format!("atime@{}={v}", point.display()))).collect();
     let after = line();
     for (value, got) in changes.iter().zip(got) {
         assert_eq!(got, ("relatime".into(), value.to_string(), "relatime".into()));
@@ -264,7 +264,7 @@ fn access_time_options_of_a_mount_go_there_and_back() {
 }
 
 /// A tree with the disk sdz that holds a request and completes none.
-pub fn without_progress() -> (tempfile::TempDir, std::path::PathBuf) {
+pub fn tree_with_stalled_disk() -> (tempfile::TempDir, std::path::PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("sys/block/sdz");
     std::fs::create_dir_all(disk.join("queue")).unwrap();
@@ -280,8 +280,8 @@ pub fn without_progress() -> (tempfile::TempDir, std::path::PathBuf) {
 }
 
 #[test]
-fn a_device_without_progress_is_refused() {
-    let (dir, disk) = without_progress();
+fn a_stalled_device_is_refused() {
+    let (dir, disk) = tree_with_stalled_disk();
     let got = Command::new(crate::machine::BIN)
         .arg("--root")
         .arg(dir.path())

@@ -2,33 +2,33 @@
 //! B set and taken back; ended, left, killed in the middle of a round.
 
 use crate::machine::{Machine, all, get, text};
-use crate::screen::{FILE, other, screen, until};
+use crate::screen::{KNOB, different_value, open_tune_view, wait_for_value};
 use crate::term::{PATIENCE, Terminal, files};
 use iotop_plus::tui::experiment::form::{ExperimentForm, ExperimentFormLine};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 /// The shortest work there is, without a file.
-const WORK: &str = "intrinsic";
+const WORKLOAD: &str = "intrinsic";
 
 /// Types into a line of the form; the form has the keys.
-fn fill(t: &mut Terminal, line: &str, typed: &str) {
+fn fill_field(t: &mut Terminal, line: &str, typed: &str) {
     let mut form = ExperimentForm::default();
-    form.set_line(ExperimentFormLine::Workload, WORK).unwrap();
+    form.set_line(ExperimentFormLine::Workload, WORKLOAD).unwrap();
     let at = form.line_index(line).unwrap();
     t.send(format!("\x1b[H{}\r\x15{typed}\r", "j".repeat(at)));
 }
 
 /// An experiment on the selected knob, its rounds that many seconds long, under a question.
-fn asked(m: &Machine, secs: &str, base: &str) -> Terminal {
-    let mut t = screen(m, 600);
+fn start_experiment(m: &Machine, secs: &str, base: &str) -> Terminal {
+    let mut t = open_tune_view(m, 600);
     t.send("e");
-    t.shows(&format!("B sets       vm.{FILE}={}", get(FILE)));
-    t.send(format!("\x15vm.{FILE}={}\r", other()));
-    fill(&mut t, "workload", WORK);
-    fill(&mut t, "calm", "0");
-    fill(&mut t, "time", secs);
-    fill(&mut t, "A sets", base);
+    t.shows(&format!("B sets       vm.{KNOB}={}", get(KNOB)));
+    t.send(format!("\x15vm.{KNOB}={}\r", different_value()));
+    fill_field(&mut t, "workload", WORKLOAD);
+    fill_field(&mut t, "calm", "0");
+    fill_field(&mut t, "time", secs);
+    fill_field(&mut t, "A sets", base);
     t.until("a plan that can be started", |s| {
         let shown = s.contents();
         shown.contains("order A B B A A B B A") && !shown.contains("NOT TO BE STARTED")
@@ -41,22 +41,22 @@ fn asked(m: &Machine, secs: &str, base: &str) -> Terminal {
 }
 
 /// One in its first round, with A's value in force.
-fn measuring(m: &Machine) -> Terminal {
-    let a = if get(FILE) == "2700" { "2600" } else { "2700" };
-    let t = asked(m, "600", &format!("vm.{FILE}={a}"));
+fn experiment_in_first_round(m: &Machine) -> Terminal {
+    let a = if get(KNOB) == "2700" { "2600" } else { "2700" };
+    let t = start_experiment(m, "600", &format!("vm.{KNOB}={a}"));
     t.shows("round 1 of 8, A: measuring");
-    until(a);
+    wait_for_value(a);
     t
 }
 
 /// Nothing of a change stands, and every value is what it was.
-fn restored(m: &Machine, when: &str) {
-    until(&m.start[FILE]);
+fn assert_restored(m: &Machine, when: &str) {
+    wait_for_value(&m.start[KNOB]);
     assert_eq!(all(), m.start, "{when}");
     // The value is back before the journal says so.
     let start = Instant::now();
     loop {
-        let status = text(&m.tune(&["status", &format!("vm.{FILE}")]));
+        let status = text(&m.tune(&["status", &format!("vm.{KNOB}")]));
         if status.contains("No change of this boot stands") {
             return;
         }
@@ -66,14 +66,14 @@ fn restored(m: &Machine, when: &str) {
 }
 
 #[test]
-fn a_whole_experiment_from_a_knob_to_b_set_and_taken_back() {
+fn a_complete_experiment_from_selected_knob_to_applied_and_undone_result() {
     let Some(m) = Machine::take("a_whole_experiment_from_a_knob_to_b_set_and_taken_back") else { return };
-    let new = other();
-    let mut t = asked(&m, "0.05", "");
+    let new = different_value();
+    let mut t = start_experiment(&m, "0.05", "");
     t.shows("Report of intrinsic");
     t.shows("kept as ");
     t.shows("Now: A's values are in force");
-    restored(&m, "at its end");
+    assert_restored(&m, "at its end");
     // Four rounds of B, each a change of its own in the journal.
     assert_eq!(std::fs::read_to_string(m.journal()).unwrap().matches("Intend").count(), 4);
 
@@ -81,7 +81,7 @@ fn a_whole_experiment_from_a_knob_to_b_set_and_taken_back() {
     t.shows("All or none");
     t.send("y");
     t.shows("LEASE 5 9m5");
-    assert_eq!(get(FILE), new);
+    assert_eq!(get(KNOB), new);
     t.shows("Now: B is in force, change 5 on lease");
     t.send("K");
     t.shows("change 5 stays until the machine boots");
@@ -89,7 +89,7 @@ fn a_whole_experiment_from_a_knob_to_b_set_and_taken_back() {
     t.shows("Take change 5 back");
     t.send("y");
     t.shows("Now: A's values are in force");
-    restored(&m, "undone");
+    assert_restored(&m, "undone");
 
     t.send("o\x15report.md\r");
     t.shows("written: ");
@@ -104,28 +104,28 @@ fn a_whole_experiment_from_a_knob_to_b_set_and_taken_back() {
     t.send("q");
     assert_eq!(t.ended().exit_code(), 0);
     t.given_back(1);
-    restored(&m, "left");
+    assert_restored(&m, "left");
 }
 
 #[test]
-fn ended_by_key_it_gives_a_report_of_what_there_is() {
+fn cancelling_saves_a_partial_report() {
     let Some(m) = Machine::take("ended_by_key_it_gives_a_report_of_what_there_is") else { return };
-    let mut t = measuring(&m);
+    let mut t = experiment_in_first_round(&m);
     t.send("1");
     t.shows("experiment intrinsic 1/8 A");
     t.send("tx");
     t.shows("cancelled: the figures are those up to then");
     t.shows("kept as ");
-    restored(&m, "cancelled");
+    assert_restored(&m, "cancelled");
     t.send("q");
     assert_eq!(t.ended().exit_code(), 0);
 }
 
 #[test]
-fn left_or_killed_in_a_round_the_old_values_come_back() {
+fn quitting_or_killing_in_a_round_restores_the_values() {
     let Some(m) = Machine::take("left_or_killed_in_a_round_the_old_values_come_back") else { return };
     for how in ["q", "x twice", "HUP", "TERM", "KILL"] {
-        let mut t = measuring(&m);
+        let mut t = experiment_in_first_round(&m);
         match how {
             "q" => t.send("q"),
             "x twice" => {
@@ -138,7 +138,7 @@ fn left_or_killed_in_a_round_the_old_values_come_back() {
             _ => t.signal(Signal::KILL),
         }
         t.ended();
-        restored(&m, how);
+        assert_restored(&m, how);
         assert!(!t.home.path().join(".local/state").exists(), "{how}: one that was left is no result");
     }
 }

@@ -1,7 +1,7 @@
 //! SIGKILL of the tuner, of the screen, and of both, at every step of every knob of vm, and of the kernel's others.
 
 use crate::machine::{KERNEL, Machine, all, file, get, put, put_all, room, text};
-use iotop_plus::tune::protocol::Request;
+use iotop_plus::tune::protocol::TunerRequest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::BTreeMap;
@@ -11,21 +11,21 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Those this kernel was built with.
-fn all_kernel() -> BTreeMap<&'static str, String> {
+fn read_kernel_knobs() -> BTreeMap<&'static str, String> {
     KERNEL.iter().filter(|k| Path::new(&file(k)).exists()).map(|k| (*k, get(k))).collect()
 }
 
 /// The knobs beside those of memory, for tests that change them, and the promise to put them back. Others are no
 /// business of a test that does not: somebody else may be changing them meanwhile.
-struct Beside(BTreeMap<&'static str, String>);
+struct SavedKernelKnobs(BTreeMap<&'static str, String>);
 
-impl Beside {
-    fn take(_alone: &Machine) -> Self {
-        Self(all_kernel())
+impl SavedKernelKnobs {
+    fn save(_alone: &Machine) -> Self {
+        Self(read_kernel_knobs())
     }
 }
 
-impl Drop for Beside {
+impl Drop for SavedKernelKnobs {
     fn drop(&mut self) {
         put_all(&self.0);
     }
@@ -39,7 +39,7 @@ pub enum Victim {
 }
 
 /// A value next to the one in force; the thresholds keep their order.
-fn nearby(knob: &str, start: &BTreeMap<&'static str, String>, by: i64) -> String {
+fn nearby_value(knob: &str, start: &BTreeMap<&'static str, String>, by: i64) -> String {
     let n: i64 = start[knob].parse().unwrap();
     let of = |k: &str| start[k].parse::<i64>().unwrap();
     match knob {
@@ -48,9 +48,9 @@ fn nearby(knob: &str, start: &BTreeMap<&'static str, String>, by: i64) -> String
         // -1: no limit.
         "hung_task_warnings" => (n.max(0) + by).to_string(),
         // A half that is 0 gets what its other half means now.
-        "dirty_bytes" if n == 0 => (threshold("nr_dirty_threshold ") + by * 4096).to_string(),
+        "dirty_bytes" if n == 0 => (rounded_threshold("nr_dirty_threshold ") + by * 4096).to_string(),
         "dirty_background_bytes" if n == 0 => {
-            (threshold("nr_dirty_background_threshold ") + by * 4096).to_string()
+            (rounded_threshold("nr_dirty_background_threshold ") + by * 4096).to_string()
         }
         "dirty_ratio" if n == 0 => (of("dirty_background_ratio") + 30 + by).to_string(),
         "dirty_background_ratio" if n == 0 => (4 + by).to_string(),
@@ -61,7 +61,7 @@ fn nearby(knob: &str, start: &BTreeMap<&'static str, String>, by: i64) -> String
 }
 
 /// A threshold in force, in bytes, rounded so that it says the same for some while.
-fn threshold(name: &str) -> i64 {
+fn rounded_threshold(name: &str) -> i64 {
     let vmstat = std::fs::read_to_string("/proc/vmstat").unwrap();
     let pages: i64 = vmstat.lines().find_map(|l| l.strip_prefix(name)).unwrap().parse().unwrap();
     ((pages * 4096) >> 28 << 28).max(64 << 20)
@@ -69,7 +69,7 @@ fn threshold(name: &str) -> i64 {
 
 /// Starts a stand-in for the screen that holds the tuner's pipe, has the tuner make (and unmake) a change, and
 /// kills at the step. Returns whether the tuner was killed, and false in the second if the step was never reached.
-fn run(m: &Machine, words: &[String], step: u32, victim: Victim) -> (bool, bool) {
+fn run_and_kill(m: &Machine, words: &[String], step: u32, victim: Victim) -> (bool, bool) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let mut screen = Command::new("sleep")
         .arg("60")
@@ -85,20 +85,20 @@ fn run(m: &Machine, words: &[String], step: u32, victim: Victim) -> (bool, bool)
     };
     let mut tuner =
         m.command(&["tuner", "--kill", &plan]).stdin(reader).stdout(Stdio::piped()).spawn().unwrap();
-    let mut say = |request: &Request| {
+    let mut say = |request: &TunerRequest| {
         let mut line = serde_json::to_vec(request).unwrap();
         line.push(b'\n');
         // A tuner killed early does not read any more.
         let _ = writer.write_all(&line);
     };
-    say(&Request::Set { words: words.to_vec(), lease_secs: Some(600) });
-    let making = step <= making(words.len());
+    say(&TunerRequest::Set { assignments: words.to_vec(), lease_secs: Some(600) });
+    let making = step <= steps_of_change(words.len());
     if !making {
-        say(&Request::Undo);
+        say(&TunerRequest::Undo);
     }
     drop(writer);
     let status = tuner.wait().unwrap();
-    let screen_died = victim != Victim::Tuner && died(screen.id());
+    let screen_died = victim != Victim::Tuner && wait_for_exit(screen.id());
     let _ = screen.kill();
     let _ = screen.wait();
     let killed = status.signal() == Some(9);
@@ -106,7 +106,7 @@ fn run(m: &Machine, words: &[String], step: u32, victim: Victim) -> (bool, bool)
 }
 
 /// Whether a process that may have been sent SIGKILL ends.
-fn died(pid: u32) -> bool {
+fn wait_for_exit(pid: u32) -> bool {
     let fd = pidfd_open(Pid::from_raw(pid as i32).unwrap(), PidfdFlags::empty()).unwrap();
     let within = Timespec { tv_sec: 5, tv_nsec: 0 };
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&within)).unwrap() == 1
@@ -114,55 +114,55 @@ fn died(pid: u32) -> bool {
 
 /// Steps of making a change: four for its first record; for each knob four for each of two records, the write and
 /// the reading back; two around the answer.
-fn making(knobs: usize) -> u32 {
+fn steps_of_change(knobs: usize) -> u32 {
     4 + 10 * knobs as u32 + 2
 }
 
 /// With those of unmaking it: for each knob the write and four for the record.
-pub fn steps(knobs: usize) -> u32 {
-    making(knobs) + 5 * knobs as u32
+pub fn steps_of_change_and_undo(knobs: usize) -> u32 {
+    steps_of_change(knobs) + 5 * knobs as u32
 }
 
 #[test]
-fn killed_at_every_step_everything_is_restored() {
+fn vm_knobs_are_restored_from_every_kill_point() {
     let Some(m) = Machine::take("killed_at_every_step_everything_is_restored") else { return };
-    let points = everywhere(&m, &m.start, all);
+    let points = kill_at_every_point(&m, &m.start, all);
     println!("{points} points, all restored");
     assert!(points >= 500);
 }
 
 #[test]
-fn knobs_beside_those_of_memory_are_restored_from_every_step() {
+fn kernel_knobs_are_restored_from_every_kill_point() {
     let Some(m) = Machine::take("knobs_beside_those_of_memory_are_restored_from_every_step") else { return };
-    let Beside(start) = &Beside::take(&m);
+    let SavedKernelKnobs(start) = &SavedKernelKnobs::save(&m);
     if start.is_empty() {
         eprintln!("SKIPPED knobs_beside_those_of_memory_are_restored_from_every_step: this kernel has none");
         return;
     }
-    let points = everywhere(&m, start, all_kernel);
+    let points = kill_at_every_point(&m, start, read_kernel_knobs);
     println!("{points} points of {:?}, all restored", start.keys());
-    assert_eq!(points, 3 * steps(1) * start.len() as u32);
+    assert_eq!(points, 3 * steps_of_change_and_undo(1) * start.len() as u32);
     // And by the tool that is run afterwards, all of them in one change.
     let words: Vec<String> =
-        start.keys().map(|k| format!("{}.{k}={}", room(k), nearby(k, start, 1))).collect();
-    for step in 1..=steps(words.len()) {
-        point(&m, &words, step, Victim::Tuner);
-        assert_eq!(all_kernel(), *start, "{words:?} step {step}");
+        start.keys().map(|k| format!("{}.{k}={}", room(k), nearby_value(k, start, 1))).collect();
+    for step in 1..=steps_of_change_and_undo(words.len()) {
+        kill_and_undo(&m, &words, step, Victim::Tuner);
+        assert_eq!(read_kernel_knobs(), *start, "{words:?} step {step}");
     }
 }
 
 /// Kills everybody at every step of every knob of `start`, which `now` reads; how often.
-fn everywhere(
+fn kill_at_every_point(
     m: &Machine,
     start: &BTreeMap<&'static str, String>,
     now: fn() -> BTreeMap<&'static str, String>,
 ) -> u32 {
     let mut points = 0;
     for knob in start.keys() {
-        let word = format!("{}.{knob}={}", room(knob), nearby(knob, start, 1));
+        let word = format!("{}.{knob}={}", room(knob), nearby_value(knob, start, 1));
         for victim in [Victim::Tuner, Victim::Screen, Victim::Both] {
-            for step in 1..=steps(1) {
-                point(m, std::slice::from_ref(&word), step, victim);
+            for step in 1..=steps_of_change_and_undo(1) {
+                kill_and_undo(m, std::slice::from_ref(&word), step, victim);
                 assert_eq!(now(), *start, "{word} step {step} {victim:?}");
                 points += 1;
             }
@@ -172,8 +172,8 @@ fn everywhere(
 }
 
 /// One death, and the next start's undo where the tuner died.
-pub fn point(m: &Machine, words: &[String], step: u32, victim: Victim) {
-    let (killed, reached) = run(m, words, step, victim);
+pub fn kill_and_undo(m: &Machine, words: &[String], step: u32, victim: Victim) {
+    let (killed, reached) = run_and_kill(m, words, step, victim);
     assert!(reached, "{words:?}: step {step} is never passed, {victim:?}");
     assert_eq!(killed, victim != Victim::Screen, "{words:?} step {step} {victim:?}");
     if killed {
@@ -183,19 +183,19 @@ pub fn point(m: &Machine, words: &[String], step: u32, victim: Victim) {
 }
 
 #[test]
-fn several_knobs_at_once_are_restored_from_every_step() {
+fn multi_knob_changes_are_restored_from_every_kill_point() {
     let Some(m) = Machine::take("several_knobs_at_once_are_restored_from_every_step") else { return };
     let knobs = ["dirty_background_ratio", "swappiness", "dirty_bytes"];
-    let words = knobs.map(|k| format!("vm.{k}={}", nearby(k, &m.start, 1)));
-    for step in 1..=steps(words.len()) {
-        point(&m, &words, step, Victim::Tuner);
+    let words = knobs.map(|k| format!("vm.{k}={}", nearby_value(k, &m.start, 1)));
+    for step in 1..=steps_of_change_and_undo(words.len()) {
+        kill_and_undo(&m, &words, step, Victim::Tuner);
         assert_eq!(all(), m.start, "step {step}");
     }
-    println!("{} points, all restored", steps(words.len()));
+    println!("{} points, all restored", steps_of_change_and_undo(words.len()));
 }
 
 #[test]
-fn pairs_set_in_bytes_are_restored_in_bytes() {
+fn byte_limits_are_restored_as_byte_limits() {
     let Some(m) = Machine::take("pairs_set_in_bytes_are_restored_in_bytes") else { return };
     if m.start["dirty_ratio"] == "0" || m.start["dirty_background_ratio"] == "0" {
         eprintln!("SKIPPED pairs_set_in_bytes_are_restored_in_bytes: this machine is in bytes already");
@@ -205,11 +205,11 @@ fn pairs_set_in_bytes_are_restored_in_bytes() {
     for (half, bytes) in [("dirty_bytes", 4u64 << 30), ("dirty_background_bytes", 1 << 30)] {
         let other = half.replace("bytes", "ratio");
         for knob in [half, other.as_str()] {
-            for step in 1..=steps(1) {
+            for step in 1..=steps_of_change_and_undo(1) {
                 put(half, &bytes.to_string());
                 let start = all();
-                let word = format!("vm.{knob}={}", nearby(knob, &start, 1));
-                point(&m, std::slice::from_ref(&word), step, Victim::Tuner);
+                let word = format!("vm.{knob}={}", nearby_value(knob, &start, 1));
+                kill_and_undo(&m, std::slice::from_ref(&word), step, Victim::Tuner);
                 let stands = all();
                 put_all(&m.start);
                 assert_eq!(stands, start, "{word} step {step}");
@@ -222,19 +222,19 @@ fn pairs_set_in_bytes_are_restored_in_bytes() {
 }
 
 #[test]
-fn an_admins_edit_after_a_death_is_never_overwritten() {
+fn an_admins_edit_after_a_crash_is_never_overwritten() {
     let Some(m) = Machine::take("an_admins_edit_after_a_death_is_never_overwritten") else { return };
     let (mut points, mut reported) = (0, 0);
-    let beside = Beside::take(&m);
+    let beside = SavedKernelKnobs::save(&m);
     let mut start = m.start.clone();
     start.extend(beside.0.clone());
     // A switch has no third value that could be an admin's.
     start.remove("task_delayacct");
     for knob in start.keys() {
-        let word = format!("{}.{knob}={}", room(knob), nearby(knob, &start, 1));
-        let theirs = nearby(knob, &start, 2);
-        for step in 1..=steps(1) {
-            let (killed, _) = run(&m, std::slice::from_ref(&word), step, Victim::Tuner);
+        let word = format!("{}.{knob}={}", room(knob), nearby_value(knob, &start, 1));
+        let theirs = nearby_value(knob, &start, 2);
+        for step in 1..=steps_of_change_and_undo(1) {
+            let (killed, _) = run_and_kill(&m, std::slice::from_ref(&word), step, Victim::Tuner);
             assert!(killed);
             put(knob, &theirs);
             let undone = m.tune(&["undo"]);
@@ -242,7 +242,7 @@ fn an_admins_edit_after_a_death_is_never_overwritten() {
             put_all(&start);
             assert_eq!(stands, theirs, "{word} step {step}: {}", text(&undone));
             // Once the write is on record it must say that it found somebody else's value.
-            if (8..steps(1) - 1).contains(&step) {
+            if (8..steps_of_change_and_undo(1) - 1).contains(&step) {
                 assert_eq!(undone.status.code(), Some(1), "{word} step {step}: {}", text(&undone));
                 assert!(text(&undone).contains("CONFLICT"), "{word} step {step}: {}", text(&undone));
                 reported += 1;

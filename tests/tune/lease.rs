@@ -2,8 +2,8 @@
 
 use crate::machine::{BIN, Machine, all, get, put, put_all, text};
 use iotop_plus::root::Root;
-use iotop_plus::tune::client::{Held, Said};
-use iotop_plus::tune::protocol::{Reply, Request};
+use iotop_plus::tune::tuner_client::{LeaseHandle, TunerEvent};
+use iotop_plus::tune::protocol::{TunerReply, TunerRequest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::os::fd::OwnedFd;
@@ -24,7 +24,7 @@ fn wait_for_tuner(said: &str) {
 }
 
 #[test]
-fn a_lease_that_runs_out_restores_unless_kept() {
+fn an_expired_lease_restores_unless_kept() {
     let Some(m) = Machine::take("a_lease_that_runs_out_restores_unless_kept") else { return };
     let (was, new) = (get("page-cluster"), if get("page-cluster") == "2" { "1" } else { "2" });
     let said = text(&m.tune(&["set", "--for", "1s", &format!("vm.page-cluster={new}")]));
@@ -44,13 +44,13 @@ fn a_lease_that_runs_out_restores_unless_kept() {
 }
 
 #[test]
-fn a_screen_renews_keeps_or_goes_away() {
+fn the_tuner_obeys_renew_keep_undo_signals_and_a_closed_pipe() {
     let Some(m) = Machine::take("a_screen_renews_keeps_or_goes_away") else { return };
     let root = Root::at(m.dir.path());
     let start = || {
         let words = vec!["vm.page-cluster=2".to_owned()];
-        let (held, reply) = Held::start(Path::new(BIN), &root, words, Some(2)).unwrap();
-        assert!(matches!(reply, Reply::Applied { .. }), "{reply:?}");
+        let (held, reply) = LeaseHandle::start(Path::new(BIN), &root, words, Some(2)).unwrap();
+        assert!(matches!(reply, TunerReply::Applied { .. }), "{reply:?}");
         assert_eq!(get("page-cluster"), "2");
         let ended = pidfd_open(Pid::from_raw(held.pid() as i32).unwrap(), PidfdFlags::empty()).unwrap();
         (held, ended)
@@ -60,15 +60,15 @@ fn a_screen_renews_keeps_or_goes_away() {
         assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&within)).unwrap(), 1);
     };
     let (mut held, ended) = start();
-    assert!(matches!(held.ask(&Request::Renew { secs: 500 }).unwrap(), Reply::Left { secs: 490..=500 }));
-    assert!(matches!(held.ask(&Request::State).unwrap(), Reply::Left { secs: 490..=500 }));
-    assert!(matches!(held.ask(&Request::Set { words: vec![], lease_secs: None }).unwrap(), Reply::Bad(_)));
+    assert!(matches!(held.request(&TunerRequest::Renew { secs: 500 }).unwrap(), TunerReply::TimeLeft { secs: 490..=500 }));
+    assert!(matches!(held.request(&TunerRequest::Status).unwrap(), TunerReply::TimeLeft { secs: 490..=500 }));
+    assert!(matches!(held.request(&TunerRequest::Set { assignments: vec![], lease_secs: None }).unwrap(), TunerReply::Error(_)));
     drop(held);
     over(&ended);
     assert_eq!(all(), m.start, "gone without a word");
 
     let (mut held, ended) = start();
-    assert!(matches!(held.ask(&Request::Undo).unwrap(), Reply::Undone(all) if all.len() == 1));
+    assert!(matches!(held.request(&TunerRequest::Undo).unwrap(), TunerReply::Restored(all) if all.len() == 1));
     over(&ended);
     assert_eq!(all(), m.start);
 
@@ -81,18 +81,18 @@ fn a_screen_renews_keeps_or_goes_away() {
     over(&ended);
     assert_eq!(all(), m.start, "a screen nobody looks at");
     // Its last word is on the way still when it ends.
-    let said = std::iter::repeat_with(|| held.said()).find(|said| *said != Said::Nothing);
-    assert!(matches!(said, Some(Said::Reply(Reply::Undone(_)))), "{said:?}");
+    let said = std::iter::repeat_with(|| held.poll_event()).find(|said| *said != TunerEvent::Nothing);
+    assert!(matches!(said, Some(TunerEvent::Reply(TunerReply::Restored(_)))), "{said:?}");
 
     let (mut held, ended) = start();
-    assert_eq!(held.ask(&Request::Keep).unwrap(), Reply::Kept);
+    assert_eq!(held.request(&TunerRequest::Keep).unwrap(), TunerReply::Kept);
     over(&ended);
     drop(held);
     assert_eq!(get("page-cluster"), "2");
 }
 
 #[test]
-fn an_admins_edit_during_a_lease_survives_its_end() {
+fn an_admins_edit_during_a_lease_survives_its_expiry() {
     let Some(m) = Machine::take("an_admins_edit_during_a_lease_survives_its_end") else { return };
     let said = text(&m.tune(&["set", "--for", "1s", "vm.page-cluster=2"]));
     put("page-cluster", "1");
@@ -104,7 +104,7 @@ fn an_admins_edit_during_a_lease_survives_its_end() {
 }
 
 #[test]
-fn a_closed_terminal_does_not_end_the_promise() {
+fn a_lease_survives_its_closed_terminal_and_still_expires() {
     let Some(m) = Machine::take("a_closed_terminal_does_not_end_the_promise") else { return };
     let pair = portable_pty::native_pty_system().openpty(portable_pty::PtySize::default()).unwrap();
     let mut command = portable_pty::CommandBuilder::new(BIN);
@@ -131,7 +131,7 @@ fn a_closed_terminal_does_not_end_the_promise() {
 }
 
 #[test]
-fn a_dry_run_and_wrong_input_change_nothing() {
+fn a_dry_run_and_invalid_input_change_nothing() {
     let Some(m) = Machine::take("a_dry_run_and_wrong_input_change_nothing") else { return };
     let before = m.tune(&["list", "vm."]).stdout;
     let dry =
@@ -149,7 +149,7 @@ fn a_dry_run_and_wrong_input_change_nothing() {
 }
 
 #[test]
-fn nobody_reads_everything_and_writes_nothing() {
+fn an_unprivileged_user_can_read_but_not_write() {
     let Some(m) = Machine::take("nobody_reads_everything_and_writes_nothing") else { return };
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 pub const BIN: &str = env!("CARGO_BIN_EXE_iotop-plus");
 
 /// Small steps from the values most machines have, so that nothing is disturbed.
-pub const KNOBS: [&str; 11] = [
+pub const VM_KNOBS: [&str; 11] = [
     "dirty_ratio",
     "dirty_bytes",
     "dirty_background_ratio",
@@ -25,58 +25,58 @@ pub const KNOBS: [&str; 11] = [
 ];
 
 /// Knobs of the kernel that are not of memory.
-pub const KERNEL: [&str; 3] = ["task_delayacct", "hung_task_timeout_secs", "hung_task_warnings"];
+pub const KERNEL_KNOBS: [&str; 3] = ["task_delayacct", "hung_task_timeout_secs", "hung_task_warnings"];
 
 /// `vm` or `kernel`.
-pub fn room(knob: &str) -> &'static str {
-    if KERNEL.contains(&knob) { "kernel" } else { "vm" }
+pub fn sysctl_dir(knob: &str) -> &'static str {
+    if KERNEL_KNOBS.contains(&knob) { "kernel" } else { "vm" }
 }
 
-pub fn file(knob: &str) -> String {
-    format!("/proc/sys/{}/{knob}", room(knob))
+pub fn knob_path(knob: &str) -> String {
+    format!("/proc/sys/{}/{knob}", sysctl_dir(knob))
 }
 
-pub fn get(knob: &str) -> String {
-    std::fs::read_to_string(file(knob)).unwrap().trim().to_owned()
+pub fn read_knob(knob: &str) -> String {
+    std::fs::read_to_string(knob_path(knob)).unwrap().trim().to_owned()
 }
 
-pub fn put(knob: &str, value: &str) {
-    std::fs::write(file(knob), value).unwrap();
+pub fn write_knob(knob: &str, value: &str) {
+    std::fs::write(knob_path(knob), value).unwrap();
 }
 
-pub fn all() -> BTreeMap<&'static str, String> {
-    KNOBS.iter().map(|k| (*k, get(k))).collect()
+pub fn read_vm_knobs() -> BTreeMap<&'static str, String> {
+    VM_KNOBS.iter().map(|k| (*k, read_knob(k))).collect()
 }
 
 /// Writes values back: of a pair the half that is not 0.
-pub fn put_all(values: &BTreeMap<&'static str, String>) {
+pub fn write_knobs(values: &BTreeMap<&'static str, String>) {
     for (knob, value) in values {
         let half = knob.ends_with("_bytes") || knob.ends_with("_ratio");
-        if (!half || value != "0") && get(knob) != *value {
-            put(knob, value);
+        if (!half || value != "0") && read_knob(knob) != *value {
+            write_knob(knob, value);
         }
     }
 }
 
 /// One test at a time on this machine, whoever runs it.
-pub struct Machine {
+pub struct LiveMachine {
     pub dir: tempfile::TempDir,
-    pub start: BTreeMap<&'static str, String>,
+    pub saved: BTreeMap<&'static str, String>,
     /// What runs the program where `dir` is not its root but holds its /run.
-    pub there: Vec<String>,
-    _alone: OwnedFd,
+    pub wrapper: Vec<String>,
+    _lock: OwnedFd,
 }
 
-impl Machine {
+impl LiveMachine {
     /// `None`, said why, where this cannot be tested.
-    pub fn take(test: &str) -> Option<Self> {
-        let writable = rustix::fs::access(file("swappiness").as_str(), rustix::fs::Access::WRITE_OK).is_ok();
+    pub fn acquire(test: &str) -> Option<Self> {
+        let writable = rustix::fs::access(knob_path("swappiness").as_str(), rustix::fs::Access::WRITE_OK).is_ok();
         if !rustix::process::geteuid().is_root() || !writable {
             eprintln!("SKIPPED {test}: needs root and a writable /proc/sys/vm");
             return None;
         }
         // Putting values back would take them from under an experiment or a change somebody is trying out.
-        let status = text(&Command::new(BIN).args(["tune", "status"]).output().unwrap());
+        let status = output_text(&Command::new(BIN).args(["tune", "status"]).output().unwrap());
         if status.contains("on lease for another") {
             eprintln!("SKIPPED {test}: a change of this machine is on lease");
             return None;
@@ -93,11 +93,11 @@ impl Machine {
         }
         symlink("/proc", dir.path().join("proc")).unwrap();
         symlink("/sys", dir.path().join("sys")).unwrap();
-        Some(Self { dir, start: all(), there: Vec::new(), _alone: alone })
+        Some(Self { dir, saved: read_vm_knobs(), wrapper: Vec::new(), _lock: alone })
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
-        if let [program, words @ ..] = self.there.as_slice() {
+        if let [program, words @ ..] = self.wrapper.as_slice() {
             let mut command = Command::new(program);
             command.args(words).arg(BIN).args(args);
             return command;
@@ -118,12 +118,12 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for LiveMachine {
     fn drop(&mut self) {
-        put_all(&self.start);
+        write_knobs(&self.saved);
     }
 }
 
-pub fn text(output: &Output) -> String {
+pub fn output_text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

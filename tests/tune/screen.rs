@@ -6,10 +6,10 @@ use crate::term::{Start, Terminal};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-pub const FILE: &str = "dirty_expire_centisecs";
+pub const KNOB: &str = "dirty_expire_centisecs";
 
 /// The view with the knob selected, on the test's own run directory.
-pub fn screen(m: &Machine, lease: u32) -> Terminal {
+pub fn open_tune_view(m: &Machine, lease: u32) -> Terminal {
     let config = m.dir.path().join("config.toml");
     std::fs::write(&config, format!("view = \"tune\"\n[tune]\nlease = {lease}\n")).unwrap();
     let (root, config) = (m.dir.path().to_str().unwrap(), config.to_str().unwrap());
@@ -22,7 +22,7 @@ pub fn screen(m: &Machine, lease: u32) -> Terminal {
 }
 
 /// Changes it by the keys a person presses.
-fn change(t: &mut Terminal, value: &str) {
+fn apply_value(t: &mut Terminal, value: &str) {
     t.send("\r");
     t.shows("new value:");
     t.send("\x15");
@@ -36,26 +36,26 @@ fn change(t: &mut Terminal, value: &str) {
 }
 
 /// Another value than the one there is.
-pub fn other() -> &'static str {
-    if get(FILE) == "2900" { "2800" } else { "2900" }
+pub fn different_value() -> &'static str {
+    if get(KNOB) == "2900" { "2800" } else { "2900" }
 }
 
 /// Waits for the value; a tuner restores by itself within its lease and 5 s.
-pub fn until(value: &str) {
+pub fn wait_for_value(value: &str) {
     let end = Instant::now() + Duration::from_secs(20);
-    while get(FILE) != value {
-        assert!(Instant::now() < end, "{FILE} stays at {}", get(FILE));
+    while get(KNOB) != value {
+        assert!(Instant::now() < end, "{KNOB} stays at {}", get(KNOB));
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
-fn a_change_made_on_the_screen_counts_down_and_is_undone() {
+fn a_change_on_the_screen_shows_its_countdown_and_can_be_undone() {
     let Some(m) = Machine::take("a_change_made_on_the_screen_counts_down_and_is_undone") else { return };
-    let (was, new) = (get(FILE), other());
-    let mut t = screen(&m, 600);
-    change(&mut t, new);
-    assert_eq!(get(FILE), new);
+    let (was, new) = (get(KNOB), different_value());
+    let mut t = open_tune_view(&m, 600);
+    apply_value(&mut t, new);
+    assert_eq!(get(KNOB), new);
     t.shows("LEASE 1 9m5");
     t.send("1");
     t.until("the countdown in another view", |s| {
@@ -65,7 +65,7 @@ fn a_change_made_on_the_screen_counts_down_and_is_undone() {
     t.shows("Take change 1 back");
     t.send("y");
     t.shows("taken back");
-    assert_eq!(get(FILE), was);
+    assert_eq!(get(KNOB), was);
     t.until("no lease", |s| !s.contents().contains("LEASE"));
     t.send("q");
     assert_eq!(t.ended().exit_code(), 0);
@@ -73,42 +73,42 @@ fn a_change_made_on_the_screen_counts_down_and_is_undone() {
 }
 
 #[test]
-fn a_screen_that_is_killed_takes_its_change_along() {
+fn killing_the_screen_reverts_its_change() {
     let Some(m) = Machine::take("a_screen_that_is_killed_takes_its_change_along") else { return };
-    let (was, new) = (get(FILE), other());
-    let mut t = screen(&m, 600);
-    change(&mut t, new);
+    let (was, new) = (get(KNOB), different_value());
+    let mut t = open_tune_view(&m, 600);
+    apply_value(&mut t, new);
     t.signal(Signal::KILL);
-    until(&was);
+    wait_for_value(&was);
     t.ended();
     assert_eq!(all(), m.start);
 }
 
 #[test]
-fn a_lease_nobody_renews_runs_out_before_the_persons_eyes() {
+fn an_expired_lease_is_reported_on_screen() {
     let Some(m) = Machine::take("a_lease_nobody_renews_runs_out_before_the_persons_eyes") else { return };
-    let was = get(FILE);
-    let mut t = screen(&m, 2);
-    change(&mut t, other());
+    let was = get(KNOB);
+    let mut t = open_tune_view(&m, 2);
+    apply_value(&mut t, different_value());
     t.shows("the lease of change 1 is over");
-    assert_eq!(get(FILE), was);
+    assert_eq!(get(KNOB), was);
     t.shows("taken back");
     t.send("q");
     assert_eq!(t.ended().exit_code(), 0);
 }
 
 #[test]
-fn leaving_keeps_undoes_or_leaves_the_lease() {
+fn quitting_offers_to_keep_undo_or_leave_the_lease() {
     let Some(m) = Machine::take("leaving_keeps_undoes_or_leaves_the_lease") else { return };
-    let (was, new) = (get(FILE), other());
+    let (was, new) = (get(KNOB), different_value());
     for (key, stands) in [("u", false), ("k", true), ("l", true)] {
-        let mut t = screen(&m, 600);
-        change(&mut t, new);
+        let mut t = open_tune_view(&m, 600);
+        apply_value(&mut t, new);
         t.send("q");
         t.shows("Leave with a change on lease?");
         t.send(key);
         assert_eq!(t.ended().exit_code(), 0, "{key}");
-        assert_eq!(get(FILE), if stands { new } else { was.as_str() }, "{key}");
+        assert_eq!(get(KNOB), if stands { new } else { was.as_str() }, "{key}");
         let status = crate::machine::text(&m.tune(&["status", "vm.dirty_expire_centisecs"]));
         let want = match key {
             "u" => "No change of this boot stands",
@@ -122,18 +122,18 @@ fn leaving_keeps_undoes_or_leaves_the_lease() {
             assert!(renewed.contains("on lease for another 1h00m"), "{renewed}");
         }
         m.tune(&["undo"]);
-        assert_eq!(get(FILE), was, "{key}");
+        assert_eq!(get(KNOB), was, "{key}");
     }
     assert_eq!(all(), m.start);
 }
 
 #[test]
-fn what_a_killed_tuner_left_behind_is_offered_at_the_next_start() {
+fn changes_of_a_killed_tuner_are_offered_for_restore_at_start() {
     let Some(m) = Machine::take("what_a_killed_tuner_left_behind_is_offered_at_the_next_start") else {
         return;
     };
-    let (was, new) = (get(FILE), other());
-    let said = crate::machine::text(&m.tune(&["set", "--for", "1h", &format!("vm.{FILE}={new}")]));
+    let (was, new) = (get(KNOB), different_value());
+    let said = crate::machine::text(&m.tune(&["set", "--for", "1h", &format!("vm.{KNOB}={new}")]));
     let pid = said.split("(process ").nth(1).and_then(|s| s.split(' ').next()).expect(&said);
     let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, Signal::KILL).unwrap();
@@ -151,7 +151,7 @@ fn what_a_killed_tuner_left_behind_is_offered_at_the_next_start() {
         std::thread::sleep(Duration::from_millis(200));
     }
     t.send("y");
-    until(&was);
+    wait_for_value(&was);
     t.shows("taken back");
     t.send("q");
     assert_eq!(t.ended().exit_code(), 0);
@@ -159,8 +159,8 @@ fn what_a_killed_tuner_left_behind_is_offered_at_the_next_start() {
 }
 
 #[test]
-fn a_device_without_progress_is_refused_while_the_screen_goes_on() {
-    let (dir, disk) = crate::devices::without_progress();
+fn a_stalled_device_is_refused_without_blocking_the_screen() {
+    let (dir, disk) = crate::devices::tree_with_stalled_disk();
     std::os::unix::fs::symlink("/proc", dir.path().join("proc")).unwrap();
     let args = vec!["--root", dir.path().to_str().unwrap(), "--config", "none"];
     let mut t = Terminal::start(Start { args, size: (120, 40), ..Default::default() });

@@ -1,27 +1,27 @@
 //! `tune persist` and `tune unpersist`.
 
-use super::super::FINE;
-use super::out::Out;
-use super::{Done, careful, need_root};
+use super::super::EXIT_OK;
+use super::text_output::TextOutput;
+use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
-use crate::tune::lasting::{self, Wanted};
+use crate::tune::persist_plan::{self, PersistChanges};
 
 /// Writes values into our files: the given ones, or those in force.
-pub fn persist(root: &Root, words: &[String]) -> Done {
-    let wanted = lasting::wanted(root, &mut careful(root), words)?;
-    write(root, &wanted)
+pub fn persist(root: &Root, words: &[String]) -> CommandResult {
+    let wanted = persist_plan::plan_persist(root, &mut child_knob_io(root), words)?;
+    write_and_print(root, &wanted)
 }
 
 /// Takes values out of our files. What is in force now stays.
-pub fn unpersist(root: &Root, words: &[String]) -> Done {
-    write(root, &lasting::unwanted(root, words)?)
+pub fn unpersist(root: &Root, words: &[String]) -> CommandResult {
+    write_and_print(root, &persist_plan::plan_unpersist(root, words)?)
 }
 
-fn write(root: &Root, wanted: &Wanted) -> Done {
-    need_root(root, "writing below /etc")?;
-    let mut out = Out::default();
-    for line in lasting::write(root, wanted)? {
-        out.line(line);
+fn write_and_print(root: &Root, wanted: &PersistChanges) -> CommandResult {
+    require_root(root, "writing below /etc")?;
+    let mut out = TextOutput::default();
+    for line in persist_plan::write_and_report(root, wanted)? {
+        out.push_line(line);
     }
-    Ok(out.print().map(|()| FINE))
+    Ok(out.print().map(|()| EXIT_OK))
 }

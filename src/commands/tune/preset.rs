@@ -1,32 +1,32 @@
 //! `tune preset`: lists the presets, or applies one by the same way as `set`.
 
-use super::super::FINE;
-use super::out::Out;
-use super::{Done, careful, set};
+use super::super::EXIT_OK;
+use super::text_output::TextOutput;
+use super::{CommandResult, child_knob_io, set};
 use crate::root::Root;
-use crate::tune::presets::{PRESETS, find};
+use crate::tune::presets::{PRESETS, find_preset};
 
 /// All of them, each with what it sets and what it costs.
-pub fn list(root: &Root) -> Done {
-    let mut out = Out::default();
-    let mut io = careful(root);
+pub fn list(root: &Root) -> CommandResult {
+    let mut out = TextOutput::default();
+    let mut io = child_knob_io(root);
     for preset in PRESETS {
-        out.line(format!("{}: {}", preset.name, preset.title));
-        out.paragraph(preset.about, 100);
-        let (words, missing) = preset.words_here(&mut io);
-        out.paragraph(&format!("sets {}", words.join(" ")), 100);
+        out.push_line(format!("{}: {}", preset.name, preset.title));
+        out.push_paragraph(preset.description, 100);
+        let (words, missing) = preset.available_assignments(&mut io);
+        out.push_paragraph(&format!("sets {}", words.join(" ")), 100);
         if !missing.is_empty() {
-            out.paragraph(&format!("not on this machine: {}", missing.join(" ")), 100);
+            out.push_paragraph(&format!("not on this machine: {}", missing.join(" ")), 100);
         }
-        out.line(format!("source: {}", preset.source));
-        out.gap();
+        out.push_line(format!("source: {}", preset.source));
+        out.push_blank();
     }
-    out.line("`iotop-plus tune preset NAME --dry-run` shows what would change here.");
-    Ok(out.print().map(|()| FINE))
+    out.push_line("`iotop-plus tune preset NAME --dry-run` shows what would change here.");
+    Ok(out.print().map(|()| EXIT_OK))
 }
 
 /// Applies one, all or nothing.
-pub fn run(root: &Root, name: &str, lease_secs: Option<u64>, dry_run: bool) -> Done {
-    let (words, _) = find(name)?.words_here(&mut careful(root));
+pub fn run(root: &Root, name: &str, lease_secs: Option<u64>, dry_run: bool) -> CommandResult {
+    let (words, _) = find_preset(name)?.available_assignments(&mut child_knob_io(root));
     set::run(root, words, lease_secs, dry_run)
 }

@@ -1,102 +1,102 @@
 //! `tune set`.
 
-use super::super::FINE;
-use super::out::Out;
-use super::{Done, careful, need_root};
+use super::super::EXIT_OK;
+use super::text_output::TextOutput;
+use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
-use crate::tune::address::Address;
-use crate::tune::apply::wall_ns;
-use crate::tune::client::Held;
-use crate::tune::guard;
-use crate::tune::machine::Machine;
-use crate::tune::plan::{Planned, Refusal, plan};
-use crate::tune::protocol::{Applied, Reply};
+use crate::tune::knob_id::KnobId;
+use crate::tune::apply::now_wall_ns;
+use crate::tune::tuner_client::LeaseHandle;
+use crate::tune::progress_check;
+use crate::tune::machine_limits::MachineLimits;
+use crate::tune::plan::{PlannedWrite, TuneError, plan_writes};
+use crate::tune::protocol::{AppliedKnob, TunerReply};
 use crate::tune::value;
 use crate::units;
 
 /// Checks everything, then has a tuner do it.
-pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bool) -> Done {
-    let machine = Machine::read(root);
-    let planned = plan(&mut careful(root), &machine, &words)?;
+pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bool) -> CommandResult {
+    let machine = MachineLimits::read(root);
+    let planned = plan_writes(&mut child_knob_io(root), &machine, &words)?;
     for p in &planned {
-        guard::check(root, &p.at).map_err(Refusal::Unsafe)?;
+        progress_check::require_progress(root, &p.knob).map_err(TuneError::Unsafe)?;
     }
     if dry_run {
-        return Ok(told(&planned, &machine, lease_secs).print().map(|()| FINE));
+        return Ok(render_dry_run(&planned, &machine, lease_secs).print().map(|()| EXIT_OK));
     }
-    need_root(root, "changing knobs")?;
-    let failed = |err: std::io::Error| Refusal::Failed(err.to_string());
-    let (held, reply) = Held::start(Root::self_exe(), root, words, lease_secs).map_err(failed)?;
+    require_root(root, "changing knobs")?;
+    let failed = |err: std::io::Error| TuneError::Failed(err.to_string());
+    let (held, reply) = LeaseHandle::start(Root::self_exe(), root, words, lease_secs).map_err(failed)?;
     let (id, members, lease) = match reply {
-        Reply::Applied { id, members, lease_secs } => (id, members, lease_secs),
-        Reply::Refused(refusal) => return Err(refusal),
-        other => return Err(Refusal::Failed(format!("the tuner said {other:?}"))),
+        TunerReply::Applied { id, members, lease_secs } => (id, members, lease_secs),
+        TunerReply::Refused(refusal) => return Err(refusal),
+        other => return Err(TuneError::Failed(format!("the tuner said {other:?}"))),
     };
-    let mut out = Out::default();
+    let mut out = TextOutput::default();
     let changed = members.iter().any(|m| !m.after.is_empty());
     for member in &members {
-        applied(&mut out, member, &machine);
+        push_applied(&mut out, member, &machine);
     }
     match lease {
         Some(secs) if changed => {
             let pid = held.pid();
             match held.detach() {
-                Ok(Reply::Left { .. }) => {}
-                Ok(other) => return Err(Refusal::Failed(format!("the tuner said {other:?}"))),
+                Ok(TunerReply::TimeLeft { .. }) => {}
+                Ok(other) => return Err(TuneError::Failed(format!("the tuner said {other:?}"))),
                 Err(err) => return Err(failed(err)),
             }
-            let end = units::format_time_of_day(wall_ns() + secs as i64 * 1_000_000_000, 0);
-            out.line(format!(
+            let end = units::format_time_of_day(now_wall_ns() + secs as i64 * 1_000_000_000, 0);
+            out.push_line(format!(
                 "Change {id} is on lease for {}: at {end} UTC the old values come back by themselves (process {pid} \
                  sees to it, also if this terminal closes).",
                 units::format_duration(secs)
             ));
-            out.line(format!(
+            out.push_line(format!(
                 "To let it stay: iotop-plus tune keep {id}    To take it back: iotop-plus tune undo {id}"
             ));
         }
         _ if changed => {
-            out.line(format!(
+            out.push_line(format!(
                 "Change {id} stays until the machine boots. To take it back: iotop-plus tune undo {id}"
             ));
-            out.line("To make it last over a boot: iotop-plus tune persist KNOB...");
+            out.push_line("To make it last over a boot: iotop-plus tune persist KNOB...");
         }
-        _ => out.line("Nothing to change."),
+        _ => out.push_line("Nothing to change."),
     }
-    Ok(out.print().map(|()| FINE))
+    Ok(out.print().map(|()| EXIT_OK))
 }
 
-fn told(planned: &[Planned], machine: &Machine, lease_secs: Option<u64>) -> Out {
-    let mut out = Out::default();
+fn render_dry_run(planned: &[PlannedWrite], machine: &MachineLimits, lease_secs: Option<u64>) -> TextOutput {
+    let mut out = TextOutput::default();
     for p in planned {
-        let show = |v: &str| value::show(p.at.knob(), v, machine);
-        match p.now.value == p.want {
-            true => out.line(format!("{} stands at {} already", p.at, show(&p.want))),
-            false => out.line(format!("would set {} from {} to {}", p.at, show(&p.now.value), show(&p.want))),
+        let show = |v: &str| value::format_with_meaning(p.knob.knob(), v, machine);
+        match p.current.value == p.target {
+            true => out.push_line(format!("{} stands at {} already", p.knob, show(&p.target))),
+            false => out.push_line(format!("would set {} from {} to {}", p.knob, show(&p.current.value), show(&p.target))),
         }
-        if let Some((other, now)) = &p.zeroes {
-            out.line(format!("  which sets {other} from {} to 0", value::show(other.knob(), now, machine)));
+        if let Some((other, now)) = &p.zeroed_partner {
+            out.push_line(format!("  which sets {other} from {} to 0", value::format_with_meaning(other.knob(), now, machine)));
         }
     }
     match lease_secs {
-        Some(secs) => out.line(format!("on a lease of {}; nothing was changed", units::format_duration(secs))),
-        None => out.line("to stay until the next boot; nothing was changed"),
+        Some(secs) => out.push_line(format!("on a lease of {}; nothing was changed", units::format_duration(secs))),
+        None => out.push_line("to stay until the next boot; nothing was changed"),
     }
     out
 }
 
-fn applied(out: &mut Out, member: &Applied, machine: &Machine) {
-    let show = |at: &Address, v: &str| value::show(at.knob(), v, machine);
+fn push_applied(out: &mut TextOutput, member: &AppliedKnob, machine: &MachineLimits) {
+    let show = |at: &KnobId, v: &str| value::format_with_meaning(at.knob(), v, machine);
     if member.after.is_empty() {
         if let Some((at, value)) = member.before.first() {
-            out.line(format!("{at} stands at {} already", show(at, value)));
+            out.push_line(format!("{at} stands at {} already", show(at, value)));
         }
         return;
     }
     for (n, ((at, old), (_, new))) in member.before.iter().zip(&member.after).enumerate() {
         if old != new {
             let indent = if n == 0 { "" } else { "  the kernel with it: " };
-            out.line(format!("{indent}{at}: {} -> {}", show(at, old), show(at, new)));
+            out.push_line(format!("{indent}{at}: {} -> {}", show(at, old), show(at, new)));
         }
     }
 }

@@ -1,112 +1,112 @@
 //! `tune list` and `tune get`.
 
-use super::super::{FAILED, FINE};
-use super::out::Out;
-use super::{Done, addresses, careful};
+use super::super::{EXIT_FAILED, EXIT_OK};
+use super::text_output::TextOutput;
+use super::{CommandResult, parse_knob_ids, child_knob_io};
 use crate::root::Root;
-use crate::tune::address::Address;
-use crate::tune::kernel::{Fail, KnobIo, Reading};
-use crate::tune::knob::Link;
-use crate::tune::machine::Machine;
-use crate::tune::places::every;
+use crate::tune::knob_id::KnobId;
+use crate::tune::knob_io::{KnobError, KnobIo, KnobReading};
+use crate::tune::knob::KnobLink;
+use crate::tune::machine_limits::MachineLimits;
+use crate::tune::discover::discover_knobs;
 use crate::tune::value;
 
 /// All knobs in their groups.
-pub fn list(root: &Root, part: Option<&str>) -> Done {
-    let machine = Machine::read(root);
-    let mut out = Out::default();
-    let wanted: Vec<Address> = every(root, part.is_some())
+pub fn list(root: &Root, part: Option<&str>) -> CommandResult {
+    let machine = MachineLimits::read(root);
+    let mut out = TextOutput::default();
+    let wanted: Vec<KnobId> = discover_knobs(root, part.is_some())
         .into_iter()
         .filter(|a| part.is_none_or(|p| a.to_string().contains(p)))
         .collect();
-    let readings = careful(root).read_many(&wanted);
+    let readings = child_knob_io(root).read_all(&wanted);
     let mut group = None;
     let mut rows = Vec::new();
     for (at, reading) in wanted.iter().zip(&readings) {
         if group != Some(at.knob().group) {
-            section(&mut out, &mut rows);
+            push_group(&mut out, &mut rows);
             if group.is_some() {
-                out.gap();
+                out.push_blank();
             }
-            out.line(at.knob().group.title());
+            out.push_line(at.knob().group.title());
             group = Some(at.knob().group);
         }
-        rows.push(row(at, reading, &machine));
+        rows.push(knob_row(at, reading, &machine));
     }
-    section(&mut out, &mut rows);
+    push_group(&mut out, &mut rows);
     if part.is_none() {
-        out.gap();
-        out.line("Processes: nofile@PID and ioprio@PID");
-        out.line("`iotop-plus tune get KNOB` says what one does and costs.");
+        out.push_blank();
+        out.push_line("Processes: nofile@PID and ioprio@PID");
+        out.push_line("`iotop-plus tune get KNOB` says what one does and costs.");
     } else if wanted.is_empty() {
-        out.line("no knob is called like that");
+        out.push_line("no knob is called like that");
     }
-    Ok(out.print().map(|()| FINE))
+    Ok(out.print().map(|()| EXIT_OK))
 }
 
-fn section(out: &mut Out, rows: &mut Vec<Vec<String>>) {
+fn push_group(out: &mut TextOutput, rows: &mut Vec<Vec<String>>) {
     if !rows.is_empty() {
-        out.table(&["  KNOB", "NOW", "ALLOWED", "KERNEL DEFAULT"], rows);
+        out.push_table(&["  KNOB", "NOW", "ALLOWED", "KERNEL DEFAULT"], rows);
         rows.clear();
     }
 }
 
-fn row(at: &Address, reading: &Result<Reading, Fail>, machine: &Machine) -> Vec<String> {
-    let unknown = Reading::default();
+fn knob_row(at: &KnobId, reading: &Result<KnobReading, KnobError>, machine: &MachineLimits) -> Vec<String> {
+    let unknown = KnobReading::default();
     let knob = at.knob();
     vec![
         format!("  {at}"),
-        told(at, reading, machine),
-        value::allowed(knob, machine, reading.as_ref().unwrap_or(&unknown)),
-        knob.default_words().into(),
+        format_reading(at, reading, machine),
+        value::describe_allowed(knob, machine, reading.as_ref().unwrap_or(&unknown)),
+        knob.default_display().into(),
     ]
 }
 
 /// A value in words, or why there is none.
-pub fn told(at: &Address, reading: &Result<Reading, Fail>, machine: &Machine) -> String {
+pub fn format_reading(at: &KnobId, reading: &Result<KnobReading, KnobError>, machine: &MachineLimits) -> String {
     match reading {
-        Ok(reading) => value::show(at.knob(), &reading.value, machine),
-        Err(Fail::Absent(_)) => "- (not here)".into(),
-        Err(Fail::Denied(_)) => "- (denied)".into(),
-        Err(Fail::Invalid(_)) => "- (not readable)".into(),
-        Err(Fail::Blocked(_)) => "- (blocked)".into(),
+        Ok(reading) => value::format_with_meaning(at.knob(), &reading.value, machine),
+        Err(KnobError::Absent(_)) => "- (not here)".into(),
+        Err(KnobError::Denied(_)) => "- (denied)".into(),
+        Err(KnobError::Invalid(_)) => "- (not readable)".into(),
+        Err(KnobError::Blocked(_)) => "- (blocked)".into(),
     }
 }
 
 /// Everything about a few knobs.
-pub fn get(root: &Root, knobs: &[String]) -> Done {
-    let machine = Machine::read(root);
-    let wanted = addresses(knobs)?;
-    let mut io = careful(root);
-    let readings = io.read_many(&wanted);
-    let mut out = Out::default();
-    let mut code = FINE;
+pub fn get(root: &Root, knobs: &[String]) -> CommandResult {
+    let machine = MachineLimits::read(root);
+    let wanted = parse_knob_ids(knobs)?;
+    let mut io = child_knob_io(root);
+    let readings = io.read_all(&wanted);
+    let mut out = TextOutput::default();
+    let mut code = EXIT_OK;
     for (n, (at, reading)) in wanted.iter().zip(&readings).enumerate() {
         if n > 0 {
-            out.gap();
+            out.push_blank();
         }
         let knob = at.knob();
         match reading {
-            Ok(r) => out.line(format!("{at} = {}", value::show(knob, &r.value, &machine))),
+            Ok(r) => out.push_line(format!("{at} = {}", value::format_with_meaning(knob, &r.value, &machine))),
             Err(fail) => {
-                out.line(format!("{at}: {}", fail.text()));
-                code = FAILED;
+                out.push_line(format!("{at}: {}", fail.message()));
+                code = EXIT_FAILED;
             }
         }
-        let unknown = Reading::default();
-        out.line(format!(
+        let unknown = KnobReading::default();
+        out.push_line(format!(
             "allowed: {}",
-            value::allowed(knob, &machine, reading.as_ref().unwrap_or(&unknown))
+            value::describe_allowed(knob, &machine, reading.as_ref().unwrap_or(&unknown))
         ));
-        out.line(format!("kernel default: {}", knob.default_words()));
-        out.line(format!("needs: {}", knob.needs));
+        out.push_line(format!("kernel default: {}", knob.default_display()));
+        out.push_line(format!("needs: {}", knob.requires));
         match knob.link {
-            Link::Pair(other) => out.line(format!("writing it sets {other} to 0")),
-            Link::Moves(others) => out.line(format!("the kernel also moves {}", others.join(", "))),
-            Link::Alone => {}
+            KnobLink::Pair(other) => out.push_line(format!("writing it sets {other} to 0")),
+            KnobLink::Recomputes(others) => out.push_line(format!("the kernel also moves {}", others.join(", "))),
+            KnobLink::Independent => {}
         }
-        out.paragraph(knob.about, 100);
-        out.line(format!("source: {}", knob.source));
+        out.push_paragraph(knob.description, 100);
+        out.push_line(format!("source: {}", knob.source));
     }
     Ok(out.print().map(|()| code))
 }

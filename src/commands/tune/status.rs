@@ -1,105 +1,105 @@
 //! `tune status`: the five values of each knob, and the changes of this boot.
 
-use super::super::FINE;
-use super::out::Out;
-use super::show::told;
-use super::{Done, addresses, careful};
+use super::super::EXIT_OK;
+use super::text_output::TextOutput;
+use super::show::format_reading;
+use super::{CommandResult, parse_knob_ids, child_knob_io};
 use crate::root::Root;
-use crate::tune::at_boot::at_boot;
-use crate::tune::change::{Change, at_start, fold};
+use crate::tune::boot_value::boot_value;
+use crate::tune::change_set::{ChangeSet, value_before_first_change, changes_from_records};
 use crate::tune::journal::Journal;
-use crate::tune::kernel::KnobIo;
-use crate::tune::machine::Machine;
-use crate::tune::manage::{Holder, holder};
+use crate::tune::knob_io::KnobIo;
+use crate::tune::machine_limits::MachineLimits;
+use crate::tune::lifecycle::{LeaseStatus, lease_status};
 use crate::tune::persist;
-use crate::tune::places::every;
-use crate::tune::sysctl::{NextBoot, shown};
+use crate::tune::discover::discover_knobs;
+use crate::tune::sysctl::{BootSysctls, display_path};
 use crate::units;
 
 /// Prints it.
-pub fn run(root: &Root, knobs: &[String]) -> Done {
-    let machine = Machine::read(root);
-    let mut out = Out::default();
-    let (mut journal, changes, trouble) = changes(root);
+pub fn run(root: &Root, knobs: &[String]) -> CommandResult {
+    let machine = MachineLimits::read(root);
+    let mut out = TextOutput::default();
+    let (mut journal, changes, trouble) = load_changes(root);
     let wanted = match knobs {
-        [] => every(root, false),
-        some => addresses(some)?,
+        [] => discover_knobs(root, false),
+        some => parse_knob_ids(some)?,
     };
-    let next = NextBoot::read(root);
-    let readings = careful(root).read_many(&wanted);
+    let next = BootSysctls::read(root);
+    let readings = child_knob_io(root).read_all(&wanted);
     let rows: Vec<Vec<String>> = wanted
         .iter()
         .zip(&readings)
         .map(|(at, reading)| {
-            let start = match (&trouble, at_start(&changes, at)) {
+            let start = match (&trouble, value_before_first_change(&changes, at)) {
                 (Some(_), _) => "?".into(),
                 (None, Some(value)) => value.to_owned(),
                 (None, None) => "unchanged".into(),
             };
-            let boot = at_boot(root, &next, at);
+            let boot = boot_value(root, &next, at);
             vec![
                 at.to_string(),
-                told(at, reading, &machine),
+                format_reading(at, reading, &machine),
                 start,
-                at.knob().default_words().into(),
+                at.knob().default_display().into(),
                 boot.value,
-                boot.by,
+                boot.decided_by,
             ]
         })
         .collect();
-    out.table(&["KNOB", "NOW", "AT FIRST CHANGE", "KERNEL DEFAULT", "NEXT BOOT", "DECIDED BY"], &rows);
-    for (file, by) in &next.masked {
-        out.line(format!("note: {} does not count, {} stands before it", shown(root, file), shown(root, by)));
+    out.push_table(&["KNOB", "NOW", "AT FIRST CHANGE", "KERNEL DEFAULT", "NEXT BOOT", "DECIDED BY"], &rows);
+    for (file, by) in &next.masked_files {
+        out.push_line(format!("note: {} does not count, {} stands before it", display_path(root, file), display_path(root, by)));
     }
-    if let Some(note) = persist::others(root) {
-        out.line(format!("note: {note}"));
+    if let Some(note) = persist::other_tuning_program(root) {
+        out.push_line(format!("note: {note}"));
     }
-    out.gap();
+    out.push_blank();
     match trouble {
-        Some(why) => out.line(format!("changes of this boot: {why}")),
-        None => tell(&mut out, journal.as_mut(), &changes),
+        Some(why) => out.push_line(format!("changes of this boot: {why}")),
+        None => push_changes(&mut out, journal.as_mut(), &changes),
     }
-    Ok(out.print().map(|()| FINE))
+    Ok(out.print().map(|()| EXIT_OK))
 }
 
-fn changes(root: &Root) -> (Option<Journal>, Vec<Change>, Option<String>) {
+fn load_changes(root: &Root) -> (Option<Journal>, Vec<ChangeSet>, Option<String>) {
     match Journal::open_existing(root) {
         Ok(None) => (None, Vec::new(), None),
         Err(err) => (None, Vec::new(), Some(format!("unknown, {err}"))),
         Ok(Some(mut journal)) => match journal.load() {
             Ok((records, damaged)) => {
                 if damaged > 0 {
-                    super::complain(&format!("{damaged} damaged lines in the journal were left out"));
+                    super::print_error(&format!("{damaged} damaged lines in the journal were left out"));
                 }
-                (Some(journal), fold(&records), None)
+                (Some(journal), changes_from_records(&records), None)
             }
             Err(err) => (None, Vec::new(), Some(format!("unknown, {err}"))),
         },
     }
 }
 
-fn tell(out: &mut Out, journal: Option<&mut Journal>, changes: &[Change]) {
-    let open: Vec<&Change> = changes.iter().filter(|c| c.is_open()).collect();
+fn push_changes(out: &mut TextOutput, journal: Option<&mut Journal>, changes: &[ChangeSet]) {
+    let open: Vec<&ChangeSet> = changes.iter().filter(|c| c.is_open()).collect();
     let Some(journal) = journal.filter(|_| !open.is_empty()) else {
-        out.line("No change of this boot stands.");
+        out.push_line("No change of this boot stands.");
         return;
     };
     for change in open {
-        let how = match change.kept {
+        let how = match change.is_kept {
             true => format!("stays until the boot; to take it back: iotop-plus tune undo {}", change.id),
-            false => match holder(journal, change.id) {
-                Holder::Lease(secs) => format!("on lease for another {}", units::format_duration(secs)),
-                Holder::Silent => "its tuner does not answer".into(),
-                Holder::Nobody => {
+            false => match lease_status(journal, change.id) {
+                LeaseStatus::Active(secs) => format!("on lease for another {}", units::format_duration(secs)),
+                LeaseStatus::Unresponsive => "its tuner does not answer".into(),
+                LeaseStatus::Orphaned => {
                     format!("LEFT BEHIND, its tuner is dead; to restore: iotop-plus tune undo {}", change.id)
                 }
             },
         };
-        out.line(format!("change {}, {}: {how}", change.id, units::format_rfc3339(change.wall_ns)));
-        for m in change.members.iter().filter(|m| m.closed.is_none()) {
+        out.push_line(format!("change {}, {}: {how}", change.id, units::format_rfc3339(change.wall_ns)));
+        for m in change.members.iter().filter(|m| m.outcome.is_none()) {
             let old: Vec<String> =
                 m.before.iter().filter(|(_, v)| v != "0").map(|(a, v)| format!("{a}={v}")).collect();
-            out.line(format!("  {}={} (before: {})", m.at, m.want, old.join(" ")));
+            out.push_line(format!("  {}={} (before: {})", m.knob, m.target, old.join(" ")));
         }
     }
 }

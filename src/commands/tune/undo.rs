@@ -1,24 +1,24 @@
 //! `tune keep`, `tune renew` and `tune undo`.
 
-use super::super::{FAILED, FINE};
-use super::out::Out;
-use super::{Done, careful, need_root};
+use super::super::{EXIT_FAILED, EXIT_OK};
+use super::text_output::TextOutput;
+use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
-use crate::tune::change::Change;
-use crate::tune::manage::{self, Holder, opened};
-use crate::tune::plan::Refusal;
-use crate::tune::record::Outcome;
-use crate::tune::restore::Undone;
+use crate::tune::change_set::ChangeSet;
+use crate::tune::lifecycle::{self, LeaseStatus, open_journal};
+use crate::tune::plan::TuneError;
+use crate::tune::journal_record::RestoreOutcome;
+use crate::tune::restore::RestoreResult;
 use crate::units::format_duration;
 
 /// The change of that number, or those that `pick` takes.
-fn chosen(changes: &[Change], id: Option<u64>, pick: impl Fn(&Change) -> bool) -> Result<Vec<u64>, Refusal> {
+fn select_changes(changes: &[ChangeSet], id: Option<u64>, pick: impl Fn(&ChangeSet) -> bool) -> Result<Vec<u64>, TuneError> {
     match id {
         None => Ok(changes.iter().rev().filter(|c| c.is_open() && pick(c)).map(|c| c.id).collect()),
         Some(id) => match changes.iter().find(|c| c.id == id) {
             Some(change) if change.is_open() => Ok(vec![id]),
-            Some(_) => Err(Refusal::Usage(format!("change {id} was undone already"))),
-            None => Err(Refusal::Usage(format!(
+            Some(_) => Err(TuneError::Usage(format!("change {id} was undone already"))),
+            None => Err(TuneError::Usage(format!(
                 "there is no change {id} in this boot; see `iotop-plus tune status`"
             ))),
         },
@@ -26,72 +26,72 @@ fn chosen(changes: &[Change], id: Option<u64>, pick: impl Fn(&Change) -> bool) -
 }
 
 /// Lets changes stay.
-pub fn keep(root: &Root, id: Option<u64>) -> Done {
-    need_root(root, "keeping a change")?;
-    let Some((mut journal, changes)) = opened(root)? else {
-        return nothing("no change was made in this boot");
+pub fn keep(root: &Root, id: Option<u64>) -> CommandResult {
+    require_root(root, "keeping a change")?;
+    let Some((mut journal, changes)) = open_journal(root)? else {
+        return print_only("no change was made in this boot");
     };
-    let ids = chosen(&changes, id, |c| !c.kept)?;
+    let ids = select_changes(&changes, id, |c| !c.is_kept)?;
     if ids.is_empty() {
-        return nothing("no change is on lease");
+        return print_only("no change is on lease");
     }
-    let mut out = Out::default();
+    let mut out = TextOutput::default();
     for id in ids {
-        manage::keep(&mut journal, id)?;
-        out.line(format!(
+        lifecycle::keep_change(&mut journal, id)?;
+        out.push_line(format!(
             "Change {id} stays until the machine boots. To take it back: iotop-plus tune undo {id}"
         ));
     }
-    Ok(out.print().map(|()| FINE))
+    Ok(out.print().map(|()| EXIT_OK))
 }
 
 /// Starts leases anew. Without a number all that a tuner holds; what was left behind has none.
-pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> Done {
-    need_root(root, "renewing a lease")?;
-    let Some((journal, changes)) = opened(root)? else {
-        return nothing("no change was made in this boot");
+pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> CommandResult {
+    require_root(root, "renewing a lease")?;
+    let Some((journal, changes)) = open_journal(root)? else {
+        return print_only("no change was made in this boot");
     };
-    let held = |c: &Change| !c.kept && manage::holder(&journal, c.id) != Holder::Nobody;
-    let ids = chosen(&changes, id, held)?;
+    let held = |c: &ChangeSet| !c.is_kept && lifecycle::lease_status(&journal, c.id) != LeaseStatus::Orphaned;
+    let ids = select_changes(&changes, id, held)?;
     if ids.is_empty() {
-        return nothing("no change is on lease");
+        return print_only("no change is on lease");
     }
-    let mut out = Out::default();
+    let mut out = TextOutput::default();
     for id in ids {
-        let left = manage::renew(&journal, id, secs)?;
-        out.line(format!("Change {id} is on lease for another {}.", format_duration(left)));
+        let left = lifecycle::renew_lease(&journal, id, secs)?;
+        out.push_line(format!("Change {id} is on lease for another {}.", format_duration(left)));
     }
-    Ok(out.print().map(|()| FINE))
+    Ok(out.print().map(|()| EXIT_OK))
 }
 
 /// Takes changes back.
-pub fn undo(root: &Root, id: Option<u64>) -> Done {
-    need_root(root, "taking a change back")?;
-    let Some((journal, changes)) = opened(root)? else { return nothing("no change was made in this boot") };
-    let mut ids = chosen(&changes, id, |c| !c.kept)?;
+pub fn undo(root: &Root, id: Option<u64>) -> CommandResult {
+    require_root(root, "taking a change back")?;
+    let Some((journal, changes)) = open_journal(root)? else { return print_only("no change was made in this boot") };
+    let mut ids = select_changes(&changes, id, |c| !c.is_kept)?;
     if ids.is_empty() {
-        ids = chosen(&changes, None, |c| c.kept)?;
+        ids = select_changes(&changes, None, |c| c.is_kept)?;
         ids.truncate(1);
     }
     drop(journal);
     if ids.is_empty() {
-        return nothing("nothing to undo");
+        return print_only("nothing to undo");
     }
-    let mut out = Out::default();
-    let mut code = FINE;
+    let mut out = TextOutput::default();
+    let mut code = EXIT_OK;
     for id in ids {
-        for (at, undone) in manage::undo(root, &mut careful(root), id)? {
-            out.line(format!("change {id}: {at}: {undone}"));
-            if matches!(undone, Undone::Failed(_) | Undone::Closed(Outcome::Conflict { .. })) {
-                code = FAILED;
+        for (at, undone) in lifecycle::undo_change(root, &mut child_knob_io(root), id)? {
+            out.push_line(format!("change {id}: {at}: {undone}"));
+            if matches!(undone, RestoreResult::Failed(_) | RestoreResult::Closed(RestoreOutcome::Conflict { .. })) {
+                code = EXIT_FAILED;
             }
         }
     }
     Ok(out.print().map(|()| code))
 }
 
-fn nothing(text: &str) -> Done {
-    let mut out = Out::default();
-    out.line(text);
-    Ok(out.print().map(|()| FINE))
+fn print_only(text: &str) -> CommandResult {
+    let mut out = TextOutput::default();
+    out.push_line(text);
+    Ok(out.print().map(|()| EXIT_OK))
 }

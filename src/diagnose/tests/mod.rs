@@ -130,7 +130,7 @@ fn every_knob_and_benchmark_target_exists() {
             for jump in f.nav_targets() {
                 match jump {
                     NavTarget::Knob(at) => {
-                        crate::tune::address::Address::parse(at)
+                        crate::tune::knob_id::KnobId::parse(at)
                             .unwrap_or_else(|why| panic!("{}: {why}", f.rule));
                         knobs.insert(at.split('@').next().unwrap().to_owned());
                     }

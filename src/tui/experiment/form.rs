@@ -4,7 +4,7 @@ use crate::bench::params::{self, BenchParam};
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads::{WORKLOADS, Workload};
 use crate::experiment::spec::{ExperimentSpec, OnComplete};
-use crate::tune::sudo::quoted;
+use crate::tune::sudo::shell_quote;
 use std::path::{Path, PathBuf};
 
 /// Workload that shows what settings of the page cache do, the first one offered.
@@ -273,7 +273,7 @@ impl ExperimentForm {
 
 /// Words in a line, as a shell would take them.
 pub fn shell_join(words: &[String]) -> String {
-    words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" ")
+    words.iter().map(|w| shell_quote(w)).collect::<Vec<_>>().join(" ")
 }
 
 /// The words of a line: split at blanks, but not within quotes; a backslash makes the next character plain.

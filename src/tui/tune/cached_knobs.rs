@@ -2,24 +2,24 @@
 //! will check it, before anything is asked of anybody.
 
 use super::knob_snapshot::KnobSnapshot;
-use crate::tune::address::Address;
-use crate::tune::kernel::{Fail, KnobIo, Reading};
-use crate::tune::plan::{Planned, Refusal, plan};
+use crate::tune::knob_id::KnobId;
+use crate::tune::knob_io::{KnobError, KnobIo, KnobReading};
+use crate::tune::plan::{PlannedWrite, TuneError, plan_writes};
 use crate::tune::value;
 
 struct CachedKnobs<'a>(&'a KnobSnapshot);
 
 impl KnobIo for CachedKnobs<'_> {
-    fn read(&mut self, at: &Address) -> Result<Reading, Fail> {
+    fn read(&mut self, at: &KnobId) -> Result<KnobReading, KnobError> {
         let row = self.0.rows.iter().find(|r| r.id == *at);
-        row.map_or_else(|| Err(Fail::Absent(format!("{at}: not on this machine"))), |r| r.reading.clone())
+        row.map_or_else(|| Err(KnobError::Absent(format!("{at}: not on this machine"))), |r| r.reading.clone())
     }
 
-    fn write(&mut self, at: &Address, _: &str) -> Result<(), Fail> {
-        Err(Fail::Denied(format!("{at}: only a tuner writes")))
+    fn write(&mut self, at: &KnobId, _: &str) -> Result<(), KnobError> {
+        Err(KnobError::Denied(format!("{at}: only a tuner writes")))
     }
 
-    fn identity(&mut self, at: &Address) -> Result<String, Fail> {
+    fn identity(&mut self, at: &KnobId) -> Result<String, KnobError> {
         self.read(at).map(|_| String::new())
     }
 }
@@ -36,43 +36,43 @@ pub struct KnobDiff {
 }
 
 /// Checks the words as the tuner will, and says what would change.
-pub fn diff_assignments(survey: &KnobSnapshot, words: &[String]) -> Result<Vec<KnobDiff>, Refusal> {
-    let planned = plan(&mut CachedKnobs(survey), &survey.machine, words)?;
+pub fn diff_assignments(survey: &KnobSnapshot, words: &[String]) -> Result<Vec<KnobDiff>, TuneError> {
+    let planned = plan_writes(&mut CachedKnobs(survey), &survey.machine, words)?;
     Ok(planned.iter().map(|p| knob_diff(survey, p)).collect())
 }
 
-fn knob_diff(survey: &KnobSnapshot, p: &Planned) -> KnobDiff {
-    let show = |v: &str| value::show(p.at.knob(), v, &survey.machine);
-    let same = p.now.value == p.want;
+fn knob_diff(survey: &KnobSnapshot, p: &PlannedWrite) -> KnobDiff {
+    let show = |v: &str| value::format_with_meaning(p.knob.knob(), v, &survey.machine);
+    let same = p.current.value == p.target;
     let mut text = match same {
-        true => format!("{}: stands at {} already", p.at, show(&p.want)),
-        false => format!("{}: {} -> {}", p.at, show(&p.now.value), show(&p.want)),
+        true => format!("{}: stands at {} already", p.knob, show(&p.target)),
+        false => format!("{}: {} -> {}", p.knob, show(&p.current.value), show(&p.target)),
     };
-    if let Some((other, now)) = p.zeroes.as_ref().filter(|_| !same) {
-        text += &format!("; sets {other} from {} to 0", value::brief(other.knob(), now));
+    if let Some((other, now)) = p.zeroed_partner.as_ref().filter(|_| !same) {
+        text += &format!("; sets {other} from {} to 0", value::format_short(other.knob(), now));
     }
-    KnobDiff { name: p.at.to_string(), text: crate::text::sanitize(text), is_unchanged: same }
+    KnobDiff { name: p.knob.to_string(), text: crate::text::sanitize(text), is_unchanged: same }
 }
 
 /// What of a preset this machine has, and what not, `KNOB=VALUE` each.
 pub fn preset_assignments(survey: &KnobSnapshot, preset: &crate::tune::presets::Preset) -> (Vec<String>, Vec<String>) {
-    preset.words_here(&mut CachedKnobs(survey))
+    preset.available_assignments(&mut CachedKnobs(survey))
 }
 
 /// A value as it would be written, from what was typed.
 pub fn canonical_value(survey: &KnobSnapshot, name: &str, text: &str) -> Result<String, String> {
     let row = survey.rows.iter().find(|r| r.name == name).ok_or("no such knob any more")?;
-    let reading = row.reading.as_ref().map_err(|fail| fail.text().to_owned())?;
-    value::canonical(row.id.knob(), text, &survey.machine, reading)
+    let reading = row.reading.as_ref().map_err(|fail| fail.message().to_owned())?;
+    value::parse_value(row.id.knob(), text, &survey.machine, reading)
 }
 
 /// What a value means, as it is shown while it is typed.
 pub fn describe_value(survey: &KnobSnapshot, name: &str, value: &str) -> String {
     let Some(row) = survey.rows.iter().find(|r| r.name == name) else { return String::new() };
-    crate::text::sanitize(value::show(row.id.knob(), value, &survey.machine))
+    crate::text::sanitize(value::format_with_meaning(row.id.knob(), value, &survey.machine))
 }
 
 /// The same in few characters.
-pub fn short_value(at: &Address, value: &str) -> String {
-    crate::text::sanitize(value::brief(at.knob(), value))
+pub fn short_value(at: &KnobId, value: &str) -> String {
+    crate::text::sanitize(value::format_short(at.knob(), value))
 }

@@ -6,17 +6,17 @@ use crate::experiment::report::ExperimentReport;
 use crate::model::timestamp::Timestamp;
 use crate::root::Root;
 use crate::text::sanitize;
-use crate::tune::address::Address;
-use crate::tune::change::{Change, Member};
+use crate::tune::knob_id::KnobId;
+use crate::tune::change_set::{ChangeSet, KnobChange};
 use crate::tune::journal::Journal;
-use crate::tune::kernel::{Fail, KnobIo, Reading};
-use crate::tune::knob::{Group, Link, Place};
-use crate::tune::machine::Machine;
-use crate::tune::manage::{Holder, holder, opened};
-use crate::tune::persist::file;
-use crate::tune::places::every;
-use crate::tune::record::Outcome;
-use crate::tune::sysctl::shown;
+use crate::tune::knob_io::{KnobError, KnobIo, KnobReading};
+use crate::tune::knob::{KnobGroup, KnobLink, KnobLocation};
+use crate::tune::machine_limits::MachineLimits;
+use crate::tune::lifecycle::{LeaseStatus, lease_status, open_journal};
+use crate::tune::persist::file_for;
+use crate::tune::discover::discover_knobs;
+use crate::tune::journal_record::RestoreOutcome;
+use crate::tune::sysctl::display_path;
 use crate::tune::value;
 
 /// Changes shown at most, the newest.
@@ -36,14 +36,14 @@ pub struct KnobSnapshot {
     /// Whether this process may change anything.
     pub can_write: bool,
     /// What a ratio means here.
-    pub machine: Machine,
+    pub machine: MachineLimits,
 }
 
 /// A knob, ready to be shown; names and texts are cleaned but for `name`.
 #[derive(Debug, Clone)]
 pub struct KnobRow {
     /// Which.
-    pub id: Address,
+    pub id: KnobId,
     /// The same as text, raw: what other tables are looked up with.
     pub name: String,
     /// The same, cleaned.
@@ -59,7 +59,7 @@ pub struct KnobRow {
     /// Whether it steers buffered writes.
     pub is_writeback_knob: bool,
     /// The value, or why there is none.
-    pub reading: Result<Reading, Fail>,
+    pub reading: Result<KnobReading, KnobError>,
     /// The value in few characters; `-`: not read.
     pub short_value: String,
     /// The value with its meaning on this machine, or the reason for there being none.
@@ -147,18 +147,18 @@ pub struct ChangedKnobRow {
 
 /// Takes it. `extra` are knobs beside those always listed; `now` the clocks.
 pub fn take_snapshot(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Timestamp) -> KnobSnapshot {
-    let machine = Machine::read(root);
-    let mut all = every(root, false);
-    for at in extra.iter().filter_map(|e| Address::parse(e).ok()) {
+    let machine = MachineLimits::read(root);
+    let mut all = discover_knobs(root, false);
+    for at in extra.iter().filter_map(|e| KnobId::parse(e).ok()) {
         if !all.contains(&at) {
             all.push(at);
         }
     }
     // What belongs to one device stands together, its queue before its share of dirty memory.
-    all.sort_by_cached_key(|at| (group_order(at), if group_order(at) == 0 { String::new() } else { at.at().to_owned() }));
-    let readings = io.read_many(&all);
+    all.sort_by_cached_key(|at| (group_order(at), if group_order(at) == 0 { String::new() } else { at.instance().to_owned() }));
+    let readings = io.read_all(&all);
     let rows = all.into_iter().zip(readings).map(|(at, r)| knob_row(root, at, r, &machine)).collect();
-    let (changes, trouble) = match opened(root) {
+    let (changes, trouble) = match open_journal(root) {
         Ok(None) => (Vec::new(), None),
         Ok(Some((journal, changes))) => {
             let newest = changes.iter().rev().take(MAX_CHANGES);
@@ -170,38 +170,38 @@ pub fn take_snapshot(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Ti
     KnobSnapshot { rows, changes, changes_error: trouble, can_write: writable, machine }
 }
 
-fn group_order(at: &Address) -> u8 {
+fn group_order(at: &KnobId) -> u8 {
     match at.knob().group {
-        Group::Device | Group::Bdi => 1,
-        Group::Mount => 2,
-        Group::Process => 3,
+        KnobGroup::Device | KnobGroup::Bdi => 1,
+        KnobGroup::Mount => 2,
+        KnobGroup::Process => 3,
         _ => 0,
     }
 }
 
-fn is_device_knob(at: &Address) -> bool {
-    matches!(at.knob().place, Place::Queue(_) | Place::Bdi(_))
+fn is_device_knob(at: &KnobId) -> bool {
+    matches!(at.knob().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_))
 }
 
-fn group_heading(at: &Address) -> String {
+fn group_heading(at: &KnobId) -> String {
     match at.knob().group {
-        Group::Device | Group::Bdi => format!("Device {}", sanitize(at.at())),
-        Group::Mount => "Mounts".into(),
-        Group::Process => format!("Process {}", at.at()),
+        KnobGroup::Device | KnobGroup::Bdi => format!("Device {}", sanitize(at.instance())),
+        KnobGroup::Mount => "Mounts".into(),
+        KnobGroup::Process => format!("Process {}", at.instance()),
         group => group.title().into(),
     }
 }
 
-fn knob_row(root: &Root, at: Address, reading: Result<Reading, Fail>, machine: &Machine) -> KnobRow {
+fn knob_row(root: &Root, at: KnobId, reading: Result<KnobReading, KnobError>, machine: &MachineLimits) -> KnobRow {
     let knob = at.knob();
     let (brief, long) = match &reading {
-        Ok(r) => (value::brief(knob, &r.value), value::show(knob, &r.value, machine)),
-        Err(fail) => ("-".into(), format!("- {}", fail.text())),
+        Ok(r) => (value::format_short(knob, &r.value), value::format_with_meaning(knob, &r.value, machine)),
+        Err(fail) => ("-".into(), format!("- {}", fail.message())),
     };
-    let unknown = Reading::default();
-    let allowed = value::allowed(knob, machine, reading.as_ref().unwrap_or(&unknown));
+    let unknown = KnobReading::default();
+    let allowed = value::describe_allowed(knob, machine, reading.as_ref().unwrap_or(&unknown));
     let short = match knob.group {
-        Group::Mount => format!("{} {}", knob.name, at.at()),
+        KnobGroup::Mount => format!("{} {}", knob.name, at.instance()),
         _ => knob.name.to_owned(),
     };
     KnobRow {
@@ -209,90 +209,90 @@ fn knob_row(root: &Root, at: Address, reading: Result<Reading, Fail>, machine: &
         display_name: sanitize(at.to_string()),
         short_name: sanitize(short),
         heading: group_heading(&at),
-        instance: at.at().to_owned(),
+        instance: at.instance().to_owned(),
         is_device_knob: is_device_knob(&at),
-        is_writeback_knob: knob.group == Group::Writeback,
+        is_writeback_knob: knob.group == KnobGroup::Writeback,
         short_value: sanitize(brief),
         long_value: sanitize(long),
-        short_default: knob.default.map(|d| value::brief(knob, d)).unwrap_or_default(),
-        default_text: knob.default.map_or(knob.default_text.into(), |d| value::show(knob, d, machine)),
+        short_default: knob.default.map(|d| value::format_short(knob, d)).unwrap_or_default(),
+        default_text: knob.default.map_or(knob.default_text.into(), |d| value::format_with_meaning(knob, d, machine)),
         allowed_values: sanitize(allowed),
-        description: knob.about,
+        description: knob.description,
         source: knob.source,
-        required_privilege: knob.needs,
+        required_privilege: knob.requires,
         linked_effect: match knob.link {
-            Link::Pair(other) => format!("writing it sets {other} to 0"),
-            Link::Moves(others) => format!("the kernel also moves {}", others.join(", ")),
-            Link::Alone => String::new(),
+            KnobLink::Pair(other) => format!("writing it sets {other} to 0"),
+            KnobLink::Recomputes(others) => format!("the kernel also moves {}", others.join(", ")),
+            KnobLink::Independent => String::new(),
         },
         written_to: sanitize(write_destination(&at)),
-        persist_path: file(root, &at).map(|f| sanitize(shown(root, &f))).map_err(sanitize),
+        persist_path: file_for(root, &at).map(|f| sanitize(display_path(root, &f))).map_err(sanitize),
         reading,
         id: at,
     }
 }
 
 /// What is written to, in words a person can check.
-fn write_destination(at: &Address) -> String {
+fn write_destination(at: &KnobId) -> String {
     let live = Root::live();
-    let file = match at.knob().place {
-        Place::Sysctl(file) => live.proc(&format!("sys/{file}")),
-        Place::Sys(file) => live.sys(file),
-        Place::Queue(file) => live.sys(&format!("block/{}/queue/{file}", at.at())),
-        Place::Bdi(file) => live.sys(&format!("block/{}/bdi/{file}", at.at())),
-        Place::Atime => return format!("mount_setattr(2) on {}", at.at()),
-        Place::Nofile => return format!("prlimit(2) on process {}", at.at()),
-        Place::IoPrio => return format!("ioprio_set(2) on process {}", at.at()),
+    let file = match at.knob().location {
+        KnobLocation::Sysctl(file) => live.proc(&format!("sys/{file}")),
+        KnobLocation::Sys(file) => live.sys(file),
+        KnobLocation::Queue(file) => live.sys(&format!("block/{}/queue/{file}", at.instance())),
+        KnobLocation::Bdi(file) => live.sys(&format!("block/{}/bdi/{file}", at.instance())),
+        KnobLocation::Atime => return format!("mount_setattr(2) on {}", at.instance()),
+        KnobLocation::Nofile => return format!("prlimit(2) on process {}", at.instance()),
+        KnobLocation::IoPrio => return format!("ioprio_set(2) on process {}", at.instance()),
     };
     file.to_string_lossy().into_owned()
 }
 
-fn change_row(journal: &Journal, change: &Change, now: Timestamp) -> ChangeRow {
+fn change_row(journal: &Journal, change: &ChangeSet, now: Timestamp) -> ChangeRow {
     let age = now.wall_ns - change.wall_ns;
     let boot_ns = (change.wall_ns > 0 && age >= 0).then(|| now.boot_ns.checked_sub(age as u64)).flatten();
     let members: Vec<ChangedKnobRow> = change.members.iter().map(changed_knob_row).collect();
-    let standing = match (change.is_open(), change.kept) {
+    let standing = match (change.is_open(), change.is_kept) {
         (false, _) => ChangeStatus::Closed(outcome_summary(change)),
         (true, true) => ChangeStatus::Kept,
-        (true, false) => match holder(journal, change.id) {
-            Holder::Lease(secs) => ChangeStatus::Leased(secs),
-            Holder::Silent => ChangeStatus::TunerSilent,
-            Holder::Nobody if age < TUNER_START_GRACE_NS => ChangeStatus::Applying,
-            Holder::Nobody => ChangeStatus::Orphaned,
+        (true, false) => match lease_status(journal, change.id) {
+            LeaseStatus::Active(secs) => ChangeStatus::Leased(secs),
+            LeaseStatus::Unresponsive => ChangeStatus::TunerSilent,
+            LeaseStatus::Orphaned if age < TUNER_START_GRACE_NS => ChangeStatus::Applying,
+            LeaseStatus::Orphaned => ChangeStatus::Orphaned,
         },
     };
     ChangeRow { id: change.id, wall_ns: change.wall_ns, boot_ns, status: standing, members }
 }
 
-fn outcome_summary(change: &Change) -> String {
-    let all = |is: fn(&Outcome) -> bool| change.members.iter().filter_map(|m| m.closed.as_ref()).all(is);
-    let any = |is: fn(&Outcome) -> bool| change.members.iter().filter_map(|m| m.closed.as_ref()).any(is);
+fn outcome_summary(change: &ChangeSet) -> String {
+    let all = |is: fn(&RestoreOutcome) -> bool| change.members.iter().filter_map(|m| m.outcome.as_ref()).all(is);
+    let any = |is: fn(&RestoreOutcome) -> bool| change.members.iter().filter_map(|m| m.outcome.as_ref()).any(is);
     if change.members.is_empty()
-        || all(|o| *o == Outcome::Already) && change.members.iter().all(|m| m.after.is_none())
+        || all(|o| *o == RestoreOutcome::AlreadyRestored) && change.members.iter().all(|m| m.after.is_none())
     {
         "nothing to change".into()
-    } else if any(|o| matches!(o, Outcome::Conflict { .. })) {
+    } else if any(|o| matches!(o, RestoreOutcome::Conflict { .. })) {
         "CONFLICT".into()
-    } else if all(|o| *o == Outcome::Gone) {
+    } else if all(|o| *o == RestoreOutcome::Gone) {
         "gone".into()
     } else {
         "taken back".into()
     }
 }
 
-fn changed_knob_row(m: &Member) -> ChangedKnobRow {
-    let knob = m.at.knob();
-    let own = |all: &[(Address, String)]| all.first().map(|(_, v)| v.clone());
+fn changed_knob_row(m: &KnobChange) -> ChangedKnobRow {
+    let knob = m.knob.knob();
+    let own = |all: &[(KnobId, String)]| all.first().map(|(_, v)| v.clone());
     let old = own(&m.before).unwrap_or_default();
-    let new = m.after.as_deref().and_then(own).unwrap_or_else(|| m.want.clone());
+    let new = m.after.as_deref().and_then(own).unwrap_or_else(|| m.target.clone());
     ChangedKnobRow {
-        name: m.at.to_string(),
-        display_name: sanitize(m.at.to_string()),
-        device: is_device_knob(&m.at).then(|| m.at.at().to_owned()),
-        is_writeback_knob: knob.group == Group::Writeback,
-        old_value: sanitize(value::brief(knob, &old)),
-        new_value: sanitize(value::brief(knob, &new)),
+        name: m.knob.to_string(),
+        display_name: sanitize(m.knob.to_string()),
+        device: is_device_knob(&m.knob).then(|| m.knob.instance().to_owned()),
+        is_writeback_knob: knob.group == KnobGroup::Writeback,
+        old_value: sanitize(value::format_short(knob, &old)),
+        new_value: sanitize(value::format_short(knob, &new)),
         raw_old_value: old,
-        outcome: m.closed.clone().map(|o| sanitize(crate::tune::restore::Undone::Closed(o).to_string())),
+        outcome: m.outcome.clone().map(|o| sanitize(crate::tune::restore::RestoreResult::Closed(o).to_string())),
     }
 }

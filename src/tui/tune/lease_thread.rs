@@ -6,11 +6,11 @@ use super::runner::{LeaseThreads, TuneEventSink};
 use crate::collect::clock;
 use crate::root::Root;
 use crate::text::sanitize;
-use crate::tune::address::Address;
-use crate::tune::client::{Held, Said};
-use crate::tune::protocol::{Reply, Request};
-use crate::tune::record::Outcome;
-use crate::tune::restore::Undone;
+use crate::tune::knob_id::KnobId;
+use crate::tune::tuner_client::{LeaseHandle, TunerEvent};
+use crate::tune::protocol::{TunerReply, TunerRequest};
+use crate::tune::journal_record::RestoreOutcome;
+use crate::tune::restore::RestoreResult;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -33,13 +33,13 @@ pub enum LeaseCommand {
 /// Makes the change and stays with it until it is over.
 pub fn apply_with_lease(root: &Root, words: Vec<String>, lease_secs: u64, sink: &TuneEventSink, holders: &LeaseThreads) {
     let refused = |why: String| sink(TuneEvent::Refused(sanitize(why)));
-    let (held, reply) = match Held::start(Root::self_exe(), root, words, Some(lease_secs)) {
+    let (held, reply) = match LeaseHandle::start(Root::self_exe(), root, words, Some(lease_secs)) {
         Ok(made) => made,
         Err(err) => return refused(err.to_string()),
     };
     let (id, changed) = match reply {
-        Reply::Applied { id, members, .. } => (id, members.iter().any(|m| !m.after.is_empty())),
-        Reply::Refused(refusal) => return refused(refusal.to_string()),
+        TunerReply::Applied { id, members, .. } => (id, members.iter().any(|m| !m.after.is_empty())),
+        TunerReply::Refused(refusal) => return refused(refusal.to_string()),
         other => return refused(format!("the tuner said {other:?}")),
     };
     if !changed {
@@ -56,9 +56,9 @@ pub fn apply_with_lease(root: &Root, words: Vec<String>, lease_secs: u64, sink: 
 /// Makes a change that stays.
 pub fn apply_permanently(root: &Root, words: Vec<String>) -> TuneEvent {
     let refused = |why: String| TuneEvent::Refused(sanitize(why));
-    match Held::start(Root::self_exe(), root, words, None) {
-        Ok((_, Reply::Applied { id, .. })) => TuneEvent::AppliedPermanently(id),
-        Ok((_, Reply::Refused(refusal))) => refused(refusal.to_string()),
+    match LeaseHandle::start(Root::self_exe(), root, words, None) {
+        Ok((_, TunerReply::Applied { id, .. })) => TuneEvent::AppliedPermanently(id),
+        Ok((_, TunerReply::Refused(refusal))) => refused(refusal.to_string()),
         Ok((_, other)) => refused(format!("the tuner said {other:?}")),
         Err(err) => refused(err.to_string()),
     }
@@ -66,7 +66,7 @@ pub fn apply_permanently(root: &Root, words: Vec<String>) -> TuneEvent {
 
 struct LeaseThread<'a> {
     id: u64,
-    handle: Held,
+    handle: LeaseHandle,
     /// CLOCK_BOOTTIME in seconds.
     expires_secs: f64,
     sink: &'a TuneEventSink,
@@ -98,21 +98,21 @@ impl LeaseThread<'_> {
     /// Whether that was all.
     fn poll_tuner(&self) -> bool {
         let id = self.id;
-        match self.handle.said() {
-            Said::Nothing => {
+        match self.handle.poll_event() {
+            TunerEvent::Nothing => {
                 let secs = (self.expires_secs - boot_clock_secs()).max(0.0).ceil() as u64;
                 (self.sink)(TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: false });
                 false
             }
-            Said::Reply(Reply::Undone(all)) => {
+            TunerEvent::Reply(TunerReply::Restored(all)) => {
                 (self.sink)(undone_event(id, &all, true));
                 true
             }
-            Said::Reply(other) => {
+            TunerEvent::Reply(other) => {
                 self.report_failure(&format!("the tuner said {other:?}"));
                 false
             }
-            Said::Ended => {
+            TunerEvent::Ended => {
                 (self.sink)(TuneEvent::TunerLost(id));
                 true
             }
@@ -122,24 +122,24 @@ impl LeaseThread<'_> {
     fn execute(&mut self, order: LeaseCommand) -> bool {
         let id = self.id;
         let request = match order {
-            LeaseCommand::Keep => Request::Keep,
-            LeaseCommand::Renew(secs) => Request::Renew { secs },
-            LeaseCommand::Undo | LeaseCommand::Detach => Request::Undo,
+            LeaseCommand::Keep => TunerRequest::Keep,
+            LeaseCommand::Renew(secs) => TunerRequest::Renew { secs },
+            LeaseCommand::Undo | LeaseCommand::Detach => TunerRequest::Undo,
         };
-        match self.handle.ask(&request) {
-            Ok(Reply::Kept) => (self.sink)(TuneEvent::Kept(id)),
+        match self.handle.request(&request) {
+            Ok(TunerReply::Kept) => (self.sink)(TuneEvent::Kept(id)),
             // Also when the lease ended a moment before the request came.
-            Ok(Reply::Undone(all)) => {
+            Ok(TunerReply::Restored(all)) => {
                 let over = is_fully_closed(&all);
                 (self.sink)(undone_event(id, &all, order != LeaseCommand::Undo));
                 return over;
             }
-            Ok(Reply::Left { secs }) => {
+            Ok(TunerReply::TimeLeft { secs }) => {
                 self.expires_secs = boot_clock_secs() + secs as f64;
                 (self.sink)(TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: true });
                 return false;
             }
-            Ok(Reply::Bad(why)) => {
+            Ok(TunerReply::Error(why)) => {
                 self.report_failure(&why);
                 return false;
             }
@@ -158,7 +158,7 @@ impl LeaseThread<'_> {
     fn detach(self) {
         let (id, sink) = (self.id, self.sink);
         match self.handle.detach() {
-            Ok(Reply::Undone(all)) => sink(undone_event(id, &all, true)),
+            Ok(TunerReply::Restored(all)) => sink(undone_event(id, &all, true)),
             Ok(_) => sink(TuneEvent::Detached(id)),
             Err(err) => sink(TuneEvent::Failed(sanitize(format!("change {id}: {err}")))),
         }
@@ -170,8 +170,8 @@ impl LeaseThread<'_> {
 }
 
 /// The news of what became of each knob.
-pub fn undone_event(id: u64, all: &[(Address, Undone)], by_itself: bool) -> TuneEvent {
-    let fine = |u: &Undone| matches!(u, Undone::Closed(Outcome::Restored | Outcome::Already));
+pub fn undone_event(id: u64, all: &[(KnobId, RestoreResult)], by_itself: bool) -> TuneEvent {
+    let fine = |u: &RestoreResult| matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored));
     TuneEvent::Undone {
         id,
         boot_ns: clock::now().boot_ns,
@@ -182,8 +182,8 @@ pub fn undone_event(id: u64, all: &[(Address, Undone)], by_itself: bool) -> Tune
     }
 }
 
-fn is_fully_closed(all: &[(Address, Undone)]) -> bool {
-    all.iter().all(|(_, u)| matches!(u, Undone::Closed(_)))
+fn is_fully_closed(all: &[(KnobId, RestoreResult)]) -> bool {
+    all.iter().all(|(_, u)| matches!(u, RestoreResult::Closed(_)))
 }
 
 fn boot_clock_secs() -> f64 {

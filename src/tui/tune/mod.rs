@@ -10,7 +10,7 @@ pub mod runner;
 pub mod knob_snapshot;
 
 use super::widgets::table::Scroll;
-use crate::tune::at_boot::AtBoot;
+use crate::tune::boot_value::BootValue;
 use std::collections::BTreeMap;
 use knob_snapshot::{ChangeRow, KnobRow, KnobSnapshot};
 
@@ -29,7 +29,7 @@ pub struct TuneUi {
     /// Values when this program first saw them, by knob.
     pub initial_values: BTreeMap<String, String>,
     /// What the next boot brings, by knob.
-    pub next_boot: BTreeMap<String, AtBoot>,
+    pub next_boot: BTreeMap<String, BootValue>,
     /// What else has a say in that.
     pub boot_notes: Vec<String>,
     /// That was asked for and has not come.

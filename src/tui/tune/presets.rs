@@ -29,7 +29,7 @@ pub fn preset_rows(tune: &TuneUi) -> Vec<PresetRow> {
         PresetRow {
             name: preset.name,
             title: preset.title,
-            description: preset.about,
+            description: preset.description,
             source: preset.source,
             diff: diff.map(|all| all.into_iter().map(|d| (d.text, d.is_unchanged)).collect()),
             missing_knobs: missing,

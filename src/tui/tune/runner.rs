@@ -8,8 +8,8 @@ use super::{TuneEffect, TuneEvent};
 use crate::collect::clock;
 use crate::root::Root;
 use crate::text::sanitize;
-use crate::tune::child::Careful;
-use crate::tune::manage;
+use crate::tune::child_io::ChildKnobIo;
+use crate::tune::lifecycle;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -84,7 +84,7 @@ fn spawn_thread(body: impl FnOnce() + Send + 'static) -> Result<(), String> {
 }
 
 fn refresh_loop(root: &Root, sink: &TuneEventSink, asked: &Receiver<Vec<String>>) {
-    let mut io = Careful::new(root, Root::self_exe().into());
+    let mut io = ChildKnobIo::new(root, Root::self_exe().into());
     while let Ok(mut extra) = asked.recv() {
         // What was asked meanwhile is answered by the same look.
         while let Ok(newer) = asked.try_recv() {
@@ -98,23 +98,23 @@ fn refresh_loop(root: &Root, sink: &TuneEventSink, asked: &Receiver<Vec<String>>
 fn command_foreign_change(root: &Root, id: u64, order: LeaseCommand) -> TuneEvent {
     let done = match order {
         LeaseCommand::Undo => {
-            let mut io = Careful::new(root, Root::self_exe().into());
-            manage::undo(root, &mut io, id).map(|all| lease_thread::undone_event(id, &all, false))
+            let mut io = ChildKnobIo::new(root, Root::self_exe().into());
+            lifecycle::undo_change(root, &mut io, id).map(|all| lease_thread::undone_event(id, &all, false))
         }
         LeaseCommand::Keep | LeaseCommand::Renew(_) | LeaseCommand::Detach => command_through_journal(root, id, order),
     };
     done.unwrap_or_else(|why| TuneEvent::Failed(sanitize(why.to_string())))
 }
 
-fn command_through_journal(root: &Root, id: u64, order: LeaseCommand) -> Result<TuneEvent, crate::tune::plan::Refusal> {
-    let Some((mut journal, _)) = manage::opened(root)? else {
+fn command_through_journal(root: &Root, id: u64, order: LeaseCommand) -> Result<TuneEvent, crate::tune::plan::TuneError> {
+    let Some((mut journal, _)) = lifecycle::open_journal(root)? else {
         return Ok(TuneEvent::Failed(format!("change {id}: there is no journal")));
     };
     match order {
         LeaseCommand::Renew(secs) => {
-            manage::renew(&journal, id, secs).map(|secs| TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: true })
+            lifecycle::renew_lease(&journal, id, secs).map(|secs| TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: true })
         }
         LeaseCommand::Detach => Ok(TuneEvent::Detached(id)),
-        LeaseCommand::Keep | LeaseCommand::Undo => manage::keep(&mut journal, id).map(|()| TuneEvent::Kept(id)),
+        LeaseCommand::Keep | LeaseCommand::Undo => lifecycle::keep_change(&mut journal, id).map(|()| TuneEvent::Kept(id)),
     }
 }

@@ -54,8 +54,8 @@ fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
     out.push(("default", row.default_text.clone(), KnobLineStyle::Plain));
     out.push(match boot {
         Some(b) => {
-            let text = format!("{}, by {}", crate::text::sanitize(&b.value), crate::text::sanitize(&b.by));
-            let loses = b.ours.is_some() && b.stronger.is_some();
+            let text = format!("{}, by {}", crate::text::sanitize(&b.value), crate::text::sanitize(&b.decided_by));
+            let loses = b.persisted.is_some() && b.overriding_line.is_some();
             ("next boot", text, if loses { KnobLineStyle::Warn } else { KnobLineStyle::Plain })
         }
         None => ("next boot", "- not read yet".into(), KnobLineStyle::Dim),

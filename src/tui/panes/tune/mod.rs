@@ -104,7 +104,7 @@ fn row_cells(app: &App, row: &KnobRow) -> [String; 6] {
         default,
         next,
         brief(tune.pending.get(&row.name)).unwrap_or_default(),
-        boot.map(|b| crate::text::sanitize(&b.by)).unwrap_or_default(),
+        boot.map(|b| crate::text::sanitize(&b.decided_by)).unwrap_or_default(),
     ]
 }
 

@@ -6,9 +6,9 @@ use crate::tui::panes::PaneId;
 use crate::tui::state::App;
 use crate::tui::tune::knob_snapshot::{ChangeRow, ChangeStatus};
 use crate::tui::tune::{Confirmation, TuneAction, TuneEffect, cached_knobs};
-use crate::tune::plan::Refusal;
+use crate::tune::plan::TuneError;
 use crate::tune::presets::PRESETS;
-use crate::tune::sudo::sudo_line;
+use crate::tune::sudo::sudo_command_line;
 use crate::units::format_duration;
 use crate::worker::job::WorkerJob;
 
@@ -62,7 +62,7 @@ pub fn ask_apply_assignments(app: &mut App, words: Vec<String>, on_lease: bool) 
 }
 
 /// Says why what was asked for is not done: above the knobs, and at the bottom where these are not seen.
-fn show_refusal(app: &mut App, why: Refusal) {
+fn show_refusal(app: &mut App, why: TuneError) {
     let why = crate::text::sanitize(why.to_string());
     if app.ui.experiment.is_open {
         app.ui.error(&why);
@@ -72,7 +72,7 @@ fn show_refusal(app: &mut App, why: Refusal) {
 
 /// The command that does it as root, to be copied.
 pub fn offer_root_command(app: &mut App, what: &str, args: impl IntoIterator<Item = String>) {
-    let line = sudo_line("iotop-plus", args);
+    let line = sudo_command_line("iotop-plus", args);
     let text = format!(
         "{what} needs root, and this program does not run as root: nothing is changed. In a shell:\n\n{line}\n\n\
          y copies the line to the clipboard of your terminal (OSC 52), if it allows that."
@@ -86,7 +86,7 @@ pub fn can_write(app: &App) -> bool {
 }
 
 /// What of a preset would change something here: knob and value each.
-fn preset_changes(app: &App, at: usize) -> Result<Vec<(String, String)>, Refusal> {
+fn preset_changes(app: &App, at: usize) -> Result<Vec<(String, String)>, TuneError> {
     let Some(survey) = &app.ui.tune.snapshot else { return Ok(Vec::new()) };
     let (words, _) = cached_knobs::preset_assignments(survey, &PRESETS[at]);
     let diffs = cached_knobs::diff_assignments(survey, &words)?;
@@ -134,7 +134,7 @@ pub fn knobs_to_try(app: &App) -> Result<(Vec<String>, bool), String> {
     let row = tune.selected_knob().ok_or("the knobs have not been looked at yet")?;
     match &row.reading {
         Ok(reading) => Ok((vec![format!("{}={}", row.name, reading.value)], true)),
-        Err(fail) => Err(format!("{}: {}", row.display_name, fail.text())),
+        Err(fail) => Err(format!("{}: {}", row.display_name, fail.message())),
     }
 }
 
@@ -238,22 +238,22 @@ pub fn ask_persist(app: &mut App) {
     let value = match (tune.pending.get(&name), &row.reading) {
         (Some(value), _) => value.clone(),
         (None, Ok(reading)) => reading.value.clone(),
-        (None, Err(fail)) => return refused(app, fail.text().to_owned()),
+        (None, Err(fail)) => return refused(app, fail.message().to_owned()),
     };
-    let pair = matches!(row.id.knob().link, crate::tune::knob::Link::Pair(_));
+    let pair = matches!(row.id.knob().link, crate::tune::knob::KnobLink::Pair(_));
     if pair && value == "0" {
         let why = format!("{shown} is 0 because the other half of its pair is in force; persist that one");
         return refused(app, why);
     }
     let boot = tune.next_boot.get(&name);
-    let out = boot.is_some_and(|b| b.ours.as_deref() == Some(value.as_str()));
+    let out = boot.is_some_and(|b| b.persisted.as_deref() == Some(value.as_str()));
     let brief = cached_knobs::short_value(&row.id, &value);
     let now = boot.map_or_else(
         || "What decides it now is not known yet.".to_owned(),
-        |b| format!("Now the next boot brings {}, decided by {}.", b.value, b.by),
+        |b| format!("Now the next boot brings {}, decided by {}.", b.value, b.decided_by),
     );
     let wins = boot
-        .and_then(|b| b.stronger.as_deref())
+        .and_then(|b| b.overriding_line.as_deref())
         .filter(|_| !out)
         .map(|line| format!("\nWARNING: {line} comes after our file and will win: change it there."));
     let what = match out {

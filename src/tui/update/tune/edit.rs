@@ -3,7 +3,7 @@
 use crate::tui::settings::LEASE_SECS_RANGE;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::tune::cached_knobs;
-use crate::tune::knob::{Link, Unit, Values};
+use crate::tune::knob::{KnobLink, KnobUnit, AllowedValues};
 use crossterm::event::KeyCode;
 
 /// Opens the line of input for the selected knob.
@@ -13,7 +13,7 @@ pub fn edit_selected(app: &mut App) {
     let (name, text) = match &row.reading {
         Ok(reading) => (row.name.clone(), tune.pending.get(&row.name).unwrap_or(&reading.value).clone()),
         Err(fail) => {
-            tune.error = Some(crate::text::sanitize(format!("cannot be changed: {}", fail.text())));
+            tune.error = Some(crate::text::sanitize(format!("cannot be changed: {}", fail.message())));
             return;
         }
     };
@@ -73,7 +73,7 @@ pub fn set_pending(app: &mut App, name: &str, value: String) {
     let Some(row) = tune.knob(name) else { return };
     let same = row.reading.as_ref().is_ok_and(|r| r.value == value);
     let other = match row.id.knob().link {
-        Link::Pair(other) => row.id.sibling(other).map(|o| o.to_string()),
+        KnobLink::Pair(other) => row.id.sibling(other).map(|o| o.to_string()),
         _ => None,
     };
     if same {
@@ -94,9 +94,9 @@ pub fn cycle_choice(app: &App, p: &mut Prompt, key: KeyCode) {
     let knob = row.id.knob();
     let fixed = |words: &[&str]| words.iter().map(|w| w.to_string()).collect::<Vec<_>>();
     let words = match (knob.values, knob.unit) {
-        (Values::Listed, _) => row.reading.as_ref().map(|r| r.choices.clone()).unwrap_or_default(),
-        (Values::Atime, _) => fixed(&["relatime", "noatime", "strictatime"]),
-        (_, Unit::Switch) => fixed(&["0", "1"]),
+        (AllowedValues::Listed, _) => row.reading.as_ref().map(|r| r.choices.clone()).unwrap_or_default(),
+        (AllowedValues::Atime, _) => fixed(&["relatime", "noatime", "strictatime"]),
+        (_, KnobUnit::Switch) => fixed(&["0", "1"]),
         _ => return,
     };
     let at = words.iter().position(|w| *w == p.text).unwrap_or(0);

@@ -16,7 +16,7 @@ use crate::tui::state::{App, DetailPage, Overlay};
 use crate::tui::tune::knob_snapshot::{ChangeStatus, KnobSnapshot};
 use crate::tui::tune::{KnobListLine, SidePane, TuneAction, TuneEffect};
 use crate::tui::widgets::table::Scroll;
-use crate::tune::address::Address;
+use crate::tune::knob_id::KnobId;
 use crate::tune::presets::PRESETS;
 use crate::worker::job::WorkerJob;
 use ratatui::layout::Rect;
@@ -201,7 +201,7 @@ fn focus_pane(app: &mut App, pane: PaneId) {
 
 /// Opens the view at a knob, adding it to the list if it is not one of those always there.
 pub fn show_knob(app: &mut App, knob: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    let at = Address::parse(knob)?.to_string();
+    let at = KnobId::parse(knob)?.to_string();
     show_knobs(app, &[at], effects);
     Ok(())
 }

@@ -1,28 +1,28 @@
 //! Which knobs this machine has: its own, those of its disks, those of its mounts.
 
-use super::address::Address;
-use super::knob::Place;
+use super::knob_id::KnobId;
+use super::knob::KnobLocation;
 use super::knobs::KNOBS;
 use crate::root::Root;
 
 /// The machine's knobs, those of its disks (with `all_disks` also of disks made of memory or files), those of its
 /// mounts of disks.
-pub fn every(root: &Root, all_disks: bool) -> Vec<Address> {
-    let (disks, mounts) = (disks(root, all_disks), mounts(root));
+pub fn discover_knobs(root: &Root, all_disks: bool) -> Vec<KnobId> {
+    let (disks, mounts) = (list_disks(root, all_disks), list_mounts(root));
     let mut all = Vec::new();
     for knob in KNOBS {
-        let places: Vec<String> = match knob.place {
-            Place::Queue(_) | Place::Bdi(_) => disks.iter().map(|d| format!("{}@{d}", knob.name)).collect(),
-            Place::Atime => mounts.iter().map(|m| format!("{}@{m}", knob.name)).collect(),
-            Place::Nofile | Place::IoPrio => Vec::new(),
-            Place::Sysctl(_) | Place::Sys(_) => vec![knob.name.to_owned()],
+        let places: Vec<String> = match knob.location {
+            KnobLocation::Queue(_) | KnobLocation::Bdi(_) => disks.iter().map(|d| format!("{}@{d}", knob.name)).collect(),
+            KnobLocation::Atime => mounts.iter().map(|m| format!("{}@{m}", knob.name)).collect(),
+            KnobLocation::Nofile | KnobLocation::IoPrio => Vec::new(),
+            KnobLocation::Sysctl(_) | KnobLocation::Sys(_) => vec![knob.name.to_owned()],
         };
-        all.extend(places.iter().filter_map(|p| Address::parse(p).ok()));
+        all.extend(places.iter().filter_map(|p| KnobId::parse(p).ok()));
     }
     all
 }
 
-fn disks(root: &Root, all: bool) -> Vec<String> {
+fn list_disks(root: &Root, all: bool) -> Vec<String> {
     let Ok(dir) = std::fs::read_dir(root.sys("block")) else { return Vec::new() };
     let mut names: Vec<String> = dir.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
     names.retain(|n| all || !["loop", "ram", "zram", "nbd", "fd", "sr"].iter().any(|p| n.starts_with(p)));
@@ -30,7 +30,7 @@ fn disks(root: &Root, all: bool) -> Vec<String> {
     names
 }
 
-fn mounts(root: &Root) -> Vec<String> {
+fn list_mounts(root: &Root) -> Vec<String> {
     let table = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
     let mut points: Vec<String> = String::from_utf8_lossy(&table)
         .lines()

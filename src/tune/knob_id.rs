@@ -1,7 +1,7 @@
 //! Which knob of which thing: `vm.swappiness`, `scheduler@vda`, `atime@/srv`, `nofile@1234`.
 
-use super::knob::{Knob, Place};
-use super::knobs::{KNOBS, find};
+use super::knob::{Knob, KnobLocation};
+use super::knobs::{KNOBS, find_knob};
 use crate::root::Root;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
@@ -9,28 +9,28 @@ use std::fmt;
 /// One knob of one device, mount or process, or of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(into = "String")]
-pub struct Address {
+pub struct KnobId {
     name: &'static str,
-    at: Option<String>,
+    instance: Option<String>,
 }
 
-impl Address {
+impl KnobId {
     /// Reads `KNOB` or `KNOB@WHERE`; the error says what is known.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, at) = match text.split_once('@') {
             Some((name, at)) => (name, Some(at)),
             None => (text, None),
         };
-        let knob = find(name).ok_or_else(|| {
-            format!("{name}: no such knob; `iotop-plus tune list` shows them all{}", near(name))
+        let knob = find_knob(name).ok_or_else(|| {
+            format!("{name}: no such knob; `iotop-plus tune list` shows them all{}", suggestion(name))
         })?;
-        match (knob.instance(), at) {
-            (None, None) => Ok(Self { name: knob.name, at: None }),
+        match (knob.instance_kind(), at) {
+            (None, None) => Ok(Self { name: knob.name, instance: None }),
             (None, Some(_)) => Err(format!("{}: is the machine's, nothing may follow @", knob.name)),
             (Some(what), None) => Err(format!("{}: name which: {}@{what}", knob.name, knob.name)),
             (Some(_), Some(at)) => {
-                let at = place_name(knob, at).map_err(|why| format!("{}@{at}: {why}", knob.name))?;
-                Ok(Self { name: knob.name, at: Some(at) })
+                let at = parse_instance(knob, at).map_err(|why| format!("{}@{at}: {why}", knob.name))?;
+                Ok(Self { name: knob.name, instance: Some(at) })
             }
         }
     }
@@ -38,30 +38,30 @@ impl Address {
     /// The knob's entry.
     pub fn knob(&self) -> &'static Knob {
         // The name came out of the list when the address was made.
-        find(self.name).unwrap_or(&KNOBS[0])
+        find_knob(self.name).unwrap_or(&KNOBS[0])
     }
 
     /// Device, mount point or process number.
-    pub fn at(&self) -> &str {
-        self.at.as_deref().unwrap_or_default()
+    pub fn instance(&self) -> &str {
+        self.instance.as_deref().unwrap_or_default()
     }
 
     /// Another knob of the same thing, or of the machine.
-    pub fn sibling(&self, name: &str) -> Option<Address> {
-        let knob = find(name)?;
-        Some(Self { name: knob.name, at: knob.instance().and_then(|_| self.at.clone()) })
+    pub fn sibling(&self, name: &str) -> Option<KnobId> {
+        let knob = find_knob(name)?;
+        Some(Self { name: knob.name, instance: knob.instance_kind().and_then(|_| self.instance.clone()) })
     }
 
     /// This and what moves with it, itself first.
-    pub fn group(&self) -> Vec<Address> {
+    pub fn with_linked(&self) -> Vec<KnobId> {
         let others = self.knob().linked().into_iter().filter_map(|name| self.sibling(name));
         std::iter::once(self.clone()).chain(others).collect()
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for KnobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.at {
+        match &self.instance {
             Some(at) => write!(f, "{}@{at}", self.name),
             None => f.write_str(self.name),
         }
@@ -69,22 +69,22 @@ impl fmt::Display for Address {
 }
 
 // By hand: the derive takes the static name for something borrowed from the input.
-impl<'de> Deserialize<'de> for Address {
+impl<'de> Deserialize<'de> for KnobId {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Self::parse(&String::deserialize(from)?).map_err(serde::de::Error::custom)
     }
 }
 
-impl From<Address> for String {
-    fn from(address: Address) -> String {
+impl From<KnobId> for String {
+    fn from(address: KnobId) -> String {
         address.to_string()
     }
 }
 
 /// Checks what follows `@`: nothing that could lead out of its directory.
-fn place_name(knob: &Knob, at: &str) -> Result<String, String> {
-    match knob.place {
-        Place::Queue(_) | Place::Bdi(_) => {
+fn parse_instance(knob: &Knob, at: &str) -> Result<String, String> {
+    match knob.location {
+        KnobLocation::Queue(_) | KnobLocation::Bdi(_) => {
             let dev = std::str::from_utf8(Root::DEV_PREFIX).unwrap_or_default();
             let name = at.strip_prefix(dev).unwrap_or(at).replace('/', "!");
             if name.is_empty() || name.starts_with('.') || name.len() > 255 || name.contains('\0') {
@@ -92,7 +92,7 @@ fn place_name(knob: &Knob, at: &str) -> Result<String, String> {
             }
             Ok(name)
         }
-        Place::Atime => match at.starts_with('/') && at.len() <= 4096 && !at.contains('\0') {
+        KnobLocation::Atime => match at.starts_with('/') && at.len() <= 4096 && !at.contains('\0') {
             true if at.len() > 1 => Ok(at.trim_end_matches('/').to_owned()),
             true => Ok(at.to_owned()),
             false => Err("is no absolute mount point".into()),
@@ -105,7 +105,7 @@ fn place_name(knob: &Knob, at: &str) -> Result<String, String> {
 }
 
 /// A hint for a name that is almost one.
-fn near(name: &str) -> String {
+fn suggestion(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     let hit = KNOBS.iter().find(|k| last.len() >= 4 && (k.name.contains(last) || last.contains(k.name)));
     hit.map(|k| format!(" (did you mean {}?)", k.name)).unwrap_or_default()
@@ -117,7 +117,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn spelt_back_as_typed() {
+    fn ids_are_normalized_and_displayed_as_parsed() {
         for (text, shown) in [
             ("vm.dirty_ratio", "vm.dirty_ratio"),
             ("swappiness", "vm.swappiness"),
@@ -127,14 +127,14 @@ mod tests {
             ("atime@/", "atime@/"),
             ("nofile@0042", "nofile@42"),
         ] {
-            assert_eq!(Address::parse(text).unwrap().to_string(), shown);
+            assert_eq!(KnobId::parse(text).unwrap().to_string(), shown);
         }
-        let group = Address::parse("scheduler@vda").unwrap().group();
+        let group = KnobId::parse("scheduler@vda").unwrap().with_linked();
         assert_eq!(group[1].to_string(), "nr_requests@vda");
     }
 
     #[test]
-    fn nothing_leads_astray() {
+    fn malformed_and_escaping_ids_are_refused() {
         for text in [
             "",
             "@",
@@ -151,16 +151,16 @@ mod tests {
             "nofile@self",
             "nofile@99999999999",
         ] {
-            assert!(Address::parse(text).is_err(), "{text:?}");
+            assert!(KnobId::parse(text).is_err(), "{text:?}");
         }
-        assert_eq!(Address::parse("scheduler@a/../b").unwrap().at(), "a!..!b", "a slash never stays");
+        assert_eq!(KnobId::parse("scheduler@a/../b").unwrap().instance(), "a!..!b", "a slash never stays");
     }
 
     proptest! {
         #[test]
         fn any_text_is_refused_or_round_trips(text in "\\PC{0,40}") {
-            if let Ok(a) = Address::parse(&text) {
-                prop_assert_eq!(Address::parse(&a.to_string()).unwrap(), a);
+            if let Ok(a) = KnobId::parse(&text) {
+                prop_assert_eq!(KnobId::parse(&a.to_string()).unwrap(), a);
             }
         }
     }

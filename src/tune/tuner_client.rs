@@ -1,8 +1,8 @@
 //! The other side of a tuner: starting one, and speaking to one that runs already.
 
 use super::journal::Journal;
-use super::lease::socket;
-use super::protocol::{MAX_LINE, Reply, Request};
+use super::tuner::socket_path;
+use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
 use crate::root::Root;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,35 +12,35 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 /// How long a tuner may take to make or unmake a change: several device writes up to their deadlines.
-pub const ANSWER: Duration = Duration::from_secs(60);
+pub const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A tuner this process started. Dropped without [`Held::detach`], the change is taken back.
 #[derive(Debug)]
-pub struct Held {
+pub struct LeaseHandle {
     pid: u32,
     stdin: ChildStdin,
-    replies: Receiver<Reply>,
+    replies: Receiver<TunerReply>,
 }
 
 /// What a tuner said by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum TunerEvent {
     /// Nothing so far.
     Nothing,
     /// This.
-    Reply(Reply),
+    Reply(TunerReply),
     /// It is gone and will not say anything any more.
     Ended,
 }
 
-impl Held {
+impl LeaseHandle {
     /// Starts a tuner and has it make a change.
     pub fn start(
         program: &Path,
         root: &Root,
         words: Vec<String>,
         lease_secs: Option<u64>,
-    ) -> io::Result<(Self, Reply)> {
+    ) -> io::Result<(Self, TunerReply)> {
         let mut child = Command::new(program)
             .args(["tuner", "--root"])
             .arg(root.base())
@@ -55,7 +55,7 @@ impl Held {
         let (tx, replies) = channel();
         std::thread::Builder::new().name("tuner".into()).spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let reply = serde_json::from_str(&line).unwrap_or_else(|err| Reply::Bad(err.to_string()));
+                let reply = serde_json::from_str(&line).unwrap_or_else(|err| TunerReply::Error(err.to_string()));
                 if tx.send(reply).is_err() {
                     break;
                 }
@@ -63,7 +63,7 @@ impl Held {
             let _ = child.wait();
         })?;
         let mut held = Self { pid, stdin, replies };
-        let reply = held.ask(&Request::Set { words, lease_secs })?;
+        let reply = held.request(&TunerRequest::Set { assignments: words, lease_secs })?;
         Ok((held, reply))
     }
 
@@ -73,11 +73,11 @@ impl Held {
     }
 
     /// Asks and waits for the answer.
-    pub fn ask(&mut self, request: &Request) -> io::Result<Reply> {
+    pub fn request(&mut self, request: &TunerRequest) -> io::Result<TunerReply> {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         self.stdin.write_all(&line)?;
-        self.replies.recv_timeout(ANSWER).map_err(|_| {
+        self.replies.recv_timeout(REPLY_TIMEOUT).map_err(|_| {
             io::Error::other(format!(
                 "tuner {} does not answer; `iotop-plus tune status` shows what it did",
                 self.pid
@@ -86,37 +86,37 @@ impl Held {
     }
 
     /// What the tuner said by itself, without waiting: that the lease is over.
-    pub fn said(&self) -> Said {
+    pub fn poll_event(&self) -> TunerEvent {
         match self.replies.try_recv() {
-            Ok(reply) => Said::Reply(reply),
-            Err(TryRecvError::Empty) => Said::Nothing,
-            Err(TryRecvError::Disconnected) => Said::Ended,
+            Ok(reply) => TunerEvent::Reply(reply),
+            Err(TryRecvError::Empty) => TunerEvent::Nothing,
+            Err(TryRecvError::Disconnected) => TunerEvent::Ended,
         }
     }
 
     /// Lets it go on alone: the change lives until its lease ends.
-    pub fn detach(mut self) -> io::Result<Reply> {
-        self.ask(&Request::Detach)
+    pub fn detach(mut self) -> io::Result<TunerReply> {
+        self.request(&TunerRequest::Detach)
     }
 }
 
 /// Speaks to the tuner that holds a change; `None`: none does.
-pub fn call(journal: &Journal, id: u64, request: &Request) -> Option<io::Result<Reply>> {
-    call_within(journal, id, request, ANSWER)
+pub fn call_tuner(journal: &Journal, id: u64, request: &TunerRequest) -> Option<io::Result<TunerReply>> {
+    call_tuner_within(journal, id, request, REPLY_TIMEOUT)
 }
 
 /// [`call`] with another deadline for the answer.
-pub fn call_within(
+pub fn call_tuner_within(
     journal: &Journal,
     id: u64,
-    request: &Request,
+    request: &TunerRequest,
     within: Duration,
-) -> Option<io::Result<Reply>> {
-    let stream = UnixStream::connect(socket(journal, id)).ok()?;
+) -> Option<io::Result<TunerReply>> {
+    let stream = UnixStream::connect(socket_path(journal, id)).ok()?;
     Some(exchange(stream, request, within))
 }
 
-fn exchange(mut stream: UnixStream, request: &Request, within: Duration) -> io::Result<Reply> {
+fn exchange(mut stream: UnixStream, request: &TunerRequest, within: Duration) -> io::Result<TunerReply> {
     stream.set_read_timeout(Some(within))?;
     stream.set_write_timeout(Some(within))?;
     let mut line = serde_json::to_vec(request)?;

@@ -5,22 +5,22 @@ use std::io::Write;
 
 /// What is going to be printed.
 #[derive(Debug, Default)]
-pub struct Out(String);
+pub struct TextOutput(String);
 
-impl Out {
+impl TextOutput {
     /// One line.
-    pub fn line(&mut self, text: impl AsRef<str>) {
+    pub fn push_line(&mut self, text: impl AsRef<str>) {
         sanitize_into(&mut self.0, text.as_ref().as_bytes());
         self.0.push('\n');
     }
 
     /// An empty line.
-    pub fn gap(&mut self) {
+    pub fn push_blank(&mut self) {
         self.0.push('\n');
     }
 
     /// Rows below their heads, columns as wide as they need; the last one is not padded.
-    pub fn table(&mut self, heads: &[&str], rows: &[Vec<String>]) {
+    pub fn push_table(&mut self, heads: &[&str], rows: &[Vec<String>]) {
         let head: Vec<String> = heads.iter().map(|h| h.to_string()).collect();
         let all: Vec<&Vec<String>> = std::iter::once(&head).chain(rows).collect();
         let width =
@@ -28,16 +28,16 @@ impl Out {
         let widths: Vec<usize> = (0..heads.len()).map(width).collect();
         for row in all {
             let cells: Vec<String> = row.iter().zip(&widths).map(|(t, w)| format!("{t:<w$}")).collect();
-            self.line(cells.join("  ").trim_end());
+            self.push_line(cells.join("  ").trim_end());
         }
     }
 
     /// A paragraph, folded at so many characters.
-    pub fn paragraph(&mut self, text: &str, width: usize) {
+    pub fn push_paragraph(&mut self, text: &str, width: usize) {
         let mut line = String::new();
         for word in text.split_ascii_whitespace() {
             if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-                self.line(std::mem::take(&mut line));
+                self.push_line(std::mem::take(&mut line));
             }
             if !line.is_empty() {
                 line.push(' ');
@@ -45,7 +45,7 @@ impl Out {
             line.push_str(word);
         }
         if !line.is_empty() {
-            self.line(line);
+            self.push_line(line);
         }
     }
 

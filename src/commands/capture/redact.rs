@@ -7,21 +7,21 @@ use regex_lite::Regex;
 use std::fs;
 
 /// Accounts below this number belong to services, whose names are worth keeping.
-const FIRST_PERSON: u32 = 1000;
+const FIRST_PERSON_UID: u32 = 1000;
 /// nobody is nobody's name.
-const NOBODY: u32 = 65534;
+const NOBODY_UID: u32 = 65534;
 
 /// What is replaced by what.
-pub struct Scrub {
-    words: Vec<(String, String)>,
-    passwd: String,
+pub struct CaptureRedactor {
+    replacements: Vec<(String, String)>,
+    redacted_passwd: String,
     ipv4: Regex,
     mac: Regex,
 }
 
-impl Scrub {
+impl CaptureRedactor {
     /// The names of the machine at `root` and of its people.
-    pub fn of(root: &Root) -> Self {
+    pub fn from_root(root: &Root) -> Self {
         let host = fs::read_to_string(root.proc("sys/kernel/hostname")).unwrap_or_default();
         let mut words = vec![(host.trim().to_owned(), "host".to_owned())];
         words.extend(host.trim().split_once('.').map(|(short, _)| (short.to_owned(), "host".to_owned())));
@@ -31,7 +31,7 @@ impl Scrub {
             let mut fields = line.split(':');
             let (Some(name), Some(uid)) = (fields.next(), fields.nth(1)) else { continue };
             let mut shown = name.to_owned();
-            if uid.parse::<u32>().is_ok_and(|u| u >= FIRST_PERSON && u != NOBODY) {
+            if uid.parse::<u32>().is_ok_and(|u| u >= FIRST_PERSON_UID && u != NOBODY_UID) {
                 people += 1;
                 shown = format!("user{people}");
                 words.push((name.to_owned(), shown.clone()));
@@ -43,22 +43,22 @@ impl Scrub {
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
         let ipv4 = Regex::new(r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b").expect("a fixed pattern");
         let mac = Regex::new(r"\b[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}\b").expect("a fixed pattern");
-        Self { words, passwd, ipv4, mac }
+        Self { replacements: words, redacted_passwd: passwd, ipv4, mac }
     }
 
     /// The user list that goes with it: names and numbers only.
     pub fn passwd(&self) -> &str {
-        &self.passwd
+        &self.redacted_passwd
     }
 
     /// Text without names and addresses. Bytes that are no text stay as they are: hostile names are
     /// worth a test.
-    pub fn clean(&self, raw: &[u8]) -> Vec<u8> {
+    pub fn redact(&self, raw: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(raw.len());
         for chunk in raw.utf8_chunks() {
             let mut text = self.mac.replace_all(chunk.valid(), "02:00:00:00:00:00").into_owned();
             text = self.ipv4.replace_all(&text, "192.0.2.1").into_owned();
-            for (word, instead) in &self.words {
+            for (word, instead) in &self.replacements {
                 text = text.replace(word, instead);
             }
             out.extend_from_slice(text.as_bytes());
@@ -68,19 +68,19 @@ impl Scrub {
     }
 
     /// The newest `most` records of the kernel log as a file, empty if it cannot be read.
-    pub fn log(&self, root: &Root, most: usize) -> Vec<u8> {
+    pub fn redacted_kernel_log(&self, root: &Root, most: usize) -> Vec<u8> {
         let Reading::Ok(mut reader) = KmsgReader::open(root) else { return Vec::new() };
         let mut records = Vec::new();
         while let Ok(Some(record)) = reader.next_record() {
             records.push(format_record(&record));
         }
         let from = records.len().saturating_sub(most);
-        self.clean(&records[from..].concat())
+        self.redact(&records[from..].concat())
     }
 }
 
 /// A command line with its program and plain options; whatever else might be a password or a file.
-pub fn options_only(cmdline: &[u8]) -> Vec<u8> {
+pub fn redact_arguments(cmdline: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for (i, arg) in cmdline.split(|b| *b == 0).filter(|a| !a.is_empty()).enumerate() {
         let value = arg.iter().position(|b| *b == b'=');

@@ -4,35 +4,35 @@ use crate::root::Root;
 
 /// Sizes of this machine. What could not be read is `None` and then bounds nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Machine {
+pub struct MachineLimits {
     /// Bytes of a page.
-    pub page: u64,
+    pub page_bytes: u64,
     /// All memory, bytes.
-    pub memory: Option<u64>,
+    pub memory_bytes: Option<u64>,
     /// Dirtyable memory, bytes: what vm.dirty_ratio is a share of.
-    pub dirtyable: Option<u64>,
+    pub dirtyable_bytes: Option<u64>,
     /// fs.nr_open: the most open files a limit may say.
     pub nr_open: Option<u64>,
     /// Whether this process has CAP_SYS_RESOURCE: without it no hard limit can be raised, or raised again.
-    pub sys_resource: bool,
+    pub has_cap_sys_resource: bool,
 }
 
-impl Machine {
+impl MachineLimits {
     /// Reads meminfo, vmstat and fs.nr_open; none of them can block.
     pub fn read(root: &Root) -> Self {
         let text = |rel: &str| std::fs::read_to_string(root.proc(rel)).unwrap_or_default();
         let page = rustix::param::page_size() as u64;
         Self {
-            page,
-            memory: field(&text("meminfo"), "MemTotal:").map(|kb| kb * 1024),
-            dirtyable: dirtyable(
+            page_bytes: page,
+            memory_bytes: named_value(&text("meminfo"), "MemTotal:").map(|kb| kb * 1024),
+            dirtyable_bytes: dirtyable_pages(
                 &text("vmstat"),
                 text("sys/vm/dirty_ratio").trim().parse().ok(),
                 text("sys/vm/dirty_background_ratio").trim().parse().ok(),
             )
             .map(|pages| pages * page),
             nr_open: text("sys/fs/nr_open").trim().parse().ok(),
-            sys_resource: text("self/status")
+            has_cap_sys_resource: text("self/status")
                 .lines()
                 .find_map(|l| u64::from_str_radix(l.strip_prefix("CapEff:")?.trim(), 16).ok())
                 .is_some_and(|caps| caps & (1 << 24) != 0),
@@ -40,35 +40,35 @@ impl Machine {
     }
 
     /// Percent of dirtyable memory in bytes, whole pages.
-    pub fn percent_in_bytes(&self, percent: u64) -> Option<u64> {
-        let bytes = u128::from(self.dirtyable?) * u128::from(percent) / 100;
-        let page = u128::from(self.page.max(1));
+    pub fn percent_to_bytes(&self, percent: u64) -> Option<u64> {
+        let bytes = u128::from(self.dirtyable_bytes?) * u128::from(percent) / 100;
+        let page = u128::from(self.page_bytes.max(1));
         u64::try_from(bytes / page * page).ok()
     }
 
     /// Bytes as a share of dirtyable memory, in percent.
-    pub fn bytes_in_percent(&self, bytes: u64) -> Option<f64> {
-        let all = self.dirtyable.filter(|d| *d > 0)?;
+    pub fn bytes_to_percent(&self, bytes: u64) -> Option<f64> {
+        let all = self.dirtyable_bytes.filter(|d| *d > 0)?;
         Some(bytes as f64 * 100.0 / all as f64)
     }
 }
 
 /// Pages the dirty ratios apply to. The kernel's own thresholds tell it exactly while a ratio is in force
 /// (mm/page-writeback.c, domain_dirty_limits); otherwise free plus file pages, which leaves out the reserves.
-fn dirtyable(vmstat: &str, ratio: Option<u64>, background: Option<u64>) -> Option<u64> {
+fn dirtyable_pages(vmstat: &str, ratio: Option<u64>, background: Option<u64>) -> Option<u64> {
     let by = |threshold: &str, ratio: Option<u64>| {
-        let (pages, ratio) = (field(vmstat, threshold)?, ratio.filter(|r| *r > 0)?);
+        let (pages, ratio) = (named_value(vmstat, threshold)?, ratio.filter(|r| *r > 0)?);
         Some(pages.checked_mul(100)? / ratio).filter(|p| *p > 0)
     };
     by("nr_dirty_threshold", ratio).or_else(|| by("nr_dirty_background_threshold", background)).or_else(
         || {
-            let one = |name| field(vmstat, name);
+            let one = |name| named_value(vmstat, name);
             Some(one("nr_free_pages")? + one("nr_inactive_file")? + one("nr_active_file")?)
         },
     )
 }
 
-fn field(text: &str, name: &str) -> Option<u64> {
+fn named_value(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
         (words.next() == Some(name)).then(|| words.next()?.parse().ok()).flatten()
@@ -83,18 +83,18 @@ mod tests {
                           nr_dirty_threshold 280\nnr_dirty_background_threshold 140\n";
 
     #[test]
-    fn the_kernels_own_threshold_is_believed_first() {
-        assert_eq!(dirtyable(VMSTAT, Some(20), Some(10)), Some(1400));
-        assert_eq!(dirtyable(VMSTAT, Some(0), Some(10)), Some(1400));
-        assert_eq!(dirtyable(VMSTAT, Some(0), Some(0)), Some(1500));
-        assert_eq!(dirtyable("", Some(20), None), None);
+    fn the_kernels_own_threshold_takes_precedence() {
+        assert_eq!(dirtyable_pages(VMSTAT, Some(20), Some(10)), Some(1400));
+        assert_eq!(dirtyable_pages(VMSTAT, Some(0), Some(10)), Some(1400));
+        assert_eq!(dirtyable_pages(VMSTAT, Some(0), Some(0)), Some(1500));
+        assert_eq!(dirtyable_pages("", Some(20), None), None);
     }
 
     #[test]
-    fn ratio_and_bytes_convert_both_ways() {
-        let m = Machine { page: 4096, dirtyable: Some(1000 * 4096), ..Machine::default() };
-        assert_eq!(m.percent_in_bytes(10), Some(100 * 4096));
-        assert_eq!(m.bytes_in_percent(100 * 4096), Some(10.0));
-        assert_eq!(Machine::default().bytes_in_percent(1), None);
+    fn percent_and_bytes_convert_both_ways() {
+        let m = MachineLimits { page_bytes: 4096, dirtyable_bytes: Some(1000 * 4096), ..MachineLimits::default() };
+        assert_eq!(m.percent_to_bytes(10), Some(100 * 4096));
+        assert_eq!(m.bytes_to_percent(100 * 4096), Some(10.0));
+        assert_eq!(MachineLimits::default().bytes_to_percent(1), None);
     }
 }

@@ -3,40 +3,43 @@
 //! One line each: `CRC32 LENGTH JSON\n`. The JSON has no newline in it, so a reader finds the next record
 //! after any damage.
 
-use super::address::Address;
-use super::value::plausible;
+use super::knob_id::KnobId;
+use super::value::is_plausible;
 use serde::{Deserialize, Serialize};
 
 /// Longest record that is written or believed, bytes: a few mount points of PATH_MAX.
 pub const MAX_RECORD: usize = 32 * 1024;
 
 /// A knob and a value of it.
-pub type Setting = (Address, String);
+pub type KnobValuePair = (KnobId, String);
 
 /// What became of a change that was taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum RestoreOutcome {
     /// The old value is back.
     Restored,
     /// It stood at the old value already.
-    Already,
+    #[serde(rename = "Already")]
+    AlreadyRestored,
     /// Somebody else changed it since; theirs was left.
     Conflict {
         /// What stands there now.
-        now: String,
+        #[serde(rename = "now")]
+        current: String,
     },
     /// The device, mount or process is gone.
     Gone,
     /// A later change of ours stands on it and will restore the old value instead.
     HandedOver {
         /// That change.
-        to: u64,
+        #[serde(rename = "to")]
+        change_id: u64,
     },
 }
 
 /// One step of one change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Record {
+pub enum JournalRecord {
     /// A change begins.
     Begin {
         /// Its number, counted up from 1 each boot.
@@ -51,24 +54,29 @@ pub enum Record {
         /// Change.
         id: u64,
         /// Which of its members, from 0.
-        n: u32,
+        #[serde(rename = "n")]
+        index: u32,
         /// Which knob.
-        at: Address,
+        #[serde(rename = "at")]
+        knob: KnobId,
         /// What tells its device, mount or process from a later one.
-        ident: String,
+        #[serde(rename = "ident")]
+        identity: String,
         /// Itself first, then what moves with it.
-        before: Vec<Setting>,
+        before: Vec<KnobValuePair>,
         /// What will be written.
-        want: String,
+        #[serde(rename = "want")]
+        target: String,
     },
     /// It was written and read back.
     Applied {
         /// Change.
         id: u64,
         /// Member.
-        n: u32,
+        #[serde(rename = "n")]
+        index: u32,
         /// Itself first, then what moves with it.
-        after: Vec<Setting>,
+        after: Vec<KnobValuePair>,
     },
     /// The person wants it to stay.
     Kept {
@@ -80,62 +88,64 @@ pub enum Record {
         /// Change.
         id: u64,
         /// Member.
-        n: u32,
+        #[serde(rename = "n")]
+        index: u32,
         /// How.
-        outcome: Outcome,
+        outcome: RestoreOutcome,
     },
     /// A member takes over what an earlier change would have restored.
     Inherit {
         /// Change.
         id: u64,
         /// Member.
-        n: u32,
+        #[serde(rename = "n")]
+        index: u32,
         /// The values before the earlier change.
-        before: Vec<Setting>,
+        before: Vec<KnobValuePair>,
     },
 }
 
-impl Record {
+impl JournalRecord {
     /// The line, newline included.
     pub fn encode(&self) -> Result<Vec<u8>, String> {
         let json = serde_json::to_string(self).map_err(|err| err.to_string())?;
         if json.len() > MAX_RECORD {
             return Err(format!("journal record of {} bytes, more than {MAX_RECORD}", json.len()));
         }
-        Ok(format!("{}{json}\n", header(json.as_bytes())).into_bytes())
+        Ok(format!("{}{json}\n", encode_header(json.as_bytes())).into_bytes())
     }
 
     /// Reads a line without its newline; `None` if it is not exactly what [`Record::encode`] writes, or
     /// holds values no kernel would have given.
     pub fn decode(line: &[u8]) -> Option<Self> {
-        if line.len() > MAX_RECORD + HEADER {
+        if line.len() > MAX_RECORD + HEADER_LEN {
             return None;
         }
-        let (head, json) = line.split_at_checked(HEADER)?;
-        if header(json).as_bytes() != head {
+        let (head, json) = line.split_at_checked(HEADER_LEN)?;
+        if encode_header(json).as_bytes() != head {
             return None;
         }
-        let record: Record = serde_json::from_slice(json).ok()?;
-        record.sound().then_some(record)
+        let record: JournalRecord = serde_json::from_slice(json).ok()?;
+        record.is_valid().then_some(record)
     }
 
-    fn sound(&self) -> bool {
-        let settings = |all: &[Setting]| {
-            !all.is_empty() && all.len() <= 8 && all.iter().all(|(at, value)| plausible(at.knob(), value))
+    fn is_valid(&self) -> bool {
+        let settings = |all: &[KnobValuePair]| {
+            !all.is_empty() && all.len() <= 8 && all.iter().all(|(at, value)| is_plausible(at.knob(), value))
         };
         match self {
-            Record::Intend { at, before, want, ident, .. } => {
-                settings(before) && before[0].0 == *at && plausible(at.knob(), want) && ident.len() <= 64
+            JournalRecord::Intend { knob: at, before, target: want, identity: ident, .. } => {
+                settings(before) && before[0].0 == *at && is_plausible(at.knob(), want) && ident.len() <= 64
             }
-            Record::Applied { after: all, .. } | Record::Inherit { before: all, .. } => settings(all),
+            JournalRecord::Applied { after: all, .. } | JournalRecord::Inherit { before: all, .. } => settings(all),
             _ => true,
         }
     }
 }
 
-const HEADER: usize = 8 + 1 + 5 + 1;
+const HEADER_LEN: usize = 8 + 1 + 5 + 1;
 
-fn header(json: &[u8]) -> String {
+fn encode_header(json: &[u8]) -> String {
     format!("{:08x} {:05} ", crc32(json), json.len())
 }
 
@@ -152,10 +162,10 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 /// All intact records of a journal's bytes, in order, and how many lines were damaged.
-pub fn decode_all(bytes: &[u8]) -> (Vec<Record>, usize) {
+pub fn decode_all(bytes: &[u8]) -> (Vec<JournalRecord>, usize) {
     let (mut records, mut damaged) = (Vec::new(), 0);
     for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-        match Record::decode(line) {
+        match JournalRecord::decode(line) {
             Some(record) => records.push(record),
             None => damaged += 1,
         }
@@ -168,42 +178,42 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sample() -> Vec<Record> {
-        let set = |k: &str, v: &str| (Address::parse(k).unwrap(), v.to_owned());
+    fn sample_records() -> Vec<JournalRecord> {
+        let set = |k: &str, v: &str| (KnobId::parse(k).unwrap(), v.to_owned());
         let before = vec![set("vm.dirty_ratio", "20"), set("vm.dirty_bytes", "0")];
         vec![
-            Record::Begin { id: 1, wall_ns: 1_700_000_000_000_000_000, lease_secs: Some(120) },
-            Record::Intend {
+            JournalRecord::Begin { id: 1, wall_ns: 1_700_000_000_000_000_000, lease_secs: Some(120) },
+            JournalRecord::Intend {
                 id: 1,
-                n: 0,
-                at: Address::parse("vm.dirty_ratio").unwrap(),
-                ident: String::new(),
+                index: 0,
+                knob: KnobId::parse("vm.dirty_ratio").unwrap(),
+                identity: String::new(),
                 before: before.clone(),
-                want: "50".into(),
+                target: "50".into(),
             },
-            Record::Applied {
+            JournalRecord::Applied {
                 id: 1,
-                n: 0,
+                index: 0,
                 after: vec![set("vm.dirty_ratio", "50"), set("vm.dirty_bytes", "0")],
             },
-            Record::Inherit { id: 1, n: 0, before },
-            Record::Kept { id: 1 },
-            Record::Closed { id: 1, n: 0, outcome: Outcome::Conflict { now: "33".into() } },
+            JournalRecord::Inherit { id: 1, index: 0, before },
+            JournalRecord::Kept { id: 1 },
+            JournalRecord::Closed { id: 1, index: 0, outcome: RestoreOutcome::Conflict { current: "33".into() } },
         ]
     }
 
-    fn bytes() -> Vec<u8> {
-        sample().iter().flat_map(|r| r.encode().unwrap()).collect()
+    fn sample_bytes() -> Vec<u8> {
+        sample_records().iter().flat_map(|r| r.encode().unwrap()).collect()
     }
 
     #[test]
-    fn the_checksum_is_the_usual_one() {
+    fn crc32_matches_the_standard_check_value() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     }
 
     #[test]
-    fn cut_at_every_byte_every_intact_record_is_read() {
-        let (all, whole) = (sample(), bytes());
+    fn a_journal_cut_at_any_byte_yields_every_intact_record() {
+        let (all, whole) = (sample_records(), sample_bytes());
         for cut in 0..=whole.len() {
             let (got, damaged) = decode_all(&whole[..cut]);
             // A record whose newline alone is missing is whole.
@@ -217,8 +227,8 @@ mod tests {
     }
 
     #[test]
-    fn every_single_bit_flip_costs_its_own_record_and_no_other() {
-        let (all, whole) = (sample(), bytes());
+    fn a_bit_flip_loses_only_its_own_record() {
+        let (all, whole) = (sample_records(), sample_bytes());
         for bit in 0..whole.len() * 8 {
             let mut bad = whole.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -231,25 +241,25 @@ mod tests {
     }
 
     #[test]
-    fn what_no_kernel_would_say_is_not_believed() {
-        let at = Address::parse("vm.dirty_ratio").unwrap();
-        let evil = |before: &str, want: &str| Record::Intend {
+    fn implausible_values_are_rejected() {
+        let at = KnobId::parse("vm.dirty_ratio").unwrap();
+        let evil = |before: &str, want: &str| JournalRecord::Intend {
             id: 1,
-            n: 0,
-            at: at.clone(),
-            ident: String::new(),
+            index: 0,
+            knob: at.clone(),
+            identity: String::new(),
             before: vec![(at.clone(), before.into())],
-            want: want.into(),
+            target: want.into(),
         };
         for (before, want) in [("20\n", "5"), ("; rm", "5"), ("20", "x"), ("", "5")] {
             let line = evil(before, want).encode().unwrap();
-            assert_eq!(Record::decode(&line[..line.len() - 1]), None, "{before:?} {want:?}");
+            assert_eq!(JournalRecord::decode(&line[..line.len() - 1]), None, "{before:?} {want:?}");
         }
         let line = evil("20", "5").encode().unwrap();
-        assert!(Record::decode(&line[..line.len() - 1]).is_some());
+        assert!(JournalRecord::decode(&line[..line.len() - 1]).is_some());
         let unknown = String::from_utf8(line).unwrap().replace("vm.dirty_ratio", "vm.other_ratio");
-        let json = &unknown[HEADER..unknown.len() - 1];
-        assert_eq!(Record::decode(format!("{}{json}", header(json.as_bytes())).as_bytes()), None);
+        let json = &unknown[HEADER_LEN..unknown.len() - 1];
+        assert_eq!(JournalRecord::decode(format!("{}{json}", encode_header(json.as_bytes())).as_bytes()), None);
     }
 
     proptest! {
@@ -260,7 +270,7 @@ mod tests {
 
         #[test]
         fn many_flips_never_make_a_record_up(flips in proptest::collection::vec(any::<(u16, u8)>(), 1..40)) {
-            let (all, mut bad) = (sample(), bytes());
+            let (all, mut bad) = (sample_records(), sample_bytes());
             for (at, mask) in flips {
                 let at = at as usize % bad.len();
                 bad[at] ^= mask;

@@ -5,52 +5,52 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Whom to kill when a step is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct KillPlan {
     /// Counted from 1.
     pub step: u32,
     /// Another process, killed first.
-    pub other: Option<Pid>,
+    pub other_pid: Option<Pid>,
     /// Whether to kill this process too.
-    pub own: bool,
+    pub kill_self: bool,
 }
 
 /// Counts steps.
 #[derive(Debug, Default)]
-pub struct Steps {
+pub struct KillPoints {
     passed: u32,
-    plan: Option<Plan>,
+    plan: Option<KillPlan>,
 }
 
-impl Steps {
+impl KillPoints {
     /// Carries out `plan` when its step is reached.
-    pub fn with(plan: Option<Plan>) -> Self {
+    pub fn with_plan(plan: Option<KillPlan>) -> Self {
         Self { passed: 0, plan }
     }
 
     /// Whether something will happen at some step.
-    pub fn armed(&self) -> bool {
+    pub fn is_armed(&self) -> bool {
         self.plan.is_some()
     }
 
     /// How many were passed.
-    pub fn passed(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.passed
     }
 
     /// A step is reached; `_what` says which to the reader of the code.
-    pub fn pass(&mut self, _what: &'static str) {
+    pub fn reach(&mut self, _what: &'static str) {
         self.passed += 1;
         let Some(plan) = self.plan.as_ref().filter(|p| p.step == self.passed) else { return };
-        if let Some(pid) = plan.other {
+        if let Some(pid) = plan.other_pid {
             let _ = kill_process(pid, Signal::KILL);
         }
-        if plan.own {
+        if plan.kill_self {
             let _ = kill_process(rustix::process::getpid(), Signal::KILL);
         }
     }
 }
 
-impl std::str::FromStr for Plan {
+impl std::str::FromStr for KillPlan {
     type Err = String;
 
     /// `STEP`: this process; `STEP:PID`: another; `STEP:PID:own`: both.
@@ -61,6 +61,6 @@ impl std::str::FromStr for Plan {
             Some(pid) => Some(pid.parse().ok().and_then(Pid::from_raw).ok_or("no process")?),
             None => None,
         };
-        Ok(Self { step, other, own: other.is_none() || parts.next() == Some("own") })
+        Ok(Self { step, other_pid: other, kill_self: other.is_none() || parts.next() == Some("own") })
     }
 }

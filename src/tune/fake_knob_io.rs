@@ -1,28 +1,28 @@
 //! A kernel for tests: the pairs zero each other, a scheduler switch resets the queue, and writes can fail.
 
-use super::address::Address;
-use super::kernel::{Fail, KnobIo, Reading};
+use super::knob_id::KnobId;
+use super::knob_io::{KnobError, KnobIo, KnobReading};
 use std::collections::BTreeMap;
 
 /// Values by address.
-pub type Values = BTreeMap<String, String>;
+pub type ValueMap = BTreeMap<String, String>;
 
 /// The kernel.
 #[derive(Debug, Clone, Default)]
-pub struct Fake {
-    pub values: Values,
-    pub idents: BTreeMap<String, String>,
+pub struct FakeKnobIo {
+    pub values: ValueMap,
+    pub identities: BTreeMap<String, String>,
     /// Writes to these fail.
-    pub broken: Vec<String>,
+    pub failing: Vec<String>,
     /// Writes to these are clamped to the value.
     pub clamped: BTreeMap<String, String>,
     /// The journal's file, to note how long it is at each write.
-    pub journal: Option<std::path::PathBuf>,
+    pub journal_path: Option<std::path::PathBuf>,
     /// Length of the journal before each write, and the values after it.
-    pub log: Vec<(usize, Values)>,
+    pub write_log: Vec<(usize, ValueMap)>,
 }
 
-impl Fake {
+impl FakeKnobIo {
     pub fn new() -> Self {
         let start = [
             ("vm.dirty_ratio", "20"),
@@ -39,7 +39,7 @@ impl Fake {
             ("wbt_lat_usec@sda", "75000"),
         ];
         let values = start.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
-        Self { values, idents: [("sda".into(), "7".into())].into(), ..Self::default() }
+        Self { values, identities: [("sda".into(), "7".into())].into(), ..Self::default() }
     }
 
     pub fn get(&self, name: &str) -> &str {
@@ -47,7 +47,7 @@ impl Fake {
     }
 
     /// Somebody else writes.
-    pub fn admin(&mut self, name: &str, value: &str) {
+    pub fn set_by_admin(&mut self, name: &str, value: &str) {
         self.set(name, value).unwrap();
     }
 
@@ -88,34 +88,34 @@ impl Fake {
     }
 }
 
-impl KnobIo for Fake {
-    fn read(&mut self, at: &Address) -> Result<Reading, Fail> {
+impl KnobIo for FakeKnobIo {
+    fn read(&mut self, at: &KnobId) -> Result<KnobReading, KnobError> {
         let name = at.to_string();
-        let value = self.values.get(&name).cloned().ok_or_else(|| Fail::Absent(format!("{at}: none")))?;
+        let value = self.values.get(&name).cloned().ok_or_else(|| KnobError::Absent(format!("{at}: none")))?;
         let choices = match at.knob().name {
             "scheduler" => vec!["none".into(), "mq-deadline".into(), "bfq".into()],
             "transparent_hugepage.enabled" => vec!["always".into(), "madvise".into(), "never".into()],
             _ => Vec::new(),
         };
-        Ok(Reading { value, choices, max: None })
+        Ok(KnobReading { value, choices, max: None })
     }
 
-    fn write(&mut self, at: &Address, value: &str) -> Result<(), Fail> {
+    fn write(&mut self, at: &KnobId, value: &str) -> Result<(), KnobError> {
         let name = at.to_string();
-        if self.broken.contains(&name) {
-            return Err(Fail::Invalid(format!("{at}: broken")));
+        if self.failing.contains(&name) {
+            return Err(KnobError::Invalid(format!("{at}: broken")));
         }
-        let before = self.journal.as_ref().map_or(0, |p| std::fs::read(p).unwrap().len());
+        let before = self.journal_path.as_ref().map_or(0, |p| std::fs::read(p).unwrap().len());
         let value = self.clamped.get(&name).cloned().unwrap_or_else(|| value.to_owned());
-        self.set(&name, &value).map_err(|why| Fail::Invalid(format!("{at}: {why}")))?;
-        self.log.push((before, self.values.clone()));
+        self.set(&name, &value).map_err(|why| KnobError::Invalid(format!("{at}: {why}")))?;
+        self.write_log.push((before, self.values.clone()));
         Ok(())
     }
 
-    fn identity(&mut self, at: &Address) -> Result<String, Fail> {
-        match at.at() {
+    fn identity(&mut self, at: &KnobId) -> Result<String, KnobError> {
+        match at.instance() {
             "" => Ok(String::new()),
-            name => self.idents.get(name).cloned().ok_or_else(|| Fail::Absent(format!("{at}: gone"))),
+            name => self.identities.get(name).cloned().ok_or_else(|| KnobError::Absent(format!("{at}: gone"))),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Reading and writing knobs: the trait, so that a test can be the kernel, and the real thing.
 
-use super::address::Address;
-use super::knob::Place;
-use super::sys;
+use super::knob_id::KnobId;
+use super::knob::KnobLocation;
+use super::syscalls;
 use crate::model::raw_bytes::unescape_octal;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 /// A knob as it stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct KnobReading {
     /// The value, as it would be written.
     pub value: String,
     /// The words to choose from, where the kernel lists them.
@@ -26,7 +26,7 @@ pub struct Reading {
 
 /// Why a knob could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fail {
+pub enum KnobError {
     /// This kernel, device, mount or process does not have it.
     Absent(String),
     /// A privilege is missing.
@@ -37,22 +37,22 @@ pub enum Fail {
     Blocked(String),
 }
 
-impl Fail {
+impl KnobError {
     /// In words.
-    pub fn text(&self) -> &str {
+    pub fn message(&self) -> &str {
         match self {
-            Fail::Absent(t) | Fail::Denied(t) | Fail::Invalid(t) | Fail::Blocked(t) => t,
+            KnobError::Absent(t) | KnobError::Denied(t) | KnobError::Invalid(t) | KnobError::Blocked(t) => t,
         }
     }
 
-    fn from_io(at: &Address, err: &io::Error) -> Self {
+    fn from_io(at: &KnobId, err: &io::Error) -> Self {
         let text = format!("{at}: {}", describe_io_error(err));
         match err.raw_os_error() {
-            Some(libc::EACCES | libc::EPERM | libc::EROFS) => Fail::Denied(text),
+            Some(libc::EACCES | libc::EPERM | libc::EROFS) => KnobError::Denied(text),
             Some(libc::ENOENT | libc::ESRCH | libc::ENODEV | libc::ENOTDIR | libc::ENXIO | libc::ENOSYS) => {
-                Fail::Absent(text)
+                KnobError::Absent(text)
             }
-            _ => Fail::Invalid(text),
+            _ => KnobError::Invalid(text),
         }
     }
 }
@@ -60,86 +60,86 @@ impl Fail {
 /// Access to knobs.
 pub trait KnobIo {
     /// The value now.
-    fn read(&mut self, at: &Address) -> Result<Reading, Fail>;
+    fn read(&mut self, at: &KnobId) -> Result<KnobReading, KnobError>;
     /// Writes a value the kernel spells so.
-    fn write(&mut self, at: &Address, value: &str) -> Result<(), Fail>;
+    fn write(&mut self, at: &KnobId, value: &str) -> Result<(), KnobError>;
     /// What tells this device, mount or process from a later one of the same name.
-    fn identity(&mut self, at: &Address) -> Result<String, Fail>;
+    fn identity(&mut self, at: &KnobId) -> Result<String, KnobError>;
 
     /// Many at once.
-    fn read_many(&mut self, all: &[Address]) -> Vec<Result<Reading, Fail>> {
+    fn read_all(&mut self, all: &[KnobId]) -> Vec<Result<KnobReading, KnobError>> {
         all.iter().map(|at| self.read(at)).collect()
     }
 }
 
 /// Reads and writes here and now. May block for knobs of devices and mounts.
 #[derive(Debug, Clone)]
-pub struct Direct {
+pub struct DirectKnobIo {
     root: Root,
 }
 
-impl Direct {
+impl DirectKnobIo {
     /// On this tree.
     pub fn new(root: Root) -> Self {
         Self { root }
     }
 
-    fn file(&self, at: &Address) -> Option<PathBuf> {
-        match at.knob().place {
-            Place::Sysctl(file) => Some(self.root.proc(&format!("sys/{file}"))),
-            Place::Sys(file) => Some(self.root.sys(file)),
-            Place::Queue(file) => Some(self.root.sys(&format!("block/{}/queue/{file}", at.at()))),
-            Place::Bdi(file) => Some(self.root.sys(&format!("block/{}/bdi/{file}", at.at()))),
-            Place::Atime | Place::Nofile | Place::IoPrio => None,
+    fn path_of(&self, at: &KnobId) -> Option<PathBuf> {
+        match at.knob().location {
+            KnobLocation::Sysctl(file) => Some(self.root.proc(&format!("sys/{file}"))),
+            KnobLocation::Sys(file) => Some(self.root.sys(file)),
+            KnobLocation::Queue(file) => Some(self.root.sys(&format!("block/{}/queue/{file}", at.instance()))),
+            KnobLocation::Bdi(file) => Some(self.root.sys(&format!("block/{}/bdi/{file}", at.instance()))),
+            KnobLocation::Atime | KnobLocation::Nofile | KnobLocation::IoPrio => None,
         }
     }
 
-    fn only_live(&self, at: &Address) -> Result<(), Fail> {
+    fn require_live(&self, at: &KnobId) -> Result<(), KnobError> {
         match self.root.is_live() {
             true => Ok(()),
-            false => Err(Fail::Absent(format!("{at}: only on the running machine"))),
+            false => Err(KnobError::Absent(format!("{at}: only on the running machine"))),
         }
     }
 
     /// The topmost mount at the address: its identity and its options.
-    fn mount(&self, at: &Address) -> Result<(String, String), Fail> {
-        let table = read_text(&self.root.proc("self/mountinfo")).map_err(|e| Fail::from_io(at, &e))?;
+    fn find_mount(&self, at: &KnobId) -> Result<(String, String), KnobError> {
+        let table = read_text(&self.root.proc("self/mountinfo")).map_err(|e| KnobError::from_io(at, &e))?;
         let found = table.lines().rev().find_map(|line| {
             let f: Vec<&str> = line.split(' ').take(6).collect();
-            (unescape_octal(f.get(4)?.as_bytes()) == at.at().as_bytes())
+            (unescape_octal(f.get(4)?.as_bytes()) == at.instance().as_bytes())
                 .then(|| Some((format!("{} {}", f.first()?, f.get(2)?), f.get(5)?.to_string())))
                 .flatten()
         });
-        found.ok_or_else(|| Fail::Absent(format!("{at}: nothing is mounted there")))
+        found.ok_or_else(|| KnobError::Absent(format!("{at}: nothing is mounted there")))
     }
 
     /// The threads an I/O priority goes to: all of a process, or the one thread named.
-    fn threads(&self, at: &Address) -> Result<Vec<i32>, Fail> {
+    fn thread_ids(&self, at: &KnobId) -> Result<Vec<i32>, KnobError> {
         let status =
-            read_text(&self.root.proc(&format!("{}/status", at.at()))).map_err(|e| Fail::from_io(at, &e))?;
+            read_text(&self.root.proc(&format!("{}/status", at.instance()))).map_err(|e| KnobError::from_io(at, &e))?;
         let leader = status.lines().find_map(|l| l.strip_prefix("Tgid:")).map(str::trim);
-        if leader != Some(at.at()) {
-            return Ok(at.at().parse().into_iter().collect());
+        if leader != Some(at.instance()) {
+            return Ok(at.instance().parse().into_iter().collect());
         }
-        let dir = std::fs::read_dir(self.root.proc(&format!("{}/task", at.at())));
-        let dir = dir.map_err(|e| Fail::from_io(at, &e))?;
+        let dir = std::fs::read_dir(self.root.proc(&format!("{}/task", at.instance())));
+        let dir = dir.map_err(|e| KnobError::from_io(at, &e))?;
         Ok(dir.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
     }
 
-    fn io_prio(&self, at: &Address) -> Result<String, Fail> {
-        self.only_live(at)?;
+    fn read_io_prio(&self, at: &KnobId) -> Result<String, KnobError> {
+        self.require_live(at)?;
         let mut seen: Option<u32> = None;
-        for tid in self.threads(at)? {
-            let got = match sys::ioprio_get(tid) {
+        for tid in self.thread_ids(at)? {
+            let got = match syscalls::ioprio_get(tid) {
                 Ok(got) => got,
                 Err(err) if err.raw_os_error() == Some(libc::ESRCH) => continue,
-                Err(err) => return Err(Fail::from_io(at, &err)),
+                Err(err) => return Err(KnobError::from_io(at, &err)),
             };
             if *seen.get_or_insert(got) != got {
-                return Err(Fail::Invalid(format!("{at}: its threads differ; name one thread instead")));
+                return Err(KnobError::Invalid(format!("{at}: its threads differ; name one thread instead")));
             }
         }
-        let got = seen.ok_or_else(|| Fail::Absent(format!("{at}: no such process")))?;
+        let got = seen.ok_or_else(|| KnobError::Absent(format!("{at}: no such process")))?;
         Ok(match (got >> 13, got & 7) {
             (0, _) => "none".into(),
             (1, level) => format!("rt/{level}"),
@@ -148,7 +148,7 @@ impl Direct {
         })
     }
 
-    fn set_io_prio(&self, at: &Address, value: &str) -> Result<(), Fail> {
+    fn write_io_prio(&self, at: &KnobId, value: &str) -> Result<(), KnobError> {
         let level = |v: &str| v.rsplit('/').next().and_then(|l| l.parse::<u32>().ok()).unwrap_or(4);
         let code = match value.split('/').next() {
             Some("rt") => 1 << 13 | level(value),
@@ -156,41 +156,41 @@ impl Direct {
             Some("idle") => 3 << 13,
             _ => 0,
         };
-        for tid in self.threads(at)? {
-            match sys::ioprio_set(tid, code) {
-                Err(err) if err.raw_os_error() != Some(libc::ESRCH) => return Err(Fail::from_io(at, &err)),
+        for tid in self.thread_ids(at)? {
+            match syscalls::ioprio_set(tid, code) {
+                Err(err) if err.raw_os_error() != Some(libc::ESRCH) => return Err(KnobError::from_io(at, &err)),
                 _ => {}
             }
         }
         Ok(())
     }
 
-    fn nofile(&self, at: &Address) -> Result<String, Fail> {
+    fn read_nofile(&self, at: &KnobId) -> Result<String, KnobError> {
         let limits =
-            read_text(&self.root.proc(&format!("{}/limits", at.at()))).map_err(|e| Fail::from_io(at, &e))?;
+            read_text(&self.root.proc(&format!("{}/limits", at.instance()))).map_err(|e| KnobError::from_io(at, &e))?;
         let line = limits.lines().find_map(|l| l.strip_prefix("Max open files"));
         let mut words = line.unwrap_or_default().split_ascii_whitespace();
         match (words.next(), words.next()) {
             (Some(soft), Some(hard)) => Ok(format!("{soft}:{hard}")),
-            _ => Err(Fail::Absent(format!("{at}: no limit of open files is told"))),
+            _ => Err(KnobError::Absent(format!("{at}: no limit of open files is told"))),
         }
     }
 
-    fn set_nofile(&self, at: &Address, value: &str) -> Result<(), Fail> {
-        let bad = || Fail::Invalid(format!("{at}: {value} is no limit"));
+    fn write_nofile(&self, at: &KnobId, value: &str) -> Result<(), KnobError> {
+        let bad = || KnobError::Invalid(format!("{at}: {value} is no limit"));
         let (soft, hard) = value.split_once(':').ok_or_else(bad)?;
         let limit = |t: &str| match t {
             "unlimited" => Ok(None),
             n => n.parse().map(Some).map_err(|_| bad()),
         };
-        let pid = at.at().parse().ok().and_then(Pid::from_raw).ok_or_else(bad)?;
+        let pid = at.instance().parse().ok().and_then(Pid::from_raw).ok_or_else(bad)?;
         let new = Rlimit { current: limit(soft)?, maximum: limit(hard)? };
         rustix::process::prlimit(Some(pid), Resource::Nofile, new)
             .map(|_| ())
-            .map_err(|e| Fail::from_io(at, &e.into()))
+            .map_err(|e| KnobError::from_io(at, &e.into()))
     }
 
-    fn set_atime(&self, at: &Address, value: &str) -> Result<(), Fail> {
+    fn write_atime(&self, at: &KnobId, value: &str) -> Result<(), KnobError> {
         // linux/mount.h: MOUNT_ATTR__ATIME, _NOATIME, _STRICTATIME, _NODIRATIME; relatime is 0.
         const ATIME: u64 = 0x70;
         const NODIRATIME: u64 = 0x80;
@@ -205,47 +205,47 @@ impl Direct {
         }
         let fd = rustix::fs::openat(
             CWD,
-            at.at(),
+            at.instance(),
             OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
             Mode::empty(),
         )
-        .map_err(|e| Fail::from_io(at, &e.into()))?;
-        sys::mount_setattr(fd.as_fd(), set, ATIME | NODIRATIME).map_err(|e| Fail::from_io(at, &e))
+        .map_err(|e| KnobError::from_io(at, &e.into()))?;
+        syscalls::mount_setattr(fd.as_fd(), set, ATIME | NODIRATIME).map_err(|e| KnobError::from_io(at, &e))
     }
 }
 
-impl KnobIo for Direct {
-    fn read(&mut self, at: &Address) -> Result<Reading, Fail> {
-        let bare = |value: String| Reading { value, ..Reading::default() };
-        let Some(path) = self.file(at) else {
-            return match at.knob().place {
-                Place::Atime => self.mount(at).map(|(_, options)| bare(atime_of(&options))),
-                Place::Nofile => self.nofile(at).map(bare),
-                _ => self.io_prio(at).map(bare),
+impl KnobIo for DirectKnobIo {
+    fn read(&mut self, at: &KnobId) -> Result<KnobReading, KnobError> {
+        let bare = |value: String| KnobReading { value, ..KnobReading::default() };
+        let Some(path) = self.path_of(at) else {
+            return match at.knob().location {
+                KnobLocation::Atime => self.find_mount(at).map(|(_, options)| bare(parse_atime_options(&options))),
+                KnobLocation::Nofile => self.read_nofile(at).map(bare),
+                _ => self.read_io_prio(at).map(bare),
             };
         };
-        let text = read_text(&path).map_err(|e| Fail::from_io(at, &e))?;
+        let text = read_text(&path).map_err(|e| KnobError::from_io(at, &e))?;
         let text = text.trim();
         let (value, choices) = match at.knob().values {
-            super::knob::Values::Listed => bracketed(text),
+            super::knob::AllowedValues::Listed => parse_bracketed_choice(text),
             _ => (text.to_owned(), Vec::new()),
         };
-        if !super::value::plausible(at.knob(), &value) {
-            return Err(Fail::Invalid(format!("{at}: not understood: {:?}", text.get(..60).unwrap_or(text))));
+        if !super::value::is_plausible(at.knob(), &value) {
+            return Err(KnobError::Invalid(format!("{at}: not understood: {:?}", text.get(..60).unwrap_or(text))));
         }
         let max = (at.knob().name == "max_sectors_kb")
             .then(|| read_text(&path.with_file_name("max_hw_sectors_kb")).ok()?.trim().parse().ok())
             .flatten();
-        Ok(Reading { value, choices, max })
+        Ok(KnobReading { value, choices, max })
     }
 
-    fn write(&mut self, at: &Address, value: &str) -> Result<(), Fail> {
-        let Some(path) = self.file(at) else {
-            self.only_live(at)?;
-            return match at.knob().place {
-                Place::Atime => self.set_atime(at, value),
-                Place::Nofile => self.set_nofile(at, value),
-                _ => self.set_io_prio(at, value),
+    fn write(&mut self, at: &KnobId, value: &str) -> Result<(), KnobError> {
+        let Some(path) = self.path_of(at) else {
+            self.require_live(at)?;
+            return match at.knob().location {
+                KnobLocation::Atime => self.write_atime(at, value),
+                KnobLocation::Nofile => self.write_nofile(at, value),
+                _ => self.write_io_prio(at, value),
             };
         };
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
@@ -256,16 +256,16 @@ impl KnobIo for Direct {
                 // One write call: the kernel takes a value whole or not at all.
                 std::fs::File::from(fd).write_all(format!("{value}\n").as_bytes())
             });
-        done.map_err(|e| Fail::from_io(at, &e))
+        done.map_err(|e| KnobError::from_io(at, &e))
     }
 
-    fn identity(&mut self, at: &Address) -> Result<String, Fail> {
-        match at.knob().place {
-            Place::Sysctl(_) | Place::Sys(_) => Ok(String::new()),
-            Place::Queue(_) | Place::Bdi(_) => {
-                let dir = self.root.sys(&format!("block/{}", at.at()));
+    fn identity(&mut self, at: &KnobId) -> Result<String, KnobError> {
+        match at.knob().location {
+            KnobLocation::Sysctl(_) | KnobLocation::Sys(_) => Ok(String::new()),
+            KnobLocation::Queue(_) | KnobLocation::Bdi(_) => {
+                let dir = self.root.sys(&format!("block/{}", at.instance()));
                 if !dir.is_dir() {
-                    return Err(Fail::Absent(format!(
+                    return Err(KnobError::Absent(format!(
                         "{at}: no such disk (a partition has no queue of its own)"
                     )));
                 }
@@ -273,10 +273,10 @@ impl KnobIo for Direct {
                 let one = |file: &str| read_text(&dir.join(file)).map(|t| t.trim().to_owned());
                 Ok(one("diskseq").or_else(|_| one("dev")).unwrap_or_default())
             }
-            Place::Atime => self.mount(at).map(|(id, _)| id),
-            Place::Nofile | Place::IoPrio => {
-                let stat = read_text(&self.root.proc(&format!("{}/stat", at.at())))
-                    .map_err(|e| Fail::from_io(at, &e))?;
+            KnobLocation::Atime => self.find_mount(at).map(|(id, _)| id),
+            KnobLocation::Nofile | KnobLocation::IoPrio => {
+                let stat = read_text(&self.root.proc(&format!("{}/stat", at.instance())))
+                    .map_err(|e| KnobError::from_io(at, &e))?;
                 // The name may hold anything, so count from its closing bracket: starttime is field 22.
                 let rest = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
                 Ok(rest.split_ascii_whitespace().nth(19).unwrap_or_default().to_owned())
@@ -286,7 +286,7 @@ impl KnobIo for Direct {
 }
 
 /// `none [mq-deadline] kyber`: the one in brackets, and all. Old kernels write a lone `none` bare.
-fn bracketed(text: &str) -> (String, Vec<String>) {
+fn parse_bracketed_choice(text: &str) -> (String, Vec<String>) {
     let mut active = None;
     let mut all = Vec::new();
     for word in text.split_ascii_whitespace() {
@@ -301,7 +301,7 @@ fn bracketed(text: &str) -> (String, Vec<String>) {
     (active.unwrap_or_default(), all)
 }
 
-fn atime_of(options: &str) -> String {
+fn parse_atime_options(options: &str) -> String {
     let has = |name: &str| options.split(',').any(|o| o == name);
     let mode = match (has("noatime"), has("relatime")) {
         (true, _) => "noatime",
@@ -324,8 +324,8 @@ fn read_text(path: &std::path::Path) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Address {
-        Address::parse(text).unwrap()
+    fn knob_id(text: &str) -> KnobId {
+        KnobId::parse(text).unwrap()
     }
 
     #[test]
@@ -343,29 +343,29 @@ mod tests {
             "21 1 8:1 / /a\\040b rw,relatime - ext4 /dev/x rw\n22 1 8:2 / /a\\040b rw,noatime - ext4 /dev/y rw\n",
         )
         .unwrap();
-        let mut io = Direct::new(Root::at(dir.path()));
-        let got = io.read(&at("scheduler@vda")).unwrap();
+        let mut io = DirectKnobIo::new(Root::at(dir.path()));
+        let got = io.read(&knob_id("scheduler@vda")).unwrap();
         assert_eq!((got.value.as_str(), got.choices.len()), ("mq-deadline", 3));
-        assert_eq!(io.read(&at("max_sectors_kb@vda")).unwrap().max, Some(2048));
-        io.write(&at("max_sectors_kb@vda"), "64").unwrap();
-        assert_eq!(io.read(&at("max_sectors_kb@vda")).unwrap().value, "64");
-        assert_eq!(io.identity(&at("scheduler@vda")).unwrap(), "9");
-        assert_eq!(io.read(&at("atime@/a b")).unwrap().value, "noatime", "the topmost mount");
-        assert_eq!(io.identity(&at("atime@/a b")).unwrap(), "22 8:2");
-        assert!(matches!(io.identity(&at("scheduler@vdz")), Err(Fail::Absent(_))));
-        assert!(matches!(io.read(&at("atime@/c")), Err(Fail::Absent(_))));
-        assert!(matches!(io.write(&at("nofile@1"), "16:16"), Err(Fail::Absent(_))));
+        assert_eq!(io.read(&knob_id("max_sectors_kb@vda")).unwrap().max, Some(2048));
+        io.write(&knob_id("max_sectors_kb@vda"), "64").unwrap();
+        assert_eq!(io.read(&knob_id("max_sectors_kb@vda")).unwrap().value, "64");
+        assert_eq!(io.identity(&knob_id("scheduler@vda")).unwrap(), "9");
+        assert_eq!(io.read(&knob_id("atime@/a b")).unwrap().value, "noatime", "the topmost mount");
+        assert_eq!(io.identity(&knob_id("atime@/a b")).unwrap(), "22 8:2");
+        assert!(matches!(io.identity(&knob_id("scheduler@vdz")), Err(KnobError::Absent(_))));
+        assert!(matches!(io.read(&knob_id("atime@/c")), Err(KnobError::Absent(_))));
+        assert!(matches!(io.write(&knob_id("nofile@1"), "16:16"), Err(KnobError::Absent(_))));
     }
 
     #[test]
-    fn junk_is_no_value() {
+    fn junk_is_refused_as_invalid() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("proc/sys/vm")).unwrap();
-        let mut io = Direct::new(Root::at(dir.path()));
+        let mut io = DirectKnobIo::new(Root::at(dir.path()));
         for junk in ["", "\x1b[2J", "12 13", "ééééééééééééééééééééééééééééééééééééé"]
         {
             std::fs::write(dir.path().join("proc/sys/vm/swappiness"), junk).unwrap();
-            assert!(matches!(io.read(&at("vm.swappiness")), Err(Fail::Invalid(_))), "{junk}");
+            assert!(matches!(io.read(&knob_id("vm.swappiness")), Err(KnobError::Invalid(_))), "{junk}");
         }
     }
 }

@@ -7,11 +7,11 @@ use std::ops::Deref;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Where a child's messages go.
-pub type Sink<M> = Box<dyn FnMut(M) + Send>;
+pub type MessageCallback<M> = Box<dyn FnMut(M) + Send>;
 
 /// Starts a child and hands its messages to `seen`; the last one comes back.
-pub fn follow<M: ChildMessage + Send + 'static, W: Deref<Target = ChildHandle>>(
-    start: impl FnOnce(Sink<M>) -> std::io::Result<W>,
+pub fn run_until_last_message<M: ChildMessage + Send + 'static, W: Deref<Target = ChildHandle>>(
+    start: impl FnOnce(MessageCallback<M>) -> std::io::Result<W>,
     mut seen: impl FnMut(M),
 ) -> anyhow::Result<M> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -31,19 +31,19 @@ pub fn follow<M: ChildMessage + Send + 'static, W: Deref<Target = ChildHandle>>(
                     Some(message) => seen(message),
                     None => anyhow::bail!("the working process broke off"),
                 },
-                _ = int.recv() => end(&working, &mut asked),
-                _ = term.recv() => end(&working, &mut asked),
-                _ = hup.recv() => end(&working, &mut asked),
+                _ = int.recv() => cancel_or_kill(&working, &mut asked),
+                _ = term.recv() => cancel_or_kill(&working, &mut asked),
+                _ = hup.recv() => cancel_or_kill(&working, &mut asked),
             }
         }
     })
 }
 
-fn end(working: &ChildHandle, asked: &mut bool) {
+fn cancel_or_kill(working: &ChildHandle, asked: &mut bool) {
     if std::mem::replace(asked, true) { working.kill() } else { working.cancel() }
 }
 
 /// A line on stderr over the one before.
-pub fn overwrite(line: &str) {
+pub fn overwrite_progress_line(line: &str) {
     let _ = write!(std::io::stderr(), "\r\x1b[K{}", crate::text::fit_width(line, 78).0);
 }

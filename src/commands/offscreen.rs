@@ -1,7 +1,7 @@
 //! Screens that nobody sees: drawn at a size of one's choice, for pictures.
 
-use super::gather::Gather;
-use crate::cli::snapshot::{PaneName, Picture, Snapshot, ViewName};
+use super::sampler::Sampler;
+use crate::cli::snapshot::{PaneName, ScreenshotArgs, SnapshotArgs, ViewName};
 use crate::collect::clock;
 use crate::diagnose::RuleEngine;
 use crate::export::screenshot::find_format;
@@ -18,11 +18,11 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Columns and rows, unless others are asked for.
-const SIZE: (u16, u16) = (120, 40);
+const DEFAULT_SIZE: (u16, u16) = (120, 40);
 
 /// Says what cannot be: picture options without a picture, several panes in one, a PNG on a terminal.
-pub fn check(form: Option<&str>, wanted: &Picture, panes: &[PaneName], stdout: bool) -> Result<(), String> {
-    match (form, wanted.given()) {
+pub fn check_options(form: Option<&str>, wanted: &ScreenshotArgs, panes: &[PaneName], stdout: bool) -> Result<(), String> {
+    match (form, wanted.given_option()) {
         (None, Some(option)) => Err(format!("{option} is for pictures: --format png, svg, html or ansi")),
         (Some(_), _) if panes.len() > 1 => {
             Err("a picture shows one --pane, or all of a --view; choose one".into())
@@ -35,9 +35,9 @@ pub fn check(form: Option<&str>, wanted: &Picture, panes: &[PaneName], stdout: b
 }
 
 /// What a picture is drawn of, beside the world.
-pub struct Scene<'a> {
+pub struct OffscreenScene<'a> {
     /// View and size.
-    pub wanted: &'a Picture,
+    pub args: &'a ScreenshotArgs,
     /// One pane alone.
     pub pane: Option<PaneName>,
     /// Seconds east of Greenwich.
@@ -51,13 +51,13 @@ pub struct Scene<'a> {
 }
 
 /// The screen in the form of that name.
-pub fn picture(world: SystemState, findings: RuleEngine, scene: Scene, name: &str) -> Vec<u8> {
-    let mut ui = Ui::new(scene.wanted.size.unwrap_or(SIZE), &Settings::default(), false);
+pub fn render(world: SystemState, findings: RuleEngine, scene: OffscreenScene, name: &str) -> Vec<u8> {
+    let mut ui = Ui::new(scene.args.size.unwrap_or(DEFAULT_SIZE), &Settings::default(), false);
     (ui.utc_offset_secs, ui.log_clock) = (scene.utc_offset_secs, scene.log_clock);
     (ui.interval, ui.replay) = (scene.interval, scene.replay);
-    (ui.view, ui.zoomed) = match (scene.pane, scene.wanted.view) {
-        (Some(pane), _) => (of_pane(pane), true),
-        (None, view) => (view.map_or(ViewId::Overview, of_view), false),
+    (ui.view, ui.zoomed) = match (scene.pane, scene.args.view) {
+        (Some(pane), _) => (view_of_pane(pane), true),
+        (None, view) => (view.map_or(ViewId::Overview, view_of), false),
     };
     let mut app = App::new(world, ui);
     app.findings = findings;
@@ -68,21 +68,21 @@ pub fn picture(world: SystemState, findings: RuleEngine, scene: Scene, name: &st
 }
 
 /// The newest sample of the machine; what is known goes into it.
-pub fn live(gather: &mut Gather, args: &Snapshot, name: &str) -> Vec<u8> {
-    let empty = SystemState::new(gather.world.host.clone(), clock::now_log_clock());
-    let world = std::mem::replace(&mut gather.world, empty);
-    let scene = Scene {
-        wanted: &args.picture,
+pub fn render_live(gather: &mut Sampler, args: &SnapshotArgs, name: &str) -> Vec<u8> {
+    let empty = SystemState::new(gather.state.host.clone(), clock::now_log_clock());
+    let world = std::mem::replace(&mut gather.state, empty);
+    let scene = OffscreenScene {
+        args: &args.picture,
         pane: args.pane.first().copied(),
         utc_offset_secs: utc_offset_secs(world.now().wall_ns),
         log_clock: clock::now_log_clock(),
         interval: Duration::from_secs_f64(args.delay),
         replay: None,
     };
-    picture(world, std::mem::take(&mut gather.findings), scene, name)
+    render(world, std::mem::take(&mut gather.findings), scene, name)
 }
 
-fn of_view(view: ViewName) -> ViewId {
+fn view_of(view: ViewName) -> ViewId {
     match view {
         ViewName::Overview => ViewId::Overview,
         ViewName::Devices => ViewId::Devices,
@@ -94,7 +94,7 @@ fn of_view(view: ViewName) -> ViewId {
     }
 }
 
-fn of_pane(pane: PaneName) -> ViewId {
+fn view_of_pane(pane: PaneName) -> ViewId {
     match pane {
         PaneName::Devices => ViewId::Devices,
         PaneName::Processes => ViewId::Processes,
@@ -110,13 +110,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_picture_can_be_is_said() {
-        let none = Picture { view: None, size: None };
-        let sized = Picture { view: None, size: Some((80, 24)) };
-        assert!(check(None, &none, &[], true).is_ok() && check(Some("svg"), &sized, &[], true).is_ok());
-        assert!(check(None, &sized, &[], true).unwrap_err().starts_with("--size is for pictures"));
+    fn impossible_screenshot_options_are_refused() {
+        let none = ScreenshotArgs { view: None, size: None };
+        let sized = ScreenshotArgs { view: None, size: Some((80, 24)) };
+        assert!(check_options(None, &none, &[], true).is_ok() && check_options(Some("svg"), &sized, &[], true).is_ok());
+        assert!(check_options(None, &sized, &[], true).unwrap_err().starts_with("--size is for pictures"));
         let two = [PaneName::Devices, PaneName::Memory];
-        assert!(check(Some("svg"), &none, &two, true).unwrap_err().contains("one --pane"));
-        assert!(check(None, &none, &two, true).is_ok());
+        assert!(check_options(Some("svg"), &none, &two, true).unwrap_err().contains("one --pane"));
+        assert!(check_options(None, &none, &two, true).is_ok());
     }
 }

@@ -1,0 +1,401 @@
+//! Whole samples for whoever prints: counters, tasks, devices and the kernel log of one interval
+//! together, within a second or so of its end whatever does not answer.
+//!
+//! The same collectors feed the screen. Here their news is put together: a tick of counters starts a look
+//! at the tasks, and the sample is whole when that look is in. What is not in by [`GRACE`] is marked as
+//! blocked, never waited for.
+
+use crate::collect::clock;
+use crate::collect::collectors::{Collectors, CollectorEvent};
+use crate::collect::host::read_host;
+use crate::collect::kmsg::{KmsgReader, read_hung_task_warnings};
+use crate::collect::processes::ScanOptions;
+use crate::diagnose::{RuleEngine, fact_requests};
+use crate::export::json::{UnavailableSource, LogSince};
+use crate::model::reading::{BlockedRead, Reading};
+use crate::model::syncs::SLOW_THRESHOLD_MS;
+use crate::model::system_state::SystemState;
+use crate::record::Observation;
+use crate::root::Root;
+use crate::worker::job::{WorkerJob, WorkerReply};
+use crate::worker::pool::WorkerPool;
+use anyhow::{Context, bail};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Instant, sleep_until};
+
+/// How long after the counters the rest of a sample may arrive.
+const SAMPLE_DEADLINE: Duration = Duration::from_millis(1_700);
+/// The first look at very many tasks may take longer than a short interval; it is waited for this long.
+const FIRST_SCAN_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often the collectors are asked whether they hang.
+const BLOCKED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Syncs that take so long are told one by one.
+pub const SLOW_SYNC_THRESHOLD: Duration = Duration::from_millis(SLOW_THRESHOLD_MS);
+/// Syncs that are asked for are waited for so long at the beginning: programs take their time into the kernel.
+const TRACING_LOAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// What a printer needs beyond counters.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SamplerOptions {
+    /// Rows are threads.
+    pub threads: bool,
+    /// Swap, priority and wait channel of every task as of this very sample.
+    pub read_every_task: bool,
+    /// Queue settings of the devices.
+    pub queue_settings: bool,
+    /// The kernel log.
+    pub kernel_log: bool,
+    /// Everything that comes is kept for [`Gather::news`].
+    pub keep_events: bool,
+    /// Latencies of requests, from tracing.
+    pub tracing: bool,
+    /// Syncs, from tracing, those that take so long one by one.
+    pub slow_syncs_from: Option<Duration>,
+    /// Findings, with settings and limits read anew so often.
+    pub facts_every: Option<Duration>,
+}
+
+enum SamplerInput {
+    Collector(CollectorEvent),
+    Worker(Box<WorkerJob>, WorkerReply),
+}
+
+/// Samples being gathered.
+pub struct Sampler {
+    /// What is known; whole after [`Gather::next`].
+    pub state: SystemState,
+    /// What is wrong, as of the newest whole sample.
+    pub findings: RuleEngine,
+    /// From where on the kernel log is new in this sample.
+    pub since: LogSince,
+    root: Root,
+    options: SamplerOptions,
+    interval: Duration,
+    collectors: Collectors,
+    pool: WorkerPool,
+    inbox: UnboundedReceiver<SamplerInput>,
+    kmsg: Option<KmsgReader>,
+    last_record: u64,
+    events: Vec<Observation>,
+    queue_settings_request: RequestState,
+    facts_request: RequestState,
+    /// Why asking file systems for their room failed: local ones, those over a network.
+    disk_space_errors: [Option<String>; 2],
+    gaps: Vec<UnavailableSource>,
+    /// When settings and limits were asked for last.
+    facts_requested_at: Option<Instant>,
+    /// Boot clock of the newest look at the tasks, also of one that failed.
+    last_scan_boot_ns: u64,
+    /// Whether the topology came, or the reason why not.
+    topology_arrived: bool,
+    /// How long the newest look took.
+    last_scan_duration: Duration,
+    started: Instant,
+    /// A sample has waited in vain for topology or queue settings: the next ones do not wait for them.
+    skip_slow_sources: bool,
+    /// Boot clock of the tick that the look at the tasks has to follow, and until when it may.
+    pending_sample: Option<(u64, Instant)>,
+    /// When the next tick is missing.
+    tick_deadline: Instant,
+}
+
+/// How it stands with what a child was asked.
+#[derive(PartialEq)]
+enum RequestState {
+    NotRequested,
+    Pending { boot_ns: u64 },
+    Answered,
+    Failed(String),
+}
+
+impl Sampler {
+    /// Starts the collectors; the first interval begins now.
+    pub fn start(root: &Root, interval: Duration, needs: SamplerOptions) -> anyhow::Result<Self> {
+        let (outbox, inbox) = unbounded_channel();
+        let world = SystemState::new(read_host(root), clock::now_log_clock());
+        let pool = {
+            let outbox = outbox.clone();
+            WorkerPool::new(
+                root.clone(),
+                Arc::new(move |job, reply| drop(outbox.send(SamplerInput::Worker(Box::new(job), reply)))),
+            )
+        };
+        let wants = ScanOptions {
+            threads: needs.threads,
+            delays: true,
+            all_names: true,
+            wait_channels: needs.read_every_task,
+            all_visible: needs.read_every_task,
+            ..Default::default()
+        };
+        let feed = Collectors::start(root, interval, wants, Arc::new(move |n| outbox.send(SamplerInput::Collector(n)).is_ok()))
+            .context("no thread for the collectors")?;
+        feed.set_tracing(needs.tracing);
+        feed.set_sync_threshold(needs.slow_syncs_from);
+        let mut gather = Self {
+            findings: RuleEngine::default(),
+            since: LogSince::Time(world.now().wall_ns),
+            state: world,
+            root: root.clone(),
+            options: needs,
+            interval,
+            collectors: feed,
+            pool,
+            inbox,
+            kmsg: None,
+            last_record: 0,
+            events: Vec::new(),
+            queue_settings_request: RequestState::NotRequested,
+            facts_request: RequestState::NotRequested,
+            disk_space_errors: [None, None],
+            gaps: Vec::new(),
+            facts_requested_at: None,
+            last_scan_boot_ns: 0,
+            topology_arrived: false,
+            skip_slow_sources: false,
+            last_scan_duration: Duration::ZERO,
+            started: Instant::now(),
+            pending_sample: None,
+            tick_deadline: Instant::now() + interval + SAMPLE_DEADLINE,
+        };
+        if needs.kernel_log {
+            match KmsgReader::open(root) {
+                Reading::Ok(reader) => gather.kmsg = Some(reader),
+                other => gather.state.kernel_log_status = other.map(|_| ()),
+            }
+        }
+        Ok(gather)
+    }
+
+    /// Waits for the next whole sample. An error if not even the counters arrive. May be dropped and
+    /// called again at any time.
+    pub async fn next_sample(&mut self) -> anyhow::Result<()> {
+        let mut watch = tokio::time::interval(BLOCKED_CHECK_INTERVAL);
+        loop {
+            // Twenty thousand tasks take their time on a busy machine: as long as they took before.
+            let until = self.pending_sample.map_or(self.tick_deadline, |(_, until)| until + 2 * self.last_scan_duration);
+            tokio::select! {
+                biased;
+                input = self.inbox.recv() => match input {
+                    Some(input) => self.apply_input(input),
+                    None => bail!("the collectors ended"),
+                },
+                _ = watch.tick() => self.update_blocked(),
+                () = sleep_until(until) => {
+                    if self.pending_sample.is_none() {
+                        bail!("the kernel's counters did not arrive; is /proc readable?");
+                    }
+                    self.skip_slow_sources = true;
+                    self.mark_late_scan_blocked();
+                    break;
+                }
+            }
+            self.request_facts_if_due();
+            if self.is_complete() {
+                break;
+            }
+        }
+        self.pending_sample = None;
+        self.read_kernel_log();
+        self.gaps = self.find_gaps();
+        if self.options.keep_events {
+            let gaps = self.gaps.iter().map(|g| (g.source.to_owned(), g.reason.clone())).collect();
+            self.events.extend([
+                Observation::Unavailable(gaps),
+                Observation::BlockedSources(self.state.blocked_reads.clone()),
+                Observation::HungTaskWarnings(self.state.hung_task_warnings),
+                Observation::KernelLogState(self.state.kernel_log_status.clone()),
+            ]);
+        }
+        if self.options.facts_every.is_some() {
+            self.findings.evaluate(&self.state);
+        }
+        Ok(())
+    }
+
+    /// All that came since the last call, in its order.
+    pub fn take_events(&mut self) -> Vec<Observation> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Has swap, priority and wait channel of every task read at the next look, or only of those that ran.
+    pub fn set_read_every_task(&self, fresh: bool) {
+        self.collectors.update_scan_options(|w| w.all_visible = fresh);
+    }
+
+    fn keep_event(&mut self, news: impl FnOnce() -> Observation) {
+        if self.options.keep_events {
+            self.events.push(news());
+        }
+    }
+
+    fn apply_input(&mut self, input: SamplerInput) {
+        match input {
+            SamplerInput::Collector(CollectorEvent::SampleAndTasks(sample, procs)) => {
+                self.apply_input(SamplerInput::Collector(CollectorEvent::Sample(sample)));
+                self.apply_input(SamplerInput::Collector(CollectorEvent::Tasks(procs)));
+            }
+            SamplerInput::Collector(CollectorEvent::Sample(sample)) => {
+                let (at, first) = (sample.time.boot_ns, self.state.last_sample.is_none());
+                self.keep_event(|| Observation::Sample(sample.clone()));
+                self.state.apply_sample(*sample);
+                self.tick_deadline = Instant::now() + self.interval + SAMPLE_DEADLINE;
+                // A tick during which the look at the tasks was still under way belongs to the same sample,
+                // and none is worth anything before the first look, which has all names to fetch.
+                let ready = self.last_scan_boot_ns > 0 || Instant::now() > self.started + FIRST_SCAN_TIMEOUT;
+                let ready = ready && (self.collectors.is_tracing_settled() || Instant::now() > self.started + TRACING_LOAD_TIMEOUT);
+                if !first && ready && self.pending_sample.is_none() {
+                    self.pending_sample = Some((at, Instant::now() + SAMPLE_DEADLINE));
+                }
+            }
+            SamplerInput::Collector(CollectorEvent::Tasks(update)) => {
+                self.last_scan_duration = Duration::from_nanos(update.ok().map_or(0, |u| u.duration_ns));
+                self.last_scan_boot_ns = update.ok().map_or_else(clock::boot_ns, |u| u.time.boot_ns);
+                self.keep_event(|| Observation::Tasks(update.clone()));
+                self.state.apply_processes(*update);
+            }
+            SamplerInput::Collector(CollectorEvent::Topology(topo)) => {
+                self.keep_event(|| Observation::Topology(topo.clone()));
+                self.state.topology = *topo;
+                self.topology_arrived = true;
+                self.request_queue_settings();
+            }
+            SamplerInput::Worker(job, WorkerReply::Failed(why)) => match *job {
+                WorkerJob::QueueSettings { .. } => self.queue_settings_request = RequestState::Failed(why),
+                WorkerJob::DoctorFacts { .. } => self.facts_request = RequestState::Failed(why),
+                WorkerJob::DiskSpace { network, .. } => self.disk_space_errors[usize::from(network)] = Some(why),
+                _ => {}
+            },
+            SamplerInput::Worker(_, WorkerReply::QueueSettings(queues)) => {
+                self.keep_event(|| Observation::Queues(queues.clone()));
+                self.state.queues.extend(queues);
+                self.queue_settings_request = RequestState::Answered;
+            }
+            SamplerInput::Worker(_, WorkerReply::DoctorFacts(facts)) => {
+                self.keep_event(|| Observation::Facts(facts.clone()));
+                self.state.slow_facts.update(*facts);
+                self.facts_request = RequestState::Answered;
+            }
+            SamplerInput::Worker(job, WorkerReply::DiskSpace(room)) => {
+                if let WorkerJob::DiskSpace { network, .. } = *job {
+                    self.disk_space_errors[usize::from(network)] = None;
+                }
+                self.keep_event(|| Observation::DiskSpace(room.clone()));
+                self.state.slow_facts.update_space(room);
+            }
+            SamplerInput::Worker(..) => {}
+        }
+    }
+
+    fn request_queue_settings(&mut self) {
+        let names = self.state.devices_to_query();
+        if !self.options.queue_settings || names.is_empty() {
+            return;
+        }
+        match self.pool.start(WorkerJob::QueueSettings { names }) {
+            Ok(()) => self.queue_settings_request = RequestState::Pending { boot_ns: clock::boot_ns() },
+            Err(_) if matches!(self.queue_settings_request, RequestState::Pending { .. }) => {}
+            Err(why) => self.queue_settings_request = RequestState::Failed(why),
+        }
+    }
+
+    /// Asks for the slow facts when it is time, as soon as tasks and mounts are known.
+    fn request_facts_if_due(&mut self) {
+        let Some(every) = self.options.facts_every else { return };
+        let known = self.last_scan_boot_ns > 0 && self.topology_arrived;
+        if !known || self.facts_requested_at.is_some_and(|at| at.elapsed() < every) {
+            return;
+        }
+        self.facts_requested_at = Some(Instant::now());
+        match self.pool.start(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(&self.state) }) {
+            Ok(()) => self.facts_request = RequestState::Pending { boot_ns: clock::boot_ns() },
+            Err(_) if matches!(self.facts_request, RequestState::Pending { .. }) => {}
+            Err(why) => self.facts_request = RequestState::Failed(why),
+        }
+        // Children of their own, at the same time: a sample waits for the facts, and their room shall be there by then.
+        for network in [false, true] {
+            let mounts = fact_requests::mounts_to_query(&self.state, network);
+            if !mounts.is_empty() {
+                // One that is still under way stays so, and shows among what is blocked.
+                let _ = self.pool.start(WorkerJob::DiskSpace { mounts, network });
+            }
+        }
+    }
+
+    fn update_blocked(&mut self) {
+        self.state.blocked_reads = self.collectors.find_blocked();
+        if let (Some(b), false) = (self.state.blocked_reads.first(), self.topology_arrived) {
+            let blocked = Reading::Blocked(b.clone());
+            if self.state.topology != blocked {
+                self.state.topology = blocked.clone();
+                self.keep_event(|| Observation::Topology(Box::new(blocked)));
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        let Some((at, _)) = self.pending_sample else { return false };
+        let waiting = |asked: &RequestState| matches!(asked, RequestState::Pending { .. });
+        let rest = self.topology_arrived && !waiting(&self.queue_settings_request) && !waiting(&self.facts_request);
+        self.last_scan_boot_ns >= at && (rest || self.skip_slow_sources)
+    }
+
+    /// What is old must not pass for new.
+    fn mark_late_scan_blocked(&mut self) {
+        let Some((at, _)) = self.pending_sample else { return };
+        if self.last_scan_boot_ns < at {
+            let on = "/proc/PID: the look at the tasks".into();
+            let late = BlockedRead { since_boot_ns: at, waiting_on: on };
+            self.state.processes_status = Reading::Blocked(late.clone());
+            self.keep_event(|| Observation::Tasks(Box::new(Reading::Blocked(late))));
+        }
+    }
+
+    fn read_kernel_log(&mut self) {
+        self.since = LogSince::after_record(self.last_record, self.state.now().wall_ns);
+        if !self.state.hung_tasks.is_empty() {
+            self.state.hung_task_warnings = read_hung_task_warnings(&self.root).ok().copied();
+        }
+        let Some(reader) = &mut self.kmsg else { return };
+        let mut records = Vec::new();
+        while let Ok(Some(record)) = reader.next_record() {
+            self.last_record = record.seq;
+            records.push(record);
+        }
+        self.state.kernel_log_status = Reading::Ok(());
+        let clock = clock::now_log_clock();
+        self.keep_event(|| Observation::KernelLog(records.clone(), clock));
+        self.state.apply_records(records, clock);
+    }
+
+    /// What is missing from the sample that the world does not know of: as it stood when the sample was
+    /// whole, so that whoever prints it and whoever records it say the same.
+    pub fn gaps(&self) -> &[UnavailableSource] {
+        &self.gaps
+    }
+
+    fn find_gaps(&self) -> Vec<UnavailableSource> {
+        let now = clock::boot_ns();
+        let mut out = Vec::new();
+        for (asked, source, place) in [
+            (&self.queue_settings_request, "queue_settings", "/sys/block/*/queue"),
+            (&self.facts_request, "settings", "reading settings and limits"),
+        ] {
+            match asked {
+                RequestState::Pending { boot_ns } => {
+                    let secs = now.saturating_sub(*boot_ns) / 1_000_000_000;
+                    out.push(UnavailableSource::new(source, format!("blocked {secs} s in {place}")));
+                }
+                RequestState::Failed(why) => out.push(UnavailableSource::new(source, why)),
+                RequestState::NotRequested | RequestState::Answered => {}
+            }
+        }
+        out.extend(self.disk_space_errors.iter().flatten().map(|why| UnavailableSource::new("room", why)));
+        for p in self.pool.pending().iter().filter(|p| matches!(*p.job, WorkerJob::DiskSpace { .. })) {
+            let secs = now.saturating_sub(p.started_boot_ns) / 1_000_000_000;
+            out.push(UnavailableSource::new("room", format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid)));
+        }
+        out
+    }
+}

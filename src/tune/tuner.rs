@@ -1,0 +1,294 @@
+//! The tuner: a process of its own that makes a change and holds its lease.
+//!
+//! It lives in its own session, so no terminal's end reaches it. It takes the change back when the lease runs
+//! out, when whoever asked goes away (the pipe ends) without having detached, on SIGTERM, SIGHUP or SIGINT, and
+//! when told so on the pipe or on its socket. SIGKILL it cannot answer: then the journal has what
+//! `iotop-plus tune undo` needs.
+
+use super::apply::{TuningContext, apply, mark_kept};
+use super::change_set::ChangeSet;
+use super::child_io::ChildKnobIo;
+use super::progress_check;
+use super::journal::Journal;
+use super::machine_limits::MachineLimits;
+use super::plan::{TuneError, plan_writes};
+use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
+use super::restore::{RestoreResult, restore_locked};
+use super::kill_points::{KillPlan, KillPoints};
+use crate::root::Root;
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How often a restore that fails is tried again, and how many times.
+const RESTORE_RETRY: (Duration, u32) = (Duration::from_secs(5), 12);
+/// The longest lease.
+pub const MAX_LEASE_SECS: u64 = 24 * 3600;
+/// A client of the socket gets so long for its line.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Runs a tuner on its standard streams.
+pub fn run_tuner_process(root: &Root, killing: Option<KillPlan>) -> anyhow::Result<()> {
+    let _ = rustix::process::setsid();
+    // Nothing that is mounted shall be busy because of us.
+    let _ = std::env::set_current_dir("/");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(run(root, killing))
+}
+
+async fn run(root: &Root, killing: Option<KillPlan>) -> anyhow::Result<()> {
+    // Before anything is written: from here on these signals mean "take it back".
+    let signals = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
+    let mut signals = signals.into_iter().map(signal).collect::<io::Result<Vec<_>>>()?;
+    let mut input = LineReader::new(pipe::Receiver::from_owned_fd(rustix::io::dup(io::stdin())?)?);
+    let (words, lease_secs) = match input.next_line().await.as_deref().map(parse_request) {
+        Some(Ok(TunerRequest::Set { assignments: words, lease_secs })) => (words, lease_secs.map(|s| s.min(MAX_LEASE_SECS))),
+        Some(Ok(_)) => return write_reply(&TunerReply::Error("the first request must be Set".into())),
+        Some(Err(why)) => return write_reply(&TunerReply::Error(why)),
+        None => return Ok(()),
+    };
+    let mut io = ChildKnobIo::new(root, Root::self_exe().into());
+    let steps = KillPoints::with_plan(killing);
+    let (mut bench, change) = match make_change(root, &mut io, steps, &words, lease_secs) {
+        Ok(made) => made,
+        Err(refusal) => return write_reply(&TunerReply::Refused(refusal)),
+    };
+    bench.kill_points.reach("before the answer");
+    let told = write_reply(&TunerReply::for_change(&change));
+    bench.kill_points.reach("after the answer");
+    let Some(secs) = lease_secs.filter(|_| change.is_open()) else { return Ok(()) };
+    let mut tuner = Tuner { id: change.id, expires_at: now_boot_secs() + secs as f64, is_detached: false, context: bench };
+    if told.is_err() {
+        return tuner.restore_and_exit(None).await;
+    }
+    tuner.serve(&mut input, &mut signals).await
+}
+
+fn make_change<'a>(
+    root: &Root,
+    io: &'a mut ChildKnobIo,
+    steps: KillPoints,
+    words: &[String],
+    lease_secs: Option<u64>,
+) -> Result<(TuningContext<'a>, ChangeSet), TuneError> {
+    let planned = plan_writes(io, &MachineLimits::read(root), words)?;
+    for p in &planned {
+        progress_check::require_progress(root, &p.knob).map_err(TuneError::Unsafe)?;
+    }
+    let journal = Journal::open(root).map_err(|err| match err.kind() {
+        io::ErrorKind::PermissionDenied => TuneError::Privilege(err.to_string()),
+        _ => TuneError::Failed(format!("nothing was changed, as there is no journal: {err}")),
+    })?;
+    let mut bench = TuningContext { io, journal, kill_points: steps };
+    let change = apply(&mut bench, &planned, lease_secs)?;
+    Ok((bench, change))
+}
+
+struct Tuner<'a> {
+    id: u64,
+    /// CLOCK_BOOTTIME in seconds: time asleep counts.
+    expires_at: f64,
+    is_detached: bool,
+    context: TuningContext<'a>,
+}
+
+impl Tuner<'_> {
+    async fn serve(
+        &mut self,
+        input: &mut LineReader<pipe::Receiver>,
+        signals: &mut [Signal],
+    ) -> anyhow::Result<()> {
+        let path = socket_path(&self.context.journal, self.id);
+        let _ = std::fs::remove_file(&path);
+        // Without a socket the lease and the pipe still work.
+        let listener = UnixListener::bind(&path).ok();
+        let [term, hup, int] = signals else { anyhow::bail!("three signals") };
+        loop {
+            let left = self.expires_at - now_boot_secs();
+            if left <= 0.0 {
+                break;
+            }
+            let (request, client) = tokio::select! {
+                line = input.next_line(), if !self.is_detached => match line {
+                    Some(line) => (parse_request(&line), None),
+                    None => break,
+                },
+                Some(stream) = accept(listener.as_ref()) => match read_first_line(stream).await {
+                    Some((line, stream)) => (parse_request(&line), Some(stream)),
+                    None => continue,
+                },
+                // The clock of the timer stands still while the machine sleeps: look again.
+                () = tokio::time::sleep(Duration::from_secs_f64(left.min(1.0))) => continue,
+                _ = term.recv() => break,
+                _ = hup.recv() => break,
+                _ = int.recv() => break,
+            };
+            let (reply, over) = self.handle(request);
+            send_reply(&reply, client.as_ref());
+            if over {
+                let _ = std::fs::remove_file(&path);
+                return Ok(());
+            }
+        }
+        self.restore_and_exit(Some(&path)).await
+    }
+
+    /// The reply, and whether that was all.
+    fn handle(&mut self, request: Result<TunerRequest, String>) -> (TunerReply, bool) {
+        match request {
+            Ok(TunerRequest::Renew { secs }) => {
+                self.expires_at = now_boot_secs() + secs.min(MAX_LEASE_SECS) as f64;
+                (self.time_left(), false)
+            }
+            Ok(TunerRequest::Status) => (self.time_left(), false),
+            Ok(TunerRequest::Detach) => {
+                self.is_detached = true;
+                (self.time_left(), false)
+            }
+            Ok(TunerRequest::Keep) => match mark_kept(&mut self.context.journal, &mut self.context.kill_points, self.id) {
+                Ok(()) => (TunerReply::Kept, true),
+                Err(err) => (TunerReply::Error(format!("not kept: {err}")), false),
+            },
+            Ok(TunerRequest::Undo) => match restore_locked(&mut self.context, self.id) {
+                Ok(all) => {
+                    let over = all.iter().all(|(_, u)| matches!(u, RestoreResult::Closed(_)));
+                    (TunerReply::Restored(all), over)
+                }
+                Err(err) => (TunerReply::Error(format!("not undone: {err}")), false),
+            },
+            Ok(TunerRequest::Set { .. }) => (TunerReply::Error("a tuner makes one change".into()), false),
+            Err(why) => (TunerReply::Error(why), false),
+        }
+    }
+
+    fn time_left(&self) -> TunerReply {
+        TunerReply::TimeLeft { secs: (self.expires_at - now_boot_secs()).max(0.0).ceil() as u64 }
+    }
+
+    /// Takes the change back, again and again while that fails.
+    async fn restore_and_exit(&mut self, path: Option<&PathBuf>) -> anyhow::Result<()> {
+        for _ in 0..RESTORE_RETRY.1 {
+            match restore_locked(&mut self.context, self.id) {
+                Ok(all) if all.iter().all(|(_, u)| matches!(u, RestoreResult::Closed(_))) => {
+                    send_reply(&TunerReply::Restored(all), None);
+                    break;
+                }
+                _ => tokio::time::sleep(RESTORE_RETRY.0).await,
+            }
+        }
+        if let Some(path) = path {
+            let _ = std::fs::remove_file(path);
+        }
+        Ok(())
+    }
+}
+
+/// Where a change's tuner listens.
+pub fn socket_path(journal: &Journal, id: u64) -> PathBuf {
+    journal.dir().join(format!("{id}.sock"))
+}
+
+fn parse_request(line: impl AsRef<[u8]>) -> Result<TunerRequest, String> {
+    serde_json::from_slice(line.as_ref()).map_err(|err| format!("request not understood: {err}"))
+}
+
+fn encode_reply(reply: &TunerReply) -> Vec<u8> {
+    let mut line = serde_json::to_vec(reply).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+fn write_reply(reply: &TunerReply) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(&encode_reply(reply))?;
+    Ok(out.flush()?)
+}
+
+/// To the client that asked, or to the pipe. Nobody there to read it is no reason to stop.
+fn send_reply(reply: &TunerReply, client: Option<&UnixStream>) {
+    match client {
+        Some(stream) => drop(stream.try_write(&encode_reply(reply))),
+        None => drop(write_reply(reply)),
+    }
+}
+
+async fn accept(listener: Option<&UnixListener>) -> Option<UnixStream> {
+    match listener {
+        Some(listener) => listener.accept().await.ok().map(|(stream, _)| stream),
+        None => std::future::pending().await,
+    }
+}
+
+async fn read_first_line(stream: UnixStream) -> Option<(Vec<u8>, UnixStream)> {
+    let mut lines = LineReader::new(stream);
+    let line = tokio::time::timeout(CLIENT_TIMEOUT, lines.next_line()).await.ok()??;
+    Some((line, lines.source))
+}
+
+/// Lines of a pipe or socket, without ever waiting in a system call.
+struct LineReader<R> {
+    source: R,
+    buffer: Vec<u8>,
+}
+
+trait AsyncReadable {
+    async fn wait_readable(&self) -> io::Result<()>;
+    fn try_read_into(&self, buf: &mut [u8]) -> io::Result<usize>;
+}
+
+impl AsyncReadable for pipe::Receiver {
+    async fn wait_readable(&self) -> io::Result<()> {
+        self.readable().await
+    }
+
+    fn try_read_into(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.try_read(buf)
+    }
+}
+
+impl AsyncReadable for UnixStream {
+    async fn wait_readable(&self) -> io::Result<()> {
+        self.readable().await
+    }
+
+    fn try_read_into(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.try_read(buf)
+    }
+}
+
+impl<R: AsyncReadable> LineReader<R> {
+    fn new(from: R) -> Self {
+        Self { source: from, buffer: Vec::new() }
+    }
+
+    /// The next line without its newline; `None` at the end, after an error, or when it is too long. May be
+    /// dropped while it waits: what was read stays.
+    async fn next_line(&mut self) -> Option<Vec<u8>> {
+        let mut buf = [0; 4096];
+        loop {
+            if let Some(at) = self.buffer.iter().position(|b| *b == b'\n') {
+                let line = self.buffer.drain(..=at).take(at).collect();
+                return Some(line);
+            }
+            if self.buffer.len() > MAX_LINE {
+                return None;
+            }
+            self.source.wait_readable().await.ok()?;
+            match self.source.try_read_into(&mut buf) {
+                Ok(0) => return None,
+                Ok(n) => self.buffer.extend_from_slice(&buf[..n]),
+                Err(err) if err.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+fn now_boot_secs() -> f64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
