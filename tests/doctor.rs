@@ -123,6 +123,6 @@ fn exit_code_json_and_text_follow_the_worst_finding() {
     assert_eq!(told.status.code(), Some(11));
     let text = String::from_utf8(told.stdout).unwrap();
     assert!(text.contains("I/O errors on vda") && text.contains("costs:") && text.contains("why"), "{text}");
-    assert!(text.chars().all(|c| c == '\n' || iotop_plus::text::is_safe(c)), "{text:?}");
+    assert!(text.chars().all(|c| c == '\n' || iotop_plus::sanitize::is_safe(c)), "{text:?}");
     assert!(text.lines().skip(1).all(|l| unicode_width::UnicodeWidthStr::width(l) <= 120), "{text}");
 }

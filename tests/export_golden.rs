@@ -11,7 +11,7 @@ use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
 use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{Source, host, sources};
-use iotop_plus::diagnose::RuleEngine;
+use iotop_plus::doctor::RuleEngine;
 use iotop_plus::export::json::{UnavailableSource, LogSince, snapshot_json};
 use iotop_plus::export::snapshot::{self, SnapshotScope};
 use iotop_plus::export::{batch, table::Table};
@@ -29,7 +29,7 @@ use iotop_plus::model::memory_stalls::{StallCounter, MemoryStallsRaw, TaskStallC
 use iotop_plus::model::syncs::SyncActivity;
 use iotop_plus::model::system_state::SystemState;
 use iotop_plus::root::Root;
-use iotop_plus::text::is_safe;
+use iotop_plus::sanitize::is_safe;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The real binary without a screen: pipes that close, disks that are full, signals, hostile names, an
 //! ordinary user, a task whose files hang.
 
-use iotop_plus::text::is_safe;
+use iotop_plus::sanitize::is_safe;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;

@@ -8,7 +8,7 @@ use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::model::kernel_log::{KernelLogClass, KernelLog, KernelLogLimits, LogClock, LogEntry};
 use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
-use iotop_plus::text::sanitize;
+use iotop_plus::sanitize::sanitize;
 use std::fmt::Write as _;
 use std::path::Path;
 

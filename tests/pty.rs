@@ -4,7 +4,7 @@ mod term;
 
 use crossterm::event::KeyCode;
 use iotop_plus::export::screenshot::FORMATS;
-use iotop_plus::text::is_safe;
+use iotop_plus::sanitize::is_safe;
 use iotop_plus::tui::action::Action;
 use iotop_plus::tui::keymap::{BINDINGS, KeyBinding};
 use rustix::process::Signal;

@@ -8,7 +8,7 @@ use iotop_plus::export::report::html::to_html;
 use iotop_plus::export::report::markdown::to_markdown;
 use iotop_plus::export::report::redact::Redactor;
 use iotop_plus::export::report::{ReportBlock, ReportExtras, WindowFindings, ChangedSetting, build_report, redact_report};
-use iotop_plus::text::is_safe;
+use iotop_plus::sanitize::is_safe;
 use serde_json::Value;
 use stage::app;
 use std::process::{Command, Output};

@@ -10,7 +10,7 @@ use iotop_plus::experiment::spec::Arm;
 use iotop_plus::tui::draw;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
-use iotop_plus::tune::plan::TuneError;
+use iotop_plus::tuning::plan::TuneError;
 use iotop_plus::worker::job::{WorkerJob, WorkerReply};
 use stage::experiment::{answer, knobs, planned, progress, report, round, say, started};
 use stage::press;
@@ -154,6 +154,6 @@ fn hostile_names_are_sanitized() {
     for keys in ["", "r", "n<left>", "<right><end>"] {
         press(&mut app, keys);
         let shown = text(&app);
-        assert!(shown.chars().all(|c| c == '\n' || iotop_plus::text::is_safe(c)), "{keys}: {shown}");
+        assert!(shown.chars().all(|c| c == '\n' || iotop_plus::sanitize::is_safe(c)), "{keys}: {shown}");
     }
 }

@@ -182,6 +182,6 @@ fn hostile_names_are_sanitized() {
         press(&mut app, keys);
         let shown = text(&app);
         assert!(shown.contains("\\x1b[2J\\u{202e}x"), "{keys}: {shown}");
-        assert!(shown.chars().all(|c| c == '\n' || iotop_plus::text::is_safe(c)), "{keys}");
+        assert!(shown.chars().all(|c| c == '\n' || iotop_plus::sanitize::is_safe(c)), "{keys}");
     }
 }

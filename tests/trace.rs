@@ -14,7 +14,7 @@ use iotop_plus::model::latency::{DeviceHistograms, LatencyRaw};
 use iotop_plus::model::reading::Reading;
 use iotop_plus::model::request_pattern::RequestPattern;
 use iotop_plus::root::Root;
-use iotop_plus::trace::Tracer;
+use iotop_plus::bpf::Tracer;
 use machine::{Loop, Nobody, clang, may_trace, programs_of, read_directly, read_directly_at, still_loaded};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -14,7 +14,7 @@ mod term {
 use iotop_plus::model::io_accounting::{IoAccountsRaw, AccountKind};
 use iotop_plus::model::disk::DevId;
 use iotop_plus::root::Root;
-use iotop_plus::trace::Tracer;
+use iotop_plus::bpf::Tracer;
 use machine::{Loop, may_trace, programs_of, read_directly, still_loaded};
 use std::path::Path;
 use std::process::{Command, Stdio};

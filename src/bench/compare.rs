@@ -1,7 +1,7 @@
 //! Two kept results side by side, and what can and cannot be concluded from one run each.
 
 use super::report::{RunEnd, Measurement, BenchReport};
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
 /// A difference below this between single runs is no difference: storage varies more than that by itself.

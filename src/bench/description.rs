@@ -3,7 +3,7 @@
 use super::message::BenchProgress;
 use super::plan::BenchPlan;
 use super::workloads::Workload;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 
 /// The workload, where it works, and what it does, a line each.

@@ -141,7 +141,7 @@ pub fn parse_job_file(text: &str) -> Result<BenchPlan, String> {
             return Err(format!("line {at}: an option outside of any section"));
         }
         let (key, value) = line.split_once('=').map_or((line, "1"), |(k, v)| (k.trim(), v.trim()));
-        apply_option(&mut job, key, value, at).map_err(|why| format!("line {at}: {}", crate::text::sanitize(&why)))?;
+        apply_option(&mut job, key, value, at).map_err(|why| format!("line {at}: {}", crate::sanitize::sanitize(&why)))?;
     }
     if !job.has_job_section {
         return Err("no job section".into());
@@ -211,7 +211,7 @@ fn into_plan(job: JobOptions) -> Result<BenchPlan, String> {
         "randrw" => ("randrw", None),
         "read" => ("seqread", Some(100)),
         "write" => ("seqwrite", Some(0)),
-        _ => return Err(format!("line {at}: rw={}: not supported", crate::text::sanitize(&rw))),
+        _ => return Err(format!("line {at}: rw={}: not supported", crate::sanitize::sanitize(&rw))),
     };
     plan.profile = profile.into();
     plan.read_pct = pct.unwrap_or(plan.read_pct);

@@ -333,7 +333,7 @@ pub fn find_param(name: &str) -> Option<&'static BenchParam> {
 pub fn set_param(plan: &mut BenchPlan, name: &str, text: &str) -> Result<(), String> {
     let param = find_param(name).ok_or_else(|| format!("{name}: no such parameter"))?;
     (param.set)(plan, text)
-        .map_err(|why| format!("{name} \"{}\": {why}; {}", crate::text::sanitize(text), param.range))
+        .map_err(|why| format!("{name} \"{}\": {why}; {}", crate::sanitize::sanitize(text), param.range))
 }
 
 #[cfg(test)]

@@ -11,12 +11,12 @@ use super::target::checks::{BenchRefusal, refuse};
 use super::target::size_hints;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
-use crate::text::sanitize;
-use crate::tune::tuner_client::{LeaseHandle, TunerEvent};
-use crate::tune::plan::TuneError;
-use crate::tune::protocol::{TunerReply, TunerRequest};
-use crate::tune::journal_record::RestoreOutcome;
-use crate::tune::restore::RestoreResult;
+use crate::sanitize::sanitize;
+use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use crate::tuning::plan::TuneError;
+use crate::tuning::protocol::{TunerReply, TunerRequest};
+use crate::tuning::journal_record::RestoreOutcome;
+use crate::tuning::restore::RestoreResult;
 
 /// The kernel's default, KiB: the "on" of a disk whose read-ahead is off.
 const DEFAULT_READAHEAD_KB: u64 = 128;

@@ -17,7 +17,7 @@ use super::run_progress::{MeasurementPhase, RunProgress, merge_recorders};
 use crate::model::disk::{DevId, DiskRate, DiskRaw};
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};

@@ -146,7 +146,7 @@ impl ResultStore {
     fn error_message(&self, err: impl Into<std::io::Error>) -> String {
         format!(
             "results in {}: {}",
-            crate::text::sanitize(self.path.as_os_str().as_encoded_bytes()),
+            crate::sanitize::sanitize(self.path.as_os_str().as_encoded_bytes()),
             describe_io_error(&err.into())
         )
     }
@@ -221,7 +221,7 @@ impl ResultStore {
     /// The result called `name`: its id, or its number in the list.
     pub fn load<T: Storable>(&self, name: &str) -> Result<T, String> {
         let kind = self.kind;
-        let shown = crate::text::sanitize(name);
+        let shown = crate::sanitize::sanitize(name);
         let ids = self.ids()?;
         let id = match name.parse::<usize>() {
             Ok(n) if n >= 1 && n <= ids.len() => ids[n - 1].clone(),

@@ -21,7 +21,7 @@ use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::topology::Topology;
 use crate::root::Root;
-use crate::trace::Tracer;
+use crate::bpf::Tracer;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -3,7 +3,7 @@
 use super::kernel_file::read_once;
 use crate::model::system_state::HostInfo;
 use crate::root::Root;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 
 /// Host name and kernel release, cleaned; from the tree itself, so that a capture keeps its own.
 pub fn read_host(root: &Root) -> HostInfo {

@@ -3,7 +3,7 @@
 use super::{SampleUpdate, Source};
 use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
-use crate::trace::Tracer;
+use crate::bpf::Tracer;
 
 /// Reads what is counted.
 pub struct LatencySource(pub Tracer);

@@ -44,7 +44,7 @@ fn parse_stat_line(line: &[u8], row: &mut NetFsRaw) -> Option<()> {
     match key {
         b"opts:" => {
             let vers = w.next()?.split(|b| *b == b',').find_map(|o| o.strip_prefix(b"vers="))?;
-            row.version = Some(crate::text::sanitize(vers));
+            row.version = Some(crate::sanitize::sanitize(vers));
         }
         b"age:" => row.age_s = Some(parse_u64(w.next()?)?),
         // Normal read and write, direct read and write, then what went over the wire, then pages.

@@ -14,7 +14,7 @@ use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::{Reading, describe_io_error};
 use crate::model::topology::{BlockDevice, DeviceKind, Topology, DeviceMatch};
 use crate::root::Root;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

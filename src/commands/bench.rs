@@ -66,7 +66,7 @@ fn list_profiles_and_results() -> anyhow::Result<u8> {
         if !entries.is_empty() {
             out.push_str(&format!(
                 "\nResults in {}:\n",
-                crate::text::sanitize(store.path().as_os_str().as_encoded_bytes())
+                crate::sanitize::sanitize(store.path().as_os_str().as_encoded_bytes())
             ));
         }
         for e in entries {

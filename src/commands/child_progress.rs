@@ -45,5 +45,5 @@ fn cancel_or_kill(working: &ChildHandle, asked: &mut bool) {
 
 /// A line on stderr over the one before.
 pub fn overwrite_progress_line(line: &str) {
-    let _ = write!(std::io::stderr(), "\r\x1b[K{}", crate::text::fit_width(line, 78).0);
+    let _ = write!(std::io::stderr(), "\r\x1b[K{}", crate::sanitize::fit_width(line, 78).0);
 }

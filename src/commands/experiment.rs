@@ -55,7 +55,7 @@ fn list_stored() -> anyhow::Result<u8> {
     }
     let mut out = String::new();
     for e in entries {
-        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::text::sanitize(e.summary())));
+        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::sanitize::sanitize(e.summary())));
     }
     print_text(&out)
 }
@@ -139,7 +139,7 @@ fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow:
     let live = !quiet && std::io::stderr().is_terminal();
     let (mut at, note) = (0, |text: &str| {
         clear_progress_line(live);
-        let _ = writeln!(std::io::stderr(), "{}", crate::text::sanitize(text));
+        let _ = writeln!(std::io::stderr(), "{}", crate::sanitize::sanitize(text));
     });
     let last = run_until_last_message(
         |sink| ExperimentChild::start(root, spec, sink),

@@ -42,7 +42,7 @@ pub const EXIT_CRITICAL: u8 = 11;
 
 /// Runs what the command line asks for. Errors go to stderr, cleaned.
 pub fn run(cli: Cli) -> ExitCode {
-    crate::heap::use_single_arena();
+    crate::allocator::use_single_arena();
     crate::tui::terminal::install_panic_hook();
     let root = cli.root.as_ref().map_or_else(Root::live, Root::at);
     let tracing = !cli.no_tracing;
@@ -52,14 +52,14 @@ pub fn run(cli: Cli) -> ExitCode {
         Some(CliCommand::Man) => docs::print_man_page(),
         Some(CliCommand::Completions { shell }) => docs::print_completions(shell),
         Some(CliCommand::Record(args)) => record::run(&root, &args, tracing),
-        Some(CliCommand::RecordIo) => crate::record::file_worker::worker_main().map(|()| EXIT_OK),
+        Some(CliCommand::RecordIo) => crate::recording::file_worker::worker_main().map(|()| EXIT_OK),
         Some(CliCommand::Replay(args)) => replay::run(root, args),
         Some(CliCommand::Bench(what)) => bench::run(root, what),
         Some(CliCommand::BenchChild) => bench::run_child(root),
         Some(CliCommand::Experiment(what)) => experiment::run(root, *what),
         Some(CliCommand::ExperimentChild { sync }) => experiment::run_child(root, sync),
         Some(CliCommand::Tune(action)) => tune::run(&root, action),
-        Some(CliCommand::Tuner { io: true, .. }) => crate::tune::child_io::run_child_process(&root).map(|()| EXIT_OK),
+        Some(CliCommand::Tuner { io: true, .. }) => crate::tuning::child_io::run_child_process(&root).map(|()| EXIT_OK),
         Some(CliCommand::Tuner { io: false, kill }) => tune::run_tuner(&root, kill.as_deref()),
         Some(CliCommand::Worker) => crate::worker::child::main(&root).map(|()| EXIT_OK),
         Some(CliCommand::Doctor(args)) => doctor::run(&root, &args, tracing),
@@ -85,7 +85,7 @@ pub fn print_usage_error(err: &clap::Error) -> ExitCode {
         return ExitCode::from(EXIT_OK);
     }
     for line in err.render().to_string().lines() {
-        let _ = writeln!(std::io::stderr(), "{}", crate::text::sanitize(line));
+        let _ = writeln!(std::io::stderr(), "{}", crate::sanitize::sanitize(line));
     }
     ExitCode::from(EXIT_USAGE)
 }
@@ -93,7 +93,7 @@ pub fn print_usage_error(err: &clap::Error) -> ExitCode {
 /// One line to stderr, with nothing in it that a terminal would obey.
 pub fn print_error(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "iotop-plus: {}", crate::text::sanitize(text));
+    let _ = writeln!(std::io::stderr(), "iotop-plus: {}", crate::sanitize::sanitize(text));
 }
 
 /// The reader of our output went away: that is its right.

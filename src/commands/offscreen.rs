@@ -3,7 +3,7 @@
 use super::sampler::Sampler;
 use crate::cli::snapshot::{PaneName, ScreenshotArgs, SnapshotArgs, ViewName};
 use crate::collect::clock;
-use crate::diagnose::RuleEngine;
+use crate::doctor::RuleEngine;
 use crate::export::screenshot::find_format;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::SystemState;

@@ -6,9 +6,9 @@ use super::printer::block_on;
 use super::{EXIT_FAILED, EXIT_OK, print_error};
 use crate::cli::record::RecordArgs;
 use crate::collect::{clock, host};
-use crate::record::encoder::CHECKPOINT_INTERVAL;
-use crate::record::frame::RecordingHeader;
-use crate::record::writer::{RecorderState, RecorderOptions, RecordingWriter, RecorderStatus};
+use crate::recording::encoder::CHECKPOINT_INTERVAL;
+use crate::recording::frame::RecordingHeader;
+use crate::recording::writer::{RecorderState, RecorderOptions, RecordingWriter, RecorderStatus};
 use crate::root::Root;
 use crate::tui::timezone;
 use crate::units::{format_bytes_long, parse_bytes, format_duration, format_time_of_day};
@@ -43,7 +43,7 @@ pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> 
         let mut gather = Sampler::start(root, interval, needs)?;
         let zone = timezone::utc_offset_secs(clock::now().wall_ns);
         if !args.quiet {
-            eprintln!("recording to {}; Ctrl-C ends it", crate::text::sanitize(status_path(&recorder.status())));
+            eprintln!("recording to {}; Ctrl-C ends it", crate::sanitize::sanitize(status_path(&recorder.status())));
         }
         let end = args.duration_limit().map(|t| Instant::now() + t);
         let (mut ticks, mut dropped, mut stuck) = (0u32, false, false);
@@ -114,7 +114,7 @@ fn report_end(status: &RecorderStatus, args: &RecordArgs) -> u8 {
                 let size = format_bytes_long(status.bytes_sent);
                 eprintln!(
                     "{}: {frames} samples over {time}, {size}{dropped}",
-                    crate::text::sanitize(status_path(status))
+                    crate::sanitize::sanitize(status_path(status))
                 );
             }
             EXIT_OK

@@ -3,9 +3,9 @@
 use super::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, print_error};
 use crate::cli::TopArgs;
 use crate::cli::record::ReplayArgs;
-use crate::record::file_worker::RemoteFile;
-use crate::record::reader::RecordingReader;
-use crate::record::time_spec;
+use crate::recording::file_worker::RemoteFile;
+use crate::recording::reader::RecordingReader;
+use crate::recording::time_spec;
 use crate::root::Root;
 use crate::tui::action::ViewId;
 use crate::tui::runtime::{TuiOptions, ReplaySource, run as run_screen};

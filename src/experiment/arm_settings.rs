@@ -2,14 +2,14 @@
 
 use super::spec::{Arm, ExperimentSpec};
 use crate::root::Root;
-use crate::tune::knob_id::KnobId;
-use crate::tune::child_io::ChildKnobIo;
-use crate::tune::progress_check;
-use crate::tune::knob_io::KnobIo;
-use crate::tune::knob::{KnobGroup, KnobLink};
-use crate::tune::machine_limits::MachineLimits;
-use crate::tune::plan::{PlannedWrite, TuneError, plan_writes};
-use crate::tune::value;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::child_io::ChildKnobIo;
+use crate::tuning::progress_check;
+use crate::tuning::knob_io::KnobIo;
+use crate::tuning::knob::{KnobGroup, KnobLink};
+use crate::tuning::machine_limits::MachineLimits;
+use crate::tuning::plan::{PlannedWrite, TuneError, plan_writes};
+use crate::tuning::value;
 use serde::{Deserialize, Serialize};
 
 /// A knob in one arm.
@@ -85,7 +85,7 @@ fn validate_with(
         let now = io.read(at)?.value;
         let values = [value_in_arm(&a, at, &now), value_in_arm(&b, at, &now)];
         settings.push(ArmSetting {
-            knob: crate::text::sanitize(at.to_string()),
+            knob: crate::sanitize::sanitize(at.to_string()),
             display_values: values.each_ref().map(|v| display_value(at, v, machine)),
             values,
         });
@@ -111,7 +111,7 @@ fn validate_with(
 fn display_value(at: &KnobId, value: &str, machine: &MachineLimits) -> String {
     match at.knob().link {
         KnobLink::Pair(_) if value == "0" => String::new(),
-        _ => crate::text::sanitize(value::format_with_meaning(at.knob(), value, machine)),
+        _ => crate::sanitize::sanitize(value::format_with_meaning(at.knob(), value, machine)),
     }
 }
 
@@ -153,7 +153,7 @@ pub fn settings_line(settings: &[ArmSetting], arm: Arm) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::fake_knob_io::FakeKnobIo;
+    use crate::tuning::fake_knob_io::FakeKnobIo;
 
     fn validate_words(base: &[&str], set: &[&str], control: bool) -> Result<ValidatedSpec, TuneError> {
         let words = |all: &[&str]| all.iter().map(|w| w.to_string()).collect();

@@ -10,7 +10,7 @@ use super::{arm_settings, report};
 use crate::bench::child::{stdin_lines, send_message, wall_clock_ns};
 use crate::bench::message::ChildCommand;
 use crate::root::Root;
-use crate::tune::plan::TuneError;
+use crate::tuning::plan::TuneError;
 use crate::units::format_rfc3339;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

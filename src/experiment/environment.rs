@@ -5,7 +5,7 @@ use super::report::{Baseline, DirtyPagesPoint};
 use crate::bench::message::BenchProgress as BenchProgress;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport as BenchReport;
-use crate::tune::plan::TuneError;
+use crate::tuning::plan::TuneError;
 
 /// Why a step did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::report::{DirtyPagesPoint, ExperimentReport, Round, DirtyThresholds};
 use super::spec::Arm;
 use crate::bench::parent::ChildMessage;
 use crate::bench::message::BenchProgress as BenchProgress;
-use crate::tune::plan::TuneError;
+use crate::tuning::plan::TuneError;
 use serde::{Deserialize, Serialize};
 
 /// From the child. To it goes the [`super::spec::Spec`], then [`crate::bench::message::Command`].

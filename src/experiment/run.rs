@@ -10,7 +10,7 @@ use super::stats::ArmComparison;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::RunEnd;
 use crate::bench::workloads::{self, primary_metric};
-use crate::tune::plan::TuneError;
+use crate::tuning::plan::TuneError;
 
 /// What was conducted.
 pub struct ExperimentOutcome {
@@ -171,7 +171,7 @@ impl ExperimentRunner<'_> {
             OnComplete::Undo if outcome == Some(TrialOutcome::Better) => {
                 return format!(
                     "The old values are back. To set B: iotop-plus tune set {}",
-                    crate::text::sanitize(self.spec.set_assignments.join(" "))
+                    crate::sanitize::sanitize(self.spec.set_assignments.join(" "))
                 );
             }
             OnComplete::Undo => return "The old values are back.".into(),

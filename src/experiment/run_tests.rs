@@ -15,7 +15,7 @@ use crate::bench::report::{RunEnd, Measurement, BenchReport as BenchReport, Repo
 use crate::bench::io_spec::{IoSpec, RunLimits};
 use crate::bench::store::tests::empty_report as bench_report;
 use crate::bench::run_progress::merge_recorders;
-use crate::tune::plan::TuneError;
+use crate::tuning::plan::TuneError;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

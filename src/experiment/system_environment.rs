@@ -9,16 +9,16 @@ use crate::bench::message::BenchMessage as BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 use crate::root::Root;
-use crate::tune::apply::TuningContext;
-use crate::tune::change_set::changes_from_records;
-use crate::tune::child_io::ChildKnobIo;
-use crate::tune::tuner_client::{LeaseHandle, TunerEvent};
-use crate::tune::journal::Journal;
-use crate::tune::plan::TuneError;
-use crate::tune::protocol::{TunerReply, TunerRequest};
-use crate::tune::journal_record::RestoreOutcome;
-use crate::tune::restore::{self, RestoreResult};
-use crate::tune::kill_points::KillPoints;
+use crate::tuning::apply::TuningContext;
+use crate::tuning::change_set::changes_from_records;
+use crate::tuning::child_io::ChildKnobIo;
+use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use crate::tuning::journal::Journal;
+use crate::tuning::plan::TuneError;
+use crate::tuning::protocol::{TunerReply, TunerRequest};
+use crate::tuning::journal_record::RestoreOutcome;
+use crate::tuning::restore::{self, RestoreResult};
+use crate::tuning::kill_points::KillPoints;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
@@ -106,7 +106,7 @@ impl SystemEnvironment {
                 Some(status) if status.success() => return Ok(true),
                 Some(status) => {
                     let what = directory.map_or("all file systems".into(), |d| {
-                        crate::text::sanitize(d.as_os_str().as_encoded_bytes())
+                        crate::sanitize::sanitize(d.as_os_str().as_encoded_bytes())
                     });
                     return Err(StepError::Failed(format!(
                         "draining dirty pages: sync of {what} failed ({status})"
@@ -169,7 +169,7 @@ impl SystemEnvironment {
     }
 
     /// The way back without the tuner that made the change: by the journal, as `tune undo` goes.
-    fn undo_by_journal(&self, id: u64) -> Result<Vec<(crate::tune::knob_id::KnobId, RestoreResult)>, String> {
+    fn undo_by_journal(&self, id: u64) -> Result<Vec<(crate::tuning::knob_id::KnobId, RestoreResult)>, String> {
         let mut io = ChildKnobIo::new(&self.root, Root::self_exe().into());
         let mut journal = Journal::open(&self.root).map_err(|e| e.to_string())?;
         let (records, _) = journal.load().map_err(|e| e.to_string())?;
@@ -196,7 +196,7 @@ impl Environment for SystemEnvironment {
             return Err(StepError::Failed(format!(
                 "dirty pages of {} were not written within {} s: is the device hung, or slower than its dirty pages \
                  allow? Allow more by --drain-limit",
-                crate::text::sanitize(plan.directory.as_os_str().as_encoded_bytes()),
+                crate::sanitize::sanitize(plan.directory.as_os_str().as_encoded_bytes()),
                 self.drain_limit.as_secs()
             )));
         }

@@ -5,7 +5,7 @@
 
 use super::json::{self, LogSince};
 use super::snapshot::SnapshotScope;
-use crate::diagnose::RuleEngine;
+use crate::doctor::RuleEngine;
 use crate::model::system_state::SystemState;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;

@@ -2,11 +2,11 @@
 //! costs; and the same as JSON.
 
 use super::table::Table;
-use crate::diagnose::RuleEngine;
-use crate::diagnose::finding::{Finding, NavTarget, Severity};
-use crate::diagnose::incident::Incident;
+use crate::doctor::RuleEngine;
+use crate::doctor::finding::{Finding, NavTarget, Severity};
+use crate::doctor::incident::Incident;
 use crate::model::timestamp::Timestamp;
-use crate::text::wrap;
+use crate::sanitize::wrap;
 use crate::units::{format_rfc3339, format_duration};
 use serde::Serialize;
 
@@ -166,7 +166,7 @@ fn shell_command(jump: &NavTarget) -> Option<String> {
         false => format!("'{}'", text.replace('\'', "'\\''")),
     };
     match jump {
-        NavTarget::Knob(knob) => Some(format!("iotop-plus tune get {}", quoted(&crate::text::sanitize(knob)))),
+        NavTarget::Knob(knob) => Some(format!("iotop-plus tune get {}", quoted(&crate::sanitize::sanitize(knob)))),
         NavTarget::Bench(profile, Some(dir)) => {
             Some(format!("iotop-plus bench run {profile} {}", quoted(&dir.sanitized())))
         }
@@ -274,9 +274,9 @@ pub fn incidents_json(engine: &RuleEngine, now: Timestamp) -> Vec<IncidentJson> 
     engine.incidents().iter().map(story).collect()
 }
 
-fn remedy_json(r: &crate::diagnose::finding::Remedy) -> RemedyJson {
+fn remedy_json(r: &crate::doctor::finding::Remedy) -> RemedyJson {
     let (knob, bench) = match &r.nav_target {
-        Some(NavTarget::Knob(knob)) => (Some(crate::text::sanitize(knob)), None),
+        Some(NavTarget::Knob(knob)) => (Some(crate::sanitize::sanitize(knob)), None),
         Some(NavTarget::Bench(profile, _)) => (None, Some(*profile)),
         _ => (None, None),
     };
@@ -285,7 +285,7 @@ fn remedy_json(r: &crate::diagnose::finding::Remedy) -> RemedyJson {
 
 /// The rules that could not judge.
 pub fn skipped_rules_json(engine: &RuleEngine) -> Vec<SkippedRuleJson> {
-    let one = |u: &crate::diagnose::engine::SkippedRule| SkippedRuleJson {
+    let one = |u: &crate::doctor::engine::SkippedRule| SkippedRuleJson {
         rule: u.rule,
         reason: u.reason.clone(),
         more_time: u.needs_more_data,

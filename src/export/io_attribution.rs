@@ -4,7 +4,7 @@ use super::table::Table;
 use crate::model::io_accounting::{OwnerIo, IoAttribution, IoRates};
 use crate::model::disk::DevId;
 use crate::model::system_state::SystemState;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::units::{format_bytes, format_micros, write_count};
 
 /// Tasks listed, and control groups.

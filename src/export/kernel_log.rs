@@ -5,7 +5,7 @@ use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::model::reading::Reading;
 use crate::model::system_state::SystemState;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::units::{format_rfc3339, format_duration};
 
 /// How a class reads.

@@ -4,7 +4,7 @@ use super::table::Table;
 use crate::model::pressure::PsiAverages;
 use crate::model::snapshot::Snapshot;
 use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::units::{format_bytes, write_bytes};
 
 /// Tasks that were held up, told on paper.

@@ -2,7 +2,7 @@
 
 use crate::model::path::{PathReport, ReadOnlyReason};
 use crate::model::reading::Reading;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 
 /// The report; `true` marks a line that stands out.

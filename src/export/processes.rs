@@ -5,7 +5,7 @@ use crate::model::column::{Align, ColumnSpec};
 use crate::model::columns::process::{command_text, cell_value};
 use crate::model::process::{ProcessColumn as Col, ProcessRow, ProcessTable};
 use crate::model::reading::{NOT_READ, Reading};
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 
 /// The table of the rows that `each` hands out, in its order.
 pub fn build_table(title: String, set: &[ColumnSpec<Col>], each: impl FnOnce(&mut dyn FnMut(&ProcessRow<'_>))) -> Table {

@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::{io_attribution, devices, findings, kernel_log, memory, network, processes, syncs};
-use crate::diagnose::RuleEngine;
+use crate::doctor::RuleEngine;
 use crate::model::columns::device::DEFAULT;
 use crate::model::columns::process::{TEXT_EXPORT, TRACED_TEXT_EXPORT};
 use crate::model::device_list::{self, DeviceQuery};

@@ -39,7 +39,7 @@ impl Table {
         let mut cut = self.clone();
         for cell in cut.rows.iter_mut().filter_map(|row| row.last_mut()) {
             if cell.width() > room {
-                *cell = format!("{}…", crate::text::fit_width(cell, room - 1).0);
+                *cell = format!("{}…", crate::sanitize::fit_width(cell, room - 1).0);
             }
         }
         cut

@@ -4,7 +4,7 @@ use super::columns::device::{DeviceColumn, DeviceRow};
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
 use super::topology::{BlockDevice, DeviceKind, Topology, TopologyRow};
-use crate::text::{sanitize_into, sanitize_cow};
+use crate::sanitize::{sanitize_into, sanitize_cow};
 use std::fmt::Write as _;
 use std::sync::Arc;
 

@@ -168,7 +168,7 @@ impl MemoryStalls {
                     sum.add(one);
                 }
             });
-            let (comm, bdi) = (crate::text::sanitize(&*task.comm), crate::text::sanitize(&*task.bdi));
+            let (comm, bdi) = (crate::sanitize::sanitize(&*task.comm), crate::sanitize::sanitize(&*task.bdi));
             tasks.push(ProcessStalls { key: task.key(), comm, bdi, rates: kinds });
         }
         tasks.sort_by(|a, b| b.ms_per_s().total_cmp(&a.ms_per_s()));

@@ -196,7 +196,7 @@ impl NetFsRate {
             write_mb_per_s: per_s(|n| n.write_bytes).map(|b| b / MIB),
             rtt_ms: mean(|n| n.rtt_ms),
             retransmits_per_s: per_s(|n| n.retransmits),
-            interface: cur.interface.as_ref().map(crate::text::sanitize),
+            interface: cur.interface.as_ref().map(crate::sanitize::sanitize),
             link_used_pct: nic.and_then(|n| n.used_pct),
             ops_per_s: per_s(|n| n.ops),
             execute_ms: mean(|n| n.execute_ms),

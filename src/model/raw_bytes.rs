@@ -21,7 +21,7 @@ impl RawBytes {
 
     /// Fit for a sink: see [`crate::text::clean`].
     pub fn sanitized(&self) -> String {
-        crate::text::sanitize(&self.0)
+        crate::sanitize::sanitize(&self.0)
     }
 
     /// Nothing in it.

@@ -167,7 +167,7 @@ impl SystemState {
     pub fn device_name(&self, id: DevId) -> String {
         let topo = || Some(self.topology.ok()?.get(id)?.name.clone());
         let name = self.snapshot.device(id).map(|d| d.name.to_string()).or_else(topo);
-        name.map_or_else(|| id.to_string(), crate::text::sanitize)
+        name.map_or_else(|| id.to_string(), crate::sanitize::sanitize)
     }
 
     /// Whether a device exists in what is known.

@@ -202,8 +202,8 @@ impl BlockDevice {
         let mapped =
             matches!(self.kind, DeviceKind::Dm | DeviceKind::Lvm | DeviceKind::Crypt | DeviceKind::Multipath);
         match &self.label {
-            Some(label) if mapped => crate::text::sanitize_cow(label.as_bytes()),
-            _ => crate::text::sanitize_cow(self.name.as_bytes()),
+            Some(label) if mapped => crate::sanitize::sanitize_cow(label.as_bytes()),
+            _ => crate::sanitize::sanitize_cow(self.name.as_bytes()),
         }
     }
 }

@@ -21,7 +21,7 @@ pub fn marked_pair(marked: Option<&String>, selected: Option<String>) -> Result<
 pub fn mark_hint(marked: Option<&String>, id: &str) -> String {
     match marked {
         Some(marked) if marked == id => "Marked: c on another one compares the two.".into(),
-        Some(marked) => format!("c compares it with {}, the marked one.", crate::text::sanitize(marked)),
+        Some(marked) => format!("c compares it with {}, the marked one.", crate::sanitize::sanitize(marked)),
         None => "m marks it, to compare others with.".into(),
     }
 }

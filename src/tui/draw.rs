@@ -12,7 +12,7 @@ use super::widgets::cell_buffer::{CellBuffer, content_hash};
 use super::widgets::dialog::{draw_input, draw_popup, wrap};
 use super::widgets::text::{draw_text, patch_style, clear_area};
 use super::widgets::theme::Theme;
-use crate::record::writer::RecorderStatus;
+use crate::recording::writer::RecorderStatus;
 use crate::units::format_duration;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -96,8 +96,8 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     }
     for b in app.system.blocked_reads.iter().take(1) {
         let secs = app.system.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
-        let (on, _) = crate::text::fit_width(&b.waiting_on, usize::from(area.width / 3));
-        part(buf, &format!("  BLOCKED {secs} s: {}", crate::text::sanitize(on)), theme.crit);
+        let (on, _) = crate::sanitize::fit_width(&b.waiting_on, usize::from(area.width / 3));
+        part(buf, &format!("  BLOCKED {secs} s: {}", crate::sanitize::sanitize(on)), theme.crit);
     }
     if let Some(word) = app.ui.bench.status_text().or(app.ui.experiment.status_text()) {
         part(buf, &format!("  {word}"), theme.warn);

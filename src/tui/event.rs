@@ -44,7 +44,7 @@ pub enum Event {
     /// From the player of a recording.
     Replay(Box<super::replay::ReplayEvent>),
     /// How far the recorder is.
-    RecordingStatus(Box<crate::record::writer::RecorderStatus>),
+    RecordingStatus(Box<crate::recording::writer::RecorderStatus>),
     /// A word from the run loop.
     Notice(String),
 }

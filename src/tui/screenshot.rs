@@ -117,7 +117,7 @@ impl ScreenCapture {
             false => (self.cells.clone(), self.tables.clone()),
         };
         let title = format!("iotop-plus on {}, {}, {}", self.host, self.subject(), self.timestamp);
-        Screenshot { title: crate::text::sanitize(title), cells, tables: sheets, is_single_pane: self.pane_only, palette: self.palette }
+        Screenshot { title: crate::sanitize::sanitize(title), cells, tables: sheets, is_single_pane: self.pane_only, palette: self.palette }
     }
 }
 

@@ -189,7 +189,7 @@ pub const SETTING_DESCRIPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Shortest and longest lease in seconds.
-pub const LEASE_SECS_RANGE: std::ops::RangeInclusive<u64> = 1..=crate::tune::tuner::MAX_LEASE_SECS;
+pub const LEASE_SECS_RANGE: std::ops::RangeInclusive<u64> = 1..=crate::tuning::tuner::MAX_LEASE_SECS;
 
 /// Shortest and longest sync that is listed by itself, in milliseconds.
 pub const SYNC_THRESHOLD_MS_RANGE: std::ops::RangeInclusive<u64> = 0..=3_600_000;
@@ -202,7 +202,7 @@ impl Settings {
     pub fn parse(text: &str) -> Result<Self, String> {
         let settings: Self = toml::from_str(text).map_err(|err| {
             let line = err.span().map(|s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-            let what = crate::text::sanitize(err.message());
+            let what = crate::sanitize::sanitize(err.message());
             line.map_or(what.clone(), |line| format!("line {line}: {what}"))
         })?;
         if !INTERVAL_SECS_RANGE.contains(&settings.interval) {
@@ -217,12 +217,12 @@ impl Settings {
         }
         if find_format(&settings.screenshot.format).is_none() {
             let names: Vec<_> = FORMATS.iter().map(|f| f.name).collect();
-            let format = crate::text::sanitize(&settings.screenshot.format);
+            let format = crate::sanitize::sanitize(&settings.screenshot.format);
             return Err(format!("screenshot.format = \"{format}\": must be one of {}", names.join(", ")));
         }
         if super::panes::processes::sort_column_by_name(&settings.processes.sort).is_none() {
             let names = super::panes::processes::sort_column_names().join(", ");
-            let sort = crate::text::sanitize(&settings.processes.sort);
+            let sort = crate::sanitize::sanitize(&settings.processes.sort);
             return Err(format!("processes.sort = \"{sort}\": must be one of {names}"));
         }
         crate::model::kernel_log::LogPatterns::new(
@@ -284,7 +284,7 @@ mod tests {
         assert!(err.starts_with("line 4: ") && err.contains("extendet"), "{err}");
         assert!(Settings::parse("theme = \"pink\"").unwrap_err().starts_with("line 1: "));
         assert!(Settings::parse("interval = 0").unwrap_err().contains("0.1 to 3600"));
-        assert!(Settings::parse("interval = \"\x1b[2J").unwrap_err().chars().all(crate::text::is_safe));
+        assert!(Settings::parse("interval = \"\x1b[2J").unwrap_err().chars().all(crate::sanitize::is_safe));
         assert!(Settings::parse("[processes]\nsort = \"x\"").unwrap_err().contains("io"));
         assert!(Settings::parse("[tune]\nlease = 0").unwrap_err().contains("1 to 86400"));
         assert!(Settings::parse("[syncs]\nthreshold_ms = 3600001").unwrap_err().contains("3600000"));

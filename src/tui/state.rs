@@ -5,7 +5,7 @@ use super::panes::PaneId;
 use super::settings::Settings;
 use super::widgets::table::Scroll;
 use super::widgets::theme::{Theme, ThemeName};
-use crate::diagnose::RuleEngine;
+use crate::doctor::RuleEngine;
 use crate::model::disk::DevId;
 use crate::model::kernel_log::{LogClock, LogPatterns};
 use crate::model::process::{ProcessColumn, ProcessFilter, IoPrio, TaskKey, ProcessWindow};
@@ -69,7 +69,7 @@ pub struct Ui {
     /// The recording on screen, instead of the machine.
     pub replay: Option<super::replay::ReplayUi>,
     /// How far the recorder is, if one is at work.
-    pub recording_status: Option<crate::record::writer::RecorderStatus>,
+    pub recording_status: Option<crate::recording::writer::RecorderStatus>,
     /// The Findings view.
     pub findings: FindingsState,
     /// The Syncs view.
@@ -388,12 +388,12 @@ impl Ui {
 
     /// Says something to the person.
     pub fn info(&mut self, text: impl AsRef<str>) {
-        self.message = Some(StatusMessage { text: crate::text::sanitize(text.as_ref()), is_error: false, ticks_left: 4 });
+        self.message = Some(StatusMessage { text: crate::sanitize::sanitize(text.as_ref()), is_error: false, ticks_left: 4 });
     }
 
     /// Says what went wrong.
     pub fn error(&mut self, text: impl AsRef<str>) {
-        self.message = Some(StatusMessage { text: crate::text::sanitize(text.as_ref()), is_error: true, ticks_left: 8 });
+        self.message = Some(StatusMessage { text: crate::sanitize::sanitize(text.as_ref()), is_error: true, ticks_left: 8 });
     }
 }
 

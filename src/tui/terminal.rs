@@ -211,7 +211,7 @@ pub fn restore() {
 pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         restore();
-        let text = crate::text::sanitize(info.to_string());
+        let text = crate::sanitize::sanitize(info.to_string());
         let _ = writeln!(
             io::stderr(),
             "iotop-plus: internal error, please report it: {text}\nShould settings have been changed, `iotop-plus tune status` says what is in force."

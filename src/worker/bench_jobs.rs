@@ -11,7 +11,7 @@ use crate::experiment::stored::{StoredExperiment as KeptExperiment, stored_exper
 use crate::experiment::report::ExperimentReport as Experiment;
 use crate::model::slow_facts::BenchResultFacts;
 use crate::root::Root;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use std::path::Path;
 
 /// Looks at `directory` without writing anything there.

@@ -22,7 +22,7 @@ mod term {
 use iotop_plus::model::disk::DevId;
 use iotop_plus::model::latency::{DeviceHistograms, DeviceLatency, RequestLatency};
 use iotop_plus::root::Root;
-use iotop_plus::trace::Tracer;
+use iotop_plus::bpf::Tracer;
 use machine::{Loop, may_trace};
 use serde_json::Value;
 use std::path::Path;

@@ -2,8 +2,8 @@
 
 use super::{app, assert_screen, press};
 use iotop_plus::model::kernel_log::LogClock;
-use iotop_plus::record::reader::RecordingSpan;
-use iotop_plus::record::writer::RecorderStatus;
+use iotop_plus::recording::reader::RecordingSpan;
+use iotop_plus::recording::writer::RecorderStatus;
 use iotop_plus::tui::replay::ReplayUi;
 use iotop_plus::tui::state::App;
 

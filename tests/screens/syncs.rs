@@ -34,7 +34,7 @@ fn hostile_names_are_sanitized() {
     press(&mut app, "F");
     let shown = text(&render(&app));
     assert!(shown.contains(r"cp\x1b[31m") && shown.contains(r"big\x1b]0;x\x07.img"), "{shown}");
-    assert!(shown.chars().all(|c| c == '\n' || iotop_plus::text::is_safe(c)));
+    assert!(shown.chars().all(|c| c == '\n' || iotop_plus::sanitize::is_safe(c)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::poll_until;
 use iotop_plus::model::reading::Reading;
 use iotop_plus::model::memory_stalls::{RECLAIM, StallCounter, MemoryStallsRaw, THROTTLE, TaskStallCounters};
 use iotop_plus::root::Root;
-use iotop_plus::trace::Tracer;
+use iotop_plus::bpf::Tracer;
 use rustix::fs::{Advice, fadvise};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -9,7 +9,7 @@ use crate::poll_until;
 use iotop_plus::model::reading::Reading;
 use iotop_plus::model::syncs::{SyncCall, SyncCounts, SyncsRaw};
 use iotop_plus::root::Root;
-use iotop_plus::trace::Tracer;
+use iotop_plus::bpf::Tracer;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;

@@ -4,13 +4,13 @@ use crate::apart::MountNamespace;
 use crate::killed::{Victim, kill_and_undo, steps_of_change_and_undo};
 use crate::machine::{Machine, text};
 use iotop_plus::root::Root;
-use iotop_plus::tune::apply::{TuningContext, apply};
-use iotop_plus::tune::journal::Journal;
-use iotop_plus::tune::knob_io::{DirectKnobIo, KnobIo};
-use iotop_plus::tune::machine_limits::MachineLimits as Sizes;
-use iotop_plus::tune::plan::{TuneError, plan_writes};
-use iotop_plus::tune::restore::restore_locked;
-use iotop_plus::tune::kill_points::KillPoints;
+use iotop_plus::tuning::apply::{TuningContext, apply};
+use iotop_plus::tuning::journal::Journal;
+use iotop_plus::tuning::knob_io::{DirectKnobIo, KnobIo};
+use iotop_plus::tuning::machine_limits::MachineLimits as Sizes;
+use iotop_plus::tuning::plan::{TuneError, plan_writes};
+use iotop_plus::tuning::restore::restore_locked;
+use iotop_plus::tuning::kill_points::KillPoints;
 use std::process::{Command, Stdio};
 
 /// A loop device, taken down when dropped. Its number lives on with its settings: the read-ahead goes back.

@@ -1,7 +1,7 @@
 //! SIGKILL of the tuner, of the screen, and of both, at every step of every knob of vm, and of the kernel's others.
 
 use crate::machine::{KERNEL, Machine, all, file, get, put, put_all, room, text};
-use iotop_plus::tune::protocol::TunerRequest;
+use iotop_plus::tuning::protocol::TunerRequest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::BTreeMap;

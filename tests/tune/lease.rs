@@ -2,8 +2,8 @@
 
 use crate::machine::{BIN, Machine, all, get, put, put_all, text};
 use iotop_plus::root::Root;
-use iotop_plus::tune::tuner_client::{LeaseHandle, TunerEvent};
-use iotop_plus::tune::protocol::{TunerReply, TunerRequest};
+use iotop_plus::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use iotop_plus::tuning::protocol::{TunerReply, TunerRequest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::os::fd::OwnedFd;

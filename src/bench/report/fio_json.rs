@@ -186,7 +186,7 @@ fn disk_util_json(p: &Measurement) -> Option<Value> {
     let d = p.device.as_ref()?;
     let n = |per_s: f64| (per_s * p.elapsed_secs()) as u64;
     Some(json!({
-        "name": crate::text::sanitize(d.name.as_bytes()),
+        "name": crate::sanitize::sanitize(d.name.as_bytes()),
         "read_ios": n(d.reads_per_s), "write_ios": n(d.writes_per_s),
         "read_merges": n(d.read_merges_per_s), "write_merges": n(d.write_merges_per_s),
         "read_ticks": n(d.reads_per_s * d.read_await_ms), "write_ticks": n(d.writes_per_s * d.write_await_ms),

@@ -1,7 +1,7 @@
 //! A report as Markdown: one table row per part and direction, for notes and tickets.
 
 use super::{Measurement, BenchReport};
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
 /// `text` inside a table cell.

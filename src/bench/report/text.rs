@@ -2,7 +2,7 @@
 
 use super::{RunEnd, Measurement, BenchReport};
 use crate::bench::measure::latency::{DirectionStats, LatencyStats};
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 use std::fmt::Write as _;
 

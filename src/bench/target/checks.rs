@@ -2,7 +2,7 @@
 
 use super::filesystem::TargetFilesystem;
 use crate::model::reading::describe_io_error;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;

@@ -8,7 +8,7 @@ use crate::model::disk::DevId;
 use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 use crate::model::process::TaskKey;
 use crate::root::Root;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use std::path::{Path, PathBuf};
 
 /// Groups looked at; a machine with more has most of them idle.

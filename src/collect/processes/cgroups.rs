@@ -2,7 +2,7 @@
 
 use crate::collect::byte_parse::lines;
 use crate::model::process::container_hint;
-use crate::text;
+use crate::sanitize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl CgroupCache {
         if self.by_raw_path.len() >= MAX_CACHED {
             self.by_raw_path.clear();
         }
-        let path = text::sanitize(raw);
+        let path = sanitize::sanitize(raw);
         let container = container_hint(&path).map(Into::into);
         let group = TaskCgroup { path: path.into(), container };
         self.by_raw_path.insert(raw.into(), group.clone());

@@ -12,7 +12,7 @@ use crate::collect::byte_parse::{lines, parse_u64, parse_i64};
 use crate::model::process::{TaskDelays, TaskDetail, ResourceLimit, TaskKey};
 use crate::model::reading::Reading;
 use crate::root::Root;
-use crate::text;
+use crate::sanitize;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl DetailReader {
             key,
             verified: starttime.is_some(),
             limits: self.read_parsed(key.pid, "limits", parse_limits),
-            cgroups: self.read_parsed(key.pid, "cgroup", |raw| lines(raw).map(text::sanitize).collect()),
+            cgroups: self.read_parsed(key.pid, "cgroup", |raw| lines(raw).map(sanitize::sanitize).collect()),
             parents: self.read_ancestors(key.pid),
             oom_score: self.read_number(key.pid, "oom_score"),
             oom_score_adj: self.read_number(key.pid, "oom_score_adj"),
@@ -103,7 +103,7 @@ impl DetailReader {
             let status: StatusLines = self.read_file(at, "status").map(parse::status).unwrap_or_default();
             let Some(parent) = status.ppid.filter(|ppid| *ppid != 0) else { break };
             let comm =
-                self.read_file(parent, "comm").map(|raw| text::sanitize(raw.strip_suffix(b"\n").unwrap_or(raw)));
+                self.read_file(parent, "comm").map(|raw| sanitize::sanitize(raw.strip_suffix(b"\n").unwrap_or(raw)));
             out.push((parent, comm.unwrap_or_default()));
             at = parent;
         }
@@ -151,8 +151,8 @@ fn parse_limit(line: &[u8]) -> Option<ResourceLimit> {
         digits => parse_u64(digits).map(Some),
     };
     let (soft, hard) = (value()?, value()?);
-    let unit = words.next().map(text::sanitize).unwrap_or_default();
-    Some(ResourceLimit { name: text::sanitize(name.trim_ascii()), soft, hard, unit })
+    let unit = words.next().map(sanitize::sanitize).unwrap_or_default();
+    Some(ResourceLimit { name: sanitize::sanitize(name.trim_ascii()), soft, hard, unit })
 }
 
 #[cfg(test)]

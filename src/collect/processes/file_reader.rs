@@ -253,7 +253,7 @@ fn hash_text(text: &[u8]) -> u64 {
 /// The function name; `0` means that the task does not wait (or that we may not know).
 fn parse_wchan(text: &[u8]) -> Option<Box<str>> {
     let name = text.trim_ascii();
-    (!name.is_empty() && name != b"0").then(|| crate::text::sanitize(name).into())
+    (!name.is_empty() && name != b"0").then(|| crate::sanitize::sanitize(name).into())
 }
 
 /// Arguments are separated by NUL; a program may have overwritten them with anything.

@@ -4,7 +4,7 @@
 use super::task_state::{TaskChanges, DelaySource, TaskState};
 use super::parse::{PF_FORKNOEXEC, PF_KTHREAD, default_prio};
 use crate::model::process::{TaskDelays, IoBytes, IoPrio, TaskIoRaw, TaskRaw, USER_HZ};
-use crate::trace::task_iter::{TaskRecord, TaskCounters};
+use crate::bpf::task_iter::{TaskRecord, TaskCounters};
 
 /// ns in a tick.
 const TICK_NS: u64 = 1_000_000_000 / USER_HZ;

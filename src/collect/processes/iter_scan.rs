@@ -15,8 +15,8 @@ use super::scan::TaskScan;
 use super::task_scanner::TaskScanner;
 use crate::collect::clock::boot_ns;
 use crate::model::reading::describe_io_error;
-use crate::trace::ProbeHandle;
-use crate::trace::task_iter::{TaskRecord, TaskIterProbe as Traced, TaskIterItem, PassGeneration, TaskIter};
+use crate::bpf::ProbeHandle;
+use crate::bpf::task_iter::{TaskRecord, TaskIterProbe as Traced, TaskIterItem, PassGeneration, TaskIter};
 use std::io;
 use std::ops::Range;
 

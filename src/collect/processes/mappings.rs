@@ -10,7 +10,7 @@ use crate::collect::byte_parse::{parse_u64, words};
 use crate::model::process::MemoryMapping;
 use crate::model::reading::Reading;
 use crate::root::Root;
-use crate::text;
+use crate::sanitize;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
@@ -41,7 +41,7 @@ pub fn read_mappings(root: &Root, pid: u32, starttime: u64) -> Reading<Vec<Memor
 /// The file a process runs, cleaned. Blocks for a task stuck in exec: call it in a child process.
 pub fn read_exe(root: &Root, pid: u32) -> Reading<String> {
     match std::fs::read_link(root.proc(&format!("{pid}/exe"))) {
-        Ok(path) => Reading::Ok(text::sanitize(path.into_os_string().into_encoded_bytes())),
+        Ok(path) => Reading::Ok(sanitize::sanitize(path.into_os_string().into_encoded_bytes())),
         Err(err) => Reading::from_io_error(&format!("/proc/{pid}/exe"), &err),
     }
 }
@@ -85,11 +85,11 @@ fn parse_header(line: &[u8]) -> Option<MemoryMapping> {
         rest = rest.trim_ascii_start();
         let word = rest.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(rest.len());
         if nth == 0 {
-            perms = text::sanitize(&rest[..word]);
+            perms = sanitize::sanitize(&rest[..word]);
         }
         rest = &rest[word..];
     }
-    let name = text::sanitize(rest.trim_ascii());
+    let name = sanitize::sanitize(rest.trim_ascii());
     Some(MemoryMapping { start, end, perms, name, size: end.saturating_sub(start), rss: 0, pss: None, swap: None })
 }
 

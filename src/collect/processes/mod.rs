@@ -37,7 +37,7 @@ mod tests;
 use crate::model::process::{ProcessUpdate, TaskKey};
 use crate::model::reading::Reading;
 use crate::root::Root;
-use crate::trace::Tracer;
+use crate::bpf::Tracer;
 use activity_filter::ActivityFilter;
 use scan_threads::{ScanConsumer, ScanThreads};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};

@@ -14,7 +14,7 @@ use super::{ScanOptions, deadline_executor};
 use crate::collect::clock;
 use crate::model::process::ProcessUpdate;
 use crate::model::reading::{Reading, describe_io_error};
-use crate::trace::task_iter::TaskIter;
+use crate::bpf::task_iter::TaskIter;
 use std::os::fd::AsFd;
 
 /// Tasks whose names are fetched in one look; on a large machine the first table is there sooner.

@@ -4,7 +4,7 @@
 //! be told itself as well: counted twice, or not at all. So a process is believed only if as many threads were told
 //! as it says it has.
 
-use crate::trace::task_iter::{TaskRecord, TaskCounters};
+use crate::bpf::task_iter::{TaskRecord, TaskCounters};
 
 /// A process and what of its threads was told.
 pub struct ThreadGroup {

@@ -55,7 +55,7 @@ impl SysfsScan {
         }
         if has("device") {
             let model = self.read_text(dir.join("device/model")).or_else(|| self.read_text(dir.join("device/name")));
-            dev.model = model.map(crate::text::sanitize);
+            dev.model = model.map(crate::sanitize::sanitize);
         }
         let (disk, slaves) = (dev.id, sorted_entry_names(&dir.join("slaves")));
         self.found.push(ScannedDevice { dev, slaves });
@@ -85,7 +85,7 @@ impl SysfsScan {
     }
 
     fn read_md(&mut self, dir: &Path) -> MdInfo {
-        let mut word = |file| self.read_text(dir.join(file)).map(crate::text::sanitize);
+        let mut word = |file| self.read_text(dir.join(file)).map(crate::sanitize::sanitize);
         MdInfo {
             level: word("level"),
             state: word("array_state"),

@@ -11,10 +11,10 @@ mod undo;
 use super::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE, print_error};
 use crate::cli::tune::TuneCommand;
 use crate::root::Root;
-use crate::tune::knob_id::KnobId;
-use crate::tune::child_io::ChildKnobIo;
-use crate::tune::plan::TuneError;
-use crate::tune::sudo::sudo_command_line;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::child_io::ChildKnobIo;
+use crate::tuning::plan::TuneError;
+use crate::tuning::sudo::sudo_command_line;
 
 /// Does it; the exit code says how it went.
 pub fn run(root: &Root, action: TuneCommand) -> anyhow::Result<u8> {
@@ -58,7 +58,7 @@ pub(super) fn print_refusal(refusal: &TuneError) -> u8 {
 /// The process behind `tune set`; `kill` is a test's plan.
 pub fn run_tuner(root: &Root, kill: Option<&str>) -> anyhow::Result<u8> {
     let plan = kill.map(str::parse).transpose().map_err(anyhow::Error::msg::<String>)?;
-    crate::tune::tuner::run_tuner_process(root, plan).map(|()| EXIT_OK)
+    crate::tuning::tuner::run_tuner_process(root, plan).map(|()| EXIT_OK)
 }
 
 /// What a step of `tune` comes to: refused with a reason, or an exit code, or an error of the output.

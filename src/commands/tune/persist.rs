@@ -4,7 +4,7 @@ use super::super::EXIT_OK;
 use super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
-use crate::tune::persist_plan::{self, PersistChanges};
+use crate::tuning::persist_plan::{self, PersistChanges};
 
 /// Writes values into our files: the given ones, or those in force.
 pub fn persist(root: &Root, words: &[String]) -> CommandResult {

@@ -4,7 +4,7 @@ use super::super::EXIT_OK;
 use super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, set};
 use crate::root::Root;
-use crate::tune::presets::{PRESETS, find_preset};
+use crate::tuning::presets::{PRESETS, find_preset};
 
 /// All of them, each with what it sets and what it costs.
 pub fn list(root: &Root) -> CommandResult {

@@ -4,14 +4,14 @@ use super::super::EXIT_OK;
 use super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
-use crate::tune::knob_id::KnobId;
-use crate::tune::apply::now_wall_ns;
-use crate::tune::tuner_client::LeaseHandle;
-use crate::tune::progress_check;
-use crate::tune::machine_limits::MachineLimits;
-use crate::tune::plan::{PlannedWrite, TuneError, plan_writes};
-use crate::tune::protocol::{AppliedKnob, TunerReply};
-use crate::tune::value;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::apply::now_wall_ns;
+use crate::tuning::tuner_client::LeaseHandle;
+use crate::tuning::progress_check;
+use crate::tuning::machine_limits::MachineLimits;
+use crate::tuning::plan::{PlannedWrite, TuneError, plan_writes};
+use crate::tuning::protocol::{AppliedKnob, TunerReply};
+use crate::tuning::value;
 use crate::units;
 
 /// Checks everything, then has a tuner do it.

@@ -4,12 +4,12 @@ use super::super::{EXIT_FAILED, EXIT_OK};
 use super::text_output::TextOutput;
 use super::{CommandResult, parse_knob_ids, child_knob_io};
 use crate::root::Root;
-use crate::tune::knob_id::KnobId;
-use crate::tune::knob_io::{KnobError, KnobIo, KnobReading};
-use crate::tune::knob::KnobLink;
-use crate::tune::machine_limits::MachineLimits;
-use crate::tune::discover::discover_knobs;
-use crate::tune::value;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
+use crate::tuning::knob::KnobLink;
+use crate::tuning::machine_limits::MachineLimits;
+use crate::tuning::discover::discover_knobs;
+use crate::tuning::value;
 
 /// All knobs in their groups.
 pub fn list(root: &Root, part: Option<&str>) -> CommandResult {

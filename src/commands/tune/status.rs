@@ -5,15 +5,15 @@ use super::text_output::TextOutput;
 use super::show::format_reading;
 use super::{CommandResult, parse_knob_ids, child_knob_io};
 use crate::root::Root;
-use crate::tune::boot_value::boot_value;
-use crate::tune::change_set::{ChangeSet, value_before_first_change, changes_from_records};
-use crate::tune::journal::Journal;
-use crate::tune::knob_io::KnobIo;
-use crate::tune::machine_limits::MachineLimits;
-use crate::tune::lifecycle::{LeaseStatus, lease_status};
-use crate::tune::persist;
-use crate::tune::discover::discover_knobs;
-use crate::tune::sysctl::{BootSysctls, display_path};
+use crate::tuning::boot_value::boot_value;
+use crate::tuning::change_set::{ChangeSet, value_before_first_change, changes_from_records};
+use crate::tuning::journal::Journal;
+use crate::tuning::knob_io::KnobIo;
+use crate::tuning::machine_limits::MachineLimits;
+use crate::tuning::lifecycle::{LeaseStatus, lease_status};
+use crate::tuning::persist;
+use crate::tuning::discover::discover_knobs;
+use crate::tuning::sysctl::{BootSysctls, display_path};
 use crate::units;
 
 /// Prints it.

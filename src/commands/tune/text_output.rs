@@ -1,6 +1,6 @@
 //! Lines and tables to standard output, cleaned: mount points and devices have other people's names.
 
-use crate::text::sanitize_into;
+use crate::sanitize::sanitize_into;
 use std::io::Write;
 
 /// What is going to be printed.

@@ -4,11 +4,11 @@ use super::super::{EXIT_FAILED, EXIT_OK};
 use super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
-use crate::tune::change_set::ChangeSet;
-use crate::tune::lifecycle::{self, LeaseStatus, open_journal};
-use crate::tune::plan::TuneError;
-use crate::tune::journal_record::RestoreOutcome;
-use crate::tune::restore::RestoreResult;
+use crate::tuning::change_set::ChangeSet;
+use crate::tuning::lifecycle::{self, LeaseStatus, open_journal};
+use crate::tuning::plan::TuneError;
+use crate::tuning::journal_record::RestoreOutcome;
+use crate::tuning::restore::RestoreResult;
 use crate::units::format_duration;
 
 /// The change of that number, or those that `pick` takes.

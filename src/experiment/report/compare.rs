@@ -3,7 +3,7 @@
 use super::super::spec::Arm;
 use super::super::stats::{ArmComparison, ConfidenceInterval};
 use super::{ExperimentReport, tables, verdict};
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
 /// Both as text; an error if their figures are not of one kind.

@@ -3,7 +3,7 @@
 use super::super::spec::Arm;
 use super::tables::{self, ReportTable};
 use super::{ExperimentReport, Trial, graph, verdict};
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
 /// The whole report, as wide as it gets.

@@ -6,7 +6,7 @@ use crate::model::latency::{RequestLatency, LatencySummary};
 use crate::model::request_pattern::{SIZE_BUCKETS, RequestPattern};
 use crate::model::topology::DeviceKind;
 use crate::model::system_state::SystemState;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use serde::Serialize;
 
 #[derive(Serialize)]

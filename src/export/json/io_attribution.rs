@@ -50,7 +50,7 @@ pub(super) fn process_devices(world: &SystemState, pid: u32) -> Option<Vec<Devic
 /// Control groups that did something; `None` where nothing is traced.
 pub(super) fn cgroups(world: &SystemState) -> Option<Vec<CgroupIoJson>> {
     let group = |g: &OwnerIo<std::sync::Arc<str>>| CgroupIoJson {
-        cgroup: crate::text::sanitize(&*g.owner),
+        cgroup: crate::sanitize::sanitize(&*g.owner),
         writeback_bytes_per_s: number(g.total.writeback_bytes_per_s),
         devices: g.devices.iter().map(|on| device_io(world, on)).collect(),
     };

@@ -2,7 +2,7 @@
 
 use crate::model::kernel_log::{LogClock, LogEntry, LogPatterns};
 use crate::model::system_state::SystemState;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::units::format_rfc3339;
 use serde::Serialize;
 

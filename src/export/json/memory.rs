@@ -4,7 +4,7 @@ use super::{optional_number, number};
 use crate::model::pressure;
 use crate::model::snapshot::Snapshot;
 use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use serde::Serialize;
 
 #[derive(Default, Serialize)]

@@ -16,7 +16,7 @@ pub use kernel_log::LogSince;
 
 use super::findings;
 use super::snapshot::SnapshotScope;
-use crate::diagnose::RuleEngine;
+use crate::doctor::RuleEngine;
 use crate::model::network::NetFsRate;
 use crate::model::system_state::SystemState;
 use crate::units::format_rfc3339;

@@ -4,7 +4,7 @@ use super::io_attribution::{self, DeviceIoJson};
 use super::{optional_number, serialize_items};
 use crate::model::process::{ProcessColumn, CommandLine, ProcessRow, ProcessTable, ProcessQuery};
 use crate::model::system_state::SystemState;
-use crate::text::sanitize_cow;
+use crate::sanitize::sanitize_cow;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 

@@ -1,13 +1,13 @@
 //! `unavailable[]`: every reason for a `null`, said once.
 
-use crate::diagnose::RuleEngine;
+use crate::doctor::RuleEngine;
 use crate::export::findings;
 use crate::export::snapshot::SnapshotScope;
 use crate::export::processes::{hidden_tasks_note, delays_unavailable};
 use crate::model::process::ProcessTable;
 use crate::model::snapshot::Snapshot;
 use crate::model::system_state::SystemState;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use serde::Serialize;
 
 /// Something that could not be read.

@@ -77,7 +77,7 @@ pub fn build_graphs(world: &SystemState) -> Vec<Graph> {
 fn busiest_devices(snaps: &[&Snapshot]) -> Vec<(DevId, String)> {
     let mut sums: HashMap<DevId, (f64, String)> = HashMap::new();
     for d in snaps.iter().filter_map(|s| s.devices.ok()).flatten() {
-        let sum = sums.entry(d.id).or_insert_with(|| (0.0, crate::text::sanitize(&*d.name)));
+        let sum = sums.entry(d.id).or_insert_with(|| (0.0, crate::sanitize::sanitize(&*d.name)));
         // One that hangs completes nothing, and is what the report is about.
         sum.0 += d.tps + d.in_flight as f64;
     }

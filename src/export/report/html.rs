@@ -4,7 +4,7 @@ use super::graphs::Graph;
 use super::markdown::format_value;
 use super::{ReportBlock, fit_commands};
 use crate::export::table::Table;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use std::fmt::Write;
 
 /// A course's size in pixels.

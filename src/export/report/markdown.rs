@@ -3,7 +3,7 @@
 use super::graphs::Graph;
 use super::{ReportBlock, fit_commands};
 use crate::export::table::escape_markdown;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use unicode_width::UnicodeWidthStr;
 
 /// The steps of a course; nothing at all is a line on the floor.

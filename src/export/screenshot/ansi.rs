@@ -2,7 +2,7 @@
 //! shown on.
 
 use super::colour::ansi_index;
-use crate::text::is_safe;
+use crate::sanitize::is_safe;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write;

@@ -102,7 +102,7 @@ fn to_plain_text(shot: &Screenshot) -> String {
 /// A text between tags or in an attribute.
 pub fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars().filter(|c| crate::text::is_safe(*c)) {
+    for c in text.chars().filter(|c| crate::sanitize::is_safe(*c)) {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),

@@ -82,7 +82,7 @@ impl PngCanvas {
     }
 
     fn draw_text(&mut self, place: (usize, usize), spot: &PositionedSymbol, ink: u8) {
-        let mut chars = spot.symbol.chars().filter(|c| crate::text::is_safe(*c));
+        let mut chars = spot.symbol.chars().filter(|c| crate::sanitize::is_safe(*c));
         let Some(base) = chars.next() else { return };
         match font::find_glyph(base) {
             Some(glyph) => self.draw_glyph(place, glyph, spot.style.is_bold, ink),

@@ -60,7 +60,7 @@ proptest! {
             // The sequences of ours are the only ones.
             let own = regex_lite::Regex::new("\x1b\\[[0-9;]*m").unwrap();
             let text = if f.name == "ansi" { own.replace_all(&text, "").into_owned() } else { text };
-            let bad = text.chars().find(|c| *c != '\n' && !crate::text::is_safe(*c));
+            let bad = text.chars().find(|c| *c != '\n' && !crate::sanitize::is_safe(*c));
             prop_assert!(bad.is_none(), "{}: {bad:?}", f.name);
         }
         prop_assert!(write("png", &one).starts_with(b"\x89PNG"));

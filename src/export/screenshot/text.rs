@@ -2,7 +2,7 @@
 
 use super::colour::DARK;
 use super::grid;
-use crate::text::is_safe;
+use crate::sanitize::is_safe;
 use ratatui::buffer::Buffer;
 
 /// The screen without its colours.

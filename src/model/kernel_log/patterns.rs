@@ -36,7 +36,7 @@ pub struct PatternError {
 
 impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pattern = crate::text::sanitize(&self.pattern);
+        let pattern = crate::sanitize::sanitize(&self.pattern);
         write!(f, "pattern '{pattern}' goes wrong at character {}: {}", self.column, self.reason)
     }
 }

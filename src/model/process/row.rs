@@ -4,7 +4,7 @@ use super::table::{AccumulatedCounters, TaskRates, StoredRow};
 use super::task::{IoBytes, TaskIoRaw, TaskKey};
 use crate::model::io_accounting::IoRates;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
-use crate::text;
+use crate::sanitize;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -120,9 +120,9 @@ impl<'a> ProcessRow<'a> {
             pid: raw.key.pid,
             tid: raw.key.tid,
             starttime: raw.key.starttime,
-            comm: text::sanitize_cow(raw.comm()),
+            comm: sanitize::sanitize_cow(raw.comm()),
             command: CommandLine::from_row(row),
-            user: user.map(|u| text::sanitize_cow(u.as_bytes())).or_else(|| Some(raw.uid?.to_string().into())),
+            user: user.map(|u| sanitize::sanitize_cow(u.as_bytes())).or_else(|| Some(raw.uid?.to_string().into())),
             state: raw.state as char,
             wchan: wait.map(|w| &**w),
             ionice: raw.ioprio.map(|p| p.name()),
@@ -174,7 +174,7 @@ impl<'a> CommandLine<'a> {
         let cmdline = row.names.as_ref().and_then(|names| names.cmdline.as_deref());
         let in_brackets = row.raw.kernel_thread || cmdline.is_some_and(<[u8]>::is_empty);
         let text = if in_brackets { row.raw.comm() } else { cmdline? };
-        Some(Self { text: text::sanitize_cow(text), in_brackets })
+        Some(Self { text: sanitize::sanitize_cow(text), in_brackets })
     }
 }
 

@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(pids(&SyncQuery { reverse: true, ..by(None) }), [30, 20, 10]);
         assert_eq!(pids(&SyncQuery { filter: "ZET", ..by(None) }), [10]);
         assert_eq!(pids(&SyncQuery { filter: "30", ..by(None) }), [30]);
-        assert!(sync_rows(&sync_activity(), None, &by(None)).iter().all(|l| l.comm.chars().all(crate::text::is_safe)));
+        assert!(sync_rows(&sync_activity(), None, &by(None)).iter().all(|l| l.comm.chars().all(crate::sanitize::is_safe)));
     }
 
     #[test]

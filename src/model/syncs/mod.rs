@@ -247,7 +247,7 @@ mod tests {
         ] {
             assert!(file.display_path(Some(&topo)).starts_with(known), "{}", file.display_path(Some(&topo)));
             assert!(file.display_path(None).starts_with(unknown), "{}", file.display_path(None));
-            assert!(file.display_path(None).chars().all(crate::text::is_safe));
+            assert!(file.display_path(None).chars().all(crate::sanitize::is_safe));
         }
         assert_eq!(SyncFile { call: SyncCall::Sync, ..Default::default() }.display_path(None), "every file system");
         assert_eq!(SyncFile::default().display_path(None), "-");

@@ -84,8 +84,8 @@ pub fn wait_text(function: &str, device: &str) -> String {
         Some(SyncWait::Device) => to("flush", "of"),
         Some(SyncWait::Queue) => to("a full queue", "of"),
         Some(SyncWait::Throttle) => "dirty throttling".into(),
-        Some(SyncWait::Lock) => format!("a lock ({})", crate::text::sanitize(function)),
-        None => crate::text::sanitize(function),
+        Some(SyncWait::Lock) => format!("a lock ({})", crate::sanitize::sanitize(function)),
+        None => crate::sanitize::sanitize(function),
     }
 }
 

@@ -74,7 +74,7 @@ impl TrackedBench {
             }
             BenchMessage::Note(note) => {
                 if self.notes.len() < MAX_NOTES {
-                    self.notes.push(crate::text::sanitize(note));
+                    self.notes.push(crate::sanitize::sanitize(note));
                 }
             }
             BenchMessage::Refused(refused) => self.ending = Some(BenchEnding::Refused(refused)),

@@ -4,7 +4,7 @@ use crate::bench::params::{self, BenchParam};
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads::{WORKLOADS, Workload};
 use crate::experiment::spec::{ExperimentSpec, OnComplete};
-use crate::tune::sudo::shell_quote;
+use crate::tuning::sudo::shell_quote;
 use std::path::{Path, PathBuf};
 
 /// Workload that shows what settings of the page cache do, the first one offered.

@@ -83,7 +83,7 @@ impl TrackedExperiment {
             }
             ExperimentMessage::Note(note) => {
                 if self.notes.len() < MAX_NOTES {
-                    self.notes.push(crate::text::sanitize(note));
+                    self.notes.push(crate::sanitize::sanitize(note));
                 }
             }
             ExperimentMessage::Refused(refusal) => self.ending = Some(ExperimentEnding::Refused(refusal.to_string())),

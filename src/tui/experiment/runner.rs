@@ -75,7 +75,7 @@ fn check_loop(root: &Root, sink: &ExperimentEventSink, asked: &Receiver<Experime
         while let Ok(newer) = asked.try_recv() {
             spec = newer;
         }
-        let found = validate(root, &spec).map_err(|why| crate::text::sanitize(why.to_string()));
+        let found = validate(root, &spec).map_err(|why| crate::sanitize::sanitize(why.to_string()));
         sink(ExperimentEvent::ArmsChecked(ArmCheck { arms: ArmSettings::from_spec(&spec), result: found }));
     }
 }

@@ -8,7 +8,7 @@ use super::{Pane, PaneId, interval_text};
 use crate::export::table::Table;
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::{App, DetailPage};
 use crate::tui::widgets::cell_buffer::CellBuffer;

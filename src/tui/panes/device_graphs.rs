@@ -91,7 +91,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         draw_frame(buf, area, "No device selected", "", focused, theme);
         return;
     };
-    let name = app.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::text::sanitize(&*r.name));
+    let name = app.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::sanitize::sanitize(&*r.name));
     let inner = draw_frame(buf, area, &format!("{name}, recent past"), "g: another quantity", focused, theme);
     let half = inner.height / 2;
     let halves =

@@ -64,7 +64,7 @@ fn pane_title(app: &App) -> String {
         title.push_str(" · active");
     }
     if !d.filter.is_empty() {
-        title.push_str(&format!(" · filter \"{}\"", crate::text::sanitize(&d.filter)));
+        title.push_str(&format!(" · filter \"{}\"", crate::sanitize::sanitize(&d.filter)));
     }
     title
 }

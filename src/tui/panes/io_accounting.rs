@@ -4,7 +4,7 @@ use crate::export::io_attribution::{COLUMN_HEADERS, unattributed_text, format_ra
 use crate::model::io_accounting::{IoAttribution, IoRates};
 use crate::model::disk::DevId;
 use crate::model::topology::DeviceKind;
-use crate::text::{sanitize, fit_width};
+use crate::sanitize::{sanitize, fit_width};
 use crate::tui::state::App;
 use crate::units::format_bytes;
 

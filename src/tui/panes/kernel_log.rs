@@ -7,7 +7,7 @@ pub use crate::export::kernel_log::class_label;
 use crate::export::kernel_log::hung_task_text;
 use crate::export::{self, table::Table};
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
-use crate::text::{sanitize, sanitize_cow};
+use crate::sanitize::{sanitize, sanitize_cow};
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::{self, CellBuffer};

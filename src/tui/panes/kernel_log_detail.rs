@@ -6,7 +6,7 @@ use crate::export::table::Table;
 use crate::model::disk::DevId;
 use crate::model::kernel_log::LogEntry;
 use crate::model::process::TaskKey;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::keymap::KeyContext;
 use crate::tui::layout;
 use crate::tui::state::{App, DetailPage};

@@ -3,7 +3,7 @@
 use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
 use super::{Pane, PaneId};
 use crate::export::table::Table;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::{App, DetailPage};
 use crate::tui::widgets::cell_buffer::CellBuffer;

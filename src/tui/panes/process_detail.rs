@@ -6,7 +6,7 @@ use crate::export::table::Table;
 use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::{App, DetailPage, ProcessDetail};
 use crate::tui::widgets::cell_buffer::CellBuffer;

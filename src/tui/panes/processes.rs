@@ -95,10 +95,10 @@ fn pane_title(app: &App) -> String {
         title.push_str(" · active");
     }
     if let Some(user) = &p.filter.user {
-        title.push_str(&format!(" · user {}", crate::text::sanitize(user)));
+        title.push_str(&format!(" · user {}", crate::sanitize::sanitize(user)));
     }
     if let Some(text) = &p.filter.text {
-        title.push_str(&format!(" · filter \"{}\"", crate::text::sanitize(text)));
+        title.push_str(&format!(" · filter \"{}\"", crate::sanitize::sanitize(text)));
     }
     title
 }

@@ -7,12 +7,12 @@ pub mod search;
 #[cfg(test)]
 mod tests;
 
-use crate::diagnose::transitions::FindingTransition;
+use crate::doctor::transitions::FindingTransition;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::HostInfo;
-use crate::record::Observation;
-use crate::record::decoder::DecodedTick;
-use crate::record::reader::RecordingSpan;
+use crate::recording::Observation;
+use crate::recording::decoder::DecodedTick;
+use crate::recording::reader::RecordingSpan;
 
 /// Speeds, in ticks of the recording's own pace.
 pub const SPEEDS: [u16; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -45,7 +45,7 @@ pub struct ReplayUi {
 impl ReplayUi {
     /// At the start of a recording, playing.
     pub fn new(file: &str, host: HostInfo, log_clock: LogClock, span: RecordingSpan) -> Self {
-        let file = crate::text::sanitize(file);
+        let file = crate::sanitize::sanitize(file);
         Self { file, host, log_clock, span, is_playing: true, damaged: span.damaged_bytes, ..Self::default() }
     }
 }

@@ -4,8 +4,8 @@
 
 use super::search::{SearchProgress, FoundTick, FindingSearch};
 use super::{ReplayEffect, ReplayEvent};
-use crate::record::decoder::DecodedTick;
-use crate::record::reader::{ReadAt, RecordingReader};
+use crate::recording::decoder::DecodedTick;
+use crate::recording::reader::{ReadAt, RecordingReader};
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};

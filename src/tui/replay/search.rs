@@ -3,13 +3,13 @@
 //! A day takes a while, so it goes in steps: whoever searches can say how far it is, and stop.
 
 use super::player::HISTORY_TICKS;
-use crate::diagnose::RuleEngine;
-use crate::diagnose::transitions::{FindingTransition, TransitionDetector};
+use crate::doctor::RuleEngine;
+use crate::doctor::transitions::{FindingTransition, TransitionDetector};
 use crate::model::system_state::SystemState;
-use crate::record::Observation;
-use crate::record::apply;
-use crate::record::decoder::DecodedTick;
-use crate::record::reader::{ReadAt, RecordingReader};
+use crate::recording::Observation;
+use crate::recording::apply;
+use crate::recording::decoder::DecodedTick;
+use crate::recording::reader::{ReadAt, RecordingReader};
 use std::io;
 use std::ops::Range;
 

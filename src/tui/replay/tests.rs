@@ -7,10 +7,10 @@ use crate::model::kernel_log::{LogClock, KmsgRecord};
 use crate::model::process::ProcessUpdate;
 use crate::model::sample::Sample;
 use crate::model::reading::Reading;
-use crate::record::Observation;
-use crate::record::encoder::FrameEncoder;
-use crate::record::frame::RecordingHeader;
-use crate::record::reader::RecordingReader;
+use crate::recording::Observation;
+use crate::recording::encoder::FrameEncoder;
+use crate::recording::frame::RecordingHeader;
+use crate::recording::reader::RecordingReader;
 use std::io::Cursor;
 use std::sync::mpsc::{Receiver, channel};
 
@@ -20,7 +20,7 @@ const TICKS: u64 = 3000;
 /// Ticks at which a disk fails.
 const FAILURE_TICKS: [u64; 3] = [100, 2500, 2600];
 
-impl crate::record::reader::ReadAt for Cursor<Vec<u8>> {
+impl crate::recording::reader::ReadAt for Cursor<Vec<u8>> {
     fn read_at(&mut self, at: u64, buf: &mut [u8]) -> std::io::Result<usize> {
         self.set_position(at);
         std::io::Read::read(self, buf)

@@ -7,8 +7,8 @@ use super::super::replay::player::ReplayPlayer;
 use super::super::state::Ui;
 use super::super::recording::RecordingEffect;
 use super::state::Runtime;
-use crate::record::file_worker::RemoteFile;
-use crate::record::reader::RecordingReader;
+use crate::recording::file_worker::RemoteFile;
+use crate::recording::reader::RecordingReader;
 
 /// A recording to be shown.
 pub struct ReplaySource {

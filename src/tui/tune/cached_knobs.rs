@@ -2,10 +2,10 @@
 //! will check it, before anything is asked of anybody.
 
 use super::knob_snapshot::KnobSnapshot;
-use crate::tune::knob_id::KnobId;
-use crate::tune::knob_io::{KnobError, KnobIo, KnobReading};
-use crate::tune::plan::{PlannedWrite, TuneError, plan_writes};
-use crate::tune::value;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
+use crate::tuning::plan::{PlannedWrite, TuneError, plan_writes};
+use crate::tuning::value;
 
 struct CachedKnobs<'a>(&'a KnobSnapshot);
 
@@ -51,11 +51,11 @@ fn knob_diff(survey: &KnobSnapshot, p: &PlannedWrite) -> KnobDiff {
     if let Some((other, now)) = p.zeroed_partner.as_ref().filter(|_| !same) {
         text += &format!("; sets {other} from {} to 0", value::format_short(other.knob(), now));
     }
-    KnobDiff { name: p.knob.to_string(), text: crate::text::sanitize(text), is_unchanged: same }
+    KnobDiff { name: p.knob.to_string(), text: crate::sanitize::sanitize(text), is_unchanged: same }
 }
 
 /// What of a preset this machine has, and what not, `KNOB=VALUE` each.
-pub fn preset_assignments(survey: &KnobSnapshot, preset: &crate::tune::presets::Preset) -> (Vec<String>, Vec<String>) {
+pub fn preset_assignments(survey: &KnobSnapshot, preset: &crate::tuning::presets::Preset) -> (Vec<String>, Vec<String>) {
     preset.available_assignments(&mut CachedKnobs(survey))
 }
 
@@ -69,10 +69,10 @@ pub fn canonical_value(survey: &KnobSnapshot, name: &str, text: &str) -> Result<
 /// What a value means, as it is shown while it is typed.
 pub fn describe_value(survey: &KnobSnapshot, name: &str, value: &str) -> String {
     let Some(row) = survey.rows.iter().find(|r| r.name == name) else { return String::new() };
-    crate::text::sanitize(value::format_with_meaning(row.id.knob(), value, &survey.machine))
+    crate::sanitize::sanitize(value::format_with_meaning(row.id.knob(), value, &survey.machine))
 }
 
 /// The same in few characters.
 pub fn short_value(at: &KnobId, value: &str) -> String {
-    crate::text::sanitize(value::format_short(at.knob(), value))
+    crate::sanitize::sanitize(value::format_short(at.knob(), value))
 }

@@ -5,19 +5,19 @@
 use crate::experiment::report::ExperimentReport;
 use crate::model::timestamp::Timestamp;
 use crate::root::Root;
-use crate::text::sanitize;
-use crate::tune::knob_id::KnobId;
-use crate::tune::change_set::{ChangeSet, KnobChange};
-use crate::tune::journal::Journal;
-use crate::tune::knob_io::{KnobError, KnobIo, KnobReading};
-use crate::tune::knob::{KnobGroup, KnobLink, KnobLocation};
-use crate::tune::machine_limits::MachineLimits;
-use crate::tune::lifecycle::{LeaseStatus, lease_status, open_journal};
-use crate::tune::persist::file_for;
-use crate::tune::discover::discover_knobs;
-use crate::tune::journal_record::RestoreOutcome;
-use crate::tune::sysctl::display_path;
-use crate::tune::value;
+use crate::sanitize::sanitize;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::change_set::{ChangeSet, KnobChange};
+use crate::tuning::journal::Journal;
+use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
+use crate::tuning::knob::{KnobGroup, KnobLink, KnobLocation};
+use crate::tuning::machine_limits::MachineLimits;
+use crate::tuning::lifecycle::{LeaseStatus, lease_status, open_journal};
+use crate::tuning::persist::file_for;
+use crate::tuning::discover::discover_knobs;
+use crate::tuning::journal_record::RestoreOutcome;
+use crate::tuning::sysctl::display_path;
+use crate::tuning::value;
 
 /// Changes shown at most, the newest.
 const MAX_CHANGES: usize = 200;
@@ -293,6 +293,6 @@ fn changed_knob_row(m: &KnobChange) -> ChangedKnobRow {
         old_value: sanitize(value::format_short(knob, &old)),
         new_value: sanitize(value::format_short(knob, &new)),
         raw_old_value: old,
-        outcome: m.outcome.clone().map(|o| sanitize(crate::tune::restore::RestoreResult::Closed(o).to_string())),
+        outcome: m.outcome.clone().map(|o| sanitize(crate::tuning::restore::RestoreResult::Closed(o).to_string())),
     }
 }

@@ -5,12 +5,12 @@ use super::TuneEvent;
 use super::runner::{LeaseThreads, TuneEventSink};
 use crate::collect::clock;
 use crate::root::Root;
-use crate::text::sanitize;
-use crate::tune::knob_id::KnobId;
-use crate::tune::tuner_client::{LeaseHandle, TunerEvent};
-use crate::tune::protocol::{TunerReply, TunerRequest};
-use crate::tune::journal_record::RestoreOutcome;
-use crate::tune::restore::RestoreResult;
+use crate::sanitize::sanitize;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use crate::tuning::protocol::{TunerReply, TunerRequest};
+use crate::tuning::journal_record::RestoreOutcome;
+use crate::tuning::restore::RestoreResult;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 

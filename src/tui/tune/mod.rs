@@ -10,7 +10,7 @@ pub mod runner;
 pub mod knob_snapshot;
 
 use super::widgets::table::Scroll;
-use crate::tune::boot_value::BootValue;
+use crate::tuning::boot_value::BootValue;
 use std::collections::BTreeMap;
 use knob_snapshot::{ChangeRow, KnobRow, KnobSnapshot};
 

@@ -1,8 +1,8 @@
 //! The presets as rows: what each would change on this machine.
 
 use super::{TuneUi, cached_knobs};
-use crate::text::sanitize;
-use crate::tune::presets::PRESETS;
+use crate::sanitize::sanitize;
+use crate::tuning::presets::PRESETS;
 
 /// A preset, ready to be shown.
 pub struct PresetRow {
@@ -23,7 +23,7 @@ pub struct PresetRow {
 /// All of them.
 pub fn preset_rows(tune: &TuneUi) -> Vec<PresetRow> {
     let Some(survey) = &tune.snapshot else { return Vec::new() };
-    let one = |preset: &'static crate::tune::presets::Preset| {
+    let one = |preset: &'static crate::tuning::presets::Preset| {
         let (words, missing) = cached_knobs::preset_assignments(survey, preset);
         let diff = cached_knobs::diff_assignments(survey, &words).map_err(|why| sanitize(why.to_string()));
         PresetRow {

@@ -7,9 +7,9 @@ use super::knob_snapshot::take_snapshot;
 use super::{TuneEffect, TuneEvent};
 use crate::collect::clock;
 use crate::root::Root;
-use crate::text::sanitize;
-use crate::tune::child_io::ChildKnobIo;
-use crate::tune::lifecycle;
+use crate::sanitize::sanitize;
+use crate::tuning::child_io::ChildKnobIo;
+use crate::tuning::lifecycle;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -106,7 +106,7 @@ fn command_foreign_change(root: &Root, id: u64, order: LeaseCommand) -> TuneEven
     done.unwrap_or_else(|why| TuneEvent::Failed(sanitize(why.to_string())))
 }
 
-fn command_through_journal(root: &Root, id: u64, order: LeaseCommand) -> Result<TuneEvent, crate::tune::plan::TuneError> {
+fn command_through_journal(root: &Root, id: u64, order: LeaseCommand) -> Result<TuneEvent, crate::tuning::plan::TuneError> {
     let Some((mut journal, _)) = lifecycle::open_journal(root)? else {
         return Ok(TuneEvent::Failed(format!("change {id}: there is no journal")));
     };

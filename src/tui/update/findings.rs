@@ -2,8 +2,8 @@
 
 use super::actions;
 use crate::bench::workloads::WORKLOADS;
-use crate::diagnose::finding::NavTarget;
-use crate::diagnose::{incident::Incident, fact_requests};
+use crate::doctor::finding::NavTarget;
+use crate::doctor::{incident::Incident, fact_requests};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
 use crate::tui::action::ViewId;
@@ -45,7 +45,7 @@ fn run_rules(app: &mut App) {
     *selected = (*selected).min(last);
 }
 
-fn incident_key(story: &Incident) -> (&'static str, crate::diagnose::finding::FindingSubject) {
+fn incident_key(story: &Incident) -> (&'static str, crate::doctor::finding::FindingSubject) {
     (story.cause().rule, story.cause().subject.clone())
 }
 

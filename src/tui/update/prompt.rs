@@ -22,7 +22,7 @@ pub fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
         KeyCode::Enter => {
             let (what, text) = (p.purpose, p.text.clone());
             if let Err(why) = submit(app, what, text.trim(), effects) {
-                p.error = Some(crate::text::sanitize(why));
+                p.error = Some(crate::sanitize::sanitize(why));
                 app.ui.overlay = Some(Overlay::Prompt(p));
             }
             return;
@@ -66,7 +66,7 @@ fn edit_text(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
             p.text.drain(keep..p.cursor);
             p.cursor = keep;
         }
-        KeyCode::Char(c) if !ctrl && crate::text::is_safe(c) && p.text.len() < MAX_INPUT_BYTES => {
+        KeyCode::Char(c) if !ctrl && crate::sanitize::is_safe(c) && p.text.len() < MAX_INPUT_BYTES => {
             p.text.insert(p.cursor, c);
             p.cursor += c.len_utf8();
         }

@@ -1,12 +1,12 @@
 //! What a replay does with keys and news, and what recording does with its own.
 
 use super::events;
-use crate::diagnose::RuleEngine;
-use crate::diagnose::transitions::FindingTransition;
+use crate::doctor::RuleEngine;
+use crate::doctor::transitions::FindingTransition;
 use crate::model::system_state::SystemState;
-use crate::record::decoder::DecodedTick;
-use crate::record::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
-use crate::record::{Observation, apply, time_spec};
+use crate::recording::decoder::DecodedTick;
+use crate::recording::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
+use crate::recording::{Observation, apply, time_spec};
 use crate::tui::action::{Action, ViewId};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;

@@ -2,7 +2,7 @@
 
 use super::text::{fill_area, draw_text, clear_area};
 use super::theme::Theme;
-pub use crate::text::wrap;
+pub use crate::sanitize::wrap;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::{Margin, Rect};
 use ratatui::style::{Modifier, Style};
@@ -67,7 +67,7 @@ pub fn draw_input(buf: &mut CellBuffer, area: Rect, label: &str, text: &str, cur
     let cells = |s: &str| unicode_width::UnicodeWidthStr::width(s);
     // Cleaning changes lengths: the parts are cleaned, not the whole.
     let (before, after) = text.split_at(cursor.min(text.len()));
-    let (before, after) = (crate::text::sanitize(before), crate::text::sanitize(after));
+    let (before, after) = (crate::sanitize::sanitize(before), crate::sanitize::sanitize(after));
     let width = usize::from(area.width);
     let label = if cells(label) + 8 > width { "" } else { label };
     // The cursor needs a cell, two on a wide character.

@@ -108,7 +108,7 @@ impl Term {
     /// What it last wrote, for an error.
     pub fn last_output(&self) -> String {
         let bytes: Vec<u8> = self.chunks.iter().flat_map(|c| c.bytes.iter().copied()).collect();
-        iotop_plus::text::sanitize(&bytes[bytes.len().saturating_sub(200)..])
+        iotop_plus::sanitize::sanitize(&bytes[bytes.len().saturating_sub(200)..])
     }
 
     /// Frames and bytes written between two moments.

@@ -4,7 +4,7 @@
 
 use super::super::*;
 use crate::model::process::{TaskNames, TaskRaw};
-use crate::trace::{
+use crate::bpf::{
     self,
     task_iter::{PassGeneration, TaskIter},
 };
@@ -263,8 +263,8 @@ fn run_pass(walks: &TaskIter, after: Option<PassGeneration>) -> (PassGeneration,
     while let Some(records) = walk.next_records(&mut buf).unwrap() {
         for record in records {
             match record.unwrap() {
-                trace::task_iter::TaskIterItem::Full(_) => long += 1,
-                trace::task_iter::TaskIterItem::Unchanged(_) => short += 1,
+                bpf::task_iter::TaskIterItem::Full(_) => long += 1,
+                bpf::task_iter::TaskIterItem::Unchanged(_) => short += 1,
             }
         }
     }

@@ -4,7 +4,7 @@ use super::super::{Pane, PaneId};
 use crate::bench::store::StoredResult;
 use crate::bench::workloads::WORKLOADS;
 use crate::export::table::Table;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::bench::BenchRow;
 use crate::tui::bench::run::{BenchEnding, TrackedBench};
 use crate::tui::keymap::KeyContext;
@@ -142,7 +142,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
             }
             ListLine::Row(row) => {
                 let (text, style) = (row_text(app, row), if *row == BenchRow::CurrentRun { theme.warn } else { theme.text });
-                let (shown, cells) = crate::text::fit_width(&text, inner.width.into());
+                let (shown, cells) = crate::sanitize::fit_width(&text, inner.width.into());
                 draw_text(buf, inner.x, y, shown, inner.width, style);
                 if shown.len() < text.len() && cells > 0 {
                     draw_text(buf, inner.right() - 1, y, "…", 1, style);

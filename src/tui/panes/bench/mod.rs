@@ -73,7 +73,7 @@ pub fn wrap_lines(lines: Vec<StyledLine>, width: usize) -> Vec<StyledLine> {
         let mut rest = line.as_str();
         let mut pad = 0;
         while !rest.is_empty() {
-            let (head, _) = crate::text::fit_width(rest, width - pad);
+            let (head, _) = crate::sanitize::fit_width(rest, width - pad);
             let mut cut = head.len();
             if cut < rest.len()
                 && let Some(at) = head.rfind(' ').filter(|at| *at > cut / 2)

@@ -4,7 +4,7 @@ use super::{TextStyle, StyledLine, wrap_lines};
 use crate::bench::compare;
 use crate::bench::report::{BenchReport, sparkline, markdown, text};
 use crate::export::table::Table;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::bench::run::{BenchEnding, TrackedBench};
 use crate::tui::bench::{OpenedResult, BenchRow};
 use crate::tui::comparison::mark_hint;

@@ -11,7 +11,7 @@ use crate::bench::workloads::{WORKLOADS, Workload};
 use crate::export::table::Table;
 use crate::model::disk::DiskRate;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::bench::BenchParamLine;
 use crate::tui::panes::PaneId;
 use crate::tui::panes::kernel_log_detail::focused_pane_inner;

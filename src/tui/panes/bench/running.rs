@@ -117,7 +117,7 @@ fn phase_text(run: &TrackedBench) -> String {
         (_, _, None) => "; preparation, not counted",
         _ => "",
     };
-    format!("{number}{}{done}{how}", crate::text::sanitize(&p.phase))
+    format!("{number}{}{done}{how}", crate::sanitize::sanitize(&p.phase))
 }
 
 /// The run in a few lines, to keep.

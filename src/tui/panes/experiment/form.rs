@@ -7,7 +7,7 @@ use super::super::bench::{TextStyle, StyledLine, draw_text_below_form, wrap_line
 use crate::bench::workloads;
 use crate::experiment::description::describe_experiment;
 use crate::export::table::Table;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::experiment::form::ExperimentFormLine;
 use crate::tui::panes::PaneId;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};

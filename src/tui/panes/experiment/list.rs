@@ -5,7 +5,7 @@ use super::super::{Pane, PaneId};
 use crate::experiment::stored::StoredExperiment;
 use crate::experiment::report::verdict::TrialOutcome;
 use crate::export::table::Table;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::experiment::ExperimentRow;
 use crate::tui::experiment::run::{ExperimentEnding, TrackedExperiment};
 use crate::tui::keymap::KeyContext;

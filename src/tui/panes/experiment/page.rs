@@ -5,7 +5,7 @@ use super::super::bench::{TextStyle, StyledLine, wrap_lines};
 use crate::experiment::report::{ExperimentReport, compare, tables as tables, text};
 use crate::experiment::spec::Arm;
 use crate::export::table::Table;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::bench::OpenedResult;
 use crate::tui::experiment::ExperimentRow;
 use crate::tui::experiment::run::{ExperimentEnding, TrackedExperiment};

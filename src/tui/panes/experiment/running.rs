@@ -8,7 +8,7 @@ use crate::experiment::message::RoundPhase;
 use crate::experiment::report::graph::{DirtyPagesCurve, LEGEND, draw_arms};
 use crate::experiment::report::{tables, text, verdict};
 use crate::experiment::spec::Arm;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::experiment::form::shell_join;
 use crate::tui::experiment::run::TrackedExperiment;
 use crate::tui::state::App;

@@ -4,7 +4,7 @@ pub mod page;
 pub mod summary_strip;
 
 use super::{Pane, PaneId};
-use crate::diagnose::finding::Severity;
+use crate::doctor::finding::Severity;
 use crate::export::findings::{skipped_rule_notes, incident_line, build_table as paper, summarize};
 use crate::export::table::Table;
 use crate::tui::keymap::KeyContext;
@@ -57,7 +57,7 @@ fn draw_incidents(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, fi
     for (i, story) in app.findings.incidents().iter().enumerate().skip(first).take(area.height.into()) {
         let y = area.y + (i - first) as u16;
         let text = format!("{} {}", story.severity.symbol(), incident_line(story));
-        let (shown, cells) = crate::text::fit_width(&text, area.width.into());
+        let (shown, cells) = crate::sanitize::fit_width(&text, area.width.into());
         let used = draw_text(buf, area.x, y, shown, area.width, severity_style(theme, story.severity));
         if shown.len() < text.len() && used > 0 {
             draw_text(buf, area.x + (cells as u16).min(area.width) - 1, y, "…", 1, theme.dim);

@@ -3,8 +3,8 @@
 
 use super::super::{Pane, PaneId};
 use super::{skipped_rule_lines, severity_style};
-use crate::diagnose::finding::NavTarget;
-use crate::diagnose::incident::Incident;
+use crate::doctor::finding::NavTarget;
+use crate::doctor::incident::Incident;
 use crate::export::findings::{ParagraphKind, IncidentParagraph, incident_paragraphs};
 use crate::export::table::Table;
 use crate::tui::keymap::KeyContext;

@@ -55,7 +55,7 @@ pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<SyncColumn
 fn title_with_filter(app: &App, title: &str) -> String {
     match app.ui.syncs.filter.as_str() {
         "" => title.to_owned(),
-        filter => format!("{title} · filter \"{}\"", crate::text::sanitize(filter)),
+        filter => format!("{title} · filter \"{}\"", crate::sanitize::sanitize(filter)),
     }
 }
 

@@ -54,7 +54,7 @@ fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
     out.push(("default", row.default_text.clone(), KnobLineStyle::Plain));
     out.push(match boot {
         Some(b) => {
-            let text = format!("{}, by {}", crate::text::sanitize(&b.value), crate::text::sanitize(&b.decided_by));
+            let text = format!("{}, by {}", crate::sanitize::sanitize(&b.value), crate::sanitize::sanitize(&b.decided_by));
             let loses = b.persisted.is_some() && b.overriding_line.is_some();
             ("next boot", text, if loses { KnobLineStyle::Warn } else { KnobLineStyle::Plain })
         }

@@ -104,7 +104,7 @@ fn row_cells(app: &App, row: &KnobRow) -> [String; 6] {
         default,
         next,
         brief(tune.pending.get(&row.name)).unwrap_or_default(),
-        boot.map(|b| crate::text::sanitize(&b.decided_by)).unwrap_or_default(),
+        boot.map(|b| crate::sanitize::sanitize(&b.decided_by)).unwrap_or_default(),
     ]
 }
 
@@ -131,7 +131,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     }
     let title = match tune.filter.is_empty() {
         true => "Tune".to_owned(),
-        false => format!("Tune, only {}", crate::text::sanitize(&tune.filter)),
+        false => format!("Tune, only {}", crate::sanitize::sanitize(&tune.filter)),
     };
     let inner = draw_frame(buf, area, &title, &key_hint(app), focused, theme);
     let inner = draw_refusal(app, theme, inner, buf);
@@ -219,11 +219,11 @@ fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &K
 
 /// Writes text; what was cut off ends in a mark.
 pub fn draw_truncated(buf: &mut CellBuffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
-    let (fits, _) = crate::text::fit_width(text, usize::from(width));
+    let (fits, _) = crate::sanitize::fit_width(text, usize::from(width));
     if fits.len() == text.len() {
         draw_text(buf, x, y, text, width, style);
     } else if width > 1 {
-        let (fits, used) = crate::text::fit_width(text, usize::from(width - 1));
+        let (fits, used) = crate::sanitize::fit_width(text, usize::from(width - 1));
         draw_text(buf, x, y, fits, width - 1, style);
         draw_text(buf, x + used as u16, y, "…", 1, style);
     }

@@ -3,7 +3,7 @@
 use crate::bench::description::describe_writes;
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads::Workload;
-use crate::text::sanitize;
+use crate::sanitize::sanitize;
 use crate::tui::bench::run::TrackedBench;
 use crate::tui::bench::{BenchEffect, BenchRow, workload_of_plan};
 use crate::tui::effect::Effect;

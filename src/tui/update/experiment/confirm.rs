@@ -117,7 +117,7 @@ pub fn ask_report_file(app: &mut App) {
     let Some(id) = app.ui.experiment.shown_report().map(|r| r.id.clone()) else {
         return app.ui.error("show a report first (Enter), then o writes it to a file");
     };
-    let text = format!("experiment-{}.md", crate::text::sanitize(id));
+    let text = format!("experiment-{}.md", crate::sanitize::sanitize(id));
     let cursor = text.len();
     let what = PromptPurpose::ExperimentReportPath;
     app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));

@@ -2,8 +2,8 @@
 
 use super::stage::{app, empty, press, tell_tasks};
 use super::{SIZE, visible_effects, state_summary};
-use crate::diagnose::finding::NavTarget;
-use crate::diagnose::incident::Incident;
+use crate::doctor::finding::NavTarget;
+use crate::doctor::incident::Incident;
 use crate::model::timestamp::Timestamp;
 use crate::model::slow_facts::{SystemFacts, SpaceReport};
 use crate::model::sample::Sample;

@@ -355,7 +355,7 @@ fn yank_copies_the_pane_sanitized() {
         let effects = visible_effects(press(&mut app, keys));
         let [.., Effect::CopyToClipboard(text)] = &effects[..] else { panic!("{keys:?}: {effects:?}") };
         assert!(text.contains(has), "{keys:?}: {text}");
-        assert!(text.chars().all(|c| c == '\n' || crate::text::is_safe(c)), "{keys:?}");
+        assert!(text.chars().all(|c| c == '\n' || crate::sanitize::is_safe(c)), "{keys:?}");
     }
 }
 

@@ -6,9 +6,9 @@ use crate::tui::panes::PaneId;
 use crate::tui::state::App;
 use crate::tui::tune::knob_snapshot::{ChangeRow, ChangeStatus};
 use crate::tui::tune::{Confirmation, TuneAction, TuneEffect, cached_knobs};
-use crate::tune::plan::TuneError;
-use crate::tune::presets::PRESETS;
-use crate::tune::sudo::sudo_command_line;
+use crate::tuning::plan::TuneError;
+use crate::tuning::presets::PRESETS;
+use crate::tuning::sudo::sudo_command_line;
 use crate::units::format_duration;
 use crate::worker::job::WorkerJob;
 
@@ -63,7 +63,7 @@ pub fn ask_apply_assignments(app: &mut App, words: Vec<String>, on_lease: bool) 
 
 /// Says why what was asked for is not done: above the knobs, and at the bottom where these are not seen.
 fn show_refusal(app: &mut App, why: TuneError) {
-    let why = crate::text::sanitize(why.to_string());
+    let why = crate::sanitize::sanitize(why.to_string());
     if app.ui.experiment.is_open {
         app.ui.error(&why);
     }
@@ -105,7 +105,7 @@ fn preset_changes(app: &App, at: usize) -> Result<Vec<(String, String)>, TuneErr
 pub fn ask_apply_preset(app: &mut App, at: usize) {
     let new = match preset_changes(app, at) {
         Ok(new) => new,
-        Err(why) => return app.ui.tune.error = Some(crate::text::sanitize(why.to_string())),
+        Err(why) => return app.ui.tune.error = Some(crate::sanitize::sanitize(why.to_string())),
     };
     app.ui.tune.selected_preset = None;
     if new.is_empty() {
@@ -230,7 +230,7 @@ pub fn ask_persist(app: &mut App) {
     let tune = &app.ui.tune;
     let Some(row) = tune.selected_knob() else { return };
     let (name, shown) = (row.name.clone(), row.display_name.clone());
-    let refused = |app: &mut App, why: String| app.ui.tune.error = Some(crate::text::sanitize(why));
+    let refused = |app: &mut App, why: String| app.ui.tune.error = Some(crate::sanitize::sanitize(why));
     let file = match &row.persist_path {
         Ok(file) => file.clone(),
         Err(why) => return refused(app, why.clone()),
@@ -240,7 +240,7 @@ pub fn ask_persist(app: &mut App) {
         (None, Ok(reading)) => reading.value.clone(),
         (None, Err(fail)) => return refused(app, fail.message().to_owned()),
     };
-    let pair = matches!(row.id.knob().link, crate::tune::knob::KnobLink::Pair(_));
+    let pair = matches!(row.id.knob().link, crate::tuning::knob::KnobLink::Pair(_));
     if pair && value == "0" {
         let why = format!("{shown} is 0 because the other half of its pair is in force; persist that one");
         return refused(app, why);

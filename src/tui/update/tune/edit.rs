@@ -3,7 +3,7 @@
 use crate::tui::settings::LEASE_SECS_RANGE;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::tune::cached_knobs;
-use crate::tune::knob::{KnobLink, KnobUnit, AllowedValues};
+use crate::tuning::knob::{KnobLink, KnobUnit, AllowedValues};
 use crossterm::event::KeyCode;
 
 /// Opens the line of input for the selected knob.
@@ -13,7 +13,7 @@ pub fn edit_selected(app: &mut App) {
     let (name, text) = match &row.reading {
         Ok(reading) => (row.name.clone(), tune.pending.get(&row.name).unwrap_or(&reading.value).clone()),
         Err(fail) => {
-            tune.error = Some(crate::text::sanitize(format!("cannot be changed: {}", fail.message())));
+            tune.error = Some(crate::sanitize::sanitize(format!("cannot be changed: {}", fail.message())));
             return;
         }
     };
@@ -56,7 +56,7 @@ pub fn update_preview(app: &mut App, text: &str) {
             let survey = app.ui.tune.snapshot.as_ref();
             Ok(survey.map(|s| cached_knobs::describe_value(s, &name, &value)).unwrap_or_default())
         }
-        Err(why) => Err(crate::text::sanitize(why)),
+        Err(why) => Err(crate::sanitize::sanitize(why)),
     };
 }
 
@@ -78,7 +78,7 @@ pub fn set_pending(app: &mut App, name: &str, value: String) {
     };
     if same {
         tune.pending.remove(name);
-        let shown = crate::text::sanitize(name);
+        let shown = crate::sanitize::sanitize(name);
         return app.ui.info(format!("{shown} stands at that already"));
     }
     if let Some(other) = other {

@@ -178,7 +178,7 @@ pub fn on_boot_values(app: &mut App, reply: WorkerReply) {
     match reply {
         WorkerReply::BootValues(all, notes) => {
             tune.next_boot.extend(all);
-            tune.boot_notes = notes.into_iter().map(crate::text::sanitize).collect();
+            tune.boot_notes = notes.into_iter().map(crate::sanitize::sanitize).collect();
         }
         WorkerReply::Failed(why) => app.ui.error(why),
         _ => {}
@@ -193,14 +193,14 @@ pub fn on_persisted(app: &mut App, reply: WorkerReply, effects: &mut Vec<Effect>
             match warning {
                 Some(warning) => {
                     app.ui.error(&warning);
-                    app.ui.tune.error = Some(crate::text::sanitize(warning));
+                    app.ui.tune.error = Some(crate::sanitize::sanitize(warning));
                 }
                 None => app.ui.info(lines.join("; ")),
             }
         }
         WorkerReply::Failed(why) => {
             app.ui.error(&why);
-            app.ui.tune.error = Some(crate::text::sanitize(why));
+            app.ui.tune.error = Some(crate::sanitize::sanitize(why));
         }
         _ => {}
     }

@@ -16,8 +16,8 @@ use crate::tui::state::{App, DetailPage, Overlay};
 use crate::tui::tune::knob_snapshot::{ChangeStatus, KnobSnapshot};
 use crate::tui::tune::{KnobListLine, SidePane, TuneAction, TuneEffect};
 use crate::tui::widgets::table::Scroll;
-use crate::tune::knob_id::KnobId;
-use crate::tune::presets::PRESETS;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::presets::PRESETS;
 use crate::worker::job::WorkerJob;
 use ratatui::layout::Rect;
 
@@ -288,7 +288,7 @@ fn is_unobstructed(app: &App) -> bool {
 fn open_confirmation(app: &mut App, title: &str, text: String, ask: crate::tui::tune::Confirmation) {
     app.ui.overlay = Some(Overlay::Dialog(crate::tui::state::Dialog {
         title: title.into(),
-        text: text.lines().map(crate::text::sanitize).collect::<Vec<_>>().join("\n"),
+        text: text.lines().map(crate::sanitize::sanitize).collect::<Vec<_>>().join("\n"),
         scroll: 0,
         on_confirm: crate::tui::state::PendingChange::Tune(ask),
     }));

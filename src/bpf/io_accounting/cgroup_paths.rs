@@ -1,0 +1,103 @@
+//! Paths of control groups by the number of their directory, which is what the kernel tells of a request.
+
+use crate::root::Root;
+use crate::sanitize::sanitize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Directories looked into at most in one search.
+const MAX_DIRECTORIES: usize = 20_000;
+/// A number that was not found is looked for again after so many readings: it belongs to a group that is gone.
+const RETRY_READS: u32 = 60;
+
+/// Groups by number, and readings since a search left some out.
+#[derive(Default)]
+pub struct CgroupPaths {
+    paths: BTreeMap<u64, Option<Arc<str>>>,
+    reads_since_search: u32,
+}
+
+impl CgroupPaths {
+    /// The paths of these, as far as they can be found; by number.
+    pub fn resolve(&mut self, root: &Root, wanted: impl Iterator<Item = u64>) -> Vec<(u64, Arc<str>)> {
+        let wanted: BTreeSet<u64> = wanted.collect();
+        self.paths.retain(|id, _| wanted.contains(id));
+        self.reads_since_search += 1;
+        let unasked = wanted.iter().any(|id| !self.paths.contains_key(id));
+        if unasked || (self.reads_since_search >= RETRY_READS && self.paths.values().any(Option::is_none)) {
+            self.reads_since_search = 0;
+            let found = find_paths(&hierarchy_root(root), &wanted);
+            for id in wanted {
+                let path = found.get(&id).cloned();
+                let known = self.paths.entry(id).or_default();
+                *known = path.or(known.take());
+            }
+        }
+        self.paths.iter().filter_map(|(id, path)| Some((*id, path.clone()?))).collect()
+    }
+}
+
+/// The hierarchy that governs I/O: of version 1 where that is mounted.
+fn hierarchy_root(root: &Root) -> PathBuf {
+    let place = |name: &str| root.sys(&format!("fs/cgroup/{name}"));
+    let v1 = place("blkio");
+    if v1.is_dir() { v1 } else { root.sys("fs/cgroup") }
+}
+
+fn find_paths(top: &Path, wanted: &BTreeSet<u64>) -> BTreeMap<u64, Arc<str>> {
+    let mut found = BTreeMap::new();
+    if let Ok(own) = std::fs::metadata(top)
+        && wanted.contains(&own.ino())
+    {
+        found.insert(own.ino(), "/".into());
+    }
+    let mut dirs = vec![top.to_path_buf()];
+    let mut looked = 0;
+    while let Some(dir) = dirs.pop() {
+        looked += 1;
+        if looked > MAX_DIRECTORIES || found.len() == wanted.len() {
+            break;
+        }
+        let Ok(entries) = std::fs::read_dir(&dir) else { continue };
+        for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+            let path = entry.path();
+            if wanted.contains(&entry.ino())
+                && let Ok(below) = path.strip_prefix(top)
+            {
+                let text = [b"/".as_slice(), below.as_os_str().as_bytes()].concat();
+                found.insert(entry.ino(), sanitize(text).into());
+            }
+            dirs.push(path);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cgroup_paths_are_found_by_inode_and_cached() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let top = root.sys("fs/cgroup");
+        let deep = top.join("a.slice/b\x1b.service");
+        std::fs::create_dir_all(&deep).unwrap();
+        let id = |path: &Path| std::fs::metadata(path).unwrap().ino();
+        let (of_top, of_deep) = (id(&top), id(&deep));
+        let mut groups = CgroupPaths::default();
+        let mut look = || {
+            let mut found = groups.resolve(&root, [of_deep, of_top, 1].into_iter());
+            found.sort_by_key(|g| g.1.len());
+            found
+        };
+        let want = vec![(of_top, Arc::from("/")), (of_deep, Arc::from("/a.slice/b\\x1b.service"))];
+        assert_eq!(look(), want);
+        std::fs::remove_dir(&deep).unwrap();
+        assert_eq!(look(), want, "the name outlives the group");
+    }
+}

@@ -1,0 +1,152 @@
+//! Who does the I/O of the devices, and for whom page cache is written back (`assets/trace/charge.bpf.c`).
+
+mod account_map;
+mod cgroup_paths;
+
+use super::kernel_info::KernelInfo;
+use super::bpf_sys::{BpfMap, ReadingCache, sum_percpu_counter, take_dirty_flag};
+use super::loader::{self, attach_all};
+use super::{Probe, ProbeUnavailable};
+use crate::model::io_accounting::IoAccountsRaw;
+use crate::model::reading::Reading;
+use crate::root::Root;
+use crate::sanitize::sanitize;
+use account_map::{AccountReader, IDLE_READS};
+use aya::maps::MapData;
+use aya::{Ebpf, include_bytes_aligned};
+use cgroup_paths::CgroupPaths;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// The programs, compiled; `assets/trace/build.sh` makes it anew.
+static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/charge.bpf.o");
+
+/// Places for names: `NAMES` in `assets/trace/charge.bpf.c`.
+const NAME_SLOTS: u32 = 4096;
+/// CPUs that have a shard of each account to themselves: `SHARDS` there.
+const SHARDS: usize = 8;
+/// Devices that take bios have no requests.
+const BIO_DEVICES_NOTE: &str =
+    "devices that work without requests (zram, dm, md) are not counted by process; what lies below them is";
+
+/// Programs that count, as long as this lives.
+pub struct IoAccountingProbe {
+    /// Holds the programs and what attaches them.
+    _programs: Ebpf,
+    accounts: MapData,
+    names_map: MapData,
+    drops: MapData,
+    dirty_flag: MapData,
+    root: Root,
+    cpus: usize,
+    account_reader: AccountReader,
+    names: BTreeMap<u32, Arc<str>>,
+    cgroup_paths: CgroupPaths,
+    cache: ReadingCache<Arc<IoAccountsRaw>>,
+    unavailable: Vec<String>,
+}
+
+impl Probe for IoAccountingProbe {
+    type Output = Arc<IoAccountsRaw>;
+
+    fn load(ground: &KernelInfo) -> Result<Self, ProbeUnavailable> {
+        load(ground)
+    }
+
+    fn read(&mut self) -> Reading<Arc<IoAccountsRaw>> {
+        match self.read_if_changed() {
+            Ok(read) => Reading::Ok(read),
+            Err(err) => Reading::from_io_error("reading who does the I/O", &err),
+        }
+    }
+}
+
+impl IoAccountingProbe {
+    fn read_if_changed(&mut self) -> io::Result<Arc<IoAccountsRaw>> {
+        // Now and then all the same: accounts of what has ended are closed.
+        let news = take_dirty_flag(self.dirty_flag.fd().as_fd())?;
+        if let Some(same) = self.cache.get(news, IDLE_READS) {
+            return Ok(same);
+        }
+        let read = Arc::new(self.read_maps()?);
+        self.cache.store(&read);
+        Ok(read)
+    }
+
+    fn read_maps(&mut self) -> io::Result<IoAccountsRaw> {
+        let accounts = self.account_reader.read(self.accounts.fd().as_fd(), &self.root, self.cache.reads_since_store())?;
+        let pids: BTreeSet<u32> = accounts.iter().map(|a| a.key.pid).filter(|pid| *pid > 0).collect();
+        self.names.retain(|pid, _| pids.contains(pid));
+        // The kernel keeps a name when the process does I/O.
+        for pid in pids.iter().filter(|pid| self.account_reader.has_moved(**pid)) {
+            // An exec gives another name; a name whose place another has taken stays.
+            let name = self.read_name(*pid)?;
+            if let Some(name) = name.filter(|new| self.names.get(pid).is_none_or(|old| **old != **new)) {
+                self.names.insert(*pid, name.into());
+            }
+        }
+        let groups = self.cgroup_paths.resolve(&self.root, accounts.iter().map(|a| a.key.cgroup_id).filter(|id| *id > 0));
+        Ok(IoAccountsRaw {
+            accounts,
+            names: self.names.iter().map(|(pid, name)| (*pid, name.clone())).collect(),
+            cgroups: groups,
+            dropped: sum_percpu_counter(self.drops.fd().as_fd(), self.cpus)?,
+            unavailable: self.unavailable.clone(),
+        })
+    }
+
+    /// The name the process had when it did I/O; `None` where another has its place.
+    fn read_name(&self, pid: u32) -> io::Result<Option<String>> {
+        let map = BpfMap::<4> { fd: self.names_map.fd().as_fd(), value_len: 20 };
+        let mut value = [0; 20];
+        map.get(&(pid % NAME_SLOTS).to_ne_bytes(), &mut value)?;
+        let (whose, name) = value.split_at(4);
+        let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+        Ok((whose == pid.to_ne_bytes().as_slice()).then(|| sanitize(&name[..end])))
+    }
+}
+
+/// Brings in what can be brought in.
+fn load(ground: &KernelInfo) -> Result<IoAccountingProbe, ProbeUnavailable> {
+    let queue_first = |point: &str| ground.tracepoints.argument_count(point) == Some(2);
+    let settings = [
+        ("RQ_INSERT_QUEUE", queue_first("block_rq_insert")),
+        ("RQ_ISSUE_QUEUE", queue_first("block_rq_issue")),
+        ("SHARED", ground.cpus > SHARDS),
+    ];
+    let mut programs = loader::open_object(ground, BPF_OBJECT, &settings)?;
+    let mut map = |name| loader::take_map(&mut programs, name);
+    let (accounts, named, lost) = (map("accounts")?, map("names")?, map("lost")?);
+    let news = map(loader::BSS_MAP)?;
+    let complete = ("rq_complete", "block_rq_complete");
+    let requests: &[_] = match ground.tracepoints.argument_count("block_io_start") {
+        Some(_) => &[("io_start", "block_io_start"), complete],
+        // Whichever comes first tells who submits it.
+        None => &[("rq_insert", "block_rq_insert"), ("rq_issue", "block_rq_issue"), complete],
+    };
+    attach_all(&mut programs, &ground.btf, requests)?;
+    let mut without = vec![BIO_DEVICES_NOTE.to_owned()];
+    let folio = "writeback_dirty_folio";
+    let point = if ground.tracepoints.argument_count(folio).is_some() { folio } else { "writeback_dirty_page" };
+    if let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) =
+        attach_all(&mut programs, &ground.btf, &[("dirtied", point)])
+    {
+        without.push(format!("for whom page cache is written back: {why}"));
+    }
+    Ok(IoAccountingProbe {
+        _programs: programs,
+        accounts,
+        names_map: named,
+        drops: lost,
+        dirty_flag: news,
+        root: ground.root.clone(),
+        cpus: ground.cpus,
+        account_reader: AccountReader::default(),
+        names: BTreeMap::new(),
+        cgroup_paths: CgroupPaths::default(),
+        cache: ReadingCache::default(),
+        unavailable: without,
+    })
+}

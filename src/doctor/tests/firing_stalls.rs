@@ -1,0 +1,69 @@
+//! Tasks held up by memory, as tracing tells it, and what is said of it.
+
+use super::firing::{FiringCase, set_dirty, firing_case, read};
+use super::test_machine::*;
+use crate::doctor::finding::Severity::{Critical, Warn};
+use crate::model::reading::Reading;
+use crate::model::snapshot::Snapshot;
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
+
+fn disable_stall_tracing(s: &mut Snapshot) {
+    s.memory_stalls = Reading::default();
+}
+
+pub const FIRING: &[FiringCase] = &[
+    firing_case("writers-throttled", "above the free-run ceiling", Warn, "writers are throttled: 3.50 GiB", |s| {
+        s.ticks(5, |t| {
+            set_dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB);
+            disable_stall_tracing(t);
+        });
+    }),
+    firing_case("writers-throttled", "and everything stands still", Critical, "writers are throttled", |s| {
+        s.ticks(14, |t| {
+            set_dirty(t, 7 * GIB / 2, 1.0 * MIB, 1.0 * MIB);
+            disable_stall_tracing(t);
+            std::sync::Arc::make_mut(t.pressure.ok_mut().unwrap()).io = pressure(95.0, 80.0);
+        });
+    }),
+    firing_case(
+        "writers-throttled",
+        "traced: who sleeps",
+        Warn,
+        "dd (911) sleeps 81 % of the time and 1 more; 3.50 GiB dirty and in writeback, above the free-run",
+        |s| {
+            s.ticks(5, |t| {
+                set_dirty(t, 7 * GIB / 2, 60.0 * MIB, 60.0 * MIB);
+                set_stalled(t, 912, "cp", THROTTLE, 300.0, 200.0);
+                set_stalled(t, 911, "dd", THROTTLE, 812.0, 200.0);
+            });
+        },
+    ),
+    firing_case(
+        "writers-throttled",
+        "traced: a device's own limit",
+        Warn,
+        "dd (911) sleeps 50 % of the time; by a limit of its device or control group: 1.00 GiB dirty",
+        |s| {
+            s.ticks(5, |t| {
+                set_dirty(t, GIB, 60.0 * MIB, 60.0 * MIB);
+                set_stalled(t, 911, "dd", THROTTLE, 500.0, 56.0);
+            });
+        },
+    ),
+    firing_case(
+        "reclaim-stalls",
+        "a task makes room for a stream",
+        Warn,
+        "redis-server (900) loses 40 % of its time making room in memory",
+        |s| {
+            s.ticks(6, |t| {
+                set_stalled(t, 910, "tar", RECLAIM, 90.0, 9.0);
+                set_stalled(t, 900, "redis-server", RECLAIM, 400.0, 120.0);
+            });
+            s.add_task(910, "tar", |_| {}, read(80 << 20), 0);
+        },
+    ),
+    firing_case("reclaim-stalls", "it hardly gets anywhere", Critical, "java (900) loses 95 %", |s| {
+        s.ticks(6, |t| set_stalled(t, 900, "java", RECLAIM, 950.0, 800.0));
+    }),
+];

@@ -1,0 +1,156 @@
+//! Syncs that hold somebody up, and those that do not.
+
+use super::firing::FiringCase;
+use super::quiet::QuietCase;
+use super::test_machine::*;
+use crate::doctor::finding::RuleStatus;
+use crate::doctor::finding::Severity::{Critical, Note, Warn};
+use crate::model::latency::LatencySummary;
+use crate::model::process::IoBytes;
+use crate::model::reading::Reading;
+use crate::model::snapshot::Snapshot;
+use crate::model::syncs::{InFlightSync, SlowSync, SyncFile, SyncRate, SyncActivity, NOT_REQUESTED};
+use std::sync::Arc;
+
+/// Calls per second, share of the time in them, and 99 % no longer than so many ms, of postgres on sda1.
+fn set_syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
+    let file = Arc::new(SyncFile {
+        pid: 78205,
+        comm: "postgres".into(),
+        device: SDA1,
+        ino: 12,
+        path_tail: "pg/wal/0001".into(),
+        is_full_path: true,
+        ..SyncFile::default()
+    });
+    let us = p99_ms * 1e3;
+    let spread = LatencySummary { samples: 100, p50: us / 2.0, p90: us, p99: us, p999: us, max: us };
+    let rate = SyncRate {
+        file: file.clone(),
+        calls_per_s,
+        wait_pct,
+        calls: 100,
+        errors: 0,
+        mean_us: Some(us / 2.0),
+        latency: Some(spread),
+        max_ns: (us * 1e3) as u64,
+        last_ended_ns: Some(1),
+    };
+    let on = Some("jbd2_log_wait_commit".to_owned());
+    let slow = vec![Arc::new(SlowSync { id: 1, file: file.clone(), waiting_on: on.clone(), ..SlowSync::default() })];
+    let flying = if calls_per_s > 0.0 { Vec::new() } else { vec![InFlightSync { file, waiting_on, ..InFlightSync::default() }] };
+    snap.syncs = Reading::Ok(Arc::new(SyncActivity { rows: vec![rate], slow, in_flight: flying, ..SyncActivity::default() }));
+}
+
+fn stream_beside_syncs(s: &mut TestMachine, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
+    s.ticks(8, |t| {
+        set_device(t, busy_device(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
+        set_syncs(t, calls_per_s, wait_pct, p99_ms);
+    });
+    s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
+}
+
+/// Hundreds of quick ones a second, and one that has taken most of the window.
+fn stalled_sync(s: &mut TestMachine) {
+    s.ticks(8, |t| {
+        set_device(t, busy_device(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
+        set_syncs(t, 300.0, 80.0, 0.6);
+        let Reading::Ok(all) = &mut t.syncs else { return };
+        let all = Arc::make_mut(all);
+        all.rows[0].max_ns = 3_000_000_000;
+        let file = all.rows[0].file.clone();
+        all.read_ns = 60_000_000_000;
+        let began_ns = all.read_ns - 3_500_000_000;
+        all.slow =
+            vec![Arc::new(SlowSync { id: 1, file, started_ns, duration_ns: 3_000_000_000, ..SlowSync::default() })];
+    });
+    s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
+}
+
+/// Trouble.
+pub const FIRING: &[FiringCase] = &[
+    FiringCase {
+        rule: "syncs-behind-a-stream",
+        description: "a big file beside a database",
+        severity: Warn,
+        title_part: "postgres (78205) waits on syncs of /srv/pg/wal/0001 (62 % of its time, p99 180 ms) because dd (4711) \
+               streams 300 MiB/s to the same device, sda1",
+        set_up: |s| stream_beside_syncs(s, 6.0, 62.0, 180.0),
+    },
+    FiringCase {
+        rule: "syncs-behind-a-stream",
+        description: "one that has not come back yet",
+        severity: Critical,
+        title_part: "(100 % of its time",
+        set_up: |s| stream_beside_syncs(s, 0.0, 100.0, 900.0),
+    },
+    FiringCase {
+        rule: "syncs-behind-a-stream",
+        description: "a stall among many quick ones",
+        severity: Critical,
+        title_part: "waits on syncs of /srv/pg/wal/0001 (80 % of its time, longest 3000 ms) because dd (4711) streams",
+        set_up: stalled_sync,
+    },
+    FiringCase {
+        rule: "waits-on-syncs",
+        description: "a slow disk and nobody else",
+        severity: Warn,
+        title_part: "postgres (78205) waits on syncs of /srv/pg/wal/0001: 90 % of its time, p99 180 ms",
+        set_up: |s| {
+            s.ticks(8, |t| set_syncs(t, 9.0, 90.0, 180.0));
+        },
+    },
+];
+
+fn is_unavailable(j: &RuleStatus) -> bool {
+    matches!(j, RuleStatus::Unavailable(_))
+}
+
+fn needs_more_data(j: &RuleStatus) -> bool {
+    matches!(j, RuleStatus::NeedsMoreData(_))
+}
+
+const fn quiet_case(
+    rule: &'static str,
+    what: &'static str,
+    judged: Option<fn(&RuleStatus) -> bool>,
+    make: fn(&mut TestMachine),
+) -> QuietCase {
+    QuietCase { rule, description: what, min_severity: Note, expected_status: judged, set_up: make }
+}
+
+/// Nearly.
+pub const QUIET: &[QuietCase] = &[
+    quiet_case("waits-on-syncs", "a benchmark that syncs at full speed", None, |s| {
+        s.ticks(8, |t| set_syncs(t, 900.0, 97.0, 2.0));
+    }),
+    quiet_case("waits-on-syncs", "now and then a slow one", None, |s| {
+        s.ticks(8, |t| set_syncs(t, 0.5, 10.0, 200.0));
+    }),
+    quiet_case("waits-on-syncs", "the other rule has told it", None, |s| stream_beside_syncs(s, 6.0, 62.0, 180.0)),
+    quiet_case("waits-on-syncs", "no leave to look", Some(is_unavailable), |s| {
+        s.ticks(8, |t| t.syncs = Reading::Denied("needs CAP_BPF".into()));
+    }),
+    quiet_case("syncs-behind-a-stream", "syncs beside the stream are quick", None, |s| {
+        stream_beside_syncs(s, 200.0, 60.0, 9.0);
+    }),
+    quiet_case("syncs-behind-a-stream", "nobody else writes", None, |s| {
+        s.ticks(8, |t| set_syncs(t, 6.0, 62.0, 180.0));
+    }),
+    quiet_case("syncs-behind-a-stream", "the stream goes to another disk", None, |s| {
+        s.ticks(8, |t| {
+            set_device(t, busy_device(NVME, "nvme0n1", (1500.0, 1.0, 2.0, 1024.0, 0.0)));
+            set_syncs(t, 6.0, 62.0, 180.0);
+        });
+        s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
+    }),
+    quiet_case("syncs-behind-a-stream", "just begun", Some(needs_more_data), |s| {
+        s.ticks(2, |t| set_syncs(t, 6.0, 62.0, 180.0));
+    }),
+    quiet_case("syncs-behind-a-stream", "nobody wants to know", Some(|j| *j == RuleStatus::Evaluated), |s| {
+        s.ticks(8, |t| t.syncs = Reading::Absent(NOT_REQUESTED.into()));
+    }),
+    quiet_case("syncs-behind-a-stream", "no tracepoints to be seen", Some(is_unavailable), |s| {
+        s.ticks(8, |t| t.syncs = Reading::Absent("tracefs is not mounted".into()));
+    }),
+];

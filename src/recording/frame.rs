@@ -1,0 +1,225 @@
+//! How a recording lies in its file: a header, then frames, each with its own checksum.
+//!
+//! ```text
+//! header   8 magic "iotop+r\n"   2 version   2 least version that understands it
+//!          4 length of the text   4 CRC-32 of all but itself   text: JSON
+//! frame    4 magic   1 kind   3 zero   4 number   4 packed length   4 length   8 wall clock (ns)
+//!          4 CRC-32 of the packed bytes   4 CRC-32 of all before it   packed bytes
+//! ```
+//!
+//! Numbers are little-endian; CRC-32 is that of zip and Ethernet. After damage a reader looks for the next
+//! frame magic that begins a frame whose checksum is right.
+
+use super::compress::MAX_FRAME_BYTES;
+use super::codec::DecodeError;
+use crate::model::timestamp::Timestamp;
+use crate::model::kernel_log::LogClock;
+use crate::model::system_state::HostInfo;
+use serde::{Deserialize, Serialize};
+
+/// How a recording begins.
+pub const FILE_MAGIC: &[u8; 8] = b"iotop+r\n";
+/// How a frame begins: no text, and no UTF-8.
+pub const FRAME_MAGIC: &[u8; 4] = b"\xf7iF\x0a";
+/// The format written. Raised when something is added that an older program does not see.
+pub const FORMAT_VERSION: u16 = 1;
+/// What is read.
+pub const COMPATIBLE_VERSION: u16 = 1;
+/// Bytes before a frame's content.
+pub const FRAME_HEADER_LEN: usize = 36;
+/// Bytes before the header's text.
+pub const HEADER_LEN: usize = 20;
+/// Longest text of a header.
+pub const MAX_HEADER_TEXT: usize = 64 << 10;
+
+/// Whose machine, by what program, from when on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordingHeader {
+    /// Which program wrote it, with its version.
+    pub program: String,
+    /// Host name.
+    pub host: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Clocks at the start.
+    #[serde(rename = "at")]
+    pub started_at: Timestamp,
+    /// CLOCK_MONOTONIC at the start, ns: the kernel log's clock.
+    pub mono_ns: u64,
+    /// Time between ticks, ns.
+    pub interval_ns: u64,
+    /// The recorder's zone, seconds east of Greenwich.
+    pub utc_offset_secs: i64,
+}
+
+impl RecordingHeader {
+    /// Names as the world wants them: cleaned.
+    pub fn host(&self) -> HostInfo {
+        use crate::sanitize::sanitize;
+        HostInfo { name: sanitize(&self.host), kernel: sanitize(&self.kernel) }
+    }
+
+    /// The clocks at the start, for the kernel log.
+    pub fn log_clock(&self) -> LogClock {
+        LogClock { mono_ns: self.mono_ns, wall_ns: self.started_at.wall_ns }
+    }
+
+    /// As it stands in the file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec(self).unwrap_or_default();
+        text.truncate(MAX_HEADER_TEXT);
+        let mut out = FILE_MAGIC.to_vec();
+        out.extend(FORMAT_VERSION.to_le_bytes());
+        out.extend(COMPATIBLE_VERSION.to_le_bytes());
+        out.extend((text.len() as u32).to_le_bytes());
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&out);
+        crc.update(&text);
+        out.extend(crc.finalize().to_le_bytes());
+        out.extend(text);
+        out
+    }
+
+    /// Length of the text that follows these first [`HEAD`] bytes; or why this is no recording of ours.
+    pub fn parse_text_len(head: &[u8]) -> Result<usize, String> {
+        if head.len() < HEADER_LEN || !head.starts_with(FILE_MAGIC) {
+            return Err("is no recording of iotop-plus".into());
+        }
+        let least = u16::from_le_bytes([head[10], head[11]]);
+        if least > COMPATIBLE_VERSION {
+            return Err(format!(
+                "was written by a later iotop-plus (format {least}; this one reads up to {COMPATIBLE_VERSION})"
+            ));
+        }
+        let len = u32_at(head, 12) as usize;
+        if len > MAX_HEADER_TEXT { Err("its header is damaged".into()) } else { Ok(len) }
+    }
+
+    /// The header from its bytes, all of them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let len = Self::parse_text_len(bytes)?;
+        let text = bytes.get(HEADER_LEN..HEADER_LEN + len).ok_or("ends within its header")?;
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&bytes[..16]);
+        crc.update(text);
+        if crc.finalize() != u32_at(bytes, 16) {
+            return Err("its header is damaged".into());
+        }
+        serde_json::from_slice(text).map_err(|_| "its header is not what it should be".into())
+    }
+}
+
+/// What a frame can be begun with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FrameKind {
+    /// Differences to the frame before.
+    Delta,
+    /// Besides, what changed since the last key frame.
+    Checkpoint,
+    /// Besides, everything known.
+    Key,
+    /// No tick: lines of the kernel log, packed by themselves, so that they can be read whatever else is
+    /// damaged, and gone through without the rest. It has the number of the tick that follows.
+    Log,
+}
+
+/// A frame without its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// What it begins with.
+    pub kind: FrameKind,
+    /// Counts up by one; a gap is a frame that could not be written.
+    pub number: u32,
+    /// Bytes that follow.
+    pub packed_len: u32,
+    /// Bytes of them unpacked.
+    pub raw_len: u32,
+    /// Wall clock of its tick, ns.
+    pub wall_ns: i64,
+    /// Checksum of the bytes that follow.
+    pub crc: u32,
+}
+
+impl FrameHeader {
+    /// As it stands before the content.
+    pub fn to_bytes(&self) -> [u8; FRAME_HEADER_LEN] {
+        let mut out = [0; FRAME_HEADER_LEN];
+        out[..4].copy_from_slice(FRAME_MAGIC);
+        out[4] = self.kind as u8;
+        out[8..12].copy_from_slice(&self.number.to_le_bytes());
+        out[12..16].copy_from_slice(&self.packed_len.to_le_bytes());
+        out[16..20].copy_from_slice(&self.raw_len.to_le_bytes());
+        out[20..28].copy_from_slice(&self.wall_ns.to_le_bytes());
+        out[28..32].copy_from_slice(&self.crc.to_le_bytes());
+        let own = crc32fast::hash(&out[..32]);
+        out[32..].copy_from_slice(&own.to_le_bytes());
+        out
+    }
+
+    /// From the first [`FRAME_HEAD`] bytes.
+    pub fn from_bytes(b: &[u8]) -> Result<Self, DecodeError> {
+        if b.len() < FRAME_HEADER_LEN || !b.starts_with(FRAME_MAGIC) {
+            return Err(DecodeError("no frame"));
+        }
+        if crc32fast::hash(&b[..32]) != u32_at(b, 32) {
+            return Err(DecodeError("a frame's head is damaged"));
+        }
+        let kind = match b[4] {
+            0 => FrameKind::Delta,
+            1 => FrameKind::Checkpoint,
+            2 => FrameKind::Key,
+            3 => FrameKind::Log,
+            _ => return Err(DecodeError("a frame of an unknown kind")),
+        };
+        let (packed_len, len) = (u32_at(b, 12), u32_at(b, 16));
+        // Bytes that cannot be made smaller grow by a few in a thousand.
+        if packed_len as usize > MAX_FRAME_BYTES + MAX_FRAME_BYTES / 64 || len as usize > MAX_FRAME_BYTES {
+            return Err(DecodeError("a frame larger than any"));
+        }
+        let wall_ns = i64::from_le_bytes(std::array::from_fn(|i| b[20 + i]));
+        Ok(Self { kind, number: u32_at(b, 8), packed_len, raw_len: len, wall_ns, crc: u32_at(b, 28) })
+    }
+
+    /// Bytes up to the next frame.
+    pub fn total_len(&self) -> u64 {
+        FRAME_HEADER_LEN as u64 + u64::from(self.packed_len)
+    }
+}
+
+fn u32_at(b: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|i| b[at + i]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_round_trip_and_bit_flips_are_detected() {
+        let header = RecordingHeader { host: "a".into(), interval_ns: 5, ..RecordingHeader::default() };
+        let bytes = header.to_bytes();
+        assert_eq!(RecordingHeader::from_bytes(&bytes), Ok(header));
+        let head = FrameHeader { kind: FrameKind::Key, number: 7, packed_len: 8, raw_len: 9, wall_ns: -10, crc: 11 };
+        let frame = head.to_bytes();
+        assert_eq!(FrameHeader::from_bytes(&frame), Ok(head));
+        for at in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[at / 8] ^= 1 << (at % 8);
+            assert!(RecordingHeader::from_bytes(&bad).is_err(), "bit {at} of the header");
+        }
+        for at in 0..frame.len() * 8 {
+            let mut bad = frame;
+            bad[at / 8] ^= 1 << (at % 8);
+            assert!(FrameHeader::from_bytes(&bad).is_err(), "bit {at} of a frame's head");
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_rejected_with_a_reason() {
+        let mut bytes = RecordingHeader::default().to_bytes();
+        bytes[10] = 9;
+        assert!(RecordingHeader::from_bytes(&bytes).unwrap_err().contains("later iotop-plus"));
+        assert!(RecordingHeader::from_bytes(b"GIF89a").unwrap_err().contains("no recording"));
+    }
+}

@@ -1,0 +1,392 @@
+//! A recording under way: a thread that makes frames and hands them to the child that writes.
+//!
+//! Whoever draws only sends news and never waits. If the child does not take its frames, because its disk hangs,
+//! a few megabytes are kept for it; then frames are dropped and counted, and the first one after that stands by
+//! itself.
+
+use super::Observation;
+use super::encoder::FrameEncoder;
+use super::frame::{RecordingHeader, FrameKind};
+use super::file_worker::{self as child, WriteCommand, WriteReply, FileWorkerTask, to_json_line};
+use crate::root::Root;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes kept for a child that does not take them.
+const MAX_BACKLOG_BYTES: usize = 8 << 20;
+/// How long one look waits for the child, and how long the end does.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(250);
+/// What was handed over and is not answered for so long is not being written: the longest of syncs on a busy disk
+/// is over sooner, mostly.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(4);
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+/// A file that is to have a size ends where the next frame might go beyond it.
+const SIZE_MARGIN_DIVISOR: u64 = 4;
+
+/// What is to be recorded where.
+#[derive(Debug, Clone)]
+pub struct RecorderOptions {
+    /// The file; with `rotate` its name gets a number.
+    pub path: PathBuf,
+    /// An existing file may be replaced.
+    pub replace: bool,
+    /// Bytes a file may have.
+    pub max_size: Option<u64>,
+    /// Files kept; a full one is followed by another. Without: a full file ends the recording.
+    pub rotate: Option<u32>,
+}
+
+impl RecorderOptions {
+    /// The `n`th file.
+    fn file_path(&self, n: u32) -> PathBuf {
+        match self.rotate {
+            None => self.path.clone(),
+            Some(_) => {
+                let mut name = self.path.clone().into_os_string();
+                name.push(format!(".{n:04}"));
+                name.into()
+            }
+        }
+    }
+}
+
+/// Whether it goes on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum RecorderState {
+    /// Yes.
+    #[default]
+    Running,
+    /// The file has its size.
+    Full,
+    /// It was ended, and everything is on disk.
+    Done,
+    /// It could not go on: why, and what next.
+    Failed(String),
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecorderStatus {
+    /// The file written now.
+    pub path: PathBuf,
+    /// Frames handed over.
+    pub frames_sent: u64,
+    /// Bytes handed over.
+    pub bytes_sent: u64,
+    /// Bytes that the child says are in the file.
+    pub bytes_written: u64,
+    /// Frames dropped because the disk does not answer.
+    pub frames_dropped: u64,
+    /// The child does not take its frames, or does not get on with those it took.
+    pub is_stuck: bool,
+    /// It was ended, and the child has everything: this process may go.
+    pub is_handed_over: bool,
+    /// Whether it goes on.
+    pub state: RecorderState,
+}
+
+enum RecorderMessage {
+    Tick(Vec<Observation>, i64),
+    Finish,
+}
+
+/// A recording under way. Dropping it ends it, without waiting.
+pub struct RecordingWriter {
+    sender: Sender<RecorderMessage>,
+    status: Arc<Mutex<RecorderStatus>>,
+}
+
+fn lock_unpoisoned(status: &Mutex<RecorderStatus>) -> MutexGuard<'_, RecorderStatus> {
+    status.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RecordingWriter {
+    /// Begins; whether the file can be had is told by [`Recorder::status`].
+    pub fn start(root: &Root, plan: RecorderOptions, header: RecordingHeader) -> std::io::Result<Self> {
+        let (to, from) = channel();
+        let status = Arc::new(Mutex::new(RecorderStatus { path: plan.file_path(1), ..RecorderStatus::default() }));
+        let shared = status.clone();
+        let root = root.clone();
+        std::thread::Builder::new().name("record".into()).stack_size(512 * 1024).spawn(move || {
+            if let Err(err) = run_recorder(&root, plan, &header, &from, &shared) {
+                set_failed(&shared, format!("recording: {}", crate::model::reading::describe_io_error(&err)));
+            }
+        })?;
+        Ok(Self { sender: to, status })
+    }
+
+    /// Hands over what a tick brought; `wall_ns` is its time.
+    pub fn record_tick(&self, news: Vec<Observation>, wall_ns: i64) {
+        let _ = self.sender.send(RecorderMessage::Tick(news, wall_ns));
+    }
+
+    /// Ends it: [`Status::course`] says when all is written.
+    pub fn finish(&self) {
+        let _ = self.sender.send(RecorderMessage::Finish);
+    }
+
+    /// How far it is.
+    pub fn status(&self) -> RecorderStatus {
+        lock_unpoisoned(&self.status).clone()
+    }
+}
+
+impl Drop for RecordingWriter {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn set_failed(status: &Mutex<RecorderStatus>, why: String) {
+    let mut status = lock_unpoisoned(status);
+    if status.state != RecorderState::Done {
+        status.state = RecorderState::Failed(crate::sanitize::sanitize(why));
+    }
+}
+
+fn run_recorder(
+    root: &Root,
+    plan: RecorderOptions,
+    header: &RecordingHeader,
+    from: &Receiver<RecorderMessage>,
+    status: &Arc<Mutex<RecorderStatus>>,
+) -> std::io::Result<()> {
+    let mut child = child::spawn_worker(root, &FileWorkerTask::Write)?;
+    let pipes = child.stdin.take().zip(child.stdout.take());
+    let (stdin, stdout) = pipes.ok_or(std::io::ErrorKind::BrokenPipe)?;
+    rustix::io::ioctl_fionbio(&stdin, true)?;
+    let told = status.clone();
+    std::thread::Builder::new().name("record-said".into()).stack_size(128 * 1024).spawn(move || {
+        read_replies(stdout, &told);
+        // So that no zombie stays. A child stuck in the kernel keeps this thread, and nothing else.
+        let _ = child.wait();
+    })?;
+    let mut pen = WorkerPipe { stdin, queue: VecDeque::new(), queued_bytes: 0, front_offset: 0, is_stuck: false };
+    let mut line = FileSequence { options: plan, encoder: FrameEncoder::default(), file_number: 0, file_bytes: 0, largest_frames: [0; 2] };
+    line.start_next_file(header, &mut pen, status);
+    pen.flush(WRITE_TIMEOUT)?;
+    let mut answers = ReplyMonitor { last_written: 0, last_progress: Instant::now() };
+    loop {
+        match from.recv_timeout(Duration::from_secs(1)) {
+            Ok(RecorderMessage::Tick(news, wall_ns)) => {
+                if lock_unpoisoned(status).state == RecorderState::Running {
+                    line.write_tick(&news, wall_ns, header, &mut pen, status);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(RecorderMessage::Finish) | Err(RecvTimeoutError::Disconnected) => break,
+        }
+        pen.flush(WRITE_TIMEOUT)?;
+        let mut status = lock_unpoisoned(status);
+        status.is_stuck = pen.is_stuck || answers.is_overdue(status.bytes_sent, status.bytes_written, Instant::now());
+    }
+    pen.is_stuck = false;
+    let done = pen.flush(FINAL_WRITE_TIMEOUT);
+    lock_unpoisoned(status).is_handed_over = true;
+    done
+}
+
+/// What the child says, until it ends.
+fn read_replies(stdout: ChildStdout, status: &Mutex<RecorderStatus>) {
+    for text in BufReader::new(stdout).lines().map_while(Result::ok) {
+        match serde_json::from_str(&text) {
+            Ok(WriteReply::Written(n)) => lock_unpoisoned(status).bytes_written = n,
+            Ok(WriteReply::Failed(why)) => set_failed(status, why),
+            Ok(WriteReply::Done) => {
+                let mut status = lock_unpoisoned(status);
+                if matches!(status.state, RecorderState::Running | RecorderState::Full) {
+                    status.state = RecorderState::Done;
+                }
+                return;
+            }
+            Err(err) => set_failed(status, format!("the writing process sent nonsense: {err}")),
+        }
+    }
+    fail_if_unreported(status);
+}
+
+/// The child ended without a last word.
+fn fail_if_unreported(status: &Mutex<RecorderStatus>) {
+    let failed = matches!(lock_unpoisoned(status).state, RecorderState::Failed(_));
+    if !failed {
+        set_failed(status, "the writing process broke off; what it had written is in the file".into());
+    }
+}
+
+/// The files one after the other, and their frames.
+struct FileSequence {
+    options: RecorderOptions,
+    encoder: FrameEncoder,
+    file_number: u32,
+    /// In this file.
+    file_bytes: u64,
+    /// The largest tick of differences, and the largest that stood by itself.
+    largest_frames: [u64; 2],
+}
+
+impl FileSequence {
+    fn start_next_file(&mut self, header: &RecordingHeader, pen: &mut WorkerPipe, status: &Mutex<RecorderStatus>) {
+        self.file_number += 1;
+        let path = self.options.file_path(self.file_number);
+        pen.enqueue(to_json_line(&WriteCommand::Open { path: path.clone(), replace: self.options.replace }));
+        if let Some(old) = self.options.rotate.and_then(|keep| self.file_number.checked_sub(keep)).filter(|n| *n > 0) {
+            pen.enqueue(to_json_line(&WriteCommand::Remove(self.options.file_path(old))));
+        }
+        let bytes = header.to_bytes();
+        self.file_bytes = bytes.len() as u64;
+        pen.enqueue(to_json_line(&WriteCommand::Data(bytes.len() as u32)));
+        pen.enqueue(bytes);
+        self.encoder.force_key_frame();
+        let mut status = lock_unpoisoned(status);
+        status.path = path;
+        status.bytes_sent += self.file_bytes;
+    }
+
+    fn write_tick(&mut self, news: &[Observation], wall_ns: i64, header: &RecordingHeader, pen: &mut WorkerPipe, status: &Mutex<RecorderStatus>) {
+        let large = usize::from(self.encoder.next_kind() != FrameKind::Delta);
+        let expected = self.largest_frames[large].max(512);
+        let full = self.options.max_size.is_some_and(|most| self.file_bytes + expected + expected / SIZE_MARGIN_DIVISOR > most);
+        if full && self.file_bytes > expected {
+            if self.options.rotate.is_none() {
+                lock_unpoisoned(status).state = RecorderState::Full;
+                return;
+            }
+            self.start_next_file(header, pen, status);
+        }
+        if pen.queued_bytes > MAX_BACKLOG_BYTES {
+            self.encoder.skip_tick(news);
+            lock_unpoisoned(status).frames_dropped += 1;
+            return;
+        }
+        let kind = self.encoder.next_kind();
+        let frame = self.encoder.encode_tick(news, wall_ns);
+        let len = frame.len() as u64;
+        let largest = &mut self.largest_frames[usize::from(kind != FrameKind::Delta)];
+        *largest = len.max(*largest);
+        self.file_bytes += len;
+        pen.enqueue(to_json_line(&WriteCommand::Data(frame.len() as u32)));
+        pen.enqueue(frame);
+        if kind != FrameKind::Delta {
+            pen.enqueue(to_json_line(&WriteCommand::Sync));
+        }
+        let mut status = lock_unpoisoned(status);
+        status.frames_sent += 1;
+        status.bytes_sent += len;
+    }
+}
+
+/// Whether the child gets on. The pipe to it holds a minute of samples before it is full, so a full pipe tells of
+/// a disk that hangs too late.
+struct ReplyMonitor {
+    /// Bytes it had written when it last got on.
+    last_written: u64,
+    /// When that was, or when there was nothing left to write.
+    last_progress: Instant,
+}
+
+impl ReplyMonitor {
+    fn is_overdue(&mut self, handed_over: u64, written: u64, now: Instant) -> bool {
+        if written > self.last_written || written >= handed_over {
+            (self.last_written, self.last_progress) = (written, now);
+        }
+        now.duration_since(self.last_progress) >= REPLY_TIMEOUT
+    }
+}
+
+/// The pipe to the child, which may take nothing for a while.
+struct WorkerPipe {
+    stdin: ChildStdin,
+    queue: VecDeque<Vec<u8>>,
+    queued_bytes: usize,
+    /// Bytes of the first piece that are through.
+    front_offset: usize,
+    is_stuck: bool,
+}
+
+impl WorkerPipe {
+    fn enqueue(&mut self, bytes: Vec<u8>) {
+        self.queued_bytes += bytes.len();
+        self.queue.push_back(bytes);
+    }
+
+    /// Writes until all is through or the child has taken nothing for `patience`; a child that is known not to
+    /// take anything is not waited for.
+    fn flush(&mut self, patience: Duration) -> std::io::Result<()> {
+        while let Some(piece) = self.queue.front() {
+            match rustix::io::write(&self.stdin, &piece[self.front_offset..]) {
+                Ok(n) => {
+                    self.is_stuck = false;
+                    self.front_offset += n;
+                    if self.front_offset == piece.len() {
+                        self.queued_bytes -= piece.len();
+                        self.front_offset = 0;
+                        self.queue.pop_front();
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self.is_stuck => return Ok(()),
+                Err(Errno::AGAIN) => {
+                    let mut fds = [PollFd::new(&self.stdin, PollFlags::OUT)];
+                    let wait = Timespec {
+                        tv_sec: patience.as_secs() as i64,
+                        tv_nsec: patience.subsec_nanos().into(),
+                    };
+                    if poll(&mut fds, Some(&wait)) == Ok(0) {
+                        self.is_stuck = true;
+                        return Ok(());
+                    }
+                }
+                // It has said why, or will have.
+                Err(Errno::PIPE) => {
+                    self.queue.clear();
+                    (self.queued_bytes, self.front_offset) = (0, 0);
+                    return Ok(());
+                }
+                Err(err) => return Err(err.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name for a recording nobody named: host and time, so that names sort.
+pub fn default_file_name(host: &str, wall_ns: i64) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+    let time = crate::units::format_rfc3339(wall_ns);
+    let host: String = host.chars().map(safe).take(64).collect();
+    format!("{host}-{}.iotop", time.get(..19).unwrap_or(&time).replace(':', ""))
+}
+
+/// Whether a path names a file at all.
+pub fn has_file_name(path: &Path) -> bool {
+    path.file_name().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_overdue_only_after_the_reply_timeout_without_progress() {
+        let start = Instant::now();
+        let mut answers = ReplyMonitor { last_written: 0, last_progress: start };
+        let mut missing = |secs, handed_over, written| {
+            answers.is_overdue(handed_over, written, start + Duration::from_secs(secs))
+        };
+        assert!(!missing(3, 100, 0));
+        assert!(missing(4, 100, 0), "nothing was written yet");
+        assert!(!missing(5, 300, 100), "it gets on, though behind");
+        assert!(!missing(8, 400, 100));
+        assert!(missing(9, 500, 100));
+        assert!(!missing(10, 500, 500));
+        assert!(!missing(3600, 500, 500), "there was nothing to write");
+        assert!(!missing(3601, 600, 500));
+    }
+}

@@ -1,0 +1,241 @@
+//! Making a value last over a boot: a file of our own for each kind, written whole or not at all.
+
+use super::knob_id::KnobId;
+use super::knob::{PersistMethod, KnobLocation};
+use super::value::is_plausible;
+use crate::model::reading::describe_io_error;
+use crate::root::Root;
+use crate::sanitize::sanitize;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Sorts behind 99-sysctl.conf, so that only /etc/sysctl.conf read by procps comes later.
+const SYSCTL_FILE: &str = "sysctl.d/99-zz-iotop-plus.conf";
+const UDEV_FILE: &str = "udev/rules.d/99-zz-iotop-plus.rules";
+const TMPFILES_FILE: &str = "tmpfiles.d/zz-iotop-plus.conf";
+const HEADER: &str = "# Written by `iotop-plus tune persist`; `iotop-plus tune unpersist` takes lines out.\n";
+/// What a line of ours is known by when it is read again.
+const ENTRY_PREFIX: &str = "# iotop-plus: ";
+
+/// The file a knob is persisted in; an error says where it belongs instead.
+pub fn file_for(root: &Root, at: &KnobId) -> Result<PathBuf, String> {
+    match at.knob().persist_method {
+        PersistMethod::Sysctl => Ok(root.etc(SYSCTL_FILE)),
+        PersistMethod::Udev => Ok(root.etc(UDEV_FILE)),
+        PersistMethod::Tmpfiles => Ok(root.etc(TMPFILES_FILE)),
+        PersistMethod::Manual(where_to) => Err(format!("{at}: not by this program; {where_to}")),
+    }
+}
+
+/// What we persist now, by file. A file that is not there holds nothing; lines that are not ours are lost when
+/// it is written, so a file without our first line is an error.
+pub fn read_persisted(path: &Path) -> io::Result<BTreeMap<KnobId, String>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(BTreeMap::new()),
+        Err(rustix::io::Errno::LOOP) => return Err(path_error(path, "is a link; take it away first")),
+        Err(err) => return Err(path_error(path, &describe_io_error(&err.into()))),
+    };
+    let mut text = String::new();
+    std::fs::File::from(fd).take(1 << 20).read_to_string(&mut text)?;
+    if !text.starts_with(HEADER) {
+        return Err(path_error(path, "was not written by this program; move it away first"));
+    }
+    let entry = |line: &str| {
+        let (at, value) = line.strip_prefix(ENTRY_PREFIX)?.rsplit_once('=')?;
+        let at = KnobId::parse(at).ok()?;
+        is_plausible(at.knob(), value).then(|| (at, value.to_owned()))
+    };
+    Ok(text.lines().filter_map(entry).collect())
+}
+
+fn path_error(path: &Path, why: &str) -> io::Error {
+    io::Error::other(format!("{}: {why}", path.display()))
+}
+
+/// Adds, replaces (`Some`) and takes out (`None`) values. Says which files were written. All are read and
+/// rendered before the first is written.
+pub fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result<Vec<PathBuf>, String> {
+    let mut files: BTreeMap<PathBuf, BTreeMap<KnobId, String>> = BTreeMap::new();
+    for (at, value) in changes {
+        let path = file_for(root, at)?;
+        let all = match files.entry(path.clone()) {
+            std::collections::btree_map::Entry::Occupied(e) => e.into_mut(),
+            std::collections::btree_map::Entry::Vacant(e) => {
+                e.insert(read_persisted(&path).map_err(|e| e.to_string())?)
+            }
+        };
+        // Of a pair only one half: the kernel zeroes the other.
+        if let (super::knob::KnobLink::Pair(other), Some(_)) = (at.knob().link, value) {
+            all.retain(|a, _| a.knob().name != other);
+        }
+        match value {
+            Some(value) => drop(all.insert(at.clone(), value.clone())),
+            None => drop(all.remove(at)),
+        }
+    }
+    let mut texts = Vec::new();
+    for (path, all) in &files {
+        texts.push((path, render_file(root, all)?));
+    }
+    for (path, text) in texts {
+        let done = match text {
+            Some(text) => write_atomically(path, &text),
+            None => remove_if_exists(path),
+        };
+        done.map_err(|err| format!("{}: {}", path.display(), describe_io_error(&err)))?;
+    }
+    Ok(files.into_keys().collect())
+}
+
+/// The file's text; `None`: there is nothing to say.
+fn render_file(root: &Root, all: &BTreeMap<KnobId, String>) -> Result<Option<String>, String> {
+    let mut text = HEADER.to_owned();
+    for (at, value) in all {
+        let line = match (at.knob().persist_method, at.knob().location) {
+            (PersistMethod::Sysctl, KnobLocation::Sysctl(file)) => format!("{} = {value}", file.replace('/', ".")),
+            (PersistMethod::Tmpfiles, KnobLocation::Sys(file)) => {
+                format!("w {} - - - - {value}", Root::live().sys(file).display())
+            }
+            (PersistMethod::Udev, KnobLocation::Queue(file)) => udev_rule(root, at, &format!("queue/{file}"), value)?,
+            (PersistMethod::Udev, KnobLocation::Bdi(file)) => udev_rule(root, at, &format!("bdi/{file}"), value)?,
+            _ => return Err(format!("{at}: cannot be persisted")),
+        };
+        text.push_str(&format!("{ENTRY_PREFIX}{at}={value}\n{line}\n"));
+    }
+    Ok((!all.is_empty()).then_some(text))
+}
+
+/// A rule for this very disk: names like sda may go to another disk at the next boot, its serial number stays.
+fn udev_rule(root: &Root, at: &KnobId, attr: &str, value: &str) -> Result<String, String> {
+    let plain = |s: &str| s.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+:!@ ".contains(&b));
+    let known = |file: &str| {
+        let text = std::fs::read_to_string(root.sys(&format!("block/{}/{file}", at.instance()))).ok()?;
+        Some(text.trim().to_owned()).filter(|t| !t.is_empty() && plain(t))
+    };
+    let same = match (known("wwid").or_else(|| known("device/wwid")), known("serial")) {
+        (Some(wwid), _) => format!("ATTRS{{wwid}}==\"{wwid}\""),
+        (None, Some(serial)) => format!("ATTR{{serial}}==\"{serial}\""),
+        _ if plain(at.instance()) => format!("KERNEL==\"{}\"", at.instance()),
+        _ => return Err(format!("{at}: its name cannot stand in a udev rule")),
+    };
+    Ok(format!(
+        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {same}, ATTR{{{attr}}}=\"{value}\""
+    ))
+}
+
+/// A new file under a temporary name, synced, renamed over the old one.
+fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
+    let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    std::fs::create_dir_all(parent)?;
+    let dir =
+        rustix::fs::openat(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let temporary = format!(".iotop-plus.{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // Read by services that may not be root: no secret in it.
+    let fd = rustix::fs::openat(&dir, &temporary, flags, Mode::from_raw_mode(0o644))?;
+    let mut file = std::fs::File::from(fd);
+    let done = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| Ok(rustix::fs::renameat(&dir, &temporary, &dir, name)?));
+    if done.is_err() {
+        let _ = rustix::fs::unlinkat(&dir, &temporary, AtFlags::empty());
+        return done;
+    }
+    let _ = rustix::fs::fsync(&dir);
+    Ok(())
+}
+
+fn remove_if_exists(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
+        _ => Ok(()),
+    }
+}
+
+/// Other programs that set knobs at boot or later, for a note; cleaned.
+pub fn other_tuning_program(root: &Root) -> Option<String> {
+    let profile = std::fs::read_to_string(root.etc("tuned/active_profile")).ok()?;
+    Some(format!(
+        "tuned is set up (profile {}): it may set values again after the boot",
+        sanitize(profile.trim())
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn knob_id(text: &str) -> KnobId {
+        KnobId::parse(text).unwrap()
+    }
+
+    fn assignment(k: &str, v: &str) -> (KnobId, Option<String>) {
+        (knob_id(k), Some(v.into()))
+    }
+
+    #[test]
+    fn entries_are_added_removed_and_replace_the_other_half_of_a_pair() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let disk = dir.path().join("sys/block/vda");
+        std::fs::create_dir_all(&disk).unwrap();
+        std::fs::write(disk.join("serial"), "abc-1\n").unwrap();
+        let wrote = update_files(
+            &root,
+            &[
+                assignment("vm.dirty_ratio", "40"),
+                assignment("vm.page-cluster", "0"),
+                assignment("scheduler@vda", "none"),
+                assignment("bdi.max_ratio@sdx", "30"),
+                assignment("transparent_hugepage.enabled", "madvise"),
+            ],
+        )
+        .unwrap();
+        assert_eq!(wrote.len(), 3);
+        let read = |p: &str| std::fs::read_to_string(dir.path().join("etc").join(p)).unwrap_or_default();
+        assert!(
+            read(SYSCTL_FILE).contains("\nvm.dirty_ratio = 40\n")
+                && read(SYSCTL_FILE).contains("\nvm.page-cluster = 0\n")
+        );
+        assert!(
+            read(UDEV_FILE).contains("ATTR{serial}==\"abc-1\", ATTR{queue/scheduler}=\"none\""),
+            "{}",
+            read(UDEV_FILE)
+        );
+        assert!(read(UDEV_FILE).contains("KERNEL==\"sdx\", ATTR{bdi/max_ratio}=\"30\""));
+        assert!(read(TMPFILES_FILE).contains("\nw /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise\n"));
+        update_files(&root, &[assignment("vm.dirty_bytes", "8192"), (knob_id("vm.page-cluster"), None)]).unwrap();
+        let all = read_persisted(&root.etc(SYSCTL_FILE)).unwrap();
+        assert_eq!(all.into_iter().collect::<Vec<_>>(), [(knob_id("vm.dirty_bytes"), "8192".into())]);
+        update_files(&root, &[(knob_id("vm.dirty_bytes"), None)]).unwrap();
+        assert!(!root.etc(SYSCTL_FILE).exists(), "an empty file goes");
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("etc/sysctl.d")).unwrap().count(),
+            0,
+            "nothing else is left"
+        );
+    }
+
+    #[test]
+    fn foreign_files_are_never_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let path = root.etc(SYSCTL_FILE);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "vm.swappiness=1\n").unwrap();
+        let err = update_files(&root, &[assignment("scheduler@a", "none"), assignment("vm.swappiness", "2")]).unwrap_err();
+        assert!(err.contains("not written by this program"), "{err}");
+        assert!(!root.etc(UDEV_FILE).exists(), "nothing is written before all is known to be fine");
+        std::fs::remove_file(&path).unwrap();
+        symlink("/dev/null", &path).unwrap();
+        assert!(update_files(&root, &[assignment("vm.swappiness", "2")]).unwrap_err().contains("is a link"));
+        assert!(update_files(&root, &[assignment("atime@/srv", "noatime")]).unwrap_err().contains("fstab"));
+    }
+}

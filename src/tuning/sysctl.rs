@@ -1,0 +1,310 @@
+//! What a sysctl will be at the next boot, and which file decides it.
+//!
+//! The order is procps' (sysctl(8) --system): of files of the same name the one in the first of /etc, /run,
+//! /usr/local/lib, /usr/lib and /lib counts; a link to /dev/null masks that name; the files are applied sorted by
+//! name; /etc/sysctl.conf comes last. systemd-sysctl leaves /etc/sysctl.conf out. `sysctl.NAME=` on the kernel's
+//! command line comes before all of them.
+
+use super::knob_id::KnobId;
+use super::knob::{KnobLink, KnobLocation};
+use crate::root::Root;
+use crate::sanitize::sanitize;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The longest file that is read.
+const MAX_FILE: u64 = 1 << 20;
+
+/// One line that sets something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SysctlAssignment {
+    /// Where it stands, for showing: `/etc/sysctl.d/x.conf:3`.
+    pub location: String,
+    /// The file itself, as seen below the root.
+    pub file: PathBuf,
+    key: String,
+    /// What it sets.
+    pub value: String,
+}
+
+/// All assignments of the next boot, in the order they are applied, and what was masked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BootSysctls {
+    assignments: Vec<SysctlAssignment>,
+    /// Files that do not count, because a file or link of their name comes before them.
+    pub masked_files: Vec<(PathBuf, PathBuf)>,
+}
+
+/// What one knob will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffectiveSetting {
+    /// The value.
+    pub value: String,
+    /// The line that decides.
+    pub location: String,
+    /// Its file.
+    pub file: PathBuf,
+    /// Lines that set it too and lose.
+    pub overridden: Vec<String>,
+}
+
+impl BootSysctls {
+    /// Reads every file. They are on the root file system: only for a process that may wait.
+    pub fn read(root: &Root) -> Self {
+        let mut next = Self::default();
+        let cmdline = std::fs::read_to_string(root.proc("cmdline")).unwrap_or_default();
+        for word in cmdline.split_ascii_whitespace().filter_map(|w| w.strip_prefix("sysctl.")) {
+            if let Some((key, value)) = word.split_once('=') {
+                next.push("the kernel's command line", Path::new(""), key, value);
+            }
+        }
+        let mut files: BTreeMap<std::ffi::OsString, PathBuf> = BTreeMap::new();
+        for dir in root.sysctl_dirs() {
+            let Ok(entries) = std::fs::read_dir(&dir) else { continue };
+            let mut names: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+            names.retain(|p| p.extension().is_some_and(|e| e == "conf"));
+            names.sort();
+            for path in names {
+                let Some(name) = path.file_name().map(ToOwned::to_owned) else { continue };
+                match files.get(&name) {
+                    // /lib is a link to /usr/lib on most machines: the same file seen twice is no mask.
+                    Some(first) if same_file(first, &path) => {}
+                    Some(first) => next.masked_files.push((path, first.clone())),
+                    None => drop(files.insert(name, path)),
+                }
+            }
+        }
+        for path in files.into_values().chain([root.etc("sysctl.conf")]) {
+            next.read_file(root, &path);
+        }
+        next
+    }
+
+    fn read_file(&mut self, root: &Root, path: &Path) {
+        // A link to the null device reads as empty, which is just what masking means.
+        let Ok(file) = std::fs::File::open(path) else { return };
+        let mut bytes = Vec::new();
+        if file.take(MAX_FILE).read_to_end(&mut bytes).is_err() {
+            return;
+        }
+        let shown = display_path(root, path);
+        for (n, line) in (1..).zip(String::from_utf8_lossy(&bytes).lines()) {
+            let line = line.trim();
+            if line.starts_with(['#', ';']) {
+                continue;
+            }
+            if let Some((key, value)) = line.split_once('=') {
+                let key = key.trim().trim_start_matches('-').trim();
+                self.push(&format!("{shown}:{n}"), path, key, value.trim());
+            }
+        }
+    }
+
+    fn push(&mut self, from: &str, file: &Path, key: &str, value: &str) {
+        self.assignments.push(SysctlAssignment {
+            location: from.into(),
+            file: file.into(),
+            key: normalize_key(key),
+            value: sanitize(value),
+        });
+    }
+
+    /// What a knob will be; `None`: no file says, so the kernel's own default.
+    pub fn effective(&self, at: &KnobId) -> Option<EffectiveSetting> {
+        let name = at.knob().name;
+        let other = match at.knob().link {
+            KnobLink::Pair(other) => Some(other),
+            _ => None,
+        };
+        let mut last: Option<EffectiveSetting> = None;
+        for a in &self.assignments {
+            let own = matches_pattern(&a.key, &sysctl_path(name)?);
+            let zeroed = other.and_then(sysctl_path).is_some_and(|p| matches_pattern(&a.key, &p)) && a.value != "0";
+            if !own && !zeroed {
+                continue;
+            }
+            // Bytes of 0 are refused by the kernel and change nothing.
+            if own && a.value == "0" && name.ends_with("_bytes") {
+                continue;
+            }
+            let mut losers = last.take().map(|l| [l.overridden, vec![l.location]].concat()).unwrap_or_default();
+            losers.retain(|l| *l != a.location);
+            let value = if own { a.value.clone() } else { "0".into() };
+            last = Some(EffectiveSetting { value, location: a.location.clone(), file: a.file.clone(), overridden: losers });
+        }
+        last
+    }
+}
+
+/// The file below /proc/sys of a sysctl knob.
+fn sysctl_path(name: &str) -> Option<String> {
+    match super::knobs::find_knob(name)?.location {
+        KnobLocation::Sysctl(file) => Some(file.to_owned()),
+        _ => None,
+    }
+}
+
+/// sysctl.d(5): if the first separator is a slash the name is a path, else dots and slashes swap.
+fn normalize_key(key: &str) -> String {
+    match key.find(['.', '/']) {
+        Some(at) if key.as_bytes()[at] == b'.' => key
+            .chars()
+            .map(|c| {
+                if c == '.' {
+                    '/'
+                } else if c == '/' {
+                    '.'
+                } else {
+                    c
+                }
+            })
+            .collect(),
+        _ => key.to_owned(),
+    }
+}
+
+/// A name with `*` and `?`, which stop at a slash.
+fn matches_pattern(pattern: &str, path: &str) -> bool {
+    let (p, t) = (pattern.as_bytes(), path.as_bytes());
+    let (mut i, mut j, mut star) = (0, 0, None);
+    while j < t.len() {
+        if i < p.len() && p[i] == b'*' {
+            star = Some((i, j));
+            i += 1;
+        } else if i < p.len() && (p[i] == t[j] || (p[i] == b'?' && t[j] != b'/')) {
+            (i, j) = (i + 1, j + 1);
+        } else {
+            match star {
+                Some((at, from)) if t[from] != b'/' => {
+                    star = Some((at, from + 1));
+                    (i, j) = (at + 1, from + 1);
+                }
+                _ => return false,
+            }
+        }
+    }
+    p[i..].iter().all(|b| *b == b'*')
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((std::fs::canonicalize(a), std::fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b && a != Root::live().dev("null"))
+}
+
+/// A path as the machine itself would name it.
+pub fn display_path(root: &Root, path: &Path) -> String {
+    let rel = path.strip_prefix(root.base()).unwrap_or(path);
+    sanitize(format!("/{}", rel.display()).replace("//", "/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn file(&self, path: &str, text: &str) -> &Self {
+            let path = self.0.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+            self
+        }
+
+        fn mask(&self, path: &str) -> &Self {
+            let path = self.0.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            symlink("/dev/null", path).unwrap();
+            self
+        }
+
+        fn effective(&self, knob: &str) -> Option<(String, String)> {
+            let next = BootSysctls::read(&Root::at(self.0.path()));
+            next.effective(&KnobId::parse(knob).unwrap()).map(|d| (d.value, d.location))
+        }
+    }
+
+    fn decided(value: &str, from: &str) -> Option<(String, String)> {
+        Some((value.into(), from.into()))
+    }
+
+    #[test]
+    fn files_take_precedence_in_procps_order() {
+        let t = Tree::new();
+        assert_eq!(t.effective("vm.swappiness"), None);
+        t.file("usr/lib/sysctl.d/50-a.conf", "vm.swappiness = 1\n");
+        assert_eq!(t.effective("vm.swappiness"), decided("1", "/usr/lib/sysctl.d/50-a.conf:1"));
+        t.file("usr/local/lib/sysctl.d/50-a.conf", "# x\nvm.swappiness = 2\n");
+        assert_eq!(t.effective("vm.swappiness"), decided("2", "/usr/local/lib/sysctl.d/50-a.conf:2"));
+        t.file("run/sysctl.d/50-a.conf", "vm/swappiness = 3\n");
+        assert_eq!(t.effective("vm.swappiness"), decided("3", "/run/sysctl.d/50-a.conf:1"));
+        t.file("etc/sysctl.d/50-a.conf", "-vm.swappiness=4\n");
+        assert_eq!(t.effective("vm.swappiness"), decided("4", "/etc/sysctl.d/50-a.conf:1"));
+        t.file("usr/lib/sysctl.d/60-b.conf", "vm.swappiness=5\n")
+            .file("etc/sysctl.d/60-b.txt", "vm.swappiness=9");
+        assert_eq!(
+            t.effective("vm.swappiness"),
+            decided("5", "/usr/lib/sysctl.d/60-b.conf:1"),
+            "a later name beats /etc"
+        );
+        t.file("etc/sysctl.conf", "; no\nvm.swappiness=6\n");
+        assert_eq!(t.effective("vm.swappiness"), decided("6", "/etc/sysctl.conf:2"));
+        t.file("proc/cmdline", "quiet sysctl.vm.swappiness=7 sysctl.vm/page-cluster=2\n");
+        assert_eq!(t.effective("vm.swappiness"), decided("6", "/etc/sysctl.conf:2"));
+        assert_eq!(t.effective("vm.page-cluster"), decided("2", "the kernel's command line"));
+    }
+
+    #[test]
+    fn a_masked_file_is_ignored() {
+        let t = Tree::new();
+        t.file("usr/lib/sysctl.d/50-a.conf", "vm.swappiness = 1\n").mask("etc/sysctl.d/50-a.conf");
+        assert_eq!(t.effective("vm.swappiness"), None);
+        let next = BootSysctls::read(&Root::at(t.0.path()));
+        assert_eq!(next.masked_files.len(), 1);
+        assert!(next.masked_files[0].0.ends_with("usr/lib/sysctl.d/50-a.conf"));
+    }
+
+    #[test]
+    fn the_other_half_of_a_pair_zeroes_a_value() {
+        let t = Tree::new();
+        t.file("etc/sysctl.d/10.conf", "vm.dirty_ratio=40\n")
+            .file("etc/sysctl.d/20.conf", "vm.dirty_bytes=8192\n");
+        assert_eq!(t.effective("vm.dirty_ratio"), decided("0", "/etc/sysctl.d/20.conf:1"));
+        assert_eq!(t.effective("vm.dirty_bytes"), decided("8192", "/etc/sysctl.d/20.conf:1"));
+        t.file("etc/sysctl.d/30.conf", "vm.dirty_bytes=0\n");
+        assert_eq!(
+            t.effective("vm.dirty_bytes"),
+            decided("8192", "/etc/sysctl.d/20.conf:1"),
+            "0 bytes are refused at boot"
+        );
+    }
+
+    #[test]
+    fn patterns_and_separators_follow_sysctl_d() {
+        let t = Tree::new();
+        t.file(
+            "etc/sysctl.d/1.conf",
+            "vm.swapp* = 11\nvm.dirty_expire_centisec? = 12\n*/page-cluster=1\nvm.*=x\n",
+        );
+        assert_eq!(t.effective("vm.dirty_expire_centisecs").unwrap().0, "x");
+        assert!(matches_pattern("vm/swapp*", "vm/swappiness") && !matches_pattern("v*s", "vm/swappiness"));
+        assert!(matches_pattern("*/page-cluster", "vm/page-cluster") && !matches_pattern("vm/swap", "vm/swappiness"));
+        assert_eq!(normalize_key("net.ipv4.conf.eth0/1.x"), "net/ipv4/conf/eth0.1/x");
+        assert_eq!(normalize_key("vm/swappiness"), "vm/swappiness");
+    }
+
+    #[test]
+    fn overridden_lines_are_reported() {
+        let t = Tree::new();
+        t.file("etc/sysctl.d/99-zz-iotop-plus.conf", "vm.swappiness=1\n")
+            .file("etc/sysctl.conf", "vm.swappiness=2\n");
+        let got =
+            BootSysctls::read(&Root::at(t.0.path())).effective(&KnobId::parse("vm.swappiness").unwrap()).unwrap();
+        assert_eq!(got.overridden, ["/etc/sysctl.d/99-zz-iotop-plus.conf:1"]);
+    }
+}
