@@ -6,19 +6,19 @@
 #[cfg(test)]
 extern crate self as iotop_plus;
 
+pub mod allocator;
 pub mod bench;
+pub mod bpf;
 pub mod cli;
 pub mod collect;
 pub mod commands;
 pub mod doctor;
 pub mod experiment;
 pub mod export;
-pub mod allocator;
 pub mod model;
 pub mod recording;
 pub mod root;
 pub mod sanitize;
-pub mod bpf;
 pub mod tui;
 pub mod tuning;
 pub mod units;

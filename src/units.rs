@@ -140,10 +140,7 @@ mod tests {
     #[test]
     fn micros_have_at_most_three_digits() {
         let shown = [0.31, 9.94, 9.96, 80.6, 999.4, 999.6, 12_345.0, 999_400.0, 1_500_000.0].map(format_micros);
-        assert_eq!(
-            shown,
-            ["0.3 us", "9.9 us", "10 us", "81 us", "999 us", "1.0 ms", "12 ms", "999 ms", "1.5 s"]
-        );
+        assert_eq!(shown, ["0.3 us", "9.9 us", "10 us", "81 us", "999 us", "1.0 ms", "12 ms", "999 ms", "1.5 s"]);
     }
 
     fn formatted(n: f64) -> String {
@@ -175,7 +172,10 @@ mod tests {
         let mut s = String::new();
         write_count(&mut s, 102_963.0);
         assert_eq!(s, "103k");
-        assert_eq!((format_duration(59), format_duration(245), format_duration(90_000)), ("59s".into(), "4m05s".into(), "1d 1h".into()));
+        assert_eq!(
+            (format_duration(59), format_duration(245), format_duration(90_000)),
+            ("59s".into(), "4m05s".into(), "1d 1h".into())
+        );
         assert_eq!(format_rfc3339(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(format_rfc3339(1_709_251_199_999_000_000), "2024-02-29T23:59:59.999Z");
         assert_eq!(format_time_of_day(52_512_000_000_000, 0), "14:35:12");

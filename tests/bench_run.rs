@@ -12,7 +12,7 @@ mod readahead;
 #[path = "bench_run/trouble.rs"]
 mod trouble;
 
-use lab::{BIN, LongRun, LoopDevice, BenchDir};
+use lab::{BIN, BenchDir, LongRun, LoopDevice};
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
@@ -39,9 +39,8 @@ fn every_file_profile_runs_and_leaves_no_files() {
         assert_eq!(report["end"], "complete", "{profile}");
         let parts = report["parts"].as_array().unwrap();
         assert!(!parts.is_empty(), "{profile}");
-        let counted = |p: &Value| {
-            ["read", "write", "sync"].iter().map(|k| p[*k]["ios"].as_u64().unwrap()).sum::<u64>() > 0
-        };
+        let counted =
+            |p: &Value| ["read", "write", "sync"].iter().map(|k| p[*k]["ios"].as_u64().unwrap()).sum::<u64>() > 0;
         assert!(parts.iter().any(counted), "{profile}: nothing counted");
     }
     let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().flatten().map(|e| e.file_name()).collect();
@@ -78,14 +77,9 @@ fn dangerous_targets_are_refused_with_exit_code_3() {
         assert!(out.stdout.is_empty(), "{args:?}");
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
     };
-    for dir in [
-        file.as_path(),
-        &dangling,
-        &device,
-        Path::new("/proc"),
-        Path::new("/nonexistent"),
-        Path::new("/dev/null"),
-    ] {
+    for dir in
+        [file.as_path(), &dangling, &device, Path::new("/proc"), Path::new("/nonexistent"), Path::new("/dev/null")]
+    {
         let (code, why) = code(&["randrw", dir.to_str().unwrap(), "-q"]);
         assert_eq!(code, Some(3), "{}: {why}", dir.display());
         assert!(why.contains("refused: "), "{why}");
@@ -124,11 +118,7 @@ fn cancel_sigterm_and_a_closed_pipe_give_a_partial_report() {
         let report = long.wait_for_report();
         assert_eq!(report["end"], "cancelled", "{how}");
         assert!(report["parts"][0]["read"]["ios"].as_u64() > Some(0), "{how}");
-        assert!(
-            report["parts"][0]["read"]["lat"]["histogram"]["buckets"]
-                .as_array()
-                .is_some_and(|b| !b.is_empty())
-        );
+        assert!(report["parts"][0]["read"]["lat"]["histogram"]["buckets"].as_array().is_some_and(|b| !b.is_empty()));
     }
 }
 
@@ -146,12 +136,8 @@ fn a_killed_child_leaves_no_files() {
 #[test]
 fn an_invalid_plan_gets_a_failed_message() {
     for plan in ["{}x", "{\"profile\":\"nothing\"}", "{\"depth\":0}"] {
-        let mut child = Command::new(BIN)
-            .arg("bench-child")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            Command::new(BIN).arg("bench-child").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         writeln!(child.stdin.as_mut().unwrap(), "{plan}").unwrap();
         let out = child.wait_with_output().unwrap();
         assert!(String::from_utf8_lossy(&out.stdout).starts_with("{\"failed\":"), "{plan}");
@@ -165,17 +151,8 @@ fn a_frozen_file_system_ends_the_run_at_the_stall_limit() {
         return println!("skipped: fsfreeze does not work here");
     }
     let mnt = lab.mount_point();
-    let out = place.run(&[
-        "bench",
-        "run",
-        "randrw",
-        mnt.to_str().unwrap(),
-        "--size",
-        "16M",
-        "-q",
-        "--stall-limit",
-        "1",
-    ]);
+    let out =
+        place.run(&["bench", "run", "randrw", mnt.to_str().unwrap(), "--size", "16M", "-q", "--stall-limit", "1"]);
     assert_eq!(out.status.code(), Some(1));
     let why = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(why.contains("nothing has moved") && why.contains("frozen"), "{why}");
@@ -186,17 +163,7 @@ fn a_read_only_and_a_full_file_system_are_refused() {
     let (Some(lab), Some(place)) = (LoopDevice::mounted(), BenchDir::new()) else { return };
     let mnt = lab.mount_point();
     let run = || {
-        let out = place.run(&[
-            "bench",
-            "run",
-            "randrw",
-            mnt.to_str().unwrap(),
-            "--size",
-            "16M",
-            "-q",
-            "--time",
-            "0.1",
-        ]);
+        let out = place.run(&["bench", "run", "randrw", mnt.to_str().unwrap(), "--size", "16M", "-q", "--time", "0.1"]);
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
     };
     let fill = std::fs::File::create(mnt.join("fill")).unwrap();

@@ -38,9 +38,7 @@ fn copy_tree(from: &Path, to: &Path) {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         match entry.file_type().unwrap() {
             t if t.is_dir() => copy_tree(&from, &to),
-            t if t.is_symlink() => {
-                std::os::unix::fs::symlink(std::fs::read_link(&from).unwrap(), &to).unwrap()
-            }
+            t if t.is_symlink() => std::os::unix::fs::symlink(std::fs::read_link(&from).unwrap(), &to).unwrap(),
             _ => drop(std::fs::copy(&from, &to).unwrap()),
         }
     }
@@ -110,8 +108,7 @@ fn exit_code_json_and_text_follow_the_worst_finding() {
     let v = json(&warned);
     assert_eq!((warned.status.code(), v["exit"].as_u64()), (Some(10), Some(10)), "{v}");
     assert!(rule_names(&v).contains(&"thp-always"), "{v}");
-    let thp =
-        v["stories"].as_array().unwrap().iter().find(|s| s["findings"][0]["rule"] == "thp-always").unwrap();
+    let thp = v["stories"].as_array().unwrap().iter().find(|s| s["findings"][0]["rule"] == "thp-always").unwrap();
     assert_eq!(thp["findings"][0]["subject"]["kind"], "task");
     assert_eq!(thp["findings"][0]["try"][0]["knob"], "transparent_hugepage.enabled");
 

@@ -3,7 +3,7 @@
 #[path = "tune/machine.rs"]
 mod machine;
 
-use machine::{BIN, LiveMachine, read_vm_knobs, read_knob, output_text};
+use machine::{BIN, LiveMachine, output_text, read_knob, read_vm_knobs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::{Value, json};
@@ -47,8 +47,7 @@ fn assert_restored(m: &LiveMachine, when: &str) {
 fn a_complete_experiment_is_saved_and_restores_all_values() {
     let Some(m) = LiveMachine::acquire("a_whole_experiment_is_kept_and_puts_everything_back") else { return };
     let set = assignment(100);
-    let base =
-        ["--workload", "intrinsic", "--time", "0.05", "--calm", "0", "--rounds", "4", "-q", "--set", &set];
+    let base = ["--workload", "intrinsic", "--time", "0.05", "--calm", "0", "--rounds", "4", "-q", "--set", &set];
     let dry = run(&m, &[&base[..], &["--dry-run"]].concat());
     assert!(output_text(&dry).contains("order A B B A A B B A"), "{}", output_text(&dry));
     assert_restored(&m, "after a dry run");
@@ -208,8 +207,7 @@ fn the_tuner_restores_after_a_killed_conductor_and_the_reverse() {
 
     let it = RunningExperiment::start(&m);
     let tuner = children(it.child.id()).into_iter().find(|pid| {
-        std::fs::read(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|c| c.split(|b| *b == 0).any(|w| w == b"tuner"))
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|c| c.split(|b| *b == 0).any(|w| w == b"tuner"))
     });
     kill_process(Pid::from_raw(tuner.expect("a tuner")).unwrap(), Signal::KILL).unwrap();
     let last = it.wait_for_last_message().expect("a last message");

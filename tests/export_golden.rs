@@ -4,7 +4,7 @@
 //! NFS mount over a slow wire, a swapped process, one with a hostile name. The clocks are the test's:
 //! t1 is two seconds after t0.
 
-mod stage;
+mod fixture;
 
 use iotop_plus::collect::kmsg::KmsgReader;
 use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
@@ -12,22 +12,22 @@ use iotop_plus::collect::queue::read_queue_attrs;
 use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{Source, host, sources};
 use iotop_plus::doctor::RuleEngine;
-use iotop_plus::export::json::{UnavailableSource, LogSince, snapshot_json};
+use iotop_plus::export::json::{LogSince, UnavailableSource, snapshot_json};
 use iotop_plus::export::snapshot::{self, SnapshotScope};
 use iotop_plus::export::{batch, table::Table};
-use iotop_plus::model::io_accounting::{IoAccount, IoAccountsRaw, AccountKey, AccountKind};
-use iotop_plus::model::timestamp::Timestamp;
 use iotop_plus::model::disk::DevId;
+use iotop_plus::model::io_accounting::{AccountKey, AccountKind, IoAccount, IoAccountsRaw};
 use iotop_plus::model::kernel_log::LogClock;
-use iotop_plus::model::latency::{SparseHistogram, DeviceHistograms, LatencyRaw};
+use iotop_plus::model::latency::{DeviceHistograms, LatencyRaw, SparseHistogram};
+use iotop_plus::model::memory_stalls::{MemoryStallsRaw, StallCounter, TaskStallCounters};
 use iotop_plus::model::process::ProcessUpdate;
-use iotop_plus::model::sample::Sample;
 use iotop_plus::model::reading::Reading;
 use iotop_plus::model::request_pattern::RequestPattern;
+use iotop_plus::model::sample::Sample;
 use iotop_plus::model::snapshot::Snapshot;
-use iotop_plus::model::memory_stalls::{StallCounter, MemoryStallsRaw, TaskStallCounters};
 use iotop_plus::model::syncs::SyncActivity;
 use iotop_plus::model::system_state::SystemState;
+use iotop_plus::model::timestamp::Timestamp;
 use iotop_plus::root::Root;
 use iotop_plus::sanitize::is_safe;
 use serde_json::Value;
@@ -71,7 +71,11 @@ fn io_accounts(seconds: u64) -> Reading<Arc<IoAccountsRaw>> {
         histogram: SparseHistogram::from_sparse([(14, 100 * seconds as u32)]),
     };
     Reading::Ok(Arc::new(IoAccountsRaw {
-        accounts: vec![account(101, AccountKind::Write), account(101, AccountKind::Writeback), account(900, AccountKind::Writeback)],
+        accounts: vec![
+            account(101, AccountKind::Write),
+            account(101, AccountKind::Writeback),
+            account(900, AccountKind::Writeback),
+        ],
         names: vec![(101, "writer".into()), (900, "go\u{1b}ne".into())],
         cgroups: vec![(7, "/system.slice/\u{202e}db".into())],
         ..IoAccountsRaw::default()
@@ -173,7 +177,7 @@ fn stalled_tasks_are_in_the_json_and_uncounted_stalls_are_null() {
 
 /// The same with syncs traced.
 fn with_traced_syncs(mut world: SystemState) -> SystemState {
-    let reading = stage::syncs::reading(world.last_sample.as_ref().unwrap(), 8);
+    let reading = fixture::syncs::reading(world.last_sample.as_ref().unwrap(), 8);
     let syncs = Reading::Ok(Arc::new(SyncActivity::derive(None, &reading, 2.0)));
     world.snapshot = Arc::new(Snapshot { syncs, ..(*world.snapshot).clone() });
     world
@@ -196,7 +200,8 @@ fn snapshot_value(world: &SystemState, scope: SnapshotScope, since: LogSince) ->
 
 #[test]
 fn the_json_of_a_captured_host() {
-    let text = serde_json::to_string_pretty(&snapshot_value(&captured_system(), SnapshotScope::ALL, LogSince::Time(0))).unwrap();
+    let text = serde_json::to_string_pretty(&snapshot_value(&captured_system(), SnapshotScope::ALL, LogSince::Time(0)))
+        .unwrap();
     insta::assert_snapshot!(text);
 }
 
@@ -228,7 +233,10 @@ fn syncs_are_included_when_traced_or_selected() {
 #[test]
 fn the_batch_report_of_a_captured_host() {
     let world = captured_system();
-    insta::assert_snapshot!(batch::batch_report(&world, batch::BatchOptions { only_active: true, is_accumulated: false }));
+    insta::assert_snapshot!(batch::batch_report(
+        &world,
+        batch::BatchOptions { only_active: true, is_accumulated: false }
+    ));
     let sums = batch::batch_report(&world, batch::BatchOptions { only_active: true, is_accumulated: true });
     assert!(sums.starts_with("Total DISK READ:         480.00 K |"), "{sums}");
 }
@@ -282,8 +290,14 @@ fn json_keys_match_the_documentation() {
     let names = documented_keys(after.split_once("```").unwrap().0);
     let mut found = BTreeSet::new();
     let gap = [UnavailableSource::new("queue_settings", "test")];
-    let object =
-        snapshot_json(&with_traced_syncs(traced_system()), &evaluate(&captured_system()), SnapshotScope::ALL, LogSince::Time(0), &gap).unwrap();
+    let object = snapshot_json(
+        &with_traced_syncs(traced_system()),
+        &evaluate(&captured_system()),
+        SnapshotScope::ALL,
+        LogSince::Time(0),
+        &gap,
+    )
+    .unwrap();
     collect_keys(&serde_json::from_str(&object).unwrap(), "", &mut found);
     assert_eq!(found, names, "README.md and the program disagree");
 }
@@ -319,17 +333,8 @@ fn unselected_panes_are_omitted() {
     };
     let v = snapshot_value(&captured_system(), scope, LogSince::Time(0));
     let keys: Vec<_> = v.as_object().unwrap().keys().map(String::as_str).collect();
-    let mut expected = [
-        "schema",
-        "time",
-        "host",
-        "kernel",
-        "interval_s",
-        "cpu",
-        "devices",
-        "network_filesystems",
-        "unavailable",
-    ];
+    let mut expected =
+        ["schema", "time", "host", "kernel", "interval_s", "cpu", "devices", "network_filesystems", "unavailable"];
     expected.sort_unstable();
     assert_eq!(keys, expected);
 }

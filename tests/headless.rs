@@ -61,8 +61,7 @@ fn while_writing<T>(test: &str, body: impl FnOnce() -> T) -> Option<T> {
 #[test]
 fn a_closed_pipe_ends_the_program_quietly() {
     for args in [&["-b", "-d", "0.1"][..], &["snapshot", "-n", "1000000", "-d", "0.1", "--format", "json"]] {
-        let mut child =
-            Command::new(BIN).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new(BIN).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut first = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
         assert!(!first.is_empty());
@@ -74,12 +73,8 @@ fn a_closed_pipe_ends_the_program_quietly() {
 
 #[test]
 fn a_closed_pipe_is_noticed_between_reports() {
-    let mut child = Command::new(BIN)
-        .args(["-b", "-d", "3600"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child =
+        Command::new(BIN).args(["-b", "-d", "3600"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
@@ -97,12 +92,8 @@ fn a_full_disk_is_reported_and_fails() {
 #[test]
 fn a_signal_ends_the_output_with_a_complete_line() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
-        let mut child = Command::new(BIN)
-            .args(["-b", "-d", "0.1"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child =
+            Command::new(BIN).args(["-b", "-d", "0.1"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut pipe = BufReader::new(child.stdout.take().unwrap());
         let mut printed = String::new();
         pipe.read_line(&mut printed).unwrap();
@@ -133,10 +124,7 @@ fn the_first_report_covers_its_interval() {
     let row = batch.lines().find(|l| l.split_whitespace().next() == Some(&me.to_string())).unwrap();
     let words: Vec<_> = row.split_whitespace().collect();
     assert!(words[5].parse::<f64>().unwrap() > 0.0, "{row}");
-    assert!(
-        batch.starts_with("Total DISK READ:")
-            && !batch.lines().next().unwrap().contains("WRITE:         0.00")
-    );
+    assert!(batch.starts_with("Total DISK READ:") && !batch.lines().next().unwrap().contains("WRITE:         0.00"));
 }
 
 #[test]
@@ -177,11 +165,8 @@ fn hostile_names_leave_no_control_byte() {
         return eprintln!("SKIP hostile_names_leave_no_control_byte: no sleep(1)");
     };
     std::fs::copy(sleep, &program).unwrap();
-    let mut child = Command::new(&program)
-        .arg0(std::ffi::OsStr::from_bytes(b"\x1b]0;t\x07\xc2\x9b31m"))
-        .arg("60")
-        .spawn()
-        .unwrap();
+    let mut child =
+        Command::new(&program).arg0(std::ffi::OsStr::from_bytes(b"\x1b]0;t\x07\xc2\x9b31m")).arg("60").spawn().unwrap();
     let pid = child.id();
     let outs = [
         run(&["-b", "-P", "-n", "1", "-d", "0.1"]),
@@ -261,8 +246,7 @@ fn copy_tree(from: &Path, to: &Path) {
 fn images_need_no_terminal() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("devices.png");
-    let args =
-        ["snapshot", "-n", "2", "-d", "0.1", "--format", "png", "--pane", "devices", "--size", "80x24", "-o"];
+    let args = ["snapshot", "-n", "2", "-d", "0.1", "--format", "png", "--pane", "devices", "--size", "80x24", "-o"];
     let out = run(&[&args[..], &[path.to_str().unwrap()]].concat());
     assert!(out.status.success() && out.stdout.is_empty(), "{out:?}");
     let reader = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&path).unwrap())).read_info();

@@ -5,7 +5,7 @@
 //! many years and drivers, `boot` an ordinary start with nothing wrong.
 
 use iotop_plus::collect::kmsg::KmsgReader;
-use iotop_plus::model::kernel_log::{KernelLogClass, KernelLog, KernelLogLimits, LogClock, LogEntry};
+use iotop_plus::model::kernel_log::{KernelLog, KernelLogClass, KernelLogLimits, LogClock, LogEntry};
 use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
 use iotop_plus::sanitize::sanitize;

@@ -27,13 +27,7 @@ fn every_network_mount_is_listed_once() {
         got,
         [
             (NetFsKind::Nfs, "/mnt/home".into(), "10.8.0.20:/export/home".into(), Some("3"), Some("bond0")),
-            (
-                NetFsKind::Nfs,
-                "/mnt/back up".into(),
-                "nas.example.net:/back up".into(),
-                Some("4.2"),
-                Some("bond0")
-            ),
+            (NetFsKind::Nfs, "/mnt/back up".into(), "nas.example.net:/back up".into(), Some("4.2"), Some("bond0")),
             (NetFsKind::Cifs, "/mnt/share".into(), "//FILES/Team Share".into(), Some("3.1.1"), Some("eth0")),
         ]
     );
@@ -43,10 +37,7 @@ fn every_network_mount_is_listed_once() {
 fn nfs_and_cifs_counters_match_the_kernel_files() {
     let sample = read_sample("database-host");
     let v3 = &sample.netfs.ok().unwrap()[0];
-    assert_eq!(
-        (v3.age_s, v3.read_bytes, v3.write_bytes),
-        (Some(266_318), Some(905_969_664), Some(771_190_000))
-    );
+    assert_eq!((v3.age_s, v3.read_bytes, v3.write_bytes), (Some(266_318), Some(905_969_664), Some(771_190_000)));
     assert_eq!((v3.ops, v3.read_ops, v3.write_ops), (Some(76_302), Some(884), Some(18_024)));
     assert_eq!((v3.retransmits, v3.timeouts, v3.errors), (Some(33), Some(3), Some(894)));
     assert_eq!((v3.queue_ms, v3.rtt_ms, v3.execute_ms), (Some(90_402), Some(249_987), Some(342_373)));
@@ -71,8 +62,7 @@ fn link_utilisation_is_shown_for_mounts_on_that_link() {
         nic.tx_bytes += 237_500_000;
     }
     let nics = NicRate::derive_all(before.nics.ok().map(|v| &v[..]), after.nics.ok().unwrap(), secs);
-    let rates =
-        NetFsRate::derive_all(before.netfs.ok().map(|v| &v[..]), after.netfs.ok().unwrap(), &nics, secs);
+    let rates = NetFsRate::derive_all(before.netfs.ok().map(|v| &v[..]), after.netfs.ok().unwrap(), &nics, secs);
     assert_eq!(
         serde_json::to_value(&rates[1]).unwrap(),
         serde_json::json!({"mount": "/mnt/back up", "kind": "nfs", "server": "nas.example.net:/back up",

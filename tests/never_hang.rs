@@ -6,35 +6,35 @@
 //! lives in a mount namespace of its own: nobody else's `df` hangs. Bounds are loose, figures are printed.
 
 mod hung_fs;
-mod term;
+mod pty_harness;
 
 use hung_fs::{DeadFuse, FAULT_ENV, FrozenFs, StuckProcesses, process_state};
+use pty_harness::{Terminal, TerminalOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use term::{Start, Terminal};
 
 const LAB_ENV: &str = "IOTOP_PLUS_HANG_LAB";
 /// Children that may be left behind, see `worker::MAX_CHILDREN`.
 const MAX_CHILDREN: usize = iotop_plus::worker::MAX_CHILDREN;
 
 #[test]
-fn dead_file_systems_hang_nothing() {
+fn hung_file_systems_do_not_block_the_program() {
     if let Some(missing) = missing_requirement() {
-        eprintln!("SKIPPED dead_file_systems_hang_nothing: {missing}");
+        eprintln!("SKIPPED hung_file_systems_do_not_block_the_program: {missing}");
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let out = Command::new("unshare")
         .args(["--mount", "--propagation", "private"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "inside", "--nocapture"])
+        .args(["--ignored", "--exact", "in_mount_namespace", "--nocapture"])
         .env(LAB_ENV, dir.path())
         .output()
         .unwrap();
     let (said, err) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     if err.contains("SKIPPED") || !said.contains("running 1 test") {
-        eprintln!("SKIPPED dead_file_systems_hang_nothing: the mounts could not be made: {err}");
+        eprintln!("SKIPPED hung_file_systems_do_not_block_the_program: the mounts could not be made: {err}");
         return;
     }
     println!("{said}");
@@ -74,16 +74,16 @@ fn time_view_switches(t: &mut Terminal, rounds: usize) -> Vec<Duration> {
         let (key, text) = [("4", "Pressure"), ("2", "recent past"), ("3", "READ/s")][i % 3];
         let start = Instant::now();
         t.send(key);
-        t.shows(text);
+        t.wait_for_text(text);
         out.push(start.elapsed());
     }
     out
 }
 
 #[test]
-#[ignore = "run by dead_file_systems_hang_nothing in a mount namespace of its own"]
-fn inside() {
-    let lab = PathBuf::from(std::env::var(LAB_ENV).expect("set by dead_file_systems_hang_nothing"));
+#[ignore = "run by hung_file_systems_do_not_block_the_program in a mount namespace of its own"]
+fn in_mount_namespace() {
+    let lab = PathBuf::from(std::env::var(LAB_ENV).expect("set by hung_file_systems_do_not_block_the_program"));
     let made = FrozenFs::mount(&lab).and_then(|frozen| Ok((frozen, DeadFuse::mount(&lab)?)));
     let (mut frozen, dead) = match made {
         Ok(made) => made,
@@ -94,7 +94,7 @@ fn inside() {
     };
     let start = Instant::now();
     while process_state(frozen.writer_pid()).is_some_and(|s| s.0 != 'D') {
-        assert!(start.elapsed() < term::PATIENCE, "the writer does not block");
+        assert!(start.elapsed() < pty_harness::TIMEOUT, "the writer does not block");
     }
     let victims = StuckProcesses::start(&mut frozen);
     run_beside(&frozen, &dead, &victims);
@@ -102,8 +102,8 @@ fn inside() {
 }
 
 #[test]
-#[ignore = "run by inside, as the task that is stuck in a page fault"]
-fn stuck_in_a_page_fault() {
+#[ignore = "run by in_mount_namespace, as the task that is stuck in a page fault"]
+fn hang_in_a_page_fault() {
     if let Some(path) = std::env::var_os(FAULT_ENV) {
         hung_fs::hang_in_page_fault(Path::new(&path));
     }
@@ -112,16 +112,16 @@ fn stuck_in_a_page_fault() {
 /// A day beside both.
 fn run_beside(frozen: &FrozenFs, dead: &DeadFuse, victims: &StuckProcesses) {
     let config = frozen.mount_point.join("config.toml");
-    let mut t = Terminal::start(Start {
+    let mut t = Terminal::start(TerminalOptions {
         args: vec!["-d", "0.1", "--config", config.to_str().unwrap(), "--path", dead.mount_point.to_str().unwrap()],
         size: (200, 50),
         ..Default::default()
     });
     let start = Instant::now();
-    t.shows("q quit");
+    t.wait_for_text("q quit");
     println!("first frame {:?}", start.elapsed());
-    t.shows("does not answer");
-    t.shows("BLOCKED");
+    t.wait_for_text("does not answer");
+    t.wait_for_text("BLOCKED");
     println!("said to be blocked after {:?}", start.elapsed());
     // Saving there blocks another child; it must not block anything else.
     t.send("1W");
@@ -129,32 +129,32 @@ fn run_beside(frozen: &FrozenFs, dead: &DeadFuse, victims: &StuckProcesses) {
     for i in 0..MAX_CHILDREN + 4 {
         t.send(format!(":path {}/{i}\r", dead.mount_point.display()));
     }
-    t.shows("children are stuck already");
+    t.wait_for_text("children are stuck already");
     assert!(child_pids(t.pid()).len() <= MAX_CHILDREN, "{:?}", child_pids(t.pid()));
     check_pace(&mut t);
     // One of the two hides its counters, the other only its command line.
     t.send("3");
-    t.shows("2 BLOCKED");
+    t.wait_for_text("2 BLOCKED");
     for pid in [victims.exec_pid, victims.fault_pid] {
         t.send(format!("/{pid}\r"));
-        t.until("the stuck task in the table", |s| s.contents().contains(&format!(" {pid} ")));
+        t.wait_until("the stuck task in the table", |s| s.contents().contains(&format!(" {pid} ")));
     }
     println!("{}", t.contents());
     t.send(format!("3/{}\r", frozen.writer_pid()));
-    t.shows("[D ");
+    t.wait_for_text("[D ");
     t.send("5");
-    t.until("the writer called stuck", |s| s.contents().contains("stuck: dd"));
+    t.wait_until("the writer called stuck", |s| s.contents().contains("stuck: dd"));
     quit_quickly(&mut t);
 }
 
 /// Frames and keys go on.
 fn check_pace(t: &mut Terminal) {
-    t.times();
+    t.take_frame_times();
     let slowest = print_percentiles("key to screen", time_view_switches(t, 60));
     assert!(slowest < Duration::from_secs(3));
-    t.times();
-    t.until_seen("frames", |seen| seen.times.len() > 50);
-    let gaps = t.times().windows(2).map(|w| w[1] - w[0]).collect();
+    t.take_frame_times();
+    t.wait_for_output("frames", |seen| seen.frame_times.len() > 50);
+    let gaps = t.take_frame_times().windows(2).map(|w| w[1] - w[0]).collect();
     assert!(print_percentiles("between frames, samples at 0.1 s", gaps) < Duration::from_secs(3));
 }
 
@@ -163,11 +163,11 @@ fn quit_quickly(t: &mut Terminal) {
     let left = child_pids(t.pid());
     let start = Instant::now();
     t.send("q");
-    let status = t.ended();
+    let status = t.wait_for_exit();
     println!("ended {:?} after q, {} children were out", start.elapsed(), left.len());
     assert_eq!(status.exit_code(), 0);
     assert!(start.elapsed() < Duration::from_secs(3));
-    t.given_back(1);
+    t.assert_restored(1);
     let stuck = left.iter().filter(|pid| process_state(**pid).is_some_and(|s| s.0 != 'Z')).count();
     println!("{stuck} children left behind");
     assert!(stuck <= MAX_CHILDREN);
@@ -178,15 +178,15 @@ fn quit_quickly(t: &mut Terminal) {
 #[ignore = "by hand: IOTOP_PLUS_BESIDE names paths on what does not answer, with colons between"]
 fn by_hand() {
     let Ok(paths) = std::env::var("IOTOP_PLUS_BESIDE") else { return };
-    let mut t = Terminal::start(Start { args: vec!["-d", "0.1"], size: (200, 50), ..Default::default() });
-    t.shows("q quit");
+    let mut t = Terminal::start(TerminalOptions { args: vec!["-d", "0.1"], size: (200, 50), ..Default::default() });
+    t.wait_for_text("q quit");
     for path in paths.split(':') {
         t.send(format!(":path {path}\r"));
-        t.shows(&format!("Path {path}"));
+        t.wait_for_text(&format!("Path {path}"));
     }
     check_pace(&mut t);
     t.send("1");
-    t.shows("Writeback");
+    t.wait_for_text("Writeback");
     println!("{}", t.contents());
     quit_quickly(&mut t);
 }
@@ -195,9 +195,9 @@ fn by_hand() {
 fn start_with_config_on(dead: &DeadFuse) {
     let config = dead.mount_point.join("config.toml");
     let start = Instant::now();
-    let mut t = Terminal::with(&["--config", config.to_str().unwrap()]);
-    t.shows("q quit");
+    let mut t = Terminal::with_args(&["--config", config.to_str().unwrap()]);
+    t.wait_for_text("q quit");
     println!("first frame {:?} with a config file that does not answer", start.elapsed());
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
 }

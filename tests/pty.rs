@@ -1,25 +1,25 @@
 //! The real program in a pseudo-terminal: starts, shows, obeys, and gives the terminal back as it was.
 
-mod term;
+mod pty_harness;
 
 use crossterm::event::KeyCode;
 use iotop_plus::export::screenshot::FORMATS;
 use iotop_plus::sanitize::is_safe;
 use iotop_plus::tui::action::Action;
 use iotop_plus::tui::keymap::{BINDINGS, KeyBinding};
+use pty_harness::{BINARY, TIMEOUT, Terminal, TerminalOptions, count_sequence, list_files};
 use rustix::process::Signal;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use term::{BINARY, PATIENCE, Start, Terminal, count, files};
 
 /// A pause between keys as a quick typist makes it. Nothing is asserted about it.
 const TYPING_DELAY: Duration = Duration::from_millis(15);
 
 fn start_and_wait(args: &[&str]) -> Terminal {
-    let terminal = Terminal::with(args);
-    terminal.shows("q quit");
+    let terminal = Terminal::with_args(args);
+    terminal.wait_for_text("q quit");
     terminal
 }
 
@@ -35,14 +35,14 @@ fn every_view_can_be_opened() {
         ("?", "Everywhere"),
     ] {
         t.send(key);
-        t.shows(text);
+        t.wait_for_text(text);
     }
     t.send("\x1b");
-    t.until("the help closed", |s| !s.contents().contains("Everywhere"));
-    t.until("live figures", |s| s.contents().contains(" us ") && s.contents().contains(" id "));
+    t.wait_until("the help closed", |s| !s.contents().contains("Everywhere"));
+    t.wait_until("live figures", |s| s.contents().contains(" us ") && s.contents().contains(" id "));
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
-    t.given_back(1);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.assert_restored(1);
 }
 
 /// A key as a terminal sends it.
@@ -92,25 +92,25 @@ fn every_bound_key_leaves_the_program_running() {
     t.send("4");
     std::thread::sleep(TYPING_DELAY);
     t.send("4");
-    t.shows("Pressure");
-    assert!(t.alive());
-    let written = files(t.home.path());
+    t.wait_for_text("Pressure");
+    assert!(t.is_running());
+    let written = list_files(t.home.path());
     assert!(t.home.path().join(".config/iotop-plus/config.toml").exists(), "{written:?}");
     t.send("\x03");
-    assert_eq!(t.ended().exit_code(), 0);
-    t.given_back(1);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.assert_restored(1);
 }
 
 #[test]
 fn a_saved_config_is_loaded_at_the_next_start() {
     let mut t = start_and_wait(&[]);
     t.send("4W");
-    t.shows("written: ");
+    t.wait_for_text("written: ");
     let config = t.home.path().join(".config/iotop-plus/config.toml");
     let text = std::fs::read_to_string(&config).unwrap();
     assert!(text.contains("view = \"memory\""), "{text}");
     let again = start_and_wait(&["--config", config.to_str().unwrap()]);
-    again.shows("Pressure");
+    again.wait_for_text("Pressure");
 }
 
 #[test]
@@ -118,42 +118,42 @@ fn resizing_redraws_the_screen() {
     let mut t = start_and_wait(&[]);
     for (w, h) in [(140, 45), (80, 24), (40, 12)] {
         t.resize(w, h);
-        t.until("a footer in the last line", |s| {
+        t.wait_until("a footer in the last line", |s| {
             let last = s.contents_between(h - 1, 0, h - 1, w);
             last.trim_start().starts_with("1 Over")
         });
     }
     t.resize(25, 6);
-    t.shows("iotop-plus needs");
+    t.wait_for_text("iotop-plus needs");
     t.resize(100, 30);
-    t.shows("q quit");
+    t.wait_for_text("q quit");
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
-    t.given_back(1);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.assert_restored(1);
 }
 
 #[test]
 fn every_terminating_signal_restores_the_terminal() {
     for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
         let mut t = start_and_wait(&[]);
-        assert_ne!(t.modes(), t.modes_before(), "taken");
+        assert_ne!(t.modes(), t.initial_modes(), "taken");
         t.signal(signal);
-        let status = t.ended();
+        let status = t.wait_for_exit();
         assert_eq!((status.exit_code(), status.signal()), (0, None), "{signal:?}");
-        t.given_back(1);
+        t.assert_restored(1);
     }
 }
 
 #[test]
 fn a_signal_during_startup_restores_the_terminal() {
     for _ in 0..10 {
-        let mut t = Terminal::with(&[]);
+        let mut t = Terminal::with_args(&[]);
         let start = Instant::now();
         // As soon as the modes are ours, before anything is on the screen.
-        while t.modes() == t.modes_before() && start.elapsed() < PATIENCE {}
+        while t.modes() == t.initial_modes() && start.elapsed() < TIMEOUT {}
         t.signal(Signal::TERM);
-        t.ended();
-        assert_eq!(t.modes(), t.modes_before());
+        t.wait_for_exit();
+        assert_eq!(t.modes(), t.initial_modes());
     }
 }
 
@@ -166,22 +166,22 @@ fn stop_and_continue_restore_and_retake_the_terminal() {
             None => t.send("\x1a"),
         }
         let stat = format!("/proc/{}/stat", t.pid());
-        t.until("stopped", |_| {
+        t.wait_until("stopped", |_| {
             std::fs::read_to_string(&stat).is_ok_and(|s| s.rsplit(')').next().unwrap().starts_with(" T"))
         });
-        t.until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
-        assert_eq!(t.modes(), t.modes_before());
+        t.wait_until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
+        assert_eq!(t.modes(), t.initial_modes());
         t.signal(Signal::CONT);
-        t.until("back", |s| s.alternate_screen() && s.contents().contains("q quit"));
-        t.until("raw again", |_| t.modes() != t.modes_before());
-        assert!(count(&t.raw(), "\x1b[?1049l") >= round);
+        t.wait_until("back", |s| s.alternate_screen() && s.contents().contains("q quit"));
+        t.wait_until("raw again", |_| t.modes() != t.initial_modes());
+        assert!(count_sequence(&t.raw(), "\x1b[?1049l") >= round);
     }
     t.send("5");
-    t.shows("Kernel log");
+    t.wait_for_text("Kernel log");
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
-    t.until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
-    assert_eq!(t.modes(), t.modes_before());
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.wait_until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
+    assert_eq!(t.modes(), t.initial_modes());
 }
 
 #[test]
@@ -214,9 +214,9 @@ fn closing_the_terminal_ends_the_program() {
 
 #[test]
 fn a_slow_terminal_gets_the_newest_frame() {
-    let mut t = Terminal::start(Start { size: (200, 50), ..Default::default() });
-    t.shows("q quit");
-    t.read_on(false);
+    let mut t = Terminal::start(TerminalOptions { size: (200, 50), ..Default::default() });
+    t.wait_for_text("q quit");
+    t.set_reading(false);
     let from = t.raw().len();
     // Every one of them is a new picture of the whole screen.
     for i in 0..300 {
@@ -224,37 +224,35 @@ fn a_slow_terminal_gets_the_newest_frame() {
         std::thread::sleep(Duration::from_millis(4));
     }
     t.send("5");
-    assert!(t.alive());
-    t.read_on(true);
-    t.until("the newest picture", |s| {
-        s.contents().contains("Kernel log") && !s.contents().contains("Pressure")
-    });
+    assert!(t.is_running());
+    t.set_reading(true);
+    t.wait_until("the newest picture", |s| s.contents().contains("Kernel log") && !s.contents().contains("Pressure"));
     let came = t.raw().len() - from;
     println!("{came} bytes for 300 pictures to a terminal that did not read");
     assert!(came < 300_000, "{came} bytes: a backlog was kept");
     // Quitting while the line is full: what is cut off is a frame, not the way back.
-    t.read_on(false);
+    t.set_reading(false);
     for i in 0..100 {
         t.send(["2", "3", "4", "\x0c"][i % 4]);
         std::thread::sleep(Duration::from_millis(4));
     }
     t.send("q");
-    t.ended();
-    t.read_on(true);
-    t.until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
-    assert_eq!(t.modes(), t.modes_before());
+    t.wait_for_exit();
+    t.set_reading(true);
+    t.wait_until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
+    assert_eq!(t.modes(), t.initial_modes());
 }
 
 #[test]
 fn no_color_disables_colour() {
-    let mut t = Terminal::start(Start { env: vec![("NO_COLOR", "1")], ..Default::default() });
-    t.shows("q quit");
+    let mut t = Terminal::start(TerminalOptions { env: vec![("NO_COLOR", "1")], ..Default::default() });
+    t.wait_for_text("q quit");
     for key in ["2", "3", "4", "5", "T", "?", "\x1b"] {
         t.send(key);
         std::thread::sleep(TYPING_DELAY);
     }
     t.send("q");
-    t.ended();
+    t.wait_for_exit();
     let raw = String::from_utf8(t.raw()).unwrap();
     let sgr = regex_lite::Regex::new(r"\x1b\[([0-9;]*)m").unwrap();
     for found in sgr.captures_iter(&raw) {
@@ -264,7 +262,7 @@ fn no_color_disables_colour() {
     }
     let mut coloured = start_and_wait(&[]);
     coloured.send("q");
-    coloured.ended();
+    coloured.wait_for_exit();
     assert!(
         sgr.captures_iter(&String::from_utf8(coloured.raw()).unwrap())
             .any(|c| c[1].starts_with("3") && !c[1].starts_with("39") || c[1].contains("38;5"))
@@ -284,10 +282,10 @@ fn a_missing_terminal_is_reported() {
     let (code, said) = run_without_terminal(&[], &[]);
     assert!(code == 1 && said.contains("not a terminal") && said.contains("-b"), "{code} {said}");
     for term in ["dumb", ""] {
-        let mut t = Terminal::start(Start { env: vec![("TERM", term)], ..Default::default() });
-        assert_eq!(t.ended().exit_code(), 1);
-        t.shows("TERM");
-        assert_eq!((t.modes(), count(&t.raw(), "\x1b")), (t.modes_before().to_owned(), 0));
+        let mut t = Terminal::start(TerminalOptions { env: vec![("TERM", term)], ..Default::default() });
+        assert_eq!(t.wait_for_exit().exit_code(), 1);
+        t.wait_for_text("TERM");
+        assert_eq!((t.modes(), count_sequence(&t.raw(), "\x1b")), (t.initial_modes().to_owned(), 0));
     }
 }
 
@@ -362,8 +360,7 @@ fn assert_only_own_sequences(raw: &[u8]) {
     let rest = own.replace_all(text, "");
     let at = rest.char_indices().find(|(_, c)| !is_safe(*c));
     if let Some((at, c)) = at {
-        let around: String =
-            rest[..at].chars().rev().take(30).collect::<Vec<_>>().into_iter().rev().collect();
+        let around: String = rest[..at].chars().rev().take(30).collect::<Vec<_>>().into_iter().rev().collect();
         panic!("{c:?} after {around:?}");
     }
 }
@@ -379,9 +376,8 @@ fn clipboard_texts(raw: &[u8]) -> Vec<String> {
 }
 
 fn decode_base64(base64: &str) -> Vec<u8> {
-    let value = |c: u8| {
-        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".iter().position(|x| *x == c)
-    };
+    let value =
+        |c: u8| b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".iter().position(|x| *x == c);
     let mut out = Vec::new();
     for four in base64.trim_end_matches('=').as_bytes().chunks(4) {
         let bits = four.iter().fold(0usize, |n, c| n << 6 | value(*c).unwrap()) << (6 * (4 - four.len()));
@@ -393,30 +389,30 @@ fn decode_base64(base64: &str) -> Vec<u8> {
 #[test]
 fn hostile_process_names_are_sanitized() {
     if !Path::new("/bin/sleep").exists() {
-        eprintln!("SKIPPED hostile_names_stay_names: no /bin/sleep");
+        eprintln!("SKIPPED hostile_process_names_are_sanitized: no /bin/sleep");
         return;
     }
     let mut hostile = HostileProcesses::start();
     if hostile.0.iter_mut().any(|c| c.try_wait().unwrap().is_some()) {
-        eprintln!("SKIPPED hostile_names_stay_names: a copy of sleep does not run under another name");
+        eprintln!("SKIPPED hostile_process_names_are_sanitized: a copy of sleep does not run under another name");
         return;
     }
-    let mut t = Terminal::start(Start { size: (170, 40), ..Default::default() });
-    t.shows("q quit");
+    let mut t = Terminal::start(TerminalOptions { size: (170, 40), ..Default::default() });
+    t.wait_for_text("q quit");
     t.send("3\\EVIL\r");
-    t.until("all of them", |s| s.contents().matches("EVIL").count() > HOSTILE_NAMES.len());
+    t.wait_until("all of them", |s| s.contents().matches("EVIL").count() > HOSTILE_NAMES.len());
     t.send("y");
-    t.until_seen("the clipboard", |seen| count(&seen.raw, "\x1b]52;c;") == 1);
+    t.wait_for_output("the clipboard", |seen| count_sequence(&seen.raw, "\x1b]52;c;") == 1);
     for form in FORMATS {
         let name = format!("all.{}", form.extension);
         t.send(format!("s\x15{name}\r"));
-        t.shows(&format!("{name} ("));
+        t.wait_for_text(&format!("{name} ("));
     }
     for _ in HOSTILE_NAMES {
         t.send("\r");
-        t.shows("Task ");
+        t.wait_for_text("Task ");
         t.send("\x1b");
-        t.until("the list", |s| s.contents().contains("WRITE/s"));
+        t.wait_until("the list", |s| s.contents().contains("WRITE/s"));
         t.send("j");
     }
     for view in ["1", "2", "4", "5"] {
@@ -424,8 +420,8 @@ fn hostile_process_names_are_sanitized() {
         std::thread::sleep(TYPING_DELAY);
     }
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
-    t.given_back(1);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.assert_restored(1);
     assert_only_own_sequences(&t.raw());
     let copied = clipboard_texts(&t.raw());
     assert!(copied[0].matches("EVIL").count() >= HOSTILE_NAMES.len(), "{copied:?}");
@@ -443,19 +439,19 @@ fn hostile_process_names_are_sanitized() {
 
 /// A thread of a program that has the terminal panics with a hostile message.
 #[test]
-fn a_panic_in_any_thread_gives_the_terminal_back() {
+fn a_panic_in_any_thread_restores_the_terminal() {
     let me = std::env::current_exe().unwrap();
-    let args = vec!["--ignored", "--exact", "panic_inside", "--nocapture"];
-    let mut t = Terminal::start(Start { program: &me, args, ..Default::default() });
-    assert_eq!(t.ended().exit_code(), 101);
-    t.shows("internal error");
+    let args = vec!["--ignored", "--exact", "panic_in_a_terminal", "--nocapture"];
+    let mut t = Terminal::start(TerminalOptions { program: &me, args, ..Default::default() });
+    assert_eq!(t.wait_for_exit().exit_code(), 101);
+    t.wait_for_text("internal error");
     assert!(t.contents().contains("EVIL\\x1b[31m"), "{}", t.contents());
-    t.given_back(1);
+    t.assert_restored(1);
 }
 
 #[test]
-#[ignore = "run by a_panic_in_any_thread_gives_the_terminal_back in a terminal of its own"]
-fn panic_inside() {
+#[ignore = "run by a_panic_in_any_thread_restores_the_terminal in a terminal of its own"]
+fn panic_in_a_terminal() {
     let mut tty = iotop_plus::tui::terminal::Tty::enter(true).unwrap();
     iotop_plus::tui::terminal::install_panic_hook();
     tty.send(b"a frame").unwrap();

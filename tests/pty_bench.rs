@@ -1,12 +1,12 @@
 //! The Bench view of the real program in a pseudo-terminal: every profile started from it, watched to its
 //! report, kept; left with a run under way.
 
-mod term;
+mod pty_harness;
 
 use iotop_plus::bench::workloads::WORKLOADS;
-use iotop_plus::tui::bench::{BenchUi, BenchParamLine};
+use iotop_plus::tui::bench::{BenchParamLine, BenchUi};
+use pty_harness::{Terminal, TerminalOptions, count_sequence};
 use std::path::Path;
-use term::{Start, Terminal, count};
 
 /// The program with its Bench view open, started in `dir`; `None` where a benchmark has no room.
 fn open_bench_view(dir: &Path) -> Option<Terminal> {
@@ -16,18 +16,16 @@ fn open_bench_view(dir: &Path) -> Option<Terminal> {
         eprintln!("SKIPPED: no room for a benchmark's file");
         return None;
     }
-    let mut t = Terminal::start(Start { size: (120, 40), ..Default::default() });
-    t.shows("q quit");
+    let mut t = Terminal::start(TerminalOptions { size: (120, 40), ..Default::default() });
+    t.wait_for_text("q quit");
     t.send("6");
-    t.shows("Plan: randrw");
+    t.wait_for_text("Plan: randrw");
     t.send(format!("e\r\x15{}\r", dir.display()));
     // What stood there before was about another directory.
     let name = dir.file_name().unwrap().to_str().unwrap();
-    t.until("the plan in this directory", |s| {
+    t.wait_until("the plan in this directory", |s| {
         let shown = s.contents();
-        shown.contains(&format!("{name};"))
-            && shown.contains("Free: ")
-            && !shown.contains("NOT TO BE STARTED")
+        shown.contains(&format!("{name};")) && shown.contains("Free: ") && !shown.contains("NOT TO BE STARTED")
     });
     t.send("\x1b[D");
     Some(t)
@@ -52,7 +50,7 @@ fn set_param(t: &mut Terminal, profile: usize, name: &str, text: &str) {
 /// Selects a profile, from a list with or without a run above it.
 fn select_profile(t: &mut Terminal, profile: usize, above: usize) {
     t.send(format!("\x1b[H{}", "j".repeat(profile + above)));
-    t.shows(&format!("Plan: {}", WORKLOADS[profile].name()));
+    t.wait_for_text(&format!("Plan: {}", WORKLOADS[profile].name()));
 }
 
 #[test]
@@ -67,23 +65,19 @@ fn every_profile_runs_from_the_view() {
             }
         }
         t.send("r");
-        t.shows(&format!("Run {}", w.name()));
+        t.wait_for_text(&format!("Run {}", w.name()));
         t.send("y");
-        t.shows(&format!("Result of {}", w.name()));
-        t.shows(&format!("-{} ", w.name()));
+        t.wait_for_text(&format!("Result of {}", w.name()));
+        t.wait_for_text(&format!("-{} ", w.name()));
         let kept = format!("-{}", w.name());
-        t.until("kept", |s| s.contents().lines().any(|l| l.contains("kept as ") && l.contains(&kept)));
-        println!(
-            "{:<9} {}",
-            w.name(),
-            t.contents().lines().find(|l| l.contains("kept as")).unwrap_or_default()
-        );
+        t.wait_until("kept", |s| s.contents().lines().any(|l| l.contains("kept as ") && l.contains(&kept)));
+        println!("{:<9} {}", w.name(), t.contents().lines().find(|l| l.contains("kept as")).unwrap_or_default());
         assert!(t.contents().contains("complete"), "{}", t.contents());
         t.send("\x1b[D");
     }
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
-    t.given_back(1);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.assert_restored(1);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing stays in the directory");
     let store = t.home.path().join(".local/state/iotop-plus/bench");
     assert_eq!(std::fs::read_dir(store).unwrap().count(), WORKLOADS.len());
@@ -99,20 +93,20 @@ fn results_are_compared_and_copied() {
     for n in 0..2 {
         select_profile(&mut t, 0, n);
         t.send("r");
-        t.shows("y do it");
+        t.wait_for_text("y do it");
         t.send("y");
-        t.shows("kept as ");
+        t.wait_for_text("kept as ");
         let row = regex_lite::Regex::new(r"[0-9]{2}:[0-9]{2} randrw [0-9]").unwrap();
-        t.until("listed", |s| row.find_iter(&s.contents()).count() == n + 1);
+        t.wait_until("listed", |s| row.find_iter(&s.contents()).count() == n + 1);
         t.send("\x1b[D");
     }
     t.send("\x1b[Fm");
-    t.shows("*");
+    t.wait_for_text("*");
     t.send("kc");
-    t.shows("Two results");
-    t.shows("One run each cannot tell");
+    t.wait_for_text("Two results");
+    t.wait_for_text("One run each cannot tell");
     t.send("y");
-    t.until_seen("the clipboard", |seen| count(&seen.raw, "\x1b]52;c;") == 1);
+    t.wait_for_output("the clipboard", |seen| count_sequence(&seen.raw, "\x1b]52;c;") == 1);
 }
 
 /// The measuring children of a process.
@@ -141,18 +135,18 @@ fn quitting_during_a_run_leaves_no_child_and_no_file() {
     set_param(&mut t, 0, "size", "16M");
     set_param(&mut t, 0, "rate", "100");
     t.send("r");
-    t.shows("y do it");
+    t.wait_for_text("y do it");
     t.send("y");
     // Laying the file out on a busy disk may take long: that is a run, too.
-    t.until("the child", |_| bench_children(t.pid()).len() == 1);
+    t.wait_until("the child", |_| bench_children(t.pid()).len() == 1);
     let running = bench_children(t.pid());
     t.send("1");
-    t.shows("bench randrw");
-    t.shows("Writeback");
+    t.wait_for_text("bench randrw");
+    t.wait_for_text("Writeback");
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
-    t.given_back(1);
-    t.until("the child's end", |_| !is_running(running[0]));
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.assert_restored(1);
+    t.wait_until("the child's end", |_| !is_running(running[0]));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     assert!(!t.home.path().join(".local/state").exists(), "a run that was left is no result");
 }
@@ -163,12 +157,12 @@ fn a_cancelled_run_is_stored_with_partial_results() {
     let Some(mut t) = open_bench_view(dir.path()) else { return };
     set_param(&mut t, 0, "size", "16M");
     t.send("r");
-    t.shows("y do it");
+    t.wait_for_text("y do it");
     t.send("y");
-    t.until("figures", |s| s.contents().contains("p99") && s.contents().contains("1. randrw"));
+    t.wait_until("figures", |s| s.contents().contains("p99") && s.contents().contains("1. randrw"));
     t.send("x");
-    t.shows("cancelled: the figures are those up to then");
-    t.shows("kept as ");
+    t.wait_for_text("cancelled: the figures are those up to then");
+    t.wait_for_text("kept as ");
 }
 
 #[test]
@@ -179,10 +173,10 @@ fn unsafe_directories_are_refused() {
         [("/proc", "a pseudo file system"), ("/nonexistent/x", "does not exist"), ("/dev/null", "device")]
     {
         t.send(format!("e\x1b[H\r\x15{path}\r"));
-        t.shows("NOT TO BE STARTED");
-        t.shows(why);
+        t.wait_for_text("NOT TO BE STARTED");
+        t.wait_for_text(why);
         t.send("r");
-        t.shows("refused: ");
+        t.wait_for_text("refused: ");
         assert!(!t.contents().contains("y do it"));
         t.send("\x1b[D");
     }

@@ -1,38 +1,42 @@
 //! Screenshots with the real binary: what lands on the disk, and what is said when it cannot.
 
-mod term;
+mod pty_harness;
 
+use pty_harness::{Terminal, TerminalOptions, list_files};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
-use term::{Start, Terminal, files};
 
 fn start_and_wait() -> Terminal {
-    let t = Terminal::start(Start { args: vec!["--config", "none"], size: (120, 40), ..Start::default() });
-    t.shows("q quit");
+    let t = Terminal::start(TerminalOptions {
+        args: vec!["--config", "none"],
+        size: (120, 40),
+        ..TerminalOptions::default()
+    });
+    t.wait_for_text("q quit");
     t
 }
 
 /// Types a name over the proposed one.
 fn take_screenshot(t: &mut Terminal, name: &str) {
     t.send("s");
-    t.shows("to file (Tab");
+    t.wait_for_text("to file (Tab");
     t.send(format!("\x15{name}\r"));
 }
 
 fn quit(mut t: Terminal) {
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
-    t.given_back(1);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.assert_restored(1);
 }
 
 #[test]
 fn a_screenshot_is_complete_and_private() {
     let mut t = start_and_wait();
-    t.until("figures", |s| s.contents().contains(" id "));
+    t.wait_until("figures", |s| s.contents().contains(" id "));
     t.send("s\r");
-    t.shows("written: ");
-    let all = files(t.home.path());
+    t.wait_for_text("written: ");
+    let all = list_files(t.home.path());
     let [file] = &all[..] else { panic!("{all:?}") };
     let name = file.file_name().unwrap().to_str().unwrap();
     let form = regex_lite::Regex::new(r"^[A-Za-z0-9._-]+-screen-\d{8}T\d{6}\.png$").unwrap();
@@ -57,7 +61,7 @@ fn existing_files_stay_and_symlinks_are_not_followed() {
     symlink(&victim, at("link.svg")).unwrap();
     for (typed, there) in [("link.svg", &numbered[0]), ("old.txt", &numbered[1])] {
         take_screenshot(&mut t, typed);
-        t.shows(&format!("{} (", there.file_name().unwrap().to_str().unwrap()));
+        t.wait_for_text(&format!("{} (", there.file_name().unwrap().to_str().unwrap()));
         assert!(std::fs::read_to_string(there).unwrap().contains("Overview"), "{there:?}");
     }
     for path in [victim, old] {
@@ -70,7 +74,7 @@ fn existing_files_stay_and_symlinks_are_not_followed() {
 fn a_failed_write_names_the_path_and_a_next_step() {
     let mut t = start_and_wait();
     take_screenshot(&mut t, "/no/such/dir/x.png");
-    t.shows("/no/such/dir/x.png not written: no such file or directory; name a directory that exists");
+    t.wait_for_text("/no/such/dir/x.png not written: no such file or directory; name a directory that exists");
     let locked = t.home.path().join("locked");
     std::fs::create_dir(&locked).unwrap();
     let mounted = rustix::process::geteuid().is_root() && mount(&locked, "ro");
@@ -80,10 +84,9 @@ fn a_failed_write_names_the_path_and_a_next_step() {
     }
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap_or_default();
     take_screenshot(&mut t, "locked/x.png");
-    t.until("the reason", |s| {
+    t.wait_until("the reason", |s| {
         let s = s.contents();
-        s.contains("read-only file system; write elsewhere")
-            || s.contains("permission denied; name a directory")
+        s.contains("read-only file system; write elsewhere") || s.contains("permission denied; name a directory")
     });
     if mounted {
         umount(&locked);
@@ -95,21 +98,19 @@ fn a_failed_write_names_the_path_and_a_next_step() {
 #[test]
 fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     if !rustix::process::geteuid().is_root() {
-        return println!("SKIPPED a_full_disk_leaves_what_was_there_and_nothing_else: needs root");
+        return println!("SKIPPED a_full_disk_leaves_the_old_file_and_nothing_else: needs root");
     }
     let dir = tempfile::tempdir().unwrap();
     if !mount(dir.path(), "size=64k") {
-        return println!("SKIPPED a_full_disk_leaves_what_was_there_and_nothing_else: cannot mount tmpfs");
+        return println!("SKIPPED a_full_disk_leaves_the_old_file_and_nothing_else: cannot mount tmpfs");
     }
     std::fs::write(dir.path().join("ballast"), vec![7; 60 << 10]).unwrap();
     let old = dir.path().join("x.svg");
     std::fs::write(&old, "old").unwrap();
     let mut t = start_and_wait();
     take_screenshot(&mut t, old.to_str().unwrap());
-    t.shows(
-        "x.svg not written: no space left on device; nothing was left there; write elsewhere or make room",
-    );
-    let (kept, names) = (std::fs::read_to_string(&old).unwrap(), files(dir.path()).len());
+    t.wait_for_text("x.svg not written: no space left on device; nothing was left there; write elsewhere or make room");
+    let (kept, names) = (std::fs::read_to_string(&old).unwrap(), list_files(dir.path()).len());
     umount(dir.path());
     assert_eq!((kept.as_str(), names), ("old", 2));
     quit(t);

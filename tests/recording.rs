@@ -57,8 +57,7 @@ fn a_recording_is_private_and_can_be_replayed_in_every_format() {
         let out = replay(&file, &["--format", format, "-n", "1"]);
         assert!(String::from_utf8_lossy(&out.stdout).contains(has), "{format}");
     }
-    for (pane, name) in
-        [("devices", "tps"), ("processes", "pid"), ("memory", "writeback.dirty_bytes"), ("kernel", "")]
+    for (pane, name) in [("devices", "tps"), ("processes", "pid"), ("memory", "writeback.dirty_bytes"), ("kernel", "")]
     {
         let out = replay(&file, &["--format", "csv", "--pane", pane]);
         assert!(out.status.success(), "{out:?}");
@@ -135,8 +134,7 @@ fn a_full_disk_keeps_the_recording_and_is_reported() {
         return eprintln!("SKIP a_full_disk_keeps_what_was_recorded_and_says_so: needs root");
     }
     let dir = tempfile::tempdir().unwrap();
-    let mounted =
-        Command::new("mount").args(["-t", "tmpfs", "-o", "size=128k", "tmpfs"]).arg(dir.path()).status();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=128k", "tmpfs"]).arg(dir.path()).status();
     if !mounted.is_ok_and(|s| s.success()) {
         return eprintln!("SKIP a_full_disk_keeps_what_was_recorded_and_says_so: cannot mount tmpfs");
     }
@@ -151,16 +149,9 @@ fn a_full_disk_keeps_the_recording_and_is_reported() {
     let exists = file.exists();
     let _ = Command::new("umount").arg(dir.path()).status();
     assert_eq!(out.status.code(), Some(1), "{out:?}");
-    assert!(
-        stderr(&out).contains("no space left") && stderr(&out).contains("free some space"),
-        "{}",
-        stderr(&out)
-    );
+    assert!(stderr(&out).contains("no space left") && stderr(&out).contains("free some space"), "{}", stderr(&out));
     // Either not one frame had room, and no file is left, or every whole one can be read.
-    assert!(
-        !exists || readable.status.success() || stderr(&readable).contains("no whole frame"),
-        "{readable:?}"
-    );
+    assert!(!exists || readable.status.success() || stderr(&readable).contains("no whole frame"), "{readable:?}");
     assert!(replaced.status.success() || kept == b"precious");
 }
 
@@ -171,8 +162,7 @@ fn max_size_and_rotation_are_respected() {
     let theirs = dir.path().join("box.0000");
     std::fs::write(&theirs, "not ours").unwrap();
     let max = 128 << 10;
-    let args =
-        ["record", base.to_str().unwrap(), "-d", "0.1", "--for", "4", "--max-size", "128K", "--rotate", "2"];
+    let args = ["record", base.to_str().unwrap(), "-d", "0.1", "--for", "4", "--max-size", "128K", "--rotate", "2"];
     let out = run(&args);
     assert!(out.status.success(), "{out:?}");
     let mut names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.path()).collect();
@@ -182,11 +172,7 @@ fn max_size_and_rotation_are_respected() {
     for file in names.iter().filter(|n| **n != theirs) {
         let len = std::fs::metadata(file).unwrap().len();
         let all = lines(&replay(file, &["--format", "json"]));
-        assert!(
-            !all.is_empty() && (len <= max || all.len() == 1),
-            "{file:?}: {len} bytes, {} samples",
-            all.len()
-        );
+        assert!(!all.is_empty() && (len <= max || all.len() == 1), "{file:?}: {len} bytes, {} samples", all.len());
     }
     let small = run(&["record", base.to_str().unwrap(), "--max-size", "1K"]);
     assert_eq!(small.status.code(), Some(2), "{}", stderr(&small));
@@ -201,11 +187,7 @@ fn a_file_that_is_no_recording_is_rejected_with_a_reason() {
         for format in [&["--format", "json"][..], &[]] {
             let out = replay(path, format);
             assert_eq!(out.status.code(), Some(1), "{path:?}: {out:?}");
-            assert!(
-                !stderr(&out).contains('\x1b') && stderr(&out).starts_with("iotop-plus: "),
-                "{}",
-                stderr(&out)
-            );
+            assert!(!stderr(&out).contains('\x1b') && stderr(&out).starts_with("iotop-plus: "), "{}", stderr(&out));
         }
     }
 }
@@ -216,9 +198,7 @@ fn contains_value(name: &str, now: &Value, then: &Value) -> bool {
         (Value::Object(now), Value::Object(then)) => {
             then.iter().all(|(key, value)| now.get(key).is_some_and(|v| contains_value(key, v, value)))
         }
-        (Value::Array(now), Value::Array(then)) if name == "unavailable" => {
-            then.iter().all(|gap| now.contains(gap))
-        }
+        (Value::Array(now), Value::Array(then)) if name == "unavailable" => then.iter().all(|gap| now.contains(gap)),
         (Value::Array(now), Value::Array(then)) => {
             now.len() == then.len() && now.iter().zip(then).all(|(a, b)| contains_value(name, a, b))
         }

@@ -1,18 +1,20 @@
 //! Reports for tickets: over the captured machine, and with the real binary.
 
-mod stage;
-mod term;
+mod fixture;
+mod pty_harness;
 
+use fixture::app;
 use iotop_plus::export::report::graphs;
 use iotop_plus::export::report::html::to_html;
 use iotop_plus::export::report::markdown::to_markdown;
 use iotop_plus::export::report::redact::Redactor;
-use iotop_plus::export::report::{ReportBlock, ReportExtras, WindowFindings, ChangedSetting, build_report, redact_report};
+use iotop_plus::export::report::{
+    ChangedSetting, ReportBlock, ReportExtras, WindowFindings, build_report, redact_report,
+};
 use iotop_plus::sanitize::is_safe;
+use pty_harness::{BINARY, Terminal};
 use serde_json::Value;
-use stage::app;
 use std::process::{Command, Output};
-use term::{BINARY, Terminal};
 
 fn report_extras() -> ReportExtras {
     let one =
@@ -123,14 +125,14 @@ fn report_is_written_to_a_new_private_file() {
 
 #[test]
 fn ctrl_c_ends_sampling_and_writes_the_report() {
-    let mut t = Terminal::with(&["report", "--for", "10m"]);
+    let mut t = Terminal::with_args(&["report", "--for", "10m"]);
     // A busy machine may pass over a second.
     let looked = |text: String| text.split("looking: ").nth(1)?.split(' ').next()?.parse::<u32>().ok();
-    t.until("a look of two seconds", |s| looked(s.contents()).is_some_and(|secs| secs >= 2));
-    t.shows(" of 600 s; Ctrl-C ends it");
+    t.wait_until("a look of two seconds", |s| looked(s.contents()).is_some_and(|secs| secs >= 2));
+    t.wait_for_text(" of 600 s; Ctrl-C ends it");
     t.send("\x03");
-    t.shows("| setting | now | kernel default |");
-    assert_eq!(t.ended().exit_code(), 0);
+    t.wait_for_text("| setting | now | kernel default |");
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
     assert!(to_string(&t.raw()).contains("# iotop-plus report"));
 }
 

@@ -5,14 +5,15 @@
 
 #[path = "screens/bench.rs"]
 mod bench;
+mod fixture;
 #[path = "screens/pictures.rs"]
 mod pictures;
 #[path = "screens/replay.rs"]
 mod replay;
-mod stage;
 #[path = "screens/syncs.rs"]
 mod syncs;
 
+use fixture::{app, empty, press, send_processes, tree};
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
@@ -24,7 +25,6 @@ use iotop_plus::tui::widgets::theme::ThemeName;
 use iotop_plus::worker::job::{WorkerJob, WorkerReply};
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
-use stage::{app, empty, press, tell_tasks, tree};
 use std::path::Path;
 
 const SIZES: [(u16, u16); 4] = [(30, 8), (80, 24), (120, 40), (200, 50)];
@@ -100,9 +100,7 @@ fn assert_screens_at_every_size(name: &str, keys: &str) {
 
 #[test]
 fn main_views() {
-    for (key, name) in
-        [("1", "overview"), ("2", "devices"), ("3", "processes"), ("4", "memory"), ("5", "kernel")]
-    {
+    for (key, name) in [("1", "overview"), ("2", "devices"), ("3", "processes"), ("4", "memory"), ("5", "kernel")] {
         assert_screens_at_every_size(name, key);
     }
 }
@@ -216,8 +214,8 @@ fn threads() {
     for size in [(80, 24), (120, 40)] {
         let mut app = app(size);
         press(&mut app, "3p");
-        tell_tasks(&mut app, false);
-        tell_tasks(&mut app, true);
+        send_processes(&mut app, false);
+        send_processes(&mut app, true);
         assert_screen(&format!("threads_{}x{}", size.0, size.1), &app);
     }
 }

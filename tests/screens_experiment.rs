@@ -2,8 +2,11 @@
 //!
 //! The pictures are kept in `tests/snapshots`; `INSTA_UPDATE=always cargo test` writes them anew.
 
-mod stage;
+mod fixture;
 
+use fixture::experiment::{answer, knobs, planned, progress, report, round, say, started};
+use fixture::press;
+use fixture::tune::Tree;
 use iotop_plus::experiment::message::{ExperimentMessage, RoundPhase};
 use iotop_plus::experiment::report::RunEnd;
 use iotop_plus::experiment::spec::Arm;
@@ -12,9 +15,6 @@ use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
 use iotop_plus::tuning::plan::TuneError;
 use iotop_plus::worker::job::{WorkerJob, WorkerReply};
-use stage::experiment::{answer, knobs, planned, progress, report, round, say, started};
-use stage::press;
-use stage::tune::Tree;
 
 const SIZES: [(u16, u16); 4] = [(40, 12), (80, 24), (120, 40), (200, 50)];
 
@@ -150,7 +150,7 @@ fn hostile_names_are_sanitized() {
     let (mut app, tree) = planned((120, 40));
     app.ui.bench.directory = "/srv/\u{1b}[2J\u{202e}".into();
     app.ui.experiment.form.set = vec!["vm.dirty_ratio=\u{1b}[2J30".into()];
-    stage::experiment::judge_arms(&mut app, &tree);
+    fixture::experiment::send_checked_arms(&mut app, &tree);
     for keys in ["", "r", "n<left>", "<right><end>"] {
         press(&mut app, keys);
         let shown = text(&app);

@@ -2,16 +2,16 @@
 //!
 //! The pictures are kept in `tests/snapshots`; `INSTA_UPDATE=always cargo test` writes them anew.
 
-mod stage;
+mod fixture;
 
+use fixture::press;
+use fixture::tune::{Tree, change_on_lease, news, view};
 use iotop_plus::tui::draw;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::tune::TuneEvent;
 use iotop_plus::tui::tune::knob_snapshot::ChangeStatus;
 use ratatui::buffer::Buffer;
 use ratatui::style::Modifier;
-use stage::press;
-use stage::tune::{Tree, news, on_lease, view};
 
 const SIZES: [(u16, u16); 4] = [(30, 8), (80, 24), (120, 40), (200, 50)];
 
@@ -81,12 +81,12 @@ fn presets() {
 fn lease_with_and_without_enough_data() {
     for size in SIZES {
         let (mut app, tree) = view(size);
-        on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000", "vm.swappiness=10"], 40);
+        change_on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000", "vm.swappiness=10"], 40);
         assert_screen("lease", &app);
         press(&mut app, "1");
         assert!(size.0 < 40 || text(&app).contains("LEASE 1 1m20s"), "seen in every view");
         let (mut app, tree) = view(size);
-        on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000"], 4);
+        change_on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000"], 4);
         assert_screen("lease_young", &app);
     }
 }
@@ -122,7 +122,7 @@ fn change_history() {
 fn quitting_with_a_lease() {
     for size in SIZES {
         let (mut app, tree) = view(size);
-        on_lease(&mut app, &tree, &["vm.swappiness=10"], 40);
+        change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 40);
         press(&mut app, "q");
         assert_screen("leaving", &app);
     }
@@ -147,12 +147,12 @@ fn unprivileged_user() {
 fn graphs_mark_knob_changes() {
     for size in SIZES {
         let (mut app, tree) = view(size);
-        on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000"], 20);
+        change_on_lease(&mut app, &tree, &["vm.dirty_expire_centisecs=2000"], 20);
         press(&mut app, "<down><down><down><down>g");
         assert_screen("graph", &app);
     }
     let (mut app, tree) = view((120, 40));
-    on_lease(&mut app, &tree, &["read_ahead_kb@vda=256"], 20);
+    change_on_lease(&mut app, &tree, &["read_ahead_kb@vda=256"], 20);
     press(&mut app, "cg");
     assert_screen("graph_device", &app);
 }
@@ -161,7 +161,7 @@ fn graphs_mark_knob_changes() {
 fn changed_values_are_marked_without_colour() {
     let (mut app, tree) = view((120, 40));
     app.ui.no_color = true;
-    on_lease(&mut app, &tree, &["vm.swappiness=10"], 20);
+    change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 20);
     let buf = render(&app);
     let row = (0..40).find(|y| buf[(1, *y)].symbol() == "*").expect("a star");
     let now = (20..60).find(|x| buf[(*x, row)].symbol() == "1").expect("its value");
@@ -175,7 +175,7 @@ fn hostile_names_are_sanitized() {
     let tree = Tree::new();
     let mounts = "21 1 254:0 / /a\\033[2J\u{202e}x rw,relatime - ext4 /dev/vda rw\n";
     std::fs::write(tree.dir.path().join("proc/self/mountinfo"), mounts).unwrap();
-    let mut app = stage::app((120, 40));
+    let mut app = fixture::app((120, 40));
     press(&mut app, "7");
     tree.tell(&mut app, &[]);
     for keys in ["<pgdn><pgdn>", "<enter>", "<c-u>noatime<enter>", "a"] {

@@ -120,10 +120,7 @@ fn devices_have_their_sysfs_attributes() {
     let topo = read_topology("database-host");
     let md = topo.by_name("md127").unwrap();
     let info = md.md.as_ref().unwrap();
-    assert_eq!(
-        (info.level.as_deref(), info.state.as_deref(), info.degraded),
-        (Some("raid1"), Some("active"), Some(0))
-    );
+    assert_eq!((info.level.as_deref(), info.state.as_deref(), info.degraded), (Some("raid1"), Some("active"), Some(0)));
     assert_eq!(md.slaves, [DevId { major: 259, minor: 2 }, DevId { major: 259, minor: 5 }]);
     assert_eq!(md.holders.len(), 3);
     assert_eq!(topo.parent_of(md.id).unwrap().name, "nvme0n1p2");

@@ -4,18 +4,19 @@
 
 #[path = "trace/machine.rs"]
 mod machine;
+mod pty_harness;
 #[path = "trace/stalls.rs"]
 mod stalls;
 #[path = "trace/syncs.rs"]
 mod syncs;
-mod term;
 
+use iotop_plus::bpf::Tracer;
 use iotop_plus::model::latency::{DeviceHistograms, LatencyRaw};
 use iotop_plus::model::reading::Reading;
 use iotop_plus::model::request_pattern::RequestPattern;
 use iotop_plus::root::Root;
-use iotop_plus::bpf::Tracer;
 use machine::{Loop, Nobody, clang, may_trace, programs_of, read_directly, read_directly_at, still_loaded};
+use pty_harness::{BINARY, TIMEOUT, Terminal};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -23,7 +24,6 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
-use term::{BINARY, PATIENCE, Terminal};
 
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/busy-vm/t0");
 
@@ -34,7 +34,7 @@ fn poll_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(began.elapsed() < TIMEOUT, "waited in vain for {what}");
         std::thread::yield_now();
     }
 }
@@ -144,10 +144,7 @@ fn latency_reason(object: &Value) -> String {
     for d in devices {
         for kind in ["read", "write", "flush"] {
             for name in ["p50", "p90", "p99", "p999", "max", "samples"] {
-                assert!(
-                    d["latency_us"][kind][name].is_null() && d["service_us"][kind][name].is_null(),
-                    "{d}"
-                );
+                assert!(d["latency_us"][kind][name].is_null() && d["service_us"][kind][name].is_null(), "{d}");
             }
         }
     }
@@ -226,11 +223,11 @@ fn programs_are_unloaded_however_the_process_ends() {
         recording.0.wait().unwrap();
         wait_until_unloaded(&ids);
     }
-    let mut screen = Terminal::with(&[]);
-    screen.shows("q quit");
+    let mut screen = Terminal::with_args(&[]);
+    screen.wait_for_text("q quit");
     let ids = wait_for_programs(screen.pid());
     screen.send("q");
-    assert_eq!(screen.ended().exit_code(), 0);
+    assert_eq!(screen.wait_for_exit().exit_code(), 0);
     wait_until_unloaded(&ids);
 }
 

@@ -7,14 +7,14 @@
 #[allow(dead_code)]
 mod machine;
 /// What `machine` expects of the tests around it.
-mod term {
+mod pty_harness {
     pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
 }
 
-use iotop_plus::model::io_accounting::{IoAccountsRaw, AccountKind};
-use iotop_plus::model::disk::DevId;
-use iotop_plus::root::Root;
 use iotop_plus::bpf::Tracer;
+use iotop_plus::model::disk::DevId;
+use iotop_plus::model::io_accounting::{AccountKind, IoAccountsRaw};
+use iotop_plus::root::Root;
 use machine::{Loop, may_trace, programs_of, read_directly, still_loaded};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -99,11 +99,7 @@ fn direct_read_counts_match_diskstats() {
         let (kernel, before) = (device.reads(), own(&read_accounting(&tracer)));
         read_directly(&device.path, 3000);
         let (kernel, now) = (device.reads() - kernel, own(&read_accounting(&tracer)));
-        println!(
-            "/proc/diskstats {kernel}, charged {} requests, {} bytes",
-            now.0 - before.0,
-            now.1 - before.1
-        );
+        println!("/proc/diskstats {kernel}, charged {} requests, {} bytes", now.0 - before.0, now.1 - before.1);
         kernel == 3000 && now.0 - before.0 == 3000 && now.1 - before.1 == 3000 * 4096
     });
     assert!(agreed, "never the same count");
@@ -165,8 +161,7 @@ fn programs_are_unloaded_after_sigkill() {
     }
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_iotop-plus"));
-    let mut child =
-        command.args(["record", "-q"]).arg(dir.path().join("r")).stdin(Stdio::null()).spawn().unwrap();
+    let mut child = command.args(["record", "-q"]).arg(dir.path().join("r")).stdin(Stdio::null()).spawn().unwrap();
     let began = Instant::now();
     let name = |id: &u32| {
         let all = aya::programs::loaded_programs();

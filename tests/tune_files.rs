@@ -46,8 +46,7 @@ impl TuneTree {
     /// The line of a knob in `status`, single spaces.
     fn status_line(&self, knob: &str) -> String {
         let all = self.output_text(&["status", knob]);
-        let line =
-            all.lines().find(|l| l.starts_with(&format!("{knob} "))).unwrap_or_else(|| panic!("{all}"));
+        let line = all.lines().find(|l| l.starts_with(&format!("{knob} "))).unwrap_or_else(|| panic!("{all}"));
         line.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
@@ -67,9 +66,10 @@ fn status_names_the_file_that_decides() {
     assert!(t.status_line("vm.swappiness").ends_with("(over /etc/sysctl.d/50-site.conf:1)"));
     // A later name wins, wherever it lies.
     t.write("usr/lib/sysctl.d/zz-vendor.conf", "\nvm/swappiness = 33\n");
-    assert!(t.status_line("vm.swappiness").ends_with(
-        "60 33 /usr/lib/sysctl.d/zz-vendor.conf:2; OURS LOSES (/etc/sysctl.d/99-zz-iotop-plus.conf)"
-    ));
+    assert!(
+        t.status_line("vm.swappiness")
+            .ends_with("60 33 /usr/lib/sysctl.d/zz-vendor.conf:2; OURS LOSES (/etc/sysctl.d/99-zz-iotop-plus.conf)")
+    );
     // Masked, it does not.
     std::os::unix::fs::symlink("/dev/null", t.0.path().join("etc/sysctl.d/zz-vendor.conf")).unwrap();
     assert!(t.status_line("vm.swappiness").contains(" 10 /etc/sysctl.d/99-zz-iotop-plus.conf:3"));
@@ -79,10 +79,7 @@ fn status_names_the_file_that_decides() {
     t.write("etc/sysctl.conf", "# site\nvm.swappiness=5\n");
     assert!(t.status_line("vm.swappiness").contains(" 5 /etc/sysctl.conf:2; OURS LOSES"));
     let said = t.output_text(&["persist", "vm.swappiness=11"]);
-    assert!(
-        said.contains("WARNING: vm.swappiness will be 5 at the next boot, not 11: /etc/sysctl.conf:2"),
-        "{said}"
-    );
+    assert!(said.contains("WARNING: vm.swappiness will be 5 at the next boot, not 11: /etc/sysctl.conf:2"), "{said}");
 }
 
 #[test]
@@ -121,17 +118,12 @@ fn list_and_get_show_every_knob_with_sanitized_names() {
     let t = TuneTree::new();
     t.write("proc/self/mountinfo", "21 1 8:1 / /a\\033[2Jb rw,noatime - ext4 /dev/x rw\n");
     let list = t.output_text(&["list"]);
-    for part in
-        ["vm.dirty_ratio", "scheduler@vda", "kernel.task_delayacct", "atime@/a\\x1b[2Jb", "nofile@PID"]
-    {
+    for part in ["vm.dirty_ratio", "scheduler@vda", "kernel.task_delayacct", "atime@/a\\x1b[2Jb", "nofile@PID"] {
         assert!(list.contains(part), "{part}: {list}");
     }
     assert!(!list.contains('\x1b'));
     let get = t.output_text(&["get", "vm.dirty_ratio"]);
-    assert!(
-        get.contains("vm.dirty_ratio = 20 % (1.53 GiB here)") && get.contains("sets vm.dirty_bytes to 0"),
-        "{get}"
-    );
+    assert!(get.contains("vm.dirty_ratio = 20 % (1.53 GiB here)") && get.contains("sets vm.dirty_bytes to 0"), "{get}");
     assert_eq!(t.tune(&["get", "vm.bogus"]).status.code(), Some(2));
     assert_eq!(t.tune(&["get", "scheduler@nope"]).status.code(), Some(1));
 }

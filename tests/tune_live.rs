@@ -13,6 +13,6 @@ mod killed;
 mod lease;
 #[path = "tune/machine.rs"]
 mod machine;
+mod pty_harness;
 #[path = "tune/screen.rs"]
 mod screen;
-mod term;

@@ -140,9 +140,7 @@ fn unanswered_jobs_fail_when_the_child_dies() {
 
 #[test]
 fn jobs_fail_when_the_program_cannot_run() {
-    for (program, why) in
-        [("/bin/true", "ended without an answer (exit status: 0)"), ("/no/such", "No such file")]
-    {
+    for (program, why) in [("/bin/true", "ended without an answer (exit status: 0)"), ("/no/such", "No such file")] {
         let (tx, replies) = channel();
         let sink = Arc::new(move |job, reply| drop(tx.send((job, reply))));
         let pool = WorkerPool::with_program(Path::new(program), Root::live(), sink);

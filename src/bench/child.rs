@@ -2,11 +2,11 @@
 //! reads its messages, and may leave it behind.
 
 use super::engine::monotonic_ns;
-use super::message::{ChildCommand, BenchMessage};
+use super::message::{BenchMessage, ChildCommand};
 use super::plan::BenchPlan;
-use super::report::{RunEnd, BenchReport, SCHEMA, reference_classes, warnings};
-use super::session::{DiskCounterReader, BenchSession, RunError};
+use super::report::{BenchReport, RunEnd, SCHEMA, reference_classes, warnings};
 use super::run_progress::RunProgress;
+use super::session::{BenchSession, DiskCounterReader, RunError};
 use super::workloads::{self, Workload};
 use crate::root::Root;
 use crate::units::format_rfc3339;
@@ -217,7 +217,11 @@ fn build_report(workload: &dyn Workload, plan: BenchPlan, watch: &RunProgress, e
         host: uname.nodename().to_string_lossy().into_owned(),
         kernel: uname.release().to_string_lossy().into_owned(),
         version: env!("CARGO_PKG_VERSION").into(),
-        reference: if on_ruler { parts.first().and_then(|p| reference_classes::place_measurement(p, target.as_ref())) } else { None },
+        reference: if on_ruler {
+            parts.first().and_then(|p| reference_classes::place_measurement(p, target.as_ref()))
+        } else {
+            None
+        },
         plan,
         target,
         measurements: parts,

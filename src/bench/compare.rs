@@ -1,6 +1,6 @@
 //! Two kept results side by side, and what can and cannot be concluded from one run each.
 
-use super::report::{RunEnd, Measurement, BenchReport};
+use super::report::{BenchReport, Measurement, RunEnd};
 use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 
@@ -29,11 +29,7 @@ fn differences(a: &BenchReport, b: &BenchReport) -> Vec<String> {
     differ("direct I/O", p.direct.to_string(), q.direct.to_string());
     differ("read-ahead series", p.readahead.to_string(), q.readahead.to_string());
     differ("fsync every", p.fsync_every.to_string(), q.fsync_every.to_string());
-    differ(
-        "rate cap",
-        format!("{} {}", p.rate_iops, p.rate_bytes),
-        format!("{} {}", q.rate_iops, q.rate_bytes),
-    );
+    differ("rate cap", format!("{} {}", p.rate_iops, p.rate_bytes), format!("{} {}", q.rate_iops, q.rate_bytes));
     differ("time (ms)", p.time_ms.to_string(), q.time_ms.to_string());
     differ("transactions", format!("{:?}", p.txlog), format!("{:?}", q.txlog));
     let engine = |r: &BenchReport| r.measurements.first().map(|p| p.engine.clone()).unwrap_or_default();
@@ -109,10 +105,7 @@ fn conclusions(a: &BenchReport, b: &BenchReport) -> Vec<String> {
     }
     let differ = differences(a, b);
     if differ.len() > 1 {
-        all.push(format!(
-            "{} things differ between them: the cause of a difference cannot be told.",
-            differ.len()
-        ));
+        all.push(format!("{} things differ between them: the cause of a difference cannot be told.", differ.len()));
     }
     let ratio = |pa: &Measurement| {
         let pb = b.measurements.iter().find(|p| p.label == pa.label)?;
@@ -141,7 +134,8 @@ mod tests {
     fn report_with_reads(ios: u64) -> BenchReport {
         let mut r = empty_report("1-randrw");
         let read = DirectionStats { ios, bytes: ios * 4096, ..DirectionStats::default() };
-        r.measurements = vec![Measurement { label: "randrw".into(), elapsed_ns: 1_000_000_000, read, ..Measurement::default() }];
+        r.measurements =
+            vec![Measurement { label: "randrw".into(), elapsed_ns: 1_000_000_000, read, ..Measurement::default() }];
         r
     }
 

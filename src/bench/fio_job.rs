@@ -2,7 +2,7 @@
 //! options we have. Anything else is an error with its line: a job that is run differently than written
 //! would be worse than none.
 
-use super::plan::{EngineChoice, BenchPlan};
+use super::plan::{BenchPlan, EngineChoice};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -118,7 +118,8 @@ struct JobOptions {
 
 /// The plan of a job file with one job.
 pub fn parse_job_file(text: &str) -> Result<BenchPlan, String> {
-    let mut job = JobOptions { plan: BenchPlan { depth: 1, direct: false, ..BenchPlan::default() }, ..JobOptions::default() };
+    let mut job =
+        JobOptions { plan: BenchPlan { depth: 1, direct: false, ..BenchPlan::default() }, ..JobOptions::default() };
     let mut inside = false;
     for (n, line) in text.lines().enumerate() {
         let at = n + 1;
@@ -141,7 +142,8 @@ pub fn parse_job_file(text: &str) -> Result<BenchPlan, String> {
             return Err(format!("line {at}: an option outside of any section"));
         }
         let (key, value) = line.split_once('=').map_or((line, "1"), |(k, v)| (k.trim(), v.trim()));
-        apply_option(&mut job, key, value, at).map_err(|why| format!("line {at}: {}", crate::sanitize::sanitize(&why)))?;
+        apply_option(&mut job, key, value, at)
+            .map_err(|why| format!("line {at}: {}", crate::sanitize::sanitize(&why)))?;
     }
     if !job.has_job_section {
         return Err("no job section".into());
@@ -181,8 +183,7 @@ fn apply_option(job: &mut JobOptions, key: &str, value: &str, at: usize) -> Resu
         "runtime" | "timeout" => job.runtime_ms = parse_duration_ms(key, value)?,
         "ramp_time" => job.ramp_ms = parse_duration_ms(key, value)?,
         "rate_iops" => {
-            job.rates[0] =
-                Some(parse_pair(value, |v| v.parse().map_err(|_| format!("{key}={value}: not numbers")))?)
+            job.rates[0] = Some(parse_pair(value, |v| v.parse().map_err(|_| format!("{key}={value}: not numbers")))?)
         }
         "rate" => job.rates[1] = Some(parse_pair(value, |v| parse_size(key, v))?),
         "ioengine" => {
@@ -249,8 +250,7 @@ fn parse_percent(key: &str, value: &str) -> Result<u8, String> {
 }
 
 fn parse_pair(value: &str, one: impl Fn(&str) -> Result<u64, String>) -> Result<Vec<u64>, String> {
-    let all: Vec<u64> =
-        value.split(',').filter(|v| !v.is_empty()).map(|v| one(v.trim())).collect::<Result<_, _>>()?;
+    let all: Vec<u64> = value.split(',').filter(|v| !v.is_empty()).map(|v| one(v.trim())).collect::<Result<_, _>>()?;
     if all.is_empty() || all.len() > 2 { Err(format!("{value}: one value or two")) } else { Ok(all) }
 }
 

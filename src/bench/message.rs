@@ -1,6 +1,6 @@
 //! What passes between the program and the child that measures: JSON, one message a line.
 
-use super::report::{SeriesPoint, BenchReport};
+use super::report::{BenchReport, SeriesPoint};
 use super::target::checks::BenchRefusal;
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! The parameters of a run, each with its name, unit, range and its way into a plan: one list, read by the
 //! command line and by the screen, so that both take the same texts and refuse them with the same words.
 
-use super::plan::{EngineChoice, CacheLayout, BenchPlan};
-use crate::units::{parse_bytes, format_bytes_exact};
+use super::plan::{BenchPlan, CacheLayout, EngineChoice};
+use crate::units::{format_bytes_exact, parse_bytes};
 
 /// A parameter of a plan.
 pub struct BenchParam {
@@ -253,8 +253,7 @@ pub const PARAMS: &[BenchParam] = &[
         get: |p| engine_name(p.engine).into(),
         set: |p, t| {
             let all = [EngineChoice::Auto, EngineChoice::Uring, EngineChoice::Threads];
-            p.engine =
-                all.into_iter().find(|e| engine_name(*e) == t).ok_or("is none of auto, uring, threads")?;
+            p.engine = all.into_iter().find(|e| engine_name(*e) == t).ok_or("is none of auto, uring, threads")?;
             Ok(())
         },
     },

@@ -2,7 +2,7 @@
 //!
 //! Nothing here waits for the child: one that is stuck in the kernel is left behind.
 
-use super::message::{ChildCommand, BenchMessage};
+use super::message::{BenchMessage, ChildCommand};
 use super::plan::BenchPlan;
 use crate::root::Root;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -149,8 +149,8 @@ fn forward_messages<M: ChildMessage>(mut child: Child, mut sink: impl FnMut(M)) 
             if n == 0 {
                 break;
             }
-            let message = serde_json::from_slice(&line)
-                .unwrap_or_else(|err| M::from_crash(format!("sent nonsense: {err}")));
+            let message =
+                serde_json::from_slice(&line).unwrap_or_else(|err| M::from_crash(format!("sent nonsense: {err}")));
             ended = message.is_last();
             sink(message);
             if ended {

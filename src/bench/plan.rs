@@ -168,11 +168,7 @@ impl BenchPlan {
     /// What is wrong with the figures themselves, whatever the machine.
     pub fn check(&self) -> Result<(), String> {
         let within = |what: &str, n: u64, least: u64, most: u64| {
-            if (least..=most).contains(&n) {
-                Ok(())
-            } else {
-                Err(format!("{what} {n}: must be {least} to {most}"))
-            }
+            if (least..=most).contains(&n) { Ok(()) } else { Err(format!("{what} {n}: must be {least} to {most}")) }
         };
         within("depth", self.depth.into(), 1, MAX_DEPTH.into())?;
         within("jobs", self.jobs.into(), 1, MAX_JOBS.into())?;
@@ -202,10 +198,7 @@ impl BenchPlan {
             ));
         }
         if self.engine == EngineChoice::Threads && self.depth * self.jobs > MAX_THREADS {
-            return Err(format!(
-                "depth x jobs would be {} threads, at most {MAX_THREADS}",
-                self.depth * self.jobs
-            ));
+            return Err(format!("depth x jobs would be {} threads, at most {MAX_THREADS}", self.depth * self.jobs));
         }
         if self.iopoll && !self.direct {
             return Err("--iopoll works with direct I/O only".into());
@@ -226,8 +219,7 @@ impl BenchPlan {
             || (t.transactions == 0 && self.time_ms == 0)
         {
             return Err(
-                "txlog: transactions >= 1 (0 with a time) and 1 <= min records <= max records <= 1000000"
-                    .into(),
+                "txlog: transactions >= 1 (0 with a time) and 1 <= min records <= max records <= 1000000".into()
             );
         }
         Ok(())

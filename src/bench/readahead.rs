@@ -12,11 +12,11 @@ use super::target::size_hints;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
+use crate::tuning::journal_record::RestoreOutcome;
 use crate::tuning::plan::TuneError;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
-use crate::tuning::journal_record::RestoreOutcome;
 use crate::tuning::restore::RestoreResult;
+use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
 
 /// The kernel's default, KiB: the "on" of a disk whose read-ahead is off.
 const DEFAULT_READAHEAD_KB: u64 = 128;
@@ -90,8 +90,12 @@ impl ReadaheadDisk {
             .map_err(|err| failed(describe_io_error(&err)))?;
         match reply {
             TunerReply::Applied { .. } => Ok(Some(ReadaheadLease { lease: held, lease_secs, disk: self.name.clone() })),
-            TunerReply::Refused(TuneError::Privilege(why)) => Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: true })),
-            TunerReply::Refused(TuneError::Unsafe(why)) => Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: false })),
+            TunerReply::Refused(TuneError::Privilege(why)) => {
+                Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: true }))
+            }
+            TunerReply::Refused(TuneError::Unsafe(why)) => {
+                Err(RunError::Refused(BenchRefusal { reason: why, needs_privilege: false }))
+            }
             TunerReply::Refused(other) => Err(failed(other.to_string())),
             other => Err(failed(format!("the tuner said {other:?}"))),
         }
@@ -102,10 +106,7 @@ impl ReadaheadLease {
     /// A sign of life: the lease starts anew. Fails if the change is no longer there.
     pub fn renew(&mut self) -> Result<(), RunError> {
         let lost = |why: String| {
-            RunError::Failed(format!(
-                "the read-ahead of {} is no longer ours: {why}",
-                sanitize(self.disk.as_bytes())
-            ))
+            RunError::Failed(format!("the read-ahead of {} is no longer ours: {why}", sanitize(self.disk.as_bytes())))
         };
         match self.lease.poll_event() {
             TunerEvent::Nothing => {}
@@ -122,14 +123,13 @@ impl ReadaheadLease {
     /// Gives it back. The error is for the person: what stands there now, and what to do.
     pub fn restore(mut self) -> Result<(), String> {
         let left = |why: String| {
-            Err(format!(
-                "read-ahead not given back: {why}; see `iotop-plus tune status` and `iotop-plus tune undo`"
-            ))
+            Err(format!("read-ahead not given back: {why}; see `iotop-plus tune status` and `iotop-plus tune undo`"))
         };
         match self.lease.request(&TunerRequest::Undo) {
             Ok(TunerReply::Restored(all)) => {
-                let bad =
-                    |u: &RestoreResult| matches!(u, RestoreResult::Failed(_) | RestoreResult::Closed(RestoreOutcome::Conflict { .. }));
+                let bad = |u: &RestoreResult| {
+                    matches!(u, RestoreResult::Failed(_) | RestoreResult::Closed(RestoreOutcome::Conflict { .. }))
+                };
                 match all.iter().find(|(_, u)| bad(u)) {
                     Some((at, undone)) => left(format!("{at}: {undone}")),
                     None => Ok(()),

@@ -4,7 +4,7 @@
 use super::measure::histogram::Histogram;
 use super::measure::recorder::{OpKind, OpRecorder};
 use super::message::BenchProgress;
-use super::report::{Measurement, SeriesPoint, StallStats, ReportTarget};
+use super::report::{Measurement, ReportTarget, SeriesPoint, StallStats};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 

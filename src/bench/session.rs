@@ -1,19 +1,19 @@
 //! One run, seen from its workload: makes the file, runs measurements one after the other, keeps parts.
 
-use super::worker_loop::{WorkerExit, run_worker_loop};
 use super::engine::monotonic_ns;
 use super::engine::threads::ThreadEngine;
-use super::engine::uring::{UringOptions, UringEngine};
+use super::engine::uring::{UringEngine, UringOptions};
+use super::io_spec::{IoSpec, RunLimits};
 use super::measure::depth::DepthCounts;
 use super::measure::recorder::OpRecorder;
-use super::plan::{EngineChoice, BenchPlan};
+use super::plan::{BenchPlan, EngineChoice};
 use super::report::{CpuUsage, Measurement, ReportTarget};
-use super::io_spec::{IoSpec, RunLimits};
-use super::syscalls::ResourceUsage;
-use super::target::filesystem::TargetFilesystem;
-use super::target::checks::BenchRefusal;
-use super::target::{BenchFile, TargetDirectory, size_hints};
 use super::run_progress::{MeasurementPhase, RunProgress, merge_recorders};
+use super::syscalls::ResourceUsage;
+use super::target::checks::BenchRefusal;
+use super::target::filesystem::TargetFilesystem;
+use super::target::{BenchFile, TargetDirectory, size_hints};
+use super::worker_loop::{WorkerExit, run_worker_loop};
 use crate::model::disk::{DevId, DiskRate, DiskRaw};
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
@@ -162,7 +162,8 @@ impl BenchSession {
     /// A step that counts nothing.
     pub fn begin_preparation(&self, what: &str) {
         let part = Measurement { label: what.into(), ..Measurement::default() };
-        self.progress.begin_phase(MeasurementPhase { measurement: part, ..MeasurementPhase::default() }, monotonic_ns());
+        self.progress
+            .begin_phase(MeasurementPhase { measurement: part, ..MeasurementPhase::default() }, monotonic_ns());
     }
 
     /// All is measured. The kernel takes a file with dirty pages away only after what it is writing of it now,
@@ -201,8 +202,15 @@ impl BenchSession {
         part.jobs = part.jobs.max(1);
         part.depth = part.depth.max(1);
         let number = Some(self.progress.finished_count());
-        self.progress
-            .begin_phase(MeasurementPhase { measurement: part.clone(), measurement_index: number, goal, recorders: recorders.clone() }, monotonic_ns());
+        self.progress.begin_phase(
+            MeasurementPhase {
+                measurement: part.clone(),
+                measurement_index: number,
+                goal,
+                recorders: recorders.clone(),
+            },
+            monotonic_ns(),
+        );
         let before = CounterSnapshot::read(&self.counters);
         recorder.start_counting(before.at_ns);
         let ended = work(self, &recorder, &mut part);
@@ -246,7 +254,8 @@ impl BenchSession {
         let specs: Vec<_> = specs.iter().flat_map(split_to_depth_one).collect();
         let most = specs.iter().map(|s| s.block).max().unwrap_or(0) as usize;
         part.engine = "threads (pread, pwrite)".into();
-        let make = |_: &IoSpec| ThreadEngine::new(file, most).map_err(|e| format!("buffers: {}", describe_io_error(&e)));
+        let make =
+            |_: &IoSpec| ThreadEngine::new(file, most).map_err(|e| format!("buffers: {}", describe_io_error(&e)));
         self.run_workers(part, number, &specs, limits, make).map_err(RunError::Failed)
     }
 
@@ -279,7 +288,12 @@ impl BenchSession {
     ) -> Result<(Measurement, Result<(), RunError>), String> {
         let recorders: Vec<_> = specs.iter().map(|_| Arc::new(OpRecorder::new())).collect();
         let goal = (limits.time_ns, specs.iter().map(|s| s.byte_limit).sum());
-        let phase = MeasurementPhase { measurement: part.clone(), measurement_index: number, goal, recorders: recorders.clone() };
+        let phase = MeasurementPhase {
+            measurement: part.clone(),
+            measurement_index: number,
+            goal,
+            recorders: recorders.clone(),
+        };
         self.progress.begin_phase(phase, monotonic_ns());
         let before: Mutex<Option<CounterSnapshot>> = Mutex::new(None);
         let standing = std::sync::Barrier::new(specs.len());
@@ -327,7 +341,12 @@ impl BenchSession {
     }
 
     /// Adds what concerns the whole: CPU, device, course.
-    fn complete_measurement(&self, mut part: Measurement, before: &CounterSnapshot, after: &CounterSnapshot) -> Measurement {
+    fn complete_measurement(
+        &self,
+        mut part: Measurement,
+        before: &CounterSnapshot,
+        after: &CounterSnapshot,
+    ) -> Measurement {
         part.series = self.progress.end_phase();
         let ns = after.at_ns.saturating_sub(before.at_ns);
         if before.at_ns == 0 || ns == 0 {
@@ -379,9 +398,7 @@ fn combine_exits(ends: &[WorkerExit]) -> Result<(), RunError> {
     for end in ends {
         if let WorkerExit::Failed { op, errno } = end {
             let what = match op {
-                Some(op) => {
-                    format!("{:?} of {} bytes at offset {}", op.kind, op.len, op.offset).to_lowercase()
-                }
+                Some(op) => format!("{:?} of {} bytes at offset {}", op.kind, op.len, op.offset).to_lowercase(),
                 None => "handing operations to the kernel".into(),
             };
             let why = match *errno {

@@ -4,7 +4,7 @@
 //! root; experiments beside it in a directory of their own. Directories 0700, files 0600, nothing made through a symlink. Root keeps nothing under another
 //! user's directories (sudo may leave HOME pointing there). All of this may block on a dead home.
 
-use super::report::{RunEnd, BenchReport, SCHEMA};
+use super::report::{BenchReport, RunEnd, SCHEMA};
 use crate::model::reading::describe_io_error;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use serde::de::DeserializeOwned;
@@ -121,8 +121,8 @@ impl ResultStore {
     /// The person's own of one kind.
     pub fn for_user_of<T: Storable>() -> Option<Self> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        let base = absolute("XDG_STATE_HOME")
-            .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
+        let base =
+            absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
         let path = base.join("iotop-plus").join(T::KIND);
         let foreign = rustix::process::geteuid().is_root() && !path.ancestors().all(is_root_owned_or_missing);
         (!foreign).then_some(Self { path, kind: T::KIND })
@@ -154,11 +154,7 @@ impl ResultStore {
     /// Keeps `report`, and drops the oldest beyond [`KEEP`]. Its id may get a suffix; the kept one comes back.
     pub fn save<T: Storable>(&self, report: &T) -> Result<String, String> {
         use std::os::unix::fs::DirBuilderExt;
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.path)
-            .map_err(|e| self.error_message(e))?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path).map_err(|e| self.error_message(e))?;
         let dir = self.open()?;
         let text = serde_json::to_vec(report).map_err(|e| e.to_string())?;
         for n in 0..100 {
@@ -190,9 +186,7 @@ impl ResultStore {
         };
         let mut ids: Vec<_> = entries
             .flatten()
-            .filter_map(|e| {
-                e.file_name().to_str()?.strip_suffix(".json").filter(|id| is_valid_id(id)).map(Into::into)
-            })
+            .filter_map(|e| e.file_name().to_str()?.strip_suffix(".json").filter(|id| is_valid_id(id)).map(Into::into))
             .collect();
         // Names begin with the time in seconds; suffixes of the same second follow each other.
         ids.sort_by_key(|id: &String| {
@@ -237,11 +231,7 @@ impl ResultStore {
         std::fs::File::from(fd).take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(|e| self.error_message(e))?;
         let report: T = serde_json::from_slice(&text).map_err(|e| format!("result {id} is damaged: {e}"))?;
         if report.schema() != T::SCHEMA {
-            return Err(format!(
-                "result {id} has form {}, this program reads {}",
-                report.schema(),
-                T::SCHEMA
-            ));
+            return Err(format!("result {id} has form {}, this program reads {}", report.schema(), T::SCHEMA));
         }
         Ok(report)
     }

@@ -187,14 +187,7 @@ impl FileMapping {
         // SAFETY: a fresh mapping at an address of the kernel's choice; the file is an unlinked one
         // of our own that is emptied only after its mapping is gone (txlog drops them in this order).
         let base = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                len,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                file,
-                0,
-            )?
+            rustix::mm::mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)?
         };
         Ok(Self { base: base.cast(), len })
     }

@@ -100,8 +100,9 @@ mod tests {
 
     #[test]
     fn distorting_conditions_are_warned_about() {
-        let said =
-            |place: TargetInfo, direct| TargetInspection { info: Some(place), ..TargetInspection::default() }.warnings(direct).join("; ");
+        let said = |place: TargetInfo, direct| {
+            TargetInspection { info: Some(place), ..TargetInspection::default() }.warnings(direct).join("; ")
+        };
         assert_eq!(said(TargetInfo::default(), true), "");
         assert!(said(TargetInfo { is_memory: true, ..TargetInfo::default() }, true).contains("memory"));
         assert!(said(TargetInfo { is_network: true, ..TargetInfo::default() }, true).contains("server"));

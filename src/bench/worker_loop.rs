@@ -5,9 +5,9 @@
 //! which is also the start time of the operations that are prepared next).
 
 use super::engine::{Completion, IoEngine, IoOp};
+use super::io_spec::{AccessOrder, BufferFill, IoSpec, RunLimits};
 use super::measure::recorder::{OpKind, OpRecorder};
 use super::rng::Rng;
-use super::io_spec::{BufferFill, IoSpec, RunLimits, AccessOrder};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How often a waiting worker looks whether it should stop, in ns.
@@ -238,8 +238,7 @@ impl<E: IoEngine> WorkerLoop<'_, E> {
     /// Submits what is fresh, waits if nothing is complete, counts what is. Returns the time then.
     #[inline(always)]
     fn submit_and_reap(&mut self, mut now: u64, draining: bool) -> Result<u64, WorkerExit> {
-        let handed_over =
-            |err: std::io::Error| WorkerExit::Failed { op: None, errno: err.raw_os_error().unwrap_or(0) };
+        let handed_over = |err: std::io::Error| WorkerExit::Failed { op: None, errno: err.raw_os_error().unwrap_or(0) };
         let fresh = self.unsubmitted.len();
         if fresh > 0 {
             self.engine.submit().map_err(handed_over)?;
@@ -350,7 +349,10 @@ mod tests {
         assert!(r.ios.abs_diff(w.ios) < 600);
         // Little's law: eight in flight, one completing every 100 us.
         assert!((r.lat.mean_ns - 800_000.0).abs() < 1_000.0, "{}", r.lat.mean_ns);
-        assert_eq!(recorder.last_completion_ns() - recorder.counting_since().unwrap(), 2 * SECOND + 8 * 100_000 - 100_000);
+        assert_eq!(
+            recorder.last_completion_ns() - recorder.counting_since().unwrap(),
+            2 * SECOND + 8 * 100_000 - 100_000
+        );
     }
 
     #[test]
@@ -376,9 +378,7 @@ mod tests {
         };
         let all = ops((1, 0));
         assert!(all.len() > 900);
-        assert!(
-            all.iter().all(|o| o.offset % 4096 == 0 && o.offset >= 1 << 20 && o.offset + 4096 <= 2 << 20)
-        );
+        assert!(all.iter().all(|o| o.offset % 4096 == 0 && o.offset >= 1 << 20 && o.offset + 4096 <= 2 << 20));
         assert_eq!(all, ops((1, 0)));
         assert_ne!(all, ops((2, 0)));
     }

@@ -29,8 +29,7 @@ struct MapElemAttr {
 
 /// One call. `key` and `value` must be as long as the map's are, for maps with a value a CPU for all possible CPUs.
 fn map_elem(command: libc::c_int, map: BorrowedFd, key: *const u8, value: *mut u8) -> io::Result<()> {
-    let attr =
-        MapElemAttr { map_fd: map.as_raw_fd() as u32, _pad: 0, key: key as u64, value: value as u64, flags: 0 };
+    let attr = MapElemAttr { map_fd: map.as_raw_fd() as u32, _pad: 0, key: key as u64, value: value as u64, flags: 0 };
     // SAFETY: `attr` is laid out as the kernel's union begins and lives through the call; the callers below hand
     // over buffers of the map's own sizes.
     let done = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const attr, size_of::<MapElemAttr>()) };
@@ -126,8 +125,9 @@ impl<const K: usize> BpfMap<'_, K> {
             };
             // SAFETY: `batch` is laid out as the kernel's union begins; what it points to lives through the call and has
             // room for `count` keys and values of the map's own sizes.
-            let called =
-                unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_LOOKUP_BATCH, &raw mut batch, size_of::<MapBatchAttr>()) };
+            let called = unsafe {
+                libc::syscall(libc::SYS_bpf, BPF_MAP_LOOKUP_BATCH, &raw mut batch, size_of::<MapBatchAttr>())
+            };
             let err = (called < 0).then(io::Error::last_os_error);
             let end = match err.as_ref().and_then(io::Error::raw_os_error) {
                 None => false,
@@ -140,8 +140,7 @@ impl<const K: usize> BpfMap<'_, K> {
                 Some(code) => return Err(io::Error::from_raw_os_error(code)),
             };
             let count = (batch.count as usize).min(room);
-            for (key, value) in keys.as_chunks().0.iter().zip(values.chunks_exact(self.value_len)).take(count)
-            {
+            for (key, value) in keys.as_chunks().0.iter().zip(values.chunks_exact(self.value_len)).take(count) {
                 each(key, value);
             }
             done += count;

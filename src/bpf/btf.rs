@@ -105,14 +105,8 @@ mod tests {
             ]
             .concat(),
         );
-        let mut out = to_bytes(&[
-            u32::from(MAGIC) | 1 << 16,
-            24,
-            0,
-            types.len() as u32,
-            types.len() as u32,
-            names.len() as u32,
-        ]);
+        let mut out =
+            to_bytes(&[u32::from(MAGIC) | 1 << 16, 24, 0, types.len() as u32, types.len() as u32, names.len() as u32]);
         out.extend(types);
         out.extend(names);
         out

@@ -58,8 +58,7 @@ fn read_btf(root: &Root) -> Result<Vec<u8>, ProbeUnavailable> {
 fn check_capabilities() -> Result<(), ProbeUnavailable> {
     let held = rustix::thread::capabilities(None).map(|sets| sets.effective);
     let held = held.map_err(|err| ProbeUnavailable::from_io_error("capabilities", &err.into()))?;
-    let enough =
-        held.contains(CapabilitySet::SYS_ADMIN) || held.contains(CapabilitySet::BPF | CapabilitySet::PERFMON);
+    let enough = held.contains(CapabilitySet::SYS_ADMIN) || held.contains(CapabilitySet::BPF | CapabilitySet::PERFMON);
     match enough {
         true => Ok(()),
         false => Err(ProbeUnavailable::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into())),

@@ -27,9 +27,7 @@ pub const BSS_MAP: &str = ".bss";
 /// A map of an object, by name, to be read by its descriptor.
 pub fn take_map(programs: &mut Ebpf, name: &str) -> Result<MapData, ProbeUnavailable> {
     match programs.take_map(name) {
-        Some(Kept::PerCpuHashMap(map) | Kept::HashMap(map) | Kept::PerCpuArray(map) | Kept::Array(map)) => {
-            Ok(map)
-        }
+        Some(Kept::PerCpuHashMap(map) | Kept::HashMap(map) | Kept::PerCpuArray(map) | Kept::Array(map)) => Ok(map),
         _ => Err(ProbeUnavailable::Absent(format!("tracing: no map {name}"))),
     }
 }
@@ -127,8 +125,7 @@ mod tests {
     fn a_load_failure_is_one_line_and_keeps_its_kind() {
         let denied = load_failure("the maps", &io::Error::from_raw_os_error(libc::EPERM));
         assert!(matches!(&denied, ProbeUnavailable::Denied(why) if why.contains("lockdown")), "{denied:?}");
-        let other =
-            load_failure("tracepoint block_rq_issue", &Verifier(io::Error::from_raw_os_error(libc::EINVAL)));
+        let other = load_failure("tracepoint block_rq_issue", &Verifier(io::Error::from_raw_os_error(libc::EINVAL)));
         assert_eq!(other, ProbeUnavailable::Absent("tracing: tracepoint block_rq_issue: invalid argument".into()));
     }
 }

@@ -5,13 +5,13 @@
 //! the one in tracefs: that needs a mounted tracefs and CAP_DAC_READ_SEARCH besides, and the raw form, though its
 //! arguments changed, has had the pause as the last but one ever since; their number says where that is.
 
-use super::kernel_info::KernelInfo;
 use super::bpf_sys::{BpfMap, ReadingCache, sum_percpu_counter, take_dirty_flag};
+use super::kernel_info::KernelInfo;
 use super::loader::{self, attach_all};
 use super::{Probe, ProbeUnavailable};
+use crate::model::memory_stalls::{MemoryStallsRaw, RECLAIM, StallCounter, THROTTLE, TaskStallCounters};
 use crate::model::process::USER_HZ;
 use crate::model::reading::Reading;
-use crate::model::memory_stalls::{RECLAIM, StallCounter, MemoryStallsRaw, THROTTLE, TaskStallCounters};
 use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
 use rustix::time::{ClockId, clock_getres};
@@ -89,8 +89,7 @@ fn load(ground: &KernelInfo) -> Result<MemoryStallProbe, ProbeUnavailable> {
     let mut map = |name| loader::take_map(&mut programs, name);
     let (held, period, lost) = (map("held")?, map("period")?, map("lost")?);
     let news = map(loader::BSS_MAP)?;
-    let throttle =
-        pause.and_then(|_| attach_all(&mut programs, &ground.btf, &[("throttled", "balance_dirty_pages")]));
+    let throttle = pause.and_then(|_| attach_all(&mut programs, &ground.btf, &[("throttled", "balance_dirty_pages")]));
     let reclaim = attach_all(
         &mut programs,
         &ground.btf,
@@ -103,8 +102,7 @@ fn load(ground: &KernelInfo) -> Result<MemoryStallProbe, ProbeUnavailable> {
         }
     };
     if reclaim.is_ok() {
-        let group =
-            [("group_begin", "mm_vmscan_memcg_reclaim_begin"), ("group_end", "mm_vmscan_memcg_reclaim_end")];
+        let group = [("group_begin", "mm_vmscan_memcg_reclaim_begin"), ("group_end", "mm_vmscan_memcg_reclaim_end")];
         // Not there in kernels without control groups of memory.
         if ground.tracepoints.argument_count(group[0].1).is_some() {
             missing("reclaim in control groups", &attach_all(&mut programs, &ground.btf, &group));
@@ -234,7 +232,9 @@ mod tests {
     #[test]
     fn the_pause_argument_follows_from_the_argument_count() {
         assert_eq!((is_pause_eleventh(Some(8)), is_pause_eleventh(Some(12))), (Ok(false), Ok(true)));
-        assert!(matches!(is_pause_eleventh(Some(9)), Err(ProbeUnavailable::Absent(why)) if why.contains("9 arguments")));
+        assert!(
+            matches!(is_pause_eleventh(Some(9)), Err(ProbeUnavailable::Absent(why)) if why.contains("9 arguments"))
+        );
         assert!(matches!(is_pause_eleventh(None), Err(ProbeUnavailable::Absent(_))));
     }
 

@@ -6,16 +6,16 @@
 //! whatever ends this process, nothing stays in the kernel. Nothing here is ever needed: without it, with the reason
 //! told, all else works.
 
+mod bpf_sys;
 mod btf;
 mod io_accounting;
 mod kernel_info;
-mod bpf_sys;
 mod latency;
 mod loader;
 mod memory_stalls;
+mod sync_control;
 mod syncs;
 pub mod task_iter;
-mod sync_control;
 
 use crate::model::reading::Reading;
 use crate::root::Root;
@@ -25,9 +25,9 @@ use latency::LatencyProbe;
 use memory_stalls::MemoryStallProbe;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+use sync_control::SyncControl;
 use syncs::SyncProbe;
 use task_iter::TaskIterProbe;
-use sync_control::SyncControl;
 
 /// Why something is not traced: never `Ok`.
 pub type ProbeUnavailable = Reading<()>;

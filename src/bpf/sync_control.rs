@@ -5,7 +5,7 @@
 
 use super::kernel_info::KernelInfo;
 use super::syncs::SyncProbe;
-use super::{Probe, Tracer, ProbeUnavailable};
+use super::{Probe, ProbeUnavailable, Tracer};
 use crate::model::syncs::NOT_REQUESTED;
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -114,7 +114,11 @@ mod tests {
         assert!(syncs_reason(&tracer).contains("not begun"), "{}", syncs_reason(&tracer));
         tracer.disable();
         tracer.request_syncs(Some(Duration::from_millis(10)));
-        assert!(syncs_reason(&tracer).contains("--no-tracing") && !tracer.lock_sync_control().is_worker_running, "{}", syncs_reason(&tracer));
+        assert!(
+            syncs_reason(&tracer).contains("--no-tracing") && !tracer.lock_sync_control().is_worker_running,
+            "{}",
+            syncs_reason(&tracer)
+        );
     }
 
     #[test]

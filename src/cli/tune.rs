@@ -17,11 +17,9 @@ pub enum TuneCommand {
         knobs: Vec<String>,
     },
     /// Change knobs, all or none; the old values come back by themselves unless kept.
-    #[command(
-        after_help = "Examples:\n  iotop-plus tune set vm.dirty_background_bytes=16M vm.dirty_bytes=256M\n  \
+    #[command(after_help = "Examples:\n  iotop-plus tune set vm.dirty_background_bytes=16M vm.dirty_bytes=256M\n  \
                             iotop-plus tune set --for 10m scheduler@vda=none\n  \
-                            iotop-plus tune set --dry-run vm.dirty_ratio=2G"
-    )]
+                            iotop-plus tune set --dry-run vm.dirty_ratio=2G")]
     Set {
         /// KNOB[@WHERE]=VALUE; units such as 16M, 50%, 30s are understood.
         #[arg(required = true, value_name = "KNOB=VALUE")]
@@ -37,10 +35,8 @@ pub enum TuneCommand {
         dry_run: bool,
     },
     /// Settings for a kind of work, applied as by set; without a name what there is and what it costs.
-    #[command(
-        after_help = "Examples:\n  iotop-plus tune preset\n  iotop-plus tune preset database --dry-run\n  \
-                            iotop-plus tune preset latency --for 10m"
-    )]
+    #[command(after_help = "Examples:\n  iotop-plus tune preset\n  iotop-plus tune preset database --dry-run\n  \
+                            iotop-plus tune preset latency --for 10m")]
     Preset {
         /// database, latency, ingest or defaults.
         name: Option<String>,

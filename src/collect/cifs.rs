@@ -69,7 +69,9 @@ fn join_mounts(mut rows: Vec<NetFsRaw>, mounts: &MountTable) -> Vec<NetFsRaw> {
     let mut left: Vec<&MountInfo> = mounts.0.iter().filter(|m| is_cifs(m.fs_type.as_bytes())).collect();
     for row in &mut rows {
         let share = normalize_share_name(row.server.as_bytes());
-        let Some(at) = left.iter().position(|m| is_on_share(&normalize_share_name(m.source.as_bytes()), &share)) else { continue };
+        let Some(at) = left.iter().position(|m| is_on_share(&normalize_share_name(m.source.as_bytes()), &share)) else {
+            continue;
+        };
         let mount = left.remove(at);
         left.retain(|m| m.device != mount.device);
         row.mount = mount.mount_point.clone();
@@ -84,8 +86,7 @@ fn join_mounts(mut rows: Vec<NetFsRaw>, mounts: &MountTable) -> Vec<NetFsRaw> {
 
 /// `//Server/Share` and `\\server\share` are the same.
 fn normalize_share_name(name: &[u8]) -> Vec<u8> {
-    let slashed: Vec<u8> =
-        name.iter().map(|b| if *b == b'\\' { b'/' } else { b.to_ascii_lowercase() }).collect();
+    let slashed: Vec<u8> = name.iter().map(|b| if *b == b'\\' { b'/' } else { b.to_ascii_lowercase() }).collect();
     slashed.strip_suffix(b"/").map(<[u8]>::to_vec).unwrap_or(slashed)
 }
 

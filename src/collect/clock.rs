@@ -1,7 +1,7 @@
 //! The clocks of the running machine.
 
-use crate::model::timestamp::Timestamp;
 use crate::model::kernel_log::LogClock;
+use crate::model::timestamp::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Now, on both clocks.

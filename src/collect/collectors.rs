@@ -6,22 +6,22 @@
 //! not quick has a thread of its own; if it takes longer than the interval it skips ticks; nothing queues up.
 
 use super::io_accounting::IoAccountingSource;
-use super::sampler::{READ_DEADLINE, CounterSampler, THREAD_STACK_BYTES};
 use super::latency::LatencySource;
-use super::processes::ScanOptions;
-use super::processes::scan_threads::{ScanConsumer, InlineScanner, ScanThreads};
-use super::processes::task_scanner::TaskScanner;
 use super::memory_stalls::MemoryStallSource;
+use super::processes::ScanOptions;
+use super::processes::scan_threads::{InlineScanner, ScanConsumer, ScanThreads};
+use super::processes::task_scanner::TaskScanner;
+use super::sampler::{CounterSampler, READ_DEADLINE, THREAD_STACK_BYTES};
 use super::syncs::SyncSource;
 use super::topology::TopologyReader;
 use super::{clock, sources};
+use crate::bpf::Tracer;
 use crate::model::disk::DevId;
 use crate::model::process::ProcessUpdate;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
 use crate::model::topology::Topology;
 use crate::root::Root;
-use crate::bpf::Tracer;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -92,8 +92,7 @@ impl Collectors {
             sources,
             interval,
             Arc::new(move |sample: Sample| {
-                let ids: Vec<DevId> =
-                    sample.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
+                let ids: Vec<DevId> = sample.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
                 let seq = sample.seq;
                 let more = looks.deliver(Box::new(sample), guest.as_ref(), &tick);
                 // Mounts and devices can wait for a second tick.
@@ -103,7 +102,14 @@ impl Collectors {
                 more
             }),
         )?;
-        Ok(Self { sampler: lane, scan_options: wants, scan_requests: look, topology_read_since: topology_since, tracer, _scan_threads: tasks })
+        Ok(Self {
+            sampler: lane,
+            scan_options: wants,
+            scan_requests: look,
+            topology_read_since: topology_since,
+            tracer,
+            _scan_threads: tasks,
+        })
     }
 
     /// Begins to trace, or says that it shall not be done.
@@ -141,7 +147,9 @@ impl Collectors {
         self.sampler.detect_stuck_source();
         let since = self.topology_read_since.load(Ordering::Relaxed);
         let late = since > 0 && clock::now().boot_ns.saturating_sub(since) > 4 * READ_DEADLINE.as_nanos() as u64;
-        late.then(|| BlockedRead { since_boot_ns: since, waiting_on: "the block topology".into() }).into_iter().collect()
+        late.then(|| BlockedRead { since_boot_ns: since, waiting_on: "the block topology".into() })
+            .into_iter()
+            .collect()
     }
 }
 
@@ -240,7 +248,9 @@ mod tests {
                 CollectorEvent::Sample(s) => got[0] |= s.disks.ok().is_some() && s.cpu.ok().is_some(),
                 CollectorEvent::Tasks(p) => got[1] |= p.ok().is_some_and(|p| !p.changed.is_empty()),
                 CollectorEvent::Topology(_) => got[2] = true,
-                CollectorEvent::SampleAndTasks(..) => unreachable!("it is not known yet how long a look takes"),
+                CollectorEvent::SampleAndTasks(..) => {
+                    unreachable!("it is not known yet how long a look takes")
+                }
             }
             if got == [true; 3] {
                 break;

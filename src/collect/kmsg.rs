@@ -8,8 +8,8 @@ mod record;
 
 pub use record::{format_record, parse_record};
 
-use super::kernel_file;
 use super::byte_parse::parse_i64;
+use super::kernel_file;
 use crate::model::kernel_log::KmsgRecord;
 use crate::model::reading::{Reading, describe_io_error};
 use crate::root::Root;

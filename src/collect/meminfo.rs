@@ -1,11 +1,11 @@
 //! `/proc/meminfo` (Documentation/filesystems/proc.rst).
 
-use super::kernel_file::PersistentFile;
 use super::byte_parse::{lines, parse_u64, words};
+use super::kernel_file::PersistentFile;
 use super::{SampleUpdate, Source};
 use crate::model::memory::MemRaw;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
 use crate::root::Root;
 
 /// Reads `/proc/meminfo`.

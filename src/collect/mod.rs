@@ -2,20 +2,20 @@
 //!
 //! A source reads and parses; it never judges and never turns "could not read" into a number.
 
-pub mod io_accounting;
+pub mod byte_parse;
 pub mod clock;
-pub mod facts;
 pub mod collectors;
+pub mod facts;
 pub mod host;
-pub mod sampler;
+pub mod io_accounting;
+pub mod kernel_file;
 pub mod latency;
+pub mod memory_stalls;
 pub mod mountinfo;
 pub mod path;
 pub mod processes;
 pub mod queue;
-pub mod kernel_file;
-pub mod byte_parse;
-pub mod memory_stalls;
+pub mod sampler;
 pub mod topology;
 
 mod cifs;
@@ -32,8 +32,8 @@ mod swaps;
 pub mod syncs;
 mod vmstat;
 
-use crate::model::sample::Sample;
 use crate::model::reading::BlockedRead;
+use crate::model::sample::Sample;
 use crate::root::Root;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,7 +1,7 @@
 //! `/proc/self/mountinfo` (proc_pid_mountinfo(5)), read again only when it changed.
 
-use super::kernel_file::{open, read_to_end};
 use super::byte_parse::{lines, parse_u64, unescape_octal, words};
+use super::kernel_file::{open, read_to_end};
 use crate::model::disk::DevId;
 use crate::model::mount::{MountInfo, MountTable, is_cifs, is_nfs};
 use crate::root::Root;
@@ -114,7 +114,9 @@ impl MountWatcher {
 
     /// Only NFS and CIFS mounts: most machines have none, container hosts have thousands of others.
     pub fn network_only(root: &Root) -> Self {
-        Self::with_filter(root, NETWORK_REREAD_INTERVAL, |m| is_nfs(m.fs_type.as_bytes()) || is_cifs(m.fs_type.as_bytes()))
+        Self::with_filter(root, NETWORK_REREAD_INTERVAL, |m| {
+            is_nfs(m.fs_type.as_bytes()) || is_cifs(m.fs_type.as_bytes())
+        })
     }
 
     fn with_filter(root: &Root, reread: Duration, keep: fn(&MountInfo) -> bool) -> Self {

@@ -1,11 +1,11 @@
 //! `/proc/net/dev` (proc_net(5)) and `/sys/class/net/*/speed` (Documentation/ABI/testing/sysfs-class-net).
 
+use super::byte_parse::{lines, parse_i64, parse_u64, words};
 use super::kernel_file::{PersistentFile, read_once};
-use super::byte_parse::{lines, parse_u64, parse_i64, words};
 use super::{SampleUpdate, Source};
 use crate::model::network::NicRaw;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
 use crate::root::Root;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -139,7 +139,8 @@ mod tests {
         put("sys/class/net/veth1/speed", "-1\n");
         put("sys/class/net/old0/speed", "4294967295\n");
         let mut source = NetdevSource::new(&Root::at(dir.path()), Arc::new(AtomicBool::new(true)));
-        let speeds = |s: &mut NetdevSource| s.read_nics().ok().unwrap().iter().map(|n| n.speed_bits).collect::<Vec<_>>();
+        let speeds =
+            |s: &mut NetdevSource| s.read_nics().ok().unwrap().iter().map(|n| n.speed_bits).collect::<Vec<_>>();
         assert_eq!(speeds(&mut source), [Some(1_000_000_000), None, None, None]);
         put("sys/class/net/eth0/speed", "100\n");
         assert_eq!(speeds(&mut source)[0], Some(1_000_000_000), "asked once a minute");

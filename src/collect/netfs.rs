@@ -3,14 +3,14 @@
 //! Without such a mount a tick costs one poll(2) on the mount table. The counters come from memory: a
 //! server that is gone does not block their reading.
 
-use super::mountinfo::MountWatcher;
 use super::kernel_file::PersistentFile;
+use super::mountinfo::MountWatcher;
 use super::route::RouteTable;
 use super::{SampleUpdate, Source, cifs, nfs};
 use crate::model::mount::{is_cifs, is_nfs};
 use crate::model::network::NetFsRaw;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
 use crate::root::Root;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,8 +52,7 @@ impl NetFsSource {
     fn read_rows(&mut self) -> Reading<Vec<NetFsRaw>> {
         match self.mounts.refresh() {
             Ok(true) => {
-                let has =
-                    |is: fn(&[u8]) -> bool| self.mounts.mounts().0.iter().any(|m| is(m.fs_type.as_bytes()));
+                let has = |is: fn(&[u8]) -> bool| self.mounts.mounts().0.iter().any(|m| is(m.fs_type.as_bytes()));
                 (self.has_nfs, self.has_cifs) = (has(is_nfs), has(is_cifs));
                 self.has_network_mounts.store(self.has_nfs || self.has_cifs, Ordering::Relaxed);
                 self.routes = None;

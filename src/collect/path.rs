@@ -3,16 +3,16 @@
 //! Resolving a path and asking a file system for its free space can block for good on a dead one: only for
 //! a child process.
 
+use super::kernel_file::read_once;
 use super::mountinfo;
 use super::queue::read_queue_attrs;
-use super::kernel_file::read_once;
-use super::topology::{BackingDevice, TopologyReader, devices_of, dev_id_from_raw};
+use super::topology::{BackingDevice, TopologyReader, dev_id_from_raw, devices_of};
 use crate::model::disk::DevId;
 use crate::model::mount::{MountInfo, MountTable, is_nfs};
-use crate::model::path::{DeviceChainEntry, PathError, PathReport, ReadOnlyReason, FilesystemSpace, StorageKind};
+use crate::model::path::{DeviceChainEntry, FilesystemSpace, PathError, PathReport, ReadOnlyReason, StorageKind};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::{Reading, describe_io_error};
-use crate::model::topology::{BlockDevice, DeviceKind, Topology, DeviceMatch};
+use crate::model::topology::{BlockDevice, DeviceKind, DeviceMatch, Topology};
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
@@ -25,9 +25,8 @@ use std::path::{Path, PathBuf};
 pub fn inspect_path(root: &Root, path: &Path) -> Result<PathReport, PathError> {
     let canonical = canonicalize(root, path)?;
     let mut buf = Vec::new();
-    let table = read_once(&root.proc("self/mountinfo"), &mut buf).map_err(|e| {
-        PathError(format!("cannot read the mount table: {}; is /proc mounted?", describe_io_error(&e)))
-    })?;
+    let table = read_once(&root.proc("self/mountinfo"), &mut buf)
+        .map_err(|e| PathError(format!("cannot read the mount table: {}; is /proc mounted?", describe_io_error(&e))))?;
     let mounts = mountinfo::parse(table);
     let mount = find_mount(root, &mounts, &canonical).ok_or_else(|| {
         PathError(format!(
@@ -156,8 +155,7 @@ fn device_chain(root: &Root, topo: &Topology, found: &[BackingDevice]) -> Vec<De
     };
     let names: Vec<String> = links.iter().map(|(_, dev)| queue_of(dev)).collect();
     let queues = read_queue_attrs(root, &names);
-    let bottom: Vec<DevId> =
-        found.iter().flat_map(|(id, _)| topo.physical_disks(*id)).map(|dev| dev.id).collect();
+    let bottom: Vec<DevId> = found.iter().flat_map(|(id, _)| topo.physical_disks(*id)).map(|dev| dev.id).collect();
     links
         .into_iter()
         .zip(names)
@@ -184,7 +182,13 @@ fn store_without_device(mount: &MountInfo) -> StorageKind {
 }
 
 /// The place in a sentence.
-fn describe_location(mount: &MountInfo, store: StorageKind, mounts: &MountTable, chain: &[DeviceChainEntry], node: bool) -> String {
+fn describe_location(
+    mount: &MountInfo,
+    store: StorageKind,
+    mounts: &MountTable,
+    chain: &[DeviceChainEntry],
+    node: bool,
+) -> String {
     let kind = mount.fs_type.sanitized();
     let source = mount.source.sanitized();
     let device = chain.first().map_or("a device that is not in /sys/block".into(), |d| sanitize(&d.name));
@@ -197,9 +201,7 @@ fn describe_location(mount: &MountInfo, store: StorageKind, mounts: &MountTable,
         (StorageKind::Block, b"btrfs") => {
             let members = chain.iter().filter(|d| d.depth == 0).count();
             let others = if members > 1 { format!(" and {} more", members - 1) } else { String::new() };
-            format!(
-                "btrfs on {device}{others}, by the mount's source (the file system's own number is anonymous)"
-            )
+            format!("btrfs on {device}{others}, by the mount's source (the file system's own number is anonymous)")
         }
         (StorageKind::Block, _) if disks > 1 => format!("{kind} on {device}, spread over {disks} disks"),
         (StorageKind::Block, _) => format!("{kind} on {device}"),
@@ -210,16 +212,12 @@ fn describe_location(mount: &MountInfo, store: StorageKind, mounts: &MountTable,
             format!("{name} from {source}{addr}: over the network, no block device of this machine beneath")
         }
         (StorageKind::Fuse, _) => {
-            format!(
-                "{kind} ({source}): served by a program in user space; what lies beneath only that program knows"
-            )
+            format!("{kind} ({source}): served by a program in user space; what lies beneath only that program knows")
         }
         (StorageKind::Kernel, _) => format!("{kind}: made up by the kernel, nothing is stored"),
         (StorageKind::Unknown, b"zfs") => {
             let pool = source.split('/').next().unwrap_or_default().to_owned();
-            format!(
-                "ZFS dataset {source}: the kernel does not name the pool's devices; `zpool status {pool}` does"
-            )
+            format!("ZFS dataset {source}: the kernel does not name the pool's devices; `zpool status {pool}` does")
         }
         (StorageKind::Unknown, b"virtiofs") => {
             format!("virtiofs ({source}): a directory of the host, its disks are not seen here")

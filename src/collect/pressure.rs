@@ -1,11 +1,11 @@
 //! `/proc/pressure/{cpu,memory,io}` (Documentation/accounting/psi.rst).
 
+use super::byte_parse::{lines, parse_f64, parse_u64, words};
 use super::kernel_file::PersistentFile;
-use super::byte_parse::{parse_f64, lines, parse_u64, words};
 use super::{SampleUpdate, Source};
-use crate::model::pressure::{ResourcePressure, PressureRaw, PsiAverages};
-use crate::model::sample::Sample;
+use crate::model::pressure::{PressureRaw, PsiAverages, ResourcePressure};
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
 use crate::root::Root;
 
 /// Reads the three pressure files.

@@ -2,8 +2,8 @@
 //!
 //! Blocking, unkillably so on a hung device somebody is reconfiguring: only for a child process.
 
+use super::byte_parse::{parse_i64, parse_u64, words};
 use super::kernel_file::read_once;
-use super::byte_parse::{parse_u64, parse_i64, words};
 use crate::model::queue::QueueAttrs;
 use crate::root::Root;
 use std::collections::BTreeMap;
@@ -102,10 +102,7 @@ mod tests {
         let got = read_queue_attrs(&Root::at(dir.path()), &["sda", "nope", "../sda", ""]);
         assert_eq!(got.keys().collect::<Vec<_>>(), ["sda"]);
         let a = &got["sda"];
-        assert_eq!(
-            (a.rotational, a.wbt_lat_usec, a.nr_requests, a.read_ahead_kb),
-            (Some(true), Some(-1), None, None)
-        );
+        assert_eq!((a.rotational, a.wbt_lat_usec, a.nr_requests, a.read_ahead_kb), (Some(true), Some(-1), None, None));
         let json = serde_json::to_string(&got).unwrap();
         assert_eq!(serde_json::from_str::<BTreeMap<String, QueueAttrs>>(&json).unwrap(), got);
     }

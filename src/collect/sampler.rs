@@ -7,8 +7,8 @@
 //! at any time, so no more threads than sources can ever be stuck.
 
 use super::{SampleUpdate, Source, clock};
-use crate::model::sample::Sample;
 use crate::model::reading::BlockedRead;
+use crate::model::sample::Sample;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};

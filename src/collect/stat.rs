@@ -1,11 +1,11 @@
 //! `/proc/stat` (proc_stat(5)): CPU time with iowait, forks, blocked tasks.
 
-use super::kernel_file::PersistentFile;
 use super::byte_parse::{lines, parse_u64, words};
+use super::kernel_file::PersistentFile;
 use super::{SampleUpdate, Source};
 use crate::model::cpu::CpuRaw;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
 use crate::root::Root;
 
 /// Reads `/proc/stat`.
@@ -32,9 +32,9 @@ impl Source for StatSource {
 
     fn read(&mut self) -> SampleUpdate {
         let cpu = match self.file.read(&mut self.buf) {
-            Ok(text) => parse(text)
-                .map(Reading::Ok)
-                .unwrap_or_else(|| Reading::Absent("/proc/stat: no cpu line".into())),
+            Ok(text) => {
+                parse(text).map(Reading::Ok).unwrap_or_else(|| Reading::Absent("/proc/stat: no cpu line".into()))
+            }
             Err(err) => Reading::from_io_error("/proc/stat", &err),
         };
         Box::new(move |s| s.cpu = cpu)

@@ -1,11 +1,11 @@
 //! `/proc/swaps`: swap devices and files.
 
+use super::byte_parse::{lines, parse_i64, parse_u64, unescape_octal, words};
 use super::kernel_file::PersistentFile;
-use super::byte_parse::{lines, parse_u64, parse_i64, unescape_octal, words};
 use super::{SampleUpdate, Source};
 use crate::model::memory::SwapArea;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
 use crate::root::Root;
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! Who waits for syncs, read from the kernel's side of [`crate::trace`].
 
 use super::{SampleUpdate, Source};
-use crate::model::sample::Sample;
-use crate::model::reading::{BlockedRead, Reading};
 use crate::bpf::Tracer;
+use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
 
 /// Reads what is counted.
 pub struct SyncSource(pub Tracer);

@@ -1,11 +1,11 @@
 //! `/proc/vmstat`: dirty, writeback, thresholds, swap traffic.
 
-use super::kernel_file::PersistentFile;
 use super::byte_parse::{lines, parse_u64};
+use super::kernel_file::PersistentFile;
 use super::{SampleUpdate, Source};
 use crate::model::memory::VmRaw;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
 use crate::root::Root;
 
 /// Reads `/proc/vmstat`.
@@ -83,10 +83,8 @@ mod tests {
 
     #[test]
     fn lines_are_parsed_summed_or_left_none() {
-        let raw = parse(
-            b"nr_dirty 12\nnr_dirty_threshold 900\nallocstall_dma 1\nallocstall_normal 2\npswpin x\n",
-            4096,
-        );
+        let raw =
+            parse(b"nr_dirty 12\nnr_dirty_threshold 900\nallocstall_dma 1\nallocstall_normal 2\npswpin x\n", 4096);
         assert_eq!((raw.nr_dirty, raw.nr_dirty_threshold), (Some(12), Some(900)));
         assert_eq!(raw.allocstall, Some(3));
         assert_eq!((raw.pswpin, raw.nr_writeback), (None, None));

@@ -1,10 +1,10 @@
 //! `-b`: reports in lines, for pipes and logs.
 
+use super::printer::{NextStep, Printer};
 use super::sampler::{Sampler, SamplerOptions};
-use super::printer::{Printer, NextStep};
 use super::{EXIT_OK, print_error};
 use crate::cli::TopArgs;
-use crate::export::batch::{BatchOptions, missing_data_notes, batch_report};
+use crate::export::batch::{BatchOptions, batch_report, missing_data_notes};
 use crate::root::Root;
 use std::collections::HashSet;
 use std::time::Duration;

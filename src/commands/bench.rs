@@ -1,18 +1,18 @@
 //! `bench`: profiles and results, a run from the command line, two results compared.
 
-use super::child_progress::{run_until_last_message, overwrite_progress_line};
+use super::child_progress::{overwrite_progress_line, run_until_last_message};
 use super::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE, print_error};
-use crate::bench::parent::BenchChild;
-use crate::bench::message::BenchMessage;
 use crate::bench::description::{describe_run, progress_line};
+use crate::bench::message::BenchMessage;
 use crate::bench::params;
+use crate::bench::parent::BenchChild;
 use crate::bench::plan::BenchPlan;
-use crate::bench::report::{self, RunEnd, BenchReport};
+use crate::bench::report::{self, BenchReport, RunEnd};
 use crate::bench::session::DiskCounterReader;
-use crate::bench::store::{Storable, ResultStore};
+use crate::bench::store::{ResultStore, Storable};
 use crate::bench::workloads::{self, WORKLOADS, Workload};
 use crate::bench::{child, compare, fio_job};
-use crate::cli::{BenchCommand, BenchFormat, WorkloadArgs, BenchRunArgs};
+use crate::cli::{BenchCommand, BenchFormat, BenchRunArgs, WorkloadArgs};
 use crate::collect;
 use crate::model::sample::Sample;
 use crate::root::Root;
@@ -191,7 +191,8 @@ fn apply_txlog_args(plan: &mut BenchPlan, o: &WorkloadArgs, pairs: &[String]) ->
     ];
     let used = !pairs.is_empty() || o.layout.is_some() || left_out.iter().any(|(given, _)| *given);
     if plan.profile != "txlog" {
-        let why = "transactions, min, max, --layout, --no-mmap, --nosync, --nowritelog, --nowritestore, --noread are txlog's";
+        let why =
+            "transactions, min, max, --layout, --no-mmap, --nosync, --nowritelog, --nowritestore, --noread are txlog's";
         return if used { Err(why.into()) } else { Ok(()) };
     }
     if o.time.is_some() && plan.time_ms > 0 {

@@ -97,8 +97,7 @@ fn select_processes(root: &Root, most: usize) -> Vec<u32> {
         let line = text.lines().find_map(|l| l.strip_prefix(name));
         line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
     };
-    let text =
-        |pid: u32, file: &str| fs::read_to_string(root.proc(&format!("{pid}/{file}"))).unwrap_or_default();
+    let text = |pid: u32, file: &str| fs::read_to_string(root.proc(&format!("{pid}/{file}"))).unwrap_or_default();
     let mut found: Vec<(bool, u64, u64, u32)> = numeric_entries(&root.proc(""))
         .into_iter()
         .map(|pid| {

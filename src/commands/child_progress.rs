@@ -1,7 +1,7 @@
 //! Looks on at a child that works, until its last message. Ctrl-C, SIGTERM and a closed terminal ask it to end,
 //! a second time they end it.
 
-use crate::bench::parent::{ChildMessage, ChildHandle};
+use crate::bench::parent::{ChildHandle, ChildMessage};
 use std::io::Write;
 use std::ops::Deref;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,11 +16,8 @@ pub fn run_until_last_message<M: ChildMessage + Send + 'static, W: Deref<Target 
 ) -> anyhow::Result<M> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let (mut int, mut term, mut hup) = (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
-        );
+        let (mut int, mut term, mut hup) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
         let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
         let working = start(Box::new(move |message| drop(tx.send(message))))?;
         let mut asked = false;

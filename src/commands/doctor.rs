@@ -1,7 +1,7 @@
 //! `doctor`: looks for a while, then says what is wrong, why, and what to try. The exit code says how bad.
 
-use super::sampler::{Sampler, SamplerOptions, SLOW_SYNC_THRESHOLD};
-use super::printer::{Printer, NextStep, block_on};
+use super::printer::{NextStep, Printer, block_on};
+use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
 use super::{EXIT_CRITICAL, EXIT_FAILED, EXIT_OK, EXIT_WARNINGS, print_error};
 use crate::cli::DoctorArgs;
 use crate::doctor::RuleEngine;

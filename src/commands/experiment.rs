@@ -1,20 +1,20 @@
 //! `experiment`: a new one from the command line, and the kept ones.
 
-use super::bench::{clear_progress_line, build_plan, print_text, open_store, usage_error};
-use super::child_progress::{run_until_last_message, overwrite_progress_line};
+use super::bench::{build_plan, clear_progress_line, open_store, print_text, usage_error};
+use super::child_progress::{overwrite_progress_line, run_until_last_message};
 use super::snapshot::write_file;
-use super::tune::{require_root, print_refusal};
+use super::tune::{print_refusal, require_root};
 use super::{EXIT_FAILED, EXIT_OK, print_error};
 use crate::bench::description::progress_line;
 use crate::bench::report::RunEnd;
 use crate::bench::store::ResultStore;
 use crate::bench::workloads;
-use crate::cli::experiment::{self as cli, ExperimentArgs, ExperimentFormat, ExperimentRunArgs, ExperimentCommand};
+use crate::cli::experiment::{self as cli, ExperimentArgs, ExperimentCommand, ExperimentFormat, ExperimentRunArgs};
 use crate::experiment::arm_settings;
-use crate::experiment::parent::ExperimentChild;
+use crate::experiment::description::{describe_experiment, extend_past_dirty_expire};
 use crate::experiment::message::{ExperimentMessage, RoundPhase};
-use crate::experiment::description::{extend_past_dirty_expire, describe_experiment};
-use crate::experiment::report::{ExperimentReportFormat, ExperimentReport, compare, verdict};
+use crate::experiment::parent::ExperimentChild;
+use crate::experiment::report::{ExperimentReport, ExperimentReportFormat, compare, verdict};
 use crate::experiment::spec::{ExperimentSpec, OnComplete};
 use crate::experiment::{child, stored, system_environment};
 use crate::root::Root;
@@ -27,11 +27,15 @@ pub fn run(root: Root, what: ExperimentArgs) -> anyhow::Result<u8> {
     match what.stored {
         None => run_new(&root, &what.run),
         Some(ExperimentCommand::List) => list_stored(),
-        Some(ExperimentCommand::Show { result, format, output }) => output_report(&root, &load_report(&result)?, format, output.as_deref()),
-        Some(ExperimentCommand::Compare { a, b }) => match compare::compare_text(&load_report(&a)?, &load_report(&b)?) {
-            Ok(text) => print_text(&text),
-            Err(why) => usage_error(&why),
-        },
+        Some(ExperimentCommand::Show { result, format, output }) => {
+            output_report(&root, &load_report(&result)?, format, output.as_deref())
+        }
+        Some(ExperimentCommand::Compare { a, b }) => {
+            match compare::compare_text(&load_report(&a)?, &load_report(&b)?) {
+                Ok(text) => print_text(&text),
+                Err(why) => usage_error(&why),
+            }
+        }
     }
 }
 
@@ -60,7 +64,12 @@ fn list_stored() -> anyhow::Result<u8> {
     print_text(&out)
 }
 
-fn output_report(root: &Root, report: &ExperimentReport, format: ExperimentFormat, output: Option<&Path>) -> anyhow::Result<u8> {
+fn output_report(
+    root: &Root,
+    report: &ExperimentReport,
+    format: ExperimentFormat,
+    output: Option<&Path>,
+) -> anyhow::Result<u8> {
     let written = report.render(match format {
         ExperimentFormat::Text => ExperimentReportFormat::Text,
         ExperimentFormat::Markdown => ExperimentReportFormat::Markdown,
@@ -151,8 +160,15 @@ fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow:
                         (Some(bench), RoundPhase::Work) => progress_line(bench),
                         (_, phase) => phase.description().into(),
                     };
-                    let dirty = p.dirty_point.map_or(String::new(), |d| format!("  dirty {}", format_bytes_long(d.dirty_bytes)));
-                    overwrite_progress_line(&format!("round {} of {}, {}: {what}{dirty}", p.round, p.total_rounds, p.arm.name()));
+                    let dirty = p
+                        .dirty_point
+                        .map_or(String::new(), |d| format!("  dirty {}", format_bytes_long(d.dirty_bytes)));
+                    overwrite_progress_line(&format!(
+                        "round {} of {}, {}: {what}{dirty}",
+                        p.round,
+                        p.total_rounds,
+                        p.arm.name()
+                    ));
                 }
             }
             ExperimentMessage::Round(round) if !quiet => {

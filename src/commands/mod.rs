@@ -3,12 +3,10 @@
 mod batch;
 mod bench;
 mod capture;
+mod child_progress;
 mod docs;
 mod doctor;
 mod experiment;
-mod child_progress;
-mod sampler;
-mod stdout_writer;
 mod offscreen;
 mod printer;
 mod record;
@@ -16,7 +14,9 @@ mod replay;
 #[cfg(test)]
 mod replay_tests;
 mod report;
+mod sampler;
 mod snapshot;
+mod stdout_writer;
 mod top;
 mod tune;
 
@@ -98,7 +98,5 @@ pub fn print_error(text: &str) {
 
 /// The reader of our output went away: that is its right.
 fn is_broken_pipe(err: &anyhow::Error) -> bool {
-    err.chain()
-        .filter_map(|e| e.downcast_ref::<std::io::Error>())
-        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    err.chain().filter_map(|e| e.downcast_ref::<std::io::Error>()).any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }

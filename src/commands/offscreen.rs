@@ -10,8 +10,8 @@ use crate::model::system_state::SystemState;
 use crate::tui::action::ViewId;
 use crate::tui::panes::kernel_log;
 use crate::tui::replay::ReplayUi;
-use crate::tui::settings::Settings;
 use crate::tui::screenshot::ScreenCapture;
+use crate::tui::settings::Settings;
 use crate::tui::state::{App, Ui};
 use crate::tui::timezone::utc_offset_secs;
 use std::io::IsTerminal;
@@ -21,12 +21,15 @@ use std::time::Duration;
 const DEFAULT_SIZE: (u16, u16) = (120, 40);
 
 /// Says what cannot be: picture options without a picture, several panes in one, a PNG on a terminal.
-pub fn check_options(form: Option<&str>, wanted: &ScreenshotArgs, panes: &[PaneName], stdout: bool) -> Result<(), String> {
+pub fn check_options(
+    form: Option<&str>,
+    wanted: &ScreenshotArgs,
+    panes: &[PaneName],
+    stdout: bool,
+) -> Result<(), String> {
     match (form, wanted.given_option()) {
         (None, Some(option)) => Err(format!("{option} is for pictures: --format png, svg, html or ansi")),
-        (Some(_), _) if panes.len() > 1 => {
-            Err("a picture shows one --pane, or all of a --view; choose one".into())
-        }
+        (Some(_), _) if panes.len() > 1 => Err("a picture shows one --pane, or all of a --view; choose one".into()),
         (Some("png"), _) if stdout && std::io::stdout().is_terminal() => {
             Err("a PNG is nothing for a terminal: write it to a file, with -o FILE or > FILE".into())
         }

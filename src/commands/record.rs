@@ -1,17 +1,17 @@
 //! `record`: what the collectors see, into a file.
 
 use super::bench::usage_error;
-use super::sampler::{Sampler, SamplerOptions, SLOW_SYNC_THRESHOLD};
 use super::printer::block_on;
+use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
 use super::{EXIT_FAILED, EXIT_OK, print_error};
 use crate::cli::record::RecordArgs;
 use crate::collect::{clock, host};
 use crate::recording::encoder::CHECKPOINT_INTERVAL;
 use crate::recording::frame::RecordingHeader;
-use crate::recording::writer::{RecorderState, RecorderOptions, RecordingWriter, RecorderStatus};
+use crate::recording::writer::{RecorderOptions, RecorderState, RecorderStatus, RecordingWriter};
 use crate::root::Root;
 use crate::tui::timezone;
-use crate::units::{format_bytes_long, parse_bytes, format_duration, format_time_of_day};
+use crate::units::{format_bytes_long, format_duration, format_time_of_day, parse_bytes};
 use anyhow::Context;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -36,10 +36,19 @@ pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> 
     block_on(async {
         let interval = Duration::from_secs_f64(args.delay);
         let mut signals = ending_signals()?;
-        let recorder = RecordingWriter::start(root, plan, recording_header(root, interval)).context("no thread to record")?;
+        let recorder =
+            RecordingWriter::start(root, plan, recording_header(root, interval)).context("no thread to record")?;
         let facts = Some(FACTS_EVERY);
         let syncs = args.syncs.then_some(SLOW_SYNC_THRESHOLD);
-        let needs = SamplerOptions { queue_settings: true, kernel_log: true, keep_events: true, tracing, slow_syncs_from: syncs, facts_every: facts, ..SamplerOptions::default() };
+        let needs = SamplerOptions {
+            queue_settings: true,
+            kernel_log: true,
+            keep_events: true,
+            tracing,
+            slow_syncs_from: syncs,
+            facts_every: facts,
+            ..SamplerOptions::default()
+        };
         let mut gather = Sampler::start(root, interval, needs)?;
         let zone = timezone::utc_offset_secs(clock::now().wall_ns);
         if !args.quiet {
@@ -76,7 +85,8 @@ pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> 
         }
         recorder.finish();
         let until = Instant::now() + FINAL_WRITE_TIMEOUT;
-        while matches!(recorder.status().state, RecorderState::Running | RecorderState::Full) && Instant::now() < until {
+        while matches!(recorder.status().state, RecorderState::Running | RecorderState::Full) && Instant::now() < until
+        {
             sleep(STATUS_INTERVAL).await;
         }
         Ok(report_end(&recorder.status(), args))
@@ -136,12 +146,7 @@ fn report_end(status: &RecorderStatus, args: &RecordArgs) -> u8 {
 
 fn ending_signals() -> anyhow::Result<[Signal; 4]> {
     let on = |kind| signal(kind).context("no signal handler");
-    Ok([
-        on(SignalKind::interrupt())?,
-        on(SignalKind::terminate())?,
-        on(SignalKind::hangup())?,
-        on(SignalKind::quit())?,
-    ])
+    Ok([on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?, on(SignalKind::quit())?])
 }
 
 async fn any_signal(signals: &mut [Signal; 4]) {

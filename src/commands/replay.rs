@@ -6,10 +6,10 @@ use super::{EXIT_FAILED, EXIT_OK, print_error};
 use crate::cli::record::{ReplayArgs, ReplayFormat};
 use crate::doctor::RuleEngine;
 use crate::export::csv;
-use crate::export::json::{self, UnavailableSource, LogSince};
-use crate::export::snapshot;
+use crate::export::json::{self, LogSince, UnavailableSource};
 use crate::export::report::markdown::to_markdown;
 use crate::export::report::{ReportExtras, WindowFindings, build_report};
+use crate::export::snapshot;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::SystemState;
 use crate::recording::decoder::DecodedTick;
@@ -72,7 +72,8 @@ impl RecordingPlayer {
     fn apply_event(&mut self, entry: Observation) {
         match &entry {
             Observation::Unavailable(gaps) => {
-                self.gaps = gaps.iter().map(|(source, why)| UnavailableSource::new(known_gap_source(source), why)).collect();
+                self.gaps =
+                    gaps.iter().map(|(source, why)| UnavailableSource::new(known_gap_source(source), why)).collect();
             }
             Observation::KernelLog(records, clock) => {
                 self.log_clock = *clock;
@@ -86,7 +87,12 @@ impl RecordingPlayer {
 }
 
 /// The screen where the player stands.
-fn render_screenshot<B: ReadAt>(player: RecordingPlayer, reader: &RecordingReader<B>, args: &ReplayArgs, form: &str) -> Vec<u8> {
+fn render_screenshot<B: ReadAt>(
+    player: RecordingPlayer,
+    reader: &RecordingReader<B>,
+    args: &ReplayArgs,
+    form: &str,
+) -> Vec<u8> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut ui = ReplayUi::new(&name, reader.header.host(), reader.header.log_clock(), reader.span());
     (ui.is_playing, ui.tick_number) = (false, player.tick);
@@ -125,12 +131,11 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
     };
     let (span, offset) = (reader.span(), reader.header.utc_offset_secs);
     let time = |text: &Option<String>| text.as_deref().map(|t| time_spec::parse(t, &span, offset)).transpose();
-    let (from, to) = match time(args.from.as_ref().map_or(&args.at, |_| &args.from))
-        .and_then(|from| Ok((from, time(&args.to)?)))
-    {
-        Ok(times) => times,
-        Err(why) => return usage_error(&why),
-    };
+    let (from, to) =
+        match time(args.from.as_ref().map_or(&args.at, |_| &args.from)).and_then(|from| Ok((from, time(&args.to)?))) {
+            Ok(times) => times,
+            Err(why) => return usage_error(&why),
+        };
     let mut player = RecordingPlayer::new(&reader);
     if let Some(from) = from {
         let number = reader.tick_number_at(from)?;
@@ -165,9 +170,7 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
             ReplayFormat::Json => {
                 json::snapshot_json(&player.state, &player.findings, scope, player.since, &player.gaps)? + "\n"
             }
-            ReplayFormat::Csv => {
-                csv::csv_lines(&player.state, &player.findings, scope, player.since, &mut named)?
-            }
+            ReplayFormat::Csv => csv::csv_lines(&player.state, &player.findings, scope, player.since, &mut named)?,
             _ => String::new(),
         };
         out.write_all(text.as_bytes())?;
@@ -199,12 +202,18 @@ mod tests {
 
     #[test]
     fn unknown_gap_sources_become_other() {
-        assert_eq!((known_gap_source("settings"), known_gap_source("room"), known_gap_source("\u{1b}")), ("settings", "room", "other"));
+        assert_eq!(
+            (known_gap_source("settings"), known_gap_source("room"), known_gap_source("\u{1b}")),
+            ("settings", "room", "other")
+        );
     }
 
     #[test]
     fn scope_of_one_pane() {
-        assert_eq!(super::super::snapshot::scope_of_panes(&[PaneName::Memory]), SnapshotScope { memory: true, ..empty_scope() });
+        assert_eq!(
+            super::super::snapshot::scope_of_panes(&[PaneName::Memory]),
+            SnapshotScope { memory: true, ..empty_scope() }
+        );
     }
 
     fn empty_scope() -> SnapshotScope {

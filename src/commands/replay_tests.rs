@@ -1,8 +1,8 @@
 //! Live and replayed figures are the same, for every field: of this machine, and of a captured one.
 
-use super::sampler::{Sampler, SamplerOptions};
 use super::printer::block_on;
 use super::replay::RecordingPlayer;
+use super::sampler::{Sampler, SamplerOptions};
 use crate::export::json;
 use crate::export::snapshot::{self, SnapshotScope};
 use crate::recording::encoder::FrameEncoder;
@@ -50,7 +50,8 @@ fn replay(bytes: &[u8]) -> Vec<[String; 2]> {
     while let Some(moment) = reader.next_tick().unwrap() {
         player.apply_tick(moment);
         told.push([
-            json::snapshot_json(&player.state, &player.findings, SnapshotScope::ALL, player.since, &player.gaps).unwrap(),
+            json::snapshot_json(&player.state, &player.findings, SnapshotScope::ALL, player.since, &player.gaps)
+                .unwrap(),
             snapshot::text(&player.state, &player.findings, SnapshotScope::ALL),
         ]);
     }
@@ -80,6 +81,8 @@ fn replay_of_this_machine_matches_live() {
 #[test]
 fn replay_of_captured_machines_matches_live() {
     for name in ["busy-vm", "busy-host", "layered-vm"] {
-        assert_replay_matches_live(&Root::at(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).join("t0")));
+        assert_replay_matches_live(&Root::at(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).join("t0"),
+        ));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::bench::open_store;
 use super::child_progress::overwrite_progress_line;
-use super::sampler::{Sampler, SamplerOptions, SLOW_SYNC_THRESHOLD};
-use super::printer::{Printer, NextStep, block_on};
+use super::printer::{NextStep, Printer, block_on};
+use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
 use super::snapshot::write_file;
 use super::tune::{child_knob_io, show::format_reading};
 use super::{EXIT_FAILED, EXIT_OK, print_error};
@@ -11,16 +11,16 @@ use crate::bench::report::BenchReport as BenchResult;
 use crate::bench::report::text::text_report as bench_text;
 use crate::bench::store::Storable;
 use crate::cli::report::{ReportArgs, ReportFormat};
-use crate::experiment::report::{ExperimentReportFormat, ExperimentReport as Experiment};
+use crate::experiment::report::{ExperimentReport as Experiment, ExperimentReportFormat};
 use crate::export::report::html::to_html;
 use crate::export::report::markdown::to_markdown;
 use crate::export::report::redact::Redactor;
-use crate::export::report::{ReportBlock, ReportExtras, WindowFindings, ChangedSetting, build_report, redact_report};
+use crate::export::report::{ChangedSetting, ReportBlock, ReportExtras, WindowFindings, build_report, redact_report};
 use crate::model::system_state::SystemState;
 use crate::root::Root;
+use crate::tuning::discover::discover_knobs;
 use crate::tuning::knob_io::{KnobError, KnobIo};
 use crate::tuning::machine_limits::MachineLimits;
-use crate::tuning::discover::discover_knobs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -49,7 +49,15 @@ pub fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> 
     let code = block_on(async {
         let wanted = Duration::from_secs(args.time);
         let (facts, syncs) = (Some(FACTS_EVERY), tracing.then_some(SLOW_SYNC_THRESHOLD));
-        let needs = SamplerOptions { read_every_task: true, queue_settings: true, kernel_log: true, facts_every: facts, tracing, slow_syncs_from: syncs, ..SamplerOptions::default() };
+        let needs = SamplerOptions {
+            read_every_task: true,
+            queue_settings: true,
+            kernel_log: true,
+            facts_every: facts,
+            tracing,
+            slow_syncs_from: syncs,
+            ..SamplerOptions::default()
+        };
         let mut gather = Sampler::start(root, MIN_SAMPLE_INTERVAL.max(wanted / MAX_SAMPLES), needs)?;
         let mut printer = Printer::start(Some(1))?;
         let (began, mut seen, mut samples) = (Instant::now(), WindowFindings::default(), 0);
@@ -122,7 +130,13 @@ fn render_document(
     let gaps = gather.gaps().iter().map(|g| format!("{}: {}", g.source, g.reason));
     let blocked = gather.state.blocked_reads.iter().map(|b| format!("blocked: {}", b.waiting_on));
     let gaps = gaps.chain(blocked).collect();
-    let extra = ReportExtras { changed_settings: Some(settings), unread_settings: unread, results, window_findings: seen, missing_data: gaps };
+    let extra = ReportExtras {
+        changed_settings: Some(settings),
+        unread_settings: unread,
+        results,
+        window_findings: seen,
+        missing_data: gaps,
+    };
     let mut blocks = build_report(&gather.state, &gather.findings, &extra);
     if args.scrub {
         blocks = redact_report(&blocks, names_to_redact(root, &gather.state));

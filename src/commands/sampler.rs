@@ -6,12 +6,12 @@
 //! blocked, never waited for.
 
 use crate::collect::clock;
-use crate::collect::collectors::{Collectors, CollectorEvent};
+use crate::collect::collectors::{CollectorEvent, Collectors};
 use crate::collect::host::read_host;
 use crate::collect::kmsg::{KmsgReader, read_hung_task_warnings};
 use crate::collect::processes::ScanOptions;
 use crate::doctor::{RuleEngine, fact_requests};
-use crate::export::json::{UnavailableSource, LogSince};
+use crate::export::json::{LogSince, UnavailableSource};
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::syncs::SLOW_THRESHOLD_MS;
 use crate::model::system_state::SystemState;
@@ -129,8 +129,13 @@ impl Sampler {
             all_visible: needs.read_every_task,
             ..Default::default()
         };
-        let feed = Collectors::start(root, interval, wants, Arc::new(move |n| outbox.send(SamplerInput::Collector(n)).is_ok()))
-            .context("no thread for the collectors")?;
+        let feed = Collectors::start(
+            root,
+            interval,
+            wants,
+            Arc::new(move |n| outbox.send(SamplerInput::Collector(n)).is_ok()),
+        )
+        .context("no thread for the collectors")?;
         feed.set_tracing(needs.tracing);
         feed.set_sync_threshold(needs.slow_syncs_from);
         let mut gather = Self {
@@ -174,7 +179,8 @@ impl Sampler {
         let mut watch = tokio::time::interval(BLOCKED_CHECK_INTERVAL);
         loop {
             // Twenty thousand tasks take their time on a busy machine: as long as they took before.
-            let until = self.pending_sample.map_or(self.tick_deadline, |(_, until)| until + 2 * self.last_scan_duration);
+            let until =
+                self.pending_sample.map_or(self.tick_deadline, |(_, until)| until + 2 * self.last_scan_duration);
             tokio::select! {
                 biased;
                 input = self.inbox.recv() => match input {
@@ -244,7 +250,8 @@ impl Sampler {
                 // A tick during which the look at the tasks was still under way belongs to the same sample,
                 // and none is worth anything before the first look, which has all names to fetch.
                 let ready = self.last_scan_boot_ns > 0 || Instant::now() > self.started + FIRST_SCAN_TIMEOUT;
-                let ready = ready && (self.collectors.is_tracing_settled() || Instant::now() > self.started + TRACING_LOAD_TIMEOUT);
+                let ready = ready
+                    && (self.collectors.is_tracing_settled() || Instant::now() > self.started + TRACING_LOAD_TIMEOUT);
                 if !first && ready && self.pending_sample.is_none() {
                     self.pending_sample = Some((at, Instant::now() + SAMPLE_DEADLINE));
                 }
@@ -394,7 +401,10 @@ impl Sampler {
         out.extend(self.disk_space_errors.iter().flatten().map(|why| UnavailableSource::new("room", why)));
         for p in self.pool.pending().iter().filter(|p| matches!(*p.job, WorkerJob::DiskSpace { .. })) {
             let secs = now.saturating_sub(p.started_boot_ns) / 1_000_000_000;
-            out.push(UnavailableSource::new("room", format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid)));
+            out.push(UnavailableSource::new(
+                "room",
+                format!("{}: no answer for {secs} s (child {})", p.job.key(), p.pid),
+            ));
         }
         out
     }

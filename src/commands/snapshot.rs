@@ -1,10 +1,10 @@
 //! `snapshot`: what the screen would show, as text, Markdown, JSON or a picture.
 
 use super::bench::usage_error;
-use super::sampler::{Sampler, SamplerOptions, SLOW_SYNC_THRESHOLD};
-use super::printer::{Printer, NextStep, block_on};
-use super::{EXIT_FAILED, EXIT_OK, print_error, offscreen};
-use crate::cli::snapshot::{SnapshotFormat, PaneName, SnapshotArgs, ViewName};
+use super::printer::{NextStep, Printer, block_on};
+use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
+use super::{EXIT_FAILED, EXIT_OK, offscreen, print_error};
+use crate::cli::snapshot::{PaneName, SnapshotArgs, SnapshotFormat, ViewName};
 use crate::export::json;
 use crate::export::snapshot::{self, SnapshotScope};
 use crate::root::Root;
@@ -30,7 +30,9 @@ pub fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8
     let interval = Duration::from_secs_f64(args.delay);
     // Asked for by name: it slows every system call of the machine a little.
     let syncs = args.pane.contains(&PaneName::Syncs) || args.picture.view == Some(ViewName::Syncs);
-    if let Err(why) = offscreen::check_options(args.format.screenshot_format_name(), &args.picture, &args.pane, args.output.is_none()) {
+    if let Err(why) =
+        offscreen::check_options(args.format.screenshot_format_name(), &args.picture, &args.pane, args.output.is_none())
+    {
         return usage_error(&why);
     }
     let mut kept = Vec::new();

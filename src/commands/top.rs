@@ -8,7 +8,7 @@ use crate::recording::reader::RecordingReader;
 use crate::recording::time_spec;
 use crate::root::Root;
 use crate::tui::action::ViewId;
-use crate::tui::runtime::{TuiOptions, ReplaySource, run as run_screen};
+use crate::tui::runtime::{ReplaySource, TuiOptions, run as run_screen};
 use crate::tui::settings::Settings;
 use crate::tui::widgets::theme::ThemeName;
 use crate::worker::job::{WorkerJob, WorkerReply};
@@ -41,7 +41,14 @@ pub fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8> {
     settings.processes.accumulated |= top.accumulated;
     settings.processes.threads &= !top.processes;
     let path = top.path.map(|p| std::path::absolute(&p).unwrap_or(p).to_string_lossy().into_owned());
-    run_screen(TuiOptions { root, settings, config_path: config, initial_path: path, no_color: is_no_color_set(), replay: None })?;
+    run_screen(TuiOptions {
+        root,
+        settings,
+        config_path: config,
+        initial_path: path,
+        no_color: is_no_color_set(),
+        replay: None,
+    })?;
     Ok(EXIT_OK)
 }
 
@@ -71,10 +78,7 @@ fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
         Ok(WorkerReply::Failed(why)) => Err(why),
         Ok(_) => Ok(Settings::default()),
         Err(_) => {
-            print_error(&format!(
-                "config file {}: its file system does not answer; going on without",
-                path.display()
-            ));
+            print_error(&format!("config file {}: its file system does not answer; going on without", path.display()));
             Ok(Settings::default())
         }
     }
@@ -116,7 +120,14 @@ pub fn replay(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
     };
     let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let replay = Some(ReplaySource { reader, name, start_wall_ns: at });
-    run_screen(TuiOptions { root, settings, config_path: config, initial_path: None, no_color: is_no_color_set(), replay })?;
+    run_screen(TuiOptions {
+        root,
+        settings,
+        config_path: config,
+        initial_path: None,
+        no_color: is_no_color_set(),
+        replay,
+    })?;
     Ok(EXIT_OK)
 }
 

@@ -1,10 +1,10 @@
 //! Looks at every tick, and keeps findings from flapping: what was found stays until it was not found for a
 //! while, and does not get milder sooner either.
 
-use super::rule_context::RuleContext;
-use super::finding::{Finding, RuleStatus, Rule, Severity};
-use super::rules::RULES;
+use super::finding::{Finding, Rule, RuleStatus, Severity};
 use super::incident::{Incident, group_into_incidents};
+use super::rule_context::RuleContext;
+use super::rules::RULES;
 use crate::model::system_state::SystemState;
 
 /// A finding that is no longer so stays for this long (ns): rules look over windows of several seconds, and
@@ -66,7 +66,12 @@ impl RuleEngine {
                 RuleStatus::NeedsMoreData(why) => (why.to_owned(), true),
                 RuleStatus::Unavailable(why) => (crate::sanitize::sanitize(why), false),
             };
-            self.skipped_rules.push(SkippedRule { rule: rule.name, description: rule.description, reason: why, needs_more_data: for_now });
+            self.skipped_rules.push(SkippedRule {
+                rule: rule.name,
+                description: rule.description,
+                reason: why,
+                needs_more_data: for_now,
+            });
         }
         let same = found.is_empty() && self.active.is_empty();
         for finding in found {

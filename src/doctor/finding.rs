@@ -71,7 +71,9 @@ impl FindingSubject {
     pub fn name(&self) -> String {
         match self {
             FindingSubject::Machine => String::new(),
-            FindingSubject::Device(_, name) | FindingSubject::Cgroup(name) | FindingSubject::KernelName(name) => name.clone(),
+            FindingSubject::Device(_, name) | FindingSubject::Cgroup(name) | FindingSubject::KernelName(name) => {
+                name.clone()
+            }
             FindingSubject::Task(key, name) => format!("{name} ({})", key.tid),
             FindingSubject::Pid(pid, name) => format!("{name} ({pid})"),
             FindingSubject::Mount(point) => point.sanitized(),

@@ -84,10 +84,7 @@ pub const CAUSAL_RULES: &[(&str, &[&str])] = &[
             "swapping",
         ],
     ),
-    (
-        "writeback-storm",
-        &["writers-throttled", "slow-drain", "device-saturated", "hung-task", "delay-accounting-off"],
-    ),
+    ("writeback-storm", &["writers-throttled", "slow-drain", "device-saturated", "hung-task", "delay-accounting-off"]),
     ("writers-throttled", &["slow-drain", "device-saturated", "hung-task", "delay-accounting-off"]),
     ("slow-drain", &["device-saturated", "hung-task"]),
     ("cgroup-memory", &["swapping", "reclaim-stalls", "oom", "server-swapped"]),
@@ -120,8 +117,7 @@ pub fn group_into_incidents(mut findings: Vec<Finding>) -> Vec<Incident> {
     for finding in findings {
         // The nearest cause: a stalled device rather than an error of another one.
         let near = |story: &Incident| story.findings.iter().filter(|f| explains(f, &finding)).map(cause_priority).max();
-        let home =
-            out.iter_mut().filter_map(|story| Some((near(story)?, story))).max_by_key(|(near, _)| *near);
+        let home = out.iter_mut().filter_map(|story| Some((near(story)?, story))).max_by_key(|(near, _)| *near);
         match home {
             Some((_, story)) => {
                 story.severity = story.severity.max(finding.severity);

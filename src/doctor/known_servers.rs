@@ -18,9 +18,9 @@ pub fn server_kind(comm: &[u8]) -> Option<ServerKind> {
             ServerKind::ForksForSnapshots
         }
         b"postgres" | b"postmaster" | b"mysqld" | b"mariadbd" | b"mongod" | b"etcd" | b"influxd"
-        | b"clickhouse-serv" | b"clickhouse" | b"cockroach" | b"scylla" | b"neo4j" | b"sqlservr"
-        | b"ceph-osd" | b"slapd" | b"prometheus" | b"victoria-metric" | b"dbms" | b"firebird"
-        | b"tikv-server" | b"foundationdb" | b"fdbserver" | b"cassandra" | b"couchdb" => ServerKind::Database,
+        | b"clickhouse-serv" | b"clickhouse" | b"cockroach" | b"scylla" | b"neo4j" | b"sqlservr" | b"ceph-osd"
+        | b"slapd" | b"prometheus" | b"victoria-metric" | b"dbms" | b"firebird" | b"tikv-server" | b"foundationdb"
+        | b"fdbserver" | b"cassandra" | b"couchdb" => ServerKind::Database,
         _ => return None,
     })
 }

@@ -5,18 +5,18 @@
 //! file holds a rule or a few of one subject, and [`RULES`] lists them all. [`engine::Engine`] looks at
 //! every tick, keeps findings from flapping, and puts those with one cause into one [`story::Story`].
 
-pub mod rule_context;
-pub mod storage_class;
 pub mod engine;
+pub mod fact_requests;
 pub mod finding;
-pub mod known_servers;
-pub mod transitions;
-pub mod rules;
+pub mod format;
 pub mod incident;
+pub mod known_servers;
+pub mod rule_context;
+pub mod rules;
+pub mod storage_class;
 #[cfg(test)]
 mod tests;
-pub mod fact_requests;
-pub mod format;
+pub mod transitions;
 
 pub use engine::RuleEngine;
 pub use rules::RULES;

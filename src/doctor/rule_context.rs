@@ -2,13 +2,13 @@
 //! server. Worked out once a look, however many rules ask.
 
 use super::known_servers::{self, ServerKind};
-use crate::model::io_accounting::OwnerIo;
 use crate::model::disk::{DevId, DiskRate};
+use crate::model::io_accounting::OwnerIo;
 use crate::model::kernel_log::{KernelLogClass, LogEntry, LogOrigin};
 use crate::model::process::{TaskActivity, TaskKey, TaskRaw};
 use crate::model::snapshot::Snapshot;
-use crate::model::topology::DeviceKind;
 use crate::model::system_state::SystemState;
+use crate::model::topology::DeviceKind;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -241,7 +241,8 @@ impl<'a> RuleContext<'a> {
     /// Processes that moved bytes in the last interval, most first; threads added up.
     pub fn busiest_tasks(&self) -> &[TaskActivity] {
         self.busiest_tasks.get_or_init(|| {
-            let mut all: Vec<TaskActivity> = self.system.processes.active_tasks().filter(|m| m.bytes_per_s() > 0.0).collect();
+            let mut all: Vec<TaskActivity> =
+                self.system.processes.active_tasks().filter(|m| m.bytes_per_s() > 0.0).collect();
             if self.system.processes.rows_are_threads() {
                 all.sort_unstable_by_key(|m| m.key.pid);
                 all.dedup_by(|next, first| {
@@ -275,7 +276,10 @@ impl<'a> RuleContext<'a> {
                 let read = row.read_bytes_per_s.unwrap_or(0.0) * frame.snapshot.interval_secs;
                 let write = row.write_bytes_per_s.unwrap_or(0.0) * frame.snapshot.interval_secs;
                 match out.iter_mut().find(|m| m.key.pid == row.pid) {
-                    Some(m) => (m.read_bytes_per_s, m.write_bytes_per_s) = (m.read_bytes_per_s + read, m.write_bytes_per_s + write),
+                    Some(m) => {
+                        (m.read_bytes_per_s, m.write_bytes_per_s) =
+                            (m.read_bytes_per_s + read, m.write_bytes_per_s + write)
+                    }
                     None => out.push(IoTask {
                         key: row.key(),
                         name: format!("{} ({})", row.comm, row.pid),
@@ -287,9 +291,12 @@ impl<'a> RuleContext<'a> {
             }
         }
         for m in &mut out {
-            (m.read_bytes_per_s, m.write_bytes_per_s) = (m.read_bytes_per_s / f64::max(counted, 1e-9), m.write_bytes_per_s / f64::max(counted, 1e-9));
+            (m.read_bytes_per_s, m.write_bytes_per_s) =
+                (m.read_bytes_per_s / f64::max(counted, 1e-9), m.write_bytes_per_s / f64::max(counted, 1e-9));
         }
-        out.sort_by(|a, b| (b.read_bytes_per_s + b.write_bytes_per_s).total_cmp(&(a.read_bytes_per_s + a.write_bytes_per_s)));
+        out.sort_by(|a, b| {
+            (b.read_bytes_per_s + b.write_bytes_per_s).total_cmp(&(a.read_bytes_per_s + a.write_bytes_per_s))
+        });
         out
     }
 

@@ -1,8 +1,8 @@
 //! What to expect of a device: its class, and what is slow for that.
 
 use crate::model::disk::DevId;
-use crate::model::topology::{BlockDevice, DeviceKind};
 use crate::model::system_state::SystemState;
+use crate::model::topology::{BlockDevice, DeviceKind};
 
 /// Kinds of storage that differ by orders of magnitude.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,12 @@ impl StorageClass {
     /// what one request alone takes there, `bad_ms` is what a person notices; the least rates are below the
     /// slowest device sold as that class (a gp2 volume has 100 IOPS at least).
     pub fn limits(self) -> ClassLimits {
-        let limits = |slow_ms, bad_ms, least_tps, deep| ClassLimits { slow_ms, critical_ms: bad_ms, min_tps: least_tps, deep_queue: deep };
+        let limits = |slow_ms, bad_ms, least_tps, deep| ClassLimits {
+            slow_ms,
+            critical_ms: bad_ms,
+            min_tps: least_tps,
+            deep_queue: deep,
+        };
         match self {
             StorageClass::Spinning => limits(60.0, 500.0, 40.0, 2.0),
             StorageClass::Virtual => limits(20.0, 200.0, 90.0, 4.0),

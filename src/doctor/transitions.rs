@@ -1,7 +1,7 @@
 //! When findings begin, from tick to tick: what a recording is searched for.
 
 use super::RuleEngine;
-use super::finding::{Finding, Severity, FindingSubject};
+use super::finding::{Finding, FindingSubject, Severity};
 
 /// A finding that was not there at the tick before, or that was milder.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,13 +2,13 @@
 
 use super::spec::{Arm, ExperimentSpec};
 use crate::root::Root;
-use crate::tuning::knob_id::KnobId;
 use crate::tuning::child_io::ChildKnobIo;
-use crate::tuning::progress_check;
-use crate::tuning::knob_io::KnobIo;
 use crate::tuning::knob::{KnobGroup, KnobLink};
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::knob_io::KnobIo;
 use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::plan::{PlannedWrite, TuneError, plan_writes};
+use crate::tuning::progress_check;
 use crate::tuning::value;
 use serde::{Deserialize, Serialize};
 
@@ -157,9 +157,18 @@ mod tests {
 
     fn validate_words(base: &[&str], set: &[&str], control: bool) -> Result<ValidatedSpec, TuneError> {
         let words = |all: &[&str]| all.iter().map(|w| w.to_string()).collect();
-        let spec = ExperimentSpec { base_assignments: words(base), set_assignments: words(set), control, ..ExperimentSpec::default() };
-        let machine =
-            MachineLimits { page_bytes: 4096, dirtyable_bytes: Some(1 << 30), memory_bytes: Some(2 << 30), ..MachineLimits::default() };
+        let spec = ExperimentSpec {
+            base_assignments: words(base),
+            set_assignments: words(set),
+            control,
+            ..ExperimentSpec::default()
+        };
+        let machine = MachineLimits {
+            page_bytes: 4096,
+            dirtyable_bytes: Some(1 << 30),
+            memory_bytes: Some(2 << 30),
+            ..MachineLimits::default()
+        };
         validate_with(&mut FakeKnobIo::new(), &machine, DirtyMemory::default(), &spec)
     }
 

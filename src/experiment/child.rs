@@ -1,13 +1,13 @@
 //! The child's side: one spec in, messages out. It may wait, and it may be killed: the values an arm set are held
 //! by the tuner, which takes them back when this process is gone.
 
-use super::system_environment::SystemEnvironment;
 use super::message::ExperimentMessage;
 use super::report::{ExperimentReport, SCHEMA, warnings};
 use super::run::run_experiment;
 use super::spec::ExperimentSpec;
+use super::system_environment::SystemEnvironment;
 use super::{arm_settings, report};
-use crate::bench::child::{stdin_lines, send_message, wall_clock_ns};
+use crate::bench::child::{send_message, stdin_lines, wall_clock_ns};
 use crate::bench::message::ChildCommand;
 use crate::root::Root;
 use crate::tuning::plan::TuneError;

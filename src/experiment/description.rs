@@ -1,8 +1,8 @@
 //! What an experiment is going to do, in words, before it does: the same for the command line and the screen.
 
 use super::arm_settings::ValidatedSpec;
-use super::system_environment;
 use super::spec::{Arm, ExperimentSpec, OnComplete};
+use super::system_environment;
 use crate::bench::description::{describe_run as of_work, describe_writes};
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
@@ -74,7 +74,9 @@ fn describe_duration(spec: &ExperimentSpec) -> String {
     let bytes =
         files.map_or(String::new(), |b| format!(", and making a file of up to {} each time", format_bytes_long(b)));
     match plans.iter().all(|p| p.time_ms > 0) {
-        true => format!("{} of measuring in {rounds} rounds{bytes}", format_duration(plans.iter().map(one).sum())),
+        true => {
+            format!("{} of measuring in {rounds} rounds{bytes}", format_duration(plans.iter().map(one).sum()))
+        }
         false => format!("{rounds} rounds until their work is done{bytes}"),
     }
 }
@@ -92,7 +94,10 @@ mod tests {
     #[test]
     fn buffered_rounds_are_longer_than_the_dirty_expire_time() {
         let time = |profile: &str, direct, only| {
-            let mut spec = ExperimentSpec { plan: workloads::find_workload(profile).unwrap().defaults(), ..ExperimentSpec::default() };
+            let mut spec = ExperimentSpec {
+                plan: workloads::find_workload(profile).unwrap().defaults(),
+                ..ExperimentSpec::default()
+            };
             spec.plan.direct = direct;
             extend_past_dirty_expire(&mut spec, &validated_spec(only));
             (spec.plan.time_ms / 1000, spec.plan.txlog.transactions)
@@ -108,7 +113,13 @@ mod tests {
     fn description_names_everything_that_will_happen() {
         let plan = BenchPlan { directory: "/data".into(), ..workloads::find_workload("fsync").unwrap().defaults() };
         let set = vec!["vm.dirty_ratio=80".into()];
-        let spec = ExperimentSpec { plan, set_assignments: set, control: true, on_complete: OnComplete::Lease(600), ..ExperimentSpec::default() };
+        let spec = ExperimentSpec {
+            plan,
+            set_assignments: set,
+            control: true,
+            on_complete: OnComplete::Lease(600),
+            ..ExperimentSpec::default()
+        };
         let said = describe_experiment(&spec, &validated_spec(true));
         for part in [
             "4 rounds of each arm",

@@ -84,7 +84,11 @@ pub struct DirtyPagesMonitor {
 
 impl DirtyPagesMonitor {
     /// Takes a look if the workload counts now.
-    pub fn sample_if_counting(&mut self, progress: &BenchProgress, counters: &mut SystemCounters) -> Option<DirtyPagesPoint> {
+    pub fn sample_if_counting(
+        &mut self,
+        progress: &BenchProgress,
+        counters: &mut SystemCounters,
+    ) -> Option<DirtyPagesPoint> {
         if progress.measurement_index.is_none() || progress.is_ramping {
             return None;
         }
@@ -164,10 +168,18 @@ mod tests {
         let mut watch = DirtyPagesMonitor::default();
         assert_eq!(watch.sample_if_counting(&BenchProgress::default(), &mut counters), None);
         assert_eq!(
-            watch.sample_if_counting(&BenchProgress { measurement_index: Some(0), is_ramping: true, ..BenchProgress::default() }, &mut counters),
+            watch.sample_if_counting(
+                &BenchProgress { measurement_index: Some(0), is_ramping: true, ..BenchProgress::default() },
+                &mut counters
+            ),
             None
         );
-        let got = watch.sample_if_counting(&BenchProgress { measurement_index: Some(0), ..BenchProgress::default() }, &mut counters).unwrap();
+        let got = watch
+            .sample_if_counting(
+                &BenchProgress { measurement_index: Some(0), ..BenchProgress::default() },
+                &mut counters,
+            )
+            .unwrap();
         let page = rustix::param::page_size() as u64;
         assert_eq!((got.at_ms, got.dirty_bytes, got.writeback_bytes), (0, 3 * page, page));
     }

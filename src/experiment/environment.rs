@@ -2,9 +2,9 @@
 //! tests conduct experiments on a machine that is not there.
 
 use super::report::{Baseline, DirtyPagesPoint};
-use crate::bench::message::BenchProgress as BenchProgress;
+use crate::bench::message::BenchProgress;
 use crate::bench::plan::BenchPlan;
-use crate::bench::report::BenchReport as BenchReport;
+use crate::bench::report::BenchReport;
 use crate::tuning::plan::TuneError;
 
 /// Why a step did not come to its end.
@@ -50,7 +50,8 @@ pub trait Environment {
     /// Background threshold and limit in force, bytes.
     fn thresholds(&mut self) -> (Option<u64>, Option<u64>);
     /// Runs a workload to its end.
-    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent)) -> Result<RoundResult, StepError>;
+    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent))
+    -> Result<RoundResult, StepError>;
     /// Puts back what [`Lab::apply`] set, if it set anything. Safe to call twice.
     fn restore(&mut self) -> Result<(), StepError>;
     /// Sets values that outlive the experiment: until the boot, or on a lease of so many seconds. The change's

@@ -1,9 +1,9 @@
 //! What passes between the program and the child that conducts: JSON, one message a line.
 
-use super::report::{DirtyPagesPoint, ExperimentReport, Round, DirtyThresholds};
+use super::report::{DirtyPagesPoint, DirtyThresholds, ExperimentReport, Round};
 use super::spec::Arm;
+use crate::bench::message::BenchProgress;
 use crate::bench::parent::ChildMessage;
-use crate::bench::message::BenchProgress as BenchProgress;
 use crate::tuning::plan::TuneError;
 use serde::{Deserialize, Serialize};
 

@@ -9,17 +9,17 @@
 pub mod arm_settings;
 pub mod child;
 pub mod command_line;
-pub mod parent;
-pub mod stored;
-pub mod environment;
-pub mod system_environment;
-pub mod message;
 pub mod description;
+pub mod dirty_pages;
+pub mod environment;
+pub mod message;
+pub mod parent;
 pub mod report;
 pub mod run;
 pub mod spec;
 pub mod stats;
-pub mod dirty_pages;
+pub mod stored;
+pub mod system_environment;
 
 #[cfg(test)]
 mod run_tests;

@@ -1,10 +1,10 @@
 //! The order of things: drain, watch, apply, measure, restore; arm after arm. Whatever happens in a round, the old
 //! values come back before anything else is done.
 
-use super::environment::{StepError, Environment, WorkloadEvent, RoundResult};
-use super::message::{ExperimentMessage, RoundPhase, ExperimentProgress};
+use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
+use super::message::{ExperimentMessage, ExperimentProgress, RoundPhase};
 use super::report::verdict::{self, TrialOutcome};
-use super::report::{Baseline, Round, DirtyThresholds, Trial};
+use super::report::{Baseline, DirtyThresholds, Round, Trial};
 use super::spec::{Arm, ExperimentSpec, OnComplete};
 use super::stats::ArmComparison;
 use crate::bench::plan::BenchPlan;
@@ -25,8 +25,19 @@ pub struct ExperimentOutcome {
 }
 
 /// Conducts `spec`; `Err`: refused before the first round was over.
-pub fn run_experiment(spec: &ExperimentSpec, lab: &mut dyn Environment, say: &mut dyn FnMut(ExperimentMessage)) -> Result<ExperimentOutcome, TuneError> {
-    let mut run = ExperimentRunner { spec, environment: lab, emit: say, thresholds: Default::default(), rounds_done: 0, restore_failed: false };
+pub fn run_experiment(
+    spec: &ExperimentSpec,
+    lab: &mut dyn Environment,
+    say: &mut dyn FnMut(ExperimentMessage),
+) -> Result<ExperimentOutcome, TuneError> {
+    let mut run = ExperimentRunner {
+        spec,
+        environment: lab,
+        emit: say,
+        thresholds: Default::default(),
+        rounds_done: 0,
+        restore_failed: false,
+    };
     let mut trials = Vec::new();
     let mut end = RunEnd::Complete;
     let plans = [(false, Some(spec.plan.clone())), (true, spec.control_plan())];
@@ -159,7 +170,16 @@ impl ExperimentRunner<'_> {
         let (round, of) = (self.rounds_done + 1, self.spec.total_rounds());
         let thresholds = DirtyThresholds::default();
         let (bench, point) = (None, None);
-        (self.emit)(ExperimentMessage::Progress(ExperimentProgress { is_control: control, round, total_rounds: of, arm, phase, bench, dirty_point: point, thresholds }));
+        (self.emit)(ExperimentMessage::Progress(ExperimentProgress {
+            is_control: control,
+            round,
+            total_rounds: of,
+            arm,
+            phase,
+            bench,
+            dirty_point: point,
+            thresholds,
+        }));
     }
 
     /// Sets B again if that was asked for and it earned it; in a sentence.

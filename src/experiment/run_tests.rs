@@ -1,20 +1,20 @@
 //! Whole experiments on a machine that is not there: order, restores, ends of every kind.
 
-use super::environment::{StepError, Environment, WorkloadEvent, RoundResult};
+use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
 use super::message::{ExperimentMessage, RoundPhase};
 use super::report::verdict::TrialOutcome;
 use super::report::{Baseline, ExperimentReport, SCHEMA, compare, markdown, text};
 use super::run::{ExperimentOutcome, run_experiment};
 use super::spec::{Arm, ExperimentSpec, OnComplete};
-use crate::bench::worker_loop::run_worker_loop;
 use crate::bench::engine::null::NullEngine;
+use crate::bench::io_spec::{IoSpec, RunLimits};
 use crate::bench::measure::recorder::OpRecorder;
 use crate::bench::message::BenchProgress;
 use crate::bench::plan::BenchPlan;
-use crate::bench::report::{RunEnd, Measurement, BenchReport as BenchReport, ReportTarget};
-use crate::bench::io_spec::{IoSpec, RunLimits};
-use crate::bench::store::tests::empty_report as bench_report;
+use crate::bench::report::{BenchReport, Measurement, ReportTarget, RunEnd};
 use crate::bench::run_progress::merge_recorders;
+use crate::bench::store::tests::empty_report as bench_report;
+use crate::bench::worker_loop::run_worker_loop;
 use crate::tuning::plan::TuneError;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -90,14 +90,14 @@ impl Environment for FakeEnvironment {
     }
 
     fn thresholds(&mut self) -> (Option<u64>, Option<u64>) {
-        if self.assignments.is_empty() {
-            (Some(16 * MIB), Some(256 * MIB))
-        } else {
-            (Some(8 << 30), Some(16 << 30))
-        }
+        if self.assignments.is_empty() { (Some(16 * MIB), Some(256 * MIB)) } else { (Some(8 << 30), Some(16 << 30)) }
     }
 
-    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent)) -> Result<RoundResult, StepError> {
+    fn run_workload(
+        &mut self,
+        plan: &BenchPlan,
+        seen: &mut dyn FnMut(WorkloadEvent),
+    ) -> Result<RoundResult, StepError> {
         self.log.push(format!("work {}", self.assignments.join(" ")));
         seen(WorkloadEvent::Progress(&BenchProgress::default(), None));
         let ns = if self.assignments.is_empty() || plan.direct { 1_000_000 } else { self.b_ns };
@@ -108,7 +108,11 @@ impl Environment for FakeEnvironment {
         {
             report.end = end.clone()?;
         }
-        let points = (0..40).map(|n| super::report::DirtyPagesPoint { at_ms: n * 250, dirty_bytes: n * MIB, writeback_bytes: 0 });
+        let points = (0..40).map(|n| super::report::DirtyPagesPoint {
+            at_ms: n * 250,
+            dirty_bytes: n * MIB,
+            writeback_bytes: 0,
+        });
         Ok(RoundResult { report, dirty_points: points.collect(), dirtied_bytes: Some(5 * MIB), written_bytes: None })
     }
 
@@ -135,7 +139,10 @@ fn spec() -> ExperimentSpec {
     ExperimentSpec { plan, set_assignments: vec!["vm.dirty_ratio=80".into()], ..ExperimentSpec::default() }
 }
 
-fn run(spec: &ExperimentSpec, lab: &mut FakeEnvironment) -> (Result<ExperimentOutcome, TuneError>, Vec<ExperimentMessage>) {
+fn run(
+    spec: &ExperimentSpec,
+    lab: &mut FakeEnvironment,
+) -> (Result<ExperimentOutcome, TuneError>, Vec<ExperimentMessage>) {
     let mut said = Vec::new();
     let done = run_experiment(spec, lab, &mut |m| said.push(m));
     assert!(lab.assignments.is_empty(), "the old values are back");
@@ -175,8 +182,7 @@ fn arms_alternate_and_values_are_restored_between_rounds() {
     let done = done.unwrap();
     let b = "work vm.dirty_ratio=80";
     let round = |work: &str| ["drain", "calm", "apply", work, "restore"].map(str::to_owned);
-    let want: Vec<String> =
-        ["work ", b, b, "work ", "work ", b, b, "work "].into_iter().flat_map(round).collect();
+    let want: Vec<String> = ["work ", b, b, "work ", "work ", b, b, "work "].into_iter().flat_map(round).collect();
     assert_eq!(lab.log, want);
     assert_eq!(done.end, RunEnd::Complete);
     let trial = &done.trials[0];
@@ -213,9 +219,10 @@ fn no_difference_and_worse_results_are_not_applied() {
 
 #[test]
 fn a_better_result_is_applied_on_request() {
-    for (then, want) in
-        [(OnComplete::Keep, "leave vm.dirty_ratio=80 None"), (OnComplete::Lease(60), "leave vm.dirty_ratio=80 Some(60)")]
-    {
+    for (then, want) in [
+        (OnComplete::Keep, "leave vm.dirty_ratio=80 None"),
+        (OnComplete::Lease(60), "leave vm.dirty_ratio=80 Some(60)"),
+    ] {
         let mut lab = FakeEnvironment::new(100_000);
         let done = run(&ExperimentSpec { on_complete: then, ..spec() }, &mut lab).0.unwrap();
         assert_eq!(lab.log.last().unwrap(), want);
@@ -302,9 +309,7 @@ fn reports_have_every_round_and_sanitized_names() {
     });
     for written in [text::text_report(&report), markdown::markdown_report(&report)] {
         assert!(!written.contains('\u{1b}'));
-        for has in
-            ["p = 0.029", "B is better", "97", "20 % (4 GiB)", "mean of 4 rounds", "processors were busy"]
-        {
+        for has in ["p = 0.029", "B is better", "97", "20 % (4 GiB)", "mean of 4 rounds", "processors were busy"] {
             assert!(written.contains(has), "{has}:\n{written}");
         }
     }

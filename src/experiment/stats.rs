@@ -44,14 +44,12 @@ pub struct ConfidenceInterval {
 impl ArmComparison {
     /// Compares figures above 0; `None` if a group is empty or holds others.
     pub fn compare(a: &[f64], b: &[f64]) -> Option<Self> {
-        let sound =
-            |v: &[f64]| !v.is_empty() && v.len() <= MAX_ROUNDS && v.iter().all(|x| x.is_finite() && *x > 0.0);
+        let sound = |v: &[f64]| !v.is_empty() && v.len() <= MAX_ROUNDS && v.iter().all(|x| x.is_finite() && *x > 0.0);
         if !sound(a) || !sound(b) {
             return None;
         }
         // Logarithms: a shift of theirs is a ratio.
-        let mut differences: Vec<f64> =
-            a.iter().flat_map(|x| b.iter().map(move |y| y.ln() - x.ln())).collect();
+        let mut differences: Vec<f64> = a.iter().flat_map(|x| b.iter().map(move |y| y.ln() - x.ln())).collect();
         differences.sort_by(f64::total_cmp);
         let least_p = (2.0 / binomial(a.len() + b.len(), a.len())).min(1.0);
         Some(Self {

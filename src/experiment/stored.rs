@@ -1,8 +1,8 @@
 //! Kept experiments in a line each, for the lists of the command line and the screen.
 
 use super::report::verdict::TrialOutcome;
-use super::report::{RunEnd, ExperimentReport};
-use crate::bench::store::{StoreEntry, ResultStore};
+use super::report::{ExperimentReport, RunEnd};
+use crate::bench::store::{ResultStore, StoreEntry};
 use serde::{Deserialize, Serialize};
 
 /// A kept experiment, as far as a list shows it.

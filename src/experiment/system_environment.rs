@@ -1,24 +1,24 @@
 //! The real machine: dirty pages drained by children, values set by a tuner on a short lease, the workload in its
 //! own child. This process waits on none of them without a deadline.
 
-use super::environment::{StepError, Environment, WorkloadEvent, RoundResult};
+use super::dirty_pages::{DirtyPagesMonitor, SystemCounters};
+use super::environment::{Environment, RoundResult, StepError, WorkloadEvent};
 use super::report::Baseline;
-use super::dirty_pages::{SystemCounters, DirtyPagesMonitor};
+use crate::bench::message::BenchMessage;
 use crate::bench::parent::BenchChild;
-use crate::bench::message::BenchMessage as BenchMessage;
 use crate::bench::plan::BenchPlan;
 use crate::bench::workloads;
 use crate::root::Root;
 use crate::tuning::apply::TuningContext;
 use crate::tuning::change_set::changes_from_records;
 use crate::tuning::child_io::ChildKnobIo;
-use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
 use crate::tuning::journal::Journal;
+use crate::tuning::journal_record::RestoreOutcome;
+use crate::tuning::kill_points::KillPoints;
 use crate::tuning::plan::TuneError;
 use crate::tuning::protocol::{TunerReply, TunerRequest};
-use crate::tuning::journal_record::RestoreOutcome;
 use crate::tuning::restore::{self, RestoreResult};
-use crate::tuning::kill_points::KillPoints;
+use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
@@ -94,12 +94,8 @@ impl SystemEnvironment {
         if let Some(directory) = directory {
             command.arg(directory);
         }
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(failed)?;
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(failed)?;
         let begun = Instant::now();
         loop {
             match child.try_wait().map_err(failed)? {
@@ -108,9 +104,7 @@ impl SystemEnvironment {
                     let what = directory.map_or("all file systems".into(), |d| {
                         crate::sanitize::sanitize(d.as_os_str().as_encoded_bytes())
                     });
-                    return Err(StepError::Failed(format!(
-                        "draining dirty pages: sync of {what} failed ({status})"
-                    )));
+                    return Err(StepError::Failed(format!("draining dirty pages: sync of {what} failed ({status})")));
                 }
                 None => {}
             }
@@ -240,7 +234,11 @@ impl Environment for SystemEnvironment {
         (bytes(vm.nr_dirty_background_threshold), bytes(vm.nr_dirty_threshold))
     }
 
-    fn run_workload(&mut self, plan: &BenchPlan, seen: &mut dyn FnMut(WorkloadEvent)) -> Result<RoundResult, StepError> {
+    fn run_workload(
+        &mut self,
+        plan: &BenchPlan,
+        seen: &mut dyn FnMut(WorkloadEvent),
+    ) -> Result<RoundResult, StepError> {
         let (tx, messages) = channel();
         let running = BenchChild::start(&self.root, plan, move |message| drop(tx.send(message)))
             .map_err(|err| StepError::Failed(format!("starting the measuring process: {err}")))?;
@@ -270,7 +268,12 @@ impl Environment for SystemEnvironment {
                 Ok(BenchMessage::Note(note)) => seen(WorkloadEvent::Note(&note)),
                 Ok(BenchMessage::Report(report)) => {
                     let (dirtied, written) = watch.dirtied_and_written();
-                    let worked = RoundResult { report: *report, dirty_points: watch.points, dirtied_bytes: dirtied, written_bytes: written };
+                    let worked = RoundResult {
+                        report: *report,
+                        dirty_points: watch.points,
+                        dirtied_bytes: dirtied,
+                        written_bytes: written,
+                    };
                     return trouble.map_or(Ok(worked), Err);
                 }
                 Ok(BenchMessage::Refused(refused)) => {
@@ -302,13 +305,12 @@ impl Environment for SystemEnvironment {
             Err(_) => self.undo_by_journal(id),
         };
         let undone = undone.map_err(|why| {
-            StepError::Failed(format!(
-                "change {id} could not be taken back: {why}; try `iotop-plus tune undo {id}`"
-            ))
+            StepError::Failed(format!("change {id} could not be taken back: {why}; try `iotop-plus tune undo {id}`"))
         })?;
-        let fine = |u: &RestoreResult| matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored));
-        let wrong: Vec<String> =
-            undone.iter().filter(|(_, u)| !fine(u)).map(|(at, u)| format!("{at}: {u}")).collect();
+        let fine = |u: &RestoreResult| {
+            matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
+        };
+        let wrong: Vec<String> = undone.iter().filter(|(_, u)| !fine(u)).map(|(at, u)| format!("{at}: {u}")).collect();
         match wrong.is_empty() {
             true => Ok(()),
             false => Err(StepError::Failed(format!("taking change {id} back: {}", wrong.join("; ")))),

@@ -4,9 +4,9 @@
 //! `DISK READ`, `DISK WRITE`, `SWAPIN`, `IO>` and, which iotop does not have, `SWAP`. What could not be
 //! read is `-` in place of the value.
 
-use super::processes::{hidden_tasks_note, delays_unavailable};
+use super::processes::{delays_unavailable, hidden_tasks_note};
 use crate::model::columns::process::command_text;
-use crate::model::process::{ProcessColumn, ProcessFilter, ProcessRow, ProcessQuery};
+use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessRow};
 use crate::model::system_state::SystemState;
 use std::fmt::Write;
 
@@ -53,8 +53,7 @@ fn push_header(out: &mut String, world: &SystemState, options: BatchOptions) {
     let total = |n: f64| format_bytes(known.then_some(n), suffix);
     let disks = world.snapshot.disks_mb_per_s(world.topology.ok());
     let current = |n: Option<f64>| format_bytes(n.map(|mb| mb * 1_048_576.0), "/s");
-    let _ =
-        writeln!(out, "Total DISK READ:   {:>14} | Total DISK WRITE:   {:>14}", total(read), total(written));
+    let _ = writeln!(out, "Total DISK READ:   {:>14} | Total DISK WRITE:   {:>14}", total(read), total(written));
     let _ = writeln!(
         out,
         "Current DISK READ: {:>14} | Current DISK WRITE: {:>14}",
@@ -62,8 +61,7 @@ fn push_header(out: &mut String, world: &SystemState, options: BatchOptions) {
         current(disks.map(|d| d.1))
     );
     let id = if world.processes.rows_are_threads() { "TID" } else { "PID" };
-    let _ =
-        writeln!(out, "{id:>7} PRIO  USER       DISK READ  DISK WRITE   SWAPIN      IO>       SWAP  COMMAND");
+    let _ = writeln!(out, "{id:>7} PRIO  USER       DISK READ  DISK WRITE   SWAPIN      IO>       SWAP  COMMAND");
 }
 
 fn push_row(out: &mut String, row: &ProcessRow<'_>, options: BatchOptions, elapsed_ns: u64) {
@@ -115,7 +113,9 @@ pub fn missing_data_notes(world: &SystemState) -> Vec<String> {
     out.extend(world.processes_status.unavailable_reason(now).map(|why| format!("no tasks: {why}")));
     out.extend(delays_unavailable(&world.processes).map(|why| format!("SWAPIN and IO> are `-`: {why}")));
     out.extend(hidden_tasks_note(&world.processes));
-    out.extend(world.snapshot.devices.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
+    out.extend(
+        world.snapshot.devices.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")),
+    );
     out.extend(world.topology.unavailable_reason(now).map(|why| format!("Current DISK READ and WRITE are `-`: {why}")));
     out
 }

@@ -122,13 +122,7 @@ pub fn csv_lines(
             tree => flatten(&name, tree, &mut row),
         }
     }
-    if !row.is_empty()
-        && !scope.devices
-        && !scope.processes
-        && !scope.kernel_log
-        && !scope.findings
-        && !scope.syncs
-    {
+    if !row.is_empty() && !scope.devices && !scope.processes && !scope.kernel_log && !scope.findings && !scope.syncs {
         push_line(&mut out, &time, &row, named);
     }
     Ok(out)
@@ -191,12 +185,12 @@ fn item_text(item: JsonTree) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::timestamp::Timestamp;
-    use crate::model::disk::{DevId, DiskRaw, DiskOpRaw};
+    use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
     use crate::model::kernel_log::LogClock;
-    use crate::model::sample::Sample;
     use crate::model::reading::Reading;
+    use crate::model::sample::Sample;
     use crate::model::system_state::HostInfo;
+    use crate::model::timestamp::Timestamp;
 
     const NO_PANES: SnapshotScope = SnapshotScope {
         devices: false,

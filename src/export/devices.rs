@@ -27,11 +27,7 @@ pub fn build_table(
         };
         sheet.rows.push(set.iter().map(cell).collect());
         if rate.stalled {
-            sheet.notes.push(format!(
-                "{} STALLED: {} in flight, none completed",
-                line.label.trim(),
-                rate.in_flight
-            ));
+            sheet.notes.push(format!("{} STALLED: {} in flight, none completed", line.label.trim(), rate.in_flight));
         }
     }
     sheet.notes.extend(snap.devices.unavailable_reason(now_boot_ns));

@@ -7,7 +7,7 @@ use crate::doctor::finding::{Finding, NavTarget, Severity};
 use crate::doctor::incident::Incident;
 use crate::model::timestamp::Timestamp;
 use crate::sanitize::wrap;
-use crate::units::{format_rfc3339, format_duration};
+use crate::units::{format_duration, format_rfc3339};
 use serde::Serialize;
 
 /// What a part of a story is.
@@ -63,11 +63,21 @@ fn push_finding(f: &Finding, effect: bool, now: Timestamp, out: &mut Vec<Inciden
     out.push(paragraph("why", f.why, ParagraphKind::Detail));
     for (i, r) in f.remedies.iter().enumerate() {
         let label = if i == 0 { "try" } else { "or" };
-        out.push(IncidentParagraph { label, text: r.action.clone(), kind: ParagraphKind::Remedy, nav_target: r.nav_target.clone() });
+        out.push(IncidentParagraph {
+            label,
+            text: r.action.clone(),
+            kind: ParagraphKind::Remedy,
+            nav_target: r.nav_target.clone(),
+        });
         out.push(paragraph("", format!("costs: {}", r.cost), ParagraphKind::Secondary));
     }
     if let Some(look) = &f.see_also {
-        out.push(IncidentParagraph { label: "see", text: look.label(), kind: ParagraphKind::Remedy, nav_target: Some(look.clone()) });
+        out.push(IncidentParagraph {
+            label: "see",
+            text: look.label(),
+            kind: ParagraphKind::Remedy,
+            nav_target: Some(look.clone()),
+        });
     }
 }
 
@@ -99,14 +109,11 @@ pub fn summarize(engine: &RuleEngine) -> String {
         1 => Some(format!("1 {one}")),
         n => Some(format!("{n} {more}")),
     };
-    let all: Vec<String> = [
-        many(critical, "critical", "critical"),
-        many(warn, "warning", "warnings"),
-        many(note, "note", "notes"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let all: Vec<String> =
+        [many(critical, "critical", "critical"), many(warn, "warning", "warnings"), many(note, "note", "notes")]
+            .into_iter()
+            .flatten()
+            .collect();
     if all.is_empty() { "nothing wrong found".into() } else { all.join(", ") }
 }
 
@@ -178,8 +185,7 @@ fn shell_command(jump: &NavTarget) -> Option<String> {
 
 /// A table for snapshots: one line a finding, effects under their cause.
 pub fn build_table(title: String, engine: &RuleEngine, now: Timestamp) -> Table {
-    let mut sheet =
-        Table::new(title, &[("Severity", false), ("Rule", false), ("Since", false), ("Finding", false)]);
+    let mut sheet = Table::new(title, &[("Severity", false), ("Rule", false), ("Since", false), ("Finding", false)]);
     for story in engine.incidents() {
         for (i, f) in story.findings.iter().enumerate() {
             let age =
@@ -193,9 +199,7 @@ pub fn build_table(title: String, engine: &RuleEngine, now: Timestamp) -> Table 
     }
     let waiting = engine.skipped_rules().iter().filter(|u| u.needs_more_data).count();
     if waiting > 0 {
-        sheet
-            .notes
-            .push(format!("{waiting} rules need more samples than this; `iotop-plus doctor` takes them"));
+        sheet.notes.push(format!("{waiting} rules need more samples than this; `iotop-plus doctor` takes them"));
     }
     sheet
 }

@@ -1,8 +1,8 @@
 //! Who does the I/O of which device, on paper: lines that the screen's details share.
 
 use super::table::Table;
-use crate::model::io_accounting::{OwnerIo, IoAttribution, IoRates};
 use crate::model::disk::DevId;
+use crate::model::io_accounting::{IoAttribution, IoRates, OwnerIo};
 use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
 use crate::units::{format_bytes, format_micros, write_count};
@@ -42,7 +42,9 @@ pub fn process_label(charged: &IoAttribution, world: &SystemState, pid: u32) -> 
 /// Those that did most on a device first: bytes, then requests.
 pub fn on_device<W>(all: &[OwnerIo<W>], id: DevId) -> Vec<(&W, &IoRates)> {
     let mut on: Vec<_> = all.iter().filter_map(|c| Some((&c.owner, c.on_device(id)?))).collect();
-    on.sort_by(|a, b| total_bytes_per_s(b.1).total_cmp(&total_bytes_per_s(a.1)).then(b.1.iops().total_cmp(&a.1.iops())));
+    on.sort_by(|a, b| {
+        total_bytes_per_s(b.1).total_cmp(&total_bytes_per_s(a.1)).then(b.1.iops().total_cmp(&a.1.iops()))
+    });
     on
 }
 
@@ -72,10 +74,9 @@ pub fn build_tables(world: &SystemState) -> Vec<Table> {
     let mut out: Vec<Table> = tasks.into_iter().chain(groups).collect();
     if let Some(first) = out.first_mut() {
         first.notes.extend(
-            charged
-                .unattributed
-                .iter()
-                .filter_map(|(id, _)| Some(format!("{}: {}", world.device_name(*id), unattributed_text(charged, *id)?))),
+            charged.unattributed.iter().filter_map(|(id, _)| {
+                Some(format!("{}: {}", world.device_name(*id), unattributed_text(charged, *id)?))
+            }),
         );
     }
     out

@@ -6,7 +6,7 @@ use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::model::reading::Reading;
 use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
-use crate::units::{format_rfc3339, format_duration};
+use crate::units::{format_duration, format_rfc3339};
 
 /// How a class reads.
 pub fn class_label(class: KernelLogClass) -> &'static str {
@@ -38,14 +38,8 @@ pub fn hung_task_text(s: &HungTask, warnings: Option<i64>) -> String {
 
 /// The entries as a table, and below it the tasks that sit in state D.
 pub fn build_table<'a>(title: String, entries: impl Iterator<Item = &'a LogEntry>, world: &SystemState) -> Table {
-    let heads = [
-        ("Time", false),
-        ("Class", false),
-        ("Device", false),
-        ("PID", true),
-        ("Count", true),
-        ("Message", false),
-    ];
+    let heads =
+        [("Time", false), ("Class", false), ("Device", false), ("PID", true), ("Count", true), ("Message", false)];
     let mut sheet = Table::new(title, &heads);
     for e in entries {
         let class = if e.is_from_program() { "from a program" } else { class_label(e.class) };

@@ -1,9 +1,9 @@
 //! Dirty pages, swap, pressure and memory in numbers: one list for screen and paper.
 
 use super::table::Table;
+use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
 use crate::model::pressure::PsiAverages;
 use crate::model::snapshot::Snapshot;
-use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
 use crate::sanitize::sanitize;
 use crate::units::{format_bytes, write_bytes};
 
@@ -30,11 +30,7 @@ pub fn memory_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec
                 vec![
                     fact("dirty", level(w.dirty_bytes), false),
                     fact("writeback", level(w.writeback_bytes), false),
-                    fact(
-                        "background from",
-                        level(w.background_threshold_bytes),
-                        over(w.background_threshold_bytes),
-                    ),
+                    fact("background from", level(w.background_threshold_bytes), over(w.background_threshold_bytes)),
                     fact("throttled from", level(w.freerun_bytes), over(w.freerun_bytes)),
                     fact("limit", level(w.dirty_threshold_bytes), over(w.dirty_threshold_bytes)),
                     fact("dirtied/s", format_optional_bytes(w.dirtied_bytes_per_s), false),
@@ -53,11 +49,7 @@ pub fn memory_facts(snap: &Snapshot, now_boot_ns: u64) -> Vec<(&'static str, Vec
                     fact("used", format!("{} of {}", level(s.used_bytes), level(s.total_bytes)), false),
                     fact("si/s", format_optional_bytes(s.in_bytes_per_s), moving(s.in_bytes_per_s)),
                     fact("so/s", format_optional_bytes(s.out_bytes_per_s), moving(s.out_bytes_per_s)),
-                    fact(
-                        "major faults/s",
-                        snap.major_faults_per_s.map_or("-".into(), |n| format!("{n:.0}")),
-                        false,
-                    ),
+                    fact("major faults/s", snap.major_faults_per_s.map_or("-".into(), |n| format!("{n:.0}")), false),
                 ];
                 for area in snap.swap_areas.ok().into_iter().flatten() {
                     let text = format!(

@@ -2,13 +2,17 @@
 
 use super::table::Table;
 use crate::model::column::{Align, ColumnSpec};
-use crate::model::columns::process::{command_text, cell_value};
+use crate::model::columns::process::{cell_value, command_text};
 use crate::model::process::{ProcessColumn as Col, ProcessRow, ProcessTable};
 use crate::model::reading::{NOT_READ, Reading};
 use crate::sanitize::sanitize;
 
 /// The table of the rows that `each` hands out, in its order.
-pub fn build_table(title: String, set: &[ColumnSpec<Col>], each: impl FnOnce(&mut dyn FnMut(&ProcessRow<'_>))) -> Table {
+pub fn build_table(
+    title: String,
+    set: &[ColumnSpec<Col>],
+    each: impl FnOnce(&mut dyn FnMut(&ProcessRow<'_>)),
+) -> Table {
     let heads: Vec<_> = set.iter().map(|c| (c.header, c.align == Align::Right)).collect();
     let mut sheet = Table::new(title, &heads);
     each(&mut |row| {

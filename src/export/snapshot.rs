@@ -1,7 +1,7 @@
 //! A snapshot for people: a head line, then the panes' tables one below the other.
 
 use super::table::Table;
-use super::{io_attribution, devices, findings, kernel_log, memory, network, processes, syncs};
+use super::{devices, findings, io_attribution, kernel_log, memory, network, processes, syncs};
 use crate::doctor::RuleEngine;
 use crate::model::columns::device::DEFAULT;
 use crate::model::columns::process::{TEXT_EXPORT, TRACED_TEXT_EXPORT};
@@ -11,7 +11,7 @@ use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery};
 use crate::model::syncs::MAX_SLOW_SYNCS;
 use crate::model::syncs::list::SyncQuery;
 use crate::model::system_state::SystemState;
-use crate::units::{format_rfc3339, format_duration};
+use crate::units::{format_duration, format_rfc3339};
 
 /// Busy tasks listed; JSON has them all.
 const MAX_BUSY_TASKS: usize = 40;
@@ -99,7 +99,9 @@ pub fn build_tables(world: &SystemState, engine: &RuleEngine, scope: SnapshotSco
     if scope.devices {
         let lines = device_list::list_devices(snap, world.topology.ok(), &DeviceQuery::default());
         let mut sheet = devices::build_table("Devices".into(), DEFAULT, snap, &lines, now);
-        sheet.notes.extend(world.topology.unavailable_reason(now).map(|why| format!("no tree, no mount points: {why}")));
+        sheet
+            .notes
+            .extend(world.topology.unavailable_reason(now).map(|why| format!("no tree, no mount points: {why}")));
         out.push(sheet);
         out.extend(network::build_table("Network file systems".into(), snap, now));
     }
@@ -137,7 +139,8 @@ fn limit_slow_syncs(mut slow: Table) -> Table {
 /// Who did something, busiest first, then who is swapped out most.
 fn task_table(world: &SystemState) -> Table {
     let active = ProcessFilter { only_active: true, ..ProcessFilter::default() };
-    let busy = ProcessQuery { sort_by: ProcessColumn::Io, filter: active, height: MAX_BUSY_TASKS, ..ProcessQuery::default() };
+    let busy =
+        ProcessQuery { sort_by: ProcessColumn::Io, filter: active, height: MAX_BUSY_TASKS, ..ProcessQuery::default() };
     let swapped = ProcessQuery { sort_by: ProcessColumn::Swap, height: MAX_SWAPPED_TASKS, ..ProcessQuery::default() };
     let mut rows = world.processes.window(&busy).rows;
     for at in world.processes.window(&swapped).rows {
@@ -155,9 +158,7 @@ fn task_table(world: &SystemState) -> Table {
     });
     let more = world.processes.len() - rows.len();
     if more > 0 {
-        sheet
-            .notes
-            .push(format!("{more} more, idle or less busy and less swapped out; --format json has all"));
+        sheet.notes.push(format!("{more} more, idle or less busy and less swapped out; --format json has all"));
     }
     sheet.notes.extend(world.processes_status.unavailable_reason(world.now().boot_ns));
     sheet.notes.extend(processes::missing_data_notes(&world.processes));

@@ -67,9 +67,7 @@ impl Table {
         if !self.headers.is_empty() {
             let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
             out.push_str(&line(self.headers.iter().map(|h| escape_markdown(h)).collect()));
-            out.push_str(&line(
-                self.is_numeric.iter().map(|r| if *r { "--:".into() } else { ":--".into() }).collect(),
-            ));
+            out.push_str(&line(self.is_numeric.iter().map(|r| if *r { "--:".into() } else { ":--".into() }).collect()));
             for row in &self.rows {
                 out.push_str(&line(row.iter().map(|c| escape_markdown(c)).collect()));
             }

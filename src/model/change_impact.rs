@@ -213,10 +213,10 @@ fn quartiles(mut values: Vec<f64>) -> Option<Quartiles> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::timestamp::Timestamp;
     use super::super::memory::WritebackRate;
-    use super::super::pressure::{ResourcePressure, PressureRaw, PsiAverages};
+    use super::super::pressure::{PressureRaw, PsiAverages, ResourcePressure};
     use super::super::reading::Reading;
+    use super::super::timestamp::Timestamp;
     use super::*;
 
     const SEC: u64 = 1_000_000_000;
@@ -261,10 +261,7 @@ mod tests {
         let got = compare(past.iter(), change_at(130), &[DISK]);
         assert_eq!((got.before.ticks, got.after.ticks, got.after.secs), (31, 30, 30.0));
         let dirty = &got.rows[0];
-        assert_eq!(
-            (dirty.name, dirty.before.unwrap().median, dirty.after.unwrap().median),
-            ("dirty", 1001.0, 11.0)
-        );
+        assert_eq!((dirty.name, dirty.before.unwrap().median, dirty.after.unwrap().median), ("dirty", 1001.0, 11.0));
         assert_eq!(dirty.difference(), Some(-990.0));
         assert!(dirty.differs());
         let psi = got.rows.iter().find(|l| l.name == "psi io some").unwrap();

@@ -4,7 +4,7 @@ use super::columns::device::{DeviceColumn, DeviceRow};
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
 use super::topology::{BlockDevice, DeviceKind, Topology, TopologyRow};
-use crate::sanitize::{sanitize_into, sanitize_cow};
+use crate::sanitize::{sanitize_cow, sanitize_into};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -57,8 +57,7 @@ pub fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &DeviceQuer
         let none = DiskRate::default();
         out.sort_by(|a, b| {
             let rate = |l: &ListedDevice| l.rate_index.map_or(&none, |i| &rates[i]);
-            let (va, vb) =
-                (DeviceRow { rate: rate(a), label: &a.label }, DeviceRow { rate: rate(b), label: &b.label });
+            let (va, vb) = (DeviceRow { rate: rate(a), label: &a.label }, DeviceRow { rate: rate(b), label: &b.label });
             let order = va.value(col).compare(&vb.value(col));
             let order = if col == DeviceColumn::Name { order } else { order.reverse() };
             if query.reverse { order.reverse() } else { order }.then(a.id.cmp(&b.id))
@@ -168,11 +167,7 @@ mod tests {
             ..Default::default()
         };
         let mut part = dev(1, "sda1", Some(0));
-        part.mounts.push(MountRef {
-            mount_point: "/a\u{1b}b".into(),
-            fs_type: "ext4".into(),
-            ..Default::default()
-        });
+        part.mounts.push(MountRef { mount_point: "/a\u{1b}b".into(), fs_type: "ext4".into(), ..Default::default() });
         Topology { devices: vec![dev(0, "sda", None), part] }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Source: Documentation/admin-guide/iostats.rst; names and formulas: iostat(1) of sysstat.
 
-use super::timestamp::{counter_delta, wrapping_delta_u32};
 use super::latency::DeviceLatency;
+use super::timestamp::{counter_delta, wrapping_delta_u32};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -176,10 +176,7 @@ impl DiskRate {
 
     /// Whether anything moved or waits.
     pub fn is_active(&self) -> bool {
-        self.tps > 0.0
-            || self.in_flight > 0
-            || self.flushes_per_s.is_some_and(|f| f > 0.0)
-            || self.util_pct > 0.0
+        self.tps > 0.0 || self.in_flight > 0 || self.flushes_per_s.is_some_and(|f| f > 0.0) || self.util_pct > 0.0
     }
 }
 
@@ -191,7 +188,9 @@ fn mean(sum: f64, n: u64) -> f64 {
 
 /// A device that was taken away and made again starts its counters anew.
 fn has_restarted(prev: &DiskRaw, cur: &DiskRaw) -> bool {
-    let back = |p: &DiskOpRaw, c: &DiskOpRaw| counter_delta(p.ios, c.ios).is_none() || counter_delta(p.sectors, c.sectors).is_none();
+    let back = |p: &DiskOpRaw, c: &DiskOpRaw| {
+        counter_delta(p.ios, c.ios).is_none() || counter_delta(p.sectors, c.sectors).is_none()
+    };
     back(&prev.read, &cur.read)
         || back(&prev.write, &cur.write)
         || matches!((prev.discard, cur.discard), (Some(p), Some(c)) if back(&p, &c))

@@ -1,10 +1,10 @@
 //! The recent past, kept in memory within a bound: for graphs, for freezing, for stepping back.
 
 use super::disk::DiskRate;
-use super::pressure::PressureRaw;
-use super::process::{TaskSnapshot, ProcessRow};
-use super::snapshot::Snapshot;
 use super::memory_stalls::MemoryStalls;
+use super::pressure::PressureRaw;
+use super::process::{ProcessRow, TaskSnapshot};
+use super::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -27,7 +27,8 @@ pub fn bucket_index(ns: u64) -> u16 {
         return 0;
     }
     let exp = ns.ilog2();
-    let slot = (u64::from(exp - MIN_EXPONENT) << SUB_BUCKET_BITS) | ((ns >> (exp - SUB_BUCKET_BITS)) & (SUB_BUCKETS - 1));
+    let slot =
+        (u64::from(exp - MIN_EXPONENT) << SUB_BUCKET_BITS) | ((ns >> (exp - SUB_BUCKET_BITS)) & (SUB_BUCKETS - 1));
     slot.min(BUCKETS as u64 - 1) as u16
 }
 

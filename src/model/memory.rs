@@ -196,8 +196,7 @@ mod tests {
 
     #[test]
     fn thresholds_and_rates() {
-        let prev =
-            VmRaw { page_size: 4096, nr_dirtied: Some(100), nr_written: Some(50), ..Default::default() };
+        let prev = VmRaw { page_size: 4096, nr_dirtied: Some(100), nr_written: Some(50), ..Default::default() };
         let cur = VmRaw {
             nr_dirty: Some(10),
             nr_dirtied: Some(300),

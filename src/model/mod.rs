@@ -1,18 +1,17 @@
 //! Raw counters and the rates derived from them. Pure: no file, no clock, no kernel.
 
 pub mod change_impact;
-pub mod io_accounting;
-pub mod timestamp;
 pub mod column;
 pub mod columns;
 pub mod cpu;
 pub mod device_list;
 pub mod disk;
-pub mod slow_facts;
 pub mod history;
+pub mod io_accounting;
 pub mod kernel_log;
 pub mod latency;
 pub mod memory;
+pub mod memory_stalls;
 pub mod mount;
 pub mod network;
 pub mod path;
@@ -20,11 +19,12 @@ pub mod pressure;
 pub mod process;
 pub mod queue;
 pub mod raw_bytes;
-pub mod sample;
 pub mod reading;
 pub mod request_pattern;
+pub mod sample;
+pub mod slow_facts;
 pub mod snapshot;
-pub mod memory_stalls;
 pub mod syncs;
-pub mod topology;
 pub mod system_state;
+pub mod timestamp;
+pub mod topology;

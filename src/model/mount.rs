@@ -213,12 +213,10 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_of_whole_components_wins() {
-        let t = MountTable(vec![mount(1, 0, 1, "/", "/"), mount(2, 1, 2, "/", "/var"), mount(3, 2, 3, "/", "/var/lib/x")]);
+        let t =
+            MountTable(vec![mount(1, 0, 1, "/", "/"), mount(2, 1, 2, "/", "/var"), mount(3, 2, 3, "/", "/var/lib/x")]);
         let id = |p: &str| t.find_by_path(p.as_bytes()).unwrap().id;
-        assert_eq!(
-            (id("/"), id("/variable"), id("/var"), id("/var/lib"), id("/var/lib/x/y")),
-            (1, 1, 2, 2, 3)
-        );
+        assert_eq!((id("/"), id("/variable"), id("/var"), id("/var/lib"), id("/var/lib/x/y")), (1, 1, 2, 2, 3));
     }
 
     #[test]
@@ -251,7 +249,12 @@ mod tests {
     fn bind_mounts_are_told_from_subvolumes() {
         let mut sub = mount(4, 1, 9, "/@home", "/home");
         sub.super_options = "rw,subvolid=257,subvol=/@home".into();
-        let t = MountTable(vec![mount(1, 0, 1, "/", "/"), mount(2, 1, 1, "/data", "/srv"), mount(3, 1, 1, "/", "/all"), sub]);
+        let t = MountTable(vec![
+            mount(1, 0, 1, "/", "/"),
+            mount(2, 1, 1, "/data", "/srv"),
+            mount(3, 1, 1, "/", "/all"),
+            sub,
+        ]);
         let bind: Vec<bool> = t.0.iter().map(|m| t.is_bind(m)).collect();
         assert_eq!(bind, [false, true, true, false]);
     }

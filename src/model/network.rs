@@ -3,9 +3,9 @@
 //! Sources: fs/nfs/super.c and net/sunrpc/stats.c for `/proc/self/mountstats` (statvers 1.1);
 //! fs/smb/client/cifs_debug.c for `/proc/fs/cifs/Stats`.
 
-use super::timestamp::counter_delta;
 use super::disk::DevId;
 use super::raw_bytes::RawBytes;
+use super::timestamp::counter_delta;
 use serde::{Deserialize, Serialize};
 
 const MIB: f64 = 1_048_576.0;
@@ -209,19 +209,14 @@ impl NetFsRate {
 
     /// All of a sample.
     pub fn derive_all(prev: Option<&[NetFsRaw]>, cur: &[NetFsRaw], nics: &[NicRate], secs: f64) -> Vec<Self> {
-        let before =
-            |c: &NetFsRaw| prev.and_then(|p| p.iter().find(|n| n.dev == c.dev && n.server == c.server));
+        let before = |c: &NetFsRaw| prev.and_then(|p| p.iter().find(|n| n.dev == c.dev && n.server == c.server));
         cur.iter().map(|c| Self::derive(before(c), c, nics, secs)).collect()
     }
 }
 
 fn has_restarted(prev: &NetFsRaw, cur: &NetFsRaw) -> bool {
     let back = |f: fn(&NetFsRaw) -> Option<u64>| matches!((f(prev), f(cur)), (Some(p), Some(c)) if c < p);
-    prev.dev != cur.dev
-        || back(|n| n.age_s)
-        || back(|n| n.ops)
-        || back(|n| n.read_bytes)
-        || back(|n| n.write_bytes)
+    prev.dev != cur.dev || back(|n| n.age_s) || back(|n| n.ops) || back(|n| n.read_bytes) || back(|n| n.write_bytes)
 }
 
 #[cfg(test)]

@@ -188,9 +188,9 @@ impl MountInfo {
         match self.fs_type.as_bytes() {
             b"tmpfs" | b"ramfs" | b"devtmpfs" | b"rootfs" => StorageKind::Memory,
             b"hugetlbfs" => StorageKind::Memory,
-            b"proc" | b"sysfs" | b"cgroup" | b"cgroup2" | b"debugfs" | b"tracefs" | b"securityfs"
-            | b"bpf" | b"devpts" | b"mqueue" | b"configfs" | b"fusectl" | b"pstore" | b"efivarfs"
-            | b"binfmt_misc" | b"autofs" | b"nsfs" | b"selinuxfs" | b"rpc_pipefs" | b"nfsd" => StorageKind::Kernel,
+            b"proc" | b"sysfs" | b"cgroup" | b"cgroup2" | b"debugfs" | b"tracefs" | b"securityfs" | b"bpf"
+            | b"devpts" | b"mqueue" | b"configfs" | b"fusectl" | b"pstore" | b"efivarfs" | b"binfmt_misc"
+            | b"autofs" | b"nsfs" | b"selinuxfs" | b"rpc_pipefs" | b"nfsd" => StorageKind::Kernel,
             b"fuseblk" => StorageKind::Block,
             b"virtiofs" | b"zfs" => StorageKind::Unknown,
             t if t == b"fuse" || t.starts_with(b"fuse.") => StorageKind::Fuse,

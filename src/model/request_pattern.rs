@@ -92,7 +92,10 @@ mod tests {
         let since = now.since(&before);
         assert_eq!((since.random, since.sequential, since.request_count()), (1, 3, 4));
         assert_eq!((since.sequential_pct(), RequestPattern::default().sequential_pct()), (Some(75.0), None));
-        assert_eq!((bucket_min_bytes(0), bucket_min_bytes(3), bucket_min_bytes(SIZE_BUCKETS - 1)), (512, 4096, 1 << 20));
+        assert_eq!(
+            (bucket_min_bytes(0), bucket_min_bytes(3), bucket_min_bytes(SIZE_BUCKETS - 1)),
+            (512, 4096, 1 << 20)
+        );
     }
 
     #[test]
@@ -104,7 +107,10 @@ mod tests {
         };
         let mut sum = of(3, 5);
         sum.add(&of(8, 15));
-        assert_eq!((sum.most_common_size(), RequestPattern::default().most_common_size()), (Some((128 << 10, 75.0)), None));
+        assert_eq!(
+            (sum.most_common_size(), RequestPattern::default().most_common_size()),
+            (Some((128 << 10, 75.0)), None)
+        );
     }
 
     #[test]

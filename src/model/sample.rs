@@ -1,16 +1,16 @@
 //! The raw counters of one tick, exactly as the kernel gave them.
 
-use super::io_accounting::IoAccountsRaw;
-use super::timestamp::Timestamp;
 use super::cpu::CpuRaw;
 use super::disk::DiskRaw;
+use super::io_accounting::IoAccountsRaw;
 use super::latency::LatencyRaw;
 use super::memory::{MemRaw, SwapArea, VmRaw};
+use super::memory_stalls::MemoryStallsRaw;
 use super::network::{NetFsRaw, NicRaw};
 use super::pressure::PressureRaw;
 use super::reading::Reading;
-use super::memory_stalls::MemoryStallsRaw;
 use super::syncs::SyncsRaw;
+use super::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -2,11 +2,11 @@
 //!
 //! Plain data, so that a recording can hold it and a rule can be tested without a kernel.
 
-use super::timestamp::Timestamp;
 use super::path::FilesystemSpace;
 use super::process::TaskKey;
 use super::raw_bytes::RawBytes;
 use super::reading::Reading;
+use super::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -176,7 +176,10 @@ mod tests {
 
     #[test]
     fn an_update_moves_the_latest_facts_to_previous() {
-        let at = |s: u64| SystemFacts { time: Timestamp { boot_ns: s * 1_000_000_000, wall_ns: 0 }, ..SystemFacts::default() };
+        let at = |s: u64| SystemFacts {
+            time: Timestamp { boot_ns: s * 1_000_000_000, wall_ns: 0 },
+            ..SystemFacts::default()
+        };
         let mut known = SlowFacts::default();
         known.update(at(10));
         assert_eq!(known.interval_secs(), None);

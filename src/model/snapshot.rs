@@ -1,17 +1,17 @@
 //! Two samples become rates: the one derivation for live screens, exports and replay.
 
-use super::io_accounting::IoAttribution;
-use super::timestamp::Timestamp;
 use super::cpu::{CpuRate, CpuRaw};
 use super::disk::{DevId, DiskRate, DiskRaw};
+use super::io_accounting::IoAttribution;
 use super::latency::{DeviceHistograms, DeviceLatency, TracingStatus};
 use super::memory::{MemRaw, ReclaimRate, SwapArea, SwapRate, WritebackRate};
+use super::memory_stalls::MemoryStalls;
 use super::network::{NetFsRate, NicRate};
 use super::pressure::PressureRaw;
-use super::sample::Sample;
 use super::reading::Reading;
-use super::memory_stalls::MemoryStalls;
+use super::sample::Sample;
 use super::syncs::SyncActivity;
+use super::timestamp::Timestamp;
 use super::topology::{BlockDevice, Topology};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -210,9 +210,7 @@ fn derive_syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<S
 fn derive_io_attribution(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<IoAttribution>> {
     let unread = prev.is_some_and(|p| matches!(p.io_accounts, Reading::Denied(_) | Reading::Blocked(_)));
     match &cur.io_accounts {
-        Reading::Ok(_) if unread => {
-            Reading::Absent("tracing by process: no earlier reading to compare with".into())
-        }
+        Reading::Ok(_) if unread => Reading::Absent("tracing by process: no earlier reading to compare with".into()),
         Reading::Ok(now) => {
             Reading::Ok(Arc::new(IoAttribution::derive(prev.and_then(|p| p.io_accounts.ok()).map(|p| &**p), now, secs)))
         }
@@ -268,8 +266,7 @@ fn disks_by_id(prev: Option<&Sample>) -> HashMap<DevId, &DiskRaw> {
 
 /// iostat leaves out devices that never did anything; a machine has many unused loop devices.
 fn was_ever_used(d: &DiskRaw) -> bool {
-    let all =
-        [d.read.ios, d.write.ios, d.discard.map_or(0, |o| o.ios), d.flush.map_or(0, |f| f.0), d.in_flight];
+    let all = [d.read.ios, d.write.ios, d.discard.map_or(0, |o| o.ios), d.flush.map_or(0, |f| f.0), d.in_flight];
     all.iter().any(|n| *n > 0)
 }
 
@@ -353,17 +350,17 @@ mod tests {
             write_mb_per_s: 2.0,
             ..Default::default()
         };
-        let snap =
-            Snapshot { devices: Reading::Ok((0..5).map(rate).map(Arc::new).collect()), ..Default::default() };
+        let snap = Snapshot { devices: Reading::Ok((0..5).map(rate).map(Arc::new).collect()), ..Default::default() };
         assert_eq!(snap.disks_mb_per_s(Some(&topo)), Some((1.0, 2.0)));
         assert_eq!(snap.disks_mb_per_s(None), None);
     }
 
     #[test]
     fn latencies_cover_the_traced_part_of_the_interval() {
-        use super::super::latency::{SparseHistogram, RequestHistograms, LatencyRaw};
+        use super::super::latency::{LatencyRaw, RequestHistograms, SparseHistogram};
         let counted = |n: u32| {
-            let read = RequestHistograms { total: SparseHistogram::from_sparse([(100, n)]), ..RequestHistograms::default() };
+            let read =
+                RequestHistograms { total: SparseHistogram::from_sparse([(100, n)]), ..RequestHistograms::default() };
             let kinds = [read, RequestHistograms::default(), RequestHistograms::default()];
             let devices = vec![DeviceHistograms { id: DevId { major: 8, minor: 0 }, kinds }];
             Reading::Ok(Arc::new(LatencyRaw { devices, dropped: u64::from(n) / 10, unavailable: Vec::new() }))

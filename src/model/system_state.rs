@@ -3,17 +3,17 @@
 //! Samples, process updates, kernel records and the block topology arrive each in its own rhythm and
 //! are taken in here; panes and exports only read. No clock and no kernel: replay feeds the same door.
 
-use super::timestamp::Timestamp;
 use super::disk::DevId;
-use super::slow_facts::SlowFacts;
 use super::history::History;
 use super::kernel_log::hung_tasks::{DStateTask, HungTask, HungTaskDetector};
-use super::kernel_log::{KernelLog, KernelLogLimits, LogClock, KmsgRecord};
-use super::process::{ProcessColumn, ProcessFilter, TaskSnapshot, ProcessTable, ProcessUpdate, ProcessQuery};
+use super::kernel_log::{KernelLog, KernelLogLimits, KmsgRecord, LogClock};
+use super::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessTable, ProcessUpdate, TaskSnapshot};
 use super::queue::QueueAttrs;
-use super::sample::Sample;
 use super::reading::{BlockedRead, Reading};
+use super::sample::Sample;
+use super::slow_facts::SlowFacts;
 use super::snapshot::Snapshot;
+use super::timestamp::Timestamp;
 use super::topology::{BlockDevice, DeviceKind, Topology};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -187,9 +187,7 @@ impl BlockDevice {
     /// Where bytes leave the machine's memory: a disk, not something made of disks, files or memory.
     pub fn is_hardware(&self) -> bool {
         use DeviceKind::{Cdrom, Disk, Floppy, Mtd, Nbd, Pmem};
-        matches!(self.kind, Disk | Nbd | Pmem | Cdrom | Floppy | Mtd)
-            && self.parent.is_none()
-            && self.slaves.is_empty()
+        matches!(self.kind, Disk | Nbd | Pmem | Cdrom | Floppy | Mtd) && self.parent.is_none() && self.slaves.is_empty()
     }
 
     /// A placeholder of a driver (loop0 without a file, nbd0 unconnected): nothing to see.
@@ -199,8 +197,7 @@ impl BlockDevice {
 
     /// The names under which people know it: label first (`vg-root`), then kernel name.
     pub fn display_name(&self) -> Cow<'_, str> {
-        let mapped =
-            matches!(self.kind, DeviceKind::Dm | DeviceKind::Lvm | DeviceKind::Crypt | DeviceKind::Multipath);
+        let mapped = matches!(self.kind, DeviceKind::Dm | DeviceKind::Lvm | DeviceKind::Crypt | DeviceKind::Multipath);
         match &self.label {
             Some(label) if mapped => crate::sanitize::sanitize_cow(label.as_bytes()),
             _ => crate::sanitize::sanitize_cow(self.name.as_bytes()),
@@ -327,7 +324,8 @@ impl Topology {
                 above[b].push(i);
             }
         }
-        let mut walk = TreeWalk { topology: self, children: above, rows: Vec::new(), expanded: vec![false; self.devices.len()] };
+        let mut walk =
+            TreeWalk { topology: self, children: above, rows: Vec::new(), expanded: vec![false; self.devices.len()] };
         for root in roots {
             walk.visit(root, 0, None);
         }
@@ -352,8 +350,7 @@ impl TreeWalk<'_> {
     fn visit(&mut self, i: usize, depth: usize, from: Option<usize>) {
         let dev = &self.topology.devices[i];
         let home = dev.slaves.iter().chain(&dev.parent).find_map(|id| self.topology.index(*id));
-        let repeated =
-            self.expanded[i] || depth > MAX_DEPTH || (from.is_some() && home.is_some() && home != from);
+        let repeated = self.expanded[i] || depth > MAX_DEPTH || (from.is_some() && home.is_some() && home != from);
         self.rows.push(TopologyRow { depth, device_index: i, mount_index: None, is_repeated: repeated });
         if repeated {
             return;

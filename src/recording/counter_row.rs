@@ -4,10 +4,10 @@
 
 use super::codec::DecodeError;
 use crate::model::cpu::CpuRaw;
-use crate::model::disk::{DevId, DiskRaw, DiskOpRaw};
+use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
 use crate::model::memory::{MemRaw, SwapArea, VmRaw};
 use crate::model::network::{NetFsKind, NetFsRaw, NicRaw};
-use crate::model::pressure::{ResourcePressure, PressureRaw, PsiAverages};
+use crate::model::pressure::{PressureRaw, PsiAverages, ResourcePressure};
 
 /// A struct of counters as a row.
 pub trait CounterRow: Sized {

@@ -1,10 +1,10 @@
 //! Frames in, news out: the reading side without any file.
 
 use super::Observation;
-use super::frame::{FrameHeader, FrameKind};
-use super::compress::Decompressor;
-use super::state::CodecState;
 use super::codec::DecodeError;
+use super::compress::Decompressor;
+use super::frame::{FrameHeader, FrameKind};
+use super::state::CodecState;
 
 /// What a frame brought.
 #[derive(Debug, PartialEq)]

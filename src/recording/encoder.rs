@@ -1,8 +1,8 @@
 //! News in, frames out: the writing side without any file.
 
 use super::Observation;
+use super::compress::{Compressor, MAX_FRAME_BYTES};
 use super::frame::{FrameHeader, FrameKind};
-use super::compress::{MAX_FRAME_BYTES, Compressor};
 use super::state::CodecState;
 
 /// Frames from one that a reader can begin at to the next.
@@ -101,8 +101,13 @@ impl FrameEncoder {
         self.write_frame(&mut out, kind, &raw, &packed, wall_ns);
         self.next_number = self.next_number.wrapping_add(1);
         match kind {
-            FrameKind::Delta | FrameKind::Log => self.frames_since_checkpoint = self.frames_since_checkpoint.map(|n| n + 1),
-            FrameKind::Checkpoint => (self.frames_since_checkpoint, self.checkpoints_since_key) = (Some(0), self.checkpoints_since_key.map(|n| n + 1)),
+            FrameKind::Delta | FrameKind::Log => {
+                self.frames_since_checkpoint = self.frames_since_checkpoint.map(|n| n + 1)
+            }
+            FrameKind::Checkpoint => {
+                (self.frames_since_checkpoint, self.checkpoints_since_key) =
+                    (Some(0), self.checkpoints_since_key.map(|n| n + 1))
+            }
             FrameKind::Key => {
                 (self.frames_since_checkpoint, self.checkpoints_since_key) = (Some(0), Some(0));
                 self.state.mark_key_frame();

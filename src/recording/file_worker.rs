@@ -111,7 +111,8 @@ fn run_writer(mut orders: impl BufRead, mut out: impl Write) -> anyhow::Result<(
         if failed {
             continue;
         }
-        let said = files.execute(&order, &data).map_or_else(WriteReply::Failed, |()| WriteReply::Written(files.total_bytes));
+        let said =
+            files.execute(&order, &data).map_or_else(WriteReply::Failed, |()| WriteReply::Written(files.total_bytes));
         failed = matches!(said, WriteReply::Failed(_));
         send_reply(&mut out, &said);
     }
@@ -222,12 +223,7 @@ impl OutputFile {
         let mut temporary = None;
         if replace {
             match rustix::fs::statat(&dir, &name, AtFlags::SYMLINK_NOFOLLOW).map(|s| s.st_mode) {
-                Ok(mode)
-                    if !matches!(
-                        FileType::from_raw_mode(mode),
-                        FileType::RegularFile | FileType::Symlink
-                    ) =>
-                {
+                Ok(mode) if !matches!(FileType::from_raw_mode(mode), FileType::RegularFile | FileType::Symlink) => {
                     return Err(io::Error::other("is no regular file, and is not replaced"));
                 }
                 Ok(_) => temporary = Some(format!(".{name}.{}", std::process::id())),

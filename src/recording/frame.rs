@@ -10,11 +10,11 @@
 //! Numbers are little-endian; CRC-32 is that of zip and Ethernet. After damage a reader looks for the next
 //! frame magic that begins a frame whose checksum is right.
 
-use super::compress::MAX_FRAME_BYTES;
 use super::codec::DecodeError;
-use crate::model::timestamp::Timestamp;
+use super::compress::MAX_FRAME_BYTES;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::HostInfo;
+use crate::model::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// How a recording begins.

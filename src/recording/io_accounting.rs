@@ -1,10 +1,10 @@
 //! Accounts as differences to the tick before: which went and which came, then those in which something was counted.
 
+use super::codec::{ByteReader, DecodeError, get_reasons, put_blob, put_reasons, put_signed_varint, put_varint};
 use super::latency::{get_counts, put_counts};
 use super::sample::{get_outcome, put_outcome};
-use super::codec::{DecodeError, ByteReader, get_reasons, put_blob, put_varint, put_reasons, put_signed_varint};
-use crate::model::io_accounting::{IoAccount, IoAccountsRaw, AccountKey, AccountKind, LATENCY_BUCKETS};
 use crate::model::disk::DevId;
+use crate::model::io_accounting::{AccountKey, AccountKind, IoAccount, IoAccountsRaw, LATENCY_BUCKETS};
 use crate::model::latency::SparseHistogram;
 use crate::model::reading::Reading;
 use std::sync::Arc;
@@ -51,7 +51,10 @@ pub fn encode(out: &mut Vec<u8>, prev: &Reading<Arc<IoAccountsRaw>>, cur: &Readi
 }
 
 /// What [`put`] wrote.
-pub fn decode(inp: &mut ByteReader, prev: &Reading<Arc<IoAccountsRaw>>) -> Result<Reading<Arc<IoAccountsRaw>>, DecodeError> {
+pub fn decode(
+    inp: &mut ByteReader,
+    prev: &Reading<Arc<IoAccountsRaw>>,
+) -> Result<Reading<Arc<IoAccountsRaw>>, DecodeError> {
     if let other @ (Reading::Denied(_) | Reading::Absent(_) | Reading::Blocked(_)) = get_outcome(inp)? {
         return Ok(other.map(|()| Arc::default()));
     }
@@ -150,40 +153,49 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn round_trip(prev: &Reading<Arc<IoAccountsRaw>>, cur: &Reading<Arc<IoAccountsRaw>>) -> Reading<Arc<IoAccountsRaw>> {
+    fn round_trip(
+        prev: &Reading<Arc<IoAccountsRaw>>,
+        cur: &Reading<Arc<IoAccountsRaw>>,
+    ) -> Reading<Arc<IoAccountsRaw>> {
         let mut out = Vec::new();
         encode(&mut out, prev, cur);
         decode(&mut ByteReader(&out), prev).unwrap()
     }
 
     fn any_reading() -> impl Strategy<Value = Reading<Arc<IoAccountsRaw>>> {
-        let key =
-            (0..5u32, 0..3u32, any::<u8>(), 0..AccountKind::ALL.len()).prop_map(|(pid, minor, group, kind)| AccountKey {
+        let key = (0..5u32, 0..3u32, any::<u8>(), 0..AccountKind::ALL.len()).prop_map(|(pid, minor, group, kind)| {
+            AccountKey {
                 pid,
                 device: DevId { major: 8, minor },
                 cgroup_id: u64::from(group),
                 kind: AccountKind::ALL[kind],
-            });
-        let times =
-            || proptest::collection::btree_map(0..LATENCY_BUCKETS as u16, 1..=u32::MAX, 0..4).prop_map(SparseHistogram::from_sparse);
+            }
+        });
+        let times = || {
+            proptest::collection::btree_map(0..LATENCY_BUCKETS as u16, 1..=u32::MAX, 0..4)
+                .prop_map(SparseHistogram::from_sparse)
+        };
         let account = (any::<u64>(), any::<u64>(), any::<u64>(), times());
         let accounts = proptest::collection::btree_map(key, account, 0..6);
         let names = proptest::collection::btree_map(0..9u32, "[a-z]{0,9}", 0..4);
         let groups = proptest::collection::btree_map(any::<u64>(), "/[a-z]{0,9}", 0..4);
         let without = proptest::collection::vec("[a-z]{0,9}", 0..2);
-        (accounts, names, groups, any::<u64>(), without).prop_map(
-            |(accounts, names, groups, lost, without)| {
-                let account =
-                    |(key, (requests, bytes, ns, times))| IoAccount { key, requests, bytes, total_ns: ns, histogram: times };
-                Reading::Ok(Arc::new(IoAccountsRaw {
-                    accounts: accounts.into_iter().map(account).collect(),
-                    names: names.into_iter().map(|(pid, name)| (pid, name.into())).collect(),
-                    cgroups: groups.into_iter().map(|(id, path)| (id, path.into())).collect(),
-                    dropped: lost,
-                    unavailable: without,
-                }))
-            },
-        )
+        (accounts, names, groups, any::<u64>(), without).prop_map(|(accounts, names, groups, lost, without)| {
+            let account = |(key, (requests, bytes, ns, times))| IoAccount {
+                key,
+                requests,
+                bytes,
+                total_ns: ns,
+                histogram: times,
+            };
+            Reading::Ok(Arc::new(IoAccountsRaw {
+                accounts: accounts.into_iter().map(account).collect(),
+                names: names.into_iter().map(|(pid, name)| (pid, name.into())).collect(),
+                cgroups: groups.into_iter().map(|(id, path)| (id, path.into())).collect(),
+                dropped: lost,
+                unavailable: without,
+            }))
+        })
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Histograms as differences to the tick before: which devices there are, if that changed, then the buckets of
 //! those in which something was counted.
 
+use super::codec::{ByteReader, DecodeError, get_reasons, put_reasons, put_varint};
 use super::sample::{get_outcome, put_outcome};
-use super::codec::{DecodeError, ByteReader, get_reasons, put_varint, put_reasons};
 use crate::model::disk::DevId;
-use crate::model::latency::{SparseHistogram, DeviceHistograms, LatencyRaw, BUCKETS};
+use crate::model::latency::{BUCKETS, DeviceHistograms, LatencyRaw, SparseHistogram};
 use crate::model::reading::Reading;
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ pub fn encode(out: &mut Vec<u8>, prev: &Reading<Arc<LatencyRaw>>, cur: &Reading<
     let old = prev.ok().map_or(&none, |p| &**p);
     put_varint(out, now.dropped);
     put_reasons(out, &now.unavailable);
-    let same = old.devices.len() == now.devices.len()
-        && old.devices.iter().zip(&now.devices).all(|(a, b)| a.id == b.id);
+    let same =
+        old.devices.len() == now.devices.len() && old.devices.iter().zip(&now.devices).all(|(a, b)| a.id == b.id);
     put_varint(out, u64::from(!same));
     if !same {
         put_varint(out, now.devices.len() as u64);
@@ -101,7 +101,11 @@ pub(super) fn put_counts(out: &mut Vec<u8>, before: &SparseHistogram, now: &Spar
 }
 
 /// What [`put_counts`] wrote of a histogram of so many buckets.
-pub(super) fn get_counts(inp: &mut ByteReader, before: &SparseHistogram, slots: usize) -> Result<SparseHistogram, DecodeError> {
+pub(super) fn get_counts(
+    inp: &mut ByteReader,
+    before: &SparseHistogram,
+    slots: usize,
+) -> Result<SparseHistogram, DecodeError> {
     let changed = inp.count()?;
     if changed == 0 {
         return Ok(before.clone());
@@ -132,8 +136,10 @@ mod tests {
     }
 
     fn any_reading() -> impl Strategy<Value = Reading<Arc<LatencyRaw>>> {
-        let counts =
-            || proptest::collection::btree_map(0..BUCKETS as u16, 1..=u32::MAX, 0..4).prop_map(SparseHistogram::from_sparse);
+        let counts = || {
+            proptest::collection::btree_map(0..BUCKETS as u16, 1..=u32::MAX, 0..4)
+                .prop_map(SparseHistogram::from_sparse)
+        };
         let kind = || {
             (counts(), counts()).prop_map(|(total, service)| RequestHistograms {
                 total,
@@ -143,16 +149,18 @@ mod tests {
         };
         let device = (0..3u32, [kind(), kind(), kind()])
             .prop_map(|(minor, kinds)| DeviceHistograms { id: DevId { major: 8, minor }, kinds });
-        (proptest::collection::vec(device, 0..4), any::<u64>(), proptest::collection::vec("[a-z]{0,9}", 0..2))
-            .prop_map(|(devices, lost, without)| Reading::Ok(Arc::new(LatencyRaw { devices, dropped: lost, unavailable: without })))
+        (proptest::collection::vec(device, 0..4), any::<u64>(), proptest::collection::vec("[a-z]{0,9}", 0..2)).prop_map(
+            |(devices, lost, without)| {
+                Reading::Ok(Arc::new(LatencyRaw { devices, dropped: lost, unavailable: without }))
+            },
+        )
     }
 
     #[test]
     fn unavailable_readings_round_trip() {
         let no = Reading::Denied("no".into());
         let stuck = Reading::Blocked(BlockedRead { since_boot_ns: 7, waiting_on: "tracing".into() });
-        let some =
-            Reading::Ok(Arc::new(LatencyRaw { unavailable: vec!["zram: no".into()], ..LatencyRaw::default() }));
+        let some = Reading::Ok(Arc::new(LatencyRaw { unavailable: vec!["zram: no".into()], ..LatencyRaw::default() }));
         for (a, b) in [(&no, &some), (&some, &no), (&some, &stuck), (&some, &some)] {
             assert_eq!(round_trip(a, b), *b);
         }

@@ -1,10 +1,10 @@
 //! Stalls as differences to the tick before: which processes there are, if that changed, then the figures of those
 //! that were held up again.
 
+use super::codec::{ByteReader, DecodeError, get_reasons, put_blob, put_reasons, put_row_delta, put_varint};
 use super::sample::{get_outcome, put_outcome};
-use super::codec::{DecodeError, ByteReader, get_reasons, put_blob, put_varint, put_reasons, put_row_delta};
-use crate::model::reading::Reading;
 use crate::model::memory_stalls::{MemoryStallsRaw, TaskStallCounters};
+use crate::model::reading::Reading;
 
 /// Processes of one sample at most.
 const MAX_PROCESSES: usize = 65_536;
@@ -27,8 +27,8 @@ pub fn encode(out: &mut Vec<u8>, prev: &Reading<MemoryStallsRaw>, cur: &Reading<
     put_varint(out, u64::from(now.is_counted[0]) | u64::from(now.is_counted[1]) << 1);
     put_reasons(out, &now.unavailable);
     let labels = |t: &TaskStallCounters| (t.pid, t.starttime, t.comm.clone(), t.bdi.clone());
-    let same = old.tasks.len() == now.tasks.len()
-        && old.tasks.iter().zip(&now.tasks).all(|(a, b)| labels(a) == labels(b));
+    let same =
+        old.tasks.len() == now.tasks.len() && old.tasks.iter().zip(&now.tasks).all(|(a, b)| labels(a) == labels(b));
     put_varint(out, u64::from(!same));
     if !same {
         put_varint(out, now.tasks.len() as u64);
@@ -73,7 +73,12 @@ pub fn decode(inp: &mut ByteReader, prev: &Reading<MemoryStallsRaw>) -> Result<R
             (kind.count, kind.total_ns, kind.max_ns) = (cells[0], cells[1], cells[2]);
         }
     }
-    Ok(Reading::Ok(MemoryStallsRaw { tasks, is_counted: [counted & 1 != 0, counted & 2 != 0], dropped: lost, unavailable: without }))
+    Ok(Reading::Ok(MemoryStallsRaw {
+        tasks,
+        is_counted: [counted & 1 != 0, counted & 2 != 0],
+        dropped: lost,
+        unavailable: without,
+    }))
 }
 
 fn get_tasks(inp: &mut ByteReader) -> Result<Vec<TaskStallCounters>, DecodeError> {
@@ -98,8 +103,8 @@ fn get_tasks(inp: &mut ByteReader) -> Result<Vec<TaskStallCounters>, DecodeError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::reading::BlockedRead;
     use crate::model::memory_stalls::StallCounter;
+    use crate::model::reading::BlockedRead;
     use proptest::prelude::*;
 
     fn round_trip(prev: &Reading<MemoryStallsRaw>, cur: &Reading<MemoryStallsRaw>) -> Reading<MemoryStallsRaw> {
@@ -110,18 +115,26 @@ mod tests {
 
     fn any_reading() -> impl Strategy<Value = Reading<MemoryStallsRaw>> {
         let kind = || {
-            any::<(u64, u64, u64)>().prop_map(|(count, ns, longest_ns)| StallCounter { count, total_ns: ns, max_ns: longest_ns })
+            any::<(u64, u64, u64)>().prop_map(|(count, ns, longest_ns)| StallCounter {
+                count,
+                total_ns: ns,
+                max_ns: longest_ns,
+            })
         };
         let name = || proptest::collection::vec(any::<u8>(), 0..4);
-        let task = (0..9u32, 0..2u64, name(), name(), [kind(), kind()])
-            .prop_map(|(pid, starttime, comm, bdi, kinds)| TaskStallCounters { pid, starttime, comm, bdi, counters: kinds });
+        let task =
+            (0..9u32, 0..2u64, name(), name(), [kind(), kind()]).prop_map(|(pid, starttime, comm, bdi, kinds)| {
+                TaskStallCounters { pid, starttime, comm, bdi, counters: kinds }
+            });
         let tasks = proptest::collection::vec(task, 0..5).prop_map(|mut tasks| {
             tasks.sort_by_key(TaskStallCounters::key);
             tasks.dedup_by_key(|t| t.key());
             tasks
         });
         (tasks, any::<[bool; 2]>(), any::<u64>(), proptest::collection::vec("[a-z]{0,9}", 0..2)).prop_map(
-            |(tasks, counted, lost, without)| Reading::Ok(MemoryStallsRaw { tasks, is_counted: counted, dropped: lost, unavailable: without }),
+            |(tasks, counted, lost, without)| {
+                Reading::Ok(MemoryStallsRaw { tasks, is_counted: counted, dropped: lost, unavailable: without })
+            },
         )
     }
 
@@ -129,7 +142,8 @@ mod tests {
     fn unavailable_readings_round_trip() {
         let no = Reading::Denied("no".into());
         let stuck = Reading::Blocked(BlockedRead { since_boot_ns: 7, waiting_on: "tracing".into() });
-        let some = Reading::Ok(MemoryStallsRaw { unavailable: vec!["reclaim: no".into()], ..MemoryStallsRaw::default() });
+        let some =
+            Reading::Ok(MemoryStallsRaw { unavailable: vec!["reclaim: no".into()], ..MemoryStallsRaw::default() });
         for (a, b) in [(&no, &some), (&some, &no), (&some, &stuck), (&some, &some)] {
             assert_eq!(round_trip(a, b), *b);
         }

@@ -9,36 +9,36 @@
 //! The writer ([`writer`]) is a thread that never touches a file: a child process does ([`io`]), because the
 //! disk may hang. A reader ([`reader`]) trusts nothing it reads.
 
+pub mod codec;
+pub mod compress;
 pub mod counter_row;
-pub mod io_accounting;
 pub mod decoder;
 pub mod encoder;
-pub mod frame;
 pub mod file_worker;
+pub mod frame;
+pub mod io_accounting;
 pub mod latency;
-pub mod compress;
-pub mod reader;
-pub mod sample;
-pub mod request_pattern;
 pub mod memory_stalls;
+pub mod reader;
+pub mod request_pattern;
+pub mod sample;
 pub mod state;
 pub mod syncs;
 pub mod tasks;
 pub mod time_spec;
-pub mod codec;
 pub mod writer;
 
 #[cfg(test)]
 mod tests;
 
-use crate::model::slow_facts::{SystemFacts, SpaceReport};
-use crate::model::kernel_log::{LogClock, KmsgRecord};
+use crate::model::kernel_log::{KmsgRecord, LogClock};
 use crate::model::process::ProcessUpdate;
 use crate::model::queue::QueueAttrs;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
-use crate::model::topology::Topology;
+use crate::model::sample::Sample;
+use crate::model::slow_facts::{SpaceReport, SystemFacts};
 use crate::model::system_state::SystemState;
+use crate::model::topology::Topology;
 use std::collections::BTreeMap;
 
 /// One piece of news, as it came from a collector.

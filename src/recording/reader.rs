@@ -4,8 +4,8 @@
 //! [`MOST_PLACES`], 24 bytes each; a day at one second has 1440), a window of the file, and one frame unpacked.
 
 use super::Observation;
-use super::decoder::{FrameDecoder, DecodedTick, decode_log_frame};
-use super::frame::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader, HEADER_LEN, RecordingHeader, FrameKind};
+use super::decoder::{DecodedTick, FrameDecoder, decode_log_frame};
+use super::frame::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader, FrameKind, HEADER_LEN, RecordingHeader};
 use std::io;
 
 /// Places kept of each kind. Beyond it places are thinned out, and finding one's way takes longer.
@@ -211,7 +211,8 @@ impl<B: ReadAt> RecordingReader<B> {
     pub fn tick_number_at(&mut self, wall_ns: i64) -> io::Result<u32> {
         let place = self.seek_points.partition_point(|p| p.wall_ns <= wall_ns);
         let place = place.checked_sub(1).and_then(|n| self.seek_points.get(n)).copied();
-        let (mut at, mut number) = place.map_or((self.first_frame_offset, self.span.first_number), |p| (p.offset, p.number));
+        let (mut at, mut number) =
+            place.map_or((self.first_frame_offset, self.span.first_number), |p| (p.offset, p.number));
         while let Some((found, head)) = self.find_frame(at)? {
             if head.wall_ns > wall_ns {
                 break;
@@ -242,7 +243,9 @@ impl<B: ReadAt> RecordingReader<B> {
     }
 
     fn read_frame(&mut self, at: u64) -> io::Result<Option<(FrameHeader, Vec<u8>)>> {
-        let Ok(head) = FrameHeader::from_bytes(self.read_window(at, FRAME_HEADER_LEN)?) else { return Ok(None) };
+        let Ok(head) = FrameHeader::from_bytes(self.read_window(at, FRAME_HEADER_LEN)?) else {
+            return Ok(None);
+        };
         let bytes = self.read_window(at, head.total_len() as usize)?;
         let whole = bytes.len() as u64 == head.total_len();
         Ok(whole.then(|| (head, bytes[FRAME_HEADER_LEN..].to_vec())))

@@ -1,7 +1,7 @@
 //! Sizes and order of requests, as differences to the tick before: a section of its own beside the histograms
 //! ([`super::latency`]), whose devices it goes by. Files of earlier programs are without.
 
-use super::codec::{DecodeError, ByteReader, put_varint, put_row_delta};
+use super::codec::{ByteReader, DecodeError, put_row_delta, put_varint};
 use crate::model::latency::{DeviceHistograms, LatencyRaw};
 use crate::model::reading::Reading;
 use crate::model::request_pattern::RequestPattern;
@@ -49,7 +49,7 @@ mod tests {
     use super::super::latency;
     use super::*;
     use crate::model::disk::DevId;
-    use crate::model::latency::{SparseHistogram, RequestHistograms};
+    use crate::model::latency::{RequestHistograms, SparseHistogram};
     use proptest::prelude::*;
 
     /// As a tick has them: the histograms, then this.
@@ -85,10 +85,8 @@ mod tests {
 
     #[test]
     fn an_unchanged_tick_writes_nothing() {
-        let some = Reading::Ok(Arc::new(LatencyRaw {
-            devices: vec![DeviceHistograms::default()],
-            ..LatencyRaw::default()
-        }));
+        let some =
+            Reading::Ok(Arc::new(LatencyRaw { devices: vec![DeviceHistograms::default()], ..LatencyRaw::default() }));
         let mut out = Vec::new();
         encode(&mut out, &some, &some);
         encode(&mut out, &some, &Reading::Denied("no".into()));

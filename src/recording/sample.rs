@@ -2,16 +2,18 @@
 //!
 //! Each kernel source is a section of its own, left out where nothing changed.
 
+use super::codec::{
+    ByteReader, DecodeError, put_blob, put_optional_blob, put_row_delta, put_section, put_signed_varint, put_varint,
+};
 use super::counter_row::CounterRow;
 use super::io_accounting;
 use super::latency;
-use super::request_pattern;
 use super::memory_stalls;
+use super::request_pattern;
 use super::syncs;
-use super::codec::{DecodeError, ByteReader, put_blob, put_optional_blob, put_varint, put_row_delta, put_section, put_signed_varint};
-use crate::model::timestamp::Timestamp;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
+use crate::model::timestamp::Timestamp;
 
 /// Devices, interfaces or mounts of one sample; a machine with more than a few thousand is not known.
 const MAX_ROWS: usize = 65_536;
@@ -259,9 +261,9 @@ fn get_list<T: CounterRow>(inp: &mut ByteReader, prev: &Reading<Vec<T>>) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::disk::{DevId, DiskRaw, DiskOpRaw};
+    use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
     use crate::model::network::{NetFsRaw, NicRaw};
-    use crate::model::pressure::{ResourcePressure, PressureRaw, PsiAverages};
+    use crate::model::pressure::{PressureRaw, PsiAverages, ResourcePressure};
 
     fn sample(n: u64) -> Sample {
         let disk = |minor| DiskRaw {

@@ -4,14 +4,14 @@
 //! name that a later program adds is passed over, one that an old file lacks takes its default.
 
 use super::Observation;
+use super::codec::{ByteReader, DecodeError, put_section, put_varint};
 use super::sample::{get_sample, put_sample};
 use super::tasks::RecordedTasks;
-use super::codec::{DecodeError, ByteReader, put_varint, put_section};
-use crate::model::slow_facts::{SystemFacts, SlowFacts, SpaceReport};
-use crate::model::kernel_log::{LogClock, KmsgRecord};
+use crate::model::kernel_log::{KmsgRecord, LogClock};
 use crate::model::queue::QueueAttrs;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
+use crate::model::slow_facts::{SlowFacts, SpaceReport, SystemFacts};
 use crate::model::topology::Topology;
 use crate::sanitize::sanitize;
 use serde::de::DeserializeOwned;
@@ -310,7 +310,8 @@ impl CodecState {
         out.extend(rest.log_state.map(Observation::KernelLogState));
         out.extend(rest.blocked.map(Observation::BlockedSources));
         out.extend(rest.hung_task_warnings.map(Observation::HungTaskWarnings));
-        let SlowFacts { latest: now, previous: before, local_space: room, network_space: network_room } = rest.facts.unwrap_or_default();
+        let SlowFacts { latest: now, previous: before, local_space: room, network_space: network_room } =
+            rest.facts.unwrap_or_default();
         out.extend([before, now].into_iter().flatten().map(|facts| Observation::Facts(Box::new(facts))));
         out.extend([room, network_room].into_iter().flatten().map(Observation::DiskSpace));
         out

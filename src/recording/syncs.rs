@@ -1,14 +1,16 @@
 //! Syncs as differences to the tick before: which files there are, if that changed, then those in which something
 //! was counted, the slow syncs that are new, and those under way.
 
+use super::codec::{
+    ByteReader, DecodeError, get_reasons, put_blob, put_optional_blob, put_reasons, put_row_delta, put_varint,
+};
 use super::latency::{get_counts, put_counts};
 use super::sample::{get_outcome, put_outcome};
-use super::codec::{DecodeError, ByteReader, get_reasons, put_blob, put_optional_blob, put_varint, put_reasons, put_row_delta};
 use crate::model::disk::DevId;
 use crate::model::latency::BUCKETS;
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
-use crate::model::syncs::{SyncCall, InFlightSync, SyncDrops, SlowSync, SyncCounts, SyncFile, SyncsRaw};
+use crate::model::syncs::{InFlightSync, SlowSync, SyncCall, SyncCounts, SyncDrops, SyncFile, SyncsRaw};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -77,11 +79,26 @@ pub fn decode(inp: &mut ByteReader, prev: &Reading<SyncsRaw>) -> Result<Reading<
     let slow = get_slow(inp, &old.slow, &files)?;
     let flying = (0..bounded_count(inp)?).map(|_| {
         let file = get_file_ref(inp, &files)?;
-        Ok(InFlightSync { file, tid: inp.varint_u32()?, started_ns: inp.varint()?, waiting_on: get_optional_text(inp)? })
+        Ok(InFlightSync {
+            file,
+            tid: inp.varint_u32()?,
+            started_ns: inp.varint()?,
+            waiting_on: get_optional_text(inp)?,
+        })
     });
     let flying = flying.collect::<Result<_, DecodeError>>()?;
     let uring = uring.checked_sub(1);
-    Ok(Reading::Ok(SyncsRaw { tracing_started_ns: began_ns, read_ns: at_ns, threshold_ns, files, slow, in_flight: flying, drops: lost, io_uring: uring, unavailable: without }))
+    Ok(Reading::Ok(SyncsRaw {
+        tracing_started_ns: began_ns,
+        read_ns: at_ns,
+        threshold_ns,
+        files,
+        slow,
+        in_flight: flying,
+        drops: lost,
+        io_uring: uring,
+        unavailable: without,
+    }))
 }
 
 fn head_row(raw: &SyncsRaw) -> [u64; HEAD_COLUMNS] {
@@ -197,7 +214,11 @@ fn get_files(inp: &mut ByteReader, old: &[SyncCounts]) -> Result<Vec<SyncCounts>
     Ok(files)
 }
 
-fn get_slow(inp: &mut ByteReader, old: &[Arc<SlowSync>], files: &[SyncCounts]) -> Result<Vec<Arc<SlowSync>>, DecodeError> {
+fn get_slow(
+    inp: &mut ByteReader,
+    old: &[Arc<SlowSync>],
+    files: &[SyncCounts],
+) -> Result<Vec<Arc<SlowSync>>, DecodeError> {
     let kept = inp.varint()? as usize;
     let from = old.len().checked_sub(kept).ok_or(DecodeError("a slow sync that is not there"))?;
     let mut out = old[from..].to_vec();
@@ -206,7 +227,16 @@ fn get_slow(inp: &mut ByteReader, old: &[Arc<SlowSync>], files: &[SyncCounts]) -
         let (id, tid, began_ns, took_ns) = (inp.varint()?, inp.varint_u32()?, inp.varint()?, inp.varint()?);
         let (error, comm) = (inp.varint_u32()?, RawBytes::from(inp.blob()?));
         let on = get_optional_text(inp)?;
-        out.push(Arc::new(SlowSync { id, file, tid, comm, started_ns: began_ns, duration_ns: took_ns, error, waiting_on: on }));
+        out.push(Arc::new(SlowSync {
+            id,
+            file,
+            tid,
+            comm,
+            started_ns: began_ns,
+            duration_ns: took_ns,
+            error,
+            waiting_on: on,
+        }));
     }
     Ok(out)
 }
@@ -227,18 +257,24 @@ mod tests {
     }
 
     fn any_file() -> impl Strategy<Value = Arc<SyncFile>> {
-        (0..4u32, 0..6usize, 0..3u64, "[a-z]{0,3}", any::<bool>()).prop_map(
-            |(pid, call, ino, name, whole)| {
-                let dev = DevId { major: 8, minor: pid };
-                let names = RawBytes::from(name.as_bytes());
-                Arc::new(SyncFile { pid, call: SyncCall::ALL[call], device: dev, ino, comm: names.clone(), path_tail: names, is_full_path: whole })
-            },
-        )
+        (0..4u32, 0..6usize, 0..3u64, "[a-z]{0,3}", any::<bool>()).prop_map(|(pid, call, ino, name, whole)| {
+            let dev = DevId { major: 8, minor: pid };
+            let names = RawBytes::from(name.as_bytes());
+            Arc::new(SyncFile {
+                pid,
+                call: SyncCall::ALL[call],
+                device: dev,
+                ino,
+                comm: names.clone(),
+                path_tail: names,
+                is_full_path: whole,
+            })
+        })
     }
 
     fn any_counts() -> impl Strategy<Value = SyncCounts> {
-        let counts =
-            proptest::collection::btree_map(0..BUCKETS as u16, 1..=u32::MAX, 0..4).prop_map(SparseHistogram::from_sparse);
+        let counts = proptest::collection::btree_map(0..BUCKETS as u16, 1..=u32::MAX, 0..4)
+            .prop_map(SparseHistogram::from_sparse);
         (any_file(), any::<[u64; COUNTER_COLUMNS]>(), counts).prop_map(|(file, n, counts)| SyncCounts {
             file,
             calls: n[0],
@@ -273,12 +309,12 @@ mod tests {
                 files,
                 slow: slow.into_iter().zip(first..).map(|((file, tid, took_ns, on), id)| {
                     let comm = file.comm.clone();
-                    Arc::new(SlowSync { id, file, tid, comm, started_ns: n[3], duration_ns, error: 5, waiting_on })
+                    Arc::new(SlowSync { id, file, tid, comm, started_ns: n[3], duration_ns: took_ns, error: 5, waiting_on: on })
                 }).collect(),
-                in_flight: flying.into_iter().map(|(file, tid, began_ns, on)| InFlightSync { file, tid, started_ns, waiting_on }).collect(),
+                in_flight: flying.into_iter().map(|(file, tid, began_ns, on)| InFlightSync { file, tid, started_ns: began_ns, waiting_on: on }).collect(),
                 drops: SyncDrops { files: n[4], slow: n[5], in_flight: 1 },
-                io_uring,
-                unavailable,
+                io_uring: uring,
+                unavailable: without,
             })
         }
     }

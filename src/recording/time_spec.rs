@@ -26,7 +26,8 @@ pub fn parse(text: &str, span: &RecordingSpan, offset_secs: i64) -> Result<i64, 
             Some(time) => (time, true),
             None => (time, false),
         };
-        let local = parse_date(date).zip(parse_time_of_day(time)).and_then(|(d, t)| d.checked_mul(NS_PER_DAY)?.checked_add(t));
+        let local =
+            parse_date(date).zip(parse_time_of_day(time)).and_then(|(d, t)| d.checked_mul(NS_PER_DAY)?.checked_add(t));
         let offset = if utc { 0 } else { offset_secs.saturating_mul(NS_PER_SEC) };
         return local.and_then(|l| l.checked_sub(offset)).ok_or_else(wrong);
     }
@@ -92,7 +93,11 @@ mod tests {
     /// 2026-11-21 from 22:59:30 to 03:00 the next day, UTC.
     fn example_span() -> RecordingSpan {
         let first_ns = parse("2026-11-21T22:59:30Z", &RecordingSpan::default(), 0).unwrap();
-        RecordingSpan { first_ns, last_ns: first_ns + 4 * 3600 * NS_PER_SEC + 30 * NS_PER_SEC, ..RecordingSpan::default() }
+        RecordingSpan {
+            first_ns,
+            last_ns: first_ns + 4 * 3600 * NS_PER_SEC + 30 * NS_PER_SEC,
+            ..RecordingSpan::default()
+        }
     }
 
     #[test]
@@ -114,9 +119,7 @@ mod tests {
 
     #[test]
     fn invalid_times_are_rejected_with_examples() {
-        for text in
-            ["", "25:00", "1:2:3:4", "+", "-x", "2026-13-01T00:00", "now", "+99999999999999h", "１２:00"]
-        {
+        for text in ["", "25:00", "1:2:3:4", "+", "-x", "2026-13-01T00:00", "now", "+99999999999999h", "１２:00"] {
             let why = parse(text, &example_span(), 0).unwrap_err();
             assert!(why.contains("14:35"), "{text}: {why}");
         }

@@ -6,8 +6,8 @@
 
 use super::Observation;
 use super::encoder::FrameEncoder;
-use super::frame::{RecordingHeader, FrameKind};
-use super::file_worker::{self as child, WriteCommand, WriteReply, FileWorkerTask, to_json_line};
+use super::file_worker::{self as child, FileWorkerTask, WriteCommand, WriteReply, to_json_line};
+use super::frame::{FrameKind, RecordingHeader};
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -169,7 +169,13 @@ fn run_recorder(
         let _ = child.wait();
     })?;
     let mut pen = WorkerPipe { stdin, queue: VecDeque::new(), queued_bytes: 0, front_offset: 0, is_stuck: false };
-    let mut line = FileSequence { options: plan, encoder: FrameEncoder::default(), file_number: 0, file_bytes: 0, largest_frames: [0; 2] };
+    let mut line = FileSequence {
+        options: plan,
+        encoder: FrameEncoder::default(),
+        file_number: 0,
+        file_bytes: 0,
+        largest_frames: [0; 2],
+    };
     line.start_next_file(header, &mut pen, status);
     pen.flush(WRITE_TIMEOUT)?;
     let mut answers = ReplyMonitor { last_written: 0, last_progress: Instant::now() };
@@ -249,10 +255,20 @@ impl FileSequence {
         status.bytes_sent += self.file_bytes;
     }
 
-    fn write_tick(&mut self, news: &[Observation], wall_ns: i64, header: &RecordingHeader, pen: &mut WorkerPipe, status: &Mutex<RecorderStatus>) {
+    fn write_tick(
+        &mut self,
+        news: &[Observation],
+        wall_ns: i64,
+        header: &RecordingHeader,
+        pen: &mut WorkerPipe,
+        status: &Mutex<RecorderStatus>,
+    ) {
         let large = usize::from(self.encoder.next_kind() != FrameKind::Delta);
         let expected = self.largest_frames[large].max(512);
-        let full = self.options.max_size.is_some_and(|most| self.file_bytes + expected + expected / SIZE_MARGIN_DIVISOR > most);
+        let full = self
+            .options
+            .max_size
+            .is_some_and(|most| self.file_bytes + expected + expected / SIZE_MARGIN_DIVISOR > most);
         if full && self.file_bytes > expected {
             if self.options.rotate.is_none() {
                 lock_unpoisoned(status).state = RecorderState::Full;
@@ -334,10 +350,7 @@ impl WorkerPipe {
                 Err(Errno::AGAIN) if self.is_stuck => return Ok(()),
                 Err(Errno::AGAIN) => {
                     let mut fds = [PollFd::new(&self.stdin, PollFlags::OUT)];
-                    let wait = Timespec {
-                        tv_sec: patience.as_secs() as i64,
-                        tv_nsec: patience.subsec_nanos().into(),
-                    };
+                    let wait = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
                     if poll(&mut fds, Some(&wait)) == Ok(0) {
                         self.is_stuck = true;
                         return Ok(());
@@ -377,9 +390,8 @@ mod tests {
     fn a_worker_is_overdue_only_after_the_reply_timeout_without_progress() {
         let start = Instant::now();
         let mut answers = ReplyMonitor { last_written: 0, last_progress: start };
-        let mut missing = |secs, handed_over, written| {
-            answers.is_overdue(handed_over, written, start + Duration::from_secs(secs))
-        };
+        let mut missing =
+            |secs, handed_over, written| answers.is_overdue(handed_over, written, start + Duration::from_secs(secs));
         assert!(!missing(3, 100, 0));
         assert!(missing(4, 100, 0), "nothing was written yet");
         assert!(!missing(5, 300, 100), "it gets on, though behind");

@@ -3,7 +3,7 @@
 //! Starting a process takes long enough to be felt, and writing to its pipe may block: both are done by a
 //! thread of their own, which nobody joins.
 
-use crate::bench::parent::{ChildMessage, ChildHandle};
+use crate::bench::parent::{ChildHandle, ChildMessage};
 use crate::root::Root;
 use serde::Serialize;
 use std::sync::{Arc, Mutex};
@@ -50,8 +50,7 @@ impl<M: ChildMessage + 'static> ChildRunner<M> {
     pub fn start(&mut self, run: u64, first: impl Serialize + Send + 'static) -> Result<(), String> {
         self.kill();
         *lock_slot(&self.slot) = RunSlot { wanted_run: Some(run), ..RunSlot::default() };
-        let (root, sink, slot, command) =
-            (self.root.clone(), self.sink.clone(), self.slot.clone(), self.command);
+        let (root, sink, slot, command) = (self.root.clone(), self.sink.clone(), self.slot.clone(), self.command);
         let started = std::thread::Builder::new()
             .name("start".into())
             .stack_size(128 * 1024)

@@ -75,7 +75,13 @@ impl DiffRenderer {
 }
 
 /// Takes the cells of a row that are to be sent.
-fn collect_changed_cells(names: &StyleTable, row: usize, before: &[PackedCell], now: &[PackedCell], changed: &mut Vec<(u32, Cell)>) {
+fn collect_changed_cells(
+    names: &StyleTable,
+    row: usize,
+    before: &[PackedCell],
+    now: &[PackedCell],
+    changed: &mut Vec<(u32, Cell)>,
+) {
     // Symbols of two columns: what stands right of one depends on it, so the row is sent whole.
     let whole = before.iter().chain(now).any(|look| look.is_wide());
     let mut at = 0;
@@ -105,9 +111,7 @@ mod tests {
             }
         };
         let mut sizes = Vec::new();
-        for (s, reset) in
-            [("hello there", false), ("hello there", false), ("hello thera", false), ("x", true)]
-        {
+        for (s, reset) in [("hello there", false), ("hello there", false), ("hello thera", false), ("x", true)] {
             if reset {
                 screen.reset((20, 2));
             }

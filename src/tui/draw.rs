@@ -5,12 +5,12 @@ use super::keymap::{self, BINDINGS, KeyBinding, KeyContext};
 use super::layout::{self, ScreenLayout};
 use super::panes::{self, interval_text};
 use super::replay::{ReplayUi, SPEEDS};
-use super::state::{App, PendingChange, Dialog, Overlay, Prompt, PromptPurpose};
+use super::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
 use super::tune::Confirmation;
 use super::update::{refusal_reason, shot_label};
 use super::widgets::cell_buffer::{CellBuffer, content_hash};
 use super::widgets::dialog::{draw_input, draw_popup, wrap};
-use super::widgets::text::{draw_text, patch_style, clear_area};
+use super::widgets::text::{clear_area, draw_text, patch_style};
 use super::widgets::theme::Theme;
 use crate::recording::writer::RecorderStatus;
 use crate::units::format_duration;
@@ -50,7 +50,10 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
             panes::tune::edit::render(app, p, &theme, buf);
         }
         // Typed where it stands.
-        Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::BenchField(_) | PromptPurpose::ExperimentField(_), .. })) => {}
+        Some(Overlay::Prompt(Prompt {
+            purpose: PromptPurpose::BenchField(_) | PromptPurpose::ExperimentField(_),
+            ..
+        })) => {}
         Some(Overlay::Prompt(p)) => draw_prompt(app, p, &theme, arranged.footer, buf),
         None => {}
     }
@@ -119,9 +122,8 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     }
     if let Some(p) = snap.pressure.ok() {
         let two = |p: crate::model::pressure::ResourcePressure| {
-            let part = |s: Option<crate::model::pressure::PsiAverages>| {
-                s.map_or("-".into(), |s| format!("{:.1}", s.avg10))
-            };
+            let part =
+                |s: Option<crate::model::pressure::PsiAverages>| s.map_or("-".into(), |s| format!("{:.1}", s.avg10));
             format!("{}/{}", part(p.some), part(p.full))
         };
         let high = |p: crate::model::pressure::ResourcePressure| p.full.is_some_and(|s| s.avg10 >= 10.0);
@@ -346,7 +348,8 @@ fn draw_help(scroll: u16, theme: &Theme, buf: &mut CellBuffer) {
 
 /// Width of a question's box, and its lines.
 fn dialog_lines(d: &Dialog, size: (u16, u16)) -> (u16, Vec<String>) {
-    let width = size.0.min(if matches!(d.on_confirm, PendingChange::Tune(_) | PendingChange::Experiment(_)) { 96 } else { 76 });
+    let width =
+        size.0.min(if matches!(d.on_confirm, PendingChange::Tune(_) | PendingChange::Experiment(_)) { 96 } else { 76 });
     (width, wrap(&d.text, usize::from(width.saturating_sub(4))))
 }
 

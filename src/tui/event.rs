@@ -1,9 +1,9 @@
 //! What comes in. One queue, whatever the origin, so that a test can play any story.
 
-use crate::model::kernel_log::{LogClock, KmsgRecord};
+use crate::model::kernel_log::{KmsgRecord, LogClock};
 use crate::model::process::{IoPrio, ProcessUpdate, TaskKey};
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
+use crate::model::sample::Sample;
 use crate::model::topology::Topology;
 use crate::worker::job::{WorkerJob, WorkerReply};
 use crossterm::event::{KeyEvent, MouseEvent};

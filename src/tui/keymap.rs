@@ -101,7 +101,13 @@ const fn key(
     KeyBinding { context, code, ctrl: false, action, footer, help }
 }
 
-const fn char_key(context: KeyContext, c: char, action: Action, footer: &'static str, help: &'static str) -> KeyBinding {
+const fn char_key(
+    context: KeyContext,
+    c: char,
+    action: Action,
+    footer: &'static str,
+    help: &'static str,
+) -> KeyBinding {
     key(context, KeyCode::Char(c), action, footer, help)
 }
 
@@ -112,8 +118,8 @@ const fn ctrl_key(c: char, action: Action, help: &'static str) -> KeyBinding {
 use super::bench::BenchAction;
 use super::experiment::ExperimentAction as E;
 use KeyContext::{
-    Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Findings, Global, Help, Kernel, KernelDetail,
-    List, ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
+    Bench, Detail, DeviceDetail, Devices, Dialog, Experiment, Findings, Global, Help, Kernel, KernelDetail, List,
+    ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
 };
 use ReplayAction as P;
 use TuneAction as T;
@@ -164,13 +170,7 @@ pub const BINDINGS: &[KeyBinding] = &[
     char_key(Kernel, 'f', Action::ToggleFold, "fold", "fold or unfold traces"),
     char_key(Kernel, 'I', Action::IncludePattern, "include", "only lines that match a pattern"),
     char_key(Kernel, 'X', Action::ExcludePattern, "exclude", "hide lines that match a pattern"),
-    key(
-        Tune,
-        KeyCode::Enter,
-        Action::Open,
-        "edit",
-        "edit the selected knob; in the presets: propose this one",
-    ),
+    key(Tune, KeyCode::Enter, Action::Open, "edit", "edit the selected knob; in the presets: propose this one"),
     char_key(Tune, 'a', Action::Tune(T::Apply), "apply", "apply what is proposed, all or none (asks first)"),
     char_key(Tune, 'p', Action::Tune(T::Presets), "presets", "presets: settings for a kind of work"),
     char_key(
@@ -183,13 +183,7 @@ pub const BINDINGS: &[KeyBinding] = &[
     char_key(Tune, 'E', Action::Experiment(E::Reopen), "", "the experiments: under way, next, kept"),
     char_key(Tune, 'x', Action::Tune(T::Discard), "", "drop every proposal; Esc drops that of the selected knob"),
     char_key(Tune, 'K', Action::Tune(T::Keep), "keep", "let a change on lease stay until the machine boots"),
-    char_key(
-        Tune,
-        'u',
-        Action::Tune(T::Undo),
-        "undo",
-        "take back the selected change, else the newest (asks first)",
-    ),
+    char_key(Tune, 'u', Action::Tune(T::Undo), "undo", "take back the selected change, else the newest (asks first)"),
     char_key(Tune, 'R', Action::Tune(T::Renew), "renew", "start the lease anew"),
     char_key(Tune, 'L', Action::Tune(T::Lease), "", "how long a lease lasts, in seconds"),
     char_key(Tune, 'P', Action::Tune(T::Persist), "", "make the value last over a boot, or no longer (asks first)"),
@@ -206,13 +200,7 @@ pub const BINDINGS: &[KeyBinding] = &[
     char_key(Tune, 'n', Action::SearchNext, "", "next hit"),
     char_key(Tune, 'N', Action::SearchPrevious, "", "hit before"),
     char_key(Tune, '\\', Action::Filter, "", "show only knobs that contain a text"),
-    key(
-        Experiment,
-        KeyCode::Enter,
-        Action::Open,
-        "go",
-        "change a line of the next experiment, show a kept one",
-    ),
+    key(Experiment, KeyCode::Enter, Action::Open, "go", "change a line of the next experiment, show a kept one"),
     char_key(Experiment, 'r', Action::Experiment(E::Start), "run", "start the next experiment (asks first)"),
     char_key(
         Experiment,
@@ -237,20 +225,8 @@ pub const BINDINGS: &[KeyBinding] = &[
     ),
     char_key(Experiment, 'u', Action::Tune(T::Undo), "undo", "take back the newest change (asks first)"),
     char_key(Experiment, 'R', Action::Tune(T::Renew), "", "start the lease of B anew"),
-    char_key(
-        Experiment,
-        'e',
-        Action::Experiment(E::Edit),
-        "edit",
-        "to the form of the next experiment; change a line",
-    ),
-    key(
-        Experiment,
-        KeyCode::Delete,
-        Action::Experiment(E::Reset),
-        "",
-        "the selected line as it is by itself",
-    ),
+    char_key(Experiment, 'e', Action::Experiment(E::Edit), "edit", "to the form of the next experiment; change a line"),
+    key(Experiment, KeyCode::Delete, Action::Experiment(E::Reset), "", "the selected line as it is by itself"),
     char_key(Experiment, 'm', Action::Experiment(E::Mark), "mark", "mark a kept experiment to compare others with"),
     char_key(
         Experiment,
@@ -288,13 +264,7 @@ pub const BINDINGS: &[KeyBinding] = &[
         footer: "",
         help: "take the change back now, and leave",
     },
-    key(
-        Bench,
-        KeyCode::Enter,
-        Action::Open,
-        "go",
-        "start a profile (asks first), show a result, change a parameter",
-    ),
+    key(Bench, KeyCode::Enter, Action::Open, "go", "start a profile (asks first), show a result, change a parameter"),
     char_key(Bench, 'r', Action::Bench(BenchAction::Run), "run", "start the selected profile (asks first)"),
     char_key(Bench, 'e', Action::Bench(BenchAction::Edit), "edit", "change the parameters"),
     char_key(Bench, 'u', Action::Bench(BenchAction::Reset), "", "the selected parameter as the profile has it"),
@@ -322,13 +292,7 @@ pub const BINDINGS: &[KeyBinding] = &[
         "go there",
         "to the knob, the benchmark, the device or the task that the finding points to",
     ),
-    key(
-        Findings,
-        KeyCode::Right,
-        Action::NextPane,
-        "ways on",
-        "to the page of the story and its ways on, and back",
-    ),
+    key(Findings, KeyCode::Right, Action::NextPane, "ways on", "to the page of the story and its ways on, and back"),
     key(Findings, KeyCode::Left, Action::NextPane, "", "to the page of the story and its ways on, and back"),
     key(Scroll, KeyCode::Up, Action::MoveSelection(-1), "", "selection up"),
     key(Scroll, KeyCode::Down, Action::MoveSelection(1), "", "selection down"),
@@ -404,14 +368,14 @@ pub const BINDINGS: &[KeyBinding] = &[
         "command: path DIR, tune KNOB, syncs MS, theme NAME, interval S, include RE, exclude RE, q",
     ),
     char_key(Global, 'y', Action::CopyPane, "", "copy the focused pane as Markdown to the local clipboard (OSC 52)"),
+    char_key(Global, 's', Action::Screenshot, "shot", "the screen or the pane to a file: picture, page, tables, text"),
     char_key(
         Global,
-        's',
-        Action::Screenshot,
-        "shot",
-        "the screen or the pane to a file: picture, page, tables, text",
+        'R',
+        Action::ToggleRecording,
+        "",
+        "record what the collectors see into a file, or end the recording",
     ),
-    char_key(Global, 'R', Action::ToggleRecording, "", "record what the collectors see into a file, or end the recording"),
     char_key(Global, 'T', Action::NextTheme, "", "next theme"),
     char_key(Global, 'W', Action::SaveConfig, "", "write these settings to the config file"),
     ctrl_key('l', Action::Redraw, "draw everything anew"),
@@ -427,10 +391,7 @@ pub fn lookup_action(contexts: &[KeyContext], event: &KeyEvent) -> Option<Action
         return None;
     }
     contexts.iter().find_map(|context| {
-        BINDINGS
-            .iter()
-            .find(|b| b.context == *context && b.code == event.code && b.ctrl == ctrl)
-            .map(|b| b.action)
+        BINDINGS.iter().find(|b| b.context == *context && b.code == event.code && b.ctrl == ctrl).map(|b| b.action)
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::action::{Action, ViewId};
 use super::keymap::KeyContext::{Devices, Global, Kernel, List};
-use super::keymap::{BINDINGS, lookup_action, key_name};
+use super::keymap::{BINDINGS, key_name, lookup_action};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::HashSet;
 

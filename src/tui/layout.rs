@@ -101,8 +101,7 @@ fn overview_layout(body: Rect, devices: u16, stories: usize) -> Vec<(PaneId, Rec
 fn overview_upper_layout(body: Rect, devices: u16) -> Vec<(PaneId, Rect)> {
     if body.width >= 110 && body.height >= 18 {
         let left = body.width * 3 / 5;
-        let [l, r] =
-            [Rect { width: left, ..body }, Rect { x: body.x + left, width: body.width - left, ..body }];
+        let [l, r] = [Rect { width: left, ..body }, Rect { x: body.x + left, width: body.width - left, ..body }];
         let top = (devices + 3).clamp(5, body.height * 2 / 5);
         let side = 11.min(body.height / 2);
         return vec![

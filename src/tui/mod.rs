@@ -1,32 +1,32 @@
 //! The full-screen program: update decides, effects act, render is pure.
 
 pub mod action;
+mod async_fd;
 pub mod bench;
+pub mod child_runner;
+pub mod comparison;
+pub mod diff_renderer;
 pub mod draw;
 pub mod effect;
 pub mod event;
-pub mod experiment;
 mod event_queue;
+pub mod experiment;
 pub mod keymap;
 #[cfg(test)]
 mod keymap_tests;
-pub mod child_runner;
 pub mod layout;
-pub mod selectors;
-pub mod comparison;
 pub mod panes;
-mod async_fd;
+pub mod recording;
 pub mod replay;
 pub mod runtime;
-pub mod diff_renderer;
-pub mod settings;
 pub mod screenshot;
+pub mod selectors;
+pub mod settings;
 mod signals;
 pub mod state;
 pub mod syncs;
-pub mod recording;
 pub mod terminal;
+pub mod timezone;
 pub mod tune;
 pub mod update;
 pub mod widgets;
-pub mod timezone;

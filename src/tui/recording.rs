@@ -4,11 +4,11 @@ use super::event::Event;
 use super::state::App;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
-use crate::model::slow_facts::SlowFacts;
 use crate::model::reading::Reading;
+use crate::model::slow_facts::SlowFacts;
 use crate::recording::Observation;
 use crate::recording::frame::RecordingHeader;
-use crate::recording::writer::{RecorderState, RecorderOptions, RecordingWriter, RecorderStatus};
+use crate::recording::writer::{RecorderOptions, RecorderState, RecorderStatus, RecordingWriter};
 use crate::root::Root;
 use crate::worker::job::{WorkerJob, WorkerReply};
 use std::path::PathBuf;
@@ -110,7 +110,9 @@ impl ActiveRecording {
             Event::KernelLogUnavailable(why) => Observation::KernelLogState(why.clone()),
             Event::Blocked(list) => Observation::BlockedSources(list.clone()),
             Event::HungTaskWarnings(left) => Observation::HungTaskWarnings(*left),
-            Event::JobReply(WorkerJob::QueueSettings { .. }, WorkerReply::QueueSettings(queues)) => Observation::Queues(queues.clone()),
+            Event::JobReply(WorkerJob::QueueSettings { .. }, WorkerReply::QueueSettings(queues)) => {
+                Observation::Queues(queues.clone())
+            }
             Event::JobReply(_, WorkerReply::DoctorFacts(facts)) => Observation::Facts(facts.clone()),
             Event::JobReply(_, WorkerReply::DiskSpace(room)) => Observation::DiskSpace(room.clone()),
             _ => return None,
@@ -158,7 +160,8 @@ fn initial_events(app: &App) -> Vec<Observation> {
     out.push(Observation::KernelLogState(world.kernel_log_status.clone()));
     out.push(Observation::BlockedSources(world.blocked_reads.clone()));
     out.push(Observation::HungTaskWarnings(world.hung_task_warnings));
-    let SlowFacts { previous: before, latest: now, local_space: room, network_space: network_room } = world.slow_facts.clone();
+    let SlowFacts { previous: before, latest: now, local_space: room, network_space: network_room } =
+        world.slow_facts.clone();
     out.extend([before, now].into_iter().flatten().map(|facts| Observation::Facts(Box::new(facts))));
     out.extend([room, network_room].into_iter().flatten().map(Observation::DiskSpace));
     out

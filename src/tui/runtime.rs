@@ -1,23 +1,23 @@
 //! The one loop: terminal, children and signals in; effects out. What it works with is the [`Desk`].
 
 mod effects;
-mod timer;
-mod state;
 mod kernel_log;
 mod recordings;
+mod state;
+mod timer;
 
+use super::async_fd::register_fd;
 use super::event::Event;
 use super::event_queue::QUEUE_CAPACITY;
-use super::async_fd::register_fd;
 use super::settings::Settings;
 use super::signals::{self, SignalEvent};
-use super::terminal::{self, TtyHandle, Tty};
+use super::terminal::{self, Tty, TtyHandle};
 use crate::root::Root;
-pub(super) use timer::Timer;
 use anyhow::Context;
-use state::{Runtime, SharedRuntime};
 use kernel_log::KernelLogSource;
+use state::{Runtime, SharedRuntime};
 use std::path::PathBuf;
+pub(super) use timer::Timer;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -81,7 +81,15 @@ impl EventLoop {
         Runtime::start(&seat, options, tty, alarm, outbox)?;
         seat.with(Runtime::show_first_frame)?;
         let keys = spawn_input_reader()?;
-        let mut this = Self { runtime: seat, signals, input: keys, events: inbox, tty: line, kernel_log: KernelLogSource::Finished, timer: bell };
+        let mut this = Self {
+            runtime: seat,
+            signals,
+            input: keys,
+            events: inbox,
+            tty: line,
+            kernel_log: KernelLogSource::Finished,
+            timer: bell,
+        };
         if let Some(root) = machine {
             this.open_kernel_log(&root)?;
         }

@@ -5,9 +5,9 @@ use super::layout;
 use super::panes::{self, PaneId};
 use super::state::{App, Overlay, Ui};
 use super::widgets::theme::ThemeName;
-use crate::export::table::Table;
 use crate::export::screenshot::colour::{DARK, LIGHT, Palette};
-use crate::export::screenshot::{FORMATS, ScreenshotFormat, Screenshot, crop};
+use crate::export::screenshot::{FORMATS, Screenshot, ScreenshotFormat, crop};
+use crate::export::table::Table;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -117,7 +117,13 @@ impl ScreenCapture {
             false => (self.cells.clone(), self.tables.clone()),
         };
         let title = format!("iotop-plus on {}, {}, {}", self.host, self.subject(), self.timestamp);
-        Screenshot { title: crate::sanitize::sanitize(title), cells, tables: sheets, is_single_pane: self.pane_only, palette: self.palette }
+        Screenshot {
+            title: crate::sanitize::sanitize(title),
+            cells,
+            tables: sheets,
+            is_single_pane: self.pane_only,
+            palette: self.palette,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::state::App;
 use crate::model::disk::DevId;
 use crate::model::history::HistoryFrame;
 use crate::model::kernel_log::LogClock;
-use crate::model::process::{TaskSnapshot, ProcessRow};
+use crate::model::process::{ProcessRow, TaskSnapshot};
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
 
@@ -20,7 +20,9 @@ impl App {
     }
 
     /// The ticks up to the one on screen, oldest first.
-    pub fn history_to_shown(&self) -> impl DoubleEndedIterator<Item = &HistoryFrame<TaskSnapshot>> + ExactSizeIterator + Clone {
+    pub fn history_to_shown(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &HistoryFrame<TaskSnapshot>> + ExactSizeIterator + Clone {
         self.system.history.up_to(self.snapshot().seq)
     }
 
@@ -92,9 +94,7 @@ impl App {
     pub fn tasks_containing(&self, needle: &str) -> Vec<bool> {
         let hit = |row: &ProcessRow<'_>| {
             let command = crate::model::columns::process::command_text(row).to_lowercase();
-            command.contains(needle)
-                || row.comm.to_lowercase().contains(needle)
-                || row.tid.to_string() == *needle
+            command.contains(needle) || row.comm.to_lowercase().contains(needle) || row.tid.to_string() == *needle
         };
         if let Some(frame) = self.ui.frozen_seq.and_then(|seq| self.system.history.nearest(seq)) {
             return frame.tasks.iter().map(|task| hit(&task.row())).collect();

@@ -8,7 +8,7 @@ use super::widgets::theme::{Theme, ThemeName};
 use crate::doctor::RuleEngine;
 use crate::model::disk::DevId;
 use crate::model::kernel_log::{LogClock, LogPatterns};
-use crate::model::process::{ProcessColumn, ProcessFilter, IoPrio, TaskKey, ProcessWindow};
+use crate::model::process::{IoPrio, ProcessColumn, ProcessFilter, ProcessWindow, TaskKey};
 use crate::model::reading::Reading;
 use crate::model::system_state::SystemState;
 use std::time::Duration;
@@ -340,7 +340,8 @@ impl Ui {
         self.bench.directory = s.bench.directory.clone().into();
         self.devices.extended = s.devices.extended;
         self.devices.only_active = s.devices.only_active;
-        self.processes.sort_column = super::panes::processes::sort_column_by_name(&s.processes.sort).unwrap_or_default();
+        self.processes.sort_column =
+            super::panes::processes::sort_column_by_name(&s.processes.sort).unwrap_or_default();
         self.processes.reverse = s.processes.reverse;
         self.processes.filter.only_active = s.processes.only_active;
         self.processes.show_totals = s.processes.accumulated;
@@ -388,12 +389,14 @@ impl Ui {
 
     /// Says something to the person.
     pub fn info(&mut self, text: impl AsRef<str>) {
-        self.message = Some(StatusMessage { text: crate::sanitize::sanitize(text.as_ref()), is_error: false, ticks_left: 4 });
+        self.message =
+            Some(StatusMessage { text: crate::sanitize::sanitize(text.as_ref()), is_error: false, ticks_left: 4 });
     }
 
     /// Says what went wrong.
     pub fn error(&mut self, text: impl AsRef<str>) {
-        self.message = Some(StatusMessage { text: crate::sanitize::sanitize(text.as_ref()), is_error: true, ticks_left: 8 });
+        self.message =
+            Some(StatusMessage { text: crate::sanitize::sanitize(text.as_ref()), is_error: true, ticks_left: 8 });
     }
 }
 

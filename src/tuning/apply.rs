@@ -1,13 +1,13 @@
 //! Making a change: capture the group, journal, write, read back, mark applied. All or nothing.
 
-use super::knob_id::KnobId;
 use super::change_set::{ChangeSet, changes_from_records, next_id};
 use super::journal::Journal;
+use super::journal_record::{JournalRecord, KnobValuePair, RestoreOutcome};
+use super::kill_points::KillPoints;
+use super::knob_id::KnobId;
 use super::knob_io::{KnobError, KnobIo};
 use super::plan::{PlannedWrite, TuneError};
-use super::journal_record::{RestoreOutcome, JournalRecord, KnobValuePair};
 use super::restore::{RestoreResult, restore};
-use super::kill_points::KillPoints;
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::time::Duration;
@@ -27,7 +27,11 @@ pub struct TuningContext<'a> {
 
 /// Writes all of `plan`, or leaves everything as it was. `lease_secs` is for the record; who keeps the lease
 /// is the caller's business.
-pub fn apply(bench: &mut TuningContext, plan: &[PlannedWrite], lease_secs: Option<u64>) -> Result<ChangeSet, TuneError> {
+pub fn apply(
+    bench: &mut TuningContext,
+    plan: &[PlannedWrite],
+    lease_secs: Option<u64>,
+) -> Result<ChangeSet, TuneError> {
     let failed = |err: io::Error| TuneError::Failed(format!("nothing was changed: {err}"));
     let lock = bench.journal.lock(LOCK_TIMEOUT).map_err(|err| TuneError::Unsafe(err.to_string()))?;
     let (records, _) = bench.journal.load().map_err(failed)?;
@@ -83,14 +87,22 @@ fn apply_one(bench: &mut TuningContext, id: u64, n: u32, planned: &PlannedWrite)
     let at = &planned.knob;
     let ident = bench.io.identity(at)?;
     let before = bench.read_with_linked(at)?;
-    let journal =
-        |err: io::Error| TuneError::Failed(format!("{at}: not written, as the journal cannot be: {err}"));
+    let journal = |err: io::Error| TuneError::Failed(format!("{at}: not written, as the journal cannot be: {err}"));
     let want = planned.target.clone();
     bench
-        .append_record(&JournalRecord::Intend { id, index: n, knob: at.clone(), identity: ident, before: before.clone(), target: want.clone() })
+        .append_record(&JournalRecord::Intend {
+            id,
+            index: n,
+            knob: at.clone(),
+            identity: ident,
+            before: before.clone(),
+            target: want.clone(),
+        })
         .map_err(journal)?;
     if before[0].1 == want {
-        bench.append_record(&JournalRecord::Closed { id, index: n, outcome: RestoreOutcome::AlreadyRestored }).map_err(journal)?;
+        bench
+            .append_record(&JournalRecord::Closed { id, index: n, outcome: RestoreOutcome::AlreadyRestored })
+            .map_err(journal)?;
         return Ok(());
     }
     bench.io.write(at, &want)?;
@@ -114,7 +126,9 @@ fn roll_back(bench: &mut TuningContext, id: u64) -> String {
         Ok(all) => {
             let left: Vec<String> = all
                 .iter()
-                .filter(|(_, u)| !matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored)))
+                .filter(|(_, u)| {
+                    !matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
+                })
                 .map(|(at, u)| format!("{at}: {u}"))
                 .collect();
             match left.is_empty() {

@@ -1,9 +1,9 @@
 //! What a knob will be at the next boot, whatever kind it is, and what decides that.
 
+use super::knob::{KnobLocation, PersistMethod};
 use super::knob_id::KnobId;
-use super::knob::{PersistMethod, KnobLocation};
 use super::persist;
-use super::sysctl::{EffectiveSetting, BootSysctls, display_path};
+use super::sysctl::{BootSysctls, EffectiveSetting, display_path};
 use crate::root::Root;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -58,8 +58,7 @@ fn decided_by_file(root: &Root, decided: EffectiveSetting, own: Option<&Path>, o
         true => String::new(),
         false => format!(" (over {})", decided.overridden.join(", ")),
     };
-    let later =
-        |own: &Path| decided.file == root.etc("sysctl.conf") || decided.file.file_name() > own.file_name();
+    let later = |own: &Path| decided.file == root.etc("sysctl.conf") || decided.file.file_name() > own.file_name();
     BootValue {
         overriding_line: foreign.filter(|own| later(own)).map(|_| decided.location.clone()),
         decided_by: format!("{}{over}{note}", decided.location),

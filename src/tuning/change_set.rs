@@ -1,7 +1,7 @@
 //! The journal's records put together: what was changed, what of it still stands.
 
+use super::journal_record::{JournalRecord, KnobValuePair, RestoreOutcome};
 use super::knob_id::KnobId;
-use super::journal_record::{RestoreOutcome, JournalRecord, KnobValuePair};
 
 /// One `set`: one or several knobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,17 +56,19 @@ pub fn changes_from_records(records: &[JournalRecord]) -> Vec<ChangeSet> {
             JournalRecord::Intend { id, index: n, knob: at, identity: ident, before, target: want } => {
                 // The change's first record may be the damaged one; its knobs must be found all the same.
                 if all.iter().all(|c| c.id != id) {
-                    all.push(ChangeSet {
-                        id,
-                        wall_ns: 0,
-                        lease_secs: Some(0),
-                        is_kept: false,
-                        members: Vec::new(),
-                    });
+                    all.push(ChangeSet { id, wall_ns: 0, lease_secs: Some(0), is_kept: false, members: Vec::new() });
                     all.sort_by_key(|c| c.id);
                 }
                 if let Some(c) = all.iter_mut().find(|c| c.id == id && c.members.iter().all(|m| m.index != n)) {
-                    c.members.push(KnobChange { index: n, knob: at, identity: ident, before, target: want, after: None, outcome: None });
+                    c.members.push(KnobChange {
+                        index: n,
+                        knob: at,
+                        identity: ident,
+                        before,
+                        target: want,
+                        after: None,
+                        outcome: None,
+                    });
                 }
             }
             JournalRecord::Applied { id, index: n, after } => {

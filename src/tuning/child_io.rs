@@ -3,8 +3,8 @@
 //! lives nothing else is asked about the same device or mount, so that they cannot pile up.
 
 use super::knob_id::KnobId;
-use super::progress_check;
 use super::knob_io::{DirectKnobIo, KnobError, KnobIo, KnobReading};
+use super::progress_check;
 use crate::root::Root;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -221,7 +221,8 @@ impl KnobIo for ChildKnobIo {
     }
 
     fn read_all(&mut self, all: &[KnobId]) -> Vec<Result<KnobReading, KnobError>> {
-        let careful: Vec<KnobRequest> = all.iter().filter(|a| a.knob().may_block()).cloned().map(KnobRequest::Read).collect();
+        let careful: Vec<KnobRequest> =
+            all.iter().filter(|a| a.knob().may_block()).cloned().map(KnobRequest::Read).collect();
         let mut answers = self.request_all(careful).into_iter();
         all.iter()
             .map(|at| match at.knob().may_block() {

@@ -1,7 +1,7 @@
 //! Which knobs this machine has: its own, those of its disks, those of its mounts.
 
-use super::knob_id::KnobId;
 use super::knob::KnobLocation;
+use super::knob_id::KnobId;
 use super::knobs::KNOBS;
 use crate::root::Root;
 
@@ -12,7 +12,9 @@ pub fn discover_knobs(root: &Root, all_disks: bool) -> Vec<KnobId> {
     let mut all = Vec::new();
     for knob in KNOBS {
         let places: Vec<String> = match knob.location {
-            KnobLocation::Queue(_) | KnobLocation::Bdi(_) => disks.iter().map(|d| format!("{}@{d}", knob.name)).collect(),
+            KnobLocation::Queue(_) | KnobLocation::Bdi(_) => {
+                disks.iter().map(|d| format!("{}@{d}", knob.name)).collect()
+            }
             KnobLocation::Atime => mounts.iter().map(|m| format!("{}@{m}", knob.name)).collect(),
             KnobLocation::Nofile | KnobLocation::IoPrio => Vec::new(),
             KnobLocation::Sysctl(_) | KnobLocation::Sys(_) => vec![knob.name.to_owned()],

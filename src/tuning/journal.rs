@@ -94,9 +94,7 @@ impl Journal {
         loop {
             match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(JournalLock(fd)),
-                Err(Errno::WOULDBLOCK) if Instant::now() < end => {
-                    std::thread::sleep(Duration::from_millis(5))
-                }
+                Err(Errno::WOULDBLOCK) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
                 Err(Errno::WOULDBLOCK) => {
                     return Err(io::Error::other("another change is being made right now; try again"));
                 }

@@ -217,8 +217,7 @@ mod tests {
         for cut in 0..=whole.len() {
             let (got, damaged) = decode_all(&whole[..cut]);
             // A record whose newline alone is missing is whole.
-            let ends: Vec<usize> =
-                whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i).collect();
+            let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i).collect();
             let intact = ends.iter().filter(|end| **end <= cut).count();
             assert_eq!(got, all[..intact], "cut at {cut}");
             let torn = cut > 0 && !ends.contains(&cut) && whole[cut - 1] != b'\n';

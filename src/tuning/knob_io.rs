@@ -1,7 +1,7 @@
 //! Reading and writing knobs: the trait, so that a test can be the kernel, and the real thing.
 
-use super::knob_id::KnobId;
 use super::knob::KnobLocation;
+use super::knob_id::KnobId;
 use super::syscalls;
 use crate::model::raw_bytes::unescape_octal;
 use crate::model::reading::describe_io_error;
@@ -158,7 +158,9 @@ impl DirectKnobIo {
         };
         for tid in self.thread_ids(at)? {
             match syscalls::ioprio_set(tid, code) {
-                Err(err) if err.raw_os_error() != Some(libc::ESRCH) => return Err(KnobError::from_io(at, &err)),
+                Err(err) if err.raw_os_error() != Some(libc::ESRCH) => {
+                    return Err(KnobError::from_io(at, &err));
+                }
                 _ => {}
             }
         }
@@ -203,13 +205,9 @@ impl DirectKnobIo {
                 _ => 0,
             };
         }
-        let fd = rustix::fs::openat(
-            CWD,
-            at.instance(),
-            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(|e| KnobError::from_io(at, &e.into()))?;
+        let fd =
+            rustix::fs::openat(CWD, at.instance(), OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+                .map_err(|e| KnobError::from_io(at, &e.into()))?;
         syscalls::mount_setattr(fd.as_fd(), set, ATIME | NODIRATIME).map_err(|e| KnobError::from_io(at, &e))
     }
 }
@@ -251,11 +249,10 @@ impl KnobIo for DirectKnobIo {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
         // A captured tree holds regular files, which keep their old tail otherwise.
         let flags = if self.root.is_live() { flags } else { flags | OFlags::TRUNC };
-        let done =
-            rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(io::Error::from).and_then(|fd| {
-                // One write call: the kernel takes a value whole or not at all.
-                std::fs::File::from(fd).write_all(format!("{value}\n").as_bytes())
-            });
+        let done = rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(io::Error::from).and_then(|fd| {
+            // One write call: the kernel takes a value whole or not at all.
+            std::fs::File::from(fd).write_all(format!("{value}\n").as_bytes())
+        });
         done.map_err(|e| KnobError::from_io(at, &e))
     }
 
@@ -265,9 +262,7 @@ impl KnobIo for DirectKnobIo {
             KnobLocation::Queue(_) | KnobLocation::Bdi(_) => {
                 let dir = self.root.sys(&format!("block/{}", at.instance()));
                 if !dir.is_dir() {
-                    return Err(KnobError::Absent(format!(
-                        "{at}: no such disk (a partition has no queue of its own)"
-                    )));
+                    return Err(KnobError::Absent(format!("{at}: no such disk (a partition has no queue of its own)")));
                 }
                 // diskseq (5.15) is never used twice; before it the device number must do.
                 let one = |file: &str| read_text(&dir.join(file)).map(|t| t.trim().to_owned());

@@ -3,7 +3,7 @@
 //! Texts follow Documentation/admin-guide/sysctl/{vm,kernel}.rst, Documentation/ABI/stable/sysfs-block,
 //! Documentation/ABI/testing/sysfs-class-bdi and Documentation/admin-guide/mm/transhuge.rst.
 
-use super::knob::{RangeBound, KnobGroup, Knob, KnobLink, PersistMethod, KnobLocation, KnobUnit, AllowedValues};
+use super::knob::{AllowedValues, Knob, KnobGroup, KnobLink, KnobLocation, KnobUnit, PersistMethod, RangeBound};
 
 const INT_MAX: i64 = i32::MAX as i64;
 const ROOT_ONLY: &str = "euid 0";
@@ -13,7 +13,13 @@ const fn fixed_range(min: i64, max: i64) -> AllowedValues {
 }
 
 /// A sysctl; the rest is said per entry.
-const fn sysctl_knob(name: &'static str, file: &'static str, group: KnobGroup, unit: KnobUnit, values: AllowedValues) -> Knob {
+const fn sysctl_knob(
+    name: &'static str,
+    file: &'static str,
+    group: KnobGroup,
+    unit: KnobUnit,
+    values: AllowedValues,
+) -> Knob {
     Knob {
         name,
         group,
@@ -206,7 +212,13 @@ pub static KNOBS: &[Knob] = &[
         description: "Counts how long each task waits for its disk, swap and memory. Costs a few percent of a context \
                 switch; tasks are counted only from the moment it is on.",
         source: "Documentation/accounting/delay-accounting.rst",
-        ..sysctl_knob("kernel.task_delayacct", "kernel/task_delayacct", KnobGroup::Kernel, KnobUnit::Switch, fixed_range(0, 1))
+        ..sysctl_knob(
+            "kernel.task_delayacct",
+            "kernel/task_delayacct",
+            KnobGroup::Kernel,
+            KnobUnit::Switch,
+            fixed_range(0, 1),
+        )
     },
     Knob {
         default: Some("120"),

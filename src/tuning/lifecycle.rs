@@ -1,16 +1,16 @@
 //! Changes that were made before: renewed, kept, taken back. Through the tuner that holds a change where one
 //! lives, by the journal where none does.
 
-use super::knob_id::KnobId;
 use super::apply::{self, TuningContext};
 use super::change_set::{ChangeSet, changes_from_records};
-use super::tuner_client::{call_tuner, call_tuner_within};
 use super::journal::Journal;
+use super::kill_points::KillPoints;
+use super::knob_id::KnobId;
 use super::knob_io::KnobIo;
 use super::plan::TuneError;
 use super::protocol::{TunerReply, TunerRequest};
 use super::restore::{self, RestoreResult};
-use super::kill_points::KillPoints;
+use super::tuner_client::{call_tuner, call_tuner_within};
 use crate::root::Root;
 use std::time::Duration;
 
@@ -47,7 +47,8 @@ pub fn undo_change(root: &Root, io: &mut dyn KnobIo, id: u64) -> Result<Vec<(Kno
         Some(Ok(other)) => Err(unexpected_reply(id, Ok(other))),
         // It may have died in the middle: the journal says how far it came.
         Some(Err(_)) | None => {
-            restore::restore_locked(&mut TuningContext { io, journal, kill_points: KillPoints::default() }, id).map_err(failed)
+            restore::restore_locked(&mut TuningContext { io, journal, kill_points: KillPoints::default() }, id)
+                .map_err(failed)
         }
     }
 }

@@ -60,12 +60,10 @@ fn dirtyable_pages(vmstat: &str, ratio: Option<u64>, background: Option<u64>) ->
         let (pages, ratio) = (named_value(vmstat, threshold)?, ratio.filter(|r| *r > 0)?);
         Some(pages.checked_mul(100)? / ratio).filter(|p| *p > 0)
     };
-    by("nr_dirty_threshold", ratio).or_else(|| by("nr_dirty_background_threshold", background)).or_else(
-        || {
-            let one = |name| named_value(vmstat, name);
-            Some(one("nr_free_pages")? + one("nr_inactive_file")? + one("nr_active_file")?)
-        },
-    )
+    by("nr_dirty_threshold", ratio).or_else(|| by("nr_dirty_background_threshold", background)).or_else(|| {
+        let one = |name| named_value(vmstat, name);
+        Some(one("nr_free_pages")? + one("nr_inactive_file")? + one("nr_active_file")?)
+    })
 }
 
 fn named_value(text: &str, name: &str) -> Option<u64> {

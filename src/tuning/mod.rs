@@ -4,32 +4,32 @@
 //! tuner process that holds the [`lease`] -> [`restore`], only while the value is still ours. [`knobs`] is the
 //! list of what can be changed, [`persist`] what lasts over a boot.
 
-pub mod knob_id;
 pub mod apply;
 pub mod boot_value;
 pub mod change_set;
 pub mod child_io;
-pub mod tuner_client;
-pub mod progress_check;
-pub mod journal;
-pub mod knob_io;
-pub mod knob;
-pub mod knobs;
-pub mod persist_plan;
-pub mod tuner;
-pub mod machine_limits;
-pub mod lifecycle;
-pub mod persist;
 pub mod discover;
+pub mod journal;
+pub mod journal_record;
+pub mod kill_points;
+pub mod knob;
+pub mod knob_id;
+pub mod knob_io;
+pub mod knobs;
+pub mod lifecycle;
+pub mod machine_limits;
+pub mod persist;
+pub mod persist_plan;
 pub mod plan;
 pub mod presets;
+pub mod progress_check;
 pub mod protocol;
-pub mod journal_record;
 pub mod restore;
-pub mod kill_points;
 pub mod sudo;
 mod syscalls;
 pub mod sysctl;
+pub mod tuner;
+pub mod tuner_client;
 pub mod value;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Making a value last over a boot: a file of our own for each kind, written whole or not at all.
 
+use super::knob::{KnobLocation, PersistMethod};
 use super::knob_id::KnobId;
-use super::knob::{PersistMethod, KnobLocation};
 use super::value::is_plausible;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
@@ -96,7 +96,9 @@ fn render_file(root: &Root, all: &BTreeMap<KnobId, String>) -> Result<Option<Str
     let mut text = HEADER.to_owned();
     for (at, value) in all {
         let line = match (at.knob().persist_method, at.knob().location) {
-            (PersistMethod::Sysctl, KnobLocation::Sysctl(file)) => format!("{} = {value}", file.replace('/', ".")),
+            (PersistMethod::Sysctl, KnobLocation::Sysctl(file)) => {
+                format!("{} = {value}", file.replace('/', "."))
+            }
             (PersistMethod::Tmpfiles, KnobLocation::Sys(file)) => {
                 format!("w {} - - - - {value}", Root::live().sys(file).display())
             }
@@ -131,8 +133,7 @@ fn udev_rule(root: &Root, at: &KnobId, attr: &str, value: &str) -> Result<String
 fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
     let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     std::fs::create_dir_all(parent)?;
-    let dir =
-        rustix::fs::openat(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let dir = rustix::fs::openat(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let temporary = format!(".iotop-plus.{}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -161,10 +162,7 @@ fn remove_if_exists(path: &Path) -> io::Result<()> {
 /// Other programs that set knobs at boot or later, for a note; cleaned.
 pub fn other_tuning_program(root: &Root) -> Option<String> {
     let profile = std::fs::read_to_string(root.etc("tuned/active_profile")).ok()?;
-    Some(format!(
-        "tuned is set up (profile {}): it may set values again after the boot",
-        sanitize(profile.trim())
-    ))
+    Some(format!("tuned is set up (profile {}): it may set values again after the boot", sanitize(profile.trim())))
 }
 
 #[cfg(test)]
@@ -216,11 +214,7 @@ mod tests {
         assert_eq!(all.into_iter().collect::<Vec<_>>(), [(knob_id("vm.dirty_bytes"), "8192".into())]);
         update_files(&root, &[(knob_id("vm.dirty_bytes"), None)]).unwrap();
         assert!(!root.etc(SYSCTL_FILE).exists(), "an empty file goes");
-        assert_eq!(
-            std::fs::read_dir(dir.path().join("etc/sysctl.d")).unwrap().count(),
-            0,
-            "nothing else is left"
-        );
+        assert_eq!(std::fs::read_dir(dir.path().join("etc/sysctl.d")).unwrap().count(), 0, "nothing else is left");
     }
 
     #[test]
@@ -230,7 +224,8 @@ mod tests {
         let path = root.etc(SYSCTL_FILE);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "vm.swappiness=1\n").unwrap();
-        let err = update_files(&root, &[assignment("scheduler@a", "none"), assignment("vm.swappiness", "2")]).unwrap_err();
+        let err =
+            update_files(&root, &[assignment("scheduler@a", "none"), assignment("vm.swappiness", "2")]).unwrap_err();
         assert!(err.contains("not written by this program"), "{err}");
         assert!(!root.etc(UDEV_FILE).exists(), "nothing is written before all is known to be fine");
         std::fs::remove_file(&path).unwrap();

@@ -1,10 +1,10 @@
 //! Making values last over a boot, from what a person typed to the lines that say what came of it.
 
+use super::knob::PersistMethod;
 use super::knob_id::KnobId;
 use super::knob_io::KnobIo;
-use super::knob::PersistMethod;
 use super::machine_limits::MachineLimits;
-use super::persist::{update_files, file_for};
+use super::persist::{file_for, update_files};
 use super::plan::{TuneError, plan_writes};
 use super::sysctl::{BootSysctls, display_path};
 use crate::root::Root;

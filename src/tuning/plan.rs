@@ -1,8 +1,8 @@
 //! From what a person typed to what will be written: everything is checked before anything is.
 
+use super::knob::{KnobLink, KnobLocation};
 use super::knob_id::KnobId;
 use super::knob_io::{KnobError, KnobIo, KnobReading};
-use super::knob::{KnobLink, KnobLocation};
 use super::machine_limits::MachineLimits;
 use super::value;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,11 @@ pub struct PlannedWrite {
 }
 
 /// Reads and checks `KNOB[@WHERE]=VALUE` words, all of them before anything is written.
-pub fn plan_writes(io: &mut dyn KnobIo, machine: &MachineLimits, words: &[String]) -> Result<Vec<PlannedWrite>, TuneError> {
+pub fn plan_writes(
+    io: &mut dyn KnobIo,
+    machine: &MachineLimits,
+    words: &[String],
+) -> Result<Vec<PlannedWrite>, TuneError> {
     let mut all: Vec<PlannedWrite> = Vec::new();
     for word in words {
         // A mount point may hold an equals sign, a value never does.
@@ -64,10 +68,11 @@ pub fn plan_writes(io: &mut dyn KnobIo, machine: &MachineLimits, words: &[String
             .rsplit_once('=')
             .ok_or_else(|| TuneError::Usage(format!("{word}: write KNOB=VALUE, as in vm.dirty_ratio=20")))?;
         let at = KnobId::parse(knob).map_err(TuneError::Usage)?;
-        if all.iter().any(|p| p.knob == at || p.knob.with_linked().iter().skip(1).any(|o| is_half_of_pair(&p.knob) && *o == at)) {
-            return Err(TuneError::Usage(format!(
-                "{at}: set twice, or together with the other half of its pair"
-            )));
+        if all
+            .iter()
+            .any(|p| p.knob == at || p.knob.with_linked().iter().skip(1).any(|o| is_half_of_pair(&p.knob) && *o == at))
+        {
+            return Err(TuneError::Usage(format!("{at}: set twice, or together with the other half of its pair")));
         }
         io.identity(&at).map_err(absent_as_usage_error)?;
         let now = io.read(&at).map_err(absent_as_usage_error)?;
@@ -78,7 +83,12 @@ pub fn plan_writes(io: &mut dyn KnobIo, machine: &MachineLimits, words: &[String
             KnobLink::Pair(other) => at.sibling(other).and_then(|o| io.read(&o).ok().map(|r| (o, r.value))),
             _ => None,
         };
-        all.push(PlannedWrite { knob: at, current: now, target: want, zeroed_partner: zeroes.filter(|(_, v)| v != "0") });
+        all.push(PlannedWrite {
+            knob: at,
+            current: now,
+            target: want,
+            zeroed_partner: zeroes.filter(|(_, v)| v != "0"),
+        });
     }
     check_dirty_thresholds(io, machine, &all)?;
     check_bdi_shares(io, &all)?;
@@ -165,9 +175,7 @@ fn check_bdi_shares(io: &mut dyn KnobIo, all: &[PlannedWrite]) -> Result<(), Tun
         if let (Some(min), Some(max)) = (one("bdi.min_ratio"), one("bdi.max_ratio"))
             && min > max
         {
-            return Err(TuneError::Usage(format!(
-                "bdi.min_ratio@{device} {min} would be above bdi.max_ratio {max}"
-            )));
+            return Err(TuneError::Usage(format!("bdi.min_ratio@{device} {min} would be above bdi.max_ratio {max}")));
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! Sets of settings for well-known kinds of work, one entry each: what they are for, what they cost, and who
 //! says so.
 
+use super::knob::KnobGroup;
 use super::knob_id::KnobId;
 use super::knob_io::{KnobError, KnobIo};
-use super::knob::KnobGroup;
 use super::knobs::KNOBS;
 use super::plan::TuneError;
 
@@ -138,7 +138,12 @@ mod tests {
     }
 
     fn machine_limits() -> MachineLimits {
-        MachineLimits { page_bytes: 4096, memory_bytes: Some(24 << 30), dirtyable_bytes: Some(20 << 30), ..MachineLimits::default() }
+        MachineLimits {
+            page_bytes: 4096,
+            memory_bytes: Some(24 << 30),
+            dirtyable_bytes: Some(20 << 30),
+            ..MachineLimits::default()
+        }
     }
 
     #[test]

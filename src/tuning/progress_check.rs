@@ -1,7 +1,7 @@
 //! Device knobs are refused while the device makes no progress: the write would wait, unkillably.
 
-use super::knob_id::KnobId;
 use super::knob::KnobLocation;
+use super::knob_id::KnobId;
 use crate::root::Root;
 use std::time::Duration;
 

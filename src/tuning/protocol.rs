@@ -1,9 +1,9 @@
 //! What is said to a tuner process and what it says: one JSON object a line, on its pipes and on its socket.
 
-use super::knob_id::KnobId;
 use super::change_set::ChangeSet;
-use super::plan::TuneError;
 use super::journal_record::KnobValuePair;
+use super::knob_id::KnobId;
+use super::plan::TuneError;
 use super::restore::RestoreResult;
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,11 @@
 //! Taking a change back: only while the value is still ours.
 
-use super::knob_id::KnobId;
-use super::apply::{TuningContext, LOCK_TIMEOUT, is_accepted};
+use super::apply::{LOCK_TIMEOUT, TuningContext, is_accepted};
 use super::change_set::{ChangeSet, KnobChange, changes_from_records};
-use super::knob_io::KnobError;
+use super::journal_record::{JournalRecord, KnobValuePair, RestoreOutcome};
 use super::knob::KnobLink;
-use super::journal_record::{RestoreOutcome, JournalRecord, KnobValuePair};
+use super::knob_id::KnobId;
+use super::knob_io::KnobError;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -64,7 +64,12 @@ pub fn restore(bench: &mut TuningContext, id: u64) -> io::Result<Vec<(KnobId, Re
 
 type RestoreAttempt = Result<RestoreOutcome, KnobError>;
 
-fn restore_one(bench: &mut TuningContext, changes: &[ChangeSet], id: u64, member: &KnobChange) -> io::Result<RestoreAttempt> {
+fn restore_one(
+    bench: &mut TuningContext,
+    changes: &[ChangeSet],
+    id: u64,
+    member: &KnobChange,
+) -> io::Result<RestoreAttempt> {
     match bench.io.identity(&member.knob) {
         Ok(ident) if ident == member.identity => {}
         Ok(_) | Err(KnobError::Absent(_)) => return Ok(Ok(RestoreOutcome::Gone)),
@@ -80,7 +85,9 @@ fn restore_one(bench: &mut TuningContext, changes: &[ChangeSet], id: u64, member
         return Ok(Ok(RestoreOutcome::HandedOver { change_id: to }));
     }
     let never_written = member.after.is_none();
-    if significant_values(&now) == significant_values(&member.before) && (never_written || linked_knobs_unchanged(&now, &member.before)) {
+    if significant_values(&now) == significant_values(&member.before)
+        && (never_written || linked_knobs_unchanged(&now, &member.before))
+    {
         return Ok(Ok(RestoreOutcome::AlreadyRestored));
     }
     if !is_our_value(member, &now) && significant_values(&now) != significant_values(&member.before) {
@@ -119,7 +126,9 @@ fn write_back(bench: &mut TuningContext, member: &KnobChange, now: &[KnobValuePa
     let same = got == want || got.iter().all(|(at, v)| want.get(at).is_some_and(|w| is_accepted(at, w, v)));
     match same {
         true => Ok(RestoreOutcome::Restored),
-        false => Err(KnobError::Invalid(format!("{}: written back, but it reads {}", member.knob, format_settings(&stands)))),
+        false => {
+            Err(KnobError::Invalid(format!("{}: written back, but it reads {}", member.knob, format_settings(&stands))))
+        }
     }
 }
 
@@ -129,9 +138,7 @@ fn is_our_value(member: &KnobChange, now: &[KnobValuePair]) -> bool {
     if member.knob.knob().name == "kernel.hung_task_warnings" {
         let left = now.first().and_then(|(_, v)| v.parse::<i64>().ok());
         let given = member.after.as_deref().and_then(<[KnobValuePair]>::first).map_or(&member.target, |(_, v)| v);
-        return left
-            .zip(given.parse().ok())
-            .is_some_and(|(left, given)| left == given || (0..given).contains(&left));
+        return left.zip(given.parse().ok()).is_some_and(|(left, given)| left == given || (0..given).contains(&left));
     }
     match &member.after {
         Some(after) => significant_values(after) == significant_values(now),
@@ -160,10 +167,9 @@ fn linked_knobs_unchanged(now: &[KnobValuePair], before: &[KnobValuePair]) -> bo
 fn find_later_change(changes: &[ChangeSet], id: u64, member: &KnobChange) -> Option<(u64, u32, Vec<KnobValuePair>)> {
     let ours = member.after.clone().unwrap_or_else(|| intended_values(member));
     changes.iter().filter(|c| c.id > id).find_map(|c| {
-        let on = c
-            .members
-            .iter()
-            .find(|m| m.outcome.is_none() && m.after.is_some() && significant_values(&m.before) == significant_values(&ours))?;
+        let on = c.members.iter().find(|m| {
+            m.outcome.is_none() && m.after.is_some() && significant_values(&m.before) == significant_values(&ours)
+        })?;
         let mut before = member.before.clone();
         before.sort_by_key(|(at, _)| *at != on.knob);
         Some((c.id, on.index, before))

@@ -5,8 +5,8 @@
 //! name; /etc/sysctl.conf comes last. systemd-sysctl leaves /etc/sysctl.conf out. `sysctl.NAME=` on the kernel's
 //! command line comes before all of them.
 
-use super::knob_id::KnobId;
 use super::knob::{KnobLink, KnobLocation};
+use super::knob_id::KnobId;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::collections::BTreeMap;
@@ -131,7 +131,12 @@ impl BootSysctls {
             let mut losers = last.take().map(|l| [l.overridden, vec![l.location]].concat()).unwrap_or_default();
             losers.retain(|l| *l != a.location);
             let value = if own { a.value.clone() } else { "0".into() };
-            last = Some(EffectiveSetting { value, location: a.location.clone(), file: a.file.clone(), overridden: losers });
+            last = Some(EffectiveSetting {
+                value,
+                location: a.location.clone(),
+                file: a.file.clone(),
+                overridden: losers,
+            });
         }
         last
     }
@@ -245,8 +250,7 @@ mod tests {
         assert_eq!(t.effective("vm.swappiness"), decided("3", "/run/sysctl.d/50-a.conf:1"));
         t.file("etc/sysctl.d/50-a.conf", "-vm.swappiness=4\n");
         assert_eq!(t.effective("vm.swappiness"), decided("4", "/etc/sysctl.d/50-a.conf:1"));
-        t.file("usr/lib/sysctl.d/60-b.conf", "vm.swappiness=5\n")
-            .file("etc/sysctl.d/60-b.txt", "vm.swappiness=9");
+        t.file("usr/lib/sysctl.d/60-b.conf", "vm.swappiness=5\n").file("etc/sysctl.d/60-b.txt", "vm.swappiness=9");
         assert_eq!(
             t.effective("vm.swappiness"),
             decided("5", "/usr/lib/sysctl.d/60-b.conf:1"),
@@ -272,8 +276,7 @@ mod tests {
     #[test]
     fn the_other_half_of_a_pair_zeroes_a_value() {
         let t = Tree::new();
-        t.file("etc/sysctl.d/10.conf", "vm.dirty_ratio=40\n")
-            .file("etc/sysctl.d/20.conf", "vm.dirty_bytes=8192\n");
+        t.file("etc/sysctl.d/10.conf", "vm.dirty_ratio=40\n").file("etc/sysctl.d/20.conf", "vm.dirty_bytes=8192\n");
         assert_eq!(t.effective("vm.dirty_ratio"), decided("0", "/etc/sysctl.d/20.conf:1"));
         assert_eq!(t.effective("vm.dirty_bytes"), decided("8192", "/etc/sysctl.d/20.conf:1"));
         t.file("etc/sysctl.d/30.conf", "vm.dirty_bytes=0\n");
@@ -287,10 +290,7 @@ mod tests {
     #[test]
     fn patterns_and_separators_follow_sysctl_d() {
         let t = Tree::new();
-        t.file(
-            "etc/sysctl.d/1.conf",
-            "vm.swapp* = 11\nvm.dirty_expire_centisec? = 12\n*/page-cluster=1\nvm.*=x\n",
-        );
+        t.file("etc/sysctl.d/1.conf", "vm.swapp* = 11\nvm.dirty_expire_centisec? = 12\n*/page-cluster=1\nvm.*=x\n");
         assert_eq!(t.effective("vm.dirty_expire_centisecs").unwrap().0, "x");
         assert!(matches_pattern("vm/swapp*", "vm/swappiness") && !matches_pattern("v*s", "vm/swappiness"));
         assert!(matches_pattern("*/page-cluster", "vm/page-cluster") && !matches_pattern("vm/swap", "vm/swappiness"));
@@ -301,10 +301,8 @@ mod tests {
     #[test]
     fn overridden_lines_are_reported() {
         let t = Tree::new();
-        t.file("etc/sysctl.d/99-zz-iotop-plus.conf", "vm.swappiness=1\n")
-            .file("etc/sysctl.conf", "vm.swappiness=2\n");
-        let got =
-            BootSysctls::read(&Root::at(t.0.path())).effective(&KnobId::parse("vm.swappiness").unwrap()).unwrap();
+        t.file("etc/sysctl.d/99-zz-iotop-plus.conf", "vm.swappiness=1\n").file("etc/sysctl.conf", "vm.swappiness=2\n");
+        let got = BootSysctls::read(&Root::at(t.0.path())).effective(&KnobId::parse("vm.swappiness").unwrap()).unwrap();
         assert_eq!(got.overridden, ["/etc/sysctl.d/99-zz-iotop-plus.conf:1"]);
     }
 }

@@ -4,11 +4,11 @@ use super::apply::{TuningContext, apply, mark_kept};
 use super::change_set::{ChangeSet, changes_from_records};
 use super::fake_knob_io::{FakeKnobIo, ValueMap};
 use super::journal::Journal;
+use super::journal_record::RestoreOutcome;
+use super::kill_points::KillPoints;
 use super::machine_limits::MachineLimits;
 use super::plan::{PlannedWrite, TuneError, plan_writes};
-use super::journal_record::RestoreOutcome;
 use super::restore::{RestoreResult, restore_locked};
-use super::kill_points::KillPoints;
 use crate::root::Root;
 use std::path::PathBuf;
 
@@ -233,8 +233,7 @@ fn a_crash_at_any_journal_length_can_be_undone() {
         let before = w.kernel.values.clone();
         Journal::open(&Root::at(w.dir.path())).unwrap();
         w.kernel.journal_path = Some(w.journal());
-        let words =
-            ["vm.dirty_ratio=50", "vm.swappiness=10", "scheduler@sda=none", "vm.dirty_background_bytes=16M"];
+        let words = ["vm.dirty_ratio=50", "vm.swappiness=10", "scheduler@sda=none", "vm.dirty_background_bytes=16M"];
         let id = w.set(&words).unwrap().id;
         w.undo(id);
         let whole = std::fs::read(w.journal()).unwrap();
@@ -253,7 +252,9 @@ fn a_crash_at_any_journal_length_can_be_undone() {
                 std::fs::write(fresh.journal(), &whole[..cut]).unwrap();
                 fresh.kernel.values = state;
                 let told = restore_locked(&mut fresh.context(), id).unwrap();
-                let fine = |u: &RestoreResult| matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored));
+                let fine = |u: &RestoreResult| {
+                    matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
+                };
                 assert!(told.iter().all(|(_, u)| fine(u)), "cut {cut}, {n} writes: {told:?}");
                 assert_eq!(fresh.kernel.values, before, "cut {cut}, {n} writes");
                 points += 1;

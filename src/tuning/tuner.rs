@@ -8,13 +8,13 @@
 use super::apply::{TuningContext, apply, mark_kept};
 use super::change_set::ChangeSet;
 use super::child_io::ChildKnobIo;
-use super::progress_check;
 use super::journal::Journal;
+use super::kill_points::{KillPlan, KillPoints};
 use super::machine_limits::MachineLimits;
 use super::plan::{TuneError, plan_writes};
+use super::progress_check;
 use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
 use super::restore::{RestoreResult, restore_locked};
-use super::kill_points::{KillPlan, KillPoints};
 use crate::root::Root;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, Write};
@@ -46,7 +46,9 @@ async fn run(root: &Root, killing: Option<KillPlan>) -> anyhow::Result<()> {
     let mut signals = signals.into_iter().map(signal).collect::<io::Result<Vec<_>>>()?;
     let mut input = LineReader::new(pipe::Receiver::from_owned_fd(rustix::io::dup(io::stdin())?)?);
     let (words, lease_secs) = match input.next_line().await.as_deref().map(parse_request) {
-        Some(Ok(TunerRequest::Set { assignments: words, lease_secs })) => (words, lease_secs.map(|s| s.min(MAX_LEASE_SECS))),
+        Some(Ok(TunerRequest::Set { assignments: words, lease_secs })) => {
+            (words, lease_secs.map(|s| s.min(MAX_LEASE_SECS)))
+        }
         Some(Ok(_)) => return write_reply(&TunerReply::Error("the first request must be Set".into())),
         Some(Err(why)) => return write_reply(&TunerReply::Error(why)),
         None => return Ok(()),
@@ -61,7 +63,8 @@ async fn run(root: &Root, killing: Option<KillPlan>) -> anyhow::Result<()> {
     let told = write_reply(&TunerReply::for_change(&change));
     bench.kill_points.reach("after the answer");
     let Some(secs) = lease_secs.filter(|_| change.is_open()) else { return Ok(()) };
-    let mut tuner = Tuner { id: change.id, expires_at: now_boot_secs() + secs as f64, is_detached: false, context: bench };
+    let mut tuner =
+        Tuner { id: change.id, expires_at: now_boot_secs() + secs as f64, is_detached: false, context: bench };
     if told.is_err() {
         return tuner.restore_and_exit(None).await;
     }
@@ -97,11 +100,7 @@ struct Tuner<'a> {
 }
 
 impl Tuner<'_> {
-    async fn serve(
-        &mut self,
-        input: &mut LineReader<pipe::Receiver>,
-        signals: &mut [Signal],
-    ) -> anyhow::Result<()> {
+    async fn serve(&mut self, input: &mut LineReader<pipe::Receiver>, signals: &mut [Signal]) -> anyhow::Result<()> {
         let path = socket_path(&self.context.journal, self.id);
         let _ = std::fs::remove_file(&path);
         // Without a socket the lease and the pipe still work.
@@ -149,10 +148,12 @@ impl Tuner<'_> {
                 self.is_detached = true;
                 (self.time_left(), false)
             }
-            Ok(TunerRequest::Keep) => match mark_kept(&mut self.context.journal, &mut self.context.kill_points, self.id) {
-                Ok(()) => (TunerReply::Kept, true),
-                Err(err) => (TunerReply::Error(format!("not kept: {err}")), false),
-            },
+            Ok(TunerRequest::Keep) => {
+                match mark_kept(&mut self.context.journal, &mut self.context.kill_points, self.id) {
+                    Ok(()) => (TunerReply::Kept, true),
+                    Err(err) => (TunerReply::Error(format!("not kept: {err}")), false),
+                }
+            }
             Ok(TunerRequest::Undo) => match restore_locked(&mut self.context, self.id) {
                 Ok(all) => {
                     let over = all.iter().all(|(_, u)| matches!(u, RestoreResult::Closed(_)));

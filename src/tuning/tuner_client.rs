@@ -1,8 +1,8 @@
 //! The other side of a tuner: starting one, and speaking to one that runs already.
 
 use super::journal::Journal;
-use super::tuner::socket_path;
 use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
+use super::tuner::socket_path;
 use crate::root::Root;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -50,8 +50,7 @@ impl LeaseHandle {
             .spawn()?;
         let pid = child.id();
         let missing = || io::Error::other("the tuner has no pipes");
-        let (stdin, stdout) =
-            (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?);
+        let (stdin, stdout) = (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?);
         let (tx, replies) = channel();
         std::thread::Builder::new().name("tuner".into()).spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -78,10 +77,7 @@ impl LeaseHandle {
         line.push(b'\n');
         self.stdin.write_all(&line)?;
         self.replies.recv_timeout(REPLY_TIMEOUT).map_err(|_| {
-            io::Error::other(format!(
-                "tuner {} does not answer; `iotop-plus tune status` shows what it did",
-                self.pid
-            ))
+            io::Error::other(format!("tuner {} does not answer; `iotop-plus tune status` shows what it did", self.pid))
         })
     }
 

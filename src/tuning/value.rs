@@ -1,7 +1,7 @@
 //! Values as people type them and as the kernel wants them.
 
+use super::knob::{AllowedValues, Knob, KnobUnit, RangeBound};
 use super::knob_io::KnobReading;
-use super::knob::{RangeBound, Knob, KnobUnit, AllowedValues};
 use super::machine_limits::MachineLimits;
 use crate::units;
 
@@ -58,9 +58,7 @@ pub fn describe_allowed(knob: &Knob, machine: &MachineLimits, now: &KnobReading)
                 None => "what the kernel takes".into(),
             };
             let also = match knob.name {
-                "vm.dirty_bytes" | "vm.dirty_background_bytes" => {
-                    ", also K M G or a percentage of dirtyable memory"
-                }
+                "vm.dirty_bytes" | "vm.dirty_background_bytes" => ", also K M G or a percentage of dirtyable memory",
                 "vm.dirty_ratio" | "vm.dirty_background_ratio" => ", also a size in K M G",
                 _ => "",
             };
@@ -114,7 +112,9 @@ fn format_with_unit(unit: KnobUnit, value: &str) -> String {
     match unit {
         KnobUnit::Percent => format!("{value} %"),
         KnobUnit::Bytes if n >= 1024 => format!("{value} ({})", units::format_bytes_long(n)),
-        KnobUnit::KiB if n >= 1024 => format!("{value} KiB ({})", units::format_bytes_long(n.saturating_mul(1024))),
+        KnobUnit::KiB if n >= 1024 => {
+            format!("{value} KiB ({})", units::format_bytes_long(n.saturating_mul(1024)))
+        }
         KnobUnit::KiB => format!("{value} KiB"),
         KnobUnit::Centisecs if n > 0 => format!("{value} ({} s)", n as f64 / 100.0),
         KnobUnit::Seconds => format!("{value} s"),
@@ -149,20 +149,18 @@ fn parse_number(knob: &Knob, text: &str, machine: &MachineLimits) -> Result<i64,
         return Err("is not a number".into());
     }
     let n = digits.parse::<i64>().map_err(|_| "is too large".to_owned())?;
-    let pair = matches!(knob.link, tuning::knob::KnobLink::Pair(_));
+    let pair = matches!(knob.link, crate::tuning::knob::KnobLink::Pair(_));
     match (knob.unit, size_factor(suffix), suffix) {
         (_, _, "") => Ok(n),
         (KnobUnit::Percent, _, "%") => Ok(n),
         (KnobUnit::Bytes, _, "%") if pair => {
             let percent = u64::try_from(n).ok().filter(|n| *n <= 100).ok_or("is no percentage of memory")?;
-            let bytes =
-                machine.percent_to_bytes(percent).ok_or("cannot be converted: dirtyable memory unknown")?;
+            let bytes = machine.percent_to_bytes(percent).ok_or("cannot be converted: dirtyable memory unknown")?;
             Ok(bytes as i64)
         }
         (KnobUnit::Percent, Some(factor), _) if pair => {
             let bytes = n.checked_mul(factor).and_then(|b| u64::try_from(b).ok()).ok_or("is too large")?;
-            let percent =
-                machine.bytes_to_percent(bytes).ok_or("cannot be converted: dirtyable memory unknown")?;
+            let percent = machine.bytes_to_percent(bytes).ok_or("cannot be converted: dirtyable memory unknown")?;
             match percent.round() as i64 {
                 0 => Err(format!("is {percent:.2} % of dirtyable memory here: set the _bytes knob instead")),
                 whole => Ok(whole),
@@ -284,11 +282,7 @@ mod tests {
     }
 
     fn current_reading() -> KnobReading {
-        KnobReading {
-            value: "1024:4096".into(),
-            choices: vec!["none".into(), "mq-deadline".into()],
-            max: Some(1280),
-        }
+        KnobReading { value: "1024:4096".into(), choices: vec!["none".into(), "mq-deadline".into()], max: Some(1280) }
     }
 
     fn parse(name: &str, text: &str) -> Result<String, String> {

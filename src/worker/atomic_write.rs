@@ -59,9 +59,7 @@ pub enum IfExists {
 /// Why a file could not be written, and what to do.
 pub fn write_error_message(path: &Path, err: &io::Error) -> String {
     let next = match err.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "; nothing was left there; write elsewhere or make room"
-        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; nothing was left there; write elsewhere or make room",
         ErrorKind::ReadOnlyFilesystem => "; write elsewhere",
         ErrorKind::PermissionDenied => "; name a directory you may write in",
         ErrorKind::NotFound => "; name a directory that exists",
@@ -81,8 +79,7 @@ pub fn write_file(path: &Path, contents: &[u8], existing: IfExists, make_dir: bo
         use std::os::unix::fs::DirBuilderExt;
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
-    let at =
-        rustix::fs::openat(CWD, dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let at = rustix::fs::openat(CWD, dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let temporary = format!(".{name}.{}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(&at, &temporary, flags, Mode::RUSR | Mode::WUSR)?;
@@ -195,9 +192,7 @@ mod tests {
         assert_eq!(read(&dir.path().join("shot-3.png")), "1");
         assert!(!victim.exists() && !dir.path().join("nowhere").exists());
         let err = write(&path, "3", IfExists::Fail).unwrap_err();
-        assert!(
-            write_error_message(&path, &err).ends_with("shot.png not written: exists already; name another file")
-        );
+        assert!(write_error_message(&path, &err).ends_with("shot.png not written: exists already; name another file"));
         assert_eq!(numbered_name(".hidden", 2), ".hidden-2");
         assert_eq!(numbered_name("plain", 12), "plain-12");
     }

@@ -1,14 +1,14 @@
 //! What the Bench view, experiments and the diagnosis ask of a file system: a directory looked at, results kept
 //! and read.
 
-use crate::bench::target_info::{TargetInspection, TargetInfo};
 use crate::bench::report::warnings::burst_drop;
-use crate::bench::report::{RunEnd, BenchReport};
-use crate::bench::store::{Storable, StoredResult, ResultStore};
+use crate::bench::report::{BenchReport, RunEnd};
+use crate::bench::store::{ResultStore, Storable, StoredResult};
 use crate::bench::target::TargetDirectory;
+use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::collect::path::inspect_path;
-use crate::experiment::stored::{StoredExperiment as KeptExperiment, stored_experiments};
 use crate::experiment::report::ExperimentReport as Experiment;
+use crate::experiment::stored::{StoredExperiment as KeptExperiment, stored_experiments};
 use crate::model::slow_facts::BenchResultFacts;
 use crate::root::Root;
 use crate::sanitize::sanitize;
@@ -93,8 +93,7 @@ pub fn doctor_results() -> Vec<BenchResultFacts> {
 fn result_facts(report: &BenchReport) -> Option<BenchResultFacts> {
     let burst = report.measurements.iter().filter(|_| report.end == RunEnd::Complete).find_map(burst_drop);
     let figures = report.measurements.iter().flat_map(|p| &p.metrics);
-    let fork =
-        figures.into_iter().find(|f| report.plan.profile == "fork" && f.name == FORK_COST).map(|f| f.value);
+    let fork = figures.into_iter().find(|f| report.plan.profile == "fork" && f.name == FORK_COST).map(|f| f.value);
     (burst.is_some() || fork.is_some()).then(|| BenchResultFacts {
         id: report.id.clone(),
         profile: report.plan.profile.clone(),

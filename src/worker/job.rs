@@ -1,27 +1,27 @@
 //! What a child can be asked to do, and what it answers. Plain data, JSON on the pipe.
 
-use super::bench_jobs;
 use super::atomic_write::{FileContents, IfExists, write_error_message, write_file};
-use crate::bench::target_info::TargetInspection;
+use super::bench_jobs;
 use crate::bench::report::BenchReport;
 use crate::bench::store::StoredResult;
+use crate::bench::target_info::TargetInspection;
 use crate::collect;
 use crate::collect::processes::detail::DetailReader;
 use crate::collect::processes::mappings::read_mappings;
-use crate::experiment::stored::StoredExperiment as KeptExperiment;
 use crate::experiment::report::ExperimentReport as Experiment;
-use crate::model::slow_facts::{SystemFacts, SpaceReport};
+use crate::experiment::stored::StoredExperiment as KeptExperiment;
 use crate::model::path::PathReport;
-use crate::model::process::{TaskDetail, MappingSummary, TaskKey};
+use crate::model::process::{MappingSummary, TaskDetail, TaskKey};
 use crate::model::queue::QueueAttrs;
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::{Reading, describe_io_error};
+use crate::model::slow_facts::{SpaceReport, SystemFacts};
 use crate::root::Root;
-use crate::tuning::knob_id::KnobId;
 use crate::tuning::boot_value::{BootValue, boot_value};
 use crate::tuning::child_io::ChildKnobIo;
-use crate::tuning::persist_plan;
+use crate::tuning::knob_id::KnobId;
 use crate::tuning::persist::other_tuning_program;
+use crate::tuning::persist_plan;
 use crate::tuning::plan::TuneError;
 use crate::tuning::sysctl::BootSysctls;
 use serde::{Deserialize, Serialize};
@@ -204,13 +204,21 @@ impl WorkerJob {
 
     /// Whether it is about measuring: whoever asked waits for an answer, and be it a refusal.
     pub fn is_for_bench(&self) -> bool {
-        matches!(self, WorkerJob::InspectTarget { .. } | WorkerJob::ListResults | WorkerJob::SaveResult(_) | WorkerJob::LoadResults { .. })
+        matches!(
+            self,
+            WorkerJob::InspectTarget { .. }
+                | WorkerJob::ListResults
+                | WorkerJob::SaveResult(_)
+                | WorkerJob::LoadResults { .. }
+        )
     }
 
     /// Does it, here and now. Only a child process calls this.
     pub fn run(&self, root: &Root) -> WorkerReply {
         match self {
-            WorkerJob::QueueSettings { names } => WorkerReply::QueueSettings(collect::queue::read_queue_attrs(root, names)),
+            WorkerJob::QueueSettings { names } => {
+                WorkerReply::QueueSettings(collect::queue::read_queue_attrs(root, names))
+            }
             WorkerJob::ResolvePath { path } => match collect::path::inspect_path(root, Path::new(path)) {
                 Ok(report) => WorkerReply::ResolvedPath(Box::new(report)),
                 Err(err) => WorkerReply::Failed(err.to_string()),
@@ -231,7 +239,9 @@ impl WorkerJob {
                 facts.results = bench_jobs::doctor_results();
                 WorkerReply::DoctorFacts(Box::new(facts))
             }
-            WorkerJob::DiskSpace { mounts, network } => WorkerReply::DiskSpace(collect::facts::read_disk_space(root, mounts, *network)),
+            WorkerJob::DiskSpace { mounts, network } => {
+                WorkerReply::DiskSpace(collect::facts::read_disk_space(root, mounts, *network))
+            }
             WorkerJob::ReadFile { path } => match super::child::read_config_file(path) {
                 Ok(text) => WorkerReply::File(text),
                 Err(err) => WorkerReply::Failed(format!("{}: {}", path.display(), describe_io_error(&err))),
@@ -253,11 +263,19 @@ impl WorkerJob {
                     Err(err) => WorkerReply::Failed(write_error_message(path, &err)),
                 }
             }
-            WorkerJob::InspectTarget { directory } => WorkerReply::TargetInspection(Box::new(bench_jobs::inspect_target(root, directory))),
+            WorkerJob::InspectTarget { directory } => {
+                WorkerReply::TargetInspection(Box::new(bench_jobs::inspect_target(root, directory)))
+            }
             WorkerJob::ListResults => bench_jobs::list_results().map_or_else(WorkerReply::Failed, WorkerReply::Results),
-            WorkerJob::SaveResult(report) => bench_jobs::save(report.as_ref()).map_or_else(WorkerReply::Failed, WorkerReply::Saved),
-            WorkerJob::LoadResults { ids } => bench_jobs::load(ids).map_or_else(WorkerReply::Failed, WorkerReply::LoadedResults),
-            WorkerJob::ListExperiments => bench_jobs::list_experiments().map_or_else(WorkerReply::Failed, WorkerReply::Experiments),
+            WorkerJob::SaveResult(report) => {
+                bench_jobs::save(report.as_ref()).map_or_else(WorkerReply::Failed, WorkerReply::Saved)
+            }
+            WorkerJob::LoadResults { ids } => {
+                bench_jobs::load(ids).map_or_else(WorkerReply::Failed, WorkerReply::LoadedResults)
+            }
+            WorkerJob::ListExperiments => {
+                bench_jobs::list_experiments().map_or_else(WorkerReply::Failed, WorkerReply::Experiments)
+            }
             WorkerJob::SaveExperiment(report) => {
                 bench_jobs::save(report.as_ref()).map_or_else(WorkerReply::Failed, WorkerReply::Saved)
             }

@@ -6,9 +6,9 @@
 //! inherited but its two pipes. A child that does not come back is left behind, named, and never waited
 //! for; there are never more than [`MAX_CHILDREN`] of them.
 
+pub mod atomic_write;
 mod bench_jobs;
 pub mod child;
-pub mod atomic_write;
 pub mod job;
 pub mod pool;
 

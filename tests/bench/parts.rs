@@ -11,15 +11,15 @@ use iotop_plus::collect::topology::TopologyReader;
 use iotop_plus::collect::{clock, host, sources};
 use iotop_plus::model::disk::DevId;
 use iotop_plus::model::kernel_log::classify::classify;
-use iotop_plus::model::kernel_log::{KernelLog, KernelLogLimits, LogClock, KmsgRecord};
+use iotop_plus::model::kernel_log::{KernelLog, KernelLogLimits, KmsgRecord, LogClock};
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::snapshot::Snapshot;
 use iotop_plus::model::system_state::SystemState;
 use iotop_plus::root::Root;
 use iotop_plus::tui::action::ViewId;
+use iotop_plus::tui::diff_renderer::DiffRenderer;
 use iotop_plus::tui::draw::draw;
 use iotop_plus::tui::event::Event;
-use iotop_plus::tui::diff_renderer::DiffRenderer;
 use iotop_plus::tui::settings::Settings;
 use iotop_plus::tui::state::{App, Ui};
 use iotop_plus::tui::update::update;
@@ -37,10 +37,7 @@ fn main() {
 fn read(bencher: Bencher, file: &str) {
     let mut all = sources(&Root::live());
     let Some(source) = all.iter_mut().find(|s| s.name().starts_with(file)) else {
-        panic!(
-            "no source {file}; there are {:?}",
-            sources(&Root::live()).iter().map(|s| s.name()).collect::<Vec<_>>()
-        )
+        panic!("no source {file}; there are {:?}", sources(&Root::live()).iter().map(|s| s.name()).collect::<Vec<_>>())
     };
     bencher.bench_local(|| source.read());
 }

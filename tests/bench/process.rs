@@ -6,7 +6,7 @@
 
 use divan::Bencher;
 use iotop_plus::collect::processes::{ProcessCollector, ScanOptions};
-use iotop_plus::model::process::{ProcessTable, ProcessUpdate, ProcessQuery};
+use iotop_plus::model::process::{ProcessQuery, ProcessTable, ProcessUpdate};
 use iotop_plus::root::Root;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -38,9 +38,7 @@ fn cpu_per_scan(name: &str, mut collector: ProcessCollector) {
     }
     let each = (cpu_ms() - before) / looks as f64;
     let told = update.ok().map_or(0, |u| u.changed.len());
-    println!(
-        "{name}: {tasks} processes, first look {first:.1} ms CPU ({told} told), then {each:.2} ms CPU a look"
-    );
+    println!("{name}: {tasks} processes, first look {first:.1} ms CPU ({told} told), then {each:.2} ms CPU a look");
 }
 
 fn cpu_ms() -> f64 {
@@ -81,6 +79,5 @@ fn top_window(bencher: Bencher) {
     let mut table = ProcessTable::new();
     table.apply(&first_update());
     let query = ProcessQuery { height: 40, ..ProcessQuery::default() };
-    bencher
-        .bench_local(|| table.window(&query).rows.iter().map(|at| table.row(*at).comm.len()).sum::<usize>());
+    bencher.bench_local(|| table.window(&query).rows.iter().map(|at| table.row(*at).comm.len()).sum::<usize>());
 }

@@ -15,14 +15,14 @@
 #[allow(dead_code)]
 mod machine;
 /// What `machine` expects of the tests around it.
-mod term {
+mod pty_harness {
     pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
 }
 
+use iotop_plus::bpf::Tracer;
 use iotop_plus::model::disk::DevId;
 use iotop_plus::model::latency::{DeviceHistograms, DeviceLatency, RequestLatency};
 use iotop_plus::root::Root;
-use iotop_plus::bpf::Tracer;
 use machine::{Loop, may_trace};
 use serde_json::Value;
 use std::path::Path;
@@ -80,13 +80,8 @@ fn fio_command(file: &Path, more: &[&str]) -> Command {
 /// fio sleeps in its system call until the request is done.
 const SLEEPING: &[&str] = &["--ioengine=psync"];
 /// It asks again and again, without anything to do for the kernel between the asking and the device.
-const POLLING: &[&str] = &[
-    "--ioengine=io_uring",
-    "--fixedbufs",
-    "--registerfiles",
-    "--nonvectored=1",
-    "--iodepth_batch_complete_min=0",
-];
+const POLLING: &[&str] =
+    &["--ioengine=io_uring", "--fixedbufs", "--registerfiles", "--nonvectored=1", "--iodepth_batch_complete_min=0"];
 
 fn accuracy(dir: &Path, kib: u64, seconds: u64, how: &[&str]) {
     let device = Loop::new(1 << 30).expect("a loop device");
@@ -97,8 +92,7 @@ fn accuracy(dir: &Path, kib: u64, seconds: u64, how: &[&str]) {
     println!(
         "target rw: requests fio/diskstats/tracing | p50 us fio/service/total | p99 us fio/service/total | sequential"
     );
-    for (name, target, id) in
-        [("loop", device.path.as_path(), DevId { major, minor }), ("disk", file.as_path(), disk)]
+    for (name, target, id) in [("loop", device.path.as_path(), DevId { major, minor }), ("disk", file.as_path(), disk)]
     {
         if id == disk {
             let lay = fio_command(&file, &["--rw=write", "--bs=1M", "--size=1G", "--end_fsync=1", "--time_based=0"]);
@@ -171,8 +165,7 @@ fn overhead(pairs: u64, slice: Duration) {
     let device = Loop::new(1 << 30).expect("a loop device");
     let load_args = ["--rw=randread", "--bs=4k", "--iodepth=64", "--ioengine=io_uring", "--size=1G"];
     // In threads: jobs of their own would outlive it.
-    let more =
-        ["--runtime=3600", "--numjobs=2", "--thread", "--registerfiles", "--fixedbufs", "--gtod_reduce=1"];
+    let more = ["--runtime=3600", "--numjobs=2", "--thread", "--registerfiles", "--fixedbufs", "--gtod_reduce=1"];
     let mut command = fio_command(&device.path, &[load_args.as_slice(), &more].concat());
     let _fio = RunningFio(command.stdout(Stdio::null()).spawn().expect("fio"));
     std::thread::sleep(Duration::from_secs(1));
@@ -214,11 +207,7 @@ fn print_overhead(what: &str, off: &[f64], on: &[f64]) {
     let n = ratios.len() as f64;
     let mean = ratios.iter().sum::<f64>() / n;
     let sd = (ratios.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    println!(
-        "{what}: mean {mean:+.2} % (standard error {:.2}), median {:+.2} %",
-        sd / n.sqrt(),
-        median(&ratios)
-    );
+    println!("{what}: mean {mean:+.2} % (standard error {:.2}), median {:+.2} %", sd / n.sqrt(), median(&ratios));
 }
 
 /// What this process pays: CPU and memory of loading, and CPU of a reading.

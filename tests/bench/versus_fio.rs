@@ -12,8 +12,8 @@
 //! `--loop-tmpfs`: DIR is ignored; ext4 on a loop device on tmpfs is made and taken away (root, 3 GiB of memory).
 
 use iotop_plus::bench::plan::BenchPlan;
-use iotop_plus::bench::session::{BenchSession, RunError};
 use iotop_plus::bench::run_progress::RunProgress;
+use iotop_plus::bench::session::{BenchSession, RunError};
 use iotop_plus::bench::workloads::{self, io};
 use iotop_plus::root::Root;
 use serde_json::Value;
@@ -175,14 +175,7 @@ fn run_fio(plan: &BenchPlan, fd: i32, no_clock: bool) -> Figures {
         .arg(format!("--rw={}", plan.profile))
         .arg(format!("--runtime={}ms", plan.time_ms))
         .arg(format!("--ramp_time={}ms", plan.ramp_ms))
-        .args([
-            "--bs=4k",
-            "--direct=1",
-            "--time_based",
-            "--randrepeat=1",
-            "--overwrite=1",
-            "--output-format=json",
-        ])
+        .args(["--bs=4k", "--direct=1", "--time_based", "--randrepeat=1", "--overwrite=1", "--output-format=json"])
         .args(["--lat_percentiles=1", "--rwmixread=50"])
         .args(FIO_BEST.split_whitespace())
         .args((plan.rate_iops > 0).then(|| format!("--rate_iops={}", plan.rate_iops)))
@@ -222,9 +215,7 @@ fn ratio(a: &[Figures], b: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
 
 fn print_table(pattern: &str, runs: &[Vec<Figures>; 3]) {
     println!("\n{pattern}, medians of {} rounds:\n", runs[0].len());
-    println!(
-        "| | IOPS | CPU ns per I/O | machine ns per I/O | lat p50 µs | lat p99 µs |\n|---|--:|--:|--:|--:|--:|"
-    );
+    println!("| | IOPS | CPU ns per I/O | machine ns per I/O | lat p50 µs | lat p99 µs |\n|---|--:|--:|--:|--:|--:|");
     for ((_, name), r) in CONTENDERS.iter().zip(runs) {
         println!(
             "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",

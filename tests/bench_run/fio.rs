@@ -106,8 +106,7 @@ fn installed_fio_runs_our_job_file_and_has_no_other_keys() {
         return println!("skipped: no fio here to compare with");
     };
     let text = String::from_utf8_lossy(&out.stdout);
-    let theirs: Value =
-        serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("fio takes our job file");
+    let theirs: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("fio takes our job file");
     let missing: Vec<String> = list_paths(&theirs).into_keys().filter(|k| !ours.contains_key(k)).collect();
     assert_eq!(missing, Vec::<String>::new());
 }

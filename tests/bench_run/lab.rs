@@ -43,8 +43,7 @@ impl BenchDir {
 
     /// The same in another directory.
     pub fn json_in(&self, dir: &str, profile: &str, args: &[&str]) -> Value {
-        let mut all =
-            vec!["bench", "run", profile, dir, "--size", "16M", "-q", "--ramp", "0", "--format", "json"];
+        let mut all = vec!["bench", "run", profile, dir, "--size", "16M", "-q", "--ramp", "0", "--format", "json"];
         all.extend(args);
         let out = self.run(&all);
         assert!(out.status.success(), "{profile}: {}", String::from_utf8_lossy(&out.stderr));

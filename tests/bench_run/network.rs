@@ -27,8 +27,7 @@ fn a_network_mount_is_refused_unless_named_twice() {
     for kind in ["nfs4", "cifs", "fuse.sshfs", "9p"] {
         let root = root_with_mount(place.path(), &dir, kind);
         let run = |more: &[&str]| {
-            let base =
-                ["--root", root.to_str().unwrap(), "bench", "run", "randread", &name, "-q", "--no-keep"];
+            let base = ["--root", root.to_str().unwrap(), "bench", "run", "randread", &name, "-q", "--no-keep"];
             let usual = ["--size", "16M", "--time", "0.2", "--ramp", "0"];
             let out = place.run(&[&base[..], &usual, more].concat());
             let text = [out.stdout, out.stderr].concat();
@@ -44,8 +43,7 @@ fn a_network_mount_is_refused_unless_named_twice() {
         assert_eq!(code, Some(0), "{kind}: {text}");
         assert!(text.contains("a network is in between"), "{text}");
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
-        let base =
-            ["--root", root.to_str().unwrap(), "bench", "run", "sweep", &name, "-q", "--network", &name];
+        let base = ["--root", root.to_str().unwrap(), "bench", "run", "sweep", &name, "-q", "--network", &name];
         let out = place.run(&[&base[..], &["--readahead", "--size", "16M"]].concat());
         let why = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(out.status.code() == Some(3) && why.contains("read-ahead of its own"), "{why}");

@@ -1,7 +1,7 @@
 //! `sweep --readahead` on a real partition: it is the disk's read-ahead that changes, it changes what is read,
 //! and it is given back whatever becomes of the run.
 
-use crate::lab::{LongRun, BenchDir, skip};
+use crate::lab::{BenchDir, LongRun, skip};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
@@ -91,9 +91,7 @@ fn children(of: u32) -> Vec<OwnedFd> {
     };
     let names = std::fs::read_dir("/proc").unwrap().flatten().map(|e| e.file_name());
     let pids = names.filter_map(|n| Pid::from_raw(n.to_str()?.parse().ok()?));
-    pids.filter(|pid| parent(pid) == Some(of))
-        .filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-        .collect()
+    pids.filter(|pid| parent(pid) == Some(of)).filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect()
 }
 
 /// Waits for a process to end.
@@ -106,8 +104,7 @@ fn wait_for_end(process: &OwnedFd) -> bool {
 fn both_settings_are_measured_and_the_original_is_restored() {
     let (Some(disk), Some(place)) = (PartitionedLoopDevice::mounted(), BenchDir::new()) else { return };
     let (root, mnt) = (disk.root(), disk.mount_point());
-    let words =
-        ["bench", "run", "sweep", mnt.to_str().unwrap(), "--readahead", "--size", "8M", "--time", "0.05"];
+    let words = ["bench", "run", "sweep", mnt.to_str().unwrap(), "--readahead", "--size", "8M", "--time", "0.05"];
     let mut all = vec!["--root", root.to_str().unwrap()];
     all.extend(words);
     let out = place.run(&[&all[..], &["-q", "--format", "json"]].concat());

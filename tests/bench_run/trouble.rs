@@ -1,7 +1,7 @@
 //! Bad days in the middle of a run: each ends with a named error, what was measured up to then, and nothing
 //! left on the disk.
 
-use crate::lab::{LongRun, LoopDevice, BenchDir, skip};
+use crate::lab::{BenchDir, LongRun, LoopDevice, skip};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -134,8 +134,7 @@ fn an_overlay_is_measured_with_a_warning() {
     let at = lab.mount_point().parent().unwrap().join("overlay");
     let Some(_mounted) = TestMount::new(&at, &["-t", "overlay", "-o", &options, "overlay"]) else { return };
     let dir = at.to_str().unwrap();
-    let out =
-        place.run(&["bench", "run", "randrw", dir, "--size", "16M", "--time", "0.2", "--ramp", "0", "-q"]);
+    let out = place.run(&["bench", "run", "randrw", dir, "--size", "16M", "--time", "0.2", "--ramp", "0", "-q"]);
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     assert!(text.contains("overlay passes I/O on to other file systems"), "{text}");

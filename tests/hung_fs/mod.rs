@@ -79,8 +79,7 @@ impl DeadFuse {
     pub fn mount(dir: &Path) -> Result<Self, String> {
         let at = dir.join("dead");
         std::fs::create_dir(&at).map_err(|e| e.to_string())?;
-        let fuse =
-            rustix::fs::openat(CWD, "/dev/fuse", OFlags::RDWR, Mode::empty()).map_err(|e| e.to_string())?;
+        let fuse = rustix::fs::openat(CWD, "/dev/fuse", OFlags::RDWR, Mode::empty()).map_err(|e| e.to_string())?;
         let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
         run_command("mount", &["-i", "-t", "fuse", "-o", &options, "dead", at.to_str().unwrap()])?;
         let _ = fcntl_setfd(&fuse, FdFlags::CLOEXEC);
@@ -133,7 +132,7 @@ impl StuckProcesses {
     /// Starts them and waits until they are stuck; `frozen` ends them.
     pub fn start(frozen: &mut FrozenFs) -> Self {
         let fault = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "stuck_in_a_page_fault", "--nocapture"])
+            .args(["--ignored", "--exact", "hang_in_a_page_fault", "--nocapture"])
             .env(FAULT_ENV, frozen.mount_point.join(MAPPED_FILE))
             .stdout(Stdio::null())
             .spawn()
@@ -148,7 +147,7 @@ impl StuckProcesses {
             {
                 return Self { fault_pid: pid, exec_pid: exec };
             }
-            assert!(start.elapsed() < super::term::PATIENCE, "{:?} {:?}", process_state(pid), child_of(pid));
+            assert!(start.elapsed() < super::pty_harness::TIMEOUT, "{:?} {:?}", process_state(pid), child_of(pid));
         }
     }
 }
@@ -178,13 +177,10 @@ pub fn hang_in_page_fault(path: &Path) {
     let (all, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
     let stack = Box::leak(vec![0u8; 64 * 1024].into_boxed_slice()).as_mut_ptr_range().end;
     // SAFETY: the child has a stack of its own, sleeps and becomes another program.
-    let child = unsafe {
-        libc::clone(exec_later, stack.cast(), libc::CLONE_VM | libc::SIGCHLD, std::ptr::null_mut())
-    };
+    let child = unsafe { libc::clone(exec_later, stack.cast(), libc::CLONE_VM | libc::SIGCHLD, std::ptr::null_mut()) };
     assert!(child > 0);
     // SAFETY: a fresh mapping at a place of the kernel's choice, never unmapped, of a file nobody truncates.
-    let page =
-        unsafe { rustix::mm::mmap(std::ptr::null_mut(), 4096, all, shared, &file, 0) }.unwrap() as usize;
+    let page = unsafe { rustix::mm::mmap(std::ptr::null_mut(), 4096, all, shared, &file, 0) }.unwrap() as usize;
     let writer = std::thread::spawn(move || {
         // SAFETY: the first byte of the mapping above.
         unsafe { (page as *mut u8).write_volatile(1) }

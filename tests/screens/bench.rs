@@ -1,17 +1,19 @@
 //! The Bench view in all its states: idle, editing, asked, running, blocked, ended, kept, compared, refused.
 
-use super::stage::{app, press, tree};
+use super::fixture::{app, press, tree};
 use super::{SIZES, assert_screen};
-use iotop_plus::bench::target_info::{TargetInspection, TargetInfo};
 use iotop_plus::bench::measure::histogram::{Histogram, bucket_index};
 use iotop_plus::bench::measure::latency::{DirectionStats, LatencyStats, SyncStats};
 use iotop_plus::bench::message::{BenchMessage, BenchProgress};
 use iotop_plus::bench::plan::BenchPlan;
-use iotop_plus::bench::report::{RunEnd, Measurement, SeriesPoint, BenchReport, SCHEMA, ReportTarget, reference_classes, warnings};
+use iotop_plus::bench::report::{
+    BenchReport, Measurement, ReportTarget, RunEnd, SCHEMA, SeriesPoint, reference_classes, warnings,
+};
 use iotop_plus::bench::store::StoredResult;
+use iotop_plus::bench::target_info::{TargetInfo, TargetInspection};
 use iotop_plus::collect::path::inspect_path;
 use iotop_plus::root::Root;
-use iotop_plus::tui::bench::{BenchEvent, BenchChildEvent};
+use iotop_plus::tui::bench::{BenchChildEvent, BenchEvent};
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
@@ -42,31 +44,33 @@ fn target_info() -> TargetInspection {
 }
 
 fn stored_results() -> Vec<StoredResult> {
-    [
-        ("1795276156-randrw", 71_541.0, true),
-        ("1795270000-fsync", 412.0, true),
-        ("1795100000-randrw", 132.0, false),
-    ]
-    .into_iter()
-    .enumerate()
-    .map(|(i, (id, iops, complete))| StoredResult {
-        number: i + 1,
-        id: id.into(),
-        profile: id.split('-').nth(1).unwrap().into(),
-        time: "2026-11-21T15:49:16.123Z".into(),
-        directory: DIR.into(),
-        rate: Some((iops, iops * 4096.0)),
-        is_complete: complete,
-        read_error: None,
-    })
-    .collect()
+    [("1795276156-randrw", 71_541.0, true), ("1795270000-fsync", 412.0, true), ("1795100000-randrw", 132.0, false)]
+        .into_iter()
+        .enumerate()
+        .map(|(i, (id, iops, complete))| StoredResult {
+            number: i + 1,
+            id: id.into(),
+            profile: id.split('-').nth(1).unwrap().into(),
+            time: "2026-11-21T15:49:16.123Z".into(),
+            directory: DIR.into(),
+            rate: Some((iops, iops * 4096.0)),
+            is_complete: complete,
+            read_error: None,
+        })
+        .collect()
 }
 
 fn open_bench_with(size: (u16, u16), look: TargetInspection) -> App {
     let mut app = app(size);
     app.ui.bench.set_working_directory(DIR.into());
     press(&mut app, "b");
-    update(&mut app, Event::JobReply(WorkerJob::InspectTarget { directory: DIR.into() }, WorkerReply::TargetInspection(Box::new(look))));
+    update(
+        &mut app,
+        Event::JobReply(
+            WorkerJob::InspectTarget { directory: DIR.into() },
+            WorkerReply::TargetInspection(Box::new(look)),
+        ),
+    );
     update(&mut app, Event::JobReply(WorkerJob::ListResults, WorkerReply::Results(stored_results())));
     app
 }
@@ -162,7 +166,10 @@ fn running() {
         assert_screen(&format!("bench_running_{}x{}", size.0, size.1), &app);
     }
     let mut app = start_run((80, 24));
-    send_event(&mut app, BenchChildEvent::Message(BenchMessage::Note("io_uring is refused here (EPERM): threads instead".into())));
+    send_event(
+        &mut app,
+        BenchChildEvent::Message(BenchMessage::Note("io_uring is refused here (EPERM): threads instead".into())),
+    );
     send_progress(&mut app, 1, 50, 0);
     press(&mut app, "x1");
     assert_screen("bench_elsewhere_80x24", &app);
@@ -192,7 +199,11 @@ fn direction(ios: u64, ns: u64) -> DirectionStats {
 
 fn report(id: &str, ios: u64) -> BenchReport {
     let series = (1..=40u64)
-        .map(|n| SeriesPoint { at_ms: n * 250, read_iops: ios as f64 / 10.0 + (n * n) as f64, ..SeriesPoint::default() })
+        .map(|n| SeriesPoint {
+            at_ms: n * 250,
+            read_iops: ios as f64 / 10.0 + (n * n) as f64,
+            ..SeriesPoint::default()
+        })
         .collect();
     let part = Measurement {
         label: "randrw".into(),

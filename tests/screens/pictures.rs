@@ -2,7 +2,7 @@
 //! `MAKE_PICTURES=1 cargo test --test screens pictures` makes that of the README anew, and
 //! `PICTURES_TO=DIR cargo test --test screens pictures` writes every view in every form to a directory.
 
-use super::{app, render, press};
+use super::{app, press, render};
 use iotop_plus::export::screenshot::colour::DARK;
 use iotop_plus::export::screenshot::svg::to_svg;
 use iotop_plus::export::screenshot::{FORMATS, find_format};
@@ -26,8 +26,7 @@ const VIEWS: [(&str, &str); 11] = [
 
 #[test]
 fn readme_screenshot_is_current() {
-    let made =
-        to_svg(&render(&app((120, 40))), &DARK, "The first screen of iotop-plus, on a machine in trouble");
+    let made = to_svg(&render(&app((120, 40))), &DARK, "The first screen of iotop-plus, on a machine in trouble");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/screen.svg");
     if std::env::var_os("MAKE_PICTURES").is_some() {
         std::fs::write(&path, &made).unwrap();

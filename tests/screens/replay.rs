@@ -39,9 +39,11 @@ fn replay_header() {
 #[test]
 fn recording_header() {
     let mut app = app((120, 40));
-    app.ui.recording_status = Some(RecorderStatus { bytes_sent: 3_400_000, frames_sent: 900, ..RecorderStatus::default() });
+    app.ui.recording_status =
+        Some(RecorderStatus { bytes_sent: 3_400_000, frames_sent: 900, ..RecorderStatus::default() });
     assert_screen("recording_120x40", &app);
-    app.ui.recording_status = Some(RecorderStatus { bytes_sent: 3_400_000, frames_dropped: 12, is_stuck: true, ..RecorderStatus::default() });
+    app.ui.recording_status =
+        Some(RecorderStatus { bytes_sent: 3_400_000, frames_dropped: 12, is_stuck: true, ..RecorderStatus::default() });
     assert_screen("recording_stuck_120x40", &app);
     app.ui.recording_status = None;
     press(&mut app, "R");

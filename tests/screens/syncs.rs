@@ -1,7 +1,7 @@
 //! The Syncs view.
 
-use super::stage::syncs::{tell, waiting};
-use super::{SIZES, app, assert_screen, render, press, text};
+use super::fixture::syncs::{tell, waiting};
+use super::{SIZES, app, assert_screen, press, render, text};
 use iotop_plus::model::reading::Reading;
 
 #[test]

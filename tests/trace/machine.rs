@@ -102,7 +102,7 @@ impl Nobody {
         }
         let dir = tempfile::tempdir().map_err(|err| err.to_string())?;
         std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).map_err(|err| err.to_string())?;
-        std::fs::copy(crate::term::BINARY, dir.path().join("iotop-plus")).map_err(|err| err.to_string())?;
+        std::fs::copy(crate::pty_harness::BINARY, dir.path().join("iotop-plus")).map_err(|err| err.to_string())?;
         Ok(Self(dir))
     }
 

@@ -3,10 +3,10 @@
 
 use crate::machine::{Loop, may_trace};
 use crate::poll_until;
-use iotop_plus::model::reading::Reading;
-use iotop_plus::model::memory_stalls::{RECLAIM, StallCounter, MemoryStallsRaw, THROTTLE, TaskStallCounters};
-use iotop_plus::root::Root;
 use iotop_plus::bpf::Tracer;
+use iotop_plus::model::memory_stalls::{MemoryStallsRaw, RECLAIM, StallCounter, THROTTLE, TaskStallCounters};
+use iotop_plus::model::reading::Reading;
+use iotop_plus::root::Root;
 use rustix::fs::{Advice, fadvise};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -66,9 +66,7 @@ impl ThrottledDevice {
         let bdi = Root::live().sys(&format!("class/bdi/{}:{}", device.id.0, device.id.1));
         let mut held = Self { device, bdi, saved_limits: Vec::new() };
         // Bytes are kept as a share of the machine's limit: put back as that.
-        for (name, value, share) in
-            [("max_bytes", "1048576", "max_ratio"), ("strict_limit", "1", "strict_limit")]
-        {
+        for (name, value, share) in [("max_bytes", "1048576", "max_ratio"), ("strict_limit", "1", "strict_limit")] {
             let failed = |err: std::io::Error| format!("{name} of its bdi: {err}");
             held.saved_limits.push((share, std::fs::read_to_string(held.bdi.join(share)).map_err(failed)?));
             std::fs::write(held.bdi.join(name), value).map_err(failed)?;
@@ -101,10 +99,7 @@ fn a_throttled_writer_is_reported_with_its_pauses() {
     let (task, longest) = writer.wait_until_stalled(&tracer, THROTTLE);
     println!("{task:?}, longest {longest} ns");
     let counted = task.counters[THROTTLE];
-    assert_eq!(
-        (&*task.comm, &*task.bdi),
-        (&b"dd"[..], format!("{}:{}", device.id.0, device.id.1).as_bytes())
-    );
+    assert_eq!((&*task.comm, &*task.bdi), (&b"dd"[..], format!("{}:{}", device.id.0, device.id.1).as_bytes()));
     // A pause is at least a tick and at most 200 ms: MAX_PAUSE in mm/page-writeback.c.
     assert!(
         counted.total_ns >= counted.count * 1_000_000 && counted.total_ns <= counted.count * 200_000_000,

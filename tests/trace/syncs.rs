@@ -4,12 +4,12 @@
 //! Skips by name where this machine does not let us trace.
 
 use crate::machine::{Nobody, may_trace, of_calls, programs_of, still_loaded};
-use crate::term::{BINARY, Terminal};
 use crate::poll_until;
+use crate::pty_harness::{BINARY, Terminal};
+use iotop_plus::bpf::Tracer;
 use iotop_plus::model::reading::Reading;
 use iotop_plus::model::syncs::{SyncCall, SyncCounts, SyncsRaw};
 use iotop_plus::root::Root;
-use iotop_plus::bpf::Tracer;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
@@ -119,8 +119,7 @@ fn sync_counts_match_the_benchmark() {
     let out = bench.stdin(Stdio::null()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let told: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let told =
-        told["parts"][0]["sync"]["ios"].as_u64().unwrap_or_else(|| panic!("no count of syncs in {told}"));
+    let told = told["parts"][0]["sync"]["ios"].as_u64().unwrap_or_else(|| panic!("no count of syncs in {told}"));
     let raw = read_syncs(&tracer);
     let seen = raw.files.iter().filter(|c| c.file.comm.sanitized() == "iotop-plus");
     let seen: Vec<u64> = seen.filter(|c| c.file.call == SyncCall::Fdatasync).map(|c| c.calls).collect();
@@ -138,10 +137,9 @@ fn sync_programs_are_detached_on_leaving_the_view_and_on_exit() {
     if let Err(why) = check_syscall_tracing() {
         return println!("skipped nothing_stays_attached_when_the_view_is_left_or_the_program_ends: {why}");
     }
-    let mut screen = Terminal::with(&[]);
-    screen.shows("q quit");
-    let without =
-        poll_until("tracing of requests", || Some(programs_of(screen.pid())).filter(|ids| ids.len() >= 2));
+    let mut screen = Terminal::with_args(&[]);
+    screen.wait_for_text("q quit");
+    let without = poll_until("tracing of requests", || Some(programs_of(screen.pid())).filter(|ids| ids.len() >= 2));
     assert_eq!(of_calls(screen.pid()), [0; 0], "syncs are traced though nobody asked");
     screen.send("F");
     let of_syncs = wait_for_sync_programs(screen.pid());
@@ -151,7 +149,7 @@ fn sync_programs_are_detached_on_leaving_the_view_and_on_exit() {
     screen.send("F");
     let again = wait_for_sync_programs(screen.pid());
     screen.send("q");
-    assert_eq!(screen.ended().exit_code(), 0);
+    assert_eq!(screen.wait_for_exit().exit_code(), 0);
     poll_until("the programs to go", || (!still_loaded(&again)).then_some(()));
 }
 

@@ -1,6 +1,6 @@
 //! The running machine as root directory, with a /run of the test's: for knobs that no tree elsewhere can have.
 
-use crate::machine::Machine;
+use crate::machine::LiveMachine;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
@@ -9,7 +9,7 @@ pub struct MountNamespace(Child);
 
 impl MountNamespace {
     /// Has `m` run the program there. `None`, said why, where there are no mount namespaces.
-    pub fn enter(m: &mut Machine, test: &str) -> Option<Self> {
+    pub fn enter(m: &mut LiveMachine, test: &str) -> Option<Self> {
         let bind = "mount --make-rprivate / && mount --bind \"$0\" /run && echo there && exec sleep 600";
         let child = Command::new("unshare")
             .args(["--mount", "sh", "-c", bind])
@@ -27,14 +27,13 @@ impl MountNamespace {
             return None;
         };
         let namespace = format!("--mount=/proc/{}/ns/mnt", apart.0.id());
-        m.there = ["nsenter", &namespace, "--"].map(str::to_owned).into();
+        m.wrapper = ["nsenter", &namespace, "--"].map(str::to_owned).into();
         Some(apart)
     }
 
     /// The mounts there.
     pub fn mountinfo(&self) -> String {
-        String::from_utf8_lossy(&std::fs::read(format!("/proc/{}/mountinfo", self.0.id())).unwrap())
-            .into_owned()
+        String::from_utf8_lossy(&std::fs::read(format!("/proc/{}/mountinfo", self.0.id())).unwrap()).into_owned()
     }
 }
 

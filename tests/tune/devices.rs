@@ -2,22 +2,22 @@
 
 use crate::apart::MountNamespace;
 use crate::killed::{Victim, kill_and_undo, steps_of_change_and_undo};
-use crate::machine::{Machine, text};
+use crate::machine::{LiveMachine, output_text};
 use iotop_plus::root::Root;
 use iotop_plus::tuning::apply::{TuningContext, apply};
 use iotop_plus::tuning::journal::Journal;
+use iotop_plus::tuning::kill_points::KillPoints;
 use iotop_plus::tuning::knob_io::{DirectKnobIo, KnobIo};
 use iotop_plus::tuning::machine_limits::MachineLimits as Sizes;
 use iotop_plus::tuning::plan::{TuneError, plan_writes};
 use iotop_plus::tuning::restore::restore_locked;
-use iotop_plus::tuning::kill_points::KillPoints;
 use std::process::{Command, Stdio};
 
 /// A loop device, taken down when dropped. Its number lives on with its settings: the read-ahead goes back.
 struct LoopDisk(String, String);
 
 impl LoopDisk {
-    fn new(m: &Machine) -> Option<Self> {
+    fn new(m: &LiveMachine) -> Option<Self> {
         let file = m.dir.path().join("disk");
         std::fs::File::create(&file).unwrap().set_len(8 << 20).unwrap();
         let made = Command::new("losetup").args(["-f", "--show"]).arg(&file).output().ok()?;
@@ -66,7 +66,7 @@ const CHANGES: [&str; 10] = [
 #[test]
 fn every_device_knob_is_set_and_restored() {
     let test = "every_knob_of_a_device_goes_there_and_back";
-    let Some(m) = Machine::take(test) else { return };
+    let Some(m) = LiveMachine::acquire(test) else { return };
     let Some(disk) = LoopDisk::new(&m) else {
         eprintln!("SKIPPED {test}: no loop device");
         return;
@@ -80,28 +80,27 @@ fn every_device_knob_is_set_and_restored() {
             continue;
         }
         let set = m.tune(&["set", "--keep", &word]);
-        assert_eq!(set.status.code(), Some(0), "{word}: {}", text(&set));
+        assert_eq!(set.status.code(), Some(0), "{word}: {}", output_text(&set));
         assert_ne!(disk.settings(), before, "{word}");
         let undone = m.tune(&["undo"]);
-        assert_eq!(undone.status.code(), Some(0), "{word}: {}", text(&undone));
-        assert_eq!(disk.settings(), before, "{word}: {}", text(&undone));
+        assert_eq!(undone.status.code(), Some(0), "{word}: {}", output_text(&undone));
+        assert_eq!(disk.settings(), before, "{word}: {}", output_text(&undone));
     }
-    let got =
-        m.tune(&["set", &format!("bdi.min_ratio@{}=60", disk.0), &format!("bdi.max_ratio@{}=50", disk.0)]);
-    assert_eq!(got.status.code(), Some(2), "{}", text(&got));
+    let got = m.tune(&["set", &format!("bdi.min_ratio@{}=60", disk.0), &format!("bdi.max_ratio@{}=50", disk.0)]);
+    assert_eq!(got.status.code(), Some(2), "{}", output_text(&got));
     // A device of that name that is another one is left alone.
     let set = m.tune(&["set", "--keep", &format!("read_ahead_kb@{}=3000", disk.0)]);
-    assert_eq!(set.status.code(), Some(0), "{}", text(&set));
+    assert_eq!(set.status.code(), Some(0), "{}", output_text(&set));
     let name = disk.0.clone();
     drop(disk);
     let again = LoopDisk::new(&m).unwrap();
     if again.0 == name {
-        assert!(text(&m.tune(&["undo"])).contains("is gone"));
+        assert!(output_text(&m.tune(&["undo"])).contains("is gone"));
     }
 }
 
 /// Kills everybody at every step of a change; `state` reads what must stand afterwards. Returns how often.
-fn assert_restored_from_every_kill_point(m: &Machine, word: String, state: impl Fn() -> String) -> u32 {
+fn assert_restored_from_every_kill_point(m: &LiveMachine, word: String, state: impl Fn() -> String) -> u32 {
     let (before, words) = (state(), [word]);
     let mut points = 0;
     for victim in [Victim::Tuner, Victim::Screen, Victim::Both] {
@@ -117,7 +116,7 @@ fn assert_restored_from_every_kill_point(m: &Machine, word: String, state: impl 
 #[test]
 fn device_and_huge_page_knobs_are_restored_from_every_kill_point() {
     let test = "knobs_of_devices_and_huge_pages_are_restored_from_every_step";
-    let Some(m) = Machine::take(test) else { return };
+    let Some(m) = LiveMachine::acquire(test) else { return };
     let Some(disk) = LoopDisk::new(&m) else {
         eprintln!("SKIPPED {test}: no loop device");
         return;
@@ -129,7 +128,9 @@ fn device_and_huge_page_knobs_are_restored_from_every_kill_point() {
             eprintln!("SKIPPED {change}: this kernel has no such scheduler");
             continue;
         }
-        points += assert_restored_from_every_kill_point(&m, format!("{knob}@{}={value}", disk.0), || disk.settings().concat());
+        points += assert_restored_from_every_kill_point(&m, format!("{knob}@{}={value}", disk.0), || {
+            disk.settings().concat()
+        });
     }
     for (file, values) in [("enabled", ["never", "madvise"]), ("defrag", ["never", "defer"])] {
         let path = format!("/sys/kernel/mm/transparent_hugepage/{file}");
@@ -163,7 +164,7 @@ impl Drop for SleepProcess {
 #[test]
 fn process_and_mount_knobs_are_restored_from_every_kill_point() {
     let test = "knobs_of_processes_and_mounts_are_restored_from_every_step";
-    let Some(mut m) = Machine::take(test) else { return };
+    let Some(mut m) = LiveMachine::acquire(test) else { return };
     let Some(apart) = MountNamespace::enter(&mut m, test) else { return };
     let sleeper = SleepProcess::new();
     let pid = sleeper.0.id();
@@ -175,8 +176,8 @@ fn process_and_mount_knobs_are_restored_from_every_kill_point() {
     let mut points = assert_restored_from_every_kill_point(&m, format!("nofile@{pid}=77"), limits);
     points += assert_restored_from_every_kill_point(&m, format!("ioprio@{pid}=idle"), class);
     let dir = tempfile::tempdir().unwrap();
-    let mut mount = Command::new(&m.there[0]);
-    mount.args(&m.there[1..]).args(["mount", "-t", "tmpfs", "none"]).arg(dir.path());
+    let mut mount = Command::new(&m.wrapper[0]);
+    mount.args(&m.wrapper[1..]).args(["mount", "-t", "tmpfs", "none"]).arg(dir.path());
     if mount.status().is_ok_and(|s| s.success()) {
         let at = dir.path().to_str().unwrap();
         let line = || apart.mountinfo().lines().find(|l| l.contains(at)).unwrap().to_owned();
@@ -188,7 +189,7 @@ fn process_and_mount_knobs_are_restored_from_every_kill_point() {
 }
 
 /// Sets and undoes on the running machine, with the journal elsewhere.
-fn set_and_undo(m: &Machine, word: &str) -> (String, String, String) {
+fn set_and_undo(m: &LiveMachine, word: &str) -> (String, String, String) {
     let live = Root::live();
     let mut io = DirectKnobIo::new(live.clone());
     let planned = plan_writes(&mut io, &Sizes::read(&live), &[word.to_owned()]).unwrap();
@@ -204,7 +205,9 @@ fn set_and_undo(m: &Machine, word: &str) -> (String, String, String) {
 
 #[test]
 fn process_limits_and_priorities_are_set_and_restored() {
-    let Some(m) = Machine::take("limits_and_priorities_of_a_process_go_there_and_back") else { return };
+    let Some(m) = LiveMachine::acquire("limits_and_priorities_of_a_process_go_there_and_back") else {
+        return;
+    };
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let mut changes = vec!["nofile@PID=77", "ioprio@PID=idle", "ioprio@PID=be/7", "ioprio@PID=rt/0"];
     let live = Root::live();
@@ -236,12 +239,11 @@ impl Drop for TestMount {
 #[test]
 fn mount_access_time_options_are_set_and_restored() {
     let test = "access_time_options_of_a_mount_go_there_and_back";
-    let Some(m) = Machine::take(test) else { return };
+    let Some(m) = LiveMachine::acquire(test) else { return };
     let dir = tempfile::tempdir().unwrap();
     let point = dir.path().join("a b");
     std::fs::create_dir(&point).unwrap();
-    let mounted =
-        Command::new("mount").args(["-t", "tmpfs", "-o", "nosuid,nodev", "none"]).arg(&point).status();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "nosuid,nodev", "none"]).arg(&point).status();
     if !mounted.is_ok_and(|s| s.success()) {
         eprintln!("SKIPPED {test}: cannot mount");
         return;
@@ -254,8 +256,7 @@ fn mount_access_time_options_are_set_and_restored() {
     };
     let before = line();
     let changes = ["noatime", "noatime,nodiratime", "strictatime", "relatime,nodiratime"];
-    let got: Vec<_> =
-        changes.iter().map(|v| set_and_undo(&m, &format!("atime@{}={v}", point.display()))).collect();
+    let got: Vec<_> = changes.iter().map(|v| set_and_undo(&m, &format!("atime@{}={v}", point.display()))).collect();
     let after = line();
     for (value, got) in changes.iter().zip(got) {
         assert_eq!(got, ("relatime".into(), value.to_string(), "relatime".into()));
@@ -288,7 +289,7 @@ fn a_stalled_device_is_refused() {
         .args(["tune", "set", "scheduler@sdz=mq-deadline"])
         .output()
         .unwrap();
-    assert_eq!(got.status.code(), Some(3), "{}", text(&got));
-    assert!(text(&got).contains("makes no progress"), "{}", text(&got));
+    assert_eq!(got.status.code(), Some(3), "{}", output_text(&got));
+    assert!(output_text(&got).contains("makes no progress"), "{}", output_text(&got));
     assert_eq!(std::fs::read_to_string(disk.join("queue/scheduler")).unwrap(), "[none] mq-deadline\n");
 }

@@ -1,9 +1,9 @@
 //! An experiment from the full-screen view on the real kernel, in a pseudo-terminal: the whole way from a knob to
 //! B set and taken back; ended, left, killed in the middle of a round.
 
-use crate::machine::{Machine, all, get, text};
+use crate::machine::{LiveMachine, output_text, read_knob, read_vm_knobs};
+use crate::pty_harness::{TIMEOUT, Terminal, list_files};
 use crate::screen::{KNOB, different_value, open_tune_view, wait_for_value};
-use crate::term::{PATIENCE, Terminal, files};
 use iotop_plus::tui::experiment::form::{ExperimentForm, ExperimentFormLine};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
@@ -20,124 +20,126 @@ fn fill_field(t: &mut Terminal, line: &str, typed: &str) {
 }
 
 /// An experiment on the selected knob, its rounds that many seconds long, under a question.
-fn start_experiment(m: &Machine, secs: &str, base: &str) -> Terminal {
+fn start_experiment(m: &LiveMachine, secs: &str, base: &str) -> Terminal {
     let mut t = open_tune_view(m, 600);
     t.send("e");
-    t.shows(&format!("B sets       vm.{KNOB}={}", get(KNOB)));
+    t.wait_for_text(&format!("B sets       vm.{KNOB}={}", read_knob(KNOB)));
     t.send(format!("\x15vm.{KNOB}={}\r", different_value()));
     fill_field(&mut t, "workload", WORKLOAD);
     fill_field(&mut t, "calm", "0");
     fill_field(&mut t, "time", secs);
     fill_field(&mut t, "A sets", base);
-    t.until("a plan that can be started", |s| {
+    t.wait_until("a plan that can be started", |s| {
         let shown = s.contents();
         shown.contains("order A B B A A B B A") && !shown.contains("NOT TO BE STARTED")
     });
     t.send("r");
-    t.shows("Start the experiment");
+    t.wait_for_text("Start the experiment");
     assert!(t.contents().contains("Touches no file and no device"), "{}", t.contents());
     t.send("y");
     t
 }
 
 /// One in its first round, with A's value in force.
-fn experiment_in_first_round(m: &Machine) -> Terminal {
-    let a = if get(KNOB) == "2700" { "2600" } else { "2700" };
+fn experiment_in_first_round(m: &LiveMachine) -> Terminal {
+    let a = if read_knob(KNOB) == "2700" { "2600" } else { "2700" };
     let t = start_experiment(m, "600", &format!("vm.{KNOB}={a}"));
-    t.shows("round 1 of 8, A: measuring");
+    t.wait_for_text("round 1 of 8, A: measuring");
     wait_for_value(a);
     t
 }
 
 /// Nothing of a change stands, and every value is what it was.
-fn assert_restored(m: &Machine, when: &str) {
-    wait_for_value(&m.start[KNOB]);
-    assert_eq!(all(), m.start, "{when}");
+fn assert_restored(m: &LiveMachine, when: &str) {
+    wait_for_value(&m.saved[KNOB]);
+    assert_eq!(read_vm_knobs(), m.saved, "{when}");
     // The value is back before the journal says so.
     let start = Instant::now();
     loop {
-        let status = text(&m.tune(&["status", &format!("vm.{KNOB}")]));
+        let status = output_text(&m.tune(&["status", &format!("vm.{KNOB}")]));
         if status.contains("No change of this boot stands") {
             return;
         }
-        assert!(start.elapsed() < PATIENCE, "{when}: {status}");
+        assert!(start.elapsed() < TIMEOUT, "{when}: {status}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 #[test]
 fn a_complete_experiment_from_selected_knob_to_applied_and_undone_result() {
-    let Some(m) = Machine::take("a_whole_experiment_from_a_knob_to_b_set_and_taken_back") else { return };
+    let Some(m) = LiveMachine::acquire("a_whole_experiment_from_a_knob_to_b_set_and_taken_back") else {
+        return;
+    };
     let new = different_value();
     let mut t = start_experiment(&m, "0.05", "");
-    t.shows("Report of intrinsic");
-    t.shows("kept as ");
-    t.shows("Now: A's values are in force");
+    t.wait_for_text("Report of intrinsic");
+    t.wait_for_text("kept as ");
+    t.wait_for_text("Now: A's values are in force");
     assert_restored(&m, "at its end");
     // Four rounds of B, each a change of its own in the journal.
     assert_eq!(std::fs::read_to_string(m.journal()).unwrap().matches("Intend").count(), 4);
 
     t.send("a");
-    t.shows("All or none");
+    t.wait_for_text("All or none");
     t.send("y");
-    t.shows("LEASE 5 9m5");
-    assert_eq!(get(KNOB), new);
-    t.shows("Now: B is in force, change 5 on lease");
+    t.wait_for_text("LEASE 5 9m5");
+    assert_eq!(read_knob(KNOB), new);
+    t.wait_for_text("Now: B is in force, change 5 on lease");
     t.send("K");
-    t.shows("change 5 stays until the machine boots");
+    t.wait_for_text("change 5 stays until the machine boots");
     t.send("u");
-    t.shows("Take change 5 back");
+    t.wait_for_text("Take change 5 back");
     t.send("y");
-    t.shows("Now: A's values are in force");
+    t.wait_for_text("Now: A's values are in force");
     assert_restored(&m, "undone");
 
     t.send("o\x15report.md\r");
-    t.shows("written: ");
+    t.wait_for_text("written: ");
     let report = std::fs::read_to_string(t.home.path().join("report.md")).unwrap();
     assert!(report.starts_with("## Experiment: intrinsic"), "{report}");
-    let kept = files(&t.home.path().join(".local/state/iotop-plus/experiment"));
+    let kept = list_files(&t.home.path().join(".local/state/iotop-plus/experiment"));
     assert_eq!(kept.len(), 1, "{kept:?}");
     // It is in the list, and opened from there.
     t.send("\x1b[D\x1b[F\r");
-    t.shows("┌ Report 1");
-    t.shows("Work of every round: intrinsic");
+    t.wait_for_text("┌ Report 1");
+    t.wait_for_text("Work of every round: intrinsic");
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
-    t.given_back(1);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    t.assert_restored(1);
     assert_restored(&m, "left");
 }
 
 #[test]
 fn cancelling_saves_a_partial_report() {
-    let Some(m) = Machine::take("ended_by_key_it_gives_a_report_of_what_there_is") else { return };
+    let Some(m) = LiveMachine::acquire("ended_by_key_it_gives_a_report_of_what_there_is") else { return };
     let mut t = experiment_in_first_round(&m);
     t.send("1");
-    t.shows("experiment intrinsic 1/8 A");
+    t.wait_for_text("experiment intrinsic 1/8 A");
     t.send("tx");
-    t.shows("cancelled: the figures are those up to then");
-    t.shows("kept as ");
+    t.wait_for_text("cancelled: the figures are those up to then");
+    t.wait_for_text("kept as ");
     assert_restored(&m, "cancelled");
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
 }
 
 #[test]
 fn quitting_or_killing_in_a_round_restores_the_values() {
-    let Some(m) = Machine::take("left_or_killed_in_a_round_the_old_values_come_back") else { return };
+    let Some(m) = LiveMachine::acquire("left_or_killed_in_a_round_the_old_values_come_back") else { return };
     for how in ["q", "x twice", "HUP", "TERM", "KILL"] {
         let mut t = experiment_in_first_round(&m);
         match how {
             "q" => t.send("q"),
             "x twice" => {
                 t.send("xx");
-                t.shows("failed: killed before its report came");
+                t.wait_for_text("failed: killed before its report came");
                 t.send("q");
             }
             "HUP" => t.signal(Signal::HUP),
             "TERM" => t.signal(Signal::TERM),
             _ => t.signal(Signal::KILL),
         }
-        t.ended();
+        t.wait_for_exit();
         assert_restored(&m, how);
         assert!(!t.home.path().join(".local/state").exists(), "{how}: one that was left is no result");
     }

@@ -1,6 +1,8 @@
 //! SIGKILL of the tuner, of the screen, and of both, at every step of every knob of vm, and of the kernel's others.
 
-use crate::machine::{KERNEL, Machine, all, file, get, put, put_all, room, text};
+use crate::machine::{
+    KERNEL_KNOBS, LiveMachine, knob_path, output_text, read_knob, read_vm_knobs, sysctl_dir, write_knob, write_knobs,
+};
 use iotop_plus::tuning::protocol::TunerRequest;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -12,7 +14,7 @@ use std::process::{Command, Stdio};
 
 /// Those this kernel was built with.
 fn read_kernel_knobs() -> BTreeMap<&'static str, String> {
-    KERNEL.iter().filter(|k| Path::new(&file(k)).exists()).map(|k| (*k, get(k))).collect()
+    KERNEL_KNOBS.iter().filter(|k| Path::new(&knob_path(k)).exists()).map(|k| (*k, read_knob(k))).collect()
 }
 
 /// The knobs beside those of memory, for tests that change them, and the promise to put them back. Others are no
@@ -20,14 +22,14 @@ fn read_kernel_knobs() -> BTreeMap<&'static str, String> {
 struct SavedKernelKnobs(BTreeMap<&'static str, String>);
 
 impl SavedKernelKnobs {
-    fn save(_alone: &Machine) -> Self {
+    fn save(_alone: &LiveMachine) -> Self {
         Self(read_kernel_knobs())
     }
 }
 
 impl Drop for SavedKernelKnobs {
     fn drop(&mut self) {
-        put_all(&self.0);
+        write_knobs(&self.0);
     }
 }
 
@@ -69,7 +71,7 @@ fn rounded_threshold(name: &str) -> i64 {
 
 /// Starts a stand-in for the screen that holds the tuner's pipe, has the tuner make (and unmake) a change, and
 /// kills at the step. Returns whether the tuner was killed, and false in the second if the step was never reached.
-fn run_and_kill(m: &Machine, words: &[String], step: u32, victim: Victim) -> (bool, bool) {
+fn run_and_kill(m: &LiveMachine, words: &[String], step: u32, victim: Victim) -> (bool, bool) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let mut screen = Command::new("sleep")
         .arg("60")
@@ -83,8 +85,7 @@ fn run_and_kill(m: &Machine, words: &[String], step: u32, victim: Victim) -> (bo
         Victim::Screen => format!("{step}:{}", screen.id()),
         Victim::Both => format!("{step}:{}:own", screen.id()),
     };
-    let mut tuner =
-        m.command(&["tuner", "--kill", &plan]).stdin(reader).stdout(Stdio::piped()).spawn().unwrap();
+    let mut tuner = m.command(&["tuner", "--kill", &plan]).stdin(reader).stdout(Stdio::piped()).spawn().unwrap();
     let mut say = |request: &TunerRequest| {
         let mut line = serde_json::to_vec(request).unwrap();
         line.push(b'\n');
@@ -125,15 +126,17 @@ pub fn steps_of_change_and_undo(knobs: usize) -> u32 {
 
 #[test]
 fn vm_knobs_are_restored_from_every_kill_point() {
-    let Some(m) = Machine::take("killed_at_every_step_everything_is_restored") else { return };
-    let points = kill_at_every_point(&m, &m.start, all);
+    let Some(m) = LiveMachine::acquire("killed_at_every_step_everything_is_restored") else { return };
+    let points = kill_at_every_point(&m, &m.saved, read_vm_knobs);
     println!("{points} points, all restored");
     assert!(points >= 500);
 }
 
 #[test]
 fn kernel_knobs_are_restored_from_every_kill_point() {
-    let Some(m) = Machine::take("knobs_beside_those_of_memory_are_restored_from_every_step") else { return };
+    let Some(m) = LiveMachine::acquire("knobs_beside_those_of_memory_are_restored_from_every_step") else {
+        return;
+    };
     let SavedKernelKnobs(start) = &SavedKernelKnobs::save(&m);
     if start.is_empty() {
         eprintln!("SKIPPED knobs_beside_those_of_memory_are_restored_from_every_step: this kernel has none");
@@ -144,7 +147,7 @@ fn kernel_knobs_are_restored_from_every_kill_point() {
     assert_eq!(points, 3 * steps_of_change_and_undo(1) * start.len() as u32);
     // And by the tool that is run afterwards, all of them in one change.
     let words: Vec<String> =
-        start.keys().map(|k| format!("{}.{k}={}", room(k), nearby_value(k, start, 1))).collect();
+        start.keys().map(|k| format!("{}.{k}={}", sysctl_dir(k), nearby_value(k, start, 1))).collect();
     for step in 1..=steps_of_change_and_undo(words.len()) {
         kill_and_undo(&m, &words, step, Victim::Tuner);
         assert_eq!(read_kernel_knobs(), *start, "{words:?} step {step}");
@@ -153,13 +156,13 @@ fn kernel_knobs_are_restored_from_every_kill_point() {
 
 /// Kills everybody at every step of every knob of `start`, which `now` reads; how often.
 fn kill_at_every_point(
-    m: &Machine,
+    m: &LiveMachine,
     start: &BTreeMap<&'static str, String>,
     now: fn() -> BTreeMap<&'static str, String>,
 ) -> u32 {
     let mut points = 0;
     for knob in start.keys() {
-        let word = format!("{}.{knob}={}", room(knob), nearby_value(knob, start, 1));
+        let word = format!("{}.{knob}={}", sysctl_dir(knob), nearby_value(knob, start, 1));
         for victim in [Victim::Tuner, Victim::Screen, Victim::Both] {
             for step in 1..=steps_of_change_and_undo(1) {
                 kill_and_undo(m, std::slice::from_ref(&word), step, victim);
@@ -172,32 +175,32 @@ fn kill_at_every_point(
 }
 
 /// One death, and the next start's undo where the tuner died.
-pub fn kill_and_undo(m: &Machine, words: &[String], step: u32, victim: Victim) {
+pub fn kill_and_undo(m: &LiveMachine, words: &[String], step: u32, victim: Victim) {
     let (killed, reached) = run_and_kill(m, words, step, victim);
     assert!(reached, "{words:?}: step {step} is never passed, {victim:?}");
     assert_eq!(killed, victim != Victim::Screen, "{words:?} step {step} {victim:?}");
     if killed {
         let undone = m.tune(&["undo"]);
-        assert_eq!(undone.status.code(), Some(0), "{words:?} step {step} {victim:?}: {}", text(&undone));
+        assert_eq!(undone.status.code(), Some(0), "{words:?} step {step} {victim:?}: {}", output_text(&undone));
     }
 }
 
 #[test]
 fn multi_knob_changes_are_restored_from_every_kill_point() {
-    let Some(m) = Machine::take("several_knobs_at_once_are_restored_from_every_step") else { return };
+    let Some(m) = LiveMachine::acquire("several_knobs_at_once_are_restored_from_every_step") else { return };
     let knobs = ["dirty_background_ratio", "swappiness", "dirty_bytes"];
-    let words = knobs.map(|k| format!("vm.{k}={}", nearby_value(k, &m.start, 1)));
+    let words = knobs.map(|k| format!("vm.{k}={}", nearby_value(k, &m.saved, 1)));
     for step in 1..=steps_of_change_and_undo(words.len()) {
         kill_and_undo(&m, &words, step, Victim::Tuner);
-        assert_eq!(all(), m.start, "step {step}");
+        assert_eq!(read_vm_knobs(), m.saved, "step {step}");
     }
     println!("{} points, all restored", steps_of_change_and_undo(words.len()));
 }
 
 #[test]
 fn byte_limits_are_restored_as_byte_limits() {
-    let Some(m) = Machine::take("pairs_set_in_bytes_are_restored_in_bytes") else { return };
-    if m.start["dirty_ratio"] == "0" || m.start["dirty_background_ratio"] == "0" {
+    let Some(m) = LiveMachine::acquire("pairs_set_in_bytes_are_restored_in_bytes") else { return };
+    if m.saved["dirty_ratio"] == "0" || m.saved["dirty_background_ratio"] == "0" {
         eprintln!("SKIPPED pairs_set_in_bytes_are_restored_in_bytes: this machine is in bytes already");
         return;
     }
@@ -206,45 +209,45 @@ fn byte_limits_are_restored_as_byte_limits() {
         let other = half.replace("bytes", "ratio");
         for knob in [half, other.as_str()] {
             for step in 1..=steps_of_change_and_undo(1) {
-                put(half, &bytes.to_string());
-                let start = all();
+                write_knob(half, &bytes.to_string());
+                let start = read_vm_knobs();
                 let word = format!("vm.{knob}={}", nearby_value(knob, &start, 1));
                 kill_and_undo(&m, std::slice::from_ref(&word), step, Victim::Tuner);
-                let stands = all();
-                put_all(&m.start);
+                let stands = read_vm_knobs();
+                write_knobs(&m.saved);
                 assert_eq!(stands, start, "{word} step {step}");
                 points += 1;
             }
         }
     }
     println!("{points} points, all restored");
-    assert_eq!(all(), m.start);
+    assert_eq!(read_vm_knobs(), m.saved);
 }
 
 #[test]
 fn an_admins_edit_after_a_crash_is_never_overwritten() {
-    let Some(m) = Machine::take("an_admins_edit_after_a_death_is_never_overwritten") else { return };
+    let Some(m) = LiveMachine::acquire("an_admins_edit_after_a_death_is_never_overwritten") else { return };
     let (mut points, mut reported) = (0, 0);
     let beside = SavedKernelKnobs::save(&m);
-    let mut start = m.start.clone();
+    let mut start = m.saved.clone();
     start.extend(beside.0.clone());
     // A switch has no third value that could be an admin's.
     start.remove("task_delayacct");
     for knob in start.keys() {
-        let word = format!("{}.{knob}={}", room(knob), nearby_value(knob, &start, 1));
+        let word = format!("{}.{knob}={}", sysctl_dir(knob), nearby_value(knob, &start, 1));
         let theirs = nearby_value(knob, &start, 2);
         for step in 1..=steps_of_change_and_undo(1) {
             let (killed, _) = run_and_kill(&m, std::slice::from_ref(&word), step, Victim::Tuner);
             assert!(killed);
-            put(knob, &theirs);
+            write_knob(knob, &theirs);
             let undone = m.tune(&["undo"]);
-            let stands = get(knob);
-            put_all(&start);
-            assert_eq!(stands, theirs, "{word} step {step}: {}", text(&undone));
+            let stands = read_knob(knob);
+            write_knobs(&start);
+            assert_eq!(stands, theirs, "{word} step {step}: {}", output_text(&undone));
             // Once the write is on record it must say that it found somebody else's value.
             if (8..steps_of_change_and_undo(1) - 1).contains(&step) {
-                assert_eq!(undone.status.code(), Some(1), "{word} step {step}: {}", text(&undone));
-                assert!(text(&undone).contains("CONFLICT"), "{word} step {step}: {}", text(&undone));
+                assert_eq!(undone.status.code(), Some(1), "{word} step {step}: {}", output_text(&undone));
+                assert!(output_text(&undone).contains("CONFLICT"), "{word} step {step}: {}", output_text(&undone));
                 reported += 1;
             }
             points += 1;

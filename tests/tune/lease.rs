@@ -1,9 +1,9 @@
 //! The end of a lease, a closed terminal, and who may do what.
 
-use crate::machine::{BIN, Machine, all, get, put, put_all, text};
+use crate::machine::{BIN, LiveMachine, output_text, read_knob, read_vm_knobs, write_knob, write_knobs};
 use iotop_plus::root::Root;
-use iotop_plus::tuning::tuner_client::{LeaseHandle, TunerEvent};
 use iotop_plus::tuning::protocol::{TunerReply, TunerRequest};
+use iotop_plus::tuning::tuner_client::{LeaseHandle, TunerEvent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::os::fd::OwnedFd;
@@ -25,33 +25,33 @@ fn wait_for_tuner(said: &str) {
 
 #[test]
 fn an_expired_lease_restores_unless_kept() {
-    let Some(m) = Machine::take("a_lease_that_runs_out_restores_unless_kept") else { return };
-    let (was, new) = (get("page-cluster"), if get("page-cluster") == "2" { "1" } else { "2" });
-    let said = text(&m.tune(&["set", "--for", "1s", &format!("vm.page-cluster={new}")]));
-    assert_eq!(get("page-cluster"), new);
+    let Some(m) = LiveMachine::acquire("a_lease_that_runs_out_restores_unless_kept") else { return };
+    let (was, new) = (read_knob("page-cluster"), if read_knob("page-cluster") == "2" { "1" } else { "2" });
+    let said = output_text(&m.tune(&["set", "--for", "1s", &format!("vm.page-cluster={new}")]));
+    assert_eq!(read_knob("page-cluster"), new);
     wait_for_tuner(&said);
-    assert_eq!(get("page-cluster"), was);
+    assert_eq!(read_knob("page-cluster"), was);
 
-    let said = text(&m.tune(&["set", "--for", "1h", &format!("vm.page-cluster={new}")]));
+    let said = output_text(&m.tune(&["set", "--for", "1h", &format!("vm.page-cluster={new}")]));
     let kept = m.tune(&["keep"]);
-    assert_eq!(kept.status.code(), Some(0), "{}", text(&kept));
+    assert_eq!(kept.status.code(), Some(0), "{}", output_text(&kept));
     wait_for_tuner(&said);
-    assert_eq!(get("page-cluster"), new, "kept");
-    assert!(text(&m.tune(&["status", "vm.page-cluster"])).contains("stays until the boot"));
+    assert_eq!(read_knob("page-cluster"), new, "kept");
+    assert!(output_text(&m.tune(&["status", "vm.page-cluster"])).contains("stays until the boot"));
     let undone = m.tune(&["undo"]);
-    assert_eq!(get("page-cluster"), was, "{}", text(&undone));
-    assert!(text(&m.tune(&["status", "vm.page-cluster"])).contains("No change of this boot stands"));
+    assert_eq!(read_knob("page-cluster"), was, "{}", output_text(&undone));
+    assert!(output_text(&m.tune(&["status", "vm.page-cluster"])).contains("No change of this boot stands"));
 }
 
 #[test]
 fn the_tuner_obeys_renew_keep_undo_signals_and_a_closed_pipe() {
-    let Some(m) = Machine::take("a_screen_renews_keeps_or_goes_away") else { return };
+    let Some(m) = LiveMachine::acquire("a_screen_renews_keeps_or_goes_away") else { return };
     let root = Root::at(m.dir.path());
     let start = || {
         let words = vec!["vm.page-cluster=2".to_owned()];
         let (held, reply) = LeaseHandle::start(Path::new(BIN), &root, words, Some(2)).unwrap();
         assert!(matches!(reply, TunerReply::Applied { .. }), "{reply:?}");
-        assert_eq!(get("page-cluster"), "2");
+        assert_eq!(read_knob("page-cluster"), "2");
         let ended = pidfd_open(Pid::from_raw(held.pid() as i32).unwrap(), PidfdFlags::empty()).unwrap();
         (held, ended)
     };
@@ -60,26 +60,32 @@ fn the_tuner_obeys_renew_keep_undo_signals_and_a_closed_pipe() {
         assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&within)).unwrap(), 1);
     };
     let (mut held, ended) = start();
-    assert!(matches!(held.request(&TunerRequest::Renew { secs: 500 }).unwrap(), TunerReply::TimeLeft { secs: 490..=500 }));
+    assert!(matches!(
+        held.request(&TunerRequest::Renew { secs: 500 }).unwrap(),
+        TunerReply::TimeLeft { secs: 490..=500 }
+    ));
     assert!(matches!(held.request(&TunerRequest::Status).unwrap(), TunerReply::TimeLeft { secs: 490..=500 }));
-    assert!(matches!(held.request(&TunerRequest::Set { assignments: vec![], lease_secs: None }).unwrap(), TunerReply::Error(_)));
+    assert!(matches!(
+        held.request(&TunerRequest::Set { assignments: vec![], lease_secs: None }).unwrap(),
+        TunerReply::Error(_)
+    ));
     drop(held);
     over(&ended);
-    assert_eq!(all(), m.start, "gone without a word");
+    assert_eq!(read_vm_knobs(), m.saved, "gone without a word");
 
     let (mut held, ended) = start();
     assert!(matches!(held.request(&TunerRequest::Undo).unwrap(), TunerReply::Restored(all) if all.len() == 1));
     over(&ended);
-    assert_eq!(all(), m.start);
+    assert_eq!(read_vm_knobs(), m.saved);
 
     let (held, ended) = start();
     rustix::process::kill_process(Pid::from_raw(held.pid() as i32).unwrap(), Signal::TERM).unwrap();
     over(&ended);
-    assert_eq!(all(), m.start, "told to end, it takes the change back first");
+    assert_eq!(read_vm_knobs(), m.saved, "told to end, it takes the change back first");
 
     let (held, ended) = start();
     over(&ended);
-    assert_eq!(all(), m.start, "a screen nobody looks at");
+    assert_eq!(read_vm_knobs(), m.saved, "a screen nobody looks at");
     // Its last word is on the way still when it ends.
     let said = std::iter::repeat_with(|| held.poll_event()).find(|said| *said != TunerEvent::Nothing);
     assert!(matches!(said, Some(TunerEvent::Reply(TunerReply::Restored(_)))), "{said:?}");
@@ -88,24 +94,24 @@ fn the_tuner_obeys_renew_keep_undo_signals_and_a_closed_pipe() {
     assert_eq!(held.request(&TunerRequest::Keep).unwrap(), TunerReply::Kept);
     over(&ended);
     drop(held);
-    assert_eq!(get("page-cluster"), "2");
+    assert_eq!(read_knob("page-cluster"), "2");
 }
 
 #[test]
 fn an_admins_edit_during_a_lease_survives_its_expiry() {
-    let Some(m) = Machine::take("an_admins_edit_during_a_lease_survives_its_end") else { return };
-    let said = text(&m.tune(&["set", "--for", "1s", "vm.page-cluster=2"]));
-    put("page-cluster", "1");
+    let Some(m) = LiveMachine::acquire("an_admins_edit_during_a_lease_survives_its_end") else { return };
+    let said = output_text(&m.tune(&["set", "--for", "1s", "vm.page-cluster=2"]));
+    write_knob("page-cluster", "1");
     wait_for_tuner(&said);
-    let stands = get("page-cluster");
-    put_all(&m.start);
+    let stands = read_knob("page-cluster");
+    write_knobs(&m.saved);
     assert_eq!(stands, "1");
     assert!(std::fs::read_to_string(m.journal()).unwrap().contains("Conflict"));
 }
 
 #[test]
 fn a_lease_survives_its_closed_terminal_and_still_expires() {
-    let Some(m) = Machine::take("a_closed_terminal_does_not_end_the_promise") else { return };
+    let Some(m) = LiveMachine::acquire("a_closed_terminal_does_not_end_the_promise") else { return };
     let pair = portable_pty::native_pty_system().openpty(portable_pty::PtySize::default()).unwrap();
     let mut command = portable_pty::CommandBuilder::new(BIN);
     command.arg("--root");
@@ -125,24 +131,21 @@ fn a_lease_survives_its_closed_terminal_and_still_expires() {
     drop(reader);
     drop(pair.master);
     let _ = child.wait();
-    assert_eq!(get("page-cluster"), "2", "on lease");
+    assert_eq!(read_knob("page-cluster"), "2", "on lease");
     wait_for_tuner(&String::from_utf8_lossy(&said));
-    assert_eq!(all(), m.start);
+    assert_eq!(read_vm_knobs(), m.saved);
 }
 
 #[test]
 fn a_dry_run_and_invalid_input_change_nothing() {
-    let Some(m) = Machine::take("a_dry_run_and_wrong_input_change_nothing") else { return };
+    let Some(m) = LiveMachine::acquire("a_dry_run_and_wrong_input_change_nothing") else { return };
     let before = m.tune(&["list", "vm."]).stdout;
-    let dry =
-        m.tune(&["set", "--dry-run", "vm.swappiness=61", "vm.dirty_bytes=3G", "vm.min_free_kbytes=100M"]);
-    assert_eq!(dry.status.code(), Some(0), "{}", text(&dry));
-    assert!(text(&dry).contains("nothing was changed"));
-    for bad in
-        ["vm.swappiness=201", "vm.dirty_ratio=0", "vm.bogus=1", "vm.dirty_bytes=1e9", "vm.page-cluster=x"]
-    {
+    let dry = m.tune(&["set", "--dry-run", "vm.swappiness=61", "vm.dirty_bytes=3G", "vm.min_free_kbytes=100M"]);
+    assert_eq!(dry.status.code(), Some(0), "{}", output_text(&dry));
+    assert!(output_text(&dry).contains("nothing was changed"));
+    for bad in ["vm.swappiness=201", "vm.dirty_ratio=0", "vm.bogus=1", "vm.dirty_bytes=1e9", "vm.page-cluster=x"] {
         let got = m.tune(&["set", "vm.vfs_cache_pressure=101", bad]);
-        assert_eq!(got.status.code(), Some(2), "{bad}: {}", text(&got));
+        assert_eq!(got.status.code(), Some(2), "{bad}: {}", output_text(&got));
         assert_eq!(m.tune(&["list", "vm."]).stdout, before, "{bad}");
     }
     assert!(!m.dir.path().join("run/iotop-plus").exists(), "not even a journal");
@@ -150,26 +153,23 @@ fn a_dry_run_and_invalid_input_change_nothing() {
 
 #[test]
 fn an_unprivileged_user_can_read_but_not_write() {
-    let Some(m) = Machine::take("nobody_reads_everything_and_writes_nothing") else { return };
+    let Some(m) = LiveMachine::acquire("nobody_reads_everything_and_writes_nothing") else { return };
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = dir.path().join("iotop-plus");
     std::fs::copy(BIN, &program).unwrap();
-    let run =
-        |args: &[&str]| Command::new(&program).arg("tune").args(args).uid(65534).gid(65534).output().unwrap();
+    let run = |args: &[&str]| Command::new(&program).arg("tune").args(args).uid(65534).gid(65534).output().unwrap();
     let list = run(&["list", "vm."]);
     assert_eq!(list.status.code(), Some(0));
     assert_eq!(list.stdout, Command::new(BIN).args(["tune", "list", "vm."]).output().unwrap().stdout);
     assert_eq!(run(&["status"]).status.code(), Some(0));
     assert_eq!(run(&["set", "--dry-run", "vm.swappiness=61"]).status.code(), Some(0));
-    for args in
-        [vec!["set", "vm.swappiness=61"], vec!["persist", "vm.swappiness"], vec!["undo"], vec!["keep"]]
-    {
+    for args in [vec!["set", "vm.swappiness=61"], vec!["persist", "vm.swappiness"], vec!["undo"], vec!["keep"]] {
         let got = run(&args);
-        assert_eq!(got.status.code(), Some(4), "{args:?}: {}", text(&got));
+        assert_eq!(got.status.code(), Some(4), "{args:?}: {}", output_text(&got));
         let line = format!("sudo {} tune {}\n", program.display(), args.join(" "));
-        assert!(text(&got).contains(&line), "{}", text(&got));
+        assert!(output_text(&got).contains(&line), "{}", output_text(&got));
     }
     assert_eq!(run(&["set", "vm.swappiness=999"]).status.code(), Some(2), "wrong is wrong for everybody");
-    assert_eq!(all(), m.start);
+    assert_eq!(read_vm_knobs(), m.saved);
 }

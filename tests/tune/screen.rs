@@ -1,115 +1,119 @@
 //! The Tune view on the real kernel, in a pseudo-terminal: a change with its countdown, undone, run out, kept,
 //! and the screen killed.
 
-use crate::machine::{Machine, all, get};
-use crate::term::{Start, Terminal};
+use crate::machine::{LiveMachine, read_knob, read_vm_knobs};
+use crate::pty_harness::{Terminal, TerminalOptions};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 pub const KNOB: &str = "dirty_expire_centisecs";
 
 /// The view with the knob selected, on the test's own run directory.
-pub fn open_tune_view(m: &Machine, lease: u32) -> Terminal {
+pub fn open_tune_view(m: &LiveMachine, lease: u32) -> Terminal {
     let config = m.dir.path().join("config.toml");
     std::fs::write(&config, format!("view = \"tune\"\n[tune]\nlease = {lease}\n")).unwrap();
     let (root, config) = (m.dir.path().to_str().unwrap(), config.to_str().unwrap());
     let args = vec!["--root", root, "--config", config];
-    let mut t = Terminal::start(Start { args, size: (120, 40), ..Default::default() });
-    t.shows("vm.dirty_expire_centisecs");
+    let mut t = Terminal::start(TerminalOptions { args, size: (120, 40), ..Default::default() });
+    t.wait_for_text("vm.dirty_expire_centisecs");
     t.send(":tune vm.dirty_expire_centisecs\r");
-    t.shows("Age at which a dirty page");
+    t.wait_for_text("Age at which a dirty page");
     t
 }
 
 /// Changes it by the keys a person presses.
 fn apply_value(t: &mut Terminal, value: &str) {
     t.send("\r");
-    t.shows("new value:");
+    t.wait_for_text("new value:");
     t.send("\x15");
     t.send(value);
     t.send("\r");
-    t.shows("a applies 1 proposed");
+    t.wait_for_text("a applies 1 proposed");
     t.send("a");
-    t.shows("All or none");
+    t.wait_for_text("All or none");
     t.send("y");
-    t.shows("LEASE ");
+    t.wait_for_text("LEASE ");
 }
 
 /// Another value than the one there is.
 pub fn different_value() -> &'static str {
-    if get(KNOB) == "2900" { "2800" } else { "2900" }
+    if read_knob(KNOB) == "2900" { "2800" } else { "2900" }
 }
 
 /// Waits for the value; a tuner restores by itself within its lease and 5 s.
 pub fn wait_for_value(value: &str) {
     let end = Instant::now() + Duration::from_secs(20);
-    while get(KNOB) != value {
-        assert!(Instant::now() < end, "{KNOB} stays at {}", get(KNOB));
+    while read_knob(KNOB) != value {
+        assert!(Instant::now() < end, "{KNOB} stays at {}", read_knob(KNOB));
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
 fn a_change_on_the_screen_shows_its_countdown_and_can_be_undone() {
-    let Some(m) = Machine::take("a_change_made_on_the_screen_counts_down_and_is_undone") else { return };
-    let (was, new) = (get(KNOB), different_value());
+    let Some(m) = LiveMachine::acquire("a_change_made_on_the_screen_counts_down_and_is_undone") else {
+        return;
+    };
+    let (was, new) = (read_knob(KNOB), different_value());
     let mut t = open_tune_view(&m, 600);
     apply_value(&mut t, new);
-    assert_eq!(get(KNOB), new);
-    t.shows("LEASE 1 9m5");
+    assert_eq!(read_knob(KNOB), new);
+    t.wait_for_text("LEASE 1 9m5");
     t.send("1");
-    t.until("the countdown in another view", |s| {
+    t.wait_until("the countdown in another view", |s| {
         s.contents().contains("Writeback") && s.contents().contains("LEASE 1 9m")
     });
     t.send("tu");
-    t.shows("Take change 1 back");
+    t.wait_for_text("Take change 1 back");
     t.send("y");
-    t.shows("taken back");
-    assert_eq!(get(KNOB), was);
-    t.until("no lease", |s| !s.contents().contains("LEASE"));
+    t.wait_for_text("taken back");
+    assert_eq!(read_knob(KNOB), was);
+    t.wait_until("no lease", |s| !s.contents().contains("LEASE"));
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
-    assert_eq!(all(), m.start);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    assert_eq!(read_vm_knobs(), m.saved);
 }
 
 #[test]
 fn killing_the_screen_reverts_its_change() {
-    let Some(m) = Machine::take("a_screen_that_is_killed_takes_its_change_along") else { return };
-    let (was, new) = (get(KNOB), different_value());
+    let Some(m) = LiveMachine::acquire("a_screen_that_is_killed_takes_its_change_along") else { return };
+    let (was, new) = (read_knob(KNOB), different_value());
     let mut t = open_tune_view(&m, 600);
     apply_value(&mut t, new);
     t.signal(Signal::KILL);
     wait_for_value(&was);
-    t.ended();
-    assert_eq!(all(), m.start);
+    t.wait_for_exit();
+    assert_eq!(read_vm_knobs(), m.saved);
 }
 
 #[test]
 fn an_expired_lease_is_reported_on_screen() {
-    let Some(m) = Machine::take("a_lease_nobody_renews_runs_out_before_the_persons_eyes") else { return };
-    let was = get(KNOB);
+    let Some(m) = LiveMachine::acquire("a_lease_nobody_renews_runs_out_before_the_persons_eyes") else {
+        return;
+    };
+    let was = read_knob(KNOB);
     let mut t = open_tune_view(&m, 2);
     apply_value(&mut t, different_value());
-    t.shows("the lease of change 1 is over");
-    assert_eq!(get(KNOB), was);
-    t.shows("taken back");
+    t.wait_for_text("the lease of change 1 is over");
+    assert_eq!(read_knob(KNOB), was);
+    t.wait_for_text("taken back");
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
 }
 
 #[test]
 fn quitting_offers_to_keep_undo_or_leave_the_lease() {
-    let Some(m) = Machine::take("leaving_keeps_undoes_or_leaves_the_lease") else { return };
-    let (was, new) = (get(KNOB), different_value());
+    let Some(m) = LiveMachine::acquire("leaving_keeps_undoes_or_leaves_the_lease") else { return };
+    let (was, new) = (read_knob(KNOB), different_value());
     for (key, stands) in [("u", false), ("k", true), ("l", true)] {
         let mut t = open_tune_view(&m, 600);
         apply_value(&mut t, new);
         t.send("q");
-        t.shows("Leave with a change on lease?");
+        t.wait_for_text("Leave with a change on lease?");
         t.send(key);
-        assert_eq!(t.ended().exit_code(), 0, "{key}");
-        assert_eq!(get(KNOB), if stands { new } else { was.as_str() }, "{key}");
-        let status = crate::machine::text(&m.tune(&["status", "vm.dirty_expire_centisecs"]));
+        assert_eq!(t.wait_for_exit().exit_code(), 0, "{key}");
+        assert_eq!(read_knob(KNOB), if stands { new } else { was.as_str() }, "{key}");
+        let status = crate::machine::output_text(&m.tune(&["status", "vm.dirty_expire_centisecs"]));
         let want = match key {
             "u" => "No change of this boot stands",
             "k" => "stays until the boot",
@@ -118,22 +122,22 @@ fn quitting_offers_to_keep_undo_or_leave_the_lease() {
         assert!(status.contains(want), "{key}: {status}");
         // Without a screen, as it would be done over ssh.
         if key == "l" {
-            let renewed = crate::machine::text(&m.tune(&["renew", "--for", "1h"]));
+            let renewed = crate::machine::output_text(&m.tune(&["renew", "--for", "1h"]));
             assert!(renewed.contains("on lease for another 1h00m"), "{renewed}");
         }
         m.tune(&["undo"]);
-        assert_eq!(get(KNOB), was, "{key}");
+        assert_eq!(read_knob(KNOB), was, "{key}");
     }
-    assert_eq!(all(), m.start);
+    assert_eq!(read_vm_knobs(), m.saved);
 }
 
 #[test]
 fn changes_of_a_killed_tuner_are_offered_for_restore_at_start() {
-    let Some(m) = Machine::take("what_a_killed_tuner_left_behind_is_offered_at_the_next_start") else {
+    let Some(m) = LiveMachine::acquire("what_a_killed_tuner_left_behind_is_offered_at_the_next_start") else {
         return;
     };
-    let (was, new) = (get(KNOB), different_value());
-    let said = crate::machine::text(&m.tune(&["set", "--for", "1h", &format!("vm.{KNOB}={new}")]));
+    let (was, new) = (read_knob(KNOB), different_value());
+    let said = crate::machine::output_text(&m.tune(&["set", "--for", "1h", &format!("vm.{KNOB}={new}")]));
     let pid = said.split("(process ").nth(1).and_then(|s| s.split(' ').next()).expect(&said);
     let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, Signal::KILL).unwrap();
@@ -141,21 +145,21 @@ fn changes_of_a_killed_tuner_are_offered_for_restore_at_start() {
     std::fs::write(&config, "view = \"overview\"\n").unwrap();
     let (root, config) = (m.dir.path().to_str().unwrap(), config.to_str().unwrap());
     let args = vec!["--root", root, "--config", config];
-    let mut t = Terminal::start(Start { args, size: (120, 40), ..Default::default() });
-    t.shows("q quit");
+    let mut t = Terminal::start(TerminalOptions { args, size: (120, 40), ..Default::default() });
+    t.wait_for_text("q quit");
     // A change nobody holds counts as left behind once it cannot be one that is just being made.
     let start = Instant::now();
     while !t.contents().contains("Restore what was left behind") {
-        assert!(start.elapsed() < crate::term::PATIENCE, "never offered:\n{}", t.contents());
+        assert!(start.elapsed() < crate::pty_harness::TIMEOUT, "never offered:\n{}", t.contents());
         t.send("1t");
         std::thread::sleep(Duration::from_millis(200));
     }
     t.send("y");
     wait_for_value(&was);
-    t.shows("taken back");
+    t.wait_for_text("taken back");
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
-    assert_eq!(all(), m.start);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
+    assert_eq!(read_vm_knobs(), m.saved);
 }
 
 #[test]
@@ -163,25 +167,25 @@ fn a_stalled_device_is_refused_without_blocking_the_screen() {
     let (dir, disk) = crate::devices::tree_with_stalled_disk();
     std::os::unix::fs::symlink("/proc", dir.path().join("proc")).unwrap();
     let args = vec!["--root", dir.path().to_str().unwrap(), "--config", "none"];
-    let mut t = Terminal::start(Start { args, size: (120, 40), ..Default::default() });
-    t.shows("q quit");
+    let mut t = Terminal::start(TerminalOptions { args, size: (120, 40), ..Default::default() });
+    t.wait_for_text("q quit");
     t.send("7");
-    t.shows("vm.dirty_ratio");
+    t.wait_for_text("vm.dirty_ratio");
     t.send(":tune scheduler@sdz\r");
-    t.shows("Who orders the requests");
+    t.wait_for_text("Who orders the requests");
     t.send("\r");
-    t.shows("new value:");
+    t.wait_for_text("new value:");
     t.send("\x1b[B\r");
-    t.shows("a applies 1 proposed");
+    t.wait_for_text("a applies 1 proposed");
     t.send("a");
-    t.shows("scheduler@sdz: none -> mq-deadline");
+    t.wait_for_text("scheduler@sdz: none -> mq-deadline");
     t.send("y");
     // The answer takes the guard half a second; keys are obeyed meanwhile.
     t.send("1");
-    t.shows("Kernel log");
+    t.wait_for_text("Kernel log");
     t.send("7");
-    t.shows("makes no progress: 1 requests in flight");
+    t.wait_for_text("makes no progress: 1 requests in flight");
     assert_eq!(std::fs::read_to_string(disk.join("queue/scheduler")).unwrap(), "[none] mq-deadline\n");
     t.send("q");
-    assert_eq!(t.ended().exit_code(), 0);
+    assert_eq!(t.wait_for_exit().exit_code(), 0);
 }

@@ -1,9 +1,9 @@
 //! How operations reach the kernel: a small set of functions, one engine per file.
 
 pub mod null;
-pub mod uring_unavailable;
 pub mod threads;
 pub mod uring;
+pub mod uring_unavailable;
 
 use super::measure::recorder::OpKind;
 use std::io;

@@ -73,7 +73,12 @@ pub struct UringEngine {
 
 impl UringEngine {
     /// A ring of `depth` slots of `slot_bytes` each on `file`. Must be called on the thread that uses it.
-    pub fn new(file: BorrowedFd<'_>, depth: u32, slot_bytes: usize, ask: UringOptions) -> Result<Self, UringUnavailable> {
+    pub fn new(
+        file: BorrowedFd<'_>,
+        depth: u32,
+        slot_bytes: usize,
+        ask: UringOptions,
+    ) -> Result<Self, UringUnavailable> {
         let (ring, mut features) = build_ring(depth, ask).map_err(UringUnavailable::from_setup_error)?;
         ring.submitter().register_files(&[file.as_raw_fd()]).map_err(UringUnavailable::from_setup_error)?;
         let len = depth as usize * slot_bytes;
@@ -83,7 +88,9 @@ impl UringEngine {
         // SAFETY: the memory outlives the ring: `ring` is dropped first, and unregisters.
         match unsafe { ring.submitter().register_buffers(&[whole]) } {
             Ok(()) => features.registered_buffers = true,
-            Err(err) if err.raw_os_error() == Some(libc::ENOMEM) => return Err(UringUnavailable::memlock_exceeded(len)),
+            Err(err) if err.raw_os_error() == Some(libc::ENOMEM) => {
+                return Err(UringUnavailable::memlock_exceeded(len));
+            }
             Err(err) => return Err(UringUnavailable::from_setup_error(err)),
         }
         Ok(Self { ring, memory, slot_bytes, queued: 0, features })
@@ -160,12 +167,8 @@ impl IoEngine for UringEngine {
         // SAFETY: inside the memory (just checked).
         let buffer = unsafe { self.memory.as_ptr().add(at) };
         let entry = match op.kind {
-            OpKind::Read => {
-                opcode::ReadFixed::new(types::Fixed(0), buffer, op.len, 0).offset(op.offset).build()
-            }
-            OpKind::Write => {
-                opcode::WriteFixed::new(types::Fixed(0), buffer, op.len, 0).offset(op.offset).build()
-            }
+            OpKind::Read => opcode::ReadFixed::new(types::Fixed(0), buffer, op.len, 0).offset(op.offset).build(),
+            OpKind::Write => opcode::WriteFixed::new(types::Fixed(0), buffer, op.len, 0).offset(op.offset).build(),
             OpKind::Sync => opcode::Fsync::new(types::Fixed(0)).flags(types::FsyncFlags::DATASYNC).build(),
         };
         // SAFETY: file and buffer are registered with this ring and live as long as it; a slot is queued
@@ -196,8 +199,7 @@ impl IoEngine for UringEngine {
     }
 
     fn wait(&mut self, want: u32, timeout_ns: u64) -> io::Result<()> {
-        let span =
-            types::Timespec::new().sec(timeout_ns / 1_000_000_000).nsec((timeout_ns % 1_000_000_000) as u32);
+        let span = types::Timespec::new().sec(timeout_ns / 1_000_000_000).nsec((timeout_ns % 1_000_000_000) as u32);
         let args = types::SubmitArgs::new().timespec(&span);
         match self.ring.submitter().submit_with_args(want as usize, &args) {
             Ok(_) => Ok(()),

@@ -47,8 +47,7 @@ impl UringUnavailable {
                     .into()
             }
             (Some(libc::ENOSYS), _) => {
-                "the kernel has no io_uring (before 5.1, or configured out), or a seccomp filter hides it"
-                    .into()
+                "the kernel has no io_uring (before 5.1, or configured out), or a seccomp filter hides it".into()
             }
             (Some(libc::ENOMEM), _) => {
                 "no memory for the ring: RLIMIT_MEMLOCK (kernels before 5.12 count rings against it) or the \

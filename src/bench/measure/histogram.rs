@@ -120,10 +120,7 @@ mod tests {
             counts[bucket_index(ns)] += 1;
         }
         let h = Histogram::from_counts(counts.into_iter());
-        assert_eq!(
-            (h.percentile(1.0), h.percentile(50.0), h.percentile(99.99)),
-            (Some(1), Some(50), Some(100))
-        );
+        assert_eq!((h.percentile(1.0), h.percentile(50.0), h.percentile(99.99)), (Some(1), Some(50), Some(100)));
         assert_eq!(Histogram::default().percentile(50.0), None);
     }
 

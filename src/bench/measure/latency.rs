@@ -24,14 +24,7 @@ pub struct LatencyStats {
 
 impl LatencyStats {
     /// From sums over `n` samples.
-    pub fn from_sums(
-        n: u64,
-        sum: u64,
-        squares: f64,
-        min: u64,
-        max: u64,
-        histogram: Option<Histogram>,
-    ) -> Self {
+    pub fn from_sums(n: u64, sum: u64, squares: f64, min: u64, max: u64, histogram: Option<Histogram>) -> Self {
         if n == 0 {
             return Self { histogram, ..Self::default() };
         }

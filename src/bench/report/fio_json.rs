@@ -4,7 +4,7 @@
 //! has and we do not measure is there with fio's own "nothing" value, because consumers index without
 //! asking.
 
-use super::{RunEnd, Measurement, BenchReport};
+use super::{BenchReport, Measurement, RunEnd};
 use crate::bench::fio_job;
 use crate::bench::measure::depth::{BATCH_LABELS, LEVEL_LABELS};
 use crate::bench::measure::histogram::PERCENTILES;
@@ -47,8 +47,7 @@ fn job_options(p: &Measurement, r: &BenchReport) -> Map<String, Value> {
         let pairs = file.lines().filter_map(|l| l.split_once('='));
         return pairs.map(|(k, v)| (k.to_owned(), json!(v))).collect();
     }
-    let all =
-        [("bs", p.block.to_string()), ("iodepth", p.depth.to_string()), ("numjobs", p.jobs.to_string())];
+    let all = [("bs", p.block.to_string()), ("iodepth", p.depth.to_string()), ("numjobs", p.jobs.to_string())];
     let size = ("size", r.plan.size.to_string());
     all.into_iter().chain([size]).map(|(k, v)| (k.to_owned(), json!(v))).collect()
 }

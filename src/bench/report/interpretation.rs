@@ -2,7 +2,7 @@
 //! says nothing about (cases 5, 9, 10, 14, 19).
 
 use super::text::format_latency;
-use super::{Measurement, BenchReport};
+use super::{BenchReport, Measurement};
 use crate::units::format_bytes_long;
 
 /// A task that only computes and gets less of a core than this shares it.
@@ -63,7 +63,11 @@ fn interpret_intrinsic(r: &BenchReport) -> Option<String> {
 }
 
 fn interpret_append(r: &BenchReport) -> Option<String> {
-    let policies = [find_measurement(r, "sync always")?, find_measurement(r, "sync every second")?, find_measurement(r, "sync never")?];
+    let policies = [
+        find_measurement(r, "sync always")?,
+        find_measurement(r, "sync every second")?,
+        find_measurement(r, "sync never")?,
+    ];
     let [always, second, never] = policies.map(|p| format_latency(p.write.lat.max_ns as f64));
     let rate = |p: &Measurement| p.rate_of(p.write.ios);
     let capped = match r.plan.rate_iops {
@@ -97,8 +101,7 @@ fn interpret_cached(r: &BenchReport) -> Option<String> {
 
 fn interpret_chunks(r: &BenchReport) -> Option<String> {
     let longest = |label| find_measurement(r, label)?.metric("bystander: longest sync");
-    let (alone, each, once) =
-        (longest("bystander alone")?, longest("sync after each")?, longest("sync once")?);
+    let (alone, each, once) = (longest("bystander alone")?, longest("sync after each")?, longest("sync once")?);
     let last = find_measurement(r, "sync once")?.metric("final sync")?;
     Some(format!(
         "Somebody else's longest sync: {alone:.1} ms alone, {each:.1} ms with a sync after each piece, {once:.1} ms with \
@@ -132,9 +135,7 @@ mod tests {
     fn fork_is_compared_with_known_machines() {
         let said = |ms| interpret(&report_with("fork", &[("fork with 1.00 GiB", "fork per GiB", ms)])).concat();
         assert!(said(12.1).starts_with("12.1 ms per GiB: about what physical machines"), "{}", said(12.1));
-        assert!(
-            said(23.0).contains("KVM") && said(300.0).contains("old Xen") && said(3.0).contains("less than")
-        );
+        assert!(said(23.0).contains("KVM") && said(300.0).contains("old Xen") && said(3.0).contains("less than"));
         assert!(said(10.0).contains("0.24 s"));
     }
 
@@ -145,9 +146,7 @@ mod tests {
         let mut r = report_with("intrinsic", &[("x", "worst run", 9700.0)]);
         r.measurements[0].cpu = Some(CpuUsage { user_pct: 42.0, ..CpuUsage::default() });
         assert!(interpret(&r)[0].contains("42 % of the time only"), "{:?}", interpret(&r));
-        assert!(
-            said(9700.0).contains("small virtual machine") && said(40_000.0).contains("40 has been seen")
-        );
+        assert!(said(9700.0).contains("small virtual machine") && said(40_000.0).contains("40 has been seen"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A report as Markdown: one table row per part and direction, for notes and tickets.
 
-use super::{Measurement, BenchReport};
+use super::{BenchReport, Measurement};
 use crate::sanitize::sanitize;
 use std::fmt::Write as _;
 

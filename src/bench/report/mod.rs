@@ -1,11 +1,11 @@
 //! A finished run: plain data, and one file per way to write it down.
 
 pub mod chart;
-pub mod sparkline;
 pub mod fio_json;
+pub mod interpretation;
 pub mod markdown;
 pub mod reference_classes;
-pub mod interpretation;
+pub mod sparkline;
 pub mod sweep;
 pub mod text;
 pub mod warnings;

@@ -56,13 +56,11 @@ pub fn place_measurement(part: &Measurement, target: Option<&ReportTarget>) -> O
         Some(ReferencePlacement { iops, class: class.map(Into::into), position: log_position(iops), sentence: text })
     };
     if target.is_some_and(|t| t.is_memory) {
-        let text =
-            format!("{iops:.0} IOPS per direction, but from memory (tmpfs): it says nothing about a disk.");
+        let text = format!("{iops:.0} IOPS per direction, but from memory (tmpfs): it says nothing about a disk.");
         return sentence(text, None);
     }
     if super::warnings::is_from_cache(part) {
-        let text =
-            format!("{iops:.0} IOPS per direction, but from a cache: the device itself moved far less.");
+        let text = format!("{iops:.0} IOPS per direction, but from a cache: the device itself moved far less.");
         return sentence(text, None);
     }
     let distance = |c: &ReferenceClass| (iops.max(1.0) / c.iops).ln().abs();
@@ -73,12 +71,7 @@ pub fn place_measurement(part: &Measurement, target: Option<&ReportTarget>) -> O
         r if r > 1.4 => {
             format!("{iops:.0} IOPS per direction: {r:.1} times {} ({:.0}).", nearest.name, nearest.iops)
         }
-        r => format!(
-            "{iops:.0} IOPS per direction: {:.0} % of {} ({:.0}).",
-            r * 100.0,
-            nearest.name,
-            nearest.iops
-        ),
+        r => format!("{iops:.0} IOPS per direction: {:.0} % of {} ({:.0}).", r * 100.0, nearest.name, nearest.iops),
     };
     sentence(text, Some(nearest.name))
 }
@@ -117,7 +110,10 @@ mod tests {
             assert_eq!(p.class.as_deref(), Some(REFERENCE_CLASSES[class].name), "{n}");
         }
         assert!(
-            place_measurement(&measurement(66, 0), None).unwrap().sentence.contains("about what a throughput-optimised HDD")
+            place_measurement(&measurement(66, 0), None)
+                .unwrap()
+                .sentence
+                .contains("about what a throughput-optimised HDD")
         );
         assert_eq!(place_measurement(&measurement(0, 0), None), None);
     }

@@ -27,8 +27,7 @@ pub fn sparklines(r: &BenchReport, width: usize) -> Vec<String> {
             continue;
         }
         out.push(format!("{}: IOPS over {:.0} s, at most {}", part.label, part.elapsed_secs(), format_count(most)));
-        let step =
-            |n: &f64| BLOCK_GLYPHS[if *n > 0.0 { ((n / most * 8.0).round() as usize).clamp(1, 8) } else { 0 }];
+        let step = |n: &f64| BLOCK_GLYPHS[if *n > 0.0 { ((n / most * 8.0).round() as usize).clamp(1, 8) } else { 0 }];
         out.push(format!("  {}", rates.iter().map(step).collect::<String>()).trim_end().to_owned());
     }
     out
@@ -44,7 +43,8 @@ mod tests {
     fn sparkline_shows_a_dip_and_fits_the_width() {
         let mut r = empty_report("1-randrw");
         let series = |n: usize| SeriesPoint { read_iops: if n == 10 { 0.0 } else { 800.0 }, ..SeriesPoint::default() };
-        r.measurements = vec![Measurement { label: "p".into(), series: (0..20).map(series).collect(), ..Measurement::default() }];
+        r.measurements =
+            vec![Measurement { label: "p".into(), series: (0..20).map(series).collect(), ..Measurement::default() }];
         let lines = sparklines(&r, 40);
         assert_eq!(lines[1], "  ██████████ █████████");
         assert!(sparklines(&r, 5)[1].chars().count() <= 2 + 5);

@@ -3,7 +3,7 @@
 //! Made from the finished parts alone, so a kept result is drawn like a fresh one.
 
 use super::chart::{self, ChartSeries};
-use super::{Measurement, BenchReport};
+use super::{BenchReport, Measurement};
 use crate::bench::target::size_hints::DeviceSizeHint;
 use crate::units::format_bytes_long;
 use std::fmt::Write as _;
@@ -180,11 +180,15 @@ fn bandwidth_jump<'a>(s: &SweepSeries<'a>) -> Option<(&'a Measurement, &'a Measu
     let mut best: Option<(f64, usize)> = None;
     for n in 2..s.measurements.len() {
         let doubled = s.measurements[n].block == s.measurements[n - 1].block * 2;
-        if !doubled || rate(n - 1) <= 0.0 || ios(s.measurements[n - 1]) < MIN_OPERATIONS || ios(s.measurements[n]) < MIN_OPERATIONS {
+        if !doubled
+            || rate(n - 1) <= 0.0
+            || ios(s.measurements[n - 1]) < MIN_OPERATIONS
+            || ios(s.measurements[n]) < MIN_OPERATIONS
+        {
             continue;
         }
-        let excess =
-            excess_ratio(&s.measurements[n - 2..=n], Measurement::bytes_per_s).min(excess_ratio(&s.measurements[n - 2..=n], median_rate));
+        let excess = excess_ratio(&s.measurements[n - 2..=n], Measurement::bytes_per_s)
+            .min(excess_ratio(&s.measurements[n - 2..=n], median_rate));
         let stays = (n + 1..s.measurements.len()).all(|later| rate(later) >= JUMP_RETENTION * rate(n));
         if excess >= JUMP_EXCESS && stays && best.is_none_or(|b| excess > b.0) {
             best = Some((excess, n));
@@ -199,8 +203,7 @@ fn describe_jump(name: &str, from: &Measurement, to: &Measurement, sizes: &[Devi
     let why: Vec<String> =
         sizes.iter().filter(between).map(|s| format!("{} is {}", s.name, format_bytes_long(s.bytes))).collect();
     let why = if why.is_empty() {
-        "no size the kernel knows of the device lies there; a stripe or a cache of what is behind it may"
-            .into()
+        "no size the kernel knows of the device lies there; a stripe or a cache of what is behind it may".into()
     } else {
         format!("{} here", why.join(", "))
     };
@@ -264,9 +267,7 @@ fn describe_readahead(off: &SweepSeries, on: &SweepSeries) -> Option<String> {
     let ratio = most.2 / most.1;
     if ratio < 1.25 {
         return Some(match pairs.iter().all(same) {
-            true => {
-                "read-ahead makes no difference here: all rates are within a quarter of each other".into()
-            }
+            true => "read-ahead makes no difference here: all rates are within a quarter of each other".into(),
             false => "read-ahead is of no use here: no block size is read a quarter faster with it".into(),
         });
     }

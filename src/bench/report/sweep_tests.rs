@@ -47,19 +47,13 @@ fn a_bandwidth_jump_is_named_with_the_kernels_size_hint() {
     let mut r = sweep(&[("sequential", &RAID), ("random", &SEEKS)]);
     let said = findings(&r);
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(
-        said[0].starts_with("sequential: from 32.0 KiB to 64.0 KiB blocks bandwidth rises 15.0 times"),
-        "{said:?}"
-    );
+    assert!(said[0].starts_with("sequential: from 32.0 KiB to 64.0 KiB blocks bandwidth rises 15.0 times"), "{said:?}");
     assert!(said[0].contains("no size the kernel knows"), "{said:?}");
     let known = |name: &str, kib: u64| DeviceSizeHint { name: name.into(), bytes: kib << 10 };
     r.target.get_or_insert_default().size_hints =
         vec![known("optimal_io_size", 64), known("read_ahead_kb", 64), known("max_sectors_kb", 1280)];
     let said = findings(&r);
-    assert!(
-        said[0].ends_with("twice the block explains 2 times: optimal_io_size is 64.0 KiB here"),
-        "{said:?}"
-    );
+    assert!(said[0].ends_with("twice the block explains 2 times: optimal_io_size is 64.0 KiB here"), "{said:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A report for people, in fio's terms.
 
-use super::{RunEnd, Measurement, BenchReport};
+use super::{BenchReport, Measurement, RunEnd};
 use crate::bench::measure::latency::{DirectionStats, LatencyStats};
 use crate::sanitize::sanitize;
 use crate::units::format_bytes_long;
@@ -16,8 +16,7 @@ pub fn text_report(r: &BenchReport) -> String {
 /// The whole report, its drawings at most `width` cells wide.
 pub fn text_report_within(r: &BenchReport, width: usize) -> String {
     let mut out = String::new();
-    let _ =
-        writeln!(out, "{} on {} (kernel {}), {}", r.plan.profile, sanitize(&r.host), sanitize(&r.kernel), r.time);
+    let _ = writeln!(out, "{} on {} (kernel {}), {}", r.plan.profile, sanitize(&r.host), sanitize(&r.kernel), r.time);
     if let Some(t) = &r.target {
         let device = t.device.as_deref().unwrap_or("none of its own");
         let _ = writeln!(out, "  {}: {} on {} (device {device})", t.directory, t.filesystem, t.source);
@@ -176,11 +175,8 @@ fn write_measurement(out: &mut String, p: &Measurement, r: &BenchReport) {
             0.0 => String::new(),
             ns => format!(", {:.2} us per operation", ns / 1e3),
         };
-        let _ = writeln!(
-            out,
-            "  cpu    usr {:.1} %, sys {:.1} %{each}, {} switches",
-            c.user_pct, c.system_pct, c.switches
-        );
+        let _ =
+            writeln!(out, "  cpu    usr {:.1} %, sys {:.1} %{each}, {} switches", c.user_pct, c.system_pct, c.switches);
     }
     if let Some(d) = &p.device {
         let _ = writeln!(
@@ -275,7 +271,8 @@ fn write_latency(out: &mut String, name: &str, l: &LatencyStats) {
 fn write_percentiles(out: &mut String, name: &str, l: &LatencyStats) {
     use crate::bench::measure::histogram::PERCENTILES;
     let sound = PERCENTILES.iter().filter(|p| has_enough_samples(l.count, **p));
-    let all: Vec<_> = sound.filter_map(|p| Some(format!("p{p} {}", format_latency(l.percentile(*p)? as f64)))).collect();
+    let all: Vec<_> =
+        sound.filter_map(|p| Some(format!("p{p} {}", format_latency(l.percentile(*p)? as f64)))).collect();
     for row in all.chunks(6) {
         let _ = writeln!(out, "    {name} {}", row.join("  "));
     }

@@ -1,6 +1,6 @@
 //! What to know before believing a figure.
 
-use super::{RunEnd, Measurement, BenchReport};
+use super::{BenchReport, Measurement, RunEnd};
 use crate::units::format_bytes_long;
 
 /// Application to device bytes from which a figure is a cache's.
@@ -14,8 +14,7 @@ const FOREIGN_SHARE: f64 = 0.10;
 
 /// Whether the application's figure is far above what the device really did.
 pub fn is_from_cache(part: &Measurement) -> bool {
-    part.app_to_device_ratio().is_some_and(|ratio| ratio > CACHE_RATIO)
-        && part.read.bytes + part.write.bytes > 8 << 20
+    part.app_to_device_ratio().is_some_and(|ratio| ratio > CACHE_RATIO) && part.read.bytes + part.write.bytes > 8 << 20
 }
 
 /// Everything that applies to `report`.
@@ -32,10 +31,7 @@ pub fn warnings_for(report: &BenchReport) -> Vec<String> {
             ));
         }
         if t.device.as_deref().is_some_and(|d| d.starts_with("7:")) {
-            all.push(
-                "on a loop device: the cache below it may answer; the disk under its file is not watched"
-                    .into(),
-            );
+            all.push("on a loop device: the cache below it may answer; the disk under its file is not watched".into());
         }
         if t.is_network {
             all.push("a network is in between: its figures and its server's caches are in the result".into());

@@ -40,8 +40,12 @@ pub fn open_directory(path: &Path) -> Result<OwnedFd, BenchRefusal> {
         Ok(fd) => fd,
         Err(Errno::NOENT) => {
             let why = match std::fs::read_link(path) {
-                Ok(to) => format!("{} is a symlink to {}, which points to nothing", display_path(path), display_path(&to)),
-                Err(_) => format!("{} does not exist; name a directory on the storage to test", display_path(path)),
+                Ok(to) => {
+                    format!("{} is a symlink to {}, which points to nothing", display_path(path), display_path(&to))
+                }
+                Err(_) => {
+                    format!("{} does not exist; name a directory on the storage to test", display_path(path))
+                }
             };
             return refuse(why);
         }

@@ -1,7 +1,7 @@
 //! What a directory lies on: file system, its mount, and the device that counts its I/O.
 
-use super::mount::{self, MountinfoEntry};
 use super::checks::{BenchRefusal, refusal_from_errno};
+use super::mount::{self, MountinfoEntry};
 use crate::model::disk::DevId;
 use crate::root::Root;
 use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, StatxFlags};

@@ -3,13 +3,13 @@
 //! Nothing here ever opens an existing file for writing or any device. The file has no name, so the
 //! kernel takes it away with the process, however that ends.
 
+pub mod checks;
 pub mod filesystem;
 pub mod mount;
-pub mod checks;
 pub mod size_hints;
 
-use self::filesystem::TargetFilesystem;
 use self::checks::{BenchRefusal, refuse};
+use self::filesystem::TargetFilesystem;
 use crate::model::reading::describe_io_error;
 use crate::root::Root;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
@@ -36,7 +36,8 @@ impl TargetDirectory {
         checks::check_owner(&fd, path)?;
         // O_PATH was enough to judge; creating a file needs a real descriptor.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(&fd, ".", flags, Mode::empty()).map_err(|e| checks::refusal_from_errno(path, e))?;
+        let dir =
+            rustix::fs::openat(&fd, ".", flags, Mode::empty()).map_err(|e| checks::refusal_from_errno(path, e))?;
         Ok(Self { dir_fd: dir, path: path.to_owned(), filesystem })
     }
 

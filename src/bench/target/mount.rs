@@ -35,7 +35,14 @@ fn parse_line(line: &[u8]) -> Option<MountinfoEntry> {
     let kind = lossy_string(rest.next()?);
     let source = unescape_octal(rest.next()?);
     let options = format!("{own},{}", lossy_string(rest.next().unwrap_or_default()));
-    Some(MountinfoEntry { id, device: (major.parse().ok()?, minor.parse().ok()?), mount_point: point, options, fs_type: kind, source })
+    Some(MountinfoEntry {
+        id,
+        device: (major.parse().ok()?, minor.parse().ok()?),
+        mount_point: point,
+        options,
+        fs_type: kind,
+        source,
+    })
 }
 
 fn lossy_string(raw: &[u8]) -> String {
@@ -47,9 +54,7 @@ fn unescape_octal(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     let mut at = 0;
     while at < raw.len() {
-        let octal = raw
-            .get(at + 1..at + 4)
-            .filter(|d| raw[at] == b'\\' && d.iter().all(|b| (b'0'..=b'7').contains(b)));
+        let octal = raw.get(at + 1..at + 4).filter(|d| raw[at] == b'\\' && d.iter().all(|b| (b'0'..=b'7').contains(b)));
         match octal {
             Some(d) => {
                 out.push(d.iter().fold(0u32, |n, b| n * 8 + u32::from(b - b'0')) as u8);

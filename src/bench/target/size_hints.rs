@@ -75,11 +75,7 @@ mod tests {
             let id = DevId { major: 8, minor };
             assert_eq!(disk_name(&root, id).as_deref(), Some("sdz"));
             let sizes: Vec<_> = read_size_hints(&root, id).into_iter().map(|s| (s.name, s.bytes)).collect();
-            assert_eq!(
-                sizes,
-                [("optimal_io_size".into(), 65_536), ("read_ahead_kb".into(), 131_072)],
-                "{minor}"
-            );
+            assert_eq!(sizes, [("optimal_io_size".into(), 65_536), ("read_ahead_kb".into(), 131_072)], "{minor}");
         }
         assert_eq!(disk_name(&root, DevId { major: 9, minor: 9 }), None);
     }

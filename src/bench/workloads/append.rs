@@ -1,7 +1,7 @@
 //! Case 10: an append-only log under its three policies: sync always, every second in a second thread,
 //! never. A write that waits while a sync is running is the stall to look for.
 
-use super::{Workload, PlannedWrites};
+use super::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;

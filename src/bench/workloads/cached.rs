@@ -1,7 +1,7 @@
 //! Case 14: the same file read three times through the page cache: cold, second, third. The guide's:
 //! 27 MB/s cold, then 688 MB/s and 1.4 GB/s.
 
-use super::{Workload, PlannedWrites};
+use super::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
@@ -22,8 +22,7 @@ fn read_file(session: &BenchSession, recorder: &OpRecorder, file: &BenchFile) ->
     while at < file.size {
         session.check_cancelled()?;
         let start = pace.wait_for_turn();
-        let n =
-            rustix::io::pread(file.buffered_fd(), &mut buffer, at).map_err(|e| RunError::from_errno("read", e))?;
+        let n = rustix::io::pread(file.buffered_fd(), &mut buffer, at).map_err(|e| RunError::from_errno("read", e))?;
         if n == 0 {
             return Err(RunError::Failed(format!("the file ends at {at}, before its {} bytes", file.size)));
         }
@@ -94,8 +93,8 @@ impl Workload for CachedReadWorkload {
                 ..Measurement::default()
             };
             let size = session.plan.size;
-            let part = session
-                .measure_custom(part, (0, size), |session, recorder, _| read_file(session, recorder, &file))?;
+            let part =
+                session.measure_custom(part, (0, size), |session, recorder, _| read_file(session, recorder, &file))?;
             if crate::bench::report::warnings::is_from_cache(&part) {
                 session.progress.add_note(format!("{label}: the page cache answered, not the device"));
             }

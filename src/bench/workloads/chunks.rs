@@ -1,7 +1,7 @@
 //! Case 19: a big file written in 6 MiB pieces, synced after each piece or once at the end, and what that
 //! does to somebody else's small syncs on the same file system.
 
-use super::{Workload, PlannedWrites};
+use super::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::latency::LatencyStats;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
@@ -32,8 +32,7 @@ fn run_bystander(file: &BenchFile, done: &AtomicBool) -> Result<LatencyStats, Ru
         rustix::io::pwrite(file.buffered_fd(), &[7; RECORD_BYTES], at)
             .map_err(|e| RunError::from_errno("the bystander's write", e))?;
         let start = monotonic_ns();
-        rustix::fs::fdatasync(file.buffered_fd())
-            .map_err(|e| RunError::from_errno("the bystander's fdatasync", e))?;
+        rustix::fs::fdatasync(file.buffered_fd()).map_err(|e| RunError::from_errno("the bystander's fdatasync", e))?;
         recorder.record_op(OpKind::Sync, 0, start, start, monotonic_ns());
         at = (at + RECORD_BYTES as u64) % (1 << 20);
         std::thread::sleep(PAUSE);
@@ -83,8 +82,8 @@ fn write_file(session: &BenchSession, recorder: &OpRecorder, file: &BenchFile, e
         let end = at + u64::from(plan.block).min(plan.size - at);
         while at < end {
             let rest = &piece[..(end - at) as usize];
-            at += rustix::io::pwrite(file.buffered_fd(), rest, at).map_err(|e| RunError::from_errno("write", e))?
-                as u64;
+            at +=
+                rustix::io::pwrite(file.buffered_fd(), rest, at).map_err(|e| RunError::from_errno("write", e))? as u64;
         }
         let mut now = monotonic_ns();
         recorder.record_op(OpKind::Write, u64::from(plan.block), start, start, now);

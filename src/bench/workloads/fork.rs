@@ -2,7 +2,7 @@
 //! 24 GB of memory make 48 MB of tables. Guides: 9-13 ms/GB physical or VMware, 23 KVM, 10 HVM,
 //! 239-424 on old Xen.
 
-use super::{Workload, PlannedWrites};
+use super::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
@@ -27,7 +27,12 @@ fn available_memory(root: &Root) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-fn measure_forks(session: &BenchSession, recorder: &OpRecorder, part: &mut Measurement, memory: &AlignedMemory) -> Result<(), RunError> {
+fn measure_forks(
+    session: &BenchSession,
+    recorder: &OpRecorder,
+    part: &mut Measurement,
+    memory: &AlignedMemory,
+) -> Result<(), RunError> {
     let gib = memory.len() as f64 / (1u64 << 30) as f64;
     let mut times = Vec::with_capacity(FORKS as usize);
     recorder.start_counting(monotonic_ns());
@@ -116,8 +121,11 @@ impl Workload for ForkWorkload {
             memory.slice(at, len).chunks_mut(4096).for_each(|page| page[0] = 1);
             session.progress.heartbeat(monotonic_ns());
         }
-        let part =
-            Measurement { label: format!("fork with {}", format_bytes_long(size)), timed_operation: "fork".into(), ..Measurement::default() };
+        let part = Measurement {
+            label: format!("fork with {}", format_bytes_long(size)),
+            timed_operation: "fork".into(),
+            ..Measurement::default()
+        };
         session
             .measure_custom(part, (0, 0), |session, recorder, part| measure_forks(session, recorder, part, &memory))?;
         Ok(())

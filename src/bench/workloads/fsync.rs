@@ -1,7 +1,7 @@
 //! etcd's disk rule: small records appended one after the other, each with fdatasync. Its p99 must be
 //! under 10 ms.
 
-use super::{Workload, PlannedWrites};
+use super::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
@@ -17,7 +17,11 @@ pub struct FsyncWorkload;
 const ETCD_LIMIT_NS: u64 = 10_000_000;
 
 /// Appends records and syncs each until time or file are used up.
-fn append_and_sync(session: &BenchSession, recorder: &OpRecorder, fd: std::os::fd::BorrowedFd<'_>) -> Result<(), RunError> {
+fn append_and_sync(
+    session: &BenchSession,
+    recorder: &OpRecorder,
+    fd: std::os::fd::BorrowedFd<'_>,
+) -> Result<(), RunError> {
     let plan = &session.plan;
     let mut record = vec![0; plan.block as usize];
     Rng::new(plan.seed, 0).fill_bytes(&mut record);

@@ -1,7 +1,7 @@
 //! Case 5: the machine's own latency. A fixed computation of a few microseconds, without any system call,
 //! over and over: whenever it takes longer, this task was not run (redis-cli's --intrinsic-latency).
 
-use super::{Workload, PlannedWrites};
+use super::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
 use crate::bench::plan::BenchPlan;
@@ -107,8 +107,11 @@ impl Workload for IntrinsicLatencyWorkload {
     }
 
     fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {
-        let part =
-            Measurement { label: "computing without system calls".into(), timed_operation: "run".into(), ..Measurement::default() };
+        let part = Measurement {
+            label: "computing without system calls".into(),
+            timed_operation: "run".into(),
+            ..Measurement::default()
+        };
         session.measure_custom(part, (session.plan.time_ms * 1_000_000, 0), |session, recorder, part| {
             measure_runs(session, recorder, part);
             session.check_cancelled()

@@ -1,9 +1,9 @@
 //! Plain reading and writing: random or sequential, mixed or not. `randrw` is case 1's job.
 
-use super::{Workload, PlannedWrites, file_line, duration_line};
+use super::{PlannedWrites, Workload, duration_line, file_line};
+use crate::bench::io_spec::{AccessOrder, BufferFill, IoSpec, RunLimits};
 use crate::bench::plan::BenchPlan;
 use crate::bench::session::{BenchSession, RunError};
-use crate::bench::io_spec::{BufferFill, IoSpec, RunLimits, AccessOrder};
 use crate::units::format_bytes_long;
 
 /// One of the five.
@@ -188,10 +188,7 @@ impl Workload for IoWorkload {
     }
 
     fn has_reference_classes(&self, plan: &BenchPlan) -> bool {
-        self.order == AccessOrder::Random
-            && plan.block == 4096
-            && plan.direct
-            && plan.rate_bytes + plan.rate_iops == 0
+        self.order == AccessOrder::Random && plan.block == 4096 && plan.direct && plan.rate_bytes + plan.rate_iops == 0
     }
 
     fn run(&self, session: &mut BenchSession) -> Result<(), RunError> {

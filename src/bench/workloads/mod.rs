@@ -5,9 +5,9 @@ mod cached;
 mod chunks;
 mod fork;
 mod fsync;
-pub mod primary_metric;
 mod intrinsic;
 pub mod io;
+pub mod primary_metric;
 mod sweep;
 mod txlog;
 

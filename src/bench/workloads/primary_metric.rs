@@ -1,7 +1,7 @@
 //! The one figure by which two runs of a workload are compared: what it was made to show.
 
 use crate::bench::measure::latency::LatencyStats;
-use crate::bench::report::{Measurement, BenchReport};
+use crate::bench::report::{BenchReport, Measurement};
 use serde::{Deserialize, Serialize};
 
 /// A workload's figure.
@@ -27,11 +27,23 @@ struct MetricDefinition {
 const MIB: f64 = 1_048_576.0;
 
 const fn iops_metric(profile: &'static str) -> MetricDefinition {
-    MetricDefinition { profile, name: "IOPS", unit: "", higher_is_better: true, value: |r| positive(r.measurements.first()?.iops()) }
+    MetricDefinition {
+        profile,
+        name: "IOPS",
+        unit: "",
+        higher_is_better: true,
+        value: |r| positive(r.measurements.first()?.iops()),
+    }
 }
 
 const fn bandwidth_metric(profile: &'static str, name: &'static str) -> MetricDefinition {
-    MetricDefinition { profile, name, unit: "MiB/s", higher_is_better: true, value: |r| positive(mib_per_s(r.measurements.first()?)) }
+    MetricDefinition {
+        profile,
+        name,
+        unit: "MiB/s",
+        higher_is_better: true,
+        value: |r| positive(mib_per_s(r.measurements.first()?)),
+    }
 }
 
 /// A line per workload.
@@ -122,7 +134,11 @@ fn find_definition(profile: &str) -> Option<&'static MetricDefinition> {
 
 /// The figure of a workload; `None`: there is no such workload.
 pub fn primary_metric(profile: &str) -> Option<PrimaryMetric> {
-    find_definition(profile).map(|h| PrimaryMetric { name: h.name.into(), unit: h.unit.into(), higher_is_better: h.higher_is_better })
+    find_definition(profile).map(|h| PrimaryMetric {
+        name: h.name.into(),
+        unit: h.unit.into(),
+        higher_is_better: h.higher_is_better,
+    })
 }
 
 /// Its value in a report; `None` where nothing was counted.
@@ -156,15 +172,11 @@ mod tests {
         p.read = DirectionStats { ios: 512, bytes: 8 << 20, ..DirectionStats::default() };
         r.measurements = vec![p];
         assert_eq!(primary_value(&r), Some(41.0));
-        for (profile, want) in
-            [("randrw", Some(256.0)), ("seqread", Some(4.0)), ("sweep", Some(4.0)), ("fsync", None)]
+        for (profile, want) in [("randrw", Some(256.0)), ("seqread", Some(4.0)), ("sweep", Some(4.0)), ("fsync", None)]
         {
             r.plan.profile = profile.into();
             let got = primary_value(&r);
-            assert!(
-                got == want || got.zip(want).is_some_and(|(a, b)| (a - b).abs() < 1e-9),
-                "{profile}: {got:?}"
-            );
+            assert!(got == want || got.zip(want).is_some_and(|(a, b)| (a - b).abs() < 1e-9), "{profile}: {got:?}");
         }
     }
 }

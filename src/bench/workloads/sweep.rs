@@ -2,12 +2,12 @@
 //! Random ends at 128 KiB, where a disk's seek no longer dominates. Case 13: the sequential series with
 //! the disk's read-ahead off and on, through the page cache, which is where read-ahead acts.
 
-use super::{Workload, PlannedWrites, file_line, io};
+use super::{PlannedWrites, Workload, file_line, io};
+use crate::bench::io_spec::{AccessOrder, RunLimits};
 use crate::bench::plan::BenchPlan;
 use crate::bench::readahead::{ReadaheadDisk, ReadaheadLease};
 use crate::bench::report::sweep::{READAHEAD_OFF, step_label};
 use crate::bench::session::{BenchSession, RunError};
-use crate::bench::io_spec::{RunLimits, AccessOrder};
 use crate::bench::target::BenchFile;
 use crate::units::format_bytes_long;
 
@@ -165,7 +165,11 @@ fn measure_both_orders(session: &mut BenchSession, file: &BenchFile) -> Result<(
 }
 
 /// The sequential series twice: with the disk's read-ahead off and on.
-fn measure_readahead_settings(session: &mut BenchSession, disk: &ReadaheadDisk, file: &BenchFile) -> Result<(), RunError> {
+fn measure_readahead_settings(
+    session: &mut BenchSession,
+    disk: &ReadaheadDisk,
+    file: &BenchFile,
+) -> Result<(), RunError> {
     session.prefer_threads();
     let secs = LEASE_SECS + session.plan.time_ms / 500;
     for kb in disk.settings() {

@@ -3,13 +3,13 @@
 //! itself is never synced: the kernel's writeback has to, which is what the dirty thresholds are about.
 
 use super::append::RateLimiter;
-use super::{Workload, PlannedWrites};
+use super::{PlannedWrites, Workload};
 use crate::bench::engine::monotonic_ns;
 use crate::bench::measure::recorder::{OpKind, OpRecorder};
-use crate::bench::plan::{CacheLayout, BenchPlan, TxLogParams};
+use crate::bench::plan::{BenchPlan, CacheLayout, TxLogParams};
 use crate::bench::report::Measurement;
 use crate::bench::rng::Rng;
-use crate::bench::session::{MIB, BenchSession, RunError};
+use crate::bench::session::{BenchSession, MIB, RunError};
 use crate::bench::syscalls::FileMapping;
 use crate::bench::target::{BenchFile, TargetDirectory};
 use crate::units::format_bytes_long;
@@ -132,7 +132,11 @@ fn map_store(session: &BenchSession, file: &BenchFile) -> Result<FileMapping, Ru
 
 /// The store in the page cache, in folios of at most `piece` bytes, clean, and kept there: a machine under pressure,
 /// or one that pages out whatever is not hot, would otherwise have records read from the device.
-fn create_pinned_store(session: &BenchSession, place: &TargetDirectory, piece: u32) -> Result<(BenchFile, FileMapping), RunError> {
+fn create_pinned_store(
+    session: &BenchSession,
+    place: &TargetDirectory,
+    piece: u32,
+) -> Result<(BenchFile, FileMapping), RunError> {
     session.begin_preparation("writing the store's data");
     let (plan, file) = (&session.plan, place.create(session.plan.size)?);
     let map = map_store(session, &file)?;
@@ -156,8 +160,7 @@ fn create_pinned_store(session: &BenchSession, place: &TargetDirectory, piece: u
         at += now.len() as u64;
         if at.is_multiple_of(32 << 20) || at == plan.size {
             // Bit by bit: a slow disk would need longer for all of it than a run may be silent.
-            rustix::fs::fdatasync(file.buffered_fd())
-                .map_err(|e| RunError::from_errno("writing the store back", e))?;
+            rustix::fs::fdatasync(file.buffered_fd()).map_err(|e| RunError::from_errno("writing the store back", e))?;
         }
         session.progress.heartbeat(monotonic_ns());
     }

@@ -1,8 +1,8 @@
 //! The accounts in the kernel: reading them, adding up what CPUs counted apart, closing those of processes long ended.
 
 use super::super::bpf_sys::BpfMap;
-use crate::model::io_accounting::{IoAccount, AccountKey, AccountKind, LATENCY_BUCKETS};
 use crate::model::disk::DevId;
+use crate::model::io_accounting::{AccountKey, AccountKind, IoAccount, LATENCY_BUCKETS};
 use crate::model::latency::SparseHistogram;
 use crate::root::Root;
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,7 +108,13 @@ impl AccountReader {
         self.moved.contains(&pid)
     }
 
-    fn close_ended(&mut self, sums: &mut BTreeMap<AccountKey, AccountSum>, map: &BpfMap<KEY_LEN>, root: &Root, asked: u32) {
+    fn close_ended(
+        &mut self,
+        sums: &mut BTreeMap<AccountKey, AccountSum>,
+        map: &BpfMap<KEY_LEN>,
+        root: &Root,
+        asked: u32,
+    ) {
         self.last_seen.retain(|key, _| sums.contains_key(key));
         self.moved.clear();
         let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
@@ -150,7 +156,10 @@ mod tests {
         bytes[12..16].copy_from_slice(&(259u32 << 20 | 5).to_ne_bytes());
         bytes[16..20].copy_from_slice(&4u32.to_ne_bytes());
         let dev = DevId { major: 259, minor: 5 };
-        assert_eq!(parse_key(&bytes), Some(AccountKey { pid: 77, device, cgroup_id: 0x1_0000_0002, kind: AccountKind::Writeback }));
+        assert_eq!(
+            parse_key(&bytes),
+            Some(AccountKey { pid: 77, device: dev, cgroup_id: 0x1_0000_0002, kind: AccountKind::Writeback })
+        );
         bytes[16] = 3;
         assert_eq!(parse_key(&bytes), None);
     }

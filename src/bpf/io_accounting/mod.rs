@@ -3,8 +3,8 @@
 mod account_map;
 mod cgroup_paths;
 
-use super::kernel_info::KernelInfo;
 use super::bpf_sys::{BpfMap, ReadingCache, sum_percpu_counter, take_dirty_flag};
+use super::kernel_info::KernelInfo;
 use super::loader::{self, attach_all};
 use super::{Probe, ProbeUnavailable};
 use crate::model::io_accounting::IoAccountsRaw;
@@ -76,7 +76,8 @@ impl IoAccountingProbe {
     }
 
     fn read_maps(&mut self) -> io::Result<IoAccountsRaw> {
-        let accounts = self.account_reader.read(self.accounts.fd().as_fd(), &self.root, self.cache.reads_since_store())?;
+        let accounts =
+            self.account_reader.read(self.accounts.fd().as_fd(), &self.root, self.cache.reads_since_store())?;
         let pids: BTreeSet<u32> = accounts.iter().map(|a| a.key.pid).filter(|pid| *pid > 0).collect();
         self.names.retain(|pid, _| pids.contains(pid));
         // The kernel keeps a name when the process does I/O.
@@ -87,7 +88,8 @@ impl IoAccountingProbe {
                 self.names.insert(*pid, name.into());
             }
         }
-        let groups = self.cgroup_paths.resolve(&self.root, accounts.iter().map(|a| a.key.cgroup_id).filter(|id| *id > 0));
+        let groups =
+            self.cgroup_paths.resolve(&self.root, accounts.iter().map(|a| a.key.cgroup_id).filter(|id| *id > 0));
         Ok(IoAccountsRaw {
             accounts,
             names: self.names.iter().map(|(pid, name)| (*pid, name.clone())).collect(),

@@ -2,10 +2,10 @@
 //!
 //! Each is one value a possible CPU, so their number is bounded by the memory they take, [`MOST_BYTES`].
 
-use super::super::bpf_sys::{VALUE_ALIGN, BpfMap};
+use super::super::bpf_sys::{BpfMap, VALUE_ALIGN};
 use crate::model::disk::DevId;
-use crate::model::latency::{SparseHistogram, DeviceHistograms, REQUEST_KINDS, BUCKETS};
-use crate::model::request_pattern::{SIZE_BUCKETS, RequestPattern};
+use crate::model::latency::{BUCKETS, DeviceHistograms, REQUEST_KINDS, SparseHistogram};
+use crate::model::request_pattern::{RequestPattern, SIZE_BUCKETS};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -55,7 +55,13 @@ pub struct HistogramMaps {
 impl HistogramMaps {
     /// None yet, on a machine with so many possible CPUs.
     pub fn new(cpus: usize) -> Self {
-        Self { known: BTreeSet::new(), cpus, buf: vec![0; cpus * VALUE_LEN], sums: vec![0; VALUE_COUNTERS], is_full: false }
+        Self {
+            known: BTreeSet::new(),
+            cpus,
+            buf: vec![0; cpus * VALUE_LEN],
+            sums: vec![0; VALUE_COUNTERS],
+            is_full: false,
+        }
     }
 
     /// How many there is room for.
@@ -161,7 +167,10 @@ mod tests {
         let mut sums = vec![9; VALUE_COUNTERS];
         sum_cpus(&[cpu(u32::MAX, 1), cpu(3, 2)].concat(), &mut sums);
         assert_eq!((sums[0], sums[1], sums[2 * BUCKETS - 1]), (2, 0, 0));
-        assert_eq!(parse_request_pattern(&sums[2 * BUCKETS..]), RequestPattern { sequential: 3, ..RequestPattern::default() });
+        assert_eq!(
+            parse_request_pattern(&sums[2 * BUCKETS..]),
+            RequestPattern { sequential: 3, ..RequestPattern::default() }
+        );
     }
 
     #[test]

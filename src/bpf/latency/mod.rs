@@ -2,8 +2,8 @@
 
 mod histogram_maps;
 
-use super::kernel_info::KernelInfo;
 use super::bpf_sys::{ReadingCache, sum_percpu_counter, take_dirty_flag};
+use super::kernel_info::KernelInfo;
 use super::loader::{self, attach_all};
 use super::{Probe, ProbeUnavailable};
 use crate::model::disk::DevId;
@@ -12,7 +12,7 @@ use crate::model::reading::Reading;
 use crate::root::Root;
 use aya::maps::MapData;
 use aya::{Ebpf, include_bytes_aligned};
-use histogram_maps::{HistogramMaps, HistogramKey, pack_device};
+use histogram_maps::{HistogramKey, HistogramMaps, pack_device};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -75,10 +75,8 @@ impl LatencyProbe {
 /// Brings in what can be brought in.
 fn load(ground: &KernelInfo) -> Result<LatencyProbe, ProbeUnavailable> {
     let queue_first = |point: &str| ground.tracepoints.argument_count(point) == Some(2);
-    let settings = [
-        ("RQ_ISSUE_QUEUE", queue_first("block_rq_issue")),
-        ("BIO_QUEUE_QUEUE", queue_first("block_bio_queue")),
-    ];
+    let settings =
+        [("RQ_ISSUE_QUEUE", queue_first("block_rq_issue")), ("BIO_QUEUE_QUEUE", queue_first("block_bio_queue"))];
     let mut programs = loader::open_object(ground, BPF_OBJECT, &settings)?;
     let mut map = |name| loader::take_map(&mut programs, name);
     let (histograms, unknown, lost) = (map("histograms")?, map("unknown")?, map("lost")?);
@@ -95,7 +93,8 @@ fn load(ground: &KernelInfo) -> Result<LatencyProbe, ProbeUnavailable> {
     let mut without = Vec::new();
     // They are asked for every bio of every device: only where some device needs it.
     if devices.iter().any(|d| d.is_bio_based)
-        && let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) = attach_all(&mut programs, &ground.btf, &bios)
+        && let Err(ProbeUnavailable::Absent(why) | ProbeUnavailable::Denied(why)) =
+            attach_all(&mut programs, &ground.btf, &bios)
     {
         without.push(format!("devices that work without requests (zram, md, dm): {why}"));
     }

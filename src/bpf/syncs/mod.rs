@@ -79,7 +79,9 @@ impl Probe for SyncProbe {
             unavailable: Vec::new(),
             _programs: programs,
         };
-        syncs.set_threshold(threshold).map_err(|err| ProbeUnavailable::from_io_error("setting what is called long", &err))?;
+        syncs
+            .set_threshold(threshold)
+            .map_err(|err| ProbeUnavailable::from_io_error("setting what is called long", &err))?;
         syncs.attach()?;
         Ok(syncs)
     }
@@ -128,7 +130,8 @@ impl SyncProbe {
             match pair.iter().try_for_each(one) {
                 Ok(()) => had += 1,
                 Err(refused) => {
-                    self.unavailable.extend(refused.unavailable_reason(0).map(|text| format!("{call} is not seen: {text}")));
+                    self.unavailable
+                        .extend(refused.unavailable_reason(0).map(|text| format!("{call} is not seen: {text}")));
                     why.get_or_insert(refused);
                 }
             }
@@ -161,7 +164,9 @@ fn check_tracefs(root: &Root) -> Result<(), ProbeUnavailable> {
              run with sudo"
                 .into(),
         ),
-        Some(err) => ProbeUnavailable::Absent(format!("tracing of syncs: /sys/kernel/tracing: {}", describe_io_error(&err))),
+        Some(err) => {
+            ProbeUnavailable::Absent(format!("tracing of syncs: /sys/kernel/tracing: {}", describe_io_error(&err)))
+        }
         None => ProbeUnavailable::Absent(
             "tracing of syncs: no tracepoints of system calls in /sys/kernel/tracing: mount -t tracefs tracefs \
              /sys/kernel/tracing, or the kernel was built without CONFIG_FTRACE_SYSCALLS"

@@ -37,8 +37,7 @@ impl WaitSampler {
     /// Starts it on the table of syncs under way.
     pub fn start(root: &Root, flying: BorrowedFd) -> io::Result<Self> {
         let (end, ended) = sync_channel(0);
-        let (seen, root, fd) =
-            (Arc::new(Mutex::new(WaitCounts::new())), root.clone(), flying.try_clone_to_owned()?);
+        let (seen, root, fd) = (Arc::new(Mutex::new(WaitCounts::new())), root.clone(), flying.try_clone_to_owned()?);
         let to = seen.clone();
         std::thread::Builder::new().name("sync-waits".into()).stack_size(128 * 1024).spawn(move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SAMPLE_INTERVAL) {

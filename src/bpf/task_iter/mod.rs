@@ -14,7 +14,7 @@ use crate::model::reading::Reading;
 use crate::root::Root;
 use aya::programs::{Iter, ProgramError};
 use aya::{Btf, Ebpf, include_bytes_aligned};
-pub use record::{TaskRecord, TaskCounters, TaskIterItem};
+pub use record::{TaskCounters, TaskIterItem, TaskRecord};
 use rustix::thread::CapabilitySet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -110,12 +110,13 @@ fn check_access(root: &Root) -> Result<(), ProbeUnavailable> {
 /// misunderstood.
 fn check_own_record(root: &Root, walks: &TaskIter) -> Result<(), ProbeUnavailable> {
     let wrong = |what: &str| ProbeUnavailable::Absent(format!("the iterator of tasks {what}"));
-    let text =
-        std::fs::read(root.proc("self/stat")).map_err(|err| ProbeUnavailable::from_io_error("/proc/self/stat", &err))?;
+    let text = std::fs::read(root.proc("self/stat"))
+        .map_err(|err| ProbeUnavailable::from_io_error("/proc/self/stat", &err))?;
     let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
     let mut told = None;
     let mut buf = Vec::new();
-    let mut walk = walks.start_pass(false, None).map_err(|err| ProbeUnavailable::from_io_error("the iterator of tasks", &err))?;
+    let mut walk =
+        walks.start_pass(false, None).map_err(|err| ProbeUnavailable::from_io_error("the iterator of tasks", &err))?;
     while let Some(records) =
         walk.next_records(&mut buf).map_err(|err| ProbeUnavailable::from_io_error("the iterator of tasks", &err))?
     {
@@ -153,7 +154,11 @@ impl TaskIter {
             Some(PassGeneration(after)) if after == before => &held.changes,
             _ => &held.processes,
         };
-        Ok(TaskIterPass { fd: bpf_sys::create_iter(link.as_fd())?, last_tid: 0, generation: PassGeneration(before + 1) })
+        Ok(TaskIterPass {
+            fd: bpf_sys::create_iter(link.as_fd())?,
+            last_tid: 0,
+            generation: PassGeneration(before + 1),
+        })
     }
 }
 
@@ -202,7 +207,7 @@ fn parse_ascending<'a>(bytes: &'a [u8], last: &'a mut u32) -> impl Iterator<Item
 
 #[cfg(test)]
 mod tests {
-    use super::record::tests::{unchanged_bytes, record_bytes};
+    use super::record::tests::{record_bytes, unchanged_bytes};
     use super::*;
 
     #[test]
@@ -210,8 +215,7 @@ mod tests {
         let record = |tid| record_bytes(&TaskRecord { tid, pid: 3, ..TaskRecord::default() });
         let mut last = 0;
         let bytes = [record(3), unchanged_bytes(5), record(7), record(7), unchanged_bytes(6), record(9)].concat();
-        let told: Vec<_> =
-            parse_ascending(&bytes[..bytes.len() - 1], &mut last).map(|r| r.map(|r| r.tid())).collect();
+        let told: Vec<_> = parse_ascending(&bytes[..bytes.len() - 1], &mut last).map(|r| r.map(|r| r.tid())).collect();
         assert_eq!(
             told,
             [Some(3), Some(5), Some(7), None, None, None],

@@ -2,11 +2,11 @@
 //! controllers blkio, memory and cpu (Documentation/admin-guide/cgroup-v1/).
 
 use super::read_number;
-use crate::collect::kernel_file::read_once;
 use crate::collect::byte_parse::{lines, parse_u64, words};
+use crate::collect::kernel_file::read_once;
 use crate::model::disk::DevId;
-use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 use crate::model::process::TaskKey;
+use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::path::{Path, PathBuf};
@@ -331,14 +331,8 @@ mod tests {
         let dir = tree(&[
             ("proc/7/cgroup", "7:blkio:/slow\n4:memory:/m\n1:cpu:/\n0::/\n"),
             (&format!("{blkio}/blkio.throttle.read_iops_device"), "7:3 66\n"),
-            (
-                &format!("{blkio}/blkio.throttle.io_serviced"),
-                "7:3 Read 50\n7:3 Write 60\n7:3 Total 110\nTotal 110\n",
-            ),
-            (
-                &format!("{blkio}/blkio.throttle.io_service_bytes"),
-                "7:3 Read 500\n7:3 Write 600\nTotal 1100\n",
-            ),
+            (&format!("{blkio}/blkio.throttle.io_serviced"), "7:3 Read 50\n7:3 Write 60\n7:3 Total 110\nTotal 110\n"),
+            (&format!("{blkio}/blkio.throttle.io_service_bytes"), "7:3 Read 500\n7:3 Write 600\nTotal 1100\n"),
             ("sys/fs/cgroup/memory/m/memory.limit_in_bytes", "9223372036854771712\n"),
         ]);
         let got = read_limits(&dir);

@@ -5,14 +5,14 @@
 
 mod cgroup_limits;
 
+use super::byte_parse::parse_u64;
 use super::clock;
+use super::kernel_file::read_once;
 use super::path::read_space;
 use super::processes::detail::parse_limits;
-use super::kernel_file::read_once;
-use super::byte_parse::parse_u64;
-use crate::model::slow_facts::{SystemFacts, MountSpace, OpenFiles, SpaceReport};
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
+use crate::model::slow_facts::{MountSpace, OpenFiles, SpaceReport, SystemFacts};
 use crate::root::Root;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -16,8 +16,7 @@ pub fn parse_record(raw: &[u8]) -> Option<KmsgRecord> {
     let priority = parse_u64(fields.next()?)?;
     let seq = parse_u64(fields.next()?)?;
     let boot_us = parse_u64(fields.next()?)?;
-    let caller =
-        fields.find_map(|f| f.strip_prefix(b"caller=")).map(|c| String::from_utf8_lossy(c).into_owned());
+    let caller = fields.find_map(|f| f.strip_prefix(b"caller=")).map(|c| String::from_utf8_lossy(c).into_owned());
     let mut lines = raw[semicolon + 1..].split(|b| *b == b'\n');
     let mut record = KmsgRecord {
         seq,
@@ -167,17 +166,8 @@ mod tests {
 
     #[test]
     fn malformed_records_are_rejected() {
-        for bad in [
-            &b""[..],
-            b";",
-            b"3;x",
-            b"3,1;x",
-            b"3,1,2",
-            b"3,1,x,-;m",
-            b" KEY=value",
-            b"a\nb;c",
-            b"3,1,2,-\n;m",
-        ] {
+        for bad in [&b""[..], b";", b"3;x", b"3,1;x", b"3,1,2", b"3,1,x,-;m", b" KEY=value", b"a\nb;c", b"3,1,2,-\n;m"]
+        {
             assert_eq!(parse_record(bad), None, "{:?}", String::from_utf8_lossy(bad));
         }
         assert_eq!(parse_record(b"3,1,2,-;").unwrap().message, b"");

@@ -7,15 +7,14 @@
 
 use super::parse;
 use super::path::{self, ProcPath, TaskPath};
-use super::taskstats::{TaskstatsAnswer, MAX_IDS_PER_QUERY, TaskStats, TaskstatsSocket};
+use super::taskstats::{MAX_IDS_PER_QUERY, TaskStats, TaskstatsAnswer, TaskstatsSocket};
 use crate::model::process::TaskDelays;
 use crate::model::reading::Reading;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
 /// Why taskstats is not even asked.
-const FOREIGN_PROC: &str =
-    "this /proc is not our own pid namespace's, so taskstats cannot be asked about its tasks";
+const FOREIGN_PROC: &str = "this /proc is not our own pid namespace's, so taskstats cannot be asked about its tasks";
 
 /// Looks without taskstats before it is tried again after it hung.
 const PAUSE_SCANS: u32 = 60;

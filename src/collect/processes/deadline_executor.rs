@@ -89,7 +89,8 @@ pub struct DeadlineExecutor<H: JobWorker> {
 impl<H: JobWorker> DeadlineExecutor<H> {
     /// No thread is started before the first job.
     pub fn new(deadline: Duration, make: impl FnMut() -> H + Send + 'static) -> Self {
-        let batch = JobBatch { jobs: Vec::new(), outcomes: Vec::new(), owner_id: 0, is_running: false, should_quit: false };
+        let batch =
+            JobBatch { jobs: Vec::new(), outcomes: Vec::new(), owner_id: 0, is_running: false, should_quit: false };
         let shared = ExecutorShared {
             batch: Mutex::new(batch),
             work_available: Condvar::new(),
@@ -193,7 +194,13 @@ impl<H: JobWorker> Drop for DeadlineExecutor<H> {
 }
 
 /// A thread's life: job after job until it is told to quit or finds itself given up.
-fn worker_loop<H: JobWorker>(shared: &ExecutorShared<H>, mut hand: H, owner: u64, step: &ProgressMarker, thread: &AtomicU32) {
+fn worker_loop<H: JobWorker>(
+    shared: &ExecutorShared<H>,
+    mut hand: H,
+    owner: u64,
+    step: &ProgressMarker,
+    thread: &AtomicU32,
+) {
     thread.store(rustix::thread::gettid().as_raw_nonzero().get() as u32, Relaxed);
     let mut batch = lock(&shared.batch);
     loop {

@@ -2,14 +2,14 @@
 //! of a stuck task are read here; its start time, whose file may not, is read on a guarded thread.
 
 use super::deadline_executor::{DEADLINE, DeadlineExecutor, JobOutcome};
+use super::file_reader::{FileSet, ReadJob, TaskFileReader};
 use super::parse::{self, StatusLines};
 use super::path::{self, ProcPath, TaskPath};
-use super::file_reader::{ReadJob, TaskFileReader, FileSet};
 use super::stuck_read::is_thread_runnable;
 use super::taskstats::{TaskstatsAnswer, TaskstatsSocket};
+use crate::collect::byte_parse::{lines, parse_i64, parse_u64};
 use crate::collect::kernel_file::read_once;
-use crate::collect::byte_parse::{lines, parse_u64, parse_i64};
-use crate::model::process::{TaskDelays, TaskDetail, ResourceLimit, TaskKey};
+use crate::model::process::{ResourceLimit, TaskDelays, TaskDetail, TaskKey};
 use crate::model::reading::Reading;
 use crate::root::Root;
 use crate::sanitize;
@@ -116,9 +116,7 @@ impl DetailReader {
         }
         // Switched off, the kernel answers 0 for everything, which is no measurement.
         let mut switch = Vec::new();
-        if read_once(&self.root.proc("sys/kernel/task_delayacct"), &mut switch)
-            .is_ok_and(|t| t.trim_ascii() == b"0")
-        {
+        if read_once(&self.root.proc("sys/kernel/task_delayacct"), &mut switch).is_ok_and(|t| t.trim_ascii() == b"0") {
             return Reading::Absent(DELAYACCT_OFF.into());
         }
         let mut answers = Vec::new();
@@ -167,10 +165,7 @@ mod tests {
             Max nice priority         0                    0                    \n";
         let all = parse_limits(raw);
         assert_eq!(all.len(), 3);
-        assert_eq!(
-            (all[0].name.as_str(), all[0].soft, all[0].hard),
-            ("Max open files", Some(1024), Some(524_288))
-        );
+        assert_eq!((all[0].name.as_str(), all[0].soft, all[0].hard), ("Max open files", Some(1024), Some(524_288)));
         assert_eq!((all[1].hard, all[1].unit.as_str()), (None, "bytes"));
         assert_eq!(all[2].unit, "");
     }
@@ -191,9 +186,6 @@ mod tests {
         assert_eq!(detail.parents[0].0, ppid);
         assert!(detail.oom_score.is_some());
         let other = TaskKey { starttime: key.starttime + 1, ..key };
-        assert!(
-            matches!(reader.read(other), Reading::Absent(_)),
-            "the number belongs to another process now"
-        );
+        assert!(matches!(reader.read(other), Reading::Absent(_)), "the number belongs to another process now");
     }
 }

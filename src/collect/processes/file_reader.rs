@@ -2,10 +2,10 @@
 //! or in a page fault some of these files do not return.
 
 use super::deadline_executor::{JobWorker, ProgressMarker};
+use super::fd_cache::FdCache;
 use super::ionice;
 use super::parse::{self, StatLine, StatusLines};
 use super::path::{self, ProcPath, TaskPath};
-use super::fd_cache::FdCache;
 use crate::collect::clock::boot_ns;
 use crate::model::process::{IoPrio, TaskIoRaw};
 use rustix::io::Errno;

@@ -1,10 +1,10 @@
 //! A task as the kernel's iterator tells it, in the terms of its files: the same numbers, letters and names as
 //! fs/proc/array.c makes of the same members.
 
-use super::task_state::{TaskChanges, DelaySource, TaskState};
 use super::parse::{PF_FORKNOEXEC, PF_KTHREAD, default_prio};
-use crate::model::process::{TaskDelays, IoBytes, IoPrio, TaskIoRaw, TaskRaw, USER_HZ};
-use crate::bpf::task_iter::{TaskRecord, TaskCounters};
+use super::task_state::{DelaySource, TaskChanges, TaskState};
+use crate::bpf::task_iter::{TaskCounters, TaskRecord};
+use crate::model::process::{IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskRaw, USER_HZ};
 
 /// ns in a tick.
 const TICK_NS: u64 = 1_000_000_000 / USER_HZ;
@@ -29,7 +29,12 @@ impl TaskState {
             // One whose `stat` hangs is known without its start: that is the same task, and hangs still.
             let same = key.starttime == 0;
             let (stuck, names_stuck) = (same && self.is_stuck, same && self.is_cmdline_stuck);
-            *self = Self { is_visible: focus, is_stuck: stuck, is_cmdline_stuck: names_stuck, ..Self::new(key.pid, key.tid, self.is_thread) };
+            *self = Self {
+                is_visible: focus,
+                is_stuck: stuck,
+                is_cmdline_stuck: names_stuck,
+                ..Self::new(key.pid, key.tid, self.is_thread)
+            };
         }
         let before = self.has_been_read.then_some(self.raw);
         changes.is_first = before.is_none();
@@ -182,8 +187,11 @@ mod tests {
 
     #[test]
     fn a_kworker_name_includes_its_work_item() {
-        let mut told =
-            TaskRecord { comm: *b"kworker/0:1\0\0\0\0\0", worker_item: *b"-events_long\0\0\0\0", ..TaskRecord::default() };
+        let mut told = TaskRecord {
+            comm: *b"kworker/0:1\0\0\0\0\0",
+            worker_item: *b"-events_long\0\0\0\0",
+            ..TaskRecord::default()
+        };
         assert_eq!(&full_name(&told), b"kworker/0:1-even");
         told.comm = *b"kworker/R-kvfree";
         assert_eq!(&full_name(&told), b"kworker/R-kvfree");
@@ -220,7 +228,11 @@ mod tests {
         assert!(!entry.needs_names && !entry.needs_cgroup);
         entry.apply_iter_record(&TaskRecord { exec_count: 8, ..sample_record() }, DelaySource::Off, 4096);
         assert!(entry.needs_names);
-        entry.apply_iter_record(&TaskRecord { flags_present: 11, raw_cgroup_id: 4, exec_count: 8, ..sample_record() }, DelaySource::Off, 4096);
+        entry.apply_iter_record(
+            &TaskRecord { flags_present: 11, raw_cgroup_id: 4, exec_count: 8, ..sample_record() },
+            DelaySource::Off,
+            4096,
+        );
         assert!(entry.needs_cgroup);
     }
 
@@ -228,7 +240,8 @@ mod tests {
     fn a_reused_pid_is_a_new_task() {
         let mut entry = sample_task();
         let old = entry.raw.key;
-        let changes = entry.apply_iter_record(&TaskRecord { start_ns: 9 * TICK_NS, ..sample_record() }, DelaySource::Off, 4096);
+        let changes =
+            entry.apply_iter_record(&TaskRecord { start_ns: 9 * TICK_NS, ..sample_record() }, DelaySource::Off, 4096);
         assert_eq!((changes.replaced_key, changes.is_first), (Some(old), true));
         assert_eq!(entry.raw.key.starttime, 9);
         assert!(entry.needs_names);

@@ -7,16 +7,16 @@
 //! A kernel may keep tasks out of its list that it shows in `/proc`. So `/proc` is listed before the first walk and
 //! now and then, and what no walk tells is read as ever.
 
-use super::thread_groups::ThreadGroups;
-use super::task_state::{DelaySource, TaskState};
-use super::scan_steps::{HOT_STREAK, CAUTIOUS_FROM, push_change};
-use super::file_reader::{ReadJob, FileSet};
+use super::file_reader::{FileSet, ReadJob};
 use super::scan::TaskScan;
+use super::scan_steps::{CAUTIOUS_FROM, HOT_STREAK, push_change};
 use super::task_scanner::TaskScanner;
+use super::task_state::{DelaySource, TaskState};
+use super::thread_groups::ThreadGroups;
+use crate::bpf::ProbeHandle;
+use crate::bpf::task_iter::{PassGeneration, TaskIter, TaskIterItem, TaskIterProbe as Traced, TaskRecord};
 use crate::collect::clock::boot_ns;
 use crate::model::reading::describe_io_error;
-use crate::bpf::ProbeHandle;
-use crate::bpf::task_iter::{TaskRecord, TaskIterProbe as Traced, TaskIterItem, PassGeneration, TaskIter};
 use std::io;
 use std::ops::Range;
 
@@ -95,9 +95,7 @@ impl TaskScanner {
             }
             Err(err) => {
                 let why = describe_io_error(&err);
-                pass.update
-                    .notes
-                    .push(format!("the iterator of tasks failed ({why}): files are read instead"));
+                pass.update.notes.push(format!("the iterator of tasks failed ({why}): files are read instead"));
                 false
             }
         }
@@ -177,7 +175,11 @@ impl TaskScanner {
                 !entry.is_missing_from_iter
             }
             Err(_) => {
-                let untold = TaskState { is_missing_from_iter: true, last_iter_seq: self.seq, ..TaskState::new(tid, tid, false) };
+                let untold = TaskState {
+                    is_missing_from_iter: true,
+                    last_iter_seq: self.seq,
+                    ..TaskState::new(tid, tid, false)
+                };
                 self.tasks.push(untold);
                 false
             }
@@ -288,9 +290,7 @@ mod tests {
         let mut pass = tasks.scan.take().unwrap();
         assert!(!tasks.scan_by_iter(&TaskIter::default(), &mut pass));
         let notes = &pass.update.notes;
-        assert!(
-            notes[0].contains("iterator of tasks failed") && notes[0].ends_with("files are read instead")
-        );
+        assert!(notes[0].contains("iterator of tasks failed") && notes[0].ends_with("files are read instead"));
         assert!(tasks.tasks.iter().any(|e| e.raw.key.pid == std::process::id() && !e.has_exited));
     }
 
@@ -298,12 +298,14 @@ mod tests {
     fn idle_kernel_threads_are_read_from_files_when_unknown() {
         let mut tasks = TaskScanner::new(&Root::live());
         tasks.seq = 9;
-        let told = |tid, seen| TaskState { exec_count: Some(0), last_iter_seq: seen, ..TaskState::new(tid, tid, false) };
+        let told =
+            |tid, seen| TaskState { exec_count: Some(0), last_iter_seq: seen, ..TaskState::new(tid, tid, false) };
         // The look before told the first one, an earlier look the second, none the third.
         tasks.tasks = vec![told(7, 8), told(8, 6)];
         let mut along = IterCursor { known_tasks: 2, next_index: 0 };
         assert_eq!([7, 8, 9].map(|tid| tasks.apply_unchanged(tid, 5, &mut along)), [true, false, false]);
-        let taken: Vec<_> = tasks.tasks.iter().map(|e| (e.is_missing_from_iter, e.last_iter_seq, e.scanned_ns)).collect();
+        let taken: Vec<_> =
+            tasks.tasks.iter().map(|e| (e.is_missing_from_iter, e.last_iter_seq, e.scanned_ns)).collect();
         assert_eq!(taken, [(false, 9, 5), (true, 9, 0), (true, 9, 0)]);
     }
 }

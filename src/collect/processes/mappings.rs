@@ -5,8 +5,8 @@
 //! for, and only in a child process.
 
 use super::parse;
-use crate::collect::kernel_file::{open, read_once};
 use crate::collect::byte_parse::{parse_u64, words};
+use crate::collect::kernel_file::{open, read_once};
 use crate::model::process::MemoryMapping;
 use crate::model::reading::Reading;
 use crate::root::Root;
@@ -126,10 +126,7 @@ mod tests {
         assert_eq!(all.len(), 3);
         assert_eq!((all[0].start, all[0].end, all[0].perms.as_str()), (0x55d0, 0x55d2, "r-xp"));
         assert_eq!(all[0].name, "/bin/a b\\012\\x1b[2J (deleted)");
-        assert_eq!(
-            (all[0].size, all[0].rss, all[0].pss, all[0].swap),
-            (738_197_504, 8192, Some(4096), Some(12_288))
-        );
+        assert_eq!((all[0].size, all[0].rss, all[0].pss, all[0].swap), (738_197_504, 8192, Some(4096), Some(12_288)));
         assert_eq!((all[1].name.as_str(), all[1].swap), ("[stack]", None));
         assert_eq!((all[2].name.as_str(), all[2].size), ("", 0x1000));
     }

@@ -7,37 +7,37 @@
 //! another thread can go on where one hangs ([`relay`]). Where the kernel lets us, it tells all tasks itself
 //! ([`walk`]), and few files are left to read.
 
-mod thread_groups;
-pub mod detail;
-mod task_state;
+mod activity_filter;
 mod cgroups;
 pub mod deadline_executor;
+pub mod detail;
+mod fd_cache;
+mod file_reader;
 pub mod ionice;
-mod task_list;
+mod iter_merge;
+mod iter_scan;
 pub mod mappings;
 mod parse;
-mod scan_steps;
 mod path;
-mod activity_filter;
-mod file_reader;
-pub mod scan_threads;
 mod scan;
+mod scan_steps;
+pub mod scan_threads;
 mod stuck_read;
 mod swap_activity;
+mod task_list;
 pub mod task_scanner;
+mod task_state;
 mod taskstats;
-mod iter_merge;
+mod thread_groups;
 mod user_names;
-mod iter_scan;
-mod fd_cache;
 
 #[cfg(test)]
 mod tests;
 
+use crate::bpf::Tracer;
 use crate::model::process::{ProcessUpdate, TaskKey};
 use crate::model::reading::Reading;
 use crate::root::Root;
-use crate::bpf::Tracer;
 use activity_filter::ActivityFilter;
 use scan_threads::{ScanConsumer, ScanThreads};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -105,7 +105,11 @@ impl ProcessCollector {
     fn from_scanner(tasks: TaskScanner) -> Self {
         let (ask, asks) = sync_channel(1);
         let (tell, looks) = channel();
-        Self { threads: ScanThreads::new(tasks, Arc::new(ChannelConsumer { requests: Mutex::new(asks), updates: tell })), requests: ask, updates: looks }
+        Self {
+            threads: ScanThreads::new(tasks, Arc::new(ChannelConsumer { requests: Mutex::new(asks), updates: tell })),
+            requests: ask,
+            updates: looks,
+        }
     }
 
     /// One look. Returns within about the time its reads take, plus 100 ms for each task that hangs

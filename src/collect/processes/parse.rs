@@ -1,6 +1,6 @@
 //! The lines of `stat`, `io`, `status` and `schedstat` of one task (proc_pid_stat(5) and neighbours).
 
-use crate::collect::byte_parse::{lines, parse_u64, parse_i64, words};
+use crate::collect::byte_parse::{lines, parse_i64, parse_u64, words};
 use crate::model::process::{IoBytes, IoPrio};
 
 /// PF_KTHREAD, PF_FORKNOEXEC (include/linux/sched.h).
@@ -131,9 +131,7 @@ pub fn status(text: &[u8]) -> StatusLines {
         match w.next() {
             Some(b"State:") => out.state = w.next().and_then(|s| s.first().copied()),
             Some(b"PPid:") => out.ppid = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok()),
-            Some(b"Threads:") => {
-                out.num_threads = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok())
-            }
+            Some(b"Threads:") => out.num_threads = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok()),
             Some(b"Uid:") => out.uid = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok()),
             Some(b"VmRSS:") => out.rss_bytes = w.next().and_then(parse_u64).and_then(|kb| kb.checked_mul(1024)),
             Some(b"VmSwap:") => {
@@ -200,8 +198,7 @@ mod tests {
 
     #[test]
     fn status_without_memory_has_no_swap() {
-        let full =
-            status(b"Name:\tx\nState:\tD (disk sleep)\nUid:\t1000\t0\t0\t0\nVmRSS:\t 8 kB\nVmSwap:\t 4 kB\n");
+        let full = status(b"Name:\tx\nState:\tD (disk sleep)\nUid:\t1000\t0\t0\t0\nVmRSS:\t 8 kB\nVmSwap:\t 4 kB\n");
         assert_eq!(
             (full.uid, full.swap_bytes, full.rss_bytes, full.state),
             (Some(1000), Some(4096), Some(8192), Some(b'D'))

@@ -3,18 +3,18 @@
 //! Between two steps nothing is held but [`Tasks`], so whichever thread has it can take the next one. Only
 //! the [`Job`]s between them touch files that may not return.
 
-use super::task_state::DelaySource;
+use super::activity_filter::{ProbeResult, TaskstatsQuery};
 use super::deadline_executor::MAX_STUCK_THREADS;
-use super::activity_filter::{TaskstatsQuery, ProbeResult};
 use super::file_reader::{ReadJob, TaskFileReader, TaskFiles};
 use super::stuck_read::StuckRead;
 use super::task_scanner::TaskScanner;
+use super::task_state::DelaySource;
 use super::taskstats::TaskstatsAnswer;
 use super::{ScanOptions, deadline_executor};
+use crate::bpf::task_iter::TaskIter;
 use crate::collect::clock;
 use crate::model::process::ProcessUpdate;
 use crate::model::reading::{Reading, describe_io_error};
-use crate::bpf::task_iter::TaskIter;
 use std::os::fd::AsFd;
 
 /// Tasks whose names are fetched in one look; on a large machine the first table is there sooner.
@@ -89,7 +89,16 @@ impl TaskScanner {
         }
         self.mark_visible(&wants);
         let stage = if walks.is_some() { ScanPhase::Iterate } else { ScanPhase::Probe };
-        self.scan = Some(Box::new(TaskScan { options: wants, delay_source: delays, may_have_new_tasks: born, task_iter: walks, phase: stage, job_index: 0, target_index: 0, update }));
+        self.scan = Some(Box::new(TaskScan {
+            options: wants,
+            delay_source: delays,
+            may_have_new_tasks: born,
+            task_iter: walks,
+            phase: stage,
+            job_index: 0,
+            target_index: 0,
+            update,
+        }));
         if stage == ScanPhase::Probe {
             self.reset_iter_state();
             self.plan_scan_probe(false);
@@ -108,7 +117,9 @@ impl TaskScanner {
         let job = loop {
             let job = match pass.phase {
                 ScanPhase::Iterate => None,
-                ScanPhase::Probe | ScanPhase::ProbeThreads => self.queries.get(pass.job_index).copied().map(ScanJob::Taskstats),
+                ScanPhase::Probe | ScanPhase::ProbeThreads => {
+                    self.queries.get(pass.job_index).copied().map(ScanJob::Taskstats)
+                }
                 _ => self.jobs.get(pass.job_index).copied().map(ScanJob::Files),
             };
             if job.is_some() || !self.advance_phase(&mut pass) {
@@ -138,7 +149,9 @@ impl TaskScanner {
                 self.plan_reads(pass.update.seq, pass.options.wait_channels);
                 ScanPhase::Read
             }
-            ScanPhase::Read if self.is_per_thread && pass.may_have_new_tasks && self.list_threads(pass.task_iter.is_some()) => {
+            ScanPhase::Read
+                if self.is_per_thread && pass.may_have_new_tasks && self.list_threads(pass.task_iter.is_some()) =>
+            {
                 self.plan_probe(pass, true);
                 ScanPhase::ProbeThreads
             }
@@ -170,7 +183,9 @@ impl TaskScanner {
     /// The answers to the ask that was next; too few where taskstats failed.
     pub(super) fn apply_answers(&mut self, answers: &[TaskstatsAnswer]) {
         let Some(mut pass) = self.scan.take() else { return };
-        let (Some(ask), Some(proc)) = (self.queries.get(pass.job_index).copied(), self.proc_fd.clone()) else { return };
+        let (Some(ask), Some(proc)) = (self.queries.get(pass.job_index).copied(), self.proc_fd.clone()) else {
+            return;
+        };
         let now = clock::boot_ns();
         for n in 0..ask.len() {
             let probed = match answers.get(n) {
@@ -227,7 +242,9 @@ impl TaskScanner {
     pub(super) fn refuse_job(&mut self, job: &ScanJob) {
         match (job, self.proc_fd.clone()) {
             (ScanJob::Taskstats(_), _) => self.apply_answers(&[]),
-            (ScanJob::Files(job), Some(proc)) => self.apply_read(TaskFileReader::new(proc, false).read_nonblocking(job)),
+            (ScanJob::Files(job), Some(proc)) => {
+                self.apply_read(TaskFileReader::new(proc, false).read_nonblocking(job))
+            }
             (ScanJob::Files(_), None) => self.skip_job(),
         }
     }

@@ -1,14 +1,14 @@
 //! The steps of a look at all tasks: list, probe, read, tell.
 
-use super::task_state::{DelaySource, TaskState};
-use super::deadline_executor::MAX_STUCK_THREADS;
 use super::activity_filter::ProbeResult;
-use super::file_reader::{ReadJob, TaskFiles, FileSet};
+use super::deadline_executor::MAX_STUCK_THREADS;
+use super::file_reader::{FileSet, ReadJob, TaskFiles};
 use super::scan::TaskScan;
 use super::stuck_read::is_thread_runnable;
 use super::task_scanner::TaskScanner;
+use super::task_state::{DelaySource, TaskState};
 use super::{ScanOptions, task_list};
-use crate::model::process::{TaskChange, TaskIoRaw, TaskNames, ProcessUpdate, TaskKey};
+use crate::model::process::{ProcessUpdate, TaskChange, TaskIoRaw, TaskKey, TaskNames};
 use crate::model::reading::Reading;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
@@ -25,7 +25,12 @@ pub(super) const CAUTIOUS_FROM: usize = MAX_STUCK_THREADS - 2;
 
 impl TaskScanner {
     /// Where waiting times come from this time, told in the update.
-    pub(super) fn choose_delay_source(&mut self, wants: &ScanOptions, walks: bool, update: &mut ProcessUpdate) -> DelaySource {
+    pub(super) fn choose_delay_source(
+        &mut self,
+        wants: &ScanOptions,
+        walks: bool,
+        update: &mut ProcessUpdate,
+    ) -> DelaySource {
         let switch = self.delayacct_file.read(&mut self.buf).ok().map(|text| text.trim_ascii() != b"0");
         let off = switch == Some(false);
         if off {
@@ -89,7 +94,11 @@ impl TaskScanner {
         for at in 0..known {
             let entry = &self.tasks[at];
             let pid = entry.raw.key.pid;
-            if entry.is_secondary_thread() || entry.has_exited || entry.raw.num_threads < 2 || walked && !entry.is_missing_from_iter {
+            if entry.is_secondary_thread()
+                || entry.has_exited
+                || entry.raw.num_threads < 2
+                || walked && !entry.is_missing_from_iter
+            {
                 continue;
             }
             if task_list::list_thread_ids(proc.as_fd(), pid, &mut self.dir_buf, &mut self.ids).is_err() {
@@ -179,7 +188,13 @@ impl TaskScanner {
             if what != (FileSet { check_state_first: wary, ..FileSet::default() }) {
                 let unless_io = (entry.needs_io_check && !entry.has_run && what.io).then_some(entry.io_hash);
                 let (place, hot) = (entry.path(), entry.run_streak >= HOT_STREAK);
-                self.jobs.push(ReadJob { task_index: at as u32, path: place, files: what, skip_if_io_hash: unless_io, is_hot: hot });
+                self.jobs.push(ReadJob {
+                    task_index: at as u32,
+                    path: place,
+                    files: what,
+                    skip_if_io_hash: unless_io,
+                    is_hot: hot,
+                });
             }
         }
     }
@@ -201,8 +216,9 @@ impl TaskScanner {
         let cmdline = FileSet { cmdline: true, ..FileSet::default() };
         for focus in [true, false] {
             for (at, entry) in self.tasks.iter_mut().enumerate() {
-                let wanted =
-                    entry.needs_names && entry.has_been_read && !(entry.has_exited || entry.is_stuck || entry.is_cmdline_stuck);
+                let wanted = entry.needs_names
+                    && entry.has_been_read
+                    && !(entry.has_exited || entry.is_stuck || entry.is_cmdline_stuck);
                 if !wanted || entry.is_visible != focus || entry.is_secondary_thread() || self.jobs.len() / 2 >= most {
                     continue;
                 }
@@ -210,7 +226,8 @@ impl TaskScanner {
                     entry.needs_names = false;
                     continue;
                 }
-                let safe = FileSet { status: !walked || entry.is_missing_from_iter, cgroup: true, ..FileSet::default() };
+                let safe =
+                    FileSet { status: !walked || entry.is_missing_from_iter, cgroup: true, ..FileSet::default() };
                 self.jobs.push(ReadJob::once(at, entry.path(), safe));
                 self.jobs.push(ReadJob::once(at, entry.path(), cmdline));
             }

@@ -9,8 +9,8 @@
 //! from exiting.
 
 use super::ScanOptions;
-use super::deadline_executor::{DEADLINE, JobWorker, MAX_STUCK_THREADS, ProgressMarker};
 use super::activity_filter::TaskstatsClient;
+use super::deadline_executor::{DEADLINE, JobWorker, MAX_STUCK_THREADS, ProgressMarker};
 use super::file_reader::{TaskFileReader, TaskFiles};
 use super::scan::ScanJob;
 use super::stuck_read::is_thread_runnable;
@@ -83,8 +83,12 @@ impl ScanThreads {
         let Some((tasks, client)) = self.not_started.take() else { return Ok(()) };
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
         let state = ScanState { tasks, owner_id: 0, is_inline: false, running_job: None };
-        let shared =
-            Arc::new(ScanShared { state: Mutex::new(state), consumer: client, timer, should_quit: AtomicBool::new(false) });
+        let shared = Arc::new(ScanShared {
+            state: Mutex::new(state),
+            consumer: client,
+            timer,
+            should_quit: AtomicBool::new(false),
+        });
         let watched = shared.clone();
         spawn_thread("proc-watch", 128 * 1024, move || watch_deadline(&watched))?;
         let run = shared.clone();
@@ -212,7 +216,9 @@ fn scan_loop(shared: &Arc<ScanShared>, mut under_way: Option<u64>) {
                     }
                     // Whoever takes it tells what there is to tell.
                     Ok(None) => continue,
-                    Err(err) if shared.consumer.scan_finished(Reading::from_io_error("/proc", &err)) => continue,
+                    Err(err) if shared.consumer.scan_finished(Reading::from_io_error("/proc", &err)) => {
+                        continue;
+                    }
                     Err(_) => return,
                 }
             }

@@ -1,7 +1,7 @@
 //! Reads that do not return: which tasks, since when, and on what.
 
-use super::path::TaskPath;
 use super::file_reader::{CMDLINE_FILE, FILES};
+use super::path::TaskPath;
 use crate::model::process::{BlockedTask, TaskKey};
 use crate::root::Root;
 

@@ -1,8 +1,8 @@
 //! Which processes and threads there are: getdents only when something says that the set changed.
 
 use super::path::{ProcPath, TaskPath};
-use crate::collect::kernel_file::PersistentFile;
 use crate::collect::byte_parse::{parse_u64, words};
+use crate::collect::kernel_file::PersistentFile;
 use crate::root::Root;
 use rustix::fs::{Mode, OFlags, RawDir, openat};
 use rustix::io::Errno;
@@ -26,7 +26,12 @@ pub struct ForkDetector {
 impl ForkDetector {
     /// Below `root`.
     pub fn new(root: &Root) -> Self {
-        Self { file: PersistentFile::whole(root.proc("loadavg")), buf: Vec::new(), last_pid: None, scans_since_listing: 0 }
+        Self {
+            file: PersistentFile::whole(root.proc("loadavg")),
+            buf: Vec::new(),
+            last_pid: None,
+            scans_since_listing: 0,
+        }
     }
 
     /// Whether tasks may have been created since the last call; true when that cannot be told.

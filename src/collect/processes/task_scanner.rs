@@ -1,12 +1,12 @@
 //! What is known of all tasks between two looks.
 
-use super::task_state::TaskState;
-use super::task_list::ForkDetector;
-use super::activity_filter::{TaskstatsQuery, ActivityFilter};
+use super::activity_filter::{ActivityFilter, TaskstatsQuery};
 use super::file_reader::{ReadJob, TaskFileReader};
+use super::iter_scan::IterScanner;
 use super::scan::TaskScan;
 use super::stuck_read::StuckRead;
-use super::iter_scan::IterScanner;
+use super::task_list::ForkDetector;
+use super::task_state::TaskState;
 use super::{cgroups, path, swap_activity, user_names};
 use crate::collect::kernel_file::PersistentFile;
 use crate::model::timestamp::Timestamp;

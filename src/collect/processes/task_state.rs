@@ -1,9 +1,9 @@
 //! What the collector remembers of one task between two looks.
 
+use super::file_reader::TaskFiles;
 use super::parse::{StatLine, StatusLines};
 use super::path::TaskPath;
-use super::file_reader::TaskFiles;
-use crate::model::process::{TaskDelays, IoPrio, TaskIoRaw, TaskNames, TaskKey, TaskRaw};
+use crate::model::process::{IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw};
 use std::sync::Arc;
 
 /// One task.
@@ -225,8 +225,7 @@ impl TaskState {
         match delays {
             DelaySource::Taskstats => {}
             DelaySource::Ticks => {
-                let blkio_ns =
-                    stat.blkio_ticks.saturating_mul(1_000_000_000 / crate::model::process::USER_HZ);
+                let blkio_ns = stat.blkio_ticks.saturating_mul(1_000_000_000 / crate::model::process::USER_HZ);
                 raw.delays = Some(TaskDelays { blkio_ns, swapin_ns: None });
             }
             DelaySource::Off => raw.delays = None,

@@ -69,14 +69,7 @@ impl TaskstatsSocket {
             Some(netlink::GENERIC),
         )?;
         let mut this = Self { socket, family: 0, request: Vec::new(), buf: vec![0; 4096] };
-        append_message(
-            &mut this.request,
-            GENL_ID_CTRL,
-            0,
-            CTRL_CMD_GETFAMILY,
-            CTRL_ATTR_FAMILY_NAME,
-            b"TASKSTATS\0",
-        );
+        append_message(&mut this.request, GENL_ID_CTRL, 0, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, b"TASKSTATS\0");
         this.send()?;
         let reply = this.receive()?.ok_or(Errno::NOENT)?;
         if let Some(code) = reply.error {

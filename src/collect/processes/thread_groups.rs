@@ -4,7 +4,7 @@
 //! be told itself as well: counted twice, or not at all. So a process is believed only if as many threads were told
 //! as it says it has.
 
-use crate::bpf::task_iter::{TaskRecord, TaskCounters};
+use crate::bpf::task_iter::{TaskCounters, TaskRecord};
 
 /// A process and what of its threads was told.
 pub struct ThreadGroup {
@@ -42,7 +42,9 @@ impl ThreadGroups {
     pub fn add(&mut self, record: &TaskRecord, at_ns: u64) {
         match record.tid == record.pid {
             true => self.processes.push(ThreadGroup { record: *record, at_ns, reported_threads: 1 }),
-            false if !self.add_thread(record.pid, record.counters) => self.early_threads.push((record.pid, record.counters)),
+            false if !self.add_thread(record.pid, record.counters) => {
+                self.early_threads.push((record.pid, record.counters))
+            }
             false => {}
         }
     }
@@ -71,7 +73,13 @@ mod tests {
     use super::*;
 
     fn thread(pid: u32, tid: u32, threads: u32, read: u64) -> TaskRecord {
-        TaskRecord { pid, tid, thread_count: threads, counters: TaskCounters { read, ..TaskCounters::default() }, ..TaskRecord::default() }
+        TaskRecord {
+            pid,
+            tid,
+            thread_count: threads,
+            counters: TaskCounters { read, ..TaskCounters::default() },
+            ..TaskRecord::default()
+        }
     }
 
     fn group_all(threads: &[TaskRecord]) -> Vec<(u32, u64, bool)> {
@@ -82,13 +90,8 @@ mod tests {
 
     #[test]
     fn thread_counters_are_summed_whatever_the_order() {
-        let all = [
-            thread(9, 3, 0, 1),
-            thread(5, 5, 3, 10),
-            thread(5, 6, 0, 100),
-            thread(9, 9, 2, 1000),
-            thread(5, 12, 0, 7),
-        ];
+        let all =
+            [thread(9, 3, 0, 1), thread(5, 5, 3, 10), thread(5, 6, 0, 100), thread(9, 9, 2, 1000), thread(5, 12, 0, 7)];
         assert_eq!(group_all(&all), [(5, 117, true), (9, 1001, true)]);
     }
 

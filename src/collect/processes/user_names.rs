@@ -1,7 +1,7 @@
 //! User names from `/etc/passwd`, read on a guarded thread: it lies on the very file system that may
 //! be dead. No NSS: its modules open sockets and wait for servers.
 
-use super::deadline_executor::{DEADLINE, DeadlineExecutor, JobWorker, JobOutcome, ProgressMarker};
+use super::deadline_executor::{DEADLINE, DeadlineExecutor, JobOutcome, JobWorker, ProgressMarker};
 use crate::collect::byte_parse::{lines, parse_u64};
 use crate::root::Root;
 use std::collections::HashMap;
@@ -123,8 +123,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("etc")).unwrap();
         let file = dir.path().join("etc/passwd");
-        std::fs::write(&file, "root:x:0:0:root:/root:/bin/sh\n# no user\npg:x:999:1::/:\ntoor:x:0:0::/:\n")
-            .unwrap();
+        std::fs::write(&file, "root:x:0:0:root:/root:/bin/sh\n# no user\npg:x:999:1::/:\ntoor:x:0:0::/:\n").unwrap();
         let mut users = UserNames::new(&Root::at(dir.path()));
         assert_eq!(users.take_unreported(&[0, 7], |_| true), [(0, Arc::from("root"))]);
         assert_eq!(users.take_unreported(&[999], |_| true), [(999, Arc::from("pg"))]);

@@ -6,9 +6,9 @@
 
 use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
-use crate::model::mount::{MountResolver, MountInfo, MountTable};
+use crate::model::mount::{MountInfo, MountResolver, MountTable};
 use crate::model::raw_bytes::RawBytes;
-use crate::model::topology::{BlockDevice, DeviceKind, MountRef, Topology, DeviceMatch};
+use crate::model::topology::{BlockDevice, DeviceKind, DeviceMatch, MountRef, Topology};
 use crate::root::Root;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -62,8 +62,7 @@ fn fill_holders(topo: &mut Topology) {
         .iter()
         .filter(|d| d.kind != DeviceKind::Partition || !d.slaves.is_empty())
         .flat_map(|d| {
-            let below: Vec<DevId> =
-                if d.slaves.is_empty() { d.parent.into_iter().collect() } else { d.slaves.clone() };
+            let below: Vec<DevId> = if d.slaves.is_empty() { d.parent.into_iter().collect() } else { d.slaves.clone() };
             below.into_iter().map(|b| (b, d.id))
         })
         .collect();
@@ -96,8 +95,7 @@ impl DeviceResolver<'_> {
                 continue;
             }
             let hidden = !self.mount_resolver.is_visible(mount);
-            all.mounts
-                .extend(found.into_iter().map(|(id, via)| (id, MountRef::new(mount, via, bind, hidden))));
+            all.mounts.extend(found.into_iter().map(|(id, via)| (id, MountRef::new(mount, via, bind, hidden))));
         }
         for area in areas {
             let id = match area.kind.as_str() {
@@ -130,7 +128,9 @@ impl DeviceResolver<'_> {
             // bcachefs names its devices with colons between.
             _ if mount.source.as_bytes().starts_with(Root::DEV_PREFIX) => {
                 let ids = mount.source.as_bytes().split(|b| *b == b':').filter_map(|s| self.node_device(s));
-                ids.enumerate().map(|(i, id)| (id, if i == 0 { DeviceMatch::Source } else { DeviceMatch::Member })).collect()
+                ids.enumerate()
+                    .map(|(i, id)| (id, if i == 0 { DeviceMatch::Source } else { DeviceMatch::Member }))
+                    .collect()
             }
             _ => Vec::new(),
         }
@@ -189,8 +189,7 @@ impl DeviceResolver<'_> {
         if self.root.is_live() {
             let memory = |m: &MountInfo| matches!(m.fs_type.as_bytes(), b"devtmpfs" | b"tmpfs");
             if self.mount_resolver.resolve(path).is_some_and(memory) {
-                let stat =
-                    rustix::fs::stat(self.root.dev("").join(Path::new(std::ffi::OsStr::from_bytes(rel))));
+                let stat = rustix::fs::stat(self.root.dev("").join(Path::new(std::ffi::OsStr::from_bytes(rel))));
                 if let Ok(stat) = stat
                     && rustix::fs::FileType::from_raw_mode(stat.st_mode).is_block_device()
                 {

@@ -8,8 +8,8 @@ mod join;
 mod sysfs;
 mod uevent;
 
-use super::mountinfo::{MountWatcher, PolledFile};
 use super::byte_parse::lines;
+use super::mountinfo::{MountWatcher, PolledFile};
 use super::swaps;
 use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
@@ -82,7 +82,9 @@ impl TopologyReader {
             return None;
         }
         let now = match self.rescan_if(rescan) {
-            Ok(()) => Reading::Ok(join::build_topology(&self.root, &self.devices, self.mounts.mounts(), &self.swap_areas)),
+            Ok(()) => {
+                Reading::Ok(join::build_topology(&self.root, &self.devices, self.mounts.mounts(), &self.swap_areas))
+            }
             Err(err) => Reading::from_io_error("/sys/block", &err),
         };
         if self.last_result.as_ref() == Some(&now) {

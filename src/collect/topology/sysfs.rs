@@ -3,9 +3,9 @@
 //! Only files that answer from memory are read: not `queue/` (can block for good), not `serial` (asks the
 //! device).
 
-use crate::collect::mountinfo::parse_dev_id;
-use crate::collect::kernel_file::read_once;
 use crate::collect::byte_parse::parse_u64;
+use crate::collect::kernel_file::read_once;
+use crate::collect::mountinfo::parse_dev_id;
 use crate::model::disk::{DevId, SECTOR_BYTES};
 use crate::model::topology::{BlockDevice, DeviceKind, MdInfo};
 use crate::root::Root;
@@ -107,8 +107,7 @@ impl SysfsScan {
 
 fn sorted_entry_names(dir: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
-    let mut names: Vec<String> =
-        entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
@@ -142,9 +141,8 @@ fn kind_by_name(id: DevId, name: &str) -> DeviceKind {
         147 => return DeviceKind::Drbd,
         _ => {}
     }
-    let numbered = |prefix: &str| {
-        name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
+    let numbered =
+        |prefix: &str| name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     match () {
         () if numbered("zram") => DeviceKind::Zram,
         () if numbered("pmem") => DeviceKind::Pmem,

@@ -1,18 +1,18 @@
 //! `tune`: the knobs without a screen.
 
-mod text_output;
 mod persist;
 mod preset;
 mod set;
 pub(super) mod show;
 mod status;
+mod text_output;
 mod undo;
 
 use super::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE, print_error};
 use crate::cli::tune::TuneCommand;
 use crate::root::Root;
-use crate::tuning::knob_id::KnobId;
 use crate::tuning::child_io::ChildKnobIo;
+use crate::tuning::knob_id::KnobId;
 use crate::tuning::plan::TuneError;
 use crate::tuning::sudo::sudo_command_line;
 

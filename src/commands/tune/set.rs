@@ -4,13 +4,13 @@ use super::super::EXIT_OK;
 use super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
-use crate::tuning::knob_id::KnobId;
 use crate::tuning::apply::now_wall_ns;
-use crate::tuning::tuner_client::LeaseHandle;
-use crate::tuning::progress_check;
+use crate::tuning::knob_id::KnobId;
 use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::plan::{PlannedWrite, TuneError, plan_writes};
+use crate::tuning::progress_check;
 use crate::tuning::protocol::{AppliedKnob, TunerReply};
+use crate::tuning::tuner_client::LeaseHandle;
 use crate::tuning::value;
 use crate::units;
 
@@ -72,10 +72,15 @@ fn render_dry_run(planned: &[PlannedWrite], machine: &MachineLimits, lease_secs:
         let show = |v: &str| value::format_with_meaning(p.knob.knob(), v, machine);
         match p.current.value == p.target {
             true => out.push_line(format!("{} stands at {} already", p.knob, show(&p.target))),
-            false => out.push_line(format!("would set {} from {} to {}", p.knob, show(&p.current.value), show(&p.target))),
+            false => {
+                out.push_line(format!("would set {} from {} to {}", p.knob, show(&p.current.value), show(&p.target)))
+            }
         }
         if let Some((other, now)) = &p.zeroed_partner {
-            out.push_line(format!("  which sets {other} from {} to 0", value::format_with_meaning(other.knob(), now, machine)));
+            out.push_line(format!(
+                "  which sets {other} from {} to 0",
+                value::format_with_meaning(other.knob(), now, machine)
+            ));
         }
     }
     match lease_secs {

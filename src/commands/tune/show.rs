@@ -2,13 +2,13 @@
 
 use super::super::{EXIT_FAILED, EXIT_OK};
 use super::text_output::TextOutput;
-use super::{CommandResult, parse_knob_ids, child_knob_io};
+use super::{CommandResult, child_knob_io, parse_knob_ids};
 use crate::root::Root;
+use crate::tuning::discover::discover_knobs;
+use crate::tuning::knob::KnobLink;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
-use crate::tuning::knob::KnobLink;
 use crate::tuning::machine_limits::MachineLimits;
-use crate::tuning::discover::discover_knobs;
 use crate::tuning::value;
 
 /// All knobs in their groups.

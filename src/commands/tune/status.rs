@@ -1,18 +1,18 @@
 //! `tune status`: the five values of each knob, and the changes of this boot.
 
 use super::super::EXIT_OK;
-use super::text_output::TextOutput;
 use super::show::format_reading;
-use super::{CommandResult, parse_knob_ids, child_knob_io};
+use super::text_output::TextOutput;
+use super::{CommandResult, child_knob_io, parse_knob_ids};
 use crate::root::Root;
 use crate::tuning::boot_value::boot_value;
-use crate::tuning::change_set::{ChangeSet, value_before_first_change, changes_from_records};
+use crate::tuning::change_set::{ChangeSet, changes_from_records, value_before_first_change};
+use crate::tuning::discover::discover_knobs;
 use crate::tuning::journal::Journal;
 use crate::tuning::knob_io::KnobIo;
-use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::lifecycle::{LeaseStatus, lease_status};
+use crate::tuning::machine_limits::MachineLimits;
 use crate::tuning::persist;
-use crate::tuning::discover::discover_knobs;
 use crate::tuning::sysctl::{BootSysctls, display_path};
 use crate::units;
 
@@ -49,7 +49,11 @@ pub fn run(root: &Root, knobs: &[String]) -> CommandResult {
         .collect();
     out.push_table(&["KNOB", "NOW", "AT FIRST CHANGE", "KERNEL DEFAULT", "NEXT BOOT", "DECIDED BY"], &rows);
     for (file, by) in &next.masked_files {
-        out.push_line(format!("note: {} does not count, {} stands before it", display_path(root, file), display_path(root, by)));
+        out.push_line(format!(
+            "note: {} does not count, {} stands before it",
+            display_path(root, file),
+            display_path(root, by)
+        ));
     }
     if let Some(note) = persist::other_tuning_program(root) {
         out.push_line(format!("note: {note}"));
@@ -97,8 +101,7 @@ fn push_changes(out: &mut TextOutput, journal: Option<&mut Journal>, changes: &[
         };
         out.push_line(format!("change {}, {}: {how}", change.id, units::format_rfc3339(change.wall_ns)));
         for m in change.members.iter().filter(|m| m.outcome.is_none()) {
-            let old: Vec<String> =
-                m.before.iter().filter(|(_, v)| v != "0").map(|(a, v)| format!("{a}={v}")).collect();
+            let old: Vec<String> = m.before.iter().filter(|(_, v)| v != "0").map(|(a, v)| format!("{a}={v}")).collect();
             out.push_line(format!("  {}={} (before: {})", m.knob, m.target, old.join(" ")));
         }
     }

@@ -23,8 +23,7 @@ impl TextOutput {
     pub fn push_table(&mut self, heads: &[&str], rows: &[Vec<String>]) {
         let head: Vec<String> = heads.iter().map(|h| h.to_string()).collect();
         let all: Vec<&Vec<String>> = std::iter::once(&head).chain(rows).collect();
-        let width =
-            |c: usize| all.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0);
+        let width = |c: usize| all.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..heads.len()).map(width).collect();
         for row in all {
             let cells: Vec<String> = row.iter().zip(&widths).map(|(t, w)| format!("{t:<w$}")).collect();

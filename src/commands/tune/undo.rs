@@ -5,22 +5,26 @@ use super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
 use crate::tuning::change_set::ChangeSet;
+use crate::tuning::journal_record::RestoreOutcome;
 use crate::tuning::lifecycle::{self, LeaseStatus, open_journal};
 use crate::tuning::plan::TuneError;
-use crate::tuning::journal_record::RestoreOutcome;
 use crate::tuning::restore::RestoreResult;
 use crate::units::format_duration;
 
 /// The change of that number, or those that `pick` takes.
-fn select_changes(changes: &[ChangeSet], id: Option<u64>, pick: impl Fn(&ChangeSet) -> bool) -> Result<Vec<u64>, TuneError> {
+fn select_changes(
+    changes: &[ChangeSet],
+    id: Option<u64>,
+    pick: impl Fn(&ChangeSet) -> bool,
+) -> Result<Vec<u64>, TuneError> {
     match id {
         None => Ok(changes.iter().rev().filter(|c| c.is_open() && pick(c)).map(|c| c.id).collect()),
         Some(id) => match changes.iter().find(|c| c.id == id) {
             Some(change) if change.is_open() => Ok(vec![id]),
             Some(_) => Err(TuneError::Usage(format!("change {id} was undone already"))),
-            None => Err(TuneError::Usage(format!(
-                "there is no change {id} in this boot; see `iotop-plus tune status`"
-            ))),
+            None => {
+                Err(TuneError::Usage(format!("there is no change {id} in this boot; see `iotop-plus tune status`")))
+            }
         },
     }
 }
@@ -38,9 +42,7 @@ pub fn keep(root: &Root, id: Option<u64>) -> CommandResult {
     let mut out = TextOutput::default();
     for id in ids {
         lifecycle::keep_change(&mut journal, id)?;
-        out.push_line(format!(
-            "Change {id} stays until the machine boots. To take it back: iotop-plus tune undo {id}"
-        ));
+        out.push_line(format!("Change {id} stays until the machine boots. To take it back: iotop-plus tune undo {id}"));
     }
     Ok(out.print().map(|()| EXIT_OK))
 }
@@ -67,7 +69,9 @@ pub fn renew(root: &Root, id: Option<u64>, secs: u64) -> CommandResult {
 /// Takes changes back.
 pub fn undo(root: &Root, id: Option<u64>) -> CommandResult {
     require_root(root, "taking a change back")?;
-    let Some((journal, changes)) = open_journal(root)? else { return print_only("no change was made in this boot") };
+    let Some((journal, changes)) = open_journal(root)? else {
+        return print_only("no change was made in this boot");
+    };
     let mut ids = select_changes(&changes, id, |c| !c.is_kept)?;
     if ids.is_empty() {
         ids = select_changes(&changes, None, |c| c.is_kept)?;

@@ -1,8 +1,8 @@
 //! Reads that write: access times kept on a file system that a busy database reads from.
 
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::topology::MountRef;
 
@@ -36,7 +36,11 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
         if reads < BUSY_READS_PER_S {
             continue;
         }
-        for m in dev.mounts.iter().filter(|m| !m.is_hidden && !m.is_bind && !has_option(m, b"noatime") && !has_option(m, b"ro")) {
+        for m in dev
+            .mounts
+            .iter()
+            .filter(|m| !m.is_hidden && !m.is_bind && !has_option(m, b"noatime") && !has_option(m, b"ro"))
+        {
             if !ATIME_FILESYSTEMS.iter().any(|t| m.fs_type == *t) {
                 continue;
             }

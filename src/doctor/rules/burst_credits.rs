@@ -1,15 +1,18 @@
 //! Fast, then slow: burst credits of a cloud volume, or a write cache that ran full, as benchmarks kept on this
 //! machine have shown.
 
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::slow_facts::BenchResultFacts;
 
 /// The rule.
-pub const RULE: Rule =
-    Rule { name: "burst-credits", description: "a device that was fast, then slow in a kept benchmark", evaluate: look };
+pub const RULE: Rule = Rule {
+    name: "burst-credits",
+    description: "a device that was fast, then slow in a kept benchmark",
+    evaluate: look,
+};
 
 /// It matters while the device works, share of time with a request in flight.
 const BUSY_PCT: f64 = 50.0;
@@ -19,7 +22,9 @@ const WINDOW_SECS: f64 = 5.0;
 const SLOW_STATE_FACTOR: f64 = 1.2;
 
 fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let Some(facts) = &case.system.slow_facts.latest else { return RuleStatus::NeedsMoreData("the kept benchmark results") };
+    let Some(facts) = &case.system.slow_facts.latest else {
+        return RuleStatus::NeedsMoreData("the kept benchmark results");
+    };
     let mut told = Vec::new();
     for r in &facts.results {
         let (Some((fast, slow)), Some(id)) = (r.burst, r.device.as_deref().and_then(parse_device)) else {
@@ -43,7 +48,13 @@ fn parse_device(text: &str) -> Option<DevId> {
     Some(DevId { major: major.parse().ok()?, minor: minor.parse().ok()? })
 }
 
-fn build_finding(case: &RuleContext<'_>, id: DevId, r: &BenchResultFacts, (fast, slow): (f64, f64), tps: f64) -> Finding {
+fn build_finding(
+    case: &RuleContext<'_>,
+    id: DevId,
+    r: &BenchResultFacts,
+    (fast, slow): (f64, f64),
+    tps: f64,
+) -> Finding {
     let name = case.device_name(id);
     let spent = tps <= slow * SLOW_STATE_FACTOR;
     let now = if spent { ", and it is at its slow rate now" } else { "" };

@@ -1,11 +1,11 @@
 //! Streams of file data that push programs out of memory: a backup or a copy fills the page cache, and the
 //! kernel takes the pages from whoever has not used theirs lately.
 
-use crate::doctor::rule_context::{RuleContext, Sustained};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
-use crate::model::snapshot::Snapshot;
+use crate::doctor::rule_context::{RuleContext, Sustained};
 use crate::model::memory_stalls::RECLAIM;
+use crate::model::snapshot::Snapshot;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -40,7 +40,9 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
         Sustained::NotSustained => return RuleStatus::Evaluated,
         Sustained::Since(since) => since,
     };
-    let Some((mem, snap)) = case.system.snapshot.mem.ok().zip(case.snapshot()) else { return RuleStatus::Evaluated };
+    let Some((mem, snap)) = case.system.snapshot.mem.ok().zip(case.snapshot()) else {
+        return RuleStatus::Evaluated;
+    };
     let share = mem.cached as f64 * 100.0 / mem.total.max(1) as f64;
     let Some((read, written)) = snap.disks_mb_per_s(case.system.topology.ok()) else {
         return RuleStatus::Unavailable("which devices are disks is not known".into());
@@ -53,10 +55,8 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
     }
     let reclaim = snap.reclaim.unwrap_or_default();
     let by = case.busiest_tasks().first().map(|m| case.task_name(m.row_index));
-    let title = format!(
-        "streaming I/O fills the page cache ({} of memory) and pushes programs out",
-        format::percent(share)
-    );
+    let title =
+        format!("streaming I/O fills the page cache ({} of memory) and pushes programs out", format::percent(share));
     let held = case.stalled_tasks(WINDOW_SECS, RECLAIM).into_iter().find(|v| v.ms_per_s >= NOTICEABLE_MS_PER_S);
     let held = held.map(|v| format!("{}, {} of its time", v.name, format::percent(v.ms_per_s / 10.0)));
     out.push(

@@ -1,16 +1,20 @@
 //! Limits of control groups. They are invisible in the device's own counters: a loop device held to 66 IOPS
 //! shows 0.06 ms await and no utilisation, while the program waits 66 ms for each request.
 
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
-use crate::model::slow_facts::{SystemFacts, CgroupFacts, CgroupIoLimit};
+use crate::doctor::rule_context::RuleContext;
+use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit, SystemFacts};
 
 /// I/O.
-pub const IO_LIMIT: Rule = Rule { name: "cgroup-io", description: "a control group at its I/O limit", evaluate: evaluate_io };
+pub const IO_LIMIT: Rule =
+    Rule { name: "cgroup-io", description: "a control group at its I/O limit", evaluate: evaluate_io };
 /// Memory.
-pub const MEMORY_LIMIT: Rule =
-    Rule { name: "cgroup-memory", description: "a control group held back at its memory limit", evaluate: evaluate_memory };
+pub const MEMORY_LIMIT: Rule = Rule {
+    name: "cgroup-memory",
+    description: "a control group held back at its memory limit",
+    evaluate: evaluate_memory,
+};
 /// CPU.
 pub const CPU_LIMIT: Rule =
     Rule { name: "cgroup-cpu", description: "a control group stopped by its CPU limit", evaluate: evaluate_cpu };
@@ -61,8 +65,7 @@ fn evaluate_io(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
         for limit in &now.io {
             let old = before.io.iter().find(|l| l.device == limit.device);
             let Some(all) = old.and_then(|old| io_rates(old, limit, secs)) else { continue };
-            let hit =
-                all.into_iter().find(|(_, rate, most)| most.is_some_and(|m| *rate >= m as f64 * LIMIT_SHARE));
+            let hit = all.into_iter().find(|(_, rate, most)| most.is_some_and(|m| *rate >= m as f64 * LIMIT_SHARE));
             let Some((what, rate, Some(most))) = hit else { continue };
             let name = case.device_name(limit.device);
             let figure = |n: f64| match what.contains("bytes") {
@@ -99,8 +102,7 @@ fn evaluate_io(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
 fn affected_devices(case: &RuleContext<'_>, limit: &CgroupIoLimit) -> Vec<crate::model::disk::DevId> {
     let mut all = case.device_chain(limit.device);
     if let Some(topo) = case.system.topology.ok() {
-        let above =
-            topo.devices.iter().filter(|d| topo.chain(d.id).iter().any(|l| l.device.id == limit.device));
+        let above = topo.devices.iter().filter(|d| topo.chain(d.id).iter().any(|l| l.device.id == limit.device));
         all.extend(above.map(|d| d.id));
     }
     all
@@ -112,8 +114,7 @@ fn evaluate_memory(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus
         Err(judged) => return judged,
     };
     for (before, now, secs) in pairs {
-        let grown =
-            |get: fn(&CgroupFacts) -> Option<u64>| Some(get(now)?.saturating_sub(get(before)?) as f64 / secs);
+        let grown = |get: fn(&CgroupFacts) -> Option<u64>| Some(get(now)?.saturating_sub(get(before)?) as f64 / secs);
         let (high, max) = (grown(|g| g.high_events).unwrap_or(0.0), grown(|g| g.max_events).unwrap_or(0.0));
         if high.max(max) < MIN_LIMIT_EVENTS_PER_S {
             continue;
@@ -166,7 +167,11 @@ fn evaluate_cpu(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
                 CPU_LIMIT.name,
                 Severity::Warn,
                 FindingSubject::Cgroup(now.path.clone()),
-                format!("control group {} is stopped in {} of its periods by its CPU limit", now.path, format::percent(pct)),
+                format!(
+                    "control group {} is stopped in {} of its periods by its CPU limit",
+                    now.path,
+                    format::percent(pct)
+                ),
             )
             .fact("cpu.max", format!("{cores:.2} CPUs"))
             .fact("stopped", format!("{stopped} of {periods} periods"))

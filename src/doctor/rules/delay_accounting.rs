@@ -1,8 +1,8 @@
 //! Who waits for I/O is not counted, just when somebody wants to know.
 
-use crate::doctor::rule_context::{RuleContext, Sustained};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::{RuleContext, Sustained};
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -1,14 +1,15 @@
 //! File systems nearly full, of bytes or of inodes.
 
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
-use crate::model::slow_facts::{MountSpace, SpaceReport};
+use crate::doctor::rule_context::RuleContext;
 use crate::model::reading::Reading;
+use crate::model::slow_facts::{MountSpace, SpaceReport};
 use crate::model::topology::MountRef;
 
 /// The rule.
-pub const RULE: Rule = Rule { name: "filesystem-full", description: "file systems out of room or of inodes", evaluate: look };
+pub const RULE: Rule =
+    Rule { name: "filesystem-full", description: "file systems out of room or of inodes", evaluate: look };
 
 /// Used from here on: worth a word ...
 const WARN_PCT: f64 = 90.0;
@@ -31,7 +32,10 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
     for m in all {
         match &m.space {
             Reading::Ok(_) => {}
-            other => blocked = other.unavailable_reason(case.now_ns()).map(|why| format!("{}: {why}", m.mount_point.sanitized())),
+            other => {
+                blocked =
+                    other.unavailable_reason(case.now_ns()).map(|why| format!("{}: {why}", m.mount_point.sanitized()))
+            }
         }
         out.extend(space_finding(case, m));
         out.extend(inode_finding(case, m));

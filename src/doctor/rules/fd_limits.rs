@@ -1,11 +1,12 @@
 //! Processes near their limit of open files: the next open() or accept() fails with EMFILE.
 
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::RuleContext;
 
 /// The rule.
-pub const RULE: Rule = Rule { name: "open-files", description: "processes near their limit of open files", evaluate: look };
+pub const RULE: Rule =
+    Rule { name: "open-files", description: "processes near their limit of open files", evaluate: look };
 
 /// From here on a burst of connections or of data files is enough.
 const WARN_PCT: f64 = 80.0;
@@ -13,7 +14,9 @@ const WARN_PCT: f64 = 80.0;
 const CRITICAL_PCT: f64 = 97.0;
 
 fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let Some(facts) = &case.system.slow_facts.latest else { return RuleStatus::NeedsMoreData("open files of the processes") };
+    let Some(facts) = &case.system.slow_facts.latest else {
+        return RuleStatus::NeedsMoreData("open files of the processes");
+    };
     for f in &facts.open_files {
         let Some(soft) = f.soft.filter(|n| *n > 0) else { continue };
         let used = f.open as f64 * 100.0 / soft as f64;

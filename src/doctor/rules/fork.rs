@@ -1,10 +1,10 @@
 //! Servers that fork to write a snapshot of their memory: the fork copies the page tables, and every page
 //! written meanwhile is copied; with transparent huge pages that is 2 MiB for one byte.
 
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
-use crate::doctor::known_servers::ServerKind;
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::known_servers::ServerKind;
+use crate::doctor::rule_context::RuleContext;
 
 /// Huge pages.
 pub const THP_ALWAYS: Rule = Rule {
@@ -34,7 +34,9 @@ fn snapshot_servers<'c>(case: &'c RuleContext<'_>) -> impl Iterator<Item = u32> 
 }
 
 fn evaluate_thp(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let Some(facts) = &case.system.slow_facts.latest else { return RuleStatus::NeedsMoreData("the kernel's settings") };
+    let Some(facts) = &case.system.slow_facts.latest else {
+        return RuleStatus::NeedsMoreData("the kernel's settings");
+    };
     let Some(thp) = &facts.thp else { return RuleStatus::Evaluated };
     if thp != "always" {
         return RuleStatus::Evaluated;
@@ -69,8 +71,7 @@ fn evaluate_fork_cost(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleSta
     if let Some(why) = case.system.processes_status.unavailable_reason(case.now_ns()) {
         return RuleStatus::Unavailable(why);
     }
-    let measured =
-        case.system.slow_facts.latest.as_ref().and_then(|f| f.results.iter().find_map(|r| r.fork_ms_per_gb));
+    let measured = case.system.slow_facts.latest.as_ref().and_then(|f| f.results.iter().find_map(|r| r.fork_ms_per_gb));
     for at in snapshot_servers(case) {
         let row = case.system.processes.row(at);
         let all = row.rss_bytes + row.swap_bytes.unwrap_or(0);
@@ -78,7 +79,8 @@ fn evaluate_fork_cost(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleSta
             continue;
         }
         let gib = all as f64 / GIB;
-        let (low, high) = measured.map_or((gib * FORK_MS_PER_GIB.0, gib * FORK_MS_PER_GIB.1), |ms| (gib * ms, gib * ms));
+        let (low, high) =
+            measured.map_or((gib * FORK_MS_PER_GIB.0, gib * FORK_MS_PER_GIB.1), |ms| (gib * ms, gib * ms));
         let takes = match measured {
             Some(_) => format::ms(low),
             None => format!("{} to {}", format::ms(low), format::ms(high)),

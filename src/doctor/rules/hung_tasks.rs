@@ -1,9 +1,9 @@
 //! Tasks in uninterruptible sleep for long: the kernel's own word, and a watch of our own, because the kernel
 //! falls silent after ten reports and never reports a direct reader of a dead disk.
 
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::RuleContext;
 use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::model::process::{ProcessRow, TaskKey};
@@ -56,8 +56,7 @@ const MAX_FINDINGS: usize = 3;
 fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
     let mut told = 0;
     for stuck in &case.system.hung_tasks {
-        let row =
-            case.system.processes.get(&TaskKey { pid: stuck.pid, tid: stuck.tid, starttime: stuck.starttime });
+        let row = case.system.processes.get(&TaskKey { pid: stuck.pid, tid: stuck.tid, starttime: stuck.starttime });
         let report = case.system.kernel_log.latest_hung_task(stuck.tid);
         // Some drivers' threads sleep in D for good; only the kernel knows which of them hang.
         if row.as_ref().is_some_and(|r| r.kernel_thread) && report.is_none() {
@@ -88,7 +87,12 @@ fn is_undecided(case: &RuleContext<'_>) -> bool {
     looked < WATCH_SECS && case.system.processes.tasks_in_d_state().any(|(task, _)| !task.kernel_thread)
 }
 
-fn hung_task_finding(case: &RuleContext<'_>, s: &HungTask, row: Option<&ProcessRow<'_>>, report: Option<&LogEntry>) -> Finding {
+fn hung_task_finding(
+    case: &RuleContext<'_>,
+    s: &HungTask,
+    row: Option<&ProcessRow<'_>>,
+    report: Option<&LogEntry>,
+) -> Finding {
     let key = TaskKey { pid: s.pid, tid: s.tid, starttime: s.starttime };
     let name = crate::sanitize::sanitize(&s.comm);
     // The kernel has watched for longer than we have.
@@ -99,10 +103,10 @@ fn hung_task_finding(case: &RuleContext<'_>, s: &HungTask, row: Option<&ProcessR
         false => Severity::Warn,
     };
     let wait = s.wchan.as_deref().map(crate::sanitize::sanitize).filter(|w| !w.is_empty() && w != "0");
-    let meaning = wait.as_deref().and_then(|w| WAIT_CHANNEL_MEANINGS.iter().find(|(f, _)| w.starts_with(f))).map(|m| m.1);
+    let meaning =
+        wait.as_deref().and_then(|w| WAIT_CHANNEL_MEANINGS.iter().find(|(f, _)| w.starts_with(f))).map(|m| m.1);
     let place = wait.as_ref().map_or(String::new(), |w| format!(" in {w}"));
-    let title =
-        format!("{name} ({}) hangs: in state D for at least {}{place}", s.tid, format::duration(secs as f64));
+    let title = format!("{name} ({}) hangs: in state D for at least {}{place}", s.tid, format::duration(secs as f64));
     let others = case.system.hung_tasks.len();
     Finding::new(HUNG_TASK.name, severity, FindingSubject::Task(key, name), title)
         .fact("state", "D, not scheduled")
@@ -150,7 +154,9 @@ fn add_kernel_reports(case: &RuleContext<'_>, out: &mut Vec<Finding>) {
             .fact("kernel's report", crate::sanitize::sanitize(&e.message))
             .fact("reports", e.count.to_string())
             .since(case.wall_to_boot_ns(e.first_wall_ns))
-            .why("What hung once had a cause that may come again: a device or a file system did not answer for minutes.")
+            .why(
+                "What hung once had a cause that may come again: a device or a file system did not answer for minutes.",
+            )
             .advise_at("read the stack under the kernel's message", "nothing", NavTarget::KernelLog(e.seq))
             .see_also(NavTarget::KernelLog(e.seq)),
         );
@@ -158,7 +164,8 @@ fn add_kernel_reports(case: &RuleContext<'_>, out: &mut Vec<Finding>) {
 }
 
 fn evaluate_warnings_exhausted(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    let left = case.system.hung_task_warnings.or_else(|| case.system.slow_facts.knob_number("kernel.hung_task_warnings"));
+    let left =
+        case.system.hung_task_warnings.or_else(|| case.system.slow_facts.knob_number("kernel.hung_task_warnings"));
     let Some(left) = left else { return RuleStatus::NeedsMoreData("the kernel's settings") };
     if left != 0 {
         return RuleStatus::Evaluated;

@@ -1,20 +1,27 @@
 //! What the kernel log says outright: resets, failed requests, damaged file systems, memory that ran out.
 
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::rule_context::RuleContext;
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
 use crate::model::disk::DevId;
 use crate::model::kernel_log::{KernelLogClass, LogEntry};
 use crate::model::topology::BlockDevice;
 use crate::units::format_rfc3339;
 
 /// Resets and timeouts.
-pub const DEVICE_RESET: Rule =
-    Rule { name: "device-reset", description: "requests or links that time out, aborts, resets", evaluate: evaluate_resets };
+pub const DEVICE_RESET: Rule = Rule {
+    name: "device-reset",
+    description: "requests or links that time out, aborts, resets",
+    evaluate: evaluate_resets,
+};
 /// Failed requests.
-pub const IO_ERROR: Rule = Rule { name: "io-error", description: "requests that a device failed", evaluate: evaluate_io_errors };
+pub const IO_ERROR: Rule =
+    Rule { name: "io-error", description: "requests that a device failed", evaluate: evaluate_io_errors };
 /// Damaged file systems.
-pub const FILESYSTEM_ERROR: Rule =
-    Rule { name: "filesystem-error", description: "file systems that found damage or lost data", evaluate: evaluate_filesystem_errors };
+pub const FILESYSTEM_ERROR: Rule = Rule {
+    name: "filesystem-error",
+    description: "file systems that found damage or lost data",
+    evaluate: evaluate_filesystem_errors,
+};
 /// Out of memory.
 pub const OOM: Rule = Rule { name: "oom", description: "processes killed for want of memory", evaluate: evaluate_oom };
 
@@ -38,13 +45,15 @@ struct KernelReports<'a> {
     first_ns: i64,
 }
 
-fn group_reports<'a>(case: &RuleContext<'a>, class: KernelLogClass, of: impl Fn(&LogEntry) -> bool) -> Vec<KernelReports<'a>> {
+fn group_reports<'a>(
+    case: &RuleContext<'a>,
+    class: KernelLogClass,
+    of: impl Fn(&LogEntry) -> bool,
+) -> Vec<KernelReports<'a>> {
     let mut out: Vec<KernelReports<'a>> = Vec::new();
     let from = case.system.now().wall_ns.saturating_sub((RECENT_SECS * 1_000_000_000) as i64);
     let entries = case.system.kernel_log.entries().rev().take_while(move |e| e.wall_ns >= from);
-    for e in
-        entries.filter(|e| e.class == class && e.origin == crate::model::kernel_log::LogOrigin::Kernel && of(e))
-    {
+    for e in entries.filter(|e| e.class == class && e.origin == crate::model::kernel_log::LogOrigin::Kernel && of(e)) {
         let name = e.device.as_deref().map_or(String::new(), crate::sanitize::sanitize);
         let number = e.devno.map(|(major, minor)| DevId { major, minor });
         let id = number.or_else(|| case.find_device(e.device.as_deref()?));
@@ -138,8 +147,12 @@ fn rule_status(case: &RuleContext<'_>) -> RuleStatus {
 fn evaluate_resets(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
     for t in group_reports(case, KernelLogClass::ResetTimeout, |_| true) {
         let severity = if t.count >= MANY_RESETS { Severity::Critical } else { Severity::Warn };
-        let title =
-            format!("resets or timeouts{}{}: {}", t.device_suffix(), t.count_suffix(), crate::sanitize::sanitize(&t.newest.message));
+        let title = format!(
+            "resets or timeouts{}{}: {}",
+            t.device_suffix(),
+            t.count_suffix(),
+            crate::sanitize::sanitize(&t.newest.message)
+        );
         out.push(
             t.build_finding(case, DEVICE_RESET.name, t.current_severity(case, severity), title)
                 .why(
@@ -155,7 +168,12 @@ fn evaluate_resets(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus
 
 fn evaluate_io_errors(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
     for t in group_reports(case, KernelLogClass::IoError, |e| !e.message.contains(UNSUPPORTED_OPERATION)) {
-        let title = format!("I/O errors{}{}: {}", t.device_suffix(), t.count_suffix(), crate::sanitize::sanitize(&t.newest.message));
+        let title = format!(
+            "I/O errors{}{}: {}",
+            t.device_suffix(),
+            t.count_suffix(),
+            crate::sanitize::sanitize(&t.newest.message)
+        );
         out.push(
             t.build_finding(case, IO_ERROR.name, t.current_severity(case, Severity::Critical), title)
                 .why(
@@ -179,9 +197,15 @@ const FILESYSTEM_ERROR_WORDS: &[&str] =
     &["rror", "orrupt", "bort", "read-only", "shut", "lost", "failed", "annot", "nconsistent", "readonly"];
 
 fn evaluate_filesystem_errors(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
-    for t in group_reports(case, KernelLogClass::Filesystem, |e| FILESYSTEM_ERROR_WORDS.iter().any(|w| e.message.contains(w))) {
-        let title =
-            format!("file system errors{}{}: {}", t.device_suffix(), t.count_suffix(), crate::sanitize::sanitize(&t.newest.message));
+    for t in group_reports(case, KernelLogClass::Filesystem, |e| {
+        FILESYSTEM_ERROR_WORDS.iter().any(|w| e.message.contains(w))
+    }) {
+        let title = format!(
+            "file system errors{}{}: {}",
+            t.device_suffix(),
+            t.count_suffix(),
+            crate::sanitize::sanitize(&t.newest.message)
+        );
         out.push(
             t.build_finding(case, FILESYSTEM_ERROR.name, t.current_severity(case, Severity::Critical), title)
                 .why("The file system found its own data damaged or could not write it. What it holds may be incomplete.")

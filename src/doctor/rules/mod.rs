@@ -3,18 +3,17 @@
 pub mod access_time;
 pub mod burst_credits;
 pub mod cache_pressure;
+pub mod cgroup_limits;
 pub mod delay_accounting;
-pub mod writeback_backlog;
-pub mod kernel_errors;
+pub mod disk_space;
 pub mod fd_limits;
 pub mod fork;
-pub mod cgroup_limits;
 pub mod hung_tasks;
+pub mod kernel_errors;
 pub mod network_mounts;
 pub mod read_ahead;
 pub mod read_only;
 pub mod reclaim;
-pub mod disk_space;
 pub mod saturation;
 pub mod scheduler;
 pub mod slow_device;
@@ -22,6 +21,7 @@ pub mod stalled_device;
 pub mod swap;
 pub mod syncs;
 pub mod writeback;
+pub mod writeback_backlog;
 
 use super::finding::Rule;
 

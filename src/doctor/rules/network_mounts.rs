@@ -1,8 +1,8 @@
 //! File systems over the network: a wire that is full, requests sent twice, a protocol of the last century.
 
-use crate::doctor::rule_context::{RuleContext, Sustained};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::{RuleContext, Sustained};
 use crate::model::network::{NetFsKind, NetFsRate, NicRate};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::snapshot::Snapshot;
@@ -14,7 +14,8 @@ pub const LINK_FULL: Rule =
 pub const NFS_RETRANSMITS: Rule =
     Rule { name: "nfs-retransmits", description: "NFS requests sent more than once", evaluate: evaluate_retransmits };
 /// SMB 1.
-pub const SMB1: Rule = Rule { name: "cifs-version-1", description: "shares mounted with SMB 1", evaluate: evaluate_smb1 };
+pub const SMB1: Rule =
+    Rule { name: "cifs-version-1", description: "shares mounted with SMB 1", evaluate: evaluate_smb1 };
 
 /// Over so long.
 const WINDOW_SECS: f64 = 5.0;
@@ -68,7 +69,9 @@ fn evaluate_link(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
     let mut judged = RuleStatus::Evaluated;
     for m in mounts(case) {
         let Some(interface) = m.interface.as_deref() else { continue };
-        let full = |s: &Snapshot| Some(find_interface(s, interface)?.used_pct? >= FULL_PCT && throughput_mb_per_s(same_mount(s, m)?)? >= 1.0);
+        let full = |s: &Snapshot| {
+            Some(find_interface(s, interface)?.used_pct? >= FULL_PCT && throughput_mb_per_s(same_mount(s, m)?)? >= 1.0)
+        };
         match case.sustained(WINDOW_SECS, full) {
             Sustained::TooEarly => judged = RuleStatus::NeedsMoreData("a few seconds of network counters"),
             Sustained::Since(since) => out.push(full_link_finding(case, m, interface, since)),
@@ -103,8 +106,7 @@ fn full_link_finding(case: &RuleContext<'_>, m: &NetFsRate, interface: &str, sin
     let used = case.mean(WINDOW_SECS, |s| self::find_interface(s, interface)?.used_pct).unwrap_or_default();
     let slow = bits.is_some_and(|b| b <= HUNDRED_MBIT_PER_S);
     let class = if slow { ", a 100 Mbit link" } else { "" };
-    let title =
-        format!("{} is limited by its wire: {interface}{class} is {} full", m.mount, format::percent(used));
+    let title = format!("{} is limited by its wire: {interface}{class} is {} full", m.mount, format::percent(used));
     link_finding(m, Severity::Warn, title)
         .fact("interface", interface)
         .fact_opt("link speed", bits.map(format_link_speed))
@@ -129,20 +131,14 @@ fn steady_rate_finding(case: &RuleContext<'_>, m: &NetFsRate, interface: &str) -
     if !(HUNDRED_MBIT_MB_PER_S.0..=HUNDRED_MBIT_MB_PER_S.1).contains(&mean) {
         return None;
     }
-    let title = format!(
-        "{} moves a flat {}: as through a 100 Mbit port somewhere on the way",
-        m.mount,
-        format::mb_per_s(mean)
-    );
+    let title =
+        format!("{} moves a flat {}: as through a 100 Mbit port somewhere on the way", m.mount, format::mb_per_s(mean));
     Some(
         link_finding(m, Severity::Warn, title)
             .fact("interface", interface)
             .fact("link speed", "not told by its driver")
             .since(since)
-            .advise(
-                "check every switch port on the way, the server's too; measure with iperf",
-                "some traffic",
-            ),
+            .advise("check every switch port on the way, the server's too; measure with iperf", "some traffic"),
     )
 }
 
@@ -168,16 +164,21 @@ fn evaluate_retransmits(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleS
             format::count(again)
         );
         out.push(
-            Finding::new(NFS_RETRANSMITS.name, Severity::Warn, FindingSubject::Mount(RawBytes::from(m.mount.as_str())), title)
-                .fact("retransmits", format!("{}/s", format::count(again)))
-                .fact("requests", format!("{}/s", format::count(ops)))
-                .fact_opt("rtt", m.rtt_ms.map(format::ms))
-                .fact_opt("major timeouts", m.timeouts_per_s.map(|n| format!("{}/s", format::count(n))))
-                .fact("server", m.server.clone())
-                .why("Each one waited for a timeout of seconds first: programs on this mount stand still meanwhile.")
-                .advise("check loss on the way (ip -s link, switch counters) and the load of the server", "nothing")
-                .advise("mount with proto=tcp if it uses UDP; see whether the server's threads are all busy", "a new mount")
-                .see_also(NavTarget::Devices),
+            Finding::new(
+                NFS_RETRANSMITS.name,
+                Severity::Warn,
+                FindingSubject::Mount(RawBytes::from(m.mount.as_str())),
+                title,
+            )
+            .fact("retransmits", format!("{}/s", format::count(again)))
+            .fact("requests", format!("{}/s", format::count(ops)))
+            .fact_opt("rtt", m.rtt_ms.map(format::ms))
+            .fact_opt("major timeouts", m.timeouts_per_s.map(|n| format!("{}/s", format::count(n))))
+            .fact("server", m.server.clone())
+            .why("Each one waited for a timeout of seconds first: programs on this mount stand still meanwhile.")
+            .advise("check loss on the way (ip -s link, switch counters) and the load of the server", "nothing")
+            .advise("mount with proto=tcp if it uses UDP; see whether the server's threads are all busy", "a new mount")
+            .see_also(NavTarget::Devices),
         );
     }
     judged

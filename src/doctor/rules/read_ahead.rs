@@ -1,10 +1,10 @@
 //! Read-ahead that does not fit what is read: too little for a stream, or so much that random reads drag
 //! megabytes along.
 
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::format;
 use crate::doctor::rule_context::{RuleContext, Sustained};
 use crate::doctor::storage_class::{StorageClass, storage_class};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
-use crate::doctor::format;
 use crate::model::disk::{DevId, DiskRate};
 use crate::model::queue::QueueAttrs;
 
@@ -47,7 +47,10 @@ fn evaluate_small(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus 
     for d in case.devices() {
         let Some((queue, kb)) = read_ahead_settings(case, d.id) else { continue };
         // Only where the next piece is far away does asking early pay.
-        let far = matches!(storage_class(case.system, d.id), StorageClass::Spinning | StorageClass::Network | StorageClass::Virtual);
+        let far = matches!(
+            storage_class(case.system, d.id),
+            StorageClass::Spinning | StorageClass::Network | StorageClass::Virtual
+        );
         let limit = kb as f64 * LIMIT_SHARE;
         let stream = |d: &DiskRate| {
             d.read_mb_per_s >= STREAM_MB_PER_S
@@ -60,7 +63,9 @@ fn evaluate_small(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus 
         if held != Sustained::TooEarly {
             judged = RuleStatus::Evaluated;
         }
-        let (Sustained::Since(since), true) = (held, far && kb > 0 && kb < recommended_kb(queue)) else { continue };
+        let (Sustained::Since(since), true) = (held, far && kb > 0 && kb < recommended_kb(queue)) else {
+            continue;
+        };
         let name = case.device_name(d.id);
         let mb = case.device_mean(d.id, WINDOW_SECS, |d| d.read_mb_per_s).unwrap_or(0.0);
         let better = recommended_kb(queue);
@@ -85,11 +90,7 @@ fn evaluate_small(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus 
                 "random reads bring in more than they need",
                 NavTarget::Knob(format!("read_ahead_kb@{}", d.name)),
             )
-            .advise_at(
-                "measure with read-ahead off and on",
-                "adds load while it runs",
-                NavTarget::Bench("sweep", None),
-            )
+            .advise_at("measure with read-ahead off and on", "adds load while it runs", NavTarget::Bench("sweep", None))
             .see_also(NavTarget::Device(d.id))
             .on_devices(case.device_chain(d.id)),
         );
@@ -101,9 +102,8 @@ fn evaluate_large(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus 
     let mut judged = RuleStatus::NeedsMoreData("a few seconds of device counters");
     for d in case.devices() {
         let Some((_, kb)) = read_ahead_settings(case, d.id) else { continue };
-        let dragging = |d: &DiskRate| {
-            d.read_request_kb >= MIN_REQUEST_KB && d.util_pct >= 90.0 && d.reads_per_s >= d.writes_per_s
-        };
+        let dragging =
+            |d: &DiskRate| d.read_request_kb >= MIN_REQUEST_KB && d.util_pct >= 90.0 && d.reads_per_s >= d.writes_per_s;
         let held = case.sustained(WINDOW_SECS, |s| {
             let faults = s.major_faults_per_s?;
             let d = s.device(d.id)?;

@@ -3,8 +3,8 @@
 //! ext4 shows `emergency_ro` beside `rw` then (Linux 6.15), others `shutdown`; older kernels only remount
 //! `ro`, which by itself may be meant: then the kernel's own word for it is needed.
 
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::rule_context::RuleContext;
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
 use crate::model::kernel_log::KernelLogClass;
 use crate::model::topology::MountRef;
 
@@ -45,7 +45,10 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
                     .fact("sign", sign)
                     .why("Every write there fails. Programs that keep running may believe that their data is safe.")
                     .advise("stop the programs that use it, save what can be read", "the service is down")
-                    .advise("find the cause (I/O errors of the device), then check it unmounted (fsck) and mount it again", "time")
+                    .advise(
+                        "find the cause (I/O errors of the device), then check it unmounted (fsck) and mount it again",
+                        "time",
+                    )
                     .see_also(NavTarget::Device(dev.id))
                     .on_devices(case.device_chain(dev.id)),
             );

@@ -1,11 +1,11 @@
 //! Tasks that have to make room in memory themselves before they get any: each allocation may wait for pages to be
 //! scanned, written out, or given up by somebody else. Who pays is often not who fills the memory.
 
-use crate::doctor::rule_context::{RuleContext, Sustained, IoTask, StalledTask};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::{IoTask, RuleContext, StalledTask, Sustained};
+use crate::model::memory_stalls::{MemoryStalls, RECLAIM};
 use crate::model::snapshot::Snapshot;
-use crate::model::memory_stalls::{RECLAIM, MemoryStalls};
 
 /// The rule.
 pub const RULE: Rule =
@@ -34,7 +34,9 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
     if let Some(why) = snap.memory_stalls.unavailable_reason(case.now_ns()) {
         return RuleStatus::Unavailable(why);
     }
-    if let Some(why) = snap.memory_stalls.ok().filter(|s| s.totals[RECLAIM].is_none()).and_then(|s| s.unavailable.first()) {
+    if let Some(why) =
+        snap.memory_stalls.ok().filter(|s| s.totals[RECLAIM].is_none()).and_then(|s| s.unavailable.first())
+    {
         return RuleStatus::Unavailable(why.clone());
     }
     let since = match case.sustained(WINDOW_SECS, is_stalled_in_reclaim) {
@@ -61,17 +63,16 @@ fn build_finding(case: &RuleContext<'_>, first: &StalledTask, victims: &[Stalled
     let subject = FindingSubject::Task(first.key, first.name.clone());
     let mut f = Finding::new(RULE.name, severity, subject, title).since(since);
     for v in victims.iter().take(MAX_NAMED_TASKS) {
-        let text = format!(
-            "{}, {} of the time, up to {:.0} ms at once",
-            v.name,
-            format::percent(v.ms_per_s / 10.0),
-            v.max_ms
-        );
+        let text =
+            format!("{}, {} of the time, up to {:.0} ms at once", v.name, format::percent(v.ms_per_s / 10.0), v.max_ms);
         f = f.fact("in direct reclaim", text);
     }
     if let Some(m) = find_stream(case) {
         let own = if m.key.pid == first.key.pid { " (the task itself)" } else { "" };
-        f = f.fact("streams most", format!("{}, {}{own}", m.name, format::bytes_per_s(m.read_bytes_per_s + m.write_bytes_per_s)));
+        f = f.fact(
+            "streams most",
+            format!("{}, {}{own}", m.name, format::bytes_per_s(m.read_bytes_per_s + m.write_bytes_per_s)),
+        );
     }
     f.fact_opt("control group", cgroup)
         .fact_opt(
@@ -100,5 +101,7 @@ fn build_finding(case: &RuleContext<'_>, first: &StalledTask, victims: &[Stalled
 
 /// Who fills the cache, if somebody moves enough for that.
 fn find_stream(case: &RuleContext<'_>) -> Option<IoTask> {
-    case.top_io_tasks(WINDOW_SECS).into_iter().find(|m| !m.is_kernel_thread && m.read_bytes_per_s + m.write_bytes_per_s >= STREAM_BYTES_PER_S)
+    case.top_io_tasks(WINDOW_SECS)
+        .into_iter()
+        .find(|m| !m.is_kernel_thread && m.read_bytes_per_s + m.write_bytes_per_s >= STREAM_BYTES_PER_S)
 }

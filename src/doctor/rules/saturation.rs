@@ -3,12 +3,12 @@
 //! %util is not enough: a device that serves in parallel is "100 % busy" at a fraction of its power. So the
 //! queue has to be deep for its class, and how bad it is follows from what a request waits there.
 
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::format;
 use crate::doctor::rule_context::{RuleContext, Sustained};
 use crate::doctor::storage_class::{StorageClass, storage_class};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
-use crate::doctor::format;
-use crate::model::io_accounting::IoRates;
 use crate::model::disk::{DevId, DiskRate};
+use crate::model::io_accounting::IoRates;
 use crate::model::raw_bytes::RawBytes;
 use crate::model::request_pattern::RequestPattern;
 use crate::model::topology::{BlockDevice, DeviceKind, Topology};
@@ -108,7 +108,11 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
         }
         judged = RuleStatus::Evaluated;
     }
-    if case.snapshot().is_some_and(|s| s.devices.ok().is_some_and(Vec::is_empty)) { RuleStatus::Evaluated } else { judged }
+    if case.snapshot().is_some_and(|s| s.devices.ok().is_some_and(Vec::is_empty)) {
+        RuleStatus::Evaluated
+    } else {
+        judged
+    }
 }
 
 fn build_finding(case: &RuleContext<'_>, id: DevId, class: StorageClass, since: u64) -> Option<Finding> {
@@ -135,9 +139,9 @@ fn build_finding(case: &RuleContext<'_>, id: DevId, class: StorageClass, since: 
     let task = dominant_task(case, &load, id);
     let name = case.device_name(id);
     let how = describe_load(&load);
-    let by = task.as_ref().map_or(String::new(), |(who, share, _)| {
-        format!("; {who} makes {} of it", format::percent(share * 100.0))
-    });
+    let by = task
+        .as_ref()
+        .map_or(String::new(), |(who, share, _)| format!("; {who} makes {} of it", format::percent(share * 100.0)));
     let title = match severity {
         Severity::Note => format!(
             "{name} works at full speed on {how}: {} tps, {} await, queue {}{by}",
@@ -159,7 +163,9 @@ fn build_finding(case: &RuleContext<'_>, id: DevId, class: StorageClass, since: 
         .fact("request size", format!("{:.1} KiB", load.request_kb))
         .fact_opt(
             "usual size",
-            load.most_common_size.map(|(from, pct)| format!("from {}, {} of the requests", format::bytes(from as f64), format::percent(pct))),
+            load.most_common_size.map(|(from, pct)| {
+                format!("from {}, {} of the requests", format::bytes(from as f64), format::percent(pct))
+            }),
         )
         .fact_opt("sequential", load.sequential_pct.map(format::percent))
         .fact("bandwidth", format::mb_per_s(load.mb_per_s))
@@ -192,7 +198,8 @@ fn describe_load(load: &DeviceLoad) -> &'static str {
 /// by device, so this is only told where one task alone accounts for most of what this device moves.
 fn dominant_task(case: &RuleContext<'_>, load: &DeviceLoad, id: DevId) -> Option<(String, f64, NavTarget)> {
     let own = |f: &IoRates| f.read_bytes_per_s + f.write_bytes_per_s.max(f.writeback_bytes_per_s);
-    let charged = case.attributed_io(WINDOW_SECS, |task| task.on_device(id).map_or(0.0, own)).filter(|all| !all.is_empty());
+    let charged =
+        case.attributed_io(WINDOW_SECS, |task| task.on_device(id).map_or(0.0, own)).filter(|all| !all.is_empty());
     if let Some(all) = charged {
         let sum: f64 = all.iter().map(|one| one.2).sum();
         let (pid, name, bytes) = all.first()?;

@@ -1,14 +1,17 @@
 //! An I/O scheduler that does not suit its device (Documentation/block/): a spinning disk wants its requests
 //! sorted, NVMe and virtual disks are sorted elsewhere.
 
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::format;
 use crate::doctor::rule_context::RuleContext;
 use crate::doctor::storage_class::{StorageClass, storage_class};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
-use crate::doctor::format;
 
 /// The rule.
-pub const RULE: Rule =
-    Rule { name: "scheduler-unsuitable", description: "an I/O scheduler that does not suit a busy device", evaluate: look };
+pub const RULE: Rule = Rule {
+    name: "scheduler-unsuitable",
+    description: "an I/O scheduler that does not suit a busy device",
+    evaluate: look,
+};
 
 /// On a spinning disk the order matters from some requests at a time on.
 const SPINNING_MIN_QUEUE: f64 = 2.0;

@@ -2,10 +2,10 @@
 //! out.
 
 use super::saturation::{WINDOW_SECS, mount_point_on};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
+use crate::doctor::format;
 use crate::doctor::rule_context::{RuleContext, Sustained};
 use crate::doctor::storage_class::{StorageClass, storage_class};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
-use crate::doctor::format;
 use crate::model::disk::{DevId, DiskRate};
 
 /// The rule.
@@ -31,11 +31,7 @@ fn is_slow_with_short_queue(d: &DiskRate, class: StorageClass) -> bool {
 fn is_slow_with_full_queue(d: &DiskRate, class: StorageClass) -> bool {
     let limits = class.limits();
     let kb = if d.tps > 0.0 { (d.read_mb_per_s + d.write_mb_per_s) * 1024.0 / d.tps } else { 0.0 };
-    d.queue_size > SHORT_QUEUE
-        && d.util_pct >= BUSY_PCT
-        && d.tps < limits.min_tps
-        && kb <= SMALL_KB
-        && d.tps > 0.0
+    d.queue_size > SHORT_QUEUE && d.util_pct >= BUSY_PCT && d.tps < limits.min_tps && kb <= SMALL_KB && d.tps > 0.0
 }
 
 fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
@@ -45,7 +41,8 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
     let mut judged = RuleStatus::NeedsMoreData("a few seconds of device counters");
     for d in case.devices() {
         let class = storage_class(case.system, d.id);
-        let slow = |d: &DiskRate| !d.stalled && (is_slow_with_short_queue(d, class) || is_slow_with_full_queue(d, class));
+        let slow =
+            |d: &DiskRate| !d.stalled && (is_slow_with_short_queue(d, class) || is_slow_with_full_queue(d, class));
         let held = case.sustained(WINDOW_SECS, |s| s.device(d.id).map(slow));
         if held == Sustained::TooEarly {
             continue;
@@ -55,7 +52,9 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
         let lower = |id: &DevId| {
             let class = crate::doctor::storage_class::storage_class(case.system, *id);
             let bad = |d: &DiskRate| {
-                is_slow_with_short_queue(d, class) || is_slow_with_full_queue(d, class) || super::saturation::is_saturated(d, class)
+                is_slow_with_short_queue(d, class)
+                    || is_slow_with_full_queue(d, class)
+                    || super::saturation::is_saturated(d, class)
             };
             case.sustained(WINDOW_SECS, |s| s.device(*id).map(bad)).since().is_some()
         };
@@ -65,10 +64,20 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
             out.extend(build_finding(case, d.id, class, since, chain));
         }
     }
-    if case.snapshot().is_some_and(|s| s.devices.ok().is_some_and(Vec::is_empty)) { RuleStatus::Evaluated } else { judged }
+    if case.snapshot().is_some_and(|s| s.devices.ok().is_some_and(Vec::is_empty)) {
+        RuleStatus::Evaluated
+    } else {
+        judged
+    }
 }
 
-fn build_finding(case: &RuleContext<'_>, id: DevId, class: StorageClass, since: u64, chain: Vec<DevId>) -> Option<Finding> {
+fn build_finding(
+    case: &RuleContext<'_>,
+    id: DevId,
+    class: StorageClass,
+    since: u64,
+    chain: Vec<DevId>,
+) -> Option<Finding> {
     let mean = |get: fn(&DiskRate) -> f64| case.device_mean(id, WINDOW_SECS, get);
     let (tps, queue) = (mean(|d| d.tps)?, mean(|d| d.queue_size)?);
     let await_ms = case.mean_per_request(id, WINDOW_SECS, |d| d.await_ms)?;
@@ -112,11 +121,7 @@ fn build_finding(case: &RuleContext<'_>, id: DevId, class: StorageClass, since: 
             "The device itself takes this long: no setting of the queue makes up for it, and everything that waits for \
              it waits with it.",
         )
-        .advise_at(
-            "look for errors, resets and resyncs in the kernel log",
-            "nothing",
-            NavTarget::KernelLog(None),
-        )
+        .advise_at("look for errors, resets and resyncs in the kernel log", "nothing", NavTarget::KernelLog(None))
         .advise(
             "look for a limit outside: burst credits or a quota of the cloud volume, a busy host, a degraded or \
              rebuilding RAID, a limit of the control group (cgroup limits do not show in the device's counters)",

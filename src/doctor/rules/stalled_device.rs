@@ -1,12 +1,13 @@
 //! A device that has requests in flight and completes none. Its await is then 0 in every other tool, because
 //! nothing completes (Documentation/admin-guide/iostats.rst).
 
-use crate::doctor::rule_context::{RuleContext, Sustained};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::{RuleContext, Sustained};
 
 /// The rule.
-pub const RULE: Rule = Rule { name: "device-stalled", description: "requests in flight and none completing", evaluate: look };
+pub const RULE: Rule =
+    Rule { name: "device-stalled", description: "requests in flight and none completing", evaluate: look };
 
 /// Without a completion for so long it is no slow request any more: a spinning disk in error recovery gives up
 /// or answers within 7 s, all others much sooner.
@@ -26,9 +27,8 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
         let (Sustained::Since(since), true) = (held, d.stalled) else { continue };
         // What lies on a stalled device stalls with it: the lowest one is the news.
         let below = case.device_chain(d.id);
-        let lower = |id: &crate::model::disk::DevId| {
-            case.snapshot().and_then(|s| s.device(*id)).is_some_and(|d| d.stalled)
-        };
+        let lower =
+            |id: &crate::model::disk::DevId| case.snapshot().and_then(|s| s.device(*id)).is_some_and(|d| d.stalled);
         if below.iter().skip(1).any(lower) {
             continue;
         }
@@ -51,20 +51,13 @@ fn look(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus {
                     "Whoever needs this device waits for good: reads, syncs, and every write once the dirty limit is \
                      reached. Signals do not help tasks that wait for it.",
                 )
-                .advise_at(
-                    "read what the kernel says of the device or its link",
-                    "nothing",
-                    NavTarget::KernelLog(None),
-                )
+                .advise_at("read what the kernel says of the device or its link", "nothing", NavTarget::KernelLog(None))
                 .advise(
                     "check the path to it: controller, cable, multipath, the server behind a network or loop device, a \
                      frozen file system beneath (fsfreeze)",
                     "nothing",
                 )
-                .advise(
-                    "do not change its queue settings now: the write would hang as well",
-                    "none; it is a warning",
-                )
+                .advise("do not change its queue settings now: the write would hang as well", "none; it is a warning")
                 .see_also(NavTarget::Device(d.id))
                 .on_devices(below),
         );

@@ -1,15 +1,16 @@
 //! Swap: traffic that costs time now, told apart from what was put away long ago and is not missed, and
 //! servers that wait for their own memory.
 
-use crate::doctor::rule_context::{RuleContext, Sustained};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::{RuleContext, Sustained};
 use crate::model::memory::SwapRate;
-use crate::model::process::{ProcessColumn, ProcessFilter, ProcessRow, ProcessQuery};
+use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessRow};
 use crate::model::snapshot::Snapshot;
 
 /// Traffic now.
-pub const SWAPPING: Rule = Rule { name: "swapping", description: "pages moving between memory and swap now", evaluate: evaluate_swapping };
+pub const SWAPPING: Rule =
+    Rule { name: "swapping", description: "pages moving between memory and swap now", evaluate: evaluate_swapping };
 /// Put away, not missed.
 pub const SWAPPED_IDLE: Rule =
     Rule { name: "swapped-idle", description: "much in swap, but none of it is moving", evaluate: evaluate_idle };
@@ -60,8 +61,7 @@ fn evaluate_swapping(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStat
         Sustained::NotSustained => return evaluate_bursts(case, out),
         Sustained::Since(since) => since,
     };
-    let mean =
-        |get: fn(&SwapRate) -> Option<f64>| case.mean(WINDOW_SECS, |s| get(s.swap.ok()?)).unwrap_or(0.0);
+    let mean = |get: fn(&SwapRate) -> Option<f64>| case.mean(WINDOW_SECS, |s| get(s.swap.ok()?)).unwrap_or(0.0);
     let (si, so) = (mean(|s| s.in_bytes_per_s), mean(|s| s.out_bytes_per_s));
     let full = case.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|p| p.avg10);
     let severity = match full {
@@ -88,10 +88,7 @@ fn evaluate_swapping(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStat
     out.push(
         finding
             .advise_at("find who grew: the SWAP and RES columns", "nothing", NavTarget::Processes)
-            .advise(
-                "make room: smaller caches and heaps, fewer workers, or more memory",
-                "less cache, or money",
-            )
+            .advise("make room: smaller caches and heaps, fewer workers, or more memory", "less cache, or money")
             .advise_at(
                 "lower vm.swappiness if it is file cache that pushes programs out",
                 "the file cache is given up sooner",
@@ -129,11 +126,15 @@ fn evaluate_bursts(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus
             .fact("so", format::bytes_per_s(so))
             .fact("bursts", format!("{begun} in {}", format::duration(looked)))
             .fact_opt("swap used", used.map(|n| format::bytes(n as f64)))
-                        .why(
+            .why(
                 "Something grows against a limit, or gives its memory away on purpose. As long as nothing comes back \
                  (si), programs do not wait for it.",
             )
-            .advise_at("see whose memory goes: the SWAP column, and si in the Memory view", "nothing", NavTarget::Memory)
+            .advise_at(
+                "see whose memory goes: the SWAP column, and si in the Memory view",
+                "nothing",
+                NavTarget::Memory,
+            )
             .advise("raise the limit of the control group that is met, if there is one", "memory that others lack")
             .see_also(NavTarget::Memory)
             .on_devices(swap_devices(case)),

@@ -3,15 +3,15 @@
 //! A sync waits for more than its own bytes: for requests of others that lie before it in the device's queue, and on
 //! file systems with a journal for everything that goes into the same commit. Judged only while syncs are traced.
 
-use crate::doctor::rule_context::{RuleContext, IoTask};
-use crate::doctor::storage_class::storage_class;
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::{IoTask, RuleContext};
+use crate::doctor::storage_class::storage_class;
 use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
-use crate::model::syncs::{SyncRate, SyncActivity, NOT_REQUESTED, SyncWait, wait_text};
+use crate::model::syncs::{NOT_REQUESTED, SyncActivity, SyncRate, SyncWait, wait_text};
 use std::collections::HashMap;
 
 /// A stream of one process makes the syncs of another slow.
@@ -182,8 +182,7 @@ fn file_weight(r: &SyncRate) -> f64 {
 fn busiest_disk(case: &RuleContext<'_>, id: DevId) -> Option<(DevId, f64)> {
     let topo = case.system.topology.ok()?;
     let disks = topo.physical_disks(id);
-    let written =
-        disks.filter_map(|d| Some((d.id, case.device_mean(d.id, WINDOW_SECS, |r| r.write_mb_per_s)?)));
+    let written = disks.filter_map(|d| Some((d.id, case.device_mean(d.id, WINDOW_SECS, |r| r.write_mb_per_s)?)));
     written.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
@@ -196,7 +195,8 @@ fn find_stream(case: &RuleContext<'_>, w: &SyncWaiter) -> Option<IoTask> {
         return None;
     }
     let movers = case.top_io_tasks(STREAM_SECS).into_iter();
-    let others = movers.filter(|m| !m.is_kernel_thread && m.key.pid != w.pid && m.write_bytes_per_s >= STREAM_BYTES_PER_S);
+    let others =
+        movers.filter(|m| !m.is_kernel_thread && m.key.pid != w.pid && m.write_bytes_per_s >= STREAM_BYTES_PER_S);
     others.max_by(|a, b| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s))
 }
 
@@ -296,8 +296,12 @@ fn waits_on_syncs_finding(case: &RuleContext<'_>, w: &SyncWaiter) -> Option<Find
     if w.wait_pct < WAITS_MIN_PCT || w.reported_ms < slow {
         return None;
     }
-    let title =
-        format!("{} waits on syncs of {}: {}", w.name, w.file.file.display_path(case.system.topology.ok()), format_figures(w));
+    let title = format!(
+        "{} waits on syncs of {}: {}",
+        w.name,
+        w.file.file.display_path(case.system.topology.ok()),
+        format_figures(w)
+    );
     let found = build_finding(case, w, WAITS_ON_SYNCS.name, title)
         .why("Whatever the process does between two syncs, it goes no faster than its device answers them.")
         .advise_at(

@@ -2,12 +2,12 @@
 //! write while a store is still being dirtied, so the same pages go out again and again; above the free-run
 //! ceiling, (background + dirty) / 2, whoever writes is put to sleep, up to 200 ms at a time.
 
-use crate::doctor::rule_context::{RuleContext, Sustained, StalledTask};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::{RuleContext, StalledTask, Sustained};
 use crate::model::memory::WritebackRate;
-use crate::model::snapshot::Snapshot;
 use crate::model::memory_stalls::THROTTLE;
+use crate::model::snapshot::Snapshot;
 
 /// The background threshold is crossed while pages are dirtied.
 pub const WRITEBACK_STORM: Rule = Rule {
@@ -78,7 +78,10 @@ fn top_dirtier(case: &RuleContext<'_>) -> Option<(String, f64)> {
     }
     let movers = case.top_io_tasks(STORM_SECS);
     let all: f64 = movers.iter().map(|m| m.write_bytes_per_s).sum();
-    let first = movers.into_iter().filter(|m| !m.is_kernel_thread).max_by(|a, b| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s))?;
+    let first = movers
+        .into_iter()
+        .filter(|m| !m.is_kernel_thread)
+        .max_by(|a, b| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s))?;
     (first.write_bytes_per_s >= MIN_DIRTY_BYTES_PER_S).then(|| (first.name, first.write_bytes_per_s / all))
 }
 
@@ -120,9 +123,8 @@ fn evaluate_storm(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus 
         Sustained::NotSustained => return RuleStatus::Evaluated,
         Sustained::Since(since) => since,
     };
-    let mean = |get: fn(&WritebackRate) -> Option<f64>| {
-        case.mean(STORM_SECS, |s| get(s.writeback.ok()?)).unwrap_or(0.0)
-    };
+    let mean =
+        |get: fn(&WritebackRate) -> Option<f64>| case.mean(STORM_SECS, |s| get(s.writeback.ok()?)).unwrap_or(0.0);
     let (dirtied, written) = (mean(|w| w.dirtied_bytes_per_s), mean(|w| w.written_bytes_per_s));
     let by = dirtier_suffix(case);
     let title = format!(
@@ -156,20 +158,16 @@ fn evaluate_storm(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleStatus 
 fn throttled_title(case: &RuleContext<'_>, w: &WritebackRate, writers: &[StalledTask]) -> String {
     let level = format::bytes(dirty_bytes(w).unwrap_or(0.0));
     let ceiling = w.freerun_bytes.map_or("-".into(), |n| format::bytes(n as f64));
-    let above =
-        case.mean(THROTTLED_SECS, |s| is_above_freerun(s).map(f64::from)).is_none_or(|share| share > 0.0);
+    let above = case.mean(THROTTLED_SECS, |s| is_above_freerun(s).map(f64::from)).is_none_or(|share| share > 0.0);
     match writers.first() {
         None => format!("{level} dirty and in writeback, above the free-run ceiling of {ceiling}"),
         Some(v) => {
             let who = format!("{} sleeps {} of the time", v.name, format::percent(v.ms_per_s / 10.0));
-            let more =
-                if writers.len() > 1 { format!(" and {} more", writers.len() - 1) } else { String::new() };
+            let more = if writers.len() > 1 { format!(" and {} more", writers.len() - 1) } else { String::new() };
             let why = if above {
                 format!("{level} dirty and in writeback, above the free-run ceiling of {ceiling}")
             } else {
-                format!(
-                    "by a limit of its device or control group: {level} dirty, the machine's ceiling is {ceiling}"
-                )
+                format!("by a limit of its device or control group: {level} dirty, the machine's ceiling is {ceiling}")
             };
             format!("{who}{more}; {why}")
         }
@@ -208,12 +206,10 @@ fn evaluate_throttled(case: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleSta
             ),
         );
     }
-    let finding = finding
-        .fact_opt("I/O pressure, all tasks waiting", pressure)
-        .why(
-            "Above this ceiling each write() may sleep up to 200 ms at a time, for whichever program dirties pages and on \
+    let finding = finding.fact_opt("I/O pressure, all tasks waiting", pressure).why(
+        "Above this ceiling each write() may sleep up to 200 ms at a time, for whichever program dirties pages and on \
              whichever device, until the flushers have caught up.",
-        );
+    );
     out.push(
         add_figures(case, finding)
             .advise_at(

@@ -2,9 +2,9 @@
 //! that is unmounted waits for all of them.
 
 use super::writeback::dirty_bytes;
-use crate::doctor::rule_context::{RuleContext, Sustained};
-use crate::doctor::finding::{Finding, RuleStatus, NavTarget, Rule, Severity, FindingSubject};
+use crate::doctor::finding::{Finding, FindingSubject, NavTarget, Rule, RuleStatus, Severity};
 use crate::doctor::format;
+use crate::doctor::rule_context::{RuleContext, Sustained};
 use crate::model::snapshot::Snapshot;
 
 /// The rule.

@@ -2,13 +2,13 @@
 
 use super::test_machine::*;
 use crate::doctor::RuleEngine;
-use crate::doctor::rule_context::RuleContext;
-use crate::doctor::finding::{Finding, Severity, FindingSubject};
-use crate::doctor::known_servers::ServerKind;
+use crate::doctor::finding::{Finding, FindingSubject, Severity};
 use crate::doctor::incident::group_into_incidents;
-use crate::model::process::{IoBytes, TaskNames, ProcessUpdate};
-use crate::model::reading::Reading;
+use crate::doctor::known_servers::ServerKind;
+use crate::doctor::rule_context::RuleContext;
 use crate::model::memory_stalls::THROTTLE;
+use crate::model::process::{IoBytes, ProcessUpdate, TaskNames};
+use crate::model::reading::Reading;
 use std::sync::Arc;
 
 fn rules_by_incident(engine: &RuleEngine) -> Vec<Vec<&'static str>> {
@@ -56,7 +56,10 @@ fn writeback_storm_is_one_incident_with_the_cause_first() {
     });
     let mut engine = RuleEngine::default();
     engine.evaluate(&stage.system);
-    assert_eq!(rules_by_incident(&engine), [["writeback-storm", "writers-throttled", "slow-drain", "device-saturated"]]);
+    assert_eq!(
+        rules_by_incident(&engine),
+        [["writeback-storm", "writers-throttled", "slow-drain", "device-saturated"]]
+    );
     assert_eq!(engine.incidents()[0].severity, Severity::Critical, "as bad as the worst of it");
 }
 
@@ -92,8 +95,9 @@ fn incidents_are_sorted_by_severity_and_stable() {
 fn findings_near_a_limit_do_not_flap_and_clear_later() {
     let mut stage = TestMachine::new();
     let mut engine = RuleEngine::default();
-    let busy =
-        |t: &mut crate::model::snapshot::Snapshot| set_device(t, busy_device(SDA, "sda", (119.0, 100.0, 12.0, 4.0, 0.6)));
+    let busy = |t: &mut crate::model::snapshot::Snapshot| {
+        set_device(t, busy_device(SDA, "sda", (119.0, 100.0, 12.0, 4.0, 0.6)))
+    };
     stage.ticks(8, busy);
     engine.evaluate(&stage.system);
     let since = engine.incidents()[0].since_ns();
@@ -196,8 +200,7 @@ fn past_findings_explain_nothing_new_and_sort_after_current_ones() {
 #[test]
 fn errors_of_a_removed_device_are_only_warnings() {
     let mut stage = TestMachine::new();
-    stage.system.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == LOOP0).unwrap().size_bytes =
-        Some(0);
+    stage.system.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == LOOP0).unwrap().size_bytes = Some(0);
     stage.idle_ticks(2);
     stage.kernel_message("I/O error, dev loop0, sector 8");
     assert_eq!(stage.evaluate_rule("io-error").0[0].severity, Severity::Warn);
@@ -243,8 +246,7 @@ fn java_servers_are_found_by_command_line() {
     let update = ProcessUpdate { seq: 9, time: stage.now(), names: vec![(key, names)], ..ProcessUpdate::default() };
     stage.system.apply_processes(Reading::Ok(update));
     let case = RuleContext::new(&stage.system);
-    let servers: Vec<_> =
-        case.servers(|kind| kind == ServerKind::Database).map(|at| case.task_name(at)).collect();
+    let servers: Vec<_> = case.servers(|kind| kind == ServerKind::Database).map(|at| case.task_name(at)).collect();
     assert_eq!(servers, ["java (77)"]);
 }
 

@@ -2,12 +2,12 @@
 
 use super::test_machine::*;
 use crate::doctor::finding::Severity::{self, Critical, Note, Warn};
-use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit, OpenFiles, BenchResultFacts};
 use crate::model::memory::{MemRaw, ReclaimRate};
 use crate::model::network::{NetFsKind, NetFsRaw};
 use crate::model::process::{IoBytes, TaskKey, TaskRaw};
-use crate::model::sample::Sample;
 use crate::model::reading::Reading;
+use crate::model::sample::Sample;
+use crate::model::slow_facts::{BenchResultFacts, CgroupFacts, CgroupIoLimit, OpenFiles};
 use crate::model::snapshot::Snapshot;
 
 /// A case.
@@ -56,7 +56,9 @@ pub const FIRING: &[FiringCase] = &[
         Warn,
         "vda is saturated by small sequential I/O: 113 tps, 48.3 ms await, queue 3.9",
         |s| {
-            s.ticks(8, |t| set_device(t, with_traced_requests(busy_device(VDA, "vda", (113.0, 48.3, 3.9, 4.0, 0.5)), 100, 13)));
+            s.ticks(8, |t| {
+                set_device(t, with_traced_requests(busy_device(VDA, "vda", (113.0, 48.3, 3.9, 4.0, 0.5)), 100, 13))
+            });
         },
     ),
     firing_case(
@@ -191,13 +193,7 @@ pub const FIRING: &[FiringCase] = &[
         "the server redis-server (920) has 1.00 GiB of its memory in swap (50 %)",
         |s| {
             s.idle_ticks(8);
-            s.add_task(
-                920,
-                "redis-server",
-                |t| (t.swap_bytes, t.rss_bytes) = (Some(GIB), GIB),
-                IoBytes::default(),
-                0,
-            );
+            s.add_task(920, "redis-server", |t| (t.swap_bytes, t.rss_bytes) = (Some(GIB), GIB), IoBytes::default(), 0);
         },
     ),
     firing_case(
@@ -268,31 +264,21 @@ pub const FIRING: &[FiringCase] = &[
     }),
     firing_case("filesystem-error", "damage", Critical, "file system errors on sda1", |s| {
         s.idle_ticks(2);
-        s.kernel_message("EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0");
+        s.kernel_message(
+            "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0",
+        );
     }),
-    firing_case(
-        "read-only",
-        "ext4's emergency",
-        Critical,
-        "/srv (ext4, sda1) went read-only after an error",
-        |s| {
-            s.system.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
-                vec![mount("/srv", "rw,relatime", "rw,emergency_ro")];
-            s.idle_ticks(1);
-        },
-    ),
-    firing_case(
-        "read-only",
-        "remounted, and the kernel said so",
-        Critical,
-        "/srv (ext4, sda1) went read-only",
-        |s| {
-            s.system.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
-                vec![mount("/srv", "ro,relatime", "ro")];
-            s.idle_ticks(1);
-            s.kernel_message("EXT4-fs (sda1): Remounting filesystem read-only");
-        },
-    ),
+    firing_case("read-only", "ext4's emergency", Critical, "/srv (ext4, sda1) went read-only after an error", |s| {
+        s.system.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
+            vec![mount("/srv", "rw,relatime", "rw,emergency_ro")];
+        s.idle_ticks(1);
+    }),
+    firing_case("read-only", "remounted, and the kernel said so", Critical, "/srv (ext4, sda1) went read-only", |s| {
+        s.system.topology.ok_mut().unwrap().devices.iter_mut().find(|d| d.id == SDA1).unwrap().mounts =
+            vec![mount("/srv", "ro,relatime", "ro")];
+        s.idle_ticks(1);
+        s.kernel_message("EXT4-fs (sda1): Remounting filesystem read-only");
+    }),
     firing_case("oom", "a victim", Critical, "the kernel killed keydb-server (940)", |s| {
         s.idle_ticks(2);
         s.kernel_message("Out of memory: Killed process 940 (keydb-server) total-vm:30000000kB, anon-rss:20000000kB");
@@ -308,19 +294,15 @@ pub const FIRING: &[FiringCase] = &[
             s.add_task(920, "redis-server", |_| {}, IoBytes::default(), 0);
         },
     ),
-    firing_case(
-        "fork-cost",
-        "24 GiB",
-        Warn,
-        "a fork of redis-server (920) stops it for about 216 ms to 552 ms",
-        |s| {
-            s.idle_ticks(1);
-            s.add_task(920, "redis-server", |t| t.rss_bytes = 24 * GIB, IoBytes::default(), 0);
-        },
-    ),
+    firing_case("fork-cost", "24 GiB", Warn, "a fork of redis-server (920) stops it for about 216 ms to 552 ms", |s| {
+        s.idle_ticks(1);
+        s.add_task(920, "redis-server", |t| t.rss_bytes = 24 * GIB, IoBytes::default(), 0);
+    }),
     firing_case("fork-cost", "measured here", Note, "stops it for about 60.0 ms", |s| {
         s.idle_ticks(1);
-        s.change_facts(|f| f.results.push(BenchResultFacts { fork_ms_per_gb: Some(10.0), ..BenchResultFacts::default() }));
+        s.change_facts(|f| {
+            f.results.push(BenchResultFacts { fork_ms_per_gb: Some(10.0), ..BenchResultFacts::default() })
+        });
         s.add_task(920, "redis-server", |t| t.rss_bytes = 6 * GIB, IoBytes::default(), 0);
     }),
     firing_case("atime-mount", "strict", Warn, "/srv keeps access times under postgres (950)", |s| {
@@ -433,26 +415,20 @@ pub const FIRING: &[FiringCase] = &[
         s.ticks(8, |t| t.cpu.ok_mut().unwrap().iowait_pct = 40.0);
         s.change_facts(|f| drop(f.knobs.insert("kernel.task_delayacct".into(), "0".into())));
     }),
-    firing_case(
-        "cgroup-io",
-        "66 reads a second",
-        Warn,
-        "control group /slow is held to 66/s of reads on vda",
-        |s| {
-            s.idle_ticks(2);
-            let at = |moved| CgroupFacts {
-                path: "/slow".into(),
-                io: vec![CgroupIoLimit {
-                    device: VDA,
-                    reads_per_s: Some(66),
-                    transferred: Some(moved),
-                    ..CgroupIoLimit::default()
-                }],
-                ..CgroupFacts::default()
-            };
-            add_cgroup(s, at([0, 0, 100, 0]), at([0, 0, 760, 0]));
-        },
-    ),
+    firing_case("cgroup-io", "66 reads a second", Warn, "control group /slow is held to 66/s of reads on vda", |s| {
+        s.idle_ticks(2);
+        let at = |moved| CgroupFacts {
+            path: "/slow".into(),
+            io: vec![CgroupIoLimit {
+                device: VDA,
+                reads_per_s: Some(66),
+                transferred: Some(moved),
+                ..CgroupIoLimit::default()
+            }],
+            ..CgroupFacts::default()
+        };
+        add_cgroup(s, at([0, 0, 100, 0]), at([0, 0, 760, 0]));
+    }),
     firing_case(
         "cgroup-memory",
         "held at memory.high",

@@ -1,11 +1,11 @@
 //! Tasks held up by memory, as tracing tells it, and what is said of it.
 
-use super::firing::{FiringCase, set_dirty, firing_case, read};
+use super::firing::{FiringCase, firing_case, read, set_dirty};
 use super::test_machine::*;
 use crate::doctor::finding::Severity::{Critical, Warn};
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
-use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 
 fn disable_stall_tracing(s: &mut Snapshot) {
     s.memory_stalls = Reading::default();

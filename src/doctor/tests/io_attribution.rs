@@ -1,8 +1,8 @@
 //! Who is named where tracing has charged the I/O: not whoever has the largest counter.
 
 use super::test_machine::*;
-use crate::model::io_accounting::{OwnerIo, IoAttribution, IoRates, DeviceIo};
 use crate::model::disk::DevId;
+use crate::model::io_accounting::{DeviceIo, IoAttribution, IoRates, OwnerIo};
 use crate::model::process::{IoBytes, TaskRaw};
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 const MIB: f64 = 1_048_576.0;
 
 fn owner_io(pid: u32, id: DevId, figures: IoRates) -> OwnerIo<u32> {
-    OwnerIo { owner: pid, total: figures, devices: vec![DeviceIo { device, rates }] }
+    OwnerIo { owner: pid, total: figures, devices: vec![DeviceIo { device: id, rates: figures }] }
 }
 
 fn set_attribution(t: &mut Snapshot, tasks: Vec<OwnerIo<u32>>) {

@@ -1,21 +1,21 @@
 //! Rules against machines made up for the purpose: each rule fires where it should and not where it nearly
 //! should; the healthy machine, idle and under a full-speed benchmark, has nothing critical.
 
-mod io_attribution;
 mod engine;
 mod firing;
 mod firing_stalls;
+mod io_attribution;
 mod quiet;
-mod test_machine;
 mod syncs;
+mod test_machine;
 
 use super::finding::{NavTarget, Severity};
-use super::rules::RULES;
 use super::incident::CAUSAL_RULES;
+use super::rules::RULES;
 use firing::FiringCase;
 use quiet::QuietCase;
-use test_machine::TestMachine;
 use std::collections::BTreeSet;
+use test_machine::TestMachine;
 
 fn firing_cases() -> impl Iterator<Item = &'static FiringCase> {
     firing::FIRING.iter().chain(firing_stalls::FIRING).chain(syncs::FIRING)
@@ -77,13 +77,7 @@ fn finding_texts_match_the_snapshot() {
         (case.set_up)(&mut stage);
         for f in stage.evaluate_rule(case.rule).0 {
             let figures: Vec<String> = f.evidence.iter().map(|e| format!("{} {}", e.name, e.value)).collect();
-            all.push_str(&format!(
-                "{} [{}] {}\n    {}\n",
-                f.rule,
-                f.severity.name(),
-                f.title,
-                figures.join(" · ")
-            ));
+            all.push_str(&format!("{} [{}] {}\n    {}\n", f.rule, f.severity.name(), f.title, figures.join(" · ")));
             for r in &f.remedies {
                 let at = r.nav_target.as_ref().map_or(String::new(), |j| format!("  → {}", j.label()));
                 all.push_str(&format!("    try {}{at}\n", r.action));
@@ -130,8 +124,7 @@ fn every_knob_and_benchmark_target_exists() {
             for jump in f.nav_targets() {
                 match jump {
                     NavTarget::Knob(at) => {
-                        crate::tuning::knob_id::KnobId::parse(at)
-                            .unwrap_or_else(|why| panic!("{}: {why}", f.rule));
+                        crate::tuning::knob_id::KnobId::parse(at).unwrap_or_else(|why| panic!("{}: {why}", f.rule));
                         knobs.insert(at.split('@').next().unwrap().to_owned());
                     }
                     NavTarget::Bench(profile, _) => {
@@ -142,9 +135,7 @@ fn every_knob_and_benchmark_target_exists() {
             }
         }
     }
-    for knob in
-        ["vm.dirty_bytes", "scheduler", "read_ahead_kb", "nofile", "atime", "transparent_hugepage.enabled"]
-    {
+    for knob in ["vm.dirty_bytes", "scheduler", "read_ahead_kb", "nofile", "atime", "transparent_hugepage.enabled"] {
         assert!(knobs.contains(knob), "no finding leads to {knob}: {knobs:?}");
     }
 }

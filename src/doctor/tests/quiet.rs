@@ -3,14 +3,14 @@
 use super::firing::{little_cache, missing_task};
 use super::test_machine::*;
 use crate::doctor::finding::{RuleStatus, Severity};
-use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit, SlowFacts, OpenFiles, BenchResultFacts};
 use crate::model::memory::ReclaimRate;
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::network::{NetFsKind, NetFsRaw};
 use crate::model::process::IoBytes;
-use crate::model::sample::Sample;
 use crate::model::reading::Reading;
+use crate::model::sample::Sample;
+use crate::model::slow_facts::{BenchResultFacts, CgroupFacts, CgroupIoLimit, OpenFiles, SlowFacts};
 use crate::model::snapshot::Snapshot;
-use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 
 /// A case: nothing of that severity or worse is found.
 pub struct QuietCase {
@@ -38,11 +38,23 @@ fn is_unavailable(j: &RuleStatus) -> bool {
 }
 
 const fn early_case(rule: &'static str, what: &'static str, make: fn(&mut TestMachine)) -> QuietCase {
-    QuietCase { rule, description: what, min_severity: Severity::Note, expected_status: Some(needs_more_data), set_up: make }
+    QuietCase {
+        rule,
+        description: what,
+        min_severity: Severity::Note,
+        expected_status: Some(needs_more_data),
+        set_up: make,
+    }
 }
 
 const fn unavailable_case(rule: &'static str, what: &'static str, make: fn(&mut TestMachine)) -> QuietCase {
-    QuietCase { rule, description: what, min_severity: Severity::Note, expected_status: Some(is_unavailable), set_up: make }
+    QuietCase {
+        rule,
+        description: what,
+        min_severity: Severity::Note,
+        expected_status: Some(is_unavailable),
+        set_up: make,
+    }
 }
 
 fn stall_sda(t: &mut Snapshot) {
@@ -331,7 +343,9 @@ pub const QUIET: &[QuietCase] = &[
         s.change_facts(|f| f.open_files.push(OpenFiles { key, open: 512, soft: Some(1024), hard: None }));
     }),
     quiet_case("open-files", "a task that ended since", |s| {
-        s.change_facts(|f| f.open_files.push(OpenFiles { key: missing_task(), open: 1024, soft: Some(1024), hard: None }));
+        s.change_facts(|f| {
+            f.open_files.push(OpenFiles { key: missing_task(), open: 1024, soft: Some(1024), hard: None })
+        });
     }),
     early_case("open-files", "not read", |s| s.system.slow_facts = SlowFacts::default()),
     quiet_case("filesystem-full", "much is left of much", |s| s.disk_space("/", 2_000 * GIB, 100 * GIB, 0, 0)),

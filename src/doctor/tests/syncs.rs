@@ -9,7 +9,7 @@ use crate::model::latency::LatencySummary;
 use crate::model::process::IoBytes;
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
-use crate::model::syncs::{InFlightSync, SlowSync, SyncFile, SyncRate, SyncActivity, NOT_REQUESTED};
+use crate::model::syncs::{InFlightSync, NOT_REQUESTED, SlowSync, SyncActivity, SyncFile, SyncRate};
 use std::sync::Arc;
 
 /// Calls per second, share of the time in them, and 99 % no longer than so many ms, of postgres on sda1.
@@ -38,8 +38,13 @@ fn set_syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) 
     };
     let on = Some("jbd2_log_wait_commit".to_owned());
     let slow = vec![Arc::new(SlowSync { id: 1, file: file.clone(), waiting_on: on.clone(), ..SlowSync::default() })];
-    let flying = if calls_per_s > 0.0 { Vec::new() } else { vec![InFlightSync { file, waiting_on, ..InFlightSync::default() }] };
-    snap.syncs = Reading::Ok(Arc::new(SyncActivity { rows: vec![rate], slow, in_flight: flying, ..SyncActivity::default() }));
+    let flying = if calls_per_s > 0.0 {
+        Vec::new()
+    } else {
+        vec![InFlightSync { file, waiting_on: on, ..InFlightSync::default() }]
+    };
+    snap.syncs =
+        Reading::Ok(Arc::new(SyncActivity { rows: vec![rate], slow, in_flight: flying, ..SyncActivity::default() }));
 }
 
 fn stream_beside_syncs(s: &mut TestMachine, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
@@ -61,8 +66,13 @@ fn stalled_sync(s: &mut TestMachine) {
         let file = all.rows[0].file.clone();
         all.read_ns = 60_000_000_000;
         let began_ns = all.read_ns - 3_500_000_000;
-        all.slow =
-            vec![Arc::new(SlowSync { id: 1, file, started_ns, duration_ns: 3_000_000_000, ..SlowSync::default() })];
+        all.slow = vec![Arc::new(SlowSync {
+            id: 1,
+            file,
+            started_ns: began_ns,
+            duration_ns: 3_000_000_000,
+            ..SlowSync::default()
+        })];
     });
     s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
 }

@@ -3,26 +3,26 @@
 //! 24 GiB, a spinning disk `sda` with `sda1` on /srv and swap on `sda2`, a virtual disk `vda` with / on it, an
 //! NVMe `nvme0n1`, a loop device on vda mounted on /mnt/lab.
 
-use crate::doctor::rule_context::RuleContext;
 use crate::doctor::finding::{Finding, RuleStatus};
+use crate::doctor::rule_context::RuleContext;
 use crate::doctor::rules::RULES;
-use crate::model::timestamp::Timestamp;
 use crate::model::cpu::CpuRate;
 use crate::model::disk::{DevId, DiskRate};
-use crate::model::slow_facts::{SystemFacts, MountSpace, SpaceReport};
-use crate::model::kernel_log::{LogClock, KmsgRecord};
+use crate::model::kernel_log::{KmsgRecord, LogClock};
 use crate::model::latency::DeviceLatency;
 use crate::model::memory::{MemRaw, ReclaimRate, SwapRate, WritebackRate};
+use crate::model::memory_stalls::{MemoryStalls, ProcessStalls};
 use crate::model::network::{NetFsRate, NicRate};
 use crate::model::path::FilesystemSpace;
-use crate::model::pressure::{ResourcePressure, PressureRaw, PsiAverages};
-use crate::model::process::{TaskChange, IoBytes, TaskIoRaw, ProcessUpdate, TaskKey, TaskRaw};
+use crate::model::pressure::{PressureRaw, PsiAverages, ResourcePressure};
+use crate::model::process::{IoBytes, ProcessUpdate, TaskChange, TaskIoRaw, TaskKey, TaskRaw};
 use crate::model::queue::QueueAttrs;
 use crate::model::reading::Reading;
+use crate::model::slow_facts::{MountSpace, SpaceReport, SystemFacts};
 use crate::model::snapshot::Snapshot;
-use crate::model::memory_stalls::{ProcessStalls, MemoryStalls};
-use crate::model::topology::{BlockDevice, DeviceKind, MountRef, Topology};
 use crate::model::system_state::{HostInfo, SystemState};
+use crate::model::timestamp::Timestamp;
+use crate::model::topology::{BlockDevice, DeviceKind, MountRef, Topology};
 use std::sync::Arc;
 
 pub const GIB: u64 = 1 << 30;
@@ -229,7 +229,10 @@ impl TestMachine {
             })),
             nics: Reading::Ok(Vec::new()),
             netfs: Reading::Ok(Vec::new()),
-            memory_stalls: Reading::Ok(Arc::new(MemoryStalls { totals: [Some(Default::default()); 2], ..MemoryStalls::default() })),
+            memory_stalls: Reading::Ok(Arc::new(MemoryStalls {
+                totals: [Some(Default::default()); 2],
+                ..MemoryStalls::default()
+            })),
             ..Snapshot::default()
         }
     }
@@ -301,7 +304,8 @@ impl TestMachine {
             self.idle_ticks(1);
             let at = self.now();
             let waits = vec![(key, wchan.into())];
-            let update = ProcessUpdate { seq: 100 + i as u64, time: at, wait_channels: waits, ..ProcessUpdate::default() };
+            let update =
+                ProcessUpdate { seq: 100 + i as u64, time: at, wait_channels: waits, ..ProcessUpdate::default() };
             self.system.apply_processes(Reading::Ok(update));
         }
         key
@@ -380,12 +384,7 @@ pub fn set_device(snap: &mut Snapshot, rate: DiskRate) {
 }
 
 /// A network mount over `eth0` of that speed.
-pub fn set_network_mount(
-    snap: &mut Snapshot,
-    mb: f64,
-    speed_bits: Option<u64>,
-    change: impl FnOnce(&mut NetFsRate),
-) {
+pub fn set_network_mount(snap: &mut Snapshot, mb: f64, speed_bits: Option<u64>, change: impl FnOnce(&mut NetFsRate)) {
     let used = speed_bits.map(|b| mb * MIB * 800.0 / b as f64);
     snap.nics = Reading::Ok(vec![NicRate {
         name: "eth0".into(),

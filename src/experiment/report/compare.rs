@@ -72,10 +72,6 @@ fn differences(x: &ExperimentReport, y: &ExperimentReport) -> Vec<String> {
     differ("depth x jobs", format!("{} x {}", p.depth, p.jobs), format!("{} x {}", q.depth, q.jobs));
     differ("direct I/O", p.direct.to_string(), q.direct.to_string());
     differ("transactions", format!("{:?}", p.txlog), format!("{:?}", q.txlog));
-    differ(
-        "dirty_expire (cs)",
-        format!("{:?}", x.memory.expire_centisecs),
-        format!("{:?}", y.memory.expire_centisecs),
-    );
+    differ("dirty_expire (cs)", format!("{:?}", x.memory.expire_centisecs), format!("{:?}", y.memory.expire_centisecs));
     all
 }

@@ -126,15 +126,8 @@ mod tests {
     fn rounds_are_averaged_by_time() {
         let p = |at_ms, dirty| DirtyPagesPoint { at_ms, dirty_bytes: dirty, writeback_bytes: 0 };
         let got = column_means([p(0, 10), p(0, 30), p(63, 7)].iter(), 63, GRAPH_COLUMNS);
-        assert_eq!(
-            (got[0], got[1], got[GRAPH_COLUMNS - 1]),
-            (Some((20.0, 0.0)), Some((20.0, 0.0)), Some((7.0, 0.0)))
-        );
+        assert_eq!((got[0], got[1], got[GRAPH_COLUMNS - 1]), (Some((20.0, 0.0)), Some((20.0, 0.0)), Some((7.0, 0.0))));
         let got = column_means([p(0, 10), p(10, 30)].iter(), 63, GRAPH_COLUMNS);
-        assert_eq!(
-            (got[5], got[10], got[11]),
-            (Some((10.0, 0.0)), Some((30.0, 0.0)), None),
-            "nothing after its end"
-        );
+        assert_eq!((got[5], got[10], got[11]), (Some((10.0, 0.0)), Some((30.0, 0.0)), None), "nothing after its end");
     }
 }

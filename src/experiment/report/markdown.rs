@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 /// The whole report.
 pub fn markdown_report(r: &ExperimentReport) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "## Experiment: {} on {}, {}\n", escape_cell(&r.spec.plan.profile), escape_cell(&r.host), r.time);
+    let _ =
+        writeln!(out, "## Experiment: {} on {}, {}\n", escape_cell(&r.spec.plan.profile), escape_cell(&r.host), r.time);
     if let Some(t) = r.target() {
         let _ = writeln!(
             out,
@@ -28,8 +29,7 @@ pub fn markdown_report(r: &ExperimentReport) -> String {
     let _ = writeln!(out, "- {} rounds of each, order {}", r.spec.rounds, order.join(" "));
     let _ = writeln!(out, "- Ended: {}", escape_cell(&crate::bench::report::text::describe_end(&r.end)));
     for t in &r.trials {
-        let _ =
-            writeln!(out, "\n### {}{}\n", if t.is_control { "Negative control: " } else { "" }, t.plan.profile);
+        let _ = writeln!(out, "\n### {}{}\n", if t.is_control { "Negative control: " } else { "" }, t.plan.profile);
         let _ = writeln!(out, "**{}**\n", escape_cell(&t.verdict.text));
         if t.is_control {
             let _ = writeln!(out, "{}\n", verdict::control_meaning(t.verdict.outcome));

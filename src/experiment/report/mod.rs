@@ -8,13 +8,13 @@ pub mod text;
 pub mod verdict;
 pub mod warnings;
 
-use super::arm_settings::{DirtyMemory, ArmSetting};
+use super::arm_settings::{ArmSetting, DirtyMemory};
 use super::spec::{Arm, ExperimentSpec};
 use super::stats::ArmComparison;
 use crate::bench::measure::latency::LatencyStats;
 use crate::bench::plan::BenchPlan;
 pub use crate::bench::report::RunEnd;
-use crate::bench::report::{BenchReport as BenchReport, ReportTarget};
+use crate::bench::report::{BenchReport, ReportTarget};
 use crate::bench::store::Storable;
 use crate::bench::workloads::primary_metric::PrimaryMetric;
 use serde::{Deserialize, Serialize};
@@ -147,8 +147,7 @@ impl Trial {
         for part in self.complete_rounds(arm).flat_map(|r| &r.bench.measurements) {
             let several = self.rounds.iter().any(|r| r.bench.measurements.len() > 1);
             let sync = if part.timed_operation.is_empty() { "sync" } else { &part.timed_operation };
-            for (what, lat) in [("read", &part.read.lat), ("write", &part.write.lat), (sync, &part.sync.lat)]
-            {
+            for (what, lat) in [("read", &part.read.lat), ("write", &part.write.lat), (sync, &part.sync.lat)] {
                 if lat.count == 0 {
                     continue;
                 }

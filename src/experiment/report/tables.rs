@@ -2,7 +2,7 @@
 
 use super::super::spec::Arm;
 use super::super::stats::{ArmComparison, median};
-use super::{ExperimentReport, Round, DirtyThresholds, Trial, verdict};
+use super::{DirtyThresholds, ExperimentReport, Round, Trial, verdict};
 use crate::bench::report::text::format_latency;
 use crate::bench::workloads::primary_metric::PrimaryMetric;
 use crate::units::format_bytes_long;
@@ -26,8 +26,7 @@ pub fn rounds_table(trial: &Trial) -> ReportTable {
 /// Rounds that are compared by a figure.
 pub fn rounds_table_of(m: &PrimaryMetric, rounds: &[Round]) -> ReportTable {
     let name = if m.unit.is_empty() { m.name.clone() } else { format!("{} ({})", m.name, m.unit) };
-    let heads =
-        ["round", "arm", &name, "counted", "longest stall", "made dirty", "written back", "drained before"];
+    let heads = ["round", "arm", &name, "counted", "longest stall", "made dirty", "written back", "drained before"];
     let row = |r: &Round| {
         let value = r.value.map(|v| crate::bench::report::text::format_value(v, ""));
         let value = match r.is_comparable() {

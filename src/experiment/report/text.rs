@@ -88,10 +88,8 @@ pub fn write_table(out: &mut String, (heads, rows): &ReportTable, most: usize) {
     let mut heads = vec![heads.clone()];
     let mut widths = needed(&heads);
     if widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1) > most {
-        let (upper, lower) = heads[0]
-            .iter()
-            .map(|h| h.rsplit_once(' ').unwrap_or(("", h)))
-            .unzip::<&str, &str, Vec<_>, Vec<_>>();
+        let (upper, lower) =
+            heads[0].iter().map(|h| h.rsplit_once(' ').unwrap_or(("", h))).unzip::<&str, &str, Vec<_>, Vec<_>>();
         heads = [upper, lower].map(|line| line.into_iter().map(str::to_owned).collect()).to_vec();
         widths = needed(&heads);
     }

@@ -124,11 +124,7 @@ mod tests {
         assert_eq!(verdict(&high, &low, false).outcome, TrialOutcome::Better);
         let v = verdict(&[100.0, 103.0, 98.0, 101.0], &[99.0, 102.0, 104.0, 100.0], true);
         assert_eq!(v.outcome, TrialOutcome::NoDifference);
-        assert!(
-            v.text.starts_with("No difference shown: ") && v.text.contains("would have been seen"),
-            "{}",
-            v.text
-        );
+        assert!(v.text.starts_with("No difference shown: ") && v.text.contains("would have been seen"), "{}", v.text);
         let v = verdict(&low[..3], &high[..3], true);
         assert_eq!(v.outcome, TrialOutcome::TooFew);
         assert!(v.text.contains("no p below 0.10 is possible"), "{}", v.text);

@@ -1,9 +1,9 @@
 //! What to know before believing an experiment.
 
+use super::super::dirty_pages::MIN_COUNTED_MS;
 use super::super::spec::Arm;
 use super::super::stats::MIN_ROUNDS;
-use super::super::dirty_pages::MIN_COUNTED_MS;
-use super::{RunEnd, ExperimentReport, Round, Trial};
+use super::{ExperimentReport, Round, RunEnd, Trial};
 use crate::units::format_bytes_long;
 
 /// What others may move on the device, bytes per second, before it is worth a word.
@@ -40,10 +40,7 @@ pub fn warnings_for(report: &ExperimentReport) -> Vec<String> {
 fn page_cache_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> {
     let mut all = Vec::new();
     if trial.plan.direct {
-        all.push(
-            "this workload passes the page cache (direct I/O): settings of dirty pages cannot act on it"
-                .into(),
-        );
+        all.push("this workload passes the page cache (direct I/O): settings of dirty pages cannot act on it".into());
         return all;
     }
     let shortest = trial.rounds.iter().filter(|r| r.is_comparable()).map(|r| r.counted_secs()).reduce(f64::min);
@@ -76,8 +73,9 @@ fn page_cache_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String> 
 /// Rounds over which the kernel's counts of pages say nothing.
 fn short_rounds_warning(trial: &Trial) -> Option<String> {
     let seen = |r: &Round| r.dirty_points.last().map_or(0, |p| p.at_ms);
-    let short =
-        |r: &&Round| r.dirtied_bytes.is_none() && seen(r) < MIN_COUNTED_MS && r.counted_secs() * 1e3 < 2.0 * MIN_COUNTED_MS as f64;
+    let short = |r: &&Round| {
+        r.dirtied_bytes.is_none() && seen(r) < MIN_COUNTED_MS && r.counted_secs() * 1e3 < 2.0 * MIN_COUNTED_MS as f64
+    };
     let n = trial.rounds.iter().filter(short).count();
     (n > 0).then(|| {
         format!(
@@ -116,10 +114,7 @@ fn foreign_load_warnings(report: &ExperimentReport, trial: &Trial) -> Vec<String
         ));
     }
     if trial.rounds.iter().any(|r| r.baseline.sync_timed_out) {
-        all.push(
-            "another file system did not finish its sync: its dirty pages count towards the thresholds"
-                .into(),
-        );
+        all.push("another file system did not finish its sync: its dirty pages count towards the thresholds".into());
     }
     all
 }

@@ -1,11 +1,11 @@
 //! `devices[]`: iostat's definitions under readable names.
 
-use super::{optional_number, number};
+use super::{number, optional_number};
 use crate::model::disk::DiskRate;
-use crate::model::latency::{RequestLatency, LatencySummary};
-use crate::model::request_pattern::{SIZE_BUCKETS, RequestPattern};
-use crate::model::topology::DeviceKind;
+use crate::model::latency::{LatencySummary, RequestLatency};
+use crate::model::request_pattern::{RequestPattern, SIZE_BUCKETS};
 use crate::model::system_state::SystemState;
+use crate::model::topology::DeviceKind;
 use crate::sanitize::sanitize;
 use serde::Serialize;
 
@@ -136,7 +136,9 @@ fn device_json(world: &SystemState, r: &DiskRate) -> DeviceJson {
         flush_await_ms: wait(r.flush_await_ms).filter(|_| whole),
         latency_us: LatencyByKindJson::from_rates(r, |k| Some(k.total)),
         // Devices that take bios have no requests, so no time in service.
-        service_us: LatencyByKindJson::from_rates(r, |k| (k.service.is_some() || k.total.is_none()).then_some(k.service)),
+        service_us: LatencyByKindJson::from_rates(r, |k| {
+            (k.service.is_some() || k.total.is_none()).then_some(k.service)
+        }),
         request_sizes: ByDirection::from_rates(r, |s| Some(s.sizes)),
         sequential_pct: ByDirection::from_rates(r, |s| optional_number(s.sequential_pct())),
         queue_size: number(r.queue_size),

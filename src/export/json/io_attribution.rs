@@ -1,7 +1,7 @@
 //! `processes[].devices[]` and `cgroups[]`: who does the I/O of which device, by tracing.
 
-use super::{optional_number, number};
-use crate::model::io_accounting::{OwnerIo, DeviceIo};
+use super::{number, optional_number};
+use crate::model::io_accounting::{DeviceIo, OwnerIo};
 use crate::model::system_state::SystemState;
 use serde::Serialize;
 

@@ -1,9 +1,9 @@
 //! `cpu`, `writeback`, `swap`, `pressure` and `stalls`. These objects are always whole; only values are `null`.
 
-use super::{optional_number, number};
+use super::{number, optional_number};
+use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
 use crate::model::pressure;
 use crate::model::snapshot::Snapshot;
-use crate::model::memory_stalls::{self, ProcessStalls, RECLAIM, THROTTLE};
 use crate::sanitize::sanitize;
 use serde::Serialize;
 

@@ -3,16 +3,16 @@
 //! What could not be read is `null` and has an entry in `unavailable`; no key is ever missing, unless
 //! panes were chosen: then those of the other panes are left out. Text is cleaned; numbers are finite.
 
-mod io_attribution;
 mod device;
-mod unavailable;
+mod io_attribution;
 mod kernel_log;
 mod memory;
 mod process;
 mod syncs;
+mod unavailable;
 
-pub use unavailable::UnavailableSource;
 pub use kernel_log::LogSince;
+pub use unavailable::UnavailableSource;
 
 use super::findings;
 use super::snapshot::SnapshotScope;

@@ -2,7 +2,7 @@
 
 use super::io_attribution::{self, DeviceIoJson};
 use super::{optional_number, serialize_items};
-use crate::model::process::{ProcessColumn, CommandLine, ProcessRow, ProcessTable, ProcessQuery};
+use crate::model::process::{CommandLine, ProcessColumn, ProcessQuery, ProcessRow, ProcessTable};
 use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize_cow;
 use serde::{Serialize, Serializer};

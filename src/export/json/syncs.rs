@@ -1,7 +1,7 @@
 //! `syncs[]` and `slow_syncs[]`: who waited for syncs, on which file.
 
-use super::{optional_number, number};
-use crate::model::syncs::list::{self, SlowSyncRow, SyncRow, SyncQuery, device_name};
+use super::{number, optional_number};
+use crate::model::syncs::list::{self, SlowSyncRow, SyncQuery, SyncRow, device_name};
 use crate::model::system_state::SystemState;
 use crate::units::format_rfc3339;
 use serde::Serialize;

@@ -2,8 +2,8 @@
 
 use crate::doctor::RuleEngine;
 use crate::export::findings;
+use crate::export::processes::{delays_unavailable, hidden_tasks_note};
 use crate::export::snapshot::SnapshotScope;
-use crate::export::processes::{hidden_tasks_note, delays_unavailable};
 use crate::model::process::ProcessTable;
 use crate::model::snapshot::Snapshot;
 use crate::model::system_state::SystemState;
@@ -27,7 +27,12 @@ impl UnavailableSource {
 }
 
 /// All gaps of the chosen panes.
-pub(super) fn unavailable_sources(world: &SystemState, engine: &RuleEngine, scope: SnapshotScope, more: &[UnavailableSource]) -> Vec<UnavailableSource> {
+pub(super) fn unavailable_sources(
+    world: &SystemState,
+    engine: &RuleEngine,
+    scope: SnapshotScope,
+    more: &[UnavailableSource],
+) -> Vec<UnavailableSource> {
     let (snap, now) = (&*world.snapshot, world.now().boot_ns);
     let mut out = Vec::new();
     let mut add = |wanted: bool, source, why: Option<String>| {
@@ -95,10 +100,14 @@ fn dropped_requests(snap: &Snapshot) -> Option<String> {
 
 /// Tasks whose counters are missing.
 fn task_gaps(procs: &ProcessTable, now_boot_ns: u64) -> Vec<UnavailableSource> {
-    let mut out: Vec<UnavailableSource> = hidden_tasks_note(procs).map(|why| UnavailableSource::new("processes", why)).into_iter().collect();
+    let mut out: Vec<UnavailableSource> =
+        hidden_tasks_note(procs).map(|why| UnavailableSource::new("processes", why)).into_iter().collect();
     for b in procs.blocked_tasks() {
         let secs = now_boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
-        out.push(UnavailableSource::new("processes", format!("task {}: blocked {secs} s in {}", b.key.tid, b.waiting_on)));
+        out.push(UnavailableSource::new(
+            "processes",
+            format!("task {}: blocked {secs} s in {}", b.key.tid, b.waiting_on),
+        ));
     }
     out.extend(procs.notes().iter().map(|note| UnavailableSource::new("processes", note)));
     out

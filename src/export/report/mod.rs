@@ -11,9 +11,9 @@ use super::snapshot::{self, SnapshotScope};
 use super::table::Table;
 use crate::doctor::RuleEngine;
 use crate::doctor::incident::Incident;
-use crate::model::timestamp::Timestamp;
 use crate::model::system_state::SystemState;
-use crate::units::{format_bytes_long, format_rfc3339, format_duration};
+use crate::model::timestamp::Timestamp;
+use crate::units::{format_bytes_long, format_duration, format_rfc3339};
 use graphs::Graph;
 use redact::Redactor;
 

@@ -136,7 +136,11 @@ impl Redactor {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
-            match self.replacements.iter().find(|(word, _)| word.len() >= MIN_SUBSTRING_LEN && starts_with_ignore_case(rest, word)) {
+            match self
+                .replacements
+                .iter()
+                .find(|(word, _)| word.len() >= MIN_SUBSTRING_LEN && starts_with_ignore_case(rest, word))
+            {
                 Some((word, instead)) => {
                     out.push_str(instead);
                     rest = &rest[word.len()..];
@@ -187,10 +191,7 @@ mod tests {
             ("alice's /home/alice/db of malice", "user-1's /home/user-1/db of muser-1"),
             ("nas01.example.com:/export/home on nas01", "mount-1 on host-2"),
             ("//fs02/projects of fs02", "mount-2 of host-3"),
-            (
-                "nfs: server 10.1.2.3 [fe80::1c2:3] aa:bb:cc:dd:ee:ff",
-                "nfs: server address-1 [address-3] address-2",
-            ),
+            ("nfs: server 10.1.2.3 [fe80::1c2:3] aa:bb:cc:dd:ee:ff", "nfs: server address-1 [address-3] address-2"),
             ("carol /home/carol", "user-3 /home/user-3"),
             ("bo", "user-2"),
             ("about a bo", "about a bo"),

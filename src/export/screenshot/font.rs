@@ -50,10 +50,8 @@ mod tests {
     use std::path::Path;
 
     /// Rows 4 to 18 of our X.
-    const CUSTOM_X: [&str; 15] = [
-        "606", "606", "30C", "30C", "198", "198", "0F0", "060", "0F0", "198", "198", "30C", "30C", "606",
-        "606",
-    ];
+    const CUSTOM_X: [&str; 15] =
+        ["606", "606", "30C", "30C", "198", "198", "0F0", "060", "0F0", "198", "198", "30C", "30C", "606", "606"];
 
     /// From the text of a BDF file, whose rows are in hexadecimal, filled up to whole bytes.
     fn pack_bdf(bdf: &str) -> Vec<u8> {
@@ -68,8 +66,7 @@ mod tests {
             let rows = text.split("BITMAP\n").nth(1).unwrap().lines().take(CELL.1.into());
             let ours = |y: usize| (c == 'X').then(|| CUSTOM_X.get(y.wrapping_sub(4))).flatten();
             let rows = rows.enumerate().map(|(y, row)| ours(y).copied().unwrap_or(row));
-            let nibbles: Vec<u8> =
-                rows.flat_map(|r| r[..3].chars().map(|d| d.to_digit(16).unwrap() as u8)).collect();
+            let nibbles: Vec<u8> = rows.flat_map(|r| r[..3].chars().map(|d| d.to_digit(16).unwrap() as u8)).collect();
             let bytes: Vec<u8> = nibbles.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
             assert_eq!(bytes.len(), GLYPH_BYTES, "U+{code:04X}");
             glyphs.push((code as u16, bytes));
@@ -91,15 +88,13 @@ mod tests {
         let packed = std::fs::read(&path).unwrap();
         let count = usize::from(u16::from_le_bytes([packed[0], packed[1]]));
         assert_eq!(packed.len(), 2 + count * (2 + GLYPH_BYTES));
-        let codes: Vec<_> =
-            packed[2..2 + 2 * count].chunks(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
+        let codes: Vec<_> = packed[2..2 + 2 * count].chunks(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
         assert!(codes.is_sorted() && count > 400);
     }
 
     #[test]
     fn font_has_every_common_letter() {
-        for c in ('!'..='~').chain("éäßñçØšžЖд·…‼–—’“”µ×÷±°≤≥≈√€".chars())
-        {
+        for c in ('!'..='~').chain("éäßñçØšžЖд·…‼–—’“”µ×÷±°≤≥≈√€".chars()) {
             let glyph = find_glyph(c).unwrap_or_else(|| panic!("{c}"));
             assert!((0..24).any(|y| (0..12).any(|x| glyph.is_set(x, y))), "{c}");
         }

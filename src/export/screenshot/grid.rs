@@ -88,8 +88,7 @@ mod tests {
     fn wide_symbols_take_two_cells_and_reversed_cells_swap_colours() {
         let mut buf = Buffer::empty(Rect::new(3, 1, 5, 1));
         buf.set_string(3, 1, "写a", Style::new().fg(Color::Red).add_modifier(Modifier::REVERSED));
-        let all: Vec<_> =
-            all_symbols(&buf, &DARK).map(|s| (s.x, s.symbol, s.width, s.style.fg, s.style.bg)).collect();
+        let all: Vec<_> = all_symbols(&buf, &DARK).map(|s| (s.x, s.symbol, s.width, s.style.fg, s.style.bg)).collect();
         let red = DARK.ansi[1];
         assert_eq!(
             all,

@@ -74,7 +74,9 @@ fn push_row(out: &mut String, spots: &[PositionedSymbol], palette: &Palette, sty
     while let Some(first) = rest.first() {
         let style = |s: &PositionedSymbol| (s.style.fg, s.style.is_bold);
         let like = |s: &PositionedSymbol| match symbol_layout(first) {
-            SymbolLayout::Inline => symbol_layout(s) == SymbolLayout::Inline && (style(s) == style(first) || s.is_blank()),
+            SymbolLayout::Inline => {
+                symbol_layout(s) == SymbolLayout::Inline && (style(s) == style(first) || s.is_blank())
+            }
             SymbolLayout::DrawnShape => symbol_layout(s) == SymbolLayout::DrawnShape,
             SymbolLayout::FixedWidth => false,
         };
@@ -120,7 +122,8 @@ mod tests {
         buf.set_string(0, 0, "│a<b", Style::new());
         buf.set_string(4, 0, " 写", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
         let page = to_html(&buf, &DARK, "t");
-        let row = "</svg><i class=\"s\" style=\"width:1ch\">│</i>a&lt;b <i class=\"c0\" style=\"width:2ch\">写</i>\n</pre>";
+        let row =
+            "</svg><i class=\"s\" style=\"width:1ch\">│</i>a&lt;b <i class=\"c0\" style=\"width:2ch\">写</i>\n</pre>";
         assert!(page.contains(row), "{page}");
         assert!(page.contains(".c0{color:#cc4b4b;font-weight:bold}"), "{page}");
         assert!(page.contains("viewBox=\"0 0 168 48\"") && page.contains("d=\"M5 0h2v24h-2z\""), "{page}");

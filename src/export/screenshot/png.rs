@@ -16,8 +16,8 @@ const COMPRESSION_LEVEL: u8 = 6;
 const UNDERLINE_ROWS: std::ops::Range<u16> = 21..23;
 /// Digits of a code, three pixels wide and five high, a row in each three bits.
 const HEX_DIGITS: [u16; 16] = [
-    0o75557, 0o26227, 0o71747, 0o71717, 0o55711, 0o74717, 0o74757, 0o71111, 0o75757, 0o75717, 0o75755,
-    0o65656, 0o74447, 0o65556, 0o74647, 0o74644,
+    0o75557, 0o26227, 0o71747, 0o71717, 0o55711, 0o74717, 0o74757, 0o71111, 0o75757, 0o75717, 0o75755, 0o65656,
+    0o74447, 0o65556, 0o74647, 0o74644,
 ];
 
 /// The picture.
@@ -54,8 +54,7 @@ impl PngCanvas {
             self.colours.push(colour);
             return (self.colours.len() - 1) as u8;
         }
-        let far =
-            |c: &Rgb| -> u32 { c.iter().zip(colour).map(|(a, b)| u32::from(a.abs_diff(b)).pow(2)).sum() };
+        let far = |c: &Rgb| -> u32 { c.iter().zip(colour).map(|(a, b)| u32::from(a.abs_diff(b)).pow(2)).sum() };
         (0..=255).min_by_key(|at| far(&self.colours[usize::from(*at)])).unwrap_or(0)
     }
 
@@ -257,8 +256,13 @@ mod tests {
     fn letters_differ_bold_is_heavier_and_known_symbols_are_drawn() {
         let plain = Style::new();
         assert_ne!(render_text("a", plain), render_text("b", plain));
-        assert!(ink_pixels(&render_text("a", plain.add_modifier(Modifier::BOLD))) > ink_pixels(&render_text("a", plain)));
-        assert!(ink_pixels(&render_text("a", plain.add_modifier(Modifier::UNDERLINED))) == ink_pixels(&render_text("a", plain)) + 24);
+        assert!(
+            ink_pixels(&render_text("a", plain.add_modifier(Modifier::BOLD))) > ink_pixels(&render_text("a", plain))
+        );
+        assert!(
+            ink_pixels(&render_text("a", plain.add_modifier(Modifier::UNDERLINED)))
+                == ink_pixels(&render_text("a", plain)) + 24
+        );
         for known in ["é", "‼", "·", "…", "µ", "↓", "▾", "⣿", "Ж"] {
             assert!(ink_pixels(&render_text(known, plain)) > 0, "{known}");
         }

@@ -190,16 +190,14 @@ mod tests {
     fn box_drawing_joins_at_every_edge() {
         let line = edge_pixels("─", 'r');
         assert_eq!(line.matches('#').count(), 2);
-        for (symbol, sides) in
-            [("─", "lr"), ("┌", "r"), ("┐", "l"), ("└", "r"), ("┘", "l"), ("├", "r"), ("┼", "lr")]
+        for (symbol, sides) in [("─", "lr"), ("┌", "r"), ("┐", "l"), ("└", "r"), ("┘", "l"), ("├", "r"), ("┼", "lr")]
         {
             for side in sides.chars() {
                 assert_eq!(edge_pixels(symbol, side), line, "{symbol} {side}");
             }
         }
         let line = edge_pixels("│", 't');
-        for (symbol, sides) in [("│", "tb"), ("┌", "b"), ("┘", "t"), ("┤", "tb"), ("┬", "b"), ("┼", "tb")]
-        {
+        for (symbol, sides) in [("│", "tb"), ("┌", "b"), ("┘", "t"), ("┤", "tb"), ("┬", "b"), ("┼", "tb")] {
             for side in sides.chars() {
                 assert_eq!(edge_pixels(symbol, side), line, "{symbol} {side}");
             }

@@ -2,9 +2,9 @@
 //! it is does not depend on the font of whoever looks at it. Shapes and grounds are one path for each colour: parts
 //! that touch leave no seam, at whatever size.
 
-use super::colour::{Palette, Rgb, to_hex, blend};
+use super::colour::{Palette, Rgb, blend, to_hex};
 use super::escape_xml;
-use super::grid::{self, ResolvedStyle, PositionedSymbol};
+use super::grid::{self, PositionedSymbol, ResolvedStyle};
 use super::shape::{CELL, ShapePart, symbol_shape};
 use ratatui::buffer::Buffer;
 use std::fmt::Write;
@@ -104,7 +104,8 @@ impl PathsByColour {
             ShapePart::Polygon(corners) => {
                 let stroke = self.path_of(colour);
                 for (i, (cx, cy)) in corners.iter().enumerate() {
-                    let (sign, cx, cy) = (if i == 0 { 'M' } else { 'L' }, round_hundredths(x + cx), round_hundredths(y + cy));
+                    let (sign, cx, cy) =
+                        (if i == 0 { 'M' } else { 'L' }, round_hundredths(x + cx), round_hundredths(y + cy));
                     let _ = write!(stroke.path, "{sign}{cx} {cy}");
                 }
                 stroke.path.push('z');

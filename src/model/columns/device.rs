@@ -1,6 +1,6 @@
 //! Columns of the Devices table, under iostat's names.
 
-use crate::model::column::{Align, ColumnSpec, CellValue};
+use crate::model::column::{Align, CellValue, ColumnSpec};
 use crate::model::disk::DiskRate;
 
 /// A column of the Devices table.
@@ -97,7 +97,13 @@ pub const DEFAULT: &[ColumnSpec<DeviceColumn>] = &[
     READ_MB,
     WRITE_MB,
     right_aligned(DeviceColumn::ReadTotal, "read_total", "MB_read", 9, "read since the device appeared, 2^20 bytes"),
-    right_aligned(DeviceColumn::WriteTotal, "write_total", "MB_wrtn", 9, "written since the device appeared, 2^20 bytes"),
+    right_aligned(
+        DeviceColumn::WriteTotal,
+        "write_total",
+        "MB_wrtn",
+        9,
+        "written since the device appeared, 2^20 bytes",
+    ),
     AWAIT,
     QUEUE,
     UTIL,
@@ -128,7 +134,13 @@ pub const EXTENDED: &[ColumnSpec<DeviceColumn>] = &[
     right_aligned(DeviceColumn::DiscardSize, "dareq-sz", "dareq-sz", 8, "mean size of a discard, KiB"),
     right_aligned(DeviceColumn::Flushes, "f/s", "f/s", 7, "flushes completed per second"),
     right_aligned(DeviceColumn::FlushAwait, "f_await", "f_await", 7, "milliseconds a flush took"),
-    right_aligned(DeviceColumn::ReadP99, "r_p99", "r_p99", 8, "milliseconds that 99 % of reads stayed within, by tracing"),
+    right_aligned(
+        DeviceColumn::ReadP99,
+        "r_p99",
+        "r_p99",
+        8,
+        "milliseconds that 99 % of reads stayed within, by tracing",
+    ),
     right_aligned(
         DeviceColumn::WriteP99,
         "w_p99",

@@ -1,10 +1,16 @@
 //! Columns of the Processes table, in iotop's meanings.
 
-use crate::model::column::{Align, ColumnSpec, CellValue};
+use crate::model::column::{Align, CellValue, ColumnSpec};
 use crate::model::process::{ProcessColumn as Col, ProcessRow};
 use std::fmt::Write as _;
 
-const fn right_aligned(id: Col, name: &'static str, head: &'static str, width: u16, help: &'static str) -> ColumnSpec<Col> {
+const fn right_aligned(
+    id: Col,
+    name: &'static str,
+    head: &'static str,
+    width: u16,
+    help: &'static str,
+) -> ColumnSpec<Col> {
     ColumnSpec { id, name, header: head, help, width, align: Align::Right }
 }
 
@@ -21,7 +27,8 @@ const fn left_aligned(
 const PID: ColumnSpec<Col> = right_aligned(Col::Pid, "pid", "PID", 7, "process id");
 const TID: ColumnSpec<Col> = right_aligned(Col::Tid, "tid", "TID", 7, "thread id");
 const USER: ColumnSpec<Col> = left_aligned(Col::User, "user", "USER", 8, "owner");
-const PRIO: ColumnSpec<Col> = left_aligned(Col::Ionice, "prio", "PRIO", 5, "I/O class and level; ? before it: never set");
+const PRIO: ColumnSpec<Col> =
+    left_aligned(Col::Ionice, "prio", "PRIO", 5, "I/O class and level; ? before it: never set");
 const READ: ColumnSpec<Col> = right_aligned(Col::Read, "read", "READ/s", 7, "bytes fetched from storage per second");
 const WRITE: ColumnSpec<Col> = right_aligned(
     Col::Write,
@@ -106,18 +113,66 @@ const COMMAND: ColumnSpec<Col> = left_aligned(
 pub const COMPACT: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ, WRITE, IO, SWAP, COMMAND];
 /// The full view, rates. What matters least stands before COMMAND: it is left out first.
 pub const FULL: &[ColumnSpec<Col>] = &[
-    PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJOR_FAULTS, RSS, CANCELLED, THREADS,
-    CGROUP, COMMAND,
+    PID,
+    PRIO,
+    USER,
+    STATE,
+    READ,
+    WRITE,
+    IO,
+    SWAPIN,
+    SWAP,
+    THROTTLED,
+    RECLAIM,
+    MAJOR_FAULTS,
+    RSS,
+    CANCELLED,
+    THREADS,
+    CGROUP,
+    COMMAND,
 ];
 /// The full view where who does the I/O is traced.
 pub const FULL_TRACED: &[ColumnSpec<Col>] = &[
-    PID, PRIO, USER, STATE, READ, WRITE, WRITEBACK, IOPS, P99, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJOR_FAULTS,
-    RSS, CANCELLED, THREADS, CGROUP, COMMAND,
+    PID,
+    PRIO,
+    USER,
+    STATE,
+    READ,
+    WRITE,
+    WRITEBACK,
+    IOPS,
+    P99,
+    IO,
+    SWAPIN,
+    SWAP,
+    THROTTLED,
+    RECLAIM,
+    MAJOR_FAULTS,
+    RSS,
+    CANCELLED,
+    THREADS,
+    CGROUP,
+    COMMAND,
 ];
 /// The full view, sums.
 pub const FULL_TOTALS: &[ColumnSpec<Col>] = &[
-    PID, PRIO, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAPIN, SWAP, THROTTLED, RECLAIM, MAJOR_FAULTS, RSS, CANCELLED,
-    THREADS, CGROUP, COMMAND,
+    PID,
+    PRIO,
+    USER,
+    STATE,
+    READ_TOTAL,
+    WRITE_TOTAL,
+    IO,
+    SWAPIN,
+    SWAP,
+    THROTTLED,
+    RECLAIM,
+    MAJOR_FAULTS,
+    RSS,
+    CANCELLED,
+    THREADS,
+    CGROUP,
+    COMMAND,
 ];
 /// Beside other panes, sums.
 pub const COMPACT_TOTALS: &[ColumnSpec<Col>] = &[PID, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAP, COMMAND];
@@ -135,7 +190,20 @@ pub const THREAD_COLUMN_SETS: [&[ColumnSpec<Col>]; 4] = [
     &[TID, PID, PRIO, USER, STATE, READ, WRITE, IO, SWAPIN, SWAP, MAJOR_FAULTS, RSS, CANCELLED, CGROUP, COMMAND],
     &[TID, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAP, COMMAND],
     &[
-        TID, PID, PRIO, USER, STATE, READ_TOTAL, WRITE_TOTAL, IO, SWAPIN, SWAP, MAJOR_FAULTS, RSS, CANCELLED, CGROUP,
+        TID,
+        PID,
+        PRIO,
+        USER,
+        STATE,
+        READ_TOTAL,
+        WRITE_TOTAL,
+        IO,
+        SWAPIN,
+        SWAP,
+        MAJOR_FAULTS,
+        RSS,
+        CANCELLED,
+        CGROUP,
         COMMAND,
     ],
 ];

@@ -1,6 +1,6 @@
 //! The columns of the two lists of syncs.
 
-use crate::model::column::{Align, ColumnSpec, CellValue};
+use crate::model::column::{Align, CellValue, ColumnSpec};
 use crate::model::syncs::{SlowSyncRow, SyncRow};
 
 /// A column of who waits for which file.

@@ -4,16 +4,16 @@
 //! Beside the counters of `/proc/PID/io`, which say how much a process read and dirtied, never where it went, how many
 //! requests it took or how long they lasted.
 
-mod rates;
 mod coarse_histogram;
+mod rates;
 
 use super::disk::DevId;
 use super::latency::SparseHistogram;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub use rates::{UnattributedIo, OwnerIo, IoAttribution, IoRates, DeviceIo};
 pub use coarse_histogram::LATENCY_BUCKETS;
+pub use rates::{DeviceIo, IoAttribution, IoRates, OwnerIo, UnattributedIo};
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -37,8 +37,14 @@ pub enum AccountKind {
 
 impl AccountKind {
     /// In the order in which recordings number them.
-    pub const ALL: [AccountKind; 6] =
-        [AccountKind::Read, AccountKind::Write, AccountKind::Flush, AccountKind::Writeback, AccountKind::SwapOut, AccountKind::Metadata];
+    pub const ALL: [AccountKind; 6] = [
+        AccountKind::Read,
+        AccountKind::Write,
+        AccountKind::Flush,
+        AccountKind::Writeback,
+        AccountKind::SwapOut,
+        AccountKind::Metadata,
+    ];
 }
 
 /// Whose account.

@@ -1,7 +1,7 @@
 //! Two readings of the accounts become rates: for each process and each control group, in all and by device.
 
 use super::coarse_histogram::percentile_us;
-use super::{IoAccount, IoAccountsRaw, AccountKey, AccountKind};
+use super::{AccountKey, AccountKind, IoAccount, IoAccountsRaw};
 use crate::model::disk::DevId;
 use crate::model::latency::SparseHistogram;
 use std::collections::BTreeMap;
@@ -290,7 +290,7 @@ mod tests {
         let charged = IoAttribution::derive(None, &now, 1.0);
         assert!(charged.processes.is_empty());
         let [unknown, swapped, metadata] = [4096.0, 8192.0, 12288.0];
-        assert_eq!(charged.unattributed, [(SDA, UnattributedIo { unknown, swap, metadata })]);
+        assert_eq!(charged.unattributed, [(SDA, UnattributedIo { unknown, swap: swapped, metadata })]);
     }
 
     #[test]

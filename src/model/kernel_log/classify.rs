@@ -4,8 +4,8 @@
 //! its bytes: at each word's start a table indexed by the first byte says which rules could begin there.
 //! Nothing is allocated and no regular expression is run.
 
-use super::rules::{MatchPosition, RATE_LIMITED_FUNCTIONS, RULES, MessageRole, MessageRule, SubjectPattern};
-use super::{KernelLogClass, DeviceTag, KmsgRecord};
+use super::rules::{MatchPosition, MessageRole, MessageRule, RATE_LIMITED_FUNCTIONS, RULES, SubjectPattern};
+use super::{DeviceTag, KernelLogClass, KmsgRecord};
 
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,9 @@ fn index_after(text: &[u8], needle: &str) -> Option<usize> {
 fn extract_subject<'m>(rule: &MessageRule, message: &'m [u8], at: usize, verdict: &mut Classification<'m>) {
     match rule.subject {
         SubjectPattern::Unnamed => {}
-        SubjectPattern::WordAfter(text) => verdict.device = index_after(message, text).and_then(|i| device_word(&message[i..])),
+        SubjectPattern::WordAfter(text) => {
+            verdict.device = index_after(message, text).and_then(|i| device_word(&message[i..]))
+        }
         SubjectPattern::FirstWord => verdict.device = device_word(message),
         SubjectPattern::SecondWord => verdict.device = second_word(message),
         SubjectPattern::InBrackets => {
@@ -133,8 +135,7 @@ fn extract_subject<'m>(rule: &MessageRule, message: &'m [u8], at: usize, verdict
             extract_comm_pid(inside.unwrap_or_default(), verdict);
         }
         SubjectPattern::CommBefore(text) => {
-            verdict.comm =
-                index_after(message, text).map(|end| &message[..end - text.len()]).filter(|c| c.len() <= 32);
+            verdict.comm = index_after(message, text).map(|end| &message[..end - text.len()]).filter(|c| c.len() <= 32);
         }
         SubjectPattern::Oops => {
             verdict.pid = index_after(message, "PID: ").and_then(|i| leading_number(&message[i..])).map(|(n, _)| n);
@@ -151,8 +152,7 @@ fn extract_subject<'m>(rule: &MessageRule, message: &'m [u8], at: usize, verdict
     }
     if rule.text.ends_with("-error on swap-device ") {
         // `(major:minor:sector)`
-        verdict.device =
-            verdict.device.and_then(|d| d.iter().rposition(|b| *b == b':').map(|colon| &d[..colon]));
+        verdict.device = verdict.device.and_then(|d| d.iter().rposition(|b| *b == b':').map(|colon| &d[..colon]));
     }
 }
 
@@ -166,11 +166,8 @@ fn device_word(text: &[u8]) -> Option<&[u8]> {
     while let Some((b':' | b'.', rest)) = name.split_last() {
         name = rest;
     }
-    let name = name
-        .iter()
-        .rposition(|b| *b == b'/')
-        .filter(|_| name.first() == Some(&b'/'))
-        .map_or(name, |i| &name[i + 1..]);
+    let name =
+        name.iter().rposition(|b| *b == b'/').filter(|_| name.first() == Some(&b'/')).map_or(name, |i| &name[i + 1..]);
     (!name.is_empty() && name.len() <= MAX_NAME_BYTES).then_some(name)
 }
 
@@ -299,8 +296,7 @@ mod tests {
         for rule in RULES {
             let line =
                 format!("{}{}", rule.text, rule.requires_any.first().map_or(String::new(), |w| format!(" x {w} y")));
-            let (found, _) =
-                find_rule(line.as_bytes()).unwrap_or_else(|| panic!("{rule:?} not found in {line:?}"));
+            let (found, _) = find_rule(line.as_bytes()).unwrap_or_else(|| panic!("{rule:?} not found in {line:?}"));
             assert_eq!(found.class, rule.class, "{line:?} is taken by {found:?}");
         }
     }

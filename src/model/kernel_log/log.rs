@@ -4,10 +4,10 @@
 //! to a quarter of the room, so a chatty driver or program does not push out the I/O errors.
 
 use super::classify::{Classification, classify, parse_suppressed};
-use super::trace_folder::{TraceFolder, is_cut_here};
 use super::dedup;
 use super::rules::MessageRole;
-use super::{KernelLogClass, DeviceTag, LogClock, LogEntry, LogOrigin, LogPatterns, KmsgRecord};
+use super::trace_folder::{TraceFolder, is_cut_here};
+use super::{DeviceTag, KernelLogClass, KmsgRecord, LogClock, LogEntry, LogOrigin, LogPatterns};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How much is kept.
@@ -226,7 +226,9 @@ impl KernelLog {
             MessageRole::Continuation | MessageRole::RoutineContinuation => {
                 self.traces.find_for_continuation(verdict.class, device.as_deref(), caller, now_us)
             }
-            MessageRole::Single if verdict.class == KernelLogClass::Other && is_cut_here(&record.message) => return true,
+            MessageRole::Single if verdict.class == KernelLogClass::Other && is_cut_here(&record.message) => {
+                return true;
+            }
             MessageRole::Single if verdict.class == KernelLogClass::Other => {
                 self.traces.find_for_trace_line(&record.message, record.level, caller, now_us)
             }
@@ -332,9 +334,7 @@ impl KernelLog {
     }
 
     fn evict(&mut self) {
-        while self.stored.len() > self.limits.entries
-            || (self.bytes > self.limits.bytes && self.stored.len() > 1)
-        {
+        while self.stored.len() > self.limits.entries || (self.bytes > self.limits.bytes && self.stored.len() > 1) {
             let unknown =
                 self.unclassified.first().copied().filter(|_| self.unclassified.len() > self.limits.entries / 4);
             let Some(order) = unknown.or_else(|| self.stored.keys().next().copied()) else { return };
@@ -349,9 +349,7 @@ fn new_entry(record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock)
     let comm = verdict.comm.map(escape_invalid_utf8);
     // A record of several lines is a head and its story, unless the break is part of a task's name.
     let (head, rest) = match whole.split_once('\n') {
-        Some((head, rest)) if !comm.as_ref().is_some_and(|c| c.contains('\n')) => {
-            (head.to_owned(), Some(rest))
-        }
+        Some((head, rest)) if !comm.as_ref().is_some_and(|c| c.contains('\n')) => (head.to_owned(), Some(rest)),
         _ => (whole.clone(), None),
     };
     let mut entry = LogEntry {

@@ -55,15 +55,9 @@ fn a_hung_task_is_one_entry_and_its_trace_is_folded() {
     assert_eq!(e.folded.len(), 6);
     assert_eq!(e.folded[4], " __schedule+0x3cc/0xf50");
     assert!(k.log.latest_hung_task(11926).is_some() && k.log.latest_hung_task(1).is_none());
-    k.after_secs(120)
-        .print(3, "INFO: task dd:11926 blocked for more than 125 seconds.")
-        .print(6, " newer+0x1/0x2");
+    k.after_secs(120).print(3, "INFO: task dd:11926 blocked for more than 125 seconds.").print(6, " newer+0x1/0x2");
     let e = k.single_entry();
-    assert_eq!(
-        (e.count, e.folded.clone()),
-        (2, vec![" newer+0x1/0x2".to_owned()]),
-        "the newest trace is the one kept"
-    );
+    assert_eq!((e.count, e.folded.clone()), (2, vec![" newer+0x1/0x2".to_owned()]), "the newest trace is the one kept");
     assert!(e.message.contains("125") && e.wall_ns - e.first_wall_ns > 120_000_000_000);
 }
 
@@ -146,7 +140,10 @@ fn messages_of_programs_are_marked_and_fold_nothing() {
         ..KmsgRecord::default()
     });
     let got: Vec<_> = k.log.entries().map(|e| (e.class, e.is_from_program(), e.folded.len())).collect();
-    assert_eq!(got, [(KernelLogClass::HungTask, false, 0), (KernelLogClass::Other, true, 0), (KernelLogClass::Other, true, 0)]);
+    assert_eq!(
+        got,
+        [(KernelLogClass::HungTask, false, 0), (KernelLogClass::Other, true, 0), (KernelLogClass::Other, true, 0)]
+    );
     assert_eq!(k.log.count(KernelLogClass::Other, NOW).total, 0);
 }
 
@@ -166,11 +163,13 @@ fn a_sequence_gap_counts_as_dropped_and_an_old_record_is_ignored() {
 #[test]
 fn informational_lines_are_ignored_unless_a_rule_matches() {
     let mut k = FakeKernel::new();
-    k.print(6, "bash (11697): drop_caches: 3")
-        .print(6, "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)");
+    k.print(6, "bash (11697): drop_caches: 3").print(6, "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)");
     assert_eq!(k.log.size().0, 0);
     k.print(6, "BTRFS info (device dm-0 state EA): forced readonly");
-    assert_eq!((k.single_entry().class, k.single_entry().device.as_deref()), (KernelLogClass::Filesystem, Some("dm-0")));
+    assert_eq!(
+        (k.single_entry().class, k.single_entry().device.as_deref()),
+        (KernelLogClass::Filesystem, Some("dm-0"))
+    );
 }
 
 #[test]
@@ -183,7 +182,10 @@ fn a_following_stack_folds_under_an_unclassified_line() {
 #[test]
 fn a_multi_line_record_is_a_head_and_folded_lines() {
     let mut k = FakeKernel::new();
-    k.print(2, "md/raid1:md0: Disk failure on sdb1, disabling device.\nmd/raid1:md0: Operation continuing on 1 devices.");
+    k.print(
+        2,
+        "md/raid1:md0: Disk failure on sdb1, disabling device.\nmd/raid1:md0: Operation continuing on 1 devices.",
+    );
     let e = k.single_entry();
     assert_eq!((e.class, e.device.as_deref(), e.folded.len()), (KernelLogClass::IoError, Some("sdb1"), 1));
     assert!(e.message.ends_with("disabling device."));
@@ -206,8 +208,7 @@ fn counts_cover_since_start_and_the_last_ten_minutes() {
 fn a_flood_of_unclassified_lines_does_not_evict_classified_ones() {
     let mut k = FakeKernel::with_limits(KernelLogLimits { entries: 40, ..KernelLogLimits::default() });
     k.print(3, "I/O error, dev sda, sector 8");
-    let letters =
-        |i: usize| format!("{}{}", (b'a' + (i / 26 % 26) as u8) as char, (b'a' + (i % 26) as u8) as char);
+    let letters = |i: usize| format!("{}{}", (b'a' + (i / 26 % 26) as u8) as char, (b'a' + (i % 26) as u8) as char);
     for i in 0..500 {
         k.record(KmsgRecord { facility: 1, level: 3, message: letters(i).into_bytes(), ..KmsgRecord::default() });
     }

@@ -7,15 +7,15 @@
 //! to show; [`dstate`] finds the hung tasks that the kernel does not mention.
 
 pub mod classify;
+pub mod dedup;
 pub mod hung_tasks;
-pub mod trace_folder;
 mod log;
 mod patterns;
-pub mod dedup;
 pub mod rules;
+pub mod trace_folder;
 
 pub use log::{ClassCount, KernelLog, KernelLogLimits};
-pub use patterns::{DEFAULT_EXCLUDE, PatternError, LogPatterns};
+pub use patterns::{DEFAULT_EXCLUDE, LogPatterns, PatternError};
 
 use serde::{Deserialize, Serialize};
 

@@ -110,7 +110,10 @@ mod tests {
         assert!(!patterns.shows(&kernel_entry(KernelLogClass::Other, "docker0: port 1(veth1) entered blocking state")));
         assert!(patterns.shows(&kernel_entry(KernelLogClass::Other, "something new")));
         assert!(
-            patterns.shows(&kernel_entry(KernelLogClass::HungTask, "INFO: task docker:1 blocked for more than 122 seconds."))
+            patterns.shows(&kernel_entry(
+                KernelLogClass::HungTask,
+                "INFO: task docker:1 blocked for more than 122 seconds."
+            ))
         );
     }
 
@@ -127,9 +130,7 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_reports_its_column() {
-        for (pattern, column) in
-            [("foo(bar", 4), ("foo[a-", 4), ("a|b)", 4), ("*a", 1), ("ab\\", 3), ("é写(", 3)]
-        {
+        for (pattern, column) in [("foo(bar", 4), ("foo[a-", 4), ("a|b)", 4), ("*a", 1), ("ab\\", 3), ("é写(", 3)] {
             let err = LogPatterns::new(None, Some(pattern)).unwrap_err();
             assert_eq!(err.column, column, "{err}");
         }

@@ -106,20 +106,15 @@ impl MessageRule {
 }
 
 use MatchPosition::{MessageStart, WordStart};
-use SubjectPattern::{WordAfter, InBrackets, CommBefore, FirstWord, Unnamed, InParentheses, ProcessPidComm, SecondWord, TaskCommPid, Watchdog};
+use SubjectPattern::{
+    CommBefore, FirstWord, InBrackets, InParentheses, ProcessPidComm, SecondWord, TaskCommPid, Unnamed, Watchdog,
+    WordAfter,
+};
 
 const ERROR_WORDS: &[&str] =
     &["error", "rror", "ailed", "orrupt", "annot", "bort", "read-only", "lost", "loss", "nconsistent"];
-const XFS_ERROR_WORDS: &[&str] = &[
-    "rror",
-    "orrupt",
-    "hutting down",
-    "hutdown",
-    "failed",
-    "nmount and run",
-    "deadlock",
-    "Filesystem has been shut",
-];
+const XFS_ERROR_WORDS: &[&str] =
+    &["rror", "orrupt", "hutting down", "hutdown", "failed", "nmount and run", "deadlock", "Filesystem has been shut"];
 const BTRFS_ERROR_WORDS: &[&str] = &[
     "rror",
     "critical",
@@ -137,7 +132,9 @@ pub const RULES: &[MessageRule] = &[
     rule(HungTask, MessageStart, "INFO: task ", TaskCommPid)
         .requiring_any(&[" blocked for more than ", " can't die for more than "])
         .as_head(),
-    rule(HungTask, MessageStart, "INFO: task ", TaskCommPid).requiring_any(&[" blocked on a", " blocked on an"]).as_continuation(),
+    rule(HungTask, MessageStart, "INFO: task ", TaskCommPid)
+        .requiring_any(&[" blocked on a", " blocked on an"])
+        .as_continuation(),
     rule(HungTask, MessageStart, "Future hung task reports are suppressed", Unnamed),
     // CPUs that hang.
     rule(Lockup, WordStart, "BUG: soft lockup - CPU#", Watchdog).as_head(),
@@ -149,7 +146,11 @@ pub const RULES: &[MessageRule] = &[
     rule(Lockup, MessageStart, "rcu: ", Unnamed).as_routine_continuation(),
     rule(Lockup, WordStart, "workqueue: ", Unnamed).requiring_any(&["hogged CPU"]),
     // File systems. Before the I/O errors: their lines quote one.
-    rule(Other, MessageStart, "EXT4-fs (", InParentheses).requiring_any(&["mounted filesystem", "re-mounted", ": mounting "]),
+    rule(Other, MessageStart, "EXT4-fs (", InParentheses).requiring_any(&[
+        "mounted filesystem",
+        "re-mounted",
+        ": mounting ",
+    ]),
     rule(Other, MessageStart, "EXT3-fs (", InParentheses).requiring_any(&["mounted filesystem", ": mounting "]),
     rule(Filesystem, MessageStart, "EXT4-fs error", InParentheses),
     rule(Filesystem, MessageStart, "EXT4-fs warning", InParentheses),
@@ -269,7 +270,11 @@ pub const RULES: &[MessageRule] = &[
     rule(ResetTimeout, MessageStart, "mmc", FirstWord).requiring_any(&["imeout", "rror", "reset"]),
     rule(ResetTimeout, MessageStart, "virtio_blk ", SecondWord).requiring_any(&["imeout", "imed out"]),
     rule(ResetTimeout, MessageStart, "xen_blkfront", Unnamed).requiring_any(&["rror", "imeout"]),
-    rule(ResetTimeout, MessageStart, "block ", SecondWord).requiring_any(&["imed out", "imeout", "Receive control failed"]),
+    rule(ResetTimeout, MessageStart, "block ", SecondWord).requiring_any(&[
+        "imed out",
+        "imeout",
+        "Receive control failed",
+    ]),
     rule(ResetTimeout, MessageStart, "nbd", FirstWord).requiring_any(&[
         "imed out",
         "imeout",
@@ -278,7 +283,8 @@ pub const RULES: &[MessageRule] = &[
         "failed",
     ]),
     rule(ResetTimeout, MessageStart, "usb ", SecondWord).requiring_any(&["reset ", "device descriptor read"]),
-    rule(ResetTimeout, MessageStart, "rport-", FirstWord).requiring_any(&["blocked FC remote port time out", "time out"]),
+    rule(ResetTimeout, MessageStart, "rport-", FirstWord)
+        .requiring_any(&["blocked FC remote port time out", "time out"]),
     rule(ResetTimeout, MessageStart, "connection", FirstWord).requiring_any(&[
         "ping timeout",
         "detected conn error",
@@ -305,19 +311,26 @@ pub const RULES: &[MessageRule] = &[
     rule(IoError, MessageStart, "nvme", FirstWord).requiring_any(&["I/O Error", "I/O error", "(sct 0x"]),
     rule(Other, MessageStart, "sd ", InBrackets).requiring_any(&["Asking for cache data failed"]),
     rule(IoError, MessageStart, "sd ", InBrackets).requiring_any(&["FAILED Result"]).as_head(),
-    rule(IoError, MessageStart, "sd ", InBrackets).requiring_any(&["Sense Key", "Add. Sense", "CDB:", "Sense:"]).as_continuation(),
+    rule(IoError, MessageStart, "sd ", InBrackets)
+        .requiring_any(&["Sense Key", "Add. Sense", "CDB:", "Sense:"])
+        .as_continuation(),
     rule(IoError, MessageStart, "sd ", InBrackets).requiring_any(&[
         "nhandled error",
         "nhandled sense",
         "failed",
         "Media removed",
     ]),
-    rule(IoError, MessageStart, "md/", WordAfter(" on ")).requiring_any(&["Disk failure on", "read error", "uncorrectable"]),
+    rule(IoError, MessageStart, "md/", WordAfter(" on ")).requiring_any(&[
+        "Disk failure on",
+        "read error",
+        "uncorrectable",
+    ]),
     rule(IoError, MessageStart, "md/", FirstWord).requiring_any(&["rror", "cannot", "failed", "Too many"]),
     rule(IoError, MessageStart, "md: ", Unnamed).requiring_any(&["rror", "failed", "kicking", "super_written"]),
     rule(IoError, MessageStart, "raid", Unnamed).requiring_any(&["Disk failure"]),
     rule(IoError, MessageStart, "device-mapper: ", WordAfter("Failing path ")).requiring_any(&["Failing path "]),
-    rule(IoError, MessageStart, "device-mapper: ", WordAfter("Reinstating path ")).requiring_any(&["Reinstating path "]),
+    rule(IoError, MessageStart, "device-mapper: ", WordAfter("Reinstating path "))
+        .requiring_any(&["Reinstating path "]),
     rule(IoError, MessageStart, "device-mapper: ", Unnamed)
         .requiring_any(&["rror", "ailed", "nvalid", "corrupt", "out of", "no free"]),
     rule(IoError, MessageStart, "loop: ", WordAfter("at byte offset ")).requiring_any(&["rite error"]),
@@ -332,7 +345,9 @@ pub const RULES: &[MessageRule] = &[
     rule(Oom, WordStart, "invoked oom-killer", CommBefore(" invoked oom-killer")).as_head(),
     rule(Oom, WordStart, "page allocation failure", CommBefore(": page allocation failure")).as_head(),
     rule(Oom, MessageStart, "oom-kill:", Unnamed).as_continuation(),
-    rule(Oom, MessageStart, "Out of memory", ProcessPidComm).requiring_any(&["ill process", "illed process"]).as_summary(),
+    rule(Oom, MessageStart, "Out of memory", ProcessPidComm)
+        .requiring_any(&["ill process", "illed process"])
+        .as_summary(),
     rule(Oom, MessageStart, "Memory cgroup out of memory", ProcessPidComm)
         .requiring_any(&["ill process", "illed process"])
         .as_summary(),

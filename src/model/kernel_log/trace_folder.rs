@@ -64,8 +64,13 @@ impl TraceFolder {
 
     /// Remembers a line that has no story of its kind: many a driver prints one and then dumps the stack.
     pub fn set_last_single_line(&mut self, entry: u64, class: KernelLogClass, caller: Option<&str>, now_us: u64) {
-        self.last_single_line =
-            Some(OpenTrace { entry_id: entry, class, device: None, caller: caller.map(str::to_owned), last_us: now_us });
+        self.last_single_line = Some(OpenTrace {
+            entry_id: entry,
+            class,
+            device: None,
+            caller: caller.map(str::to_owned),
+            last_us: now_us,
+        });
     }
 
     /// Forgets an entry that is no more.
@@ -75,19 +80,13 @@ impl TraceFolder {
     }
 
     /// The entry that an unclassified line belongs to, if its shape says so.
-    pub fn find_for_trace_line(
-        &mut self,
-        message: &[u8],
-        level: u8,
-        caller: Option<&str>,
-        now_us: u64,
-    ) -> Option<u64> {
+    pub fn find_for_trace_line(&mut self, message: &[u8], level: u8, caller: Option<&str>, now_us: u64) -> Option<u64> {
         if self.open_traces.is_empty() && self.last_single_line.is_none() {
             return None;
         }
         let trace = is_trace_line(message);
-        let story =
-            self.find_open(now_us, caller, |o| trace || (o.class == KernelLogClass::Oom && is_oom_table(message, level)));
+        let story = self
+            .find_open(now_us, caller, |o| trace || (o.class == KernelLogClass::Oom && is_oom_table(message, level)));
         if story.is_some() || !trace {
             return story;
         }
@@ -231,8 +230,7 @@ fn is_stack_frame(text: &[u8]) -> bool {
     if text.starts_with(b"[<") {
         return true;
     }
-    let symbol =
-        text.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$')).count();
+    let symbol = text.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$')).count();
     if symbol == 0 {
         return false;
     }
@@ -294,8 +292,7 @@ fn is_oom_table(message: &[u8], level: u8) -> bool {
     // Statistics of a cgroup come as `key value` lines, page totals as `123 pages RAM`.
     let number = |w: &[u8]| !w.is_empty() && w.iter().all(u8::is_ascii_digit);
     let mut words = message.split(|b| *b == b' ').filter(|w| !w.is_empty());
-    let (first, second, third) =
-        (words.next().unwrap_or_default(), words.next().unwrap_or_default(), words.next());
+    let (first, second, third) = (words.next().unwrap_or_default(), words.next().unwrap_or_default(), words.next());
     (number(second) && third.is_none())
         || (number(first) && matches!(second, b"pages" | b"total"))
         || OOM_TABLE_PREFIXES.iter().any(|t| message.trim_ascii_start().starts_with(t.as_bytes()))

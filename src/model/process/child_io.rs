@@ -19,10 +19,8 @@ impl InheritedIo {
         if gone.is_empty() {
             return Self::default();
         }
-        let ended: HashMap<u32, (u32, IoBytes)> = gone
-            .iter()
-            .filter_map(|key| Some((key.pid, (last(key)?.ppid, last(key)?.io.bytes()?))))
-            .collect();
+        let ended: HashMap<u32, (u32, IoBytes)> =
+            gone.iter().filter_map(|key| Some((key.pid, (last(key)?.ppid, last(key)?.io.bytes()?)))).collect();
         let mut heirs: HashMap<u32, IoBytes> = HashMap::new();
         for (parent, io) in ended.values() {
             let mut heir = *parent;

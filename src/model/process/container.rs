@@ -44,10 +44,7 @@ mod tests {
             (format!("/system.slice/docker-{id}.scope"), Some("docker:0123456789ab")),
             (format!("/docker/{id}"), Some("container:0123456789ab")),
             (format!("/machine.slice/libpod-{id}.scope/container"), Some("podman:0123456789ab")),
-            (
-                format!("/kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope"),
-                Some("containerd:0123456789ab"),
-            ),
+            (format!("/kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope"), Some("containerd:0123456789ab")),
             ("/lxc.payload.web1/init.scope".into(), Some("lxc:web1")),
             ("/system.slice/postgresql.service".into(), None),
             ("/docker-nothex.scope".into(), None),

@@ -42,7 +42,8 @@ impl ProcessIoAttribution {
 
     /// The row of a process that has ended, as it was, or from its name alone.
     fn take_exited(&mut self, pid: u32, at_ns: u64) -> StoredRow {
-        let known = self.exited_rows.iter().position(|r| r.raw.key.pid == pid).and_then(|at| self.exited_rows.remove(at));
+        let known =
+            self.exited_rows.iter().position(|r| r.raw.key.pid == pid).and_then(|at| self.exited_rows.remove(at));
         let row = known.unwrap_or_else(|| {
             let name = self.current.as_ref().and_then(|c| c.process_name(pid)).map(|n| &**n).unwrap_or("?");
             row_from_name(pid, name, at_ns)
@@ -100,7 +101,9 @@ impl ProcessTable {
 
     /// Brings rows back of processes that have ended but had something done for them.
     pub(super) fn restore_exited(&mut self) {
-        let Some(charged) = self.io_attribution.current.clone().filter(|_| !self.rows_are_threads()) else { return };
+        let Some(charged) = self.io_attribution.current.clone().filter(|_| !self.rows_are_threads()) else {
+            return;
+        };
         let mut seen = vec![false; charged.processes.len()];
         for row in self.rows.iter().filter(|_| !charged.processes.is_empty()) {
             if let Ok(at) = charged.processes.binary_search_by_key(&row.raw.key.pid, |t| t.owner) {

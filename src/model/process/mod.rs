@@ -3,29 +3,29 @@
 //!
 //! Only what changed since the last look travels ([`ProcUpdate`]); the table lives with whoever draws.
 
-mod io_attribution;
+mod activity;
+mod child_io;
 mod container;
 mod detail;
-mod thread_folding;
-mod child_io;
-mod task_snapshot;
+mod io_attribution;
 mod row;
 mod selection;
 mod stall_percentages;
-mod activity;
 mod table;
 mod task;
+mod task_snapshot;
+mod thread_folding;
 mod update;
 
 #[cfg(test)]
 mod tests;
 
+pub use activity::TaskActivity;
 pub use container::hint as container_hint;
-pub use detail::{TaskDetail, ResourceLimit, MemoryMapping, MappingSummary};
-pub use task_snapshot::TaskSnapshot;
+pub use detail::{MappingSummary, MemoryMapping, ResourceLimit, TaskDetail};
 pub use row::{CommandLine, ProcessRow};
 pub use selection::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessWindow};
-pub use activity::TaskActivity;
 pub use table::{ProcessTable, ProcessTotals};
-pub use task::{TaskDelays, IoBytes, IoPrio, TaskIoRaw, TaskNames, TaskKey, TaskRaw, USER_HZ};
-pub use update::{BlockedTask, TaskChange, ProcessUpdate};
+pub use task::{IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw, USER_HZ};
+pub use task_snapshot::TaskSnapshot;
+pub use update::{BlockedTask, ProcessUpdate, TaskChange};

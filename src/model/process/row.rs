@@ -1,6 +1,6 @@
 //! One row as it is shown or exported, with the names of the JSON output.
 
-use super::table::{AccumulatedCounters, TaskRates, StoredRow};
+use super::table::{AccumulatedCounters, StoredRow, TaskRates};
 use super::task::{IoBytes, TaskIoRaw, TaskKey};
 use crate::model::io_accounting::IoRates;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};

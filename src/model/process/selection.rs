@@ -1,7 +1,7 @@
 //! Which rows a window shows: filter, then pick the window out of the whole by selection instead of
 //! sorting 20,000 rows for 40 lines.
 
-use super::table::{ProcessTable, TaskRates, StoredRow};
+use super::table::{ProcessTable, StoredRow, TaskRates};
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use std::cmp::Ordering;
 
@@ -144,7 +144,11 @@ impl ProcessTable {
             if self.matches_filter(row, &query.filter, needle.as_deref()) {
                 let key = row.raw.key;
                 let tie = (row.raw.kernel_thread, key.pid, key.tid);
-                keys.push(SortEntry { sort_number: self.folded_sort_key(row, query), tie_breaker: tie, row_index: at as u32 });
+                keys.push(SortEntry {
+                    sort_number: self.folded_sort_key(row, query),
+                    tie_breaker: tie,
+                    row_index: at as u32,
+                });
             }
         }
         let matching = keys.len();
@@ -167,7 +171,8 @@ impl ProcessTable {
         let row = |place: &SortEntry| &self.rows[place.row_index as usize];
         // Among equals programs come before kernel threads: hundreds of those do nothing, ever. Two of one number:
         // the older one has ended.
-        let tie = || a.tie_breaker.cmp(&b.tie_breaker).then_with(|| row(a).raw.key.starttime.cmp(&row(b).raw.key.starttime));
+        let tie =
+            || a.tie_breaker.cmp(&b.tie_breaker).then_with(|| row(a).raw.key.starttime.cmp(&row(b).raw.key.starttime));
         // Numbers: larger first. Text: A first. NaN stands for "not known" and is last either way.
         let mut by = match (a.sort_number.is_nan(), b.sort_number.is_nan()) {
             (false, false) => b.sort_number.total_cmp(&a.sort_number),
@@ -213,7 +218,9 @@ impl ProcessTable {
             ProcessColumn::WriteTotal => count(bytes.map(|b| b.write)),
             ProcessColumn::AccRead => count(bytes.map(|_| self.accumulated_of(row).io.read)),
             ProcessColumn::AccWrite => count(bytes.map(|_| self.accumulated_of(row).io.write)),
-            ProcessColumn::AccIo => count(bytes.map(|_| self.accumulated_of(row).io.read + self.accumulated_of(row).io.write)),
+            ProcessColumn::AccIo => {
+                count(bytes.map(|_| self.accumulated_of(row).io.read + self.accumulated_of(row).io.write))
+            }
             ProcessColumn::Iops => known(self.attributed_io(row).map(|c| c.iops())),
             ProcessColumn::IoLatency => known(self.attributed_io(row).and_then(|c| c.p99_us)),
             ProcessColumn::Writeback => known(self.attributed_io(row).map(|c| c.writeback_bytes_per_s)),
@@ -283,9 +290,7 @@ fn cmdline(row: &StoredRow) -> Option<&[u8]> {
 }
 
 fn contains_text(row: &StoredRow, needle: &[u8]) -> bool {
-    let has = |hay: &[u8]| {
-        needle.is_empty() || hay.windows(needle.len()).any(|part| part.eq_ignore_ascii_case(needle))
-    };
+    let has = |hay: &[u8]| needle.is_empty() || hay.windows(needle.len()).any(|part| part.eq_ignore_ascii_case(needle));
     has(row.raw.comm())
         || cmdline(row).is_some_and(has)
         || row.names.as_ref().is_some_and(|n| has(n.cgroup.as_bytes()))

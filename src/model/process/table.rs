@@ -1,15 +1,15 @@
 //! The table of tasks: applies updates, keeps counters since a reset, and derives rates over each
 //! row's own interval. A row that did not change costs nothing in an update.
 
-use super::io_attribution::ProcessIoAttribution;
 use super::child_io::InheritedIo;
+use super::io_attribution::ProcessIoAttribution;
 use super::row::ProcessRow;
 use super::stall_percentages::StallPercentages;
-use super::task::{IoBytes, TaskIoRaw, TaskNames, TaskKey, TaskRaw};
-use super::update::{BlockedTask, TaskChange, ProcessUpdate};
+use super::task::{IoBytes, TaskIoRaw, TaskKey, TaskNames, TaskRaw};
+use super::update::{BlockedTask, ProcessUpdate, TaskChange};
 use crate::model::io_accounting::IoRates;
-use crate::model::timestamp::{Timestamp, counter_delta};
 use crate::model::reading::Reading;
+use crate::model::timestamp::{Timestamp, counter_delta};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -272,9 +272,7 @@ impl ProcessTable {
     }
 
     fn accumulate(&mut self, at: u32, grown: AccumulatedCounters) {
-        if grown.io == IoBytes::default()
-            && (grown.major_faults, grown.blkio_ns, grown.swapin_ns) == (0, 0, 0)
-        {
+        if grown.io == IoBytes::default() && (grown.major_faults, grown.blkio_ns, grown.swapin_ns) == (0, 0, 0) {
             return;
         }
         // Figures of a recording may be anything.
@@ -327,7 +325,8 @@ impl ProcessTable {
 
     fn clear(&mut self) {
         let users = std::mem::take(&mut self.users);
-        let (stalled, charges) = (std::mem::take(&mut self.stall_percentages), std::mem::take(&mut self.io_attribution));
+        let (stalled, charges) =
+            (std::mem::take(&mut self.stall_percentages), std::mem::take(&mut self.io_attribution));
         *self = Self { users, stall_percentages: stalled, io_attribution: charges, ..Self::default() };
     }
 

@@ -1,8 +1,8 @@
 //! A task as it was at an earlier tick, kept for stepping back.
 
 use super::row::ProcessRow;
-use super::table::{AccumulatedCounters, ProcessTable, TaskRates, StoredRow};
-use super::update::{TaskChange, ProcessUpdate};
+use super::table::{AccumulatedCounters, ProcessTable, StoredRow, TaskRates};
+use super::update::{ProcessUpdate, TaskChange};
 use std::sync::Arc;
 
 /// One row, independent of the table it came from.

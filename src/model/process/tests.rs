@@ -2,7 +2,7 @@
 
 use super::table::StoredRow;
 use super::*;
-use crate::model::io_accounting::{OwnerIo, IoAttribution, IoRates};
+use crate::model::io_accounting::{IoAttribution, IoRates, OwnerIo};
 use crate::model::timestamp::Timestamp;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -55,15 +55,18 @@ fn update_at(secs: u64, first: bool, changed: &[(TaskRaw, u64)]) -> ProcessUpdat
 
 #[test]
 fn stalled_processes_sort_first_and_uncounted_kinds_are_none() {
+    use crate::model::memory_stalls::{MemoryStalls, ProcessStalls, StallRate, THROTTLE};
     use crate::model::reading::Reading;
-    use crate::model::memory_stalls::{ProcessStalls, StallRate, MemoryStalls, THROTTLE};
     let mut stalls = MemoryStalls { totals: [Some(StallRate::default()), None], ..MemoryStalls::default() };
     let mut held = ProcessStalls { key: key(2), ..ProcessStalls::default() };
     held.rates[THROTTLE].ms_per_s = 812.0;
     stalls.processes.push(held);
     let told = |threads: bool, stalls: &Reading<MemoryStalls>| {
         let mut table = ProcessTable::new();
-        table.apply(&ProcessUpdate { rows_are_threads: threads, ..update_at(10, true, &[(raw(1, 0, 0), 0), (raw(2, 0, 0), 0)]) });
+        table.apply(&ProcessUpdate {
+            rows_are_threads: threads,
+            ..update_at(10, true, &[(raw(1, 0, 0), 0), (raw(2, 0, 0), 0)])
+        });
         table.set_stalls(stalls.ok());
         let query = ProcessQuery { sort_by: ProcessColumn::Throttled, height: 9, ..ProcessQuery::default() };
         let rows: Vec<_> = table.window(&query).rows.iter().map(|at| table.row(*at)).collect();
@@ -103,11 +106,7 @@ fn a_task_started_in_the_interval_counts_from_zero() {
     let old = raw(8, 0, 4096);
     table.apply(&update_at(11, false, &[(young, 0), (old, 0)]));
     assert_eq!(table.get(&young.key).unwrap().write_bytes_per_s, Some(4096.0));
-    assert_eq!(
-        table.get(&old.key).unwrap().write_bytes_per_s,
-        None,
-        "was there before, only came into sight"
-    );
+    assert_eq!(table.get(&old.key).unwrap().write_bytes_per_s, None, "was there before, only came into sight");
 }
 
 #[test]
@@ -234,20 +233,13 @@ fn a_state_lasts_only_until_the_task_runs() {
 #[test]
 fn names_users_and_wait_channels_reach_the_row() {
     let mut table = ProcessTable::new();
-    let names = TaskNames {
-        cmdline: Some((*b"evil \x1b[2J").into()),
-        cgroup: "/a".into(),
-        container: Some("docker:1".into()),
-    };
+    let names =
+        TaskNames { cmdline: Some((*b"evil \x1b[2J").into()), cgroup: "/a".into(), container: Some("docker:1".into()) };
     table.apply(&ProcessUpdate {
         names: vec![(key(1), Arc::new(names))],
         users: vec![(0, "root".into())],
         wait_channels: vec![(key(1), "io_schedule".into())],
-        ..update_at(
-            10,
-            true,
-            &[(raw(1, 0, 0), 0), (TaskRaw { uid: Some(42), kernel_thread: true, ..raw(2, 0, 0) }, 0)],
-        )
+        ..update_at(10, true, &[(raw(1, 0, 0), 0), (TaskRaw { uid: Some(42), kernel_thread: true, ..raw(2, 0, 0) }, 0)])
     });
     let row = table.get(&key(1)).unwrap();
     assert_eq!(row.command.as_ref().map(|c| c.to_string()).as_deref(), Some("evil \\x1b[2J"));
@@ -284,7 +276,8 @@ fn filters_select_rows() {
     table.apply(&ProcessUpdate { users: vec![(9, "pg".into())], ..update_at(10, true, &rows) });
     table.apply(&update_at(11, false, &[(raw(1, 5, 0), 10)]));
     let pids = |filter: ProcessFilter| -> Vec<u32> {
-        let window = table.window(&ProcessQuery { sort_by: ProcessColumn::Pid, filter, height: 9, ..ProcessQuery::default() });
+        let window =
+            table.window(&ProcessQuery { sort_by: ProcessColumn::Pid, filter, height: 9, ..ProcessQuery::default() });
         window.rows.iter().map(|at| table.row(*at).pid).collect()
     };
     assert_eq!(pids(ProcessFilter { only_active: true, ..ProcessFilter::default() }), [1, 3]);
@@ -299,9 +292,7 @@ fn filters_select_rows() {
 #[test]
 fn an_update_round_trips_through_json() {
     let mut update = update_at(10, true, &[(raw(1, 1, 2), 0)]);
-    update
-        .names
-        .push((key(1), Arc::new(TaskNames { cmdline: Some(vec![0xff, b'a'].into()), ..TaskNames::default() })));
+    update.names.push((key(1), Arc::new(TaskNames { cmdline: Some(vec![0xff, b'a'].into()), ..TaskNames::default() })));
     update.blocked.push(BlockedTask {
         key: key(1),
         since_boot_ns: 1,
@@ -334,7 +325,7 @@ proptest! {
         }).collect();
         table.apply(&update_at(10, true, &[]));
         table.apply(&update_at(11, false, &rows));
-        let query = ProcessQuery { sort_by, reverse, offset, height, ..ProcessQuery::default() };
+        let query = ProcessQuery { sort_by: by, reverse, offset, height, ..ProcessQuery::default() };
         let all = table.window(&ProcessQuery { offset: 0, height: usize::MAX, ..query.clone() });
         let window = table.window(&query);
         prop_assert_eq!(window.matching, io.len());
@@ -381,11 +372,7 @@ fn an_exited_process_is_restored_while_its_pages_are_written() {
         let named = |name: &str| Some(name.to_owned());
         assert_eq!(
             shown(&table),
-            [
-                (2, Some(5.0), true, named("cp a b")),
-                (7, Some(3.0), true, named("dd")),
-                (1, Some(0.0), false, None)
-            ]
+            [(2, Some(5.0), true, named("cp a b")), (7, Some(3.0), true, named("dd")), (1, Some(0.0), false, None)]
         );
         let active = ProcessFilter { only_active: true, ..ProcessFilter::default() };
         assert_eq!(table.window(&ProcessQuery { filter: active, ..by_writeback.clone() }).matching, 2);

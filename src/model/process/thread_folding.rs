@@ -2,7 +2,7 @@
 
 use super::row::ProcessRow;
 use super::selection::{ProcessColumn, ProcessQuery};
-use super::table::{AccumulatedCounters, ProcessTable, TaskRates, StoredRow};
+use super::table::{AccumulatedCounters, ProcessTable, StoredRow, TaskRates};
 
 impl ProcessTable {
     /// The row at a position that [`ProcTable::window`] gave; the first thread of a process in `folded`
@@ -34,10 +34,7 @@ impl ProcessTable {
 /// Whether the threads' values of a column make a sum. Memory is shared: it does not.
 fn is_additive(by: ProcessColumn) -> bool {
     use ProcessColumn::{AccIo, AccRead, AccWrite, Cancelled, Io, IoDelay, MajorFaults, Read, SwapinDelay, Write};
-    matches!(
-        by,
-        Io | Read | Write | Cancelled | AccRead | AccWrite | AccIo | IoDelay | SwapinDelay | MajorFaults
-    )
+    matches!(by, Io | Read | Write | Cancelled | AccRead | AccWrite | AccIo | IoDelay | SwapinDelay | MajorFaults)
 }
 
 /// What is not known of one thread is left out of the sum.

@@ -1,9 +1,9 @@
 //! What one look at the processes brought, as it travels from the collecting thread to the table and
 //! into a recording.
 
-use super::task::{TaskNames, TaskKey, TaskRaw};
-use crate::model::timestamp::Timestamp;
+use super::task::{TaskKey, TaskNames, TaskRaw};
 use crate::model::reading::Reading;
+use crate::model::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Two readings of sync counts become rates.
 
-use super::{InFlightSync, SyncDrops, SlowSync, SyncCounts, SyncFile, SyncsRaw};
+use super::{InFlightSync, SlowSync, SyncCounts, SyncDrops, SyncFile, SyncsRaw};
 use crate::model::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -76,8 +76,7 @@ impl SyncActivity {
         rows.sort_by(|a, b| b.wait_pct.total_cmp(&a.wait_pct).then(b.last_ended_ns.cmp(&a.last_ended_ns)));
         let more = rows.len().saturating_sub(MAX_ROWS);
         rows.truncate(MAX_ROWS);
-        let uring =
-            now.io_uring.map(|n| n.saturating_sub(prev.and_then(|p| p.io_uring).unwrap_or(0)) as f64 / secs);
+        let uring = now.io_uring.map(|n| n.saturating_sub(prev.and_then(|p| p.io_uring).unwrap_or(0)) as f64 / secs);
         Self {
             read_ns: now.read_ns,
             threshold_ns: now.threshold_ns,
@@ -202,9 +201,6 @@ mod tests {
     fn drops_are_reported() {
         assert_eq!(SyncActivity::default().drops_text(), None);
         let syncs = SyncActivity { drops: SyncDrops { files: 2, slow: 0, in_flight: 1 }, ..Default::default() };
-        assert_eq!(
-            syncs.drops_text().as_deref(),
-            Some("no room: 2 further files not counted, 1 syncs not followed")
-        );
+        assert_eq!(syncs.drops_text().as_deref(), Some("no room: 2 further files not counted, 1 syncs not followed"));
     }
 }

@@ -1,7 +1,7 @@
 //! The lines of the two lists: who waits for which file, and the slow ones; named, filtered, sorted.
 
 use super::wait::wait_text;
-use super::{SlowSync, SyncFile, SyncRate, SyncActivity};
+use super::{SlowSync, SyncActivity, SyncFile, SyncRate};
 use crate::model::column::CellValue;
 use crate::model::columns::syncs::SyncColumn;
 use crate::model::disk::DevId;
@@ -79,9 +79,7 @@ pub fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &SyncQuer
     let mut out: Vec<SyncRow> = syncs.rows.iter().map(line).collect();
     if !query.filter.is_empty() {
         let needle = query.filter.to_lowercase();
-        out.retain(|l| {
-            contains_any(&needle, &[&l.comm, &l.device, &l.path, l.rate.file.call.name()], l.rate.file.pid)
-        });
+        out.retain(|l| contains_any(&needle, &[&l.comm, &l.device, &l.path, l.rate.file.call.name()], l.rate.file.pid));
     }
     if let Some(col) = query.sort {
         out.sort_by(|a, b| match (a.sort_value(col), b.sort_value(col)) {
@@ -97,9 +95,8 @@ pub fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &SyncQuer
 
 /// The slow ones: those under way, longest first, then those that are over, newest first.
 pub fn slow_sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, filter: &str) -> Vec<SlowSyncRow> {
-    let on = |file: &SyncFile, on: &Option<String>| {
-        on.as_ref().map(|f| wait_text(f, &device_name(file.device_id(), topo)))
-    };
+    let on =
+        |file: &SyncFile, on: &Option<String>| on.as_ref().map(|f| wait_text(f, &device_name(file.device_id(), topo)));
     let flying = syncs.in_flight.iter().map(|f| SlowSyncRow {
         file: f.file.clone(),
         tid: f.tid,
@@ -179,7 +176,8 @@ mod tests {
     }
 
     fn sync_activity() -> SyncActivity {
-        let rows = vec![sync_rate(10, "zeta", 50.0, 1), sync_rate(20, "al\u{1b}pha", 5.0, 9), sync_rate(30, "mid", 0.0, 4)];
+        let rows =
+            vec![sync_rate(10, "zeta", 50.0, 1), sync_rate(20, "al\u{1b}pha", 5.0, 9), sync_rate(30, "mid", 0.0, 4)];
         let slow = |id, took_ns| {
             let file = rows[0].file.clone();
             Arc::new(SlowSync {
@@ -190,7 +188,8 @@ mod tests {
                 ..Default::default()
             })
         };
-        let flying = |began_ns| InFlightSync { file: rows[1].file.clone(), tid: 21, started_ns: began_ns, waiting_on: None };
+        let flying =
+            |began_ns| InFlightSync { file: rows[1].file.clone(), tid: 21, started_ns: began_ns, waiting_on: None };
         SyncActivity {
             read_ns: 5_000_000_000,
             threshold_ns: 10_000_000,
@@ -214,13 +213,17 @@ mod tests {
         assert_eq!(pids(&SyncQuery { reverse: true, ..by(None) }), [30, 20, 10]);
         assert_eq!(pids(&SyncQuery { filter: "ZET", ..by(None) }), [10]);
         assert_eq!(pids(&SyncQuery { filter: "30", ..by(None) }), [30]);
-        assert!(sync_rows(&sync_activity(), None, &by(None)).iter().all(|l| l.comm.chars().all(crate::sanitize::is_safe)));
+        assert!(
+            sync_rows(&sync_activity(), None, &by(None)).iter().all(|l| l.comm.chars().all(crate::sanitize::is_safe))
+        );
     }
 
     #[test]
     fn syncs_in_flight_come_first_then_the_newest() {
-        let seen: Vec<_> =
-            slow_sync_rows(&sync_activity(), None, "").iter().map(|l| (l.is_in_flight, l.duration_ns / 1_000_000)).collect();
+        let seen: Vec<_> = slow_sync_rows(&sync_activity(), None, "")
+            .iter()
+            .map(|l| (l.is_in_flight, l.duration_ns / 1_000_000))
+            .collect();
         assert_eq!(seen, [(true, 4000), (false, 30), (false, 20)], "one of a millisecond is not slow");
         assert_eq!(slow_sync_rows(&sync_activity(), None, "")[1].waiting_on.as_deref(), Some("journal commit of 8:1"));
         assert_eq!(slow_sync_rows(&sync_activity(), None, "journal").len(), 2);

@@ -3,12 +3,12 @@
 //!
 //! The kernel's side is `assets/trace/syncs.bpf.c`. Times are those of the system call, from its begin to its end.
 
-pub mod list;
 mod activity;
+pub mod list;
 mod wait;
 
+pub use activity::{SyncActivity, SyncRate};
 pub use list::{SlowSyncRow, SyncRow};
-pub use activity::{SyncRate, SyncActivity};
 pub use wait::{ON_CPU, SyncWait, wait_text};
 
 use super::disk::DevId;
@@ -46,8 +46,14 @@ pub enum SyncCall {
 
 impl SyncCall {
     /// All of them, by the numbers of the kernel's side.
-    pub const ALL: [SyncCall; 6] =
-        [SyncCall::Fsync, SyncCall::Fdatasync, SyncCall::SyncFileRange, SyncCall::Msync, SyncCall::Syncfs, SyncCall::Sync];
+    pub const ALL: [SyncCall; 6] = [
+        SyncCall::Fsync,
+        SyncCall::Fdatasync,
+        SyncCall::SyncFileRange,
+        SyncCall::Msync,
+        SyncCall::Syncfs,
+        SyncCall::Sync,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {

@@ -74,8 +74,7 @@ impl SyncWait {
 
 /// It in words, cleaned, with the name of the device; `-` where there is none.
 pub fn wait_text(function: &str, device: &str) -> String {
-    let to =
-        |text: &str, word: &str| if device == "-" { text.into() } else { format!("{text} {word} {device}") };
+    let to = |text: &str, word: &str| if device == "-" { text.into() } else { format!("{text} {word} {device}") };
     match SyncWait::from_function(function) {
         Some(SyncWait::Journal) => to("journal commit", "of"),
         Some(SyncWait::Writeback) => to("writeback", "to"),

@@ -1,15 +1,15 @@
 //! The whole table of tasks, for a frame that stands by itself and for a listener who knows nothing.
 
+use super::super::codec::{ByteReader, DecodeError, put_blob, put_row_delta, put_varint};
 use super::super::sample::{get_clock, get_outcome, put_clock, put_outcome};
-use super::super::codec::{DecodeError, ByteReader, put_blob, put_varint, put_row_delta};
 use super::row::{
-    COLUMNS, to_row, from_row, get_blocked, get_key, get_names, get_delta, get_notes, get_tid_delta, put_blocked,
-    put_key, put_names, put_delta, put_notes,
+    COLUMNS, from_row, get_blocked, get_delta, get_key, get_names, get_notes, get_tid_delta, put_blocked, put_delta,
+    put_key, put_names, put_notes, to_row,
 };
 use super::{MAX_TASKS, RecordedTask, RecordedTasks, bounded_count};
-use crate::model::timestamp::Timestamp;
-use crate::model::process::{TaskChange, ProcessUpdate};
+use crate::model::process::{ProcessUpdate, TaskChange};
 use crate::model::reading::Reading;
+use crate::model::timestamp::Timestamp;
 use crate::sanitize::sanitize;
 
 impl RecordedTasks {
@@ -137,7 +137,11 @@ impl RecordedTasks {
                 .collect(),
             names: self.rows.values().filter_map(|r| Some((r.raw.key, r.names.clone()?))).collect(),
             users: self.users.iter().map(|(uid, name)| (*uid, name.clone())).collect(),
-            wait_channels: self.wait_channels.iter().filter_map(|(tid, wait)| Some((key(tid)?, wait.clone()))).collect(),
+            wait_channels: self
+                .wait_channels
+                .iter()
+                .filter_map(|(tid, wait)| Some((key(tid)?, wait.clone())))
+                .collect(),
             total: self.rows.len(),
             ..self.last_update.clone()
         }))

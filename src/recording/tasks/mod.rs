@@ -6,14 +6,14 @@
 mod keyframe;
 mod row;
 
+use super::codec::{ByteReader, DecodeError, put_blob, put_row_delta, put_signed_varint, put_varint};
 use super::sample::{get_clock, get_outcome, put_clock, put_outcome};
-use super::codec::{DecodeError, ByteReader, put_blob, put_varint, put_row_delta, put_signed_varint};
-use crate::model::process::{TaskChange, TaskNames, ProcessUpdate, TaskKey, TaskRaw};
+use crate::model::process::{ProcessUpdate, TaskChange, TaskKey, TaskNames, TaskRaw};
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
 use row::{
-    COLUMNS, to_row, from_row, get_blocked, get_key, get_names, get_delta, get_notes, get_tid_delta, put_blocked,
-    put_key, put_names, put_delta, put_notes,
+    COLUMNS, from_row, get_blocked, get_delta, get_key, get_names, get_notes, get_tid_delta, put_blocked, put_delta,
+    put_key, put_names, put_notes, to_row,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -317,8 +317,12 @@ impl RecordedTasks {
             }
             _ => {
                 *touched = true;
-                let row =
-                    RecordedTask { raw: change.raw, at_ns: change.scanned_ns, state_since_ns: change.scanned_ns, names: None };
+                let row = RecordedTask {
+                    raw: change.raw,
+                    at_ns: change.scanned_ns,
+                    state_since_ns: change.scanned_ns,
+                    names: None,
+                };
                 if let Some(old) = self.rows.insert(key.tid, row) {
                     self.ended_since_key.insert(old.raw.key);
                 }

@@ -1,7 +1,7 @@
 //! One task's figures, names and hindrances as bytes.
 
-use super::super::codec::{DecodeError, ByteReader, put_blob, put_optional_blob, put_varint, put_signed_varint};
-use crate::model::process::{BlockedTask, TaskDelays, IoBytes, IoPrio, TaskIoRaw, TaskNames, TaskKey, TaskRaw};
+use super::super::codec::{ByteReader, DecodeError, put_blob, put_optional_blob, put_signed_varint, put_varint};
+use crate::model::process::{BlockedTask, IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw};
 use crate::sanitize::sanitize;
 use std::sync::Arc;
 

@@ -48,7 +48,9 @@ fn a_flipped_bit_loses_at_most_one_checkpoint_interval() {
         read_ticks(&mut RecordingReader::open(tape.bytes.as_slice()).unwrap()).into_iter().collect();
     let mut dice = TestRng(42);
     let (mut lost, mut most) = (0, 0);
-    let header = RecordingHeader { host: "box\u{1b}[2J".into(), interval_ns: NS_PER_SEC, ..RecordingHeader::default() }.to_bytes().len();
+    let header = RecordingHeader { host: "box\u{1b}[2J".into(), interval_ns: NS_PER_SEC, ..RecordingHeader::default() }
+        .to_bytes()
+        .len();
     for round in 0..10_000 {
         let bit = dice.below(tape.bytes.len() as u64 * 8) as usize;
         let mut bytes = tape.bytes.clone();
@@ -63,7 +65,11 @@ fn a_flipped_bit_loses_at_most_one_checkpoint_interval() {
             match read.get(number) {
                 // Kernel lines stand by themselves: they may be what was hit, or come with the next tick that is left.
                 Some((false, found)) => {
-                    assert_eq!(without_kernel_log(found), without_kernel_log(news), "round {round}, bit {bit}, tick {number}");
+                    assert_eq!(
+                        without_kernel_log(found),
+                        without_kernel_log(news),
+                        "round {round}, bit {bit}, tick {number}"
+                    );
                 }
                 Some((true, found)) => assert_subset(found, news),
                 None => {

@@ -1,10 +1,10 @@
 //! Files made to harm: right checksums, wrong everything else.
 
+use super::super::codec::{put_section, put_varint};
+use super::super::compress::{Compressor, Decompressor};
 use super::super::decoder::FrameDecoder;
 use super::super::frame::{FrameHeader, FrameKind};
-use super::super::compress::{Compressor, Decompressor};
 use super::super::state::CodecState;
-use super::super::codec::{put_varint, put_section};
 use super::*;
 use crate::export::snapshot;
 use crate::sanitize::is_safe;
@@ -35,8 +35,10 @@ fn assert_payload_is_harmless(raw: &[u8]) {
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         let mut engine = crate::doctor::RuleEngine::default();
         engine.evaluate(&world);
-        let mut texts =
-            vec![snapshot::text(&world, &engine, SnapshotScope::ALL), snapshot::markdown(&world, &engine, SnapshotScope::ALL)];
+        let mut texts = vec![
+            snapshot::text(&world, &engine, SnapshotScope::ALL),
+            snapshot::markdown(&world, &engine, SnapshotScope::ALL),
+        ];
         collect_strings(&value, &mut texts);
         for text in texts {
             assert!(text.chars().all(|c| is_safe(c) || c == '\n'), "{text:?}");

@@ -10,17 +10,19 @@ use super::reader::{ReadAt, RecordingReader};
 use super::{Observation, apply};
 use crate::export::json::{self, LogSince};
 use crate::export::snapshot::SnapshotScope;
-use crate::model::timestamp::Timestamp;
-use crate::model::disk::{DevId, DiskRaw, DiskOpRaw};
-use crate::model::kernel_log::{LogClock, KmsgRecord};
+use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
+use crate::model::kernel_log::{KmsgRecord, LogClock};
 use crate::model::memory::{MemRaw, VmRaw};
 use crate::model::network::NicRaw;
-use crate::model::process::{TaskChange, TaskDelays, IoBytes, IoPrio, TaskIoRaw, TaskNames, ProcessUpdate, TaskKey, TaskRaw};
+use crate::model::process::{
+    IoBytes, IoPrio, ProcessUpdate, TaskChange, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw,
+};
 use crate::model::queue::QueueAttrs;
-use crate::model::sample::Sample;
 use crate::model::reading::{BlockedRead, Reading};
-use crate::model::topology::{BlockDevice, Topology};
+use crate::model::sample::Sample;
 use crate::model::system_state::SystemState;
+use crate::model::timestamp::Timestamp;
+use crate::model::topology::{BlockDevice, Topology};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -88,9 +90,7 @@ impl FakeMachine {
         Sample {
             seq: self.seq,
             time: self.clock(),
-            disks: Reading::Ok(
-                (0..if few { 1 } else { 3 }).map(|m| disk(m, n * u64::from(m == 0) + 5)).collect(),
-            ),
+            disks: Reading::Ok((0..if few { 1 } else { 3 }).map(|m| disk(m, n * u64::from(m == 0) + 5)).collect()),
             vm: Reading::Ok(VmRaw {
                 page_size: 4096,
                 nr_dirty: Some(n % 777),
@@ -102,12 +102,7 @@ impl FakeMachine {
                 0 => Reading::Blocked(BlockedRead { since_boot_ns: 5, waiting_on: "/proc/meminfo".into() }),
                 _ => Reading::Ok(MemRaw { total: 1 << 34, free: n, ..MemRaw::default() }),
             },
-            nics: Reading::Ok(vec![NicRaw {
-                name: "eth0".into(),
-                rx_bytes: n,
-                tx_bytes: n,
-                speed_bits: None,
-            }]),
+            nics: Reading::Ok(vec![NicRaw { name: "eth0".into(), rx_bytes: n, tx_bytes: n, speed_bits: None }]),
             ..Sample::default()
         }
     }
@@ -178,8 +173,7 @@ impl FakeMachine {
         update.changed.push(TaskChange { raw, scanned_ns: at_ns, previous_scan_ns: 0 });
         update.users.push((uid, format!("user{uid}").into()));
         let cmdline = Some(format!("/bin/x {tid} \u{202e}").into_bytes().into_boxed_slice());
-        let names =
-            TaskNames { cmdline, cgroup: "/a/b".into(), container: (tid % 2 == 0).then(|| "docker:1".into()) };
+        let names = TaskNames { cmdline, cgroup: "/a/b".into(), container: (tid % 2 == 0).then(|| "docker:1".into()) };
         update.names.push((raw.key, Arc::new(names)));
     }
 
@@ -207,7 +201,8 @@ impl FakeMachine {
     fn tick(&mut self) -> Vec<Observation> {
         self.seq += 1;
         self.now_ns += NS_PER_SEC + self.rng.below(1000);
-        let mut news = vec![Observation::Sample(Box::new(self.sample())), Observation::Tasks(Box::new(self.scan_tasks()))];
+        let mut news =
+            vec![Observation::Sample(Box::new(self.sample())), Observation::Tasks(Box::new(self.scan_tasks()))];
         if self.seq % 9 == 1 {
             let size_bytes = Some(self.seq);
             let dev = |minor| BlockDevice {
@@ -276,7 +271,8 @@ fn new_state<B: ReadAt>(reader: &RecordingReader<B>) -> SystemState {
 }
 
 fn to_json(world: &SystemState) -> String {
-    json::snapshot_json(world, &crate::doctor::RuleEngine::default(), SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap()
+    json::snapshot_json(world, &crate::doctor::RuleEngine::default(), SnapshotScope::ALL, LogSince::Time(0), &[])
+        .unwrap()
 }
 
 #[test]
@@ -303,7 +299,7 @@ fn replay_equals_the_live_session() {
 #[test]
 fn the_reference_recording_is_readable() {
     let tape = record_ticks(45, (10, 3));
-    let name = format!("tests/fixtures/recordings/v{}-invented.iotop", recording::frame::FORMAT_VERSION);
+    let name = format!("tests/fixtures/recordings/v{}-invented.iotop", crate::recording::frame::FORMAT_VERSION);
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     if std::env::var_os("KEEP_RECORDING").is_some() {
         std::fs::write(&path, &tape.bytes).unwrap();
@@ -320,7 +316,9 @@ fn observations_round_trip_unchanged() {
     let mut reader = RecordingReader::open(tape.bytes.as_slice()).unwrap();
     for ((_, news), told) in read_ticks(&mut reader).into_iter().zip(&tape.ticks) {
         let samples = |all: &[Observation]| {
-            let is = |e: &&Observation| matches!(e, Observation::Sample(_) | Observation::Tasks(_) | Observation::KernelLog(..));
+            let is = |e: &&Observation| {
+                matches!(e, Observation::Sample(_) | Observation::Tasks(_) | Observation::KernelLog(..))
+            };
             all.iter().filter(is).cloned().collect::<Vec<_>>()
         };
         assert_eq!(samples(&news), samples(told));

@@ -34,9 +34,7 @@ mod tests {
 
     #[test]
     fn panes_fill_every_size_without_overlap() {
-        for (w, h) in
-            [(40, 10), (60, 40), (69, 22), (70, 22), (80, 22), (109, 38), (120, 38), (200, 48), (300, 90)]
-        {
+        for (w, h) in [(40, 10), (60, 40), (69, 22), (70, 22), (80, 22), (109, 38), (120, 38), (200, 48), (300, 90)] {
             for focus in 0..4 {
                 let body = Rect::new(0, 1, w, h);
                 let panes = arrange_panes(body, focus);

@@ -1,16 +1,16 @@
 //! The Bench view's state, what a person can mean in it, what it wants done and what it is told.
 
-pub mod rate_series;
 pub mod layout;
+pub mod rate_series;
 pub mod run;
 pub mod runner;
 
-use crate::bench::target_info::TargetInspection;
 use crate::bench::message::BenchMessage;
 use crate::bench::params::{self, BenchParam};
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::BenchReport;
 use crate::bench::store::StoredResult;
+use crate::bench::target_info::TargetInspection;
 use crate::bench::workloads::{self, WORKLOADS, Workload};
 use crate::model::disk::DevId;
 use crate::tui::action::ViewId;
@@ -296,7 +296,8 @@ impl BenchEvent {
     /// Whether it changes nothing that is on screen while another view is.
     pub fn leaves_status_unchanged(&self, ui: &BenchUi) -> bool {
         let BenchChildEvent::Message(BenchMessage::Progress(p)) = &self.event else { return false };
-        ui.active_run().is_some_and(|run| run.number == self.run && run.status_text_at(Some(p.as_ref())) == run.status_text())
+        ui.active_run()
+            .is_some_and(|run| run.number == self.run && run.status_text_at(Some(p.as_ref())) == run.status_text())
     }
 }
 

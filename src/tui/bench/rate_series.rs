@@ -102,7 +102,13 @@ mod tests {
 
     fn progress(part: Option<u32>, at_ms: u64, syncs: u64) -> BenchProgress {
         let point = SeriesPoint { at_ms, read_iops: 100.0, ..SeriesPoint::default() };
-        BenchProgress { measurement_index: part, point, op_counts: [at_ms, 0, syncs], lat: [[Some(at_ms); 2]; 3], ..BenchProgress::default() }
+        BenchProgress {
+            measurement_index: part,
+            point,
+            op_counts: [at_ms, 0, syncs],
+            lat: [[Some(at_ms); 2]; 3],
+            ..BenchProgress::default()
+        }
     }
 
     #[test]

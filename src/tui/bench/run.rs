@@ -131,7 +131,12 @@ mod tests {
     use super::*;
 
     fn progress(part: Option<u32>, done: f64, silent_ms: u64) -> BenchProgress {
-        BenchProgress { measurement_index: part, fraction_done: Some(done), idle_ms: silent_ms, ..BenchProgress::default() }
+        BenchProgress {
+            measurement_index: part,
+            fraction_done: Some(done),
+            idle_ms: silent_ms,
+            ..BenchProgress::default()
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The acting side of the Bench view: lives in the run loop, never waits, answers by events.
 
-use super::{BenchEffect, BenchEvent, BenchChildEvent};
-use crate::bench::parent::{CHILD_SUBCOMMAND, ChildMessage};
+use super::{BenchChildEvent, BenchEffect, BenchEvent};
 use crate::bench::message::BenchMessage;
+use crate::bench::parent::{CHILD_SUBCOMMAND, ChildMessage};
 use crate::root::Root;
 use crate::tui::child_runner::ChildRunner;
 use std::sync::Arc;

@@ -99,7 +99,9 @@ impl ExperimentFormLine {
             ExperimentFormLine::ArmB => "KNOB[@WHERE]=VALUE, one or several".into(),
             ExperimentFormLine::ArmA => "the same for A; empty: as things stand".into(),
             ExperimentFormLine::Rounds => "of each arm; 1 to 50, fewer than 4 can show nothing".into(),
-            ExperimentFormLine::Control => "the same again with direct I/O, on which dirty-page knobs cannot act".into(),
+            ExperimentFormLine::Control => {
+                "the same again with direct I/O, on which dirty-page knobs cannot act".into()
+            }
             ExperimentFormLine::OnComplete => {
                 "if B is better: undo, keep until the boot, or on a lease (its length: L in Tune)".into()
             }
@@ -135,8 +137,18 @@ impl ExperimentForm {
     /// The lines that take the whole width, then the others.
     pub fn lines(&self) -> (Vec<ExperimentFormLine>, Vec<ExperimentFormLine>) {
         let place = self.selected_workload().needs_directory().then_some(ExperimentFormLine::Directory);
-        let wide = [ExperimentFormLine::Workload].into_iter().chain(place).chain([ExperimentFormLine::ArmB, ExperimentFormLine::ArmA]).collect();
-        let own = [ExperimentFormLine::Rounds, ExperimentFormLine::Control, ExperimentFormLine::OnComplete, ExperimentFormLine::Baseline, ExperimentFormLine::DrainLimit];
+        let wide = [ExperimentFormLine::Workload]
+            .into_iter()
+            .chain(place)
+            .chain([ExperimentFormLine::ArmB, ExperimentFormLine::ArmA])
+            .collect();
+        let own = [
+            ExperimentFormLine::Rounds,
+            ExperimentFormLine::Control,
+            ExperimentFormLine::OnComplete,
+            ExperimentFormLine::Baseline,
+            ExperimentFormLine::DrainLimit,
+        ];
         let params = params::PARAMS.iter().filter(|p| self.selected_workload().params().contains(&p.name));
         (wide, own.into_iter().chain(params.map(ExperimentFormLine::Param)).collect())
     }
@@ -223,8 +235,7 @@ impl ExperimentForm {
                 let mut new = plan.clone();
                 params::set_param(&mut new, p.name, text)?;
                 // As the command line has it: with a time, as many transactions as that allows.
-                let untouched =
-                    new.txlog.transactions == WORKLOADS[self.workload].defaults().txlog.transactions;
+                let untouched = new.txlog.transactions == WORKLOADS[self.workload].defaults().txlog.transactions;
                 if p.name == "time" && new.time_ms > 0 && new.profile == "txlog" && untouched {
                     new.txlog.transactions = 0;
                 }
@@ -247,8 +258,7 @@ impl ExperimentForm {
                 // It is what it was when nobody had touched it: it cannot be wrong.
                 let _ = (p.set)(plan, &fresh.line_text(line));
                 *length &= DURATION_PARAMS.iter().any(|name| {
-                    params::find_param(name)
-                        .is_some_and(|p| (p.get)(plan) != (p.get)(&fresh.plans[self.workload].0))
+                    params::find_param(name).is_some_and(|p| (p.get)(plan) != (p.get)(&fresh.plans[self.workload].0))
                 });
             }
             _ => drop(self.set_line(line, &fresh.line_text(line))),

@@ -7,10 +7,10 @@ pub mod run;
 pub mod runner;
 
 use crate::experiment::arm_settings::ValidatedSpec;
-use crate::experiment::stored::StoredExperiment;
 use crate::experiment::message::ExperimentMessage;
 use crate::experiment::report::ExperimentReport;
 use crate::experiment::spec::ExperimentSpec;
+use crate::experiment::stored::StoredExperiment;
 use crate::tui::action::ViewId;
 use crate::tui::bench::OpenedResult;
 use crate::tui::child_runner::ChildEvent;
@@ -182,7 +182,11 @@ impl ExperimentUi {
     pub fn shown_report(&self) -> Option<&ExperimentReport> {
         match (&self.opened, &self.selected, &self.run) {
             (Some(OpenedResult::Result(report)), ..) => Some(report),
-            (None, ExperimentRow::CurrentRun, Some(TrackedExperiment { ending: Some(ExperimentEnding::Report(report)), .. })) => Some(report),
+            (
+                None,
+                ExperimentRow::CurrentRun,
+                Some(TrackedExperiment { ending: Some(ExperimentEnding::Report(report)), .. }),
+            ) => Some(report),
             _ => None,
         }
     }
@@ -212,7 +216,9 @@ impl App {
     /// Whether news of an experiment change nothing on the screen: then no frame is made for them.
     pub fn is_experiment_event_invisible(&self, news: &ExperimentEvent) -> bool {
         let ui = &self.ui.experiment;
-        let ExperimentEvent::Child(number, ChildEvent::Message(ExperimentMessage::Progress(p))) = news else { return false };
+        let ExperimentEvent::Child(number, ChildEvent::Message(ExperimentMessage::Progress(p))) = news else {
+            return false;
+        };
         let same = ui.active_run().is_some_and(|r| r.number == *number && r.status_text_at(Some(p)) == r.status_text());
         (self.ui.view != ViewId::Tune || !ui.is_open) && same
     }

@@ -1,7 +1,7 @@
 //! An experiment as the screen follows it: what its child said, the rounds so far, dirty pages of both arms.
 
-use crate::experiment::message::{ExperimentMessage, RoundPhase, ExperimentProgress};
-use crate::experiment::report::{DirtyPagesPoint, ExperimentReport, Round, DirtyThresholds};
+use crate::experiment::message::{ExperimentMessage, ExperimentProgress, RoundPhase};
+use crate::experiment::report::{DirtyPagesPoint, DirtyThresholds, ExperimentReport, Round};
 use crate::experiment::spec::{Arm, ExperimentSpec};
 
 /// Notes kept.
@@ -170,7 +170,7 @@ impl TrackedExperiment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::message::BenchProgress as BenchProgress;
+    use crate::bench::message::BenchProgress;
 
     fn progress(round: u32, arm: Arm, phase: RoundPhase, at_ms: u64) -> ExperimentMessage {
         let bench = BenchProgress { measurement_index: Some(0), fraction_done: Some(0.5), ..BenchProgress::default() };

@@ -1,11 +1,11 @@
 //! The acting side: lives in the run loop, never waits, answers by events. A thread of its own looks at the knobs
 //! of a plan, for which it asks a child where a device may not answer.
 
-use super::{ArmSettings, ExperimentEffect, ExperimentEvent, ArmCheck, ChildEvent};
+use super::{ArmCheck, ArmSettings, ChildEvent, ExperimentEffect, ExperimentEvent};
 use crate::bench::parent::ChildMessage;
 use crate::experiment::arm_settings::validate;
-use crate::experiment::parent::CHILD_SUBCOMMAND;
 use crate::experiment::message::ExperimentMessage;
+use crate::experiment::parent::CHILD_SUBCOMMAND;
 use crate::experiment::spec::ExperimentSpec;
 use crate::root::Root;
 use crate::tui::child_runner::ChildRunner;
@@ -29,7 +29,12 @@ impl ExperimentEffectRunner {
     pub fn new(root: Root, sink: ExperimentEventSink) -> Self {
         let to = sink.clone();
         let news = move |run, what| to(ExperimentEvent::Child(run, what));
-        Self { launcher: ChildRunner::new(root.clone(), CHILD_SUBCOMMAND, Arc::new(news)), root, sink, check_requests: None }
+        Self {
+            launcher: ChildRunner::new(root.clone(), CHILD_SUBCOMMAND, Arc::new(news)),
+            root,
+            sink,
+            check_requests: None,
+        }
     }
 
     /// Does it, without waiting. What can be told at once comes back: news by the sink would wait here.
@@ -42,7 +47,10 @@ impl ExperimentEffectRunner {
             }
             ExperimentEffect::Start { run, spec } => {
                 let why = self.launcher.start(run, *spec).err()?;
-                return Some(ExperimentEvent::Child(run, ChildEvent::Message(ExperimentMessage::from_spawn_error(why))));
+                return Some(ExperimentEvent::Child(
+                    run,
+                    ChildEvent::Message(ExperimentMessage::from_spawn_error(why)),
+                ));
             }
             ExperimentEffect::Cancel => self.launcher.cancel(),
             ExperimentEffect::Kill => self.launcher.kill(),

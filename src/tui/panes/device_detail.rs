@@ -2,8 +2,8 @@
 
 use super::device_graphs::{GRAPH_PAIRS, draw_graph};
 use super::device_latency::{self, LatencyPart};
-use super::request_sizes;
 use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
+use super::request_sizes;
 use super::{Pane, PaneId, interval_text};
 use crate::export::table::Table;
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
@@ -23,7 +23,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Detail, KeyContext::DeviceDetail, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| scroll_positions(detail_lines(app).len(), split_text_and_graphs(focused_pane_inner(app)).0.height),
 };
 
@@ -78,10 +78,7 @@ const OPERATIONS: [(&str, [Option<DeviceColumn>; 6]); 4] = [
             Some(C::WriteSize),
         ],
     ),
-    (
-        "discard",
-        [Some(C::Discards), Some(C::DiscardMb), None, None, Some(C::DiscardAwait), Some(C::DiscardSize)],
-    ),
+    ("discard", [Some(C::Discards), Some(C::DiscardMb), None, None, Some(C::DiscardAwait), Some(C::DiscardSize)]),
     ("flush", [Some(C::Flushes), None, None, None, Some(C::FlushAwait), None]),
 ];
 
@@ -92,10 +89,7 @@ fn push_rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
         return;
     };
     if rate.stalled {
-        out.push((
-            format!("STALLED: {} requests in flight, none completed in the interval", rate.in_flight),
-            true,
-        ));
+        out.push((format!("STALLED: {} requests in flight, none completed in the interval", rate.in_flight), true));
     }
     let row = DeviceRow { rate, label: "" };
     let cell = |col: DeviceColumn| {
@@ -133,7 +127,10 @@ fn push_rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
 fn push_topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     let Some(topo) = app.system.topology.ok() else {
         out.extend(
-            app.system.topology.unavailable_reason(app.system.now().boot_ns).map(|why| (format!("- topology: {why}"), true)),
+            app.system
+                .topology
+                .unavailable_reason(app.system.now().boot_ns)
+                .map(|why| (format!("- topology: {why}"), true)),
         );
         return;
     };
@@ -150,12 +147,7 @@ fn push_topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
         let word = |s: &Option<String>| s.clone().map_or("-".into(), sanitize);
         let missing = md.degraded.map_or("-".into(), |n| n.to_string());
         out.push((
-            format!(
-                "  {} {}, {missing} missing, sync {}",
-                word(&md.level),
-                word(&md.state),
-                word(&md.sync_action)
-            ),
+            format!("  {} {}, {missing} missing, sync {}", word(&md.level), word(&md.state), word(&md.sync_action)),
             false,
         ));
     }
@@ -208,7 +200,11 @@ fn push_queue_settings(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
             format_value(&q.wbt_lat_usec)
         ),
         format!("max_sectors_kb {} of {}", format_value(&q.max_sectors_kb), format_value(&q.max_hw_sectors_kb)),
-        format!("block sizes: logical {} physical {}", format_value(&q.logical_block_size), format_value(&q.physical_block_size)),
+        format!(
+            "block sizes: logical {} physical {}",
+            format_value(&q.logical_block_size),
+            format_value(&q.physical_block_size)
+        ),
         format!(
             "rotational {}  write cache {}",
             q.rotational.map_or("-", |r| if r { "yes" } else { "no" }),

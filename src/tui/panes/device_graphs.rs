@@ -8,7 +8,7 @@ use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::graph::{draw_columns, draw_column_markers, round_up_scale};
+use crate::tui::widgets::graph::{draw_column_markers, draw_columns, round_up_scale};
 use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
@@ -19,7 +19,7 @@ pub const PANE: Pane = Pane {
     contexts: &[crate::tui::keymap::KeyContext::Devices, crate::tui::keymap::KeyContext::List, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |_| 0,
 };
 
@@ -43,7 +43,10 @@ pub const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
     [quantity("MB read/s", |r| r.read_mb_per_s), quantity("MB written/s", |r| r.write_mb_per_s)],
     [quantity("reads/s", |r| r.reads_per_s), quantity("writes/s", |r| r.writes_per_s)],
     [quantity("r_await ms", |r| r.read_await_ms), quantity("w_await ms", |r| r.write_await_ms)],
-    [quantity("aqu-sz", |r| r.queue_size), GraphQuantity { name: "%util", value: |r| r.util_pct, scale_max: Some(100.0) }],
+    [
+        quantity("aqu-sz", |r| r.queue_size),
+        GraphQuantity { name: "%util", value: |r| r.util_pct, scale_max: Some(100.0) },
+    ],
 ];
 
 /// Heat maps that follow the pairs.
@@ -64,7 +67,15 @@ pub fn quantity_history(
 }
 
 /// One labelled graph.
-pub fn draw_graph(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, id: DevId, q: &GraphQuantity, second: bool) {
+pub fn draw_graph(
+    app: &App,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    id: DevId,
+    q: &GraphQuantity,
+    second: bool,
+) {
     if area.height < 2 || area.width < 20 {
         return;
     }
@@ -94,8 +105,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let name = app.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::sanitize::sanitize(&*r.name));
     let inner = draw_frame(buf, area, &format!("{name}, recent past"), "g: another quantity", focused, theme);
     let half = inner.height / 2;
-    let halves =
-        [Rect { height: half, ..inner }, Rect { y: inner.y + half, height: inner.height - half, ..inner }];
+    let halves = [Rect { height: half, ..inner }, Rect { y: inner.y + half, height: inner.height - half, ..inner }];
     // Heat maps come after the pairs.
     let at = app.ui.devices.graph_index % (GRAPH_PAIRS.len() + HEATMAPS.len());
     if let Some(pair) = GRAPH_PAIRS.get(at) {

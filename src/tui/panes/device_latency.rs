@@ -2,11 +2,11 @@
 
 use super::device_graphs::device_history;
 use crate::model::disk::DevId;
-use crate::model::latency::{HeatmapBins, REQUEST_KINDS, RequestLatency, LatencySummary};
+use crate::model::latency::{HeatmapBins, LatencySummary, REQUEST_KINDS, RequestLatency};
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::graph::draw_column_markers;
-use crate::tui::widgets::heatmap::{heatmap_column_count, draw_heatmap};
+use crate::tui::widgets::heatmap::{draw_heatmap, heatmap_column_count};
 use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use crate::units::format_micros;
@@ -93,11 +93,20 @@ pub fn kinds_with_data(app: &App, id: DevId, part: LatencyPart, width: u16) -> V
 }
 
 /// The heat map of a kind, labelled.
-pub fn draw_latency_heatmap(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, id: DevId, kind: usize, part: LatencyPart) {
+pub fn draw_latency_heatmap(
+    app: &App,
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    id: DevId,
+    kind: usize,
+    part: LatencyPart,
+) {
     if area.height < 2 || area.width < 20 {
         return;
     }
-    let now = app.snapshot().device(id).and_then(|d| d.latency.as_ref()).and_then(|l| *part.distribution(&l.kinds[kind]).0);
+    let now =
+        app.snapshot().device(id).and_then(|d| d.latency.as_ref()).and_then(|l| *part.distribution(&l.kinds[kind]).0);
     let now = now.map_or("-".into(), |s| format!("p50 {}  p99 {}", format_micros(s.p50), format_micros(s.p99)));
     let label = format!("{} latency, {}  now {now}", REQUEST_KINDS[kind], part.label());
     draw_text(buf, area.x, area.y, &label, area.width, theme.header);

@@ -4,16 +4,16 @@ use super::{Pane, PaneId, interval_text};
 use crate::export;
 use crate::export::table::Table;
 use crate::model::column::ColumnSpec;
-use crate::model::columns::device::{DeviceColumn, DeviceRow, EXTENDED, DEFAULT, COMPACT};
-use crate::model::device_list::{self, ListedDevice, DeviceQuery};
+use crate::model::columns::device::{COMPACT, DEFAULT, DeviceColumn, DeviceRow, EXTENDED};
+use crate::model::device_list::{self, DeviceQuery, ListedDevice};
 use crate::model::disk::DiskRate;
 use crate::model::topology::BlockDevice;
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_reason};
-use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -24,7 +24,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Devices, KeyContext::List, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| device_lines(app).len(),
 };
 
@@ -93,9 +93,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     scroll.scroll_into_view(lines.len(), usize::from(body.height));
     let none = DiskRate::default();
     let mut scratch = String::new();
-    for (n, (i, line)) in
-        lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate()
-    {
+    for (n, (i, line)) in lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate() {
         let y = body.y + n as u16;
         let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &line.label };
         if line.rate_index.is_none() {
@@ -110,8 +108,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         }
     }
     if lines.is_empty() {
-        let text =
-            if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
+        let text = if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
         draw_text(buf, body.x, body.y, text, body.width, theme.dim);
     }
 }

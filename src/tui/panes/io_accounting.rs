@@ -1,10 +1,10 @@
 //! Who does the I/O of which device, for the details of a task and of a device.
 
-use crate::export::io_attribution::{COLUMN_HEADERS, unattributed_text, format_rates, on_device, process_label};
-use crate::model::io_accounting::{IoAttribution, IoRates};
+use crate::export::io_attribution::{COLUMN_HEADERS, format_rates, on_device, process_label, unattributed_text};
 use crate::model::disk::DevId;
+use crate::model::io_accounting::{IoAttribution, IoRates};
 use crate::model::topology::DeviceKind;
-use crate::sanitize::{sanitize, fit_width};
+use crate::sanitize::{fit_width, sanitize};
 use crate::tui::state::App;
 use crate::units::format_bytes;
 
@@ -56,10 +56,7 @@ pub fn push_process_io(app: &App, pid: u32, group: Option<&str>, out: &mut Detai
     }
     let raw = app.system.last_sample.as_ref().and_then(|s| s.io_accounts.ok());
     if let Some(total) = raw.map(|raw| raw.written_back_bytes(pid, None)).filter(|n| *n > 0) {
-        out.push((
-            format!("  {} of its pages have been written back since tracing began", format_bytes(total)),
-            false,
-        ));
+        out.push((format!("  {} of its pages have been written back since tracing began", format_bytes(total)), false));
     }
     if app.system.processes.rows_are_threads() {
         out.push(("  (of the whole process, not of one thread)".into(), false));
@@ -96,10 +93,7 @@ pub fn push_device_io(app: &App, id: DevId, out: &mut DetailLines) {
         out.push((format!("  {}", no_io_reason(app, charged, id)), false));
     }
     if charged.dropped > 0 {
-        out.push((
-            format!("  {} requests could not be followed: too many were in flight", charged.dropped),
-            false,
-        ));
+        out.push((format!("  {} requests could not be followed: too many were in flight", charged.dropped), false));
     }
 }
 
@@ -124,8 +118,6 @@ fn no_io_reason(app: &App, charged: &IoAttribution, id: DevId) -> String {
     match kind {
         Some(DeviceKind::Partition) => "- counted for the whole device only, not for a partition".into(),
         Some(DeviceKind::Disk | DeviceKind::Loop) | None => "nobody in the interval".into(),
-        _ => {
-            charged.unavailable.first().map_or_else(|| "nobody in the interval".into(), |why| format!("- {why}"))
-        }
+        _ => charged.unavailable.first().map_or_else(|| "nobody in the interval".into(), |why| format!("- {why}")),
     }
 }

@@ -12,8 +12,8 @@ use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::{self, CellBuffer};
 use crate::tui::widgets::dialog::{draw_frame, draw_reason};
-use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -24,8 +24,8 @@ pub const PANE: Pane = Pane {
     id: PaneId::KernelLog,
     contexts: &[KeyContext::Kernel, KeyContext::List, KeyContext::Scroll],
     render,
-    content_hash: stamp,
-    table: sheet,
+    content_hash: pane_hash,
+    table: build_table,
     row_count: |app| app.ui.kernel.visible_entries.len(),
 };
 
@@ -61,11 +61,8 @@ pub fn visible_window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogE
 pub fn refresh_visible_entries(app: &mut App) {
     let k = &app.ui.kernel;
     let needle = k.filter.to_lowercase();
-    let fits = |e: &LogEntry| {
-        k.patterns.shows(e) && (needle.is_empty() || e.message.to_lowercase().contains(&needle))
-    };
-    let shown =
-        app.system.kernel_log.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
+    let fits = |e: &LogEntry| k.patterns.shows(e) && (needle.is_empty() || e.message.to_lowercase().contains(&needle));
+    let shown = app.system.kernel_log.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
     app.ui.kernel.visible_entries = shown;
     app.ui.kernel.refresh_count += 1;
     if app.ui.kernel.follows_newest {

@@ -22,7 +22,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Detail, KeyContext::KernelDetail, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| scroll_positions(detail_lines(app).len(), focused_pane_inner(app).height),
 };
 
@@ -116,12 +116,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 /// The inside of the pane that has the keys.
 pub fn focused_pane_inner(app: &App) -> Rect {
     let area = layout::compute_layout(app).pane_area(app.focused_pane()).unwrap_or_default();
-    Rect {
-        x: area.x + 1,
-        y: area.y + 1,
-        width: area.width.saturating_sub(2),
-        height: area.height.saturating_sub(2),
-    }
+    Rect { x: area.x + 1, y: area.y + 1, width: area.width.saturating_sub(2), height: area.height.saturating_sub(2) }
 }
 
 /// Places a page of so many lines can be scrolled to: the last one shows its end.

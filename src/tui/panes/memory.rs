@@ -1,15 +1,15 @@
 //! Memory: dirty pages and writeback, swap and who is in it, pressure.
 
-use super::writeback::{draw_unwritten_graph, draw_thresholds, format_optional_bytes, stall_labels};
+use super::writeback::{draw_thresholds, draw_unwritten_graph, format_optional_bytes, stall_labels};
 use super::{Pane, PaneId, interval_text};
-use crate::export::memory::{MemoryFact, memory_facts, format_millis};
+use crate::export::memory::{MemoryFact, format_millis, memory_facts};
 use crate::export::{self, table::Table};
-use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessRow, ProcessQuery};
 use crate::model::memory_stalls::{ProcessStalls, RECLAIM, THROTTLE};
+use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessQuery, ProcessRow};
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::graph::{draw_columns, draw_column_markers, round_up_scale, draw_column_labels};
+use crate::tui::widgets::graph::{draw_column_labels, draw_column_markers, draw_columns, round_up_scale};
 use crate::tui::widgets::text::{draw_text, draw_text_right};
 use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes;
@@ -17,7 +17,7 @@ use ratatui::layout::Rect;
 
 /// The pane.
 pub const PANE: Pane =
-    Pane { id: PaneId::Memory, contexts: &[], render, content_hash: |_| None, table: sheet, row_count: |_| 0 };
+    Pane { id: PaneId::Memory, contexts: &[], render, content_hash: |_| None, table: build_table, row_count: |_| 0 };
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let inner = draw_frame(buf, area, "Memory", &interval_text(app), focused, theme);
@@ -189,8 +189,7 @@ fn draw_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
     let used = app.snapshot().swap.ok().and_then(|s| s.used_bytes).unwrap_or(0);
     list(buf, "Largest in swap", Col::Swap, &|r| {
         let n = r.swap_bytes.filter(|n| *n > 0)?;
-        let share =
-            if used > 0 { format!(" {:>3.0}%", n as f64 * 100.0 / used as f64) } else { String::new() };
+        let share = if used > 0 { format!(" {:>3.0}%", n as f64 * 100.0 / used as f64) } else { String::new() };
         Some(format!("{}{share}", format_bytes(n)))
     });
     list(buf, "Faulting (major faults/s)", Col::MajorFaults, &|r| {

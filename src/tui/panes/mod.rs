@@ -1,20 +1,20 @@
 //! One file per pane, and the list [`PANES`]. Rendering is pure: state in, cells out.
 
 pub mod bench;
-pub mod io_accounting;
 pub mod device_detail;
 pub mod device_graphs;
 pub mod device_latency;
-pub mod request_sizes;
 pub mod devices;
 pub mod experiment;
 pub mod findings;
+pub mod io_accounting;
 pub mod kernel_log;
 pub mod kernel_log_detail;
 pub mod memory;
 pub mod path_detail;
 pub mod process_detail;
 pub mod processes;
+pub mod request_sizes;
 pub mod syncs;
 pub mod tune;
 pub mod writeback;

@@ -18,7 +18,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Detail, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| scroll_positions(detail_lines(app).len(), focused_pane_inner(app).height),
 };
 

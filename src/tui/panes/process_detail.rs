@@ -3,9 +3,9 @@
 use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
 use super::{Pane, PaneId, interval_text};
 use crate::export::table::Table;
+use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
-use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::sanitize::sanitize;
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::{App, DetailPage, ProcessDetail};
@@ -23,8 +23,8 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::ProcessDetail, KeyContext::Detail, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
-    row_count: rows,
+    table: build_table,
+    row_count: scroll_row_count,
 };
 
 fn open_detail(app: &App) -> Option<&ProcessDetail> {
@@ -105,12 +105,14 @@ fn stall_text(app: &App, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) ->
     let Some(pct) = pct else {
         let why = snap.memory_stalls.unavailable_reason(app.system.now().boot_ns);
         let whole = "counted for whole processes only".to_owned();
-        return format!("- {}", why.unwrap_or(if app.system.processes.rows_are_threads() { whole } else { String::new() }));
+        return format!(
+            "- {}",
+            why.unwrap_or(if app.system.processes.rows_are_threads() { whole } else { String::new() })
+        );
     };
     let task = snap.memory_stalls.ok().and_then(|s| s.processes.iter().find(|t| t.key == row.key()));
     let times = task.map(|t| t.rates[kind]).filter(|k| k.count > 0);
-    let times =
-        times.map_or(String::new(), |k| format!(", {} times, longest {:.1} ms", k.count, k.max_ms));
+    let times = times.map_or(String::new(), |k| format!(", {} times, longest {:.1} ms", k.count, k.max_ms));
     format!("{pct:.1} %{times}")
 }
 
@@ -162,10 +164,7 @@ fn mapping_lines(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
         None => {
             return vec![
                 ("m reads its mappings with Size, Rss, Pss and Swap of each".into(), true),
-                (
-                    "(walks its page tables: seconds for hundreds of GB, during which it may wait)".into(),
-                    false,
-                ),
+                ("(walks its page tables: seconds for hundreds of GB, during which it may wait)".into(), false),
             ];
         }
         Some(WorkerReply::Mappings(Reading::Ok(m))) => m,
@@ -176,10 +175,15 @@ fn mapping_lines(p: &ProcessDetail, now_boot_ns: u64) -> Vec<(String, bool)> {
         Some(_) => return Vec::new(),
     };
     let n = |n: Option<u64>| n.map_or("-".into(), format_bytes);
-    let mut out =
-        vec![(format!("{:>7} {:>7} {:>7} {:>7}  perms mapping", "Size", "Rss", "Pss", "Swap"), true)];
-    let totals =
-        format!("{:>7} {:>7} {:>7} {:>7}  all {}", format_bytes(m.size), format_bytes(m.rss), n(m.pss), n(m.swap), m.count);
+    let mut out = vec![(format!("{:>7} {:>7} {:>7} {:>7}  perms mapping", "Size", "Rss", "Pss", "Swap"), true)];
+    let totals = format!(
+        "{:>7} {:>7} {:>7} {:>7}  all {}",
+        format_bytes(m.size),
+        format_bytes(m.rss),
+        n(m.pss),
+        n(m.swap),
+        m.count
+    );
     out.push((totals, false));
     for map in &m.largest {
         let name = if map.name.is_empty() { format!("anonymous {:x}", map.start) } else { sanitize(&map.name) };

@@ -1,19 +1,20 @@
 //! Processes and threads: who does the I/O, who waits for it, who is swapped out.
 
 use super::{Pane, PaneId, interval_text};
-use crate::export::processes::{missing_data_notes, delays_unavailable};
+use crate::export::processes::{delays_unavailable, missing_data_notes};
 use crate::export::{self, table::Table};
 use crate::model::column::ColumnSpec;
 use crate::model::columns::process::{
-    FULL, SORT_KEYS, COMPACT, COMPACT_STALLS, COMPACT_TOTALS, FULL_TOTALS, THREAD_COLUMN_SETS, FULL_TRACED, cell_value, write_command,
+    COMPACT, COMPACT_STALLS, COMPACT_TOTALS, FULL, FULL_TOTALS, FULL_TRACED, SORT_KEYS, THREAD_COLUMN_SETS, cell_value,
+    write_command,
 };
-use crate::model::process::{ProcessColumn as Col, ProcessRow, ProcessQuery};
+use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_reason};
-use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes;
 use ratatui::layout::Rect;
@@ -25,7 +26,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Processes, KeyContext::List, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| app.matching_task_count(),
 };
 
@@ -66,7 +67,16 @@ pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<Col>], tab
         matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite)
             || set[i].id == app.ui.processes.sort_column
     };
-    (set, table::fit_columns(set, width, (width / 4).max(if width < 66 { 12 } else { 18 }), app.ui.processes.column_offset, keep))
+    (
+        set,
+        table::fit_columns(
+            set,
+            width,
+            (width / 4).max(if width < 66 { 12 } else { 18 }),
+            app.ui.processes.column_offset,
+            keep,
+        ),
+    )
 }
 
 /// What the table is asked for; `height` rows from the first one shown.

@@ -55,8 +55,7 @@ fn size_range_label(at: usize, sizes: usize) -> String {
 
 /// A bar in eighths of a cell, and the share; nothing for nothing.
 fn share_bar(n: u32, all: u64) -> String {
-    const EIGHTHS: [&str; 8] =
-        ["", "\u{258f}", "\u{258e}", "\u{258d}", "\u{258c}", "\u{258b}", "\u{258a}", "\u{2589}"];
+    const EIGHTHS: [&str; 8] = ["", "\u{258f}", "\u{258e}", "\u{258d}", "\u{258c}", "\u{258b}", "\u{258a}", "\u{2589}"];
     if n == 0 {
         return String::new();
     }

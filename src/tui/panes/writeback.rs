@@ -3,12 +3,12 @@
 use super::{Pane, PaneId};
 pub use crate::export::memory::format_optional_bytes;
 use crate::model::memory::WritebackRate;
-use crate::model::snapshot::Snapshot;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
+use crate::model::snapshot::Snapshot;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::graph::{draw_bar, draw_columns, draw_column_markers, draw_column_labels};
+use crate::tui::widgets::graph::{draw_bar, draw_column_labels, draw_column_markers, draw_columns};
 use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use crate::units::format_bytes;
@@ -36,7 +36,11 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         y += 1;
     };
     let Some(w) = snap.writeback.ok() else {
-        line(buf, &format!("- {}", snap.writeback.unavailable_reason(app.system.now().boot_ns).unwrap_or_default()), true);
+        line(
+            buf,
+            &format!("- {}", snap.writeback.unavailable_reason(app.system.now().boot_ns).unwrap_or_default()),
+            true,
+        );
         return;
     };
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
@@ -76,8 +80,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 
 /// Whether writers are made to wait, and the note that says so: by their pauses where those are counted.
 fn throttling_note(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
-    let above =
-        w.dirty_bytes.zip(w.writeback_bytes).zip(w.freerun_bytes).is_some_and(|((d, b), f)| d + b > f);
+    let above = w.dirty_bytes.zip(w.writeback_bytes).zip(w.freerun_bytes).is_some_and(|((d, b), f)| d + b > f);
     let stalls = snap.memory_stalls.ok().filter(|s| s.totals[THROTTLE].is_some());
     let throttled = stalls.map_or(above, |s| s.has_stalls(THROTTLE));
     let note = match stalls.and_then(|s| s.processes_by_kind(THROTTLE).first().map(|t| t.comm.clone())) {
@@ -95,8 +98,7 @@ pub fn draw_thresholds(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffe
     if area.height >= 2 {
         let used = dirty + w.writeback_bytes.unwrap_or(0);
         let mark = |n: Option<u64>| n.unwrap_or(u64::MAX) as f64;
-        let marks =
-            [(mark(w.background_threshold_bytes), "b"), (mark(w.freerun_bytes), "f"), (max as f64, "┃")];
+        let marks = [(mark(w.background_threshold_bytes), "b"), (mark(w.freerun_bytes), "f"), (max as f64, "┃")];
         draw_bar(buf, Rect { height: 1, ..area }, used as f64, max as f64 * 1.02, &marks, theme.graph, theme.header);
     }
     if area.height > 0 {
@@ -122,8 +124,7 @@ pub fn draw_unwritten_graph(app: &App, theme: &Theme, area: Rect, buf: &mut Cell
     let stalls = stall_labels(app, usize::from(area.width));
     let signs_of = [("t", "throttled"), ("r", "reclaim"), ("x", "throttled + reclaim")];
     let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
-    let held: String =
-        signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
+    let held: String = signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
     let label = format!("{legend}dirty + writeback, most {}{held}", format_optional_bytes(Some(max)));
     draw_text(buf, area.x, area.y, &label, area.width, theme.dim);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };

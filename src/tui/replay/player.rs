@@ -2,7 +2,7 @@
 //!
 //! Before it tells more it waits until what it told was taken in: a file made to be huge does not pile up.
 
-use super::search::{SearchProgress, FoundTick, FindingSearch};
+use super::search::{FindingSearch, FoundTick, SearchProgress};
 use super::{ReplayEffect, ReplayEvent};
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::{ReadAt, RecordingReader};
@@ -39,8 +39,16 @@ impl ReplayPlayer {
     ) -> io::Result<Self> {
         let (to, from) = channel();
         std::thread::Builder::new().name("replay".into()).spawn(move || {
-            let mut deck =
-                PlayerThread { reader, sink, commands: from, queued_effects: Vec::new(), next_tick: None, speed: 1, next_due: None, position: None };
+            let mut deck = PlayerThread {
+                reader,
+                sink,
+                commands: from,
+                queued_effects: Vec::new(),
+                next_tick: None,
+                speed: 1,
+                next_due: None,
+                position: None,
+            };
             let done = deck.start_at(at).and_then(|()| deck.run());
             if let Err(PlayerError::Failed(err)) = done {
                 (deck.sink)(ReplayEvent::Failed(crate::model::reading::describe_io_error(&err)));

@@ -1,12 +1,12 @@
 //! Searching an invented recording for findings, by the player's door.
 
-use super::player::{ReplayPlayer, ReplayEventSink};
+use super::player::{ReplayEventSink, ReplayPlayer};
 use super::{ReplayEffect, ReplayEvent};
-use crate::model::timestamp::Timestamp;
-use crate::model::kernel_log::{LogClock, KmsgRecord};
+use crate::model::kernel_log::{KmsgRecord, LogClock};
 use crate::model::process::ProcessUpdate;
-use crate::model::sample::Sample;
 use crate::model::reading::Reading;
+use crate::model::sample::Sample;
+use crate::model::timestamp::Timestamp;
 use crate::recording::Observation;
 use crate::recording::encoder::FrameEncoder;
 use crate::recording::frame::RecordingHeader;
@@ -37,8 +37,7 @@ fn recording_bytes() -> Vec<u8> {
         let mut news = Vec::new();
         if let Some(which) = FAILURE_TICKS.iter().position(|fail| *fail == n) {
             let message = format!("I/O error, dev sd{which}, sector 81239 op 0x1:(WRITE)").into_bytes();
-            let record =
-                KmsgRecord { seq: n, boot_us: at.boot_ns / 1000, level: 3, message, ..KmsgRecord::default() };
+            let record = KmsgRecord { seq: n, boot_us: at.boot_ns / 1000, level: 3, message, ..KmsgRecord::default() };
             let clock = LogClock { wall_ns: at.wall_ns, mono_ns: at.boot_ns };
             news.push(Observation::KernelLog(vec![record], clock));
         }
@@ -68,8 +67,7 @@ impl TestPlayer {
     }
 
     fn next_event(&mut self) -> ReplayEvent {
-        let news =
-            self.events.recv_timeout(std::time::Duration::from_secs(60)).expect("the player tells something");
+        let news = self.events.recv_timeout(std::time::Duration::from_secs(60)).expect("the player tells something");
         self.player.acknowledge();
         news
     }

@@ -46,10 +46,7 @@ impl Runtime {
                     let set = ionice::set(key.tid, prio).and_then(|()| ionice::get(key.tid));
                     let result = set.map_err(|err| {
                         let why = crate::model::reading::describe_io_error(&err);
-                        format!(
-                            "ioprio_set on task {}: {why}; it needs the task's owner or CAP_SYS_NICE",
-                            key.tid
-                        )
+                        format!("ioprio_set on task {}: {why}; it needs the task's owner or CAP_SYS_NICE", key.tid)
                     });
                     self.dispatch(Event::IoPrioSet(key, result))?;
                 }

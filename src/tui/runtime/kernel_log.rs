@@ -1,7 +1,7 @@
 //! The loop's side of the kernel log.
 
-use super::super::event::Event;
 use super::super::async_fd::register_fd;
+use super::super::event::Event;
 use super::EventLoop;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
@@ -64,7 +64,9 @@ impl EventLoop {
     }
 
     pub(super) fn on_kernel_log_ready(&mut self, ready: std::io::Result<()>) -> anyhow::Result<()> {
-        let KernelLogSource::Live(mut fd) = std::mem::replace(&mut self.kernel_log, KernelLogSource::Finished) else { return Ok(()) };
+        let KernelLogSource::Live(mut fd) = std::mem::replace(&mut self.kernel_log, KernelLogSource::Finished) else {
+            return Ok(());
+        };
         match ready {
             Ok(()) => {
                 self.drain_kernel_log(fd.get_mut())?;

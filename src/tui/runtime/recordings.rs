@@ -2,10 +2,10 @@
 
 use super::super::event::Event;
 use super::super::event_queue::EventSender;
+use super::super::recording::RecordingEffect;
 use super::super::replay::ReplayUi;
 use super::super::replay::player::ReplayPlayer;
 use super::super::state::Ui;
-use super::super::recording::RecordingEffect;
 use super::state::Runtime;
 use crate::recording::file_worker::RemoteFile;
 use crate::recording::reader::RecordingReader;

@@ -5,24 +5,24 @@
 //! wakes one thread, its collector's, and the loop sleeps until a key is pressed. Nobody at the desk waits for
 //! anything but the seat.
 
+use super::super::diff_renderer::DiffRenderer;
 use super::super::draw::draw;
 use super::super::event::Event;
 use super::super::event_queue::EventSender;
+use super::super::recording::ActiveRecording;
 use super::super::replay::player::ReplayPlayer;
-use super::super::diff_renderer::DiffRenderer;
 use super::super::signals::SignalEvent;
 use super::super::state::{App, Ui};
-use super::super::recording::ActiveRecording;
 use super::super::terminal::Tty;
 use super::super::update::{self, update};
 use super::super::{bench, experiment, tune};
 use super::TuiOptions;
-use super::timer::Timer;
 use super::recordings::start_replay;
-use crate::collect::collectors::{Collectors, CollectorEvent};
+use super::timer::Timer;
+use crate::collect::collectors::{CollectorEvent, Collectors};
 use crate::collect::kmsg::read_hung_task_warnings;
-use crate::collect::sampler::READ_DEADLINE;
 use crate::collect::processes::ScanOptions;
+use crate::collect::sampler::READ_DEADLINE;
 use crate::collect::{clock, host};
 use crate::model::reading::BlockedRead;
 use crate::model::system_state::SystemState;

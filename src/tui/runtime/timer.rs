@@ -40,11 +40,7 @@ impl Timer {
         let it_value = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };
         // It fails for times out of range only, and an interval has an upper limit.
-        let _ = timerfd_settime(
-            &self.fd,
-            TimerfdTimerFlags::empty(),
-            &Itimerspec { it_interval: never, it_value },
-        );
+        let _ = timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: never, it_value });
     }
 
     /// It has rung: setting it to the same moment once more makes it ring again.

@@ -55,7 +55,10 @@ fn knob_diff(survey: &KnobSnapshot, p: &PlannedWrite) -> KnobDiff {
 }
 
 /// What of a preset this machine has, and what not, `KNOB=VALUE` each.
-pub fn preset_assignments(survey: &KnobSnapshot, preset: &crate::tuning::presets::Preset) -> (Vec<String>, Vec<String>) {
+pub fn preset_assignments(
+    survey: &KnobSnapshot,
+    preset: &crate::tuning::presets::Preset,
+) -> (Vec<String>, Vec<String>) {
     preset.available_assignments(&mut CachedKnobs(survey))
 }
 

@@ -6,16 +6,16 @@ use crate::experiment::report::ExperimentReport;
 use crate::model::timestamp::Timestamp;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use crate::tuning::knob_id::KnobId;
 use crate::tuning::change_set::{ChangeSet, KnobChange};
-use crate::tuning::journal::Journal;
-use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
-use crate::tuning::knob::{KnobGroup, KnobLink, KnobLocation};
-use crate::tuning::machine_limits::MachineLimits;
-use crate::tuning::lifecycle::{LeaseStatus, lease_status, open_journal};
-use crate::tuning::persist::file_for;
 use crate::tuning::discover::discover_knobs;
+use crate::tuning::journal::Journal;
 use crate::tuning::journal_record::RestoreOutcome;
+use crate::tuning::knob::{KnobGroup, KnobLink, KnobLocation};
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::knob_io::{KnobError, KnobIo, KnobReading};
+use crate::tuning::lifecycle::{LeaseStatus, lease_status, open_journal};
+use crate::tuning::machine_limits::MachineLimits;
+use crate::tuning::persist::file_for;
 use crate::tuning::sysctl::display_path;
 use crate::tuning::value;
 
@@ -155,7 +155,9 @@ pub fn take_snapshot(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Ti
         }
     }
     // What belongs to one device stands together, its queue before its share of dirty memory.
-    all.sort_by_cached_key(|at| (group_order(at), if group_order(at) == 0 { String::new() } else { at.instance().to_owned() }));
+    all.sort_by_cached_key(|at| {
+        (group_order(at), if group_order(at) == 0 { String::new() } else { at.instance().to_owned() })
+    });
     let readings = io.read_all(&all);
     let rows = all.into_iter().zip(readings).map(|(at, r)| knob_row(root, at, r, &machine)).collect();
     let (changes, trouble) = match open_journal(root) {

@@ -6,11 +6,11 @@ use super::runner::{LeaseThreads, TuneEventSink};
 use crate::collect::clock;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use crate::tuning::knob_id::KnobId;
-use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
-use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::journal_record::RestoreOutcome;
+use crate::tuning::knob_id::KnobId;
+use crate::tuning::protocol::{TunerReply, TunerRequest};
 use crate::tuning::restore::RestoreResult;
+use crate::tuning::tuner_client::{LeaseHandle, TunerEvent};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -31,7 +31,13 @@ pub enum LeaseCommand {
 }
 
 /// Makes the change and stays with it until it is over.
-pub fn apply_with_lease(root: &Root, words: Vec<String>, lease_secs: u64, sink: &TuneEventSink, holders: &LeaseThreads) {
+pub fn apply_with_lease(
+    root: &Root,
+    words: Vec<String>,
+    lease_secs: u64,
+    sink: &TuneEventSink,
+    holders: &LeaseThreads,
+) {
     let refused = |why: String| sink(TuneEvent::Refused(sanitize(why)));
     let (held, reply) = match LeaseHandle::start(Root::self_exe(), root, words, Some(lease_secs)) {
         Ok(made) => made,
@@ -171,7 +177,9 @@ impl LeaseThread<'_> {
 
 /// The news of what became of each knob.
 pub fn undone_event(id: u64, all: &[(KnobId, RestoreResult)], by_itself: bool) -> TuneEvent {
-    let fine = |u: &RestoreResult| matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored));
+    let fine = |u: &RestoreResult| {
+        matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
+    };
     TuneEvent::Undone {
         id,
         boot_ns: clock::now().boot_ns,

@@ -2,17 +2,17 @@
 //!
 //! Rows are made by [`survey`] on a thread of the [`runner`]; the panes only show them.
 
-mod lease_thread;
 pub mod cached_knobs;
 pub mod change_marks;
+pub mod knob_snapshot;
+mod lease_thread;
 pub mod presets;
 pub mod runner;
-pub mod knob_snapshot;
 
 use super::widgets::table::Scroll;
 use crate::tuning::boot_value::BootValue;
-use std::collections::BTreeMap;
 use knob_snapshot::{ChangeRow, KnobRow, KnobSnapshot};
+use std::collections::BTreeMap;
 
 /// Seconds of a lease unless the settings say otherwise.
 pub const DEFAULT_LEASE_SECS: u64 = 120;

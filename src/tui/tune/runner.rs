@@ -2,8 +2,8 @@
 //!
 //! One thread looks at the knobs, one more for each change that is made or unmade. None is ever joined.
 
-use super::lease_thread::{self, LeaseCommand};
 use super::knob_snapshot::take_snapshot;
+use super::lease_thread::{self, LeaseCommand};
 use super::{TuneEffect, TuneEvent};
 use crate::collect::clock;
 use crate::root::Root;
@@ -106,15 +106,23 @@ fn command_foreign_change(root: &Root, id: u64, order: LeaseCommand) -> TuneEven
     done.unwrap_or_else(|why| TuneEvent::Failed(sanitize(why.to_string())))
 }
 
-fn command_through_journal(root: &Root, id: u64, order: LeaseCommand) -> Result<TuneEvent, crate::tuning::plan::TuneError> {
+fn command_through_journal(
+    root: &Root,
+    id: u64,
+    order: LeaseCommand,
+) -> Result<TuneEvent, crate::tuning::plan::TuneError> {
     let Some((mut journal, _)) = lifecycle::open_journal(root)? else {
         return Ok(TuneEvent::Failed(format!("change {id}: there is no journal")));
     };
     match order {
-        LeaseCommand::Renew(secs) => {
-            lifecycle::renew_lease(&journal, id, secs).map(|secs| TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: true })
-        }
+        LeaseCommand::Renew(secs) => lifecycle::renew_lease(&journal, id, secs).map(|secs| TuneEvent::LeaseTime {
+            id,
+            secs_left: secs,
+            was_renewed: true,
+        }),
         LeaseCommand::Detach => Ok(TuneEvent::Detached(id)),
-        LeaseCommand::Keep | LeaseCommand::Undo => lifecycle::keep_change(&mut journal, id).map(|()| TuneEvent::Kept(id)),
+        LeaseCommand::Keep | LeaseCommand::Undo => {
+            lifecycle::keep_change(&mut journal, id).map(|()| TuneEvent::Kept(id))
+        }
     }
 }

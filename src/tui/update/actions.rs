@@ -9,7 +9,7 @@ use crate::tui::layout;
 use crate::tui::panes::kernel_log_detail::{self, EntryLink};
 use crate::tui::panes::{self, PaneId, devices, kernel_log, processes};
 use crate::tui::settings::INTERVAL_SECS_RANGE;
-use crate::tui::state::{App, PendingChange, DetailPage, Overlay, ProcessDetail, Prompt, PromptPurpose};
+use crate::tui::state::{App, DetailPage, Overlay, PendingChange, ProcessDetail, Prompt, PromptPurpose};
 use crate::tui::widgets::table::Scroll;
 use crate::tui::widgets::theme::ThemeName;
 use std::time::Duration;
@@ -42,7 +42,9 @@ pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
             let height = match app.ui.overlay {
                 Some(Overlay::Help(_)) => crate::tui::draw::visible_help_lines(app.ui.size),
                 Some(Overlay::Dialog(_)) => app.ui.size.1.saturating_sub(6),
-                _ => layout::compute_layout(app).pane_area(app.focused_pane()).map_or(0, |a| a.height).saturating_sub(3),
+                _ => {
+                    layout::compute_layout(app).pane_area(app.focused_pane()).map_or(0, |a| a.height).saturating_sub(3)
+                }
             };
             move_selection(app, isize::from(by) * height.max(1) as isize);
         }
@@ -140,8 +142,10 @@ fn open_prompt(app: &mut App, action: Action) {
 }
 
 fn adjacent_view(app: &App, on: bool) -> ViewId {
-    let views: Vec<ViewId> =
-        ViewId::ALL.into_iter().filter(|v| super::replay::refusal_reason(app, Action::ShowView(*v)).is_none()).collect();
+    let views: Vec<ViewId> = ViewId::ALL
+        .into_iter()
+        .filter(|v| super::replay::refusal_reason(app, Action::ShowView(*v)).is_none())
+        .collect();
     let at = views.iter().position(|v| *v == app.ui.view).unwrap_or(0);
     views[(at + if on { 1 } else { views.len() - 1 }) % views.len()]
 }
@@ -197,7 +201,9 @@ fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
         PaneId::BenchResults | PaneId::BenchPage => super::bench::open_selected(app, effects),
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::open_selected(app, effects),
         PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::open_selected(app, effects),
-        PaneId::Findings | PaneId::IncidentPage | PaneId::FindingsSummary => super::findings::open_selected(app, effects),
+        PaneId::Findings | PaneId::IncidentPage | PaneId::FindingsSummary => {
+            super::findings::open_selected(app, effects)
+        }
         PaneId::Syncs | PaneId::SlowSyncs => super::syncs::open_process(app, effects),
         PaneId::KernelLog if !app.ui.kernel.visible_entries.is_empty() => {
             app.ui.detail = Some(DetailPage::KernelLog(app.ui.kernel.scroll.selected));
@@ -239,7 +245,8 @@ fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
                 kernel_log::refresh_visible_entries(app);
             }
             PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.filter.clear(),
-            PaneId::BenchResults | PaneId::BenchPage | PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {}
+            PaneId::BenchResults | PaneId::BenchPage | PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {
+            }
             PaneId::ExperimentList | PaneId::ExperimentPage => {}
             PaneId::Findings | PaneId::IncidentPage | PaneId::FindingsSummary => {}
             _ => app.ui.devices.filter.clear(),

@@ -4,16 +4,16 @@ mod confirm;
 pub mod edit;
 mod mouse;
 
-pub use confirm::{start_confirmed, network_confirmation};
+pub use confirm::{network_confirmation, start_confirmed};
 pub use mouse::on_click;
 
 use crate::bench::message::BenchMessage;
 use crate::bench::report::BenchReport;
 use crate::tui::action::ViewId;
 use crate::tui::bench::run::BenchEnding;
-use crate::tui::bench::{BenchAction, BenchEffect, BenchEvent, OpenedResult, BenchRow, BenchChildEvent};
-use crate::tui::effect::Effect;
+use crate::tui::bench::{BenchAction, BenchChildEvent, BenchEffect, BenchEvent, BenchRow, OpenedResult};
 use crate::tui::comparison;
+use crate::tui::effect::Effect;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
 use crate::worker::job::{WorkerJob, WorkerReply};
@@ -100,7 +100,9 @@ fn on_child_message(app: &mut App, message: BenchMessage, effects: &mut Vec<Effe
 pub fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec<Effect>) {
     let bench = &mut app.ui.bench;
     match &job {
-        WorkerJob::InspectTarget { directory } if bench.probing_directory.as_ref() == Some(directory) => bench.probing_directory = None,
+        WorkerJob::InspectTarget { directory } if bench.probing_directory.as_ref() == Some(directory) => {
+            bench.probing_directory = None
+        }
         WorkerJob::ListResults => bench.is_listing = false,
         _ => {}
     }
@@ -263,8 +265,9 @@ pub fn move_selection(app: &mut App, by: isize) {
             let (last, hidden) =
                 (app.ui.bench.param_lines(at).len().saturating_sub(1), panes::bench::plan::hidden_plan_lines(app));
             let bench = &mut app.ui.bench;
-            let to =
-                (bench.params_scroll.selected + bench.text_offset.min(hidden)).saturating_add_signed(by).min(last + hidden);
+            let to = (bench.params_scroll.selected + bench.text_offset.min(hidden))
+                .saturating_add_signed(by)
+                .min(last + hidden);
             bench.params_scroll.selected = to.min(last);
             bench.text_offset = to - bench.params_scroll.selected;
         } else {

@@ -24,8 +24,7 @@ pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Resu
         ("interval", secs) => actions::set_interval(app, prompt::parse_interval(secs)?, effects),
         ("theme", name) => {
             let names = ThemeName::ALL.map(ThemeName::name).join(", ");
-            app.ui.theme_name =
-                ThemeName::parse(name).ok_or_else(|| format!("theme \"{name}\": there are {names}"))?;
+            app.ui.theme_name = ThemeName::parse(name).ok_or_else(|| format!("theme \"{name}\": there are {names}"))?;
         }
         ("include", re) => prompt::set_log_patterns(app, Some(re.to_owned()), app.ui.kernel.exclude.clone())?,
         ("exclude", re) => prompt::set_log_patterns(app, app.ui.kernel.include.clone(), Some(re.to_owned()))?,

@@ -12,11 +12,11 @@ use crate::experiment::message::ExperimentMessage;
 use crate::experiment::report::ExperimentReport;
 use crate::tui::action::ViewId;
 use crate::tui::bench::OpenedResult;
+use crate::tui::child_runner::ChildEvent;
+use crate::tui::comparison;
 use crate::tui::effect::Effect;
 use crate::tui::experiment::run::ExperimentEnding;
 use crate::tui::experiment::{ArmSettings, ExperimentAction, ExperimentEffect, ExperimentEvent, ExperimentRow};
-use crate::tui::child_runner::ChildEvent;
-use crate::tui::comparison;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
 use crate::worker::job::{WorkerJob, WorkerReply};
@@ -90,7 +90,8 @@ fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
 pub fn restore_focus(app: &mut App) {
     let ui = &app.ui.experiment;
     if ui.is_open {
-        app.ui.focus = if ui.selected == ExperimentRow::CurrentRun || ui.opened.is_some() { PAGE_PANE } else { LIST_PANE };
+        app.ui.focus =
+            if ui.selected == ExperimentRow::CurrentRun || ui.opened.is_some() { PAGE_PANE } else { LIST_PANE };
     }
 }
 
@@ -156,7 +157,8 @@ fn on_child_message(app: &mut App, message: ExperimentMessage, effects: &mut Vec
         ExperimentEnding::Refused(why) => (format!("refused: {why}"), true),
         ExperimentEnding::Failed(why) => (why.clone(), true),
     };
-    let seen = app.ui.view == ViewId::Tune && ui.is_open && ui.selected == ExperimentRow::CurrentRun && ui.opened.is_none();
+    let seen =
+        app.ui.view == ViewId::Tune && ui.is_open && ui.selected == ExperimentRow::CurrentRun && ui.opened.is_none();
     if seen {
         ui.text_offset = 0;
     } else if bad {

@@ -3,7 +3,7 @@
 use super::actions;
 use crate::bench::workloads::WORKLOADS;
 use crate::doctor::finding::NavTarget;
-use crate::doctor::{incident::Incident, fact_requests};
+use crate::doctor::{fact_requests, incident::Incident};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
 use crate::tui::action::ViewId;

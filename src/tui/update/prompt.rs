@@ -6,7 +6,7 @@ use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::effect::Effect;
 use crate::tui::panes::{PaneId, devices, kernel_log};
 use crate::tui::settings::INTERVAL_SECS_RANGE;
-use crate::tui::state::{App, PendingChange, Dialog, Overlay, Prompt, PromptPurpose};
+use crate::tui::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Longest input kept.
@@ -27,13 +27,17 @@ pub fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
             }
             return;
         }
-        KeyCode::Up | KeyCode::Down if p.purpose == PromptPurpose::KnobValue => tune::cycle_choice(app, &mut p, key.code),
+        KeyCode::Up | KeyCode::Down if p.purpose == PromptPurpose::KnobValue => {
+            tune::cycle_choice(app, &mut p, key.code)
+        }
         KeyCode::Up | KeyCode::Down if matches!(p.purpose, PromptPurpose::ExperimentField(_)) => {
             if let PromptPurpose::ExperimentField(at) = p.purpose {
                 super::experiment::edit::cycle_workload(app, at, &mut p, key.code);
             }
         }
-        code if p.purpose == PromptPurpose::ScreenshotPath && screenshot::is_option_key(code) => screenshot::change_option(app, &mut p, code),
+        code if p.purpose == PromptPurpose::ScreenshotPath && screenshot::is_option_key(code) => {
+            screenshot::change_option(app, &mut p, code)
+        }
         _ => edit_text(&mut p, key, ctrl),
     }
     if p.purpose == PromptPurpose::KnobValue {
@@ -217,7 +221,9 @@ pub fn search(app: &mut App, by: isize) {
     let pane = app.focused_pane();
     let rows: Vec<bool> = match pane {
         PaneId::Processes => app.tasks_containing(&needle),
-        PaneId::KernelLog => kernel_log::visible_entries(app).map(|e| e.message.to_lowercase().contains(&needle)).collect(),
+        PaneId::KernelLog => {
+            kernel_log::visible_entries(app).map(|e| e.message.to_lowercase().contains(&needle)).collect()
+        }
         PaneId::TuneKnobs => tune::matching_lines(app, &needle),
         PaneId::Syncs | PaneId::SlowSyncs => super::syncs::matching_lines(app, &needle),
         _ => devices::device_lines(app).iter().map(|l| l.label.to_lowercase().contains(&needle)).collect(),

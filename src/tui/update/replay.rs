@@ -11,9 +11,9 @@ use crate::tui::action::{Action, ViewId};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::panes::kernel_log;
+use crate::tui::recording::RecordingEffect;
 use crate::tui::replay::{ReplayAction, ReplayEffect, ReplayEvent, SPEEDS};
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
-use crate::tui::recording::RecordingEffect;
 use crate::worker::job::WorkerJob;
 use std::path::PathBuf;
 
@@ -136,7 +136,12 @@ pub fn on_event(app: &mut App, news: ReplayEvent, effects: &mut Vec<Effect>) {
             replay.damaged = replay.span.damaged_bytes + unreadable;
             let last = moments.pop();
             for moment in moments {
-                moment.full_state.into_iter().flatten().chain(moment.observations).for_each(|entry| apply_past(app, entry));
+                moment
+                    .full_state
+                    .into_iter()
+                    .flatten()
+                    .chain(moment.observations)
+                    .for_each(|entry| apply_past(app, entry));
             }
             if let Some(last) = last {
                 show_tick(app, last, settled, effects);

@@ -16,7 +16,8 @@ pub fn begin_capture(app: &mut App) {
     let text = app.ui.screenshot.path_for(&taken.file_name(app.ui.screenshot.format()));
     app.ui.screenshot.pending = Some(Box::new(taken));
     let cursor = text.len();
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::ScreenshotPath, text, cursor, error: None }));
+    app.ui.overlay =
+        Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::ScreenshotPath, text, cursor, error: None }));
 }
 
 /// Whether a key chooses rather than edits.
@@ -65,7 +66,12 @@ pub fn write_capture(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Re
     app.ui.screenshot.select_format(form.name);
     let contents = (form.write)(&taken.to_screenshot()).into();
     let path = PathBuf::from(text);
-    effects.push(Effect::RunJob(WorkerJob::WriteFile { path, contents, existing: IfExists::AddNumber, make_dir: false }));
+    effects.push(Effect::RunJob(WorkerJob::WriteFile {
+        path,
+        contents,
+        existing: IfExists::AddNumber,
+        make_dir: false,
+    }));
     app.ui.overlay = taken.overlay;
     Ok(())
 }

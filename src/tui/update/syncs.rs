@@ -21,7 +21,8 @@ pub fn update_trace_request(app: &mut App, effects: &mut Vec<Effect>) {
 /// `:syncs MS`
 pub fn set_threshold(app: &mut App, text: &str) -> Result<(), String> {
     let ms = text.trim_end_matches("ms").trim().parse().ok().filter(|ms| SYNC_THRESHOLD_MS_RANGE.contains(ms));
-    let ms = ms.ok_or_else(|| format!("syncs \"{text}\": must be 0 to {} milliseconds", SYNC_THRESHOLD_MS_RANGE.end()))?;
+    let ms =
+        ms.ok_or_else(|| format!("syncs \"{text}\": must be 0 to {} milliseconds", SYNC_THRESHOLD_MS_RANGE.end()))?;
     app.ui.syncs.threshold_ms = ms;
     app.ui.info(format!("syncs that take {ms} ms are listed one by one"));
     Ok(())

@@ -103,7 +103,14 @@ impl CellBuffer {
         let cells = vec![PackedCell::BLANK; usize::from(area.width) * usize::from(area.height)];
         let plain = (Color::Reset, Color::Reset, Modifier::empty());
         let names = StyleTable { styles: vec![plain], last_index: 0, long_symbols: Vec::new() };
-        Self { area, previous: cells.clone(), cells, reusable_regions: Vec::new(), drawn_regions: Vec::new(), styles: names }
+        Self {
+            area,
+            previous: cells.clone(),
+            cells,
+            reusable_regions: Vec::new(),
+            drawn_regions: Vec::new(),
+            styles: names,
+        }
     }
 
     /// There are too many styles or long symbols to go on naming them: what comes beyond may look wrong.

@@ -1,6 +1,6 @@
 //! Boxes over the screen: a frame, a question, a line of input.
 
-use super::text::{fill_area, draw_text, clear_area};
+use super::text::{clear_area, draw_text, fill_area};
 use super::theme::Theme;
 pub use crate::sanitize::wrap;
 use crate::tui::widgets::cell_buffer::CellBuffer;
@@ -50,8 +50,7 @@ fn draw_border(buf: &mut CellBuffer, area: Rect, style: Style) {
 /// A box of `width` by `height` in the middle of `area`, cleared and framed; returns the inside.
 pub fn draw_popup(buf: &mut CellBuffer, area: Rect, title: &str, width: u16, height: u16, theme: &Theme) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
-    let at =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let at = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     clear_area(buf, at);
     draw_frame(buf, at, title, "", true, theme)
 }
@@ -113,12 +112,8 @@ mod tests {
                     let mut buf = CellBuffer::new(Rect::new(0, 0, width, 1));
                     let area = buf.area;
                     draw_input(&mut buf, area, "label: ", text, cursor, &theme);
-                    let cursors = buf
-                        .to_buffer()
-                        .content
-                        .iter()
-                        .filter(|c| c.modifier.contains(Modifier::REVERSED))
-                        .count();
+                    let cursors =
+                        buf.to_buffer().content.iter().filter(|c| c.modifier.contains(Modifier::REVERSED)).count();
                     assert!(cursors == 1 || width < 2, "{text:?} at {cursor} in {width}: {cursors}");
                 }
             }

@@ -139,6 +139,9 @@ mod tests {
 
     #[test]
     fn scale_tops_are_round_numbers() {
-        assert_eq!((round_up_scale(0.0), round_up_scale(3.0), round_up_scale(100.0), round_up_scale(51.0)), (1.0, 5.0, 100.0, 100.0));
+        assert_eq!(
+            (round_up_scale(0.0), round_up_scale(3.0), round_up_scale(100.0), round_up_scale(51.0)),
+            (1.0, 5.0, 100.0, 100.0)
+        );
     }
 }

@@ -4,6 +4,6 @@ pub mod cell_buffer;
 pub mod dialog;
 pub mod graph;
 pub mod heatmap;
-pub mod text;
 pub mod table;
+pub mod text;
 pub mod theme;

@@ -2,7 +2,7 @@
 
 use super::text::{draw_text, draw_text_right, patch_style};
 use super::theme::Theme;
-use crate::model::column::{Align, ColumnSpec, CellValue};
+use crate::model::column::{Align, CellValue, ColumnSpec};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -50,9 +50,8 @@ pub fn fit_columns<C>(
 ) -> FittedColumns {
     let passed = |i: usize| i > 0 && i <= skip && columns[i].width > 0;
     let mut used: Vec<usize> = (0..columns.len()).filter(|i| !passed(*i)).collect();
-    let fixed = |used: &[usize]| -> u16 {
-        used.iter().filter(|i| columns[**i].width > 0).map(|i| columns[*i].width + 1).sum()
-    };
+    let fixed =
+        |used: &[usize]| -> u16 { used.iter().filter(|i| columns[**i].width > 0).map(|i| columns[*i].width + 1).sum() };
     while fixed(&used) + least > width {
         let Some(at) = used.iter().rposition(|i| columns[*i].width > 0 && !(keep(*i) && skip == 0)) else {
             break;
@@ -200,8 +199,7 @@ mod tests {
         let value = |id| if id == 0 { CellValue::Text("sda") } else { CellValue::Fixed(1.25, 1) };
         draw_row(&mut buf, area, 1, COLUMNS, &f, value, |_| Style::new(), &mut String::new());
         let seen = buf.to_buffer();
-        let text: Vec<String> =
-            (0..2).map(|y| (0..20).map(|x| seen[(x, y)].symbol().to_string()).collect()).collect();
+        let text: Vec<String> = (0..2).map(|y| (0..20).map(|x| seen[(x, y)].symbol().to_string()).collect()).collect();
         assert_eq!(text, ["Name      ▾tps  util", "sda        1.2   1.2"]);
     }
 }

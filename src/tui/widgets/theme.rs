@@ -22,8 +22,7 @@ pub enum ThemeName {
 
 impl ThemeName {
     /// All of them, in the order the key cycles through.
-    pub const ALL: [ThemeName; 4] =
-        [ThemeName::Dark, ThemeName::Light, ThemeName::Mono, ThemeName::HighContrast];
+    pub const ALL: [ThemeName; 4] = [ThemeName::Dark, ThemeName::Light, ThemeName::Mono, ThemeName::HighContrast];
 
     /// Its name in the config file.
     pub fn name(self) -> &'static str {

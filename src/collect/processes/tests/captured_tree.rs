@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::fake_proc::{FakeProc, FakeTask};
-use crate::model::process::{IoBytes, TaskIoRaw, ProcessTable};
+use crate::model::process::{IoBytes, ProcessTable, TaskIoRaw};
 
 fn scan(collector: &mut ProcessCollector, wants: &ScanOptions) -> ProcessUpdate {
     match collector.scan(wants) {

@@ -4,7 +4,7 @@
 use super::super::deadline_executor::MAX_STUCK_THREADS;
 use super::super::*;
 use super::fake_proc::{FakeProc, FakeTask};
-use crate::model::process::{TaskIoRaw, ProcessTable};
+use crate::model::process::{ProcessTable, TaskIoRaw};
 use std::path::Path;
 
 fn scan(collector: &mut ProcessCollector) -> ProcessUpdate {

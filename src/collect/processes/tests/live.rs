@@ -1,7 +1,7 @@
 //! On the running machine, with children of our own.
 
 use super::super::*;
-use crate::model::process::{TaskIoRaw, ProcessTable};
+use crate::model::process::{ProcessTable, TaskIoRaw};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
@@ -93,10 +93,7 @@ fn a_child_process_appears_and_exits() {
         assert_eq!(row.ppid, std::process::id());
         assert!(row.ionice.is_some());
         let key = row.key();
-        assert!(
-            !matches!(row.io, TaskIoRaw::Read(_)) || row.read_bytes_per_s.is_some(),
-            "born since: has a rate"
-        );
+        assert!(!matches!(row.io, TaskIoRaw::Read(_)) || row.read_bytes_per_s.is_some(), "born since: has a rate");
         drop(shell);
         table.apply(&scan(&mut collector, &wants));
         assert!(table.get(&key).unwrap().exited);

@@ -3,11 +3,11 @@
 //! Needs root and the kernel's type information; skips by name elsewhere.
 
 use super::super::*;
-use crate::model::process::{TaskNames, TaskRaw};
 use crate::bpf::{
     self,
     task_iter::{PassGeneration, TaskIter},
 };
+use crate::model::process::{TaskNames, TaskRaw};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -178,8 +178,11 @@ fn the_iterator_agrees_with_proc_files() {
         Err(why) => return println!("skipped the_iterator_tells_what_the_files_tell: {why}"),
     };
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-    let subjects =
-        [spawn_many_threads(dir.path()), spawn_hostile_name(dir.path()), TestProcess::spawn(Command::new("true").arg("zombie"))];
+    let subjects = [
+        spawn_many_threads(dir.path()),
+        spawn_hostile_name(dir.path()),
+        TestProcess::spawn(Command::new("true").arg("zombie")),
+    ];
     rustix::process::waitid(
         rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&subjects[2].0)),
         rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,

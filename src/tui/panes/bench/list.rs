@@ -12,8 +12,8 @@ use crate::tui::layout;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table::highlight_row;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes_long, format_rfc3339, write_count};
 use ratatui::layout::Rect;
@@ -24,7 +24,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Bench, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| app.ui.bench.rows().len(),
 };
 
@@ -141,7 +141,8 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
                 draw_text(buf, inner.x, y, text, inner.width, theme.header);
             }
             ListLine::Row(row) => {
-                let (text, style) = (row_text(app, row), if *row == BenchRow::CurrentRun { theme.warn } else { theme.text });
+                let (text, style) =
+                    (row_text(app, row), if *row == BenchRow::CurrentRun { theme.warn } else { theme.text });
                 let (shown, cells) = crate::sanitize::fit_width(&text, inner.width.into());
                 draw_text(buf, inner.x, y, shown, inner.width, style);
                 if shown.len() < text.len() && cells > 0 {

@@ -2,9 +2,9 @@
 
 pub mod form_layout;
 pub mod list;
-pub mod running;
 pub mod page;
 pub mod plan;
+pub mod running;
 
 use super::kernel_log_detail::focused_pane_inner;
 use super::{Pane, PaneId};
@@ -25,7 +25,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Bench, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: max_scroll,
 };
 

@@ -1,12 +1,12 @@
 //! Pages of text: how a run ended, a kept result, two of them side by side.
 
-use super::{TextStyle, StyledLine, wrap_lines};
+use super::{StyledLine, TextStyle, wrap_lines};
 use crate::bench::compare;
-use crate::bench::report::{BenchReport, sparkline, markdown, text};
+use crate::bench::report::{BenchReport, markdown, sparkline, text};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::bench::run::{BenchEnding, TrackedBench};
-use crate::tui::bench::{OpenedResult, BenchRow};
+use crate::tui::bench::{BenchRow, OpenedResult};
 use crate::tui::comparison::mark_hint;
 use crate::tui::state::App;
 
@@ -105,13 +105,7 @@ fn selected_result_card(app: &App) -> Vec<StyledLine> {
 }
 
 /// A kept result in a few lines: its profile and name, what it came to, what can be done with it.
-pub fn result_card(
-    profile: &str,
-    id: &str,
-    headline: &str,
-    damaged: bool,
-    marked: Option<&String>,
-) -> Vec<StyledLine> {
+pub fn result_card(profile: &str, id: &str, headline: &str, damaged: bool, marked: Option<&String>) -> Vec<StyledLine> {
     vec![
         (format!("{} {}", sanitize(profile), sanitize(id)), TextStyle::Strong),
         (sanitize(headline), if damaged { TextStyle::Crit } else { TextStyle::Plain }),
@@ -140,24 +134,22 @@ pub fn build_table(app: &App) -> Table {
 }
 
 fn run_summary_lines(app: &App) -> Vec<StyledLine> {
-    app.ui
-        .bench
-        .active_run()
-        .map_or(Vec::new(), |run| super::running::summary_lines(run).into_iter().map(|l| (l, TextStyle::Plain)).collect())
+    app.ui.bench.active_run().map_or(Vec::new(), |run| {
+        super::running::summary_lines(run).into_iter().map(|l| (l, TextStyle::Plain)).collect()
+    })
 }
 
 /// A result's table: a row for each part and direction, everything else below it.
 fn report_table(report: &BenchReport) -> Table {
     let heads = markdown::COLUMN_HEADERS.map(|h| (h, !matches!(h, "part" | "what")));
-    let title =
-        format!("{} on {}, {}", sanitize(&report.plan.profile), sanitize(&report.host), sanitize(&report.time));
+    let title = format!("{} on {}, {}", sanitize(&report.plan.profile), sanitize(&report.host), sanitize(&report.time));
     let mut sheet = Table::new(title, &heads);
-    sheet.rows = report.measurements.iter().flat_map(markdown::table_cells).map(|row| row.map(sanitize).to_vec()).collect();
+    sheet.rows =
+        report.measurements.iter().flat_map(markdown::table_cells).map(|row| row.map(sanitize).to_vec()).collect();
     if let Some(t) = &report.target {
-        sheet.notes.push(sanitize(format!(
-            "{} on {} ({}), kernel {}",
-            t.directory, t.filesystem, t.source, report.kernel
-        )));
+        sheet
+            .notes
+            .push(sanitize(format!("{} on {} ({}), kernel {}", t.directory, t.filesystem, t.source, report.kernel)));
     }
     sheet.notes.push(sanitize(text::describe_end(&report.end)));
     for (part, f) in report.measurements.iter().flat_map(|p| p.metrics.iter().map(move |f| (p, f))) {

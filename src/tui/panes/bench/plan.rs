@@ -1,12 +1,12 @@
 //! The page of a profile: its parameters, changed where they stand, and exactly what a run would do.
 
 use super::form_layout::{FormLayout, form_layout};
-use super::{TextStyle, StyledLine, draw_text_below_form, wrap_lines};
-use crate::bench::target_info::TargetInfo;
+use super::{StyledLine, TextStyle, draw_text_below_form, wrap_lines};
 use crate::bench::description::describe_writes;
 use crate::bench::params::BenchParam;
 use crate::bench::plan::BenchPlan;
 use crate::bench::target::checks::reserved_bytes;
+use crate::bench::target_info::TargetInfo;
 use crate::bench::workloads::{WORKLOADS, Workload};
 use crate::export::table::Table;
 use crate::model::disk::DiskRate;
@@ -18,10 +18,10 @@ use crate::tui::panes::kernel_log_detail::focused_pane_inner;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_input};
-use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table::highlight_row;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
-use crate::units::{format_bytes_long, format_bytes_exact};
+use crate::units::{format_bytes_exact, format_bytes_long};
 use ratatui::layout::Rect;
 
 /// Cells of a line's name.
@@ -48,9 +48,7 @@ pub fn directory_refusal(app: &App, workload: &dyn Workload, plan: &BenchPlan, b
         return Some("no directory yet: choose one on the storage to measure (e)".into());
     }
     match app.ui.bench.look() {
-        None => Some(format!(
-            "{dir} has not answered yet: its file system may be blocked; another directory? (e)"
-        )),
+        None => Some(format!("{dir} has not answered yet: its file system may be blocked; another directory? (e)")),
         Some(Err(why)) => Some(sanitize(why)),
         Some(Ok(look)) => {
             let refused = look.refusal_for_size(bytes)?;
@@ -89,7 +87,8 @@ fn plan_lines(app: &App, at: usize) -> Vec<StyledLine> {
 
 /// File system and devices down to the disk, in one line.
 fn push_target(place: &TargetInfo, out: &mut Vec<StyledLine>) {
-    let mount = if place.mount_point.is_empty() { String::new() } else { format!(", mounted on {}", place.mount_point) };
+    let mount =
+        if place.mount_point.is_empty() { String::new() } else { format!(", mounted on {}", place.mount_point) };
     let chain: Vec<String> = place
         .chain
         .iter()

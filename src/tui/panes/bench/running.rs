@@ -54,14 +54,15 @@ fn operation_name(run: &TrackedBench, kind: usize) -> &'static str {
 
 /// The charts in pairs, the most telling first: rates of every kind, then its latencies.
 fn chart_pairs(run: &TrackedBench) -> Vec<[Option<Chart>; 2]> {
-    let chart = |label: String, write, second, value: ChartValueFn| Some(Chart { label, value, format: write, is_second_series: second });
+    let chart = |label: String, write, second, value: ChartValueFn| {
+        Some(Chart { label, value, format: write, is_second_series: second })
+    };
     let (mut rates, mut lats) = (Vec::new(), Vec::new());
     for kind in (0..3).filter(|k| run.rates.has_ops[*k]) {
         let (name, second) = (operation_name(run, kind), kind == 1);
         let per_s = if kind == 2 { format!("{name}s/s") } else { format!("{name} IOPS") };
-        let moved = (kind < 2).then(|| {
-            chart(format!("{name} bytes"), format_rate, second, Box::new(move |m| Some(m.bytes_per_s[kind])))
-        });
+        let moved = (kind < 2)
+            .then(|| chart(format!("{name} bytes"), format_rate, second, Box::new(move |m| Some(m.bytes_per_s[kind]))));
         rates.push([chart(per_s, format_count, second, Box::new(move |m| Some(m.ops_per_s[kind]))), moved.flatten()]);
         let lat = |which: usize, word: &str| {
             let value = move |m: &BenchRates| m.latency_ns[kind][which].map(|ns| ns as f64);

@@ -2,8 +2,8 @@
 //! `experiment --dry-run` says it.
 
 use super::super::bench::form_layout::{FormLayout, form_layout};
-use super::super::bench::plan::{NAME_WIDTH, format_param, directory_refusal};
-use super::super::bench::{TextStyle, StyledLine, draw_text_below_form, wrap_lines};
+use super::super::bench::plan::{NAME_WIDTH, directory_refusal, format_param};
+use super::super::bench::{StyledLine, TextStyle, draw_text_below_form, wrap_lines};
 use crate::bench::workloads;
 use crate::experiment::description::describe_experiment;
 use crate::export::table::Table;
@@ -13,8 +13,8 @@ use crate::tui::panes::PaneId;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_input};
-use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table::highlight_row;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
@@ -69,11 +69,15 @@ fn plan_lines(app: &App) -> Vec<StyledLine> {
 fn field_value(app: &App, line: ExperimentFormLine) -> String {
     let form = &app.ui.experiment.form;
     match line {
-        ExperimentFormLine::Workload => format!("{}: {}", form.selected_workload().name(), form.selected_workload().about()),
+        ExperimentFormLine::Workload => {
+            format!("{}: {}", form.selected_workload().name(), form.selected_workload().about())
+        }
         ExperimentFormLine::Directory => sanitize(app.ui.bench.directory.as_os_str().as_encoded_bytes()),
         ExperimentFormLine::ArmA if form.base.is_empty() => "nothing: as things stand".into(),
         ExperimentFormLine::ArmB | ExperimentFormLine::ArmA => sanitize(form.line_text(line)),
-        ExperimentFormLine::Baseline | ExperimentFormLine::DrainLimit => format!("{} s", form.line_text(line)),
+        ExperimentFormLine::Baseline | ExperimentFormLine::DrainLimit => {
+            format!("{} s", form.line_text(line))
+        }
         ExperimentFormLine::Param(p) => format_param(p, &app.planned_experiment().plan),
         _ => form.line_text(line),
     }
@@ -155,7 +159,12 @@ fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBu
         (before, after) => format!("({} more lines) ", before + after),
     };
     let ui = &app.ui.experiment;
-    let about = ui.form.line_at(ui.form_scroll.selected).filter(|_| focused).map(ExperimentFormLine::help_text).unwrap_or_default();
+    let about = ui
+        .form
+        .line_at(ui.form_scroll.selected)
+        .filter(|_| focused)
+        .map(ExperimentFormLine::help_text)
+        .unwrap_or_default();
     draw_text(buf, area.x, area.y, &format!("{hidden}{about}"), area.width, theme.dim);
 }
 

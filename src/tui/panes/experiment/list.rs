@@ -2,8 +2,8 @@
 
 use super::super::bench::list::format_result_time;
 use super::super::{Pane, PaneId};
-use crate::experiment::stored::StoredExperiment;
 use crate::experiment::report::verdict::TrialOutcome;
+use crate::experiment::stored::StoredExperiment;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::experiment::ExperimentRow;
@@ -14,8 +14,8 @@ use crate::tui::panes::tune::draw_truncated;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table::highlight_row;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 
@@ -25,7 +25,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Experiment, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| app.ui.experiment.rows().len(),
 };
 
@@ -40,7 +40,8 @@ fn scroll_offset(app: &App, height: usize) -> usize {
 
 /// The first line on screen now.
 pub fn current_scroll_offset(app: &App) -> usize {
-    let height = layout::compute_layout(app).pane_area(PaneId::ExperimentList).map_or(0, |a| a.height.saturating_sub(2));
+    let height =
+        layout::compute_layout(app).pane_area(PaneId::ExperimentList).map_or(0, |a| a.height.saturating_sub(2));
     scroll_offset(app, height.into())
 }
 
@@ -64,7 +65,9 @@ fn current_run_text(run: &TrackedExperiment) -> String {
     let name = &run.spec.plan.profile;
     match &run.ending {
         None => format!("> {}", run.status_text().trim_start_matches("experiment ")),
-        Some(ExperimentEnding::Report(r)) => format!("> {name}: {}", outcome_text(r.trials.first().map(|t| t.verdict.outcome))),
+        Some(ExperimentEnding::Report(r)) => {
+            format!("> {name}: {}", outcome_text(r.trials.first().map(|t| t.verdict.outcome)))
+        }
         Some(ExperimentEnding::Refused(_)) => format!("> {name}: refused"),
         Some(ExperimentEnding::Failed(_)) => format!("> {name}: failed"),
     }
@@ -78,7 +81,12 @@ fn stored_result_text(k: &StoredExperiment, marked: bool, offset_secs: i64) -> S
     }
     let end = if k.is_complete { "" } else { " (part)" };
     let time = format_result_time(&k.id, offset_secs);
-    format!("{mark}{time} {} {}{end}  {}", sanitize(&k.profile), outcome_text(k.outcome), sanitize(k.assignments.join(" ")))
+    format!(
+        "{mark}{time} {} {}{end}  {}",
+        sanitize(&k.profile),
+        outcome_text(k.outcome),
+        sanitize(k.assignments.join(" "))
+    )
 }
 
 fn row_text(app: &App, row: &ExperimentRow) -> String {

@@ -2,8 +2,8 @@
 
 pub mod form;
 pub mod list;
-pub mod running;
 pub mod page;
+pub mod running;
 
 use super::bench::{StyledLine, draw_page};
 use super::kernel_log_detail::focused_pane_inner;
@@ -23,7 +23,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Experiment, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: max_scroll,
 };
 
@@ -71,8 +71,7 @@ fn build_table(app: &App) -> Table {
         Some(run) => ("Experiment".into(), running::summary_lines(run)),
         None => (page::page_title(app).0, page::page_lines(app, u16::MAX)),
     };
-    let mut sheet =
-        Table::new(format!("{title} on {}, {}", app.system.host.name, app.timestamp()), &[("", false)]);
+    let mut sheet = Table::new(format!("{title} on {}, {}", app.system.host.name, app.timestamp()), &[("", false)]);
     sheet.rows.extend(lines.into_iter().map(|l| vec![l.0]));
     sheet
 }

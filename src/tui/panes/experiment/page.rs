@@ -1,8 +1,8 @@
 //! Pages of text: how an experiment ended, a kept one, two of them side by side.
 
 use super::super::bench::page::{result_card, style_report_line};
-use super::super::bench::{TextStyle, StyledLine, wrap_lines};
-use crate::experiment::report::{ExperimentReport, compare, tables as tables, text};
+use super::super::bench::{StyledLine, TextStyle, wrap_lines};
+use crate::experiment::report::{ExperimentReport, compare, tables, text};
 use crate::experiment::spec::Arm;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
@@ -20,7 +20,9 @@ pub fn page_title(app: &App) -> (String, &'static str) {
         (Some(OpenedResult::Result(r)), ..) => (format!("Report {}", sanitize(&r.id)), "o: to a file, Esc: back"),
         (Some(OpenedResult::Comparison(_)), ..) => ("Two experiments".into(), "Esc: back"),
         (Some(_), ..) => ("Report".into(), "Esc: back"),
-        (None, ExperimentRow::CurrentRun, Some(run)) => (format!("Report of {}", run.spec.plan.profile), "o: to a file"),
+        (None, ExperimentRow::CurrentRun, Some(run)) => {
+            (format!("Report of {}", run.spec.plan.profile), "o: to a file")
+        }
         _ => ("Report".into(), "Enter: show, m: mark, c: compare"),
     }
 }
@@ -66,8 +68,7 @@ fn change_status_text(app: &App, report: &ExperimentReport) -> String {
         })
     };
     if !stands(1) {
-        let whose =
-            if stands(0) { "A's values are in force" } else { "neither A's nor B's values are in force" };
+        let whose = if stands(0) { "A's values are in force" } else { "neither A's nor B's values are in force" };
         return format!("Now: {whose}. a sets B on a lease, K for good.");
     }
     let open = tune.changes().iter().find(|c| c.belongs_to(report) && !matches!(c.status, ChangeStatus::Closed(_)));

@@ -1,7 +1,7 @@
 //! The page of an experiment under way: which round of which arm, the figures of the rounds so far, and the dirty
 //! pages of both arms, one above the other on one scale.
 
-use super::super::bench::{TextStyle, StyledLine, wrap_lines};
+use super::super::bench::{StyledLine, TextStyle, wrap_lines};
 use crate::bench::description::progress_line;
 use crate::bench::workloads::primary_metric::{self, PrimaryMetric};
 use crate::experiment::message::RoundPhase;
@@ -46,7 +46,15 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     let used = (lines.len() as u16).min(inner.height);
     super::super::bench::draw_lines(theme, Rect { height: used, ..inner }, buf, &lines, 0);
     if inner.height > 1 {
-        draw_bar(buf, Rect { y: inner.y + 1, height: 1, ..inner }, run.fraction_done(), 1.0, &[], theme.graph, theme.dim);
+        draw_bar(
+            buf,
+            Rect { y: inner.y + 1, height: 1, ..inner },
+            run.fraction_done(),
+            1.0,
+            &[],
+            theme.graph,
+            theme.dim,
+        );
     }
     draw_graphs(run, theme, Rect { y: inner.y + used, height: inner.height - used, ..inner }, buf);
 }
@@ -69,7 +77,11 @@ fn round_lines(run: &TrackedExperiment) -> Vec<StyledLine> {
     let Some(p) = run.progress.as_ref().filter(|p| p.phase == RoundPhase::Work) else { return out };
     if let Some(bench) = &p.bench {
         let dirty = p.dirty_point.map_or(String::new(), |d| {
-            format!("  dirty {}, being written {}", format_bytes_long(d.dirty_bytes), format_bytes_long(d.writeback_bytes))
+            format!(
+                "  dirty {}, being written {}",
+                format_bytes_long(d.dirty_bytes),
+                format_bytes_long(d.writeback_bytes)
+            )
         });
         out.push((sanitize(format!("{}{dirty}", progress_line(bench))), TextStyle::Plain));
     }
@@ -84,7 +96,9 @@ fn primary_metric(run: &TrackedExperiment) -> Option<PrimaryMetric> {
 
 /// The rounds that are over.
 fn rounds_table(run: &TrackedExperiment, width: usize) -> Vec<StyledLine> {
-    let Some(metric) = primary_metric(run).filter(|_| !run.finished_rounds().is_empty()) else { return Vec::new() };
+    let Some(metric) = primary_metric(run).filter(|_| !run.finished_rounds().is_empty()) else {
+        return Vec::new();
+    };
     let mut out = String::new();
     text::write_table(&mut out, &tables::rounds_table_of(&metric, run.finished_rounds()), width);
     let mut lines: Vec<StyledLine> = vec![(String::new(), TextStyle::Plain)];

@@ -5,14 +5,14 @@ pub mod summary_strip;
 
 use super::{Pane, PaneId};
 use crate::doctor::finding::Severity;
-use crate::export::findings::{skipped_rule_notes, incident_line, build_table as paper, summarize};
+use crate::export::findings::{build_table as paper, incident_line, skipped_rule_notes, summarize};
 use crate::export::table::Table;
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
-use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -23,7 +23,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Findings, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| app.findings.incidents().len(),
 };
 

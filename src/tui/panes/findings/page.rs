@@ -2,10 +2,10 @@
 //! key leads on from are marked, and one of them is selected.
 
 use super::super::{Pane, PaneId};
-use super::{skipped_rule_lines, severity_style};
+use super::{severity_style, skipped_rule_lines};
 use crate::doctor::finding::NavTarget;
 use crate::doctor::incident::Incident;
-use crate::export::findings::{ParagraphKind, IncidentParagraph, incident_paragraphs};
+use crate::export::findings::{IncidentParagraph, ParagraphKind, incident_paragraphs};
 use crate::export::table::Table;
 use crate::tui::keymap::KeyContext;
 use crate::tui::layout;
@@ -22,7 +22,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Findings, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| nav_targets(app).len(),
 };
 
@@ -52,8 +52,12 @@ pub fn nav_targets(app: &App) -> Vec<NavTarget> {
 
 fn page_lines(app: &App, width: u16) -> Vec<PageLine> {
     let Some(story) = selected_incident(app) else {
-        let rest =
-            skipped_rule_lines(app, width).into_iter().map(|text| PageLine { label: "", text, kind: ParagraphKind::Secondary, target_index: None });
+        let rest = skipped_rule_lines(app, width).into_iter().map(|text| PageLine {
+            label: "",
+            text,
+            kind: ParagraphKind::Secondary,
+            target_index: None,
+        });
         let head = PageLine { label: "", text: "Not judged:".into(), kind: ParagraphKind::Detail, target_index: None };
         return if app.findings.skipped_rules().is_empty() {
             Vec::new()

@@ -16,7 +16,7 @@ pub const PANE: Pane = Pane {
     id: PaneId::FindingsSummary,
     contexts: &[KeyContext::Findings],
     render,
-    content_hash: stamp,
+    content_hash: pane_hash,
     table: super::build_table,
     row_count: |_| 0,
 };

@@ -13,8 +13,8 @@ use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_reason};
-use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -25,7 +25,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::List, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| sync_lines(app).len(),
 };
 
@@ -48,7 +48,10 @@ pub fn sync_lines(app: &App) -> Vec<SyncRow> {
 
 /// The columns that fit into that width.
 pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<SyncColumn>], table::FittedColumns) {
-    (SYNC_COLUMNS, table::fit_columns(SYNC_COLUMNS, width, MIN_PATH_WIDTH.max(width / 5), app.ui.syncs.column_offset, |_| false))
+    (
+        SYNC_COLUMNS,
+        table::fit_columns(SYNC_COLUMNS, width, MIN_PATH_WIDTH.max(width / 5), app.ui.syncs.column_offset, |_| false),
+    )
 }
 
 /// What is shown only if it contains a text.
@@ -81,9 +84,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let mut scroll = app.ui.syncs.scroll;
     scroll.scroll_into_view(lines.len(), usize::from(body.height));
     let mut scratch = String::new();
-    for (n, (i, line)) in
-        lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate()
-    {
+    for (n, (i, line)) in lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate() {
         let y = body.y + n as u16;
         table::draw_row(buf, body, y, set, &fitted, |c| line.value(c), |c| cell_style(line, c, theme), &mut scratch);
         if focused && i == scroll.selected {

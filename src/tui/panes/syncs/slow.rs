@@ -11,8 +11,8 @@ use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::draw_frame;
-use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::table;
+use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -23,7 +23,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::List, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| slow_sync_lines(app).len(),
 };
 
@@ -57,9 +57,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let mut scroll = app.ui.syncs.slow_scroll;
     scroll.scroll_into_view(lines.len(), usize::from(body.height));
     let mut scratch = String::new();
-    for (n, (i, line)) in
-        lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate()
-    {
+    for (n, (i, line)) in lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate() {
         let y = body.y + n as u16;
         let ended = app.format_time_of_day(app.snapshot().time.wall_ns_at(line.started_ns + line.duration_ns));
         let value = |c| line.value(c, &ended);

@@ -3,7 +3,9 @@
 use super::super::{Pane, PaneId};
 use super::draw_truncated;
 use crate::export::table::Table;
-use crate::model::change_impact::{ChangeImpact, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, ImpactRow, Quartiles, ImpactUnit, ImpactWindow};
+use crate::model::change_impact::{
+    ChangeImpact, ImpactRow, ImpactUnit, ImpactWindow, MIN_WINDOW_SECS, MIN_WINDOW_TICKS, Quartiles,
+};
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::App;
 use crate::tui::tune::knob_snapshot::{ChangeRow, ChangeStatus};
@@ -20,7 +22,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Tune, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| app.ui.tune.changes().len(),
 };
 
@@ -137,8 +139,7 @@ fn insufficient_data_text(c: &ChangeImpact) -> String {
         (false, true) => Some(format!("{name} {:.0} of {MIN_WINDOW_SECS} s", w.secs)),
         (false, false) => Some(format!("{name} {} of {MIN_WINDOW_TICKS} ticks", w.ticks)),
     };
-    let missing: Vec<String> =
-        [wants("before", &c.before), wants("since", &c.after)].into_iter().flatten().collect();
+    let missing: Vec<String> = [wants("before", &c.before), wants("since", &c.after)].into_iter().flatten().collect();
     format!("Too little to compare: {}.", missing.join(", "))
 }
 
@@ -185,11 +186,24 @@ fn column_widths(width: u16) -> [u16; 3] {
     [13, side, 16]
 }
 
-fn draw_comparison_line(theme: &Theme, area: Rect, buf: &mut CellBuffer, line: &ImpactRow, [name, side, last]: [u16; 3]) {
+fn draw_comparison_line(
+    theme: &Theme,
+    area: Rect,
+    buf: &mut CellBuffer,
+    line: &ImpactRow,
+    [name, side, last]: [u16; 3],
+) {
     let wide = side >= QUARTILES_WIDTH;
     draw_text(buf, area.x, area.y, line.name, name, theme.text);
     draw_truncated(buf, area.x + name, area.y, &format_summary(line.before, line.unit, wide), side - 1, theme.text);
-    draw_truncated(buf, area.x + name + side, area.y, &format_summary(line.after, line.unit, wide), side - 1, theme.text);
+    draw_truncated(
+        buf,
+        area.x + name + side,
+        area.y,
+        &format_summary(line.after, line.unit, wide),
+        side - 1,
+        theme.text,
+    );
     let x = area.x + name + 2 * side;
     let style = if line.differs() { theme.changed } else { theme.dim };
     draw_truncated(buf, x, area.y, &format_difference(line), last.min(area.right().saturating_sub(x)), style);
@@ -253,15 +267,16 @@ fn build_table(app: &App) -> Table {
             let what = format!("{} {} -> {}", m.display_name, m.old_value, m.new_value);
             let id = c.id.to_string();
             let when = crate::units::format_rfc3339(c.wall_ns);
-            sheet.rows.push(
-                [id, when, how.clone(), what].into_iter().chain([(); 3].map(|()| String::new())).collect(),
-            );
+            sheet.rows.push([id, when, how.clone(), what].into_iter().chain([(); 3].map(|()| String::new())).collect());
         }
     }
     let Some(change) = tune.selected_change() else { return sheet };
     for line in app.compare_change(change).iter().flat_map(|c| &c.rows) {
-        let sides =
-            [format_summary(line.before, line.unit, true), format_summary(line.after, line.unit, true), format_difference(line)];
+        let sides = [
+            format_summary(line.before, line.unit, true),
+            format_summary(line.after, line.unit, true),
+            format_difference(line),
+        ];
         let head = [change.id.to_string(), String::new(), String::new(), line.name.to_owned()];
         sheet.rows.push(head.into_iter().chain(sides).collect());
     }

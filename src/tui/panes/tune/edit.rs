@@ -5,7 +5,7 @@ use crate::tui::panes::PaneId;
 use crate::tui::state::{App, Prompt};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, draw_input, wrap};
-use crate::tui::widgets::text::{draw_text, clear_area};
+use crate::tui::widgets::text::{clear_area, draw_text};
 use crate::tui::widgets::theme::Theme;
 use ratatui::layout::Rect;
 

@@ -19,7 +19,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Tune, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| {
         let area = layout::compute_layout(app).pane_area(PaneId::KnobPage).unwrap_or_default();
         let inside = usize::from(area.height.saturating_sub(2));
@@ -45,8 +45,11 @@ fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
         None => value.clone(),
     };
     let boot = tune.next_boot.get(&row.name);
-    let mut out =
-        vec![("now", row.long_value.clone(), if row.reading.is_err() { KnobLineStyle::Warn } else { KnobLineStyle::Plain })];
+    let mut out = vec![(
+        "now",
+        row.long_value.clone(),
+        if row.reading.is_err() { KnobLineStyle::Warn } else { KnobLineStyle::Plain },
+    )];
     if let Some(value) = tune.pending.get(&row.name) {
         out.push(("proposed", format!("{}  (a applies)", meaning(value)), KnobLineStyle::Changed));
     }
@@ -54,7 +57,8 @@ fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
     out.push(("default", row.default_text.clone(), KnobLineStyle::Plain));
     out.push(match boot {
         Some(b) => {
-            let text = format!("{}, by {}", crate::sanitize::sanitize(&b.value), crate::sanitize::sanitize(&b.decided_by));
+            let text =
+                format!("{}, by {}", crate::sanitize::sanitize(&b.value), crate::sanitize::sanitize(&b.decided_by));
             let loses = b.persisted.is_some() && b.overriding_line.is_some();
             ("next boot", text, if loses { KnobLineStyle::Warn } else { KnobLineStyle::Plain })
         }

@@ -24,7 +24,7 @@ pub const PANE: Pane = Pane {
     contexts: &[KeyContext::Tune, KeyContext::Scroll],
     render,
     content_hash: |_| None,
-    table: sheet,
+    table: build_table,
     row_count: |app| app.ui.tune.list_lines().len(),
 };
 
@@ -161,7 +161,9 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let shown = lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height));
     for ((i, line), y) in shown.zip(body.y..) {
         match line {
-            KnobListLine::Heading(at) => drop(draw_text(buf, body.x, y, &tune.rows()[*at].heading, body.width, theme.title)),
+            KnobListLine::Heading(at) => {
+                draw_text(buf, body.x, y, &tune.rows()[*at].heading, body.width, theme.title);
+            }
             KnobListLine::Knob(at) => {
                 draw_knob(app, theme, Rect { y, height: 1, ..body }, buf, &tune.rows()[*at], name, widths)
             }

@@ -8,7 +8,7 @@ use crate::tui::bench::run::TrackedBench;
 use crate::tui::bench::{BenchEffect, BenchRow, workload_of_plan};
 use crate::tui::effect::Effect;
 use crate::tui::panes::bench::plan::start_refusal;
-use crate::tui::state::{App, PendingChange, Dialog, Overlay};
+use crate::tui::state::{App, Dialog, Overlay, PendingChange};
 
 /// Asks to start the selected profile.
 pub fn ask_start(app: &mut App) {
@@ -75,7 +75,11 @@ fn needs_directory(plan: &BenchPlan) -> bool {
 }
 
 /// A network mount is measured only by those who mean it: the question to those who have not said so.
-pub fn network_confirmation(app: &App, plan: &BenchPlan, change: impl FnOnce(BenchPlan) -> PendingChange) -> Option<Dialog> {
+pub fn network_confirmation(
+    app: &App,
+    plan: &BenchPlan,
+    change: impl FnOnce(BenchPlan) -> PendingChange,
+) -> Option<Dialog> {
     let look = app.ui.bench.look()?.as_ref().ok()?;
     let place = look.info.as_ref().filter(|p| p.is_network && look.directory == plan.directory)?;
     if plan.network.is_some() || !needs_directory(plan) {

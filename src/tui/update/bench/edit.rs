@@ -37,7 +37,8 @@ pub fn edit_param(app: &mut App) {
         }
     };
     let cursor = text.len();
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::BenchField(at), text, cursor, error: None }));
+    app.ui.overlay =
+        Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::BenchField(at), text, cursor, error: None }));
 }
 
 /// The selected parameter as the profile has it.

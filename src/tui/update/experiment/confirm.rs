@@ -10,7 +10,7 @@ use crate::tui::effect::Effect;
 use crate::tui::experiment::run::TrackedExperiment;
 use crate::tui::experiment::{ArmSettings, ExperimentEffect, ExperimentRow};
 use crate::tui::panes::experiment::form::{KNOBS_PENDING, start_refusal};
-use crate::tui::state::{App, PendingChange, Dialog, Overlay, Prompt, PromptPurpose};
+use crate::tui::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
 use crate::tui::tune::knob_snapshot::ChangeRow;
 use crate::worker::atomic_write::IfExists;
 use crate::worker::job::WorkerJob;
@@ -38,8 +38,7 @@ pub fn ask_start(app: &mut App) {
     }
     let Some(Ok(checked)) = app.ui.experiment.check_result(&spec) else { return };
     let mut text = describe_experiment(&spec, checked);
-    if let Some(Ok(look)) =
-        app.ui.bench.look().filter(|l| l.as_ref().is_ok_and(|l| l.directory == spec.plan.directory))
+    if let Some(Ok(look)) = app.ui.bench.look().filter(|l| l.as_ref().is_ok_and(|l| l.directory == spec.plan.directory))
     {
         for warning in look.warnings(spec.plan.direct) {
             text += &format!("! {warning}\n");

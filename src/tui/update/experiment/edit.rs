@@ -1,6 +1,6 @@
 //! Filling in the form: words go round, everything else is typed where it stands.
 
-use super::{PAGE_PANE, ExperimentRow, request_arm_check, focus_pane, select_row};
+use super::{ExperimentRow, PAGE_PANE, focus_pane, request_arm_check, select_row};
 use crate::tui::effect::Effect;
 use crate::tui::experiment::form::{ExperimentForm, ExperimentFormLine};
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};

@@ -1,17 +1,17 @@
 //! The Bench view: keys, news and answers, and what they cause.
 
-use super::stage::{app, press};
-use super::{SIZE, visible_effects, state_summary};
-use crate::bench::target_info::{TargetInspection, TargetInfo};
+use super::fixture::{app, press};
+use super::{SIZE, state_summary, visible_effects};
 use crate::bench::message::{BenchMessage, BenchProgress};
 use crate::bench::plan::BenchPlan;
-use crate::bench::report::{RunEnd, BenchReport, SCHEMA};
+use crate::bench::report::{BenchReport, RunEnd, SCHEMA};
 use crate::bench::store::StoredResult;
 use crate::bench::target::checks::BenchRefusal;
+use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::bench::workloads::WORKLOADS;
 use crate::model::disk::DevId;
 use crate::tui::bench::run::BenchEnding;
-use crate::tui::bench::{BenchEffect, BenchEvent, BenchParamLine, OpenedResult, BenchRow, BenchChildEvent};
+use crate::tui::bench::{BenchChildEvent, BenchEffect, BenchEvent, BenchParamLine, BenchRow, OpenedResult};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
@@ -51,7 +51,11 @@ fn opened() -> App {
     app.ui.bench.set_working_directory(DIR.into());
     press(&mut app, "b");
     send_target(&mut app, target_info(|_| {}));
-    send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Results(stored_results(&["30-randrw", "20-fsync", "10-randrw"])));
+    send_reply(
+        &mut app,
+        WorkerJob::ListResults,
+        WorkerReply::Results(stored_results(&["30-randrw", "20-fsync", "10-randrw"])),
+    );
     app
 }
 
@@ -96,7 +100,10 @@ fn opening_requests_the_target_and_the_results_once() {
     let mut app = app(SIZE);
     app.ui.bench.set_working_directory(DIR.into());
     let asked = visible_effects(press(&mut app, "6"));
-    assert_eq!(asked, [Effect::RunJob(WorkerJob::ListResults), Effect::RunJob(WorkerJob::InspectTarget { directory: DIR.into() })]);
+    assert_eq!(
+        asked,
+        [Effect::RunJob(WorkerJob::ListResults), Effect::RunJob(WorkerJob::InspectTarget { directory: DIR.into() })]
+    );
     assert_eq!(visible_effects(press(&mut app, "1b")), [], "both are under way");
     send_target(&mut app, target_info(|_| {}));
     send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Failed("no home".into()));
@@ -246,7 +253,11 @@ fn app_with_run() -> App {
     send_child_event(&mut app, 1, BenchChildEvent::Started { pid: 4711 });
     send_message(
         &mut app,
-        BenchMessage::Progress(Box::new(BenchProgress { measurement_index: Some(0), fraction_done: Some(0.42), ..BenchProgress::default() })),
+        BenchMessage::Progress(Box::new(BenchProgress {
+            measurement_index: Some(0),
+            fraction_done: Some(0.42),
+            ..BenchProgress::default()
+        })),
     );
     app
 }
@@ -298,7 +309,10 @@ fn cancel_ends_the_run_and_a_second_cancel_kills_it() {
 fn a_result_is_shown_stored_and_listed() {
     let mut app = app_with_run();
     let r = Box::new(report("99-randrw"));
-    assert_eq!(send_message(&mut app, BenchMessage::Report(r.clone())), [Effect::RunJob(WorkerJob::SaveResult(r.clone()))]);
+    assert_eq!(
+        send_message(&mut app, BenchMessage::Report(r.clone())),
+        [Effect::RunJob(WorkerJob::SaveResult(r.clone()))]
+    );
     assert!(screen_text(&app).contains("being kept"));
     let list = send_reply(&mut app, WorkerJob::SaveResult(r.clone()), WorkerReply::Saved("99-randrw".into()));
     assert_eq!(list, [Effect::RunJob(WorkerJob::ListResults)]);

@@ -1,20 +1,20 @@
 //! Experiments: keys, news and answers, and what they cause.
 
-use super::stage::experiment::{
-    DIR, answer, judge_arms, kept, knobs, look, planned, progress, report, round, say, started, tell,
+use super::fixture::experiment::{
+    DIR, answer, kept, knobs, look, planned, progress, report, round, say, send_checked_arms, started, tell,
 };
-use super::stage::press;
-use super::stage::tune::{Tree, news, on_lease};
-use super::{SIZE, visible_effects, draw_screen, state_summary};
+use super::fixture::press;
+use super::fixture::tune::{Tree, change_on_lease, news};
+use super::{SIZE, draw_screen, state_summary, visible_effects};
 use crate::experiment::message::{ExperimentMessage, RoundPhase};
-use crate::experiment::report::{RunEnd, ExperimentReport};
+use crate::experiment::report::{ExperimentReport, RunEnd};
 use crate::experiment::spec::{Arm, OnComplete};
 use crate::tui::bench::OpenedResult;
+use crate::tui::child_runner::ChildEvent;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::experiment::run::ExperimentEnding;
-use crate::tui::experiment::{ArmSettings, ExperimentEffect, ExperimentEvent, ArmCheck, ExperimentRow};
-use crate::tui::child_runner::ChildEvent;
+use crate::tui::experiment::{ArmCheck, ArmSettings, ExperimentEffect, ExperimentEvent, ExperimentRow};
 use crate::tui::state::{App, Overlay};
 use crate::tui::tune::knob_snapshot::ChangeStatus;
 use crate::tui::tune::{TuneEffect, TuneEvent};
@@ -30,7 +30,9 @@ fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
             e,
             Effect::Tune(TuneEffect::Refresh(_))
                 | Effect::Experiment(ExperimentEffect::CheckArms(_))
-                | Effect::RunJob(WorkerJob::BootValues { .. } | WorkerJob::InspectTarget { .. } | WorkerJob::ListExperiments)
+                | Effect::RunJob(
+                    WorkerJob::BootValues { .. } | WorkerJob::InspectTarget { .. } | WorkerJob::ListExperiments
+                )
         )
     };
     visible_effects(effects).into_iter().filter(|e| !look(e)).collect()
@@ -156,7 +158,10 @@ fn editing_the_form_changes_the_plan() {
     assert_eq!(app.planned_experiment().rounds, 4);
     select_line(&mut app, "directory");
     let asked = press(&mut app, "<enter><c-u>../other<enter>");
-    assert!(asked.contains(&Effect::RunJob(WorkerJob::InspectTarget { directory: "/srv/lab/../other".into() })), "{asked:?}");
+    assert!(
+        asked.contains(&Effect::RunJob(WorkerJob::InspectTarget { directory: "/srv/lab/../other".into() })),
+        "{asked:?}"
+    );
 }
 
 #[test]
@@ -176,7 +181,7 @@ fn arms_are_checked_on_change_and_stale_answers_ignored() {
     update(&mut app, Event::Experiment(Box::new(ExperimentEvent::ArmsChecked(late))));
     assert!(app.ui.experiment.check_result(&app.planned_experiment()).is_none());
     press(&mut app, "<enter><c-u>vm.dirty_ratio=20<enter>");
-    judge_arms(&mut app, &tree);
+    send_checked_arms(&mut app, &tree);
     press(&mut app, "r");
     assert!(message_text(&app).contains("A and B are the same"), "{}", message_text(&app));
 }
@@ -195,16 +200,12 @@ fn a_start_requested_during_the_check_is_asked_after_it() {
         press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>r");
         assert!(message_text(&app).contains("the question comes when"), "{}", message_text(&app));
         press(&mut app, meanwhile);
-        judge_arms(&mut app, &tree);
+        send_checked_arms(&mut app, &tree);
         assert!(state_summary(&app).starts_with(want), "{meanwhile}: {}", state_summary(&app));
-        assert_eq!(
-            want.ends_with("dialog"),
-            matches!(app.ui.overlay, Some(Overlay::Dialog(_))),
-            "{meanwhile}"
-        );
+        assert_eq!(want.ends_with("dialog"), matches!(app.ui.overlay, Some(Overlay::Dialog(_))), "{meanwhile}");
         // Once only.
         press(&mut app, "<esc>");
-        judge_arms(&mut app, &tree);
+        send_checked_arms(&mut app, &tree);
         assert!(!matches!(app.ui.overlay, Some(Overlay::Dialog(_))), "{meanwhile}");
     }
 }
@@ -215,13 +216,8 @@ fn confirming_starts_exactly_the_plan_shown() {
     let spec = app.planned_experiment();
     press(&mut app, "r");
     let said = dialog_text(&app);
-    for part in [
-        "vm.dirty_ratio = 20 %",
-        "vm.dirty_ratio = 30 %",
-        "each round: Writes 22.0 MiB",
-        "order A B B A",
-        DIR,
-    ] {
+    for part in ["vm.dirty_ratio = 20 %", "vm.dirty_ratio = 30 %", "each round: Writes 22.0 MiB", "order A B B A", DIR]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
     let effects = main_effects(press(&mut app, "y"));
@@ -248,13 +244,17 @@ fn an_experiment_on_a_network_mount_needs_a_second_confirmation() {
     let (mut app, _tree) = planned(SIZE);
     let mut far = look();
     far.info.as_mut().unwrap().is_network = true;
-    update(&mut app, Event::JobReply(WorkerJob::InspectTarget { directory: DIR.into() }, WorkerReply::TargetInspection(Box::new(far))));
+    update(
+        &mut app,
+        Event::JobReply(
+            WorkerJob::InspectTarget { directory: DIR.into() },
+            WorkerReply::TargetInspection(Box::new(far)),
+        ),
+    );
     assert_eq!(main_effects(press(&mut app, "ry")), []);
     assert!(dialog_text(&app).starts_with("Over the network?"));
     let effects = main_effects(press(&mut app, "y"));
-    let [Effect::Experiment(ExperimentEffect::Start { spec, .. })] = &effects[..] else {
-        panic!("{effects:?}")
-    };
+    let [Effect::Experiment(ExperimentEffect::Start { spec, .. })] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(spec.plan.network, Some(PathBuf::from(DIR)));
 }
 
@@ -337,13 +337,13 @@ fn arm_b_can_be_leased_made_permanent_kept_and_undone() {
 
     // On a lease already: K keeps it, u takes it back.
     let (mut app, tree, _) = app_with_report(0.5);
-    let id = on_lease(&mut app, &tree, &["vm.dirty_ratio=30"], 10);
+    let id = change_on_lease(&mut app, &tree, &["vm.dirty_ratio=30"], 10);
     assert_eq!(main_effects(press(&mut app, "K")), [Effect::Tune(TuneEffect::Keep(vec![id]))]);
     assert_eq!(main_effects(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
     assert_eq!(main_effects(press(&mut app, "uy")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
     // A change of other knobs is not B.
     let (mut app, tree, _) = app_with_report(0.5);
-    on_lease(&mut app, &tree, &["vm.swappiness=10"], 10);
+    change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 10);
     press(&mut app, "K");
     assert!(dialog_text(&app).starts_with("Set for good"), "{}", dialog_text(&app));
 

@@ -1,12 +1,12 @@
 //! Keys of the Findings view, and what the diagnosis asks for.
 
-use super::stage::{app, empty, press, tell_tasks};
-use super::{SIZE, visible_effects, state_summary};
+use super::fixture::{app, empty, press, send_processes};
+use super::{SIZE, state_summary, visible_effects};
 use crate::doctor::finding::NavTarget;
 use crate::doctor::incident::Incident;
-use crate::model::timestamp::Timestamp;
-use crate::model::slow_facts::{SystemFacts, SpaceReport};
 use crate::model::sample::Sample;
+use crate::model::slow_facts::{SpaceReport, SystemFacts};
+use crate::model::timestamp::Timestamp;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::panes::{PaneId, findings::page};
@@ -36,7 +36,10 @@ fn every_nav_target_opens_its_page() {
 
     let mut knob = app_at_target("swapping", |j| *j == NavTarget::Knob("vm.swappiness".into()));
     press(&mut knob, "<enter>");
-    assert_eq!((state_summary(&knob), knob.ui.tune.knob_to_select.as_deref()), ("Tune/Tune".into(), Some("vm.swappiness")));
+    assert_eq!(
+        (state_summary(&knob), knob.ui.tune.knob_to_select.as_deref()),
+        ("Tune/Tune".into(), Some("vm.swappiness"))
+    );
 
     let mut list = app_at_target("swapping", |j| *j == NavTarget::Processes);
     press(&mut list, "<enter>");
@@ -75,7 +78,10 @@ fn enter_follows_the_first_target_and_the_strip_opens_the_view() {
 #[test]
 fn a_bench_target_fills_in_the_bench_view() {
     let mut app = app_at_target("device-saturated", |j| matches!(j, NavTarget::Bench("randrw", _)));
-    let Some(NavTarget::Bench(_, dir)) = page::nav_targets(&app).into_iter().nth(app.ui.findings.selected_target) else { panic!() };
+    let Some(NavTarget::Bench(_, dir)) = page::nav_targets(&app).into_iter().nth(app.ui.findings.selected_target)
+    else {
+        panic!()
+    };
     press(&mut app, "<enter>");
     assert!(state_summary(&app).starts_with("Bench/"), "{}", state_summary(&app));
     if let Some(dir) = dir {
@@ -104,7 +110,7 @@ fn slow_facts_are_requested_once_per_interval() {
     );
     // Long after, with nothing answered: nothing more is started.
     app.ui.findings.requested_at_ns = Some(0);
-    tell_tasks(&mut app, true);
+    send_processes(&mut app, true);
     let job = WorkerJob::DoctorFacts { tasks: Vec::new() };
     update(
         &mut app,
@@ -147,7 +153,7 @@ fn the_selection_follows_its_incident() {
     let mut app = app(SIZE);
     press(&mut app, "8<down>");
     let rule = page::selected_incident(&app).unwrap().cause().rule;
-    tell_tasks(&mut app, true);
+    send_processes(&mut app, true);
     assert_eq!(page::selected_incident(&app).unwrap().cause().rule, rule);
     press(&mut app, "<down><down><down><down><down>");
     assert!(app.ui.findings.scroll.selected < app.findings.incidents().len());

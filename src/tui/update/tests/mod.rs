@@ -1,15 +1,15 @@
 //! (state, key) -> (state, effects), as a table.
 
 mod bench;
-mod random_input;
 mod experiment;
 mod findings;
-mod redraw_cache;
+#[path = "../../../../tests/fixture/mod.rs"]
+mod fixture;
 mod mouse;
+mod random_input;
+mod redraw_cache;
 mod replay;
 mod screenshot;
-#[path = "../../../../tests/stage/mod.rs"]
-mod stage;
 mod syncs;
 mod tune;
 
@@ -24,9 +24,9 @@ use crate::tui::state::{App, DetailPage, Overlay};
 use crate::tui::widgets::theme::ThemeName;
 use crate::worker::job::{WorkerJob, WorkerReply};
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
+use fixture::{app, empty, press, send_processes};
 use mouse::click;
 use ratatui::buffer::Buffer;
-use stage::{app, empty, press, tell_tasks};
 use std::time::Duration;
 
 const SIZE: (u16, u16) = (120, 40);
@@ -159,19 +159,13 @@ fn keys_produce_the_effects_listed() {
         ("W", vec![Effect::SaveSettings(app(SIZE).ui.settings())]),
         ("+", vec![Effect::SetInterval(Duration::from_millis(1500))]),
         ("-", vec![Effect::SetInterval(Duration::from_millis(500))]),
-        (
-            "--",
-            vec![Effect::SetInterval(Duration::from_millis(500)), Effect::SetInterval(Duration::from_millis(100))],
-        ),
+        ("--", vec![Effect::SetInterval(Duration::from_millis(500)), Effect::SetInterval(Duration::from_millis(100))]),
         ("d2.5<enter>", vec![Effect::SetInterval(Duration::from_millis(2500))]),
         (":interval 7<enter>", vec![Effect::SetInterval(Duration::from_secs(7))]),
         ("3p", vec![Effect::ScanThreads(true)]),
         ("3pp", vec![Effect::ScanThreads(true), Effect::ScanThreads(false)]),
         ("3<enter>", vec![facts(key)]),
-        (
-            "3<enter>m",
-            vec![facts(key), Effect::RunJob(WorkerJob::Mappings { pid: key.pid, starttime: key.starttime })],
-        ),
+        ("3<enter>m", vec![facts(key), Effect::RunJob(WorkerJob::Mappings { pid: key.pid, starttime: key.starttime })]),
         (":path /srv/a b<enter>", vec![Effect::RunJob(WorkerJob::ResolvePath { path: "/srv/a b".into() })]),
         ("3iidle<enter>y", vec![Effect::SetIoPrio { key, prio: IoPrio { class: 3, level: 0 } }]),
         ("3ibe/7<enter><enter>", vec![Effect::SetIoPrio { key, prio: IoPrio { class: 2, level: 7 } }]),
@@ -238,22 +232,9 @@ fn keys_change_sorting_filtering_and_settings() {
 #[test]
 fn every_bound_action_is_handled_in_every_state() {
     for binding in BINDINGS {
-        for start in [
-            "",
-            "2",
-            "3",
-            "4",
-            "5",
-            "7E",
-            "7Ee",
-            "2<enter>",
-            "3<enter>",
-            "5<enter>",
-            "?",
-            "/",
-            "3iidle<enter>",
-            " ",
-        ] {
+        for start in
+            ["", "2", "3", "4", "5", "7E", "7Ee", "2<enter>", "3<enter>", "5<enter>", "?", "/", "3iidle<enter>", " "]
+        {
             for size in [SIZE, (80, 24), (30, 8)] {
                 let mut app = app(size);
                 press(&mut app, start);
@@ -333,7 +314,7 @@ fn tasks_may_exit_while_the_view_is_frozen() {
     update(&mut app, Event::Sample(Box::new(sample)));
     // The new table is much smaller.
     press(&mut app, "p");
-    tell_tasks(&mut app, false);
+    send_processes(&mut app, false);
     press(&mut app, "<down><up>");
     assert_eq!(app.selected_task().unwrap().comm, held, "what is selected is what is shown");
     draw_screen(&app);
@@ -417,8 +398,7 @@ fn settings_round_trip() {
 fn find_text(app: &App, text: &str) -> (u16, u16) {
     let buf = draw_screen(app);
     for y in 0..buf.area.height {
-        let line: String =
-            (0..buf.area.width).map(|x| buf[(x, y)].symbol().chars().next().unwrap()).collect();
+        let line: String = (0..buf.area.width).map(|x| buf[(x, y)].symbol().chars().next().unwrap()).collect();
         if let Some(at) = line.find(text) {
             return (line[..at].chars().count() as u16, y);
         }

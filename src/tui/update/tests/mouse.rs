@@ -1,7 +1,7 @@
 //! Clicks and the wheel do what keys do.
 
-use super::stage::{app, press};
-use super::{SIZE, find_text, visible_effects, draw_screen, state_summary};
+use super::fixture::{app, press};
+use super::{SIZE, draw_screen, find_text, state_summary, visible_effects};
 use crate::tui::action::ViewId;
 use crate::tui::draw::{FooterItem, footer_items};
 use crate::tui::effect::Effect;

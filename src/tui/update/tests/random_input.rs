@@ -1,7 +1,7 @@
 //! Keys nobody would press, at sizes nobody has.
 
 use super::draw_screen;
-use super::stage::{self, app, tell_tasks};
+use super::fixture::{self, app, send_processes};
 use crate::tui::event::Event;
 use crate::tui::keymap::BINDINGS;
 use crate::tui::update::update;
@@ -15,12 +15,12 @@ fn any_key() -> impl Strategy<Value = Event> {
         let modifiers = if b.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
         Event::Key(KeyEvent::new(b.code, modifiers))
     });
-    let typed = any::<char>()
-        .prop_map(|c| Event::Key(KeyEvent::new(crossterm::event::KeyCode::Char(c), KeyModifiers::NONE)));
+    let typed =
+        any::<char>().prop_map(|c| Event::Key(KeyEvent::new(crossterm::event::KeyCode::Char(c), KeyModifiers::NONE)));
     let edit = prop::sample::select(vec![
         "<left>", "<right>", "<bs>", "<del>", "<home>", "<end>", "<enter>", "<c-w>", "<c-u>",
     ])
-    .prop_map(|k| match stage::keys_of(k).pop() {
+    .prop_map(|k| match fixture::parse_keys(k).pop() {
         Some(crossterm::event::Event::Key(key)) => Event::Key(key),
         other => panic!("{other:?}"),
     });
@@ -50,8 +50,8 @@ proptest! {
             let threads = app.ui.processes.show_threads;
             update(&mut app, event);
             if threads != app.ui.processes.show_threads {
-                tell_tasks(&mut app, false);
-                tell_tasks(&mut app, true);
+                send_processes(&mut app, false);
+                send_processes(&mut app, true);
             }
             draw_screen(&app);
         }

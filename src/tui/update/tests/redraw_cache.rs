@@ -1,7 +1,7 @@
 //! Parts of the picture that are taken over from the frame before look as if they were drawn.
 
-use super::stage::{app, empty, press, tell_tasks};
-use crate::model::kernel_log::{LogClock, KmsgRecord};
+use super::fixture::{app, empty, press, send_processes};
+use crate::model::kernel_log::{KmsgRecord, LogClock};
 use crate::tui::draw::{draw, render_to_buffer};
 use crate::tui::event::Event;
 use crate::tui::keymap::BINDINGS;
@@ -67,7 +67,7 @@ fn apply_step(app: &mut App, step: RedrawStep, n: u64) {
             };
             update(app, Event::KernelLogRecords(vec![record], LogClock { ..clock }));
         }
-        RedrawStep::TaskScan => tell_tasks(app, true),
+        RedrawStep::TaskScan => send_processes(app, true),
     }
 }
 

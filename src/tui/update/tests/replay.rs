@@ -2,14 +2,14 @@
 
 use super::super::replay::NOT_IN_REPLAY;
 use super::super::update;
-use super::stage::{app, press};
-use super::{SIZE, visible_effects, state_summary};
+use super::fixture::{app, press};
+use super::{SIZE, state_summary, visible_effects};
 use crate::doctor::finding::Severity;
 use crate::doctor::transitions::FindingTransition;
-use crate::model::timestamp::Timestamp;
 use crate::model::kernel_log::LogClock;
 use crate::model::sample::Sample;
 use crate::model::system_state::HostInfo;
+use crate::model::timestamp::Timestamp;
 use crate::recording::Observation;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::reader::RecordingSpan;
@@ -17,9 +17,9 @@ use crate::recording::writer::{RecorderState, RecorderStatus};
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
+use crate::tui::recording::RecordingEffect;
 use crate::tui::replay::{ReplayEffect, ReplayEvent, ReplayUi};
 use crate::tui::state::App;
-use crate::tui::recording::RecordingEffect;
 use crate::worker::job::WorkerJob;
 
 const SEC: i64 = 1_000_000_000;
@@ -27,14 +27,20 @@ const SEC: i64 = 1_000_000_000;
 fn app_in_replay() -> App {
     let mut app = app(SIZE);
     let first_ns = app.system.now().wall_ns;
-    let span = RecordingSpan { first_ns, last_ns: first_ns + 3600 * SEC, first_number: 0, last_number: 3600, ..RecordingSpan::default() };
+    let span = RecordingSpan {
+        first_ns,
+        last_ns: first_ns + 3600 * SEC,
+        first_number: 0,
+        last_number: 3600,
+        ..RecordingSpan::default()
+    };
     app.ui.replay = Some(ReplayUi::new("night\u{1b}.iotop", HostInfo::default(), LogClock::default(), span));
     app
 }
 
 fn replay_tick(number: u32, secs: u64) -> DecodedTick {
     let at = Timestamp { boot_ns: secs * SEC as u64, wall_ns: secs as i64 * SEC };
-    let news = vec![Observation::Sample(Box::new(Sample { seq: u64::from(number), time, ..Sample::default() }))];
+    let news = vec![Observation::Sample(Box::new(Sample { seq: u64::from(number), time: at, ..Sample::default() }))];
     DecodedTick { number, wall_ns: at.wall_ns, full_state: None, is_partial: false, observations: news }
 }
 
@@ -44,7 +50,7 @@ fn send_event(app: &mut App, news: ReplayEvent) -> Vec<Effect> {
 
 #[test]
 fn keys_control_playback() {
-    use ReplayEffect::{FindFinding, Pause, Play, Step, SeekTime};
+    use ReplayEffect::{FindFinding, Pause, Play, SeekTime, Step};
     let now = app(SIZE).system.now().wall_ns;
     for (keys, want) in [
         (" ", vec![Pause]),
@@ -124,10 +130,7 @@ fn replayed_ticks_are_applied_like_live_ones() {
     assert!(!app.ui.replay.as_ref().unwrap().is_playing);
     send_event(&mut app, ReplayEvent::Failed("input/output error".into()));
     let said = app.ui.message.as_ref().unwrap();
-    assert!(
-        said.is_error && said.text.contains("input/output error") && !said.text.contains('\u{1b}'),
-        "{said:?}"
-    );
+    assert!(said.is_error && said.text.contains("input/output error") && !said.text.contains('\u{1b}'), "{said:?}");
 }
 
 #[test]

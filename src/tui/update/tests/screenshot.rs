@@ -1,7 +1,7 @@
 //! Screenshots: what is taken, what it is called, what goes to the child.
 
-use super::stage::{app, press};
-use super::{SIZE, visible_effects, state_summary};
+use super::fixture::{app, press};
+use super::{SIZE, state_summary, visible_effects};
 use crate::export::screenshot::FORMATS;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
@@ -119,22 +119,9 @@ fn a_pane_capture_contains_only_that_pane() {
 
 #[test]
 fn every_view_detail_help_and_dialog_can_be_captured() {
-    for keys in [
-        "1",
-        "2",
-        "3",
-        "4",
-        "5",
-        "6",
-        "8",
-        "2<enter>",
-        "3<enter>",
-        "5<enter>",
-        "?",
-        "3iidle<enter>",
-        "3z",
-        "2 ",
-    ] {
+    for keys in
+        ["1", "2", "3", "4", "5", "6", "8", "2<enter>", "3<enter>", "5<enter>", "?", "3iidle<enter>", "3z", "2 "]
+    {
         let mut app = app(SIZE);
         press(&mut app, keys);
         let (before, was) = (screen_text(&app), state_summary(&app));

@@ -1,7 +1,7 @@
 //! The Syncs view by keys: opening it, or the findings, has syncs traced, leaving it does not.
 
-use super::stage::syncs::{tell, waiting};
-use super::stage::{app, press};
+use super::fixture::syncs::{tell, waiting};
+use super::fixture::{app, press};
 use super::{SIZE, state_summary};
 use crate::model::reading::Reading;
 use crate::tui::action::ViewId;
@@ -53,7 +53,7 @@ fn a_detail_page_keeps_tracing_on() {
     let mut app = waiting(SIZE);
     let pid = app.system.processes.live_tasks().next().unwrap().1.key.pid;
     tell(&mut app, |s| {
-        let mut raw = super::stage::syncs::reading(s, 9);
+        let mut raw = super::fixture::syncs::reading(s, 9);
         for c in &mut raw.files {
             let file = crate::model::syncs::SyncFile { pid, ..(*c.file).clone() };
             c.file = std::sync::Arc::new(file);

@@ -1,8 +1,8 @@
 //! The Tune view: key to effect, and news to state.
 
-use super::stage::tune::{Tree, news, on_lease, view};
-use super::stage::{app, press};
-use super::{SIZE, visible_effects, state_summary};
+use super::fixture::tune::{Tree, change_on_lease, news, view};
+use super::fixture::{app, press};
+use super::{SIZE, state_summary, visible_effects};
 use crate::model::change_impact::MIN_WINDOW_TICKS;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
@@ -96,10 +96,7 @@ fn confirming_applies_exactly_what_was_shown() {
         ("<enter><c-u>30<enter><enter><c-u>20%<enter>a".to_owned(), vec![]),
         // The background threshold would not be below the limit.
         ("<enter><c-u>10<enter>a".to_owned(), vec![]),
-        (
-            "p<enter>y".to_owned(),
-            vec!["vm.dirty_ratio=80", "vm.dirty_background_ratio=50", "vm.swappiness=10"],
-        ),
+        ("p<enter>y".to_owned(), vec!["vm.dirty_ratio=80", "vm.dirty_background_ratio=50", "vm.swappiness=10"]),
     ] {
         let (mut app, _tree) = view(SIZE);
         let effects = main_effects(press(&mut app, &keys));
@@ -137,7 +134,7 @@ fn conflicting_values_are_reported_in_the_view() {
 #[test]
 fn a_lease_is_kept_renewed_or_undone_only_by_key() {
     let (mut app, tree) = view(SIZE);
-    let id = on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
+    let id = change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
     assert_eq!(app.ui.tune.leases.iter().map(|l| (l.id, l.secs_left)).collect::<Vec<_>>(), [(id, 90)]);
     for _ in 0..20 {
         let tick = app.system.last_sample.clone().unwrap();
@@ -160,7 +157,7 @@ fn undone_event(id: u64, clean: bool, over: bool) -> TuneEvent {
 #[test]
 fn a_failed_undo_keeps_the_lease_and_is_reported() {
     let (mut app, tree) = view(SIZE);
-    let id = on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
+    let id = change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
     news(&mut app, undone_event(id, false, false));
     assert_eq!(app.ui.tune.leases.len(), 1);
     let said = app.ui.message.clone().unwrap();
@@ -175,7 +172,7 @@ fn quitting_with_a_lease_asks_and_waits_for_the_answer() {
     let end = |id| [undone_event(id, true, true), TuneEvent::Kept(id), TuneEvent::Detached(id)];
     for (n, key) in ["u", "k", "l"].into_iter().enumerate() {
         let (mut app, tree) = view(SIZE);
-        let id = on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
+        let id = change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
         let want = [TuneEffect::Undo(vec![id]), TuneEffect::Keep(vec![id]), TuneEffect::Detach(vec![id])];
         assert_eq!(main_effects(press(&mut app, "1q")), [], "never silently, whatever the view");
         assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
@@ -184,7 +181,7 @@ fn quitting_with_a_lease_asks_and_waits_for_the_answer() {
         assert_eq!(main_effects(news), [Effect::Quit], "{key}");
     }
     let (mut app, tree) = view(SIZE);
-    on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
+    change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
     assert_eq!(main_effects(press(&mut app, "q<esc>")), [], "stays");
     assert_eq!(app.ui.overlay, None);
     assert_eq!(main_effects(press(&mut app, ":q<enter>")), [], "the command asks, too");
@@ -223,10 +220,7 @@ fn without_root_the_sudo_command_is_offered() {
     look.can_write = false;
     news(&mut app, TuneEvent::Refreshed(look));
     for (keys, line) in [
-        (
-            "<enter><c-u>12<enter>a".to_owned(),
-            "sudo iotop-plus tune set vm.dirty_ratio=12 --for 120s".to_owned(),
-        ),
+        ("<enter><c-u>12<enter>a".to_owned(), "sudo iotop-plus tune set vm.dirty_ratio=12 --for 120s".to_owned()),
         ("x".to_owned() + "u", format!("sudo iotop-plus tune undo {id}")),
         ("K".to_owned(), format!("sudo iotop-plus tune keep {id}")),
         ("R".to_owned(), format!("sudo iotop-plus tune renew {id} --for 120s")),
@@ -249,8 +243,11 @@ fn persisting_names_the_file_and_the_overriding_one() {
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::RunJob(job.clone())]);
     let reply = job.run(&tree.root);
     assert!(matches!(&reply, WorkerReply::Persisted(lines) if lines.len() == 2), "{reply:?}");
-    assert!(matches!(&update(&mut app, Event::JobReply(job, reply))[..], [Effect::RunJob(WorkerJob::BootValues { .. })]));
-    super::stage::tune::boot(&mut app, &tree);
+    assert!(matches!(
+        &update(&mut app, Event::JobReply(job, reply))[..],
+        [Effect::RunJob(WorkerJob::BootValues { .. })]
+    ));
+    super::fixture::tune::boot(&mut app, &tree);
     press(&mut app, "P");
     assert!(dialog_text(&app).contains("Take vm.swappiness out of"), "{}", dialog_text(&app));
     press(&mut app, &("n".to_owned() + &filter_keys("page-cluster") + "P"));

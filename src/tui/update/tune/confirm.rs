@@ -1,6 +1,6 @@
 //! Questions before anything is changed, and what their answers do.
 
-use super::{is_unobstructed, orphaned_changes, open_confirmation};
+use super::{is_unobstructed, open_confirmation, orphaned_changes};
 use crate::tui::effect::Effect;
 use crate::tui::panes::PaneId;
 use crate::tui::state::App;
@@ -196,8 +196,7 @@ pub fn ask_undo(app: &mut App) {
     }
 }
 
-const CONFLICT_NOTE: &str =
-    "\nOnly where the value is still ours: what somebody else set meanwhile is left and told.";
+const CONFLICT_NOTE: &str = "\nOnly where the value is still ours: what somebody else set meanwhile is left and told.";
 
 /// What would be written to take changes back.
 fn old_values_text(app: &App, ids: &[u64]) -> String {
@@ -285,7 +284,9 @@ pub fn run_confirmed(app: &mut App, ask: Confirmation, effects: &mut Vec<Effect>
             effects.push(Effect::Tune(TuneEffect::ApplyPermanent(words)));
         }
         Confirmation::Undo(ids) => effects.push(Effect::Tune(TuneEffect::Undo(ids))),
-        Confirmation::Persist { assignments: words, remove: out } => effects.push(Effect::RunJob(WorkerJob::Persist { assignments: words, remove: out })),
+        Confirmation::Persist { assignments: words, remove: out } => {
+            effects.push(Effect::RunJob(WorkerJob::Persist { assignments: words, remove: out }))
+        }
         Confirmation::CopyCommand(line) => {
             effects.push(Effect::CopyToClipboard(line));
             app.ui.info("sent to the terminal's clipboard (OSC 52), if it allows that");

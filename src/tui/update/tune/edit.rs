@@ -3,7 +3,7 @@
 use crate::tui::settings::LEASE_SECS_RANGE;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 use crate::tui::tune::cached_knobs;
-use crate::tuning::knob::{KnobLink, KnobUnit, AllowedValues};
+use crate::tuning::knob::{AllowedValues, KnobLink, KnobUnit};
 use crossterm::event::KeyCode;
 
 /// Opens the line of input for the selected knob.

@@ -1,6 +1,6 @@
 //! What the tuner and the children say.
 
-use super::{confirm, request_boot_values, orphaned_changes, request_refresh, select_requested_knob, skip_heading};
+use super::{confirm, orphaned_changes, request_boot_values, request_refresh, select_requested_knob, skip_heading};
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
@@ -13,7 +13,9 @@ use crate::worker::job::WorkerReply;
 pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {
     match news {
         TuneEvent::Refreshed(survey) => return on_refreshed(app, survey, effects),
-        TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: renewed } => return on_lease_time(app, id, secs, renewed, effects),
+        TuneEvent::LeaseTime { id, secs_left: secs, was_renewed: renewed } => {
+            return on_lease_time(app, id, secs, renewed, effects);
+        }
         TuneEvent::Applied { id, lease_secs } => on_applied(app, id, lease_secs, effects),
         TuneEvent::AppliedPermanently(id) => on_applied_permanently(app, id),
         TuneEvent::Refused(why) => {
@@ -26,7 +28,14 @@ pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {
             app.ui.info(format!("change {id} stays until the machine boots; u takes it back"));
         }
         TuneEvent::Detached(id) => remove_lease(app, id),
-        TuneEvent::Undone { id, boot_ns, was_automatic: by_itself, lines, is_fully_restored: clean, is_closed: over } => {
+        TuneEvent::Undone {
+            id,
+            boot_ns,
+            was_automatic: by_itself,
+            lines,
+            is_fully_restored: clean,
+            is_closed: over,
+        } => {
             if over {
                 remove_lease(app, id);
                 app.ui.tune.ended_boot_ns.insert(id, boot_ns);
@@ -87,8 +96,7 @@ fn on_refreshed(app: &mut App, survey: KnobSnapshot, effects: &mut Vec<Effect>) 
     tune.pending.retain(|name, _| survey.rows.iter().any(|r| r.name == *name));
     let newer = survey.changes.first().map(|c| c.id) != tune.changes().first().map(|c| c.id);
     tune.snapshot = Some(survey);
-    if let Some(at) = chosen.filter(|_| !newer).and_then(|id| tune.changes().iter().position(|c| c.id == id))
-    {
+    if let Some(at) = chosen.filter(|_| !newer).and_then(|id| tune.changes().iter().position(|c| c.id == id)) {
         tune.changes_scroll.selected = at;
     } else if newer {
         tune.changes_scroll.selected = 0;
@@ -110,9 +118,7 @@ fn on_refreshed(app: &mut App, survey: KnobSnapshot, effects: &mut Vec<Effect>) 
 fn warn_about_orphans(app: &mut App) {
     let ids = app.ui.tune.snapshot.as_ref().map(orphaned_changes).unwrap_or_default();
     if !ids.is_empty() && app.ui.view != ViewId::Tune {
-        app.ui.error(
-            "an earlier program left changed settings behind: t shows them and offers to restore them",
-        );
+        app.ui.error("an earlier program left changed settings behind: t shows them and offers to restore them");
     }
 }
 

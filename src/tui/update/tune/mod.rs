@@ -4,9 +4,12 @@ mod confirm;
 mod edit;
 mod events;
 
-pub use confirm::{ask_apply_assignments, offer_root_command, run_confirmed, can_write, keep_change, is_on_lease, quit_or_ask, knobs_to_try};
-pub use edit::{cycle_choice, update_preview, propose_typed, set_lease_duration};
-pub use events::{refresh_now, on_boot_values, on_persisted, on_event};
+pub use confirm::{
+    ask_apply_assignments, can_write, is_on_lease, keep_change, knobs_to_try, offer_root_command, quit_or_ask,
+    run_confirmed,
+};
+pub use edit::{cycle_choice, propose_typed, set_lease_duration, update_preview};
+pub use events::{on_boot_values, on_event, on_persisted, refresh_now};
 
 use super::actions;
 use crate::tui::action::ViewId;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Whatever is waited for has come by then, or never will.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The binary under test.
 pub const BINARY: &str = env!("CARGO_BIN_EXE_iotop-plus");
@@ -20,31 +20,31 @@ pub struct Terminal {
     master: Box<dyn MasterPty + Send>,
     child: Box<dyn Child + Send + Sync>,
     writer: Box<dyn Write + Send>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<TerminalOutput>>,
     reading: Arc<AtomicBool>,
-    before: String,
+    initial_modes: String,
     /// Its home and working directory, empty at first.
     pub home: tempfile::TempDir,
 }
 
 /// What came out so far.
-pub struct Seen {
+pub struct TerminalOutput {
     parser: vt100::Parser,
     /// Every byte.
     pub raw: Vec<u8>,
     /// When frames began to come.
-    pub times: Vec<Instant>,
+    pub frame_times: Vec<Instant>,
 }
 
 /// How to start it.
-pub struct Start<'a> {
+pub struct TerminalOptions<'a> {
     pub program: &'a Path,
     pub args: Vec<&'a str>,
     pub env: Vec<(&'a str, &'a str)>,
     pub size: (u16, u16),
 }
 
-impl Default for Start<'_> {
+impl Default for TerminalOptions<'_> {
     fn default() -> Self {
         Self { program: Path::new(BINARY), args: Vec::new(), env: Vec::new(), size: (100, 30) }
     }
@@ -52,12 +52,12 @@ impl Default for Start<'_> {
 
 impl Terminal {
     /// Starts the program with these arguments.
-    pub fn with(args: &[&str]) -> Self {
-        Self::start(Start { args: args.to_vec(), ..Default::default() })
+    pub fn with_args(args: &[&str]) -> Self {
+        Self::start(TerminalOptions { args: args.to_vec(), ..Default::default() })
     }
 
     /// Starts it.
-    pub fn start(start: Start) -> Self {
+    pub fn start(start: TerminalOptions) -> Self {
         let home = tempfile::tempdir().unwrap();
         let (cols, rows) = start.size;
         let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
@@ -73,19 +73,19 @@ impl Terminal {
             command.env(name, value);
         }
         command.cwd(home.path());
-        let before = modes(&*pair.master);
+        let initial_modes = modes(&*pair.master);
         let child = pair.slave.spawn_command(command).unwrap();
-        let seen = Arc::new(Mutex::new(Seen {
+        let seen = Arc::new(Mutex::new(TerminalOutput {
             parser: vt100::Parser::new(rows, cols, 0),
             raw: Vec::new(),
-            times: Vec::new(),
+            frame_times: Vec::new(),
         }));
         let reading = Arc::new(AtomicBool::new(true));
         let reader = pair.master.try_clone_reader().unwrap();
         let (to, on) = (seen.clone(), reading.clone());
         std::thread::spawn(move || read(reader, &to, &on));
         let writer = pair.master.take_writer().unwrap();
-        Self { master: pair.master, child, writer, seen, reading, before, home }
+        Self { master: pair.master, child, writer, seen, reading, initial_modes, home }
     }
 
     /// Its process.
@@ -106,7 +106,7 @@ impl Terminal {
     }
 
     /// Whether the terminal takes output, as a line to a far host would not for a while.
-    pub fn read_on(&self, on: bool) {
+    pub fn set_reading(&self, on: bool) {
         self.reading.store(on, Ordering::SeqCst);
     }
 
@@ -117,22 +117,22 @@ impl Terminal {
     }
 
     /// Waits until the screen satisfies `is`; says what was waited for, and shows the screen, if it never does.
-    pub fn until(&self, what: &str, is: impl Fn(&vt100::Screen) -> bool) {
-        self.until_seen(what, |seen| is(seen.parser.screen()));
+    pub fn wait_until(&self, what: &str, is: impl Fn(&vt100::Screen) -> bool) {
+        self.wait_for_output(what, |seen| is(seen.parser.screen()));
     }
 
     /// The same for everything that came out.
-    pub fn until_seen(&self, what: &str, is: impl Fn(&Seen) -> bool) {
+    pub fn wait_for_output(&self, what: &str, is: impl Fn(&TerminalOutput) -> bool) {
         let start = Instant::now();
         while !is(&self.seen.lock().unwrap()) {
-            assert!(start.elapsed() < PATIENCE, "never came: {what}; the screen:\n{}", self.contents());
+            assert!(start.elapsed() < TIMEOUT, "never came: {what}; the screen:\n{}", self.contents());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
     /// Waits for a text on the screen.
-    pub fn shows(&self, text: &str) {
-        self.until(text, |s| s.contents().contains(text));
+    pub fn wait_for_text(&self, text: &str) {
+        self.wait_until(text, |s| s.contents().contains(text));
     }
 
     /// The screen's text.
@@ -146,8 +146,8 @@ impl Terminal {
     }
 
     /// When frames came, since the last call.
-    pub fn times(&self) -> Vec<Instant> {
-        std::mem::take(&mut self.seen.lock().unwrap().times)
+    pub fn take_frame_times(&self) -> Vec<Instant> {
+        std::mem::take(&mut self.seen.lock().unwrap().frame_times)
     }
 
     /// The modes now.
@@ -156,36 +156,36 @@ impl Terminal {
     }
 
     /// The modes before it was started.
-    pub fn modes_before(&self) -> &str {
-        &self.before
+    pub fn initial_modes(&self) -> &str {
+        &self.initial_modes
     }
 
     /// Waits for its end.
-    pub fn ended(&mut self) -> ExitStatus {
+    pub fn wait_for_exit(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(start.elapsed() < PATIENCE, "does not end; the screen:\n{}", self.contents());
+            assert!(start.elapsed() < TIMEOUT, "does not end; the screen:\n{}", self.contents());
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
     /// Whether it lives.
-    pub fn alive(&mut self) -> bool {
+    pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
     /// Asserts that the terminal is as it was: modes, screen, cursor, mouse; each given back once.
-    pub fn given_back(&self, times: usize) {
-        self.until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
+    pub fn assert_restored(&self, times: usize) {
+        self.wait_until("the shell's screen", |s| !s.alternate_screen() && !s.hide_cursor());
         let raw = self.raw();
         for sequence in ["\x1b[?1049l", "\x1b[?25h", "\x1b[?1000l", "\x1b[?1006l"] {
-            assert_eq!(count(&raw, sequence), times, "{sequence:?}");
+            assert_eq!(count_sequence(&raw, sequence), times, "{sequence:?}");
         }
-        assert_eq!(count(&raw, "\x1b[?1049h"), times, "taken as often as given back");
-        assert_eq!(self.modes(), self.before);
+        assert_eq!(count_sequence(&raw, "\x1b[?1049h"), times, "taken as often as given back");
+        assert_eq!(self.modes(), self.initial_modes);
     }
 }
 
@@ -196,7 +196,7 @@ impl Drop for Terminal {
 }
 
 /// How often a sequence came.
-pub fn count(raw: &[u8], sequence: &str) -> usize {
+pub fn count_sequence(raw: &[u8], sequence: &str) -> usize {
     raw.windows(sequence.len()).filter(|w| *w == sequence.as_bytes()).count()
 }
 
@@ -204,7 +204,7 @@ fn modes(master: &dyn MasterPty) -> String {
     format!("{:?}", master.get_termios())
 }
 
-fn read(mut from: Box<dyn Read + Send>, to: &Mutex<Seen>, on: &AtomicBool) {
+fn read(mut from: Box<dyn Read + Send>, to: &Mutex<TerminalOutput>, on: &AtomicBool) {
     let mut buf = [0; 4096];
     loop {
         while !on.load(Ordering::SeqCst) {
@@ -216,8 +216,8 @@ fn read(mut from: Box<dyn Read + Send>, to: &Mutex<Seen>, on: &AtomicBool) {
                 let mut seen = to.lock().unwrap();
                 seen.parser.process(&buf[..n]);
                 seen.raw.extend_from_slice(&buf[..n]);
-                if count(&buf[..n], "\x1b[?2026h") > 0 {
-                    seen.times.push(Instant::now());
+                if count_sequence(&buf[..n], "\x1b[?2026h") > 0 {
+                    seen.frame_times.push(Instant::now());
                 }
             }
         }
@@ -225,6 +225,6 @@ fn read(mut from: Box<dyn Read + Send>, to: &Mutex<Seen>, on: &AtomicBool) {
 }
 
 /// A file below the terminal's home.
-pub fn files(dir: &Path) -> Vec<PathBuf> {
+pub fn list_files(dir: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(dir).unwrap().flatten().map(|e| e.path()).collect()
 }
