@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["tui"],
     &["export"],
     &["doctor"],
-    &["worker"],
+    &["jobs"],
     &["recording"],
     &["experiment"],
     &["collect"],
@@ -150,7 +150,7 @@ fn panes_only_draw(file: &SourceFile) -> Vec<String> {
     if !file.path.starts_with("src/tui/panes/") {
         return Vec::new();
     }
-    let starts = ["collect", "tuning", "recording", "worker::pool", "worker::child"];
+    let starts = ["collect", "tuning", "recording", "jobs::pool", "jobs::child"];
     let bad = |name: &String| starts.iter().any(|s| name == s || name.starts_with(&format!("{s}::")));
     file.imports().into_iter().filter(bad).map(|name| format!("a pane may not name {name}")).collect()
 }
@@ -245,13 +245,13 @@ fn each_rule_detects_a_violation() {
     for (path, text, has) in [
         ("src/model/x.rs", "//! X.\nuse crate::collect::read;\n", "model may not name collect"),
         ("src/model/x.rs", "//! X.\nuse crate::root::Root;\n", "model may not name root"),
-        ("src/collect/x.rs", "//! X.\nfn f() { crate::worker::pool::go() }\n", "collect may not name worker"),
+        ("src/collect/x.rs", "//! X.\nfn f() { crate::jobs::pool::go() }\n", "collect may not name jobs"),
         ("src/collect/x.rs", "//! X.\nuse crate::{text::clean, tui::state::App};\n", "collect may not name tui"),
-        ("src/worker/x.rs", "//! X.\nuse super::super::tui::state;\n", "worker may not name tui"),
+        ("src/jobs/x.rs", "//! X.\nuse super::super::tui::state;\n", "jobs may not name tui"),
         ("src/export/x.rs", "//! X.\nuse crate::model::{raw, disk}; use crate::commands;\n", "may not name commands"),
         ("src/cellar/x.rs", "//! X.\n", "on no floor"),
         ("src/tui/panes/x.rs", "//! X.\nuse crate::collect::clock;\n", "a pane may not name collect::clock"),
-        ("src/tui/panes/x.rs", "//! X.\nuse crate::worker::{job::Job, pool::Pool};\n", "worker::pool::Pool"),
+        ("src/tui/panes/x.rs", "//! X.\nuse crate::jobs::{job::Job, pool::Pool};\n", "jobs::pool::Pool"),
         ("src/tui/widgets/x.rs", "//! X.\nuse crate::model::disk::DevId;\n", "a widget may not name model::disk"),
         ("src/tui/widgets/x.rs", "//! X.\nuse super::super::state::App;\n", "a widget may not name tui::state"),
         ("src/tui/x.rs", "//! X.\nlet f = Path::new(\"/proc/stat\");\n", "outside root.rs"),
@@ -269,7 +269,7 @@ fn each_rule_detects_a_violation() {
 #[test]
 fn allowed_code_passes() {
     for (path, text) in [
-        ("src/tui/panes/x.rs", "//! X.\nuse crate::worker::job::Reply;\nuse crate::model::disk::DevId;\n"),
+        ("src/tui/panes/x.rs", "//! X.\nuse crate::jobs::job::Reply;\nuse crate::model::disk::DevId;\n"),
         ("src/tui/widgets/x.rs", "//! X.\nuse super::put::put;\nuse crate::model::column::Value;\n"),
         ("src/collect/x.rs", "//! X.\nSection::from_io(\"/proc/stat\", &err); // see /proc/stat\n"),
         ("src/collect/x.rs", "//! X.\n#[cfg(test)]\nmod tests {\n use crate::tui::state;\n}\n"),

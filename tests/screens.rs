@@ -15,6 +15,7 @@ mod syncs;
 
 use fixture::{app, empty, press, send_processes, tree};
 use iotop_plus::collect::path::inspect_path;
+use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::model::reading::Reading;
 use iotop_plus::root::Root;
 use iotop_plus::tui::draw;
@@ -22,7 +23,6 @@ use iotop_plus::tui::event::Event;
 use iotop_plus::tui::state::{App, DetailPage};
 use iotop_plus::tui::update::{ask_path, update};
 use iotop_plus::tui::widgets::theme::ThemeName;
-use iotop_plus::worker::job::{WorkerJob, WorkerReply};
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use std::path::Path;

@@ -10,11 +10,11 @@ use fixture::tune::Tree;
 use iotop_plus::experiment::message::{ExperimentMessage, RoundPhase};
 use iotop_plus::experiment::report::RunEnd;
 use iotop_plus::experiment::spec::Arm;
+use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
 use iotop_plus::tui::draw;
 use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
 use iotop_plus::tuning::plan::TuneError;
-use iotop_plus::worker::job::{WorkerJob, WorkerReply};
 
 const SIZES: [(u16, u16); 4] = [(40, 12), (80, 24), (120, 40), (200, 50)];
 

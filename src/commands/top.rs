@@ -3,6 +3,8 @@
 use super::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, print_error};
 use crate::cli::TopArgs;
 use crate::cli::record::ReplayArgs;
+use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::jobs::pool::WorkerPool;
 use crate::recording::file_worker::RemoteFile;
 use crate::recording::reader::RecordingReader;
 use crate::recording::time_spec;
@@ -11,8 +13,6 @@ use crate::tui::action::ViewId;
 use crate::tui::runtime::{ReplaySource, TuiOptions, run as run_screen};
 use crate::tui::settings::Settings;
 use crate::tui::widgets::theme::ThemeName;
-use crate::worker::job::{WorkerJob, WorkerReply};
-use crate::worker::pool::WorkerPool;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What `update` wants done outside. It only says so; the run loop does it.
 
 use super::settings::Settings;
+use crate::jobs::job::WorkerJob;
 use crate::model::process::{IoPrio, TaskKey};
-use crate::worker::job::WorkerJob;
 use std::time::Duration;
 
 /// Something to do.

@@ -1,11 +1,11 @@
 //! What comes in. One queue, whatever the origin, so that a test can play any story.
 
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::kernel_log::{KmsgRecord, LogClock};
 use crate::model::process::{IoPrio, ProcessUpdate, TaskKey};
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
 use crate::model::topology::Topology;
-use crate::worker::job::{WorkerJob, WorkerReply};
 use crossterm::event::{KeyEvent, MouseEvent};
 
 /// Something happened.

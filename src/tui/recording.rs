@@ -4,13 +4,13 @@ use super::event::Event;
 use super::state::App;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::reading::Reading;
 use crate::model::slow_facts::SlowFacts;
 use crate::recording::Observation;
 use crate::recording::frame::RecordingHeader;
 use crate::recording::writer::{RecorderOptions, RecorderState, RecorderStatus, RecordingWriter};
 use crate::root::Root;
-use crate::worker::job::{WorkerJob, WorkerReply};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -201,9 +201,9 @@ pub struct ProcessDetail {
     /// Who.
     pub key: TaskKey,
     /// Facts that were asked for.
-    pub facts: Option<crate::worker::job::WorkerReply>,
+    pub facts: Option<crate::jobs::job::WorkerReply>,
     /// Mappings that were asked for.
-    pub mappings: Option<crate::worker::job::WorkerReply>,
+    pub mappings: Option<crate::jobs::job::WorkerReply>,
     /// The mappings were asked for and have not come.
     pub mappings_requested: bool,
 }
@@ -221,7 +221,7 @@ pub struct PathDetail {
     /// As typed, raw.
     pub path: String,
     /// The answer; `None` while waiting.
-    pub reply: Option<crate::worker::job::WorkerReply>,
+    pub reply: Option<crate::jobs::job::WorkerReply>,
 }
 
 /// State of the Devices pane.

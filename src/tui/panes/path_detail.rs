@@ -3,13 +3,13 @@
 use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
 use super::{Pane, PaneId};
 use crate::export::table::Table;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::sanitize::sanitize;
 use crate::tui::keymap::KeyContext;
 use crate::tui::state::{App, DetailPage};
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use crate::tui::widgets::dialog::{draw_frame, wrap};
 use crate::tui::widgets::theme::Theme;
-use crate::worker::job::{WorkerJob, WorkerReply};
 use ratatui::layout::Rect;
 
 /// The pane.

@@ -3,6 +3,7 @@
 use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
 use super::{Pane, PaneId, interval_text};
 use crate::export::table::Table;
+use crate::jobs::job::WorkerReply;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::process::ProcessRow;
 use crate::model::reading::Reading;
@@ -14,7 +15,6 @@ use crate::tui::widgets::dialog::draw_frame;
 use crate::tui::widgets::text::draw_text;
 use crate::tui::widgets::theme::Theme;
 use crate::units::{format_bytes, format_duration};
-use crate::worker::job::WorkerReply;
 use ratatui::layout::Rect;
 
 /// The pane.

@@ -7,8 +7,8 @@ use super::super::state::DetailPage;
 use super::super::terminal;
 use super::state::Runtime;
 use crate::collect::processes::ionice;
-use crate::worker::atomic_write::IfExists;
-use crate::worker::job::{WorkerJob, WorkerReply};
+use crate::jobs::atomic_write::IfExists;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use std::time::{Duration, Instant};
 
 impl Runtime {

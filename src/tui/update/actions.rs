@@ -396,10 +396,8 @@ fn toggle_fold(app: &mut App) {
 fn request_mappings(app: &mut App, effects: &mut Vec<Effect>) {
     if let Some(DetailPage::Process(p)) = &mut app.ui.detail {
         p.mappings_requested = true;
-        effects.push(Effect::RunJob(crate::worker::job::WorkerJob::Mappings {
-            pid: p.key.pid,
-            starttime: p.key.starttime,
-        }));
+        effects
+            .push(Effect::RunJob(crate::jobs::job::WorkerJob::Mappings { pid: p.key.pid, starttime: p.key.starttime }));
     }
 }
 

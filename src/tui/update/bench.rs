@@ -9,6 +9,7 @@ pub use mouse::on_click;
 
 use crate::bench::message::BenchMessage;
 use crate::bench::report::BenchReport;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::action::ViewId;
 use crate::tui::bench::run::BenchEnding;
 use crate::tui::bench::{BenchAction, BenchChildEvent, BenchEffect, BenchEvent, BenchRow, OpenedResult};
@@ -16,7 +17,6 @@ use crate::tui::comparison;
 use crate::tui::effect::Effect;
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
-use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// Places of the panes in focus order.
 const LIST_PANE: usize = 0;

@@ -1,11 +1,11 @@
 //! Commands after `:`.
 
 use super::{actions, prompt};
+use crate::jobs::job::WorkerJob;
 use crate::tui::effect::Effect;
 use crate::tui::state::{App, DetailPage, PathDetail};
 use crate::tui::widgets::table::Scroll;
 use crate::tui::widgets::theme::ThemeName;
-use crate::worker::job::WorkerJob;
 
 /// Does a command, or says what is wrong with it.
 pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {

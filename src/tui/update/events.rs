@@ -1,12 +1,12 @@
 //! News from the machine.
 
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::reading::Reading;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::panes::kernel_log;
 use crate::tui::state::{App, DetailPage};
 use crate::units::format_bytes_long;
-use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// Takes in an event that no person caused.
 pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {

@@ -10,6 +10,7 @@ pub use mouse::on_click;
 use super::tune;
 use crate::experiment::message::ExperimentMessage;
 use crate::experiment::report::ExperimentReport;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::action::ViewId;
 use crate::tui::bench::OpenedResult;
 use crate::tui::child_runner::ChildEvent;
@@ -19,7 +20,6 @@ use crate::tui::experiment::run::ExperimentEnding;
 use crate::tui::experiment::{ArmSettings, ExperimentAction, ExperimentEffect, ExperimentEvent, ExperimentRow};
 use crate::tui::panes::{self, PaneId};
 use crate::tui::state::App;
-use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// Places of the panes in focus order.
 const LIST_PANE: usize = 0;

@@ -4,6 +4,7 @@ use super::actions;
 use crate::bench::workloads::WORKLOADS;
 use crate::doctor::finding::NavTarget;
 use crate::doctor::{fact_requests, incident::Incident};
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
 use crate::tui::action::ViewId;
@@ -12,7 +13,6 @@ use crate::tui::effect::Effect;
 use crate::tui::panes::{PaneId, findings as pane, kernel_log};
 use crate::tui::state::{App, DetailPage};
 use crate::tui::widgets::table::Scroll;
-use crate::worker::job::{WorkerJob, WorkerReply};
 use std::os::unix::ffi::OsStringExt;
 
 /// The place of the page among the panes of the view.

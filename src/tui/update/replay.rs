@@ -3,6 +3,7 @@
 use super::events;
 use crate::doctor::RuleEngine;
 use crate::doctor::transitions::FindingTransition;
+use crate::jobs::job::WorkerJob;
 use crate::model::system_state::SystemState;
 use crate::recording::decoder::DecodedTick;
 use crate::recording::writer::{RecorderState, RecorderStatus, default_file_name, has_file_name};
@@ -14,7 +15,6 @@ use crate::tui::panes::kernel_log;
 use crate::tui::recording::RecordingEffect;
 use crate::tui::replay::{ReplayAction, ReplayEffect, ReplayEvent, SPEEDS};
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
-use crate::worker::job::WorkerJob;
 use std::path::PathBuf;
 
 /// Why much cannot be done in a replay.

@@ -1,11 +1,11 @@
 //! Decisions about screenshots.
 
 use crate::export::screenshot::{FORMATS, format_of_file};
+use crate::jobs::atomic_write::IfExists;
+use crate::jobs::job::WorkerJob;
 use crate::tui::effect::Effect;
 use crate::tui::screenshot::ScreenCapture;
 use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
-use crate::worker::atomic_write::IfExists;
-use crate::worker::job::WorkerJob;
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
 

@@ -5,6 +5,8 @@ use crate::experiment::command_line::command_args;
 use crate::experiment::description::describe_experiment;
 use crate::experiment::report::ExperimentReportFormat;
 use crate::experiment::spec::ExperimentSpec;
+use crate::jobs::atomic_write::IfExists;
+use crate::jobs::job::WorkerJob;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::experiment::run::TrackedExperiment;
@@ -12,8 +14,6 @@ use crate::tui::experiment::{ArmSettings, ExperimentEffect, ExperimentRow};
 use crate::tui::panes::experiment::form::{KNOBS_PENDING, start_refusal};
 use crate::tui::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
 use crate::tui::tune::knob_snapshot::ChangeRow;
-use crate::worker::atomic_write::IfExists;
-use crate::worker::job::WorkerJob;
 
 /// Asks to start the planned one.
 pub fn ask_start(app: &mut App) {

@@ -9,6 +9,7 @@ use crate::bench::store::StoredResult;
 use crate::bench::target::checks::BenchRefusal;
 use crate::bench::target_info::{TargetInfo, TargetInspection};
 use crate::bench::workloads::WORKLOADS;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::disk::DevId;
 use crate::tui::bench::run::BenchEnding;
 use crate::tui::bench::{BenchChildEvent, BenchEffect, BenchEvent, BenchParamLine, BenchRow, OpenedResult};
@@ -16,7 +17,6 @@ use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
 use crate::tui::update::update;
-use crate::worker::job::{WorkerJob, WorkerReply};
 
 const DIR: &str = "/srv/lab";
 

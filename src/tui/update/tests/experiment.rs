@@ -9,6 +9,8 @@ use super::{SIZE, draw_screen, state_summary, visible_effects};
 use crate::experiment::message::{ExperimentMessage, RoundPhase};
 use crate::experiment::report::{ExperimentReport, RunEnd};
 use crate::experiment::spec::{Arm, OnComplete};
+use crate::jobs::atomic_write::IfExists;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::bench::OpenedResult;
 use crate::tui::child_runner::ChildEvent;
 use crate::tui::effect::Effect;
@@ -19,8 +21,6 @@ use crate::tui::state::{App, Overlay};
 use crate::tui::tune::knob_snapshot::ChangeStatus;
 use crate::tui::tune::{TuneEffect, TuneEvent};
 use crate::tui::update::update;
-use crate::worker::atomic_write::IfExists;
-use crate::worker::job::{WorkerJob, WorkerReply};
 use std::path::PathBuf;
 
 /// Effects but looks at knobs, arms, the directory and what is kept, which follow much of what is done.

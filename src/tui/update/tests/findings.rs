@@ -4,6 +4,7 @@ use super::fixture::{app, empty, press, send_processes};
 use super::{SIZE, state_summary, visible_effects};
 use crate::doctor::finding::NavTarget;
 use crate::doctor::incident::Incident;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::sample::Sample;
 use crate::model::slow_facts::{SpaceReport, SystemFacts};
 use crate::model::timestamp::Timestamp;
@@ -12,7 +13,6 @@ use crate::tui::event::Event;
 use crate::tui::panes::{PaneId, findings::page};
 use crate::tui::state::App;
 use crate::tui::update::update;
-use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// The view with this story selected, and the keys on its page at this way on.
 fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {

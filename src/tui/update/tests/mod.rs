@@ -14,6 +14,7 @@ mod syncs;
 mod tune;
 
 use super::update;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::process::{IoPrio, TaskKey};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
@@ -22,7 +23,6 @@ use crate::tui::layout;
 use crate::tui::panes::kernel_log;
 use crate::tui::state::{App, DetailPage, Overlay};
 use crate::tui::widgets::theme::ThemeName;
-use crate::worker::job::{WorkerJob, WorkerReply};
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
 use fixture::{app, empty, press, send_processes};
 use mouse::click;

@@ -6,6 +6,7 @@ use super::fixture::{app, press};
 use super::{SIZE, state_summary, visible_effects};
 use crate::doctor::finding::Severity;
 use crate::doctor::transitions::FindingTransition;
+use crate::jobs::job::WorkerJob;
 use crate::model::kernel_log::LogClock;
 use crate::model::sample::Sample;
 use crate::model::system_state::HostInfo;
@@ -20,7 +21,6 @@ use crate::tui::event::Event;
 use crate::tui::recording::RecordingEffect;
 use crate::tui::replay::{ReplayEffect, ReplayEvent, ReplayUi};
 use crate::tui::state::App;
-use crate::worker::job::WorkerJob;
 
 const SEC: i64 = 1_000_000_000;
 

@@ -3,14 +3,14 @@
 use super::fixture::{app, press};
 use super::{SIZE, state_summary, visible_effects};
 use crate::export::screenshot::FORMATS;
+use crate::jobs::atomic_write::IfExists;
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::state::{App, Overlay};
 use crate::tui::update::update;
 use crate::tui::widgets::theme::ThemeName;
-use crate::worker::atomic_write::IfExists;
-use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// What the keys have written: the name, and the content.
 fn capture_file(app: &mut App, keys: &str) -> (String, Vec<u8>) {

@@ -3,6 +3,7 @@
 use super::fixture::tune::{Tree, change_on_lease, news, view};
 use super::fixture::{app, press};
 use super::{SIZE, state_summary, visible_effects};
+use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::change_impact::MIN_WINDOW_TICKS;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
@@ -10,7 +11,6 @@ use crate::tui::state::{App, Overlay};
 use crate::tui::tune::knob_snapshot::ChangeStatus;
 use crate::tui::tune::{TuneEffect, TuneEvent};
 use crate::tui::update::update;
-use crate::worker::job::{WorkerJob, WorkerReply};
 
 /// To the knob of that name, as a person finds it.
 fn filter_keys(knob: &str) -> String {

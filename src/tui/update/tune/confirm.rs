@@ -1,6 +1,7 @@
 //! Questions before anything is changed, and what their answers do.
 
 use super::{is_unobstructed, open_confirmation, orphaned_changes};
+use crate::jobs::job::WorkerJob;
 use crate::tui::effect::Effect;
 use crate::tui::panes::PaneId;
 use crate::tui::state::App;
@@ -10,7 +11,6 @@ use crate::tuning::plan::TuneError;
 use crate::tuning::presets::PRESETS;
 use crate::tuning::sudo::sudo_command_line;
 use crate::units::format_duration;
-use crate::worker::job::WorkerJob;
 
 /// Asks whether to apply what is proposed.
 pub fn ask_apply(app: &mut App) {

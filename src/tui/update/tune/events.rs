@@ -1,13 +1,13 @@
 //! What the tuner and the children say.
 
 use super::{confirm, orphaned_changes, request_boot_values, request_refresh, select_requested_knob, skip_heading};
+use crate::jobs::job::WorkerReply;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::tune::knob_snapshot::{ChangeStatus, KnobSnapshot};
 use crate::tui::tune::{ActiveLease, SidePane, TuneEffect, TuneEvent};
 use crate::units::format_duration;
-use crate::worker::job::WorkerReply;
 
 /// News for the view.
 pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {

@@ -12,6 +12,7 @@ pub use edit::{cycle_choice, propose_typed, set_lease_duration, update_preview};
 pub use events::{on_boot_values, on_event, on_persisted, refresh_now};
 
 use super::actions;
+use crate::jobs::job::WorkerJob;
 use crate::tui::action::ViewId;
 use crate::tui::effect::Effect;
 use crate::tui::panes::PaneId;
@@ -21,7 +22,6 @@ use crate::tui::tune::{KnobListLine, SidePane, TuneAction, TuneEffect};
 use crate::tui::widgets::table::Scroll;
 use crate::tuning::knob_id::KnobId;
 use crate::tuning::presets::PRESETS;
-use crate::worker::job::WorkerJob;
 use ratatui::layout::Rect;
 
 /// Ticks between two looks at the knobs while the view is on screen.

@@ -1,8 +1,8 @@
 //! Children of the pool, real ones: their replies, those that hang on a file that never opens, those that die.
 
+use iotop_plus::jobs::job::{WorkerJob, WorkerReply};
+use iotop_plus::jobs::pool::{PendingJob, WorkerPool};
 use iotop_plus::root::Root;
-use iotop_plus::worker::job::{WorkerJob, WorkerReply};
-use iotop_plus::worker::pool::{PendingJob, WorkerPool};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
