@@ -11,7 +11,6 @@ pub mod bench;
 pub mod bpf;
 pub mod cli;
 pub mod collect;
-pub mod commands;
 pub mod doctor;
 pub mod experiment;
 pub mod export;

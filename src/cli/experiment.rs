@@ -1,8 +1,28 @@
-//! The command line of `experiment`.
+//! `experiment`: a new one from the command line, and the kept ones.
 
-use super::{WorkloadArgs, tune::parse_lease_secs};
+use super::args::parse_lease_secs;
+use super::bench::{clear_progress_line, open_store};
+use super::child_progress::{overwrite_progress_line, run_until_last_message};
+use super::exit::{EXIT_FAILED, EXIT_OK, print_error, print_text, usage_error};
+use super::output_file::write_file;
+use super::tune::{print_refusal, require_root};
+use super::workload_args::{WorkloadArgs, build_plan};
+use crate::bench::description::progress_line;
+use crate::bench::report::RunEnd;
+use crate::bench::store::ResultStore;
+use crate::bench::workloads;
+use crate::experiment::arm_settings;
+use crate::experiment::description::{describe_experiment, extend_past_dirty_expire};
+use crate::experiment::message::{ExperimentMessage, RoundPhase};
+use crate::experiment::parent::ExperimentChild;
+use crate::experiment::report::{ExperimentReport, ExperimentReportFormat, compare, verdict};
+use crate::experiment::spec::{ExperimentSpec, OnComplete};
+use crate::experiment::{child, stored, system_environment};
+use crate::root::Root;
+use crate::units::format_bytes_long;
 use clap::{Args, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 /// `experiment`: run one, or look at kept ones.
 #[derive(Debug, Args)]
@@ -125,5 +145,250 @@ fn parse_after_experiment(text: &str) -> Result<AfterExperiment, String> {
             Some(time) => parse_lease_secs(time).map(AfterExperiment::Lease),
             None => Err("must be undo, keep or lease=TIME".into()),
         },
+    }
+}
+
+/// Runs `experiment`.
+pub fn run(root: Root, what: ExperimentArgs) -> anyhow::Result<u8> {
+    match what.stored {
+        None => run_new(&root, &what.run),
+        Some(ExperimentCommand::List) => list_stored(),
+        Some(ExperimentCommand::Show { result, format, output }) => {
+            output_report(&root, &load_report(&result)?, format, output.as_deref())
+        }
+        Some(ExperimentCommand::Compare { a, b }) => {
+            match compare::compare_text(&load_report(&a)?, &load_report(&b)?) {
+                Ok(text) => print_text(&text),
+                Err(why) => usage_error(&why),
+            }
+        }
+    }
+}
+
+/// The conducting child, or the one that syncs.
+pub fn run_child(root: Root, sync: Option<Option<PathBuf>>) -> anyhow::Result<u8> {
+    match sync {
+        Some(directory) => system_environment::sync_filesystems(directory.as_deref())?,
+        None => child::main(root)?,
+    }
+    Ok(EXIT_OK)
+}
+
+fn load_report(name: &str) -> anyhow::Result<ExperimentReport> {
+    open_store::<ExperimentReport>()?.load(name).map_err(anyhow::Error::msg)
+}
+
+fn list_stored() -> anyhow::Result<u8> {
+    let entries = stored::stored_experiments(&open_store::<ExperimentReport>()?).map_err(anyhow::Error::msg)?;
+    if entries.is_empty() {
+        return print_text("No experiment is kept.\n");
+    }
+    let mut out = String::new();
+    for e in entries {
+        out.push_str(&format!("{:>3}  {:<24} {}\n", e.number, e.id, crate::sanitize::sanitize(e.summary())));
+    }
+    print_text(&out)
+}
+
+fn output_report(
+    root: &Root,
+    report: &ExperimentReport,
+    format: ExperimentFormat,
+    output: Option<&Path>,
+) -> anyhow::Result<u8> {
+    let written = report.render(match format {
+        ExperimentFormat::Text => ExperimentReportFormat::Text,
+        ExperimentFormat::Markdown => ExperimentReportFormat::Markdown,
+        ExperimentFormat::Json => ExperimentReportFormat::Json,
+    });
+    match output {
+        Some(path) => write_file(root, path, written.into()),
+        None => print_text(&written),
+    }
+}
+
+fn run_new(root: &Root, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
+    let mut spec = match spec_from_args(options) {
+        Ok(spec) => spec,
+        Err(why) => return usage_error(&why),
+    };
+    let checked = match arm_settings::validate(root, &spec) {
+        Ok(checked) => checked,
+        Err(refusal) => return Ok(print_refusal(&refusal)),
+    };
+    if has_open_duration(options) {
+        extend_past_dirty_expire(&mut spec, &checked);
+    }
+    if let Err(why) = spec.check() {
+        return usage_error(&why);
+    }
+    let told = describe_experiment(&spec, &checked);
+    if options.dry_run {
+        return print_text(&told);
+    }
+    if let Err(refusal) = require_root(root, "an experiment sets knobs, which") {
+        return Ok(print_refusal(&refusal));
+    }
+    if !options.quiet {
+        eprint!("{told}");
+    }
+    match run_with_progress(root, &spec, options.quiet)? {
+        ExperimentMessage::Report(report) => save_and_output(root, *report, options),
+        ExperimentMessage::Refused(refusal) => Ok(print_refusal(&refusal)),
+        ExperimentMessage::Failed(why) => anyhow::bail!("{why}"),
+        ExperimentMessage::Progress(_) | ExperimentMessage::Round(_) | ExperimentMessage::Note(_) => {
+            anyhow::bail!("the conducting process broke off")
+        }
+    }
+}
+
+/// The experiment of the command line.
+fn spec_from_args(o: &ExperimentRunArgs) -> Result<ExperimentSpec, String> {
+    let profile = o.workload.as_deref().unwrap_or_default();
+    let (_, plan) = build_plan(profile, o.dir.as_deref(), &o.load, &o.tx)?;
+    let spec = ExperimentSpec {
+        plan,
+        base_assignments: o.base.clone(),
+        set_assignments: o.set.clone(),
+        rounds: o.rounds,
+        control: o.control,
+        on_complete: match o.then {
+            AfterExperiment::Undo => OnComplete::Undo,
+            AfterExperiment::Keep => OnComplete::Keep,
+            AfterExperiment::Lease(secs) => OnComplete::Lease(secs),
+        },
+        drain_limit_ms: o.drain_limit * 1000,
+        baseline_ms: o.calm * 1000,
+    };
+    spec.check().map(|()| spec)
+}
+
+/// Whether the command line leaves the length of a round to the program.
+fn has_open_duration(o: &ExperimentRunArgs) -> bool {
+    let job_file = o.workload.as_ref().is_some_and(|w| w.ends_with(".fio"));
+    o.load.time.is_none() && o.load.io_size.is_none() && o.tx.is_empty() && !job_file
+}
+
+/// Runs it in its child and shows how far it is.
+fn run_with_progress(root: &Root, spec: &ExperimentSpec, quiet: bool) -> anyhow::Result<ExperimentMessage> {
+    let live = !quiet && std::io::stderr().is_terminal();
+    let (mut at, note) = (0, |text: &str| {
+        clear_progress_line(live);
+        let _ = writeln!(std::io::stderr(), "{}", crate::sanitize::sanitize(text));
+    });
+    let last = run_until_last_message(
+        |sink| ExperimentChild::start(root, spec, sink),
+        |message| match message {
+            ExperimentMessage::Progress(p) => {
+                at = p.round;
+                if live {
+                    let what = match (&p.bench, p.phase) {
+                        (Some(bench), RoundPhase::Work) => progress_line(bench),
+                        (_, phase) => phase.description().into(),
+                    };
+                    let dirty = p
+                        .dirty_point
+                        .map_or(String::new(), |d| format!("  dirty {}", format_bytes_long(d.dirty_bytes)));
+                    overwrite_progress_line(&format!(
+                        "round {} of {}, {}: {what}{dirty}",
+                        p.round,
+                        p.total_rounds,
+                        p.arm.name()
+                    ));
+                }
+            }
+            ExperimentMessage::Round(round) if !quiet => {
+                let plan = &round.bench.plan.profile;
+                let metric = workloads::primary_metric::primary_metric(plan);
+                let value =
+                    metric.zip(round.value).map(|(m, v)| format!("{} {}", m.name, verdict::format_metric(&m, v)));
+                note(&format!(
+                    "round {at} of {}, {}: {}",
+                    spec.total_rounds(),
+                    round.arm.name(),
+                    value.as_deref().unwrap_or("-")
+                ));
+            }
+            ExperimentMessage::Note(text) if !quiet => note(&format!("iotop-plus: {text}")),
+            _ => {}
+        },
+    );
+    clear_progress_line(live);
+    last
+}
+
+/// Keeps and writes the result.
+fn save_and_output(root: &Root, mut report: ExperimentReport, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
+    if !options.no_keep {
+        match ResultStore::for_user_of::<ExperimentReport>().map(|s| s.save(&report)) {
+            Some(Ok(id)) => report.id = id,
+            Some(Err(why)) => print_error(&format!("result not kept: {why}")),
+            None => print_error("result not kept: no home directory of this user (set XDG_STATE_HOME)"),
+        }
+    }
+    let code = output_report(root, &report, options.format, options.output.as_deref())?;
+    Ok(match &report.end {
+        RunEnd::Failed(why) | RunEnd::Stalled(why) => {
+            print_error(&format!("{why}. {}", report.aftermath));
+            EXIT_FAILED
+        }
+        RunEnd::Complete | RunEnd::Cancelled => code,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parser::{Cli, CliCommand};
+    use super::*;
+    use crate::bench::params::PARAMS;
+    use crate::bench::plan::BenchPlan;
+    use crate::bench::workloads::WORKLOADS;
+    use crate::experiment::command_line;
+    use clap::Parser;
+
+    /// What the command line says about an experiment, as it reads it back.
+    fn parse_command_line_of(asked: &ExperimentSpec) -> ExperimentSpec {
+        let args = command_line::command_args(asked);
+        let cli = Cli::try_parse_from(std::iter::once("iotop-plus".to_owned()).chain(args.clone()))
+            .unwrap_or_else(|err| panic!("{args:?}: {err}"));
+        let Some(CliCommand::Experiment(e)) = cli.command else { panic!("{args:?}") };
+        spec_from_args(&e.run).unwrap_or_else(|why| panic!("{args:?}: {why}"))
+    }
+
+    #[test]
+    fn the_sudo_command_line_runs_the_same_experiment() {
+        let mut lines = 0;
+        for w in WORKLOADS {
+            let directory = if w.needs_directory() { "/srv/a b".into() } else { Default::default() };
+            let plan = BenchPlan { directory, ..w.defaults() };
+            let set = vec!["vm.dirty_ratio=80".into(), "atime@/a b=noatime".into()];
+            let start = ExperimentSpec { plan, set_assignments: set, ..ExperimentSpec::default() };
+            assert_eq!(parse_command_line_of(&start), start);
+            for p in PARAMS.iter().filter(|p| w.params().contains(&p.name)) {
+                for text in p.choices.iter().copied().chain(["1", "2", "512", "8192", "64M"]) {
+                    let mut asked = start.clone();
+                    let taken = (p.set)(&mut asked.plan, text);
+                    if taken.is_ok() && asked.check().is_ok() {
+                        assert_eq!(parse_command_line_of(&asked), asked, "{} {} {text}", w.name(), p.name);
+                        lines += 1;
+                    }
+                }
+            }
+        }
+        assert!(lines > 200, "{lines}");
+        let plan = BenchPlan { directory: "/srv".into(), ..workloads::find_workload("fsync").unwrap().defaults() };
+        let all = ExperimentSpec {
+            plan: BenchPlan { network: Some("/srv".into()), ..plan },
+            base_assignments: vec!["vm.dirty_ratio=20".into()],
+            set_assignments: vec!["vm.dirty_ratio=80".into()],
+            rounds: 7,
+            control: true,
+            on_complete: OnComplete::Lease(90),
+            drain_limit_ms: 7000,
+            baseline_ms: 0,
+        };
+        assert_eq!(parse_command_line_of(&all), all);
+        let kept = ExperimentSpec { on_complete: OnComplete::Keep, ..all };
+        assert_eq!(parse_command_line_of(&kept), kept);
     }
 }

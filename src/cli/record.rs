@@ -1,10 +1,22 @@
-//! The command line of `record` and `replay`.
+//! `record`: what the collectors see, into a file.
 
-use super::parse_seconds;
-use super::snapshot::{PaneName, ScreenshotArgs};
-use clap::{Args, ValueEnum};
+use super::args::{parse_duration_secs, parse_seconds};
+use super::exit::{EXIT_FAILED, EXIT_OK, print_error, usage_error};
+use super::printer::block_on;
+use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
+use crate::collect::{clock, host};
+use crate::recording::encoder::CHECKPOINT_INTERVAL;
+use crate::recording::frame::RecordingHeader;
+use crate::recording::writer::{RecorderOptions, RecorderState, RecorderStatus, RecordingWriter};
+use crate::root::Root;
+use crate::tui::timezone;
+use crate::units::{format_bytes_long, format_duration, format_time_of_day, parse_bytes};
+use anyhow::Context;
+use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Options of `record`.
 #[derive(Debug, Args)]
@@ -38,81 +50,6 @@ pub struct RecordArgs {
     pub quiet: bool,
 }
 
-/// Options of `replay`.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  iotop-plus replay night.iotop --at 03:10\n  \
-                        iotop-plus replay night.iotop --format csv --pane devices > devices.csv\n  \
-                        iotop-plus replay night.iotop --format json --from 03:00 --to 03:30 | jq .writeback\n  \
-                        iotop-plus replay night.iotop --at 03:10 --format png --view devices > devices.png")]
-pub struct ReplayArgs {
-    /// A recording.
-    pub file: PathBuf,
-    /// Begin here: 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start), -10m (before the end).
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "from")]
-    pub at: Option<String>,
-    /// Print instead of taking the screen.
-    #[arg(long, value_name = "FORMAT", value_enum)]
-    pub format: Option<ReplayFormat>,
-    /// Print only this pane; may be given several times, once for csv.
-    #[arg(long, value_name = "PANE", value_enum, requires = "format")]
-    pub pane: Vec<PaneName>,
-    /// Print from here on; times as with --at.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
-    pub from: Option<String>,
-    /// Print up to here.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
-    pub to: Option<String>,
-    /// Print at most so many samples.
-    #[arg(short = 'n', long = "count", value_name = "N", requires = "format",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    pub count: Option<u64>,
-    /// For pictures.
-    #[command(flatten)]
-    pub picture: ScreenshotArgs,
-    /// Theme: dark, light, mono, high-contrast.
-    #[arg(long, value_name = "NAME", conflicts_with = "format", value_parser = ["dark", "light", "mono", "high-contrast"])]
-    pub theme: Option<String>,
-    /// Another config file; `none` reads no file.
-    #[arg(long, value_name = "FILE", conflicts_with = "format")]
-    pub config: Option<PathBuf>,
-}
-
-/// Written forms of a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ReplayFormat {
-    /// Aligned columns.
-    Text,
-    /// Tables for a ticket.
-    Markdown,
-    /// One object a sample and line, as `snapshot` writes it.
-    Json,
-    /// One pane, a line for each of its rows.
-    Csv,
-    /// A report for a ticket over the part asked for, in Markdown.
-    Report,
-    /// The screen at the time asked for (without one, at the end) as a picture.
-    Png,
-    /// The same as a picture whose text can be searched.
-    Svg,
-    /// The same as a page whose text can be copied.
-    Html,
-    /// The same for `cat`: text with colours.
-    Ansi,
-}
-
-impl ReplayFormat {
-    /// The name of the screen's form, if it is one of the screen.
-    pub fn screenshot_format_name(self) -> Option<&'static str> {
-        match self {
-            ReplayFormat::Png => Some("png"),
-            ReplayFormat::Svg => Some("svg"),
-            ReplayFormat::Html => Some("html"),
-            ReplayFormat::Ansi => Some("ansi"),
-            _ => None,
-        }
-    }
-}
-
 impl RecordArgs {
     /// How long it goes on.
     pub fn duration_limit(&self) -> Option<Duration> {
@@ -120,18 +57,144 @@ impl RecordArgs {
     }
 }
 
-/// A time: `90`, `90s`, `10m`, `8h`, `7d`.
-pub(super) fn parse_duration_secs(text: &str) -> Result<u64, String> {
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let factor = match unit {
-        "" | "s" => Some(1),
-        "m" | "min" => Some(60),
-        "h" => Some(3600),
-        "d" => Some(86_400),
-        _ => None,
+/// How often settings and limits are read.
+const FACTS_EVERY: Duration = Duration::from_secs(30);
+
+/// How long the end waits for the disk.
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+const STATUS_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Records until the time is over, the file has its size, or a signal comes.
+pub fn run(root: &Root, args: &RecordArgs, tracing: bool) -> anyhow::Result<u8> {
+    let max_size = match args.max_size.as_deref().map(parse_bytes).transpose() {
+        Ok(Some(n)) if n < 64 << 10 => return usage_error("--max-size: at least 64K"),
+        Ok(size) => size,
+        Err(why) => return usage_error(&format!("--max-size: {why}")),
     };
-    match digits.parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f)) {
-        Some(secs) if (1..=366 * 86_400).contains(&secs) => Ok(secs),
-        _ => Err("must be 1s to 366d, as in 90, 10m, 8h, 7d".into()),
+    let path = std::path::absolute(&args.file)?;
+    let plan = RecorderOptions { path, replace: args.replace, max_size, rotate: args.rotate };
+    block_on(async {
+        let interval = Duration::from_secs_f64(args.delay);
+        let mut signals = ending_signals()?;
+        let recorder =
+            RecordingWriter::start(root, plan, recording_header(root, interval)).context("no thread to record")?;
+        let facts = Some(FACTS_EVERY);
+        let syncs = args.syncs.then_some(SLOW_SYNC_THRESHOLD);
+        let needs = SamplerOptions {
+            queue_settings: true,
+            kernel_log: true,
+            keep_events: true,
+            tracing,
+            slow_syncs_from: syncs,
+            facts_every: facts,
+            ..SamplerOptions::default()
+        };
+        let mut gather = Sampler::start(root, interval, needs)?;
+        let zone = timezone::utc_offset_secs(clock::now().wall_ns);
+        if !args.quiet {
+            eprintln!("recording to {}; Ctrl-C ends it", crate::sanitize::sanitize(status_path(&recorder.status())));
+        }
+        let end = args.duration_limit().map(|t| Instant::now() + t);
+        let (mut ticks, mut dropped, mut stuck) = (0u32, false, false);
+        while recorder.status().state == RecorderState::Running {
+            tokio::select! {
+                biased;
+                () = any_signal(&mut signals) => break,
+                () = async { sleep_until(end.unwrap_or_else(Instant::now)).await }, if end.is_some() => break,
+                // A file that cannot be had is not found out at the next sample only.
+                () = sleep(10 * STATUS_INTERVAL) => {}
+                whole = gather.next_sample() => {
+                    whole?;
+                    recorder.record_tick(gather.take_events(), gather.state.now().wall_ns);
+                    ticks = ticks.wrapping_add(1);
+                    // What sleeps may be swapped out meanwhile: looked at just before a frame that tells it all.
+                    gather.set_read_every_task((ticks + 1).is_multiple_of(CHECKPOINT_INTERVAL));
+                }
+            }
+            let status = recorder.status();
+            let say = |what: &str| print_error(&format!("{}: {what}", format_time_of_day(clock::now().wall_ns, zone)));
+            if status.frames_dropped > 0 && !std::mem::replace(&mut dropped, true) {
+                say("the disk does not take the recording; samples are dropped");
+            }
+            if status.is_stuck != std::mem::replace(&mut stuck, status.is_stuck) {
+                say(match stuck {
+                    true => "the disk takes nothing of the recording; samples are kept up to 8 MiB",
+                    false => "the disk takes the recording again",
+                });
+            }
+        }
+        recorder.finish();
+        let until = Instant::now() + FINAL_WRITE_TIMEOUT;
+        while matches!(recorder.status().state, RecorderState::Running | RecorderState::Full) && Instant::now() < until
+        {
+            sleep(STATUS_INTERVAL).await;
+        }
+        Ok(report_end(&recorder.status(), args))
+    })
+}
+
+/// Whose machine it is.
+pub fn recording_header(root: &Root, interval: Duration) -> RecordingHeader {
+    let (host, at) = (host::read_host(root), clock::now());
+    RecordingHeader {
+        program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),
+        host: host.name,
+        kernel: host.kernel,
+        started_at: at,
+        mono_ns: clock::now_log_clock().mono_ns,
+        interval_ns: interval.as_nanos() as u64,
+        utc_offset_secs: timezone::utc_offset_secs(at.wall_ns),
+    }
+}
+
+fn status_path(status: &RecorderStatus) -> String {
+    status.path.display().to_string()
+}
+
+fn report_end(status: &RecorderStatus, args: &RecordArgs) -> u8 {
+    let frames = status.frames_sent;
+    let dropped = match status.frames_dropped {
+        0 => String::new(),
+        n => format!(", {n} dropped because the disk did not take them"),
+    };
+    match &status.state {
+        RecorderState::Done => {
+            if !args.quiet {
+                let time = format_duration((frames as f64 * args.delay) as u64);
+                let size = format_bytes_long(status.bytes_sent);
+                eprintln!(
+                    "{}: {frames} samples over {time}, {size}{dropped}",
+                    crate::sanitize::sanitize(status_path(status))
+                );
+            }
+            EXIT_OK
+        }
+        RecorderState::Failed(why) => {
+            print_error(&format!("{why} ({frames} samples taken{dropped})"));
+            EXIT_FAILED
+        }
+        RecorderState::Running | RecorderState::Full => {
+            let secs = FINAL_WRITE_TIMEOUT.as_secs();
+            print_error(&format!(
+                "{}: its disk has not answered for {secs} s; the file is as long as it got",
+                status_path(status)
+            ));
+            EXIT_FAILED
+        }
+    }
+}
+
+fn ending_signals() -> anyhow::Result<[Signal; 4]> {
+    let on = |kind| signal(kind).context("no signal handler");
+    Ok([on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?, on(SignalKind::quit())?])
+}
+
+async fn any_signal(signals: &mut [Signal; 4]) {
+    let [int, term, hup, quit] = signals;
+    tokio::select! {
+        _ = int.recv() => {}
+        _ = term.recv() => {}
+        _ = hup.recv() => {}
+        _ = quit.recv() => {}
     }
 }

@@ -1,8 +1,31 @@
-//! The command line of `report`.
+//! `report`: looks for a while, then writes one file for a ticket.
 
-use super::record::parse_duration_secs;
+use super::args::parse_duration_secs;
+use super::bench::open_store;
+use super::child_progress::overwrite_progress_line;
+use super::exit::{EXIT_FAILED, EXIT_OK, print_error};
+use super::output_file::write_file;
+use super::printer::{NextStep, Printer, block_on};
+use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
+use super::tune::{child_knob_io, show::format_reading};
+use crate::bench::report::BenchReport as BenchResult;
+use crate::bench::report::text::text_report as bench_text;
+use crate::bench::store::Storable;
+use crate::experiment::report::{ExperimentReport as Experiment, ExperimentReportFormat};
+use crate::export::report::html::to_html;
+use crate::export::report::markdown::to_markdown;
+use crate::export::report::redact::Redactor;
+use crate::export::report::{ChangedSetting, ReportBlock, ReportExtras, WindowFindings, build_report, redact_report};
+use crate::model::system_state::SystemState;
+use crate::root::Root;
+use crate::tuning::discover::discover_knobs;
+use crate::tuning::knob_io::{KnobError, KnobIo};
+use crate::tuning::machine_limits::MachineLimits;
 use clap::{Args, ValueEnum};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// Options of `report`.
 #[derive(Debug, Args)]
@@ -39,4 +62,200 @@ pub enum ReportFormat {
     Markdown,
     /// One file, nothing fetched.
     Html,
+}
+
+/// A tick: short enough for rules to see a course. A longer look takes longer ticks, as the past has 900.
+const MIN_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_SAMPLES: u32 = 900;
+/// Settings and limits are read anew so often, for what grows in between.
+const FACTS_EVERY: Duration = Duration::from_secs(10);
+/// Accounts below this number belong to services, whose names tell what runs, not who works there.
+const FIRST_PERSON_UID: u32 = 1000;
+/// nobody is nobody's name.
+const NOBODY_UID: u32 = 65534;
+
+/// Looks, then writes.
+pub fn run(root: &Root, args: &ReportArgs, tracing: bool) -> anyhow::Result<u8> {
+    // What was asked for by a wrong name is said before the look, not after.
+    let results = match stored_results(args) {
+        Ok(results) => results,
+        Err(why) => {
+            print_error(&why);
+            return Ok(EXIT_FAILED);
+        }
+    };
+    let mut document = None;
+    let code = block_on(async {
+        let wanted = Duration::from_secs(args.time);
+        let (facts, syncs) = (Some(FACTS_EVERY), tracing.then_some(SLOW_SYNC_THRESHOLD));
+        let needs = SamplerOptions {
+            read_every_task: true,
+            queue_settings: true,
+            kernel_log: true,
+            facts_every: facts,
+            tracing,
+            slow_syncs_from: syncs,
+            ..SamplerOptions::default()
+        };
+        let mut gather = Sampler::start(root, MIN_SAMPLE_INTERVAL.max(wanted / MAX_SAMPLES), needs)?;
+        let mut printer = Printer::start(Some(1))?;
+        let (began, mut seen, mut samples) = (Instant::now(), WindowFindings::default(), 0);
+        let mut progress = ObservationProgress::start(wanted);
+        while let NextStep::Sample = printer.next_step(&mut gather).await? {
+            samples += 1;
+            seen.update(&gather.findings, gather.state.now());
+            progress.show(began.elapsed());
+            if began.elapsed() >= wanted {
+                break;
+            }
+        }
+        progress.end();
+        if samples == 0 {
+            print_error("interrupted before the first sample; nothing was written");
+            return Ok(EXIT_FAILED);
+        }
+        let text = render_document(root, &gather, args, seen, results);
+        match &args.output {
+            Some(_) => document = Some(text),
+            None => {
+                printer.print(text);
+                while printer.next_step(&mut gather).await? != NextStep::End {}
+            }
+        }
+        Ok(EXIT_OK)
+    })?;
+    match (document, &args.output) {
+        (Some(text), Some(path)) => write_file(root, path, text.into()),
+        _ => Ok(code),
+    }
+}
+
+/// How far the look is, for somebody who watches.
+struct ObservationProgress {
+    duration: Duration,
+    is_shown: bool,
+}
+
+impl ObservationProgress {
+    fn start(wanted: Duration) -> Self {
+        let shown = std::io::stderr().is_terminal();
+        let progress = Self { duration: wanted, is_shown: shown };
+        progress.show(Duration::ZERO);
+        progress
+    }
+
+    fn show(&self, gone: Duration) {
+        if self.is_shown {
+            let (gone, wanted) = (gone.as_secs(), self.duration.as_secs());
+            overwrite_progress_line(&format!("looking: {gone} of {wanted} s; Ctrl-C ends it with what was seen"));
+        }
+    }
+
+    fn end(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+fn render_document(
+    root: &Root,
+    gather: &Sampler,
+    args: &ReportArgs,
+    seen: WindowFindings,
+    results: Vec<(String, String)>,
+) -> String {
+    let (settings, unread) = changed_settings(root);
+    let gaps = gather.gaps().iter().map(|g| format!("{}: {}", g.source, g.reason));
+    let blocked = gather.state.blocked_reads.iter().map(|b| format!("blocked: {}", b.waiting_on));
+    let gaps = gaps.chain(blocked).collect();
+    let extra = ReportExtras {
+        changed_settings: Some(settings),
+        unread_settings: unread,
+        results,
+        window_findings: seen,
+        missing_data: gaps,
+    };
+    let mut blocks = build_report(&gather.state, &gather.findings, &extra);
+    if args.scrub {
+        blocks = redact_report(&blocks, names_to_redact(root, &gather.state));
+    }
+    renderer(args)(&blocks)
+}
+
+fn renderer(args: &ReportArgs) -> fn(&[ReportBlock]) -> String {
+    let by_name = |path: &Path| path.extension().is_some_and(|e| e == "html" || e == "htm");
+    match (args.format, &args.output) {
+        (Some(ReportFormat::Html), _) => to_html,
+        (None, Some(path)) if by_name(path) => to_html,
+        _ => to_markdown,
+    }
+}
+
+/// The kept results asked for, as text.
+fn stored_results(args: &ReportArgs) -> Result<Vec<(String, String)>, String> {
+    let mut out = Vec::new();
+    for id in &args.bench {
+        let report: BenchResult = load_stored("--bench", id)?;
+        out.push((format!("Benchmark {}", report.id), bench_text(&report)));
+    }
+    for id in &args.experiment {
+        let report: Experiment = load_stored("--experiment", id)?;
+        out.push((format!("Experiment {}", report.id), report.render(ExperimentReportFormat::Text)));
+    }
+    Ok(out)
+}
+
+fn load_stored<T: Storable>(option: &str, id: &str) -> Result<T, String> {
+    let found = open_store::<T>().map_err(|err| err.to_string()).and_then(|store| store.load(id));
+    found.map_err(|why| format!("{option} {id}: {why}"))
+}
+
+/// Settings with one default for every machine that have another value, and those that could not be read.
+fn changed_settings(root: &Root) -> (Vec<ChangedSetting>, Vec<String>) {
+    let machine = MachineLimits::read(root);
+    let known: Vec<_> = discover_knobs(root, false).into_iter().filter(|at| at.knob().default.is_some()).collect();
+    let readings = child_knob_io(root).read_all(&known);
+    let (mut differ, mut unread) = (Vec::new(), Vec::new());
+    for (at, reading) in known.iter().zip(&readings) {
+        match reading {
+            Ok(found) if Some(found.value.as_str()) != at.knob().default => differ.push(ChangedSetting {
+                name: at.to_string(),
+                current: format_reading(at, reading, &machine),
+                default: at.knob().default_display().into(),
+            }),
+            Ok(_) | Err(KnobError::Absent(_)) => {}
+            Err(fail) => unread.push(format!("{at}: {}", fail.message())),
+        }
+    }
+    (differ, unread)
+}
+
+/// Whose names these are: the machine's, of its people, of what it mounts from a network.
+fn names_to_redact(root: &Root, world: &SystemState) -> Redactor {
+    let mut scrub = Redactor::default();
+    scrub.add_host(&world.host.name);
+    let passwd = std::fs::read_to_string(root.etc("passwd")).unwrap_or_default();
+    for line in passwd.lines() {
+        let fields: Vec<&str> = line.split(':').collect();
+        if let [name, _, uid, _, _, home, ..] = fields[..]
+            && uid.parse().is_ok_and(is_person)
+        {
+            scrub.add_user(name);
+            if !home.contains(name) {
+                scrub.add_home(home);
+            }
+        }
+    }
+    for row in world.processes.iter().filter(|row| row.uid.is_some_and(is_person)) {
+        scrub.add_user(row.user.as_deref().unwrap_or_default());
+    }
+    for mount in world.snapshot.netfs.ok().into_iter().flatten() {
+        scrub.add_mount_source(&mount.server);
+    }
+    scrub
+}
+
+fn is_person(uid: u32) -> bool {
+    uid >= FIRST_PERSON_UID && uid != NOBODY_UID
 }

@@ -1,8 +1,17 @@
-//! The command line of `snapshot`, and what pictures of a recording share with it.
+//! `snapshot`: what the screen would show, as text, Markdown, JSON or a picture.
 
-use super::parse_seconds;
+use super::args::{PaneName, ScreenshotArgs, ViewName, parse_seconds};
+use super::exit::{EXIT_FAILED, EXIT_OK, print_error, usage_error};
+use super::offscreen;
+use super::output_file::write_file;
+use super::printer::{NextStep, Printer, block_on};
+use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
+use crate::export::json;
+use crate::export::snapshot::{self, SnapshotScope};
+use crate::root::Root;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Options of `snapshot`.
 #[derive(Debug, Args)]
@@ -29,69 +38,6 @@ pub struct SnapshotArgs {
     /// For pictures.
     #[command(flatten)]
     pub picture: ScreenshotArgs,
-}
-
-/// What a picture shows.
-#[derive(Debug, Args)]
-pub struct ScreenshotArgs {
-    /// Pictures: this view of the full screen; without it the first one.
-    #[arg(long, value_name = "VIEW", value_enum, conflicts_with = "pane")]
-    pub view: Option<ViewName>,
-    /// Pictures: columns and rows, 40x12 to 500x200; without it 120x40.
-    #[arg(long, value_name = "COLSxROWS", value_parser = parse_screen_size)]
-    pub size: Option<(u16, u16)>,
-}
-
-impl ScreenshotArgs {
-    /// What was asked for that only a picture has.
-    pub fn given_option(&self) -> Option<&'static str> {
-        self.view.map(|_| "--view").or(self.size.map(|_| "--size"))
-    }
-}
-
-/// Views a picture can show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ViewName {
-    /// Everything that fits.
-    Overview,
-    /// Block devices and network file systems, with graphs.
-    Devices,
-    /// Tasks.
-    Processes,
-    /// Dirty pages, swap, pressure.
-    Memory,
-    /// The kernel log.
-    Kernel,
-    /// What is wrong.
-    Findings,
-    /// Who waits for syncs, on which file; traced only if it is asked for.
-    Syncs,
-}
-
-/// `120x40`
-fn parse_screen_size(text: &str) -> Result<(u16, u16), String> {
-    let (cols, rows) = text.split_once('x').ok_or("must be COLSxROWS, as in 120x40")?;
-    match (cols.parse(), rows.parse()) {
-        (Ok(cols @ 40..=500), Ok(rows @ 12..=200)) => Ok((cols, rows)),
-        _ => Err("must be 40x12 to 500x200".into()),
-    }
-}
-
-/// Panes a snapshot can be cut down to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PaneName {
-    /// Block devices and network file systems.
-    Devices,
-    /// Tasks.
-    Processes,
-    /// Dirty pages, swap, pressure.
-    Memory,
-    /// The kernel log.
-    Kernel,
-    /// What is wrong.
-    Findings,
-    /// Who waits for syncs, on which file; traced only if it is asked for.
-    Syncs,
 }
 
 /// Written forms.
@@ -124,4 +70,88 @@ impl SnapshotFormat {
             SnapshotFormat::Ansi => Some("ansi"),
         }
     }
+}
+
+/// Settings and limits are read anew so often, for what grows in between.
+const FACTS_EVERY: Duration = Duration::from_secs(15);
+
+/// Prints samples, or keeps them and writes them to a file.
+pub fn run(root: &Root, args: &SnapshotArgs, tracing: bool) -> anyhow::Result<u8> {
+    let scope = scope_of_panes(&args.pane);
+    // Every view of the screen shows something of the findings.
+    let findings = scope.findings || args.format.screenshot_format_name().is_some();
+    let interval = Duration::from_secs_f64(args.delay);
+    // Asked for by name: it slows every system call of the machine a little.
+    let syncs = args.pane.contains(&PaneName::Syncs) || args.picture.view == Some(ViewName::Syncs);
+    if let Err(why) =
+        offscreen::check_options(args.format.screenshot_format_name(), &args.picture, &args.pane, args.output.is_none())
+    {
+        return usage_error(&why);
+    }
+    let mut kept = Vec::new();
+    block_on(async {
+        let needs = SamplerOptions {
+            threads: false,
+            read_every_task: scope.processes,
+            queue_settings: (args.format == SnapshotFormat::Json && scope.devices) || findings,
+            kernel_log: scope.kernel_log || findings,
+            keep_events: false,
+            tracing: tracing && (scope.devices || scope.memory || scope.processes || scope.findings || syncs),
+            slow_syncs_from: syncs.then_some(SLOW_SYNC_THRESHOLD),
+            facts_every: findings.then_some(FACTS_EVERY),
+        };
+        let mut gather = Sampler::start(root, interval, needs)?;
+        let mut printer = Printer::start(Some(args.count))?;
+        let mut nth = 0;
+        while let NextStep::Sample = printer.next_step(&mut gather).await? {
+            nth += 1;
+            let text = match args.format.screenshot_format_name() {
+                None => render_text(&gather, args.format, scope, nth == 1)?.into_bytes(),
+                // One picture, with what came before it in its graphs.
+                Some(_) if nth < args.count => Vec::new(),
+                Some(form) => offscreen::render_live(&mut gather, args, form),
+            };
+            match args.output {
+                None => printer.print(text),
+                Some(_) => {
+                    kept.extend(text);
+                    printer.print(Vec::new());
+                }
+            }
+        }
+        Ok(())
+    })?;
+    match &args.output {
+        None => Ok(EXIT_OK),
+        Some(_) if kept.is_empty() => {
+            print_error("interrupted before there was anything to write; nothing was written");
+            Ok(EXIT_FAILED)
+        }
+        Some(path) => write_file(root, path, kept.into()),
+    }
+}
+
+/// What the panes chosen come to; none: all.
+pub(super) fn scope_of_panes(panes: &[PaneName]) -> SnapshotScope {
+    if panes.is_empty() {
+        return SnapshotScope::ALL;
+    }
+    SnapshotScope {
+        devices: panes.contains(&PaneName::Devices),
+        processes: panes.contains(&PaneName::Processes),
+        memory: panes.contains(&PaneName::Memory),
+        kernel_log: panes.contains(&PaneName::Kernel),
+        findings: panes.contains(&PaneName::Findings),
+        syncs: panes.contains(&PaneName::Syncs),
+    }
+}
+
+fn render_text(gather: &Sampler, format: SnapshotFormat, scope: SnapshotScope, first: bool) -> anyhow::Result<String> {
+    let world = &gather.state;
+    let blank = if first { "" } else { "\n" };
+    Ok(match format {
+        SnapshotFormat::Text => blank.to_owned() + &snapshot::text(world, &gather.findings, scope),
+        SnapshotFormat::Markdown => snapshot::markdown(world, &gather.findings, scope),
+        _ => json::snapshot_json(world, &gather.findings, scope, gather.since, gather.gaps())? + "\n",
+    })
 }

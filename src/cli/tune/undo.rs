@@ -1,7 +1,7 @@
 //! `tune keep`, `tune renew` and `tune undo`.
 
-use super::super::{EXIT_FAILED, EXIT_OK};
-use super::text_output::TextOutput;
+use super::super::exit::{EXIT_FAILED, EXIT_OK};
+use super::super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
 use crate::tuning::change_set::ChangeSet;

@@ -1,8 +1,8 @@
 //! `man` and `completions`, from the command definition, the key table and the settings' list: nothing is
 //! said twice.
 
-use super::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE};
-use crate::cli::Cli;
+use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE};
+use super::parser::Cli;
 use crate::tui::draw::help_lines;
 use crate::tui::settings;
 use clap::{Command, CommandFactory};

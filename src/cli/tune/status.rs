@@ -1,8 +1,8 @@
 //! `tune status`: the five values of each knob, and the changes of this boot.
 
-use super::super::EXIT_OK;
+use super::super::exit::EXIT_OK;
+use super::super::text_output::TextOutput;
 use super::show::format_reading;
-use super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, parse_knob_ids};
 use crate::root::Root;
 use crate::tuning::boot_value::boot_value;
@@ -73,7 +73,7 @@ fn load_changes(root: &Root) -> (Option<Journal>, Vec<ChangeSet>, Option<String>
         Ok(Some(mut journal)) => match journal.load() {
             Ok((records, damaged)) => {
                 if damaged > 0 {
-                    super::print_error(&format!("{damaged} damaged lines in the journal were left out"));
+                    super::super::exit::print_error(&format!("{damaged} damaged lines in the journal were left out"));
                 }
                 (Some(journal), changes_from_records(&records), None)
             }

@@ -1,7 +1,7 @@
 //! `tune persist` and `tune unpersist`.
 
-use super::super::EXIT_OK;
-use super::text_output::TextOutput;
+use super::super::exit::EXIT_OK;
+use super::super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, require_root};
 use crate::root::Root;
 use crate::tuning::persist_plan::{self, PersistChanges};

@@ -1,25 +1,100 @@
 //! `bench`: profiles and results, a run from the command line, two results compared.
 
 use super::child_progress::{overwrite_progress_line, run_until_last_message};
-use super::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, EXIT_USAGE, print_error};
+use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_PRIVILEGE, EXIT_REFUSED, print_error, print_text, usage_error};
+use super::workload_args::{WorkloadArgs, build_plan};
 use crate::bench::description::{describe_run, progress_line};
 use crate::bench::message::BenchMessage;
-use crate::bench::params;
 use crate::bench::parent::BenchChild;
 use crate::bench::plan::BenchPlan;
 use crate::bench::report::{self, BenchReport, RunEnd};
 use crate::bench::session::DiskCounterReader;
 use crate::bench::store::{ResultStore, Storable};
-use crate::bench::workloads::{self, WORKLOADS, Workload};
+use crate::bench::workloads::{WORKLOADS, Workload};
 use crate::bench::{child, compare, fio_job};
-use crate::cli::{BenchCommand, BenchFormat, BenchRunArgs, WorkloadArgs};
 use crate::collect;
 use crate::model::sample::Sample;
 use crate::root::Root;
-use clap::ValueEnum;
-use std::io::{IsTerminal, Write};
-use std::path::Path;
+use clap::{Args, Subcommand, ValueEnum};
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+
+/// Subcommands of `bench`.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Profiles, and the results that are kept.
+    #[command(after_help = "Example:\n  iotop-plus bench list")]
+    List,
+    /// Run a profile in a directory, or a fio job file.
+    #[command(after_help = "Examples:\n  iotop-plus bench run randrw /var/lib/db\n  \
+                            iotop-plus bench run fsync /var/lib/etcd --time 60 --format json\n  \
+                            iotop-plus bench run randread /data --dry-run\n  \
+                            iotop-plus bench run txlog /data --set transactions=10 --set min=1000 --set max=5000\n\n\
+                            It works on a nameless file of its own, never on an existing one, and leaves nothing\n\
+                            behind. Ctrl-C ends it with the figures up to then.")]
+    Run(Box<BenchRunArgs>),
+    /// A kept result again.
+    #[command(after_help = "Example:\n  iotop-plus bench show 1 --format markdown")]
+    Show {
+        /// Its name, or its number in `bench list`.
+        result: String,
+        /// How it is written.
+        #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
+        format: BenchFormat,
+    },
+    /// Two kept results side by side.
+    #[command(after_help = "Example:\n  iotop-plus bench compare 2 1")]
+    Compare {
+        /// The one before: name, or number in `bench list`.
+        a: String,
+        /// The one after.
+        b: String,
+    },
+}
+
+/// Options of `bench run`. What is left out is the profile's own.
+#[derive(Debug, Args)]
+pub struct BenchRunArgs {
+    /// A profile from `bench list`, or a fio job file (its name ends in .fio).
+    pub profile: String,
+    /// Directory on the storage to measure.
+    pub directory: Option<PathBuf>,
+    /// The work itself.
+    #[command(flatten)]
+    pub load: WorkloadArgs,
+    /// txlog: transactions=N, min=N, max=N (records of a transaction); may be given several times.
+    #[arg(long, value_name = "KEY=N")]
+    pub set: Vec<String>,
+    /// How the result is written.
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_enum)]
+    pub format: BenchFormat,
+    /// Only say what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print the fio job file that does the same work, and do nothing.
+    #[arg(long)]
+    pub fio_job: bool,
+    /// Do not keep the result.
+    #[arg(long)]
+    pub no_keep: bool,
+    /// No progress on stderr.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Written forms of a benchmark's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchFormat {
+    /// For people.
+    Text,
+    /// One object with everything.
+    Json,
+    /// The structure of fio's JSON.
+    Fio,
+    /// Tables for a ticket.
+    Markdown,
+}
 
 /// Runs a subcommand of `bench`.
 pub fn run(root: Root, what: BenchCommand) -> anyhow::Result<u8> {
@@ -44,16 +119,6 @@ pub fn run_child(root: Root) -> anyhow::Result<u8> {
     });
     child::main(root, counters)?;
     Ok(EXIT_OK)
-}
-
-pub(super) fn print_text(text: &str) -> anyhow::Result<u8> {
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(EXIT_OK)
-}
-
-pub(super) fn usage_error(why: &str) -> anyhow::Result<u8> {
-    print_error(why);
-    Ok(EXIT_USAGE)
 }
 
 fn list_profiles_and_results() -> anyhow::Result<u8> {
@@ -109,110 +174,6 @@ fn render_report(report: &BenchReport, format: BenchFormat) -> anyhow::Result<St
 /// The plan of the command line.
 fn plan_from_args(options: &BenchRunArgs) -> Result<(&'static dyn Workload, BenchPlan), String> {
     build_plan(&options.profile, options.directory.as_deref(), &options.load, &options.set)
-}
-
-/// The plan of a profile, or of a fio job file, in `directory`, as `load` and the pairs of `txlog` change it.
-pub(super) fn build_plan(
-    profile: &str,
-    directory: Option<&Path>,
-    load: &WorkloadArgs,
-    txlog: &[String],
-) -> Result<(&'static dyn Workload, BenchPlan), String> {
-    let mut plan = if profile.ends_with(".fio") {
-        let text = std::fs::read_to_string(profile)
-            .map_err(|e| format!("{profile}: {}", crate::model::reading::describe_io_error(&e)))?;
-        fio_job::parse_job_file(&text).map_err(|e| format!("{profile}: {e}"))?
-    } else {
-        let workload = workloads::find_workload(profile)
-            .ok_or_else(|| format!("no profile {profile}; `iotop-plus bench list` shows them"))?;
-        workload.defaults()
-    };
-    let workload = workloads::find_workload(&plan.profile).ok_or("no such profile")?;
-    if let Some(directory) = directory {
-        plan.directory = directory.to_owned();
-    }
-    apply_workload_args(&mut plan, load)?;
-    apply_txlog_args(&mut plan, load, txlog)?;
-    if workload.needs_directory() {
-        if plan.directory.as_os_str().is_empty() {
-            return Err(format!("{} needs a directory on the storage to measure", plan.profile));
-        }
-        // The child has the same working directory, but results are read elsewhere.
-        plan.directory = std::path::absolute(&plan.directory).map_err(|e| e.to_string())?;
-        plan.network = plan.network.map(|d| std::path::absolute(&d).unwrap_or(d));
-    } else if directory.is_some() {
-        return Err(format!("{} takes no directory", plan.profile));
-    }
-    plan.check().and_then(|()| workload.check(&plan))?;
-    Ok((workload, plan))
-}
-
-fn apply_workload_args(plan: &mut BenchPlan, o: &WorkloadArgs) -> Result<(), String> {
-    plan.network.clone_from(&o.network);
-    let engine = o.engine.and_then(|e| e.to_possible_value()).map(|v| v.get_name().to_owned());
-    let on = |given: bool| given.then(|| "on".to_owned());
-    for (name, text) in [
-        ("size", &o.size),
-        ("block", &o.block),
-        ("depth", &o.depth),
-        ("jobs", &o.jobs),
-        ("read-pct", &o.read_pct),
-        ("direct", &if o.buffered { Some("off".into()) } else { on(o.direct) }),
-        // After that one: it acts on what goes through the page cache only.
-        ("readahead", &on(o.readahead)),
-        ("fsync", &o.fsync),
-        ("rate", &o.rate),
-        ("rate-bytes", &o.rate_bytes),
-        ("refill", &on(o.refill)),
-        ("time", &o.time),
-        ("ramp", &o.ramp),
-        ("io-size", &o.io_size),
-        ("stall-limit", &o.stall_limit),
-        ("idle", &on(o.idle)),
-        ("engine", &engine),
-        ("sqpoll", &on(o.sqpoll)),
-        ("iopoll", &on(o.iopoll)),
-        ("seed", &o.seed),
-    ] {
-        if let Some(text) = text {
-            params::set_param(plan, name, text)?;
-        }
-    }
-    Ok(())
-}
-
-fn apply_txlog_args(plan: &mut BenchPlan, o: &WorkloadArgs, pairs: &[String]) -> Result<(), String> {
-    let left_out = [
-        (o.no_mmap, "mmap"),
-        (o.nosync, "synclog"),
-        (o.nowritelog, "writelog"),
-        (o.nowritestore, "writestore"),
-        (o.noread, "readrecords"),
-    ];
-    let used = !pairs.is_empty() || o.layout.is_some() || left_out.iter().any(|(given, _)| *given);
-    if plan.profile != "txlog" {
-        let why =
-            "transactions, min, max, --layout, --no-mmap, --nosync, --nowritelog, --nowritestore, --noread are txlog's";
-        return if used { Err(why.into()) } else { Ok(()) };
-    }
-    if o.time.is_some() && plan.time_ms > 0 {
-        // As many as the time allows, unless a number is given, too.
-        plan.txlog.transactions = 0;
-    }
-    for pair in pairs {
-        let (key, n) = pair.split_once('=').ok_or_else(|| format!("{pair}: KEY=N is needed"))?;
-        if !["transactions", "min", "max"].contains(&key) {
-            return Err(format!("{pair}: transactions, min or max"));
-        }
-        params::set_param(plan, key, n)?;
-    }
-    for (_, name) in left_out.into_iter().filter(|(given, _)| *given) {
-        params::set_param(plan, name, "off")?;
-    }
-    if let Some(layout) = o.layout.and_then(|l| l.to_possible_value()) {
-        params::set_param(plan, "layout", layout.get_name())?;
-    }
-    Ok(())
 }
 
 fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {

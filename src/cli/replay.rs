@@ -1,9 +1,10 @@
 //! `replay`: a recording on the screen, or printed.
 
-use super::bench::usage_error;
+use super::args::{PaneName, ScreenshotArgs};
+use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, print_error, usage_error};
+use super::full_screen::{is_no_color_set, load_settings};
 use super::offscreen::{self, OffscreenScene};
-use super::{EXIT_FAILED, EXIT_OK, print_error};
-use crate::cli::record::{ReplayArgs, ReplayFormat};
+use super::snapshot::scope_of_panes;
 use crate::doctor::RuleEngine;
 use crate::export::csv;
 use crate::export::json::{self, LogSince, UnavailableSource};
@@ -13,12 +14,93 @@ use crate::export::snapshot;
 use crate::model::kernel_log::LogClock;
 use crate::model::system_state::SystemState;
 use crate::recording::decoder::DecodedTick;
+use crate::recording::file_worker::RemoteFile;
 use crate::recording::reader::{ReadAt, RecordingReader};
 use crate::recording::{Observation, apply, file_worker, time_spec};
 use crate::root::Root;
+use crate::tui::action::ViewId;
 use crate::tui::replay::ReplayUi;
+use crate::tui::runtime::{ReplaySource, TuiOptions, run as run_screen};
+use crate::tui::widgets::theme::ThemeName;
+use clap::{Args, ValueEnum};
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  iotop-plus replay night.iotop --at 03:10\n  \
+                        iotop-plus replay night.iotop --format csv --pane devices > devices.csv\n  \
+                        iotop-plus replay night.iotop --format json --from 03:00 --to 03:30 | jq .writeback\n  \
+                        iotop-plus replay night.iotop --at 03:10 --format png --view devices > devices.png")]
+pub struct ReplayArgs {
+    /// A recording.
+    pub file: PathBuf,
+    /// Begin here: 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start), -10m (before the end).
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "from")]
+    pub at: Option<String>,
+    /// Print instead of taking the screen.
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub format: Option<ReplayFormat>,
+    /// Print only this pane; may be given several times, once for csv.
+    #[arg(long, value_name = "PANE", value_enum, requires = "format")]
+    pub pane: Vec<PaneName>,
+    /// Print from here on; times as with --at.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
+    pub from: Option<String>,
+    /// Print up to here.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
+    pub to: Option<String>,
+    /// Print at most so many samples.
+    #[arg(short = 'n', long = "count", value_name = "N", requires = "format",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// For pictures.
+    #[command(flatten)]
+    pub picture: ScreenshotArgs,
+    /// Theme: dark, light, mono, high-contrast.
+    #[arg(long, value_name = "NAME", conflicts_with = "format", value_parser = ["dark", "light", "mono", "high-contrast"])]
+    pub theme: Option<String>,
+    /// Another config file; `none` reads no file.
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    pub config: Option<PathBuf>,
+}
+
+/// Written forms of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReplayFormat {
+    /// Aligned columns.
+    Text,
+    /// Tables for a ticket.
+    Markdown,
+    /// One object a sample and line, as `snapshot` writes it.
+    Json,
+    /// One pane, a line for each of its rows.
+    Csv,
+    /// A report for a ticket over the part asked for, in Markdown.
+    Report,
+    /// The screen at the time asked for (without one, at the end) as a picture.
+    Png,
+    /// The same as a picture whose text can be searched.
+    Svg,
+    /// The same as a page whose text can be copied.
+    Html,
+    /// The same for `cat`: text with colours.
+    Ansi,
+}
+
+impl ReplayFormat {
+    /// The name of the screen's form, if it is one of the screen.
+    pub fn screenshot_format_name(self) -> Option<&'static str> {
+        match self {
+            ReplayFormat::Png => Some("png"),
+            ReplayFormat::Svg => Some("svg"),
+            ReplayFormat::Html => Some("html"),
+            ReplayFormat::Ansi => Some("ansi"),
+            _ => None,
+        }
+    }
+}
 
 /// Samples read before the one asked for, so that what takes a while to be seen (a task that hangs) is seen.
 const WARM_UP_SAMPLES: u32 = 30;
@@ -27,8 +109,55 @@ const WARM_UP_SAMPLES: u32 = 30;
 pub fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
     match args.format {
         Some(format) => print_recording(&args, format),
-        None => super::top::replay(root, &args),
+        None => show_on_screen(root, &args),
     }
+}
+
+/// A recording on the screen.
+fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
+    let (config, mut settings) = match load_settings(&root, args.config.as_deref()) {
+        Ok(found) => found,
+        Err(why) => {
+            print_error(&why);
+            return Ok(EXIT_USAGE);
+        }
+    };
+    if let Some(theme) = args.theme.as_deref().and_then(ThemeName::parse) {
+        settings.theme = theme;
+    }
+    // What the recorder did not see cannot be shown: the start view must be one of a recording.
+    if matches!(settings.view, ViewId::Bench | ViewId::Tune) {
+        settings.view = ViewId::Overview;
+    }
+    let path = std::path::absolute(&args.file)?;
+    let opened = RemoteFile::open(&root, &path)
+        .and_then(|file| RecordingReader::open(file).map_err(|why| format!("{}: {why}", args.file.display())));
+    let reader = match opened {
+        Ok(reader) => reader,
+        Err(why) => {
+            print_error(&why);
+            return Ok(EXIT_FAILED);
+        }
+    };
+    let at = args.at.as_deref().map(|at| time_spec::parse(at, &reader.span(), reader.header.utc_offset_secs));
+    let at = match at.transpose() {
+        Ok(at) => at,
+        Err(why) => {
+            print_error(&why);
+            return Ok(EXIT_USAGE);
+        }
+    };
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let replay = Some(ReplaySource { reader, name, start_wall_ns: at });
+    run_screen(TuiOptions {
+        root,
+        settings,
+        config_path: config,
+        initial_path: None,
+        no_color: is_no_color_set(),
+        replay,
+    })?;
+    Ok(EXIT_OK)
 }
 
 /// The printing side: a world that follows the recording.
@@ -119,7 +248,7 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
     if let Err(why) = offscreen::check_options(format.screenshot_format_name(), &args.picture, &args.pane, true) {
         return usage_error(&why);
     }
-    let scope = super::snapshot::scope_of_panes(&args.pane);
+    let scope = scope_of_panes(&args.pane);
     let mut reader = match file_worker::open_recording(&args.file)
         .and_then(|file| RecordingReader::open(file).map_err(|why| format!("{}: {why}", args.file.display())))
     {
@@ -196,8 +325,8 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
 
 #[cfg(test)]
 mod tests {
+    use super::super::args::PaneName;
     use super::*;
-    use crate::cli::snapshot::PaneName;
     use crate::export::snapshot::SnapshotScope;
 
     #[test]
@@ -210,10 +339,7 @@ mod tests {
 
     #[test]
     fn scope_of_one_pane() {
-        assert_eq!(
-            super::super::snapshot::scope_of_panes(&[PaneName::Memory]),
-            SnapshotScope { memory: true, ..empty_scope() }
-        );
+        assert_eq!(scope_of_panes(&[PaneName::Memory]), SnapshotScope { memory: true, ..empty_scope() });
     }
 
     fn empty_scope() -> SnapshotScope {

@@ -1,9 +1,8 @@
 //! `doctor`: looks for a while, then says what is wrong, why, and what to try. The exit code says how bad.
 
+use super::exit::{EXIT_CRITICAL, EXIT_FAILED, EXIT_OK, EXIT_WARNINGS, print_error};
 use super::printer::{NextStep, Printer, block_on};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
-use super::{EXIT_CRITICAL, EXIT_FAILED, EXIT_OK, EXIT_WARNINGS, print_error};
-use crate::cli::DoctorArgs;
 use crate::doctor::RuleEngine;
 use crate::doctor::finding::Severity;
 use crate::export::findings::{self, IncidentJson, SkippedRuleJson};
@@ -11,8 +10,34 @@ use crate::export::json::UnavailableSource;
 use crate::export::snapshot::header_line;
 use crate::root::Root;
 use crate::units::format_rfc3339;
+use clap::Args;
 use serde::Serialize;
 use std::time::{Duration, Instant};
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  iotop-plus doctor\n  iotop-plus doctor -d 30 --json | jq -r '.stories[].title'\n\n\
+                        Exit codes: 0 nothing wrong (notes at most), 10 warnings, 11 something critical;\n\
+                        1 failed, 2 wrong usage. What could not be judged is said, with the reason."
+)]
+pub struct DoctorArgs {
+    /// Seconds to look, 5 to 3600; most findings need 5 to 10.
+    #[arg(short, long, value_name = "S", default_value = "12", value_parser = parse_doctor_seconds)]
+    pub delay: f64,
+    /// One JSON object, documented in the README.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// As long as rules need to look, at least.
+fn parse_doctor_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if (5.0..=3600.0).contains(&s) => Ok(s),
+        Ok(_) => Err("must be 5 to 3600 seconds".into()),
+        Err(_) => Err("is not a number of seconds".into()),
+    }
+}
 
 /// A tick: short enough for rules to see a course, long enough for a rate.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);

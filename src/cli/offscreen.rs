@@ -1,7 +1,8 @@
 //! Screens that nobody sees: drawn at a size of one's choice, for pictures.
 
+use super::args::{PaneName, ScreenshotArgs, ViewName};
 use super::sampler::Sampler;
-use crate::cli::snapshot::{PaneName, ScreenshotArgs, SnapshotArgs, ViewName};
+use super::snapshot::SnapshotArgs;
 use crate::collect::clock;
 use crate::doctor::RuleEngine;
 use crate::export::screenshot::find_format;

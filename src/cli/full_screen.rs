@@ -1,21 +1,53 @@
 //! The full screen.
 
-use super::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, print_error};
-use crate::cli::TopArgs;
-use crate::cli::record::ReplayArgs;
+use super::args::parse_seconds;
+use super::exit::{EXIT_OK, EXIT_USAGE, print_error};
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::jobs::pool::WorkerPool;
-use crate::recording::file_worker::RemoteFile;
-use crate::recording::reader::RecordingReader;
-use crate::recording::time_spec;
 use crate::root::Root;
-use crate::tui::action::ViewId;
-use crate::tui::runtime::{ReplaySource, TuiOptions, run as run_screen};
+use crate::tui::runtime::{TuiOptions, run as run_screen};
 use crate::tui::settings::Settings;
 use crate::tui::widgets::theme::ThemeName;
+use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
+
+/// Options without a subcommand.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// Print lines instead of taking the screen, as iotop does.
+    #[arg(short, long)]
+    pub batch: bool,
+    /// Reports to print in batch mode; without it: until interrupted.
+    #[arg(short = 'n', long = "iter", value_name = "N", requires = "batch",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Seconds between samples, 0.1 to 3600.
+    #[arg(short, long, value_name = "S", value_parser = parse_seconds)]
+    pub delay: Option<f64>,
+    /// Only tasks that do I/O.
+    #[arg(short, long)]
+    pub only: bool,
+    /// Sums since the start instead of rates.
+    #[arg(short, long)]
+    pub accumulated: bool,
+    /// Processes instead of threads (the full screen shows processes unless told otherwise by `p`).
+    #[arg(short = 'P', long)]
+    pub processes: bool,
+    /// Show which device this directory is on, down to the disk.
+    #[arg(long, value_name = "DIR", conflicts_with = "batch")]
+    pub path: Option<PathBuf>,
+    /// Theme: dark, light, mono, high-contrast.
+    #[arg(long, value_name = "NAME", conflicts_with = "batch", value_parser = ["dark", "light", "mono", "high-contrast"])]
+    pub theme: Option<String>,
+    /// Leave the mouse to the terminal.
+    #[arg(long, conflicts_with = "batch")]
+    pub no_mouse: bool,
+    /// Another config file; `none` reads no file.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
 
 /// How long the config file may take to be read: a home directory can be on a dead server.
 const CONFIG_READ_TIMEOUT: Duration = Duration::from_millis(500);
@@ -84,60 +116,13 @@ fn read_config(root: &Root, path: &Path) -> Result<Settings, String> {
     }
 }
 
-/// A recording on the screen.
-pub fn replay(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
-    let (config, mut settings) = match load_settings(&root, args.config.as_deref()) {
-        Ok(found) => found,
-        Err(why) => {
-            print_error(&why);
-            return Ok(EXIT_USAGE);
-        }
-    };
-    if let Some(theme) = args.theme.as_deref().and_then(ThemeName::parse) {
-        settings.theme = theme;
-    }
-    // What the recorder did not see cannot be shown: the start view must be one of a recording.
-    if matches!(settings.view, ViewId::Bench | ViewId::Tune) {
-        settings.view = ViewId::Overview;
-    }
-    let path = std::path::absolute(&args.file)?;
-    let opened = RemoteFile::open(&root, &path)
-        .and_then(|file| RecordingReader::open(file).map_err(|why| format!("{}: {why}", args.file.display())));
-    let reader = match opened {
-        Ok(reader) => reader,
-        Err(why) => {
-            print_error(&why);
-            return Ok(EXIT_FAILED);
-        }
-    };
-    let at = args.at.as_deref().map(|at| time_spec::parse(at, &reader.span(), reader.header.utc_offset_secs));
-    let at = match at.transpose() {
-        Ok(at) => at,
-        Err(why) => {
-            print_error(&why);
-            return Ok(EXIT_USAGE);
-        }
-    };
-    let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let replay = Some(ReplaySource { reader, name, start_wall_ns: at });
-    run_screen(TuiOptions {
-        root,
-        settings,
-        config_path: config,
-        initial_path: None,
-        no_color: is_no_color_set(),
-        replay,
-    })?;
-    Ok(EXIT_OK)
-}
-
 /// The config file that counts, and what stands in it; or what is wrong with it.
-fn load_settings(root: &Root, asked: Option<&Path>) -> Result<(Option<PathBuf>, Settings), String> {
+pub(super) fn load_settings(root: &Root, asked: Option<&Path>) -> Result<(Option<PathBuf>, Settings), String> {
     let config = config_path(asked);
     let settings = config.as_deref().map_or(Ok(Settings::default()), |path| read_config(root, path))?;
     Ok((config, settings))
 }
 
-fn is_no_color_set() -> bool {
+pub(super) fn is_no_color_set() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
 }

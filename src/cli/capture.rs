@@ -6,16 +6,33 @@
 
 mod redact;
 
-use super::EXIT_OK;
-use crate::cli::CaptureArgs;
+use super::args::parse_seconds;
+use super::exit::EXIT_OK;
 use crate::collect::clock;
 use crate::root::Root;
 use anyhow::Context;
+use clap::Args;
 use redact::CaptureRedactor;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// Options of `capture`.
+#[derive(Debug, Args)]
+pub struct CaptureArgs {
+    /// Where the moments go, as t0, t1, ...
+    pub dir: PathBuf,
+    /// Moments.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    pub count: u32,
+    /// Seconds between them.
+    #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
+    pub delay: f64,
+    /// Processes kept, the busiest.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub processes: usize,
+}
 
 /// A captured file is cut here; the program's own files are far smaller.
 const MAX_FILE_BYTES: u64 = 64 * 1024;

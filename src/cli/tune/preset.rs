@@ -1,7 +1,7 @@
 //! `tune preset`: lists the presets, or applies one by the same way as `set`.
 
-use super::super::EXIT_OK;
-use super::text_output::TextOutput;
+use super::super::exit::EXIT_OK;
+use super::super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, set};
 use crate::root::Root;
 use crate::tuning::presets::{PRESETS, find_preset};

@@ -1,9 +1,9 @@
 //! `-b`: reports in lines, for pipes and logs.
 
+use super::exit::{EXIT_OK, print_error};
+use super::full_screen::TopArgs;
 use super::printer::{NextStep, Printer};
 use super::sampler::{Sampler, SamplerOptions};
-use super::{EXIT_OK, print_error};
-use crate::cli::TopArgs;
 use crate::export::batch::{BatchOptions, batch_report, missing_data_notes};
 use crate::root::Root;
 use std::collections::HashSet;

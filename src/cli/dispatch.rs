@@ -1,44 +1,11 @@
-//! One file per subcommand. Each returns its exit code.
+//! Runs the subcommand the command line names.
 
-mod batch;
-mod bench;
-mod capture;
-mod child_progress;
-mod docs;
-mod doctor;
-mod experiment;
-mod offscreen;
-mod printer;
-mod record;
-mod replay;
-#[cfg(test)]
-mod replay_tests;
-mod report;
-mod sampler;
-mod snapshot;
-mod stdout_writer;
-mod top;
-mod tune;
-
-use crate::cli::{Cli, CliCommand};
+use super::exit::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, print_error};
+use super::parser::{Cli, CliCommand};
+use super::{batch, bench, capture, docs, doctor, experiment, full_screen, record, replay, report, snapshot, tune};
 use crate::root::Root;
+use std::io::Write;
 use std::process::ExitCode;
-
-/// Everything went well.
-pub const EXIT_OK: u8 = 0;
-/// It did not work.
-pub const EXIT_FAILED: u8 = 1;
-/// The command line or the config file is wrong.
-pub const EXIT_USAGE: u8 = 2;
-/// Refused for safety.
-pub const EXIT_REFUSED: u8 = 3;
-/// A privilege is missing.
-pub const EXIT_PRIVILEGE: u8 = 4;
-
-/// `doctor` found something that will go wrong or costs speed.
-pub const EXIT_WARNINGS: u8 = 10;
-/// `doctor` found work standing still or data at risk.
-pub const EXIT_CRITICAL: u8 = 11;
 
 /// Runs what the command line asks for. Errors go to stderr, cleaned.
 pub fn run(cli: Cli) -> ExitCode {
@@ -48,7 +15,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let tracing = !cli.no_tracing;
     let result = match cli.command {
         None if cli.top.batch => batch::run(&root, &cli.top),
-        None => top::run(root, cli.top, tracing),
+        None => full_screen::run(root, cli.top, tracing),
         Some(CliCommand::Man) => docs::print_man_page(),
         Some(CliCommand::Completions { shell }) => docs::print_completions(shell),
         Some(CliCommand::Record(args)) => record::run(&root, &args, tracing),
@@ -79,7 +46,6 @@ pub fn run(cli: Cli) -> ExitCode {
 
 /// Help and version as they are; a usage error cleaned, because it quotes what was typed or pasted.
 pub fn print_usage_error(err: &clap::Error) -> ExitCode {
-    use std::io::Write;
     if !err.use_stderr() {
         let _ = err.print();
         return ExitCode::from(EXIT_OK);
@@ -88,12 +54,6 @@ pub fn print_usage_error(err: &clap::Error) -> ExitCode {
         let _ = writeln!(std::io::stderr(), "{}", crate::sanitize::sanitize(line));
     }
     ExitCode::from(EXIT_USAGE)
-}
-
-/// One line to stderr, with nothing in it that a terminal would obey.
-pub fn print_error(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "iotop-plus: {}", crate::sanitize::sanitize(text));
 }
 
 /// The reader of our output went away: that is its right.

@@ -1,7 +1,7 @@
 //! `tune list` and `tune get`.
 
-use super::super::{EXIT_FAILED, EXIT_OK};
-use super::text_output::TextOutput;
+use super::super::exit::{EXIT_FAILED, EXIT_OK};
+use super::super::text_output::TextOutput;
 use super::{CommandResult, child_knob_io, parse_knob_ids};
 use crate::root::Root;
 use crate::tuning::discover::discover_knobs;

@@ -1,0 +1,31 @@
+//! The command line: its parser, and one file per subcommand. Each subcommand returns its exit code.
+
+mod args;
+mod batch;
+mod bench;
+mod capture;
+mod child_progress;
+mod dispatch;
+mod docs;
+mod doctor;
+mod exit;
+mod experiment;
+mod full_screen;
+mod offscreen;
+mod output_file;
+mod parser;
+mod printer;
+mod record;
+mod replay;
+#[cfg(test)]
+mod replay_tests;
+mod report;
+mod sampler;
+mod snapshot;
+mod stdout_writer;
+mod text_output;
+mod tune;
+mod workload_args;
+
+pub use dispatch::{print_usage_error, run};
+pub use parser::Cli;
