@@ -30,7 +30,7 @@ fn report_extras() -> ReportExtras {
 
 fn report_blocks() -> Vec<ReportBlock> {
     let app = app((120, 40));
-    build_report(&app.system, &app.findings, &report_extras())
+    build_report(&app.shared.system, &app.shared.findings, &report_extras())
 }
 
 fn run_binary(args: &[&str]) -> Output {
@@ -99,7 +99,7 @@ fn no_redacted_name_remains() {
 #[test]
 fn graphs_show_only_active_quantities() {
     let app = app((120, 40));
-    let all = graphs::build_graphs(&app.system);
+    let all = graphs::build_graphs(&app.shared.system);
     assert!(all.iter().any(|g| g.name == "vda MB_wrtn/s" && g.max() > 100.0), "{all:?}");
     assert!(all.iter().all(|g| g.max() > 0.0 && g.points.len() <= 60));
     assert!(!all.iter().any(|g| g.name.starts_with("loop1 ")), "an idle device");

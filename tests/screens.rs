@@ -120,7 +120,7 @@ fn device_detail() {
 #[test]
 fn device_detail_says_why_tracing_is_unavailable() {
     let mut app = app((120, 40));
-    let mut sample = app.system.last_sample.clone().unwrap();
+    let mut sample = app.shared.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
     sample.latency = Reading::Denied("tracing needs CAP_BPF and CAP_PERFMON; run with sudo".into());
@@ -137,7 +137,7 @@ fn kernel_detail() {
 /// The facts are read by the child's own code, from the tree.
 fn open_task(app: &mut App, name: &str) {
     press(app, &format!("3/{name}<enter><enter>"));
-    let Some(DetailPage::Process(p)) = &app.ui.detail else { panic!("no detail of {name}") };
+    let Some(DetailPage::Process(p)) = &app.screen.detail else { panic!("no detail of {name}") };
     let job = WorkerJob::TaskDetails { pid: p.key.pid, starttime: p.key.starttime };
     let reply = job.run(&Root::at(tree("t1")));
     update(app, Event::JobReply(job, reply));
@@ -225,12 +225,12 @@ fn themes_differ_in_style_but_not_in_text() {
     let mut words = None;
     for theme in ThemeName::ALL {
         let mut app = app((80, 24));
-        app.ui.theme_name = theme;
+        app.shared.theme_name = theme;
         press(&mut app, "w");
         let buf = render(&app);
         assert_eq!(words.get_or_insert_with(|| text(&buf)), &text(&buf));
         assert_text(&format!("theme_{}", theme.name()), cell_styles(&buf));
-        app.ui.no_color = true;
+        app.shared.no_color = true;
         let plain = render(&app);
         let coloured = plain.content.iter().any(|c| (c.fg, c.bg) != (Color::Reset, Color::Reset));
         assert!(!coloured, "{}: colour in spite of NO_COLOR", theme.name());

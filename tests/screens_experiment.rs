@@ -25,7 +25,7 @@ fn text(app: &App) -> String {
 }
 
 fn assert_screen(name: &str, app: &App) {
-    let name = format!("experiment_{name}_{}x{}", app.ui.size.0, app.ui.size.1);
+    let name = format!("experiment_{name}_{}x{}", app.screen.size.0, app.screen.size.1);
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!(name, text(app));
     });
@@ -36,7 +36,7 @@ fn assert_screens_at_every_size(name: &str, make: fn((u16, u16)) -> (App, Tree),
     for size in SIZES {
         let (mut app, _tree) = make(size);
         press(&mut app, keys);
-        app.ui.message = None;
+        app.screen.message = None;
         assert_screen(name, &app);
     }
 }
@@ -60,7 +60,7 @@ fn form_and_confirmation() {
 fn unprivileged_user_sees_the_sudo_command() {
     for size in SIZES {
         let (mut app, _tree) = planned(size);
-        app.ui.tune.snapshot.as_mut().unwrap().can_write = false;
+        app.views.tune.snapshot.as_mut().unwrap().can_write = false;
         assert_screen("user", &app);
         press(&mut app, "r");
         assert_screen("user_asking", &app);
@@ -148,8 +148,8 @@ fn stored_and_compared() {
 #[test]
 fn hostile_names_are_sanitized() {
     let (mut app, tree) = planned((120, 40));
-    app.ui.bench.directory = "/srv/\u{1b}[2J\u{202e}".into();
-    app.ui.experiment.form.set = vec!["vm.dirty_ratio=\u{1b}[2J30".into()];
+    app.views.bench.directory = "/srv/\u{1b}[2J\u{202e}".into();
+    app.views.experiments.form.set = vec!["vm.dirty_ratio=\u{1b}[2J30".into()];
     fixture::experiment::send_checked_arms(&mut app, &tree);
     for keys in ["", "r", "n<left>", "<right><end>"] {
         press(&mut app, keys);

@@ -26,7 +26,7 @@ fn text(app: &App) -> String {
 }
 
 fn assert_screen(name: &str, app: &App) {
-    let name = format!("tune_{name}_{}x{}", app.ui.size.0, app.ui.size.1);
+    let name = format!("tune_{name}_{}x{}", app.screen.size.0, app.screen.size.1);
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!(name, text(app));
     });
@@ -37,7 +37,7 @@ fn assert_screens_at_every_size(name: &str, keys: &str) {
     for size in SIZES {
         let (mut app, _tree) = view(size);
         press(&mut app, keys);
-        app.ui.message = None;
+        app.screen.message = None;
         assert_screen(name, &app);
     }
 }
@@ -112,7 +112,7 @@ fn change_history() {
             (80, over("taken back")),
         ];
         tree.tell(&mut app, &all);
-        app.ui.overlay = None;
+        app.screen.overlay = None;
         press(&mut app, "c<down><down>");
         assert_screen("history", &app);
     }
@@ -160,7 +160,7 @@ fn graphs_mark_knob_changes() {
 #[test]
 fn changed_values_are_marked_without_colour() {
     let (mut app, tree) = view((120, 40));
-    app.ui.no_color = true;
+    app.shared.no_color = true;
     change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 20);
     let buf = render(&app);
     let row = (0..40).find(|y| buf[(1, *y)].symbol() == "*").expect("a star");

@@ -13,7 +13,7 @@ use crate::tui::panes::kernel_log;
 use crate::tui::replay::ReplayUi;
 use crate::tui::screenshot::ScreenCapture;
 use crate::tui::settings::Settings;
-use crate::tui::state::{App, Ui};
+use crate::tui::state::App;
 use crate::tui::timezone::utc_offset_secs;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -55,16 +55,15 @@ pub struct OffscreenScene<'a> {
 }
 
 /// The screen in the form of that name.
-pub fn render(world: SystemState, findings: RuleEngine, scene: OffscreenScene, name: &str) -> Vec<u8> {
-    let mut ui = Ui::new(scene.args.size.unwrap_or(DEFAULT_SIZE), &Settings::default(), false);
-    (ui.utc_offset_secs, ui.log_clock) = (scene.utc_offset_secs, scene.log_clock);
-    (ui.interval, ui.replay) = (scene.interval, scene.replay);
-    (ui.view, ui.zoomed) = match (scene.pane, scene.args.view) {
+pub fn render(system: SystemState, findings: RuleEngine, scene: OffscreenScene, name: &str) -> Vec<u8> {
+    let mut app = App::new(system, scene.args.size.unwrap_or(DEFAULT_SIZE), &Settings::default(), false);
+    let shared = &mut app.shared;
+    (shared.findings, shared.utc_offset_secs, shared.log_clock) = (findings, scene.utc_offset_secs, scene.log_clock);
+    (shared.interval, shared.replay) = (scene.interval, scene.replay);
+    (app.screen.view, app.screen.zoomed) = match (scene.pane, scene.args.view) {
         (Some(pane), _) => (view_of_pane(pane), true),
         (None, view) => (view.map_or(ViewId::Overview, view_of), false),
     };
-    let mut app = App::new(world, ui);
-    app.findings = findings;
     kernel_log::refresh_visible_entries(&mut app);
     app.refresh_visible_tasks();
     let shot = ScreenCapture::new(&app).to_screenshot();

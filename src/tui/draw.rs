@@ -3,7 +3,7 @@
 use super::action::{Action, ViewId};
 use super::keymap::{self, BINDINGS, KeyBinding, KeyContext};
 use super::layout::{self, ScreenLayout};
-use super::panes::{self, interval_text};
+use super::panes;
 use super::replay::{ReplayUi, SPEEDS};
 use super::state::{App, Dialog, Overlay, PendingChange, Prompt, PromptPurpose};
 use super::tune::Confirmation;
@@ -19,17 +19,17 @@ use ratatui::layout::Rect;
 
 /// Draws everything.
 pub fn draw(app: &App, buf: &mut CellBuffer) {
-    let theme = app.ui.theme();
-    if layout::is_too_small(app.ui.size) {
+    let theme = app.shared.theme();
+    if layout::is_too_small(app.screen.size) {
         let (w, h) = layout::MIN_SIZE;
-        draw_text(buf, 0, 0, &format!("iotop-plus needs {w}x{h} cells; q quits"), app.ui.size.0, theme.warn);
+        draw_text(buf, 0, 0, &format!("iotop-plus needs {w}x{h} cells; q quits"), app.screen.size.0, theme.warn);
         return;
     }
     let arranged = layout::compute_layout(app);
     draw_header(app, &theme, arranged.header, buf);
-    let look = (app.ui.theme_name, app.ui.no_color);
+    let look = (app.shared.theme_name, app.shared.no_color);
     for (i, (id, area)) in arranged.panes.iter().enumerate() {
-        let focused = arranged.panes.len() == 1 || i == app.ui.focus;
+        let focused = arranged.panes.len() == 1 || i == app.screen.focus;
         let pane = panes::pane_by_id(*id);
         let render = |buf: &mut CellBuffer| (pane.render)(app, &theme, *area, buf, focused);
         match (pane.content_hash)(app) {
@@ -37,13 +37,13 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
             None => render(buf),
         }
     }
-    let word = app.ui.message.as_ref().map(|m| (&m.text, m.is_error));
-    let seen = (app.ui.view, active_key_contexts(app), word, app.ui.replay.is_some(), look);
+    let word = app.screen.message.as_ref().map(|m| (&m.text, m.is_error));
+    let seen = (app.screen.view, active_key_contexts(app), word, app.shared.replay.is_some(), look);
     buf.draw_cached(arranged.footer, content_hash(&seen), |buf| draw_footer(app, &theme, &arranged, buf));
-    if app.ui.overlay.is_some() {
+    if app.screen.overlay.is_some() {
         buf.forget_regions();
     }
-    match &app.ui.overlay {
+    match &app.screen.overlay {
         Some(Overlay::Help(scroll)) => draw_help(*scroll, &theme, buf),
         Some(Overlay::Dialog(d)) => draw_dialog(d, &theme, buf),
         Some(Overlay::Prompt(p)) if p.purpose == PromptPurpose::KnobValue => {
@@ -61,25 +61,25 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
 
 /// The whole screen as a buffer of ratatui's, for pictures of it.
 pub fn render_to_buffer(app: &App) -> Buffer {
-    let mut canvas = CellBuffer::new(Rect::new(0, 0, app.ui.size.0, app.ui.size.1));
+    let mut canvas = CellBuffer::new(Rect::new(0, 0, app.screen.size.0, app.screen.size.1));
     draw(app, &mut canvas);
     canvas.to_buffer()
 }
 
 fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
-    let snap = app.snapshot();
+    let snap = app.shared.snapshot();
     let mut x = area.x;
     let mut part = |buf: &mut CellBuffer, text: &str, style| {
         x += draw_text(buf, x, area.y, text, area.right().saturating_sub(x), style);
     };
     let wide = area.width >= 100;
-    let host = &app.system.host;
-    part(buf, &format!(" {}  {}", host.name, app.format_time_of_day(snap.time.wall_ns)), theme.title);
+    let host = &app.shared.system.host;
+    part(buf, &format!(" {}  {}", host.name, app.shared.format_time_of_day(snap.time.wall_ns)), theme.title);
     // What changes the meaning of everything else comes before it: narrow screens cut off the end.
-    if app.ui.frozen_seq.is_some() {
+    if app.shared.frozen_seq.is_some() {
         part(buf, "  FROZEN", theme.crit);
     }
-    if let Some(replay) = &app.ui.replay {
+    if let Some(replay) = &app.shared.replay {
         part(buf, "  ", theme.text);
         part(buf, &replay_status_text(replay), if replay.is_playing { theme.changed } else { theme.crit });
         if replay.damaged > 0 || replay.is_partial {
@@ -87,22 +87,22 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
             part(buf, &format!("  {what}"), theme.warn);
         }
     }
-    if let Some(status) = &app.ui.recording_status {
+    if let Some(status) = &app.shared.recording_status {
         part(buf, "  ", theme.text);
         let lost = status.is_stuck || status.frames_dropped > 0;
         part(buf, &recording_status_text(status), if lost { theme.crit } else { theme.changed });
     }
-    if let Some(lease) = app.ui.tune.leases.last() {
+    if let Some(lease) = app.views.tune.leases.last() {
         let style = if lease.secs_left <= 15 { theme.crit } else { theme.changed };
         part(buf, "  ", theme.text);
         part(buf, &format!("LEASE {} {}", lease.id, format_duration(lease.secs_left)), style);
     }
-    for b in app.system.blocked_reads.iter().take(1) {
-        let secs = app.system.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
+    for b in app.shared.system.blocked_reads.iter().take(1) {
+        let secs = app.shared.system.now().boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
         let (on, _) = crate::sanitize::fit_width(&b.waiting_on, usize::from(area.width / 3));
         part(buf, &format!("  BLOCKED {secs} s: {}", crate::sanitize::sanitize(on)), theme.crit);
     }
-    if let Some(word) = app.ui.bench.status_text().or(app.ui.experiment.status_text()) {
+    if let Some(word) = app.views.bench.status_text().or(app.views.experiments.status_text()) {
         part(buf, &format!("  {word}"), theme.warn);
     }
     if wide {
@@ -131,14 +131,14 @@ fn draw_header(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
         part(buf, &format!(" io {}", two(p.io)), if high(p.io) { theme.crit } else { theme.text });
         part(buf, &format!(" mem {}", two(p.memory)), if high(p.memory) { theme.crit } else { theme.text });
     }
-    let live = match (app.ui.frozen_seq, &app.ui.replay) {
-        (_, Some(_)) => format!(" {} ", format_date(snap.time.wall_ns, app.ui.utc_offset_secs)),
-        (Some(_), _) => format!(" {} ", interval_text(app)),
-        _ => format!(" live {}s ", format_seconds(app.ui.interval.as_secs_f64())),
+    let live = match (app.shared.frozen_seq, &app.shared.replay) {
+        (_, Some(_)) => format!(" {} ", format_date(snap.time.wall_ns, app.shared.utc_offset_secs)),
+        (Some(_), _) => format!(" {} ", app.shared.interval_text()),
+        _ => format!(" live {}s ", format_seconds(app.shared.interval.as_secs_f64())),
     };
     let width = live.len() as u16;
     if x + width < area.right() {
-        let style = if app.ui.frozen_seq.is_some() { theme.crit } else { theme.dim };
+        let style = if app.shared.frozen_seq.is_some() { theme.crit } else { theme.dim };
         draw_text(buf, area.right() - width, area.y, &live, width, style);
     }
 }
@@ -232,7 +232,7 @@ pub enum FooterItem {
 
 fn draw_footer(app: &App, theme: &Theme, arranged: &ScreenLayout, buf: &mut CellBuffer) {
     let area = arranged.footer;
-    if let Some(m) = &app.ui.message {
+    if let Some(m) = &app.screen.message {
         draw_text(
             buf,
             area.x + 1,
@@ -249,7 +249,7 @@ fn draw_footer(app: &App, theme: &Theme, arranged: &ScreenLayout, buf: &mut Cell
                 let at = ViewId::ALL.iter().position(|v| *v == view).unwrap_or(0);
                 draw_text(buf, x, area.y, &"123456789"[at..=at], 1, theme.key);
                 draw_text(buf, x + 2, area.y, view.title(), width - 2, theme.text);
-                if view == app.ui.view {
+                if view == app.screen.view {
                     patch_style(buf, x, area.y, width, theme.selected);
                 }
             }
@@ -263,7 +263,7 @@ fn draw_footer(app: &App, theme: &Theme, arranged: &ScreenLayout, buf: &mut Cell
 
 /// The contexts whose keys act now, most specific first.
 pub fn active_key_contexts(app: &App) -> Vec<KeyContext> {
-    match &app.ui.overlay {
+    match &app.screen.overlay {
         Some(Overlay::Help(_)) => return vec![KeyContext::Help, KeyContext::Scroll, KeyContext::Global],
         Some(Overlay::Dialog(d)) if d.on_confirm == PendingChange::Tune(Confirmation::Quit) => {
             return vec![KeyContext::TuneLeave, KeyContext::Scroll];
@@ -273,7 +273,7 @@ pub fn active_key_contexts(app: &App) -> Vec<KeyContext> {
         None => {}
     }
     let mut out = Vec::new();
-    if app.ui.replay.is_some() {
+    if app.shared.replay.is_some() {
         out.push(KeyContext::Replay);
     }
     out.extend(panes::pane_by_id(app.focused_pane()).contexts);
@@ -384,12 +384,12 @@ fn prompt_label(app: &App, what: PromptPurpose) -> String {
         PromptPurpose::Filter => "filter: ".into(),
         PromptPurpose::UserFilter => "user (name or number, empty: all): ".into(),
         PromptPurpose::Interval => {
-            format!("interval in seconds (0.1 to 3600, now {}): ", app.ui.interval.as_secs_f64())
+            format!("interval in seconds (0.1 to 3600, now {}): ", app.shared.interval.as_secs_f64())
         }
         PromptPurpose::Command => ":".into(),
         PromptPurpose::KnobValue => String::new(),
         PromptPurpose::Lease => {
-            format!("lease in seconds (1 to 86400, now {}): ", app.ui.tune.lease_secs)
+            format!("lease in seconds (1 to 86400, now {}): ", app.views.tune.lease_secs)
         }
         PromptPurpose::Include => "show only kernel lines matching: ".into(),
         PromptPurpose::Exclude => "hide kernel lines matching: ".into(),
@@ -399,7 +399,7 @@ fn prompt_label(app: &App, what: PromptPurpose) -> String {
         PromptPurpose::RecordingPath => "record to: ".into(),
         PromptPurpose::ReplayTime => "jump to (14:35, 14:35:12, +90 after the start, -10m before the end): ".into(),
         PromptPurpose::Ionice(key) => {
-            let now = app.system.processes.get(&key).and_then(|row| row.ionice);
+            let now = app.shared.system.processes.get(&key).and_then(|row| row.ionice);
             format!("class and level (rt/0..7, be/0..7, idle; now {}): ", now.as_deref().unwrap_or("-"))
         }
     }

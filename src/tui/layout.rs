@@ -29,15 +29,15 @@ pub fn is_too_small(size: (u16, u16)) -> bool {
 
 /// The panes on screen, in focus order.
 pub fn visible_panes(app: &App) -> Vec<PaneId> {
-    match (&app.ui.detail, app.ui.view) {
+    match (&app.screen.detail, app.screen.view) {
         (Some(DetailPage::Device(_)), _) => vec![PaneId::DeviceDetail],
         (Some(DetailPage::Process(_)), _) => vec![PaneId::ProcessDetail],
         (Some(DetailPage::KernelLog(_)), _) => vec![PaneId::KernelLogDetail],
         (Some(DetailPage::Path(_)), _) => vec![PaneId::PathDetail],
         (None, ViewId::Overview) => {
             // Which panes there are does not depend on how many devices there are.
-            let body = body_area(app.ui.size);
-            let all = overview_layout(body, 0, app.findings.incidents().len());
+            let body = body_area(app.screen.size);
+            let all = overview_layout(body, 0, app.shared.findings.incidents().len());
             all.into_iter().filter(|(_, r)| !r.is_empty()).map(|(id, _)| id).collect()
         }
         (None, ViewId::Devices) => vec![PaneId::Devices, PaneId::DeviceGraphs],
@@ -45,7 +45,7 @@ pub fn visible_panes(app: &App) -> Vec<PaneId> {
         (None, ViewId::Memory) => vec![PaneId::Memory],
         (None, ViewId::Kernel) => vec![PaneId::KernelLog],
         (None, ViewId::Bench) => super::bench::layout::PANES.to_vec(),
-        (None, ViewId::Tune) if app.ui.experiment.is_open => super::experiment::layout::PANES.to_vec(),
+        (None, ViewId::Tune) if app.views.experiments.is_open => super::experiment::layout::PANES.to_vec(),
         (None, ViewId::Tune) => super::panes::tune::visible_panes(app),
         (None, ViewId::Syncs) => vec![PaneId::Syncs, PaneId::SlowSyncs],
         (None, ViewId::Findings) => vec![PaneId::Findings, PaneId::IncidentPage],
@@ -54,21 +54,23 @@ pub fn visible_panes(app: &App) -> Vec<PaneId> {
 
 /// Everything's place on a screen of the app's size.
 pub fn compute_layout(app: &App) -> ScreenLayout {
-    let (w, h) = app.ui.size;
+    let (w, h) = app.screen.size;
     let row = |y, height| Rect::new(0, y, w, height);
-    let body = body_area(app.ui.size);
+    let body = body_area(app.screen.size);
     let list = visible_panes(app);
-    let mut panes = if app.ui.zoomed && app.ui.detail.is_none() {
+    let mut panes = if app.screen.zoomed && app.screen.detail.is_none() {
         vec![(app.focused_pane(), body)]
     } else {
         match list[..] {
-            [PaneId::Processes, ..] if app.ui.view == ViewId::Overview => {
-                overview_layout(body, device_row_count(app), app.findings.incidents().len())
+            [PaneId::Processes, ..] if app.screen.view == ViewId::Overview => {
+                overview_layout(body, device_row_count(app), app.shared.findings.incidents().len())
             }
-            [PaneId::Findings, ..] => super::panes::findings::findings_layout(body, app.findings.incidents().len()),
+            [PaneId::Findings, ..] => {
+                super::panes::findings::findings_layout(body, app.shared.findings.incidents().len())
+            }
             [PaneId::TuneKnobs, ..] => super::panes::tune::tune_layout(body, &list),
-            [PaneId::ExperimentList, ..] => super::experiment::layout::arrange_panes(body, app.ui.focus),
-            [PaneId::BenchResults, ..] => super::bench::layout::arrange_panes(body, app.ui.focus),
+            [PaneId::ExperimentList, ..] => super::experiment::layout::arrange_panes(body, app.screen.focus),
+            [PaneId::BenchResults, ..] => super::bench::layout::arrange_panes(body, app.screen.focus),
             [PaneId::Syncs, ..] => syncs_layout(body),
             [PaneId::Devices, PaneId::DeviceGraphs] => devices_layout(body, device_row_count(app)),
             _ => list.iter().map(|id| (*id, body)).collect(),

@@ -29,4 +29,5 @@ pub mod terminal;
 pub mod timezone;
 pub mod tune;
 pub mod update;
+pub mod view;
 pub mod widgets;

@@ -41,12 +41,12 @@ impl ActiveRecording {
         let (at, log_clock) = (clock::now(), clock::now_log_clock());
         let header = RecordingHeader {
             program: concat!("iotop-plus ", env!("CARGO_PKG_VERSION")).into(),
-            host: app.system.host.name.clone(),
-            kernel: app.system.host.kernel.clone(),
+            host: app.shared.system.host.name.clone(),
+            kernel: app.shared.system.host.kernel.clone(),
             started_at: at,
             mono_ns: log_clock.mono_ns,
-            interval_ns: app.ui.interval.as_nanos() as u64,
-            utc_offset_secs: app.ui.utc_offset_secs,
+            interval_ns: app.shared.interval.as_nanos() as u64,
+            utc_offset_secs: app.shared.utc_offset_secs,
         };
         let plan = RecorderOptions { path, replace: false, max_size: None, rotate: None };
         let recorder =
@@ -60,8 +60,8 @@ impl ActiveRecording {
             known.push(Observation::KernelLog(records, log_clock));
         }
         let mut news = Vec::new();
-        match app.system.last_sample.is_some() {
-            true => recorder.record_tick(known, app.system.now().wall_ns),
+        match app.shared.system.last_sample.is_some() {
+            true => recorder.record_tick(known, app.shared.system.now().wall_ns),
             // Before the first tick there is no time to tell it of: it goes with that.
             false => news = known,
         }
@@ -149,7 +149,7 @@ impl ActiveRecording {
 
 /// Everything the screen knows, as the first news.
 fn initial_events(app: &App) -> Vec<Observation> {
-    let world = &app.system;
+    let world = &app.shared.system;
     let mut out = Vec::new();
     out.extend(world.last_sample.clone().map(|s| Observation::Sample(Box::new(s))));
     if world.processes_status.ok().is_some() {

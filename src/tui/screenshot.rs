@@ -3,7 +3,8 @@
 use super::draw::render_to_buffer;
 use super::layout;
 use super::panes::{self, PaneId};
-use super::state::{App, Overlay, Ui};
+use super::state::{App, Overlay};
+use super::view::Shared;
 use super::widgets::theme::ThemeName;
 use crate::export::screenshot::colour::{DARK, LIGHT, Palette};
 use crate::export::screenshot::{FORMATS, Screenshot, ScreenshotFormat, crop};
@@ -66,8 +67,8 @@ impl ScreenshotState {
 }
 
 /// The ground that pictures of this screen stand on.
-fn palette_for(ui: &Ui) -> &'static Palette {
-    if ui.theme_name == ThemeName::Light && !ui.no_color { &LIGHT } else { &DARK }
+fn palette_for(shared: &Shared) -> &'static Palette {
+    if shared.theme_name == ThemeName::Light && !shared.no_color { &LIGHT } else { &DARK }
 }
 
 impl ScreenCapture {
@@ -84,15 +85,15 @@ impl ScreenCapture {
                 sheets.push(sheet);
             }
         }
-        let wall_ns = app.snapshot().time.wall_ns;
-        let local = wall_ns.saturating_add(app.ui.utc_offset_secs.saturating_mul(1_000_000_000));
+        let wall_ns = app.shared.snapshot().time.wall_ns;
+        let local = wall_ns.saturating_add(app.shared.utc_offset_secs.saturating_mul(1_000_000_000));
         let digits = crate::units::format_rfc3339(local);
         Self {
             pane: (pane, arranged.pane_area(pane).unwrap_or(cells.area)),
             cells,
             tables: sheets,
-            palette: palette_for(&app.ui),
-            host: app.system.host.name.clone(),
+            palette: palette_for(&app.shared),
+            host: app.shared.system.host.name.clone(),
             timestamp: crate::units::format_rfc3339(wall_ns),
             file_timestamp: digits.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect(),
             pane_only: false,

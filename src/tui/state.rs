@@ -3,85 +3,71 @@
 use super::action::ViewId;
 use super::panes::PaneId;
 use super::settings::Settings;
+use super::view::Shared;
 use super::widgets::table::Scroll;
-use super::widgets::theme::{Theme, ThemeName};
-use crate::doctor::RuleEngine;
 use crate::model::disk::DevId;
-use crate::model::kernel_log::{LogClock, LogPatterns};
+use crate::model::kernel_log::LogPatterns;
 use crate::model::process::{IoPrio, ProcessColumn, ProcessFilter, ProcessWindow, TaskKey};
-use crate::model::reading::Reading;
 use crate::model::system_state::SystemState;
+use crate::sanitize::sanitize;
 use std::time::Duration;
 
-/// The program's whole state.
+/// The whole state of the full-screen program.
 pub struct App {
-    /// The machine.
-    pub system: SystemState,
-    /// The screen.
-    pub ui: Ui,
-    /// What is wrong.
-    pub findings: RuleEngine,
+    /// What all views read: the machine, the findings, the clock, settings.
+    pub shared: Shared,
+    /// What is on screen, whichever view owns it.
+    pub screen: ScreenState,
+    /// The views, each with its own state.
+    pub views: Views,
 }
 
-/// The screen's state.
+/// What is on screen: the tab, the focused pane, overlays and messages.
 #[derive(Default)]
-pub struct Ui {
+pub struct ScreenState {
     /// Columns and rows.
     pub size: (u16, u16),
-    /// Which view.
+    /// The tab shown.
     pub view: ViewId,
-    /// Which pane of the view has the keys.
+    /// Index of the focused pane among the visible ones.
     pub focus: usize,
-    /// The focused pane alone.
+    /// The focused pane fills the body.
     pub zoomed: bool,
-    /// The tick held on screen, by its number; `None`: live.
-    pub frozen_seq: Option<u64>,
-    /// What lies over the view, topmost last.
+    /// The help, a prompt or a dialog over the panes.
     pub overlay: Option<Overlay>,
-    /// The detail page, if one is open.
+    /// The detail page that is open.
     pub detail: Option<DetailPage>,
-    /// Scrolled rows of the detail page.
+    /// Scroll position of the detail page.
     pub detail_scroll: Scroll,
-    /// Time between samples.
-    pub interval: Duration,
-    /// The look.
-    pub theme_name: ThemeName,
-    /// `NO_COLOR` was set: themes do not apply.
-    pub no_color: bool,
     /// Whether the mouse is used.
     pub mouse: bool,
-    /// Whether latencies are traced.
-    pub tracing: bool,
-    /// The word at the bottom.
+    /// The message in the footer.
     pub message: Option<StatusMessage>,
-    /// The Devices pane.
-    pub devices: DevicesState,
-    /// The Processes pane.
-    pub processes: ProcessesState,
-    /// The Kernel pane.
-    pub kernel: KernelLogState,
-    /// The Bench view.
-    pub bench: super::bench::BenchUi,
-    /// The Tune view.
-    pub tune: super::tune::TuneUi,
-    /// Experiments, a page of the Tune view.
-    pub experiment: super::experiment::ExperimentUi,
-    /// The recording on screen, instead of the machine.
-    pub replay: Option<super::replay::ReplayUi>,
-    /// How far the recorder is, if one is at work.
-    pub recording_status: Option<crate::recording::writer::RecorderStatus>,
-    /// The Findings view.
-    pub findings: FindingsState,
-    /// The Syncs view.
-    pub syncs: super::syncs::SyncsState,
+    /// The text last searched for.
+    pub search: String,
     /// Screenshots.
     pub screenshot: super::screenshot::ScreenshotState,
-    /// The text searched for.
-    pub search: String,
-    /// The person's zone, seconds east of Greenwich.
-    pub utc_offset_secs: i64,
-    /// The clocks at the newest batch of kernel lines.
-    pub log_clock: LogClock,
+}
+
+/// Every view.
+#[derive(Default)]
+pub struct Views {
+    /// Block devices and network file systems.
+    pub devices: DevicesState,
+    /// Processes and threads.
+    pub processes: ProcessesState,
+    /// The kernel log.
+    pub kernel_log: KernelLogState,
+    /// Benchmarks.
+    pub bench: super::bench::BenchUi,
+    /// Kernel settings.
+    pub tune: super::tune::TuneUi,
+    /// Experiments, shown in place of the Tune view.
+    pub experiments: super::experiment::ExperimentUi,
+    /// Findings.
+    pub findings: FindingsState,
+    /// Syncs.
+    pub syncs: super::syncs::SyncsState,
 }
 
 /// A word to the person, shown for a while.
@@ -319,104 +305,90 @@ pub struct PendingFacts {
     pub network_disk_space: bool,
 }
 
-impl Ui {
-    /// A fresh screen with these settings.
-    pub fn new(size: (u16, u16), settings: &Settings, no_color: bool) -> Self {
-        let mut ui = Self { size, no_color, ..Self::default() };
-        ui.kernel.follows_newest = true;
-        ui.apply_settings(settings);
-        ui
-    }
-
-    /// Takes over settings.
-    pub fn apply_settings(&mut self, s: &Settings) {
-        self.interval = Duration::from_secs_f64(s.interval);
-        self.theme_name = s.theme;
-        self.view = s.view;
-        self.mouse = s.mouse;
-        self.screenshot.select_format(&s.screenshot.format);
-        self.screenshot.directory = s.screenshot.directory.clone();
-        self.tracing = s.tracing;
-        self.bench.directory = s.bench.directory.clone().into();
-        self.devices.extended = s.devices.extended;
-        self.devices.only_active = s.devices.only_active;
-        self.processes.sort_column =
-            super::panes::processes::sort_column_by_name(&s.processes.sort).unwrap_or_default();
-        self.processes.reverse = s.processes.reverse;
-        self.processes.filter.only_active = s.processes.only_active;
-        self.processes.show_totals = s.processes.accumulated;
-        self.processes.show_threads = s.processes.threads;
-        self.tune.lease_secs = s.tune.lease;
-        self.syncs.threshold_ms = s.syncs.threshold_ms;
-        self.kernel.include = s.kernel.include.clone();
-        self.kernel.exclude = s.kernel.exclude.clone();
-        // Settings::parse has compiled them already.
-        self.kernel.patterns =
-            LogPatterns::new(s.kernel.include.as_deref(), s.kernel.exclude.as_deref()).unwrap_or_default();
-    }
-
-    /// The settings as they are now.
-    pub fn settings(&self) -> Settings {
-        let mut s = Settings {
-            interval: self.interval.as_secs_f64(),
-            theme: self.theme_name,
-            view: self.view,
-            mouse: self.mouse,
-            tracing: self.tracing,
-            ..Settings::default()
-        };
-        s.screenshot.format = self.screenshot.format().name.into();
-        s.screenshot.directory = self.screenshot.directory.clone();
-        s.bench.directory = self.bench.directory_setting();
-        s.devices.extended = self.devices.extended;
-        s.devices.only_active = self.devices.only_active;
-        s.processes.sort = super::panes::processes::sort_column_name(self.processes.sort_column).into();
-        s.processes.reverse = self.processes.reverse;
-        s.processes.only_active = self.processes.filter.only_active;
-        s.processes.accumulated = self.processes.show_totals;
-        s.processes.threads = self.processes.show_threads;
-        s.tune.lease = self.tune.lease_secs;
-        s.syncs.threshold_ms = self.syncs.threshold_ms;
-        s.kernel.include = self.kernel.include.clone();
-        s.kernel.exclude = self.kernel.exclude.clone();
-        s
-    }
-
-    /// The look in force.
-    pub fn theme(&self) -> Theme {
-        Theme::new(if self.no_color { ThemeName::Mono } else { self.theme_name })
-    }
-
-    /// Says something to the person.
+impl ScreenState {
+    /// Shows a message in the footer.
     pub fn info(&mut self, text: impl AsRef<str>) {
-        self.message =
-            Some(StatusMessage { text: crate::sanitize::sanitize(text.as_ref()), is_error: false, ticks_left: 4 });
+        self.message = Some(StatusMessage { text: sanitize(text.as_ref()), is_error: false, ticks_left: 4 });
     }
 
-    /// Says what went wrong.
+    /// Shows an error in the footer.
     pub fn error(&mut self, text: impl AsRef<str>) {
-        self.message =
-            Some(StatusMessage { text: crate::sanitize::sanitize(text.as_ref()), is_error: true, ticks_left: 8 });
+        self.message = Some(StatusMessage { text: sanitize(text.as_ref()), is_error: true, ticks_left: 8 });
     }
 }
 
 impl App {
-    /// The state at start.
-    pub fn new(world: SystemState, ui: Ui) -> Self {
-        Self { system: world, ui, findings: RuleEngine::default() }
+    /// The state at start, with these settings.
+    pub fn new(system: SystemState, size: (u16, u16), settings: &Settings, no_color: bool) -> Self {
+        let mut app = Self {
+            shared: Shared::new(system, no_color),
+            screen: ScreenState { size, ..ScreenState::default() },
+            views: Views::default(),
+        };
+        app.views.kernel_log.follows_newest = true;
+        app.apply_settings(settings);
+        app
     }
 
-    /// The pane that has the keys.
+    /// Applies settings.
+    pub fn apply_settings(&mut self, s: &Settings) {
+        let (shared, screen, views) = (&mut self.shared, &mut self.screen, &mut self.views);
+        shared.interval = Duration::from_secs_f64(s.interval);
+        shared.theme_name = s.theme;
+        shared.tracing = s.tracing;
+        screen.view = s.view;
+        screen.mouse = s.mouse;
+        screen.screenshot.select_format(&s.screenshot.format);
+        screen.screenshot.directory = s.screenshot.directory.clone();
+        views.bench.directory = s.bench.directory.clone().into();
+        views.devices.extended = s.devices.extended;
+        views.devices.only_active = s.devices.only_active;
+        views.processes.sort_column =
+            super::panes::processes::sort_column_by_name(&s.processes.sort).unwrap_or_default();
+        views.processes.reverse = s.processes.reverse;
+        views.processes.filter.only_active = s.processes.only_active;
+        views.processes.show_totals = s.processes.accumulated;
+        views.processes.show_threads = s.processes.threads;
+        views.tune.lease_secs = s.tune.lease;
+        views.syncs.threshold_ms = s.syncs.threshold_ms;
+        views.kernel_log.include = s.kernel.include.clone();
+        views.kernel_log.exclude = s.kernel.exclude.clone();
+        // Settings::parse has compiled the patterns already.
+        views.kernel_log.patterns =
+            LogPatterns::new(s.kernel.include.as_deref(), s.kernel.exclude.as_deref()).unwrap_or_default();
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> Settings {
+        let (shared, screen, views) = (&self.shared, &self.screen, &self.views);
+        let mut s = Settings {
+            interval: shared.interval.as_secs_f64(),
+            theme: shared.theme_name,
+            view: screen.view,
+            mouse: screen.mouse,
+            tracing: shared.tracing,
+            ..Settings::default()
+        };
+        s.screenshot.format = screen.screenshot.format().name.into();
+        s.screenshot.directory = screen.screenshot.directory.clone();
+        s.bench.directory = views.bench.directory_setting();
+        s.devices.extended = views.devices.extended;
+        s.devices.only_active = views.devices.only_active;
+        s.processes.sort = super::panes::processes::sort_column_name(views.processes.sort_column).into();
+        s.processes.reverse = views.processes.reverse;
+        s.processes.only_active = views.processes.filter.only_active;
+        s.processes.accumulated = views.processes.show_totals;
+        s.processes.threads = views.processes.show_threads;
+        s.tune.lease = views.tune.lease_secs;
+        s.syncs.threshold_ms = views.syncs.threshold_ms;
+        s.kernel.include = views.kernel_log.include.clone();
+        s.kernel.exclude = views.kernel_log.exclude.clone();
+        s
+    }
+
+    /// The focused pane.
     pub fn focused_pane(&self) -> PaneId {
         let panes = super::layout::visible_panes(self);
-        panes.get(self.ui.focus.min(panes.len().saturating_sub(1))).copied().unwrap_or(PaneId::Devices)
-    }
-
-    /// Why processes cannot be shown, if they cannot.
-    pub fn processes_unavailable_reason(&self) -> Option<String> {
-        match &self.system.processes_status {
-            Reading::Ok(()) => None,
-            other => other.unavailable_reason(self.system.now().boot_ns),
-        }
+        panes.get(self.screen.focus.min(panes.len().saturating_sub(1))).copied().unwrap_or(PaneId::Devices)
     }
 }

@@ -45,7 +45,7 @@ impl Default for SyncsState {
 impl App {
     /// From which duration on syncs are to be listed: only while somebody looks at them, or at what is found in them.
     pub fn slow_sync_threshold(&self) -> Option<Duration> {
-        matches!(self.ui.view, ViewId::Syncs | ViewId::Findings)
-            .then(|| Duration::from_millis(self.ui.syncs.threshold_ms))
+        matches!(self.screen.view, ViewId::Syncs | ViewId::Findings)
+            .then(|| Duration::from_millis(self.views.syncs.threshold_ms))
     }
 }

@@ -21,7 +21,7 @@ use iotop_plus::tui::diff_renderer::DiffRenderer;
 use iotop_plus::tui::draw::draw;
 use iotop_plus::tui::event::Event;
 use iotop_plus::tui::settings::Settings;
-use iotop_plus::tui::state::{App, Ui};
+use iotop_plus::tui::state::App;
 use iotop_plus::tui::update::update;
 use iotop_plus::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::Rect;
@@ -127,8 +127,8 @@ fn two_samples() -> (Sample, Sample) {
 fn app_with_samples(view: ViewId) -> App {
     let root = Root::live();
     let settings = Settings { view, ..Settings::default() };
-    let ui = Ui::new(SIZE, &settings, false);
-    let mut app = App::new(SystemState::new(host::read_host(&root), clock::now_log_clock()), ui);
+    let system = SystemState::new(host::read_host(&root), clock::now_log_clock());
+    let mut app = App::new(system, SIZE, &settings, false);
     let (first, second) = two_samples();
     let disks: Vec<DevId> = second.disks.ok().map(|d| d.iter().map(|d| d.id).collect()).unwrap_or_default();
     let mut procs = ProcessCollector::new(&root);

@@ -62,7 +62,7 @@ fn stored_results() -> Vec<StoredResult> {
 
 fn open_bench_with(size: (u16, u16), look: TargetInspection) -> App {
     let mut app = app(size);
-    app.ui.bench.set_working_directory(DIR.into());
+    app.views.bench.set_working_directory(DIR.into());
     press(&mut app, "b");
     update(
         &mut app,
@@ -119,7 +119,7 @@ fn network_file_system() {
 }
 
 fn send_event(app: &mut App, what: BenchChildEvent) {
-    let run = app.ui.bench.run_count;
+    let run = app.views.bench.run_count;
     update(app, Event::Bench(Box::new(BenchEvent { run, event: what })));
 }
 

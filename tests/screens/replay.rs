@@ -10,9 +10,9 @@ use iotop_plus::tui::state::App;
 fn open_replay(size: (u16, u16)) -> App {
     let mut app = app(size);
     let span = RecordingSpan { first_number: 10, last_number: 3609, ..RecordingSpan::default() };
-    let host = app.system.host.clone();
+    let host = app.shared.system.host.clone();
     let replay = ReplayUi::new("night.iotop", host, LogClock::default(), span);
-    app.ui.replay = Some(ReplayUi { tick_number: 129, ..replay });
+    app.shared.replay = Some(ReplayUi { tick_number: 129, ..replay });
     app
 }
 
@@ -23,15 +23,15 @@ fn replay_header() {
     }
     let mut app = open_replay((120, 40));
     press(&mut app, " +++");
-    app.ui.message = None;
-    let replay = app.ui.replay.as_mut().unwrap();
+    app.screen.message = None;
+    let replay = app.shared.replay.as_mut().unwrap();
     (replay.damaged, replay.is_partial) = (3, true);
     assert_screen("replay_paused_damaged_120x40", &app);
-    app.ui.replay.as_mut().unwrap().is_searching = true;
-    app.ui.info("searching for the next finding, at 14:35:12; Esc ends the search");
+    app.shared.replay.as_mut().unwrap().is_searching = true;
+    app.screen.info("searching for the next finding, at 14:35:12; Esc ends the search");
     assert_screen("replay_searching_120x40", &app);
-    app.ui.replay.as_mut().unwrap().is_searching = false;
-    app.ui.message = None;
+    app.shared.replay.as_mut().unwrap().is_searching = false;
+    app.screen.message = None;
     press(&mut app, "J");
     assert_screen("replay_jump_120x40", &app);
 }
@@ -39,13 +39,13 @@ fn replay_header() {
 #[test]
 fn recording_header() {
     let mut app = app((120, 40));
-    app.ui.recording_status =
+    app.shared.recording_status =
         Some(RecorderStatus { bytes_sent: 3_400_000, frames_sent: 900, ..RecorderStatus::default() });
     assert_screen("recording_120x40", &app);
-    app.ui.recording_status =
+    app.shared.recording_status =
         Some(RecorderStatus { bytes_sent: 3_400_000, frames_dropped: 12, is_stuck: true, ..RecorderStatus::default() });
     assert_screen("recording_stuck_120x40", &app);
-    app.ui.recording_status = None;
+    app.shared.recording_status = None;
     press(&mut app, "R");
     assert_screen("recording_prompt_120x40", &app);
 }

@@ -304,7 +304,7 @@ impl BenchEvent {
 impl App {
     /// Whether news of a run change nothing on the screen: then no frame is made for them.
     pub fn is_bench_event_invisible(&self, news: &BenchEvent) -> bool {
-        self.ui.view != ViewId::Bench && news.leaves_status_unchanged(&self.ui.bench)
+        self.screen.view != ViewId::Bench && news.leaves_status_unchanged(&self.views.bench)
     }
 }
 

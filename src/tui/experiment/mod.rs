@@ -205,8 +205,8 @@ impl ExperimentUi {
 impl App {
     /// The experiment of the form, with the length its rounds will have.
     pub fn planned_experiment(&self) -> ExperimentSpec {
-        let ui = &self.ui.experiment;
-        let mut spec = ui.form.to_spec(&self.ui.bench.directory, self.ui.tune.lease_secs);
+        let ui = &self.views.experiments;
+        let mut spec = ui.form.to_spec(&self.views.bench.directory, self.views.tune.lease_secs);
         if let (Some(Ok(checked)), false) = (ui.check_result(&spec), ui.form.has_custom_duration()) {
             crate::experiment::description::extend_past_dirty_expire(&mut spec, checked);
         }
@@ -215,11 +215,11 @@ impl App {
 
     /// Whether news of an experiment change nothing on the screen: then no frame is made for them.
     pub fn is_experiment_event_invisible(&self, news: &ExperimentEvent) -> bool {
-        let ui = &self.ui.experiment;
+        let ui = &self.views.experiments;
         let ExperimentEvent::Child(number, ChildEvent::Message(ExperimentMessage::Progress(p))) = news else {
             return false;
         };
         let same = ui.active_run().is_some_and(|r| r.number == *number && r.status_text_at(Some(p)) == r.status_text());
-        (self.ui.view != ViewId::Tune || !ui.is_open) && same
+        (self.screen.view != ViewId::Tune || !ui.is_open) && same
     }
 }

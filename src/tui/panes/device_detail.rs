@@ -4,7 +4,7 @@ use super::device_graphs::{GRAPH_PAIRS, draw_graph};
 use super::device_latency::{self, LatencyPart};
 use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
 use super::request_sizes;
-use super::{Pane, PaneId, interval_text};
+use super::{Pane, PaneId};
 use crate::export::table::Table;
 use crate::model::columns::device::{DeviceColumn, DeviceRow};
 use crate::model::disk::DevId;
@@ -28,15 +28,15 @@ pub const PANE: Pane = Pane {
 };
 
 fn device_id(app: &App) -> Option<DevId> {
-    match &app.ui.detail {
+    match &app.screen.detail {
         Some(DetailPage::Device(id)) => Some(*id),
         _ => None,
     }
 }
 
 fn device_name(app: &App, id: DevId) -> String {
-    let topo = app.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
-    let rate = || app.snapshot().device(id).map(|r| r.name.to_string());
+    let topo = app.shared.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.name.clone());
+    let rate = || app.shared.snapshot().device(id).map(|r| r.name.to_string());
     sanitize(topo.or_else(rate).unwrap_or_else(|| id.to_string()))
 }
 
@@ -84,7 +84,7 @@ const OPERATIONS: [(&str, [Option<DeviceColumn>; 6]); 4] = [
 
 /// Rates of the interval on screen.
 fn push_rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let Some(rate) = app.snapshot().device(id) else {
+    let Some(rate) = app.shared.snapshot().device(id) else {
         out.push(("has done no I/O".into(), false));
         return;
     };
@@ -125,11 +125,12 @@ fn push_rates(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
 }
 
 fn push_topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let Some(topo) = app.system.topology.ok() else {
+    let Some(topo) = app.shared.system.topology.ok() else {
         out.extend(
-            app.system
+            app.shared
+                .system
                 .topology
-                .unavailable_reason(app.system.now().boot_ns)
+                .unavailable_reason(app.shared.system.now().boot_ns)
                 .map(|why| (format!("- topology: {why}"), true)),
         );
         return;
@@ -179,8 +180,9 @@ fn push_topology(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
 fn push_queue_settings(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
     out.push((String::new(), false));
     out.push(("Queue".into(), true));
-    let whole = app.system.topology.ok().and_then(|t| t.get(id)).and_then(|d| d.parent);
-    let attrs = [Some(id), whole].into_iter().flatten().find_map(|id| app.system.queues.get(&device_name(app, id)));
+    let whole = app.shared.system.topology.ok().and_then(|t| t.get(id)).and_then(|d| d.parent);
+    let attrs =
+        [Some(id), whole].into_iter().flatten().find_map(|id| app.shared.system.queues.get(&device_name(app, id)));
     let Some(q) = attrs else {
         out.push((
             "  - not read (yet); it is read in a child process, because a hung device can block that".into(),
@@ -228,7 +230,8 @@ fn split_text_and_graphs(inner: Rect) -> (Rect, Rect) {
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let Some(id) = device_id(app) else { return };
-    let inner = draw_frame(buf, area, &format!("Device {}", device_name(app, id)), &interval_text(app), focused, theme);
+    let inner =
+        draw_frame(buf, area, &format!("Device {}", device_name(app, id)), &app.shared.interval_text(), focused, theme);
     let (left, right) = split_text_and_graphs(inner);
     draw_detail_lines(app, theme, left, buf, &detail_lines(app));
     // Heat maps first, then pairs of graphs as far as there is room; one at least, where there is room for two.
@@ -243,7 +246,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
             device_latency::draw_latency_heatmap(app, theme, at, buf, id, *kind, LatencyPart::Total);
             continue;
         }
-        let pair = &GRAPH_PAIRS[(app.ui.devices.graph_index + usize::from(i) - heats.len()) % GRAPH_PAIRS.len()];
+        let pair = &GRAPH_PAIRS[(app.views.devices.graph_index + usize::from(i) - heats.len()) % GRAPH_PAIRS.len()];
         let half = each / 2;
         let at = Rect { height: half, ..at };
         draw_graph(app, theme, at, buf, id, &pair[0], false);
@@ -253,7 +256,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 
 fn build_table(app: &App) -> Table {
     let title = device_id(app).map_or(String::new(), |id| {
-        format!("Device {} on {}, {}", device_name(app, id), app.system.host.name, app.timestamp())
+        format!("Device {} on {}, {}", device_name(app, id), app.shared.system.host.name, app.shared.timestamp())
     });
     let mut sheet = Table::new(title, &[("", false)]);
     sheet.rows.extend(detail_lines(app).into_iter().map(|l| vec![l.0]));

@@ -54,7 +54,7 @@ const HEATMAPS: [LatencyPart; 2] = [LatencyPart::Total, LatencyPart::Service];
 
 /// A device over the frames kept, oldest first; gaps where it was not there.
 pub fn device_history(app: &App, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
-    app.history_to_shown().map(move |f| f.snapshot.device(id))
+    app.shared.history_to_shown().map(move |f| f.snapshot.device(id))
 }
 
 /// The values of a device over the frames kept, oldest first.
@@ -102,12 +102,12 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         draw_frame(buf, area, "No device selected", "", focused, theme);
         return;
     };
-    let name = app.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::sanitize::sanitize(&*r.name));
+    let name = app.shared.snapshot().device(id).map_or_else(|| id.to_string(), |r| crate::sanitize::sanitize(&*r.name));
     let inner = draw_frame(buf, area, &format!("{name}, recent past"), "g: another quantity", focused, theme);
     let half = inner.height / 2;
     let halves = [Rect { height: half, ..inner }, Rect { y: inner.y + half, height: inner.height - half, ..inner }];
     // Heat maps come after the pairs.
-    let at = app.ui.devices.graph_index % (GRAPH_PAIRS.len() + HEATMAPS.len());
+    let at = app.views.devices.graph_index % (GRAPH_PAIRS.len() + HEATMAPS.len());
     if let Some(pair) = GRAPH_PAIRS.get(at) {
         draw_graph(app, theme, halves[0], buf, id, &pair[0], false);
         draw_graph(app, theme, halves[1], buf, id, &pair[1], true);

@@ -39,7 +39,7 @@ impl LatencyPart {
 
 /// The table of percentiles, or why there is none.
 pub fn push_percentiles(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let snap = app.snapshot();
+    let snap = app.shared.snapshot();
     out.push((String::new(), false));
     let Some(latency) = snap.device(id).and_then(|d| d.latency.as_ref()) else {
         out.push(("Latency".into(), true));
@@ -72,14 +72,14 @@ pub fn push_percentiles(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
 }
 
 fn unavailable_reason(app: &App, id: DevId) -> String {
-    if let Some(why) = app.snapshot().tracing.unavailable_reason(app.system.now().boot_ns) {
+    if let Some(why) = app.shared.snapshot().tracing.unavailable_reason(app.shared.system.now().boot_ns) {
         return why;
     }
-    let dev = app.system.topology.ok().and_then(|t| t.get(id));
+    let dev = app.shared.system.topology.ok().and_then(|t| t.get(id));
     if dev.is_some_and(|d| d.kind == crate::model::topology::DeviceKind::Partition) {
         return "measured for the whole device only, not for a partition".into();
     }
-    let missing = app.snapshot().tracing.ok().and_then(|t| t.unavailable.first().cloned());
+    let missing = app.shared.snapshot().tracing.ok().and_then(|t| t.unavailable.first().cloned());
     missing.unwrap_or_else(|| "no request of this device has been seen".into())
 }
 
@@ -105,8 +105,12 @@ pub fn draw_latency_heatmap(
     if area.height < 2 || area.width < 20 {
         return;
     }
-    let now =
-        app.snapshot().device(id).and_then(|d| d.latency.as_ref()).and_then(|l| *part.distribution(&l.kinds[kind]).0);
+    let now = app
+        .shared
+        .snapshot()
+        .device(id)
+        .and_then(|d| d.latency.as_ref())
+        .and_then(|l| *part.distribution(&l.kinds[kind]).0);
     let now = now.map_or("-".into(), |s| format!("p50 {}  p99 {}", format_micros(s.p50), format_micros(s.p99)));
     let label = format!("{} latency, {}  now {now}", REQUEST_KINDS[kind], part.label());
     draw_text(buf, area.x, area.y, &label, area.width, theme.header);

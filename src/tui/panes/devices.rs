@@ -1,6 +1,6 @@
 //! Devices: iostat's columns on a tree of disks, partitions and what lies on them.
 
-use super::{Pane, PaneId, interval_text};
+use super::{Pane, PaneId};
 use crate::export;
 use crate::export::table::Table;
 use crate::model::column::ColumnSpec;
@@ -30,7 +30,7 @@ pub const PANE: Pane = Pane {
 
 /// The columns shown now, for a pane of that width.
 pub fn column_set(app: &App, width: u16) -> &'static [ColumnSpec<DeviceColumn>] {
-    match (app.ui.devices.extended, width) {
+    match (app.views.devices.extended, width) {
         (true, _) => EXTENDED,
         (false, 0..90) => COMPACT,
         (false, _) => DEFAULT,
@@ -41,12 +41,12 @@ pub fn column_set(app: &App, width: u16) -> &'static [ColumnSpec<DeviceColumn>] 
 pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<DeviceColumn>], table::FittedColumns) {
     let set = column_set(app, width);
     let keep = |i: usize| matches!(set[i].id, DeviceColumn::Tps | DeviceColumn::Await | DeviceColumn::Util);
-    (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, app.ui.devices.column_offset, keep))
+    (set, table::fit_columns(set, width, if width < 60 { 10 } else { 16 }, app.views.devices.column_offset, keep))
 }
 
 /// The lines shown now.
 pub fn device_lines(app: &App) -> Vec<ListedDevice> {
-    let d = &app.ui.devices;
+    let d = &app.views.devices;
     let set = column_set(app, u16::MAX);
     let query = DeviceQuery {
         sort: d.sort_column.and_then(|i| set.get(i)).map(|c| c.id),
@@ -54,11 +54,11 @@ pub fn device_lines(app: &App) -> Vec<ListedDevice> {
         only_active: d.only_active,
         filter: &d.filter,
     };
-    device_list::list_devices(app.snapshot(), app.system.topology.ok(), &query)
+    device_list::list_devices(app.shared.snapshot(), app.shared.system.topology.ok(), &query)
 }
 
 fn pane_title(app: &App) -> String {
-    let d = &app.ui.devices;
+    let d = &app.views.devices;
     let mut title = String::from("Devices");
     if d.only_active {
         title.push_str(" · active");
@@ -70,11 +70,11 @@ fn pane_title(app: &App) -> String {
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let inner = draw_frame(buf, area, &pane_title(app), &interval_text(app), focused, theme);
+    let inner = draw_frame(buf, area, &pane_title(app), &app.shared.interval_text(), focused, theme);
     if inner.height == 0 {
         return;
     }
-    if let Some(why) = app.snapshot().devices.unavailable_reason(app.system.now().boot_ns) {
+    if let Some(why) = app.shared.snapshot().devices.unavailable_reason(app.shared.system.now().boot_ns) {
         draw_reason(buf, inner, &why, theme.warn);
         return;
     }
@@ -82,14 +82,18 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     if inner.height == 0 {
         return;
     }
-    let rates = app.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
+    let rates = app.shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
     let lines = device_lines(app);
     let (set, fitted) = fitted_columns(app, inner.width);
-    let sorted =
-        app.ui.devices.sort_column.and_then(|i| sorted_column_index(app, set, i)).map(|i| (i, !app.ui.devices.reverse));
+    let sorted = app
+        .views
+        .devices
+        .sort_column
+        .and_then(|i| sorted_column_index(app, set, i))
+        .map(|i| (i, !app.views.devices.reverse));
     table::draw_header(buf, inner, set, &fitted, sorted, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-    let mut scroll = app.ui.devices.scroll;
+    let mut scroll = app.views.devices.scroll;
     scroll.scroll_into_view(lines.len(), usize::from(body.height));
     let none = DiskRate::default();
     let mut scratch = String::new();
@@ -115,16 +119,16 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 
 /// How many lines there are, without making them: asked several times a frame.
 pub fn line_count(app: &App) -> usize {
-    let d = &app.ui.devices;
+    let d = &app.views.devices;
     if !d.filter.is_empty() {
         return device_lines(app).len();
     }
-    let rates = app.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
+    let rates = app.shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
     if d.only_active {
         return rates.iter().filter(|r| r.is_active()).count();
     }
     // The tree also has devices that never did anything but are mounted.
-    let idle = app.system.topology.ok().filter(|_| d.sort_column.is_none()).map_or(0, |topo| {
+    let idle = app.shared.system.topology.ok().filter(|_| d.sort_column.is_none()).map_or(0, |topo| {
         let used = |dev: &&BlockDevice| !dev.mounts.is_empty() || !dev.swaps.is_empty();
         topo.devices.iter().filter(used).filter(|dev| !rates.iter().any(|r| r.id == dev.id)).count()
     });
@@ -133,13 +137,13 @@ pub fn line_count(app: &App) -> usize {
 
 /// Lines the network file systems take, heads included.
 pub fn network_line_count(app: &App) -> u16 {
-    app.snapshot().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
+    app.shared.snapshot().netfs.ok().map_or(0, |list| if list.is_empty() { 0 } else { list.len() as u16 + 1 })
 }
 
 /// Network file systems below the devices, at most a third of the pane; returns what is left above them.
 fn draw_network(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
     let rows = network_line_count(app).min(area.height / 3);
-    let sheet = if rows < 2 { None } else { export::network::build_table(String::new(), app.snapshot(), 0) };
+    let sheet = if rows < 2 { None } else { export::network::build_table(String::new(), app.shared.snapshot(), 0) };
     let Some(sheet) = sheet else { return area };
     let top = Rect { height: area.height - rows, ..area };
     let text = sheet.to_text();
@@ -188,7 +192,7 @@ fn is_slow(row: &DeviceRow<'_>, col: DeviceColumn) -> bool {
 }
 
 fn build_table(app: &App) -> Table {
-    let title = format!("{} on {}, {}", pane_title(app), app.system.host.name, app.timestamp());
-    let (set, now) = (column_set(app, u16::MAX), app.system.now().boot_ns);
-    export::devices::build_table(title, set, app.snapshot(), &device_lines(app), now)
+    let title = format!("{} on {}, {}", pane_title(app), app.shared.system.host.name, app.shared.timestamp());
+    let (set, now) = (column_set(app, u16::MAX), app.shared.system.now().boot_ns);
+    export::devices::build_table(title, set, app.shared.snapshot(), &device_lines(app), now)
 }

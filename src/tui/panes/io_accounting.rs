@@ -37,16 +37,16 @@ fn figures_line(name: &str, f: &IoRates) -> (String, bool) {
 /// What a process did at each device, or why that is not known. `group`: its control group's path.
 pub fn push_process_io(app: &App, pid: u32, group: Option<&str>, out: &mut DetailLines) {
     out.push((String::new(), false));
-    let snap = app.snapshot();
+    let snap = app.shared.snapshot();
     let Some(charged) = snap.io_attribution.ok() else {
         out.push(("I/O at the devices".into(), true));
-        let why = snap.io_attribution.unavailable_reason(app.system.now().boot_ns).unwrap_or_default();
+        let why = snap.io_attribution.unavailable_reason(app.shared.system.now().boot_ns).unwrap_or_default();
         return out.push((format!("  - {why}"), false));
     };
     out.push(header_line("I/O at the devices"));
     let own = charged.process(pid);
     for on in own.map(|t| t.devices.as_slice()).unwrap_or_default() {
-        out.push(figures_line(&app.system.device_name(on.device), &on.rates));
+        out.push(figures_line(&app.shared.system.device_name(on.device), &on.rates));
     }
     if own.is_none() {
         out.push(("  none in the interval".into(), false));
@@ -54,11 +54,11 @@ pub fn push_process_io(app: &App, pid: u32, group: Option<&str>, out: &mut Detai
     if let Some(group) = group.and_then(|path| charged.cgroup(path)) {
         out.push(figures_line("its whole cgroup", &group.total));
     }
-    let raw = app.system.last_sample.as_ref().and_then(|s| s.io_accounts.ok());
+    let raw = app.shared.system.last_sample.as_ref().and_then(|s| s.io_accounts.ok());
     if let Some(total) = raw.map(|raw| raw.written_back_bytes(pid, None)).filter(|n| *n > 0) {
         out.push((format!("  {} of its pages have been written back since tracing began", format_bytes(total)), false));
     }
-    if app.system.processes.rows_are_threads() {
+    if app.shared.system.processes.rows_are_threads() {
         out.push(("  (of the whole process, not of one thread)".into(), false));
     }
 }
@@ -66,17 +66,17 @@ pub fn push_process_io(app: &App, pid: u32, group: Option<&str>, out: &mut Detai
 /// Who did the I/O of a device, or why that is not known.
 pub fn push_device_io(app: &App, id: DevId, out: &mut DetailLines) {
     out.push((String::new(), false));
-    let snap = app.snapshot();
+    let snap = app.shared.snapshot();
     let Some(charged) = snap.io_attribution.ok() else {
         out.push(("Who".into(), true));
-        let why = snap.io_attribution.unavailable_reason(app.system.now().boot_ns).unwrap_or_default();
+        let why = snap.io_attribution.unavailable_reason(app.shared.system.now().boot_ns).unwrap_or_default();
         return out.push((format!("  - {why}"), false));
     };
     out.push(header_line("Who"));
     let before = out.len();
     let tasks = on_device(&charged.processes, id);
     for (pid, figures) in tasks.iter().take(MAX_TASKS) {
-        out.push(figures_line(&truncate_keeping_pid(process_label(charged, &app.system, **pid)), figures));
+        out.push(figures_line(&truncate_keeping_pid(process_label(charged, &app.shared.system, **pid)), figures));
     }
     if tasks.len() > MAX_TASKS {
         out.push((format!("  {} more did less", tasks.len() - MAX_TASKS), false));
@@ -114,7 +114,7 @@ fn truncate_start(path: &str) -> String {
 }
 
 fn no_io_reason(app: &App, charged: &IoAttribution, id: DevId) -> String {
-    let kind = app.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.kind);
+    let kind = app.shared.system.topology.ok().and_then(|t| t.get(id)).map(|d| d.kind);
     match kind {
         Some(DeviceKind::Partition) => "- counted for the whole device only, not for a partition".into(),
         Some(DeviceKind::Disk | DeviceKind::Loop) | None => "nobody in the interval".into(),

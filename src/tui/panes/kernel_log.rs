@@ -26,23 +26,23 @@ pub const PANE: Pane = Pane {
     render,
     content_hash: pane_hash,
     table: build_table,
-    row_count: |app| app.ui.kernel.visible_entries.len(),
+    row_count: |app| app.views.kernel_log.visible_entries.len(),
 };
 
 /// The entries shown, oldest first, with their place in the log.
 pub fn visible_entries(app: &App) -> impl Iterator<Item = &LogEntry> {
-    let shown = &app.ui.kernel.visible_entries;
-    let entries = app.system.kernel_log.entries().enumerate();
+    let shown = &app.views.kernel_log.visible_entries;
+    let entries = app.shared.system.kernel_log.entries().enumerate();
     entries.filter(move |(i, _)| shown.binary_search(&(*i as u32)).is_ok()).map(|(_, e)| e)
 }
 
 /// The entries shown from the `first` on, at most `most`, with their places among those shown. Looked up from the end,
 /// where the log is read most, so that a long log costs no more than a short one.
 pub fn visible_window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogEntry)> {
-    let shown = &app.ui.kernel.visible_entries;
+    let shown = &app.views.kernel_log.visible_entries;
     let mut out = Vec::with_capacity(most);
     let mut left = shown.len();
-    for (place, entry) in app.system.kernel_log.entries().enumerate().rev() {
+    for (place, entry) in app.shared.system.kernel_log.entries().enumerate().rev() {
         if left <= first {
             break;
         }
@@ -59,14 +59,15 @@ pub fn visible_window(app: &App, first: usize, most: usize) -> Vec<(usize, &LogE
 
 /// Recomputes which entries are shown; called when the log or the patterns changed.
 pub fn refresh_visible_entries(app: &mut App) {
-    let k = &app.ui.kernel;
+    let k = &app.views.kernel_log;
     let needle = k.filter.to_lowercase();
     let fits = |e: &LogEntry| k.patterns.shows(e) && (needle.is_empty() || e.message.to_lowercase().contains(&needle));
-    let shown = app.system.kernel_log.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
-    app.ui.kernel.visible_entries = shown;
-    app.ui.kernel.refresh_count += 1;
-    if app.ui.kernel.follows_newest {
-        app.ui.kernel.scroll.selected = app.ui.kernel.visible_entries.len().saturating_sub(1);
+    let shown =
+        app.shared.system.kernel_log.entries().enumerate().filter(|(_, e)| fits(e)).map(|(i, _)| i as u32).collect();
+    app.views.kernel_log.visible_entries = shown;
+    app.views.kernel_log.refresh_count += 1;
+    if app.views.kernel_log.follows_newest {
+        app.views.kernel_log.scroll.selected = app.views.kernel_log.visible_entries.len().saturating_sub(1);
     }
 }
 
@@ -74,7 +75,7 @@ pub fn refresh_visible_entries(app: &mut App) {
 fn recent_class_counts(app: &App) -> String {
     let mut out = String::new();
     for class in KernelLogClass::ALL {
-        let n = app.system.kernel_log.count(class, app.log_clock());
+        let n = app.shared.system.kernel_log.count(class, app.shared.log_clock);
         if n.last_10min > 0 && class != KernelLogClass::Other {
             out.push_str(&format!("{} {} · ", class.name().replace('_', " "), n.last_10min));
         }
@@ -83,7 +84,7 @@ fn recent_class_counts(app: &App) -> String {
 }
 
 fn pane_title(app: &App) -> String {
-    let k = &app.ui.kernel;
+    let k = &app.views.kernel_log;
     let mut title = String::from("Kernel log");
     if let Some(p) = k.include.as_ref().filter(|p| !p.is_empty()) {
         title.push_str(&format!(" · only /{}/", sanitize(p)));
@@ -95,8 +96,8 @@ fn pane_title(app: &App) -> String {
     if !k.filter.is_empty() {
         title.push_str(&format!(" · filter \"{}\"", sanitize(&k.filter)));
     }
-    if app.system.kernel_log.dropped() > 0 {
-        title.push_str(&format!(" · {} lines lost", app.system.kernel_log.dropped()));
+    if app.shared.system.kernel_log.dropped() > 0 {
+        title.push_str(&format!(" · {} lines lost", app.shared.system.kernel_log.dropped()));
     }
     title
 }
@@ -104,27 +105,27 @@ fn pane_title(app: &App) -> String {
 /// Lines come rarely. Not in a replay, where the log may be another one; nor while tasks are stuck, for longer and
 /// longer.
 fn pane_hash(app: &App) -> Option<u64> {
-    let k = &app.ui.kernel;
-    let steady = app.ui.replay.is_none() && app.system.hung_tasks.is_empty();
-    let heads = (pane_title(app), recent_class_counts(app), app.kernel_log_unavailable_reason());
-    let lines = (k.refresh_count, k.visible_entries.len(), k.is_unfolded, k.scroll, app.ui.utc_offset_secs);
+    let k = &app.views.kernel_log;
+    let steady = app.shared.replay.is_none() && app.shared.system.hung_tasks.is_empty();
+    let heads = (pane_title(app), recent_class_counts(app), app.shared.kernel_log_unavailable_reason());
+    let lines = (k.refresh_count, k.visible_entries.len(), k.is_unfolded, k.scroll, app.shared.utc_offset_secs);
     steady.then(|| cell_buffer::content_hash(&(heads, lines)))
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let mut inner = draw_frame(buf, area, &pane_title(app), &recent_class_counts(app), focused, theme);
     inner = draw_hung_tasks(app, theme, inner, buf);
-    if let Some(why) = app.kernel_log_unavailable_reason() {
+    if let Some(why) = app.shared.kernel_log_unavailable_reason() {
         draw_reason(buf, inner, &why, theme.warn);
         return;
     }
-    let (height, total) = (usize::from(inner.height), app.ui.kernel.visible_entries.len());
+    let (height, total) = (usize::from(inner.height), app.views.kernel_log.visible_entries.len());
     if total == 0 && height > 0 {
         draw_text(buf, inner.x, inner.y, "nothing the kernel warns of", inner.width, theme.dim);
         return;
     }
     // Unfocused, the newest lines matter.
-    let selected = if focused { app.ui.kernel.scroll.selected } else { total - 1 };
+    let selected = if focused { app.views.kernel_log.scroll.selected } else { total - 1 };
     let (mut y, mut scratch) = (inner.y, String::new());
     for (i, entry) in visible_window(app, first_visible(app, selected, height), height) {
         if y >= inner.bottom() {
@@ -135,7 +136,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
             table::highlight_row(buf, inner, y, theme);
         }
         y += 1;
-        if app.ui.kernel.is_unfolded {
+        if app.views.kernel_log.is_unfolded {
             for text in &entry.folded {
                 if y >= inner.bottom() {
                     break;
@@ -149,16 +150,16 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 
 /// Rows an entry takes.
 fn entry_rows(app: &App, entry: &LogEntry) -> usize {
-    1 + if app.ui.kernel.is_unfolded { entry.folded.len() } else { 0 }
+    1 + if app.views.kernel_log.is_unfolded { entry.folded.len() } else { 0 }
 }
 
 /// The first entry shown, so that the selected one is whole on screen if it can be.
 fn first_visible(app: &App, selected: usize, height: usize) -> usize {
-    let selected = selected.min(app.ui.kernel.visible_entries.len().saturating_sub(1));
-    if !app.ui.kernel.is_unfolded {
-        let mut scroll = app.ui.kernel.scroll;
+    let selected = selected.min(app.views.kernel_log.visible_entries.len().saturating_sub(1));
+    if !app.views.kernel_log.is_unfolded {
+        let mut scroll = app.views.kernel_log.scroll;
         scroll.selected = selected;
-        scroll.scroll_into_view(app.ui.kernel.visible_entries.len(), height);
+        scroll.scroll_into_view(app.views.kernel_log.visible_entries.len(), height);
         return scroll.offset;
     }
     let heights: Vec<usize> = visible_entries(app).take(selected + 1).map(|e| entry_rows(app, e)).collect();
@@ -174,7 +175,7 @@ fn first_visible(app: &App, selected: usize, height: usize) -> usize {
 pub fn entry_at(app: &App, inner_height: u16, row: u16) -> Option<(usize, usize)> {
     let stuck = hung_task_rows(app, inner_height);
     let row = usize::from(row.checked_sub(stuck)?);
-    let from = first_visible(app, app.ui.kernel.scroll.selected, usize::from(inner_height - stuck));
+    let from = first_visible(app, app.views.kernel_log.scroll.selected, usize::from(inner_height - stuck));
     let mut below = 0;
     let at = visible_entries(app).skip(from).position(|e| {
         below += entry_rows(app, e);
@@ -185,18 +186,18 @@ pub fn entry_at(app: &App, inner_height: u16, row: u16) -> Option<(usize, usize)
 
 /// Rows that tasks long in state D take at the top.
 fn hung_task_rows(app: &App, height: u16) -> u16 {
-    (height / 2).min(app.system.hung_tasks.len().min(usize::from(u16::MAX)) as u16)
+    (height / 2).min(app.shared.system.hung_tasks.len().min(usize::from(u16::MAX)) as u16)
 }
 
 /// Tasks long in state D, at the top; returns what is left of the area.
 fn draw_hung_tasks(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) -> Rect {
     let most = hung_task_rows(app, area.height);
-    for (i, s) in app.system.hung_tasks.iter().take(usize::from(most)).enumerate() {
+    for (i, s) in app.shared.system.hung_tasks.iter().take(usize::from(most)).enumerate() {
         draw_text(
             buf,
             area.x,
             area.y + i as u16,
-            &hung_task_text(s, app.system.hung_task_warnings),
+            &hung_task_text(s, app.shared.system.hung_task_warnings),
             area.width,
             theme.crit,
         );
@@ -212,7 +213,7 @@ fn draw_entry(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, e: &Lo
         x += used;
     };
     scratch.clear();
-    crate::units::write_time_of_day(scratch, e.wall_ns, app.ui.utc_offset_secs);
+    crate::units::write_time_of_day(scratch, e.wall_ns, app.shared.utc_offset_secs);
     part(buf, scratch, theme.dim);
     part(buf, " ", theme.text);
     let class = match e.is_from_program() {
@@ -232,7 +233,7 @@ fn draw_entry(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, e: &Lo
     }
     part(buf, scratch, theme.warn);
     part(buf, &sanitize_cow(e.message.as_bytes()), if e.level <= 3 { entry_style(e, theme) } else { theme.text });
-    if !e.folded.is_empty() && !app.ui.kernel.is_unfolded {
+    if !e.folded.is_empty() && !app.views.kernel_log.is_unfolded {
         scratch.clear();
         let _ = write!(scratch, "  [+{} lines]", e.folded.len() + e.folded_dropped as usize);
         part(buf, scratch, theme.dim);
@@ -248,8 +249,8 @@ fn entry_style(e: &LogEntry, theme: &Theme) -> Style {
 }
 
 fn build_table(app: &App) -> Table {
-    let title = format!("{} on {}, {}", pane_title(app), app.system.host.name, app.timestamp());
-    let mut sheet = export::kernel_log::build_table(title, visible_entries(app), &app.system);
-    sheet.notes.extend(app.kernel_log_unavailable_reason());
+    let title = format!("{} on {}, {}", pane_title(app), app.shared.system.host.name, app.shared.timestamp());
+    let mut sheet = export::kernel_log::build_table(title, visible_entries(app), &app.shared.system);
+    sheet.notes.extend(app.shared.kernel_log_unavailable_reason());
     sheet
 }

@@ -29,11 +29,11 @@ pub const PANE: Pane = Pane {
 /// What the entry shown points to: the task it names if that is still there, else the device.
 pub fn link_target(app: &App) -> Option<EntryLink> {
     let e = shown_entry(app)?;
-    let task = e.pid.and_then(|pid| app.system.processes.find_by_pid(pid)).map(|row| EntryLink::Task(row.key()));
+    let task = e.pid.and_then(|pid| app.shared.system.processes.find_by_pid(pid)).map(|row| EntryLink::Task(row.key()));
     task.or_else(|| {
         // `loop0-8` and `sda1` in a message may be a journal's or a partition's name.
         let name = e.device.as_deref()?;
-        let rates = app.snapshot().devices.ok()?;
+        let rates = app.shared.snapshot().devices.ok()?;
         let rate = rates.iter().find(|r| &*r.name == name || name.split('-').next() == Some(&*r.name));
         rate.map(|r| EntryLink::Device(r.id))
     })
@@ -49,12 +49,12 @@ pub enum EntryLink {
 }
 
 fn shown_entry(app: &App) -> Option<&LogEntry> {
-    let Some(DetailPage::KernelLog(at)) = &app.ui.detail else { return None };
+    let Some(DetailPage::KernelLog(at)) = &app.screen.detail else { return None };
     visible_entries(app).nth(*at)
 }
 
 fn detail_lines(app: &App) -> Vec<(String, bool)> {
-    let width = usize::from(app.ui.size.0.saturating_sub(4)).max(20);
+    let width = usize::from(app.screen.size.0.saturating_sub(4)).max(20);
     let Some(e) = shown_entry(app) else { return vec![("this entry is no longer kept".into(), true)] };
     let mut out = Vec::new();
     let mut fact = |name: &str, value: String| out.push((format!("{name:<10} {value}"), false));
@@ -90,7 +90,7 @@ fn detail_lines(app: &App) -> Vec<(String, bool)> {
 
 /// What the device does right now.
 fn device_status_text(app: &App, name: &str) -> String {
-    let rate = app.snapshot().devices.ok().and_then(|d| d.iter().find(|d| &*d.name == name));
+    let rate = app.shared.snapshot().devices.ok().and_then(|d| d.iter().find(|d| &*d.name == name));
     match rate {
         Some(r) if r.stalled => format!("  now STALLED with {} in flight", r.in_flight),
         Some(r) => format!("  now {:.1} tps, await {:.2} ms, util {:.0} %", r.tps, r.await_ms, r.util_pct),
@@ -100,7 +100,7 @@ fn device_status_text(app: &App, name: &str) -> String {
 
 /// What the task does right now.
 fn task_status_text(app: &App, pid: u32) -> String {
-    match app.system.processes.find_by_pid(pid) {
+    match app.shared.system.processes.find_by_pid(pid) {
         Some(row) => {
             format!("  now in state {}{}", row.state, row.wchan.map_or(String::new(), |w| format!(" in {w}")))
         }
@@ -127,15 +127,17 @@ pub fn scroll_positions(lines: usize, height: u16) -> usize {
 /// Lines of a detail page, scrolled; `true` stands out.
 pub fn draw_detail_lines(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[(String, bool)]) {
     let last = lines.len().saturating_sub(usize::from(area.height));
-    let skip = app.ui.detail_scroll.selected.min(last);
+    let skip = app.screen.detail_scroll.selected.min(last);
     for (i, (line, strong)) in lines.iter().skip(skip).take(usize::from(area.height)).enumerate() {
         draw_text(buf, area.x, area.y + i as u16, line, area.width, if *strong { theme.title } else { theme.text });
     }
 }
 
 fn build_table(app: &App) -> Table {
-    let mut sheet =
-        Table::new(format!("Kernel log entry on {}, {}", app.system.host.name, app.timestamp()), &[("", false)]);
+    let mut sheet = Table::new(
+        format!("Kernel log entry on {}, {}", app.shared.system.host.name, app.shared.timestamp()),
+        &[("", false)],
+    );
     sheet.rows.extend(detail_lines(app).into_iter().map(|l| vec![l.0]));
     sheet
 }

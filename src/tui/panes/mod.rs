@@ -131,15 +131,6 @@ pub fn pane_by_id(id: PaneId) -> &'static Pane {
     PANES.iter().find(|p| p.id == id).unwrap_or(&PANES[0])
 }
 
-/// `live 1.0s`, `since boot`, `held at 14:02:11`: what the rates on screen cover.
-pub fn interval_text(app: &App) -> String {
-    let snap = app.snapshot();
-    if app.ui.frozen_seq.is_some() {
-        return format!("held at {}", app.format_time_of_day(snap.time.wall_ns));
-    }
-    if snap.is_since_boot { "mean since boot".into() } else { format!("{:.1} s", snap.interval_secs) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,8 +23,8 @@ pub const PANE: Pane = Pane {
 };
 
 fn detail_lines(app: &App) -> Vec<(String, bool)> {
-    let Some(DetailPage::Path(path)) = &app.ui.detail else { return Vec::new() };
-    let width = usize::from(app.ui.size.0.saturating_sub(4)).max(20);
+    let Some(DetailPage::Path(path)) = &app.screen.detail else { return Vec::new() };
+    let width = usize::from(app.screen.size.0.saturating_sub(4)).max(20);
     match &path.reply {
         None => vec![(waiting_text(app, &path.path), true)],
         Some(WorkerReply::ResolvedPath(report)) => crate::export::path_report::path_report_lines(report),
@@ -35,10 +35,10 @@ fn detail_lines(app: &App) -> Vec<(String, bool)> {
 
 /// What a child that does not answer is waiting for.
 fn waiting_text(app: &App, path: &str) -> String {
-    let now = app.system.now().boot_ns;
+    let now = app.shared.system.now().boot_ns;
     // Others may be stuck for longer; this one counts.
     let own = WorkerJob::ResolvePath { path: path.to_owned() }.key();
-    let blocked = app.system.blocked_reads.iter().find(|b| b.waiting_on.starts_with(&own));
+    let blocked = app.shared.system.blocked_reads.iter().find(|b| b.waiting_on.starts_with(&own));
     let secs = blocked.map_or(0, |b| now.saturating_sub(b.since_boot_ns) / 1_000_000_000);
     match secs {
         0..2 => format!("asking about {} …", sanitize(path)),
@@ -47,15 +47,15 @@ fn waiting_text(app: &App, path: &str) -> String {
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let Some(DetailPage::Path(path)) = &app.ui.detail else { return };
+    let Some(DetailPage::Path(path)) = &app.screen.detail else { return };
     let inner = draw_frame(buf, area, &format!("Path {}", sanitize(&path.path)), "Esc: back", focused, theme);
     draw_detail_lines(app, theme, inner, buf, &detail_lines(app));
 }
 
 fn build_table(app: &App) -> Table {
-    let title = match &app.ui.detail {
+    let title = match &app.screen.detail {
         Some(DetailPage::Path(p)) => {
-            format!("Path {} on {}, {}", sanitize(&p.path), app.system.host.name, app.timestamp())
+            format!("Path {} on {}, {}", sanitize(&p.path), app.shared.system.host.name, app.shared.timestamp())
         }
         _ => String::new(),
     };

@@ -1,7 +1,7 @@
 //! One task: its counters, limits, what it waits for, and on demand its mappings.
 
 use super::kernel_log_detail::{draw_detail_lines, focused_pane_inner, scroll_positions};
-use super::{Pane, PaneId, interval_text};
+use super::{Pane, PaneId};
 use crate::export::table::Table;
 use crate::jobs::job::WorkerReply;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
@@ -28,7 +28,7 @@ pub const PANE: Pane = Pane {
 };
 
 fn open_detail(app: &App) -> Option<&ProcessDetail> {
-    match &app.ui.detail {
+    match &app.screen.detail {
         Some(DetailPage::Process(p)) => Some(p),
         _ => None,
     }
@@ -39,13 +39,13 @@ fn detail_lines(app: &App) -> Vec<(String, bool)> {
     let mut out = Vec::new();
     push_counters_and_facts(app, p, &mut out);
     out.push((String::new(), false));
-    out.extend(mapping_lines(p, app.system.now().boot_ns));
+    out.extend(mapping_lines(p, app.shared.system.now().boot_ns));
     out
 }
 
 /// Counters and facts.
 fn push_counters_and_facts(app: &App, p: &ProcessDetail, out: &mut Vec<(String, bool)>) {
-    match app.system.processes.get(&p.key) {
+    match app.shared.system.processes.get(&p.key) {
         Some(row) => {
             push_counters(app, &row, out);
             super::io_accounting::push_process_io(app, row.pid, row.cgroup, out);
@@ -57,14 +57,14 @@ fn push_counters_and_facts(app: &App, p: &ProcessDetail, out: &mut Vec<(String, 
             out.push((String::new(), false));
         }
     }
-    push_facts(p, app.system.now().boot_ns, out);
+    push_facts(p, app.shared.system.now().boot_ns, out);
 }
 
 fn push_counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>) {
     let rate = |n: Option<f64>| super::writeback::format_optional_bytes(n);
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     let pct = |n: Option<f64>| n.map_or("-".into(), |n| format!("{n:.1} %"));
-    let now = app.system.now().boot_ns;
+    let now = app.shared.system.now().boot_ns;
     out.push((row.command.as_ref().map_or_else(|| row.comm.to_string(), |c| c.to_string()), true));
     let mut fact = |name: &str, value: String| out.push((format!("{name:<12} {value}"), false));
     let kind = if row.kernel_thread { "kernel thread" } else { "program" };
@@ -101,13 +101,13 @@ fn push_counters(app: &App, row: &ProcessRow<'_>, out: &mut Vec<(String, bool)>)
 
 /// Being held up by memory in one way: the share of time, and what the interval on screen has of it.
 fn stall_text(app: &App, row: &ProcessRow<'_>, pct: Option<f64>, kind: usize) -> String {
-    let snap = app.snapshot();
+    let snap = app.shared.snapshot();
     let Some(pct) = pct else {
-        let why = snap.memory_stalls.unavailable_reason(app.system.now().boot_ns);
+        let why = snap.memory_stalls.unavailable_reason(app.shared.system.now().boot_ns);
         let whole = "counted for whole processes only".to_owned();
         return format!(
             "- {}",
-            why.unwrap_or(if app.system.processes.rows_are_threads() { whole } else { String::new() })
+            why.unwrap_or(if app.shared.system.processes.rows_are_threads() { whole } else { String::new() })
         );
     };
     let task = snap.memory_stalls.ok().and_then(|s| s.processes.iter().find(|t| t.key == row.key()));
@@ -209,7 +209,7 @@ const SIDE_BY_SIDE_WIDTH: u16 = 150;
 fn scroll_row_count(app: &App) -> usize {
     let inner = focused_pane_inner(app);
     let lines = match open_detail(app) {
-        Some(p) if inner.width >= SIDE_BY_SIDE_WIDTH => mapping_lines(p, app.system.now().boot_ns).len(),
+        Some(p) if inner.width >= SIDE_BY_SIDE_WIDTH => mapping_lines(p, app.shared.system.now().boot_ns).len(),
         _ => detail_lines(app).len(),
     };
     scroll_positions(lines, inner.height)
@@ -217,7 +217,7 @@ fn scroll_row_count(app: &App) -> usize {
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
     let Some(p) = open_detail(app) else { return };
-    let inner = draw_frame(buf, area, &format!("Task {}", p.key.tid), &interval_text(app), focused, theme);
+    let inner = draw_frame(buf, area, &format!("Task {}", p.key.tid), &app.shared.interval_text(), focused, theme);
     if inner.width < SIDE_BY_SIDE_WIDTH {
         return draw_detail_lines(app, theme, inner, buf, &detail_lines(app));
     }
@@ -230,12 +230,13 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         draw_text(buf, inner.x, inner.y + i as u16, line, half - 1, style);
     }
     let right = Rect { x: inner.x + half, width: inner.width - half, ..inner };
-    draw_detail_lines(app, theme, right, buf, &mapping_lines(p, app.system.now().boot_ns));
+    draw_detail_lines(app, theme, right, buf, &mapping_lines(p, app.shared.system.now().boot_ns));
 }
 
 fn build_table(app: &App) -> Table {
-    let title = open_detail(app)
-        .map_or(String::new(), |p| format!("Task {} on {}, {}", p.key.tid, app.system.host.name, app.timestamp()));
+    let title = open_detail(app).map_or(String::new(), |p| {
+        format!("Task {} on {}, {}", p.key.tid, app.shared.system.host.name, app.shared.timestamp())
+    });
     let mut sheet = Table::new(title, &[("", false)]);
     sheet.rows.extend(detail_lines(app).into_iter().map(|l| vec![l.0]));
     sheet

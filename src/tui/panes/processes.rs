@@ -1,6 +1,6 @@
 //! Processes and threads: who does the I/O, who waits for it, who is swapped out.
 
-use super::{Pane, PaneId, interval_text};
+use super::{Pane, PaneId};
 use crate::export::processes::{delays_unavailable, missing_data_notes};
 use crate::export::{self, table::Table};
 use crate::model::column::ColumnSpec;
@@ -47,11 +47,11 @@ pub fn sort_column_names() -> Vec<&'static str> {
 
 /// The columns for a pane of that width.
 pub fn column_set(app: &App, width: u16) -> &'static [ColumnSpec<Col>] {
-    let (wide, sums) = (width >= 90, app.ui.processes.show_totals);
-    match (app.ui.processes.show_threads, wide, sums) {
-        (false, false, _) if matches!(app.ui.processes.sort_column, Col::Throttled | Col::Reclaim) => COMPACT_STALLS,
+    let (wide, sums) = (width >= 90, app.views.processes.show_totals);
+    match (app.views.processes.show_threads, wide, sums) {
+        (false, false, _) if matches!(app.views.processes.sort_column, Col::Throttled | Col::Reclaim) => COMPACT_STALLS,
         (false, false, false) => COMPACT,
-        (false, true, false) if app.snapshot().io_attribution.ok().is_some() => FULL_TRACED,
+        (false, true, false) if app.shared.snapshot().io_attribution.ok().is_some() => FULL_TRACED,
         (false, true, false) => FULL,
         (false, true, true) => FULL_TOTALS,
         (false, false, true) => COMPACT_TOTALS,
@@ -65,7 +65,7 @@ pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<Col>], tab
     // What moves bytes, and what the rows are sorted by.
     let keep = |i: usize| {
         matches!(set[i].id, Col::Read | Col::Write | Col::AccRead | Col::AccWrite)
-            || set[i].id == app.ui.processes.sort_column
+            || set[i].id == app.views.processes.sort_column
     };
     (
         set,
@@ -73,7 +73,7 @@ pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<Col>], tab
             set,
             width,
             (width / 4).max(if width < 66 { 12 } else { 18 }),
-            app.ui.processes.column_offset,
+            app.views.processes.column_offset,
             keep,
         ),
     )
@@ -81,7 +81,7 @@ pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<Col>], tab
 
 /// What the table is asked for; `height` rows from the first one shown.
 pub fn task_query(app: &App, offset: usize, height: usize) -> ProcessQuery {
-    let p = &app.ui.processes;
+    let p = &app.views.processes;
     let mut filter = p.filter.clone();
     if p.show_totals && filter.only_active {
         (filter.only_active, filter.only_accumulated) = (false, true);
@@ -96,7 +96,7 @@ pub fn task_query(app: &App, offset: usize, height: usize) -> ProcessQuery {
 }
 
 fn pane_title(app: &App) -> String {
-    let p = &app.ui.processes;
+    let p = &app.views.processes;
     let mut title = String::from(if p.show_threads { "Threads" } else { "Processes" });
     if p.show_totals {
         title.push_str(" · sums");
@@ -114,17 +114,17 @@ fn pane_title(app: &App) -> String {
 }
 
 fn title_note(app: &App) -> String {
-    if app.ui.frozen_seq.is_some() {
-        return format!("busiest tasks, {}", interval_text(app));
+    if app.shared.frozen_seq.is_some() {
+        return format!("busiest tasks, {}", app.shared.interval_text());
     }
-    let totals = app.system.processes.totals();
+    let totals = app.shared.system.processes.totals();
     let mut note = format!(
         "{} · read {}/s write {}/s",
         app.matching_task_count(),
         format_bytes(totals.read_bytes_per_s as u64),
         format_bytes(totals.write_bytes_per_s as u64)
     );
-    let procs = &app.system.processes;
+    let procs = &app.shared.system.processes;
     if procs.hidden_count() > 0 {
         note.push_str(&format!(" · {} hidden", procs.hidden_count()));
     }
@@ -142,18 +142,18 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     if inner.height == 0 {
         return;
     }
-    if let Some(why) = app.processes_unavailable_reason() {
+    if let Some(why) = app.shared.processes_unavailable_reason() {
         draw_reason(buf, inner, &why, theme.warn);
         return;
     }
     let (set, fitted) = fitted_columns(app, inner.width);
     let by = task_query(app, 0, 0).sort_by;
-    let descending = app.ui.processes.reverse == by.is_ascending_by_default();
+    let descending = app.views.processes.reverse == by.is_ascending_by_default();
     let sorted = set.iter().position(|c| c.id == by).map(|i| (i, descending));
     table::draw_header(buf, inner, set, &fitted, sorted, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-    let selected =
-        app.ui.processes.scroll.selected - app.ui.processes.scroll.offset.min(app.ui.processes.scroll.selected);
+    let selected = app.views.processes.scroll.selected
+        - app.views.processes.scroll.offset.min(app.views.processes.scroll.selected);
     let (mut scratch, mut text) = (String::new(), String::new());
     let mut any = false;
     app.for_each_visible_task(usize::from(body.height), |n, row| {
@@ -168,8 +168,8 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         }
     });
     if !any {
-        let text = match app.ui.processes.filter.only_active {
-            _ if app.ui.frozen_seq.is_some() => "no task is known to have done I/O then",
+        let text = match app.views.processes.filter.only_active {
+            _ if app.shared.frozen_seq.is_some() => "no task is known to have done I/O then",
             true => "no task does any I/O (o shows all)",
             false => "no task matches (Esc)",
         };
@@ -205,11 +205,11 @@ fn cell_style(row: &ProcessRow<'_>, col: Col, theme: &Theme) -> Style {
 }
 
 fn build_table(app: &App) -> Table {
-    let title = format!("{} on {}, {}", pane_title(app), app.system.host.name, app.timestamp());
+    let title = format!("{} on {}, {}", pane_title(app), app.shared.system.host.name, app.shared.timestamp());
     let mut sheet = export::processes::build_table(title, column_set(app, u16::MAX), |put| {
         app.for_each_visible_task(50, |_, row| put(row));
     });
-    sheet.notes.extend(app.processes_unavailable_reason());
-    sheet.notes.extend(missing_data_notes(&app.system.processes));
+    sheet.notes.extend(app.shared.processes_unavailable_reason());
+    sheet.notes.extend(missing_data_notes(&app.shared.system.processes));
     sheet
 }

@@ -12,7 +12,7 @@ const COLUMN_WIDTH: usize = BAR_WIDTH + 8;
 
 /// Bars of reads and of writes beside each other; nothing where requests are not traced, which the latencies say.
 pub fn push_request_sizes(app: &App, id: DevId, out: &mut Vec<(String, bool)>) {
-    let Some(latency) = app.snapshot().device(id).and_then(|d| d.latency.as_ref()) else { return };
+    let Some(latency) = app.shared.snapshot().device(id).and_then(|d| d.latency.as_ref()) else { return };
     let shapes = [latency.kinds[0].pattern, latency.kinds[1].pattern];
     let used = |at: usize| shapes.iter().any(|s| s.sizes[at] > 0);
     let Some(first) = (0..shapes[0].sizes.len()).find(|at| used(*at)) else { return };

@@ -25,7 +25,7 @@ pub const PANE: Pane = Pane {
 };
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let snap = app.snapshot();
+    let snap = app.shared.snapshot();
     let (throttled, note) = snap.writeback.ok().map(|w| throttling_note(snap, w)).unwrap_or_default();
     let inner = draw_frame(buf, area, "Writeback", &note, focused, theme);
     let mut y = inner.y;
@@ -38,7 +38,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let Some(w) = snap.writeback.ok() else {
         line(
             buf,
-            &format!("- {}", snap.writeback.unavailable_reason(app.system.now().boot_ns).unwrap_or_default()),
+            &format!("- {}", snap.writeback.unavailable_reason(app.shared.system.now().boot_ns).unwrap_or_default()),
             true,
         );
         return;
@@ -92,7 +92,7 @@ fn throttling_note(snap: &Snapshot, w: &WritebackRate) -> (bool, String) {
 
 /// The bar of dirty + writeback up to the dirty threshold, and its legend.
 pub fn draw_thresholds(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer) {
-    let Some(w) = app.snapshot().writeback.ok() else { return };
+    let Some(w) = app.shared.snapshot().writeback.ok() else { return };
     let (Some(max), Some(dirty)) = (w.dirty_threshold_bytes, w.dirty_bytes) else { return };
     let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
     if area.height >= 2 {
@@ -118,7 +118,7 @@ pub fn draw_unwritten_graph(app: &App, theme: &Theme, area: Rect, buf: &mut Cell
         return;
     }
     let value = |f: &crate::model::history::HistoryFrame<_>| f.unwritten_bytes.map(|n| n as f64);
-    let max = app.history_to_shown().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
+    let max = app.shared.history_to_shown().rev().take(usize::from(area.width)).filter_map(value).fold(0.0, f64::max);
     let changed = app.change_marks(usize::from(area.width));
     let legend = if changed.is_empty() { "" } else { "┊ changed  " };
     let stalls = stall_labels(app, usize::from(area.width));
@@ -128,7 +128,7 @@ pub fn draw_unwritten_graph(app: &App, theme: &Theme, area: Rect, buf: &mut Cell
     let label = format!("{legend}dirty + writeback, most {}{held}", format_optional_bytes(Some(max)));
     draw_text(buf, area.x, area.y, &label, area.width, theme.dim);
     let graph = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    draw_columns(buf, graph, app.history_to_shown().map(value), max.max(1.0), theme.graph);
+    draw_columns(buf, graph, app.shared.history_to_shown().map(value), max.max(1.0), theme.graph);
     draw_column_markers(buf, graph, &changed, theme.changed);
     if graph.height > 1 {
         draw_column_labels(buf, graph, &stalls, theme.warn);
@@ -138,7 +138,7 @@ pub fn draw_unwritten_graph(app: &App, theme: &Theme, area: Rect, buf: &mut Cell
 /// Ticks in which somebody was held up by memory, counted back from the newest on screen as far as a graph of that
 /// width goes, and their signs.
 pub fn stall_labels(app: &App, width: usize) -> Vec<(usize, &'static str)> {
-    let ticks = app.history_to_shown().rev().take(width).enumerate();
+    let ticks = app.shared.history_to_shown().rev().take(width).enumerate();
     let sign = |(at, frame): (usize, &crate::model::history::HistoryFrame<_>)| {
         let stalls = frame.snapshot.memory_stalls.ok()?;
         let sign = match (stalls.has_stalls(THROTTLE), stalls.has_stalls(RECLAIM)) {

@@ -69,7 +69,7 @@ impl Runtime {
                 feed.scan_now();
             }
             Effect::WatchTasks(keys) => {
-                let waits = matches!(self.app.ui.detail, Some(DetailPage::Process(_)));
+                let waits = matches!(self.app.screen.detail, Some(DetailPage::Process(_)));
                 feed.update_scan_options(|w| (w.visible, w.wait_channels) = (keys, waits));
             }
             _ => {}
@@ -108,7 +108,7 @@ impl Runtime {
 
     fn redraw(&mut self) {
         let size = self.tty.size();
-        self.app.ui.size = size;
+        self.app.screen.size = size;
         self.screen.reset(size);
         self.schedule_draw(Duration::ZERO);
     }

@@ -5,8 +5,9 @@ use super::super::event_queue::EventSender;
 use super::super::recording::RecordingEffect;
 use super::super::replay::ReplayUi;
 use super::super::replay::player::ReplayPlayer;
-use super::super::state::Ui;
+use super::super::state::App;
 use super::state::Runtime;
+use crate::model::system_state::SystemState;
 use crate::recording::file_worker::RemoteFile;
 use crate::recording::reader::RecordingReader;
 
@@ -21,12 +22,14 @@ pub struct ReplaySource {
 }
 
 /// Sets the screen to a recording and starts to play it.
-pub(super) fn start_replay(showing: ReplaySource, ui: &mut Ui, outbox: &EventSender) -> anyhow::Result<ReplayPlayer> {
+pub(super) fn start_replay(showing: ReplaySource, app: &mut App, outbox: &EventSender) -> anyhow::Result<ReplayPlayer> {
     let ReplaySource { reader, name, start_wall_ns: at } = showing;
     let header = &reader.header;
-    ui.utc_offset_secs = header.utc_offset_secs;
-    ui.log_clock = header.log_clock();
-    ui.replay = Some(ReplayUi::new(&name, header.host(), header.log_clock(), reader.span()));
+    let shared = &mut app.shared;
+    shared.utc_offset_secs = header.utc_offset_secs;
+    shared.log_clock = header.log_clock();
+    shared.system = SystemState::new(header.host(), header.log_clock());
+    shared.replay = Some(ReplayUi::new(&name, header.host(), header.log_clock(), reader.span()));
     let to = outbox.clone();
     let sink = Box::new(move |news| to.blocking_send(Box::new(Event::Replay(Box::new(news)))).is_ok());
     Ok(ReplayPlayer::start(reader, at, sink)?)
@@ -36,11 +39,11 @@ impl Runtime {
     /// Begins to record, or ends it.
     pub(super) fn control_recording(&mut self, effect: RecordingEffect) -> anyhow::Result<()> {
         match effect {
-            RecordingEffect::Stop => self.recording.stop(self.app.system.now().wall_ns),
+            RecordingEffect::Stop => self.recording.stop(self.app.shared.system.now().wall_ns),
             RecordingEffect::Start(path) => {
                 let path = std::env::current_dir().unwrap_or_default().join(path);
                 if let Err(why) = self.recording.start(&self.options.root, path, &self.app) {
-                    self.app.ui.recording_status = None;
+                    self.app.shared.recording_status = None;
                     return self.dispatch(Event::Notice(why));
                 }
             }

@@ -12,7 +12,7 @@ use super::super::event_queue::EventSender;
 use super::super::recording::ActiveRecording;
 use super::super::replay::player::ReplayPlayer;
 use super::super::signals::SignalEvent;
-use super::super::state::{App, Ui};
+use super::super::state::App;
 use super::super::terminal::Tty;
 use super::super::update::{self, update};
 use super::super::{bench, experiment, tune};
@@ -107,17 +107,19 @@ impl Runtime {
     ) -> anyhow::Result<()> {
         let mut place = seat.lock();
         let size = tty.size();
-        let mut ui = Ui::new(size, &options.settings, options.no_color);
-        ui.utc_offset_secs = crate::tui::timezone::utc_offset_secs(clock::now().wall_ns);
-        ui.log_clock = clock::now_log_clock();
-        ui.bench.set_working_directory(std::env::current_dir().unwrap_or_default());
+        let system = SystemState::new(host::read_host(&options.root), clock::now_log_clock());
+        let mut app = App::new(system, size, &options.settings, options.no_color);
+        app.shared.utc_offset_secs = crate::tui::timezone::utc_offset_secs(clock::now().wall_ns);
+        app.shared.log_clock = clock::now_log_clock();
+        app.views.bench.set_working_directory(std::env::current_dir().unwrap_or_default());
         let (feed, player) = match options.replay.take() {
-            Some(showing) => (None, Some(start_replay(showing, &mut ui, &outbox)?)),
+            Some(showing) => (None, Some(start_replay(showing, &mut app, &outbox)?)),
             None => {
-                let wants = ScanOptions { threads: ui.processes.show_threads, delays: true, ..Default::default() };
+                let wants =
+                    ScanOptions { threads: app.views.processes.show_threads, delays: true, ..Default::default() };
                 let seat = seat.clone();
                 let sink = Arc::new(move |news| seat.handle_collector_event(news));
-                (Some(Collectors::start(&options.root, ui.interval, wants, sink)?), None)
+                (Some(Collectors::start(&options.root, app.shared.interval, wants, sink)?), None)
             }
         };
         let send = |to: &EventSender, event| drop(to.blocking_send(Box::new(event)));
@@ -132,13 +134,9 @@ impl Runtime {
         let experiment = experiment::runner::ExperimentEffectRunner::new(root(), Arc::new(news));
         let news = move |n| send(&outbox, Event::Tune(Box::new(n)));
         let tuning = tune::runner::TuneEffectRunner::new(root(), Arc::new(news));
-        let sample_due = Instant::now() + ui.interval;
-        let world = match &ui.replay {
-            Some(replay) => SystemState::new(replay.host.clone(), replay.log_clock),
-            None => SystemState::new(host::read_host(&options.root), clock::now_log_clock()),
-        };
+        let sample_due = Instant::now() + app.shared.interval;
         *place = Some(Self {
-            app: App::new(world, ui),
+            app,
             options,
             tty,
             screen: DiffRenderer::new(size),
@@ -160,7 +158,7 @@ impl Runtime {
 
     /// Ends what goes on. What went wrong for a collector is the error.
     pub fn finish(mut self) -> anyhow::Result<()> {
-        self.recording.finish(self.app.system.now().wall_ns);
+        self.recording.finish(self.app.shared.system.now().wall_ns);
         self.collector_error.take().map_or(Ok(()), Err)
     }
 
@@ -180,7 +178,7 @@ impl Runtime {
     pub fn show_first_frame(&mut self) -> anyhow::Result<()> {
         self.draw()?;
         if let Some(feed) = &self.collectors {
-            feed.set_tracing(self.app.ui.tracing);
+            feed.set_tracing(self.app.shared.tracing);
         }
         let Some(path) = self.options.initial_path.take() else { return Ok(()) };
         let mut effects = Vec::new();
@@ -227,7 +225,7 @@ impl Runtime {
     fn on_collector_event(&mut self, news: CollectorEvent) -> anyhow::Result<()> {
         let ticks = matches!(news, CollectorEvent::Sample(_) | CollectorEvent::SampleAndTasks(..));
         if ticks {
-            self.sample_due = Instant::now() + self.app.ui.interval;
+            self.sample_due = Instant::now() + self.app.shared.interval;
             self.refresh_blocked();
         }
         let alone = matches!(news, CollectorEvent::Sample(_));
@@ -245,7 +243,7 @@ impl Runtime {
 
     /// Takes in what happened and does what follows from it.
     pub fn dispatch(&mut self, event: Event) -> anyhow::Result<()> {
-        let now = self.app.system.now().wall_ns;
+        let now = self.app.shared.system.now().wall_ns;
         if let Some(status) = self.recording.observe_event(&event, now) {
             update(&mut self.app, Event::RecordingStatus(Box::new(status)));
         }
@@ -316,10 +314,10 @@ impl Runtime {
                 list.push(BlockedRead { since_boot_ns: p.started_boot_ns, waiting_on: on });
             }
         }
-        if list != self.app.system.blocked_reads {
+        if list != self.app.shared.system.blocked_reads {
             let _ = self.dispatch(Event::Blocked(list));
         }
-        if !self.app.system.hung_tasks.is_empty() {
+        if !self.app.shared.system.hung_tasks.is_empty() {
             let left = read_hung_task_warnings(&self.options.root).ok().copied();
             let _ = self.dispatch(Event::HungTaskWarnings(left));
         }

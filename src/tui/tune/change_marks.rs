@@ -9,14 +9,14 @@ use crate::tui::state::App;
 impl App {
     /// When knobs were changed or changed back, CLOCK_BOOTTIME in ns.
     fn change_times(&self) -> impl Iterator<Item = u64> + '_ {
-        let tune = &self.ui.tune;
+        let tune = &self.views.tune;
         tune.changes().iter().filter_map(|c| c.boot_ns).chain(tune.ended_boot_ns.values().copied())
     }
 
     /// The columns of a graph of the past, so many columns wide, at which knobs changed, counted from the right edge.
     pub fn change_marks(&self, width: usize) -> Vec<usize> {
         let mut out = Vec::new();
-        let past = self.history_to_shown();
+        let past = self.shared.history_to_shown();
         let Some(first) = past.clone().nth_back(width.min(past.len().saturating_sub(1))) else { return out };
         for at in self.change_times().filter(|at| *at > first.snapshot.time.boot_ns) {
             // The tick that ended first after it has the change within it.
@@ -35,7 +35,7 @@ impl App {
         let after = self.change_times().filter(|t| *t > at_ns).min();
         // Of a change that ended unseen it is not known how long it was in force.
         let over =
-            matches!(change.status, ChangeStatus::Closed(_)) && !self.ui.tune.ended_boot_ns.contains_key(&change.id);
+            matches!(change.status, ChangeStatus::Closed(_)) && !self.views.tune.ended_boot_ns.contains_key(&change.id);
         (!over).then_some(ChangeTimes {
             earliest_ns: before.unwrap_or(0),
             changed_ns: at_ns,
@@ -45,7 +45,7 @@ impl App {
 
     /// The devices a change is looked at with: its own, else all disks.
     fn change_devices(&self, change: &ChangeRow) -> Vec<DevId> {
-        let Some(topo) = self.system.topology.ok() else { return Vec::new() };
+        let Some(topo) = self.shared.system.topology.ok() else { return Vec::new() };
         let named = change.members.iter().filter_map(|m| m.device.as_deref());
         let own: Vec<DevId> = named.filter_map(|name| topo.by_name(name)).map(|d| d.id).collect();
         match own.is_empty() {
@@ -57,12 +57,12 @@ impl App {
     /// The figures before and since a change.
     pub fn compare_change(&self, change: &ChangeRow) -> Option<ChangeImpact> {
         let when = self.comparison_window(change)?;
-        Some(compare(self.history_to_shown().map(|f| &*f.snapshot), when, &self.change_devices(change)))
+        Some(compare(self.shared.history_to_shown().map(|f| &*f.snapshot), when, &self.change_devices(change)))
     }
 
     /// Seconds after which old dirty pages are written, as the kernel has it now.
     pub fn dirty_expire_secs(&self) -> Option<f64> {
-        let row = self.ui.tune.knob("vm.dirty_expire_centisecs")?;
+        let row = self.views.tune.knob("vm.dirty_expire_centisecs")?;
         Some(row.reading.as_ref().ok()?.value.parse::<f64>().ok()? / 100.0)
     }
 }

@@ -17,31 +17,31 @@ use std::time::Duration;
 /// Does it.
 pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
     if let Some(why) = super::replay::refusal_reason(app, action) {
-        return app.ui.error(why);
+        return app.screen.error(why);
     }
     match action {
         Action::Quit => super::tune::quit_or_ask(app, effects),
         Action::Suspend => effects.push(Effect::Suspend),
         Action::Redraw => effects.push(Effect::Redraw),
         Action::Help => {
-            let open = matches!(app.ui.overlay, Some(Overlay::Help(_)));
-            app.ui.overlay = (!open).then_some(Overlay::Help(0));
+            let open = matches!(app.screen.overlay, Some(Overlay::Help(_)));
+            app.screen.overlay = (!open).then_some(Overlay::Help(0));
         }
         Action::ShowView(view) => open_view(app, view, effects),
         Action::NextView => open_view(app, adjacent_view(app, true), effects),
         Action::PreviousView => open_view(app, adjacent_view(app, false), effects),
         Action::NextPane => {
             let panes = layout::compute_layout(app).panes.len().max(1);
-            app.ui.focus = if app.ui.zoomed { app.ui.focus } else { (app.ui.focus + 1) % panes };
+            app.screen.focus = if app.screen.zoomed { app.screen.focus } else { (app.screen.focus + 1) % panes };
         }
-        Action::Zoom => app.ui.zoomed = !app.ui.zoomed,
+        Action::Zoom => app.screen.zoomed = !app.screen.zoomed,
         Action::Open => open_selected(app, effects),
         Action::Back => close_topmost(app, effects),
         Action::MoveSelection(by) => move_selection(app, isize::from(by)),
         Action::MovePage(by) => {
-            let height = match app.ui.overlay {
-                Some(Overlay::Help(_)) => crate::tui::draw::visible_help_lines(app.ui.size),
-                Some(Overlay::Dialog(_)) => app.ui.size.1.saturating_sub(6),
+            let height = match app.screen.overlay {
+                Some(Overlay::Help(_)) => crate::tui::draw::visible_help_lines(app.screen.size),
+                Some(Overlay::Dialog(_)) => app.screen.size.1.saturating_sub(6),
                 _ => {
                     layout::compute_layout(app).pane_area(app.focused_pane()).map_or(0, |a| a.height).saturating_sub(3)
                 }
@@ -49,7 +49,7 @@ pub fn apply_action(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
             move_selection(app, isize::from(by) * height.max(1) as isize);
         }
         Action::MoveToFirst => move_selection(app, isize::MIN / 2),
-        Action::MoveToLast => match app.ui.frozen_seq {
+        Action::MoveToLast => match app.shared.frozen_seq {
             Some(_) => unfreeze(app),
             None => move_selection(app, isize::MAX / 2),
         },
@@ -75,44 +75,44 @@ fn apply_setting(app: &mut App, action: Action, effects: &mut Vec<Effect>) {
         Action::ColumnsLeft => scroll_columns(app, -1),
         Action::ColumnsRight => scroll_columns(app, 1),
         Action::ReverseSort => match app.focused_pane() {
-            PaneId::Devices | PaneId::DeviceGraphs => app.ui.devices.reverse = !app.ui.devices.reverse,
-            PaneId::Processes => app.ui.processes.reverse = !app.ui.processes.reverse,
-            PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.reverse = !app.ui.syncs.reverse,
+            PaneId::Devices | PaneId::DeviceGraphs => app.views.devices.reverse = !app.views.devices.reverse,
+            PaneId::Processes => app.views.processes.reverse = !app.views.processes.reverse,
+            PaneId::Syncs | PaneId::SlowSyncs => app.views.syncs.reverse = !app.views.syncs.reverse,
             _ => {}
         },
         Action::SearchNext => super::prompt::search(app, 1),
         Action::SearchPrevious => super::prompt::search(app, -1),
         Action::ToggleActiveOnly => match app.focused_pane() {
-            PaneId::Processes => app.ui.processes.filter.only_active = !app.ui.processes.filter.only_active,
-            _ => app.ui.devices.only_active = !app.ui.devices.only_active,
+            PaneId::Processes => app.views.processes.filter.only_active = !app.views.processes.filter.only_active,
+            _ => app.views.devices.only_active = !app.views.devices.only_active,
         },
-        Action::ToggleTotals => app.ui.processes.show_totals = !app.ui.processes.show_totals,
+        Action::ToggleTotals => app.views.processes.show_totals = !app.views.processes.show_totals,
         Action::ToggleThreads => {
-            app.ui.processes.show_threads = !app.ui.processes.show_threads;
-            effects.push(Effect::ScanThreads(app.ui.processes.show_threads));
+            app.views.processes.show_threads = !app.views.processes.show_threads;
+            effects.push(Effect::ScanThreads(app.views.processes.show_threads));
         }
         Action::ToggleFold => toggle_fold(app),
-        Action::ToggleExtendedColumns => app.ui.devices.extended = !app.ui.devices.extended,
-        Action::NextGraph => app.ui.devices.graph_index += 1,
-        Action::ShorterInterval => round_and_set_interval(app, app.ui.interval.as_secs_f64() - 0.5, effects),
-        Action::LongerInterval => round_and_set_interval(app, app.ui.interval.as_secs_f64() + 0.5, effects),
+        Action::ToggleExtendedColumns => app.views.devices.extended = !app.views.devices.extended,
+        Action::NextGraph => app.views.devices.graph_index += 1,
+        Action::ShorterInterval => round_and_set_interval(app, app.shared.interval.as_secs_f64() - 0.5, effects),
+        Action::LongerInterval => round_and_set_interval(app, app.shared.interval.as_secs_f64() + 0.5, effects),
         Action::ResetCounters => {
-            let now = app.system.now();
-            app.system.processes.reset_counters(now);
-            app.ui.info("sums count from now");
+            let now = app.shared.system.now();
+            app.shared.system.processes.reset_counters(now);
+            app.screen.info("sums count from now");
         }
-        Action::SaveConfig => effects.push(Effect::SaveSettings(app.ui.settings())),
+        Action::SaveConfig => effects.push(Effect::SaveSettings(app.settings())),
         Action::Screenshot => super::screenshot::begin_capture(app),
         Action::CopyPane => {
             let sheet = (panes::pane_by_id(app.focused_pane()).table)(app);
             effects.push(Effect::CopyToClipboard(sheet.to_markdown()));
-            app.ui.info("pane sent to the terminal's clipboard (OSC 52), if it allows that");
+            app.screen.info("pane sent to the terminal's clipboard (OSC 52), if it allows that");
         }
         Action::NextTheme => {
-            let at = ThemeName::ALL.iter().position(|t| *t == app.ui.theme_name).unwrap_or(0);
-            app.ui.theme_name = ThemeName::ALL[(at + 1) % ThemeName::ALL.len()];
-            let note = if app.ui.no_color { " (NO_COLOR is set: shown without colour)" } else { "" };
-            app.ui.info(format!("theme {}{note}", app.ui.theme_name.name()));
+            let at = ThemeName::ALL.iter().position(|t| *t == app.shared.theme_name).unwrap_or(0);
+            app.shared.theme_name = ThemeName::ALL[(at + 1) % ThemeName::ALL.len()];
+            let note = if app.shared.no_color { " (NO_COLOR is set: shown without colour)" } else { "" };
+            app.screen.info(format!("theme {}{note}", app.shared.theme_name.name()));
         }
         asking => open_prompt(app, asking),
     }
@@ -123,22 +123,22 @@ fn open_prompt(app: &mut App, action: Action) {
     let (what, text) = match action {
         Action::Search => (PromptPurpose::Search, String::new()),
         Action::Filter => (PromptPurpose::Filter, super::prompt::current_filter(app)),
-        Action::UserFilter => (PromptPurpose::UserFilter, app.ui.processes.filter.user.clone().unwrap_or_default()),
+        Action::UserFilter => (PromptPurpose::UserFilter, app.views.processes.filter.user.clone().unwrap_or_default()),
         Action::SetInterval => (PromptPurpose::Interval, String::new()),
         Action::Command => (PromptPurpose::Command, String::new()),
-        Action::IncludePattern => (PromptPurpose::Include, app.ui.kernel.include.clone().unwrap_or_default()),
+        Action::IncludePattern => (PromptPurpose::Include, app.views.kernel_log.include.clone().unwrap_or_default()),
         Action::ExcludePattern => {
             let default = crate::model::kernel_log::DEFAULT_EXCLUDE.to_owned();
-            (PromptPurpose::Exclude, app.ui.kernel.exclude.clone().unwrap_or(default))
+            (PromptPurpose::Exclude, app.views.kernel_log.exclude.clone().unwrap_or(default))
         }
         Action::Ionice => match app.selected_task() {
             Some(row) => (PromptPurpose::Ionice(row.key()), String::new()),
-            None => return app.ui.error("no task selected"),
+            None => return app.screen.error("no task selected"),
         },
         _ => return,
     };
     let cursor = text.len();
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
+    app.screen.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 fn adjacent_view(app: &App, on: bool) -> ViewId {
@@ -146,18 +146,18 @@ fn adjacent_view(app: &App, on: bool) -> ViewId {
         .into_iter()
         .filter(|v| super::replay::refusal_reason(app, Action::ShowView(*v)).is_none())
         .collect();
-    let at = views.iter().position(|v| *v == app.ui.view).unwrap_or(0);
+    let at = views.iter().position(|v| *v == app.screen.view).unwrap_or(0);
     views[(at + if on { 1 } else { views.len() - 1 }) % views.len()]
 }
 
 /// Opens a view.
 pub fn open_view(app: &mut App, view: ViewId, effects: &mut Vec<Effect>) {
     // Once more the key of the view they are in: from the experiments to the knobs.
-    app.ui.experiment.is_open &= app.ui.view != view;
-    app.ui.view = view;
-    app.ui.focus = 0;
-    app.ui.zoomed = false;
-    app.ui.detail = None;
+    app.views.experiments.is_open &= app.screen.view != view;
+    app.screen.view = view;
+    app.screen.focus = 0;
+    app.screen.zoomed = false;
+    app.screen.detail = None;
     match view {
         ViewId::Bench => super::bench::on_open(app, effects),
         ViewId::Tune => {
@@ -170,18 +170,18 @@ pub fn open_view(app: &mut App, view: ViewId, effects: &mut Vec<Effect>) {
 
 /// Opens the detail page of a device.
 pub fn open_device(app: &mut App, id: DevId) {
-    app.ui.detail = Some(DetailPage::Device(id));
-    app.ui.detail_scroll = Scroll::default();
+    app.screen.detail = Some(DetailPage::Device(id));
+    app.screen.detail_scroll = Scroll::default();
 }
 
 /// Opens the detail page of a task.
 pub fn open_task(app: &mut App, key: TaskKey, effects: &mut Vec<Effect>) {
-    app.ui.detail = Some(DetailPage::Process(Box::new(ProcessDetail::new(key))));
+    app.screen.detail = Some(DetailPage::Process(Box::new(ProcessDetail::new(key))));
     events::request_task_facts(app, effects);
 }
 
 fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
-    app.ui.detail_scroll = Scroll::default();
+    app.screen.detail_scroll = Scroll::default();
     match app.focused_pane() {
         PaneId::Devices | PaneId::DeviceGraphs => {
             if let Some(id) = app.selected_device() {
@@ -196,7 +196,7 @@ fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
         PaneId::KernelLogDetail => match kernel_log_detail::link_target(app) {
             Some(EntryLink::Task(key)) => open_task(app, key, effects),
             Some(EntryLink::Device(id)) => open_device(app, id),
-            None => app.ui.error("it names no task that is still there and no device"),
+            None => app.screen.error("it names no task that is still there and no device"),
         },
         PaneId::BenchResults | PaneId::BenchPage => super::bench::open_selected(app, effects),
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::open_selected(app, effects),
@@ -205,8 +205,8 @@ fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
             super::findings::open_selected(app, effects)
         }
         PaneId::Syncs | PaneId::SlowSyncs => super::syncs::open_process(app, effects),
-        PaneId::KernelLog if !app.ui.kernel.visible_entries.is_empty() => {
-            app.ui.detail = Some(DetailPage::KernelLog(app.ui.kernel.scroll.selected));
+        PaneId::KernelLog if !app.views.kernel_log.visible_entries.is_empty() => {
+            app.screen.detail = Some(DetailPage::KernelLog(app.views.kernel_log.scroll.selected));
         }
         _ => {}
     }
@@ -214,10 +214,10 @@ fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// Undoes the topmost thing: overlay, detail, zoom, frozen picture, filters.
 fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.ui.overlay.take().is_some() || super::replay::stop_search(app, effects) {
+    if app.screen.overlay.take().is_some() || super::replay::stop_search(app, effects) {
         return;
     }
-    if app.ui.detail.take().is_some() {
+    if app.screen.detail.take().is_some() {
         return;
     }
     let closed = match app.focused_pane() {
@@ -230,61 +230,61 @@ fn close_topmost(app: &mut App, effects: &mut Vec<Effect>) {
     if closed {
         return;
     }
-    if app.ui.zoomed {
-        app.ui.zoomed = false;
-    } else if app.ui.frozen_seq.is_some() {
+    if app.screen.zoomed {
+        app.screen.zoomed = false;
+    } else if app.shared.frozen_seq.is_some() {
         unfreeze(app);
     } else {
         match app.focused_pane() {
             PaneId::Processes => {
-                app.ui.processes.filter.text = None;
-                app.ui.processes.filter.user = None;
+                app.views.processes.filter.text = None;
+                app.views.processes.filter.user = None;
             }
             PaneId::KernelLog => {
-                app.ui.kernel.filter.clear();
+                app.views.kernel_log.filter.clear();
                 kernel_log::refresh_visible_entries(app);
             }
-            PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.filter.clear(),
+            PaneId::Syncs | PaneId::SlowSyncs => app.views.syncs.filter.clear(),
             PaneId::BenchResults | PaneId::BenchPage | PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => {
             }
             PaneId::ExperimentList | PaneId::ExperimentPage => {}
             PaneId::Findings | PaneId::IncidentPage | PaneId::FindingsSummary => {}
-            _ => app.ui.devices.filter.clear(),
+            _ => app.views.devices.filter.clear(),
         }
     }
 }
 
 fn move_selection(app: &mut App, by: isize) {
-    if let Some(Overlay::Dialog(dialog)) = &mut app.ui.overlay {
-        let most = crate::tui::draw::hidden_dialog_lines(dialog, app.ui.size);
+    if let Some(Overlay::Dialog(dialog)) = &mut app.screen.overlay {
+        let most = crate::tui::draw::hidden_dialog_lines(dialog, app.screen.size);
         dialog.scroll = (dialog.scroll as isize).saturating_add(by).clamp(0, most as isize) as u16;
         return;
     }
-    if let Some(Overlay::Help(scroll)) = &mut app.ui.overlay {
+    if let Some(Overlay::Help(scroll)) = &mut app.screen.overlay {
         let lines = crate::tui::draw::help_lines().len();
-        let last = lines.saturating_sub(crate::tui::draw::visible_help_lines(app.ui.size).into()) as isize;
+        let last = lines.saturating_sub(crate::tui::draw::visible_help_lines(app.screen.size).into()) as isize;
         *scroll = (*scroll as isize).saturating_add(by).clamp(0, last) as u16;
         return;
     }
-    if app.ui.detail.is_some() {
+    if app.screen.detail.is_some() {
         let rows = (panes::pane_by_id(app.focused_pane()).row_count)(app);
-        app.ui.detail_scroll.move_selection(by, rows);
+        app.screen.detail_scroll.move_selection(by, rows);
         return;
     }
     match app.focused_pane() {
         PaneId::Processes => {
             let len = app.matching_task_count();
-            app.ui.processes.scroll.move_selection(by, len);
-            app.ui.processes.selected = None;
+            app.views.processes.scroll.move_selection(by, len);
+            app.views.processes.selected = None;
         }
         PaneId::KernelLog => {
-            let len = app.ui.kernel.visible_entries.len();
-            app.ui.kernel.scroll.move_selection(by, len);
-            app.ui.kernel.follows_newest = app.ui.kernel.scroll.selected + 1 >= len;
+            let len = app.views.kernel_log.visible_entries.len();
+            app.views.kernel_log.scroll.move_selection(by, len);
+            app.views.kernel_log.follows_newest = app.views.kernel_log.scroll.selected + 1 >= len;
         }
         PaneId::Devices | PaneId::DeviceGraphs => {
             let len = devices::device_lines(app).len();
-            app.ui.devices.scroll.move_selection(by, len);
+            app.views.devices.scroll.move_selection(by, len);
         }
         PaneId::BenchResults | PaneId::BenchPage => super::bench::move_selection(app, by),
         PaneId::TuneKnobs | PaneId::KnobPage | PaneId::ChangeHistory => super::tune::move_selection(app, by),
@@ -296,7 +296,7 @@ fn move_selection(app: &mut App, by: isize) {
 }
 
 fn toggle_freeze(app: &mut App) {
-    match app.ui.frozen_seq {
+    match app.shared.frozen_seq {
         Some(_) => unfreeze(app),
         None => freeze_tick(app, 0),
     }
@@ -304,15 +304,15 @@ fn toggle_freeze(app: &mut App) {
 
 /// Holds the tick `by` steps from the one on screen.
 fn freeze_tick(app: &mut App, by: isize) {
-    let now = app.ui.frozen_seq.unwrap_or(app.snapshot().seq);
-    match app.system.history.step_from(now, by) {
-        Some(seq) => app.ui.frozen_seq = Some(seq),
-        None => app.ui.error("nothing to hold yet"),
+    let now = app.shared.frozen_seq.unwrap_or(app.shared.snapshot().seq);
+    match app.shared.system.history.step_from(now, by) {
+        Some(seq) => app.shared.frozen_seq = Some(seq),
+        None => app.screen.error("nothing to hold yet"),
     }
 }
 
 fn unfreeze(app: &mut App) {
-    app.ui.frozen_seq = None;
+    app.shared.frozen_seq = None;
 }
 
 fn round_and_set_interval(app: &mut App, secs: f64, effects: &mut Vec<Effect>) {
@@ -323,9 +323,9 @@ fn round_and_set_interval(app: &mut App, secs: f64, effects: &mut Vec<Effect>) {
 
 /// Sets the interval; the caller has checked the range.
 pub fn set_interval(app: &mut App, secs: f64, effects: &mut Vec<Effect>) {
-    app.ui.interval = Duration::from_secs_f64(secs);
-    app.ui.info(format!("interval {secs} s"));
-    effects.push(Effect::SetInterval(app.ui.interval));
+    app.shared.interval = Duration::from_secs_f64(secs);
+    app.screen.info(format!("interval {secs} s"));
+    effects.push(Effect::SetInterval(app.shared.interval));
 }
 
 /// Moves the sort column among those on screen; for devices there is a place before the first: the tree.
@@ -342,9 +342,9 @@ fn move_sort_column(app: &mut App, by: isize) {
         }
         PaneId::Devices | PaneId::DeviceGraphs => {
             let len = devices::column_set(app, u16::MAX).len() as isize;
-            let at = app.ui.devices.sort_column.map_or(0, |i| i as isize + 1) + by;
+            let at = app.views.devices.sort_column.map_or(0, |i| i as isize + 1) + by;
             let at = at.rem_euclid(len + 1);
-            app.ui.devices.sort_column = (at > 0).then(|| at as usize - 1);
+            app.views.devices.sort_column = (at > 0).then(|| at as usize - 1);
         }
         PaneId::Syncs | PaneId::SlowSyncs => super::syncs::move_sort_column(app, by),
         _ => {}
@@ -357,19 +357,19 @@ fn scroll_columns(app: &mut App, by: isize) {
         return super::syncs::scroll_columns(app, by);
     }
     let (shift, columns) = match app.focused_pane() {
-        PaneId::Processes => (app.ui.processes.column_offset, processes::column_set(app, app.ui.size.0).len()),
-        _ => (app.ui.devices.column_offset, devices::column_set(app, app.ui.size.0).len()),
+        PaneId::Processes => (app.views.processes.column_offset, processes::column_set(app, app.screen.size.0).len()),
+        _ => (app.views.devices.column_offset, devices::column_set(app, app.screen.size.0).len()),
     };
     let shift = shift.saturating_add_signed(by).min(columns.saturating_sub(3));
     match app.focused_pane() {
-        PaneId::Processes => app.ui.processes.column_offset = shift,
-        _ => app.ui.devices.column_offset = shift,
+        PaneId::Processes => app.views.processes.column_offset = shift,
+        _ => app.views.devices.column_offset = shift,
     }
 }
 
 /// Sorts tasks by a column; the sums' columns are the rates' with `a`.
 pub fn set_task_sort(app: &mut App, by: Col) {
-    app.ui.processes.sort_column = match by {
+    app.views.processes.sort_column = match by {
         Col::AccIo => Col::Io,
         Col::AccRead => Col::Read,
         Col::AccWrite => Col::Write,
@@ -379,14 +379,14 @@ pub fn set_task_sort(app: &mut App, by: Col) {
 
 fn toggle_fold(app: &mut App) {
     if app.focused_pane() == PaneId::KernelLog {
-        app.ui.kernel.is_unfolded = !app.ui.kernel.is_unfolded;
+        app.views.kernel_log.is_unfolded = !app.views.kernel_log.is_unfolded;
         return;
     }
-    if !app.ui.processes.show_threads {
-        return app.ui.info("threads are folded; p shows them");
+    if !app.views.processes.show_threads {
+        return app.screen.info("threads are folded; p shows them");
     }
     let Some(pid) = app.selected_task().map(|row| row.pid) else { return };
-    let folded = &mut app.ui.processes.filter.folded_pids;
+    let folded = &mut app.views.processes.filter.folded_pids;
     match folded.iter().position(|p| *p == pid) {
         Some(at) => drop(folded.remove(at)),
         None => folded.push(pid),
@@ -394,7 +394,7 @@ fn toggle_fold(app: &mut App) {
 }
 
 fn request_mappings(app: &mut App, effects: &mut Vec<Effect>) {
-    if let Some(DetailPage::Process(p)) = &mut app.ui.detail {
+    if let Some(DetailPage::Process(p)) = &mut app.screen.detail {
         p.mappings_requested = true;
         effects
             .push(Effect::RunJob(crate::jobs::job::WorkerJob::Mappings { pid: p.key.pid, starttime: p.key.starttime }));
@@ -402,7 +402,7 @@ fn request_mappings(app: &mut App, effects: &mut Vec<Effect>) {
 }
 
 fn confirm_dialog(app: &mut App, effects: &mut Vec<Effect>) {
-    let Some(Overlay::Dialog(dialog)) = app.ui.overlay.take() else { return };
+    let Some(Overlay::Dialog(dialog)) = app.screen.overlay.take() else { return };
     match dialog.on_confirm {
         PendingChange::IoPrio(key, prio) => effects.push(Effect::SetIoPrio { key, prio }),
         PendingChange::Tune(ask) => super::tune::run_confirmed(app, ask, effects),

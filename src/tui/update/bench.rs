@@ -37,20 +37,20 @@ pub fn apply_action(app: &mut App, action: BenchAction, effects: &mut Vec<Effect
 }
 
 fn focus_pane(app: &mut App, pane: usize) {
-    if !app.ui.zoomed {
-        app.ui.focus = pane;
+    if !app.screen.zoomed {
+        app.screen.focus = pane;
     }
 }
 
 /// Ends the run; asked a second time, does not wait for its figures.
 fn cancel_run(app: &mut App, effects: &mut Vec<Effect>) {
-    let Some(run) = app.ui.bench.run.as_mut().filter(|r| r.ending.is_none()) else {
-        return app.ui.error("no run is on");
+    let Some(run) = app.views.bench.run.as_mut().filter(|r| r.ending.is_none()) else {
+        return app.screen.error("no run is on");
     };
     if !run.is_stopping {
         run.is_stopping = true;
         effects.push(Effect::Bench(BenchEffect::Cancel));
-        return app.ui.info("ending the run; its figures up to now follow. x again kills it");
+        return app.screen.info("ending the run; its figures up to now follow. x again kills it");
     }
     run.ending = Some(BenchEnding::Failed("killed before its figures came; its file went with it".into()));
     effects.push(Effect::Bench(BenchEffect::Kill));
@@ -58,8 +58,8 @@ fn cancel_run(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// News for the view.
 pub fn on_event(app: &mut App, news: BenchEvent, effects: &mut Vec<Effect>) {
-    let now = app.system.now().boot_ns;
-    let Some(run) = app.ui.bench.run.as_mut().filter(|r| r.number == news.run && r.ending.is_none()) else {
+    let now = app.shared.system.now().boot_ns;
+    let Some(run) = app.views.bench.run.as_mut().filter(|r| r.number == news.run && r.ending.is_none()) else {
         return;
     };
     match news.event {
@@ -72,8 +72,8 @@ pub fn on_event(app: &mut App, news: BenchEvent, effects: &mut Vec<Effect>) {
 }
 
 fn on_child_message(app: &mut App, message: BenchMessage, effects: &mut Vec<Effect>) {
-    let now = app.system.now().boot_ns;
-    let bench = &mut app.ui.bench;
+    let now = app.shared.system.now().boot_ns;
+    let bench = &mut app.views.bench;
     let Some(run) = &mut bench.run else { return };
     run.apply_message(message, now);
     let Some(end) = &run.ending else { return };
@@ -86,19 +86,19 @@ fn on_child_message(app: &mut App, message: BenchMessage, effects: &mut Vec<Effe
         BenchEnding::Failed(why) => (why.clone(), true),
     };
     let name = run.plan.profile.clone();
-    let seen = app.ui.view == ViewId::Bench && bench.selected == BenchRow::CurrentRun && bench.opened.is_none();
+    let seen = app.screen.view == ViewId::Bench && bench.selected == BenchRow::CurrentRun && bench.opened.is_none();
     if seen {
         bench.text_offset = 0;
     } else if bad {
-        app.ui.error(format!("bench {name}: {how}"));
+        app.screen.error(format!("bench {name}: {how}"));
     } else {
-        app.ui.info(format!("bench {name}: {how}; b shows the figures"));
+        app.screen.info(format!("bench {name}: {how}; b shows the figures"));
     }
 }
 
 /// What a child found out.
 pub fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec<Effect>) {
-    let bench = &mut app.ui.bench;
+    let bench = &mut app.views.bench;
     match &job {
         WorkerJob::InspectTarget { directory } if bench.probing_directory.as_ref() == Some(directory) => {
             bench.probing_directory = None
@@ -130,9 +130,9 @@ fn on_stored(app: &mut App, report: &BenchReport, reply: WorkerReply, effects: &
     };
     match &outcome {
         Ok(_) => request_list(app, effects),
-        Err(why) => app.ui.error(format!("result not kept: {why}")),
+        Err(why) => app.screen.error(format!("result not kept: {why}")),
     }
-    let run = app.ui.bench.run.as_mut();
+    let run = app.views.bench.run.as_mut();
     let same = |end: &BenchEnding| matches!(end, BenchEnding::Report(r) if r.id == report.id);
     if let Some(run) = run.filter(|r| r.ending.as_ref().is_some_and(same)) {
         run.stored = Some(outcome);
@@ -141,7 +141,7 @@ fn on_stored(app: &mut App, report: &BenchReport, reply: WorkerReply, effects: &
 
 /// Results that were read; shown if they are still waited for.
 fn on_results_loaded(app: &mut App, ids: Vec<String>, reply: WorkerReply) {
-    let bench = &mut app.ui.bench;
+    let bench = &mut app.views.bench;
     if bench.opened != Some(OpenedResult::Loading(ids)) {
         return;
     }
@@ -155,18 +155,18 @@ fn on_results_loaded(app: &mut App, ids: Vec<String>, reply: WorkerReply) {
 
 /// The device under the directory is the selected one in the list below.
 fn select_target_device(app: &mut App) {
-    let device = app.ui.bench.target_device();
+    let device = app.views.bench.target_device();
     let at = panes::devices::device_lines(app).iter().position(|l| Some(l.id) == device);
-    if let Some(at) = at.filter(|_| app.ui.view == ViewId::Bench) {
-        app.ui.devices.scroll.selected = at;
+    if let Some(at) = at.filter(|_| app.screen.view == ViewId::Bench) {
+        app.views.devices.scroll.selected = at;
     }
 }
 
 /// The view comes on screen.
 pub fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.ui.bench.active_run().is_some() {
-        app.ui.bench.selected = BenchRow::CurrentRun;
-        app.ui.bench.opened = None;
+    if app.views.bench.active_run().is_some() {
+        app.views.bench.selected = BenchRow::CurrentRun;
+        app.views.bench.opened = None;
     }
     request_list(app, effects);
     request_target(app, effects);
@@ -175,14 +175,14 @@ pub fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// Asks for the kept results, unless that is under way.
 fn request_list(app: &mut App, effects: &mut Vec<Effect>) {
-    if !std::mem::replace(&mut app.ui.bench.is_listing, true) {
+    if !std::mem::replace(&mut app.views.bench.is_listing, true) {
         effects.push(Effect::RunJob(WorkerJob::ListResults));
     }
 }
 
 /// Asks about the directory anew; what was found before stays until the answer, if it was about this one.
 pub fn request_target(app: &mut App, effects: &mut Vec<Effect>) {
-    let bench = &mut app.ui.bench;
+    let bench = &mut app.views.bench;
     if bench.directory.is_absolute() {
         if bench.look().is_none() {
             bench.current_target = None;
@@ -197,14 +197,14 @@ pub fn request_target(app: &mut App, effects: &mut Vec<Effect>) {
 /// Enter.
 pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     if app.focused_pane() == PaneId::BenchPage {
-        if app.ui.bench.is_planning() {
+        if app.views.bench.is_planning() {
             edit::edit_param(app);
         }
         return;
     }
-    match app.ui.bench.selected.clone() {
+    match app.views.bench.selected.clone() {
         BenchRow::CurrentRun => {
-            app.ui.bench.opened = None;
+            app.views.bench.opened = None;
             focus_pane(app, PAGE_PANE);
         }
         BenchRow::Profile(_) => confirm::ask_start(app),
@@ -216,43 +216,43 @@ pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
 }
 
 fn show_results(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
-    app.ui.bench.text_offset = 0;
-    app.ui.bench.opened = Some(OpenedResult::Loading(ids.clone()));
+    app.views.bench.text_offset = 0;
+    app.views.bench.opened = Some(OpenedResult::Loading(ids.clone()));
     effects.push(Effect::RunJob(WorkerJob::LoadResults { ids }));
 }
 
 fn toggle_mark(app: &mut App) {
-    let selected = app.ui.bench.selected_result().map(|k| k.id.clone());
-    if let Err(why) = comparison::toggle_mark(&mut app.ui.bench.marked, selected) {
-        app.ui.error(why);
+    let selected = app.views.bench.selected_result().map(|k| k.id.clone());
+    if let Err(why) = comparison::toggle_mark(&mut app.views.bench.marked, selected) {
+        app.screen.error(why);
     }
 }
 
 fn compare_marked(app: &mut App, effects: &mut Vec<Effect>) {
-    let ui = &app.ui.bench;
+    let ui = &app.views.bench;
     match comparison::marked_pair(ui.marked.as_ref(), ui.selected_result().map(|k| k.id.clone())) {
         Ok(ids) => {
             show_results(app, ids, effects);
             focus_pane(app, PAGE_PANE);
         }
-        Err(why) => app.ui.error(why),
+        Err(why) => app.screen.error(why),
     }
 }
 
 /// Esc; whether there was something to close.
 pub fn close_topmost(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
-    let zoomed = app.ui.zoomed;
-    let bench = &mut app.ui.bench;
+    let zoomed = app.screen.zoomed;
+    let bench = &mut app.views.bench;
     if bench.opened.take().is_some() {
         bench.text_offset = 0;
         if !zoomed {
-            app.ui.focus = LIST_PANE;
+            app.screen.focus = LIST_PANE;
         }
         return true;
     }
-    let there = !zoomed && app.ui.focus == PAGE_PANE;
+    let there = !zoomed && app.screen.focus == PAGE_PANE;
     if there {
-        app.ui.focus = LIST_PANE;
+        app.screen.focus = LIST_PANE;
     }
     there
 }
@@ -260,11 +260,11 @@ pub fn close_topmost(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
 /// Moves the selection, or the text.
 pub fn move_selection(app: &mut App, by: isize) {
     if app.focused_pane() == PaneId::BenchPage {
-        if let (true, Some(at)) = (app.ui.bench.is_planning(), app.ui.bench.selected_profile()) {
+        if let (true, Some(at)) = (app.views.bench.is_planning(), app.views.bench.selected_profile()) {
             // Below the last parameter the text goes on.
             let (last, hidden) =
-                (app.ui.bench.param_lines(at).len().saturating_sub(1), panes::bench::plan::hidden_plan_lines(app));
-            let bench = &mut app.ui.bench;
+                (app.views.bench.param_lines(at).len().saturating_sub(1), panes::bench::plan::hidden_plan_lines(app));
+            let bench = &mut app.views.bench;
             let to = (bench.params_scroll.selected + bench.text_offset.min(hidden))
                 .saturating_add_signed(by)
                 .min(last + hidden);
@@ -272,24 +272,24 @@ pub fn move_selection(app: &mut App, by: isize) {
             bench.text_offset = to - bench.params_scroll.selected;
         } else {
             let last = panes::bench::max_scroll(app);
-            app.ui.bench.text_offset = app.ui.bench.text_offset.min(last).saturating_add_signed(by).min(last);
+            app.views.bench.text_offset = app.views.bench.text_offset.min(last).saturating_add_signed(by).min(last);
         }
         return;
     }
-    let rows = app.ui.bench.rows();
-    let at = rows.iter().position(|r| *r == app.ui.bench.selected).unwrap_or(0);
+    let rows = app.views.bench.rows();
+    let at = rows.iter().position(|r| *r == app.views.bench.selected).unwrap_or(0);
     let to = at.saturating_add_signed(by).min(rows.len() - 1);
     select_row(app, rows[to].clone());
 }
 
 /// Selects a row: the page is its own then.
 fn select_row(app: &mut App, row: BenchRow) {
-    let bench = &mut app.ui.bench;
+    let bench = &mut app.views.bench;
     if bench.selected != row {
         bench.params_scroll.selected = 0;
     }
     bench.selected = row;
     bench.opened = None;
     bench.text_offset = 0;
-    app.ui.bench.list_offset = panes::bench::list::current_scroll_offset(app);
+    app.views.bench.list_offset = panes::bench::list::current_scroll_offset(app);
 }

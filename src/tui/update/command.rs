@@ -10,12 +10,12 @@ use crate::tui::widgets::theme::ThemeName;
 /// Does a command, or says what is wrong with it.
 pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let (word, rest) = text.split_once(' ').map_or((text, ""), |(w, r)| (w, r.trim()));
-    if app.ui.replay.is_some() && matches!(word, "path" | "interval" | "tune" | "syncs") {
+    if app.shared.replay.is_some() && matches!(word, "path" | "interval" | "tune" | "syncs") {
         return Err(format!("{word}: {}", super::replay::NOT_IN_REPLAY));
     }
     match (word, rest) {
         ("", _) => {}
-        ("jump", time) if app.ui.replay.is_some() => super::replay::seek_to_typed_time(app, time, effects)?,
+        ("jump", time) if app.shared.replay.is_some() => super::replay::seek_to_typed_time(app, time, effects)?,
         ("q" | "quit", "") => super::tune::quit_or_ask(app, effects),
         ("tune", knob) => super::tune::show_knob(app, knob, effects)?,
         ("path", "") => return Err("path DIR: which directory?".into()),
@@ -24,10 +24,11 @@ pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Resu
         ("interval", secs) => actions::set_interval(app, prompt::parse_interval(secs)?, effects),
         ("theme", name) => {
             let names = ThemeName::ALL.map(ThemeName::name).join(", ");
-            app.ui.theme_name = ThemeName::parse(name).ok_or_else(|| format!("theme \"{name}\": there are {names}"))?;
+            app.shared.theme_name =
+                ThemeName::parse(name).ok_or_else(|| format!("theme \"{name}\": there are {names}"))?;
         }
-        ("include", re) => prompt::set_log_patterns(app, Some(re.to_owned()), app.ui.kernel.exclude.clone())?,
-        ("exclude", re) => prompt::set_log_patterns(app, app.ui.kernel.include.clone(), Some(re.to_owned()))?,
+        ("include", re) => prompt::set_log_patterns(app, Some(re.to_owned()), app.views.kernel_log.exclude.clone())?,
+        ("exclude", re) => prompt::set_log_patterns(app, app.views.kernel_log.include.clone(), Some(re.to_owned()))?,
         _ => {
             return Err(format!(
                 "\"{text}\" is no command; there are: path DIR, interval S, theme NAME, tune KNOB, syncs MS, include RE, exclude RE, q"
@@ -39,7 +40,7 @@ pub fn run_command(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Resu
 
 /// Asks what a directory lies on; a child finds out, because the file system may be dead.
 pub fn open_path(app: &mut App, dir: &str, effects: &mut Vec<Effect>) {
-    app.ui.detail = Some(DetailPage::Path(Box::new(PathDetail { path: dir.to_owned(), reply: None })));
-    app.ui.detail_scroll = Scroll::default();
+    app.screen.detail = Some(DetailPage::Path(Box::new(PathDetail { path: dir.to_owned(), reply: None })));
+    app.screen.detail_scroll = Scroll::default();
     effects.push(Effect::RunJob(WorkerJob::ResolvePath { path: dir.to_owned() }));
 }

@@ -13,14 +13,14 @@ pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Sample(sample) => {
             super::findings::on_tick(app, effects);
-            app.system.apply_sample(*sample);
-            if app.ui.replay.is_none() {
+            app.shared.system.apply_sample(*sample);
+            if app.shared.replay.is_none() {
                 super::tune::on_tick(app, effects);
             }
             age_message(app);
         }
         Event::Processes(update) => {
-            app.system.apply_processes(*update);
+            app.shared.system.apply_processes(*update);
             clamp_selection(app);
             super::findings::run_rules_if_due(app, effects);
             app.refresh_visible_tasks();
@@ -28,64 +28,65 @@ pub fn on_event(app: &mut App, event: Event, effects: &mut Vec<Effect>) {
         }
         Event::Topology(topo) => on_topology(app, *topo, effects),
         Event::KernelLogRecords(records, clock) => {
-            app.ui.log_clock = clock;
-            app.system.kernel_log_status = Reading::Ok(());
-            let before = app.system.kernel_log.revision();
-            app.system.apply_records(records, clock);
-            if app.system.kernel_log.revision() != before {
+            app.shared.log_clock = clock;
+            app.shared.system.kernel_log_status = Reading::Ok(());
+            let before = app.shared.system.kernel_log.revision();
+            app.shared.system.apply_records(records, clock);
+            if app.shared.system.kernel_log.revision() != before {
                 kernel_log::refresh_visible_entries(app);
             }
         }
-        Event::KernelLogUnavailable(why) => app.system.kernel_log_status = why,
+        Event::KernelLogUnavailable(why) => app.shared.system.kernel_log_status = why,
         Event::JobReply(WorkerJob::BootValues { .. }, reply) => super::tune::on_boot_values(app, reply),
         Event::JobReply(WorkerJob::Persist { .. }, reply) => super::tune::on_persisted(app, reply, effects),
         Event::JobReply(job, reply) => on_reply(app, job, reply, effects),
-        Event::Blocked(list) => app.system.blocked_reads = list,
-        Event::HungTaskWarnings(left) => app.system.hung_task_warnings = left,
+        Event::Blocked(list) => app.shared.system.blocked_reads = list,
+        Event::HungTaskWarnings(left) => app.shared.system.hung_task_warnings = left,
         Event::IoPrioSet(key, result) => match result {
-            Ok(prio) => app.ui.info(format!("task {}: I/O priority is now {prio} (read back)", key.tid)),
-            Err(why) => app.ui.error(why),
+            Ok(prio) => app.screen.info(format!("task {}: I/O priority is now {prio} (read back)", key.tid)),
+            Err(why) => app.screen.error(why),
         },
         Event::Bench(news) => super::bench::on_event(app, *news, effects),
         Event::Experiment(news) => super::experiment::on_event(app, *news, effects),
         Event::Tune(news) => super::tune::on_event(app, *news, effects),
         Event::Replay(news) => super::replay::on_event(app, *news, effects),
         Event::RecordingStatus(status) => super::replay::on_recorder_status(app, *status),
-        Event::Notice(text) => app.ui.error(text),
+        Event::Notice(text) => app.screen.error(text),
         Event::Key(_) | Event::Mouse(_) | Event::Resize(..) => {}
     }
 }
 
 fn age_message(app: &mut App) {
-    if let Some(m) = &mut app.ui.message {
+    if let Some(m) = &mut app.screen.message {
         m.ticks_left = m.ticks_left.saturating_sub(1);
         if m.ticks_left == 0 {
-            app.ui.message = None;
+            app.screen.message = None;
         }
     }
 }
 
 /// The selection stays with its task when a detail page of it is open; otherwise with its place.
 pub fn clamp_selection(app: &mut App) {
-    let len = app.system.processes.len();
-    app.ui.processes.scroll.selected = app.ui.processes.scroll.selected.min(len.saturating_sub(1));
+    let len = app.shared.system.processes.len();
+    app.views.processes.scroll.selected = app.views.processes.scroll.selected.min(len.saturating_sub(1));
 }
 
 /// Tells the collector which rows are on screen.
 pub fn request_visible_tasks(app: &mut App, effects: &mut Vec<Effect>) {
-    let mut keys: Vec<_> = app.ui.processes.window.rows.iter().map(|at| app.system.processes.key_at(*at)).collect();
-    if let Some(DetailPage::Process(p)) = &app.ui.detail {
+    let mut keys: Vec<_> =
+        app.views.processes.window.rows.iter().map(|at| app.shared.system.processes.key_at(*at)).collect();
+    if let Some(DetailPage::Process(p)) = &app.screen.detail {
         keys.push(p.key);
     }
-    if keys != app.ui.processes.watched_tasks {
-        app.ui.processes.watched_tasks = keys.clone();
+    if keys != app.views.processes.watched_tasks {
+        app.views.processes.watched_tasks = keys.clone();
         effects.push(Effect::WatchTasks(keys));
     }
 }
 
 fn on_topology(app: &mut App, topo: Reading<crate::model::topology::Topology>, effects: &mut Vec<Effect>) {
-    app.system.topology = topo;
-    let names = app.system.devices_to_query();
+    app.shared.system.topology = topo;
+    let names = app.shared.system.devices_to_query();
     if !names.is_empty() {
         effects.push(Effect::RunJob(WorkerJob::QueueSettings { names }));
     }
@@ -93,13 +94,13 @@ fn on_topology(app: &mut App, topo: Reading<crate::model::topology::Topology>, e
 
 /// Asks for the facts of the task whose detail is open.
 pub fn request_task_facts(app: &mut App, effects: &mut Vec<Effect>) {
-    if let (Some(DetailPage::Process(p)), true) = (&mut app.ui.detail, app.ui.replay.is_some()) {
+    if let (Some(DetailPage::Process(p)), true) = (&mut app.screen.detail, app.shared.replay.is_some()) {
         // What is asked for when it is looked at was not asked then.
         let not = |what: &str| Some(WorkerReply::Failed(format!("{what} are not in a recording")));
         (p.facts, p.mappings) = (not("limits and parents"), not("mappings"));
         return;
     }
-    if let Some(DetailPage::Process(p)) = &app.ui.detail {
+    if let Some(DetailPage::Process(p)) = &app.screen.detail {
         effects.push(Effect::RunJob(WorkerJob::TaskDetails { pid: p.key.pid, starttime: p.key.starttime }));
     }
 }
@@ -111,17 +112,19 @@ fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec
         }
         (job, reply) if job.is_for_experiments() => super::experiment::on_reply(app, job, reply, effects),
         (job, reply) if job.is_for_doctor() => super::findings::on_reply(app, &job, reply),
-        (WorkerJob::QueueSettings { .. }, WorkerReply::QueueSettings(queues)) => app.system.queues.extend(queues),
-        (WorkerJob::QueueSettings { .. }, WorkerReply::Failed(why)) => app.ui.error(why),
+        (WorkerJob::QueueSettings { .. }, WorkerReply::QueueSettings(queues)) => {
+            app.shared.system.queues.extend(queues)
+        }
+        (WorkerJob::QueueSettings { .. }, WorkerReply::Failed(why)) => app.screen.error(why),
         (WorkerJob::ResolvePath { path }, reply) => {
-            if let Some(DetailPage::Path(open)) = &mut app.ui.detail
+            if let Some(DetailPage::Path(open)) = &mut app.screen.detail
                 && open.path == path
             {
                 open.reply = Some(reply);
             }
         }
         (WorkerJob::Mappings { pid, starttime }, reply) => {
-            if let Some(DetailPage::Process(p)) = &mut app.ui.detail
+            if let Some(DetailPage::Process(p)) = &mut app.screen.detail
                 && (p.key.pid, p.key.starttime) == (pid, starttime)
             {
                 p.mappings_requested = false;
@@ -129,16 +132,16 @@ fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec
             }
         }
         (WorkerJob::TaskDetails { pid, starttime }, reply) => {
-            if let Some(DetailPage::Process(p)) = &mut app.ui.detail
+            if let Some(DetailPage::Process(p)) = &mut app.screen.detail
                 && (p.key.pid, p.key.starttime) == (pid, starttime)
             {
                 p.facts = Some(reply);
             }
         }
         (_, WorkerReply::FileWritten { path, bytes }) => {
-            app.ui.info(format!("written: {} ({})", path.display(), format_bytes_long(bytes)));
+            app.screen.info(format!("written: {} ({})", path.display(), format_bytes_long(bytes)));
         }
-        (_, WorkerReply::Failed(why)) => app.ui.error(why),
+        (_, WorkerReply::Failed(why)) => app.screen.error(why),
         _ => {}
     }
 }

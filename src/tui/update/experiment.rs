@@ -45,8 +45,8 @@ pub fn apply_action(app: &mut App, action: ExperimentAction, effects: &mut Vec<E
 }
 
 fn focus_pane(app: &mut App, pane: usize) {
-    if !app.ui.zoomed {
-        app.ui.focus = pane;
+    if !app.screen.zoomed {
+        app.screen.focus = pane;
     }
 }
 
@@ -54,18 +54,18 @@ fn focus_pane(app: &mut App, pane: usize) {
 fn open_with_knobs(app: &mut App, effects: &mut Vec<Effect>) {
     let (words, ask) = match tune::knobs_to_try(app) {
         Ok(wanted) => wanted,
-        Err(why) => return app.ui.error(why),
+        Err(why) => return app.screen.error(why),
     };
-    app.ui.tune.selected_preset = None;
-    app.ui.experiment.form.set = words;
+    app.views.tune.selected_preset = None;
+    app.views.experiments.form.set = words;
     on_open(app, effects);
-    if app.ui.experiment.active_run().is_some() {
-        return app.ui.info("an experiment is on; the next one is filled in below it");
+    if app.views.experiments.active_run().is_some() {
+        return app.screen.info("an experiment is on; the next one is filled in below it");
     }
     select_row(app, ExperimentRow::Next);
     focus_pane(app, PAGE_PANE);
-    if let Some(at) = app.ui.experiment.form.line_index("B sets") {
-        app.ui.experiment.form_scroll.selected = at;
+    if let Some(at) = app.views.experiments.form.line_index("B sets") {
+        app.views.experiments.form_scroll.selected = at;
     }
     if ask {
         edit::edit_line(app, effects);
@@ -74,12 +74,12 @@ fn open_with_knobs(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// The experiments come on screen in the place of the knobs.
 fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
-    let ui = &mut app.ui.experiment;
+    let ui = &mut app.views.experiments;
     ui.is_open = true;
     if ui.active_run().is_some() {
         (ui.selected, ui.opened) = (ExperimentRow::CurrentRun, None);
     }
-    app.ui.zoomed = false;
+    app.screen.zoomed = false;
     restore_focus(app);
     request_list(app, effects);
     super::bench::request_target(app, effects);
@@ -88,31 +88,31 @@ fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// Gives the keys to what a person comes back for: an experiment under way, a report; else to the list.
 pub fn restore_focus(app: &mut App) {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     if ui.is_open {
-        app.ui.focus =
+        app.screen.focus =
             if ui.selected == ExperimentRow::CurrentRun || ui.opened.is_some() { PAGE_PANE } else { LIST_PANE };
     }
 }
 
 /// Looks at the arms anew, if there are any: values may have changed meanwhile.
 pub fn request_arm_check(app: &mut App, effects: &mut Vec<Effect>) {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     if ui.is_open && !ui.form.set.is_empty() {
-        let spec = ui.form.to_spec(&app.ui.bench.directory, app.ui.tune.lease_secs);
+        let spec = ui.form.to_spec(&app.views.bench.directory, app.views.tune.lease_secs);
         effects.push(Effect::Experiment(ExperimentEffect::CheckArms(Box::new(spec))));
     }
 }
 
 /// Ends it; asked a second time, does not wait for its report.
 fn cancel_run(app: &mut App, effects: &mut Vec<Effect>) {
-    let Some(run) = app.ui.experiment.run.as_mut().filter(|r| r.ending.is_none()) else {
-        return app.ui.error("no experiment is on");
+    let Some(run) = app.views.experiments.run.as_mut().filter(|r| r.ending.is_none()) else {
+        return app.screen.error("no experiment is on");
     };
     if !run.is_stopping {
         run.is_stopping = true;
         effects.push(Effect::Experiment(ExperimentEffect::Cancel));
-        return app.ui.info("ending it; the old values come back, its report follows. x again kills it");
+        return app.screen.info("ending it; the old values come back, its report follows. x again kills it");
     }
     let why = "killed before its report came; the tuner takes the values back";
     run.ending = Some(ExperimentEnding::Failed(why.into()));
@@ -121,19 +121,19 @@ fn cancel_run(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// News.
 pub fn on_event(app: &mut App, news: ExperimentEvent, effects: &mut Vec<Effect>) {
-    let now = app.system.now().boot_ns;
+    let now = app.shared.system.now().boot_ns;
     let (number, what) = match news {
         ExperimentEvent::ArmsChecked(judged) => {
-            let spec = app.ui.experiment.form.to_spec(&app.ui.bench.directory, 0);
+            let spec = app.views.experiments.form.to_spec(&app.views.bench.directory, 0);
             if judged.arms == ArmSettings::from_spec(&spec) {
-                app.ui.experiment.arm_check = Some(judged);
+                app.views.experiments.arm_check = Some(judged);
                 confirm::on_arms_checked(app);
             }
             return;
         }
         ExperimentEvent::Child(number, what) => (number, what),
     };
-    let Some(run) = app.ui.experiment.run.as_mut().filter(|r| r.number == number && r.ending.is_none()) else {
+    let Some(run) = app.views.experiments.run.as_mut().filter(|r| r.number == number && r.ending.is_none()) else {
         return;
     };
     match what {
@@ -143,8 +143,8 @@ pub fn on_event(app: &mut App, news: ExperimentEvent, effects: &mut Vec<Effect>)
 }
 
 fn on_child_message(app: &mut App, message: ExperimentMessage, effects: &mut Vec<Effect>) {
-    let now = app.system.now().boot_ns;
-    let ui = &mut app.ui.experiment;
+    let now = app.shared.system.now().boot_ns;
+    let ui = &mut app.views.experiments;
     let Some(run) = &mut ui.run else { return };
     run.apply_message(message, now);
     let Some(end) = &run.ending else { return };
@@ -157,14 +157,16 @@ fn on_child_message(app: &mut App, message: ExperimentMessage, effects: &mut Vec
         ExperimentEnding::Refused(why) => (format!("refused: {why}"), true),
         ExperimentEnding::Failed(why) => (why.clone(), true),
     };
-    let seen =
-        app.ui.view == ViewId::Tune && ui.is_open && ui.selected == ExperimentRow::CurrentRun && ui.opened.is_none();
+    let seen = app.screen.view == ViewId::Tune
+        && ui.is_open
+        && ui.selected == ExperimentRow::CurrentRun
+        && ui.opened.is_none();
     if seen {
         ui.text_offset = 0;
     } else if bad {
-        app.ui.error(format!("experiment: {how}"));
+        app.screen.error(format!("experiment: {how}"));
     } else {
-        app.ui.info(format!("experiment: {how} E in Tune shows it"));
+        app.screen.info(format!("experiment: {how} E in Tune shows it"));
     }
     // What it made and unmade stands among the changes; what it may have left is on lease there.
     tune::refresh_now(app, effects);
@@ -173,7 +175,7 @@ fn on_child_message(app: &mut App, message: ExperimentMessage, effects: &mut Vec
 
 /// What a child found out.
 pub fn on_reply(app: &mut App, job: WorkerJob, reply: WorkerReply, effects: &mut Vec<Effect>) {
-    let ui = &mut app.ui.experiment;
+    let ui = &mut app.views.experiments;
     match (job, reply) {
         (WorkerJob::ListExperiments, reply) => {
             ui.is_listing = false;
@@ -204,10 +206,10 @@ fn on_stored(app: &mut App, report: &ExperimentReport, reply: WorkerReply, effec
     };
     match &outcome {
         Ok(_) => request_list(app, effects),
-        Err(why) => app.ui.error(format!("experiment not kept: {why}")),
+        Err(why) => app.screen.error(format!("experiment not kept: {why}")),
     }
     let same = |end: &ExperimentEnding| matches!(end, ExperimentEnding::Report(r) if r.id == report.id);
-    let run = app.ui.experiment.run.as_mut();
+    let run = app.views.experiments.run.as_mut();
     if let Some(run) = run.filter(|r| r.ending.as_ref().is_some_and(same)) {
         run.stored = Some(outcome);
     }
@@ -215,7 +217,7 @@ fn on_stored(app: &mut App, report: &ExperimentReport, reply: WorkerReply, effec
 
 /// Asks for those kept, unless that is under way.
 fn request_list(app: &mut App, effects: &mut Vec<Effect>) {
-    if !std::mem::replace(&mut app.ui.experiment.is_listing, true) {
+    if !std::mem::replace(&mut app.views.experiments.is_listing, true) {
         effects.push(Effect::RunJob(WorkerJob::ListExperiments));
     }
 }
@@ -223,14 +225,14 @@ fn request_list(app: &mut App, effects: &mut Vec<Effect>) {
 /// Enter.
 pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     if app.focused_pane() == PaneId::ExperimentPage {
-        if app.ui.experiment.is_planning() {
+        if app.views.experiments.is_planning() {
             edit::edit_line(app, effects);
         }
         return;
     }
-    match app.ui.experiment.selected.clone() {
+    match app.views.experiments.selected.clone() {
         ExperimentRow::CurrentRun | ExperimentRow::Next => {
-            app.ui.experiment.opened = None;
+            app.views.experiments.opened = None;
             focus_pane(app, PAGE_PANE);
         }
         ExperimentRow::Stored(id) => {
@@ -241,33 +243,33 @@ pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
 }
 
 fn show_results(app: &mut App, ids: Vec<String>, effects: &mut Vec<Effect>) {
-    app.ui.experiment.text_offset = 0;
-    app.ui.experiment.opened = Some(OpenedResult::Loading(ids.clone()));
+    app.views.experiments.text_offset = 0;
+    app.views.experiments.opened = Some(OpenedResult::Loading(ids.clone()));
     effects.push(Effect::RunJob(WorkerJob::LoadExperiments { ids }));
 }
 
 fn toggle_mark(app: &mut App) {
-    let selected = app.ui.experiment.selected_stored().map(|k| k.id.clone());
-    if let Err(why) = comparison::toggle_mark(&mut app.ui.experiment.marked, selected) {
-        app.ui.error(why);
+    let selected = app.views.experiments.selected_stored().map(|k| k.id.clone());
+    if let Err(why) = comparison::toggle_mark(&mut app.views.experiments.marked, selected) {
+        app.screen.error(why);
     }
 }
 
 fn compare_marked(app: &mut App, effects: &mut Vec<Effect>) {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     match comparison::marked_pair(ui.marked.as_ref(), ui.selected_stored().map(|k| k.id.clone())) {
         Ok(ids) => {
             show_results(app, ids, effects);
             focus_pane(app, PAGE_PANE);
         }
-        Err(why) => app.ui.error(why),
+        Err(why) => app.screen.error(why),
     }
 }
 
 /// Esc; whether there was something to close. The last thing to close are the experiments: back to the knobs.
 pub fn close_topmost(app: &mut App) -> bool {
-    let zoomed = app.ui.zoomed;
-    let ui = &mut app.ui.experiment;
+    let zoomed = app.screen.zoomed;
+    let ui = &mut app.views.experiments;
     if ui.opened.take().is_some() {
         ui.text_offset = 0;
         focus_pane(app, LIST_PANE);
@@ -276,8 +278,8 @@ pub fn close_topmost(app: &mut App) -> bool {
     if zoomed {
         return false;
     }
-    match app.ui.focus {
-        PAGE_PANE => app.ui.focus = LIST_PANE,
+    match app.screen.focus {
+        PAGE_PANE => app.screen.focus = LIST_PANE,
         _ => ui.is_open = false,
     }
     true
@@ -287,7 +289,7 @@ pub fn close_topmost(app: &mut App) -> bool {
 pub fn move_selection(app: &mut App, by: isize) {
     if app.focused_pane() == PaneId::ExperimentPage {
         let last = panes::experiment::max_scroll(app);
-        let ui = &mut app.ui.experiment;
+        let ui = &mut app.views.experiments;
         if ui.is_planning() {
             // Below the last line of the form the text goes on.
             let lines = ui.form.line_count() - 1;
@@ -299,15 +301,15 @@ pub fn move_selection(app: &mut App, by: isize) {
         }
         return;
     }
-    let rows = app.ui.experiment.rows();
-    let at = rows.iter().position(|r| *r == app.ui.experiment.selected).unwrap_or(0);
+    let rows = app.views.experiments.rows();
+    let at = rows.iter().position(|r| *r == app.views.experiments.selected).unwrap_or(0);
     let to = at.saturating_add_signed(by).min(rows.len() - 1);
     select_row(app, rows[to].clone());
 }
 
 /// Selects a row: the page is its own then.
 fn select_row(app: &mut App, row: ExperimentRow) {
-    let ui = &mut app.ui.experiment;
+    let ui = &mut app.views.experiments;
     (ui.selected, ui.opened, ui.text_offset) = (row, None, 0);
-    app.ui.experiment.list_offset = panes::experiment::list::current_scroll_offset(app);
+    app.views.experiments.list_offset = panes::experiment::list::current_scroll_offset(app);
 }

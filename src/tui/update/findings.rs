@@ -24,24 +24,25 @@ const IDLE_INTERVAL_NS: u64 = 1_500_000_000;
 
 /// A tick's tasks are in: looks if it is time, and asks for slow facts if it is time for those.
 pub fn run_rules_if_due(app: &mut App, effects: &mut Vec<Effect>) {
-    let now = app.system.now().boot_ns;
-    let rest = app.findings.evaluated_at_ns()..app.findings.evaluated_at_ns().saturating_add(IDLE_INTERVAL_NS);
-    if !(app.findings.incidents().is_empty() && rest.contains(&now)) {
+    let now = app.shared.system.now().boot_ns;
+    let rest =
+        app.shared.findings.evaluated_at_ns()..app.shared.findings.evaluated_at_ns().saturating_add(IDLE_INTERVAL_NS);
+    if !(app.shared.findings.incidents().is_empty() && rest.contains(&now)) {
         run_rules(app);
     }
     request_facts(app, effects);
 }
 
 fn run_rules(app: &mut App) {
-    let known = app.findings.incidents().get(app.ui.findings.scroll.selected).map(incident_key);
-    app.findings.evaluate(&app.system);
+    let known = app.shared.findings.incidents().get(app.views.findings.scroll.selected).map(incident_key);
+    app.shared.findings.evaluate(&app.shared.system);
     // The selection stays with its story.
-    let stories = app.findings.incidents();
+    let stories = app.shared.findings.incidents();
     if let Some(at) = known.and_then(|known| stories.iter().position(|s| incident_key(s) == known)) {
-        app.ui.findings.scroll.selected = at;
+        app.views.findings.scroll.selected = at;
     }
-    let last = app.findings.incidents().len().saturating_sub(1);
-    let selected = &mut app.ui.findings.scroll.selected;
+    let last = app.shared.findings.incidents().len().saturating_sub(1);
+    let selected = &mut app.views.findings.scroll.selected;
     *selected = (*selected).min(last);
 }
 
@@ -51,26 +52,29 @@ fn incident_key(story: &Incident) -> (&'static str, crate::doctor::finding::Find
 
 /// A new tick comes: the one before is looked at now, if its tasks never came.
 pub fn on_tick(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.findings.seq() < app.system.snapshot.seq {
+    if app.shared.findings.seq() < app.shared.system.snapshot.seq {
         run_rules_if_due(app, effects);
     }
 }
 
 fn request_facts(app: &mut App, effects: &mut Vec<Effect>) {
-    let now = app.system.now().boot_ns;
+    let now = app.shared.system.now().boot_ns;
     // Some rules judge by two readings: those are had as soon as in trouble.
-    let calm = app.findings.incidents().is_empty() && app.system.slow_facts.previous.is_some();
+    let calm = app.shared.findings.incidents().is_empty() && app.shared.system.slow_facts.previous.is_some();
     let every = if calm { fact_requests::IDLE_INTERVAL_SECS } else { fact_requests::INTERVAL_SECS };
-    let ui = &mut app.ui.findings;
+    let ui = &mut app.views.findings;
     let due = ui.requested_at_ns.is_none_or(|at| now.saturating_sub(at) as f64 / 1e9 >= every);
-    if !due || app.system.topology.ok().is_none() || !matches!(app.system.processes_status, Reading::Ok(())) {
+    if !due
+        || app.shared.system.topology.ok().is_none()
+        || !matches!(app.shared.system.processes_status, Reading::Ok(()))
+    {
         return;
     }
     ui.requested_at_ns = Some(now);
     // Starting a process costs more than what these find out: what hardly ever hangs shares one.
     let mut jobs = Vec::new();
     if !std::mem::replace(&mut ui.pending.facts, true) {
-        jobs.push(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(&app.system) });
+        jobs.push(WorkerJob::DoctorFacts { tasks: fact_requests::tasks_to_query(&app.shared.system) });
     }
     jobs.extend(disk_space_job(app, false));
     if !jobs.is_empty() {
@@ -81,22 +85,22 @@ fn request_facts(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// Asking file systems for their room, if there are any and none are being asked.
 fn disk_space_job(app: &mut App, network: bool) -> Option<WorkerJob> {
-    let asked = &mut app.ui.findings.pending;
+    let asked = &mut app.views.findings.pending;
     let asked = if network { &mut asked.network_disk_space } else { &mut asked.local_disk_space };
-    let mounts = fact_requests::mounts_to_query(&app.system, network);
+    let mounts = fact_requests::mounts_to_query(&app.shared.system, network);
     (!mounts.is_empty() && !std::mem::replace(asked, true)).then_some(WorkerJob::DiskSpace { mounts, network })
 }
 
 /// What a child found out. One that failed is asked again when it is time: the rules say what is missing.
 pub fn on_reply(app: &mut App, job: &WorkerJob, reply: WorkerReply) {
     match job {
-        WorkerJob::DiskSpace { network: true, .. } => app.ui.findings.pending.network_disk_space = false,
-        WorkerJob::DiskSpace { network: false, .. } => app.ui.findings.pending.local_disk_space = false,
-        _ => app.ui.findings.pending.facts = false,
+        WorkerJob::DiskSpace { network: true, .. } => app.views.findings.pending.network_disk_space = false,
+        WorkerJob::DiskSpace { network: false, .. } => app.views.findings.pending.local_disk_space = false,
+        _ => app.views.findings.pending.facts = false,
     }
     match reply {
-        WorkerReply::DoctorFacts(facts) => app.system.slow_facts.update(*facts),
-        WorkerReply::DiskSpace(room) => app.system.slow_facts.update_space(room),
+        WorkerReply::DoctorFacts(facts) => app.shared.system.slow_facts.update(*facts),
+        WorkerReply::DiskSpace(room) => app.shared.system.slow_facts.update_space(room),
         _ => {}
     }
 }
@@ -106,10 +110,10 @@ pub fn open_selected(app: &mut App, effects: &mut Vec<Effect>) {
     if app.focused_pane() == PaneId::FindingsSummary {
         return actions::open_view(app, ViewId::Findings, effects);
     }
-    let at = if app.focused_pane() == PaneId::IncidentPage { app.ui.findings.selected_target } else { 0 };
+    let at = if app.focused_pane() == PaneId::IncidentPage { app.views.findings.selected_target } else { 0 };
     match pane::page::nav_targets(app).into_iter().nth(at) {
         Some(jump) => navigate(app, jump, effects),
-        None => app.ui.info("nothing to go to"),
+        None => app.screen.info("nothing to go to"),
     }
 }
 
@@ -117,13 +121,15 @@ fn navigate(app: &mut App, jump: NavTarget, effects: &mut Vec<Effect>) {
     match jump {
         NavTarget::Knob(knob) => {
             if let Err(why) = super::tune::show_knob(app, &knob, effects) {
-                app.ui.error(why);
+                app.screen.error(why);
             }
         }
         NavTarget::Bench(profile, dir) => open_bench(app, profile, dir, effects),
         NavTarget::Device(id) => actions::open_device(app, id),
-        NavTarget::Task(key) if app.system.processes.get(&key).is_some() => actions::open_task(app, key, effects),
-        NavTarget::Task(key) => app.ui.error(format!("task {} has ended", key.tid)),
+        NavTarget::Task(key) if app.shared.system.processes.get(&key).is_some() => {
+            actions::open_task(app, key, effects)
+        }
+        NavTarget::Task(key) => app.screen.error(format!("task {} has ended", key.tid)),
         NavTarget::KernelLog(seq) => open_kernel_entry(app, seq, effects),
         NavTarget::Memory => actions::open_view(app, ViewId::Memory, effects),
         NavTarget::Processes => actions::open_view(app, ViewId::Processes, effects),
@@ -134,13 +140,13 @@ fn navigate(app: &mut App, jump: NavTarget, effects: &mut Vec<Effect>) {
 
 /// The Bench view with this profile selected, in that directory; a run under way stays on screen.
 fn open_bench(app: &mut App, profile: &str, dir: Option<RawBytes>, effects: &mut Vec<Effect>) {
-    if app.ui.bench.active_run().is_none() {
+    if app.views.bench.active_run().is_none() {
         if let Some(dir) = dir {
-            app.ui.bench.directory = std::ffi::OsString::from_vec(dir.as_bytes().to_vec()).into();
+            app.views.bench.directory = std::ffi::OsString::from_vec(dir.as_bytes().to_vec()).into();
         }
         if let Some(at) = WORKLOADS.iter().position(|w| w.name() == profile) {
-            app.ui.bench.selected = BenchRow::Profile(at);
-            app.ui.bench.opened = None;
+            app.views.bench.selected = BenchRow::Profile(at);
+            app.views.bench.opened = None;
         }
     }
     actions::open_view(app, ViewId::Bench, effects);
@@ -150,10 +156,10 @@ fn open_kernel_entry(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>)
     actions::open_view(app, ViewId::Kernel, effects);
     let at = seq.and_then(|seq| kernel_log::visible_entries(app).position(|e| e.seq == Some(seq)));
     if let Some(at) = at {
-        app.ui.kernel.scroll.selected = at;
-        app.ui.kernel.follows_newest = at + 1 == app.ui.kernel.visible_entries.len();
-        app.ui.detail = Some(DetailPage::KernelLog(at));
-        app.ui.detail_scroll = Scroll::default();
+        app.views.kernel_log.scroll.selected = at;
+        app.views.kernel_log.follows_newest = at + 1 == app.views.kernel_log.visible_entries.len();
+        app.screen.detail = Some(DetailPage::KernelLog(at));
+        app.screen.detail_scroll = Scroll::default();
     }
 }
 
@@ -161,20 +167,20 @@ fn open_kernel_entry(app: &mut App, seq: Option<u64>, effects: &mut Vec<Effect>)
 pub fn move_selection(app: &mut App, by: isize) {
     if app.focused_pane() == PaneId::IncidentPage {
         let last = pane::page::nav_targets(app).len().saturating_sub(1);
-        let jump = &mut app.ui.findings.selected_target;
+        let jump = &mut app.views.findings.selected_target;
         *jump = jump.saturating_add_signed(by).min(last);
         return;
     }
-    let len = app.findings.incidents().len();
-    app.ui.findings.scroll.move_selection(by, len);
-    app.ui.findings.selected_target = 0;
+    let len = app.shared.findings.incidents().len();
+    app.views.findings.scroll.move_selection(by, len);
+    app.views.findings.selected_target = 0;
 }
 
 /// Esc; whether there was something to leave.
 pub fn close_topmost(app: &mut App) -> bool {
-    let there = app.focused_pane() == PaneId::IncidentPage && !app.ui.zoomed;
+    let there = app.focused_pane() == PaneId::IncidentPage && !app.screen.zoomed;
     if there {
-        app.ui.focus = 0;
+        app.screen.focus = 0;
     }
     there
 }
@@ -183,11 +189,11 @@ pub fn close_topmost(app: &mut App) -> bool {
 pub fn on_click(app: &mut App, id: PaneId, height: u16, y: u16) {
     if id == PaneId::IncidentPage {
         if let Some(at) = pane::page::target_at(app, y) {
-            app.ui.findings.selected_target = at;
-            app.ui.focus = PAGE_PANE;
+            app.views.findings.selected_target = at;
+            app.screen.focus = PAGE_PANE;
         }
     } else if let Some(at) = pane::row_at(app, height, y) {
-        app.ui.findings.scroll.selected = at;
-        app.ui.findings.selected_target = 0;
+        app.views.findings.scroll.selected = at;
+        app.views.findings.selected_target = 0;
     }
 }

@@ -34,14 +34,14 @@ pub fn update(app: &mut App, event: Event) -> Vec<Effect> {
         Event::Key(key) => on_key(app, key, &mut effects),
         Event::Mouse(mouse) => mouse::on_mouse(app, mouse, &mut effects),
         Event::Resize(w, h) => {
-            app.ui.size = (w, h);
+            app.screen.size = (w, h);
             app.refresh_visible_tasks();
             effects.push(Effect::Redraw);
         }
         other => events::on_event(app, other, &mut effects),
     }
     syncs::update_trace_request(app, &mut effects);
-    if app.ui.replay.is_some() {
+    if app.shared.replay.is_some() {
         effects.retain(replay::is_allowed_in_replay);
     }
     effects
@@ -51,10 +51,10 @@ fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     if key.kind == KeyEventKind::Release {
         return;
     }
-    if matches!(app.ui.overlay, Some(Overlay::Prompt(_))) {
+    if matches!(app.screen.overlay, Some(Overlay::Prompt(_))) {
         prompt::on_key(app, key, effects);
     } else if let Some(action) = keymap::lookup_action(&active_key_contexts(app), &key) {
-        app.ui.message = None;
+        app.screen.message = None;
         actions::apply_action(app, action, effects);
     }
     app.refresh_visible_tasks();

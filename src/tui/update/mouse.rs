@@ -24,37 +24,37 @@ pub fn on_mouse(app: &mut App, event: MouseEvent, effects: &mut Vec<Effect>) {
 }
 
 fn on_wheel(app: &mut App, event: MouseEvent, by: i16, effects: &mut Vec<Effect>) {
-    if app.ui.overlay.is_none() {
+    if app.screen.overlay.is_none() {
         focus_pane_at(app, event.column, event.row);
     }
-    if !matches!(app.ui.overlay, Some(Overlay::Prompt(_) | Overlay::Dialog(_))) {
+    if !matches!(app.screen.overlay, Some(Overlay::Prompt(_) | Overlay::Dialog(_))) {
         actions::apply_action(app, Action::MoveSelection(by), effects);
     }
 }
 
 fn focus_pane_at(app: &mut App, x: u16, y: u16) -> Option<(PaneId, Rect)> {
     let (at, id, area) = layout::compute_layout(app).pane_at(x, y)?;
-    if !app.ui.zoomed && app.ui.detail.is_none() {
-        app.ui.focus = at;
+    if !app.screen.zoomed && app.screen.detail.is_none() {
+        app.screen.focus = at;
     }
     Some((id, area))
 }
 
 fn on_click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
-    if layout::is_too_small(app.ui.size) {
+    if layout::is_too_small(app.screen.size) {
         return;
     }
     let footer = layout::compute_layout(app).footer;
     if y == footer.y {
         let hit = footer_items(app, footer).into_iter().find(|(at, w, _)| x >= *at && x < at + w);
-        match (hit, app.ui.overlay.is_some()) {
+        match (hit, app.screen.overlay.is_some()) {
             (Some((_, _, FooterItem::Tab(view))), false) => actions::apply_action(app, Action::ShowView(view), effects),
             (Some((_, _, FooterItem::Key(b))), false) => actions::apply_action(app, b.action, effects),
             _ => {}
         }
         return;
     }
-    if app.ui.overlay.is_some() {
+    if app.screen.overlay.is_some() {
         // A click beside a question or the help leaves it, as Esc does.
         return actions::apply_action(app, Action::Back, effects);
     }
@@ -79,8 +79,8 @@ fn on_click(app: &mut App, x: u16, y: u16, effects: &mut Vec<Effect>) {
         PaneId::ExperimentList | PaneId::ExperimentPage => super::experiment::on_click(app, id, inner, x, y),
         PaneId::KernelLog => {
             if let Some((first, at)) = kernel_log::entry_at(app, inner.height, y - inner.y) {
-                app.ui.kernel.scroll = Scroll { offset: first, selected: at };
-                app.ui.kernel.follows_newest = at + 1 == app.ui.kernel.visible_entries.len();
+                app.views.kernel_log.scroll = Scroll { offset: first, selected: at };
+                app.views.kernel_log.follows_newest = at + 1 == app.views.kernel_log.visible_entries.len();
             }
         }
         _ => {}
@@ -95,14 +95,14 @@ fn on_device_click(app: &mut App, inner: Rect, x: u16, y: u16) {
         let at = all.iter().position(|c| c.id == set[at].id);
         // A second click on the same head turns the order round; on the name it is the tree again.
         match at {
-            Some(0) => app.ui.devices.sort_column = None,
-            same if same == app.ui.devices.sort_column => app.ui.devices.reverse = !app.ui.devices.reverse,
-            other => app.ui.devices.sort_column = other,
+            Some(0) => app.views.devices.sort_column = None,
+            same if same == app.views.devices.sort_column => app.views.devices.reverse = !app.views.devices.reverse,
+            other => app.views.devices.sort_column = other,
         }
         return;
     }
     let len = devices::device_lines(app).len();
-    let scroll = &mut app.ui.devices.scroll;
+    let scroll = &mut app.views.devices.scroll;
     scroll.scroll_into_view(len, usize::from(inner.height.saturating_sub(1)));
     let at = scroll.offset + usize::from(y - inner.y - 1);
     if at < len {
@@ -115,14 +115,14 @@ fn on_task_click(app: &mut App, inner: Rect, x: u16, y: u16) {
         let (set, fitted) = processes::fitted_columns(app, inner.width);
         let Some(at) = fitted.column_at(x - inner.x) else { return };
         if set[at].id == processes::task_query(app, 0, 0).sort_by {
-            app.ui.processes.reverse = !app.ui.processes.reverse;
+            app.views.processes.reverse = !app.views.processes.reverse;
         } else {
             actions::set_task_sort(app, set[at].id);
         }
         return;
     }
-    let at = app.ui.processes.scroll.offset + usize::from(y - inner.y - 1);
+    let at = app.views.processes.scroll.offset + usize::from(y - inner.y - 1);
     if at < app.matching_task_count() {
-        app.ui.processes.scroll.selected = at;
+        app.views.processes.scroll.selected = at;
     }
 }

@@ -14,7 +14,7 @@ const MAX_INPUT_BYTES: usize = 1024;
 
 /// A key while a line of input is open.
 pub fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
-    let Some(Overlay::Prompt(mut p)) = app.ui.overlay.take() else { return };
+    let Some(Overlay::Prompt(mut p)) = app.screen.overlay.take() else { return };
     let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
         KeyCode::Esc => return on_cancel(app, &p),
@@ -23,7 +23,7 @@ pub fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
             let (what, text) = (p.purpose, p.text.clone());
             if let Err(why) = submit(app, what, text.trim(), effects) {
                 p.error = Some(crate::sanitize::sanitize(why));
-                app.ui.overlay = Some(Overlay::Prompt(p));
+                app.screen.overlay = Some(Overlay::Prompt(p));
             }
             return;
         }
@@ -43,7 +43,7 @@ pub fn on_key(app: &mut App, key: KeyEvent, effects: &mut Vec<Effect>) {
     if p.purpose == PromptPurpose::KnobValue {
         tune::update_preview(app, &p.text);
     }
-    app.ui.overlay = Some(Overlay::Prompt(p));
+    app.screen.overlay = Some(Overlay::Prompt(p));
 }
 
 /// Left without Enter.
@@ -95,11 +95,11 @@ fn edit_text(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
 fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     match what {
         PromptPurpose::Search => {
-            app.ui.search = text.to_owned();
+            app.screen.search = text.to_owned();
             search(app, 0);
         }
         PromptPurpose::Filter => set_filter(app, text),
-        PromptPurpose::UserFilter => app.ui.processes.filter.user = (!text.is_empty()).then(|| text.to_owned()),
+        PromptPurpose::UserFilter => app.views.processes.filter.user = (!text.is_empty()).then(|| text.to_owned()),
         // Nothing typed, nothing changed.
         PromptPurpose::Interval
         | PromptPurpose::Ionice(_)
@@ -113,8 +113,8 @@ fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effe
         PromptPurpose::ReplayTime => super::replay::seek_to_typed_time(app, text, effects)?,
         PromptPurpose::Interval => actions::set_interval(app, parse_interval(text)?, effects),
         PromptPurpose::Command => command::run_command(app, text, effects)?,
-        PromptPurpose::Include => set_log_patterns(app, Some(text.to_owned()), app.ui.kernel.exclude.clone())?,
-        PromptPurpose::Exclude => set_log_patterns(app, app.ui.kernel.include.clone(), Some(text.to_owned()))?,
+        PromptPurpose::Include => set_log_patterns(app, Some(text.to_owned()), app.views.kernel_log.exclude.clone())?,
+        PromptPurpose::Exclude => set_log_patterns(app, app.views.kernel_log.include.clone(), Some(text.to_owned()))?,
         PromptPurpose::KnobValue => tune::propose_typed(app, text)?,
         PromptPurpose::Lease => tune::set_lease_duration(app, text)?,
         PromptPurpose::BenchField(at) => super::bench::edit::set_from_prompt(app, at, text, effects)?,
@@ -122,7 +122,7 @@ fn submit(app: &mut App, what: PromptPurpose, text: &str, effects: &mut Vec<Effe
         PromptPurpose::ExperimentReportPath => super::experiment::write_report(app, text, effects)?,
         PromptPurpose::Ionice(key) => {
             let prio = parse_io_priority(text)?;
-            app.ui.overlay = Some(Overlay::Dialog(ionice_dialog(app, key, prio)));
+            app.screen.overlay = Some(Overlay::Dialog(ionice_dialog(app, key, prio)));
         }
     }
     Ok(())
@@ -155,7 +155,7 @@ pub fn parse_io_priority(text: &str) -> Result<IoPrio, String> {
 }
 
 fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
-    let row = app.system.processes.get(&key);
+    let row = app.shared.system.processes.get(&key);
     let name = row.as_ref().map_or(String::new(), |r| r.comm.to_string());
     let now = row.and_then(|r| r.ionice).unwrap_or_else(|| "not known".into());
     let needs = match prio.class {
@@ -180,9 +180,9 @@ fn ionice_dialog(app: &App, key: TaskKey, prio: IoPrio) -> Dialog {
 /// Sets both patterns, if both compile.
 pub fn set_log_patterns(app: &mut App, include: Option<String>, exclude: Option<String>) -> Result<(), String> {
     let patterns = LogPatterns::new(include.as_deref(), exclude.as_deref()).map_err(|err| err.to_string())?;
-    app.ui.kernel.patterns = patterns;
-    app.ui.kernel.include = include.filter(|p| !p.is_empty());
-    app.ui.kernel.exclude = exclude;
+    app.views.kernel_log.patterns = patterns;
+    app.views.kernel_log.include = include.filter(|p| !p.is_empty());
+    app.views.kernel_log.exclude = exclude;
     kernel_log::refresh_visible_entries(app);
     Ok(())
 }
@@ -190,33 +190,33 @@ pub fn set_log_patterns(app: &mut App, include: Option<String>, exclude: Option<
 /// The focused list's filter.
 pub fn current_filter(app: &App) -> String {
     match app.focused_pane() {
-        PaneId::Processes => app.ui.processes.filter.text.clone().unwrap_or_default(),
-        PaneId::KernelLog => app.ui.kernel.filter.clone(),
-        PaneId::TuneKnobs => app.ui.tune.filter.clone(),
-        PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.filter.clone(),
-        _ => app.ui.devices.filter.clone(),
+        PaneId::Processes => app.views.processes.filter.text.clone().unwrap_or_default(),
+        PaneId::KernelLog => app.views.kernel_log.filter.clone(),
+        PaneId::TuneKnobs => app.views.tune.filter.clone(),
+        PaneId::Syncs | PaneId::SlowSyncs => app.views.syncs.filter.clone(),
+        _ => app.views.devices.filter.clone(),
     }
 }
 
 fn set_filter(app: &mut App, text: &str) {
     match app.focused_pane() {
-        PaneId::Processes => app.ui.processes.filter.text = (!text.is_empty()).then(|| text.to_owned()),
+        PaneId::Processes => app.views.processes.filter.text = (!text.is_empty()).then(|| text.to_owned()),
         PaneId::KernelLog => {
-            app.ui.kernel.filter = text.to_owned();
+            app.views.kernel_log.filter = text.to_owned();
             kernel_log::refresh_visible_entries(app);
         }
         PaneId::TuneKnobs => tune::set_filter(app, text),
-        PaneId::Syncs | PaneId::SlowSyncs => app.ui.syncs.filter = text.to_owned(),
-        _ => app.ui.devices.filter = text.to_owned(),
+        PaneId::Syncs | PaneId::SlowSyncs => app.views.syncs.filter = text.to_owned(),
+        _ => app.views.devices.filter = text.to_owned(),
     }
 }
 
 /// Moves the selection to the next row that contains the text searched for: `by` 1 forwards, -1 back, 0
 /// from the selected row on.
 pub fn search(app: &mut App, by: isize) {
-    let needle = app.ui.search.to_lowercase();
+    let needle = app.screen.search.to_lowercase();
     if needle.is_empty() {
-        return app.ui.error("nothing to search for: / asks");
+        return app.screen.error("nothing to search for: / asks");
     }
     let pane = app.focused_pane();
     let rows: Vec<bool> = match pane {
@@ -229,12 +229,12 @@ pub fn search(app: &mut App, by: isize) {
         _ => devices::device_lines(app).iter().map(|l| l.label.to_lowercase().contains(&needle)).collect(),
     };
     let scroll = match pane {
-        PaneId::Processes => &mut app.ui.processes.scroll,
-        PaneId::KernelLog => &mut app.ui.kernel.scroll,
-        PaneId::TuneKnobs => &mut app.ui.tune.scroll,
-        PaneId::Syncs => &mut app.ui.syncs.scroll,
-        PaneId::SlowSyncs => &mut app.ui.syncs.slow_scroll,
-        _ => &mut app.ui.devices.scroll,
+        PaneId::Processes => &mut app.views.processes.scroll,
+        PaneId::KernelLog => &mut app.views.kernel_log.scroll,
+        PaneId::TuneKnobs => &mut app.views.tune.scroll,
+        PaneId::Syncs => &mut app.views.syncs.scroll,
+        PaneId::SlowSyncs => &mut app.views.syncs.slow_scroll,
+        _ => &mut app.views.devices.scroll,
     };
     let (n, from) = (rows.len() as isize, scroll.selected as isize);
     let order = (0..n).map(|i| (from + by + if by < 0 { -i } else { i }).rem_euclid(n.max(1)) as usize);
@@ -242,12 +242,12 @@ pub fn search(app: &mut App, by: isize) {
         Some(at) => {
             scroll.selected = at;
             if pane == PaneId::KernelLog {
-                app.ui.kernel.follows_newest = false;
+                app.views.kernel_log.follows_newest = false;
             }
         }
         None => {
-            let text = app.ui.search.clone();
-            app.ui.error(format!("\"{text}\" not found"));
+            let text = app.screen.search.clone();
+            app.screen.error(format!("\"{text}\" not found"));
         }
     }
 }

@@ -22,7 +22,7 @@ pub const NOT_IN_REPLAY: &str = "this is a recording, not the machine it was mad
 
 /// Why an action is refused while a recording is on the screen, if it is.
 pub fn refusal_reason(app: &App, action: Action) -> Option<String> {
-    app.ui.replay.as_ref()?;
+    app.shared.replay.as_ref()?;
     let what = match action {
         Action::ShowView(ViewId::Bench) | Action::Bench(_) => "measuring",
         Action::ShowView(ViewId::Tune) | Action::Tune(_) => "settings",
@@ -64,7 +64,7 @@ pub fn is_allowed_in_replay(effect: &Effect) -> bool {
 
 /// A key.
 pub fn apply_action(app: &mut App, action: ReplayAction, effects: &mut Vec<Effect>) {
-    let Some(replay) = &mut app.ui.replay else { return };
+    let Some(replay) = &mut app.shared.replay else { return };
     let pace = |speed: usize| ReplayEffect::Play(SPEEDS[speed]);
     let effect = match action {
         ReplayAction::TogglePlay => {
@@ -78,7 +78,7 @@ pub fn apply_action(app: &mut App, action: ReplayAction, effects: &mut Vec<Effec
             ReplayEffect::Step(i32::from(by))
         }
         ReplayAction::SkipSecs(secs) => {
-            let now = app.system.now().wall_ns;
+            let now = app.shared.system.now().wall_ns;
             ReplayEffect::SeekTime(now.saturating_add(i64::from(secs) * 1_000_000_000))
         }
         ReplayAction::JumpToFinding { forward } => {
@@ -96,7 +96,7 @@ pub fn apply_action(app: &mut App, action: ReplayAction, effects: &mut Vec<Effec
                 replay.speed_index.saturating_sub(1)
             };
             let (speed, playing) = (replay.speed_index, replay.is_playing);
-            app.ui.info(format!("{} times the recording's pace", SPEEDS[speed]));
+            app.screen.info(format!("{} times the recording's pace", SPEEDS[speed]));
             if !playing {
                 return;
             }
@@ -108,28 +108,28 @@ pub fn apply_action(app: &mut App, action: ReplayAction, effects: &mut Vec<Effec
 
 fn open_prompt(app: &mut App, what: PromptPurpose, text: String) {
     let cursor = text.len();
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
+    app.screen.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 /// A time that was typed.
 pub fn seek_to_typed_time(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    let Some(replay) = &app.ui.replay else { return Ok(()) };
-    let at = time_spec::parse(text, &replay.span, app.ui.utc_offset_secs)?;
+    let Some(replay) = &app.shared.replay else { return Ok(()) };
+    let at = time_spec::parse(text, &replay.span, app.shared.utc_offset_secs)?;
     effects.push(Effect::Replay(ReplayEffect::SeekTime(at)));
     Ok(())
 }
 
 /// What the player brings.
 pub fn on_event(app: &mut App, news: ReplayEvent, effects: &mut Vec<Effect>) {
-    let Some(replay) = &mut app.ui.replay else { return };
+    let Some(replay) = &mut app.shared.replay else { return };
     match news {
         ReplayEvent::Reset(lines) => {
-            app.system = SystemState::new(replay.host.clone(), replay.log_clock);
-            app.ui.log_clock = replay.log_clock;
-            app.findings = RuleEngine::default();
+            app.shared.system = SystemState::new(replay.host.clone(), replay.log_clock);
+            app.shared.log_clock = replay.log_clock;
+            app.shared.findings = RuleEngine::default();
             // Places in a table that is gone.
-            app.ui.processes.window = Default::default();
-            app.ui.kernel.visible_entries.clear();
+            app.views.processes.window = Default::default();
+            app.views.kernel_log.visible_entries.clear();
             lines.into_iter().for_each(|entry| apply_past(app, entry));
         }
         ReplayEvent::Ticks { ticks: mut moments, is_settled: settled, unreadable_frames: unreadable } => {
@@ -149,18 +149,18 @@ pub fn on_event(app: &mut App, news: ReplayEvent, effects: &mut Vec<Effect>) {
         }
         ReplayEvent::Searching { forward, wall_ns } => {
             replay.is_searching = true;
-            let (way, time) = (if forward { "next" } else { "previous" }, app.format_time_of_day(wall_ns));
-            app.ui.info(format!("searching for the {way} finding, at {time}; Esc ends the search"));
+            let (way, time) = (if forward { "next" } else { "previous" }, app.shared.format_time_of_day(wall_ns));
+            app.screen.info(format!("searching for the {way} finding, at {time}; Esc ends the search"));
         }
         ReplayEvent::SearchEnded { forward, transitions: onsets } => {
             replay.is_searching = false;
-            app.ui.info(search_result_text(forward, onsets.as_deref()));
+            app.screen.info(search_result_text(forward, onsets.as_deref()));
         }
         ReplayEvent::EndReached => replay.is_playing = false,
         ReplayEvent::Failed(why) => {
             replay.is_playing = false;
             let file = replay.file.clone();
-            app.ui.error(format!("{file}: {why}"));
+            app.screen.error(format!("{file}: {why}"));
         }
     }
 }
@@ -184,7 +184,7 @@ fn search_result_text(forward: bool, onsets: Option<&[FindingTransition]>) -> St
 
 /// Esc while a finding is searched for; whether that was so.
 pub fn stop_search(app: &mut App, effects: &mut Vec<Effect>) -> bool {
-    let searching = app.ui.replay.as_ref().is_some_and(|replay| replay.is_searching);
+    let searching = app.shared.replay.as_ref().is_some_and(|replay| replay.is_searching);
     if searching {
         effects.push(Effect::Replay(ReplayEffect::Pause));
     }
@@ -193,7 +193,7 @@ pub fn stop_search(app: &mut App, effects: &mut Vec<Effect>) -> bool {
 
 /// The tick that is on screen from now on, by the door through which the collectors' news comes.
 fn show_tick(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Vec<Effect>) {
-    if let Some(replay) = &mut app.ui.replay {
+    if let Some(replay) = &mut app.shared.replay {
         (replay.tick_number, replay.is_partial) = (moment.number, moment.is_partial);
     }
     moment.full_state.into_iter().flatten().for_each(|entry| apply_past(app, entry));
@@ -213,21 +213,21 @@ fn show_tick(app: &mut App, moment: DecodedTick, settled: bool, effects: &mut Ve
 /// News that is not looked at by itself.
 fn apply_past(app: &mut App, entry: Observation) {
     if let Observation::KernelLog(_, clock) = &entry {
-        app.ui.log_clock = *clock;
+        app.shared.log_clock = *clock;
     }
     let tick = matches!(entry, Observation::Tasks(_));
-    apply(&mut app.system, entry);
+    apply(&mut app.shared.system, entry);
     if tick {
-        app.findings.evaluate(&app.system);
+        app.shared.findings.evaluate(&app.shared.system);
     }
 }
 
 /// `R`: asks for a file, or ends the recording.
 pub fn toggle_recording(app: &mut App, effects: &mut Vec<Effect>) {
-    if app.ui.recording_status.is_some() {
+    if app.shared.recording_status.is_some() {
         return effects.push(Effect::Recording(RecordingEffect::Stop));
     }
-    let text = default_file_name(&app.system.host.name, app.system.now().wall_ns);
+    let text = default_file_name(&app.shared.system.host.name, app.shared.system.now().wall_ns);
     open_prompt(app, PromptPurpose::RecordingPath, text);
 }
 
@@ -237,7 +237,7 @@ pub fn start_recording(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> 
     if !has_file_name(&path) {
         return Err(format!("\"{text}\" names no file"));
     }
-    app.ui.recording_status = Some(RecorderStatus { path: path.clone(), ..RecorderStatus::default() });
+    app.shared.recording_status = Some(RecorderStatus { path: path.clone(), ..RecorderStatus::default() });
     effects.push(Effect::Recording(RecordingEffect::Start(path)));
     Ok(())
 }
@@ -246,15 +246,15 @@ pub fn start_recording(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> 
 pub fn on_recorder_status(app: &mut App, status: RecorderStatus) {
     let file = status.path.display().to_string();
     match &status.state {
-        RecorderState::Running | RecorderState::Full => app.ui.recording_status = Some(status),
+        RecorderState::Running | RecorderState::Full => app.shared.recording_status = Some(status),
         RecorderState::Done => {
             let size = crate::units::format_bytes_long(status.bytes_sent);
-            app.ui.info(format!("recorded: {file}, {} samples, {size}", status.frames_sent));
-            app.ui.recording_status = None;
+            app.screen.info(format!("recorded: {file}, {} samples, {size}", status.frames_sent));
+            app.shared.recording_status = None;
         }
         RecorderState::Failed(why) => {
-            app.ui.error(format!("recording ended: {why}"));
-            app.ui.recording_status = None;
+            app.screen.error(format!("recording ended: {why}"));
+            app.shared.recording_status = None;
         }
     }
 }

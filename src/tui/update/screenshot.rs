@@ -12,11 +12,11 @@ use std::path::PathBuf;
 /// Takes the screen as it is now, and asks for the file's name: what goes on meanwhile is not in it.
 pub fn begin_capture(app: &mut App) {
     let mut taken = ScreenCapture::new(app);
-    taken.overlay = app.ui.overlay.take();
-    let text = app.ui.screenshot.path_for(&taken.file_name(app.ui.screenshot.format()));
-    app.ui.screenshot.pending = Some(Box::new(taken));
+    taken.overlay = app.screen.overlay.take();
+    let text = app.screen.screenshot.path_for(&taken.file_name(app.screen.screenshot.format()));
+    app.screen.screenshot.pending = Some(Box::new(taken));
     let cursor = text.len();
-    app.ui.overlay =
+    app.screen.overlay =
         Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::ScreenshotPath, text, cursor, error: None }));
 }
 
@@ -27,7 +27,7 @@ pub fn is_option_key(code: KeyCode) -> bool {
 
 /// Another form, or the pane instead of the screen; what was typed stays as far as it can.
 pub fn change_option(app: &mut App, prompt: &mut Prompt, code: KeyCode) {
-    let ui = &mut app.ui.screenshot;
+    let ui = &mut app.screen.screenshot;
     let Some(mut taken) = ui.pending.take() else { return };
     let typed = format_of_file(&prompt.text);
     let old = taken.file_name(typed.unwrap_or(ui.format()));
@@ -51,7 +51,7 @@ pub fn change_option(app: &mut App, prompt: &mut Prompt, code: KeyCode) {
 
 /// The words before the name.
 pub fn prompt_label(app: &App) -> String {
-    let taken = app.ui.screenshot.pending.as_deref();
+    let taken = app.screen.screenshot.pending.as_deref();
     let other = if taken.is_some_and(|t| t.pane_only) { "screen" } else { "pane" };
     format!("{} to file (Tab {other}, ↑↓ form): ", taken.map_or("screen", ScreenCapture::subject))
 }
@@ -62,8 +62,8 @@ pub fn write_capture(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Re
         let endings: Vec<String> = FORMATS.iter().map(|f| format!(".{}", f.extension)).collect();
         return Err(format!("the name's ending decides the form: {}", endings.join(" ")));
     };
-    let Some(taken) = app.ui.screenshot.pending.take() else { return Ok(()) };
-    app.ui.screenshot.select_format(form.name);
+    let Some(taken) = app.screen.screenshot.pending.take() else { return Ok(()) };
+    app.screen.screenshot.select_format(form.name);
     let contents = (form.write)(&taken.to_screenshot()).into();
     let path = PathBuf::from(text);
     effects.push(Effect::RunJob(WorkerJob::WriteFile {
@@ -72,11 +72,11 @@ pub fn write_capture(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Re
         existing: IfExists::AddNumber,
         make_dir: false,
     }));
-    app.ui.overlay = taken.overlay;
+    app.screen.overlay = taken.overlay;
     Ok(())
 }
 
 /// Esc: as if nothing had been asked.
 pub fn cancel_capture(app: &mut App) {
-    app.ui.overlay = app.ui.screenshot.pending.take().and_then(|taken| taken.overlay);
+    app.screen.overlay = app.screen.screenshot.pending.take().and_then(|taken| taken.overlay);
 }

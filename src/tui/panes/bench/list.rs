@@ -25,7 +25,7 @@ pub const PANE: Pane = Pane {
     render,
     content_hash: |_| None,
     table: build_table,
-    row_count: |app| app.ui.bench.rows().len(),
+    row_count: |app| app.views.bench.rows().len(),
 };
 
 /// A line: a heading, or a row.
@@ -35,7 +35,7 @@ enum ListLine {
 }
 
 fn list_lines(app: &App) -> Vec<ListLine> {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     let mut out = Vec::new();
     for row in bench.rows() {
         match &row {
@@ -58,10 +58,10 @@ fn list_lines(app: &App) -> Vec<ListLine> {
 
 /// First line on screen, with the selected row in sight.
 fn scroll_offset(app: &App, lines: &[ListLine], height: usize) -> usize {
-    let at = lines.iter().position(|l| matches!(l, ListLine::Row(r) if *r == app.ui.bench.selected)).unwrap_or(0);
+    let at = lines.iter().position(|l| matches!(l, ListLine::Row(r) if *r == app.views.bench.selected)).unwrap_or(0);
     // The heading above the first profile comes into sight with it.
     let top = if at <= 1 { 0 } else { at };
-    let offset = app.ui.bench.list_offset.min(lines.len().saturating_sub(height)).min(top);
+    let offset = app.views.bench.list_offset.min(lines.len().saturating_sub(height)).min(top);
     if height > 0 && at >= offset + height { at + 1 - height } else { offset }
 }
 
@@ -114,19 +114,19 @@ fn stored_result_text(k: &StoredResult, marked: bool, offset_secs: i64) -> Strin
 }
 
 fn row_text(app: &App, row: &BenchRow) -> String {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     match row {
         BenchRow::CurrentRun => bench.run.as_ref().map_or(String::new(), current_run_text),
         BenchRow::Profile(at) => format!(" {:<9} {}", WORKLOADS[*at].name(), WORKLOADS[*at].about()),
         BenchRow::Stored(id) => match bench.stored_results().iter().find(|k| k.id == *id) {
-            Some(k) => stored_result_text(k, bench.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
+            Some(k) => stored_result_text(k, bench.marked.as_ref() == Some(id), app.shared.utc_offset_secs),
             None => sanitize(id),
         },
     }
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let note = match app.ui.bench.selected {
+    let note = match app.views.bench.selected {
         BenchRow::Profile(_) => "Enter: run",
         BenchRow::Stored(_) => "Enter: show",
         BenchRow::CurrentRun => "Enter: to it",
@@ -148,7 +148,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
                 if shown.len() < text.len() && cells > 0 {
                     draw_text(buf, inner.right() - 1, y, "…", 1, style);
                 }
-                if *row == app.ui.bench.selected {
+                if *row == app.views.bench.selected {
                     highlight_row(buf, inner, y, theme);
                 }
             }
@@ -157,7 +157,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 }
 
 fn build_table(app: &App) -> Table {
-    let title = format!("Benchmarks on {}, {}", app.system.host.name, app.timestamp());
+    let title = format!("Benchmarks on {}, {}", app.shared.system.host.name, app.shared.timestamp());
     let heads = [
         ("result", false),
         ("began", false),
@@ -167,7 +167,7 @@ fn build_table(app: &App) -> Table {
         ("per s", true),
     ];
     let mut sheet = Table::new(title, &heads);
-    for k in app.ui.bench.stored_results() {
+    for k in app.views.bench.stored_results() {
         let rate = |f: fn((f64, f64)) -> String| k.rate.map_or("-".into(), f);
         sheet.rows.push(vec![
             sanitize(&k.id),

@@ -98,7 +98,7 @@ pub fn draw_lines(theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[Styl
 
 /// Whether the page is a run under way.
 fn is_showing_run(app: &App) -> bool {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     bench.opened.is_none() && bench.selected == BenchRow::CurrentRun && bench.active_run().is_some()
 }
 
@@ -108,14 +108,14 @@ pub fn max_scroll(app: &App) -> usize {
         PaneId::BenchPage => focused_pane_inner(app),
         _ => return 0,
     };
-    if app.ui.bench.is_planning() || is_showing_run(app) {
+    if app.views.bench.is_planning() || is_showing_run(app) {
         return 0;
     }
     page::page_lines(app, inner.width).len().saturating_sub(usize::from(inner.height))
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     if let Some(at) = bench.selected_profile().filter(|_| bench.is_planning()) {
         return plan::render(app, theme, area, buf, focused, at);
     }
@@ -160,7 +160,7 @@ pub fn draw_page(theme: &Theme, area: Rect, buf: &mut CellBuffer, lines: &[Style
 }
 
 fn build_table(app: &App) -> Table {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     match bench.selected_profile().filter(|_| bench.is_planning()) {
         Some(at) => plan::build_table(app, at),
         None => page::build_table(app),

@@ -12,7 +12,7 @@ use crate::tui::state::App;
 
 /// Title of the page, and what can be done on it.
 pub fn page_title(app: &App) -> (String, &'static str) {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     match &bench.opened {
         Some(OpenedResult::Result(r)) => (format!("Result {}", sanitize(&r.id)), "Esc: back"),
         Some(OpenedResult::Comparison(_)) => ("Two results".into(), "Esc: back"),
@@ -26,7 +26,7 @@ pub fn page_title(app: &App) -> (String, &'static str) {
 
 /// The page's lines for a width.
 pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     let lines = match &bench.opened {
         Some(OpenedResult::Loading(ids)) => {
             vec![(format!("reading {} …", sanitize(ids.join(" and "))), TextStyle::Dim)]
@@ -99,7 +99,7 @@ fn run_outcome_lines(run: &TrackedBench, width: u16) -> Vec<StyledLine> {
 
 /// A kept result that is selected and not opened.
 fn selected_result_card(app: &App) -> Vec<StyledLine> {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     let Some(k) = bench.selected_result() else { return Vec::new() };
     result_card(&k.profile, &k.id, &k.summary(), k.read_error.is_some(), bench.marked.as_ref())
 }
@@ -117,14 +117,14 @@ pub fn result_card(profile: &str, id: &str, headline: &str, damaged: bool, marke
 
 /// The page as a table to keep.
 pub fn build_table(app: &App) -> Table {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     let report = match (&bench.opened, &bench.selected, &bench.run) {
         (Some(OpenedResult::Result(r)), ..) => Some(r),
         (None, BenchRow::CurrentRun, Some(TrackedBench { ending: Some(BenchEnding::Report(r)), .. })) => Some(r),
         _ => None,
     };
     let Some(report) = report else {
-        let title = format!("{} on {}, {}", page_title(app).0, app.system.host.name, app.timestamp());
+        let title = format!("{} on {}, {}", page_title(app).0, app.shared.system.host.name, app.shared.timestamp());
         let mut sheet = Table::new(title, &[("", false)]);
         let text = if super::is_showing_run(app) { run_summary_lines(app) } else { page_lines(app, u16::MAX) };
         sheet.rows.extend(text.into_iter().map(|l| vec![l.0]));
@@ -134,7 +134,7 @@ pub fn build_table(app: &App) -> Table {
 }
 
 fn run_summary_lines(app: &App) -> Vec<StyledLine> {
-    app.ui.bench.active_run().map_or(Vec::new(), |run| {
+    app.views.bench.active_run().map_or(Vec::new(), |run| {
         super::running::summary_lines(run).into_iter().map(|l| (l, TextStyle::Plain)).collect()
     })
 }

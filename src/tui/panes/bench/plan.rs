@@ -31,7 +31,7 @@ const BUSY_PCT: f64 = 10.0;
 
 /// Why the profile cannot be started now: what was found, and what to do.
 pub fn start_refusal(app: &App, at: usize) -> Option<String> {
-    let (workload, plan) = app.ui.bench.plan(at);
+    let (workload, plan) = app.views.bench.plan(at);
     if let Err(why) = plan.check().and_then(|()| workload.check(&plan)) {
         return Some(why);
     }
@@ -47,7 +47,7 @@ pub fn directory_refusal(app: &App, workload: &dyn Workload, plan: &BenchPlan, b
     if !plan.directory.is_absolute() {
         return Some("no directory yet: choose one on the storage to measure (e)".into());
     }
-    match app.ui.bench.look() {
+    match app.views.bench.look() {
         None => Some(format!("{dir} has not answered yet: its file system may be blocked; another directory? (e)")),
         Some(Err(why)) => Some(sanitize(why)),
         Some(Ok(look)) => {
@@ -60,13 +60,13 @@ pub fn directory_refusal(app: &App, workload: &dyn Workload, plan: &BenchPlan, b
 
 /// What a run would do and meet.
 fn plan_lines(app: &App, at: usize) -> Vec<StyledLine> {
-    let (workload, plan) = app.ui.bench.plan(at);
+    let (workload, plan) = app.views.bench.plan(at);
     let mut out: Vec<StyledLine> = Vec::new();
     if let Some(why) = start_refusal(app, at) {
         out.push((format!("NOT TO BE STARTED: {why}"), TextStyle::Crit));
     }
     out.push((workload.about().to_owned(), TextStyle::Dim));
-    let look = app.ui.bench.look().and_then(|l| l.as_ref().ok()).filter(|_| workload.needs_directory());
+    let look = app.views.bench.look().and_then(|l| l.as_ref().ok()).filter(|_| workload.needs_directory());
     let place = look.and_then(|l| l.info.as_ref());
     if let Some(place) = place {
         push_target(place, &mut out);
@@ -137,7 +137,7 @@ fn push_competing_load(app: &App, place: &TargetInfo, out: &mut Vec<StyledLine>)
         ids.extend(place.device);
     }
     let mut busy = false;
-    for rate in ids.iter().filter_map(|id| app.snapshot().device(*id)) {
+    for rate in ids.iter().filter_map(|id| app.shared.snapshot().device(*id)) {
         let much = rate.util_pct >= BUSY_PCT || rate.stalled;
         busy |= much;
         let line = format!("Now on {}", format_device_rates(rate));
@@ -157,8 +157,8 @@ fn push_competing_load(app: &App, place: &TargetInfo, out: &mut Vec<StyledLine>)
 fn busiest_task_text(app: &App) -> Option<String> {
     let filter = ProcessFilter { only_active: true, ..ProcessFilter::default() };
     let query = ProcessQuery { sort_by: ProcessColumn::Io, reverse: false, filter, offset: 0, height: 1 };
-    let at = *app.system.processes.window(&query).rows.first()?;
-    let row = app.system.processes.row(at);
+    let at = *app.shared.system.processes.window(&query).rows.first()?;
+    let row = app.shared.system.processes.row(at);
     let rate = |n: Option<f64>| n.map_or("-".into(), |n| format!("{}/s", format_bytes_long(n as u64)));
     Some(format!(
         "Busiest task, on any device: {} {}, reads {}, writes {}",
@@ -171,7 +171,7 @@ fn busiest_task_text(app: &App) -> Option<String> {
 
 /// The value of a parameter as it is shown.
 fn field_value(app: &App, at: usize, line: BenchParamLine) -> String {
-    let (_, plan) = app.ui.bench.plan(at);
+    let (_, plan) = app.views.bench.plan(at);
     match line {
         BenchParamLine::Directory => sanitize(plan.directory.as_os_str().as_encoded_bytes()),
         BenchParamLine::Param(p) => format_param(p, &plan),
@@ -192,7 +192,7 @@ pub fn format_param(p: &BenchParam, plan: &BenchPlan) -> String {
 
 /// The plan's text goes before the parameters until these have the keys.
 fn page_layout(app: &App, at: usize, inner: Rect) -> (FormLayout, Vec<StyledLine>) {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     let lines = bench.param_lines(at);
     let text = wrap_lines(plan_lines(app, at), inner.width.into());
     let wide = usize::from(matches!(lines.first(), Some(BenchParamLine::Directory)));
@@ -203,14 +203,14 @@ fn page_layout(app: &App, at: usize, inner: Rect) -> (FormLayout, Vec<StyledLine
 
 /// The parameter under a cell.
 pub fn field_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
-    let at = app.ui.bench.selected_profile().filter(|_| app.ui.bench.is_planning())?;
+    let at = app.views.bench.selected_profile().filter(|_| app.views.bench.is_planning())?;
     let (grid, _) = page_layout(app, at, inner);
     grid.cells.into_iter().find(|(_, r)| y == r.y && x >= r.x && x < r.right()).map(|(line, _)| line)
 }
 
 /// The line of input, while a parameter is typed.
 fn field_prompt(app: &App) -> Option<(usize, &Prompt)> {
-    match &app.ui.overlay {
+    match &app.screen.overlay {
         Some(Overlay::Prompt(p)) => match p.purpose {
             PromptPurpose::BenchField(at) => Some((at, p)),
             _ => None,
@@ -221,7 +221,7 @@ fn field_prompt(app: &App) -> Option<(usize, &Prompt)> {
 
 /// Draws the page.
 pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool, at: usize) {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     let title = format!("Plan: {}", WORKLOADS[at].name());
     let note = if focused { "Enter: change, r: run" } else { "e: change, r: run" };
     let inner = draw_frame(buf, area, &title, note, focused, theme);
@@ -250,7 +250,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
 
 /// Lines of the plan that have no room.
 pub fn hidden_plan_lines(app: &App) -> usize {
-    let Some(at) = app.ui.bench.selected_profile().filter(|_| app.ui.bench.is_planning()) else { return 0 };
+    let Some(at) = app.views.bench.selected_profile().filter(|_| app.views.bench.is_planning()) else { return 0 };
     let (grid, text) = page_layout(app, at, focused_pane_inner(app));
     text.len().saturating_sub(grid.rest.height.into())
 }
@@ -266,11 +266,14 @@ fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBu
         (0, 0) => String::new(),
         (before, after) => format!("({} more parameters) ", before + after),
     };
-    let lines = app.ui.bench.param_lines(at);
-    let text = match lines.get(app.ui.bench.params_scroll.selected).filter(|_| focused) {
+    let lines = app.views.bench.param_lines(at);
+    let text = match lines.get(app.views.bench.params_scroll.selected).filter(|_| focused) {
         Some(BenchParamLine::Directory) => "on the storage to measure".to_owned(),
         Some(BenchParamLine::Param(p)) => format!("{}; {}", p.about, p.range),
-        None if lines.iter().any(|l| matches!(l, BenchParamLine::Param(p) if app.ui.bench.is_param_changed(at, p))) => {
+        None if lines
+            .iter()
+            .any(|l| matches!(l, BenchParamLine::Param(p) if app.views.bench.is_param_changed(at, p))) =>
+        {
             "* not as the profile has it".to_owned()
         }
         None => String::new(),
@@ -280,10 +283,10 @@ fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBu
 
 /// The plan as a table to keep.
 pub fn build_table(app: &App, at: usize) -> Table {
-    let (workload, plan) = app.ui.bench.plan(at);
-    let title = format!("Plan of {} on {}, {}", workload.name(), app.system.host.name, app.timestamp());
+    let (workload, plan) = app.views.bench.plan(at);
+    let title = format!("Plan of {} on {}, {}", workload.name(), app.shared.system.host.name, app.shared.timestamp());
     let mut sheet = Table::new(title, &[("parameter", false), ("value", false)]);
-    for line in app.ui.bench.param_lines(at) {
+    for line in app.views.bench.param_lines(at) {
         sheet.rows.push(vec![line.name().into(), field_value(app, at, line)]);
     }
     sheet.rows.push(vec!["space".into(), format_bytes_exact(workload.footprint(&plan))]);

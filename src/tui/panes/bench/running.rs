@@ -91,7 +91,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     if let Some(done) = run.progress.as_ref().and_then(|p| p.fraction_done).filter(|_| meter.y < inner.bottom()) {
         draw_bar(buf, meter, done, 1.0, &[], theme.graph, theme.dim);
     }
-    if let Some(trouble) = run.blocked_text(app.system.now().boot_ns) {
+    if let Some(trouble) = run.blocked_text(app.shared.system.now().boot_ns) {
         wrap(&trouble, width.into()).iter().for_each(|l| line(buf, l, theme.crit));
     }
     operation_lines(run).iter().for_each(|l| line(buf, l, theme.text));
@@ -156,12 +156,12 @@ fn device_and_cache_lines(app: &App) -> Vec<String> {
     let shown = |id| arranged.pane_area(id).is_some();
     let mut out = Vec::new();
     if !shown(PaneId::Devices)
-        && let Some(rate) = app.ui.bench.target_device().and_then(|id| app.snapshot().device(id))
+        && let Some(rate) = app.views.bench.target_device().and_then(|id| app.shared.snapshot().device(id))
     {
         out.push(format_device_rates(rate));
     }
     if !shown(PaneId::Writeback)
-        && let Some(w) = app.snapshot().writeback.ok()
+        && let Some(w) = app.shared.snapshot().writeback.ok()
     {
         let level = |n: Option<u64>| n.map_or("-".into(), format_bytes);
         out.push(format!(

@@ -36,7 +36,7 @@ pub fn start_refusal(app: &App) -> Option<String> {
             return Some(why);
         }
     }
-    match app.ui.experiment.check_result(&spec) {
+    match app.views.experiments.check_result(&spec) {
         None => Some(KNOBS_PENDING.into()),
         Some(Err(why)) => Some(why.clone()),
         Some(Ok(_)) => None,
@@ -50,16 +50,16 @@ fn plan_lines(app: &App) -> Vec<StyledLine> {
     if let Some(why) = start_refusal(app) {
         out.push((format!("NOT TO BE STARTED: {why}"), TextStyle::Crit));
     }
-    if let Some(Ok(checked)) = app.ui.experiment.check_result(&spec) {
+    if let Some(Ok(checked)) = app.views.experiments.check_result(&spec) {
         out.extend(describe_experiment(&spec, checked).lines().map(|l| (sanitize(l), TextStyle::Plain)));
     } else {
-        out.push((app.ui.experiment.form.selected_workload().about().into(), TextStyle::Dim));
+        out.push((app.views.experiments.form.selected_workload().about().into(), TextStyle::Dim));
     }
-    let look = app.ui.bench.look().and_then(|l| l.as_ref().ok());
-    if let Some(look) = look.filter(|_| app.ui.experiment.form.selected_workload().needs_directory()) {
+    let look = app.views.bench.look().and_then(|l| l.as_ref().ok());
+    if let Some(look) = look.filter(|_| app.views.experiments.form.selected_workload().needs_directory()) {
         out.extend(look.warnings(spec.plan.direct).into_iter().map(|w| (format!("! {w}"), TextStyle::Warn)));
     }
-    if app.ui.tune.snapshot.as_ref().is_some_and(|s| !s.can_write) {
+    if app.views.tune.snapshot.as_ref().is_some_and(|s| !s.can_write) {
         out.push(("! not root: r shows the sudo line that does it".into(), TextStyle::Warn));
     }
     out
@@ -67,12 +67,12 @@ fn plan_lines(app: &App) -> Vec<StyledLine> {
 
 /// A line's value as it is shown, with the length rounds will have.
 fn field_value(app: &App, line: ExperimentFormLine) -> String {
-    let form = &app.ui.experiment.form;
+    let form = &app.views.experiments.form;
     match line {
         ExperimentFormLine::Workload => {
             format!("{}: {}", form.selected_workload().name(), form.selected_workload().about())
         }
-        ExperimentFormLine::Directory => sanitize(app.ui.bench.directory.as_os_str().as_encoded_bytes()),
+        ExperimentFormLine::Directory => sanitize(app.views.bench.directory.as_os_str().as_encoded_bytes()),
         ExperimentFormLine::ArmA if form.base.is_empty() => "nothing: as things stand".into(),
         ExperimentFormLine::ArmB | ExperimentFormLine::ArmA => sanitize(form.line_text(line)),
         ExperimentFormLine::Baseline | ExperimentFormLine::DrainLimit => {
@@ -85,7 +85,7 @@ fn field_value(app: &App, line: ExperimentFormLine) -> String {
 
 /// The plan's text goes before the lines until these have the keys.
 fn page_layout(app: &App, inner: Rect) -> (FormLayout, Vec<StyledLine>) {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     let text = wrap_lines(plan_lines(app), inner.width.into());
     let least = usize::from(inner.height / 3);
     let needed = if app.focused_pane() == PaneId::ExperimentPage { text.len().min(least) } else { text.len() };
@@ -96,7 +96,7 @@ fn page_layout(app: &App, inner: Rect) -> (FormLayout, Vec<StyledLine>) {
 
 /// The line under a cell.
 pub fn field_at(app: &App, inner: Rect, x: u16, y: u16) -> Option<usize> {
-    if !app.ui.experiment.is_planning() {
+    if !app.views.experiments.is_planning() {
         return None;
     }
     let (grid, _) = page_layout(app, inner);
@@ -111,7 +111,7 @@ pub fn hidden_plan_lines(app: &App, inner: Rect) -> usize {
 
 /// The line of input, while one is typed.
 fn field_prompt(app: &App) -> Option<(usize, &Prompt)> {
-    match &app.ui.overlay {
+    match &app.screen.overlay {
         Some(Overlay::Prompt(p)) => match p.purpose {
             PromptPurpose::ExperimentField(at) => Some((at, p)),
             _ => None,
@@ -122,7 +122,7 @@ fn field_prompt(app: &App) -> Option<(usize, &Prompt)> {
 
 /// Draws it.
 pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     let note = if focused { "Enter: change, r: run" } else { "e: change, r: run" };
     let inner = draw_frame(buf, area, "Next experiment", note, focused, theme);
     let (grid, text) = page_layout(app, inner);
@@ -158,7 +158,7 @@ fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBu
         (0, 0) => String::new(),
         (before, after) => format!("({} more lines) ", before + after),
     };
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     let about = ui
         .form
         .line_at(ui.form_scroll.selected)
@@ -170,9 +170,9 @@ fn draw_field_hint(app: &App, theme: &Theme, grid: &FormLayout, buf: &mut CellBu
 
 /// The plan as a table to keep.
 pub fn build_table(app: &App) -> Table {
-    let title = format!("Next experiment on {}, {}", app.system.host.name, app.timestamp());
+    let title = format!("Next experiment on {}, {}", app.shared.system.host.name, app.shared.timestamp());
     let mut sheet = Table::new(title, &[("line", false), ("value", false)]);
-    let (wide, others) = app.ui.experiment.form.lines();
+    let (wide, others) = app.views.experiments.form.lines();
     for line in wide.into_iter().chain(others) {
         sheet.rows.push(vec![line.name().into(), field_value(app, line)]);
     }

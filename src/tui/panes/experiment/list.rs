@@ -26,12 +26,12 @@ pub const PANE: Pane = Pane {
     render,
     content_hash: |_| None,
     table: build_table,
-    row_count: |app| app.ui.experiment.rows().len(),
+    row_count: |app| app.views.experiments.rows().len(),
 };
 
 /// First line on screen, with the selected row in sight.
 fn scroll_offset(app: &App, height: usize) -> usize {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     let rows = ui.rows();
     let at = rows.iter().position(|r| *r == ui.selected).unwrap_or(0);
     let offset = ui.list_offset.min(rows.len().saturating_sub(height)).min(at);
@@ -47,7 +47,7 @@ pub fn current_scroll_offset(app: &App) -> usize {
 
 /// The row in line `y` of a pane of that height.
 pub fn row_at(app: &App, height: u16, y: u16) -> Option<ExperimentRow> {
-    app.ui.experiment.rows().into_iter().nth(scroll_offset(app, height.into()) + usize::from(y))
+    app.views.experiments.rows().into_iter().nth(scroll_offset(app, height.into()) + usize::from(y))
 }
 
 /// An outcome in a word.
@@ -90,7 +90,7 @@ fn stored_result_text(k: &StoredExperiment, marked: bool, offset_secs: i64) -> S
 }
 
 fn row_text(app: &App, row: &ExperimentRow) -> String {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     match row {
         ExperimentRow::CurrentRun => ui.run.as_ref().map_or(String::new(), current_run_text),
         ExperimentRow::Next => {
@@ -98,14 +98,14 @@ fn row_text(app: &App, row: &ExperimentRow) -> String {
             format!("+ next: {} {b}", ui.form.selected_workload().name())
         }
         ExperimentRow::Stored(id) => match ui.stored_experiments().iter().find(|k| k.id == *id) {
-            Some(k) => stored_result_text(k, ui.marked.as_ref() == Some(id), app.ui.utc_offset_secs),
+            Some(k) => stored_result_text(k, ui.marked.as_ref() == Some(id), app.shared.utc_offset_secs),
             None => sanitize(id),
         },
     }
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     let note = match ui.selected {
         ExperimentRow::Next => "r: run",
         ExperimentRow::Stored(_) => "Enter: show",
@@ -133,10 +133,10 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 }
 
 fn build_table(app: &App) -> Table {
-    let title = format!("Experiments on {}, {}", app.system.host.name, app.timestamp());
+    let title = format!("Experiments on {}, {}", app.shared.system.host.name, app.shared.timestamp());
     let heads = ["experiment", "began", "workload", "directory", "B", "outcome"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
-    for k in app.ui.experiment.stored_experiments() {
+    for k in app.views.experiments.stored_experiments() {
         let row = [&k.id, &k.time, &k.profile, &k.directory, &k.assignments.join(" "), outcome_text(k.outcome)];
         sheet.rows.push(row.into_iter().map(sanitize).collect());
         sheet.notes.extend(k.read_error.iter().map(sanitize));

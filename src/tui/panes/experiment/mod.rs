@@ -29,7 +29,7 @@ pub const PANE: Pane = Pane {
 
 /// Whether the page is an experiment under way.
 fn is_showing_run(app: &App) -> bool {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     ui.opened.is_none() && ui.selected == ExperimentRow::CurrentRun && ui.active_run().is_some()
 }
 
@@ -39,7 +39,7 @@ pub fn max_scroll(app: &App) -> usize {
         return 0;
     }
     let inner = focused_pane_inner(app);
-    if app.ui.experiment.is_planning() {
+    if app.views.experiments.is_planning() {
         return form::hidden_plan_lines(app, inner);
     }
     if is_showing_run(app) {
@@ -49,7 +49,7 @@ pub fn max_scroll(app: &App) -> usize {
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     if ui.is_planning() {
         return form::render(app, theme, area, buf, focused);
     }
@@ -62,16 +62,17 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 }
 
 fn build_table(app: &App) -> Table {
-    if let Some(report) = app.ui.experiment.shown_report() {
+    if let Some(report) = app.views.experiments.shown_report() {
         return page::build_table(report);
     }
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     let (title, lines): (String, Vec<StyledLine>) = match ui.active_run().filter(|_| is_showing_run(app)) {
         _ if ui.is_planning() => return form::build_table(app),
         Some(run) => ("Experiment".into(), running::summary_lines(run)),
         None => (page::page_title(app).0, page::page_lines(app, u16::MAX)),
     };
-    let mut sheet = Table::new(format!("{title} on {}, {}", app.system.host.name, app.timestamp()), &[("", false)]);
+    let mut sheet =
+        Table::new(format!("{title} on {}, {}", app.shared.system.host.name, app.shared.timestamp()), &[("", false)]);
     sheet.rows.extend(lines.into_iter().map(|l| vec![l.0]));
     sheet
 }

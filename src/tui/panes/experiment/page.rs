@@ -15,7 +15,7 @@ use crate::units::format_duration;
 
 /// Title of the page, and what can be done on it.
 pub fn page_title(app: &App) -> (String, &'static str) {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     match (&ui.opened, &ui.selected, &ui.run) {
         (Some(OpenedResult::Result(r)), ..) => (format!("Report {}", sanitize(&r.id)), "o: to a file, Esc: back"),
         (Some(OpenedResult::Comparison(_)), ..) => ("Two experiments".into(), "Esc: back"),
@@ -29,7 +29,7 @@ pub fn page_title(app: &App) -> (String, &'static str) {
 
 /// The page's lines for a width.
 pub fn page_lines(app: &App, width: u16) -> Vec<StyledLine> {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     let lines = match (&ui.opened, &ui.selected, &ui.run) {
         (Some(OpenedResult::Loading(ids)), ..) => {
             vec![(format!("reading {} …", sanitize(ids.join(" and "))), TextStyle::Dim)]
@@ -60,7 +60,7 @@ fn report_lines(app: &App, report: &ExperimentReport, width: u16) -> Vec<StyledL
 
 /// Whose values are in force now, and the keys that change that.
 fn change_status_text(app: &App, report: &ExperimentReport) -> String {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let stands = |i: usize| {
         report.settings.iter().all(|s| {
             let row = tune.rows().iter().find(|r| r.display_name == s.knob);
@@ -115,7 +115,7 @@ fn run_outcome_lines(app: &App, run: &TrackedExperiment, width: u16) -> Vec<Styl
 
 /// A kept experiment that is selected and not opened.
 fn selected_result_card(app: &App) -> Vec<StyledLine> {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     let Some(k) = ui.selected_stored() else { return Vec::new() };
     result_card(&k.profile, &k.id, &k.summary(), k.read_error.is_some(), ui.marked.as_ref())
 }

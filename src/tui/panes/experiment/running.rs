@@ -31,7 +31,7 @@ pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focuse
     let note = if run.is_stopping { "x: kill it" } else { "x: end it" };
     let inner = draw_frame(buf, area, &title, note, focused, theme);
     let mut lines: Vec<StyledLine> = vec![(phase_text(run), TextStyle::Strong), (String::new(), TextStyle::Plain)];
-    if let Some(trouble) = run.blocked_text(app.system.now().boot_ns) {
+    if let Some(trouble) = run.blocked_text(app.shared.system.now().boot_ns) {
         lines.extend(wrap(&trouble, inner.width.into()).into_iter().map(|l| (l, TextStyle::Crit)));
     }
     lines.extend(wrap_lines(round_lines(run), inner.width.into()));

@@ -24,7 +24,7 @@ pub const PANE: Pane = Pane {
     render,
     content_hash: |_| None,
     table: build_table,
-    row_count: |app| app.findings.incidents().len(),
+    row_count: |app| app.shared.findings.incidents().len(),
 };
 
 /// On screens at least this wide the page stands beside the list.
@@ -54,7 +54,7 @@ pub fn severity_style(theme: &Theme, severity: Severity) -> Style {
 
 /// The stories as lines from the `first` on, one a row; the selected one is marked if there is one.
 fn draw_incidents(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, first: usize, selected: Option<usize>) {
-    for (i, story) in app.findings.incidents().iter().enumerate().skip(first).take(area.height.into()) {
+    for (i, story) in app.shared.findings.incidents().iter().enumerate().skip(first).take(area.height.into()) {
         let y = area.y + (i - first) as u16;
         let text = format!("{} {}", story.severity.symbol(), incident_line(story));
         let (shown, cells) = crate::sanitize::fit_width(&text, area.width.into());
@@ -69,34 +69,37 @@ fn draw_incidents(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, fi
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let inner = draw_frame(buf, area, "Findings", &summarize(&app.findings), focused, theme);
-    if app.findings.incidents().is_empty() {
-        let text = if app.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
+    let inner = draw_frame(buf, area, "Findings", &summarize(&app.shared.findings), focused, theme);
+    if app.shared.findings.incidents().is_empty() {
+        let text = if app.shared.findings.seq() == 0 { "nothing was looked at yet" } else { "nothing wrong found" };
         draw_text(buf, inner.x, inner.y, text, inner.width, theme.dim);
         return;
     }
-    let mut scroll = app.ui.findings.scroll;
-    scroll.scroll_into_view(app.findings.incidents().len(), inner.height.into());
+    let mut scroll = app.views.findings.scroll;
+    scroll.scroll_into_view(app.shared.findings.incidents().len(), inner.height.into());
     draw_incidents(app, theme, inner, buf, scroll.offset, Some(scroll.selected));
 }
 
 /// What could not be judged, as lines of that width.
 fn skipped_rule_lines(app: &App, width: u16) -> Vec<String> {
-    skipped_rule_notes(&app.findings).iter().flat_map(|gap| wrap(gap, width.max(20).into())).collect()
+    skipped_rule_notes(&app.shared.findings).iter().flat_map(|gap| wrap(gap, width.max(20).into())).collect()
 }
 
 /// The story in line `y` of a pane of that height.
 pub fn row_at(app: &App, height: u16, y: u16) -> Option<usize> {
-    let mut scroll = app.ui.findings.scroll;
-    scroll.scroll_into_view(app.findings.incidents().len(), height.into());
+    let mut scroll = app.views.findings.scroll;
+    scroll.scroll_into_view(app.shared.findings.incidents().len(), height.into());
     let at = scroll.offset + usize::from(y);
-    (at < app.findings.incidents().len()).then_some(at)
+    (at < app.shared.findings.incidents().len()).then_some(at)
 }
 
 fn build_table(app: &App) -> Table {
-    let title =
-        format!("Findings on {}, {}", app.system.host.name, crate::units::format_rfc3339(app.system.now().wall_ns));
-    let mut sheet = paper(title, &app.findings, app.system.now());
-    sheet.notes.extend(skipped_rule_notes(&app.findings).into_iter().map(|gap| format!("not judged: {gap}")));
+    let title = format!(
+        "Findings on {}, {}",
+        app.shared.system.host.name,
+        crate::units::format_rfc3339(app.shared.system.now().wall_ns)
+    );
+    let mut sheet = paper(title, &app.shared.findings, app.shared.system.now());
+    sheet.notes.extend(skipped_rule_notes(&app.shared.findings).into_iter().map(|gap| format!("not judged: {gap}")));
     sheet
 }

@@ -40,13 +40,13 @@ struct PageLine {
 
 /// The selected story.
 pub fn selected_incident(app: &App) -> Option<&Incident> {
-    let stories = app.findings.incidents();
-    stories.get(app.ui.findings.scroll.selected.min(stories.len().checked_sub(1)?))
+    let stories = app.shared.findings.incidents();
+    stories.get(app.views.findings.scroll.selected.min(stories.len().checked_sub(1)?))
 }
 
 /// Where the selected story leads, in the order of the page.
 pub fn nav_targets(app: &App) -> Vec<NavTarget> {
-    let all = selected_incident(app).map(|s| incident_paragraphs(s, app.system.now())).unwrap_or_default();
+    let all = selected_incident(app).map(|s| incident_paragraphs(s, app.shared.system.now())).unwrap_or_default();
     all.into_iter().filter_map(|p| p.nav_target).collect()
 }
 
@@ -59,7 +59,7 @@ fn page_lines(app: &App, width: u16) -> Vec<PageLine> {
             target_index: None,
         });
         let head = PageLine { label: "", text: "Not judged:".into(), kind: ParagraphKind::Detail, target_index: None };
-        return if app.findings.skipped_rules().is_empty() {
+        return if app.shared.findings.skipped_rules().is_empty() {
             Vec::new()
         } else {
             [head].into_iter().chain(rest).collect()
@@ -67,7 +67,7 @@ fn page_lines(app: &App, width: u16) -> Vec<PageLine> {
     };
     let mut out = Vec::new();
     let mut jump = 0;
-    for part in incident_paragraphs(story, app.system.now()) {
+    for part in incident_paragraphs(story, app.shared.system.now()) {
         let place = part.nav_target.is_some().then_some(jump);
         jump += usize::from(place.is_some());
         push_paragraph(&part, place, width, &mut out);
@@ -110,7 +110,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
         draw_frame(buf, area, if title.is_empty() { "Story" } else { title }, "Enter goes there", focused, theme);
     let all = page_lines(app, inner.width);
     let height = usize::from(inner.height);
-    let selected = app.ui.findings.selected_target;
+    let selected = app.views.findings.selected_target;
     let skip = scroll_offset(&all, selected, height, focused);
     for (line, y) in all.iter().skip(skip).zip(inner.y..inner.bottom()) {
         let look = match line.kind {
@@ -145,16 +145,20 @@ pub fn target_at(app: &App, y: u16) -> Option<usize> {
     let area = layout::compute_layout(app).pane_area(PaneId::IncidentPage)?;
     let (width, height) = (area.width.saturating_sub(2), usize::from(area.height.saturating_sub(2)));
     let all = page_lines(app, width);
-    let skip = scroll_offset(&all, app.ui.findings.selected_target, height, app.focused_pane() == PaneId::IncidentPage);
+    let skip =
+        scroll_offset(&all, app.views.findings.selected_target, height, app.focused_pane() == PaneId::IncidentPage);
     all.get(skip + usize::from(y))?.target_index
 }
 
 fn build_table(app: &App) -> Table {
     let title = selected_incident(app).map_or("Nothing wrong found".into(), |s| s.cause().title.clone());
-    let title =
-        format!("{title}, {}, {}", app.system.host.name, crate::units::format_rfc3339(app.system.now().wall_ns));
+    let title = format!(
+        "{title}, {}, {}",
+        app.shared.system.host.name,
+        crate::units::format_rfc3339(app.shared.system.now().wall_ns)
+    );
     let mut sheet = Table::new(title, &[("", false), ("", false)]);
-    let all = selected_incident(app).map(|s| incident_paragraphs(s, app.system.now())).unwrap_or_default();
+    let all = selected_incident(app).map(|s| incident_paragraphs(s, app.shared.system.now())).unwrap_or_default();
     sheet.rows.extend(all.into_iter().map(|p| vec![p.label.to_owned(), p.text]));
     sheet
 }

@@ -41,13 +41,13 @@ pub fn pane_height(body: u16, stories: usize) -> u16 {
 
 /// Mostly nothing is wrong, and goes on not to be.
 fn pane_hash(app: &App) -> Option<u64> {
-    app.findings.incidents().is_empty().then_some(0)
+    app.shared.findings.incidents().is_empty().then_some(0)
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let note = format!("{}  8 all", summarize(&app.findings));
+    let note = format!("{}  8 all", summarize(&app.shared.findings));
     let inner = draw_frame(buf, area, "Findings", &note, focused, theme);
-    if app.findings.incidents().is_empty() {
+    if app.shared.findings.incidents().is_empty() {
         draw_text(buf, inner.x, inner.y, "nothing wrong found", inner.width, theme.dim);
         return;
     }

@@ -2,7 +2,7 @@
 
 pub mod slow;
 
-use super::{Pane, PaneId, interval_text};
+use super::{Pane, PaneId};
 use crate::export;
 use crate::export::table::Table;
 use crate::model::column::ColumnSpec;
@@ -35,45 +35,47 @@ const MIN_PATH_WIDTH: u16 = 16;
 const CRITICAL_WAIT_PCT: f64 = 25.0;
 
 fn sync_query(app: &App) -> SyncQuery<'_> {
-    let s = &app.ui.syncs;
+    let s = &app.views.syncs;
     let sort = s.sort_column.and_then(|i| SYNC_COLUMNS.get(i)).map(|c| c.id);
     SyncQuery { sort, reverse: s.reverse, filter: &s.filter }
 }
 
 /// The lines shown now.
 pub fn sync_lines(app: &App) -> Vec<SyncRow> {
-    let syncs = app.snapshot().syncs.ok();
-    syncs.map_or_else(Vec::new, |s| list::sync_rows(s, app.system.topology.ok(), &sync_query(app)))
+    let syncs = app.shared.snapshot().syncs.ok();
+    syncs.map_or_else(Vec::new, |s| list::sync_rows(s, app.shared.system.topology.ok(), &sync_query(app)))
 }
 
 /// The columns that fit into that width.
 pub fn fitted_columns(app: &App, width: u16) -> (&'static [ColumnSpec<SyncColumn>], table::FittedColumns) {
     (
         SYNC_COLUMNS,
-        table::fit_columns(SYNC_COLUMNS, width, MIN_PATH_WIDTH.max(width / 5), app.ui.syncs.column_offset, |_| false),
+        table::fit_columns(SYNC_COLUMNS, width, MIN_PATH_WIDTH.max(width / 5), app.views.syncs.column_offset, |_| {
+            false
+        }),
     )
 }
 
 /// What is shown only if it contains a text.
 fn title_with_filter(app: &App, title: &str) -> String {
-    match app.ui.syncs.filter.as_str() {
+    match app.views.syncs.filter.as_str() {
         "" => title.to_owned(),
         filter => format!("{title} · filter \"{}\"", crate::sanitize::sanitize(filter)),
     }
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let inner = draw_frame(buf, area, &title_with_filter(app, "Syncs"), &interval_text(app), focused, theme);
+    let inner = draw_frame(buf, area, &title_with_filter(app, "Syncs"), &app.shared.interval_text(), focused, theme);
     if inner.height == 0 {
         return;
     }
-    let Some(syncs) = app.snapshot().syncs.ok() else {
-        let why = app.snapshot().syncs.unavailable_reason(app.snapshot().time.boot_ns);
+    let Some(syncs) = app.shared.snapshot().syncs.ok() else {
+        let why = app.shared.snapshot().syncs.unavailable_reason(app.shared.snapshot().time.boot_ns);
         return draw_reason(buf, inner, &why.unwrap_or_default(), theme.warn);
     };
     let lines = sync_lines(app);
     let (set, fitted) = fitted_columns(app, inner.width);
-    let sorted = app.ui.syncs.sort_column.map(|i| (i, !app.ui.syncs.reverse));
+    let sorted = app.views.syncs.sort_column.map(|i| (i, !app.views.syncs.reverse));
     table::draw_header(buf, inner, set, &fitted, sorted, theme);
     let notes = list::notes(syncs);
     let told = (notes.len() as u16).min(inner.height.saturating_sub(2) / 3).max(u16::from(inner.height > 3));
@@ -81,7 +83,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     for (i, note) in notes.iter().take(usize::from(told)).enumerate() {
         draw_text(buf, inner.x, body.bottom() + i as u16, note, inner.width, theme.dim);
     }
-    let mut scroll = app.ui.syncs.scroll;
+    let mut scroll = app.views.syncs.scroll;
     scroll.scroll_into_view(lines.len(), usize::from(body.height));
     let mut scratch = String::new();
     for (n, (i, line)) in lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate() {
@@ -108,6 +110,7 @@ fn cell_style(line: &SyncRow, col: SyncColumn, theme: &Theme) -> Style {
 }
 
 fn build_table(app: &App) -> Table {
-    let title = format!("{} on {}, {}", title_with_filter(app, "Syncs"), app.system.host.name, app.timestamp());
-    export::syncs::build_table(title, app.snapshot(), app.system.topology.ok(), &sync_query(app))
+    let title =
+        format!("{} on {}, {}", title_with_filter(app, "Syncs"), app.shared.system.host.name, app.shared.timestamp());
+    export::syncs::build_table(title, app.shared.snapshot(), app.shared.system.topology.ok(), &sync_query(app))
 }

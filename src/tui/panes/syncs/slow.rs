@@ -32,16 +32,16 @@ const MIN_PATH_WIDTH: u16 = 14;
 
 /// The lines shown now.
 pub fn slow_sync_lines(app: &App) -> Vec<SlowSyncRow> {
-    let syncs = app.snapshot().syncs.ok();
-    syncs.map_or_else(Vec::new, |s| list::slow_sync_rows(s, app.system.topology.ok(), &app.ui.syncs.filter))
+    let syncs = app.shared.snapshot().syncs.ok();
+    syncs.map_or_else(Vec::new, |s| list::slow_sync_rows(s, app.shared.system.topology.ok(), &app.views.syncs.filter))
 }
 
 fn pane_title(app: &App) -> String {
-    title_with_filter(app, &format!("Slow syncs, from {} ms", app.ui.syncs.threshold_ms))
+    title_with_filter(app, &format!("Slow syncs, from {} ms", app.views.syncs.threshold_ms))
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let syncs = app.snapshot().syncs.ok();
+    let syncs = app.shared.snapshot().syncs.ok();
     let flying = syncs.map_or(0, |s| s.in_flight.len());
     let note = if flying > 0 { format!("{flying} under way") } else { String::new() };
     let inner = draw_frame(buf, area, &pane_title(app), &note, focused, theme);
@@ -54,12 +54,13 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
     let fitted = table::fit_columns(SLOW_SYNC_COLUMNS, inner.width, MIN_PATH_WIDTH, 0, keep);
     table::draw_header(buf, inner, SLOW_SYNC_COLUMNS, &fitted, None, theme);
     let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-    let mut scroll = app.ui.syncs.slow_scroll;
+    let mut scroll = app.views.syncs.slow_scroll;
     scroll.scroll_into_view(lines.len(), usize::from(body.height));
     let mut scratch = String::new();
     for (n, (i, line)) in lines.iter().enumerate().skip(scroll.offset).take(usize::from(body.height)).enumerate() {
         let y = body.y + n as u16;
-        let ended = app.format_time_of_day(app.snapshot().time.wall_ns_at(line.started_ns + line.duration_ns));
+        let ended =
+            app.shared.format_time_of_day(app.shared.snapshot().time.wall_ns_at(line.started_ns + line.duration_ns));
         let value = |c| line.value(c, &ended);
         table::draw_row(buf, body, y, SLOW_SYNC_COLUMNS, &fitted, value, |c| cell_style(line, c, theme), &mut scratch);
         if focused && i == scroll.selected {
@@ -80,11 +81,16 @@ fn cell_style(line: &SlowSyncRow, col: SlowSyncColumn, theme: &Theme) -> Style {
 }
 
 fn build_table(app: &App) -> Table {
-    let title = format!("Slow syncs on {}, {}", app.system.host.name, app.timestamp());
-    let there = export::syncs::build_slow_table(&title, app.snapshot(), app.system.topology.ok(), &app.ui.syncs.filter);
+    let title = format!("Slow syncs on {}, {}", app.shared.system.host.name, app.shared.timestamp());
+    let there = export::syncs::build_slow_table(
+        &title,
+        app.shared.snapshot(),
+        app.shared.system.topology.ok(),
+        &app.views.syncs.filter,
+    );
     there.unwrap_or_else(|| {
         let mut none = Table::new(title, &[]);
-        none.notes.extend(app.snapshot().syncs.unavailable_reason(app.snapshot().time.boot_ns));
+        none.notes.extend(app.shared.snapshot().syncs.unavailable_reason(app.shared.snapshot().time.boot_ns));
         none
     })
 }

@@ -23,7 +23,7 @@ pub const PANE: Pane = Pane {
     render,
     content_hash: |_| None,
     table: build_table,
-    row_count: |app| app.ui.tune.changes().len(),
+    row_count: |app| app.views.tune.changes().len(),
 };
 
 /// How a change stands, and whether that wants attention.
@@ -49,7 +49,7 @@ fn change_summary(c: &ChangeRow) -> String {
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let inner = draw_frame(buf, area, "Changes of this boot", "u undo  K keep  R renew", focused, theme);
     if let Some(why) = tune.changes_error() {
         return draw_reason(buf, inner, why, theme.dim);
@@ -79,7 +79,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 
 fn draw_change(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, change: &ChangeRow) {
     let (how, attention) = status_text(&change.status);
-    let when = if change.wall_ns > 0 { app.format_time_of_day(change.wall_ns) } else { "-".into() };
+    let when = if change.wall_ns > 0 { app.shared.format_time_of_day(change.wall_ns) } else { "-".into() };
     let mut x = area.x;
     x += draw_text(buf, x, area.y, &format!("{:>3} {when} ", change.id), area.width, theme.dim);
     let style = match change.status {
@@ -257,8 +257,8 @@ fn comparison_note(app: &App, change: &ChangeRow, c: &ChangeImpact) -> String {
 }
 
 fn build_table(app: &App) -> Table {
-    let tune = &app.ui.tune;
-    let title = format!("Changes on {}, {}", app.system.host.name, app.timestamp());
+    let tune = &app.views.tune;
+    let title = format!("Changes on {}, {}", app.shared.system.host.name, app.shared.timestamp());
     let heads = ["", "when", "state", "what", "before", "since", "difference"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
     for c in tune.changes() {

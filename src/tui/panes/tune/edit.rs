@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 
 /// Draws it below the selected row, or above where there is no room below.
 pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut CellBuffer) {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let Some(row) = tune.editing_knob.as_ref().and_then(|name| tune.knob(name)) else { return };
     let list = layout::compute_layout(app).pane_area(PaneId::TuneKnobs).unwrap_or(buf.area);
     let width = buf.area.width.min(88);
@@ -46,7 +46,7 @@ pub fn render(app: &App, p: &Prompt, theme: &Theme, buf: &mut CellBuffer) {
 }
 
 fn popup_area(app: &App, list: Rect, width: u16, height: u16, screen: Rect) -> Rect {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let lines = tune.list_lines().len();
     let mut scroll = tune.scroll;
     scroll.scroll_into_view(lines, usize::from(list.height.saturating_sub(3)));

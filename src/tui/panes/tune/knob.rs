@@ -38,7 +38,7 @@ enum KnobLineStyle {
 
 /// Label and text of each part.
 fn page_parts(app: &App) -> Vec<(&'static str, String, KnobLineStyle)> {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let Some(row) = tune.selected_knob() else { return Vec::new() };
     let meaning = |value: &String| match &tune.snapshot {
         Some(survey) => cached_knobs::describe_value(survey, &row.name, value),
@@ -92,11 +92,11 @@ fn page_lines(app: &App, width: u16) -> Vec<(&'static str, String, KnobLineStyle
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let title = app.ui.tune.selected_knob().map_or("Knob".into(), |r| r.display_name.clone());
+    let title = app.views.tune.selected_knob().map_or("Knob".into(), |r| r.display_name.clone());
     let inner = draw_frame(buf, area, &title, "g graph  P persist", focused, theme);
     let all = page_lines(app, inner.width);
     let most = all.len().saturating_sub(usize::from(inner.height));
-    let skip = app.ui.tune.page_scroll.selected.min(most);
+    let skip = app.views.tune.page_scroll.selected.min(most);
     for ((label, text, kind), y) in all.iter().skip(skip).zip(inner.y..inner.bottom()) {
         draw_text(buf, inner.x, y, text, inner.width, line_style(theme, *kind));
         draw_text(buf, inner.x, y, label, inner.width, theme.header);
@@ -116,8 +116,8 @@ fn line_style(theme: &Theme, kind: KnobLineStyle) -> Style {
 }
 
 fn build_table(app: &App) -> Table {
-    let name = app.ui.tune.selected_knob().map_or(String::new(), |r| r.display_name.clone());
-    let title = format!("{name} on {}, {}", app.system.host.name, app.timestamp());
+    let name = app.views.tune.selected_knob().map_or(String::new(), |r| r.display_name.clone());
+    let title = format!("{name} on {}, {}", app.shared.system.host.name, app.shared.timestamp());
     let mut sheet = Table::new(title, &[("", false), ("", false)]);
     sheet.rows.extend(page_parts(app).into_iter().map(|(label, text, _)| vec![label.to_owned(), text]));
     sheet

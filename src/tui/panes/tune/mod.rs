@@ -25,15 +25,15 @@ pub const PANE: Pane = Pane {
     render,
     content_hash: |_| None,
     table: build_table,
-    row_count: |app| app.ui.tune.list_lines().len(),
+    row_count: |app| app.views.tune.list_lines().len(),
 };
 
 /// The panes of the view there is room for, in focus order.
 pub fn visible_panes(app: &App) -> Vec<PaneId> {
-    if app.ui.tune.selected_preset.is_some() {
+    if app.views.tune.selected_preset.is_some() {
         return vec![PaneId::TuneKnobs];
     }
-    match (app.ui.size.0 >= 110 && app.ui.size.1 >= 28, app.ui.tune.side_pane) {
+    match (app.screen.size.0 >= 110 && app.screen.size.1 >= 28, app.views.tune.side_pane) {
         (true, _) => vec![PaneId::TuneKnobs, PaneId::KnobPage, PaneId::ChangeHistory],
         (false, SidePane::Knob) => vec![PaneId::TuneKnobs, PaneId::KnobPage],
         (false, SidePane::Changes) => vec![PaneId::TuneKnobs, PaneId::ChangeHistory],
@@ -83,7 +83,7 @@ const HEADINGS: [&str; 6] = ["NOW", "AT START", "DEFAULT", "NEXT BOOT", "PROPOSE
 
 /// The values of a row in the order of the columns.
 fn row_cells(app: &App, row: &KnobRow) -> [String; 6] {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let brief = |v: Option<&String>| v.map(|v| cached_knobs::short_value(&row.id, v));
     let boot = tune.next_boot.get(&row.name);
     // Words such as "computed from memory size" stand on the knob's page.
@@ -110,7 +110,7 @@ fn row_cells(app: &App, row: &KnobRow) -> [String; 6] {
 
 /// What the keys do now, for the pane's upper edge.
 fn key_hint(app: &App) -> String {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let proposed = tune.pending.len();
     if let Some(busy) = &tune.busy_with {
         return format!("{busy} ...");
@@ -125,7 +125,7 @@ fn key_hint(app: &App) -> String {
 }
 
 fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: bool) {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     if let Some(at) = tune.selected_preset {
         return presets::render(app, theme, area, buf, at);
     }
@@ -185,7 +185,7 @@ fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, focused: b
 
 /// Why the last request was refused, over as many lines as it takes; returns what is left below.
 fn draw_refusal(app: &App, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> Rect {
-    let Some(problem) = &app.ui.tune.error else { return inner };
+    let Some(problem) = &app.views.tune.error else { return inner };
     let lines = wrap(&format!("! {problem}"), usize::from(inner.width));
     let height = (lines.len() as u16).min(inner.height);
     for (line, y) in lines.iter().zip(inner.y..inner.y + height) {
@@ -195,7 +195,7 @@ fn draw_refusal(app: &App, theme: &Theme, inner: Rect, buf: &mut CellBuffer) -> 
 }
 
 fn draw_knob(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, row: &KnobRow, name: u16, widths: [u16; 6]) {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let changed = tune.is_changed(&row.name);
     let values = row_cells(app, row);
     // The star says without colour what the colour says.
@@ -232,10 +232,10 @@ pub fn draw_truncated(buf: &mut CellBuffer, x: u16, y: u16, text: &str, width: u
 }
 
 fn build_table(app: &App) -> Table {
-    let title = format!("Knobs on {}, {}", app.system.host.name, app.timestamp());
+    let title = format!("Knobs on {}, {}", app.shared.system.host.name, app.shared.timestamp());
     let heads = ["knob", "now", "at start", "kernel default", "next boot", "proposed", "decided by"];
     let mut sheet = Table::new(title, &heads.map(|h| (h, false)));
-    for row in app.ui.tune.rows() {
+    for row in app.views.tune.rows() {
         let cells = row_cells(app, row);
         sheet.rows.push(std::iter::once(row.display_name.clone()).chain(cells).collect());
     }

@@ -12,7 +12,7 @@ use ratatui::style::Style;
 /// Draws them with the one at `at` selected.
 pub fn render(app: &App, theme: &Theme, area: Rect, buf: &mut CellBuffer, at: usize) {
     let inner = draw_frame(buf, area, "Presets", "Enter proposes and asks  e experiment  Esc closes", true, theme);
-    let all = preset_rows(&app.ui.tune);
+    let all = preset_rows(&app.views.tune);
     for (i, (choice, y)) in all.iter().zip(inner.y..inner.bottom()).enumerate() {
         draw_text(buf, inner.x + 1, y, choice.name, 12, theme.key);
         draw_text(buf, inner.x + 13, y, choice.title, inner.width.saturating_sub(13), theme.text);

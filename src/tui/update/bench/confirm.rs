@@ -12,31 +12,31 @@ use crate::tui::state::{App, Dialog, Overlay, PendingChange};
 
 /// Asks to start the selected profile.
 pub fn ask_start(app: &mut App) {
-    let Some(at) = app.ui.bench.selected_profile() else {
-        return app.ui.error("select a profile to run");
+    let Some(at) = app.views.bench.selected_profile() else {
+        return app.screen.error("select a profile to run");
     };
-    if let Some(run) = app.ui.bench.active_run() {
+    if let Some(run) = app.views.bench.active_run() {
         let why = format!("{} is still on: x ends it", run.plan.profile);
-        return app.ui.error(why);
+        return app.screen.error(why);
     }
-    if app.ui.experiment.active_run().is_some() {
-        return app.ui.error("an experiment is still on: x on its page ends it (E in Tune)");
+    if app.views.experiments.active_run().is_some() {
+        return app.screen.error("an experiment is still on: x on its page ends it (E in Tune)");
     }
-    let (workload, plan) = app.ui.bench.plan(at);
+    let (workload, plan) = app.views.bench.plan(at);
     // The reasons stand on the page, with what to do.
     if let Some(why) = start_refusal(app, at) {
-        return app.ui.error(why);
+        return app.screen.error(why);
     }
     let text = confirmation_text(app, workload, &plan);
     let title = format!("Run {}", plan.profile);
-    app.ui.overlay =
+    app.screen.overlay =
         Some(Overlay::Dialog(Dialog { title, text, scroll: 0, on_confirm: PendingChange::Bench(Box::new(plan)) }));
 }
 
 /// What would be written where, and for how long.
 fn confirmation_text(app: &App, workload: &dyn Workload, plan: &BenchPlan) -> String {
     let mut out = describe_writes(workload, plan);
-    if let Some(Ok(look)) = app.ui.bench.look().filter(|_| workload.needs_directory()) {
+    if let Some(Ok(look)) = app.views.bench.look().filter(|_| workload.needs_directory()) {
         if let Some(place) = &look.info {
             let chain: Vec<_> = place.chain.iter().map(|d| sanitize(&d.name)).collect();
             let on = if chain.is_empty() { place.source.clone() } else { chain.join(" > ") };
@@ -54,20 +54,20 @@ fn confirmation_text(app: &App, workload: &dyn Workload, plan: &BenchPlan) -> St
 
 /// The person said yes.
 pub fn start_confirmed(app: &mut App, plan: BenchPlan, effects: &mut Vec<Effect>) {
-    if app.ui.bench.active_run().is_some() || app.ui.experiment.active_run().is_some() {
+    if app.views.bench.active_run().is_some() || app.views.experiments.active_run().is_some() {
         return;
     }
     if let Some(dialog) = network_confirmation(app, &plan, |plan| PendingChange::Bench(Box::new(plan))) {
-        app.ui.overlay = Some(Overlay::Dialog(dialog));
+        app.screen.overlay = Some(Overlay::Dialog(dialog));
         return;
     }
-    let bench = &mut app.ui.bench;
+    let bench = &mut app.views.bench;
     bench.run_count += 1;
-    bench.run = Some(TrackedBench::new(bench.run_count, plan.clone(), app.system.now().boot_ns));
+    bench.run = Some(TrackedBench::new(bench.run_count, plan.clone(), app.shared.system.now().boot_ns));
     bench.selected = BenchRow::CurrentRun;
     (bench.opened, bench.text_offset) = (None, 0);
     super::focus_pane(app, super::PAGE_PANE);
-    effects.push(Effect::Bench(BenchEffect::Start { run: app.ui.bench.run_count, plan: Box::new(plan) }));
+    effects.push(Effect::Bench(BenchEffect::Start { run: app.views.bench.run_count, plan: Box::new(plan) }));
 }
 
 fn needs_directory(plan: &BenchPlan) -> bool {
@@ -80,7 +80,7 @@ pub fn network_confirmation(
     plan: &BenchPlan,
     change: impl FnOnce(BenchPlan) -> PendingChange,
 ) -> Option<Dialog> {
-    let look = app.ui.bench.look()?.as_ref().ok()?;
+    let look = app.views.bench.look()?.as_ref().ok()?;
     let place = look.info.as_ref().filter(|p| p.is_network && look.directory == plan.directory)?;
     if plan.network.is_some() || !needs_directory(plan) {
         return None;

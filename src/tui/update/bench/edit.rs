@@ -6,7 +6,7 @@ use crate::tui::state::{App, Overlay, Prompt, PromptPurpose};
 
 /// The profile and the selected line of its parameters.
 fn selected_param(app: &App) -> Option<(usize, usize, BenchParamLine)> {
-    let bench = &app.ui.bench;
+    let bench = &app.views.bench;
     let profile = bench.selected_profile().filter(|_| bench.is_planning())?;
     let lines = bench.param_lines(profile);
     let at = bench.params_scroll.selected.min(lines.len().checked_sub(1)?);
@@ -15,29 +15,29 @@ fn selected_param(app: &App) -> Option<(usize, usize, BenchParamLine)> {
 
 /// Changes the selected parameter. From the list it goes to the parameters first.
 pub fn edit_param(app: &mut App) {
-    if !matches!(app.ui.bench.selected, BenchRow::Profile(_)) {
-        return app.ui.error("select a profile to change its parameters");
+    if !matches!(app.views.bench.selected, BenchRow::Profile(_)) {
+        return app.screen.error("select a profile to change its parameters");
     }
-    app.ui.bench.opened = None;
-    if app.ui.focus != super::PAGE_PANE {
+    app.views.bench.opened = None;
+    if app.screen.focus != super::PAGE_PANE {
         return super::focus_pane(app, super::PAGE_PANE);
     }
     let Some((profile, at, line)) = selected_param(app) else { return };
     let text = match line {
-        BenchParamLine::Directory => app.ui.bench.directory.to_string_lossy().into_owned(),
-        BenchParamLine::Param(p) if p.choices.is_empty() => (p.get)(&app.ui.bench.plan(profile).1),
+        BenchParamLine::Directory => app.views.bench.directory.to_string_lossy().into_owned(),
+        BenchParamLine::Param(p) if p.choices.is_empty() => (p.get)(&app.views.bench.plan(profile).1),
         BenchParamLine::Param(p) => {
-            let now = (p.get)(&app.ui.bench.plan(profile).1);
+            let now = (p.get)(&app.views.bench.plan(profile).1);
             let place = p.choices.iter().position(|c| *c == now).map_or(0, |i| i + 1);
             let next = p.choices[place % p.choices.len()];
-            if let Err(why) = app.ui.bench.set_param(profile, p, next) {
-                app.ui.error(why);
+            if let Err(why) = app.views.bench.set_param(profile, p, next) {
+                app.screen.error(why);
             }
             return;
         }
     };
     let cursor = text.len();
-    app.ui.overlay =
+    app.screen.overlay =
         Some(Overlay::Prompt(Prompt { purpose: PromptPurpose::BenchField(at), text, cursor, error: None }));
 }
 
@@ -46,22 +46,22 @@ pub fn reset_param(app: &mut App) {
     let Some((profile, _, line)) = selected_param(app) else { return };
     if let BenchParamLine::Param(p) = line {
         let text = (p.get)(&crate::bench::workloads::WORKLOADS[profile].defaults());
-        if let Err(why) = app.ui.bench.set_param(profile, p, &text) {
-            app.ui.error(why);
+        if let Err(why) = app.views.bench.set_param(profile, p, &text) {
+            app.screen.error(why);
         }
     }
 }
 
 /// What was typed for line `at`. The error is shown and the line stays open.
 pub fn set_from_prompt(app: &mut App, at: usize, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    let Some(profile) = app.ui.bench.selected_profile() else { return Ok(()) };
-    match app.ui.bench.param_lines(profile).get(at) {
-        Some(BenchParamLine::Param(p)) => app.ui.bench.set_param(profile, p, text),
+    let Some(profile) = app.views.bench.selected_profile() else { return Ok(()) };
+    match app.views.bench.param_lines(profile).get(at) {
+        Some(BenchParamLine::Param(p)) => app.views.bench.set_param(profile, p, text),
         Some(BenchParamLine::Directory) if text.is_empty() => {
             Err("a directory on the storage to measure is needed".into())
         }
         Some(BenchParamLine::Directory) => {
-            app.ui.bench.directory = app.ui.bench.absolute_path(text);
+            app.views.bench.directory = app.views.bench.absolute_path(text);
             super::request_target(app, effects);
             Ok(())
         }

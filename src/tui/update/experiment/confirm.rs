@@ -17,28 +17,29 @@ use crate::tui::tune::knob_snapshot::ChangeRow;
 
 /// Asks to start the planned one.
 pub fn ask_start(app: &mut App) {
-    if !app.ui.experiment.is_planning() {
-        return app.ui.error("select the next experiment to start it");
+    if !app.views.experiments.is_planning() {
+        return app.screen.error("select the next experiment to start it");
     }
-    if let Some(run) = app.ui.bench.active_run() {
+    if let Some(run) = app.views.bench.active_run() {
         let why = format!("the benchmark {} is still on: x in Bench ends it", run.plan.profile);
-        return app.ui.error(why);
+        return app.screen.error(why);
     }
-    if app.ui.experiment.active_run().is_some() {
-        return app.ui.error("an experiment is still on: x ends it");
+    if app.views.experiments.active_run().is_some() {
+        return app.screen.error("an experiment is still on: x ends it");
     }
     let spec = app.planned_experiment();
     // The reasons stand on the page, with what to do.
     if let Some(why) = start_refusal(app) {
-        app.ui.experiment.start_after_check = (why == KNOBS_PENDING).then(|| ArmSettings::from_spec(&spec));
-        return app.ui.error(why);
+        app.views.experiments.start_after_check = (why == KNOBS_PENDING).then(|| ArmSettings::from_spec(&spec));
+        return app.screen.error(why);
     }
     if !tune::can_write(app) {
         return tune::offer_root_command(app, "An experiment sets knobs, which", command_args(&spec));
     }
-    let Some(Ok(checked)) = app.ui.experiment.check_result(&spec) else { return };
+    let Some(Ok(checked)) = app.views.experiments.check_result(&spec) else { return };
     let mut text = describe_experiment(&spec, checked);
-    if let Some(Ok(look)) = app.ui.bench.look().filter(|l| l.as_ref().is_ok_and(|l| l.directory == spec.plan.directory))
+    if let Some(Ok(look)) =
+        app.views.bench.look().filter(|l| l.as_ref().is_ok_and(|l| l.directory == spec.plan.directory))
     {
         for warning in look.warnings(spec.plan.direct) {
             text += &format!("! {warning}\n");
@@ -52,31 +53,32 @@ pub fn ask_start(app: &mut App) {
 /// The arms of the form have been looked at: a start that waited for it is asked about now, if the person still
 /// is where it was wished for.
 pub fn on_arms_checked(app: &mut App) {
-    let wished = app.ui.experiment.start_after_check.take() == Some(ArmSettings::from_spec(&app.planned_experiment()));
-    let here = app.ui.view == ViewId::Tune && app.ui.experiment.is_open && app.ui.overlay.is_none();
-    if wished && here && app.ui.experiment.is_planning() {
-        app.ui.message = None;
+    let wished =
+        app.views.experiments.start_after_check.take() == Some(ArmSettings::from_spec(&app.planned_experiment()));
+    let here = app.screen.view == ViewId::Tune && app.views.experiments.is_open && app.screen.overlay.is_none();
+    if wished && here && app.views.experiments.is_planning() {
+        app.screen.message = None;
         ask_start(app);
     }
 }
 
 fn open_confirmation(app: &mut App, title: &str, text: String, spec: ExperimentSpec) {
     let change = PendingChange::Experiment(Box::new(spec));
-    app.ui.overlay = Some(Overlay::Dialog(Dialog { title: title.into(), text, scroll: 0, on_confirm: change }));
+    app.screen.overlay = Some(Overlay::Dialog(Dialog { title: title.into(), text, scroll: 0, on_confirm: change }));
 }
 
 /// The person said yes.
 pub fn start_confirmed(app: &mut App, spec: ExperimentSpec, effects: &mut Vec<Effect>) {
-    if app.ui.bench.active_run().is_some() || app.ui.experiment.active_run().is_some() {
+    if app.views.bench.active_run().is_some() || app.views.experiments.active_run().is_some() {
         return;
     }
     let again = |plan| PendingChange::Experiment(Box::new(ExperimentSpec { plan, ..spec.clone() }));
     if let Some(dialog) = super::super::bench::network_confirmation(app, &spec.plan, again) {
-        app.ui.overlay = Some(Overlay::Dialog(dialog));
+        app.screen.overlay = Some(Overlay::Dialog(dialog));
         return;
     }
-    let now = app.system.now().boot_ns;
-    let ui = &mut app.ui.experiment;
+    let now = app.shared.system.now().boot_ns;
+    let ui = &mut app.views.experiments;
     ui.run_count += 1;
     let run = ui.run_count;
     ui.run = Some(TrackedExperiment::new(run, spec.clone(), now));
@@ -87,9 +89,9 @@ pub fn start_confirmed(app: &mut App, spec: ExperimentSpec, effects: &mut Vec<Ef
 
 /// What the B on the page sets, if there is one.
 fn shown_arm_b(app: &mut App) -> Option<Vec<String>> {
-    let words = app.ui.experiment.shown_report().map(|r| r.spec.set_assignments.clone());
+    let words = app.views.experiments.shown_report().map(|r| r.spec.set_assignments.clone());
     if words.is_none() {
-        app.ui.error("show a report first (Enter): this is about the B of that report");
+        app.screen.error("show a report first (Enter): this is about the B of that report");
     }
     words
 }
@@ -104,8 +106,8 @@ pub fn apply_arm_b(app: &mut App) {
 /// Lets the B on the page stay: the change that set it if that is on a lease, else asks to set it for good.
 pub fn keep_arm_b(app: &mut App, effects: &mut Vec<Effect>) {
     let Some(words) = shown_arm_b(app) else { return };
-    let of_b = |c: &ChangeRow| app.ui.experiment.shown_report().is_some_and(|r| c.belongs_to(r));
-    match app.ui.tune.changes().iter().find(|c| tune::is_on_lease(c) && of_b(c)).map(|c| c.id) {
+    let of_b = |c: &ChangeRow| app.views.experiments.shown_report().is_some_and(|r| c.belongs_to(r));
+    match app.views.tune.changes().iter().find(|c| tune::is_on_lease(c) && of_b(c)).map(|c| c.id) {
         Some(id) => tune::keep_change(app, id, effects),
         None => tune::ask_apply_assignments(app, words, false),
     }
@@ -113,13 +115,13 @@ pub fn keep_arm_b(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// Asks where the report on the page is to be written.
 pub fn ask_report_file(app: &mut App) {
-    let Some(id) = app.ui.experiment.shown_report().map(|r| r.id.clone()) else {
-        return app.ui.error("show a report first (Enter), then o writes it to a file");
+    let Some(id) = app.views.experiments.shown_report().map(|r| r.id.clone()) else {
+        return app.screen.error("show a report first (Enter), then o writes it to a file");
     };
     let text = format!("experiment-{}.md", crate::sanitize::sanitize(id));
     let cursor = text.len();
     let what = PromptPurpose::ExperimentReportPath;
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
+    app.screen.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 /// A name for the report was typed: its ending decides the form.
@@ -127,13 +129,13 @@ pub fn write_report(app: &mut App, text: &str, effects: &mut Vec<Effect>) -> Res
     if text.is_empty() {
         return Err("a file name is needed: NAME.md, NAME.json or NAME.txt".into());
     }
-    let Some(report) = app.ui.experiment.shown_report() else { return Ok(()) };
+    let Some(report) = app.views.experiments.shown_report() else { return Ok(()) };
     let form = match text.rsplit('.').next() {
         Some("md") => ExperimentReportFormat::Markdown,
         Some("json") => ExperimentReportFormat::Json,
         _ => ExperimentReportFormat::Text,
     };
-    let path = app.ui.bench.absolute_path(text);
+    let path = app.views.bench.absolute_path(text);
     let contents = report.render(form).into();
     effects.push(Effect::RunJob(WorkerJob::WriteFile { path, contents, existing: IfExists::Fail, make_dir: false }));
     Ok(())

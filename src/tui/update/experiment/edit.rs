@@ -8,46 +8,46 @@ use crossterm::event::KeyCode;
 
 /// The selected line with its place.
 fn selected_line(app: &App) -> Option<(usize, ExperimentFormLine)> {
-    let ui = &app.ui.experiment;
+    let ui = &app.views.experiments;
     let at = ui.form_scroll.selected.min(ui.form.line_count() - 1);
     Some((at, ui.form.line_at(at).filter(|_| ui.is_planning())?))
 }
 
 /// Changes the selected line. From the list it goes to the form first.
 pub fn edit_line(app: &mut App, effects: &mut Vec<Effect>) {
-    if !app.ui.experiment.is_planning() || app.ui.focus != PAGE_PANE {
+    if !app.views.experiments.is_planning() || app.screen.focus != PAGE_PANE {
         select_row(app, ExperimentRow::Next);
         return focus_pane(app, PAGE_PANE);
     }
     let Some((at, line)) = selected_line(app) else { return };
     let text = match line {
-        ExperimentFormLine::Directory => app.ui.bench.directory.to_string_lossy().into_owned(),
+        ExperimentFormLine::Directory => app.views.bench.directory.to_string_lossy().into_owned(),
         ExperimentFormLine::Param(p) if p.choices.is_empty() => (p.get)(&app.planned_experiment().plan),
-        _ => app.ui.experiment.form.line_text(line),
+        _ => app.views.experiments.form.line_text(line),
     };
     let choices = line.choices();
     if !choices.is_empty() {
         let place = choices.iter().position(|c| *c == text).map_or(0, |i| i + 1);
         if let Err(why) = set_line(app, line, choices[place % choices.len()], effects) {
-            app.ui.error(why);
+            app.screen.error(why);
         }
         return;
     }
     let cursor = text.len();
     let what = PromptPurpose::ExperimentField(at);
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
+    app.screen.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 /// The selected line as it is by itself.
 pub fn reset_line(app: &mut App, effects: &mut Vec<Effect>) {
     if let Some((_, line)) = selected_line(app) {
-        app.ui.experiment.form.reset_line(line);
+        app.views.experiments.form.reset_line(line);
         request_arm_check(app, effects);
     }
 }
 
 fn set_line(app: &mut App, line: ExperimentFormLine, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    app.ui.experiment.form.set_line(line, text)?;
+    app.views.experiments.form.set_line(line, text)?;
     if matches!(line, ExperimentFormLine::ArmB | ExperimentFormLine::ArmA | ExperimentFormLine::Control) {
         request_arm_check(app, effects);
     }
@@ -56,12 +56,12 @@ fn set_line(app: &mut App, line: ExperimentFormLine, text: &str, effects: &mut V
 
 /// What was typed for line `at`. The error is shown and the line stays open.
 pub fn set_from_prompt(app: &mut App, at: usize, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    match app.ui.experiment.form.line_at(at) {
+    match app.views.experiments.form.line_at(at) {
         Some(ExperimentFormLine::Directory) if text.is_empty() => {
             Err("a directory on the storage that is tuned is needed".into())
         }
         Some(ExperimentFormLine::Directory) => {
-            app.ui.bench.directory = app.ui.bench.absolute_path(text);
+            app.views.bench.directory = app.views.bench.absolute_path(text);
             super::super::bench::request_target(app, effects);
             Ok(())
         }
@@ -72,7 +72,7 @@ pub fn set_from_prompt(app: &mut App, at: usize, text: &str, effects: &mut Vec<E
 
 /// The next or previous workload, while one is typed.
 pub fn cycle_workload(app: &App, at: usize, p: &mut Prompt, key: KeyCode) {
-    if matches!(app.ui.experiment.form.line_at(at), Some(ExperimentFormLine::Workload)) {
+    if matches!(app.views.experiments.form.line_at(at), Some(ExperimentFormLine::Workload)) {
         p.text = ExperimentForm::neighbour_workload(&p.text, if key == KeyCode::Up { -1 } else { 1 }).into();
         p.cursor = p.text.len();
         p.error = None;

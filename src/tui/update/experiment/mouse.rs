@@ -18,6 +18,6 @@ pub fn on_click(app: &mut App, id: PaneId, inner: Rect, x: u16, y: u16) {
     let line = panes::form::field_at(app, inner, x, y);
     focus_pane(app, PAGE_PANE);
     if let Some(at) = line {
-        app.ui.experiment.form_scroll.selected = at;
+        app.views.experiments.form_scroll.selected = at;
     }
 }

@@ -48,7 +48,7 @@ fn stored_results(ids: &[&str]) -> Vec<StoredResult> {
 /// The view, opened, with a directory that was looked at and three results.
 fn opened() -> App {
     let mut app = app(SIZE);
-    app.ui.bench.set_working_directory(DIR.into());
+    app.views.bench.set_working_directory(DIR.into());
     press(&mut app, "b");
     send_target(&mut app, target_info(|_| {}));
     send_reply(
@@ -64,7 +64,7 @@ fn send_child_event(app: &mut App, run: u64, what: BenchChildEvent) -> Vec<Effec
 }
 
 fn send_message(app: &mut App, message: BenchMessage) -> Vec<Effect> {
-    let run = app.ui.bench.run_count;
+    let run = app.views.bench.run_count;
     send_child_event(app, run, BenchChildEvent::Message(message))
 }
 
@@ -86,7 +86,7 @@ fn report(id: &str) -> BenchReport {
 }
 
 fn message(app: &App) -> &str {
-    app.ui.message.as_ref().map_or("", |m| &m.text)
+    app.screen.message.as_ref().map_or("", |m| &m.text)
 }
 
 /// The program's words on the whole screen.
@@ -98,7 +98,7 @@ fn screen_text(app: &App) -> String {
 #[test]
 fn opening_requests_the_target_and_the_results_once() {
     let mut app = app(SIZE);
-    app.ui.bench.set_working_directory(DIR.into());
+    app.views.bench.set_working_directory(DIR.into());
     let asked = visible_effects(press(&mut app, "6"));
     assert_eq!(
         asked,
@@ -154,57 +154,57 @@ fn every_workload_starts_with_the_confirmed_plan() {
         let mut app = opened();
         let keys = "<down>".repeat(at) + "<enter>";
         assert_eq!(visible_effects(press(&mut app, &keys)), []);
-        let Some(Overlay::Dialog(asked)) = &app.ui.overlay else { panic!("{}: not asked", w.name()) };
+        let Some(Overlay::Dialog(asked)) = &app.screen.overlay else { panic!("{}: not asked", w.name()) };
         assert_eq!(asked.title, format!("Run {}", w.name()));
         let where_to = asked.text.contains("nameless files of its own in /srv/lab");
         assert_eq!(where_to, w.needs_directory(), "{}: {}", w.name(), asked.text);
         let directory = if w.needs_directory() { DIR.into() } else { Default::default() };
         let plan = Box::new(BenchPlan { directory, ..w.defaults() });
         assert_eq!(visible_effects(press(&mut app, "y")), [Effect::Bench(BenchEffect::Start { run: 1, plan })]);
-        assert_eq!((&app.ui.bench.selected, app.ui.focus), (&BenchRow::CurrentRun, 1));
+        assert_eq!((&app.views.bench.selected, app.screen.focus), (&BenchRow::CurrentRun, 1));
     }
 }
 
 #[test]
 fn parameters_are_edited_in_place() {
     let mut app = opened();
-    let names: Vec<_> = app.ui.bench.param_lines(0).into_iter().map(BenchParamLine::name).collect();
+    let names: Vec<_> = app.views.bench.param_lines(0).into_iter().map(BenchParamLine::name).collect();
     let to = |name: &str| "<down>".repeat(names.iter().position(|n| *n == name).unwrap());
     press(&mut app, &format!("e<home>{}<enter><c-u>64M<enter>", to("size")));
     press(&mut app, &format!("<home>{}<enter>", to("direct")));
     press(&mut app, &format!("<home>{}<enter>", to("engine")));
-    let (_, plan) = app.ui.bench.plan(0);
+    let (_, plan) = app.views.bench.plan(0);
     assert_eq!((plan.size, plan.direct, (names.len() > 15)), (64 << 20, false, true));
     assert_eq!(plan.engine, crate::bench::plan::EngineChoice::Uring);
     // Polled completions need direct I/O: the plan stays as it was.
     press(&mut app, &format!("<home>{}<enter>", to("iopoll")));
     assert!(message(&app).contains("--iopoll works with direct I/O only"), "{}", message(&app));
-    assert!(!app.ui.bench.plan(0).1.iopoll);
+    assert!(!app.views.bench.plan(0).1.iopoll);
     press(&mut app, &format!("<home>{}u", to("size")));
-    assert_eq!(app.ui.bench.plan(0).1.size, 1 << 30);
+    assert_eq!(app.views.bench.plan(0).1.size, 1 << 30);
     // Each profile has its own; the directory is everybody's.
     let asked = visible_effects(press(&mut app, "<home>e<c-u>db<enter>"));
     assert_eq!(asked, [Effect::RunJob(WorkerJob::InspectTarget { directory: "/srv/lab/db".into() })]);
     press(&mut app, "<left><down>");
-    let (_, other) = app.ui.bench.plan(1);
+    let (_, other) = app.views.bench.plan(1);
     assert!(other.direct && other.directory.ends_with("lab/db"));
-    assert_eq!(app.ui.settings().bench.directory, "/srv/lab/db");
+    assert_eq!(app.settings().bench.directory, "/srv/lab/db");
 }
 
 #[test]
 fn the_plan_scrolls_below_the_last_parameter() {
     let mut app = opened();
-    app.ui.size = (80, 24);
+    app.screen.size = (80, 24);
     press(&mut app, "e");
-    let last = app.ui.bench.param_lines(0).len() - 1;
+    let last = app.views.bench.param_lines(0).len() - 1;
     assert!(!screen_text(&app).contains("Busiest task"));
     press(&mut app, "<end>");
-    assert_eq!(app.ui.bench.params_scroll.selected, last);
-    assert!(app.ui.bench.text_offset > 0 && screen_text(&app).contains("Busiest task"));
+    assert_eq!(app.views.bench.params_scroll.selected, last);
+    assert!(app.views.bench.text_offset > 0 && screen_text(&app).contains("Busiest task"));
     press(&mut app, "<up>");
-    assert_eq!(app.ui.bench.params_scroll.selected, last);
+    assert_eq!(app.views.bench.params_scroll.selected, last);
     press(&mut app, "<home>");
-    assert_eq!((app.ui.bench.params_scroll.selected, app.ui.bench.text_offset), (0, 0));
+    assert_eq!((app.views.bench.params_scroll.selected, app.views.bench.text_offset), (0, 0));
 }
 
 #[test]
@@ -217,14 +217,14 @@ fn refused_plans_open_no_confirmation() {
     ];
     for (found, why) in cases {
         let mut app = app(SIZE);
-        app.ui.bench.set_working_directory(DIR.into());
+        app.views.bench.set_working_directory(DIR.into());
         press(&mut app, "b");
         if let Some(found) = found {
             send_target(&mut app, found);
         }
         assert!(screen_text(&app).contains("NOT TO BE STARTED"), "{why}");
         assert_eq!(visible_effects(press(&mut app, "<enter>")), []);
-        assert!(app.ui.overlay.is_none() && message(&app).contains(why), "{}", message(&app));
+        assert!(app.screen.overlay.is_none() && message(&app).contains(why), "{}", message(&app));
         // What needs no directory runs all the same.
         press(&mut app, "<end><up><enter>");
         assert_eq!(state_summary(&app), "Bench/BenchList dialog \"Run intrinsic\"");
@@ -243,7 +243,7 @@ fn a_network_mount_needs_a_second_confirmation() {
     let mut app = opened();
     send_target(&mut app, target_info(|s| s.is_network = true));
     assert_eq!(visible_effects(press(&mut app, "<enter>yn")), []);
-    assert!(app.ui.bench.run.is_none());
+    assert!(app.views.bench.run.is_none());
 }
 
 /// A run under way.
@@ -279,7 +279,7 @@ fn a_run_continues_behind_other_views() {
     assert!(app.is_bench_event_invisible(&news(0.421)) && !app.is_bench_event_invisible(&news(0.43)));
     press(&mut app, "b");
     assert!(!app.is_bench_event_invisible(&news(0.421)), "on its own page every message is seen");
-    assert_eq!(app.ui.bench.selected, BenchRow::CurrentRun);
+    assert_eq!(app.views.bench.selected, BenchRow::CurrentRun);
     press(&mut app, "<left><down>r");
     assert!(message(&app).contains("still on: x ends it"));
     press(&mut app, "1");
@@ -292,15 +292,15 @@ fn cancel_ends_the_run_and_a_second_cancel_kills_it() {
     let mut app = app_with_run();
     assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(BenchEffect::Cancel)]);
     assert_eq!(visible_effects(press(&mut app, "x")), [Effect::Bench(BenchEffect::Kill)]);
-    assert!(matches!(app.ui.bench.run.as_ref().unwrap().ending, Some(BenchEnding::Failed(_))));
+    assert!(matches!(app.views.bench.run.as_ref().unwrap().ending, Some(BenchEnding::Failed(_))));
     assert_eq!(send_message(&mut app, BenchMessage::Report(Box::new(report("1-randrw")))), [], "too late");
     assert_eq!(visible_effects(press(&mut app, "x")), []);
     assert_eq!(message(&app), "no run is on");
     // The next run does not listen to the last one's child.
     press(&mut app, "<left><down>ry");
-    assert_eq!(app.ui.bench.run_count, 2);
+    assert_eq!(app.views.bench.run_count, 2);
     send_child_event(&mut app, 1, BenchChildEvent::Message(BenchMessage::Failed("old".into())));
-    assert!(app.ui.bench.active_run().is_some());
+    assert!(app.views.bench.active_run().is_some());
     let quit = press(&mut app, "q");
     assert!(quit.contains(&Effect::Quit), "no run keeps anybody");
 }
@@ -318,7 +318,7 @@ fn a_result_is_shown_stored_and_listed() {
     assert_eq!(list, [Effect::RunJob(WorkerJob::ListResults)]);
     assert!(screen_text(&app).contains("kept as 99-randrw"));
     send_reply(&mut app, WorkerJob::ListResults, WorkerReply::Results(stored_results(&["99-randrw", "30-randrw"])));
-    assert!(app.ui.bench.rows().contains(&BenchRow::Stored("99-randrw".into())));
+    assert!(app.views.bench.rows().contains(&BenchRow::Stored("99-randrw".into())));
     let mut app = app_with_run();
     send_message(&mut app, BenchMessage::Report(r.clone()));
     send_reply(&mut app, WorkerJob::SaveResult(r), WorkerReply::Failed("no space left".into()));
@@ -341,12 +341,12 @@ fn stored_results_are_shown_and_compared() {
     assert_eq!(read, [Effect::RunJob(results(&["10-randrw"]))]);
     assert!(screen_text(&app).contains("reading 10-randrw"));
     send_reply(&mut app, results(&["10-randrw"]), WorkerReply::LoadedResults(vec![report("10-randrw")]));
-    assert!(matches!(app.ui.bench.opened, Some(OpenedResult::Result(_))));
+    assert!(matches!(app.views.bench.opened, Some(OpenedResult::Result(_))));
     press(&mut app, "<esc>");
-    assert_eq!((state_summary(&app), app.ui.bench.opened.is_none()), ("Bench/BenchList".into(), true));
+    assert_eq!((state_summary(&app), app.views.bench.opened.is_none()), ("Bench/BenchList".into(), true));
     // An answer nobody waits for any more.
     send_reply(&mut app, results(&["10-randrw"]), WorkerReply::LoadedResults(vec![report("10-randrw")]));
-    assert!(app.ui.bench.opened.is_none());
+    assert!(app.views.bench.opened.is_none());
     press(&mut app, "c");
     assert!(message(&app).contains("mark another result first"), "{}", message(&app));
     let both = visible_effects(press(&mut app, "m<up><up>c"));
@@ -371,11 +371,11 @@ fn stored_results_are_shown_and_compared() {
 fn clicks_select_bench_rows_and_parameters() {
     let mut app = opened();
     super::click(&mut app, 5, 5);
-    assert_eq!(app.ui.bench.selected, BenchRow::Profile(2));
+    assert_eq!(app.views.bench.selected, BenchRow::Profile(2));
     super::click(&mut app, 5, 2);
-    assert_eq!(app.ui.bench.selected, BenchRow::Profile(2), "a heading is no row");
+    assert_eq!(app.views.bench.selected, BenchRow::Profile(2), "a heading is no row");
     super::click(&mut app, 40, 4);
-    assert_eq!((state_summary(&app), app.ui.bench.params_scroll.selected), ("Bench/Bench".into(), 2));
+    assert_eq!((state_summary(&app), app.views.bench.params_scroll.selected), ("Bench/Bench".into(), 2));
 }
 
 #[test]

@@ -43,14 +43,14 @@ fn count_checks(effects: &[Effect]) -> usize {
 }
 
 fn dialog_text(app: &App) -> String {
-    match &app.ui.overlay {
+    match &app.screen.overlay {
         Some(Overlay::Dialog(d)) => format!("{}\n{}", d.title, d.text),
         other => panic!("no question: {other:?}"),
     }
 }
 
 fn message_text(app: &App) -> &str {
-    app.ui.message.as_ref().map_or("", |m| m.text.as_str())
+    app.screen.message.as_ref().map_or("", |m| m.text.as_str())
 }
 
 /// The screen with an experiment that has ended and is kept.
@@ -63,7 +63,7 @@ fn app_with_report(factor: f64) -> (App, Tree, Box<ExperimentReport>) {
 
 /// Selects a line of the form.
 fn select_line(app: &mut App, name: &str) {
-    let at = app.ui.experiment.form.line_index(name).unwrap();
+    let at = app.views.experiments.form.line_index(name).unwrap();
     press(app, "<home>");
     press(app, &"j".repeat(at));
 }
@@ -86,7 +86,7 @@ fn arm_b_is_taken_from_pending_changes_preset_or_selected_knob() {
         let effects = press(&mut app, keys);
         assert_eq!(state_summary(&app), want, "after {keys:?}");
         assert_eq!(main_effects(effects), [], "{keys:?} does nothing outside");
-        let mut set = app.ui.experiment.form.set.clone();
+        let mut set = app.views.experiments.form.set.clone();
         set.sort();
         assert_eq!(set.join(" "), b, "{keys}");
     }
@@ -171,15 +171,15 @@ fn arms_are_checked_on_change_and_stale_answers_ignored() {
     press(&mut app, "r");
     assert!(message_text(&app).contains("has not answered yet"), "{}", message_text(&app));
     answer(&mut app, &tree);
-    assert!(app.ui.experiment.check_result(&app.planned_experiment()).unwrap().is_ok());
+    assert!(app.views.experiments.check_result(&app.planned_experiment()).unwrap().is_ok());
     assert_eq!(count_checks(&press(&mut app, "<enter><c-u>vm.dirty_ratio=40<enter>")), 1);
-    assert!(app.ui.experiment.check_result(&app.planned_experiment()).is_none());
+    assert!(app.views.experiments.check_result(&app.planned_experiment()).is_none());
     press(&mut app, "r");
     assert!(message_text(&app).contains("still being looked at"), "{}", message_text(&app));
     let old = ArmSettings { base: Vec::new(), set: vec!["vm.dirty_ratio=30".into()], control: false };
     let late = ArmCheck { arms: old, result: Err("late".into()) };
     update(&mut app, Event::Experiment(Box::new(ExperimentEvent::ArmsChecked(late))));
-    assert!(app.ui.experiment.check_result(&app.planned_experiment()).is_none());
+    assert!(app.views.experiments.check_result(&app.planned_experiment()).is_none());
     press(&mut app, "<enter><c-u>vm.dirty_ratio=20<enter>");
     send_checked_arms(&mut app, &tree);
     press(&mut app, "r");
@@ -202,11 +202,11 @@ fn a_start_requested_during_the_check_is_asked_after_it() {
         press(&mut app, meanwhile);
         send_checked_arms(&mut app, &tree);
         assert!(state_summary(&app).starts_with(want), "{meanwhile}: {}", state_summary(&app));
-        assert_eq!(want.ends_with("dialog"), matches!(app.ui.overlay, Some(Overlay::Dialog(_))), "{meanwhile}");
+        assert_eq!(want.ends_with("dialog"), matches!(app.screen.overlay, Some(Overlay::Dialog(_))), "{meanwhile}");
         // Once only.
         press(&mut app, "<esc>");
         send_checked_arms(&mut app, &tree);
-        assert!(!matches!(app.ui.overlay, Some(Overlay::Dialog(_))), "{meanwhile}");
+        assert!(!matches!(app.screen.overlay, Some(Overlay::Dialog(_))), "{meanwhile}");
     }
 }
 
@@ -223,7 +223,7 @@ fn confirming_starts_exactly_the_plan_shown() {
     let effects = main_effects(press(&mut app, "y"));
     let start = ExperimentEffect::Start { run: 1, spec: Box::new(spec) };
     assert_eq!(effects, [Effect::Experiment(start)]);
-    assert_eq!(app.ui.experiment.selected, ExperimentRow::CurrentRun);
+    assert_eq!(app.views.experiments.selected, ExperimentRow::CurrentRun);
     // Neither another one, nor a benchmark, nor a change meanwhile.
     press(&mut app, "<left><down>r");
     assert!(message_text(&app).contains("an experiment is still on"), "{}", message_text(&app));
@@ -233,7 +233,7 @@ fn confirming_starts_exactly_the_plan_shown() {
     assert!(message_text(&app).contains("an experiment is on"), "{}", message_text(&app));
     press(&mut app, "6r");
     assert!(
-        app.ui.overlay.is_none() && message_text(&app).contains("an experiment is still on"),
+        app.screen.overlay.is_none() && message_text(&app).contains("an experiment is still on"),
         "{}",
         message_text(&app)
     );
@@ -261,18 +261,18 @@ fn an_experiment_on_a_network_mount_needs_a_second_confirmation() {
 #[test]
 fn without_root_the_sudo_command_is_offered_to_copy() {
     let (mut app, _tree) = planned(SIZE);
-    app.ui.tune.snapshot.as_mut().unwrap().can_write = false;
+    app.views.tune.snapshot.as_mut().unwrap().can_write = false;
     press(&mut app, "r");
     let line = "sudo iotop-plus experiment --workload fsync --dir /srv/lab --set vm.dirty_ratio=30 --time 39";
     assert!(dialog_text(&app).contains(line), "{}", dialog_text(&app));
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::CopyToClipboard(line.into())]);
-    assert!(app.ui.experiment.run.is_none());
+    assert!(app.views.experiments.run.is_none());
 }
 
 #[test]
 fn an_experiment_can_be_followed_cancelled_and_killed() {
     let (mut app, _tree) = started(SIZE);
-    assert!(app.ui.experiment.status_text().unwrap().contains("starting"));
+    assert!(app.views.experiments.status_text().unwrap().contains("starting"));
     say(&mut app, progress(1, Arm::A, RoundPhase::Work, 10));
     let moment = |at| ExperimentEvent::Child(1, ChildEvent::Message(progress(1, Arm::A, RoundPhase::Work, at)));
     assert!(!app.is_experiment_event_invisible(&moment(20)), "the page is on screen");
@@ -283,11 +283,11 @@ fn an_experiment_can_be_followed_cancelled_and_killed() {
     // News of another run are nobody's.
     let other = ExperimentEvent::Child(7, ChildEvent::Message(ExperimentMessage::Failed("x".into())));
     update(&mut app, Event::Experiment(Box::new(other)));
-    assert!(app.ui.experiment.active_run().is_some());
+    assert!(app.views.experiments.active_run().is_some());
     assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Cancel)]);
-    assert!(app.ui.experiment.status_text().unwrap().contains("ending"));
+    assert!(app.views.experiments.status_text().unwrap().contains("ending"));
     assert_eq!(main_effects(press(&mut app, "x")), [Effect::Experiment(ExperimentEffect::Kill)]);
-    assert!(matches!(app.ui.experiment.run.as_ref().unwrap().ending, Some(ExperimentEnding::Failed(_))));
+    assert!(matches!(app.views.experiments.run.as_ref().unwrap().ending, Some(ExperimentEnding::Failed(_))));
     press(&mut app, "x");
     assert!(message_text(&app).contains("no experiment is on"));
     // Leaving ends it without a question: the values come back by themselves.
@@ -309,13 +309,13 @@ fn complete_and_partial_reports_are_stored_and_announced() {
         let job = WorkerJob::SaveExperiment(done);
         let effects = update(&mut app, Event::JobReply(job, WorkerReply::Saved("1795277000-fsync-1".into())));
         assert!(effects.contains(&Effect::RunJob(WorkerJob::ListExperiments)));
-        assert_eq!(app.ui.experiment.run.as_ref().unwrap().stored, Some(Ok("1795277000-fsync-1".into())));
+        assert_eq!(app.views.experiments.run.as_ref().unwrap().stored, Some(Ok("1795277000-fsync-1".into())));
         press(&mut app, "tE");
         draw_screen(&app);
     }
     let (mut app, _tree) = started(SIZE);
     tell(&mut app, ChildEvent::Message(ExperimentMessage::Failed("the tuner is gone".into())));
-    assert!(app.ui.experiment.active_run().is_none());
+    assert!(app.views.experiments.active_run().is_none());
     assert_eq!(main_effects(press(&mut app, "1tr")), []);
 }
 
@@ -333,7 +333,7 @@ fn arm_b_can_be_leased_made_permanent_kept_and_undone() {
     assert!(dialog_text(&app).starts_with("Set for good"), "{}", dialog_text(&app));
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::ApplyPermanent(set()))]);
     news(&mut app, TuneEvent::AppliedPermanently(9));
-    assert!(app.ui.tune.busy_with.is_none() && message_text(&app).contains("change 9 is made and stays"));
+    assert!(app.views.tune.busy_with.is_none() && message_text(&app).contains("change 9 is made and stays"));
 
     // On a lease already: K keeps it, u takes it back.
     let (mut app, tree, _) = app_with_report(0.5);
@@ -349,7 +349,7 @@ fn arm_b_can_be_leased_made_permanent_kept_and_undone() {
 
     let (mut app, tree, _) = app_with_report(0.5);
     tree.tell(&mut app, &[]);
-    app.ui.tune.snapshot.as_mut().unwrap().can_write = false;
+    app.views.tune.snapshot.as_mut().unwrap().can_write = false;
     press(&mut app, "K");
     assert!(dialog_text(&app).contains("sudo iotop-plus tune set vm.dirty_ratio=30 --keep"), "{}", dialog_text(&app));
 }
@@ -376,9 +376,9 @@ fn stored_experiments_are_shown_compared_and_exported() {
     };
     // Not what is waited for.
     got(&mut app, vec![oldest.clone()]);
-    assert_eq!(app.ui.experiment.opened, Some(OpenedResult::Loading(vec![newest.clone()])));
+    assert_eq!(app.views.experiments.opened, Some(OpenedResult::Loading(vec![newest.clone()])));
     got(&mut app, vec![newest.clone()]);
-    assert_eq!(app.ui.experiment.shown_report().unwrap().id, newest);
+    assert_eq!(app.views.experiments.shown_report().unwrap().id, newest);
     for (name, begins) in [
         ("x.md", "## Experiment: fsync"),
         ("x.json", "{\"schema\":1"),
@@ -402,7 +402,7 @@ fn stored_experiments_are_shown_compared_and_exported() {
     assert!(message_text(&app).contains("mark another result first"));
     assert_eq!(main_effects(press(&mut app, "m<down>c")), [read(vec![newest.clone(), middle.clone()])]);
     got(&mut app, vec![newest, middle]);
-    assert!(matches!(app.ui.experiment.opened, Some(OpenedResult::Comparison(_))));
+    assert!(matches!(app.views.experiments.opened, Some(OpenedResult::Comparison(_))));
     draw_screen(&app);
     let copied = main_effects(press(&mut app, "y"));
     assert!(matches!(&copied[..], [Effect::CopyToClipboard(text)] if text.contains("median of A")), "{copied:?}");
@@ -437,13 +437,13 @@ fn clicks_select_experiment_rows_and_form_lines() {
     let (mut app, _tree) = planned(SIZE);
     super::mouse::click(&mut app, 3, 3);
     assert_eq!(
-        (state_summary(&app).as_str(), &app.ui.experiment.selected),
+        (state_summary(&app).as_str(), &app.views.experiments.selected),
         ("Tune/ExperimentList", &ExperimentRow::Stored(kept()[0].id.clone()))
     );
     super::mouse::click(&mut app, 3, 2);
-    assert_eq!(app.ui.experiment.selected, ExperimentRow::Next);
+    assert_eq!(app.views.experiments.selected, ExperimentRow::Next);
     let (x, y) = super::find_text(&app, "rounds ");
     super::mouse::click(&mut app, x, y);
     assert_eq!(state_summary(&app), "Tune/Experiment");
-    assert_eq!(app.ui.experiment.form.line_index("rounds"), Some(app.ui.experiment.form_scroll.selected));
+    assert_eq!(app.views.experiments.form.line_index("rounds"), Some(app.views.experiments.form_scroll.selected));
 }

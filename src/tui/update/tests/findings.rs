@@ -19,7 +19,7 @@ fn app_at_target(rule: &str, wanted: impl Fn(&NavTarget) -> bool) -> App {
     let mut app = app(SIZE);
     press(&mut app, "8");
     let leads = |s: &Incident| s.findings.iter().flat_map(|f| f.nav_targets()).any(&wanted);
-    let stories = app.findings.incidents();
+    let stories = app.shared.findings.incidents();
     let story = stories.iter().position(|s| s.cause().rule == rule && leads(s)).expect("the story");
     (0..story).for_each(|_| drop(press(&mut app, "<down>")));
     let way = page::nav_targets(&app).iter().position(wanted).expect("the way on");
@@ -37,7 +37,7 @@ fn every_nav_target_opens_its_page() {
     let mut knob = app_at_target("swapping", |j| *j == NavTarget::Knob("vm.swappiness".into()));
     press(&mut knob, "<enter>");
     assert_eq!(
-        (state_summary(&knob), knob.ui.tune.knob_to_select.as_deref()),
+        (state_summary(&knob), knob.views.tune.knob_to_select.as_deref()),
         ("Tune/Tune".into(), Some("vm.swappiness"))
     );
 
@@ -78,16 +78,16 @@ fn enter_follows_the_first_target_and_the_strip_opens_the_view() {
 #[test]
 fn a_bench_target_fills_in_the_bench_view() {
     let mut app = app_at_target("device-saturated", |j| matches!(j, NavTarget::Bench("randrw", _)));
-    let Some(NavTarget::Bench(_, dir)) = page::nav_targets(&app).into_iter().nth(app.ui.findings.selected_target)
+    let Some(NavTarget::Bench(_, dir)) = page::nav_targets(&app).into_iter().nth(app.views.findings.selected_target)
     else {
         panic!()
     };
     press(&mut app, "<enter>");
     assert!(state_summary(&app).starts_with("Bench/"), "{}", state_summary(&app));
     if let Some(dir) = dir {
-        assert_eq!(app.ui.bench.directory, std::path::PathBuf::from(dir.sanitized()));
+        assert_eq!(app.views.bench.directory, std::path::PathBuf::from(dir.sanitized()));
     }
-    let plan = app.ui.bench.plan(app.ui.bench.selected_profile().unwrap()).1;
+    let plan = app.views.bench.plan(app.views.bench.selected_profile().unwrap()).1;
     assert_eq!(plan.profile, "randrw");
 }
 
@@ -105,11 +105,11 @@ fn slow_facts_are_requested_once_per_interval() {
     };
     let mut app = app(SIZE);
     assert!(
-        app.ui.findings.pending.facts && app.ui.findings.pending.local_disk_space,
+        app.views.findings.pending.facts && app.views.findings.pending.local_disk_space,
         "asked at the first look with mounts"
     );
     // Long after, with nothing answered: nothing more is started.
-    app.ui.findings.requested_at_ns = Some(0);
+    app.views.findings.requested_at_ns = Some(0);
     send_processes(&mut app, true);
     let job = WorkerJob::DoctorFacts { tasks: Vec::new() };
     update(
@@ -119,12 +119,12 @@ fn slow_facts_are_requested_once_per_interval() {
             WorkerReply::DoctorFacts(Box::new(SystemFacts { thp: Some("never".into()), ..SystemFacts::default() })),
         ),
     );
-    assert_eq!(app.system.slow_facts.latest.as_ref().unwrap().thp.as_deref(), Some("never"));
+    assert_eq!(app.shared.system.slow_facts.latest.as_ref().unwrap().thp.as_deref(), Some("never"));
     let room = WorkerJob::DiskSpace { mounts: Vec::new(), network: false };
     update(&mut app, Event::JobReply(room, WorkerReply::DiskSpace(SpaceReport::default())));
-    assert!(!app.ui.findings.pending.facts && !app.ui.findings.pending.local_disk_space);
-    assert!(app.system.slow_facts.local_space.is_some());
-    app.ui.findings.requested_at_ns = Some(0);
+    assert!(!app.views.findings.pending.facts && !app.views.findings.pending.local_disk_space);
+    assert!(app.shared.system.slow_facts.local_space.is_some());
+    app.views.findings.requested_at_ns = Some(0);
     let mut effects = Vec::new();
     super::super::findings::run_rules_if_due(&mut app, &mut effects);
     let asked = diagnoses(&visible_effects(effects));
@@ -136,16 +136,16 @@ fn slow_facts_are_requested_once_per_interval() {
     super::super::findings::run_rules_if_due(&mut app, &mut again);
     assert_eq!(diagnoses(&again), [[]; 0]);
     // What has not come back is left out: it would be refused.
-    app.ui.findings.pending.local_disk_space = false;
-    app.ui.findings.requested_at_ns = Some(0);
+    app.views.findings.pending.local_disk_space = false;
+    app.views.findings.requested_at_ns = Some(0);
     let mut room = Vec::new();
     super::super::findings::run_rules_if_due(&mut app, &mut room);
     let asked = diagnoses(&visible_effects(room));
     assert!(matches!(&asked[..], [one] if matches!(&one[..], [WorkerJob::DiskSpace { .. }])), "{asked:?}");
     // A child that failed says nothing on screen: the rules say what is missing.
     update(&mut app, Event::JobReply(job, WorkerReply::Failed("no".into())));
-    assert_eq!(app.ui.message, None);
-    assert!(!app.ui.findings.pending.facts);
+    assert_eq!(app.screen.message, None);
+    assert!(!app.views.findings.pending.facts);
 }
 
 #[test]
@@ -156,21 +156,21 @@ fn the_selection_follows_its_incident() {
     send_processes(&mut app, true);
     assert_eq!(page::selected_incident(&app).unwrap().cause().rule, rule);
     press(&mut app, "<down><down><down><down><down>");
-    assert!(app.ui.findings.scroll.selected < app.findings.incidents().len());
+    assert!(app.views.findings.scroll.selected < app.shared.findings.incidents().len());
 }
 
 /// Seconds (of ticks of one second) at which the rules were asked.
 fn rule_run_ticks(app: &mut App, ticks: u64) -> Vec<u64> {
     let mut asked = Vec::new();
-    let begin = app.system.now();
+    let begin = app.shared.system.now();
     for n in 1..=ticks {
         let boot_ns = begin.boot_ns.max(1 << 40) + n * 1_000_000_000;
         let sample = Sample { seq: n, time: Timestamp { boot_ns, ..begin }, ..Sample::default() };
-        let before = app.findings.evaluated_at_ns();
+        let before = app.shared.findings.evaluated_at_ns();
         update(app, Event::Sample(Box::new(sample)));
         super::super::findings::run_rules_if_due(app, &mut Vec::new());
-        if app.findings.evaluated_at_ns() != before {
-            assert_eq!(app.findings.evaluated_at_ns(), boot_ns, "never an older tick than the newest");
+        if app.shared.findings.evaluated_at_ns() != before {
+            assert_eq!(app.shared.findings.evaluated_at_ns(), boot_ns, "never an older tick than the newest");
             asked.push(n);
         }
     }
@@ -181,15 +181,15 @@ fn rule_run_ticks(app: &mut App, ticks: u64) -> Vec<u64> {
 fn rules_run_every_second_tick_when_idle_and_every_tick_with_findings() {
     assert_eq!(rule_run_ticks(&mut empty(SIZE), 6), [1, 3, 5]);
     let mut trouble = app(SIZE);
-    assert!(!trouble.findings.incidents().is_empty());
+    assert!(!trouble.shared.findings.incidents().is_empty());
     assert_eq!(rule_run_ticks(&mut trouble, 3), [1, 2, 3]);
 }
 
 #[test]
 fn slow_facts_are_requested_half_as_often_when_idle() {
     let asks = |app: &mut App, secs: u64| {
-        app.ui.findings.pending = Default::default();
-        app.ui.findings.requested_at_ns = Some(app.system.now().boot_ns - secs * 1_000_000_000);
+        app.views.findings.pending = Default::default();
+        app.views.findings.requested_at_ns = Some(app.shared.system.now().boot_ns - secs * 1_000_000_000);
         let mut effects = Vec::new();
         super::super::findings::run_rules_if_due(app, &mut effects);
         effects.iter().any(|e| matches!(e, Effect::RunJobsInSequence(_)))
@@ -197,10 +197,10 @@ fn slow_facts_are_requested_half_as_often_when_idle() {
     let mut trouble = app(SIZE);
     assert_eq!([29, 31].map(|secs| asks(&mut trouble, secs)), [false, true]);
     let mut calm = app(SIZE);
-    calm.findings = Default::default();
+    calm.shared.findings = Default::default();
     // Looked at just now, and nothing was found.
-    calm.findings.evaluate_rules(&calm.system, &[]);
+    calm.shared.findings.evaluate_rules(&calm.shared.system, &[]);
     assert_eq!([29, 31].map(|secs| asks(&mut calm, secs)), [false, true], "rules lack the second reading");
-    calm.system.slow_facts.previous = Some(SystemFacts::default());
+    calm.shared.system.slow_facts.previous = Some(SystemFacts::default());
     assert_eq!([31, 59, 61].map(|secs| asks(&mut calm, secs)), [false, false, true]);
 }

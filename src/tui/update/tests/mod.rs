@@ -33,7 +33,7 @@ const SIZE: (u16, u16) = (120, 40);
 
 /// What is on screen, in one line, for the tables below.
 fn state_summary(app: &App) -> String {
-    let u = &app.ui;
+    let u = &app.screen;
     let mut out = format!("{:?}/{:?}", u.view, app.focused_pane());
     if u.zoomed {
         out += " zoomed";
@@ -54,7 +54,7 @@ fn state_summary(app: &App) -> String {
         Some(DetailPage::Path(p)) => out += &format!(" path {}", p.path),
         None => {}
     }
-    if u.frozen_seq.is_some() {
+    if app.shared.frozen_seq.is_some() {
         out += " frozen";
     }
     out
@@ -146,7 +146,7 @@ fn keys_change_the_state_as_listed() {
 #[test]
 fn keys_produce_the_effects_listed() {
     let busiest = TaskKey { pid: 6398, tid: 6398, starttime: 0 };
-    let started = |app: &App| app.system.processes.find_by_pid(busiest.pid).unwrap().key().starttime;
+    let started = |app: &App| app.shared.system.processes.find_by_pid(busiest.pid).unwrap().key().starttime;
     let key = TaskKey { starttime: started(&app(SIZE)), ..busiest };
     let facts = |key: TaskKey| Effect::RunJob(WorkerJob::TaskDetails { pid: key.pid, starttime: key.starttime });
     for (keys, want) in [
@@ -156,7 +156,7 @@ fn keys_produce_the_effects_listed() {
         ("2<enter>q", vec![Effect::Quit]),
         ("<c-z>", vec![Effect::Suspend]),
         ("<c-l>", vec![Effect::Redraw]),
-        ("W", vec![Effect::SaveSettings(app(SIZE).ui.settings())]),
+        ("W", vec![Effect::SaveSettings(app(SIZE).settings())]),
         ("+", vec![Effect::SetInterval(Duration::from_millis(1500))]),
         ("-", vec![Effect::SetInterval(Duration::from_millis(500))]),
         ("--", vec![Effect::SetInterval(Duration::from_millis(500)), Effect::SetInterval(Duration::from_millis(100))]),
@@ -179,7 +179,7 @@ fn keys_produce_the_effects_listed() {
 #[test]
 fn keys_change_sorting_filtering_and_settings() {
     type Selector = fn(&App) -> String;
-    let sorted: Selector = |a| crate::tui::panes::processes::sort_column_name(a.ui.processes.sort_column).into();
+    let sorted: Selector = |a| crate::tui::panes::processes::sort_column_name(a.views.processes.sort_column).into();
     let tasks: Selector = |a| a.matching_task_count().to_string();
     let lines: Selector = |a| crate::tui::panes::devices::device_lines(a).len().to_string();
     let selected: Selector = |a| a.selected_task().map_or("-".into(), |r| r.comm.to_string());
@@ -203,25 +203,25 @@ fn keys_change_sorting_filtering_and_settings() {
         ("3jk", selected, "写日志"),
         ("3<end><home>", selected, "写日志"),
         ("3<pgdn><pgup>", selected, "写日志"),
-        ("3a", |a| a.ui.processes.show_totals.to_string(), "true"),
-        ("3r", |a| a.ui.processes.reverse.to_string(), "true"),
-        ("2r", |a| (a.ui.devices.reverse, a.ui.processes.reverse).0.to_string(), "true"),
+        ("3a", |a| a.views.processes.show_totals.to_string(), "true"),
+        ("3r", |a| a.views.processes.reverse.to_string(), "true"),
+        ("2r", |a| (a.views.devices.reverse, a.views.processes.reverse).0.to_string(), "true"),
         ("2", lines, "7"),
         ("2o", lines, "2"),
         ("2\\zram<enter>", lines, "1"),
-        ("2x", |a| a.ui.devices.extended.to_string(), "true"),
-        ("2g", |a| a.ui.devices.graph_index.to_string(), "1"),
-        ("2<right>", |a| format!("{:?}", a.ui.devices.sort_column), "Some(0)"),
-        ("2<right><left>", |a| format!("{:?}", a.ui.devices.sort_column), "None"),
-        ("5f", |a| a.ui.kernel.is_unfolded.to_string(), "true"),
-        ("5Iloop0<enter>", |a| a.ui.kernel.include.clone().unwrap_or_default(), "loop0"),
-        ("5X<c-u>EXT4<enter>", |a| a.ui.kernel.exclude.clone().unwrap_or_default(), "EXT4"),
-        (":exclude x|y<enter>", |a| a.ui.kernel.exclude.clone().unwrap_or_default(), "x|y"),
-        ("T", |a| a.ui.theme_name.name().into(), "light"),
-        ("TTTT", |a| a.ui.theme_name.name().into(), "dark"),
-        (":theme mono<enter>", |a| a.ui.theme_name.name().into(), "mono"),
-        ("D", |a| a.ui.message.as_ref().map_or(String::new(), |m| m.text.clone()), "sums count from now"),
-        ("n", |a| a.ui.message.as_ref().map_or(String::new(), |m| m.is_error.to_string()), "true"),
+        ("2x", |a| a.views.devices.extended.to_string(), "true"),
+        ("2g", |a| a.views.devices.graph_index.to_string(), "1"),
+        ("2<right>", |a| format!("{:?}", a.views.devices.sort_column), "Some(0)"),
+        ("2<right><left>", |a| format!("{:?}", a.views.devices.sort_column), "None"),
+        ("5f", |a| a.views.kernel_log.is_unfolded.to_string(), "true"),
+        ("5Iloop0<enter>", |a| a.views.kernel_log.include.clone().unwrap_or_default(), "loop0"),
+        ("5X<c-u>EXT4<enter>", |a| a.views.kernel_log.exclude.clone().unwrap_or_default(), "EXT4"),
+        (":exclude x|y<enter>", |a| a.views.kernel_log.exclude.clone().unwrap_or_default(), "x|y"),
+        ("T", |a| a.shared.theme_name.name().into(), "light"),
+        ("TTTT", |a| a.shared.theme_name.name().into(), "dark"),
+        (":theme mono<enter>", |a| a.shared.theme_name.name().into(), "mono"),
+        ("D", |a| a.screen.message.as_ref().map_or(String::new(), |m| m.text.clone()), "sums count from now"),
+        ("n", |a| a.screen.message.as_ref().map_or(String::new(), |m| m.is_error.to_string()), "true"),
     ] {
         let mut app = app(SIZE);
         press(&mut app, keys);
@@ -271,36 +271,36 @@ fn help_scrolls_by_pages_and_stops_at_its_end() {
 fn a_page_is_the_height_of_the_focused_pane() {
     let mut app = app((80, 24));
     press(&mut app, "3<pgdn>");
-    assert_eq!(app.ui.processes.scroll.selected, 19);
+    assert_eq!(app.views.processes.scroll.selected, 19);
     press(&mut app, "5<home><pgdn>");
-    assert_eq!(app.ui.kernel.scroll.selected, 19.min(app.ui.kernel.visible_entries.len() - 1));
+    assert_eq!(app.views.kernel_log.scroll.selected, 19.min(app.views.kernel_log.visible_entries.len() - 1));
 }
 
 #[test]
 fn history_can_be_stepped_through_and_left() {
     let mut app = app(SIZE);
-    let newest = app.snapshot().seq;
+    let newest = app.shared.snapshot().seq;
     press(&mut app, ",,");
-    assert_eq!(app.snapshot().seq, newest - 2);
+    assert_eq!(app.shared.snapshot().seq, newest - 2);
     press(&mut app, ".");
-    assert_eq!(app.snapshot().seq, newest - 1);
+    assert_eq!(app.shared.snapshot().seq, newest - 1);
     press(&mut app, "....");
-    assert_eq!(app.snapshot().seq, newest, "not beyond the newest");
+    assert_eq!(app.shared.snapshot().seq, newest, "not beyond the newest");
     for _ in 0..200 {
         press(&mut app, ",");
     }
-    assert_eq!(app.snapshot().seq, 1, "not before the oldest");
+    assert_eq!(app.shared.snapshot().seq, 1, "not before the oldest");
     // Sampling goes on behind a held picture.
-    let mut sample = app.system.last_sample.clone().unwrap();
+    let mut sample = app.shared.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
     update(&mut app, Event::Sample(Box::new(sample)));
-    assert_eq!((app.snapshot().seq, app.system.snapshot.seq), (1, newest + 1));
+    assert_eq!((app.shared.snapshot().seq, app.shared.system.snapshot.seq), (1, newest + 1));
     press(&mut app, "<end>");
-    assert_eq!((app.snapshot().seq, app.ui.frozen_seq), (newest + 1, None));
+    assert_eq!((app.shared.snapshot().seq, app.shared.frozen_seq), (newest + 1, None));
     let mut fresh = empty(SIZE);
     press(&mut fresh, " ,.");
-    assert_eq!(fresh.ui.frozen_seq, None, "nothing to hold yet");
+    assert_eq!(fresh.shared.frozen_seq, None, "nothing to hold yet");
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn tasks_may_exit_while_the_view_is_frozen() {
     let mut app = app(SIZE);
     press(&mut app, "3 ");
     let held = app.selected_task().unwrap().comm.to_string();
-    let mut sample = app.system.last_sample.clone().unwrap();
+    let mut sample = app.shared.system.last_sample.clone().unwrap();
     sample.seq += 1;
     sample.time.boot_ns += 1_000_000_000;
     update(&mut app, Event::Sample(Box::new(sample)));
@@ -346,7 +346,7 @@ fn a_window_too_small_recovers_when_enlarged() {
     press(&mut app, "3<down>");
     let before = draw_screen(&app);
     assert_eq!(visible_effects(update(&mut app, Event::Resize(20, 5))), [Effect::Redraw]);
-    assert!(layout::is_too_small(app.ui.size));
+    assert!(layout::is_too_small(app.screen.size));
     let said: String = draw_screen(&app).content.iter().map(|c| c.symbol()).collect();
     assert!(said.starts_with("iotop-plus needs"), "{said}");
     click(&mut app, 3, 3);
@@ -364,10 +364,10 @@ fn replies_reach_only_the_page_that_asked() {
     press(&mut app, ":path /a<enter>:path /b<enter>");
     let failed = || WorkerReply::Failed("gone".into());
     update(&mut app, Event::JobReply(WorkerJob::ResolvePath { path: "/a".into() }, failed()));
-    let Some(DetailPage::Path(p)) = &app.ui.detail else { panic!() };
+    let Some(DetailPage::Path(p)) = &app.screen.detail else { panic!() };
     assert_eq!((p.path.as_str(), &p.reply), ("/b", &None));
     update(&mut app, Event::JobReply(WorkerJob::ResolvePath { path: "/b".into() }, failed()));
-    let Some(DetailPage::Path(p)) = &app.ui.detail else { panic!() };
+    let Some(DetailPage::Path(p)) = &app.screen.detail else { panic!() };
     assert!(p.reply.is_some());
 }
 
@@ -378,9 +378,9 @@ fn the_result_of_a_priority_change_is_reported() {
     press(&mut app, "3");
     let key = key.or(app.selected_task().map(|r| r.key())).unwrap();
     update(&mut app, Event::IoPrioSet(key, Ok(IoPrio { class: 3, level: 0 })));
-    assert!(app.ui.message.as_ref().unwrap().text.contains("idle (read back)"));
+    assert!(app.screen.message.as_ref().unwrap().text.contains("idle (read back)"));
     update(&mut app, Event::IoPrioSet(key, Err("no \x1b[2J".into())));
-    let message = app.ui.message.as_ref().unwrap();
+    let message = app.screen.message.as_ref().unwrap();
     assert!(message.is_error && message.text == "no \\x1b[2J", "{}", message.text);
 }
 
@@ -388,10 +388,12 @@ fn the_result_of_a_priority_change_is_reported() {
 fn settings_round_trip() {
     let mut app = app(SIZE);
     press(&mut app, "3oap<right>rd2<enter>2xoT5Iloop<enter>");
-    let text = app.ui.settings().to_toml();
+    let text = app.settings().to_toml();
     let read = crate::tui::settings::Settings::parse(&text).unwrap();
-    assert_eq!(crate::tui::state::Ui::new(SIZE, &read, false).settings(), app.ui.settings());
-    assert_eq!(app.ui.theme_name, ThemeName::Light);
+    let mut fresh = empty(SIZE);
+    fresh.apply_settings(&read);
+    assert_eq!(fresh.settings(), app.settings());
+    assert_eq!(app.shared.theme_name, ThemeName::Light);
 }
 
 /// Where a text stands on the screen.

@@ -28,10 +28,10 @@ fn tabs_and_footer_keys_take_clicks() {
     for (x, _, part) in footer_items(&app, footer) {
         if let FooterItem::Tab(view) = part {
             click(&mut app, x, footer.y);
-            assert_eq!(app.ui.view, view);
+            assert_eq!(app.screen.view, view);
         }
     }
-    app.ui.view = ViewId::Overview;
+    app.screen.view = ViewId::Overview;
     let (x, y) = find_text(&app, "q quit");
     assert_eq!(visible_effects(click(&mut app, x, y)), [Effect::Quit]);
     let (x, y) = find_text(&app, "? help");
@@ -47,21 +47,21 @@ fn headers_and_rows_take_clicks() {
     press(&mut app, "3");
     let (x, y) = find_text(&app, "WRITE/s");
     click(&mut app, x + 2, y);
-    assert_eq!(crate::tui::panes::processes::sort_column_name(app.ui.processes.sort_column), "write");
+    assert_eq!(crate::tui::panes::processes::sort_column_name(app.views.processes.sort_column), "write");
     click(&mut app, x + 2, y);
-    assert!(app.ui.processes.reverse, "again: the other way round");
+    assert!(app.views.processes.reverse, "again: the other way round");
     let (x, y) = find_text(&app, "[D percpu_rwsem");
     click(&mut app, x, y);
     assert_eq!(app.selected_task().unwrap().comm, "backup-agent");
     press(&mut app, "2");
     let (x, y) = find_text(&app, "%util");
     click(&mut app, x, y);
-    assert!(app.ui.devices.sort_column.is_some());
+    assert!(app.views.devices.sort_column.is_some());
     let (x, y) = find_text(&app, "zram0");
     click(&mut app, x, y);
     assert_eq!(state_summary(&app), "Devices/Devices");
     press(&mut app, "<enter>");
-    assert!(matches!(app.ui.detail, Some(DetailPage::Device(_))));
+    assert!(matches!(app.screen.detail, Some(DetailPage::Device(_))));
     press(&mut app, "5");
     let (x, y) = find_text(&app, "hung task INFO");
     click(&mut app, x, y);
@@ -95,9 +95,9 @@ fn a_click_focuses_a_pane_and_the_wheel_scrolls_it() {
     }
     let area = compute_layout(&app).pane_area(PaneId::Processes).unwrap();
     send_mouse(&mut app, MouseEventKind::ScrollDown, area.x + 1, area.y + 3);
-    assert_eq!(app.ui.processes.scroll.selected, 3);
+    assert_eq!(app.views.processes.scroll.selected, 3);
     send_mouse(&mut app, MouseEventKind::ScrollUp, area.x + 1, area.y + 3);
-    assert_eq!(app.ui.processes.scroll.selected, 0);
+    assert_eq!(app.views.processes.scroll.selected, 0);
     press(&mut app, "3iidle<enter>");
     let before = state_summary(&app);
     send_mouse(&mut app, MouseEventKind::ScrollDown, 5, 5);

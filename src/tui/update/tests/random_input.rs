@@ -47,9 +47,9 @@ proptest! {
         let mut app = app(size);
         draw_screen(&app);
         for event in events {
-            let threads = app.ui.processes.show_threads;
+            let threads = app.views.processes.show_threads;
             update(&mut app, event);
-            if threads != app.ui.processes.show_threads {
+            if threads != app.views.processes.show_threads {
                 send_processes(&mut app, false);
                 send_processes(&mut app, true);
             }

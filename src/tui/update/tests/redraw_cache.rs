@@ -47,16 +47,16 @@ fn apply_step(app: &mut App, step: RedrawStep, n: u64) {
         }
         RedrawStep::Keys(keys) => drop(press(app, keys)),
         RedrawStep::Tick(ms) => {
-            let mut sample = app.system.last_sample.clone().unwrap_or_default();
+            let mut sample = app.shared.system.last_sample.clone().unwrap_or_default();
             sample.seq += 1;
             sample.time.boot_ns += ms * 1_000_000;
             sample.time.wall_ns += ms as i64 * 1_000_000;
-            app.ui.log_clock.mono_ns += ms * 1_000_000;
-            app.ui.log_clock.wall_ns += ms as i64 * 1_000_000;
+            app.shared.log_clock.mono_ns += ms * 1_000_000;
+            app.shared.log_clock.wall_ns += ms as i64 * 1_000_000;
             update(app, Event::Sample(Box::new(sample)));
         }
         RedrawStep::KernelLine(which) => {
-            let clock = app.ui.log_clock;
+            let clock = app.shared.log_clock;
             let message = ["I/O error, dev sdz, sector 8", "EXT4-fs (sdz1): re-mounted", "\u{202e}写 hello"];
             let record = KmsgRecord {
                 seq: 1_000_000 + n,
@@ -89,7 +89,7 @@ proptest! {
         let size = if large { (140, 44) } else { (80, 24) };
         let mut app = if busy { app(size) } else { empty(size) };
         if calm {
-            app.system.hung_tasks.clear();
+            app.shared.system.hung_tasks.clear();
         }
         press(&mut app, start);
         let mut canvas = CellBuffer::new(Rect::new(0, 0, size.0, size.1));

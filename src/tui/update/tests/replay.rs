@@ -26,7 +26,7 @@ const SEC: i64 = 1_000_000_000;
 
 fn app_in_replay() -> App {
     let mut app = app(SIZE);
-    let first_ns = app.system.now().wall_ns;
+    let first_ns = app.shared.system.now().wall_ns;
     let span = RecordingSpan {
         first_ns,
         last_ns: first_ns + 3600 * SEC,
@@ -34,7 +34,7 @@ fn app_in_replay() -> App {
         last_number: 3600,
         ..RecordingSpan::default()
     };
-    app.ui.replay = Some(ReplayUi::new("night\u{1b}.iotop", HostInfo::default(), LogClock::default(), span));
+    app.shared.replay = Some(ReplayUi::new("night\u{1b}.iotop", HostInfo::default(), LogClock::default(), span));
     app
 }
 
@@ -51,7 +51,7 @@ fn send_event(app: &mut App, news: ReplayEvent) -> Vec<Effect> {
 #[test]
 fn keys_control_playback() {
     use ReplayEffect::{FindFinding, Pause, Play, SeekTime, Step};
-    let now = app(SIZE).system.now().wall_ns;
+    let now = app(SIZE).shared.system.now().wall_ns;
     for (keys, want) in [
         (" ", vec![Pause]),
         ("  ", vec![Pause, Play(1)]),
@@ -82,9 +82,9 @@ fn a_replay_requests_nothing_from_the_local_machine() {
     for keys in ["6", "b", "7", "t", "p", "d", "3i", "3<enter>m", "3<enter>t", "R"] {
         let mut app = app_in_replay();
         assert_eq!(press(&mut app, keys), [], "{keys:?}");
-        let said = app.ui.message.as_ref().is_some_and(|m| m.is_error);
+        let said = app.screen.message.as_ref().is_some_and(|m| m.is_error);
         assert!(said, "{keys:?} says nothing");
-        assert!(!matches!(app.ui.view, ViewId::Bench | ViewId::Tune), "{keys:?}");
+        assert!(!matches!(app.screen.view, ViewId::Bench | ViewId::Tune), "{keys:?}");
     }
     for keys in [":path /srv<enter>", ":interval 2<enter>", ":tune vm.swappiness<enter>"] {
         let mut app = app_in_replay();
@@ -93,16 +93,16 @@ fn a_replay_requests_nothing_from_the_local_machine() {
     }
     let mut app = app_in_replay();
     press(&mut app, "7");
-    assert!(app.ui.message.unwrap().text.ends_with(NOT_IN_REPLAY));
+    assert!(app.screen.message.unwrap().text.ends_with(NOT_IN_REPLAY));
 }
 
 #[test]
 fn tab_skips_unavailable_views() {
     let mut app = app_in_replay();
     press(&mut app, "5<tab>");
-    assert_eq!(app.ui.view, ViewId::Findings);
+    assert_eq!(app.screen.view, ViewId::Findings);
     press(&mut app, "<tab>");
-    assert_eq!(app.ui.view, ViewId::Overview);
+    assert_eq!(app.screen.view, ViewId::Overview);
 }
 
 #[test]
@@ -119,37 +119,37 @@ fn screenshots_and_clipboard_work_in_replay() {
 fn replayed_ticks_are_applied_like_live_ones() {
     let mut app = app_in_replay();
     assert_eq!(send_event(&mut app, ReplayEvent::Reset(Vec::new())), []);
-    assert!(app.system.last_sample.is_none(), "everything before is void");
+    assert!(app.shared.system.last_sample.is_none(), "everything before is void");
     let ticks = |moments, settled| ReplayEvent::Ticks { ticks: moments, is_settled: settled, unreadable_frames: 2 };
     assert_eq!(send_event(&mut app, ticks(vec![replay_tick(4, 100), replay_tick(5, 101)], false)), []);
     assert_eq!(send_event(&mut app, ticks(vec![replay_tick(6, 102)], true)), []);
-    let replay = app.ui.replay.as_ref().unwrap();
-    assert_eq!((replay.tick_number, replay.damaged, app.system.history.len()), (6, 2, 3));
-    assert_eq!((app.system.snapshot.interval_secs, app.system.snapshot.time.wall_ns), (1.0, 102 * SEC));
+    let replay = app.shared.replay.as_ref().unwrap();
+    assert_eq!((replay.tick_number, replay.damaged, app.shared.system.history.len()), (6, 2, 3));
+    assert_eq!((app.shared.system.snapshot.interval_secs, app.shared.system.snapshot.time.wall_ns), (1.0, 102 * SEC));
     send_event(&mut app, ReplayEvent::EndReached);
-    assert!(!app.ui.replay.as_ref().unwrap().is_playing);
+    assert!(!app.shared.replay.as_ref().unwrap().is_playing);
     send_event(&mut app, ReplayEvent::Failed("input/output error".into()));
-    let said = app.ui.message.as_ref().unwrap();
+    let said = app.screen.message.as_ref().unwrap();
     assert!(said.is_error && said.text.contains("input/output error") && !said.text.contains('\u{1b}'), "{said:?}");
 }
 
 #[test]
 fn a_search_reports_progress_and_result() {
     let mut app = app_in_replay();
-    let said = |app: &App| app.ui.message.as_ref().unwrap().text.clone();
+    let said = |app: &App| app.screen.message.as_ref().unwrap().text.clone();
     press(&mut app, "3<enter>");
     press(&mut app, ")");
-    assert!(!app.ui.replay.as_ref().unwrap().is_playing, "a search pauses");
-    let now = app.system.now().wall_ns;
+    assert!(!app.shared.replay.as_ref().unwrap().is_playing, "a search pauses");
+    let now = app.shared.system.now().wall_ns;
     send_event(&mut app, ReplayEvent::Searching { forward: true, wall_ns: now });
     assert!(said(&app).starts_with("searching for the next finding, at "), "{}", said(&app));
     // Esc is for the search before anything else.
     assert_eq!(visible_effects(press(&mut app, "<esc>")), [Effect::Replay(ReplayEffect::Pause)]);
-    assert!(app.ui.detail.is_some());
+    assert!(app.screen.detail.is_some());
     send_event(&mut app, ReplayEvent::SearchEnded { forward: true, transitions: None });
     assert_eq!(said(&app), "search ended; still at the same sample");
     assert_eq!(visible_effects(press(&mut app, "<esc>")), []);
-    assert!(app.ui.detail.is_none());
+    assert!(app.screen.detail.is_none());
     for (forward, want) in [(true, "no later finding"), (false, "no earlier finding")] {
         send_event(&mut app, ReplayEvent::SearchEnded { forward, transitions: Some(Vec::new()) });
         assert!(said(&app).starts_with(want), "{}", said(&app));
@@ -167,15 +167,15 @@ fn recording_starts_is_shown_and_ends() {
     assert!(state_summary(&app).contains("prompt \""), "a name is proposed: {}", state_summary(&app));
     let effects = visible_effects(press(&mut app, "<c-u>night.iotop<enter>"));
     assert_eq!(effects, [Effect::Recording(RecordingEffect::Start("night.iotop".into()))]);
-    let status = RecorderStatus { frames_sent: 3, bytes_sent: 4096, ..app.ui.recording_status.clone().unwrap() };
+    let status = RecorderStatus { frames_sent: 3, bytes_sent: 4096, ..app.shared.recording_status.clone().unwrap() };
     update(&mut app, Event::RecordingStatus(Box::new(status.clone())));
-    assert_eq!(app.ui.recording_status.as_ref().unwrap().frames_sent, 3);
+    assert_eq!(app.shared.recording_status.as_ref().unwrap().frames_sent, 3);
     assert_eq!(visible_effects(press(&mut app, "R")), [Effect::Recording(RecordingEffect::Stop)]);
     update(&mut app, Event::RecordingStatus(Box::new(RecorderStatus { state: RecorderState::Done, ..status.clone() })));
-    assert!(app.ui.recording_status.is_none() && app.ui.message.as_ref().unwrap().text.contains("3 samples"));
+    assert!(app.shared.recording_status.is_none() && app.screen.message.as_ref().unwrap().text.contains("3 samples"));
     press(&mut app, "R<c-u>/<enter>");
     assert!(state_summary(&app).ends_with("wrong"), "{}", state_summary(&app));
     let failed = RecorderState::Failed("no space left on device".into());
     update(&mut app, Event::RecordingStatus(Box::new(RecorderStatus { state: failed, ..status })));
-    assert!(app.ui.message.as_ref().unwrap().is_error);
+    assert!(app.screen.message.as_ref().unwrap().is_error);
 }

@@ -28,7 +28,7 @@ fn capture_text(app: &mut App, keys: &str) -> String {
 }
 
 fn prompt_text(app: &App) -> &str {
-    match &app.ui.overlay {
+    match &app.screen.overlay {
         Some(Overlay::Prompt(p)) => &p.text,
         other => panic!("{other:?}"),
     }
@@ -49,14 +49,14 @@ fn two_keys_capture_the_screen_as_it_was() {
     assert!(png.starts_with(b"\x89PNG"));
     // What goes on while the name is asked for is not in the picture.
     press(&mut app, "s");
-    app.ui.view = ViewId::Kernel;
+    app.screen.view = ViewId::Kernel;
     assert_eq!(capture_text(&mut app, "<c-u>x.txt<enter>"), before);
-    assert!(app.ui.overlay.is_none() && app.ui.screenshot.pending.is_none());
+    assert!(app.screen.overlay.is_none() && app.screen.screenshot.pending.is_none());
 }
 
 /// The time of the tick on screen as it is in names.
 fn name_timestamp(app: &App) -> String {
-    let digits = crate::units::format_rfc3339(app.snapshot().time.wall_ns);
+    let digits = crate::units::format_rfc3339(app.shared.snapshot().time.wall_ns);
     digits.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect()
 }
 
@@ -81,7 +81,7 @@ fn arrows_choose_the_format_and_tab_the_pane() {
     // The next one is of the same form.
     press(&mut app, "s");
     end(&app, ".json");
-    assert_eq!(app.ui.settings().screenshot.format, "json");
+    assert_eq!(app.settings().screenshot.format, "json");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn the_typed_name_is_kept_and_its_extension_decides() {
     let (name, contents) = capture_file(&mut app, "<c-u>Shot.SVG<enter>");
     assert!(name == "Shot.SVG" && contents.starts_with(b"<svg "), "{name}");
     // A directory before the name that the program makes stays before it.
-    app.ui.screenshot.directory = "/srv/shots".into();
+    app.screen.screenshot.directory = "/srv/shots".into();
     press(&mut app, "s<tab>");
     assert!(prompt_text(&app).starts_with("/srv/shots/host-processes-"), "{}", prompt_text(&app));
 }
@@ -140,7 +140,7 @@ fn every_view_detail_help_and_dialog_can_be_captured() {
 fn the_light_theme_has_a_light_background() {
     let mut app = app(SIZE);
     assert!(capture_text(&mut app, "s<c-u>x.svg<enter>").contains("fill=\"#14171c\"/>"));
-    app.ui.theme_name = ThemeName::Light;
+    app.shared.theme_name = ThemeName::Light;
     assert!(capture_text(&mut app, "s<c-u>x.svg<enter>").contains("fill=\"#ffffff\"/>"));
 }
 
@@ -151,8 +151,8 @@ fn the_written_path_or_the_failure_is_reported() {
     let Effect::RunJob(job) = &effects[0] else { panic!("{effects:?}") };
     let reply = WorkerReply::FileWritten { path: "/home/x/shot.png".into(), bytes: 48 << 10 };
     update(&mut app, Event::JobReply(job.clone(), reply));
-    assert_eq!(app.ui.message.as_ref().unwrap().text, "written: /home/x/shot.png (48.0 KiB)");
+    assert_eq!(app.screen.message.as_ref().unwrap().text, "written: /home/x/shot.png (48.0 KiB)");
     let why = "/home/x/shot.png not written: read-only file system; write elsewhere";
     update(&mut app, Event::JobReply(job.clone(), WorkerReply::Failed(why.into())));
-    assert!(app.ui.message.as_ref().is_some_and(|m| m.is_error && m.text == why));
+    assert!(app.screen.message.as_ref().is_some_and(|m| m.is_error && m.text == why));
 }

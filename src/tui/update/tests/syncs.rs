@@ -44,14 +44,14 @@ fn syncs_are_traced_only_while_a_view_needs_them() {
 #[test]
 fn a_configured_start_view_is_traced_from_the_first_event() {
     let mut app = app(SIZE);
-    app.ui.apply_settings(&Settings { view: ViewId::Syncs, ..Settings::default() });
+    app.apply_settings(&Settings { view: ViewId::Syncs, ..Settings::default() });
     assert_eq!(trace_requests(&mut app, "w"), [TEN_MS]);
 }
 
 #[test]
 fn a_detail_page_keeps_tracing_on() {
     let mut app = waiting(SIZE);
-    let pid = app.system.processes.live_tasks().next().unwrap().1.key.pid;
+    let pid = app.shared.system.processes.live_tasks().next().unwrap().1.key.pid;
     tell(&mut app, |s| {
         let mut raw = super::fixture::syncs::reading(s, 9);
         for c in &mut raw.files {
@@ -70,32 +70,32 @@ fn a_detail_page_keeps_tracing_on() {
 fn keys_move_sort_and_filter_syncs() {
     let mut app = waiting(SIZE);
     press(&mut app, "F<down><right>r");
-    let s = &app.ui.syncs;
+    let s = &app.views.syncs;
     assert_eq!((s.scroll.selected, s.sort_column, s.reverse), (1, Some(0), true));
     press(&mut app, "w<down><down>");
-    assert_eq!((app.ui.syncs.slow_scroll.selected, state_summary(&app).as_str()), (2, "Syncs/SlowSyncs"));
+    assert_eq!((app.views.syncs.slow_scroll.selected, state_summary(&app).as_str()), (2, "Syncs/SlowSyncs"));
     press(&mut app, "\\wal<enter>");
-    assert_eq!(app.ui.syncs.filter, "wal");
+    assert_eq!(app.views.syncs.filter, "wal");
     press(&mut app, "<esc>");
-    assert_eq!(app.ui.syncs.filter, "");
+    assert_eq!(app.views.syncs.filter, "");
     press(&mut app, "F/base<enter>");
-    assert_eq!(app.ui.message, None);
+    assert_eq!(app.screen.message, None);
     press(&mut app, "/nowhere<enter>");
-    assert!(app.ui.message.as_ref().is_some_and(|m| m.is_error));
+    assert!(app.screen.message.as_ref().is_some_and(|m| m.is_error));
 }
 
 #[test]
 fn a_process_that_has_ended_is_not_opened() {
     let mut app = waiting(SIZE);
     press(&mut app, "F<enter>");
-    assert!(app.ui.message.as_ref().is_some_and(|m| m.text.contains("has ended")), "{:?}", app.ui.message);
+    assert!(app.screen.message.as_ref().is_some_and(|m| m.text.contains("has ended")), "{:?}", app.screen.message);
 }
 
 #[test]
 fn syncs_are_not_traced_in_a_replay() {
     use crate::tui::replay::ReplayUi;
     let mut app = app(SIZE);
-    let host = app.system.host.clone();
-    app.ui.replay = Some(ReplayUi::new("x", host, Default::default(), Default::default()));
+    let host = app.shared.system.host.clone();
+    app.shared.replay = Some(ReplayUi::new("x", host, Default::default(), Default::default()));
     assert_eq!(trace_requests(&mut app, "F1F"), []);
 }

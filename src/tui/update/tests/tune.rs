@@ -23,7 +23,7 @@ fn apply_effect(words: &[&str]) -> Effect {
 }
 
 fn dialog_text(app: &App) -> String {
-    match &app.ui.overlay {
+    match &app.screen.overlay {
         Some(Overlay::Dialog(d)) => format!("{}\n{}", d.title, d.text),
         other => panic!("no question: {other:?}"),
     }
@@ -102,7 +102,7 @@ fn confirming_applies_exactly_what_was_shown() {
         let effects = main_effects(press(&mut app, &keys));
         let want: Vec<Effect> = if words.is_empty() { Vec::new() } else { vec![apply_effect(&words)] };
         assert_eq!(effects, want, "{keys}");
-        assert_eq!(app.ui.tune.busy_with.is_some(), !words.is_empty(), "{keys}");
+        assert_eq!(app.views.tune.busy_with.is_some(), !words.is_empty(), "{keys}");
     }
 }
 
@@ -125,19 +125,19 @@ fn the_confirmation_lists_values_files_and_lease() {
 fn conflicting_values_are_reported_in_the_view() {
     let (mut app, _tree) = view(SIZE);
     press(&mut app, "<enter><c-u>10<enter>a");
-    let problem = app.ui.tune.error.clone().unwrap();
+    let problem = app.views.tune.error.clone().unwrap();
     assert!(problem.contains("would not be below vm.dirty_ratio=10"), "{problem}");
     press(&mut app, "<down>");
-    assert_eq!(app.ui.tune.error, None, "until the next key");
+    assert_eq!(app.views.tune.error, None, "until the next key");
 }
 
 #[test]
 fn a_lease_is_kept_renewed_or_undone_only_by_key() {
     let (mut app, tree) = view(SIZE);
     let id = change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
-    assert_eq!(app.ui.tune.leases.iter().map(|l| (l.id, l.secs_left)).collect::<Vec<_>>(), [(id, 90)]);
+    assert_eq!(app.views.tune.leases.iter().map(|l| (l.id, l.secs_left)).collect::<Vec<_>>(), [(id, 90)]);
     for _ in 0..20 {
-        let tick = app.system.last_sample.clone().unwrap();
+        let tick = app.shared.system.last_sample.clone().unwrap();
         assert_eq!(main_effects(update(&mut app, Event::Sample(Box::new(tick)))), [], "nobody renews by himself");
     }
     assert_eq!(main_effects(press(&mut app, "R")), [Effect::Tune(TuneEffect::Renew { id, secs: 120 })]);
@@ -146,7 +146,7 @@ fn a_lease_is_kept_renewed_or_undone_only_by_key() {
     assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
     news(&mut app, undone_event(id, true, true));
-    assert!(app.ui.tune.leases.is_empty() && app.ui.tune.ended_boot_ns.contains_key(&id));
+    assert!(app.views.tune.leases.is_empty() && app.views.tune.ended_boot_ns.contains_key(&id));
 }
 
 fn undone_event(id: u64, clean: bool, over: bool) -> TuneEvent {
@@ -159,12 +159,12 @@ fn a_failed_undo_keeps_the_lease_and_is_reported() {
     let (mut app, tree) = view(SIZE);
     let id = change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
     news(&mut app, undone_event(id, false, false));
-    assert_eq!(app.ui.tune.leases.len(), 1);
-    let said = app.ui.message.clone().unwrap();
+    assert_eq!(app.views.tune.leases.len(), 1);
+    let said = app.screen.message.clone().unwrap();
     assert!(said.is_error && said.text.contains("what happened"), "{said:?}");
     news(&mut app, TuneEvent::TunerLost(id));
-    assert!(app.ui.tune.leases.is_empty());
-    assert!(app.ui.message.unwrap().text.contains("was killed"));
+    assert!(app.views.tune.leases.is_empty());
+    assert!(app.screen.message.unwrap().text.contains("was killed"));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn quitting_with_a_lease_asks_and_waits_for_the_answer() {
     let (mut app, tree) = view(SIZE);
     change_on_lease(&mut app, &tree, &["vm.swappiness=10"], 30);
     assert_eq!(main_effects(press(&mut app, "q<esc>")), [], "stays");
-    assert_eq!(app.ui.overlay, None);
+    assert_eq!(app.screen.overlay, None);
     assert_eq!(main_effects(press(&mut app, ":q<enter>")), [], "the command asks, too");
     let effects = main_effects(press(&mut app, "uq"));
     assert_eq!(effects.last(), Some(&Effect::Quit), "asked again it leaves: the pipe's end is the change's");
@@ -200,16 +200,16 @@ fn restoring_orphaned_changes_is_offered_once() {
     let id = tree.set(&["vm.swappiness=10"]);
     let mut app = app(SIZE);
     tree.tell(&mut app, &[(500, ChangeStatus::Orphaned)]);
-    assert!(app.ui.message.clone().unwrap().text.contains("left changed settings behind"));
+    assert!(app.screen.message.clone().unwrap().text.contains("left changed settings behind"));
     press(&mut app, "t");
     assert!(dialog_text(&app).contains("vm.swappiness: 10 -> 60"), "{}", dialog_text(&app));
     assert_eq!(main_effects(press(&mut app, "y")), [Effect::Tune(TuneEffect::Undo(vec![id]))]);
     tree.tell(&mut app, &[(500, ChangeStatus::Orphaned)]);
-    assert_eq!(app.ui.overlay, None, "once");
+    assert_eq!(app.screen.overlay, None, "once");
     tree.undo(id);
     tree.tell(&mut app, &[]);
-    assert!(matches!(&app.ui.tune.changes()[0].status, ChangeStatus::Closed(how) if how == "taken back"));
-    assert!(app.ui.tune.ended_boot_ns.contains_key(&id));
+    assert!(matches!(&app.views.tune.changes()[0].status, ChangeStatus::Closed(how) if how == "taken back"));
+    assert!(app.views.tune.ended_boot_ns.contains_key(&id));
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn persisting_names_the_file_and_the_overriding_one() {
     press(&mut app, &("n".to_owned() + &filter_keys("page-cluster") + "P"));
     assert!(dialog_text(&app).contains("WARNING: /etc/sysctl.conf:1 comes after our file"), "{}", dialog_text(&app));
     press(&mut app, &("n".to_owned() + &filter_keys("atime") + "P"));
-    assert!(app.ui.tune.error.clone().unwrap().contains("fstab"));
+    assert!(app.views.tune.error.clone().unwrap().contains("fstab"));
 }
 
 #[test]
@@ -269,14 +269,14 @@ fn a_process_page_opens_its_own_knobs() {
 fn a_refresh_keeps_the_selection_and_the_initial_values() {
     let (mut app, tree) = view(SIZE);
     press(&mut app, "<pgdn>");
-    let before = app.ui.tune.selected_knob().unwrap().name.clone();
+    let before = app.views.tune.selected_knob().unwrap().name.clone();
     std::fs::remove_file(tree.dir.path().join("proc/sys/vm/dirty_bytes")).unwrap();
     std::fs::write(tree.dir.path().join("proc/sys/vm/swappiness"), "33\n").unwrap();
     tree.tell(&mut app, &[]);
-    assert_eq!(app.ui.tune.selected_knob().unwrap().name, before);
-    assert_eq!(app.ui.tune.initial_values["vm.swappiness"], "60");
-    assert_eq!(app.ui.tune.knob("vm.swappiness").unwrap().short_value, "33");
-    assert_eq!(app.ui.tune.knob("vm.dirty_bytes").unwrap().short_value, "-", "not 0");
+    assert_eq!(app.views.tune.selected_knob().unwrap().name, before);
+    assert_eq!(app.views.tune.initial_values["vm.swappiness"], "60");
+    assert_eq!(app.views.tune.knob("vm.swappiness").unwrap().short_value, "33");
+    assert_eq!(app.views.tune.knob("vm.dirty_bytes").unwrap().short_value, "-", "not 0");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn graph_marks_and_comparison_windows_follow_the_changes() {
     // Ticks of two seconds: the mark stands at the tick that has the change within it.
     assert_eq!(app.change_marks(99), [9, 29]);
     assert_eq!((app.change_marks(29), app.change_marks(9)), (vec![9], vec![]), "no wider than the graph");
-    let changes = app.ui.tune.changes();
+    let changes = app.views.tune.changes();
     let newest = app.compare_change(&changes[0]).unwrap();
     assert!(newest.after.ticks >= MIN_WINDOW_TICKS && !newest.rows.is_empty(), "{newest:?}");
     assert!(newest.before.secs <= 40.0, "the change before it ends its window: {newest:?}");

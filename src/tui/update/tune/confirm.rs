@@ -14,22 +14,22 @@ use crate::units::format_duration;
 
 /// Asks whether to apply what is proposed.
 pub fn ask_apply(app: &mut App) {
-    let words = app.ui.tune.pending_assignments();
+    let words = app.views.tune.pending_assignments();
     if words.is_empty() {
-        return app.ui.error("nothing is proposed: Enter edits a knob, p has presets");
+        return app.screen.error("nothing is proposed: Enter edits a knob, p has presets");
     }
     ask_apply_assignments(app, words, true);
 }
 
 /// Asks whether to set these, on a lease or for good.
 pub fn ask_apply_assignments(app: &mut App, words: Vec<String>, on_lease: bool) {
-    if app.ui.tune.busy_with.is_some() {
-        return app.ui.error("another change is being made; wait for it");
+    if app.views.tune.busy_with.is_some() {
+        return app.screen.error("another change is being made; wait for it");
     }
-    if app.ui.experiment.active_run().is_some() {
-        return app.ui.error("an experiment is on, which this would spoil: x on its page ends it (E)");
+    if app.views.experiments.active_run().is_some() {
+        return app.screen.error("an experiment is on, which this would spoil: x on its page ends it (E)");
     }
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     let Some(survey) = &tune.snapshot else { return };
     let diffs = match cached_knobs::diff_assignments(survey, &words) {
         Ok(diffs) => diffs,
@@ -64,10 +64,10 @@ pub fn ask_apply_assignments(app: &mut App, words: Vec<String>, on_lease: bool) 
 /// Says why what was asked for is not done: above the knobs, and at the bottom where these are not seen.
 fn show_refusal(app: &mut App, why: TuneError) {
     let why = crate::sanitize::sanitize(why.to_string());
-    if app.ui.experiment.is_open {
-        app.ui.error(&why);
+    if app.views.experiments.is_open {
+        app.screen.error(&why);
     }
-    app.ui.tune.error = Some(why);
+    app.views.tune.error = Some(why);
 }
 
 /// The command that does it as root, to be copied.
@@ -82,12 +82,12 @@ pub fn offer_root_command(app: &mut App, what: &str, args: impl IntoIterator<Ite
 
 /// Whether this program may change anything.
 pub fn can_write(app: &App) -> bool {
-    app.ui.tune.snapshot.as_ref().is_some_and(|s| s.can_write)
+    app.views.tune.snapshot.as_ref().is_some_and(|s| s.can_write)
 }
 
 /// What of a preset would change something here: knob and value each.
 fn preset_changes(app: &App, at: usize) -> Result<Vec<(String, String)>, TuneError> {
-    let Some(survey) = &app.ui.tune.snapshot else { return Ok(Vec::new()) };
+    let Some(survey) = &app.views.tune.snapshot else { return Ok(Vec::new()) };
     let (words, _) = cached_knobs::preset_assignments(survey, &PRESETS[at]);
     let diffs = cached_knobs::diff_assignments(survey, &words)?;
     Ok(words
@@ -105,20 +105,20 @@ fn preset_changes(app: &App, at: usize) -> Result<Vec<(String, String)>, TuneErr
 pub fn ask_apply_preset(app: &mut App, at: usize) {
     let new = match preset_changes(app, at) {
         Ok(new) => new,
-        Err(why) => return app.ui.tune.error = Some(crate::sanitize::sanitize(why.to_string())),
+        Err(why) => return app.views.tune.error = Some(crate::sanitize::sanitize(why.to_string())),
     };
-    app.ui.tune.selected_preset = None;
+    app.views.tune.selected_preset = None;
     if new.is_empty() {
-        return app.ui.info(format!("{}: everything stands so already", PRESETS[at].name));
+        return app.screen.info(format!("{}: everything stands so already", PRESETS[at].name));
     }
-    app.ui.tune.pending = new.into_iter().collect();
+    app.views.tune.pending = new.into_iter().collect();
     ask_apply(app);
 }
 
 /// What the person means to try, `KNOB=VALUE` each: what is proposed, the preset, or the selected knob as it
 /// stands, for which a value is still to be asked (`true`).
 pub fn knobs_to_try(app: &App) -> Result<(Vec<String>, bool), String> {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     if let Some(at) = tune.selected_preset {
         let new = preset_changes(app, at).map_err(|why| why.to_string())?;
         let words: Vec<String> = new.into_iter().map(|(knob, value)| format!("{knob}={value}")).collect();
@@ -140,7 +140,7 @@ pub fn knobs_to_try(app: &App) -> Result<(Vec<String>, bool), String> {
 
 /// The change a key is about: the selected one if the changes have the keys, else the newest it fits.
 fn target_change(app: &App, fits: impl Fn(&ChangeRow) -> bool) -> Option<u64> {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     if app.focused_pane() == PaneId::ChangeHistory {
         return tune.selected_change().filter(|c| fits(c)).map(|c| c.id);
     }
@@ -155,7 +155,7 @@ pub fn is_on_lease(c: &ChangeRow) -> bool {
 /// Lets a change stay. Nothing is written to the kernel, so the key is the answer.
 pub fn keep_selected(app: &mut App, effects: &mut Vec<Effect>) {
     match target_change(app, |c| is_on_lease(c) || c.status == ChangeStatus::Orphaned) {
-        None => app.ui.error("no change is on lease"),
+        None => app.screen.error("no change is on lease"),
         Some(id) => keep_change(app, id, effects),
     }
 }
@@ -170,9 +170,9 @@ pub fn keep_change(app: &mut App, id: u64, effects: &mut Vec<Effect>) {
 
 /// Starts a lease anew.
 pub fn renew_selected(app: &mut App, effects: &mut Vec<Effect>) {
-    let secs = app.ui.tune.lease_secs;
+    let secs = app.views.tune.lease_secs;
     match target_change(app, is_on_lease) {
-        None => app.ui.error("no change is on lease"),
+        None => app.screen.error("no change is on lease"),
         Some(id) if !can_write(app) => {
             let words = ["tune".into(), "renew".into(), id.to_string(), "--for".into(), format!("{secs}s")];
             offer_root_command(app, "Renewing a lease", words);
@@ -185,7 +185,7 @@ pub fn renew_selected(app: &mut App, effects: &mut Vec<Effect>) {
 pub fn ask_undo(app: &mut App) {
     let open = |c: &ChangeRow| !matches!(c.status, ChangeStatus::Closed(_) | ChangeStatus::Applying);
     match target_change(app, open) {
-        None => app.ui.error("there is no change to take back"),
+        None => app.screen.error("there is no change to take back"),
         Some(id) if !can_write(app) => {
             offer_root_command(app, "Taking a change back", ["tune".into(), "undo".into(), id.to_string()]);
         }
@@ -200,7 +200,7 @@ const CONFLICT_NOTE: &str = "\nOnly where the value is still ours: what somebody
 
 /// What would be written to take changes back.
 fn old_values_text(app: &App, ids: &[u64]) -> String {
-    let changes = app.ui.tune.changes().iter().filter(|c| ids.contains(&c.id));
+    let changes = app.views.tune.changes().iter().filter(|c| ids.contains(&c.id));
     let mut text = String::new();
     for m in changes.flat_map(|c| c.members.iter().rev()).filter(|m| m.outcome.is_none()) {
         text += &format!("{}: {} -> {}\n", m.display_name, m.new_value, m.old_value);
@@ -210,12 +210,12 @@ fn old_values_text(app: &App, ids: &[u64]) -> String {
 
 /// Offers, once, to restore what a dead program left behind.
 pub fn offer_restore(app: &mut App) {
-    let Some(survey) = &app.ui.tune.snapshot else { return };
+    let Some(survey) = &app.views.tune.snapshot else { return };
     let ids = orphaned_changes(survey);
-    if ids.is_empty() || app.ui.tune.is_restore_offered || !survey.can_write || !is_unobstructed(app) {
+    if ids.is_empty() || app.views.tune.is_restore_offered || !survey.can_write || !is_unobstructed(app) {
         return;
     }
-    app.ui.tune.is_restore_offered = true;
+    app.views.tune.is_restore_offered = true;
     let text = format!(
         "An earlier program was killed before it could take these back:\n{}{CONFLICT_NOTE} Without a restore they stay; c \
          shows them, u takes one back, K marks one as kept.",
@@ -226,10 +226,10 @@ pub fn offer_restore(app: &mut App) {
 
 /// Asks whether to make the selected knob's value last over a boot, or no longer.
 pub fn ask_persist(app: &mut App) {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let Some(row) = tune.selected_knob() else { return };
     let (name, shown) = (row.name.clone(), row.display_name.clone());
-    let refused = |app: &mut App, why: String| app.ui.tune.error = Some(crate::sanitize::sanitize(why));
+    let refused = |app: &mut App, why: String| app.views.tune.error = Some(crate::sanitize::sanitize(why));
     let file = match &row.persist_path {
         Ok(file) => file.clone(),
         Err(why) => return refused(app, why.clone()),
@@ -273,14 +273,14 @@ pub fn ask_persist(app: &mut App) {
 pub fn run_confirmed(app: &mut App, ask: Confirmation, effects: &mut Vec<Effect>) {
     match ask {
         Confirmation::Apply(words) => {
-            let lease_secs = app.ui.tune.lease_secs;
-            app.ui.tune.busy_with = Some("making the change".into());
-            app.ui.tune.applying.clone_from(&words);
+            let lease_secs = app.views.tune.lease_secs;
+            app.views.tune.busy_with = Some("making the change".into());
+            app.views.tune.applying.clone_from(&words);
             effects.push(Effect::Tune(TuneEffect::Apply { assignments: words, lease_secs }));
         }
         Confirmation::ApplyPermanent(words) => {
-            app.ui.tune.busy_with = Some("making the change".into());
-            app.ui.tune.applying.clone_from(&words);
+            app.views.tune.busy_with = Some("making the change".into());
+            app.views.tune.applying.clone_from(&words);
             effects.push(Effect::Tune(TuneEffect::ApplyPermanent(words)));
         }
         Confirmation::Undo(ids) => effects.push(Effect::Tune(TuneEffect::Undo(ids))),
@@ -289,7 +289,7 @@ pub fn run_confirmed(app: &mut App, ask: Confirmation, effects: &mut Vec<Effect>
         }
         Confirmation::CopyCommand(line) => {
             effects.push(Effect::CopyToClipboard(line));
-            app.ui.info("sent to the terminal's clipboard (OSC 52), if it allows that");
+            app.screen.info("sent to the terminal's clipboard (OSC 52), if it allows that");
         }
         Confirmation::Quit => {}
     }
@@ -297,7 +297,7 @@ pub fn run_confirmed(app: &mut App, ask: Confirmation, effects: &mut Vec<Effect>
 
 /// Leaves, or asks first what shall become of changes on lease. Asked again while it is leaving, it leaves.
 pub fn quit_or_ask(app: &mut App, effects: &mut Vec<Effect>) {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     if tune.is_quitting || (tune.leases.is_empty() && tune.busy_with.is_none()) {
         return effects.push(Effect::Quit);
     }
@@ -317,14 +317,14 @@ pub fn quit_or_ask(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// One of the three ways out.
 pub fn quit_with_leases(app: &mut App, how: TuneAction, effects: &mut Vec<Effect>) {
-    app.ui.overlay = None;
-    let ids: Vec<u64> = app.ui.tune.leases.iter().map(|l| l.id).collect();
-    app.ui.tune.is_quitting = true;
+    app.screen.overlay = None;
+    let ids: Vec<u64> = app.views.tune.leases.iter().map(|l| l.id).collect();
+    app.views.tune.is_quitting = true;
     if ids.is_empty() {
         // Only a change in the making: the end of this program is the end of it.
         return effects.push(Effect::Quit);
     }
-    app.ui.info("leaving as soon as that is done; q leaves at once, which takes the change back");
+    app.screen.info("leaving as soon as that is done; q leaves at once, which takes the change back");
     effects.push(Effect::Tune(match how {
         TuneAction::QuitKeep => TuneEffect::Keep(ids),
         TuneAction::QuitDetach => TuneEffect::Detach(ids),

@@ -8,7 +8,7 @@ use crossterm::event::KeyCode;
 
 /// Opens the line of input for the selected knob.
 pub fn edit_selected(app: &mut App) {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     let Some(row) = tune.selected_knob() else { return };
     let (name, text) = match &row.reading {
         Ok(reading) => (row.name.clone(), tune.pending.get(&row.name).unwrap_or(&reading.value).clone()),
@@ -29,20 +29,20 @@ pub fn ask_lease_duration(app: &mut App) {
 
 fn open_prompt(app: &mut App, what: PromptPurpose, text: String) {
     let cursor = text.len();
-    app.ui.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
+    app.screen.overlay = Some(Overlay::Prompt(Prompt { purpose: what, text, cursor, error: None }));
 }
 
 /// Sets it, if it is one.
 pub fn set_lease_duration(app: &mut App, text: &str) -> Result<(), String> {
     let secs = text.parse::<u64>().ok().filter(|s| LEASE_SECS_RANGE.contains(s));
-    app.ui.tune.lease_secs = secs.ok_or_else(|| format!("\"{text}\": a lease is 1 to 86400 seconds"))?;
-    app.ui.info(format!("changes take themselves back after {} s; W saves that", app.ui.tune.lease_secs));
+    app.views.tune.lease_secs = secs.ok_or_else(|| format!("\"{text}\": a lease is 1 to 86400 seconds"))?;
+    app.screen.info(format!("changes take themselves back after {} s; W saves that", app.views.tune.lease_secs));
     Ok(())
 }
 
 /// What is typed, as it would be written.
 fn typed_value(app: &App, text: &str) -> Result<(String, String), String> {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let (Some(survey), Some(name)) = (&tune.snapshot, &tune.editing_knob) else {
         return Err("the knob is not known any more".into());
     };
@@ -51,9 +51,9 @@ fn typed_value(app: &App, text: &str) -> Result<(String, String), String> {
 
 /// Says what the text typed so far comes to.
 pub fn update_preview(app: &mut App, text: &str) {
-    app.ui.tune.preview = match typed_value(app, text.trim()) {
+    app.views.tune.preview = match typed_value(app, text.trim()) {
         Ok((name, value)) => {
-            let survey = app.ui.tune.snapshot.as_ref();
+            let survey = app.views.tune.snapshot.as_ref();
             Ok(survey.map(|s| cached_knobs::describe_value(s, &name, &value)).unwrap_or_default())
         }
         Err(why) => Err(crate::sanitize::sanitize(why)),
@@ -69,7 +69,7 @@ pub fn propose_typed(app: &mut App, text: &str) -> Result<(), String> {
 
 /// Proposes a value. A value that stands already is no proposal; of a pair only one half is.
 pub fn set_pending(app: &mut App, name: &str, value: String) {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     let Some(row) = tune.knob(name) else { return };
     let same = row.reading.as_ref().is_ok_and(|r| r.value == value);
     let other = match row.id.knob().link {
@@ -79,7 +79,7 @@ pub fn set_pending(app: &mut App, name: &str, value: String) {
     if same {
         tune.pending.remove(name);
         let shown = crate::sanitize::sanitize(name);
-        return app.ui.info(format!("{shown} stands at that already"));
+        return app.screen.info(format!("{shown} stands at that already"));
     }
     if let Some(other) = other {
         tune.pending.remove(&other);
@@ -89,7 +89,7 @@ pub fn set_pending(app: &mut App, name: &str, value: String) {
 
 /// The next or previous word of those there are to choose from.
 pub fn cycle_choice(app: &App, p: &mut Prompt, key: KeyCode) {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let Some(row) = tune.editing_knob.as_ref().and_then(|name| tune.knob(name)) else { return };
     let knob = row.id.knob();
     let fixed = |words: &[&str]| words.iter().map(|w| w.to_string()).collect::<Vec<_>>();

@@ -19,13 +19,13 @@ pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {
         TuneEvent::Applied { id, lease_secs } => on_applied(app, id, lease_secs, effects),
         TuneEvent::AppliedPermanently(id) => on_applied_permanently(app, id),
         TuneEvent::Refused(why) => {
-            app.ui.tune.busy_with = None;
-            app.ui.error(&why);
-            app.ui.tune.error = Some(why);
+            app.views.tune.busy_with = None;
+            app.screen.error(&why);
+            app.views.tune.error = Some(why);
         }
         TuneEvent::Kept(id) => {
             remove_lease(app, id);
-            app.ui.info(format!("change {id} stays until the machine boots; u takes it back"));
+            app.screen.info(format!("change {id} stays until the machine boots; u takes it back"));
         }
         TuneEvent::Detached(id) => remove_lease(app, id),
         TuneEvent::Undone {
@@ -38,44 +38,44 @@ pub fn on_event(app: &mut App, news: TuneEvent, effects: &mut Vec<Effect>) {
         } => {
             if over {
                 remove_lease(app, id);
-                app.ui.tune.ended_boot_ns.insert(id, boot_ns);
+                app.views.tune.ended_boot_ns.insert(id, boot_ns);
             }
             let text = undone_text(id, by_itself, &lines, clean);
-            if clean { app.ui.info(text) } else { app.ui.error(text) }
+            if clean { app.screen.info(text) } else { app.screen.error(text) }
         }
         TuneEvent::TunerLost(id) => {
             remove_lease(app, id);
-            app.ui.error(format!(
+            app.screen.error(format!(
                 "the process that held change {id} was killed: the new values stand; u takes them back"
             ));
         }
         TuneEvent::Failed(why) => {
-            app.ui.tune.busy_with = None;
-            app.ui.tune.is_quitting = false;
-            app.ui.error(&why);
-            app.ui.tune.error = Some(why);
+            app.views.tune.busy_with = None;
+            app.views.tune.is_quitting = false;
+            app.screen.error(&why);
+            app.views.tune.error = Some(why);
         }
     }
     refresh_now(app, effects);
     crate::tui::update::experiment::request_arm_check(app, effects);
-    if app.ui.tune.is_quitting && app.ui.tune.leases.is_empty() {
+    if app.views.tune.is_quitting && app.views.tune.leases.is_empty() {
         effects.push(Effect::Quit);
     }
 }
 
 /// A new look, whatever is under way: what it sees may be older than the news.
 pub fn refresh_now(app: &mut App, effects: &mut Vec<Effect>) {
-    app.ui.tune.is_refreshing = false;
+    app.views.tune.is_refreshing = false;
     request_refresh(app, effects);
 }
 
 fn remove_lease(app: &mut App, id: u64) {
-    app.ui.tune.leases.retain(|l| l.id != id);
+    app.views.tune.leases.retain(|l| l.id != id);
 }
 
 fn on_refreshed(app: &mut App, survey: KnobSnapshot, effects: &mut Vec<Effect>) {
-    let now = app.system.now().boot_ns;
-    let tune = &mut app.ui.tune;
+    let now = app.shared.system.now().boot_ns;
+    let tune = &mut app.views.tune;
     let first = tune.snapshot.is_none();
     tune.is_refreshing = false;
     let selected = tune.selected_knob().map(|r| r.name.clone());
@@ -109,37 +109,38 @@ fn on_refreshed(app: &mut App, survey: KnobSnapshot, effects: &mut Vec<Effect>) 
         skip_heading(app, 1);
         warn_about_orphans(app);
     }
-    if app.ui.view == ViewId::Tune {
+    if app.screen.view == ViewId::Tune {
         request_boot_values(app, effects);
         confirm::offer_restore(app);
     }
 }
 
 fn warn_about_orphans(app: &mut App) {
-    let ids = app.ui.tune.snapshot.as_ref().map(orphaned_changes).unwrap_or_default();
-    if !ids.is_empty() && app.ui.view != ViewId::Tune {
-        app.ui.error("an earlier program left changed settings behind: t shows them and offers to restore them");
+    let ids = app.views.tune.snapshot.as_ref().map(orphaned_changes).unwrap_or_default();
+    if !ids.is_empty() && app.screen.view != ViewId::Tune {
+        app.screen.error("an earlier program left changed settings behind: t shows them and offers to restore them");
     }
 }
 
 fn on_lease_time(app: &mut App, id: u64, secs: u64, renewed: bool, effects: &mut Vec<Effect>) {
-    if let Some(lease) = app.ui.tune.leases.iter_mut().find(|l| l.id == id) {
+    if let Some(lease) = app.views.tune.leases.iter_mut().find(|l| l.id == id) {
         lease.secs_left = secs;
     }
-    if let Some(survey) = &mut app.ui.tune.snapshot
+    if let Some(survey) = &mut app.views.tune.snapshot
         && let Some(change) = survey.changes.iter_mut().find(|c| c.id == id)
         && let ChangeStatus::Leased(left) = &mut change.status
     {
         *left = secs;
     }
     if renewed {
-        app.ui.info(format!("change {id}: the old values come back in {} unless you press K", format_duration(secs)));
+        app.screen
+            .info(format!("change {id}: the old values come back in {} unless you press K", format_duration(secs)));
         refresh_now(app, effects);
     }
 }
 
 fn on_applied(app: &mut App, id: u64, lease_secs: Option<u64>, effects: &mut Vec<Effect>) {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     tune.busy_with = None;
     for word in std::mem::take(&mut tune.applying) {
         if let Some((name, value)) = word.rsplit_once('=')
@@ -149,7 +150,7 @@ fn on_applied(app: &mut App, id: u64, lease_secs: Option<u64>, effects: &mut Vec
         }
     }
     let Some(left) = lease_secs else {
-        return app.ui.info("nothing to change: all values stood so already");
+        return app.screen.info("nothing to change: all values stood so already");
     };
     tune.leases.push(ActiveLease { id, secs_left: left });
     tune.side_pane = SidePane::Changes;
@@ -158,15 +159,15 @@ fn on_applied(app: &mut App, id: u64, lease_secs: Option<u64>, effects: &mut Vec
         return effects.push(Effect::Tune(TuneEffect::Undo(vec![id])));
     }
     let back = format_duration(left);
-    app.ui.info(format!("change {id} is made; old values come back in {back}: K keeps, u undoes, R renews"));
+    app.screen.info(format!("change {id} is made; old values come back in {back}: K keeps, u undoes, R renews"));
 }
 
 fn on_applied_permanently(app: &mut App, id: u64) {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     tune.busy_with = None;
     tune.side_pane = SidePane::Changes;
     tune.changes_scroll.selected = 0;
-    app.ui.info(format!("change {id} is made and stays until the machine boots; u takes it back"));
+    app.screen.info(format!("change {id} is made and stays until the machine boots; u takes it back"));
 }
 
 fn undone_text(id: u64, by_itself: bool, lines: &[String], clean: bool) -> String {
@@ -179,14 +180,14 @@ fn undone_text(id: u64, by_itself: bool, lines: &[String], clean: bool) -> Strin
 
 /// What the next boot brings.
 pub fn on_boot_values(app: &mut App, reply: WorkerReply) {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     tune.is_boot_requested = false;
     match reply {
         WorkerReply::BootValues(all, notes) => {
             tune.next_boot.extend(all);
             tune.boot_notes = notes.into_iter().map(crate::sanitize::sanitize).collect();
         }
-        WorkerReply::Failed(why) => app.ui.error(why),
+        WorkerReply::Failed(why) => app.screen.error(why),
         _ => {}
     }
 }
@@ -198,19 +199,19 @@ pub fn on_persisted(app: &mut App, reply: WorkerReply, effects: &mut Vec<Effect>
             let warning = lines.iter().find(|l| l.starts_with("WARNING")).cloned();
             match warning {
                 Some(warning) => {
-                    app.ui.error(&warning);
-                    app.ui.tune.error = Some(crate::sanitize::sanitize(warning));
+                    app.screen.error(&warning);
+                    app.views.tune.error = Some(crate::sanitize::sanitize(warning));
                 }
-                None => app.ui.info(lines.join("; ")),
+                None => app.screen.info(lines.join("; ")),
             }
         }
         WorkerReply::Failed(why) => {
-            app.ui.error(&why);
-            app.ui.tune.error = Some(crate::sanitize::sanitize(why));
+            app.screen.error(&why);
+            app.views.tune.error = Some(crate::sanitize::sanitize(why));
         }
         _ => {}
     }
     // What the next boot brings is another now.
-    app.ui.tune.next_boot.clear();
+    app.views.tune.next_boot.clear();
     request_boot_values(app, effects);
 }

@@ -31,14 +31,14 @@ const MAX_EXTRA_KNOBS: usize = 32;
 
 /// A key of the view.
 pub fn apply_action(app: &mut App, action: TuneAction, effects: &mut Vec<Effect>) {
-    app.ui.tune.error = None;
+    app.views.tune.error = None;
     match action {
         TuneAction::Apply => confirm::ask_apply(app),
         TuneAction::Presets => {
-            app.ui.tune.selected_preset = app.ui.tune.selected_preset.is_none().then_some(0);
-            app.ui.focus = 0;
+            app.views.tune.selected_preset = app.views.tune.selected_preset.is_none().then_some(0);
+            app.screen.focus = 0;
         }
-        TuneAction::Discard => app.ui.tune.pending.clear(),
+        TuneAction::Discard => app.views.tune.pending.clear(),
         TuneAction::Keep => confirm::keep_selected(app, effects),
         TuneAction::Undo => confirm::ask_undo(app),
         TuneAction::Renew => confirm::renew_selected(app, effects),
@@ -58,22 +58,22 @@ pub fn apply_action(app: &mut App, action: TuneAction, effects: &mut Vec<Effect>
 pub fn on_open(app: &mut App, effects: &mut Vec<Effect>) {
     request_refresh(app, effects);
     // An earlier question may have found no child free to answer it.
-    app.ui.tune.is_boot_requested &= !app.ui.tune.next_boot.is_empty();
+    app.views.tune.is_boot_requested &= !app.views.tune.next_boot.is_empty();
     request_boot_values(app, effects);
     confirm::offer_restore(app);
 }
 
 /// A tick came.
 pub fn on_tick(app: &mut App, effects: &mut Vec<Effect>) {
-    app.ui.tune.ticks_since_refresh += 1;
-    if app.ui.view == ViewId::Tune && app.ui.tune.ticks_since_refresh >= REFRESH_TICKS {
+    app.views.tune.ticks_since_refresh += 1;
+    if app.screen.view == ViewId::Tune && app.views.tune.ticks_since_refresh >= REFRESH_TICKS {
         request_refresh(app, effects);
     }
 }
 
 /// Asks for a look, unless one is under way.
 fn request_refresh(app: &mut App, effects: &mut Vec<Effect>) {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     if !tune.is_refreshing {
         tune.is_refreshing = true;
         tune.ticks_since_refresh = 0;
@@ -83,7 +83,7 @@ fn request_refresh(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// Asks what the next boot brings; a child reads that, because the files may be on a dead disk.
 fn request_boot_values(app: &mut App, effects: &mut Vec<Effect>) {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     let knobs: Vec<String> = tune.rows().iter().map(|r| r.name.clone()).collect();
     if !tune.is_boot_requested && knobs.iter().any(|k| !tune.next_boot.contains_key(k)) {
         tune.is_boot_requested = true;
@@ -93,8 +93,8 @@ fn request_boot_values(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// Enter.
 pub fn open_selected(app: &mut App, _effects: &mut Vec<Effect>) {
-    app.ui.tune.error = None;
-    match app.ui.tune.selected_preset {
+    app.views.tune.error = None;
+    match app.views.tune.selected_preset {
         Some(at) => confirm::ask_apply_preset(app, at),
         None if app.focused_pane() == PaneId::ChangeHistory => {}
         None => edit::edit_selected(app),
@@ -103,7 +103,7 @@ pub fn open_selected(app: &mut App, _effects: &mut Vec<Effect>) {
 
 /// Esc; whether there was something to close.
 pub fn close_topmost(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     if tune.error.take().is_some() || tune.selected_preset.take().is_some() {
         return true;
     }
@@ -111,11 +111,11 @@ pub fn close_topmost(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
     if selected.is_some_and(|name| tune.pending.remove(&name).is_some()) {
         return true;
     }
-    if app.ui.focus != 0 {
-        app.ui.focus = 0;
+    if app.screen.focus != 0 {
+        app.screen.focus = 0;
         return true;
     }
-    let filtered = !app.ui.tune.filter.is_empty();
+    let filtered = !app.views.tune.filter.is_empty();
     set_filter(app, "");
     filtered
 }
@@ -123,7 +123,7 @@ pub fn close_topmost(app: &mut App, _effects: &mut Vec<Effect>) -> bool {
 /// Moves the selection.
 pub fn move_selection(app: &mut App, by: isize) {
     let focused = app.focused_pane();
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     tune.error = None;
     if let Some(at) = tune.selected_preset {
         tune.selected_preset = Some(at.saturating_add_signed(by).min(PRESETS.len() - 1));
@@ -136,7 +136,7 @@ pub fn move_selection(app: &mut App, by: isize) {
         }
         PaneId::KnobPage => {
             let most = (crate::tui::panes::pane_by_id(PaneId::KnobPage).row_count)(app);
-            app.ui.tune.page_scroll.move_selection(by, most);
+            app.views.tune.page_scroll.move_selection(by, most);
         }
         _ => {
             let lines = tune.list_lines();
@@ -148,7 +148,7 @@ pub fn move_selection(app: &mut App, by: isize) {
 
 /// Passes over a heading in the direction of the step; at the top there is only one way.
 fn skip_heading(app: &mut App, by: isize) {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     let lines = tune.list_lines();
     if let Some(KnobListLine::Heading(_)) = lines.get(tune.scroll.selected) {
         let up = by < 0 && tune.scroll.selected > 0;
@@ -159,14 +159,14 @@ fn skip_heading(app: &mut App, by: isize) {
 
 /// Shows only knobs that contain a text.
 pub fn set_filter(app: &mut App, text: &str) {
-    app.ui.tune.filter = text.to_owned();
-    app.ui.tune.scroll = Scroll::default();
+    app.views.tune.filter = text.to_owned();
+    app.views.tune.scroll = Scroll::default();
     skip_heading(app, 1);
 }
 
 /// Which lines contain a text (lower case).
 pub fn matching_lines(app: &App, needle: &str) -> Vec<bool> {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let hit = |line: &KnobListLine| match line {
         KnobListLine::Heading(_) => false,
         KnobListLine::Knob(i) => tune.rows().get(*i).is_some_and(|r| r.display_name.to_lowercase().contains(needle)),
@@ -177,7 +177,7 @@ pub fn matching_lines(app: &App, needle: &str) -> Vec<bool> {
 /// A click into the list or the changes; `inner` is the pane without its frame.
 pub fn on_click(app: &mut App, pane: PaneId, inner: Rect, y: u16) {
     let at = usize::from(y - inner.y);
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     if tune.selected_preset.is_some() {
         tune.selected_preset = Some(at.min(PRESETS.len() - 1));
     } else if pane == PaneId::ChangeHistory {
@@ -194,12 +194,12 @@ pub fn on_click(app: &mut App, pane: PaneId, inner: Rect, y: u16) {
 
 /// Brings a pane of the view on screen and gives it the keys.
 fn focus_pane(app: &mut App, pane: PaneId) {
-    app.ui.tune.selected_preset = None;
-    app.ui.zoomed = false;
-    app.ui.experiment.is_open = false;
-    app.ui.tune.side_pane = if pane == PaneId::ChangeHistory { SidePane::Changes } else { SidePane::Knob };
+    app.views.tune.selected_preset = None;
+    app.screen.zoomed = false;
+    app.views.experiments.is_open = false;
+    app.views.tune.side_pane = if pane == PaneId::ChangeHistory { SidePane::Changes } else { SidePane::Knob };
     let panes = crate::tui::layout::visible_panes(app);
-    app.ui.focus = panes.iter().position(|p| *p == pane).unwrap_or(0);
+    app.screen.focus = panes.iter().position(|p| *p == pane).unwrap_or(0);
 }
 
 /// Opens the view at a knob, adding it to the list if it is not one of those always there.
@@ -210,7 +210,7 @@ pub fn show_knob(app: &mut App, knob: &str, effects: &mut Vec<Effect>) -> Result
 }
 
 fn show_knobs(app: &mut App, knobs: &[String], effects: &mut Vec<Effect>) {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     for knob in knobs {
         if tune.knob(knob).is_none() && !tune.extra_knobs.contains(knob) {
             tune.extra_knobs.push(knob.clone());
@@ -223,14 +223,14 @@ fn show_knobs(app: &mut App, knobs: &[String], effects: &mut Vec<Effect>) {
     tune.selected_preset = None;
     // A look that is under way does not know of them.
     tune.is_refreshing = false;
-    app.ui.experiment.is_open = false;
+    app.views.experiments.is_open = false;
     actions::open_view(app, ViewId::Tune, effects);
     select_requested_knob(app);
 }
 
 /// Selects the knob that was asked for, once it is there.
 fn select_requested_knob(app: &mut App) {
-    let tune = &mut app.ui.tune;
+    let tune = &mut app.views.tune;
     let Some(name) = &tune.knob_to_select else { return };
     let lines = tune.list_lines();
     let is = |line: &KnobListLine| matches!(line, KnobListLine::Knob(i) if tune.rows()[*i].name == *name);
@@ -241,7 +241,7 @@ fn select_requested_knob(app: &mut App) {
 }
 
 fn show_task_knobs(app: &mut App, effects: &mut Vec<Effect>) {
-    if let Some(DetailPage::Process(p)) = &app.ui.detail {
+    if let Some(DetailPage::Process(p)) = &app.screen.detail {
         let pid = p.key.pid;
         show_knobs(app, &[format!("nofile@{pid}"), format!("ioprio@{pid}")], effects);
     }
@@ -249,7 +249,7 @@ fn show_task_knobs(app: &mut App, effects: &mut Vec<Effect>) {
 
 /// To the graphs of what the selected knob or change steers.
 fn show_graph(app: &mut App, effects: &mut Vec<Effect>) {
-    let tune = &app.ui.tune;
+    let tune = &app.views.tune;
     let (name, device) = match app.focused_pane() {
         PaneId::ChangeHistory => match tune.selected_change().and_then(|c| c.members.first()) {
             Some(m) => (m.name.clone(), m.device.clone()),
@@ -260,16 +260,16 @@ fn show_graph(app: &mut App, effects: &mut Vec<Effect>) {
             None => return,
         },
     };
-    let id = device.and_then(|d| Some(app.system.topology.ok()?.by_name(&d)?.id));
+    let id = device.and_then(|d| Some(app.shared.system.topology.ok()?.by_name(&d)?.id));
     let process = ["nofile@", "ioprio@"].iter().find_map(|p| name.strip_prefix(p));
     match (id, process) {
         (Some(id), _) => {
             // Latency for what orders requests, bandwidth for what sizes them.
             let waits = ["scheduler", "nr_requests", "wbt_lat"].iter().any(|k| name.starts_with(k));
-            app.ui.devices.graph_index = if waits { 2 } else { 0 };
+            app.views.devices.graph_index = if waits { 2 } else { 0 };
             actions::open_device(app, id);
         }
-        (None, Some(_)) => app.ui.tune.error = Some("a process' limits have no graph".into()),
+        (None, Some(_)) => app.views.tune.error = Some("a process' limits have no graph".into()),
         (None, None) => {
             let view = if name.starts_with("atime@") { ViewId::Devices } else { ViewId::Memory };
             actions::open_view(app, view, effects);
@@ -284,12 +284,12 @@ fn orphaned_changes(survey: &KnobSnapshot) -> Vec<u64> {
 
 /// Whether nothing lies over the view.
 fn is_unobstructed(app: &App) -> bool {
-    app.ui.overlay.is_none() && app.ui.detail.is_none() && app.ui.view == ViewId::Tune
+    app.screen.overlay.is_none() && app.screen.detail.is_none() && app.screen.view == ViewId::Tune
 }
 
 /// Puts a question on screen.
 fn open_confirmation(app: &mut App, title: &str, text: String, ask: crate::tui::tune::Confirmation) {
-    app.ui.overlay = Some(Overlay::Dialog(crate::tui::state::Dialog {
+    app.screen.overlay = Some(Overlay::Dialog(crate::tui::state::Dialog {
         title: title.into(),
         text: text.lines().map(crate::sanitize::sanitize).collect::<Vec<_>>().join("\n"),
         scroll: 0,
