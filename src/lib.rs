@@ -1,6 +1,6 @@
 //! iotop-plus: from "this box feels slow" to proof, in one place.
 //!
-//! Imports run strictly downwards, see the README's architecture section; `tests/floors.rs` guards it.
+//! Imports run strictly downwards, see the README's architecture section; `tests/architecture` guards it.
 
 // So that the stage in tests/stage serves unit tests as it is.
 #[cfg(test)]

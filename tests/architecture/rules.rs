@@ -1,0 +1,141 @@
+//! The rules for a single file. Each is a function from a file to the ways it breaks the rule.
+
+use crate::source::{SourceFile, Token};
+
+/// Areas from top to bottom. An area may import itself and every area below it; areas on one line may not import
+/// each other.
+pub const LAYERS: &[&[&str]] = &[
+    &["main", "lib"],
+    &["cli"],
+    &["tui"],
+    &["export"],
+    &["doctor"],
+    &["jobs"],
+    &["recording"],
+    &["experiment"],
+    &["collect"],
+    &["bpf"],
+    &["bench"],
+    &["tuning"],
+    &["model"],
+    &["subprocess", "parse"],
+    &["root", "units", "sanitize", "allocator"],
+];
+
+/// Areas that may import only these of the areas below them.
+const RESTRICTED: &[(&str, &[&str])] =
+    &[("model", &["parse", "units", "sanitize"]), ("parse", &[]), ("root", &[]), ("sanitize", &[])];
+
+pub const MAX_FILE_LINES: usize = 500;
+pub const MAX_FUNCTION_LINES: usize = 60;
+
+pub type Rule = fn(&SourceFile) -> Vec<String>;
+
+pub const RULES: &[Rule] =
+    &[imports_run_down, panes_only_draw, widgets_use_no_domain_types, kernel_paths_only_in_root, is_short, has_header];
+
+/// The rules that hold for test code too.
+pub const TEST_RULES: &[Rule] = &[is_short, has_header];
+
+/// Whether `from` may not import `to`.
+pub fn is_upward(from: &str, to: &str) -> bool {
+    let layer = |area: &str| LAYERS.iter().position(|layer| layer.contains(&area));
+    let (Some(own), Some(other)) = (layer(from), layer(to)) else { return false };
+    let is_allowed = RESTRICTED.iter().find(|(area, _)| *area == from).is_none_or(|(_, only)| only.contains(&to));
+    from != to && own > 0 && (other <= own || !is_allowed)
+}
+
+fn imports_run_down(file: &SourceFile) -> Vec<String> {
+    let area = file.area();
+    if !LAYERS.iter().any(|layer| layer.contains(&area.as_str())) {
+        return vec![format!("the area {area} is in no layer: add it to LAYERS")];
+    }
+    let imported = file.imports(&[]).into_iter().filter_map(|path| path.into_iter().next());
+    imported.filter(|to| is_upward(&area, to)).map(|to| format!("{area} may not import {to}")).collect()
+}
+
+/// Panes draw what they are given: they do not collect, change settings, record or start jobs.
+fn panes_only_draw(file: &SourceFile) -> Vec<String> {
+    if !file.path.starts_with("src/tui/panes/") {
+        return Vec::new();
+    }
+    let forbidden = ["collect", "tuning", "recording", "jobs::pool", "jobs::child"];
+    let breaks = |name: &String| forbidden.iter().any(|prefix| is_within(name, prefix));
+    names(file).filter(breaks).map(|name| format!("a pane may not import {name}")).collect()
+}
+
+/// Widgets are reusable: they know no type of storage, processes or the kernel.
+fn widgets_use_no_domain_types(file: &SourceFile) -> Vec<String> {
+    if !file.path.starts_with("src/tui/widgets/") {
+        return Vec::new();
+    }
+    let allowed = ["tui::widgets", "model::column", "sanitize", "units"];
+    let breaks = |name: &String| !allowed.iter().any(|prefix| is_within(name, prefix));
+    names(file).filter(breaks).map(|name| format!("a widget may not import {name}")).collect()
+}
+
+fn names(file: &SourceFile) -> impl Iterator<Item = String> {
+    file.imports(&[]).into_iter().map(|path| path.join("::"))
+}
+
+fn is_within(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// Only `root.rs` opens the kernel's directories by name, so that `--root` redirects all of them. Messages may
+/// name them.
+fn kernel_paths_only_in_root(file: &SourceFile) -> Vec<String> {
+    if file.path == "src/root.rs" {
+        return Vec::new();
+    }
+    let is_kernel_path = |text: &str| {
+        let path = text.trim_start_matches(['b', 'c']).trim_start_matches('"');
+        ["/proc", "/sys", "/dev", "/run", "/etc"].iter().any(|dir| {
+            text.ends_with('"') && path.strip_prefix(dir).is_some_and(|rest| rest.starts_with(['/', '"', '{']))
+        })
+    };
+    let literals = (0..file.code.len()).filter(|i| is_kernel_path(&file.code[*i].text));
+    let opened = literals.filter_map(|i| called_function(&file.code, i).map(|function| (i, function)));
+    opened.map(|(i, function)| format!("{function}({}): a kernel path outside root.rs", file.code[i].text)).collect()
+}
+
+/// The function that takes the token as its first argument, if it is one that opens or builds paths; `format!`,
+/// references and `CWD` before it are skipped.
+fn called_function(tokens: &[Token], argument: usize) -> Option<String> {
+    let text = |i: usize| tokens[i].text.as_str();
+    let mut i = argument.checked_sub(1)?;
+    while matches!(text(i), "(" | "&" | "format" | "!" | "," | "CWD") {
+        i = i.checked_sub(1)?;
+    }
+    let opens_paths =
+        ["open", "openat", "read", "read_to_string", "read_once", "read_dir", "readlink", "stat", "statfs"];
+    let builds_paths = ["join", "push", "arg"];
+    let owners = ["Path", "PathBuf", "PersistentFile", "PolledFile", "fs", "File", "OpenOptions", "Command"];
+    let has_owner = i >= 2 && text(i - 1) == "::" && owners.contains(&text(i - 2));
+    let is_method = i >= 1 && text(i - 1) == "." && builds_paths.contains(&text(i));
+    let is_call = text(i + 1) == "(";
+    (is_call && (opens_paths.contains(&text(i)) || has_owner || is_method)).then(|| text(i).to_owned())
+}
+
+fn is_short(file: &SourceFile) -> Vec<String> {
+    let lines = file.text.lines().count();
+    if lines > MAX_FILE_LINES { vec![format!("{lines} lines, more than {MAX_FILE_LINES}")] } else { Vec::new() }
+}
+
+fn has_header(file: &SourceFile) -> Vec<String> {
+    let has = file.text.starts_with("//!");
+    if has { Vec::new() } else { vec!["does not open with //!, what it is and why it exists".into()] }
+}
+
+/// Functions longer than [`MAX_FUNCTION_LINES`].
+pub fn long_functions(file: &SourceFile) -> Vec<String> {
+    let too_long = file.functions().into_iter().filter(|(_, _, lines)| *lines > MAX_FUNCTION_LINES);
+    too_long.map(|(name, line, lines)| format!("{}:{line}: {name} has {lines} lines", file.path)).collect()
+}
+
+/// Every way the file breaks a rule.
+pub fn check(path: &str, text: &str) -> Vec<String> {
+    let file = SourceFile::new(path, text);
+    let rules = if file.is_test() { TEST_RULES } else { RULES };
+    rules.iter().flat_map(|rule| rule(&file)).map(|problem| format!("{path}: {problem}")).collect()
+}
