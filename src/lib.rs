@@ -16,6 +16,7 @@ pub mod experiment;
 pub mod export;
 pub mod jobs;
 pub mod model;
+pub mod parse;
 pub mod recording;
 pub mod root;
 pub mod sanitize;

@@ -1,8 +1,8 @@
 //! `/proc/fs/cifs/Stats` (fs/smb/client/cifs_debug.c, smb1ops.c and smb2ops.c print_stats()).
 
-use super::byte_parse::{lines, parse_u64, words};
 use crate::model::mount::{MountInfo, MountTable, is_cifs};
 use crate::model::network::{NetFsKind, NetFsRaw};
+use crate::parse::bytes::{lines, parse_u64, words};
 
 /// Every connected share, joined with the mount table.
 pub(super) fn parse(text: &[u8], mounts: &MountTable) -> Vec<NetFsRaw> {

@@ -1,11 +1,11 @@
 //! `/proc/diskstats` (Documentation/admin-guide/iostats.rst): rows of 14, 18 or 20 columns.
 
-use super::byte_parse::{lines, parse_u64, words};
 use super::kernel_file::PersistentFile;
 use super::{SampleUpdate, Source};
 use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
+use crate::parse::bytes::{lines, parse_u64, words};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::sync::Arc;

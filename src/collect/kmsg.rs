@@ -8,10 +8,10 @@ mod record;
 
 pub use record::{format_record, parse_record};
 
-use super::byte_parse::parse_i64;
 use super::kernel_file;
 use crate::model::kernel_log::KmsgRecord;
 use crate::model::reading::{Reading, describe_io_error};
+use crate::parse::bytes::parse_i64;
 use crate::root::Root;
 use rustix::fs::FileType;
 use rustix::io::Errno;

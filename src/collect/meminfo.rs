@@ -1,11 +1,11 @@
 //! `/proc/meminfo` (Documentation/filesystems/proc.rst).
 
-use super::byte_parse::{lines, parse_u64, words};
 use super::kernel_file::PersistentFile;
 use super::{SampleUpdate, Source};
 use crate::model::memory::MemRaw;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
+use crate::parse::{bytes::lines, key_value};
 use crate::root::Root;
 
 /// Reads `/proc/meminfo`.
@@ -44,23 +44,21 @@ impl Source for MeminfoSource {
 /// The whole file, kB turned into bytes; `None` without MemTotal.
 pub fn parse(text: &[u8]) -> Option<MemRaw> {
     let mut raw = MemRaw::default();
-    for line in lines(text) {
-        let mut w = words(line);
-        let (Some(name), Some(kb)) = (w.next(), w.next().and_then(parse_u64)) else { continue };
+    for (name, kb) in lines(text).filter_map(key_value) {
         let bytes = kb.saturating_mul(1024);
         match name {
-            b"MemTotal:" => raw.total = bytes,
-            b"MemFree:" => raw.free = bytes,
-            b"MemAvailable:" => raw.available = Some(bytes),
-            b"Buffers:" => raw.buffers = bytes,
-            b"Cached:" => raw.cached = bytes,
-            b"SwapCached:" => raw.swap_cached = bytes,
-            b"SwapTotal:" => raw.swap_total = bytes,
-            b"SwapFree:" => raw.swap_free = bytes,
-            b"Dirty:" => raw.dirty = bytes,
-            b"Writeback:" => raw.writeback = bytes,
-            b"AnonPages:" => raw.anon = Some(bytes),
-            b"Shmem:" => raw.shmem = Some(bytes),
+            b"MemTotal" => raw.total = bytes,
+            b"MemFree" => raw.free = bytes,
+            b"MemAvailable" => raw.available = Some(bytes),
+            b"Buffers" => raw.buffers = bytes,
+            b"Cached" => raw.cached = bytes,
+            b"SwapCached" => raw.swap_cached = bytes,
+            b"SwapTotal" => raw.swap_total = bytes,
+            b"SwapFree" => raw.swap_free = bytes,
+            b"Dirty" => raw.dirty = bytes,
+            b"Writeback" => raw.writeback = bytes,
+            b"AnonPages" => raw.anon = Some(bytes),
+            b"Shmem" => raw.shmem = Some(bytes),
             _ => {}
         }
     }

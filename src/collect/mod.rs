@@ -2,7 +2,6 @@
 //!
 //! A source reads and parses; it never judges and never turns "could not read" into a number.
 
-pub mod byte_parse;
 pub mod clock;
 pub mod collectors;
 pub mod facts;

@@ -1,9 +1,8 @@
 //! `/proc/self/mountinfo` (proc_pid_mountinfo(5)), read again only when it changed.
 
-use super::byte_parse::{lines, parse_u64, unescape_octal, words};
 use super::kernel_file::{open, read_to_end};
-use crate::model::disk::DevId;
 use crate::model::mount::{MountInfo, MountTable, is_cifs, is_nfs};
+use crate::parse::mountinfo::{self, MountinfoEntry};
 use crate::root::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -132,7 +131,7 @@ impl MountWatcher {
     /// Whether the table changed since the last call; the first call says yes.
     pub fn refresh(&mut self) -> io::Result<bool> {
         let Some(text) = self.file.read_if_changed()? else { return Ok(false) };
-        self.mounts = MountTable(lines(text).filter_map(parse_line).filter(self.filter).collect());
+        self.mounts = MountTable(mountinfo::parse(text).map(mount_info).filter(self.filter).collect());
         self.file.release_buffer();
         Ok(true)
     }
@@ -143,55 +142,28 @@ impl MountWatcher {
     }
 }
 
-/// The whole file. A line that is none (cut off, say) is left out.
+/// Parses the whole file; malformed lines are skipped.
 pub fn parse(text: &[u8]) -> MountTable {
-    MountTable(lines(text).filter_map(parse_line).collect())
+    MountTable(mountinfo::parse(text).map(mount_info).collect())
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn parse_line(line: &[u8]) -> Option<MountInfo> {
-    // Exactly one blank divides the fields, and a field may be empty (`mount "" /mnt -t tmpfs`).
-    let mut w = line.split(|b| *b == b' ');
-    let (id, parent) = (parse_u64(w.next()?)?, parse_u64(w.next()?)?);
-    let dev = parse_dev_id(w.next()?)?;
-    let mut text = || Some(unescape_octal(w.next()?).into());
-    let (root, mount_point, options) = (text()?, text()?, text()?);
-    w.by_ref().find(|field| *field == b"-")?;
-    let mut text = || Some(unescape_octal(w.next()?).into());
-    let (fs_type, source) = (text()?, text()?);
-    // Super options may hold a blank in a file system that forgets to escape it.
-    let rest: Vec<&[u8]> = w.collect();
-    let super_options = rest.join(&b' ').into();
-    Some(MountInfo { id, parent, device: dev, root, mount_point, options, fs_type, source, super_options })
-}
-
-/// `8:1`, as sysfs and mountinfo write it.
-pub fn parse_dev_id(text: &[u8]) -> Option<DevId> {
-    let text = words(text).next()?;
-    let colon = text.iter().position(|b| *b == b':')?;
-    let half = |raw: &[u8]| u32::try_from(parse_u64(raw)?).ok();
-    Some(DevId { major: half(&text[..colon])?, minor: half(&text[colon + 1..])? })
+fn mount_info(entry: MountinfoEntry) -> MountInfo {
+    MountInfo {
+        id: entry.id,
+        parent: entry.parent,
+        device: entry.device.into(),
+        root: entry.root.into(),
+        mount_point: entry.mount_point.into(),
+        options: entry.options.into(),
+        fs_type: entry.fs_type.into(),
+        source: entry.source.into(),
+        super_options: entry.super_options.into(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn optional_fields_escapes_and_empty_sources_are_parsed() {
-        let t = parse(
-            b"36 35 98:0 /mnt1 /my\\040disk rw,noatime master:1 shared:7 - ext3 /dev/root rw,errors=continue\n\
-              40 36 0:31 / /e rw -  rw\n41 36 0:32 / /f rw - tmpfs  rw,size=4k\n42 cut",
-        );
-        assert_eq!(t.0.len(), 3);
-        let m = &t.0[0];
-        assert_eq!((m.id, m.parent, m.device), (36, 35, DevId { major: 98, minor: 0 }));
-        assert_eq!((&m.root, &m.mount_point), (&"/mnt1".into(), &"/my disk".into()));
-        assert_eq!((&m.fs_type, &m.source), (&"ext3".into(), &"/dev/root".into()));
-        assert_eq!(m.super_options, "rw,errors=continue");
-        assert_eq!((t.0[2].source.is_empty(), t.0[2].super_options == "rw,size=4k"), (true, true));
-    }
 
     #[test]
     fn refresh_reports_only_changed_content() {
@@ -208,21 +180,5 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let mut gone = MountWatcher::new(&Root::at(dir.path()));
         assert!(gone.refresh().is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = parse(&text);
-        }
-
-        #[test]
-        fn any_path_survives(path in proptest::collection::vec(1u8..=255, 1..40)) {
-            let escaped: String = path.iter().map(|b| format!("\\{b:03o}")).collect();
-            let line = format!("1 0 8:1 / {escaped} rw shared:1 - ext4 {escaped} rw");
-            let t = parse(line.as_bytes());
-            prop_assert_eq!(t.0[0].mount_point.as_bytes(), &path[..]);
-            prop_assert_eq!(t.0[0].source.as_bytes(), &path[..]);
-        }
     }
 }

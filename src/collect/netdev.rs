@@ -1,11 +1,11 @@
 //! `/proc/net/dev` (proc_net(5)) and `/sys/class/net/*/speed` (Documentation/ABI/testing/sysfs-class-net).
 
-use super::byte_parse::{lines, parse_i64, parse_u64, words};
 use super::kernel_file::{PersistentFile, read_once};
 use super::{SampleUpdate, Source};
 use crate::model::network::NicRaw;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
+use crate::parse::bytes::{lines, parse_i64, parse_u64, words};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! `/proc/self/mountstats`, the NFS part (fs/nfs/super.c nfs_show_stats(), net/sunrpc/stats.c).
 
-use super::byte_parse::{lines, parse_u64, unescape_octal, words};
 use crate::model::mount::{MountTable, is_nfs};
 use crate::model::network::{NetFsKind, NetFsRaw};
+use crate::parse::bytes::{lines, parse_u64, unescape_octal, words};
 
 /// The only layout there has been since 2.6.17; another one is not guessed at.
 const SUPPORTED_STATVERS: &[u8] = b"statvers=1.";

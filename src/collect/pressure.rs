@@ -1,11 +1,11 @@
 //! `/proc/pressure/{cpu,memory,io}` (Documentation/accounting/psi.rst).
 
-use super::byte_parse::{lines, parse_f64, parse_u64, words};
 use super::kernel_file::PersistentFile;
 use super::{SampleUpdate, Source};
 use crate::model::pressure::{PressureRaw, PsiAverages, ResourcePressure};
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
+use crate::parse::pressure::{self, PressureLine};
 use crate::root::Root;
 
 /// Reads the three pressure files.
@@ -25,7 +25,7 @@ impl PressureSource {
         let mut got = [ResourcePressure::default(); 3];
         for (file, slot) in self.files.iter_mut().zip(&mut got) {
             match file.read(&mut self.buf) {
-                Ok(text) => *slot = parse(text),
+                Ok(text) => *slot = resource_pressure(text),
                 Err(err) if err.kind() == std::io::ErrorKind::NotFound => {
                     return Reading::Absent("/proc/pressure: this kernel has no PSI (CONFIG_PSI)".into());
                 }
@@ -56,39 +56,13 @@ impl Source for PressureSource {
     }
 }
 
-fn parse(text: &[u8]) -> ResourcePressure {
-    let mut out = ResourcePressure::default();
-    for line in lines(text) {
-        let mut w = words(line);
-        match w.next() {
-            Some(b"some") => out.some = parse_stall(w),
-            Some(b"full") => out.full = parse_stall(w),
-            _ => {}
-        }
-    }
-    out
-}
-
-fn parse_stall<'a>(mut w: impl Iterator<Item = &'a [u8]>) -> Option<PsiAverages> {
-    let mut value = |name: &str| w.next()?.strip_prefix(name.as_bytes());
-    Some(PsiAverages {
-        avg10: parse_f64(value("avg10=")?)?,
-        avg60: parse_f64(value("avg60=")?)?,
-        avg300: parse_f64(value("avg300=")?)?,
-        total_us: parse_u64(value("total=")?)?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_full_line_is_none() {
-        let p = parse(b"some avg10=38.20 avg60=1.00 avg300=0.10 total=123\n");
-        assert_eq!(p.some.unwrap().avg10, 38.2);
-        assert_eq!(p.some.unwrap().total_us, 123);
-        assert_eq!(p.full, None);
-        assert_eq!(parse(b"some avg10=x\n"), ResourcePressure::default());
-    }
+fn resource_pressure(text: &[u8]) -> ResourcePressure {
+    let averages = |line: PressureLine| PsiAverages {
+        avg10: line.avg10,
+        avg60: line.avg60,
+        avg300: line.avg300,
+        total_us: line.total_us,
+    };
+    let [some, full] = pressure::parse(text).map(|line| line.map(averages));
+    ResourcePressure { some, full }
 }

@@ -2,9 +2,9 @@
 //!
 //! Blocking, unkillably so on a hung device somebody is reconfiguring: only for a child process.
 
-use super::byte_parse::{parse_i64, parse_u64, words};
 use super::kernel_file::read_once;
 use crate::model::queue::QueueAttrs;
+use crate::parse::bytes::{parse_i64, parse_u64, words};
 use crate::root::Root;
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 //!
 //! Longest prefix, then lowest metric, of the main table; policy routing is not looked at.
 
-use super::byte_parse::{lines, parse_u64, words};
 use super::kernel_file::read_once;
+use crate::parse::bytes::{lines, parse_u64, words};
 use crate::root::Root;
 use std::net::IpAddr;
 

@@ -1,11 +1,11 @@
 //! `/proc/stat` (proc_stat(5)): CPU time with iowait, forks, blocked tasks.
 
-use super::byte_parse::{lines, parse_u64, words};
 use super::kernel_file::PersistentFile;
 use super::{SampleUpdate, Source};
 use crate::model::cpu::CpuRaw;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
+use crate::parse::bytes::{lines, parse_u64, words};
 use crate::root::Root;
 
 /// Reads `/proc/stat`.

@@ -1,11 +1,11 @@
 //! `/proc/swaps`: swap devices and files.
 
-use super::byte_parse::{lines, parse_i64, parse_u64, unescape_octal, words};
 use super::kernel_file::PersistentFile;
 use super::{SampleUpdate, Source};
 use crate::model::memory::SwapArea;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
+use crate::parse::swaps::{self, SwapLine};
 use crate::root::Root;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ impl Source for SwapsSource {
             return Box::new(|s| s.swap_areas = Reading::Ok(Vec::new()));
         }
         let areas: Reading<Vec<SwapArea>> = match self.file.read(&mut self.buf) {
-            Ok(text) => Reading::Ok(lines(text).skip(1).filter_map(parse_line).collect()),
+            Ok(text) => Reading::Ok(swaps::parse(text).map(swap_area).collect()),
             Err(err) => Reading::from_io_error("/proc/swaps", &err),
         };
         self.seen_empty_at = areas.ok().is_some_and(Vec::is_empty).then(Instant::now);
@@ -49,28 +49,13 @@ impl Source for SwapsSource {
     }
 }
 
-/// One area; `None` for a line that is none.
-pub(super) fn parse_line(line: &[u8]) -> Option<SwapArea> {
-    let mut w = words(line);
+pub(super) fn swap_area(line: SwapLine) -> SwapArea {
     let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
-    Some(SwapArea {
-        name: text(&unescape_octal(w.next()?)),
-        kind: text(w.next()?),
-        size_bytes: parse_u64(w.next()?)?.saturating_mul(1024),
-        used_bytes: parse_u64(w.next()?)?.saturating_mul(1024),
-        priority: parse_i64(w.next()?)?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_unescaped_and_priorities_signed() {
-        let a = parse_line(b"/swap\\040file file\t\t1024\t\t512\t\t-2").unwrap();
-        assert_eq!((a.name.as_str(), a.kind.as_str()), ("/swap file", "file"));
-        assert_eq!((a.size_bytes, a.used_bytes, a.priority), (1_048_576, 524_288, -2));
-        assert_eq!(parse_line(b"short line"), None);
+    SwapArea {
+        name: text(&line.name),
+        kind: text(&line.kind),
+        size_bytes: line.size_kib.saturating_mul(1024),
+        used_bytes: line.used_kib.saturating_mul(1024),
+        priority: line.priority,
     }
 }

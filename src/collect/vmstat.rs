@@ -1,11 +1,11 @@
 //! `/proc/vmstat`: dirty, writeback, thresholds, swap traffic.
 
-use super::byte_parse::{lines, parse_u64};
 use super::kernel_file::PersistentFile;
 use super::{SampleUpdate, Source};
 use crate::model::memory::VmRaw;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
+use crate::parse::{bytes::lines, key_value};
 use crate::root::Root;
 
 /// Reads `/proc/vmstat`.
@@ -42,14 +42,10 @@ impl Source for VmstatSource {
 /// The lines wanted; a line that is not there stays `None`.
 pub fn parse(text: &[u8], page_size: u64) -> VmRaw {
     let mut raw = VmRaw { page_size, ..Default::default() };
-    for line in lines(text) {
-        let Some(gap) = line.iter().position(|b| *b == b' ') else { continue };
-        let (name, value) = (&line[..gap], &line[gap + 1..]);
+    for (name, value) in lines(text).filter_map(key_value) {
         if let Some(slot) = field_mut(&mut raw, name) {
-            // allocstall_* comes once a zone: they add up.
-            if let Some(n) = parse_u64(value) {
-                *slot = Some(slot.unwrap_or(0) + n);
-            }
+            // There is one allocstall_* line per memory zone: they are added up.
+            *slot = Some(slot.unwrap_or(0).saturating_add(value));
         }
     }
     raw

@@ -19,6 +19,12 @@ pub struct DevId {
     pub minor: u32,
 }
 
+impl From<(u32, u32)> for DevId {
+    fn from((major, minor): (u32, u32)) -> Self {
+        Self { major, minor }
+    }
+}
+
 impl std::fmt::Display for DevId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)

@@ -3,7 +3,8 @@
 //! Source: proc_pid_mountinfo(5), Documentation/filesystems/proc.rst section 3.5.
 
 use super::disk::DevId;
-use super::raw_bytes::{RawBytes, unescape_octal};
+use super::raw_bytes::RawBytes;
+use crate::parse::bytes::unescape_octal;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 

@@ -5,6 +5,7 @@
 //! byte that is not UTF-8 are octal escapes (`\134`, `\377`), as in the kernel's own mount tables, so it
 //! survives every text format and back.
 
+use crate::parse::bytes::unescape_octal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -96,36 +97,10 @@ impl<'de> Deserialize<'de> for RawBytes {
     }
 }
 
-/// Octal escapes of the kernel's mount and swap tables (`\040`) undone. What is not a whole escape stays.
-pub fn unescape_octal(word: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(word.len());
-    let mut i = 0;
-    while i < word.len() {
-        let digits = word.get(i + 1..i + 4).filter(|d| d.iter().all(|b| (b'0'..=b'7').contains(b)));
-        match digits {
-            Some(d) if word[i] == b'\\' && d[0] <= b'3' => {
-                out.push((d[0] - b'0') * 64 + (d[1] - b'0') * 8 + (d[2] - b'0'));
-                i += 4;
-            }
-            _ => {
-                out.push(word[i]);
-                i += 1;
-            }
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn octal_escapes_are_decoded() {
-        assert_eq!(unescape_octal(br"/mnt/a\040b\134c"), b"/mnt/a b\\c");
-        assert_eq!(unescape_octal(br"\9\04"), br"\9\04");
-    }
 
     #[test]
     fn json_stays_readable_and_debug_is_sanitized() {

@@ -3,6 +3,7 @@
 use super::knob::KnobLocation;
 use super::knob_id::KnobId;
 use super::knobs::KNOBS;
+use crate::parse::mountinfo;
 use crate::root::Root;
 
 /// The machine's knobs, those of its disks (with `all_disks` also of disks made of memory or files), those of its
@@ -34,14 +35,9 @@ fn list_disks(root: &Root, all: bool) -> Vec<String> {
 
 fn list_mounts(root: &Root) -> Vec<String> {
     let table = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
-    let mut points: Vec<String> = String::from_utf8_lossy(&table)
-        .lines()
-        .filter_map(|line| {
-            let source = line.split_once(" - ")?.1.split(' ').nth(1)?;
-            let point = line.split(' ').nth(4)?;
-            let point = crate::model::raw_bytes::unescape_octal(point.as_bytes());
-            source.as_bytes().starts_with(Root::DEV_PREFIX).then(|| String::from_utf8(point).ok()).flatten()
-        })
+    let mut points: Vec<String> = mountinfo::parse(&table)
+        .filter(|mount| mount.source.starts_with(Root::DEV_PREFIX))
+        .filter_map(|mount| String::from_utf8(mount.mount_point).ok())
         .collect();
     points.sort();
     points.dedup();

@@ -3,8 +3,8 @@
 use super::knob::KnobLocation;
 use super::knob_id::KnobId;
 use super::syscalls;
-use crate::model::raw_bytes::unescape_octal;
 use crate::model::reading::describe_io_error;
+use crate::parse::mountinfo;
 use crate::root::Root;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit};
@@ -103,14 +103,13 @@ impl DirectKnobIo {
 
     /// The topmost mount at the address: its identity and its options.
     fn find_mount(&self, at: &KnobId) -> Result<(String, String), KnobError> {
-        let table = read_text(&self.root.proc("self/mountinfo")).map_err(|e| KnobError::from_io(at, &e))?;
-        let found = table.lines().rev().find_map(|line| {
-            let f: Vec<&str> = line.split(' ').take(6).collect();
-            (unescape_octal(f.get(4)?.as_bytes()) == at.instance().as_bytes())
-                .then(|| Some((format!("{} {}", f.first()?, f.get(2)?), f.get(5)?.to_string())))
-                .flatten()
+        let table = std::fs::read(self.root.proc("self/mountinfo")).map_err(|e| KnobError::from_io(at, &e))?;
+        let found = mountinfo::parse(&table).rfind(|mount| mount.mount_point == at.instance().as_bytes());
+        let identity = found.map(|mount| {
+            let (major, minor) = mount.device;
+            (format!("{} {major}:{minor}", mount.id), String::from_utf8_lossy(&mount.options).into_owned())
         });
-        found.ok_or_else(|| KnobError::Absent(format!("{at}: nothing is mounted there")))
+        identity.ok_or_else(|| KnobError::Absent(format!("{at}: nothing is mounted there")))
     }
 
     /// The threads an I/O priority goes to: all of a process, or the one thread named.

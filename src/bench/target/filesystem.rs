@@ -1,8 +1,8 @@
 //! What a directory lies on: file system, its mount, and the device that counts its I/O.
 
 use super::checks::{BenchRefusal, refusal_from_errno};
-use super::mount::{self, MountinfoEntry};
 use crate::model::disk::DevId;
+use crate::parse::mountinfo::{self, MountinfoEntry};
 use crate::root::Root;
 use rustix::fs::{AtFlags, FileType, StatVfsMountFlags, StatxFlags};
 use std::os::fd::AsFd;
@@ -95,34 +95,31 @@ impl TargetFilesystem {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
         let stat = rustix::fs::statx(dir.as_fd(), "", flags, wanted).map_err(|e| refusal_from_errno(path, e))?;
         let mountinfo = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
-        let mount = mount::find_by_id(&mountinfo, stat.stx_mnt_id).unwrap_or_else(|| MountinfoEntry {
-            id: 0,
-            device: (stat.stx_dev_major, stat.stx_dev_minor),
-            mount_point: Vec::new(),
-            options: String::new(),
-            fs_type: "unknown".into(),
-            source: Vec::new(),
-        });
-        let kind = mount.fs_type.as_str();
+        let mount = mountinfo::parse(&mountinfo).find(|mount| mount.id == stat.stx_mnt_id);
+        let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+        let fs_type = mount.as_ref().map_or("unknown".into(), |mount| text(&mount.fs_type));
+        let options =
+            mount.as_ref().map_or(String::new(), |m| format!("{},{}", text(&m.options), text(&m.super_options)));
+        let kind = fs_type.as_str();
         // A network mount is refused by its kind; its server is asked nothing before that.
         let vfs = match PSEUDO_FILESYSTEMS.contains(&kind) || NETWORK_FILESYSTEMS.contains(&kind) {
             true => None,
             false => Some(rustix::fs::fstatvfs(dir.as_fd()).map_err(|e| refusal_from_errno(path, e))?),
         };
         let read_only = vfs.as_ref().is_some_and(|v| v.f_flag.contains(StatVfsMountFlags::RDONLY))
-            || mount.options.split(',').any(|o| matches!(o, "ro" | "emergency_ro"));
+            || options.split(',').any(|o| matches!(o, "ro" | "emergency_ro"));
         let numbered = (stat.stx_dev_major, stat.stx_dev_minor);
         Ok(Self {
-            device: counted_device(root, numbered, &mount),
+            device: counted_device(root, numbered, mount.as_ref()),
             own_device: block_device_id(numbered),
             mount_id: stat.stx_mnt_id,
             read_only,
             size: vfs.as_ref().map_or(0, |v| v.f_blocks * v.f_frsize),
             free: vfs.map_or(0, |v| v.f_bavail * v.f_frsize),
-            fs_type: mount.fs_type,
-            source: mount.source,
-            mount_point: mount.mount_point,
-            options: mount.options,
+            fs_type,
+            source: mount.as_ref().map_or(Vec::new(), |mount| mount.source.clone()),
+            mount_point: mount.map_or(Vec::new(), |mount| mount.mount_point),
+            options,
         })
     }
 
@@ -131,7 +128,7 @@ impl TargetFilesystem {
     pub fn is_unmounted(&self, root: &Root) -> bool {
         let known = !self.mount_point.is_empty();
         let now = std::fs::read(root.proc("self/mountinfo"));
-        known && now.is_ok_and(|text| mount::find_by_id(&text, self.mount_id).is_none())
+        known && now.is_ok_and(|text| !mountinfo::parse(&text).any(|mount| mount.id == self.mount_id))
     }
 
     /// Whether there is no storage behind it at all.
@@ -162,10 +159,10 @@ fn block_device_id((major, minor): (u32, u32)) -> Option<DevId> {
 
 /// The device whose counters tell of this file system's I/O. btrfs and others have an anonymous number:
 /// there the mount's source names a device node. Only its number is looked at; it is never opened.
-fn counted_device(root: &Root, numbered: (u32, u32), mount: &MountinfoEntry) -> Option<DevId> {
+fn counted_device(root: &Root, numbered: (u32, u32), mount: Option<&MountinfoEntry>) -> Option<DevId> {
     use std::os::unix::ffi::OsStrExt;
-    block_device_id(numbered).or_else(|| block_device_id(mount.device)).or_else(|| {
-        let source = Path::new(std::ffi::OsStr::from_bytes(&mount.source));
+    block_device_id(numbered).or_else(|| block_device_id(mount?.device)).or_else(|| {
+        let source = Path::new(std::ffi::OsStr::from_bytes(&mount?.source));
         let inside = source.strip_prefix(Root::live().dev("")).ok()?;
         let stat = rustix::fs::stat(root.dev("").join(inside)).ok()?;
         let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));

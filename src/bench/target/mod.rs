@@ -5,7 +5,6 @@
 
 pub mod checks;
 pub mod filesystem;
-pub mod mount;
 pub mod size_hints;
 
 use self::checks::{BenchRefusal, refuse};

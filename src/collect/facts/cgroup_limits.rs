@@ -2,11 +2,11 @@
 //! controllers blkio, memory and cpu (Documentation/admin-guide/cgroup-v1/).
 
 use super::read_number;
-use crate::collect::byte_parse::{lines, parse_u64, words};
 use crate::collect::kernel_file::read_once;
 use crate::model::disk::DevId;
 use crate::model::process::TaskKey;
 use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
+use crate::parse::bytes::{lines, parse_u64, words};
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::path::{Path, PathBuf};

@@ -5,14 +5,13 @@
 
 mod cgroup_limits;
 
-use super::byte_parse::parse_u64;
 use super::clock;
 use super::kernel_file::read_once;
 use super::path::read_space;
-use super::processes::detail::parse_limits;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
 use crate::model::slow_facts::{MountSpace, OpenFiles, SpaceReport, SystemFacts};
+use crate::parse::{bytes::parse_u64, limits};
 use crate::root::Root;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -72,8 +71,8 @@ fn count_open_files(root: &Root, key: TaskKey, buf: &mut Vec<u8>) -> Option<Open
         true => told,
         false => std::fs::read_dir(&dir).ok()?.count() as u64,
     };
-    let all = parse_limits(read_once(&root.proc(&format!("{}/limits", key.pid)), buf).ok()?);
-    let limit = all.into_iter().find(|l| l.name == "Max open files")?;
+    let text = read_once(&root.proc(&format!("{}/limits", key.pid)), buf).ok()?;
+    let limit = limits::parse(text).find(|limit| limit.name == b"Max open files")?;
     Some(OpenFiles { key, open, soft: limit.soft, hard: limit.hard })
 }
 

@@ -4,8 +4,8 @@
 //! kernel/printk/printk.c and described in Documentation/ABI/testing/dev-kmsg. Bytes below blank, from
 //! DEL on and the backslash itself arrive as `\xNN`, so a line break in a record is never its text.
 
-use crate::collect::byte_parse::parse_u64;
 use crate::model::kernel_log::{DeviceTag, KmsgRecord};
+use crate::parse::bytes::parse_u64;
 use std::io::Write as _;
 
 /// Reads one record; `None` if it is not one. Unknown header fields and dictionary keys are passed over,

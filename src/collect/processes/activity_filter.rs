@@ -5,11 +5,11 @@
 //! that, nothing is filtered. The order matters: run counts are taken before the counters are read,
 //! so what a task does in between shows as a run at the next look.
 
-use super::parse;
 use super::path::{self, ProcPath, TaskPath};
 use super::taskstats::{MAX_IDS_PER_QUERY, TaskStats, TaskstatsAnswer, TaskstatsSocket};
 use crate::model::process::TaskDelays;
 use crate::model::reading::Reading;
+use crate::parse::task;
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
@@ -123,7 +123,7 @@ impl ActivityFilter {
 
 fn read_schedstat(proc: BorrowedFd<'_>, place: TaskPath, buf: &mut [u8]) -> ProbeResult {
     match path::read_at(proc, &ProcPath::for_task(place, "schedstat"), buf) {
-        Ok(text) => match parse::schedstat(text) {
+        Ok(text) => match task::schedstat(text) {
             Some(runs) => ProbeResult::RunCounts { counts: runs, delays: None, covers_all_threads: place.is_thread },
             None => ProbeResult::Unknown,
         },

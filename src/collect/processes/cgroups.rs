@@ -1,7 +1,7 @@
 //! Control group paths: which of a task's lines to show, shared between the tasks of a group.
 
-use crate::collect::byte_parse::lines;
 use crate::model::process::container_hint;
+use crate::parse::bytes::lines;
 use crate::sanitize;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,18 +1,17 @@
 //! One process looked at closely: limits, groups, ancestors, waiting times. Only files that return even
 //! of a stuck task are read here; its start time, whose file may not, is read on a guarded thread.
 
-use super::deadline_executor::{DEADLINE, DeadlineExecutor, JobOutcome};
-use super::file_reader::{FileSet, ReadJob, TaskFileReader};
-use super::parse::{self, StatusLines};
+use super::deadline_executor::DeadlineExecutor;
 use super::path::{self, ProcPath, TaskPath};
-use super::stuck_read::is_thread_runnable;
 use super::taskstats::{TaskstatsAnswer, TaskstatsSocket};
-use crate::collect::byte_parse::{lines, parse_i64, parse_u64};
 use crate::collect::kernel_file::read_once;
 use crate::model::process::{ResourceLimit, TaskDelays, TaskDetail, TaskKey};
 use crate::model::reading::Reading;
+use crate::parse::bytes::{lines, parse_i64};
+use crate::parse::limits::{self, LimitLine};
+use crate::parse::task;
 use crate::root::Root;
-use crate::sanitize;
+use crate::sanitize::sanitize;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -29,7 +28,7 @@ pub struct DetailReader {
     root: Root,
     proc_fd: Arc<OwnedFd>,
     is_live: bool,
-    executor: DeadlineExecutor<TaskFileReader>,
+    executor: DeadlineExecutor,
     buf: Vec<u8>,
 }
 
@@ -38,9 +37,14 @@ impl DetailReader {
     pub fn new(root: &Root) -> std::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = Arc::new(openat(CWD, root.proc(""), flags, Mode::empty())?);
-        let (for_reader, live) = (proc.clone(), super::is_own_pid_namespace(root));
-        let guard = DeadlineExecutor::new(DEADLINE, move || TaskFileReader::new(for_reader.clone(), live));
-        Ok(Self { root: root.clone(), proc_fd: proc, is_live: live, executor: guard, buf: vec![0; 16 * 1024] })
+        let is_live = super::is_own_pid_namespace(root);
+        Ok(Self {
+            root: root.clone(),
+            proc_fd: proc,
+            is_live,
+            executor: DeadlineExecutor::default(),
+            buf: vec![0; 16 * 1024],
+        })
     }
 
     /// The details of `key`; `Absent` if that process has ended.
@@ -52,8 +56,8 @@ impl DetailReader {
         Reading::Ok(TaskDetail {
             key,
             verified: starttime.is_some(),
-            limits: self.read_parsed(key.pid, "limits", parse_limits),
-            cgroups: self.read_parsed(key.pid, "cgroup", |raw| lines(raw).map(sanitize::sanitize).collect()),
+            limits: self.read_parsed(key.pid, "limits", |raw| limits::parse(raw).map(resource_limit).collect()),
+            cgroups: self.read_parsed(key.pid, "cgroup", |raw| lines(raw).map(sanitize).collect()),
             parents: self.read_ancestors(key.pid),
             oom_score: self.read_number(key.pid, "oom_score"),
             oom_score_adj: self.read_number(key.pid, "oom_score_adj"),
@@ -62,19 +66,14 @@ impl DetailReader {
     }
 
     /// `None`: not to be had without waiting; `Some(None)`: no such process.
-    fn read_starttime(&mut self, key: TaskKey) -> Option<Option<u64>> {
-        if self.executor.stuck_threads() > 0 {
-            return None;
-        }
-        let place = TaskPath { pid: key.pid, tid: key.tid, is_thread: key.pid != key.tid };
-        let what = FileSet { stat: true, ..FileSet::default() };
-        let mut found = None;
-        self.executor.run(&[ReadJob::once(0, place, what)], is_thread_runnable, |_, outcome| {
-            if let JobOutcome::Done(reading) = outcome {
-                found = Some(reading.stat.map(|stat| stat.starttime));
-            }
-        });
-        found
+    fn read_starttime(&self, key: TaskKey) -> Option<Option<u64>> {
+        let path = TaskPath { pid: key.pid, tid: key.tid, is_thread: key.pid != key.tid };
+        let proc = self.proc_fd.clone();
+        self.executor.run(move || {
+            let mut buf = [0; 1024];
+            let text = path::read_at(proc.as_fd(), &ProcPath::for_task(path, "stat"), &mut buf).ok()?;
+            task::stat(text).map(|stat| stat.starttime)
+        })
     }
 
     fn read_file(&mut self, pid: u32, file: &str) -> Result<&[u8], rustix::io::Errno> {
@@ -100,10 +99,9 @@ impl DetailReader {
         let mut out = Vec::new();
         let mut at = pid;
         while out.len() < MAX_ANCESTORS {
-            let status: StatusLines = self.read_file(at, "status").map(parse::status).unwrap_or_default();
+            let status = self.read_file(at, "status").map(task::status).unwrap_or_default();
             let Some(parent) = status.ppid.filter(|ppid| *ppid != 0) else { break };
-            let comm =
-                self.read_file(parent, "comm").map(|raw| sanitize::sanitize(raw.strip_suffix(b"\n").unwrap_or(raw)));
+            let comm = self.read_file(parent, "comm").map(|raw| sanitize(raw.strip_suffix(b"\n").unwrap_or(raw)));
             out.push((parent, comm.unwrap_or_default()));
             at = parent;
         }
@@ -135,22 +133,8 @@ impl DetailReader {
     }
 }
 
-/// `Max open files            1024                 4096                 files`: columns are padded, and
-/// names have blanks in them.
-pub fn parse_limits(raw: &[u8]) -> Vec<ResourceLimit> {
-    lines(raw).skip(1).filter_map(parse_limit).collect()
-}
-
-fn parse_limit(line: &[u8]) -> Option<ResourceLimit> {
-    let (name, rest) = line.split_at_checked(25)?;
-    let mut words = crate::collect::byte_parse::words(rest);
-    let mut value = || match words.next()? {
-        b"unlimited" => Some(None),
-        digits => parse_u64(digits).map(Some),
-    };
-    let (soft, hard) = (value()?, value()?);
-    let unit = words.next().map(sanitize::sanitize).unwrap_or_default();
-    Some(ResourceLimit { name: sanitize::sanitize(name.trim_ascii()), soft, hard, unit })
+fn resource_limit(line: LimitLine<'_>) -> ResourceLimit {
+    ResourceLimit { name: sanitize(line.name), soft: line.soft, hard: line.hard, unit: sanitize(line.unit) }
 }
 
 #[cfg(test)]
@@ -158,24 +142,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limit_names_may_contain_spaces() {
-        let raw = b"Limit                     Soft Limit           Hard Limit           Units     \n\
-            Max open files            1024                 524288               files     \n\
-            Max core file size        0                    unlimited            bytes     \n\
-            Max nice priority         0                    0                    \n";
-        let all = parse_limits(raw);
-        assert_eq!(all.len(), 3);
-        assert_eq!((all[0].name.as_str(), all[0].soft, all[0].hard), ("Max open files", Some(1024), Some(524_288)));
-        assert_eq!((all[1].hard, all[1].unit.as_str()), (None, "bytes"));
-        assert_eq!(all[2].unit, "");
-    }
-
-    #[test]
     fn own_process_detail_matches_the_system() {
         let mut reader = DetailReader::new(&Root::live()).unwrap();
         let pid = std::process::id();
         let stat = std::fs::read(Root::live().proc(&format!("{pid}/stat"))).unwrap();
-        let key = TaskKey { pid, tid: pid, starttime: parse::stat(&stat).unwrap().starttime };
+        let key = TaskKey { pid, tid: pid, starttime: task::stat(&stat).unwrap().starttime };
         let detail = reader.read(key);
         let detail = detail.ok().unwrap();
         assert!(detail.verified);

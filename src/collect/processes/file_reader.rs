@@ -1,16 +1,16 @@
 //! Reads the files of one task that changed. Runs where a read may hang, because for a task stuck in exec
 //! or in a page fault some of these files do not return.
 
-use super::deadline_executor::{JobWorker, ProgressMarker};
 use super::fd_cache::FdCache;
 use super::ionice;
-use super::parse::{self, StatLine, StatusLines};
 use super::path::{self, ProcPath, TaskPath};
 use crate::collect::clock::boot_ns;
-use crate::model::process::{IoPrio, TaskIoRaw};
+use crate::model::process::{IoBytes, IoPrio, TaskIoRaw};
+use crate::parse::task::{self, StatLine, StatusLines};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Longest command line kept.
 const MAX_CMDLINE: usize = 4096;
@@ -95,6 +95,21 @@ pub struct TaskFiles {
     pub comm: Option<[u8; 16]>,
 }
 
+/// The file that a thread is reading, published for the thread that watches it.
+#[derive(Debug, Default)]
+pub struct ProgressMarker(AtomicUsize);
+
+impl ProgressMarker {
+    fn set(&self, file: usize) {
+        self.0.store(file, Relaxed);
+    }
+
+    /// Returns the index in [`FILES`].
+    pub fn get(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+}
+
 /// Reads on its own thread.
 pub struct TaskFileReader {
     proc_fd: Arc<OwnedFd>,
@@ -112,6 +127,32 @@ impl TaskFileReader {
     /// A new look begins.
     pub fn begin_scan(&mut self) {
         self.fd_cache.begin_scan();
+    }
+
+    /// Reads the files of one task. `step` publishes the file being read, for the thread that watches for hangs.
+    pub fn run(&mut self, job: &ReadJob, step: &ProgressMarker) -> TaskFiles {
+        let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
+        if job.files.nonblocking_only {
+            self.fill_nonblocking(job, step, &mut out);
+            return out;
+        }
+        if job.files.check_state_first && self.is_in_disk_sleep(job, step) {
+            self.fill_nonblocking(job, step, &mut out);
+            return out;
+        }
+        // With a hash to compare, `io` first: it may spare everything else.
+        let io_first = job.skip_if_io_hash.is_some();
+        if job.files.io && io_first && self.read_io(job, step, &mut out) {
+            return out;
+        }
+        if job.files.stat && self.read_stat(job, step, &mut out) {
+            return out;
+        }
+        if job.files.io && !io_first && self.read_io(job, step, &mut out) {
+            return out;
+        }
+        self.read_rest(job, step, &mut out);
+        out
     }
 
     /// What never blocks, read on the caller's own thread.
@@ -147,7 +188,14 @@ impl TaskFileReader {
     fn read_io(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) -> bool {
         out.at_ns = boot_ns();
         let (io, hash) = match self.read_counters(job, IO_FILE, step) {
-            Ok(text) => (parse::io(text).map_or(TaskIoRaw::Absent, TaskIoRaw::Read), hash_text(text)),
+            Ok(text) => {
+                let bytes = task::io(text).map(|io| IoBytes {
+                    read: io.read_bytes,
+                    write: io.write_bytes,
+                    cancelled: io.cancelled_write_bytes,
+                });
+                (bytes.map_or(TaskIoRaw::Absent, TaskIoRaw::Read), hash_text(text))
+            }
             Err(err) if path::is_denied(err) => (TaskIoRaw::Denied, 0),
             Err(Errno::SRCH) => {
                 out.has_exited = true;
@@ -162,7 +210,7 @@ impl TaskFileReader {
     }
 
     fn read_stat(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) -> bool {
-        match self.read_counters(job, STAT_FILE, step).map(parse::stat) {
+        match self.read_counters(job, STAT_FILE, step).map(task::stat) {
             Ok(line) => out.stat = line,
             Err(err) if path::is_gone(err) => out.has_exited = true,
             Err(err) if path::is_denied(err) => out.is_denied = true,
@@ -174,7 +222,7 @@ impl TaskFileReader {
     fn read_rest(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) {
         let what = job.files;
         if what.status {
-            out.status = self.read_file(job.path, STATUS_FILE, step).ok().map(parse::status);
+            out.status = self.read_file(job.path, STATUS_FILE, step).ok().map(task::status);
         }
         if what.ioprio && self.is_live {
             out.ioprio = ionice::get(job.path.tid).ok();
@@ -194,13 +242,13 @@ impl TaskFileReader {
     }
 
     fn is_in_disk_sleep(&mut self, job: &ReadJob, step: &ProgressMarker) -> bool {
-        self.read_file(job.path, STATUS_FILE, step).is_ok_and(|text| parse::status(text).state == Some(b'D'))
+        self.read_file(job.path, STATUS_FILE, step).is_ok_and(|text| task::status(text).state == Some(b'D'))
     }
 
     /// A task some of whose files block: what is left to see of it.
     fn fill_nonblocking(&mut self, job: &ReadJob, step: &ProgressMarker, out: &mut TaskFiles) {
         out.nonblocking_only = true;
-        match self.read_file(job.path, STATUS_FILE, step).map(parse::status) {
+        match self.read_file(job.path, STATUS_FILE, step).map(task::status) {
             Ok(lines) => out.status = Some(lines),
             Err(err) => out.has_exited = path::is_gone(err),
         }
@@ -211,36 +259,6 @@ impl TaskFileReader {
             comm[..kept].copy_from_slice(&text[..kept]);
             out.comm = Some(comm);
         }
-    }
-}
-
-impl JobWorker for TaskFileReader {
-    type Job = ReadJob;
-    type Output = TaskFiles;
-
-    fn run(&mut self, job: &ReadJob, step: &ProgressMarker) -> TaskFiles {
-        let mut out = TaskFiles { at_ns: boot_ns(), ..TaskFiles::default() };
-        if job.files.nonblocking_only {
-            self.fill_nonblocking(job, step, &mut out);
-            return out;
-        }
-        if job.files.check_state_first && self.is_in_disk_sleep(job, step) {
-            self.fill_nonblocking(job, step, &mut out);
-            return out;
-        }
-        // With a hash to compare, `io` first: it may spare everything else.
-        let io_first = job.skip_if_io_hash.is_some();
-        if job.files.io && io_first && self.read_io(job, step, &mut out) {
-            return out;
-        }
-        if job.files.stat && self.read_stat(job, step, &mut out) {
-            return out;
-        }
-        if job.files.io && !io_first && self.read_io(job, step, &mut out) {
-            return out;
-        }
-        self.read_rest(job, step, &mut out);
-        out
     }
 }
 

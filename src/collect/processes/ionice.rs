@@ -7,6 +7,19 @@ use std::io;
 /// IOPRIO_WHO_PROCESS: one thread, in spite of its name.
 const WHO_PROCESS: libc::c_int = 1;
 
+/// The I/O priority of a task that has not set one, from its nice value and scheduling policy (task_nice_ioclass and
+/// task_nice_ioprio in include/linux/ioprio.h).
+pub(super) fn default_priority(nice: i64, policy: u64) -> IoPrio {
+    let class = match policy {
+        // SCHED_FIFO, SCHED_RR and SCHED_DEADLINE are realtime.
+        1 | 2 | 6 => 1,
+        // SCHED_IDLE.
+        5 => 3,
+        _ => 2,
+    };
+    IoPrio { class, level: ((nice + 20) / 5).clamp(0, 7) as u8 }
+}
+
 /// The class and level of one thread.
 pub fn get(tid: u32) -> io::Result<IoPrio> {
     let raw = ioprio(libc::SYS_ioprio_get, tid, 0)?;
@@ -40,6 +53,12 @@ mod tests {
         assert_eq!(get(tid).unwrap(), prio);
         assert_eq!(prio.to_string(), "be/6");
         assert_eq!(IoPrio { class: 3, level: 0 }.to_string(), "idle");
+    }
+
+    #[test]
+    fn the_default_priority_follows_nice_and_policy() {
+        let of = |nice, policy| default_priority(nice, policy).to_string();
+        assert_eq!([of(0, 0), of(-20, 1), of(19, 0), of(0, 5)], ["be/4", "rt/0", "be/7", "idle"]);
     }
 
     #[test]

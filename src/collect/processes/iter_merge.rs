@@ -1,10 +1,11 @@
 //! A task as the kernel's iterator tells it, in the terms of its files: the same numbers, letters and names as
 //! fs/proc/array.c makes of the same members.
 
-use super::parse::{PF_FORKNOEXEC, PF_KTHREAD, default_prio};
+use super::ionice::default_priority;
 use super::task_state::{DelaySource, TaskChanges, TaskState};
 use crate::bpf::task_iter::{TaskCounters, TaskRecord};
 use crate::model::process::{IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskRaw, USER_HZ};
+use crate::parse::task::{PF_FORKNOEXEC, PF_KTHREAD};
 
 /// ns in a tick.
 const TICK_NS: u64 = 1_000_000_000 / USER_HZ;
@@ -55,7 +56,7 @@ impl TaskState {
         }
         apply_counters(raw, told, delays);
         let policy = u64::from(told.policy);
-        self.default_prio = default_prio(i64::from(told.static_prio) - NICE_0_PRIO, policy);
+        self.default_prio = default_priority(i64::from(told.static_prio) - NICE_0_PRIO, policy);
         let prio = IoPrio::from_raw(told.ioprio);
         raw.ioprio = Some(if prio.class == 0 { self.default_prio } else { prio });
         let swap = told.has_memory().then(|| told.swap_pages.saturating_mul(page_size));

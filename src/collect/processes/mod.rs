@@ -9,7 +9,7 @@
 
 mod activity_filter;
 mod cgroups;
-pub mod deadline_executor;
+mod deadline_executor;
 pub mod detail;
 mod fd_cache;
 mod file_reader;
@@ -17,7 +17,6 @@ pub mod ionice;
 mod iter_merge;
 mod iter_scan;
 pub mod mappings;
-mod parse;
 mod path;
 mod scan;
 mod scan_steps;

@@ -4,9 +4,8 @@
 //! the [`Job`]s between them touch files that may not return.
 
 use super::activity_filter::{ProbeResult, TaskstatsQuery};
-use super::deadline_executor::MAX_STUCK_THREADS;
 use super::file_reader::{ReadJob, TaskFileReader, TaskFiles};
-use super::stuck_read::StuckRead;
+use super::stuck_read::{MAX_STUCK_THREADS, StuckRead};
 use super::task_scanner::TaskScanner;
 use super::task_state::DelaySource;
 use super::taskstats::TaskstatsAnswer;

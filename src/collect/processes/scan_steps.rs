@@ -1,10 +1,9 @@
 //! The steps of a look at all tasks: list, probe, read, tell.
 
 use super::activity_filter::ProbeResult;
-use super::deadline_executor::MAX_STUCK_THREADS;
 use super::file_reader::{FileSet, ReadJob, TaskFiles};
 use super::scan::TaskScan;
-use super::stuck_read::is_thread_runnable;
+use super::stuck_read::MAX_STUCK_THREADS;
 use super::task_scanner::TaskScanner;
 use super::task_state::{DelaySource, TaskState};
 use super::{ScanOptions, task_list};
@@ -355,7 +354,7 @@ impl TaskScanner {
         uids.sort_unstable();
         uids.dedup();
         uids.retain(|uid| !self.user_names.has_reported(*uid));
-        update.users = self.user_names.take_unreported(&uids, is_thread_runnable);
+        update.users = self.user_names.take_unreported(&uids);
         for stuck in &self.stuck_reads {
             let key = find_task(&mut self.tasks, stuck.path.pid, stuck.path.tid).map(|entry| entry.raw.key);
             let unknown = TaskKey { pid: stuck.path.pid, tid: stuck.path.tid, starttime: 0 };

@@ -10,10 +10,10 @@
 
 use super::ScanOptions;
 use super::activity_filter::TaskstatsClient;
-use super::deadline_executor::{DEADLINE, JobWorker, MAX_STUCK_THREADS, ProgressMarker};
-use super::file_reader::{TaskFileReader, TaskFiles};
+use super::deadline_executor::DEADLINE;
+use super::file_reader::{ProgressMarker, TaskFileReader, TaskFiles};
 use super::scan::ScanJob;
-use super::stuck_read::is_thread_runnable;
+use super::stuck_read::{MAX_STUCK_THREADS, is_thread_runnable};
 use super::task_scanner::TaskScanner;
 use super::taskstats::TaskstatsAnswer;
 use crate::collect::clock::boot_ns;

@@ -5,6 +5,9 @@ use super::path::TaskPath;
 use crate::model::process::{BlockedTask, TaskKey};
 use crate::root::Root;
 
+/// Most threads that may hang in a read; with more tasks stuck than that, no read that may block is started.
+pub const MAX_STUCK_THREADS: usize = 8;
+
 /// One read that does not return.
 #[derive(Debug, Clone)]
 pub struct StuckRead {
@@ -47,7 +50,7 @@ impl StuckRead {
 /// `stat` never blocks: none of our threads is in exec.
 pub fn is_thread_runnable(thread: u32) -> bool {
     let text = std::fs::read(Root::live().proc(&format!("self/task/{thread}/stat")));
-    text.ok().and_then(|text| super::parse::stat(&text)).is_some_and(|stat| stat.state == b'R')
+    text.ok().and_then(|text| crate::parse::task::stat(&text)).is_some_and(|stat| stat.state == b'R')
 }
 
 fn thread_wchan(thread: u32) -> Option<String> {

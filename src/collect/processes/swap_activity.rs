@@ -1,7 +1,7 @@
 //! Whether pages went to or came from swap: only then does a task's VmSwap change without it running.
 
-use crate::collect::byte_parse::{lines, parse_u64};
 use crate::collect::kernel_file::PersistentFile;
+use crate::parse::bytes::{lines, parse_u64};
 use crate::root::Root;
 
 /// The swap counters of `/proc/vmstat`, compared look by look.

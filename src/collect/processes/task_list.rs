@@ -1,8 +1,8 @@
 //! Which processes and threads there are: getdents only when something says that the set changed.
 
 use super::path::{ProcPath, TaskPath};
-use crate::collect::byte_parse::{parse_u64, words};
 use crate::collect::kernel_file::PersistentFile;
+use crate::parse::bytes::{parse_u64, words};
 use crate::root::Root;
 use rustix::fs::{Mode, OFlags, RawDir, openat};
 use rustix::io::Errno;

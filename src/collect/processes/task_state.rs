@@ -1,9 +1,10 @@
 //! What the collector remembers of one task between two looks.
 
 use super::file_reader::TaskFiles;
-use super::parse::{StatLine, StatusLines};
+use super::ionice::default_priority;
 use super::path::TaskPath;
 use crate::model::process::{IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw};
+use crate::parse::task::{StatLine, StatusLines};
 use std::sync::Arc;
 
 /// One task.
@@ -215,7 +216,7 @@ impl TaskState {
         raw.ppid = stat.ppid;
         raw.num_threads = stat.num_threads;
         raw.majflt = stat.majflt;
-        self.default_prio = stat.default_prio;
+        self.default_prio = default_priority(stat.nice, stat.policy);
         raw.cpu_ticks = stat.cpu_ticks;
         raw.rss_bytes = stat.rss_pages.saturating_mul(page_size);
         self.iter_swap_bytes = None;

@@ -1,12 +1,12 @@
 //! User names from `/etc/passwd`, read on a guarded thread: it lies on the very file system that may
 //! be dead. No NSS: its modules open sockets and wait for servers.
 
-use super::deadline_executor::{DEADLINE, DeadlineExecutor, JobOutcome, JobWorker, ProgressMarker};
-use crate::collect::byte_parse::{lines, parse_u64};
+use super::deadline_executor::DeadlineExecutor;
+use crate::parse::bytes::{lines, parse_u64};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Looks between two checks whether the file changed.
@@ -18,21 +18,14 @@ const MAX_FILE_SIZE: u64 = 16 << 20;
 /// Modification time, in s and ns, and size.
 type FileStamp = (i64, i64, u64);
 
-struct PasswdReader(PathBuf);
-
-impl JobWorker for PasswdReader {
-    type Job = Option<FileStamp>;
-    type Output = Option<(FileStamp, HashMap<u32, Arc<str>>)>;
-
-    /// The names, unless the file still has the stamp.
-    fn run(&mut self, known: &Option<FileStamp>, _step: &ProgressMarker) -> Self::Output {
-        let meta = std::fs::metadata(&self.0).ok()?;
-        let stamp = (meta.mtime(), meta.mtime_nsec(), meta.len());
-        if *known == Some(stamp) || !meta.is_file() || meta.len() > MAX_FILE_SIZE {
-            return None;
-        }
-        Some((stamp, parse_passwd(&std::fs::read(&self.0).ok()?)))
+/// Reads the names, unless the file still has the stamp `known`.
+fn read_passwd(path: &Path, known: Option<FileStamp>) -> Option<(FileStamp, HashMap<u32, Arc<str>>)> {
+    let meta = std::fs::metadata(path).ok()?;
+    let stamp = (meta.mtime(), meta.mtime_nsec(), meta.len());
+    if known == Some(stamp) || !meta.is_file() || meta.len() > MAX_FILE_SIZE {
+        return None;
     }
+    Some((stamp, parse_passwd(&std::fs::read(path).ok()?)))
 }
 
 /// Names by uid; the first entry of a uid wins, as in getpwuid(3).
@@ -50,7 +43,8 @@ fn parse_passwd(text: &[u8]) -> HashMap<u32, Arc<str>> {
 
 /// The names known, and which of them were told already.
 pub struct UserNames {
-    executor: DeadlineExecutor<PasswdReader>,
+    path: PathBuf,
+    executor: DeadlineExecutor,
     stamp: Option<FileStamp>,
     names: HashMap<u32, Arc<str>>,
     reported: HashMap<u32, Option<Arc<str>>>,
@@ -60,9 +54,14 @@ pub struct UserNames {
 impl UserNames {
     /// Below `root`.
     pub fn new(root: &Root) -> Self {
-        let path = root.etc("passwd");
-        let guard = DeadlineExecutor::new(DEADLINE, move || PasswdReader(path.clone()));
-        Self { executor: guard, stamp: None, names: HashMap::new(), reported: HashMap::new(), scans: 0 }
+        Self {
+            path: root.etc("passwd"),
+            executor: DeadlineExecutor::default(),
+            stamp: None,
+            names: HashMap::new(),
+            reported: HashMap::new(),
+            scans: 0,
+        }
     }
 
     /// Forgets what was told: a new listener begins.
@@ -76,11 +75,11 @@ impl UserNames {
     }
 
     /// Names to tell: of `wanted` users not told yet, and of those whose name changed.
-    pub fn take_unreported(&mut self, wanted: &[u32], alive: impl FnMut(u32) -> bool) -> Vec<(u32, Arc<str>)> {
+    pub fn take_unreported(&mut self, wanted: &[u32]) -> Vec<(u32, Arc<str>)> {
         let due = self.scans == 0;
         self.scans = (self.scans + 1) % CHECK_INTERVAL_SCANS;
-        if due && self.executor.stuck_threads() == 0 {
-            self.refresh(alive);
+        if due {
+            self.refresh();
         }
         for uid in wanted {
             self.reported.entry(*uid).or_insert(None);
@@ -100,14 +99,9 @@ impl UserNames {
         out
     }
 
-    fn refresh(&mut self, alive: impl FnMut(u32) -> bool) {
-        let mut fresh = None;
-        self.executor.run(&[self.stamp], alive, |_, outcome| {
-            if let JobOutcome::Done(found) = outcome {
-                fresh = found;
-            }
-        });
-        if let Some((stamp, names)) = fresh {
+    fn refresh(&mut self) {
+        let (path, stamp) = (self.path.clone(), self.stamp);
+        if let Some((stamp, names)) = self.executor.run(move || read_passwd(&path, stamp)).flatten() {
             self.stamp = Some(stamp);
             self.names = names;
         }
@@ -125,12 +119,12 @@ mod tests {
         let file = dir.path().join("etc/passwd");
         std::fs::write(&file, "root:x:0:0:root:/root:/bin/sh\n# no user\npg:x:999:1::/:\ntoor:x:0:0::/:\n").unwrap();
         let mut users = UserNames::new(&Root::at(dir.path()));
-        assert_eq!(users.take_unreported(&[0, 7], |_| true), [(0, Arc::from("root"))]);
-        assert_eq!(users.take_unreported(&[999], |_| true), [(999, Arc::from("pg"))]);
+        assert_eq!(users.take_unreported(&[0, 7]), [(0, Arc::from("root"))]);
+        assert_eq!(users.take_unreported(&[999]), [(999, Arc::from("pg"))]);
         assert!(users.has_reported(7) && !users.has_reported(8));
-        assert_eq!(users.take_unreported(&[0], |_| true), []);
+        assert_eq!(users.take_unreported(&[0]), []);
         std::fs::write(&file, "admin:x:0:0:root:/root:/bin/sh\n").unwrap();
-        let told: Vec<_> = (0..CHECK_INTERVAL_SCANS).flat_map(|_| users.take_unreported(&[], |_| true)).collect();
+        let told: Vec<_> = (0..CHECK_INTERVAL_SCANS).flat_map(|_| users.take_unreported(&[])).collect();
         assert_eq!(told, [(0, Arc::from("admin"))]);
     }
 }

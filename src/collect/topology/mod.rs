@@ -8,14 +8,14 @@ mod join;
 mod sysfs;
 mod uevent;
 
-use super::byte_parse::lines;
 use super::mountinfo::{MountWatcher, PolledFile};
-use super::swaps;
+use super::swaps::swap_area;
 use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
 use crate::model::mount::MountTable;
 use crate::model::reading::Reading;
 use crate::model::topology::{BlockDevice, Topology};
+use crate::parse::swaps;
 use crate::root::Root;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -128,7 +128,7 @@ impl TopologyReader {
     fn read_swaps(&mut self) -> bool {
         match self.swaps_file.read_if_changed() {
             Ok(Some(text)) => {
-                let areas: Vec<_> = lines(text).skip(1).filter_map(swaps::parse_line).collect();
+                let areas: Vec<_> = swaps::parse(text).map(swap_area).collect();
                 let names = |a: &[SwapArea]| a.iter().map(|a| a.name.clone()).collect::<Vec<_>>();
                 let changed = names(&areas) != names(&self.swap_areas);
                 self.swap_areas = areas;

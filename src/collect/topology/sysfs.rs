@@ -3,11 +3,10 @@
 //! Only files that answer from memory are read: not `queue/` (can block for good), not `serial` (asks the
 //! device).
 
-use crate::collect::byte_parse::parse_u64;
 use crate::collect::kernel_file::read_once;
-use crate::collect::mountinfo::parse_dev_id;
 use crate::model::disk::{DevId, SECTOR_BYTES};
 use crate::model::topology::{BlockDevice, DeviceKind, MdInfo};
+use crate::parse::bytes::{device_number, parse_u64};
 use crate::root::Root;
 use std::collections::HashMap;
 use std::io;
@@ -76,7 +75,7 @@ impl SysfsScan {
 
     fn read_common(&mut self, dir: &Path, sys_name: &str) -> Option<BlockDevice> {
         Some(BlockDevice {
-            id: parse_dev_id(&self.read_text(dir.join("dev"))?)?,
+            id: device_number(&self.read_text(dir.join("dev"))?)?.into(),
             name: sys_name.replace('!', "/"),
             size_bytes: self.read_text(dir.join("size")).and_then(|t| parse_u64(&t)?.checked_mul(SECTOR_BYTES)),
             read_only: self.read_flag(dir.join("ro")),

@@ -1,7 +1,7 @@
 //! Tasks whose files do not return. A FIFO without a writer stands in for the file: opening it waits
 //! just as long.
 
-use super::super::deadline_executor::MAX_STUCK_THREADS;
+use super::super::stuck_read::MAX_STUCK_THREADS;
 use super::super::*;
 use super::fake_proc::{FakeProc, FakeTask};
 use crate::model::process::{ProcessTable, TaskIoRaw};

@@ -66,7 +66,7 @@ impl TestProcess {
         let tasks = Root::live().proc(&format!("{}/task", self.0.id()));
         let sleeps = |task: std::io::Result<std::fs::DirEntry>| {
             let stat = std::fs::read(task.unwrap().path().join("stat")).unwrap();
-            super::super::parse::stat(&stat).unwrap().state == b'S'
+            crate::parse::task::stat(&stat).unwrap().state == b'S'
         };
         while !std::fs::read_dir(&tasks).unwrap().all(sleeps) {
             std::thread::yield_now();
@@ -88,7 +88,7 @@ impl Drop for TestProcess {
 /// Run as a child of another test: writes with threads that end, then stays with three that wait.
 #[test]
 fn run_as_process_with_many_threads() {
-    let Some(dir) = std::env::var_os("WALKED_SUBJECT") else { return };
+    let Some(dir) = std::env::var_os("TEST_PROCESS_DIR") else { return };
     let write = |n: usize| std::fs::write(Path::new(&dir).join(n.to_string()), vec![1; 8192 * n]).unwrap();
     std::thread::scope(|scope| {
         for n in 1..=3 {
@@ -114,11 +114,12 @@ fn run_as_process_with_many_threads() {
 }
 
 fn spawn_many_threads(dir: &Path) -> TestProcess {
-    let test = "collect::process::tests::walked::be_a_subject_of_many_threads";
+    let module = module_path!().split_once("::").unwrap().1;
+    let test = format!("{module}::run_as_process_with_many_threads");
     let mut subject = TestProcess::spawn(
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture", "--test-threads", "1"])
-            .env("WALKED_SUBJECT", dir),
+            .args(["--exact", &test, "--nocapture", "--test-threads", "1"])
+            .env("TEST_PROCESS_DIR", dir),
     );
     subject.wait_for_line("ready");
     subject.wait_until_asleep();
@@ -321,7 +322,7 @@ fn the_iterator_detects_exec_and_cgroup_moves() {
     shell.wait_for_line("again");
     assert_eq!(scan(&mut traced, false).names[&key].cmdline.as_deref(), Some(&b"sh -s second"[..]));
 
-    let Some(group) = cgroup2_mount().map(|dir| dir.join(format!("walked-{}", std::process::id()))) else {
+    let Some(group) = cgroup2_mount().map(|dir| dir.join(format!("iotop-plus-test-{}", std::process::id()))) else {
         return println!("skipped the second part of {name}: control groups of version 2 are not mounted");
     };
     if let Err(err) = std::fs::create_dir(&group) {
@@ -334,7 +335,7 @@ fn the_iterator_detects_exec_and_cgroup_moves() {
         std::thread::yield_now();
     }
     match moved {
-        Ok(()) => assert_eq!(&*names[&key].cgroup, format!("/walked-{}", std::process::id())),
+        Ok(()) => assert_eq!(&*names[&key].cgroup, format!("/iotop-plus-test-{}", std::process::id())),
         Err(err) => println!("skipped the second part of {name}: {err}"),
     }
 }

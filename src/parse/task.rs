@@ -1,13 +1,18 @@
-//! The lines of `stat`, `io`, `status` and `schedstat` of one task (proc_pid_stat(5) and neighbours).
+//! `stat`, `io`, `status` and `schedstat` of a process or thread (proc_pid_stat(5), proc_pid_io(5), proc_pid_status(5),
+//! Documentation/scheduler/sched-stats.rst).
+//!
+//! These run for every task that ran since the last refresh, so they allocate nothing and stop at the last field needed:
+//! `cargo bench --bench process` measures them.
 
-use crate::collect::byte_parse::{lines, parse_i64, parse_u64, words};
-use crate::model::process::{IoBytes, IoPrio};
+use super::bytes::{lines, parse_i64, parse_u64, words};
+use super::key_value;
 
-/// PF_KTHREAD, PF_FORKNOEXEC (include/linux/sched.h).
+/// Task flag of a kernel thread (include/linux/sched.h).
 pub const PF_KTHREAD: u64 = 0x0020_0000;
+/// Task flag of a task that has not called exec since it was forked (include/linux/sched.h).
 pub const PF_FORKNOEXEC: u64 = 0x0000_0040;
 
-/// What is used of `stat`.
+/// The fields of `stat` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatLine {
     /// Field 2, without the parentheses.
@@ -18,11 +23,11 @@ pub struct StatLine {
     pub ppid: u32,
     /// From field 9.
     pub is_kernel_thread: bool,
-    /// From field 9: forked and not exec'd since.
+    /// From field 9: forked, and no exec since.
     pub is_forked: bool,
     /// Field 12.
     pub majflt: u64,
-    /// Fields 14 and 15 added.
+    /// Sum of fields 14 and 15: user and system time.
     pub cpu_ticks: u64,
     /// Field 20.
     pub num_threads: u32,
@@ -30,26 +35,28 @@ pub struct StatLine {
     pub starttime: u64,
     /// Field 24, pages.
     pub rss_pages: u64,
-    /// Field 28: where the stack begins. Random at every exec, so a cheap sign of one; 0 if hidden.
+    /// Field 28: address of the stack. It changes at every exec, so it detects one; 0 if hidden.
     pub start_stack: u64,
-    /// From fields 19 and 41: its I/O priority as long as it set none.
-    pub default_prio: IoPrio,
+    /// Field 19.
+    pub nice: i64,
+    /// Field 41: scheduling policy; 0 where the line ends before it.
+    pub policy: u64,
     /// Field 42: `delayacct_blkio_ticks`.
     pub blkio_ticks: u64,
 }
 
-/// One `stat` line. The name may hold anything, also `)` and newlines: the last `)` ends it.
+/// Parses `stat`. The name may contain anything, even `)` and newlines: the last `)` of the file ends it.
 pub fn stat(text: &[u8]) -> Option<StatLine> {
     let open = text.iter().position(|b| *b == b'(')?;
     let close = text.iter().rposition(|b| *b == b')')?;
     let name = text.get(open + 1..close)?;
     let mut comm = [0; 16];
-    let kept = name.len().min(16);
-    comm[..kept].copy_from_slice(&name[..kept]);
-    let mut w = words(&text[close + 1..]);
-    let mut skip = |n: usize| w.nth(n);
+    let len = name.len().min(16);
+    comm[..len].copy_from_slice(&name[..len]);
+    let mut fields = words(&text[close + 1..]);
+    // Skips n fields and returns the next one.
+    let mut skip = |n: usize| fields.nth(n);
     let state = *skip(0)?.first()?;
-    // From here `skip(n)` leaves out n fields and takes the next one.
     let ppid = parse_i64(skip(0)?)?.max(0) as u32;
     let flags = parse_u64(skip(4)?)?;
     let majflt = parse_u64(skip(2)?)?;
@@ -59,7 +66,7 @@ pub fn stat(text: &[u8]) -> Option<StatLine> {
     let num_threads = parse_i64(skip(0)?)?.max(0) as u32;
     let starttime = parse_u64(skip(1)?)?;
     let rss_pages = parse_i64(skip(1)?)?.max(0) as u64;
-    let startstack = parse_u64(skip(3)?)?;
+    let start_stack = parse_u64(skip(3)?)?;
     let policy = skip(12).and_then(parse_u64).unwrap_or(0);
     let blkio_ticks = skip(0).and_then(parse_u64).unwrap_or(0);
     Some(StatLine {
@@ -73,43 +80,42 @@ pub fn stat(text: &[u8]) -> Option<StatLine> {
         num_threads,
         starttime,
         rss_pages,
-        start_stack: startstack,
-        default_prio: default_prio(nice, policy),
+        start_stack,
+        nice,
+        policy,
         blkio_ticks,
     })
 }
 
-/// The I/O class and level of a task that never set one: from scheduling policy and nice value
-/// (task_nice_ioclass, task_nice_ioprio in include/linux/ioprio.h).
-pub fn default_prio(nice: i64, policy: u64) -> IoPrio {
-    let level = ((nice + 20) / 5).clamp(0, 7) as u8;
-    match policy {
-        1 | 2 | 6 => IoPrio { class: 1, level },
-        5 => IoPrio { class: 3, level },
-        _ => IoPrio { class: 2, level },
-    }
+/// The storage counters of `io`, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IoLines {
+    /// Read from storage.
+    pub read_bytes: u64,
+    /// Caused to be written to storage, when the page is dirtied.
+    pub write_bytes: u64,
+    /// Dirtied and then truncated, so never written.
+    pub cancelled_write_bytes: u64,
 }
 
-/// The storage lines of `io`; `None` if one of them is missing.
-pub fn io(text: &[u8]) -> Option<IoBytes> {
+/// Parses `io`; `None` if one of the storage counters is missing.
+pub fn io(text: &[u8]) -> Option<IoLines> {
     let (mut read, mut write, mut cancelled) = (None, None, None);
-    for line in lines(text) {
-        let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
-        let value = || parse_u64(words(&line[colon + 1..]).next()?);
-        match &line[..colon] {
-            b"read_bytes" => read = value(),
-            b"write_bytes" => write = value(),
-            b"cancelled_write_bytes" => cancelled = value(),
+    for (key, value) in lines(text).filter_map(key_value) {
+        match key {
+            b"read_bytes" => read = Some(value),
+            b"write_bytes" => write = Some(value),
+            b"cancelled_write_bytes" => cancelled = Some(value),
             _ => {}
         }
     }
-    Some(IoBytes { read: read?, write: write?, cancelled: cancelled? })
+    Some(IoLines { read_bytes: read?, write_bytes: write?, cancelled_write_bytes: cancelled? })
 }
 
-/// What is used of `status`.
+/// The lines of `status` that are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StatusLines {
-    /// Real user id.
+    /// Real user ID.
     pub uid: Option<u32>,
     /// `VmSwap` in bytes: absent for kernel threads and zombies, and on kernels without swap.
     pub swap_bytes: Option<u64>,
@@ -123,31 +129,32 @@ pub struct StatusLines {
     pub num_threads: Option<u32>,
 }
 
-/// The lines wanted. The Name line is escaped by the kernel, so no line can be forged through it.
+/// Parses `status`. The kernel escapes newlines in the Name line, so a name cannot forge a line.
 pub fn status(text: &[u8]) -> StatusLines {
     let mut out = StatusLines::default();
     for line in lines(text) {
-        let mut w = words(line);
-        match w.next() {
-            Some(b"State:") => out.state = w.next().and_then(|s| s.first().copied()),
-            Some(b"PPid:") => out.ppid = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok()),
-            Some(b"Threads:") => out.num_threads = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok()),
-            Some(b"Uid:") => out.uid = w.next().and_then(parse_u64).and_then(|n| u32::try_from(n).ok()),
-            Some(b"VmRSS:") => out.rss_bytes = w.next().and_then(parse_u64).and_then(|kb| kb.checked_mul(1024)),
-            Some(b"VmSwap:") => {
-                out.swap_bytes = w.next().and_then(parse_u64).and_then(|kb| kb.checked_mul(1024));
+        if let Some(state) = line.strip_prefix(b"State:") {
+            out.state = state.trim_ascii_start().first().copied();
+            continue;
+        }
+        let Some((key, value)) = key_value(line) else { continue };
+        match key {
+            b"PPid" => out.ppid = u32::try_from(value).ok(),
+            b"Uid" => out.uid = u32::try_from(value).ok(),
+            b"VmRSS" => out.rss_bytes = value.checked_mul(1024),
+            b"VmSwap" => out.swap_bytes = value.checked_mul(1024),
+            b"Threads" => {
+                // The lines after this one are not used.
+                out.num_threads = u32::try_from(value).ok();
+                break;
             }
             _ => {}
-        }
-        if out.num_threads.is_some() {
-            break; // `Threads` follows the memory lines, so nothing wanted comes after it.
         }
     }
     out
 }
 
-/// The three numbers of `schedstat`: ns on a CPU, ns waiting for one, times it was given one
-/// (Documentation/scheduler/sched-stats.rst).
+/// Parses `schedstat`: ns on a CPU, ns waiting for a CPU, number of timeslices.
 pub fn schedstat(text: &[u8]) -> Option<[u64; 3]> {
     let mut w = words(text);
     Some([parse_u64(w.next()?)?, parse_u64(w.next()?)?, parse_u64(w.next()?)?])
@@ -171,9 +178,10 @@ mod tests {
         assert_eq!((s.num_threads, s.starttime, s.rss_pages), (2, 153_244, 385));
         assert_eq!((s.start_stack, s.blkio_ticks), (140_723_465_169_008, 12));
         assert!(!s.is_kernel_thread && !s.is_forked);
-        assert_eq!(s.default_prio, IoPrio { class: 2, level: 4 });
-        let kept = REAL_STAT.replace(" 17 1 0 0 12 ", " 17 1 50 1 12 ").replace(" 20 0 2 0 ", " -51 -20 2 0 ");
-        assert_eq!(stat(kept.as_bytes()).unwrap().default_prio, IoPrio { class: 1, level: 0 });
+        assert_eq!((s.nice, s.policy), (0, 0));
+        let realtime = REAL_STAT.replace(" 17 1 0 0 12 ", " 17 1 50 1 12 ").replace(" 20 0 2 0 ", " -51 -20 2 0 ");
+        let s = stat(realtime.as_bytes()).unwrap();
+        assert_eq!((s.nice, s.policy), (-20, 1));
     }
 
     #[test]
@@ -192,7 +200,7 @@ mod tests {
     #[test]
     fn io_without_its_three_storage_lines_is_rejected() {
         let text = b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
-        assert_eq!(io(text), Some(IoBytes { read: 5, write: 6, cancelled: 7 }));
+        assert_eq!(io(text), Some(IoLines { read_bytes: 5, write_bytes: 6, cancelled_write_bytes: 7 }));
         assert_eq!(io(b"rchar: 1\nwchar: 2\n"), None);
     }
 
@@ -208,12 +216,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_parser_panics(raw in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_bytes_do_not_panic(raw in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = (stat(&raw), io(&raw), status(&raw), schedstat(&raw));
         }
 
         #[test]
-        fn stat_like_text_is_read_or_refused(name in proptest::collection::vec(any::<u8>(), 0..20), rest in "[ 0-9RSDZ-]{0,200}") {
+        fn text_like_stat_does_not_panic(name in proptest::collection::vec(any::<u8>(), 0..20), rest in "[ 0-9RSDZ-]{0,200}") {
             let mut text = b"1 (".to_vec();
             text.extend(&name);
             text.extend(b") ");
@@ -222,7 +230,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(name in proptest::collection::vec(1u8.., 0..15), ppid in any::<u32>(), start in any::<u64>()) {
+        fn formatted_fields_are_parsed_back(name in proptest::collection::vec(1u8.., 0..15), ppid in any::<u32>(), start in any::<u64>()) {
             let ppid = ppid >> 2;
             let mut text = b"1 (".to_vec();
             text.extend(&name);
