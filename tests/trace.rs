@@ -233,7 +233,7 @@ fn programs_are_unloaded_however_the_process_ends() {
 
 #[test]
 fn programs_are_unloaded_after_a_panic() {
-    const NAME: &str = "a_panic_takes_the_programs_with_it";
+    const NAME: &str = "programs_are_unloaded_after_a_panic";
     const ROLE: &str = "IOTOP_PLUS_TEST_PANICS";
     if let Err(why) = may_trace() {
         return println!("skipped {NAME}: {why}");

@@ -39,34 +39,34 @@ fn main_effects(effects: Vec<Effect>) -> Vec<Effect> {
 #[test]
 fn nothing_is_changed_without_confirmation() {
     for (keys, want) in [
-        ("<enter>", "Tune/Tune prompt \"20\""),
-        ("<enter><esc>", "Tune/Tune"),
-        ("<enter><c-u>0<enter>", "Tune/Tune prompt \"0\" wrong"),
-        ("<enter><c-u>101<enter>", "Tune/Tune prompt \"101\" wrong"),
-        ("<enter><c-u>2x<enter>", "Tune/Tune prompt \"2x\" wrong"),
-        ("<enter><c-u>30<enter>", "Tune/Tune"),
-        ("<enter><c-u>30<enter>a", "Tune/Tune dialog \"Apply\""),
-        ("<enter><c-u>30<enter>an", "Tune/Tune"),
-        ("<enter><c-u>30<enter>a<esc>", "Tune/Tune"),
-        ("<enter><c-u>30<enter>x", "Tune/Tune"),
-        ("a", "Tune/Tune"),
-        ("p", "Tune/Tune"),
-        ("p<enter>", "Tune/Tune dialog \"Apply\""),
-        ("p<esc>", "Tune/Tune"),
-        ("P", "Tune/Tune dialog \"The next boot\""),
-        ("u", "Tune/Tune"),
-        ("K", "Tune/Tune"),
-        ("R", "Tune/Tune"),
-        ("L0<enter>", "Tune/Tune prompt \"0\" wrong"),
-        ("L600<enter>", "Tune/Tune"),
-        ("i", "Tune/TuneKnob"),
-        ("c", "Tune/TuneChanges"),
-        ("c<esc>", "Tune/Tune"),
-        ("ww", "Tune/TuneChanges"),
+        ("<enter>", "Tune/TuneKnobs prompt \"20\""),
+        ("<enter><esc>", "Tune/TuneKnobs"),
+        ("<enter><c-u>0<enter>", "Tune/TuneKnobs prompt \"0\" wrong"),
+        ("<enter><c-u>101<enter>", "Tune/TuneKnobs prompt \"101\" wrong"),
+        ("<enter><c-u>2x<enter>", "Tune/TuneKnobs prompt \"2x\" wrong"),
+        ("<enter><c-u>30<enter>", "Tune/TuneKnobs"),
+        ("<enter><c-u>30<enter>a", "Tune/TuneKnobs dialog \"Apply\""),
+        ("<enter><c-u>30<enter>an", "Tune/TuneKnobs"),
+        ("<enter><c-u>30<enter>a<esc>", "Tune/TuneKnobs"),
+        ("<enter><c-u>30<enter>x", "Tune/TuneKnobs"),
+        ("a", "Tune/TuneKnobs"),
+        ("p", "Tune/TuneKnobs"),
+        ("p<enter>", "Tune/TuneKnobs dialog \"Apply\""),
+        ("p<esc>", "Tune/TuneKnobs"),
+        ("P", "Tune/TuneKnobs dialog \"The next boot\""),
+        ("u", "Tune/TuneKnobs"),
+        ("K", "Tune/TuneKnobs"),
+        ("R", "Tune/TuneKnobs"),
+        ("L0<enter>", "Tune/TuneKnobs prompt \"0\" wrong"),
+        ("L600<enter>", "Tune/TuneKnobs"),
+        ("i", "Tune/KnobPage"),
+        ("c", "Tune/ChangeHistory"),
+        ("c<esc>", "Tune/TuneKnobs"),
+        ("ww", "Tune/ChangeHistory"),
         ("g", "Memory/Memory"),
         ("<pgdn><pgdn><up>g", "Tune/DeviceDetail device 254:0"),
-        (":tune bogus<enter>", "Tune/Tune prompt \"tune bogus\" wrong"),
-        (":tune swappiness<enter>", "Tune/Tune"),
+        (":tune bogus<enter>", "Tune/TuneKnobs prompt \"tune bogus\" wrong"),
+        (":tune swappiness<enter>", "Tune/TuneKnobs"),
     ] {
         let (mut app, _tree) = view(SIZE);
         let effects = main_effects(press(&mut app, keys));
@@ -262,7 +262,7 @@ fn a_process_page_opens_its_own_knobs() {
     let effects = press(&mut app, "3<enter>t");
     let wanted = vec!["nofile@6398".to_owned(), "ioprio@6398".to_owned()];
     assert!(effects.contains(&Effect::Tune(TuneEffect::Refresh(wanted))), "{effects:?}");
-    assert_eq!(state_summary(&app), "Tune/Tune");
+    assert_eq!(state_summary(&app), "Tune/TuneKnobs");
 }
 
 #[test]
