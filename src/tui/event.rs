@@ -1,4 +1,4 @@
-//! What comes in. One queue, whatever the origin, so that a test can play any story.
+//! Everything that changes the state, as one enum whatever its origin, so that a test can feed any sequence of events.
 
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::kernel_log::{KmsgRecord, LogClock};
@@ -8,43 +8,46 @@ use crate::model::sample::Sample;
 use crate::model::topology::Topology;
 use crossterm::event::{KeyEvent, MouseEvent};
 
-/// Something happened.
+/// Queues an event for the event loop.
+pub type EventSender = tokio::sync::mpsc::Sender<Box<Event>>;
+
+/// An event.
 #[derive(Debug)]
 pub enum Event {
-    /// A key.
+    /// A key press.
     Key(KeyEvent),
-    /// The mouse.
+    /// A mouse click or wheel turn.
     Mouse(MouseEvent),
-    /// The terminal has this many columns and rows.
+    /// The terminal has a new size: columns, rows.
     Resize(u16, u16),
-    /// A tick of counters.
+    /// The counters of one tick.
     Sample(Box<Sample>),
-    /// A look at the tasks.
+    /// A scan of processes or threads.
     Processes(Box<Reading<ProcessUpdate>>),
     /// Block devices or mounts changed.
     Topology(Box<Reading<Topology>>),
-    /// Lines of the kernel log.
+    /// New kernel log records.
     KernelLogRecords(Vec<KmsgRecord>, LogClock),
-    /// The kernel log cannot be read (any more).
+    /// The kernel log cannot be read, or no longer.
     KernelLogUnavailable(Reading<()>),
-    /// A child answered.
+    /// Reply of a worker child.
     JobReply(WorkerJob, WorkerReply),
-    /// Sources and children that do not return, all of them.
+    /// All reads and child processes that do not return.
     Blocked(Vec<BlockedRead>),
     /// `kernel.hung_task_warnings`.
     HungTaskWarnings(Option<i64>),
-    /// Setting an I/O priority came to this: what is in force now, or why not.
+    /// Result of setting an I/O priority: the priority read back, or an error message.
     IoPrioSet(TaskKey, Result<IoPrio, String>),
-    /// From the run that measures.
+    /// From a benchmark's child process.
     Bench(Box<super::bench::BenchEvent>),
-    /// From the experiment.
+    /// From an experiment's child process.
     Experiment(Box<super::experiment::ExperimentEvent>),
-    /// From the tuner.
+    /// From the tuner process.
     Tune(Box<super::tune::TuneEvent>),
     /// From the player of a recording.
     Replay(Box<super::replay::ReplayEvent>),
-    /// How far the recorder is.
+    /// Progress of the recorder.
     RecordingStatus(Box<crate::recording::writer::RecorderStatus>),
-    /// A word from the run loop.
+    /// An error message of the runtime.
     Notice(String),
 }

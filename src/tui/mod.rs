@@ -1,7 +1,6 @@
 //! The full-screen program: update decides, effects act, render is pure.
 
 pub mod action;
-mod async_fd;
 pub mod bench;
 pub mod child_runner;
 pub mod comparison;
@@ -9,7 +8,6 @@ pub mod diff_renderer;
 pub mod draw;
 pub mod effect;
 pub mod event;
-mod event_queue;
 pub mod experiment;
 pub mod keymap;
 #[cfg(test)]
@@ -22,7 +20,6 @@ pub mod runtime;
 pub mod screenshot;
 pub mod selectors;
 pub mod settings;
-mod signals;
 pub mod state;
 pub mod syncs;
 pub mod terminal;

@@ -1,64 +1,75 @@
-//! The one loop: terminal, children and signals in; effects out. What it works with is the [`Desk`].
+//! The event loop of the full-screen program: waits for keys, signals, children, timers and the kernel log, and lets
+//! [`Runtime`] handle what arrives. Collectors do not pass through the loop, see [`shared`].
 
+mod async_fd;
 mod effects;
 mod kernel_log;
 mod recordings;
+mod shared;
+mod signals;
 mod state;
 mod timer;
 
-use super::async_fd::register_fd;
 use super::event::Event;
-use super::event_queue::QUEUE_CAPACITY;
 use super::settings::Settings;
-use super::signals::{self, SignalEvent};
 use super::terminal::{self, Tty, TtyHandle};
 use crate::root::Root;
 use anyhow::Context;
+use async_fd::register_fd;
 use kernel_log::KernelLogSource;
-use state::{Runtime, SharedRuntime};
+use shared::SharedRuntime;
+use signals::SignalEvent;
+use state::Runtime;
 use std::path::PathBuf;
-pub(super) use timer::Timer;
+use timer::Timer;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 pub use recordings::ReplaySource;
 
-/// How to run.
+/// Capacity of each queue to the event loop; a sender waits while its queue is full.
+const QUEUE_CAPACITY: usize = 64;
+
+/// How to run the full-screen program.
 pub struct TuiOptions {
-    /// Machine or capture.
+    /// The live machine, or a captured tree.
     pub root: Root,
     /// From the config file and the command line.
     pub settings: Settings,
-    /// Where `W` writes.
+    /// File that `W` writes the settings to.
     pub config_path: Option<PathBuf>,
-    /// Ask about this path first.
+    /// Directory whose page is open at the start.
     pub initial_path: Option<String>,
-    /// Show without colour.
+    /// Draw without colour.
     pub no_color: bool,
-    /// Show a recording instead of the machine.
+    /// Show this recording instead of the machine.
     pub replay: Option<ReplaySource>,
 }
 
-/// Runs until the person leaves.
+/// Runs until the user quits.
+///
+/// # Errors
+///
+/// When the terminal cannot be set up, a thread or timer cannot be created, or the terminal stops taking output.
 pub fn run(options: TuiOptions) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let seat = SharedRuntime::default();
-    let result = runtime.block_on(async {
-        // Before the terminal is taken: a signal in between would leave it as it is then.
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let shared = SharedRuntime::default();
+    let result = tokio.block_on(async {
+        // Before raw mode: a signal that came in between would end the program and leave the terminal raw.
         let signals = signals::spawn_signal_listener()?;
-        EventLoop::start(options, seat.clone(), signals)?.run().await
+        EventLoop::start(options, shared.clone(), signals)?.run().await
     });
-    // From here on nobody draws any more.
-    let desk = seat.take();
+    // Collector threads find nothing to draw on from here on.
+    let runtime = shared.take();
     terminal::restore();
-    let closed = desk.map_or(Ok(()), Runtime::finish);
-    // Threads and children may be waiting on a dead disk: leave them.
-    runtime.shutdown_background();
-    result.and(closed)
+    let finished = runtime.map_or(Ok(()), Runtime::finish);
+    // Do not join: threads may wait for a disk that never answers.
+    tokio.shutdown_background();
+    result.and(finished)
 }
 
-/// What the loop waits for; everything else is on the desk.
+/// Everything the event loop waits for.
 struct EventLoop {
     runtime: SharedRuntime,
     signals: mpsc::Receiver<SignalEvent>,
@@ -70,50 +81,51 @@ struct EventLoop {
 }
 
 impl EventLoop {
-    fn start(options: TuiOptions, seat: SharedRuntime, signals: mpsc::Receiver<SignalEvent>) -> anyhow::Result<Self> {
+    fn start(
+        options: TuiOptions,
+        runtime: SharedRuntime,
+        signals: mpsc::Receiver<SignalEvent>,
+    ) -> anyhow::Result<Self> {
         let tty = Tty::enter(options.settings.mouse).context("cannot take the terminal")?;
-        // Readable only: told of every drained write, the loop would wake once for each frame.
-        let line = register_fd(tty.try_clone_handle()?, Interest::READABLE)?;
-        let alarm = Timer::new()?;
-        let bell = register_fd(alarm.try_clone()?, Interest::READABLE)?;
-        let (outbox, inbox) = mpsc::channel(QUEUE_CAPACITY);
-        let machine = options.replay.is_none().then(|| options.root.clone());
-        Runtime::start(&seat, options, tty, alarm, outbox)?;
-        seat.with(Runtime::show_first_frame)?;
-        let keys = spawn_input_reader()?;
+        // Not WRITABLE: that would wake the loop once for each frame the terminal has taken.
+        let tty_handle = register_fd(tty.try_clone_handle()?, Interest::READABLE)?;
+        let timer = Timer::new()?;
+        let timer_handle = register_fd(timer.try_clone()?, Interest::READABLE)?;
+        let (sender, events) = mpsc::channel(QUEUE_CAPACITY);
+        let live_root = options.replay.is_none().then(|| options.root.clone());
+        runtime.start(options, tty, timer, sender)?;
+        runtime.with(Runtime::show_first_frame)?;
         let mut this = Self {
-            runtime: seat,
+            runtime,
             signals,
-            input: keys,
-            events: inbox,
-            tty: line,
+            input: spawn_input_reader()?,
+            events,
+            tty: tty_handle,
             kernel_log: KernelLogSource::Finished,
-            timer: bell,
+            timer: timer_handle,
         };
-        if let Some(root) = machine {
+        if let Some(root) = live_root {
             this.open_kernel_log(&root)?;
         }
         Ok(this)
     }
 
     async fn run(mut self) -> anyhow::Result<()> {
-        while self.runtime.with(|desk| desk.before_wait(self.input.is_empty() && self.events.is_empty()))? {
+        while self.runtime.with(|runtime| runtime.before_wait(self.input.is_empty() && self.events.is_empty()))? {
             tokio::select! {
                 biased;
-                Some(which) = self.signals.recv() => self.runtime.with(|desk| desk.on_signal(which))?,
-                event = self.input.recv() => self.runtime.with(|desk| desk.on_input(event))?,
-                Some(event) = self.events.recv() => self.runtime.with(|desk| desk.on_event(*event))?,
+                Some(signal) = self.signals.recv() => self.runtime.with(|runtime| runtime.on_signal(signal))?,
+                input = self.input.recv() => self.runtime.with(|runtime| runtime.on_input(input))?,
+                Some(event) = self.events.recv() => self.runtime.with(|runtime| runtime.on_event(*event))?,
                 ready = self.tty.readable() => {
-                    let mut ready = ready?;
-                    let gone = self.tty.get_ref().is_hung_up();
-                    ready.clear_ready();
-                    self.runtime.with(|desk| desk.on_terminal_ready(gone))?;
+                    ready?.clear_ready();
+                    let is_hung_up = self.tty.get_ref().is_hung_up();
+                    self.runtime.with(|runtime| runtime.on_terminal_ready(is_hung_up))?;
                 }
                 ready = self.kernel_log.readable() => self.on_kernel_log_ready(ready)?,
-                rang = self.timer.readable() => {
-                    let mut rang = rang?;
+                ready = self.timer.readable() => {
                     self.timer.get_ref().acknowledge();
-                    rang.clear_ready();
+                    ready?.clear_ready();
                     self.runtime.with(Runtime::on_timer)?;
                 }
             }
@@ -122,17 +134,19 @@ impl EventLoop {
     }
 }
 
-/// Keys and mouse, read on a thread of their own: crossterm's own stream takes a contended lock at every
-/// turn of the loop. The thread may wait for ever on a dead terminal; nobody waits for it.
+/// Reads keys and mouse events on a thread.
+///
+/// crossterm's `EventStream` would need no thread of ours, but takes a contended lock each time the loop polls it. The
+/// thread is never joined: it may wait forever on a terminal that is gone.
 fn spawn_input_reader() -> std::io::Result<mpsc::Receiver<crossterm::event::Event>> {
-    let (tx, rx) = mpsc::channel(QUEUE_CAPACITY);
+    let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let body = move || {
         while let Ok(event) = crossterm::event::read() {
-            if tx.blocking_send(event).is_err() {
+            if sender.blocking_send(event).is_err() {
                 return;
             }
         }
     };
     std::thread::Builder::new().name("keys".into()).stack_size(128 * 1024).spawn(body)?;
-    Ok(rx)
+    Ok(receiver)
 }

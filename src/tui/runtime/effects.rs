@@ -1,81 +1,78 @@
-//! Effects, acted.
+//! Applies the effects that `update` returns.
 
-use super::super::effect::Effect;
-use super::super::event::Event;
-use super::super::settings::Settings;
-use super::super::state::DetailPage;
-use super::super::terminal;
 use super::state::Runtime;
 use crate::collect::processes::ionice;
 use crate::jobs::atomic_write::IfExists;
 use crate::jobs::job::{WorkerJob, WorkerReply};
+use crate::model::process::{IoPrio, TaskKey};
+use crate::model::reading::describe_io_error;
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::settings::Settings;
+use crate::tui::state::DetailPage;
+use crate::tui::terminal;
 use std::time::{Duration, Instant};
 
 impl Runtime {
     pub(super) fn apply_effects(&mut self, effects: Vec<Effect>) -> anyhow::Result<()> {
-        for effect in effects {
-            match effect {
-                Effect::Quit => self.should_quit = true,
-                Effect::Suspend => self.suspend()?,
-                Effect::Redraw => self.redraw(),
-                Effect::SetInterval(_) | Effect::ScanThreads(_) | Effect::WatchTasks(_) | Effect::ListSlowSyncs(_) => {
-                    self.reconfigure_collectors(effect);
-                }
-                Effect::Replay(effect) => self.player.iter().for_each(|p| p.run_effect(effect)),
-                Effect::Recording(effect) => self.control_recording(effect)?,
-                Effect::RunJob(job) => self.start_jobs(vec![job])?,
-                Effect::RunJobsInSequence(jobs) => self.start_jobs(jobs)?,
-                Effect::CopyToClipboard(text) => self.copy_to_clipboard(&text)?,
-                Effect::SaveSettings(settings) => self.save_settings(&settings)?,
-                Effect::Bench(effect) => {
-                    if let Some(news) = self.bench.run_effect(effect) {
-                        self.dispatch(Event::Bench(Box::new(news)))?;
-                    }
-                }
-                Effect::Experiment(effect) => {
-                    if let Some(news) = self.experiment.run_effect(effect) {
-                        self.dispatch(Event::Experiment(Box::new(news)))?;
-                    }
-                }
-                Effect::Tune(effect) => {
-                    if let Err(why) = self.tuning.run_effect(effect) {
-                        self.dispatch(Event::Notice(why))?;
-                    }
-                }
-                Effect::SetIoPrio { key, prio } => {
-                    let set = ionice::set(key.tid, prio).and_then(|()| ionice::get(key.tid));
-                    let result = set.map_err(|err| {
-                        let why = crate::model::reading::describe_io_error(&err);
-                        format!("ioprio_set on task {}: {why}; it needs the task's owner or CAP_SYS_NICE", key.tid)
-                    });
-                    self.dispatch(Event::IoPrioSet(key, result))?;
+        effects.into_iter().try_for_each(|effect| self.apply_effect(effect))
+    }
+
+    fn apply_effect(&mut self, effect: Effect) -> anyhow::Result<()> {
+        match effect {
+            Effect::Quit => self.should_quit = true,
+            Effect::Suspend => self.suspend()?,
+            Effect::Redraw => self.redraw(),
+            Effect::SetInterval(_) | Effect::ScanThreads(_) | Effect::WatchTasks(_) | Effect::ListSlowSyncs(_) => {
+                self.reconfigure_collectors(effect);
+            }
+            Effect::Replay(effect) => self.player.iter().for_each(|player| player.run_effect(effect)),
+            Effect::Recording(effect) => self.control_recording(effect)?,
+            Effect::RunJob(job) => self.start_jobs(vec![job])?,
+            Effect::RunJobsInSequence(jobs) => self.start_jobs(jobs)?,
+            Effect::CopyToClipboard(text) => self.copy_to_clipboard(&text)?,
+            Effect::SaveSettings(settings) => self.save_settings(&settings)?,
+            Effect::Bench(effect) => {
+                if let Some(event) = self.bench.run_effect(effect) {
+                    self.dispatch(Event::Bench(Box::new(event)))?;
                 }
             }
+            Effect::Experiment(effect) => {
+                if let Some(event) = self.experiment.run_effect(effect) {
+                    self.dispatch(Event::Experiment(Box::new(event)))?;
+                }
+            }
+            Effect::Tune(effect) => {
+                if let Err(why) = self.tuning.run_effect(effect) {
+                    self.dispatch(Event::Notice(why))?;
+                }
+            }
+            Effect::SetIoPrio { key, prio } => self.dispatch(Event::IoPrioSet(key, set_io_priority(key, prio)))?,
         }
         Ok(())
     }
 
-    /// What is wanted of the collectors.
     fn reconfigure_collectors(&mut self, effect: Effect) {
-        let Some(feed) = &mut self.collectors else { return };
+        let Some(collectors) = &mut self.collectors else { return };
         match effect {
             Effect::SetInterval(interval) => {
-                feed.set_interval(interval);
+                collectors.set_interval(interval);
                 self.sample_due = Instant::now() + interval;
             }
-            Effect::ListSlowSyncs(from) => feed.set_sync_threshold(from),
+            Effect::ListSlowSyncs(threshold) => collectors.set_sync_threshold(threshold),
             Effect::ScanThreads(threads) => {
-                feed.update_scan_options(|w| w.threads = threads);
-                feed.scan_now();
+                collectors.update_scan_options(|scan| scan.threads = threads);
+                collectors.scan_now();
             }
             Effect::WatchTasks(keys) => {
-                let waits = matches!(self.app.screen.detail, Some(DetailPage::Process(_)));
-                feed.update_scan_options(|w| (w.visible, w.wait_channels) = (keys, waits));
+                let wait_channels = matches!(self.app.screen.detail, Some(DetailPage::Process(_)));
+                collectors.update_scan_options(|scan| (scan.visible, scan.wait_channels) = (keys, wait_channels));
             }
             _ => {}
         }
     }
 
+    /// Starts worker jobs. One that cannot be started gets a failed reply if a view waits for it, else a message.
     fn start_jobs(&mut self, jobs: Vec<WorkerJob>) -> anyhow::Result<()> {
         for (job, why) in self.pool.start_all(jobs) {
             self.dispatch(if job.is_for_bench() || job.is_for_experiments() || job.is_for_doctor() {
@@ -87,11 +84,12 @@ impl Runtime {
         Ok(())
     }
 
+    /// Sends text to the terminal's clipboard (OSC 52).
     fn copy_to_clipboard(&mut self, text: &str) -> anyhow::Result<()> {
         use crossterm::Command;
-        let mut bytes = String::new();
-        crossterm::clipboard::CopyToClipboard::to_clipboard_from(text).write_ansi(&mut bytes)?;
-        Ok(self.tty.send(bytes.as_bytes())?)
+        let mut sequence = String::new();
+        crossterm::clipboard::CopyToClipboard::to_clipboard_from(text).write_ansi(&mut sequence)?;
+        Ok(self.tty.send(sequence.as_bytes())?)
     }
 
     fn save_settings(&mut self, settings: &Settings) -> anyhow::Result<()> {
@@ -113,18 +111,26 @@ impl Runtime {
         self.schedule_draw(Duration::ZERO);
     }
 
-    /// Gives the terminal back, stops, and takes it again when continued.
+    /// Restores the terminal and stops the process; sets the terminal up again once it is continued.
     pub(super) fn suspend(&mut self) -> anyhow::Result<()> {
         terminal::restore();
-        let me = rustix::process::getpid();
-        rustix::process::kill_process(me, rustix::process::Signal::STOP)?;
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
         self.resume()
     }
 
+    /// Sets the terminal up again after a stop and redraws everything.
     pub(super) fn resume(&mut self) -> anyhow::Result<()> {
         terminal::restore();
         self.tty.reenter()?;
         self.redraw();
         Ok(())
     }
+}
+
+/// Sets a task's I/O priority and reads it back.
+fn set_io_priority(key: TaskKey, prio: IoPrio) -> Result<IoPrio, String> {
+    ionice::set(key.tid, prio).and_then(|()| ionice::get(key.tid)).map_err(|err| {
+        let why = describe_io_error(&err);
+        format!("ioprio_set on task {}: {why}; it needs the task's owner or CAP_SYS_NICE", key.tid)
+    })
 }

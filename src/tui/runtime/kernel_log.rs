@@ -1,24 +1,26 @@
-//! The loop's side of the kernel log.
+//! Reads the kernel log in the event loop.
 
-use super::super::async_fd::register_fd;
-use super::super::event::Event;
 use super::EventLoop;
+use super::async_fd::register_fd;
 use crate::collect::clock;
 use crate::collect::kmsg::KmsgReader;
 use crate::model::reading::Reading;
 use crate::root::Root;
+use crate::tui::event::Event;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// The kernel log: a device that can be waited for, or a captured file that was read whole.
+/// Where further kernel log records come from.
 pub(super) enum KernelLogSource {
+    /// /dev/kmsg, which becomes readable when the kernel logs something.
     Live(AsyncFd<KmsgReader>),
+    /// A captured file that was read whole, or a log that cannot be read.
     Finished,
 }
 
 impl KernelLogSource {
-    /// Waits for lines.
+    /// Waits until there are records to read.
     pub(super) async fn readable(&self) -> std::io::Result<()> {
         match self {
             KernelLogSource::Live(fd) => {
@@ -31,49 +33,45 @@ impl KernelLogSource {
 }
 
 impl EventLoop {
+    /// Reads the records there are, and waits for more if the log is live.
     pub(super) fn open_kernel_log(&mut self, root: &Root) -> anyhow::Result<()> {
-        match KmsgReader::open(root) {
-            Reading::Ok(mut reader) => {
-                self.drain_kernel_log(&mut reader)?;
-                if reader.is_live() {
-                    match register_fd(reader, Interest::READABLE) {
-                        Ok(fd) => self.kernel_log = KernelLogSource::Live(fd),
-                        Err(err) => self.report_no_kernel_log(Reading::from_io_error("/dev/kmsg", &err))?,
-                    }
-                }
-                Ok(())
+        let mut reader = match KmsgReader::open(root) {
+            Reading::Ok(reader) => reader,
+            unavailable => return self.report_no_kernel_log(unavailable.map(|_| ())),
+        };
+        self.drain_kernel_log(&mut reader)?;
+        if reader.is_live() {
+            match register_fd(reader, Interest::READABLE) {
+                Ok(fd) => self.kernel_log = KernelLogSource::Live(fd),
+                Err(err) => self.report_no_kernel_log(Reading::from_io_error("/dev/kmsg", &err))?,
             }
-            other => self.report_no_kernel_log(other.map(|_| ())),
         }
+        Ok(())
     }
 
     fn drain_kernel_log(&self, reader: &mut KmsgReader) -> anyhow::Result<()> {
         let clock = clock::now_log_clock();
-        let mut records = Vec::new();
-        while let Ok(Some(record)) = reader.next_record() {
-            records.push(record);
-        }
-        self.runtime.with(|desk| {
-            desk.schedule_draw(Duration::ZERO);
-            desk.dispatch(Event::KernelLogRecords(records, clock))
+        let records = std::iter::from_fn(|| reader.next_record().ok().flatten()).collect();
+        self.runtime.with(|runtime| {
+            runtime.schedule_draw(Duration::ZERO);
+            runtime.dispatch(Event::KernelLogRecords(records, clock))
         })
     }
 
     fn report_no_kernel_log(&self, why: Reading<()>) -> anyhow::Result<()> {
-        self.runtime.with(|desk| desk.dispatch(Event::KernelLogUnavailable(why)))
+        self.runtime.with(|runtime| runtime.dispatch(Event::KernelLogUnavailable(why)))
     }
 
+    /// Reads new records; after an error the log is not read any more.
     pub(super) fn on_kernel_log_ready(&mut self, ready: std::io::Result<()>) -> anyhow::Result<()> {
         let KernelLogSource::Live(mut fd) = std::mem::replace(&mut self.kernel_log, KernelLogSource::Finished) else {
             return Ok(());
         };
-        match ready {
-            Ok(()) => {
-                self.drain_kernel_log(fd.get_mut())?;
-                self.kernel_log = KernelLogSource::Live(fd);
-                Ok(())
-            }
-            Err(err) => self.report_no_kernel_log(Reading::from_io_error("/dev/kmsg", &err)),
+        if let Err(err) = ready {
+            return self.report_no_kernel_log(Reading::from_io_error("/dev/kmsg", &err));
         }
+        self.drain_kernel_log(fd.get_mut())?;
+        self.kernel_log = KernelLogSource::Live(fd);
+        Ok(())
     }
 }

@@ -1,42 +1,41 @@
-//! The loop's side of recordings: one shown instead of the machine, one made of it.
+//! Recordings in the runtime: replaying one instead of the machine, and making one.
 
-use super::super::event::Event;
-use super::super::event_queue::EventSender;
-use super::super::recording::RecordingEffect;
-use super::super::replay::ReplayUi;
-use super::super::replay::player::ReplayPlayer;
-use super::super::state::App;
 use super::state::Runtime;
 use crate::model::system_state::SystemState;
 use crate::recording::file_worker::RemoteFile;
 use crate::recording::reader::RecordingReader;
+use crate::tui::event::{Event, EventSender};
+use crate::tui::recording::RecordingEffect;
+use crate::tui::replay::ReplayUi;
+use crate::tui::replay::player::ReplayPlayer;
+use crate::tui::state::App;
 
-/// A recording to be shown.
+/// A recording to replay.
 pub struct ReplaySource {
-    /// Opened.
+    /// The opened file.
     pub reader: RecordingReader<RemoteFile>,
     /// The file's name.
     pub name: String,
-    /// Begin here, wall clock in ns.
+    /// Where to start: wall clock, ns since 1970. `None` starts at the beginning.
     pub start_wall_ns: Option<i64>,
 }
 
-/// Sets the screen to a recording and starts to play it.
-pub(super) fn start_replay(showing: ReplaySource, app: &mut App, outbox: &EventSender) -> anyhow::Result<ReplayPlayer> {
-    let ReplaySource { reader, name, start_wall_ns: at } = showing;
+/// Takes time zone, clock and host from the recording and starts to play it.
+pub(super) fn start_replay(source: ReplaySource, app: &mut App, events: &EventSender) -> anyhow::Result<ReplayPlayer> {
+    let ReplaySource { reader, name, start_wall_ns } = source;
     let header = &reader.header;
     let shared = &mut app.shared;
     shared.utc_offset_secs = header.utc_offset_secs;
     shared.log_clock = header.log_clock();
     shared.system = SystemState::new(header.host(), header.log_clock());
     shared.replay = Some(ReplayUi::new(&name, header.host(), header.log_clock(), reader.span()));
-    let to = outbox.clone();
-    let sink = Box::new(move |news| to.blocking_send(Box::new(Event::Replay(Box::new(news)))).is_ok());
-    Ok(ReplayPlayer::start(reader, at, sink)?)
+    let events = events.clone();
+    let sink = Box::new(move |event| events.blocking_send(Box::new(Event::Replay(Box::new(event)))).is_ok());
+    Ok(ReplayPlayer::start(reader, start_wall_ns, sink)?)
 }
 
 impl Runtime {
-    /// Begins to record, or ends it.
+    /// Starts or stops a recording of what is on screen.
     pub(super) fn control_recording(&mut self, effect: RecordingEffect) -> anyhow::Result<()> {
         match effect {
             RecordingEffect::Stop => self.recording.stop(self.app.shared.system.now().wall_ns),

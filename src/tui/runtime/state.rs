@@ -1,25 +1,10 @@
-//! Everything the loop works with, in one place: the state, the screen, and the hands that act.
-//!
-//! Whoever has news takes the seat, brings the state up to date and draws: the loop for what the person and the
-//! children say, a collector for what it has read. At rest most of the cost of a tick is in waking up, so a tick
-//! wakes one thread, its collector's, and the loop sleeps until a key is pressed. Nobody at the desk waits for
-//! anything but the seat.
+//! The state of the running program, and what each kind of event does to it.
 
-use super::super::diff_renderer::DiffRenderer;
-use super::super::draw::draw;
-use super::super::event::Event;
-use super::super::event_queue::EventSender;
-use super::super::recording::ActiveRecording;
-use super::super::replay::player::ReplayPlayer;
-use super::super::signals::SignalEvent;
-use super::super::state::App;
-use super::super::terminal::Tty;
-use super::super::update::{self, update};
-use super::super::{bench, experiment, tune};
 use super::TuiOptions;
 use super::recordings::start_replay;
+use super::signals::SignalEvent;
 use super::timer::Timer;
-use crate::collect::collectors::{CollectorEvent, Collectors};
+use crate::collect::collectors::{CollectorCallback, CollectorEvent, Collectors};
 use crate::collect::kmsg::read_hung_task_warnings;
 use crate::collect::processes::ScanOptions;
 use crate::collect::sampler::READ_DEADLINE;
@@ -27,158 +12,137 @@ use crate::collect::{clock, host};
 use crate::jobs::pool::WorkerPool;
 use crate::model::reading::BlockedRead;
 use crate::model::system_state::SystemState;
-use anyhow::Context;
-use std::sync::{Arc, Mutex, MutexGuard};
+use crate::tui::bench::runner::BenchEffectRunner;
+use crate::tui::diff_renderer::DiffRenderer;
+use crate::tui::draw::draw;
+use crate::tui::event::{Event, EventSender};
+use crate::tui::experiment::runner::ExperimentEffectRunner;
+use crate::tui::recording::ActiveRecording;
+use crate::tui::replay::player::ReplayPlayer;
+use crate::tui::state::App;
+use crate::tui::terminal::Tty;
+use crate::tui::tune::runner::TuneEffectRunner;
+use crate::tui::update::{self, update};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A child that has not answered for so long is shown as blocked.
+/// Age at which a child process that has not replied is shown as blocked.
 const CHILD_BLOCKED_AFTER: Duration = Duration::from_secs(1);
-/// How long a tick's counters wait for its processes, so that both are drawn at once.
+/// How long a frame waits for the processes after the counters of the same tick, so that both are drawn at once.
 const PROCESS_WAIT: Duration = Duration::from_millis(25);
-/// How often a terminal that does not take a whole frame is tried again.
+/// Interval between writes to a terminal that has not taken the whole frame.
 const TERMINAL_RETRY_INTERVAL: Duration = Duration::from_millis(10);
-/// How often what does not return is looked at while no tick comes.
+/// Interval between checks for blocked reads while samples are overdue.
 const BLOCKED_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The desk's one seat. Clones are the same one.
-#[derive(Clone, Default)]
-pub struct SharedRuntime(Arc<Mutex<Option<Runtime>>>);
-
-impl SharedRuntime {
-    /// Works at the desk, for the loop.
-    pub fn with<T>(&self, work: impl FnOnce(&mut Runtime) -> anyhow::Result<T>) -> anyhow::Result<T> {
-        let mut place = self.lock();
-        work(place.as_mut().context("the screen is closed")?)
-    }
-
-    /// Takes in what a collector says, and draws; false when nobody wants more.
-    fn handle_collector_event(&self, news: CollectorEvent) -> bool {
-        let mut place = self.lock();
-        let Some(desk) = place.as_mut() else { return false };
-        if let Err(err) = desk.on_collector_event(news).and_then(|()| desk.draw_if_due()) {
-            desk.collector_error = Some(err);
-        }
-        desk.set_timer();
-        !desk.should_quit
-    }
-
-    /// Takes everything off it: whoever comes later finds nothing.
-    pub fn take(&self) -> Option<Runtime> {
-        self.lock().take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Runtime>> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
-    }
-}
-
-/// What the loop works with.
-pub struct Runtime {
+/// The running program: state, terminal, collectors, children and timers.
+pub(super) struct Runtime {
     pub(super) app: App,
     pub(super) options: TuiOptions,
     pub(super) tty: Tty,
     pub(super) screen: DiffRenderer,
-    /// Not there in a replay, which has a player instead.
+    /// `None` in a replay.
     pub(super) collectors: Option<Collectors>,
+    /// `Some` in a replay.
     pub(super) player: Option<ReplayPlayer>,
     pub(super) recording: ActiveRecording,
     pub(super) pool: WorkerPool,
-    pub(super) bench: bench::runner::BenchEffectRunner,
-    pub(super) experiment: experiment::runner::ExperimentEffectRunner,
-    pub(super) tuning: tune::runner::TuneEffectRunner,
+    pub(super) bench: BenchEffectRunner,
+    pub(super) experiment: ExperimentEffectRunner,
+    pub(super) tuning: TuneEffectRunner,
     timer: Timer,
-    /// When the next frame is due, if anything changed.
+    /// When the next frame is due; `None` while nothing has changed.
     draw_due: Option<Instant>,
-    /// When a tick of counters should have come.
+    /// When the next sample is expected.
     pub(super) sample_due: Instant,
     pub(super) should_quit: bool,
-    /// What went wrong for a collector here; the loop ends with it.
+    /// An error on a collector's thread. The event loop ends with it.
     collector_error: Option<anyhow::Error>,
 }
 
 impl Runtime {
-    /// Lays everything out and starts the collectors; who comes to the seat early waits for it.
-    pub fn start(
-        seat: &SharedRuntime,
+    /// Starts collectors (or the player of a recording), the worker pool and the runners of child processes.
+    pub(super) fn start(
         mut options: TuiOptions,
         tty: Tty,
-        alarm: Timer,
-        outbox: EventSender,
-    ) -> anyhow::Result<()> {
-        let mut place = seat.lock();
+        timer: Timer,
+        events: EventSender,
+        on_collector_event: CollectorCallback,
+    ) -> anyhow::Result<Self> {
         let size = tty.size();
         let system = SystemState::new(host::read_host(&options.root), clock::now_log_clock());
         let mut app = App::new(system, size, &options.settings, options.no_color);
         app.shared.utc_offset_secs = crate::tui::timezone::utc_offset_secs(clock::now().wall_ns);
         app.shared.log_clock = clock::now_log_clock();
         app.views.bench.set_working_directory(std::env::current_dir().unwrap_or_default());
-        let (feed, player) = match options.replay.take() {
-            Some(showing) => (None, Some(start_replay(showing, &mut app, &outbox)?)),
+        let (collectors, player) = match options.replay.take() {
+            Some(source) => (None, Some(start_replay(source, &mut app, &events)?)),
             None => {
-                let wants =
-                    ScanOptions { threads: app.views.processes.show_threads, delays: true, ..Default::default() };
-                let seat = seat.clone();
-                let sink = Arc::new(move |news| seat.handle_collector_event(news));
-                (Some(Collectors::start(&options.root, app.shared.interval, wants, sink)?), None)
+                let threads = app.views.processes.show_threads;
+                let scan = ScanOptions { threads, delays: true, ..Default::default() };
+                (Some(Collectors::start(&options.root, app.shared.interval, scan, on_collector_event)?), None)
             }
         };
-        let send = |to: &EventSender, event| drop(to.blocking_send(Box::new(event)));
-        let root = || options.root.clone();
-        let to = outbox.clone();
-        let pool = WorkerPool::new(root(), Arc::new(move |job, reply| send(&to, Event::JobReply(job, reply))));
-        let to = outbox.clone();
-        let news = move |n| send(&to, Event::Bench(Box::new(n)));
-        let bench = bench::runner::BenchEffectRunner::new(root(), Arc::new(news));
-        let to = outbox.clone();
-        let news = move |n| send(&to, Event::Experiment(Box::new(n)));
-        let experiment = experiment::runner::ExperimentEffectRunner::new(root(), Arc::new(news));
-        let news = move |n| send(&outbox, Event::Tune(Box::new(n)));
-        let tuning = tune::runner::TuneEffectRunner::new(root(), Arc::new(news));
-        let sample_due = Instant::now() + app.shared.interval;
-        *place = Some(Self {
+        let root = &options.root;
+        let sender = events.clone();
+        let pool =
+            WorkerPool::new(root.clone(), Arc::new(move |job, reply| send(&sender, Event::JobReply(job, reply))));
+        let sender = events.clone();
+        let on_event = Arc::new(move |event| send(&sender, Event::Bench(Box::new(event))));
+        let bench = BenchEffectRunner::new(root.clone(), on_event);
+        let sender = events.clone();
+        let on_event = Arc::new(move |event| send(&sender, Event::Experiment(Box::new(event))));
+        let experiment = ExperimentEffectRunner::new(root.clone(), on_event);
+        let on_event = Arc::new(move |event| send(&events, Event::Tune(Box::new(event))));
+        let tuning = TuneEffectRunner::new(root.clone(), on_event);
+        Ok(Self {
+            sample_due: Instant::now() + app.shared.interval,
             app,
             options,
             tty,
             screen: DiffRenderer::new(size),
-            collectors: feed,
+            collectors,
             player,
             recording: ActiveRecording::default(),
             pool,
             bench,
             experiment,
             tuning,
-            timer: alarm,
+            timer,
             draw_due: None,
-            sample_due,
             should_quit: false,
             collector_error: None,
-        });
-        Ok(())
+        })
     }
 
-    /// Ends what goes on. What went wrong for a collector is the error.
-    pub fn finish(mut self) -> anyhow::Result<()> {
+    /// Finishes a recording under way.
+    ///
+    /// # Errors
+    ///
+    /// An error that happened on a collector's thread.
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
         self.recording.finish(self.app.shared.system.now().wall_ns);
         self.collector_error.take().map_or(Ok(()), Err)
     }
 
-    /// Before the loop waits: draws if a frame is due and nothing else is to be taken in first. False if it is over.
-    pub fn before_wait(&mut self, nothing_waits: bool) -> anyhow::Result<bool> {
+    /// Called before the event loop waits: draws a frame that is due, unless events are queued, which come first.
+    /// Returns whether the loop should go on.
+    pub(super) fn before_wait(&mut self, queues_are_empty: bool) -> anyhow::Result<bool> {
         if let Some(err) = self.collector_error.take() {
             return Err(err);
         }
-        if nothing_waits && !self.should_quit {
+        if queues_are_empty && !self.should_quit {
             self.draw_if_due()?;
         }
         self.set_timer();
         Ok(!self.should_quit)
     }
 
-    /// What the person is to see first, before anything is known.
-    pub fn show_first_frame(&mut self) -> anyhow::Result<()> {
+    /// Draws the empty screen, then starts what takes longer: tracing, and the page of the path given at the start.
+    pub(super) fn show_first_frame(&mut self) -> anyhow::Result<()> {
         self.draw()?;
-        if let Some(feed) = &self.collectors {
-            feed.set_tracing(self.app.shared.tracing);
+        if let Some(collectors) = &self.collectors {
+            collectors.set_tracing(self.app.shared.tracing);
         }
         let Some(path) = self.options.initial_path.take() else { return Ok(()) };
         let mut effects = Vec::new();
@@ -186,13 +150,13 @@ impl Runtime {
         self.apply_effects(effects)
     }
 
-    /// A key or the mouse; `None`: the terminal is gone, and nobody is there any more.
-    pub fn on_input(&mut self, event: Option<crossterm::event::Event>) -> anyhow::Result<()> {
-        use crossterm::event::Event as Term;
-        let event = match event {
-            Some(Term::Key(key)) => Event::Key(key),
-            Some(Term::Mouse(mouse)) => Event::Mouse(mouse),
-            // Told by the signal already, which no late reader misses.
+    /// Handles a key or mouse event; `None` means that the terminal is gone, which ends the program.
+    pub(super) fn on_input(&mut self, input: Option<crossterm::event::Event>) -> anyhow::Result<()> {
+        use crossterm::event::Event as Input;
+        let event = match input {
+            Some(Input::Key(key)) => Event::Key(key),
+            Some(Input::Mouse(mouse)) => Event::Mouse(mouse),
+            // A resize comes as SIGWINCH too, which is handled in `on_signal`.
             Some(_) => return Ok(()),
             None => {
                 self.should_quit = true;
@@ -203,46 +167,54 @@ impl Runtime {
         self.dispatch(event)
     }
 
-    /// What a child says, or the player.
-    pub fn on_event(&mut self, event: Event) -> anyhow::Result<()> {
-        let seen = match &event {
-            Event::Bench(news) => !self.app.is_bench_event_invisible(news),
-            Event::Experiment(news) => !self.app.is_experiment_event_invisible(news),
-            Event::Replay(news) => news.needs_redraw(),
+    /// Handles an event from a child process or the player of a recording.
+    pub(super) fn on_event(&mut self, event: Event) -> anyhow::Result<()> {
+        let needs_redraw = match &event {
+            Event::Bench(event) => !self.app.is_bench_event_invisible(event),
+            Event::Experiment(event) => !self.app.is_experiment_event_invisible(event),
+            Event::Replay(event) => event.needs_redraw(),
             _ => true,
         };
-        if seen {
+        if needs_redraw {
             self.schedule_draw(Duration::ZERO);
         }
-        let replayed = matches!(event, Event::Replay(_));
+        let is_from_player = matches!(event, Event::Replay(_));
         self.dispatch(event)?;
-        if replayed {
-            self.player.iter().for_each(ReplayPlayer::acknowledge);
+        if let (true, Some(player)) = (is_from_player, &self.player) {
+            player.acknowledge();
         }
         Ok(())
     }
 
-    fn on_collector_event(&mut self, news: CollectorEvent) -> anyhow::Result<()> {
-        let ticks = matches!(news, CollectorEvent::Sample(_) | CollectorEvent::SampleAndTasks(..));
-        if ticks {
+    /// Handles a collector's event on the collector's thread, and draws. Returns whether the collector should go on.
+    pub(super) fn on_collector_event(&mut self, event: CollectorEvent) -> bool {
+        if let Err(err) = self.apply_collector_event(event).and_then(|()| self.draw_if_due()) {
+            self.collector_error = Some(err);
+        }
+        self.set_timer();
+        !self.should_quit
+    }
+
+    fn apply_collector_event(&mut self, event: CollectorEvent) -> anyhow::Result<()> {
+        if matches!(event, CollectorEvent::Sample(_) | CollectorEvent::SampleAndTasks(..)) {
             self.sample_due = Instant::now() + self.app.shared.interval;
             self.refresh_blocked();
         }
-        let alone = matches!(news, CollectorEvent::Sample(_));
-        self.schedule_draw(if alone { PROCESS_WAIT } else { Duration::ZERO });
-        match news {
+        let tasks_follow = matches!(event, CollectorEvent::Sample(_));
+        self.schedule_draw(if tasks_follow { PROCESS_WAIT } else { Duration::ZERO });
+        match event {
             CollectorEvent::Sample(sample) => self.dispatch(Event::Sample(sample)),
-            CollectorEvent::Tasks(procs) => self.dispatch(Event::Processes(procs)),
-            CollectorEvent::SampleAndTasks(sample, procs) => {
+            CollectorEvent::Tasks(tasks) => self.dispatch(Event::Processes(tasks)),
+            CollectorEvent::SampleAndTasks(sample, tasks) => {
                 self.dispatch(Event::Sample(sample))?;
-                self.dispatch(Event::Processes(procs))
+                self.dispatch(Event::Processes(tasks))
             }
-            CollectorEvent::Topology(topo) => self.dispatch(Event::Topology(topo)),
+            CollectorEvent::Topology(topology) => self.dispatch(Event::Topology(topology)),
         }
     }
 
-    /// Takes in what happened and does what follows from it.
-    pub fn dispatch(&mut self, event: Event) -> anyhow::Result<()> {
+    /// Records the event, updates the state and applies the effects.
+    pub(super) fn dispatch(&mut self, event: Event) -> anyhow::Result<()> {
         let now = self.app.shared.system.now().wall_ns;
         if let Some(status) = self.recording.observe_event(&event, now) {
             update(&mut self.app, Event::RecordingStatus(Box::new(status)));
@@ -251,13 +223,13 @@ impl Runtime {
         self.apply_effects(effects)
     }
 
-    /// Draws within `wait`, or sooner if that was promised already.
-    pub fn schedule_draw(&mut self, wait: Duration) {
+    /// Schedules a frame `wait` from now, or earlier if one is scheduled already.
+    pub(super) fn schedule_draw(&mut self, wait: Duration) {
         let at = Instant::now() + wait;
         self.draw_due = Some(self.draw_due.map_or(at, |old| old.min(at)));
     }
 
-    /// Draws if that is wanted by now, and the terminal can take a frame.
+    /// Draws if a frame is due and the terminal has taken the previous one whole.
     fn draw_if_due(&mut self) -> anyhow::Result<()> {
         let due = self.draw_due.is_some_and(|at| at <= Instant::now());
         if due && self.tty.is_idle() { self.draw() } else { Ok(()) }
@@ -270,29 +242,29 @@ impl Runtime {
         Ok(())
     }
 
-    /// The terminal may take more, or is gone.
-    pub fn on_terminal_ready(&mut self, gone: bool) -> anyhow::Result<()> {
-        self.should_quit |= gone;
-        if !gone {
+    /// Handles a hang-up of the terminal, which ends the program.
+    pub(super) fn on_terminal_ready(&mut self, is_hung_up: bool) -> anyhow::Result<()> {
+        self.should_quit |= is_hung_up;
+        if !is_hung_up {
             self.tty.flush_nonblocking()?;
         }
         Ok(())
     }
 
-    /// Has the loop woken when there is something to do for it.
+    /// Sets the timer to the next thing due: a frame, a retry of a write, or overdue samples.
     fn set_timer(&mut self) {
         let now = Instant::now();
-        let watch = self.sample_due + READ_DEADLINE;
+        let overdue = self.sample_due + READ_DEADLINE;
         let frame = match (self.draw_due, self.tty.is_idle()) {
             (_, false) => Some(now + TERMINAL_RETRY_INTERVAL),
             (at, true) => at,
         };
-        let over = self.should_quit || self.collector_error.is_some();
-        self.timer.set_deadline(if over { now } else { frame.map_or(watch, |at| at.min(watch)) });
+        let must_end = self.should_quit || self.collector_error.is_some();
+        self.timer.set_deadline(if must_end { now } else { frame.map_or(overdue, |at| at.min(overdue)) });
     }
 
-    /// The alarm rang.
-    pub fn on_timer(&mut self) -> anyhow::Result<()> {
+    /// Handles the timer: retries a write, and looks for blocked reads when samples are overdue.
+    pub(super) fn on_timer(&mut self) -> anyhow::Result<()> {
         self.timer.mark_expired();
         self.tty.flush_nonblocking()?;
         if self.sample_due + READ_DEADLINE <= Instant::now() {
@@ -303,19 +275,19 @@ impl Runtime {
         Ok(())
     }
 
-    /// What does not return: collectors and children.
+    /// Updates the list of reads and child processes that do not return.
     fn refresh_blocked(&mut self) {
-        let Some(feed) = &mut self.collectors else { return };
+        let Some(collectors) = &mut self.collectors else { return };
         let now = clock::now().boot_ns;
-        let mut list = feed.find_blocked();
-        for p in self.pool.pending() {
-            if now.saturating_sub(p.started_boot_ns) > CHILD_BLOCKED_AFTER.as_nanos() as u64 {
-                let on = format!("{} (child {})", p.job.key(), p.pid);
-                list.push(BlockedRead { since_boot_ns: p.started_boot_ns, waiting_on: on });
+        let mut blocked = collectors.find_blocked();
+        for child in self.pool.pending() {
+            if now.saturating_sub(child.started_boot_ns) > CHILD_BLOCKED_AFTER.as_nanos() as u64 {
+                let waiting_on = format!("{} (child {})", child.job.key(), child.pid);
+                blocked.push(BlockedRead { since_boot_ns: child.started_boot_ns, waiting_on });
             }
         }
-        if list != self.app.shared.system.blocked_reads {
-            let _ = self.dispatch(Event::Blocked(list));
+        if blocked != self.app.shared.system.blocked_reads {
+            let _ = self.dispatch(Event::Blocked(blocked));
         }
         if !self.app.shared.system.hung_tasks.is_empty() {
             let left = read_hung_task_warnings(&self.options.root).ok().copied();
@@ -323,9 +295,9 @@ impl Runtime {
         }
     }
 
-    /// A signal came.
-    pub fn on_signal(&mut self, which: SignalEvent) -> anyhow::Result<()> {
-        match which {
+    /// Handles a signal.
+    pub(super) fn on_signal(&mut self, signal: SignalEvent) -> anyhow::Result<()> {
+        match signal {
             SignalEvent::Terminate => self.should_quit = true,
             SignalEvent::Suspend => self.suspend()?,
             SignalEvent::Continue => self.resume()?,
@@ -336,4 +308,9 @@ impl Runtime {
         }
         Ok(())
     }
+}
+
+/// Sends an event to the loop from a background thread. The error is dropped: it only says that the loop has ended.
+fn send(events: &EventSender, event: Event) {
+    let _ = events.blocking_send(Box::new(event));
 }

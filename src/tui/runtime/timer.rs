@@ -1,7 +1,7 @@
-//! The moment at which the loop has something to do though nobody said anything.
+//! Wakes the event loop at a point in time.
 //!
-//! It is a timer of the kernel's, not of the runtime: a collector's thread puts it off at each tick without waking the
-//! loop's.
+//! It is a timerfd rather than a tokio timer, because a collector's thread postpones it at each tick, which must not
+//! wake the event loop's thread.
 
 use rustix::io::Errno;
 use rustix::time::{
@@ -11,47 +11,47 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-/// A timer that rings once.
-pub struct Timer {
+/// A one-shot timer (timerfd_create(2)).
+pub(super) struct Timer {
     fd: OwnedFd,
-    /// When it will ring.
+    /// When it expires; `None`: not set, or expired.
     deadline: Option<Instant>,
 }
 
 impl Timer {
-    /// Not set.
-    pub fn new() -> io::Result<Self> {
+    /// Creates a timer that is not set.
+    pub(super) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         Ok(Self { fd: timerfd_create(TimerfdClockId::Monotonic, flags)?, deadline: None })
     }
 
-    /// The same timer, to wait for it.
-    pub fn try_clone(&self) -> io::Result<Self> {
+    /// Duplicates the descriptor, to wait for the same timer.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { fd: self.fd.try_clone()?, deadline: None })
     }
 
-    /// Rings at that moment, and no longer at the one set before; at once if it is over.
-    pub fn set_deadline(&mut self, at: Instant) {
-        if self.deadline.replace(at) == Some(at) {
+    /// Sets the time of expiry, replacing an earlier one; a time in the past expires at once.
+    pub(super) fn set_deadline(&mut self, deadline: Instant) {
+        if self.deadline.replace(deadline) == Some(deadline) {
             return;
         }
-        // Zero would mean never.
-        let left = at.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+        // Zero would disarm the timer.
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
         let it_value = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-        let never = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // It fails for times out of range only, and an interval has an upper limit.
-        let _ = timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: never, it_value });
+        let once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // It fails only for times out of range, and the sampling interval has an upper limit.
+        let _ = timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: once, it_value });
     }
 
-    /// It has rung: setting it to the same moment once more makes it ring again.
-    pub fn mark_expired(&mut self) {
+    /// Notes that the timer has expired, so that setting the same deadline again arms it again.
+    pub(super) fn mark_expired(&mut self) {
         self.deadline = None;
     }
 
-    /// Takes note that it has rung, so that it can be waited for again.
-    pub fn acknowledge(&self) {
-        let mut times = [0; 8];
-        while rustix::io::read(&self.fd, &mut times) == Err(Errno::INTR) {}
+    /// Reads the expiry count, so that the descriptor is no longer readable.
+    pub(super) fn acknowledge(&self) {
+        let mut expirations = [0; 8];
+        while rustix::io::read(&self.fd, &mut expirations) == Err(Errno::INTR) {}
     }
 }
 
@@ -72,28 +72,28 @@ mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, poll};
 
-    fn expires(alarm: &Timer, wait: Option<&Timespec>) -> bool {
-        poll(&mut [PollFd::new(alarm, PollFlags::IN)], wait) == Ok(1)
+    fn expires(timer: &Timer, wait: Option<&Timespec>) -> bool {
+        poll(&mut [PollFd::new(timer, PollFlags::IN)], wait) == Ok(1)
     }
 
     const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
     #[test]
     fn timer_expires_once_at_the_deadline_set_last() {
-        let mut alarm = Timer::new().unwrap();
-        let ear = alarm.try_clone().unwrap();
-        assert!(!expires(&ear, Some(&NO_WAIT)), "not set");
+        let mut timer = Timer::new().unwrap();
+        let waiter = timer.try_clone().unwrap();
+        assert!(!expires(&waiter, Some(&NO_WAIT)), "not set");
         let now = Instant::now();
-        alarm.set_deadline(now);
-        assert!(expires(&ear, None), "a moment that is over");
-        ear.acknowledge();
-        assert!(!expires(&ear, Some(&NO_WAIT)));
-        alarm.set_deadline(now);
-        assert!(!expires(&ear, Some(&NO_WAIT)), "it has been set to that already");
-        alarm.mark_expired();
-        alarm.set_deadline(now);
-        assert!(expires(&ear, None));
-        alarm.set_deadline(now + Duration::from_secs(3600));
-        assert!(!expires(&ear, Some(&NO_WAIT)), "put off before anybody heard it");
+        timer.set_deadline(now);
+        assert!(expires(&waiter, None), "a deadline in the past");
+        waiter.acknowledge();
+        assert!(!expires(&waiter, Some(&NO_WAIT)));
+        timer.set_deadline(now);
+        assert!(!expires(&waiter, Some(&NO_WAIT)), "set to the same deadline already");
+        timer.mark_expired();
+        timer.set_deadline(now);
+        assert!(expires(&waiter, None));
+        timer.set_deadline(now + Duration::from_secs(3600));
+        assert!(!expires(&waiter, Some(&NO_WAIT)), "postponed before it was acknowledged");
     }
 }

@@ -1,26 +1,26 @@
-//! The signals that mean something to the screen.
+//! Signals the full-screen program handles.
 //!
-//! They are listened for in a task of its own, so that the loop asks one queue at every turn, not seven signals.
+//! A tokio task collects them into one queue, so that the event loop polls one queue instead of seven signals.
 
-use super::event_queue::QUEUE_CAPACITY;
+use super::QUEUE_CAPACITY;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// What a signal asks for.
+/// What a signal means to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignalEvent {
-    /// Leave.
+pub(super) enum SignalEvent {
+    /// SIGTERM, SIGHUP, SIGINT or SIGQUIT: end the program.
     Terminate,
-    /// Back to the shell for now.
+    /// SIGTSTP: stop and return to the shell.
     Suspend,
-    /// Back from there.
+    /// SIGCONT: continued after a stop.
     Continue,
-    /// The terminal's size changed.
+    /// SIGWINCH: the terminal's size has changed.
     Resize,
 }
 
-/// From now on none of them ends or stops the program by itself. Needs a running tokio runtime.
-pub fn spawn_signal_listener() -> std::io::Result<mpsc::Receiver<SignalEvent>> {
+/// Catches the signals and queues them. Needs a running tokio runtime.
+pub(super) fn spawn_signal_listener() -> std::io::Result<mpsc::Receiver<SignalEvent>> {
     let tstp = SignalKind::from_raw(libc::SIGTSTP);
     let cont = SignalKind::from_raw(libc::SIGCONT);
     let mut end = [

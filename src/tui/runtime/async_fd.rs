@@ -1,0 +1,21 @@
+//! File descriptors the event loop waits for.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// A type that owns one file descriptor and keeps it for its whole life.
+pub(super) trait StableFd: AsFd + AsRawFd {}
+
+impl StableFd for crate::tui::terminal::TtyHandle {}
+impl StableFd for super::timer::Timer {}
+impl StableFd for crate::collect::kmsg::KmsgReader {}
+
+/// Registers a file descriptor with tokio's reactor.
+#[allow(unsafe_code)]
+pub(super) fn register_fd<T: StableFd>(inner: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    // SAFETY: the descriptor must stay open and the same until the AsyncFd is dropped. All implementors of
+    // StableFd hold it in an OwnedFd that they never replace or close before they are dropped themselves.
+    unsafe { AsyncFd::register_with_interest(inner, interest) }.map_err(|err| err.into_parts().1)
+}
