@@ -214,15 +214,16 @@ fn load_stored<T: Storable>(option: &str, id: &str) -> Result<T, String> {
 /// Settings with one default for every machine that have another value, and those that could not be read.
 fn changed_settings(root: &Root) -> (Vec<ChangedSetting>, Vec<String>) {
     let machine = MachineLimits::read(root);
-    let known: Vec<_> = discover_knobs(root, false).into_iter().filter(|at| at.knob().default.is_some()).collect();
+    let known: Vec<_> =
+        discover_knobs(root, false).into_iter().filter(|at| at.definition().default.is_some()).collect();
     let readings = child_knob_io(root).read_all(&known);
     let (mut differ, mut unread) = (Vec::new(), Vec::new());
     for (at, reading) in known.iter().zip(&readings) {
         match reading {
-            Ok(found) if Some(found.value.as_str()) != at.knob().default => differ.push(ChangedSetting {
+            Ok(found) if Some(found.value.as_str()) != at.definition().default => differ.push(ChangedSetting {
                 name: at.to_string(),
                 current: format_reading(at, reading, &machine),
-                default: at.knob().default_display().into(),
+                default: at.definition().default_display().into(),
             }),
             Ok(_) | Err(KnobError::Absent(_)) => {}
             Err(fail) => unread.push(format!("{at}: {}", fail.message())),

@@ -97,7 +97,7 @@ fn validate_with(
                 .into(),
         ));
     }
-    let page_cache = |at: &KnobId| matches!(at.knob().group, KnobGroup::Writeback | KnobGroup::Bdi);
+    let page_cache = |at: &KnobId| matches!(at.definition().group, KnobGroup::Writeback | KnobGroup::Bdi);
     let only_page_cache = knobs.iter().all(page_cache);
     if spec.control && !only_page_cache {
         return Err(TuneError::Usage(
@@ -109,9 +109,9 @@ fn validate_with(
 
 /// Nothing for a half of a pair that is 0: the other half counts then.
 fn display_value(at: &KnobId, value: &str, machine: &MachineLimits) -> String {
-    match at.knob().link {
+    match at.definition().link {
         KnobLink::Pair(_) if value == "0" => String::new(),
-        _ => crate::sanitize::sanitize(value::format_with_meaning(at.knob(), value, machine)),
+        _ => crate::sanitize::sanitize(value::format_with_meaning(at.definition(), value, machine)),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Making a change: capture the group, journal, write, read back, mark applied. All or nothing.
+//! Applies a change: captures the knobs, journals the intent, writes, reads back and marks each knob as applied. All
+//! knobs or none.
 
 use super::change_set::{ChangeSet, changes_from_records, next_id};
 use super::journal::Journal;
@@ -12,34 +13,36 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::time::Duration;
 
-/// How long another change may take before ours is given up.
+/// How long to wait for another process that is making a change.
 pub const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Where changes are made: the kernel, the journal, and the count of steps.
+/// What applying and restoring work on.
 pub struct TuningContext<'a> {
-    /// The kernel.
+    /// Reads and writes knobs.
     pub io: &'a mut dyn KnobIo,
-    /// What is going on.
+    /// The journal of this boot.
     pub journal: Journal,
-    /// Where to be killed.
+    /// Where tests kill processes.
     pub kill_points: KillPoints,
 }
 
-/// Writes all of `plan`, or leaves everything as it was. `lease_secs` is for the record; who keeps the lease
-/// is the caller's business.
+/// Writes all of `plan`, or leaves every knob as it was. `lease_secs` is only recorded; the caller holds the lease.
+/// | # Errors
+/// | If a knob cannot be written, reads back another value or the journal cannot be written; the text says what was
+/// rolled back.
 pub fn apply(
-    bench: &mut TuningContext,
+    context: &mut TuningContext,
     plan: &[PlannedWrite],
     lease_secs: Option<u64>,
 ) -> Result<ChangeSet, TuneError> {
-    let failed = |err: io::Error| TuneError::Failed(format!("nothing was changed: {err}"));
-    let lock = bench.journal.lock(LOCK_TIMEOUT).map_err(|err| TuneError::Unsafe(err.to_string()))?;
-    let (records, _) = bench.journal.load().map_err(failed)?;
+    let not_changed = |err: io::Error| TuneError::Failed(format!("nothing was changed: {err}"));
+    let lock = context.journal.lock(LOCK_TIMEOUT).map_err(|err| TuneError::Unsafe(err.to_string()))?;
+    let (records, _) = context.journal.load().map_err(not_changed)?;
     let id = next_id(&changes_from_records(&records));
-    bench.append_record(&JournalRecord::Begin { id, wall_ns: now_wall_ns(), lease_secs }).map_err(failed)?;
-    for (n, planned) in (0u32..).zip(plan) {
-        if let Err(why) = apply_one(bench, id, n, planned) {
-            let text = format!("{why}; {}", roll_back(bench, id));
+    context.append_record(&JournalRecord::Begin { id, wall_ns: now_wall_ns(), lease_secs }).map_err(not_changed)?;
+    for (n, write) in (0u32..).zip(plan) {
+        if let Err(why) = apply_one(context, id, n, write) {
+            let text = format!("{why}; {}", roll_back(context, id));
             return Err(match why {
                 TuneError::Privilege(_) => TuneError::Privilege(text),
                 TuneError::Unsafe(_) => TuneError::Unsafe(text),
@@ -48,9 +51,9 @@ pub fn apply(
         }
     }
     if lease_secs.is_none() {
-        bench.append_record(&JournalRecord::Kept { id }).map_err(|err| TuneError::Failed(err.to_string()))?;
+        context.append_record(&JournalRecord::Kept { id }).map_err(|err| TuneError::Failed(err.to_string()))?;
     }
-    let (records, _) = bench.journal.load().map_err(failed)?;
+    let (records, _) = context.journal.load().map_err(not_changed)?;
     drop(lock);
     changes_from_records(&records)
         .into_iter()
@@ -58,23 +61,24 @@ pub fn apply(
         .ok_or_else(|| TuneError::Failed("the journal lost it".into()))
 }
 
-/// Marks a change as one that stays.
+/// Records that the change stays.
 pub fn mark_kept(journal: &mut Journal, steps: &mut KillPoints, id: u64) -> io::Result<()> {
     let _lock = journal.lock(LOCK_TIMEOUT)?;
     journal.append(&JournalRecord::Kept { id }, steps)
 }
 
 impl TuningContext<'_> {
-    /// [`Journal::append`] with the steps counted.
+    /// Appends a record and counts the kill points of doing so.
     pub fn append_record(&mut self, record: &JournalRecord) -> io::Result<()> {
         self.journal.append(record, &mut self.kill_points)
     }
 
-    /// A knob's value and of what moves with it, itself first. What moves along and cannot be read is left out.
-    pub fn read_with_linked(&mut self, at: &KnobId) -> Result<Vec<KnobValuePair>, KnobError> {
-        let own = self.io.read(at)?.value;
-        let mut all = vec![(at.clone(), own)];
-        for other in at.with_linked().into_iter().skip(1) {
+    /// The values of a knob and of its linked knobs, the knob itself first. Linked knobs that cannot be read are left
+    /// out.
+    pub fn read_with_linked(&mut self, knob_id: &KnobId) -> Result<Vec<KnobValuePair>, KnobError> {
+        let own = self.io.read(knob_id)?.value;
+        let mut all = vec![(knob_id.clone(), own)];
+        for other in knob_id.with_linked().into_iter().skip(1) {
             if let Ok(reading) = self.io.read(&other) {
                 all.push((other, reading.value));
             }
@@ -83,53 +87,55 @@ impl TuningContext<'_> {
     }
 }
 
-fn apply_one(bench: &mut TuningContext, id: u64, n: u32, planned: &PlannedWrite) -> Result<(), TuneError> {
-    let at = &planned.knob;
-    let ident = bench.io.identity(at)?;
-    let before = bench.read_with_linked(at)?;
-    let journal = |err: io::Error| TuneError::Failed(format!("{at}: not written, as the journal cannot be: {err}"));
-    let want = planned.target.clone();
-    bench
+fn apply_one(context: &mut TuningContext, id: u64, n: u32, write: &PlannedWrite) -> Result<(), TuneError> {
+    let knob_id = &write.knob;
+    let ident = context.io.identity(knob_id)?;
+    let before = context.read_with_linked(knob_id)?;
+    let journal =
+        |err: io::Error| TuneError::Failed(format!("{knob_id}: not written, as the journal cannot be: {err}"));
+    let target = write.target.clone();
+    context
         .append_record(&JournalRecord::Intend {
             id,
             index: n,
-            knob: at.clone(),
+            knob: knob_id.clone(),
             identity: ident,
             before: before.clone(),
-            target: want.clone(),
+            target: target.clone(),
         })
         .map_err(journal)?;
-    if before[0].1 == want {
-        bench
+    if before[0].1 == target {
+        context
             .append_record(&JournalRecord::Closed { id, index: n, outcome: RestoreOutcome::AlreadyRestored })
             .map_err(journal)?;
         return Ok(());
     }
-    bench.io.write(at, &want)?;
-    bench.kill_points.reach("written");
-    let after = bench.read_with_linked(at)?;
-    bench.kill_points.reach("read back");
-    bench.append_record(&JournalRecord::Applied { id, index: n, after: after.clone() }).map_err(journal)?;
-    if !is_accepted(at, &want, &after[0].1) {
-        return Err(TuneError::Failed(format!("{at}: the kernel made {} of {want}", after[0].1)));
+    context.io.write(knob_id, &target)?;
+    context.kill_points.reach("written");
+    let after = context.read_with_linked(knob_id)?;
+    context.kill_points.reach("read back");
+    context.append_record(&JournalRecord::Applied { id, index: n, after: after.clone() }).map_err(journal)?;
+    if !is_accepted(knob_id, &target, &after[0].1) {
+        return Err(TuneError::Failed(format!("{knob_id}: the kernel made {} of {target}", after[0].1)));
     }
     Ok(())
 }
 
-/// Whether the value read back is what was written. `-1` asks for a default whose value is the kernel's.
-pub fn is_accepted(at: &KnobId, want: &str, got: &str) -> bool {
-    want == got || (at.knob().name == "wbt_lat_usec" && want == "-1")
+/// Whether the kernel accepted `target` as `current`. `-1` asks wbt_lat_usec for a default that only the kernel
+/// knows.
+pub fn is_accepted(knob_id: &KnobId, target: &str, got: &str) -> bool {
+    target == got || (knob_id.definition().name == "wbt_lat_usec" && target == "-1")
 }
 
-fn roll_back(bench: &mut TuningContext, id: u64) -> String {
-    match restore(bench, id) {
+fn roll_back(context: &mut TuningContext, id: u64) -> String {
+    match restore(context, id) {
         Ok(all) => {
             let left: Vec<String> = all
                 .iter()
                 .filter(|(_, u)| {
                     !matches!(u, RestoreResult::Closed(RestoreOutcome::Restored | RestoreOutcome::AlreadyRestored))
                 })
-                .map(|(at, u)| format!("{at}: {u}"))
+                .map(|(knob_id, u)| format!("{knob_id}: {u}"))
                 .collect();
             match left.is_empty() {
                 true => "nothing is changed".into(),
@@ -142,7 +148,7 @@ fn roll_back(bench: &mut TuningContext, id: u64) -> String {
     }
 }
 
-/// Now, ns since 1970.
+/// The wall clock, ns since 1970.
 pub fn now_wall_ns() -> i64 {
     let now = clock_gettime(ClockId::Realtime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec

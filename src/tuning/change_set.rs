@@ -1,50 +1,50 @@
-//! The journal's records put together: what was changed, what of it still stands.
+//! Change sets, reconstructed from the journal: what was changed and what is still in force.
 
 use super::journal_record::{JournalRecord, KnobValuePair, RestoreOutcome};
 use super::knob_id::KnobId;
 
-/// One `set`: one or several knobs.
+/// The knobs changed by one `tune set`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeSet {
-    /// Counted up from 1 each boot.
+    /// Counts from 1 in each boot.
     pub id: u64,
-    /// When, ns since 1970.
+    /// When it was made, ns since 1970.
     pub wall_ns: i64,
-    /// Seconds of the first lease; `None`: meant to stay.
+    /// The first lease in seconds; `None`: without a lease.
     pub lease_secs: Option<u64>,
-    /// Confirmed: it stays until somebody undoes it.
+    /// Whether it was confirmed to stay until it is undone.
     pub is_kept: bool,
-    /// In the order they were written.
+    /// Its knobs, in the order they were written.
     pub members: Vec<KnobChange>,
 }
 
-/// One knob of a change.
+/// One knob of a change set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnobChange {
-    /// Its number within the change.
+    /// Its position in the change set.
     pub index: u32,
-    /// Knob.
+    /// The knob.
     pub knob: KnobId,
-    /// Which device, mount or process of that name.
+    /// Distinguishes the device, mount or process from a later one of the same name.
     pub identity: String,
-    /// What a restore brings back: itself first, then what moves with it.
+    /// The values to restore: the knob itself first, then its linked knobs.
     pub before: Vec<KnobValuePair>,
-    /// What was written.
+    /// The value to write.
     pub target: String,
-    /// What was read back; `None`: it died before it could say.
+    /// The values read back; `None` if the tuner died before recording them.
     pub after: Option<Vec<KnobValuePair>>,
-    /// How it ended.
+    /// How it was closed; `None` while it is open.
     pub outcome: Option<RestoreOutcome>,
 }
 
 impl ChangeSet {
-    /// Whether something of it may still stand.
+    /// Whether some of its knobs may still have the changed value.
     pub fn is_open(&self) -> bool {
         self.members.iter().any(|m| m.outcome.is_none())
     }
 }
 
-/// Puts records together. Ones that fit nowhere are left out.
+/// Rebuilds change sets from records. Records that match no change set are ignored.
 pub fn changes_from_records(records: &[JournalRecord]) -> Vec<ChangeSet> {
     let mut all: Vec<ChangeSet> = Vec::new();
     for record in records {
@@ -53,8 +53,8 @@ pub fn changes_from_records(records: &[JournalRecord]) -> Vec<ChangeSet> {
                 all.push(ChangeSet { id, wall_ns, lease_secs, is_kept: false, members: Vec::new() });
             }
             JournalRecord::Begin { .. } => {}
-            JournalRecord::Intend { id, index: n, knob: at, identity: ident, before, target: want } => {
-                // The change's first record may be the damaged one; its knobs must be found all the same.
+            JournalRecord::Intend { id, index: n, knob: knob_id, identity: ident, before, target: want } => {
+                // The `Begin` record may be damaged; its knobs must still be restorable.
                 if all.iter().all(|c| c.id != id) {
                     all.push(ChangeSet { id, wall_ns: 0, lease_secs: Some(0), is_kept: false, members: Vec::new() });
                     all.sort_by_key(|c| c.id);
@@ -62,7 +62,7 @@ pub fn changes_from_records(records: &[JournalRecord]) -> Vec<ChangeSet> {
                 if let Some(c) = all.iter_mut().find(|c| c.id == id && c.members.iter().all(|m| m.index != n)) {
                     c.members.push(KnobChange {
                         index: n,
-                        knob: at,
+                        knob: knob_id,
                         identity: ident,
                         before,
                         target: want,
@@ -100,17 +100,17 @@ fn find_member(all: &mut [ChangeSet], id: u64, n: u32) -> Option<&mut KnobChange
     all.iter_mut().find(|c| c.id == id)?.members.iter_mut().find(|m| m.index == n)
 }
 
-/// The value a knob had before the first change of this boot that is on record.
-pub fn value_before_first_change<'a>(changes: &'a [ChangeSet], at: &KnobId) -> Option<&'a str> {
+/// The value a knob had before the first recorded change of this boot.
+pub fn value_before_first_change<'a>(changes: &'a [ChangeSet], knob_id: &KnobId) -> Option<&'a str> {
     changes
         .iter()
         .flat_map(|c| &c.members)
         .flat_map(|m| &m.before)
-        .find(|(a, _)| a == at)
+        .find(|(a, _)| a == knob_id)
         .map(|(_, value)| value.as_str())
 }
 
-/// The number for a new change.
+/// The id of the next change set.
 pub fn next_id(changes: &[ChangeSet]) -> u64 {
     changes.iter().map(|c| c.id).max().unwrap_or(0) + 1
 }

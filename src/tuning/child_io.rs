@@ -1,6 +1,7 @@
-//! Knobs of devices and mounts are touched in a child process with a deadline: such a read or write can wait
-//! for ever, and not even SIGKILL ends it then. The child is left behind and named, never waited for; while it
-//! lives nothing else is asked about the same device or mount, so that they cannot pile up.
+//! Accesses knobs of devices and mounts in a child process with a deadline: such a read or write can block for ever,
+//! and SIGKILL does not end it.
+//! | A child that does not answer is abandoned and named in the error. While it lives, knobs of the same device or
+//! mount are not accessed again, so that blocked children cannot accumulate.
 
 use super::knob_id::KnobId;
 use super::knob_io::{DirectKnobIo, KnobError, KnobIo, KnobReading};
@@ -15,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How long one answer may take. A scheduler switch waits for the queue to empty, so it is not short.
+/// The longest wait for one response. A scheduler switch waits until the queue is empty, which takes a while.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The longest line that is read.
+/// The longest response line, bytes.
 const MAX_LINE: u64 = 256 * 1024;
 
-/// What the child is asked, one line each.
+/// A request to the child, one JSON line each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum KnobRequest {
     Read(KnobId),
@@ -29,14 +30,14 @@ enum KnobRequest {
 }
 
 impl KnobRequest {
-    fn knob(&self) -> &KnobId {
+    fn knob_id(&self) -> &KnobId {
         match self {
-            KnobRequest::Read(at) | KnobRequest::Write(at, _) | KnobRequest::Identity(at) => at,
+            KnobRequest::Read(knob_id) | KnobRequest::Write(knob_id, _) | KnobRequest::Identity(knob_id) => knob_id,
         }
     }
 }
 
-/// What it answers, one line for each line asked.
+/// A response of the child, one JSON line for each request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum KnobResponse {
     Reading(KnobReading),
@@ -45,41 +46,41 @@ enum KnobResponse {
     Failed(KnobError),
 }
 
-/// Direct where nothing can block, by a child where something can.
+/// Accesses knobs directly where that cannot block, and through a child where it can.
 #[derive(Debug, Clone)]
 pub struct ChildKnobIo {
     direct: DirectKnobIo,
     root: Root,
     program: PathBuf,
     timeout: Duration,
-    /// By device or mount: the child that never answered, and whether it lives still.
+    /// By device or mount: the pid of the child that did not answer, and whether it is still alive.
     abandoned: BTreeMap<String, (u32, Arc<AtomicBool>)>,
 }
 
 impl ChildKnobIo {
-    /// `program` is this program's binary.
+    /// `program` is the path of this program.
     pub fn new(root: &Root, program: PathBuf) -> Self {
         let direct = DirectKnobIo::new(root.clone());
         Self { direct, root: root.clone(), program, timeout: DEFAULT_TIMEOUT, abandoned: BTreeMap::new() }
     }
 
-    /// Another deadline for an answer.
+    /// Sets another response timeout.
     pub fn with_timeout(mut self, within: Duration) -> Self {
         self.timeout = within;
         self
     }
 
-    /// The child that is still waiting on the thing of this knob.
-    fn abandoned_child_error(&self, at: &KnobId) -> Option<KnobError> {
-        let (pid, _) = self.abandoned.get(at.instance()).filter(|(_, lives)| lives.load(Ordering::Relaxed))?;
-        Some(KnobError::Blocked(format!("{at}: process {pid} still waits on {}", at.instance())))
+    /// The error for a knob whose device or mount still blocks an abandoned child.
+    fn abandoned_child_error(&self, knob_id: &KnobId) -> Option<KnobError> {
+        let (pid, _) = self.abandoned.get(knob_id.instance()).filter(|(_, lives)| lives.load(Ordering::Relaxed))?;
+        Some(KnobError::Blocked(format!("{knob_id}: process {pid} still waits on {}", knob_id.instance())))
     }
 
-    /// Asks one child all of it. After the first answer that does not come the rest is asked of another,
-    /// without what belongs to the same device or mount.
+    /// Sends all requests to one child. After a missing response, another child gets the rest, except what concerns
+    /// the same device or mount.
     fn request_all(&mut self, asks: Vec<KnobRequest>) -> Vec<KnobResponse> {
         let mut answers: Vec<Option<KnobResponse>> =
-            asks.iter().map(|ask| self.abandoned_child_error(ask.knob()).map(KnobResponse::Failed)).collect();
+            asks.iter().map(|ask| self.abandoned_child_error(ask.knob_id()).map(KnobResponse::Failed)).collect();
         let mut left: VecDeque<usize> = (0..asks.len()).filter(|i| answers[*i].is_none()).collect();
         while !left.is_empty() {
             let part: Vec<usize> = left.drain(..).collect();
@@ -88,22 +89,22 @@ impl ChildKnobIo {
                 answers[*i] = Some(answer.clone());
             }
             let Some(stuck) = part.get(got.0.len()) else { break };
-            let at = asks[*stuck].knob();
+            let knob_id = asks[*stuck].knob_id();
             if let NoResponse::TimedOut(pid, lives) = &got.1 {
-                self.abandoned.insert(at.instance().to_owned(), (*pid, lives.clone()));
+                self.abandoned.insert(knob_id.instance().to_owned(), (*pid, lives.clone()));
             }
             for i in &part[got.0.len()..] {
-                match asks[*i].knob().instance() == at.instance() {
-                    true => answers[*i] = Some(KnobResponse::Failed(got.1.clone().into_error(asks[*i].knob()))),
+                match asks[*i].knob_id().instance() == knob_id.instance() {
+                    true => answers[*i] = Some(KnobResponse::Failed(got.1.clone().into_error(asks[*i].knob_id()))),
                     false => left.push_back(*i),
                 }
             }
         }
-        let lost = |at: &KnobId| KnobResponse::Failed(KnobError::Blocked(format!("{at}: not asked")));
-        answers.into_iter().zip(&asks).map(|(a, ask)| a.unwrap_or_else(|| lost(ask.knob()))).collect()
+        let lost = |knob_id: &KnobId| KnobResponse::Failed(KnobError::Blocked(format!("{knob_id}: not asked")));
+        answers.into_iter().zip(&asks).map(|(a, ask)| a.unwrap_or_else(|| lost(ask.knob_id()))).collect()
     }
 
-    /// The answers that came, and why the next one did not.
+    /// Runs one child: the responses that arrived, and why the next one did not.
     fn run_child<'a>(&self, asks: impl Iterator<Item = &'a KnobRequest>) -> (Vec<KnobResponse>, NoResponse) {
         let mut request = Vec::new();
         let mut count = 0;
@@ -128,9 +129,9 @@ impl ChildKnobIo {
         let ends = lives.clone();
         let (tx, rx) = mpsc::channel();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        // This thread ends when the child does, or is left behind with it.
+        // The thread ends with the child, or stays blocked with it.
         std::thread::spawn(move || {
-            // Writing cannot wait long: the child reads all before it does anything.
+            // The write cannot block for long: the child reads all requests before it accesses a knob.
             if let Some(mut stdin) = stdin {
                 let _ = stdin.write_all(&request);
             }
@@ -169,7 +170,7 @@ impl ChildKnobIo {
     }
 }
 
-/// Why an answer is missing.
+/// Why a response is missing.
 #[derive(Debug, Clone)]
 enum NoResponse {
     TimedOut(u32, Arc<AtomicBool>),
@@ -177,74 +178,74 @@ enum NoResponse {
 }
 
 impl NoResponse {
-    fn into_error(self, at: &KnobId) -> KnobError {
+    fn into_error(self, knob_id: &KnobId) -> KnobError {
         match self {
             NoResponse::TimedOut(pid, _) => KnobError::Blocked(format!(
-                "{at}: no answer in time; process {pid} is left behind waiting, and what it asked may still happen"
+                "{knob_id}: no answer in time; process {pid} is left behind waiting, and what it asked may still happen"
             )),
-            NoResponse::ChildFailed(why) => KnobError::Invalid(format!("{at}: child process: {why}")),
+            NoResponse::ChildFailed(why) => KnobError::Invalid(format!("{knob_id}: child process: {why}")),
         }
     }
 }
 
 impl KnobIo for ChildKnobIo {
-    fn read(&mut self, at: &KnobId) -> Result<KnobReading, KnobError> {
-        if !at.knob().may_block() {
-            return self.direct.read(at);
+    fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError> {
+        if !knob_id.definition().may_block() {
+            return self.direct.read(knob_id);
         }
-        match self.request(KnobRequest::Read(at.clone())) {
+        match self.request(KnobRequest::Read(knob_id.clone())) {
             KnobResponse::Reading(reading) => Ok(reading),
-            other => Err(unexpected_response(at, other)),
+            other => Err(unexpected_response(knob_id, other)),
         }
     }
 
-    fn write(&mut self, at: &KnobId, value: &str) -> Result<(), KnobError> {
-        if !at.knob().may_block() {
-            return self.direct.write(at, value);
+    fn write(&mut self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
+        if !knob_id.definition().may_block() {
+            return self.direct.write(knob_id, value);
         }
-        // Also when taking back: the journal keeps it until the device moves again.
-        progress_check::require_progress(&self.root, at).map_err(KnobError::Blocked)?;
-        match self.request(KnobRequest::Write(at.clone(), value.into())) {
+        // Restores are refused too: the journal keeps the old value until the device makes progress.
+        progress_check::require_progress(&self.root, knob_id).map_err(KnobError::Blocked)?;
+        match self.request(KnobRequest::Write(knob_id.clone(), value.into())) {
             KnobResponse::Written => Ok(()),
-            other => Err(unexpected_response(at, other)),
+            other => Err(unexpected_response(knob_id, other)),
         }
     }
 
-    fn identity(&mut self, at: &KnobId) -> Result<String, KnobError> {
-        if !at.knob().may_block() {
-            return self.direct.identity(at);
+    fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError> {
+        if !knob_id.definition().may_block() {
+            return self.direct.identity(knob_id);
         }
-        match self.request(KnobRequest::Identity(at.clone())) {
+        match self.request(KnobRequest::Identity(knob_id.clone())) {
             KnobResponse::Identity(ident) => Ok(ident),
-            other => Err(unexpected_response(at, other)),
+            other => Err(unexpected_response(knob_id, other)),
         }
     }
 
     fn read_all(&mut self, all: &[KnobId]) -> Vec<Result<KnobReading, KnobError>> {
         let careful: Vec<KnobRequest> =
-            all.iter().filter(|a| a.knob().may_block()).cloned().map(KnobRequest::Read).collect();
+            all.iter().filter(|a| a.definition().may_block()).cloned().map(KnobRequest::Read).collect();
         let mut answers = self.request_all(careful).into_iter();
         all.iter()
-            .map(|at| match at.knob().may_block() {
-                false => self.direct.read(at),
+            .map(|knob_id| match knob_id.definition().may_block() {
+                false => self.direct.read(knob_id),
                 true => match answers.next() {
                     Some(KnobResponse::Reading(reading)) => Ok(reading),
-                    Some(other) => Err(unexpected_response(at, other)),
-                    None => Err(KnobError::Blocked(format!("{at}: not asked"))),
+                    Some(other) => Err(unexpected_response(knob_id, other)),
+                    None => Err(KnobError::Blocked(format!("{knob_id}: not asked"))),
                 },
             })
             .collect()
     }
 }
 
-fn unexpected_response(at: &KnobId, answer: KnobResponse) -> KnobError {
+fn unexpected_response(knob_id: &KnobId, answer: KnobResponse) -> KnobError {
     match answer {
         KnobResponse::Failed(fail) => fail,
-        _ => KnobError::Invalid(format!("{at}: child process: an answer to another question")),
+        _ => KnobError::Invalid(format!("{knob_id}: child process: an answer to another question")),
     }
 }
 
-/// The child's side: questions on standard input, answers on standard output.
+/// The child process: requests on standard input, responses on standard output.
 pub fn run_child_process(root: &Root) -> anyhow::Result<()> {
     let _ = rustix::process::setsid();
     let mut text = String::new();
@@ -253,11 +254,15 @@ pub fn run_child_process(root: &Root) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for line in text.lines() {
         let answer = match serde_json::from_str::<KnobRequest>(line) {
-            Ok(KnobRequest::Read(at)) => io.read(&at).map_or_else(KnobResponse::Failed, KnobResponse::Reading),
-            Ok(KnobRequest::Write(at, value)) => {
-                io.write(&at, &value).map_or_else(KnobResponse::Failed, |()| KnobResponse::Written)
+            Ok(KnobRequest::Read(knob_id)) => {
+                io.read(&knob_id).map_or_else(KnobResponse::Failed, KnobResponse::Reading)
             }
-            Ok(KnobRequest::Identity(at)) => io.identity(&at).map_or_else(KnobResponse::Failed, KnobResponse::Identity),
+            Ok(KnobRequest::Write(knob_id, value)) => {
+                io.write(&knob_id, &value).map_or_else(KnobResponse::Failed, |()| KnobResponse::Written)
+            }
+            Ok(KnobRequest::Identity(knob_id)) => {
+                io.identity(&knob_id).map_or_else(KnobResponse::Failed, KnobResponse::Identity)
+            }
             Err(err) => anyhow::bail!("question not understood: {err}"),
         };
         serde_json::to_writer(&mut out, &answer)?;
@@ -282,22 +287,27 @@ mod tests {
         }
         std::fs::create_dir_all(dir.path().join("proc/sys/vm")).unwrap();
         std::fs::write(dir.path().join("proc/sys/vm/swappiness"), "60\n").unwrap();
-        // Notes that it was started, then never says anything.
+        // Records that it was started, then never answers.
         let program = dir.path().join("mute");
         let script = "#!/bin/sh\necho >> \"$4/started\"\nexec sleep 60\n";
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let mut io = ChildKnobIo::new(&Root::at(dir.path()), program).with_timeout(Duration::from_millis(50));
-        let at = |text: &str| KnobId::parse(text).unwrap();
-        let all = [at("nr_requests@sda"), at("vm.swappiness"), at("scheduler@sda"), at("nr_requests@sdb")];
+        let knob_id = |text: &str| KnobId::parse(text).unwrap();
+        let all = [
+            knob_id("nr_requests@sda"),
+            knob_id("vm.swappiness"),
+            knob_id("scheduler@sda"),
+            knob_id("nr_requests@sdb"),
+        ];
         let got = io.read_all(&all);
         assert!(matches!(&got[0], Err(KnobError::Blocked(why)) if why.contains("left behind")), "{got:?}");
         assert_eq!(got[1].as_ref().unwrap().value, "60");
         assert!(matches!(&got[2], Err(KnobError::Blocked(_))) && matches!(&got[3], Err(KnobError::Blocked(_))));
-        // One that not even SIGKILL ended: nothing more is asked about its device.
+        // A child that SIGKILL did not end: its device is not accessed again.
         io.abandoned.insert("sda".into(), (4242, Arc::new(AtomicBool::new(true))));
         std::fs::remove_file(dir.path().join("started")).unwrap();
-        let got = io.write(&at("nr_requests@sda"), "32").unwrap_err();
+        let got = io.write(&knob_id("nr_requests@sda"), "32").unwrap_err();
         assert!(matches!(&got, KnobError::Blocked(why) if why.contains("4242 still waits")), "{got:?}");
         assert!(!dir.path().join("started").exists(), "no child was started");
     }

@@ -1,4 +1,4 @@
-//! Which knobs this machine has: its own, those of its disks, those of its mounts.
+//! Lists the knobs of this machine, its disks and its mounts.
 
 use super::knob::KnobLocation;
 use super::knob_id::KnobId;
@@ -6,8 +6,8 @@ use super::knobs::KNOBS;
 use crate::parse::mountinfo;
 use crate::root::Root;
 
-/// The machine's knobs, those of its disks (with `all_disks` also of disks made of memory or files), those of its
-/// mounts of disks.
+/// The machine's knobs and those of its disks and of mounts that are backed by a disk. Loop, RAM and network disks
+/// are only included with `all_disks`.
 pub fn discover_knobs(root: &Root, all_disks: bool) -> Vec<KnobId> {
     let (disks, mounts) = (list_disks(root, all_disks), list_mounts(root));
     let mut all = Vec::new();

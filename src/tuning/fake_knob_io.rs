@@ -1,24 +1,25 @@
-//! A kernel for tests: the pairs zero each other, a scheduler switch resets the queue, and writes can fail.
+//! A simulated kernel for tests: writing one half of a pair zeroes the other, a scheduler switch resets the queue,
+//! and writes can fail.
 
 use super::knob_id::KnobId;
 use super::knob_io::{KnobError, KnobIo, KnobReading};
 use std::collections::BTreeMap;
 
-/// Values by address.
+/// Values by knob id.
 pub type ValueMap = BTreeMap<String, String>;
 
-/// The kernel.
+/// The simulated kernel.
 #[derive(Debug, Clone, Default)]
 pub struct FakeKnobIo {
     pub values: ValueMap,
     pub identities: BTreeMap<String, String>,
-    /// Writes to these fail.
+    /// Knobs whose writes fail.
     pub failing: Vec<String>,
-    /// Writes to these are clamped to the value.
+    /// Knobs whose writes are clamped to a value.
     pub clamped: BTreeMap<String, String>,
-    /// The journal's file, to note how long it is at each write.
+    /// The journal file, to record its length at each write.
     pub journal_path: Option<std::path::PathBuf>,
-    /// Length of the journal before each write, and the values after it.
+    /// The journal's length before each write, and all values after it.
     pub write_log: Vec<(usize, ValueMap)>,
 }
 
@@ -46,7 +47,7 @@ impl FakeKnobIo {
         &self.values[name]
     }
 
-    /// Somebody else writes.
+    /// A write by somebody else.
     pub fn set_by_admin(&mut self, name: &str, value: &str) {
         self.set(name, value).unwrap();
     }
@@ -89,10 +90,10 @@ impl FakeKnobIo {
 }
 
 impl KnobIo for FakeKnobIo {
-    fn read(&mut self, at: &KnobId) -> Result<KnobReading, KnobError> {
-        let name = at.to_string();
-        let value = self.values.get(&name).cloned().ok_or_else(|| KnobError::Absent(format!("{at}: none")))?;
-        let choices = match at.knob().name {
+    fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError> {
+        let name = knob_id.to_string();
+        let value = self.values.get(&name).cloned().ok_or_else(|| KnobError::Absent(format!("{knob_id}: none")))?;
+        let choices = match knob_id.definition().name {
             "scheduler" => vec!["none".into(), "mq-deadline".into(), "bfq".into()],
             "transparent_hugepage.enabled" => vec!["always".into(), "madvise".into(), "never".into()],
             _ => Vec::new(),
@@ -100,22 +101,22 @@ impl KnobIo for FakeKnobIo {
         Ok(KnobReading { value, choices, max: None })
     }
 
-    fn write(&mut self, at: &KnobId, value: &str) -> Result<(), KnobError> {
-        let name = at.to_string();
+    fn write(&mut self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
+        let name = knob_id.to_string();
         if self.failing.contains(&name) {
-            return Err(KnobError::Invalid(format!("{at}: broken")));
+            return Err(KnobError::Invalid(format!("{knob_id}: broken")));
         }
         let before = self.journal_path.as_ref().map_or(0, |p| std::fs::read(p).unwrap().len());
         let value = self.clamped.get(&name).cloned().unwrap_or_else(|| value.to_owned());
-        self.set(&name, &value).map_err(|why| KnobError::Invalid(format!("{at}: {why}")))?;
+        self.set(&name, &value).map_err(|why| KnobError::Invalid(format!("{knob_id}: {why}")))?;
         self.write_log.push((before, self.values.clone()));
         Ok(())
     }
 
-    fn identity(&mut self, at: &KnobId) -> Result<String, KnobError> {
-        match at.instance() {
+    fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError> {
+        match knob_id.instance() {
             "" => Ok(String::new()),
-            name => self.identities.get(name).cloned().ok_or_else(|| KnobError::Absent(format!("{at}: gone"))),
+            name => self.identities.get(name).cloned().ok_or_else(|| KnobError::Absent(format!("{knob_id}: gone"))),
         }
     }
 }

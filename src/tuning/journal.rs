@@ -1,7 +1,6 @@
-//! The journal file: one per boot, below the run directory, root's own.
-//!
-//! Settings die with the boot, so must what would restore them: the boot's id is in the file's name, and
-//! files of other boots are taken away.
+//! The journal file, which makes every change restorable: one per boot, in the run directory, private to root.
+//! | Settings are lost at reboot, and so is the need to restore them. The file name therefore contains the boot id,
+//! and journals of other boots are deleted.
 
 use super::journal_record::{JournalRecord, decode_all};
 use super::kill_points::KillPoints;
@@ -15,13 +14,13 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The most a journal may hold; some 10,000 changes in one boot.
+/// The largest journal, bytes; enough for about 10,000 changes in one boot.
 const MAX_JOURNAL: u64 = 8 << 20;
 
-/// Below the run directory.
+/// The subdirectory of the run directory.
 const RUN_SUBDIR: &str = "iotop-plus";
 
-/// The boot's journal.
+/// The journal of this boot.
 #[derive(Debug)]
 pub struct Journal {
     dir: OwnedFd,
@@ -30,17 +29,19 @@ pub struct Journal {
     file: File,
 }
 
-/// Held while changes are made; dropped, it is free.
+/// The lock under which changes are made; released when dropped.
 #[derive(Debug)]
 pub struct JournalLock(#[allow(dead_code, reason = "held for its drop")] OwnedFd);
 
 impl Journal {
-    /// Opens this boot's journal, making it if missing.
+    /// Opens the journal of this boot and creates it if necessary.
+    /// | # Errors
+    /// | If the directory or the file cannot be opened, or belongs to or is open to other users.
     pub fn open(root: &Root) -> io::Result<Self> {
         Self::open_with(root, true)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Opens it if there is one.
+    /// Opens the journal of this boot if it exists.
     pub fn open_existing(root: &Root) -> io::Result<Option<Self>> {
         Self::open_with(root, false)
     }
@@ -66,13 +67,13 @@ impl Journal {
         if create {
             flags |= OFlags::CREATE;
         }
-        let full = path.join(&name);
+        let file_path = path.join(&name);
         let fd = match rustix::fs::openat(&dir, &name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => fd,
             Err(Errno::NOENT) if !create => return Ok(None),
-            Err(err) => return Err(with_path(&full, &err.into())),
+            Err(err) => return Err(with_path(&file_path, &err.into())),
         };
-        require_private(&fd, FileType::RegularFile).map_err(|err| with_path(&full, &err))?;
+        require_private(&fd, FileType::RegularFile).map_err(|err| with_path(&file_path, &err))?;
         let journal = Self { dir, path, name, file: File::from(fd) };
         if create {
             journal.remove_journals_of_other_boots();
@@ -81,20 +82,20 @@ impl Journal {
         Ok(Some(journal))
     }
 
-    /// The directory, for the tuners' sockets.
+    /// The directory, which also holds the tuners' sockets.
     pub fn dir(&self) -> &Path {
         &self.path
     }
 
-    /// Waits at most so long for other changes to be through; one that hangs on a device must not hang us.
-    pub fn lock(&self, within: Duration) -> io::Result<JournalLock> {
+    /// Takes the lock, waiting at most `timeout`: another tuner may hang on a device.
+    pub fn lock(&self, timeout: Duration) -> io::Result<JournalLock> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.dir, "lock", flags, Mode::RUSR | Mode::WUSR)?;
-        let end = Instant::now() + within;
+        let deadline = Instant::now() + timeout;
         loop {
             match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(JournalLock(fd)),
-                Err(Errno::WOULDBLOCK) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
                 Err(Errno::WOULDBLOCK) => {
                     return Err(io::Error::other("another change is being made right now; try again"));
                 }
@@ -111,7 +112,7 @@ impl Journal {
         Ok(decode_all(&bytes))
     }
 
-    /// Appends a record and has it on disk when it returns. Only under the lock.
+    /// Appends a record and syncs it to disk. The caller holds the lock.
     pub fn append(&mut self, record: &JournalRecord, steps: &mut KillPoints) -> io::Result<()> {
         let mut line = record.encode().map_err(io::Error::other)?;
         let size = self.file.metadata()?.len();
@@ -124,7 +125,7 @@ impl Journal {
             rustix::io::pread(&self.file, &mut last[..], size - 1)?;
         }
         if last != *b"\n" {
-            // Somebody died within a record: end its line, so that ours stands on one of its own.
+            // A process died while writing a record: end its line first.
             line.insert(0, b'\n');
         }
         if steps.is_armed() {
@@ -141,7 +142,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Their settings are gone, so is what they would restore.
+    /// Journals of other boots describe settings that no longer exist.
     fn remove_journals_of_other_boots(&self) {
         let Ok(entries) = rustix::fs::Dir::read_from(&self.dir) else { return };
         for entry in entries.flatten() {
@@ -157,7 +158,7 @@ fn with_path(path: &Path, err: &io::Error) -> io::Error {
     io::Error::new(err.kind(), format!("{}: {}", path.display(), describe_io_error(err)))
 }
 
-/// Refuses what another user could have written or could read.
+/// Refuses files that other users own, can read or can write.
 fn require_private(fd: &OwnedFd, kind: FileType) -> io::Result<()> {
     let stat = rustix::fs::fstat(fd)?;
     if FileType::from_raw_mode(stat.st_mode) != kind {
@@ -172,7 +173,7 @@ fn require_private(fd: &OwnedFd, kind: FileType) -> io::Result<()> {
     Ok(())
 }
 
-/// Names the boot; a tree without one has a single journal.
+/// The id of this boot; a captured tree without one has a single journal.
 fn boot_id(root: &Root) -> String {
     let text = std::fs::read_to_string(root.proc("sys/kernel/random/boot_id")).unwrap_or_default();
     let id: String = text.trim().chars().filter(|c| c.is_ascii_hexdigit() || *c == '-').take(40).collect();

@@ -1,103 +1,102 @@
-//! What the journal holds, and how a record is written so that a torn or altered one is noticed.
-//!
-//! One line each: `CRC32 LENGTH JSON\n`. The JSON has no newline in it, so a reader finds the next record
-//! after any damage.
+//! Journal records and their encoding, which detects torn and altered records.
+//! | Each record is one line, `CRC32 LENGTH JSON\n`. The JSON contains no newline, so that a reader finds the next
+//! record after damage.
 
 use super::knob_id::KnobId;
 use super::value::is_plausible;
 use serde::{Deserialize, Serialize};
 
-/// Longest record that is written or believed, bytes: a few mount points of PATH_MAX.
+/// The longest record, bytes: enough for several mount points of PATH_MAX.
 pub const MAX_RECORD: usize = 32 * 1024;
 
-/// A knob and a value of it.
+/// A knob and its value.
 pub type KnobValuePair = (KnobId, String);
 
-/// What became of a change that was taken back.
+/// How a knob of a change was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RestoreOutcome {
-    /// The old value is back.
+    /// The old value was restored.
     Restored,
-    /// It stood at the old value already.
+    /// The knob already had its old value.
     #[serde(rename = "Already")]
     AlreadyRestored,
-    /// Somebody else changed it since; theirs was left.
+    /// Somebody else changed the knob in the meantime; their value was kept.
     Conflict {
-        /// What stands there now.
+        /// The value found.
         #[serde(rename = "now")]
         current: String,
     },
-    /// The device, mount or process is gone.
+    /// The device, mount or process no longer exists.
     Gone,
-    /// A later change of ours stands on it and will restore the old value instead.
+    /// A later change of the same knob will restore the old value instead.
     HandedOver {
-        /// That change.
+        /// The id of that change.
         #[serde(rename = "to")]
         change_id: u64,
     },
 }
 
-/// One step of one change.
+/// One step of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JournalRecord {
     /// A change begins.
     Begin {
-        /// Its number, counted up from 1 each boot.
+        /// The change's id.
         id: u64,
         /// When, ns since 1970.
         wall_ns: i64,
-        /// Seconds of the first lease; `None`: meant to stay.
+        /// The first lease in seconds; `None`: without a lease.
         lease_secs: Option<u64>,
     },
     /// A knob is about to be written.
     Intend {
-        /// Change.
+        /// The change's id.
         id: u64,
-        /// Which of its members, from 0.
+        /// The knob's position in the change, from 0.
         #[serde(rename = "n")]
         index: u32,
-        /// Which knob.
+        /// The knob.
         #[serde(rename = "at")]
         knob: KnobId,
-        /// What tells its device, mount or process from a later one.
+        /// Distinguishes the device, mount or process from a later one of the same name.
         #[serde(rename = "ident")]
         identity: String,
-        /// Itself first, then what moves with it.
+        /// The current values: the knob itself first, then its linked knobs.
         before: Vec<KnobValuePair>,
-        /// What will be written.
+        /// The value to write.
         #[serde(rename = "want")]
         target: String,
     },
-    /// It was written and read back.
+    /// The knob was written and read back.
     Applied {
-        /// Change.
+        /// The change's id.
         id: u64,
-        /// Member.
+        /// The knob's position in the change.
         #[serde(rename = "n")]
         index: u32,
-        /// Itself first, then what moves with it.
+        /// The values read back: the knob itself first, then its linked knobs.
         after: Vec<KnobValuePair>,
     },
-    /// The person wants it to stay.
+    /// The change stays.
     Kept {
-        /// Change.
+        /// The change's id.
         id: u64,
     },
-    /// A member is dealt with for good.
+    /// The knob needs no further action.
     Closed {
-        /// Change.
+        /// The change's id.
         id: u64,
-        /// Member.
+        /// The knob's position in the change.
         #[serde(rename = "n")]
         index: u32,
-        /// How.
+        /// How it was closed.
         outcome: RestoreOutcome,
     },
-    /// A member takes over what an earlier change would have restored.
+    /// The knob takes over the values that an earlier change would have restored.
     Inherit {
-        /// Change.
+        /// The change's id.
         id: u64,
-        /// Member.
+        /// The knob's position in the change.
         #[serde(rename = "n")]
         index: u32,
         /// The values before the earlier change.
@@ -106,7 +105,7 @@ pub enum JournalRecord {
 }
 
 impl JournalRecord {
-    /// The line, newline included.
+    /// The encoded line, including its newline.
     pub fn encode(&self) -> Result<Vec<u8>, String> {
         let json = serde_json::to_string(self).map_err(|err| err.to_string())?;
         if json.len() > MAX_RECORD {
@@ -115,8 +114,8 @@ impl JournalRecord {
         Ok(format!("{}{json}\n", encode_header(json.as_bytes())).into_bytes())
     }
 
-    /// Reads a line without its newline; `None` if it is not exactly what [`Record::encode`] writes, or
-    /// holds values no kernel would have given.
+    /// Decodes a line without its newline; `None` unless it is exactly what [`JournalRecord::encode`] writes and its
+    /// values are plausible.
     pub fn decode(line: &[u8]) -> Option<Self> {
         if line.len() > MAX_RECORD + HEADER_LEN {
             return None;
@@ -131,11 +130,11 @@ impl JournalRecord {
 
     fn is_valid(&self) -> bool {
         let settings = |all: &[KnobValuePair]| {
-            !all.is_empty() && all.len() <= 8 && all.iter().all(|(at, value)| is_plausible(at.knob(), value))
+            !all.is_empty() && all.len() <= 8 && all.iter().all(|(at, value)| is_plausible(at.definition(), value))
         };
         match self {
             JournalRecord::Intend { knob: at, before, target: want, identity: ident, .. } => {
-                settings(before) && before[0].0 == *at && is_plausible(at.knob(), want) && ident.len() <= 64
+                settings(before) && before[0].0 == *at && is_plausible(at.definition(), want) && ident.len() <= 64
             }
             JournalRecord::Applied { after: all, .. } | JournalRecord::Inherit { before: all, .. } => settings(all),
             _ => true,
@@ -149,7 +148,7 @@ fn encode_header(json: &[u8]) -> String {
     format!("{:08x} {:05} ", crc32(json), json.len())
 }
 
-/// CRC-32 (IEEE 802.3, reflected), bit by bit: records are short and rare.
+/// CRC-32 (IEEE 802.3, reflected), one bit at a time: records are short and rare.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
@@ -161,7 +160,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// All intact records of a journal's bytes, in order, and how many lines were damaged.
+/// All intact records of a journal, in order, and the number of damaged lines.
 pub fn decode_all(bytes: &[u8]) -> (Vec<JournalRecord>, usize) {
     let (mut records, mut damaged) = (Vec::new(), 0);
     for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
@@ -216,7 +215,7 @@ mod tests {
         let (all, whole) = (sample_records(), sample_bytes());
         for cut in 0..=whole.len() {
             let (got, damaged) = decode_all(&whole[..cut]);
-            // A record whose newline alone is missing is whole.
+            // A record that only lacks its newline is intact.
             let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i).collect();
             let intact = ends.iter().filter(|end| **end <= cut).count();
             assert_eq!(got, all[..intact], "cut at {cut}");
@@ -233,7 +232,7 @@ mod tests {
             bad[bit / 8] ^= 1 << (bit % 8);
             let (got, _) = decode_all(&bad);
             assert!(got.iter().all(|r| all.contains(r)), "bit {bit} made a record up: {got:?}");
-            // A flipped newline joins two lines: both are lost.
+            // A flipped newline joins two lines and loses both.
             let lost = if whole[bit / 8] == b'\n' { 2 } else { 1 };
             assert!(got.len() >= all.len() - lost, "bit {bit}: {} of {}", got.len(), all.len());
         }

@@ -1,9 +1,9 @@
-//! Numbered points in the making and unmaking of a change, so that a test can have processes killed at
-//! each of them. Without a plan, passing one costs an addition.
+//! Numbered points in applying and restoring a change, at which tests kill processes. Without a plan, reaching one
+//! costs an addition.
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Whom to kill when a step is reached.
+/// Which processes to kill at which point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KillPlan {
     /// Counted from 1.
@@ -14,7 +14,7 @@ pub struct KillPlan {
     pub kill_self: bool,
 }
 
-/// Counts steps.
+/// Counts the points reached.
 #[derive(Debug, Default)]
 pub struct KillPoints {
     passed: u32,
@@ -22,22 +22,22 @@ pub struct KillPoints {
 }
 
 impl KillPoints {
-    /// Carries out `plan` when its step is reached.
+    /// Executes `plan` when its point is reached.
     pub fn with_plan(plan: Option<KillPlan>) -> Self {
         Self { passed: 0, plan }
     }
 
-    /// Whether something will happen at some step.
+    /// Whether there is a plan.
     pub fn is_armed(&self) -> bool {
         self.plan.is_some()
     }
 
-    /// How many were passed.
+    /// The number of points reached.
     pub fn count(&self) -> u32 {
         self.passed
     }
 
-    /// A step is reached; `_what` says which to the reader of the code.
+    /// Counts a point; `_what` documents it.
     pub fn reach(&mut self, _what: &'static str) {
         self.passed += 1;
         let Some(plan) = self.plan.as_ref().filter(|p| p.step == self.passed) else { return };
@@ -53,14 +53,14 @@ impl KillPoints {
 impl std::str::FromStr for KillPlan {
     type Err = String;
 
-    /// `STEP`: this process; `STEP:PID`: another; `STEP:PID:own`: both.
+    /// `STEP`: this process; `STEP:PID`: another process; `STEP:PID:own`: both.
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.split(':');
-        let step = parts.next().and_then(|s| s.parse().ok()).ok_or("no step")?;
-        let other = match parts.next() {
+        let mut fields = text.split(':');
+        let step = fields.next().and_then(|s| s.parse().ok()).ok_or("no step")?;
+        let other = match fields.next() {
             Some(pid) => Some(pid.parse().ok().and_then(Pid::from_raw).ok_or("no process")?),
             None => None,
         };
-        Ok(Self { step, other_pid: other, kill_self: other.is_none() || parts.next() == Some("own") })
+        Ok(Self { step, other_pid: other, kill_self: other.is_none() || fields.next() == Some("own") })
     }
 }

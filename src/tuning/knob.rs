@@ -1,15 +1,15 @@
-//! What a knob is: one kernel setting a person may change, with everything needed to change it safely.
+//! The definition of a knob: one kernel setting with everything needed to change it safely.
 
-/// Where a knob stands in lists.
+/// The heading a knob is listed under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KnobGroup {
-    /// When buffered writes go to disk, and when writers must wait.
+    /// When dirty pages are written back, and when writers are throttled.
     Writeback,
     /// Reclaim, swap and reserves.
     Memory,
     /// Transparent huge pages.
     HugePages,
-    /// What the kernel watches and counts.
+    /// Accounting and hung task detection.
     Kernel,
     /// The request queue of one block device.
     Device,
@@ -37,10 +37,10 @@ impl KnobGroup {
     }
 }
 
-/// How the kernel counts the value.
+/// The unit of a knob's bare number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobUnit {
-    /// Percent of something the knob's text names.
+    /// Percent of what the knob's description names.
     Percent,
     /// Bytes.
     Bytes,
@@ -63,26 +63,26 @@ pub enum KnobUnit {
 /// A bound of a range, in the knob's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeBound {
-    /// The same everywhere.
+    /// A fixed number.
     Fixed(i64),
-    /// That many pages, in bytes.
+    /// A number of pages, in bytes.
     Pages(i64),
-    /// A page in KiB.
+    /// The page size in KiB.
     PageKb,
-    /// All memory, in bytes.
+    /// The size of memory in bytes.
     Memory,
-    /// A share of memory in KiB: one part in that many.
+    /// The size of memory in KiB, divided by this.
     MemoryKb(i64),
-    /// What the device's file `max_hw_sectors_kb` says.
+    /// The device's `max_hw_sectors_kb`.
     HwSectorsKb,
 }
 
-/// What values may be written.
+/// The values that may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedValues {
-    /// Whole numbers, both ends included.
+    /// Whole numbers between both bounds, inclusive.
     Range(RangeBound, RangeBound),
-    /// One of the words the kernel's own file lists.
+    /// One of the words listed in the knob's file.
     Listed,
     /// `SOFT` or `SOFT:HARD`.
     Nofile,
@@ -92,7 +92,7 @@ pub enum AllowedValues {
     Atime,
 }
 
-/// Where the value lives.
+/// Where the value is read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobLocation {
     /// A file below `/proc/sys`.
@@ -111,61 +111,61 @@ pub enum KnobLocation {
     IoPrio,
 }
 
-/// What else moves when this knob is written.
+/// Which other knobs change when this one is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobLink {
-    /// Nothing.
+    /// None.
     Independent,
-    /// Two spellings of one setting: writing one zeroes the other.
+    /// Two forms of one setting: writing one sets the other to 0.
     Pair(&'static str),
-    /// The kernel recomputes these.
+    /// The kernel recomputes these knobs.
     Recomputes(&'static [&'static str]),
 }
 
-/// How a value is made to last over a boot.
+/// How a value is made persistent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersistMethod {
-    /// A line in our file in sysctl.d.
+    /// A line in a file in sysctl.d.
     Sysctl,
-    /// A line in our file in tmpfiles.d.
+    /// A line in a file in tmpfiles.d.
     Tmpfiles,
-    /// A line in our udev rules.
+    /// A line in a udev rules file.
     Udev,
-    /// Not by us; the text says where it belongs.
+    /// Not by this program; the text says where the setting belongs.
     Manual(&'static str),
 }
 
 /// One kernel setting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Knob {
-    /// As the person types it; sysctl's own name where there is one.
+    /// The name to type: the sysctl name where there is one.
     pub name: &'static str,
-    /// Heading it stands under.
+    /// The heading it is listed under.
     pub group: KnobGroup,
-    /// Unit of the bare number.
+    /// The unit of the bare number.
     pub unit: KnobUnit,
-    /// What may be written.
+    /// The values that may be written.
     pub values: AllowedValues,
-    /// The kernel's own value, as it would be written, where it is the same on every machine.
+    /// The kernel's default, as it would be written, if it is the same on every machine.
     pub default: Option<&'static str>,
-    /// The kernel's own value in words where it depends on the machine.
+    /// A description of the default if it depends on the machine.
     pub default_text: &'static str,
-    /// Two sentences: what it does, what it costs.
+    /// Two sentences: what it does and what it costs.
     pub description: &'static str,
-    /// Where that is written.
+    /// The document the description follows.
     pub source: &'static str,
-    /// Where it lives.
+    /// Where the value is read and written.
     pub location: KnobLocation,
-    /// What moves with it.
+    /// Which other knobs change with it.
     pub link: KnobLink,
-    /// How it lasts.
+    /// How it is made persistent.
     pub persist_method: PersistMethod,
-    /// What writing needs.
+    /// The privilege or kernel version that writing requires.
     pub requires: &'static str,
 }
 
 impl Knob {
-    /// What the part after `@` names; `None`: the knob is the machine's.
+    /// What follows `@` in its id; `None` for knobs of the whole machine.
     pub fn instance_kind(&self) -> Option<&'static str> {
         match self.location {
             KnobLocation::Sysctl(_) | KnobLocation::Sys(_) => None,
@@ -175,12 +175,12 @@ impl Knob {
         }
     }
 
-    /// Whether touching it can wait on a device or a file system, so that only a child may do it.
+    /// Whether access can block on a device or file system, and so must happen in a child process.
     pub fn may_block(&self) -> bool {
         matches!(self.location, KnobLocation::Queue(_) | KnobLocation::Bdi(_) | KnobLocation::Atime)
     }
 
-    /// Knobs whose values are captured and compared with this one's.
+    /// The knobs whose values are captured and restored with this one.
     pub fn linked(&self) -> Vec<&'static str> {
         match self.link {
             KnobLink::Independent => Vec::new(),
@@ -189,7 +189,7 @@ impl Knob {
         }
     }
 
-    /// The default, written or told.
+    /// The default value, or its description.
     pub fn default_display(&self) -> &'static str {
         self.default.unwrap_or(self.default_text)
     }

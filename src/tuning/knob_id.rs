@@ -1,4 +1,4 @@
-//! Which knob of which thing: `vm.swappiness`, `scheduler@vda`, `atime@/srv`, `nofile@1234`.
+//! Identifies a knob and its device, mount or process: `vm.swappiness`, `scheduler@vda`, `atime@/srv`, `nofile@1234`.
 
 use super::knob::{Knob, KnobLocation};
 use super::knobs::{KNOBS, find_knob};
@@ -6,7 +6,7 @@ use crate::root::Root;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// One knob of one device, mount or process, or of the machine.
+/// A knob of the machine, or of one device, mount or process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(into = "String")]
 pub struct KnobId {
@@ -15,7 +15,9 @@ pub struct KnobId {
 }
 
 impl KnobId {
-    /// Reads `KNOB` or `KNOB@WHERE`; the error says what is known.
+    /// Parses `KNOB` or `KNOB@WHERE`.
+    /// | # Errors
+    /// | If the knob is unknown or `WHERE` is missing, superfluous or invalid; the text says what to type.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, at) = match text.split_once('@') {
             Some((name, at)) => (name, Some(at)),
@@ -35,26 +37,26 @@ impl KnobId {
         }
     }
 
-    /// The knob's entry.
-    pub fn knob(&self) -> &'static Knob {
-        // The name came out of the list when the address was made.
+    /// The knob's definition.
+    pub fn definition(&self) -> &'static Knob {
+        // `name` was taken from KNOBS when the id was made.
         find_knob(self.name).unwrap_or(&KNOBS[0])
     }
 
-    /// Device, mount point or process number.
+    /// The device, mount point or pid; empty for knobs of the machine.
     pub fn instance(&self) -> &str {
         self.instance.as_deref().unwrap_or_default()
     }
 
-    /// Another knob of the same thing, or of the machine.
+    /// Another knob of the same device, mount or process, or of the machine.
     pub fn sibling(&self, name: &str) -> Option<KnobId> {
         let knob = find_knob(name)?;
         Some(Self { name: knob.name, instance: knob.instance_kind().and_then(|_| self.instance.clone()) })
     }
 
-    /// This and what moves with it, itself first.
+    /// This knob and its linked knobs, itself first.
     pub fn with_linked(&self) -> Vec<KnobId> {
-        let others = self.knob().linked().into_iter().filter_map(|name| self.sibling(name));
+        let others = self.definition().linked().into_iter().filter_map(|name| self.sibling(name));
         std::iter::once(self.clone()).chain(others).collect()
     }
 }
@@ -68,7 +70,7 @@ impl fmt::Display for KnobId {
     }
 }
 
-// By hand: the derive takes the static name for something borrowed from the input.
+// Not derived: the derive would borrow the static name from the input.
 impl<'de> Deserialize<'de> for KnobId {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Self::parse(&String::deserialize(from)?).map_err(serde::de::Error::custom)
@@ -81,7 +83,7 @@ impl From<KnobId> for String {
     }
 }
 
-/// Checks what follows `@`: nothing that could lead out of its directory.
+/// Checks what follows `@`; a device name must not lead out of its directory.
 fn parse_instance(knob: &Knob, at: &str) -> Result<String, String> {
     match knob.location {
         KnobLocation::Queue(_) | KnobLocation::Bdi(_) => {
@@ -104,7 +106,7 @@ fn parse_instance(knob: &Knob, at: &str) -> Result<String, String> {
     }
 }
 
-/// A hint for a name that is almost one.
+/// Suggests a knob for a name that is almost right.
 fn suggestion(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     let hit = KNOBS.iter().find(|k| last.len() >= 4 && (k.name.contains(last) || last.contains(k.name)));

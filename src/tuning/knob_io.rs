@@ -1,4 +1,5 @@
-//! Reading and writing knobs: the trait, so that a test can be the kernel, and the real thing.
+//! Access to knobs: the trait, which tests implement with a simulated kernel, and the implementation for the real
+//! one.
 
 use super::knob::KnobLocation;
 use super::knob_id::KnobId;
@@ -13,40 +14,40 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-/// A knob as it stands.
+/// The current state of a knob.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnobReading {
     /// The value, as it would be written.
     pub value: String,
-    /// The words to choose from, where the kernel lists them.
+    /// The words to choose from, if the kernel lists them.
     pub choices: Vec<String>,
-    /// The device's own upper bound, where it has one.
+    /// The device's upper bound, if it has one.
     pub max: Option<i64>,
 }
 
 /// Why a knob could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KnobError {
-    /// This kernel, device, mount or process does not have it.
+    /// This kernel, device, mount or process does not have the knob.
     Absent(String),
     /// A privilege is missing.
     Denied(String),
-    /// The kernel does not take the value.
+    /// The kernel rejects the value, or its own value is not understood.
     Invalid(String),
-    /// The call did not return in time; whether it will take effect is open.
+    /// The access did not return in time; it may still take effect.
     Blocked(String),
 }
 
 impl KnobError {
-    /// In words.
+    /// The text of the error.
     pub fn message(&self) -> &str {
         match self {
             KnobError::Absent(t) | KnobError::Denied(t) | KnobError::Invalid(t) | KnobError::Blocked(t) => t,
         }
     }
 
-    fn from_io(at: &KnobId, err: &io::Error) -> Self {
-        let text = format!("{at}: {}", describe_io_error(err));
+    fn from_io(knob_id: &KnobId, err: &io::Error) -> Self {
+        let text = format!("{knob_id}: {}", describe_io_error(err));
         match err.raw_os_error() {
             Some(libc::EACCES | libc::EPERM | libc::EROFS) => KnobError::Denied(text),
             Some(libc::ENOENT | libc::ESRCH | libc::ENODEV | libc::ENOTDIR | libc::ENXIO | libc::ENOSYS) => {
@@ -57,88 +58,88 @@ impl KnobError {
     }
 }
 
-/// Access to knobs.
+/// Reads and writes knobs.
 pub trait KnobIo {
-    /// The value now.
-    fn read(&mut self, at: &KnobId) -> Result<KnobReading, KnobError>;
-    /// Writes a value the kernel spells so.
-    fn write(&mut self, at: &KnobId, value: &str) -> Result<(), KnobError>;
-    /// What tells this device, mount or process from a later one of the same name.
-    fn identity(&mut self, at: &KnobId) -> Result<String, KnobError>;
+    /// The current value.
+    fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError>;
+    /// Writes a value in the kernel's notation.
+    fn write(&mut self, knob_id: &KnobId, value: &str) -> Result<(), KnobError>;
+    /// Distinguishes the device, mount or process from a later one of the same name.
+    fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError>;
 
-    /// Many at once.
+    /// Reads several knobs.
     fn read_all(&mut self, all: &[KnobId]) -> Vec<Result<KnobReading, KnobError>> {
-        all.iter().map(|at| self.read(at)).collect()
+        all.iter().map(|knob_id| self.read(knob_id)).collect()
     }
 }
 
-/// Reads and writes here and now. May block for knobs of devices and mounts.
+/// Accesses knobs in this process. Access to knobs of devices and mounts may block.
 #[derive(Debug, Clone)]
 pub struct DirectKnobIo {
     root: Root,
 }
 
 impl DirectKnobIo {
-    /// On this tree.
+    /// For the machine or tree at `root`.
     pub fn new(root: Root) -> Self {
         Self { root }
     }
 
-    fn path_of(&self, at: &KnobId) -> Option<PathBuf> {
-        match at.knob().location {
+    fn path_of(&self, knob_id: &KnobId) -> Option<PathBuf> {
+        match knob_id.definition().location {
             KnobLocation::Sysctl(file) => Some(self.root.proc(&format!("sys/{file}"))),
             KnobLocation::Sys(file) => Some(self.root.sys(file)),
-            KnobLocation::Queue(file) => Some(self.root.sys(&format!("block/{}/queue/{file}", at.instance()))),
-            KnobLocation::Bdi(file) => Some(self.root.sys(&format!("block/{}/bdi/{file}", at.instance()))),
+            KnobLocation::Queue(file) => Some(self.root.sys(&format!("block/{}/queue/{file}", knob_id.instance()))),
+            KnobLocation::Bdi(file) => Some(self.root.sys(&format!("block/{}/bdi/{file}", knob_id.instance()))),
             KnobLocation::Atime | KnobLocation::Nofile | KnobLocation::IoPrio => None,
         }
     }
 
-    fn require_live(&self, at: &KnobId) -> Result<(), KnobError> {
+    fn require_live(&self, knob_id: &KnobId) -> Result<(), KnobError> {
         match self.root.is_live() {
             true => Ok(()),
-            false => Err(KnobError::Absent(format!("{at}: only on the running machine"))),
+            false => Err(KnobError::Absent(format!("{knob_id}: only on the running machine"))),
         }
     }
 
-    /// The topmost mount at the address: its identity and its options.
-    fn find_mount(&self, at: &KnobId) -> Result<(String, String), KnobError> {
-        let table = std::fs::read(self.root.proc("self/mountinfo")).map_err(|e| KnobError::from_io(at, &e))?;
-        let found = mountinfo::parse(&table).rfind(|mount| mount.mount_point == at.instance().as_bytes());
+    /// The topmost mount at the knob's mount point: its identity and its options.
+    fn find_mount(&self, knob_id: &KnobId) -> Result<(String, String), KnobError> {
+        let table = std::fs::read(self.root.proc("self/mountinfo")).map_err(|e| KnobError::from_io(knob_id, &e))?;
+        let found = mountinfo::parse(&table).rfind(|mount| mount.mount_point == knob_id.instance().as_bytes());
         let identity = found.map(|mount| {
             let (major, minor) = mount.device;
             (format!("{} {major}:{minor}", mount.id), String::from_utf8_lossy(&mount.options).into_owned())
         });
-        identity.ok_or_else(|| KnobError::Absent(format!("{at}: nothing is mounted there")))
+        identity.ok_or_else(|| KnobError::Absent(format!("{knob_id}: nothing is mounted there")))
     }
 
-    /// The threads an I/O priority goes to: all of a process, or the one thread named.
-    fn thread_ids(&self, at: &KnobId) -> Result<Vec<i32>, KnobError> {
-        let status =
-            read_text(&self.root.proc(&format!("{}/status", at.instance()))).map_err(|e| KnobError::from_io(at, &e))?;
+    /// The threads whose I/O priority is set: all threads of a process, or a single thread.
+    fn thread_ids(&self, knob_id: &KnobId) -> Result<Vec<i32>, KnobError> {
+        let status = read_text(&self.root.proc(&format!("{}/status", knob_id.instance())))
+            .map_err(|e| KnobError::from_io(knob_id, &e))?;
         let leader = status.lines().find_map(|l| l.strip_prefix("Tgid:")).map(str::trim);
-        if leader != Some(at.instance()) {
-            return Ok(at.instance().parse().into_iter().collect());
+        if leader != Some(knob_id.instance()) {
+            return Ok(knob_id.instance().parse().into_iter().collect());
         }
-        let dir = std::fs::read_dir(self.root.proc(&format!("{}/task", at.instance())));
-        let dir = dir.map_err(|e| KnobError::from_io(at, &e))?;
+        let dir = std::fs::read_dir(self.root.proc(&format!("{}/task", knob_id.instance())));
+        let dir = dir.map_err(|e| KnobError::from_io(knob_id, &e))?;
         Ok(dir.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect())
     }
 
-    fn read_io_prio(&self, at: &KnobId) -> Result<String, KnobError> {
-        self.require_live(at)?;
+    fn read_io_prio(&self, knob_id: &KnobId) -> Result<String, KnobError> {
+        self.require_live(knob_id)?;
         let mut seen: Option<u32> = None;
-        for tid in self.thread_ids(at)? {
+        for tid in self.thread_ids(knob_id)? {
             let got = match syscalls::ioprio_get(tid) {
                 Ok(got) => got,
                 Err(err) if err.raw_os_error() == Some(libc::ESRCH) => continue,
-                Err(err) => return Err(KnobError::from_io(at, &err)),
+                Err(err) => return Err(KnobError::from_io(knob_id, &err)),
             };
             if *seen.get_or_insert(got) != got {
-                return Err(KnobError::Invalid(format!("{at}: its threads differ; name one thread instead")));
+                return Err(KnobError::Invalid(format!("{knob_id}: its threads differ; name one thread instead")));
             }
         }
-        let got = seen.ok_or_else(|| KnobError::Absent(format!("{at}: no such process")))?;
+        let got = seen.ok_or_else(|| KnobError::Absent(format!("{knob_id}: no such process")))?;
         Ok(match (got >> 13, got & 7) {
             (0, _) => "none".into(),
             (1, level) => format!("rt/{level}"),
@@ -147,7 +148,7 @@ impl DirectKnobIo {
         })
     }
 
-    fn write_io_prio(&self, at: &KnobId, value: &str) -> Result<(), KnobError> {
+    fn write_io_prio(&self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
         let level = |v: &str| v.rsplit('/').next().and_then(|l| l.parse::<u32>().ok()).unwrap_or(4);
         let code = match value.split('/').next() {
             Some("rt") => 1 << 13 | level(value),
@@ -155,10 +156,10 @@ impl DirectKnobIo {
             Some("idle") => 3 << 13,
             _ => 0,
         };
-        for tid in self.thread_ids(at)? {
+        for tid in self.thread_ids(knob_id)? {
             match syscalls::ioprio_set(tid, code) {
                 Err(err) if err.raw_os_error() != Some(libc::ESRCH) => {
-                    return Err(KnobError::from_io(at, &err));
+                    return Err(KnobError::from_io(knob_id, &err));
                 }
                 _ => {}
             }
@@ -166,32 +167,32 @@ impl DirectKnobIo {
         Ok(())
     }
 
-    fn read_nofile(&self, at: &KnobId) -> Result<String, KnobError> {
-        let limits =
-            read_text(&self.root.proc(&format!("{}/limits", at.instance()))).map_err(|e| KnobError::from_io(at, &e))?;
+    fn read_nofile(&self, knob_id: &KnobId) -> Result<String, KnobError> {
+        let limits = read_text(&self.root.proc(&format!("{}/limits", knob_id.instance())))
+            .map_err(|e| KnobError::from_io(knob_id, &e))?;
         let line = limits.lines().find_map(|l| l.strip_prefix("Max open files"));
         let mut words = line.unwrap_or_default().split_ascii_whitespace();
         match (words.next(), words.next()) {
             (Some(soft), Some(hard)) => Ok(format!("{soft}:{hard}")),
-            _ => Err(KnobError::Absent(format!("{at}: no limit of open files is told"))),
+            _ => Err(KnobError::Absent(format!("{knob_id}: no limit of open files is told"))),
         }
     }
 
-    fn write_nofile(&self, at: &KnobId, value: &str) -> Result<(), KnobError> {
-        let bad = || KnobError::Invalid(format!("{at}: {value} is no limit"));
+    fn write_nofile(&self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
+        let bad = || KnobError::Invalid(format!("{knob_id}: {value} is no limit"));
         let (soft, hard) = value.split_once(':').ok_or_else(bad)?;
         let limit = |t: &str| match t {
             "unlimited" => Ok(None),
             n => n.parse().map(Some).map_err(|_| bad()),
         };
-        let pid = at.instance().parse().ok().and_then(Pid::from_raw).ok_or_else(bad)?;
+        let pid = knob_id.instance().parse().ok().and_then(Pid::from_raw).ok_or_else(bad)?;
         let new = Rlimit { current: limit(soft)?, maximum: limit(hard)? };
         rustix::process::prlimit(Some(pid), Resource::Nofile, new)
             .map(|_| ())
-            .map_err(|e| KnobError::from_io(at, &e.into()))
+            .map_err(|e| KnobError::from_io(knob_id, &e.into()))
     }
 
-    fn write_atime(&self, at: &KnobId, value: &str) -> Result<(), KnobError> {
+    fn write_atime(&self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
         // linux/mount.h: MOUNT_ATTR__ATIME, _NOATIME, _STRICTATIME, _NODIRATIME; relatime is 0.
         const ATIME: u64 = 0x70;
         const NODIRATIME: u64 = 0x80;
@@ -204,74 +205,81 @@ impl DirectKnobIo {
                 _ => 0,
             };
         }
-        let fd =
-            rustix::fs::openat(CWD, at.instance(), OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|e| KnobError::from_io(at, &e.into()))?;
-        syscalls::mount_setattr(fd.as_fd(), set, ATIME | NODIRATIME).map_err(|e| KnobError::from_io(at, &e))
+        let fd = rustix::fs::openat(
+            CWD,
+            knob_id.instance(),
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(|e| KnobError::from_io(knob_id, &e.into()))?;
+        syscalls::mount_setattr(fd.as_fd(), set, ATIME | NODIRATIME).map_err(|e| KnobError::from_io(knob_id, &e))
     }
 }
 
 impl KnobIo for DirectKnobIo {
-    fn read(&mut self, at: &KnobId) -> Result<KnobReading, KnobError> {
+    fn read(&mut self, knob_id: &KnobId) -> Result<KnobReading, KnobError> {
         let bare = |value: String| KnobReading { value, ..KnobReading::default() };
-        let Some(path) = self.path_of(at) else {
-            return match at.knob().location {
-                KnobLocation::Atime => self.find_mount(at).map(|(_, options)| bare(parse_atime_options(&options))),
-                KnobLocation::Nofile => self.read_nofile(at).map(bare),
-                _ => self.read_io_prio(at).map(bare),
+        let Some(path) = self.path_of(knob_id) else {
+            return match knob_id.definition().location {
+                KnobLocation::Atime => self.find_mount(knob_id).map(|(_, options)| bare(parse_atime_options(&options))),
+                KnobLocation::Nofile => self.read_nofile(knob_id).map(bare),
+                _ => self.read_io_prio(knob_id).map(bare),
             };
         };
-        let text = read_text(&path).map_err(|e| KnobError::from_io(at, &e))?;
+        let text = read_text(&path).map_err(|e| KnobError::from_io(knob_id, &e))?;
         let text = text.trim();
-        let (value, choices) = match at.knob().values {
+        let (value, choices) = match knob_id.definition().values {
             super::knob::AllowedValues::Listed => parse_bracketed_choice(text),
             _ => (text.to_owned(), Vec::new()),
         };
-        if !super::value::is_plausible(at.knob(), &value) {
-            return Err(KnobError::Invalid(format!("{at}: not understood: {:?}", text.get(..60).unwrap_or(text))));
+        if !super::value::is_plausible(knob_id.definition(), &value) {
+            return Err(KnobError::Invalid(format!("{knob_id}: not understood: {:?}", text.get(..60).unwrap_or(text))));
         }
-        let max = (at.knob().name == "max_sectors_kb")
+        let max = (knob_id.definition().name == "max_sectors_kb")
             .then(|| read_text(&path.with_file_name("max_hw_sectors_kb")).ok()?.trim().parse().ok())
             .flatten();
         Ok(KnobReading { value, choices, max })
     }
 
-    fn write(&mut self, at: &KnobId, value: &str) -> Result<(), KnobError> {
-        let Some(path) = self.path_of(at) else {
-            self.require_live(at)?;
-            return match at.knob().location {
-                KnobLocation::Atime => self.write_atime(at, value),
-                KnobLocation::Nofile => self.write_nofile(at, value),
-                _ => self.write_io_prio(at, value),
+    fn write(&mut self, knob_id: &KnobId, value: &str) -> Result<(), KnobError> {
+        let Some(path) = self.path_of(knob_id) else {
+            self.require_live(knob_id)?;
+            return match knob_id.definition().location {
+                KnobLocation::Atime => self.write_atime(knob_id, value),
+                KnobLocation::Nofile => self.write_nofile(knob_id, value),
+                _ => self.write_io_prio(knob_id, value),
             };
         };
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
-        // A captured tree holds regular files, which keep their old tail otherwise.
+        // A captured tree holds regular files, whose old content must be truncated.
         let flags = if self.root.is_live() { flags } else { flags | OFlags::TRUNC };
         let done = rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(io::Error::from).and_then(|fd| {
-            // One write call: the kernel takes a value whole or not at all.
+            // A single write call: the kernel takes a value whole or not at all.
             std::fs::File::from(fd).write_all(format!("{value}\n").as_bytes())
         });
-        done.map_err(|e| KnobError::from_io(at, &e))
+        done.map_err(|e| KnobError::from_io(knob_id, &e))
     }
 
-    fn identity(&mut self, at: &KnobId) -> Result<String, KnobError> {
-        match at.knob().location {
+    fn identity(&mut self, knob_id: &KnobId) -> Result<String, KnobError> {
+        match knob_id.definition().location {
             KnobLocation::Sysctl(_) | KnobLocation::Sys(_) => Ok(String::new()),
             KnobLocation::Queue(_) | KnobLocation::Bdi(_) => {
-                let dir = self.root.sys(&format!("block/{}", at.instance()));
+                let dir = self.root.sys(&format!("block/{}", knob_id.instance()));
                 if !dir.is_dir() {
-                    return Err(KnobError::Absent(format!("{at}: no such disk (a partition has no queue of its own)")));
+                    return Err(KnobError::Absent(format!(
+                        "{knob_id}: no such disk (a partition has no queue of its own)"
+                    )));
                 }
-                // diskseq (5.15) is never used twice; before it the device number must do.
+                // diskseq (Linux 5.15) is unique; older kernels only have the device number.
                 let one = |file: &str| read_text(&dir.join(file)).map(|t| t.trim().to_owned());
                 Ok(one("diskseq").or_else(|_| one("dev")).unwrap_or_default())
             }
-            KnobLocation::Atime => self.find_mount(at).map(|(id, _)| id),
+            KnobLocation::Atime => self.find_mount(knob_id).map(|(id, _)| id),
             KnobLocation::Nofile | KnobLocation::IoPrio => {
-                let stat = read_text(&self.root.proc(&format!("{}/stat", at.instance())))
-                    .map_err(|e| KnobError::from_io(at, &e))?;
-                // The name may hold anything, so count from its closing bracket: starttime is field 22.
+                let stat = read_text(&self.root.proc(&format!("{}/stat", knob_id.instance())))
+                    .map_err(|e| KnobError::from_io(knob_id, &e))?;
+                // The command name may contain anything, so count from its closing parenthesis: starttime is field
+                // 22.
                 let rest = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
                 Ok(rest.split_ascii_whitespace().nth(19).unwrap_or_default().to_owned())
             }
@@ -279,7 +287,8 @@ impl KnobIo for DirectKnobIo {
     }
 }
 
-/// `none [mq-deadline] kyber`: the one in brackets, and all. Old kernels write a lone `none` bare.
+/// Parses `none [mq-deadline] kyber` into the active choice and all choices. Old kernels write a single `none`
+/// without brackets.
 fn parse_bracketed_choice(text: &str) -> (String, Vec<String>) {
     let mut active = None;
     let mut all = Vec::new();
@@ -290,7 +299,7 @@ fn parse_bracketed_choice(text: &str) -> (String, Vec<String>) {
         }
         all.push(inner.unwrap_or(word).to_owned());
     }
-    // A captured tree that was written to holds the bare word.
+    // A captured tree that was written to contains the word without brackets.
     let active = active.map(str::to_owned).or_else(|| all.first().cloned());
     (active.unwrap_or_default(), all)
 }
@@ -305,7 +314,7 @@ fn parse_atime_options(options: &str) -> String {
     format!("{mode}{}", if has("nodiratime") { ",nodiratime" } else { "" })
 }
 
-/// A kernel file's text, at most 1 MiB; bytes that are no text appear as replacement characters.
+/// Reads a kernel file, at most 1 MiB; invalid UTF-8 becomes replacement characters.
 fn read_text(path: &std::path::Path) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())?;

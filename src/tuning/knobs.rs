@@ -1,6 +1,5 @@
-//! Every knob there is, one entry each.
-//!
-//! Texts follow Documentation/admin-guide/sysctl/{vm,kernel}.rst, Documentation/ABI/stable/sysfs-block,
+//! The list of all knobs.
+//! | Descriptions follow Documentation/admin-guide/sysctl/{vm,kernel}.rst, Documentation/ABI/stable/sysfs-block,
 //! Documentation/ABI/testing/sysfs-class-bdi and Documentation/admin-guide/mm/transhuge.rst.
 
 use super::knob::{AllowedValues, Knob, KnobGroup, KnobLink, KnobLocation, KnobUnit, PersistMethod, RangeBound};
@@ -12,7 +11,7 @@ const fn fixed_range(min: i64, max: i64) -> AllowedValues {
     AllowedValues::Range(RangeBound::Fixed(min), RangeBound::Fixed(max))
 }
 
-/// A sysctl; the rest is said per entry.
+/// A sysctl knob; entries set the remaining fields.
 const fn sysctl_knob(
     name: &'static str,
     file: &'static str,
@@ -54,7 +53,7 @@ const fn bdi_knob(name: &'static str, file: &'static str, unit: KnobUnit, values
     }
 }
 
-/// The knob of that name; the part after the last dot is enough where it is unambiguous.
+/// The knob with this name. The part after the last dot suffices if it is unambiguous.
 pub fn find_knob(name: &str) -> Option<&'static Knob> {
     if let Some(knob) = KNOBS.iter().find(|k| k.name == name) {
         return Some(knob);
@@ -66,7 +65,7 @@ pub fn find_knob(name: &str) -> Option<&'static Knob> {
     }
 }
 
-/// All knobs, grouped.
+/// All knobs, sorted by group.
 pub static KNOBS: &[Knob] = &[
     Knob {
         default: Some("20"),

@@ -1,5 +1,5 @@
-//! Changes that were made before: renewed, kept, taken back. Through the tuner that holds a change where one
-//! lives, by the journal where none does.
+//! Renews, keeps and undoes earlier changes: through the tuner that holds the lease if it is alive, otherwise
+//! directly with the journal.
 
 use super::apply::{self, TuningContext};
 use super::change_set::{ChangeSet, changes_from_records};
@@ -14,21 +14,21 @@ use super::tuner_client::{call_tuner, call_tuner_within};
 use crate::root::Root;
 use std::time::Duration;
 
-/// How long a tuner may take to say how its lease stands.
+/// How long a tuner may take to report its lease.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The boot's journal and what it tells; `None`: there is none.
+/// The journal of this boot and its change sets; `None` if there is none.
 pub fn open_journal(root: &Root) -> Result<Option<(Journal, Vec<ChangeSet>)>, TuneError> {
-    let failed = |err: std::io::Error| {
-        let roots = err.kind() == std::io::ErrorKind::PermissionDenied;
-        TuneError::Failed(format!("{err}{}", if roots { "; only root may read what was changed" } else { "" }))
+    let journal_error = |err: std::io::Error| {
+        let root_only = err.kind() == std::io::ErrorKind::PermissionDenied;
+        TuneError::Failed(format!("{err}{}", if root_only { "; only root may read what was changed" } else { "" }))
     };
-    let Some(mut journal) = Journal::open_existing(root).map_err(failed)? else { return Ok(None) };
-    let (records, _) = journal.load().map_err(failed)?;
+    let Some(mut journal) = Journal::open_existing(root).map_err(journal_error)? else { return Ok(None) };
+    let (records, _) = journal.load().map_err(journal_error)?;
     Ok(Some((journal, changes_from_records(&records))))
 }
 
-/// Lets a change stay.
+/// Lets a change stay until it is undone or the machine boots.
 pub fn keep_change(journal: &mut Journal, id: u64) -> Result<(), TuneError> {
     match call_tuner(journal, id, &TunerRequest::Keep) {
         Some(Ok(TunerReply::Kept)) => Ok(()),
@@ -38,22 +38,22 @@ pub fn keep_change(journal: &mut Journal, id: u64) -> Result<(), TuneError> {
     }
 }
 
-/// Takes a change back.
+/// Restores the values from before a change.
 pub fn undo_change(root: &Root, io: &mut dyn KnobIo, id: u64) -> Result<Vec<(KnobId, RestoreResult)>, TuneError> {
-    let failed = |err: std::io::Error| TuneError::Failed(format!("change {id}: {err}"));
-    let journal = Journal::open(root).map_err(failed)?;
+    let journal_error = |err: std::io::Error| TuneError::Failed(format!("change {id}: {err}"));
+    let journal = Journal::open(root).map_err(journal_error)?;
     match call_tuner(&journal, id, &TunerRequest::Undo) {
         Some(Ok(TunerReply::Restored(all))) => Ok(all),
         Some(Ok(other)) => Err(unexpected_reply(id, Ok(other))),
-        // It may have died in the middle: the journal says how far it came.
+        // The tuner may have died while restoring; the journal knows how far it got.
         Some(Err(_)) | None => {
             restore::restore_locked(&mut TuningContext { io, journal, kill_points: KillPoints::default() }, id)
-                .map_err(failed)
+                .map_err(journal_error)
         }
     }
 }
 
-/// Starts a lease anew; the seconds it has now.
+/// Restarts a lease with `secs` seconds; returns the seconds left.
 pub fn renew_lease(journal: &Journal, id: u64, secs: u64) -> Result<u64, TuneError> {
     match call_tuner(journal, id, &TunerRequest::Renew { secs }) {
         Some(Ok(TunerReply::TimeLeft { secs })) => Ok(secs),
@@ -65,18 +65,18 @@ pub fn renew_lease(journal: &Journal, id: u64, secs: u64) -> Result<u64, TuneErr
     }
 }
 
-/// Who looks after a change that is neither kept nor closed.
+/// The lease of an open change that was not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseStatus {
-    /// A tuner; the old values come back in so many seconds.
+    /// A tuner holds it; the old values come back in this many seconds.
     Active(u64),
-    /// A tuner that does not answer.
+    /// Its tuner does not answer.
     Unresponsive,
-    /// Nobody: its tuner is dead.
+    /// Its tuner is dead.
     Orphaned,
 }
 
-/// Asks; waits a second at most.
+/// Asks the tuner, waiting at most a second.
 pub fn lease_status(journal: &Journal, id: u64) -> LeaseStatus {
     match call_tuner_within(journal, id, &TunerRequest::Status, STATUS_TIMEOUT) {
         Some(Ok(TunerReply::TimeLeft { secs })) => LeaseStatus::Active(secs),

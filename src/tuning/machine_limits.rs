@@ -1,24 +1,24 @@
-//! What of the machine decides which values are allowed, and what a ratio means in bytes here.
+//! Properties of the machine that bound knob values and convert ratios to bytes.
 
 use crate::root::Root;
 
-/// Sizes of this machine. What could not be read is `None` and then bounds nothing.
+/// Limits of this machine. What could not be read is `None` and bounds nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MachineLimits {
-    /// Bytes of a page.
+    /// The page size in bytes.
     pub page_bytes: u64,
-    /// All memory, bytes.
+    /// The size of memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Dirtyable memory, bytes: what vm.dirty_ratio is a share of.
+    /// Dirtyable memory in bytes, which vm.dirty_ratio is a percentage of.
     pub dirtyable_bytes: Option<u64>,
-    /// fs.nr_open: the most open files a limit may say.
+    /// fs.nr_open: the largest limit of open files.
     pub nr_open: Option<u64>,
-    /// Whether this process has CAP_SYS_RESOURCE: without it no hard limit can be raised, or raised again.
+    /// Whether this process has CAP_SYS_RESOURCE, without which no hard limit can be raised.
     pub has_cap_sys_resource: bool,
 }
 
 impl MachineLimits {
-    /// Reads meminfo, vmstat and fs.nr_open; none of them can block.
+    /// Reads meminfo, vmstat and fs.nr_open, none of which can block.
     pub fn read(root: &Root) -> Self {
         let text = |rel: &str| std::fs::read_to_string(root.proc(rel)).unwrap_or_default();
         let page = rustix::param::page_size() as u64;
@@ -39,22 +39,23 @@ impl MachineLimits {
         }
     }
 
-    /// Percent of dirtyable memory in bytes, whole pages.
+    /// A percentage of dirtyable memory in bytes, rounded down to whole pages.
     pub fn percent_to_bytes(&self, percent: u64) -> Option<u64> {
         let bytes = u128::from(self.dirtyable_bytes?) * u128::from(percent) / 100;
         let page = u128::from(self.page_bytes.max(1));
         u64::try_from(bytes / page * page).ok()
     }
 
-    /// Bytes as a share of dirtyable memory, in percent.
+    /// Bytes as a percentage of dirtyable memory.
     pub fn bytes_to_percent(&self, bytes: u64) -> Option<f64> {
         let all = self.dirtyable_bytes.filter(|d| *d > 0)?;
         Some(bytes as f64 * 100.0 / all as f64)
     }
 }
 
-/// Pages the dirty ratios apply to. The kernel's own thresholds tell it exactly while a ratio is in force
-/// (mm/page-writeback.c, domain_dirty_limits); otherwise free plus file pages, which leaves out the reserves.
+/// The number of pages that the dirty ratios apply to. While a ratio is in force, it follows exactly from the
+/// kernel's thresholds (mm/page-writeback.c, domain_dirty_limits); otherwise it is estimated as free plus file pages,
+/// without the reserves.
 fn dirtyable_pages(vmstat: &str, ratio: Option<u64>, background: Option<u64>) -> Option<u64> {
     let by = |threshold: &str, ratio: Option<u64>| {
         let (pages, ratio) = (named_value(vmstat, threshold)?, ratio.filter(|r| *r > 0)?);

@@ -1,8 +1,7 @@
-//! Changing the kernel's settings so that there is always a way back.
-//!
-//! A change goes: [`plan`] (everything checked) -> [`apply`] (capture, journal, write, read back, mark) in a
-//! tuner process that holds the [`lease`] -> [`restore`], only while the value is still ours. [`knobs`] is the
-//! list of what can be changed, [`persist`] what lasts over a boot.
+//! Changes kernel settings so that they can always be restored.
+//! | [`plan`] checks a change completely. [`apply`] captures, journals, writes, reads back and marks each knob, in a
+//! [`tuner`] process that holds the lease. [`restore`] brings back the old values, but only while the current values
+//! are ours. [`knobs`] lists what can be changed, and [`persist`] makes values survive a reboot.
 
 pub mod apply;
 pub mod boot_value;

@@ -1,4 +1,4 @@
-//! Making a value last over a boot: a file of our own for each kind, written whole or not at all.
+//! Makes values survive a reboot: writes one file of our own for each mechanism, atomically.
 
 use super::knob::{KnobLocation, PersistMethod};
 use super::knob_id::KnobId;
@@ -11,26 +11,29 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Sorts behind 99-sysctl.conf, so that only /etc/sysctl.conf read by procps comes later.
+/// Sorts after 99-sysctl.conf, so that only /etc/sysctl.conf, as read by procps, comes later.
 const SYSCTL_FILE: &str = "sysctl.d/99-zz-iotop-plus.conf";
 const UDEV_FILE: &str = "udev/rules.d/99-zz-iotop-plus.rules";
 const TMPFILES_FILE: &str = "tmpfiles.d/zz-iotop-plus.conf";
 const HEADER: &str = "# Written by `iotop-plus tune persist`; `iotop-plus tune unpersist` takes lines out.\n";
-/// What a line of ours is known by when it is read again.
+/// Starts the comment line that is parsed when the file is read again.
 const ENTRY_PREFIX: &str = "# iotop-plus: ";
 
-/// The file a knob is persisted in; an error says where it belongs instead.
-pub fn file_for(root: &Root, at: &KnobId) -> Result<PathBuf, String> {
-    match at.knob().persist_method {
+/// The file a knob is persisted in.
+/// | # Errors
+/// | If the knob is not persisted by this program; the text says where it belongs.
+pub fn file_for(root: &Root, knob_id: &KnobId) -> Result<PathBuf, String> {
+    match knob_id.definition().persist_method {
         PersistMethod::Sysctl => Ok(root.etc(SYSCTL_FILE)),
         PersistMethod::Udev => Ok(root.etc(UDEV_FILE)),
         PersistMethod::Tmpfiles => Ok(root.etc(TMPFILES_FILE)),
-        PersistMethod::Manual(where_to) => Err(format!("{at}: not by this program; {where_to}")),
+        PersistMethod::Manual(where_to) => Err(format!("{knob_id}: not by this program; {where_to}")),
     }
 }
 
-/// What we persist now, by file. A file that is not there holds nothing; lines that are not ours are lost when
-/// it is written, so a file without our first line is an error.
+/// The values in one of our files; none if it does not exist.
+/// | # Errors
+/// | If the file does not start with our header: rewriting it would lose lines that are not ours.
 pub fn read_persisted(path: &Path) -> io::Result<BTreeMap<KnobId, String>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
@@ -45,9 +48,9 @@ pub fn read_persisted(path: &Path) -> io::Result<BTreeMap<KnobId, String>> {
         return Err(path_error(path, "was not written by this program; move it away first"));
     }
     let entry = |line: &str| {
-        let (at, value) = line.strip_prefix(ENTRY_PREFIX)?.rsplit_once('=')?;
-        let at = KnobId::parse(at).ok()?;
-        is_plausible(at.knob(), value).then(|| (at, value.to_owned()))
+        let (knob_id, value) = line.strip_prefix(ENTRY_PREFIX)?.rsplit_once('=')?;
+        let knob_id = KnobId::parse(knob_id).ok()?;
+        is_plausible(knob_id.definition(), value).then(|| (knob_id, value.to_owned()))
     };
     Ok(text.lines().filter_map(entry).collect())
 }
@@ -56,25 +59,25 @@ fn path_error(path: &Path, why: &str) -> io::Error {
     io::Error::other(format!("{}: {why}", path.display()))
 }
 
-/// Adds, replaces (`Some`) and takes out (`None`) values. Says which files were written. All are read and
-/// rendered before the first is written.
+/// Adds or replaces values (`Some`) and removes them (`None`). Returns the files that were written. All files are
+/// read and rendered before the first one is written.
 pub fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result<Vec<PathBuf>, String> {
     let mut files: BTreeMap<PathBuf, BTreeMap<KnobId, String>> = BTreeMap::new();
-    for (at, value) in changes {
-        let path = file_for(root, at)?;
+    for (knob_id, value) in changes {
+        let path = file_for(root, knob_id)?;
         let all = match files.entry(path.clone()) {
             std::collections::btree_map::Entry::Occupied(e) => e.into_mut(),
             std::collections::btree_map::Entry::Vacant(e) => {
                 e.insert(read_persisted(&path).map_err(|e| e.to_string())?)
             }
         };
-        // Of a pair only one half: the kernel zeroes the other.
-        if let (super::knob::KnobLink::Pair(other), Some(_)) = (at.knob().link, value) {
-            all.retain(|a, _| a.knob().name != other);
+        // Only one half of a pair: the kernel sets the other to 0.
+        if let (super::knob::KnobLink::Pair(other), Some(_)) = (knob_id.definition().link, value) {
+            all.retain(|a, _| a.definition().name != other);
         }
         match value {
-            Some(value) => drop(all.insert(at.clone(), value.clone())),
-            None => drop(all.remove(at)),
+            Some(value) => drop(all.insert(knob_id.clone(), value.clone())),
+            None => drop(all.remove(knob_id)),
         }
     }
     let mut texts = Vec::new();
@@ -91,45 +94,48 @@ pub fn update_files(root: &Root, changes: &[(KnobId, Option<String>)]) -> Result
     Ok(files.into_keys().collect())
 }
 
-/// The file's text; `None`: there is nothing to say.
+/// The text of a file; `None` if it would have no entries.
 fn render_file(root: &Root, all: &BTreeMap<KnobId, String>) -> Result<Option<String>, String> {
     let mut text = HEADER.to_owned();
-    for (at, value) in all {
-        let line = match (at.knob().persist_method, at.knob().location) {
+    for (knob_id, value) in all {
+        let line = match (knob_id.definition().persist_method, knob_id.definition().location) {
             (PersistMethod::Sysctl, KnobLocation::Sysctl(file)) => {
                 format!("{} = {value}", file.replace('/', "."))
             }
             (PersistMethod::Tmpfiles, KnobLocation::Sys(file)) => {
                 format!("w {} - - - - {value}", Root::live().sys(file).display())
             }
-            (PersistMethod::Udev, KnobLocation::Queue(file)) => udev_rule(root, at, &format!("queue/{file}"), value)?,
-            (PersistMethod::Udev, KnobLocation::Bdi(file)) => udev_rule(root, at, &format!("bdi/{file}"), value)?,
-            _ => return Err(format!("{at}: cannot be persisted")),
+            (PersistMethod::Udev, KnobLocation::Queue(file)) => {
+                udev_rule(root, knob_id, &format!("queue/{file}"), value)?
+            }
+            (PersistMethod::Udev, KnobLocation::Bdi(file)) => udev_rule(root, knob_id, &format!("bdi/{file}"), value)?,
+            _ => return Err(format!("{knob_id}: cannot be persisted")),
         };
-        text.push_str(&format!("{ENTRY_PREFIX}{at}={value}\n{line}\n"));
+        text.push_str(&format!("{ENTRY_PREFIX}{knob_id}={value}\n{line}\n"));
     }
     Ok((!all.is_empty()).then_some(text))
 }
 
-/// A rule for this very disk: names like sda may go to another disk at the next boot, its serial number stays.
-fn udev_rule(root: &Root, at: &KnobId, attr: &str, value: &str) -> Result<String, String> {
+/// A udev rule for this disk. It matches the disk's WWID or serial number, because names such as sda may change at
+/// boot.
+fn udev_rule(root: &Root, knob_id: &KnobId, attr: &str, value: &str) -> Result<String, String> {
     let plain = |s: &str| s.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+:!@ ".contains(&b));
-    let known = |file: &str| {
-        let text = std::fs::read_to_string(root.sys(&format!("block/{}/{file}", at.instance()))).ok()?;
+    let attribute = |file: &str| {
+        let text = std::fs::read_to_string(root.sys(&format!("block/{}/{file}", knob_id.instance()))).ok()?;
         Some(text.trim().to_owned()).filter(|t| !t.is_empty() && plain(t))
     };
-    let same = match (known("wwid").or_else(|| known("device/wwid")), known("serial")) {
+    let match_key = match (attribute("wwid").or_else(|| attribute("device/wwid")), attribute("serial")) {
         (Some(wwid), _) => format!("ATTRS{{wwid}}==\"{wwid}\""),
         (None, Some(serial)) => format!("ATTR{{serial}}==\"{serial}\""),
-        _ if plain(at.instance()) => format!("KERNEL==\"{}\"", at.instance()),
-        _ => return Err(format!("{at}: its name cannot stand in a udev rule")),
+        _ if plain(knob_id.instance()) => format!("KERNEL==\"{}\"", knob_id.instance()),
+        _ => return Err(format!("{knob_id}: its name cannot stand in a udev rule")),
     };
     Ok(format!(
-        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {same}, ATTR{{{attr}}}=\"{value}\""
+        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {match_key}, ATTR{{{attr}}}=\"{value}\""
     ))
 }
 
-/// A new file under a temporary name, synced, renamed over the old one.
+/// Writes a temporary file, syncs it and renames it to `path`.
 fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
     let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     std::fs::create_dir_all(parent)?;
@@ -137,7 +143,7 @@ fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let temporary = format!(".iotop-plus.{}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Read by services that may not be root: no secret in it.
+    // Services that are not root may read it; it contains no secrets.
     let fd = rustix::fs::openat(&dir, &temporary, flags, Mode::from_raw_mode(0o644))?;
     let mut file = std::fs::File::from(fd);
     let done = file
@@ -159,7 +165,7 @@ fn remove_if_exists(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Other programs that set knobs at boot or later, for a note; cleaned.
+/// A note on other programs that set knobs at boot or later.
 pub fn other_tuning_program(root: &Root) -> Option<String> {
     let profile = std::fs::read_to_string(root.etc("tuned/active_profile")).ok()?;
     Some(format!("tuned is set up (profile {}): it may set values again after the boot", sanitize(profile.trim())))

@@ -1,4 +1,5 @@
-//! Making values last over a boot, from what a person typed to the lines that say what came of it.
+//! Plans persistent values from command-line arguments, writes them, and reports which will be in force after a
+//! reboot.
 
 use super::knob::PersistMethod;
 use super::knob_id::KnobId;
@@ -9,54 +10,61 @@ use super::plan::{TuneError, plan_writes};
 use super::sysctl::{BootSysctls, display_path};
 use crate::root::Root;
 
-/// A knob and what our file is to say of it; `None`: nothing any more.
+/// Knobs and the values to persist; `None` removes the knob from our file.
 pub type PersistChanges = Vec<(KnobId, Option<String>)>;
 
-/// Reads `KNOB` (the value in force) and `KNOB=VALUE` words; all is checked before anything is written.
-pub fn plan_persist(root: &Root, io: &mut dyn KnobIo, words: &[String]) -> Result<PersistChanges, TuneError> {
-    let (given, bare): (Vec<String>, Vec<String>) = words.iter().cloned().partition(|w| w.contains('='));
-    let mut wanted: PersistChanges =
-        plan_writes(io, &MachineLimits::read(root), &given)?.into_iter().map(|p| (p.knob, Some(p.target))).collect();
-    for word in &bare {
-        let at = KnobId::parse(word).map_err(TuneError::Usage)?;
-        let value = io.read(&at)?.value;
-        if value == "0" && at.knob().name.starts_with("vm.dirty_") && !at.knob().linked().is_empty() {
-            let other = at.with_linked().pop().map(|o| o.to_string()).unwrap_or_default();
-            return Err(TuneError::Usage(format!("{at} is 0 because {other} is in force; persist that one")));
+/// Parses `KNOB` (the current value) and `KNOB=VALUE` arguments; checks all of them.
+pub fn plan_persist(root: &Root, io: &mut dyn KnobIo, arguments: &[String]) -> Result<PersistChanges, TuneError> {
+    let (assignments, knobs): (Vec<String>, Vec<String>) = arguments.iter().cloned().partition(|w| w.contains('='));
+    let mut changes: PersistChanges = plan_writes(io, &MachineLimits::read(root), &assignments)?
+        .into_iter()
+        .map(|p| (p.knob, Some(p.target)))
+        .collect();
+    for argument in &knobs {
+        let knob_id = KnobId::parse(argument).map_err(TuneError::Usage)?;
+        let value = io.read(&knob_id)?.value;
+        if value == "0"
+            && knob_id.definition().name.starts_with("vm.dirty_")
+            && !knob_id.definition().linked().is_empty()
+        {
+            let other = knob_id.with_linked().pop().map(|o| o.to_string()).unwrap_or_default();
+            return Err(TuneError::Usage(format!("{knob_id} is 0 because {other} is in force; persist that one")));
         }
-        wanted.push((at, Some(value)));
+        changes.push((knob_id, Some(value)));
     }
-    require_persistable(root, &wanted)?;
-    Ok(wanted)
+    require_persistable(root, &changes)?;
+    Ok(changes)
 }
 
-/// Reads words that name knobs our files are to say nothing of any more.
-pub fn plan_unpersist(root: &Root, words: &[String]) -> Result<PersistChanges, TuneError> {
+/// Parses the knobs to remove from our files.
+pub fn plan_unpersist(root: &Root, arguments: &[String]) -> Result<PersistChanges, TuneError> {
     let one = |w: &String| Ok((KnobId::parse(w).map_err(TuneError::Usage)?, None));
-    let wanted = words.iter().map(one).collect::<Result<PersistChanges, TuneError>>()?;
-    require_persistable(root, &wanted)?;
-    Ok(wanted)
+    let changes = arguments.iter().map(one).collect::<Result<PersistChanges, TuneError>>()?;
+    require_persistable(root, &changes)?;
+    Ok(changes)
 }
 
-fn require_persistable(root: &Root, wanted: &PersistChanges) -> Result<(), TuneError> {
-    wanted.iter().try_for_each(|(at, _)| file_for(root, at).map(drop).map_err(TuneError::Usage))
+fn require_persistable(root: &Root, changes: &PersistChanges) -> Result<(), TuneError> {
+    changes.iter().try_for_each(|(knob_id, _)| file_for(root, knob_id).map(drop).map_err(TuneError::Usage))
 }
 
-/// Writes it, and says which files were written and what will win at the next boot. Touches /etc: only for a
-/// process that may wait.
-pub fn write_and_report(root: &Root, wanted: &PersistChanges) -> Result<Vec<String>, TuneError> {
+/// Writes the files. Reports which were written and which values will be in force after a reboot. Accesses /etc, so
+/// the caller must be able to wait.
+pub fn write_and_report(root: &Root, changes: &PersistChanges) -> Result<Vec<String>, TuneError> {
     let mut lines = Vec::new();
-    for path in update_files(root, wanted).map_err(TuneError::Failed)? {
+    for path in update_files(root, changes).map_err(TuneError::Failed)? {
         let how = if path.exists() { "wrote" } else { "nothing is left in" };
         lines.push(format!("{how} {}", display_path(root, &path)));
     }
     let next = BootSysctls::read(root);
-    for (at, value) in wanted.iter().filter(|(at, _)| at.knob().persist_method == PersistMethod::Sysctl) {
-        let (Some(value), Some(decided)) = (value, next.effective(at)) else { continue };
-        lines.push(match file_for(root, at).is_ok_and(|own| own == decided.file) {
-            true => format!("{at} will be {value} at the next boot"),
+    for (knob_id, value) in
+        changes.iter().filter(|(knob_id, _)| knob_id.definition().persist_method == PersistMethod::Sysctl)
+    {
+        let (Some(value), Some(decided)) = (value, next.effective(knob_id)) else { continue };
+        lines.push(match file_for(root, knob_id).is_ok_and(|own| own == decided.file) {
+            true => format!("{knob_id} will be {value} at the next boot"),
             false => format!(
-                "WARNING: {at} will be {} at the next boot, not {value}: {} comes after our file; change it there",
+                "WARNING: {knob_id} will be {} at the next boot, not {value}: {} comes after our file; change it there",
                 decided.value, decided.location
             ),
         });

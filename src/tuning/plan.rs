@@ -1,4 +1,4 @@
-//! From what a person typed to what will be written: everything is checked before anything is.
+//! Parses and checks assignments completely before anything is written.
 
 use super::knob::{KnobLink, KnobLocation};
 use super::knob_id::KnobId;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Why nothing was done.
+/// Why a change was not made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TuneError {
-    /// What was typed is wrong.
+    /// The input is wrong.
     Usage(String),
     /// It would not be safe now.
     Unsafe(String),
-    /// It needs a privilege.
+    /// A privilege is missing.
     Privilege(String),
-    /// It was tried and did not work; what had been written was taken back.
+    /// A write failed; what had been written was rolled back.
     Failed(String),
 }
 
@@ -42,73 +42,80 @@ impl From<KnobError> for TuneError {
     }
 }
 
-/// One knob to be written.
+/// A knob to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedWrite {
-    /// Which.
+    /// The knob.
     pub knob: KnobId,
-    /// How it stands.
+    /// Its current state.
     pub current: KnobReading,
-    /// What will be written.
+    /// The value to write.
     pub target: String,
-    /// What the kernel will set to 0 along with it, and its value now.
+    /// The other half of a pair, which the kernel will set to 0, and its current value.
     pub zeroed_partner: Option<(KnobId, String)>,
 }
 
-/// Reads and checks `KNOB[@WHERE]=VALUE` words, all of them before anything is written.
+/// Parses and checks `KNOB[@WHERE]=VALUE` assignments.
 pub fn plan_writes(
     io: &mut dyn KnobIo,
-    machine: &MachineLimits,
-    words: &[String],
+    limits: &MachineLimits,
+    assignments: &[String],
 ) -> Result<Vec<PlannedWrite>, TuneError> {
     let mut all: Vec<PlannedWrite> = Vec::new();
-    for word in words {
-        // A mount point may hold an equals sign, a value never does.
-        let (knob, text) = word
+    for assignment in assignments {
+        // A mount point may contain an equals sign, a value never does.
+        let (knob, text) = assignment
             .rsplit_once('=')
-            .ok_or_else(|| TuneError::Usage(format!("{word}: write KNOB=VALUE, as in vm.dirty_ratio=20")))?;
-        let at = KnobId::parse(knob).map_err(TuneError::Usage)?;
-        if all
-            .iter()
-            .any(|p| p.knob == at || p.knob.with_linked().iter().skip(1).any(|o| is_half_of_pair(&p.knob) && *o == at))
-        {
-            return Err(TuneError::Usage(format!("{at}: set twice, or together with the other half of its pair")));
+            .ok_or_else(|| TuneError::Usage(format!("{assignment}: write KNOB=VALUE, as in vm.dirty_ratio=20")))?;
+        let knob_id = KnobId::parse(knob).map_err(TuneError::Usage)?;
+        if all.iter().any(|p| {
+            p.knob == knob_id || p.knob.with_linked().iter().skip(1).any(|o| is_half_of_pair(&p.knob) && *o == knob_id)
+        }) {
+            return Err(TuneError::Usage(format!("{knob_id}: set twice, or together with the other half of its pair")));
         }
-        io.identity(&at).map_err(absent_as_usage_error)?;
-        let now = io.read(&at).map_err(absent_as_usage_error)?;
-        let want = value::parse_value(at.knob(), text, machine, &now)
-            .map_err(|why| TuneError::Usage(format!("{at}: {why}")))?;
-        require_restorable_hard_limit(machine, &at, &now.value, &want)?;
-        let zeroes = match at.knob().link {
-            KnobLink::Pair(other) => at.sibling(other).and_then(|o| io.read(&o).ok().map(|r| (o, r.value))),
+        io.identity(&knob_id).map_err(absent_as_usage_error)?;
+        let now = io.read(&knob_id).map_err(absent_as_usage_error)?;
+        let target = value::parse_value(knob_id.definition(), text, limits, &now)
+            .map_err(|why| TuneError::Usage(format!("{knob_id}: {why}")))?;
+        require_restorable_hard_limit(limits, &knob_id, &now.value, &target)?;
+        let zeroes = match knob_id.definition().link {
+            KnobLink::Pair(other) => knob_id.sibling(other).and_then(|o| io.read(&o).ok().map(|r| (o, r.value))),
             _ => None,
         };
         all.push(PlannedWrite {
-            knob: at,
+            knob: knob_id,
             current: now,
-            target: want,
+            target,
             zeroed_partner: zeroes.filter(|(_, v)| v != "0"),
         });
     }
-    check_dirty_thresholds(io, machine, &all)?;
+    check_dirty_thresholds(io, limits, &all)?;
     check_bdi_shares(io, &all)?;
     Ok(all)
 }
 
-/// A hard limit lowered without the capability to raise it could never be taken back.
-fn require_restorable_hard_limit(machine: &MachineLimits, at: &KnobId, now: &str, want: &str) -> Result<(), TuneError> {
+/// Without CAP_SYS_RESOURCE a lowered hard limit could not be restored.
+fn require_restorable_hard_limit(
+    limits: &MachineLimits,
+    knob_id: &KnobId,
+    now: &str,
+    target: &str,
+) -> Result<(), TuneError> {
     let hard = |v: &str| v.split_once(':').map(|(_, hard)| hard.to_owned());
-    if at.knob().location == KnobLocation::Nofile && hard(now) != hard(want) && !machine.has_cap_sys_resource {
+    if knob_id.definition().location == KnobLocation::Nofile
+        && hard(now) != hard(target)
+        && !limits.has_cap_sys_resource
+    {
         return Err(TuneError::Privilege(format!(
-            "{at}: changing the hard limit (from {now} to {want}) needs CAP_SYS_RESOURCE, lowering it too: it could not \
+            "{knob_id}: changing the hard limit (from {now} to {target}) needs CAP_SYS_RESOURCE, lowering it too: it could not \
              be taken back; a soft limit within the hard one can be set"
         )));
     }
     Ok(())
 }
 
-fn is_half_of_pair(at: &KnobId) -> bool {
-    matches!(at.knob().link, KnobLink::Pair(_))
+fn is_half_of_pair(knob_id: &KnobId) -> bool {
+    matches!(knob_id.definition().link, KnobLink::Pair(_))
 }
 
 fn absent_as_usage_error(fail: KnobError) -> TuneError {
@@ -118,32 +125,32 @@ fn absent_as_usage_error(fail: KnobError) -> TuneError {
     }
 }
 
-/// The value a knob will have when all is written.
-fn value_after(io: &mut dyn KnobIo, all: &[PlannedWrite], at: &KnobId) -> Option<u64> {
-    if let Some(p) = all.iter().find(|p| p.knob == *at) {
+/// The value of a knob after all writes.
+fn value_after(io: &mut dyn KnobIo, all: &[PlannedWrite], knob_id: &KnobId) -> Option<u64> {
+    if let Some(p) = all.iter().find(|p| p.knob == *knob_id) {
         return p.target.parse().ok();
     }
-    if all.iter().any(|p| is_half_of_pair(&p.knob) && p.knob.with_linked().contains(at)) {
+    if all.iter().any(|p| is_half_of_pair(&p.knob) && p.knob.with_linked().contains(knob_id)) {
         return Some(0);
     }
-    io.read(at).ok()?.value.parse().ok()
+    io.read(knob_id).ok()?.value.parse().ok()
 }
 
-/// Background at or above the limit makes the kernel silently use half the limit: not what was asked for.
-fn check_dirty_thresholds(io: &mut dyn KnobIo, machine: &MachineLimits, all: &[PlannedWrite]) -> Result<(), TuneError> {
-    if !all.iter().any(|p| p.knob.knob().name.starts_with("vm.dirty_") && is_half_of_pair(&p.knob)) {
+/// If the background threshold is not below the limit, the kernel silently uses half the limit.
+fn check_dirty_thresholds(io: &mut dyn KnobIo, limits: &MachineLimits, all: &[PlannedWrite]) -> Result<(), TuneError> {
+    if !all.iter().any(|p| p.knob.definition().name.starts_with("vm.dirty_") && is_half_of_pair(&p.knob)) {
         return Ok(());
     }
-    let mut one = |name: &str| KnobId::parse(name).ok().and_then(|at| value_after(io, all, &at));
-    let (bg, bg_bytes) = (one("vm.dirty_background_ratio"), one("vm.dirty_background_bytes"));
-    let (fg, fg_bytes) = (one("vm.dirty_ratio"), one("vm.dirty_bytes"));
+    let mut value = |name: &str| KnobId::parse(name).ok().and_then(|knob_id| value_after(io, all, &knob_id));
+    let (background, background_bytes) = (value("vm.dirty_background_ratio"), value("vm.dirty_background_bytes"));
+    let (limit, limit_bytes) = (value("vm.dirty_ratio"), value("vm.dirty_bytes"));
     let bytes = |ratio: Option<u64>, bytes: Option<u64>| match bytes {
         Some(b) if b > 0 => Some(b),
-        _ => machine.percent_to_bytes(ratio?),
+        _ => limits.percent_to_bytes(ratio?),
     };
-    let wrong = match (bg, fg) {
+    let wrong = match (background, limit) {
         (Some(b), Some(f)) if b > 0 && f > 0 => b >= f,
-        _ => match (bytes(bg, bg_bytes), bytes(fg, fg_bytes)) {
+        _ => match (bytes(background, background_bytes), bytes(limit, limit_bytes)) {
             (Some(b), Some(f)) => b >= f,
             _ => false,
         },
@@ -156,23 +163,23 @@ fn check_dirty_thresholds(io: &mut dyn KnobIo, machine: &MachineLimits, all: &[P
         return Err(TuneError::Usage(format!(
             "{} would not be below {}: the kernel would silently use half the limit; set both, background first below \
              the limit",
-            half("dirty_background", bg, bg_bytes),
-            half("dirty", fg, fg_bytes)
+            half("dirty_background", background, background_bytes),
+            half("dirty", limit, limit_bytes)
         )));
     }
     Ok(())
 }
 
-/// A device's kept share above its largest one is refused by the kernel: said before anything is written.
+/// The kernel rejects a bdi.min_ratio above bdi.max_ratio; report it before anything is written.
 fn check_bdi_shares(io: &mut dyn KnobIo, all: &[PlannedWrite]) -> Result<(), TuneError> {
     let devices: BTreeMap<String, KnobId> = all
         .iter()
-        .filter(|p| p.knob.knob().name == "bdi.min_ratio" || p.knob.knob().name == "bdi.max_ratio")
+        .filter(|p| p.knob.definition().name == "bdi.min_ratio" || p.knob.definition().name == "bdi.max_ratio")
         .map(|p| (p.knob.instance().to_owned(), p.knob.clone()))
         .collect();
-    for (device, at) in devices {
-        let mut one = |name: &str| at.sibling(name).and_then(|a| value_after(io, all, &a));
-        if let (Some(min), Some(max)) = (one("bdi.min_ratio"), one("bdi.max_ratio"))
+    for (device, knob_id) in devices {
+        let mut value = |name: &str| knob_id.sibling(name).and_then(|a| value_after(io, all, &a));
+        if let (Some(min), Some(max)) = (value("bdi.min_ratio"), value("bdi.max_ratio"))
             && min > max
         {
             return Err(TuneError::Usage(format!("bdi.min_ratio@{device} {min} would be above bdi.max_ratio {max}")));

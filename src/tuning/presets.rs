@@ -1,5 +1,4 @@
-//! Sets of settings for well-known kinds of work, one entry each: what they are for, what they cost, and who
-//! says so.
+//! Presets: settings for common workloads, with their purpose, cost and source.
 
 use super::knob::KnobGroup;
 use super::knob_id::KnobId;
@@ -10,19 +9,19 @@ use super::plan::TuneError;
 /// Settings that belong together.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// As the person types it.
+    /// The name to type.
     pub name: &'static str,
-    /// What it is for.
+    /// The workload it is for.
     pub title: &'static str,
     /// What it does and what it costs.
     pub description: &'static str,
-    /// Where that is written.
+    /// The documents it follows.
     pub source: &'static str,
-    /// Knob and value; empty: every knob of writeback and memory at the kernel's own default.
+    /// Knobs and values; empty: the kernel's defaults for every writeback and memory knob.
     pub settings: &'static [(&'static str, &'static str)],
 }
 
-/// Every preset there is.
+/// All presets.
 pub static PRESETS: &[Preset] = &[
     Preset {
         name: "database",
@@ -85,7 +84,7 @@ pub static PRESETS: &[Preset] = &[
     },
 ];
 
-/// The preset of that name.
+/// The preset with this name.
 pub fn find_preset(name: &str) -> Result<&'static Preset, TuneError> {
     let names = || PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
     PRESETS
@@ -95,7 +94,7 @@ pub fn find_preset(name: &str) -> Result<&'static Preset, TuneError> {
 }
 
 impl Preset {
-    /// What it sets, `KNOB=VALUE` each. Of a pair of ratio and bytes only the half in force is named.
+    /// The assignments, `KNOB=VALUE` each. Of a pair, only the half in force is included.
     pub fn assignments(&self) -> Vec<String> {
         if !self.settings.is_empty() {
             return self.settings.iter().map(|(knob, value)| format!("{knob}={value}")).collect();
@@ -111,11 +110,11 @@ impl Preset {
             .collect()
     }
 
-    /// The same without knobs this kernel does not have; their names follow.
+    /// The assignments for knobs that this kernel has, and those for knobs it lacks.
     pub fn available_assignments(&self, io: &mut dyn KnobIo) -> (Vec<String>, Vec<String>) {
-        let absent = |word: &String| {
-            let knob = word.split('=').next().unwrap_or_default();
-            KnobId::parse(knob).is_ok_and(|at| matches!(io.read(&at), Err(KnobError::Absent(_))))
+        let absent = |assignment: &String| {
+            let knob = assignment.split('=').next().unwrap_or_default();
+            KnobId::parse(knob).is_ok_and(|knob_id| matches!(io.read(&knob_id), Err(KnobError::Absent(_))))
         };
         let (missing, there) = self.assignments().into_iter().partition(absent);
         (there, missing)
@@ -162,8 +161,8 @@ mod tests {
         let start = kernel_with_all_knobs();
         for preset in PRESETS {
             let mut kernel = start.clone();
-            for words in [preset.assignments(), find_preset("defaults").unwrap().assignments()] {
-                for p in plan_writes(&mut kernel, &machine_limits(), &words).unwrap() {
+            for assignments in [preset.assignments(), find_preset("defaults").unwrap().assignments()] {
+                for p in plan_writes(&mut kernel, &machine_limits(), &assignments).unwrap() {
                     kernel.write(&p.knob, &p.target).unwrap();
                 }
             }
@@ -180,8 +179,8 @@ mod tests {
     fn knobs_missing_from_this_kernel_are_skipped_and_named() {
         let mut kernel = kernel_with_all_knobs();
         kernel.values.remove("transparent_hugepage.enabled");
-        let (words, missing) = find_preset("latency").unwrap().available_assignments(&mut kernel);
+        let (assignments, missing) = find_preset("latency").unwrap().available_assignments(&mut kernel);
         assert_eq!(missing, ["transparent_hugepage.enabled=never"]);
-        assert_eq!(words.len(), 6);
+        assert_eq!(assignments.len(), 6);
     }
 }

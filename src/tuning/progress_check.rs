@@ -1,4 +1,5 @@
-//! Device knobs are refused while the device makes no progress: the write would wait, unkillably.
+//! Refuses changes to device knobs while the device makes no progress: the write would block, and SIGKILL would not
+//! end it.
 
 use super::knob::KnobLocation;
 use super::knob_id::KnobId;
@@ -8,13 +9,15 @@ use std::time::Duration;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(25);
 const SAMPLES: u32 = 20;
 
-/// Requests in flight and requests completed so far.
+/// Requests in flight, and requests completed since boot.
 pub type RequestCounts = (u64, u64);
 
-/// An error, in words, if the device of a knob has requests in flight and completes none over half a second.
-/// The two files it reads never block, hung device or not.
+/// Checks that the device of a knob is idle or completes a request within half a second. Reads two files that never
+/// block.
+/// | # Errors
+/// | If requests are in flight and none completes.
 pub fn require_progress(root: &Root, at: &KnobId) -> Result<(), String> {
-    if !matches!(at.knob().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_)) {
+    if !matches!(at.definition().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_)) {
         return Ok(());
     }
     let sample = || read_counts(root, at.instance());
@@ -29,19 +32,19 @@ pub fn require_progress(root: &Root, at: &KnobId) -> Result<(), String> {
     }
 }
 
-/// The requests in flight if none completes over all looks.
+/// The number of requests in flight if none completes over all samples.
 fn find_stall(mut sample: impl FnMut() -> Option<RequestCounts>, mut pause: impl FnMut()) -> Option<u64> {
-    let (mut in_flight, done) = sample()?;
+    let (mut in_flight, completed_before) = sample()?;
     for _ in 0..SAMPLES {
         if in_flight == 0 {
             return None;
         }
         pause();
-        let (now, completed) = sample()?;
-        if completed != done {
+        let (in_flight_now, completed) = sample()?;
+        if completed != completed_before {
             return None;
         }
-        in_flight = now;
+        in_flight = in_flight_now;
     }
     (in_flight > 0).then_some(in_flight)
 }

@@ -1,4 +1,4 @@
-//! What is said to a tuner process and what it says: one JSON object a line, on its pipes and on its socket.
+//! The messages between a tuner process and its clients: one JSON object per line, on its pipes and its socket.
 
 use super::change_set::ChangeSet;
 use super::journal_record::KnobValuePair;
@@ -7,72 +7,72 @@ use super::plan::TuneError;
 use super::restore::RestoreResult;
 use serde::{Deserialize, Serialize};
 
-/// Longest line either side reads, bytes.
+/// The longest line that either side reads, bytes.
 pub const MAX_LINE: usize = 256 * 1024;
 
-/// To the tuner.
+/// A request to the tuner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TunerRequest {
-    /// Change these; the first line, and only on the pipe.
+    /// Makes a change. Must be the first request, and comes on the pipe only.
     Set {
         /// `KNOB[@WHERE]=VALUE`.
         assignments: Vec<String>,
-        /// Seconds of the lease; `None`: keep.
+        /// The lease in seconds; `None`: without a lease.
         lease_secs: Option<u64>,
     },
-    /// The lease starts anew with so many seconds.
+    /// Restarts the lease.
     Renew {
-        /// From now.
+        /// Its new duration.
         secs: u64,
     },
-    /// The change stays; the tuner ends.
+    /// Keeps the change; the tuner exits.
     Keep,
-    /// The change is taken back now; the tuner ends.
+    /// Restores the old values now; the tuner exits.
     Undo,
-    /// From now on the end of the pipe is not the end of the change: only the lease counts.
+    /// From now on the tuner ignores the end of the pipe; only the lease counts.
     Detach,
-    /// How does it stand?
+    /// Asks for the time left.
     Status,
 }
 
-/// From the tuner.
+/// A reply of the tuner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TunerReply {
-    /// It is done.
+    /// The change was made.
     Applied {
-        /// The change's number.
+        /// The change's id.
         id: u64,
-        /// What was changed.
+        /// The knobs that were changed.
         members: Vec<AppliedKnob>,
-        /// Seconds of the lease; `None`: it stays.
+        /// The lease in seconds; `None`: without a lease.
         lease_secs: Option<u64>,
     },
-    /// Nothing was done.
+    /// The change was not made.
     Refused(TuneError),
-    /// The lease.
+    /// The time left of the lease.
     TimeLeft {
         /// Seconds until the old values come back.
         secs: u64,
     },
-    /// It stays.
+    /// The change stays.
     Kept,
-    /// It was taken back.
+    /// The old values were restored.
     Restored(Vec<(KnobId, RestoreResult)>),
-    /// The request was not understood or could not be carried out.
+    /// The request was invalid or could not be carried out.
     Error(String),
 }
 
-/// One changed knob.
+/// A changed knob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedKnob {
-    /// Itself first, then what moves with it.
+    /// The values before: the knob itself first, then its linked knobs.
     pub before: Vec<KnobValuePair>,
-    /// The same after the change; empty if it stood so already.
+    /// The same after the change; empty if the knob already had the value.
     pub after: Vec<KnobValuePair>,
 }
 
 impl TunerReply {
-    /// For a change that was made.
+    /// The reply for a change that was made.
     pub fn for_change(change: &ChangeSet) -> Self {
         let one = |m: &super::change_set::KnobChange| AppliedKnob {
             before: m.before.clone(),

@@ -1,4 +1,4 @@
-//! The two system calls no crate here wraps.
+//! System calls that no dependency wraps.
 
 use std::ffi::CStr;
 use std::io;
@@ -9,7 +9,7 @@ pub fn ioprio_get(tid: i32) -> io::Result<u32> {
     ioprio(libc::SYS_ioprio_get, tid, 0)
 }
 
-/// ioprio_set(2) of one thread.
+/// ioprio_set(2) for one thread.
 pub fn ioprio_set(tid: i32, value: u32) -> io::Result<()> {
     ioprio(libc::SYS_ioprio_set, tid, value).map(|_| ())
 }
@@ -17,7 +17,7 @@ pub fn ioprio_set(tid: i32, value: u32) -> io::Result<()> {
 #[allow(unsafe_code)]
 fn ioprio(call: libc::c_long, tid: i32, value: u32) -> io::Result<u32> {
     const WHO_PROCESS: libc::c_int = 1;
-    // SAFETY: both calls take plain integers only (the get ignores the third); no memory of ours is touched.
+    // SAFETY: both calls take integers only (the getter ignores the third); they access no memory of this process.
     let got = unsafe { libc::syscall(call, WHO_PROCESS, tid, value as libc::c_int) };
     if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as u32) }
 }
@@ -36,8 +36,8 @@ struct MountAttr {
 pub fn mount_setattr(fd: BorrowedFd<'_>, set: u64, clear: u64) -> io::Result<()> {
     const EMPTY: &CStr = c"";
     let attr = MountAttr { set, clear, propagation: 0, userns_fd: 0 };
-    // SAFETY: the path is a C string that lives for ever, `attr` lives through the call, and its size is
-    // passed along; the kernel only reads them.
+    // SAFETY: the path is a static C string, `attr` outlives the call and its size is passed along; the kernel only
+    // reads both.
     let got = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

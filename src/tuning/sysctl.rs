@@ -1,9 +1,8 @@
-//! What a sysctl will be at the next boot, and which file decides it.
-//!
-//! The order is procps' (sysctl(8) --system): of files of the same name the one in the first of /etc, /run,
-//! /usr/local/lib, /usr/lib and /lib counts; a link to /dev/null masks that name; the files are applied sorted by
-//! name; /etc/sysctl.conf comes last. systemd-sysctl leaves /etc/sysctl.conf out. `sysctl.NAME=` on the kernel's
-//! command line comes before all of them.
+//! Determines the value a sysctl will have after the next boot, and the file that sets it.
+//! | The order is that of procps (sysctl(8) --system). Of files with the same name, the one in the first of /etc,
+//! /run, /usr/local/lib, /usr/lib and /lib counts; a link to /dev/null masks the name. Files are applied sorted by
+//! name, then /etc/sysctl.conf, which systemd-sysctl ignores. `sysctl.NAME=` on the kernel command line comes before
+//! all files.
 
 use super::knob::{KnobLink, KnobLocation};
 use super::knob_id::KnobId;
@@ -13,44 +12,44 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The longest file that is read.
+/// The largest file that is read, bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// One line that sets something.
+/// A line that sets a sysctl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SysctlAssignment {
-    /// Where it stands, for showing: `/etc/sysctl.d/x.conf:3`.
+    /// File and line for messages: `/etc/sysctl.d/x.conf:3`.
     pub location: String,
-    /// The file itself, as seen below the root.
+    /// The file's path, below the root directory.
     pub file: PathBuf,
     key: String,
-    /// What it sets.
+    /// The value it sets.
     pub value: String,
 }
 
-/// All assignments of the next boot, in the order they are applied, and what was masked.
+/// All sysctl assignments of the next boot, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BootSysctls {
     assignments: Vec<SysctlAssignment>,
-    /// Files that do not count, because a file or link of their name comes before them.
+    /// Files that are ignored, each with the file of the same name that masks it.
     pub masked_files: Vec<(PathBuf, PathBuf)>,
 }
 
-/// What one knob will be.
+/// The value a knob will have, and the line that sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveSetting {
     /// The value.
     pub value: String,
-    /// The line that decides.
+    /// The file and line that set it.
     pub location: String,
-    /// Its file.
+    /// The file's path.
     pub file: PathBuf,
-    /// Lines that set it too and lose.
+    /// Lines that also set it and are overridden.
     pub overridden: Vec<String>,
 }
 
 impl BootSysctls {
-    /// Reads every file. They are on the root file system: only for a process that may wait.
+    /// Reads all files. They are on the root file system, so the caller must be able to wait.
     pub fn read(root: &Root) -> Self {
         let mut next = Self::default();
         let cmdline = std::fs::read_to_string(root.proc("cmdline")).unwrap_or_default();
@@ -68,7 +67,7 @@ impl BootSysctls {
             for path in names {
                 let Some(name) = path.file_name().map(ToOwned::to_owned) else { continue };
                 match files.get(&name) {
-                    // /lib is a link to /usr/lib on most machines: the same file seen twice is no mask.
+                    // /lib is usually a link to /usr/lib: the same file does not mask itself.
                     Some(first) if same_file(first, &path) => {}
                     Some(first) => next.masked_files.push((path, first.clone())),
                     None => drop(files.insert(name, path)),
@@ -82,7 +81,7 @@ impl BootSysctls {
     }
 
     fn read_file(&mut self, root: &Root, path: &Path) {
-        // A link to the null device reads as empty, which is just what masking means.
+        // A link to /dev/null reads as empty, which is what masking means.
         let Ok(file) = std::fs::File::open(path) else { return };
         let mut bytes = Vec::new();
         if file.take(MAX_FILE).read_to_end(&mut bytes).is_err() {
@@ -110,27 +109,28 @@ impl BootSysctls {
         });
     }
 
-    /// What a knob will be; `None`: no file says, so the kernel's own default.
+    /// The value a knob will have; `None` if no file sets it, so that it keeps the kernel's default.
     pub fn effective(&self, at: &KnobId) -> Option<EffectiveSetting> {
-        let name = at.knob().name;
-        let other = match at.knob().link {
-            KnobLink::Pair(other) => Some(other),
+        let name = at.definition().name;
+        let other_half = match at.definition().link {
+            KnobLink::Pair(other_half) => Some(other_half),
             _ => None,
         };
         let mut last: Option<EffectiveSetting> = None;
         for a in &self.assignments {
-            let own = matches_pattern(&a.key, &sysctl_path(name)?);
-            let zeroed = other.and_then(sysctl_path).is_some_and(|p| matches_pattern(&a.key, &p)) && a.value != "0";
-            if !own && !zeroed {
+            let sets_it = matches_pattern(&a.key, &sysctl_path(name)?);
+            let sets_other_half =
+                other_half.and_then(sysctl_path).is_some_and(|p| matches_pattern(&a.key, &p)) && a.value != "0";
+            if !sets_it && !sets_other_half {
                 continue;
             }
-            // Bytes of 0 are refused by the kernel and change nothing.
-            if own && a.value == "0" && name.ends_with("_bytes") {
+            // The kernel rejects 0 bytes and keeps the old value.
+            if sets_it && a.value == "0" && name.ends_with("_bytes") {
                 continue;
             }
             let mut losers = last.take().map(|l| [l.overridden, vec![l.location]].concat()).unwrap_or_default();
             losers.retain(|l| *l != a.location);
-            let value = if own { a.value.clone() } else { "0".into() };
+            let value = if sets_it { a.value.clone() } else { "0".into() };
             last = Some(EffectiveSetting {
                 value,
                 location: a.location.clone(),
@@ -142,7 +142,7 @@ impl BootSysctls {
     }
 }
 
-/// The file below /proc/sys of a sysctl knob.
+/// The path of a sysctl knob below /proc/sys.
 fn sysctl_path(name: &str) -> Option<String> {
     match super::knobs::find_knob(name)?.location {
         KnobLocation::Sysctl(file) => Some(file.to_owned()),
@@ -150,7 +150,7 @@ fn sysctl_path(name: &str) -> Option<String> {
     }
 }
 
-/// sysctl.d(5): if the first separator is a slash the name is a path, else dots and slashes swap.
+/// sysctl.d(5): if the first separator is a slash, the name is a path; otherwise dots and slashes are swapped.
 fn normalize_key(key: &str) -> String {
     match key.find(['.', '/']) {
         Some(at) if key.as_bytes()[at] == b'.' => key
@@ -169,7 +169,7 @@ fn normalize_key(key: &str) -> String {
     }
 }
 
-/// A name with `*` and `?`, which stop at a slash.
+/// Matches `*` and `?`, neither of which matches a slash.
 fn matches_pattern(pattern: &str, path: &str) -> bool {
     let (p, t) = (pattern.as_bytes(), path.as_bytes());
     let (mut i, mut j, mut star) = (0, 0, None);
@@ -196,7 +196,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
     matches!((std::fs::canonicalize(a), std::fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b && a != Root::live().dev("null"))
 }
 
-/// A path as the machine itself would name it.
+/// A path relative to the root directory, as shown to users.
 pub fn display_path(root: &Root, path: &Path) -> String {
     let rel = path.strip_prefix(root.base()).unwrap_or(path);
     sanitize(format!("/{}", rel.display()).replace("//", "/"))

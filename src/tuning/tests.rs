@@ -1,4 +1,4 @@
-//! Changes against a kernel that is not there: all or nothing, compare and swap, pairs, and a death at every byte.
+//! Changes against a simulated kernel: atomicity, compare and swap, pairs, and a crash at every byte of the journal.
 
 use super::apply::{TuningContext, apply, mark_kept};
 use super::change_set::{ChangeSet, changes_from_records};
@@ -105,7 +105,7 @@ fn invalid_input_changes_nothing_and_is_not_journalled() {
         "scheduler=none",
         "vm.page-cluster=1",
     ] {
-        // The last one is right by itself: set twice it is wrong.
+        // The last assignment is valid by itself but sets the knob twice.
         let got = w.set(&["vm.page-cluster=0", bad]);
         assert!(matches!(got, Err(TuneError::Usage(_))), "{bad}: {got:?}");
         assert_eq!(w.kernel.values, before, "{bad}");
@@ -132,7 +132,7 @@ fn a_value_the_kernel_clamps_is_rolled_back() {
     let before = w.kernel.values.clone();
     w.kernel.clamped.insert("nr_requests@sda".into(), "64".into());
     let why = w.set(&["vm.swappiness=10", "nr_requests@sda=999"]).unwrap_err();
-    // The clamp bends the restore as well, which is told.
+    // The clamp also affects the restore, and the error says so.
     assert!(why.to_string().contains("the kernel made 64 of 999"), "{why}");
     assert!(why.to_string().contains("taken back except nr_requests@sda"), "{why}");
     w.kernel.clamped.clear();
@@ -220,8 +220,8 @@ fn a_kept_change_can_still_be_undone() {
     assert_eq!(w.undo(id), ["vm.swappiness Closed(Restored)"]);
 }
 
-/// The journal cut around every end of a record and in between, with the kernel in every state it can have been
-/// in by then: the undo of what is left must bring every value back, and report nothing else.
+/// Cuts the journal at and between the ends of records, with the kernel in every state possible at that length.
+/// Undoing what is left must restore every value and report nothing else.
 #[test]
 fn a_crash_at_any_journal_length_can_be_undone() {
     let mut points = 0;
@@ -241,8 +241,8 @@ fn a_crash_at_any_journal_length_can_be_undone() {
         assert!(log.len() >= 8, "{}", log.len());
         let near_end = |cut: usize| whole[cut.saturating_sub(2)..(cut + 1).min(whole.len())].contains(&b'\n');
         for cut in (0..=whole.len()).filter(|cut| near_end(*cut) || cut % 40 == 0) {
-            // A write happens with the journal at a certain length: before it was that long it had not happened,
-            // when it is longer it has, and just then it may or may not.
+            // Each write happened at a certain length of the journal: not yet at a shorter one, certainly at a longer
+            // one, and possibly at exactly this one.
             let done = log.iter().filter(|(len, _)| *len < cut).count();
             let maybe = log.iter().filter(|(len, _)| *len <= cut).count();
             for n in done..=maybe {

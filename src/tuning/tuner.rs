@@ -1,9 +1,7 @@
-//! The tuner: a process of its own that makes a change and holds its lease.
-//!
-//! It lives in its own session, so no terminal's end reaches it. It takes the change back when the lease runs
-//! out, when whoever asked goes away (the pipe ends) without having detached, on SIGTERM, SIGHUP or SIGINT, and
-//! when told so on the pipe or on its socket. SIGKILL it cannot answer: then the journal has what
-//! `iotop-plus tune undo` needs.
+//! The tuner: a process that makes a change and holds its lease.
+//! | It runs in its own session, so that a closing terminal does not signal it. It restores the old values when the
+//! lease expires; when its client closes the pipe without having detached; on SIGTERM, SIGHUP and SIGINT; and on
+//! request, by the pipe or its socket. After SIGKILL, `iotop-plus tune undo` restores them from the journal.
 
 use super::apply::{TuningContext, apply, mark_kept};
 use super::change_set::ChangeSet;
@@ -24,48 +22,47 @@ use tokio::net::unix::pipe;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How often a restore that fails is tried again, and how many times.
+/// The delay between attempts to restore, and the number of attempts.
 const RESTORE_RETRY: (Duration, u32) = (Duration::from_secs(5), 12);
-/// The longest lease.
+/// The longest lease, seconds.
 pub const MAX_LEASE_SECS: u64 = 24 * 3600;
-/// A client of the socket gets so long for its line.
+/// How long a client of the socket may take to send its line.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs a tuner on its standard streams.
-pub fn run_tuner_process(root: &Root, killing: Option<KillPlan>) -> anyhow::Result<()> {
+/// Runs a tuner on standard input and output.
+pub fn run_tuner_process(root: &Root, kill_plan: Option<KillPlan>) -> anyhow::Result<()> {
     let _ = rustix::process::setsid();
-    // Nothing that is mounted shall be busy because of us.
+    // Do not keep a mount busy.
     let _ = std::env::set_current_dir("/");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(run(root, killing))
+    runtime.block_on(run(root, kill_plan))
 }
 
-async fn run(root: &Root, killing: Option<KillPlan>) -> anyhow::Result<()> {
-    // Before anything is written: from here on these signals mean "take it back".
+async fn run(root: &Root, kill_plan: Option<KillPlan>) -> anyhow::Result<()> {
+    // Before anything is written: from here on these signals restore the old values.
     let signals = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
     let mut signals = signals.into_iter().map(signal).collect::<io::Result<Vec<_>>>()?;
     let mut input = LineReader::new(pipe::Receiver::from_owned_fd(rustix::io::dup(io::stdin())?)?);
-    let (words, lease_secs) = match input.next_line().await.as_deref().map(parse_request) {
-        Some(Ok(TunerRequest::Set { assignments: words, lease_secs })) => {
-            (words, lease_secs.map(|s| s.min(MAX_LEASE_SECS)))
+    let (assignments, lease_secs) = match input.next_line().await.as_deref().map(parse_request) {
+        Some(Ok(TunerRequest::Set { assignments, lease_secs })) => {
+            (assignments, lease_secs.map(|s| s.min(MAX_LEASE_SECS)))
         }
         Some(Ok(_)) => return write_reply(&TunerReply::Error("the first request must be Set".into())),
         Some(Err(why)) => return write_reply(&TunerReply::Error(why)),
         None => return Ok(()),
     };
     let mut io = ChildKnobIo::new(root, Root::self_exe().into());
-    let steps = KillPoints::with_plan(killing);
-    let (mut bench, change) = match make_change(root, &mut io, steps, &words, lease_secs) {
+    let steps = KillPoints::with_plan(kill_plan);
+    let (mut context, change) = match make_change(root, &mut io, steps, &assignments, lease_secs) {
         Ok(made) => made,
         Err(refusal) => return write_reply(&TunerReply::Refused(refusal)),
     };
-    bench.kill_points.reach("before the answer");
-    let told = write_reply(&TunerReply::for_change(&change));
-    bench.kill_points.reach("after the answer");
+    context.kill_points.reach("before the answer");
+    let reply_sent = write_reply(&TunerReply::for_change(&change));
+    context.kill_points.reach("after the answer");
     let Some(secs) = lease_secs.filter(|_| change.is_open()) else { return Ok(()) };
-    let mut tuner =
-        Tuner { id: change.id, expires_at: now_boot_secs() + secs as f64, is_detached: false, context: bench };
-    if told.is_err() {
+    let mut tuner = Tuner { id: change.id, expires_at: now_boot_secs() + secs as f64, is_detached: false, context };
+    if reply_sent.is_err() {
         return tuner.restore_and_exit(None).await;
     }
     tuner.serve(&mut input, &mut signals).await
@@ -75,10 +72,10 @@ fn make_change<'a>(
     root: &Root,
     io: &'a mut ChildKnobIo,
     steps: KillPoints,
-    words: &[String],
+    assignments: &[String],
     lease_secs: Option<u64>,
 ) -> Result<(TuningContext<'a>, ChangeSet), TuneError> {
-    let planned = plan_writes(io, &MachineLimits::read(root), words)?;
+    let planned = plan_writes(io, &MachineLimits::read(root), assignments)?;
     for p in &planned {
         progress_check::require_progress(root, &p.knob).map_err(TuneError::Unsafe)?;
     }
@@ -86,14 +83,14 @@ fn make_change<'a>(
         io::ErrorKind::PermissionDenied => TuneError::Privilege(err.to_string()),
         _ => TuneError::Failed(format!("nothing was changed, as there is no journal: {err}")),
     })?;
-    let mut bench = TuningContext { io, journal, kill_points: steps };
-    let change = apply(&mut bench, &planned, lease_secs)?;
-    Ok((bench, change))
+    let mut context = TuningContext { io, journal, kill_points: steps };
+    let change = apply(&mut context, &planned, lease_secs)?;
+    Ok((context, change))
 }
 
 struct Tuner<'a> {
     id: u64,
-    /// CLOCK_BOOTTIME in seconds: time asleep counts.
+    /// CLOCK_BOOTTIME in seconds, which includes time in suspend.
     expires_at: f64,
     is_detached: bool,
     context: TuningContext<'a>,
@@ -103,7 +100,7 @@ impl Tuner<'_> {
     async fn serve(&mut self, input: &mut LineReader<pipe::Receiver>, signals: &mut [Signal]) -> anyhow::Result<()> {
         let path = socket_path(&self.context.journal, self.id);
         let _ = std::fs::remove_file(&path);
-        // Without a socket the lease and the pipe still work.
+        // Without a socket, the lease and the pipe still work.
         let listener = UnixListener::bind(&path).ok();
         let [term, hup, int] = signals else { anyhow::bail!("three signals") };
         loop {
@@ -120,15 +117,15 @@ impl Tuner<'_> {
                     Some((line, stream)) => (parse_request(&line), Some(stream)),
                     None => continue,
                 },
-                // The clock of the timer stands still while the machine sleeps: look again.
+                // Timers stop during suspend, so check the boot clock every second.
                 () = tokio::time::sleep(Duration::from_secs_f64(left.min(1.0))) => continue,
                 _ = term.recv() => break,
                 _ = hup.recv() => break,
                 _ = int.recv() => break,
             };
-            let (reply, over) = self.handle(request);
+            let (reply, is_done) = self.handle(request);
             send_reply(&reply, client.as_ref());
-            if over {
+            if is_done {
                 let _ = std::fs::remove_file(&path);
                 return Ok(());
             }
@@ -136,7 +133,7 @@ impl Tuner<'_> {
         self.restore_and_exit(Some(&path)).await
     }
 
-    /// The reply, and whether that was all.
+    /// The reply, and whether the tuner is done.
     fn handle(&mut self, request: Result<TunerRequest, String>) -> (TunerReply, bool) {
         match request {
             Ok(TunerRequest::Renew { secs }) => {
@@ -156,8 +153,8 @@ impl Tuner<'_> {
             }
             Ok(TunerRequest::Undo) => match restore_locked(&mut self.context, self.id) {
                 Ok(all) => {
-                    let over = all.iter().all(|(_, u)| matches!(u, RestoreResult::Closed(_)));
-                    (TunerReply::Restored(all), over)
+                    let is_done = all.iter().all(|(_, u)| matches!(u, RestoreResult::Closed(_)));
+                    (TunerReply::Restored(all), is_done)
                 }
                 Err(err) => (TunerReply::Error(format!("not undone: {err}")), false),
             },
@@ -170,7 +167,7 @@ impl Tuner<'_> {
         TunerReply::TimeLeft { secs: (self.expires_at - now_boot_secs()).max(0.0).ceil() as u64 }
     }
 
-    /// Takes the change back, again and again while that fails.
+    /// Restores the old values, repeatedly if that fails.
     async fn restore_and_exit(&mut self, path: Option<&PathBuf>) -> anyhow::Result<()> {
         for _ in 0..RESTORE_RETRY.1 {
             match restore_locked(&mut self.context, self.id) {
@@ -188,7 +185,7 @@ impl Tuner<'_> {
     }
 }
 
-/// Where a change's tuner listens.
+/// The socket of a change's tuner.
 pub fn socket_path(journal: &Journal, id: u64) -> PathBuf {
     journal.dir().join(format!("{id}.sock"))
 }
@@ -209,7 +206,7 @@ fn write_reply(reply: &TunerReply) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// To the client that asked, or to the pipe. Nobody there to read it is no reason to stop.
+/// Sends a reply to the client that asked, or to the pipe. Nobody needs to be reading.
 fn send_reply(reply: &TunerReply, client: Option<&UnixStream>) {
     match client {
         Some(stream) => drop(stream.try_write(&encode_reply(reply))),
@@ -230,7 +227,7 @@ async fn read_first_line(stream: UnixStream) -> Option<(Vec<u8>, UnixStream)> {
     Some((line, lines.source))
 }
 
-/// Lines of a pipe or socket, without ever waiting in a system call.
+/// Lines of a pipe or socket, read without blocking.
 struct LineReader<R> {
     source: R,
     buffer: Vec<u8>,
@@ -266,13 +263,13 @@ impl<R: AsyncReadable> LineReader<R> {
         Self { source: from, buffer: Vec::new() }
     }
 
-    /// The next line without its newline; `None` at the end, after an error, or when it is too long. May be
-    /// dropped while it waits: what was read stays.
+    /// The next line without its newline; `None` at the end, after an error, or if the line is too long. Cancel-safe:
+    /// bytes already read are kept.
     async fn next_line(&mut self) -> Option<Vec<u8>> {
         let mut buf = [0; 4096];
         loop {
-            if let Some(at) = self.buffer.iter().position(|b| *b == b'\n') {
-                let line = self.buffer.drain(..=at).take(at).collect();
+            if let Some(newline) = self.buffer.iter().position(|b| *b == b'\n') {
+                let line = self.buffer.drain(..=newline).take(newline).collect();
                 return Some(line);
             }
             if self.buffer.len() > MAX_LINE {

@@ -1,4 +1,4 @@
-//! The other side of a tuner: starting one, and speaking to one that runs already.
+//! Starts tuners and talks to running ones.
 
 use super::journal::Journal;
 use super::protocol::{MAX_LINE, TunerReply, TunerRequest};
@@ -11,10 +11,10 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
-/// How long a tuner may take to make or unmake a change: several device writes up to their deadlines.
+/// How long a tuner may take to make or restore a change: several device writes, each up to its timeout.
 pub const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A tuner this process started. Dropped without [`Held::detach`], the change is taken back.
+/// A tuner started by this process. Dropping it without [`LeaseHandle::detach`] restores the old values.
 #[derive(Debug)]
 pub struct LeaseHandle {
     pid: u32,
@@ -22,14 +22,14 @@ pub struct LeaseHandle {
     replies: Receiver<TunerReply>,
 }
 
-/// What a tuner said by itself.
+/// An event of the tuner that was not a reply to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TunerEvent {
-    /// Nothing so far.
+    /// No event.
     Nothing,
-    /// This.
+    /// The tuner sent this.
     Reply(TunerReply),
-    /// It is gone and will not say anything any more.
+    /// The tuner has exited.
     Ended,
 }
 
@@ -38,7 +38,7 @@ impl LeaseHandle {
     pub fn start(
         program: &Path,
         root: &Root,
-        words: Vec<String>,
+        assignments: Vec<String>,
         lease_secs: Option<u64>,
     ) -> io::Result<(Self, TunerReply)> {
         let mut child = Command::new(program)
@@ -49,8 +49,8 @@ impl LeaseHandle {
             .stderr(Stdio::null())
             .spawn()?;
         let pid = child.id();
-        let missing = || io::Error::other("the tuner has no pipes");
-        let (stdin, stdout) = (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?);
+        let no_pipes = || io::Error::other("the tuner has no pipes");
+        let (stdin, stdout) = (child.stdin.take().ok_or_else(no_pipes)?, child.stdout.take().ok_or_else(no_pipes)?);
         let (tx, replies) = channel();
         std::thread::Builder::new().name("tuner".into()).spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -61,17 +61,17 @@ impl LeaseHandle {
             }
             let _ = child.wait();
         })?;
-        let mut held = Self { pid, stdin, replies };
-        let reply = held.request(&TunerRequest::Set { assignments: words, lease_secs })?;
-        Ok((held, reply))
+        let mut handle = Self { pid, stdin, replies };
+        let reply = handle.request(&TunerRequest::Set { assignments, lease_secs })?;
+        Ok((handle, reply))
     }
 
-    /// The tuner's process number.
+    /// The tuner's pid.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the reply.
     pub fn request(&mut self, request: &TunerRequest) -> io::Result<TunerReply> {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
@@ -81,7 +81,7 @@ impl LeaseHandle {
         })
     }
 
-    /// What the tuner said by itself, without waiting: that the lease is over.
+    /// Checks, without waiting, whether the tuner reported the end of its lease.
     pub fn poll_event(&self) -> TunerEvent {
         match self.replies.try_recv() {
             Ok(reply) => TunerEvent::Reply(reply),
@@ -90,31 +90,31 @@ impl LeaseHandle {
         }
     }
 
-    /// Lets it go on alone: the change lives until its lease ends.
+    /// Lets the tuner continue by itself: the change lasts until its lease ends.
     pub fn detach(mut self) -> io::Result<TunerReply> {
         self.request(&TunerRequest::Detach)
     }
 }
 
-/// Speaks to the tuner that holds a change; `None`: none does.
+/// Sends a request to the tuner that holds a change; `None` if there is none.
 pub fn call_tuner(journal: &Journal, id: u64, request: &TunerRequest) -> Option<io::Result<TunerReply>> {
     call_tuner_within(journal, id, request, REPLY_TIMEOUT)
 }
 
-/// [`call`] with another deadline for the answer.
+/// [`call_tuner`] with another timeout.
 pub fn call_tuner_within(
     journal: &Journal,
     id: u64,
     request: &TunerRequest,
-    within: Duration,
+    timeout: Duration,
 ) -> Option<io::Result<TunerReply>> {
     let stream = UnixStream::connect(socket_path(journal, id)).ok()?;
-    Some(exchange(stream, request, within))
+    Some(exchange(stream, request, timeout))
 }
 
-fn exchange(mut stream: UnixStream, request: &TunerRequest, within: Duration) -> io::Result<TunerReply> {
-    stream.set_read_timeout(Some(within))?;
-    stream.set_write_timeout(Some(within))?;
+fn exchange(mut stream: UnixStream, request: &TunerRequest, timeout: Duration) -> io::Result<TunerReply> {
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stream.write_all(&line)?;

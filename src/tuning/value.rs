@@ -1,39 +1,41 @@
-//! Values as people type them and as the kernel wants them.
+//! Converts values between what users type, what the kernel takes, and what is displayed.
 
 use super::knob::{AllowedValues, Knob, KnobUnit, RangeBound};
 use super::knob_io::KnobReading;
 use super::machine_limits::MachineLimits;
 use crate::units;
 
-/// What a person typed, as it will be written to the kernel. The error names the allowed range.
-pub fn parse_value(knob: &Knob, text: &str, machine: &MachineLimits, now: &KnobReading) -> Result<String, String> {
-    let refuse = |why: &str| Err(format!("{text:?} {why}; allowed: {}", describe_allowed(knob, machine, now)));
+/// Converts typed text to the value to write.
+/// | # Errors
+/// | If the text is not a valid value; the error names the allowed range.
+pub fn parse_value(knob: &Knob, text: &str, limits: &MachineLimits, reading: &KnobReading) -> Result<String, String> {
+    let refuse = |why: &str| Err(format!("{text:?} {why}; allowed: {}", describe_allowed(knob, limits, reading)));
     let text = text.trim();
     match knob.values {
         AllowedValues::Range(min, max) => {
-            let n = match parse_number(knob, text, machine) {
+            let n = match parse_number(knob, text, limits) {
                 Ok(n) => n,
                 Err(why) => return refuse(&why),
             };
-            let (min, max) = (resolve_bound(min, machine, now), resolve_bound(max, machine, now));
+            let (min, max) = (resolve_bound(min, limits, reading), resolve_bound(max, limits, reading));
             if min.is_some_and(|min| n < min) || max.is_some_and(|max| n > max) {
                 return refuse("is out of range");
             }
-            let page_kb = machine.page_bytes as i64 / 1024;
+            let page_kb = limits.page_bytes as i64 / 1024;
             if knob.name == "read_ahead_kb" && page_kb > 0 && n % page_kb != 0 {
                 return refuse("is not a multiple of the page size");
             }
             Ok(n.to_string())
         }
-        AllowedValues::Listed if now.choices.iter().any(|c| c == text) => Ok(text.to_owned()),
+        AllowedValues::Listed if reading.choices.iter().any(|c| c == text) => Ok(text.to_owned()),
         AllowedValues::Listed => refuse("is not offered by this kernel or device"),
-        AllowedValues::Nofile => parse_nofile(text, machine, now).or_else(|why| refuse(&why)),
+        AllowedValues::Nofile => parse_nofile(text, limits, reading).or_else(|why| refuse(&why)),
         AllowedValues::IoPrio => parse_io_prio(text).map_or_else(|| refuse("is no I/O priority"), Ok),
         AllowedValues::Atime => parse_atime(text).map_or_else(|| refuse("is no access time option"), Ok),
     }
 }
 
-/// Whether a text could have come from the kernel as this knob's value: what a journal may restore.
+/// Whether the kernel could have produced this value: only such values are restored from a journal.
 pub fn is_plausible(knob: &Knob, value: &str) -> bool {
     match knob.values {
         AllowedValues::Range(..) => value.len() <= 20 && value.parse::<i128>().is_ok(),
@@ -49,11 +51,11 @@ pub fn is_plausible(knob: &Knob, value: &str) -> bool {
     }
 }
 
-/// The allowed values in words.
-pub fn describe_allowed(knob: &Knob, machine: &MachineLimits, now: &KnobReading) -> String {
+/// Describes the allowed values.
+pub fn describe_allowed(knob: &Knob, limits: &MachineLimits, reading: &KnobReading) -> String {
     match knob.values {
         AllowedValues::Range(min, max) => {
-            let end = |b| match resolve_bound(b, machine, now) {
+            let end = |b| match resolve_bound(b, limits, reading) {
                 Some(n) => format_with_unit(knob.unit, &n.to_string()),
                 None => "what the kernel takes".into(),
             };
@@ -64,9 +66,9 @@ pub fn describe_allowed(knob: &Knob, machine: &MachineLimits, now: &KnobReading)
             };
             format!("{} to {}{also}", end(min), end(max))
         }
-        AllowedValues::Listed if now.choices.is_empty() => "the words the kernel's file lists".into(),
-        AllowedValues::Listed => now.choices.join(", "),
-        AllowedValues::Nofile => match machine.nr_open {
+        AllowedValues::Listed if reading.choices.is_empty() => "the words the kernel's file lists".into(),
+        AllowedValues::Listed => reading.choices.join(", "),
+        AllowedValues::Nofile => match limits.nr_open {
             Some(max) => format!("SOFT or SOFT:HARD, at most {max} (fs.nr_open)"),
             None => "SOFT or SOFT:HARD".into(),
         },
@@ -75,16 +77,16 @@ pub fn describe_allowed(knob: &Knob, machine: &MachineLimits, now: &KnobReading)
     }
 }
 
-/// A value with its meaning: `16777216 (16.0 MiB)`, `3000 (30 s)`, `10 % (2.29 GiB here)`.
-pub fn format_with_meaning(knob: &Knob, value: &str, machine: &MachineLimits) -> String {
+/// Formats a value with its meaning: `16777216 (16.0 MiB)`, `3000 (30 s)`, `10 % (2.29 GiB here)`.
+pub fn format_with_meaning(knob: &Knob, value: &str, limits: &MachineLimits) -> String {
     let plain = format_with_unit(knob.unit, value);
     let (Ok(n), AllowedValues::Range(..)) = (value.parse::<u64>(), knob.values) else { return plain };
     match knob.name {
-        "vm.dirty_ratio" | "vm.dirty_background_ratio" if n > 0 => match machine.percent_to_bytes(n) {
+        "vm.dirty_ratio" | "vm.dirty_background_ratio" if n > 0 => match limits.percent_to_bytes(n) {
             Some(bytes) => format!("{plain} ({} here)", units::format_bytes_long(bytes)),
             None => plain,
         },
-        "vm.dirty_bytes" | "vm.dirty_background_bytes" if n > 0 => match machine.bytes_to_percent(n) {
+        "vm.dirty_bytes" | "vm.dirty_background_bytes" if n > 0 => match limits.bytes_to_percent(n) {
             Some(percent) => format!("{plain}, {percent:.1} % here"),
             None => plain,
         },
@@ -92,7 +94,7 @@ pub fn format_with_meaning(knob: &Knob, value: &str, machine: &MachineLimits) ->
     }
 }
 
-/// A value with its unit in a few characters: `16.0 MiB`, `3000 cs`, `10 %`.
+/// Formats a value with its unit in a few characters: `16.0 MiB`, `3000 cs`, `10 %`.
 pub fn format_short(knob: &Knob, value: &str) -> String {
     let number = matches!(knob.values, AllowedValues::Range(..)).then(|| value.parse::<u64>().ok()).flatten();
     match (knob.unit, number) {
@@ -124,20 +126,20 @@ fn format_with_unit(unit: KnobUnit, value: &str) -> String {
 }
 
 /// A bound on this machine; `None` if what it depends on could not be read.
-fn resolve_bound(bound: RangeBound, machine: &MachineLimits, now: &KnobReading) -> Option<i64> {
+fn resolve_bound(bound: RangeBound, limits: &MachineLimits, reading: &KnobReading) -> Option<i64> {
     match bound {
         RangeBound::Fixed(n) => Some(n),
-        RangeBound::Pages(n) => Some(n * machine.page_bytes as i64),
-        RangeBound::PageKb => Some(machine.page_bytes as i64 / 1024),
-        RangeBound::Memory => machine.memory_bytes.and_then(|m| i64::try_from(m).ok()),
+        RangeBound::Pages(n) => Some(n * limits.page_bytes as i64),
+        RangeBound::PageKb => Some(limits.page_bytes as i64 / 1024),
+        RangeBound::Memory => limits.memory_bytes.and_then(|m| i64::try_from(m).ok()),
         RangeBound::MemoryKb(parts) => {
-            machine.memory_bytes.and_then(|m| i64::try_from(m / 1024).ok()).map(|kb| kb / parts)
+            limits.memory_bytes.and_then(|m| i64::try_from(m / 1024).ok()).map(|kb| kb / parts)
         }
-        RangeBound::HwSectorsKb => now.max,
+        RangeBound::HwSectorsKb => reading.max,
     }
 }
 
-fn parse_number(knob: &Knob, text: &str, machine: &MachineLimits) -> Result<i64, String> {
+fn parse_number(knob: &Knob, text: &str, limits: &MachineLimits) -> Result<i64, String> {
     if let (KnobUnit::Switch, Some(n)) = (knob.unit, parse_switch(text)) {
         return Ok(n);
     }
@@ -155,12 +157,12 @@ fn parse_number(knob: &Knob, text: &str, machine: &MachineLimits) -> Result<i64,
         (KnobUnit::Percent, _, "%") => Ok(n),
         (KnobUnit::Bytes, _, "%") if pair => {
             let percent = u64::try_from(n).ok().filter(|n| *n <= 100).ok_or("is no percentage of memory")?;
-            let bytes = machine.percent_to_bytes(percent).ok_or("cannot be converted: dirtyable memory unknown")?;
+            let bytes = limits.percent_to_bytes(percent).ok_or("cannot be converted: dirtyable memory unknown")?;
             Ok(bytes as i64)
         }
         (KnobUnit::Percent, Some(factor), _) if pair => {
             let bytes = n.checked_mul(factor).and_then(|b| u64::try_from(b).ok()).ok_or("is too large")?;
-            let percent = machine.bytes_to_percent(bytes).ok_or("cannot be converted: dirtyable memory unknown")?;
+            let percent = limits.bytes_to_percent(bytes).ok_or("cannot be converted: dirtyable memory unknown")?;
             match percent.round() as i64 {
                 0 => Err(format!("is {percent:.2} % of dirtyable memory here: set the _bytes knob instead")),
                 whole => Ok(whole),
@@ -192,7 +194,7 @@ fn parse_switch(text: &str) -> Option<i64> {
     }
 }
 
-/// Bytes of a size suffix; powers of 1024, as everywhere here.
+/// The bytes of a size suffix, in powers of 1024.
 fn size_factor(suffix: &str) -> Option<i64> {
     let lower = suffix.to_ascii_lowercase();
     let power = match lower.strip_suffix("ib").or(lower.strip_suffix('b')).unwrap_or(&lower) {
@@ -206,7 +208,7 @@ fn size_factor(suffix: &str) -> Option<i64> {
     Some(1 << (10 * power))
 }
 
-/// Microseconds of a time suffix.
+/// The microseconds of a time suffix.
 fn micros_factor(suffix: &str) -> Option<i64> {
     Some(match suffix {
         "us" => 1,
@@ -219,13 +221,13 @@ fn micros_factor(suffix: &str) -> Option<i64> {
     })
 }
 
-/// A limit of open files; `None` inside means unlimited.
+/// A limit of open files; the inner `None` means unlimited.
 fn parse_file_limit(text: &str) -> Option<Option<u64>> {
     if text == "unlimited" { Some(None) } else { text.parse().ok().map(Some) }
 }
 
-fn parse_nofile(text: &str, machine: &MachineLimits, now: &KnobReading) -> Result<String, String> {
-    let hard_now = now.value.split_once(':').and_then(|(_, hard)| parse_file_limit(hard)).flatten();
+fn parse_nofile(text: &str, limits: &MachineLimits, reading: &KnobReading) -> Result<String, String> {
+    let hard_now = reading.value.split_once(':').and_then(|(_, hard)| parse_file_limit(hard)).flatten();
     let (soft, hard) = match text.split_once(':') {
         Some((soft, hard)) => (soft.parse().ok(), hard.parse().ok()),
         None => {
@@ -237,8 +239,8 @@ fn parse_nofile(text: &str, machine: &MachineLimits, now: &KnobReading) -> Resul
     if soft > hard {
         return Err("has its soft above its hard limit".into());
     }
-    // A soft limit under a handful would keep the process from opening anything again.
-    if soft < 16 || machine.nr_open.is_some_and(|max| hard > max) {
+    // With only a handful of descriptors, the process could not open anything any more.
+    if soft < 16 || limits.nr_open.is_some_and(|max| hard > max) {
         return Err("is out of range (from 16)".into());
     }
     Ok(format!("{soft}:{hard}"))

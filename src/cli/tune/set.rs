@@ -69,7 +69,7 @@ pub fn run(root: &Root, words: Vec<String>, lease_secs: Option<u64>, dry_run: bo
 fn render_dry_run(planned: &[PlannedWrite], machine: &MachineLimits, lease_secs: Option<u64>) -> TextOutput {
     let mut out = TextOutput::default();
     for p in planned {
-        let show = |v: &str| value::format_with_meaning(p.knob.knob(), v, machine);
+        let show = |v: &str| value::format_with_meaning(p.knob.definition(), v, machine);
         match p.current.value == p.target {
             true => out.push_line(format!("{} stands at {} already", p.knob, show(&p.target))),
             false => {
@@ -79,7 +79,7 @@ fn render_dry_run(planned: &[PlannedWrite], machine: &MachineLimits, lease_secs:
         if let Some((other, now)) = &p.zeroed_partner {
             out.push_line(format!(
                 "  which sets {other} from {} to 0",
-                value::format_with_meaning(other.knob(), now, machine)
+                value::format_with_meaning(other.definition(), now, machine)
             ));
         }
     }
@@ -91,7 +91,7 @@ fn render_dry_run(planned: &[PlannedWrite], machine: &MachineLimits, lease_secs:
 }
 
 fn push_applied(out: &mut TextOutput, member: &AppliedKnob, machine: &MachineLimits) {
-    let show = |at: &KnobId, v: &str| value::format_with_meaning(at.knob(), v, machine);
+    let show = |at: &KnobId, v: &str| value::format_with_meaning(at.definition(), v, machine);
     if member.after.is_empty() {
         if let Some((at, value)) = member.before.first() {
             out.push_line(format!("{at} stands at {} already", show(at, value)));

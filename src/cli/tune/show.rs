@@ -23,13 +23,13 @@ pub fn list(root: &Root, part: Option<&str>) -> CommandResult {
     let mut group = None;
     let mut rows = Vec::new();
     for (at, reading) in wanted.iter().zip(&readings) {
-        if group != Some(at.knob().group) {
+        if group != Some(at.definition().group) {
             push_group(&mut out, &mut rows);
             if group.is_some() {
                 out.push_blank();
             }
-            out.push_line(at.knob().group.title());
-            group = Some(at.knob().group);
+            out.push_line(at.definition().group.title());
+            group = Some(at.definition().group);
         }
         rows.push(knob_row(at, reading, &machine));
     }
@@ -53,7 +53,7 @@ fn push_group(out: &mut TextOutput, rows: &mut Vec<Vec<String>>) {
 
 fn knob_row(at: &KnobId, reading: &Result<KnobReading, KnobError>, machine: &MachineLimits) -> Vec<String> {
     let unknown = KnobReading::default();
-    let knob = at.knob();
+    let knob = at.definition();
     vec![
         format!("  {at}"),
         format_reading(at, reading, machine),
@@ -65,7 +65,7 @@ fn knob_row(at: &KnobId, reading: &Result<KnobReading, KnobError>, machine: &Mac
 /// A value in words, or why there is none.
 pub fn format_reading(at: &KnobId, reading: &Result<KnobReading, KnobError>, machine: &MachineLimits) -> String {
     match reading {
-        Ok(reading) => value::format_with_meaning(at.knob(), &reading.value, machine),
+        Ok(reading) => value::format_with_meaning(at.definition(), &reading.value, machine),
         Err(KnobError::Absent(_)) => "- (not here)".into(),
         Err(KnobError::Denied(_)) => "- (denied)".into(),
         Err(KnobError::Invalid(_)) => "- (not readable)".into(),
@@ -85,7 +85,7 @@ pub fn get(root: &Root, knobs: &[String]) -> CommandResult {
         if n > 0 {
             out.push_blank();
         }
-        let knob = at.knob();
+        let knob = at.definition();
         match reading {
             Ok(r) => out.push_line(format!("{at} = {}", value::format_with_meaning(knob, &r.value, &machine))),
             Err(fail) => {

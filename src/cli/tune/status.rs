@@ -41,7 +41,7 @@ pub fn run(root: &Root, knobs: &[String]) -> CommandResult {
                 at.to_string(),
                 format_reading(at, reading, &machine),
                 start,
-                at.knob().default_display().into(),
+                at.definition().default_display().into(),
                 boot.value,
                 boot.decided_by,
             ]

@@ -42,14 +42,14 @@ pub fn diff_assignments(survey: &KnobSnapshot, words: &[String]) -> Result<Vec<K
 }
 
 fn knob_diff(survey: &KnobSnapshot, p: &PlannedWrite) -> KnobDiff {
-    let show = |v: &str| value::format_with_meaning(p.knob.knob(), v, &survey.machine);
+    let show = |v: &str| value::format_with_meaning(p.knob.definition(), v, &survey.machine);
     let same = p.current.value == p.target;
     let mut text = match same {
         true => format!("{}: stands at {} already", p.knob, show(&p.target)),
         false => format!("{}: {} -> {}", p.knob, show(&p.current.value), show(&p.target)),
     };
     if let Some((other, now)) = p.zeroed_partner.as_ref().filter(|_| !same) {
-        text += &format!("; sets {other} from {} to 0", value::format_short(other.knob(), now));
+        text += &format!("; sets {other} from {} to 0", value::format_short(other.definition(), now));
     }
     KnobDiff { name: p.knob.to_string(), text: crate::sanitize::sanitize(text), is_unchanged: same }
 }
@@ -66,16 +66,16 @@ pub fn preset_assignments(
 pub fn canonical_value(survey: &KnobSnapshot, name: &str, text: &str) -> Result<String, String> {
     let row = survey.rows.iter().find(|r| r.name == name).ok_or("no such knob any more")?;
     let reading = row.reading.as_ref().map_err(|fail| fail.message().to_owned())?;
-    value::parse_value(row.id.knob(), text, &survey.machine, reading)
+    value::parse_value(row.id.definition(), text, &survey.machine, reading)
 }
 
 /// What a value means, as it is shown while it is typed.
 pub fn describe_value(survey: &KnobSnapshot, name: &str, value: &str) -> String {
     let Some(row) = survey.rows.iter().find(|r| r.name == name) else { return String::new() };
-    crate::sanitize::sanitize(value::format_with_meaning(row.id.knob(), value, &survey.machine))
+    crate::sanitize::sanitize(value::format_with_meaning(row.id.definition(), value, &survey.machine))
 }
 
 /// The same in few characters.
 pub fn short_value(at: &KnobId, value: &str) -> String {
-    crate::sanitize::sanitize(value::format_short(at.knob(), value))
+    crate::sanitize::sanitize(value::format_short(at.definition(), value))
 }

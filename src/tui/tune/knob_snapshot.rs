@@ -173,7 +173,7 @@ pub fn take_snapshot(root: &Root, io: &mut dyn KnobIo, extra: &[String], now: Ti
 }
 
 fn group_order(at: &KnobId) -> u8 {
-    match at.knob().group {
+    match at.definition().group {
         KnobGroup::Device | KnobGroup::Bdi => 1,
         KnobGroup::Mount => 2,
         KnobGroup::Process => 3,
@@ -182,11 +182,11 @@ fn group_order(at: &KnobId) -> u8 {
 }
 
 fn is_device_knob(at: &KnobId) -> bool {
-    matches!(at.knob().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_))
+    matches!(at.definition().location, KnobLocation::Queue(_) | KnobLocation::Bdi(_))
 }
 
 fn group_heading(at: &KnobId) -> String {
-    match at.knob().group {
+    match at.definition().group {
         KnobGroup::Device | KnobGroup::Bdi => format!("Device {}", sanitize(at.instance())),
         KnobGroup::Mount => "Mounts".into(),
         KnobGroup::Process => format!("Process {}", at.instance()),
@@ -195,7 +195,7 @@ fn group_heading(at: &KnobId) -> String {
 }
 
 fn knob_row(root: &Root, at: KnobId, reading: Result<KnobReading, KnobError>, machine: &MachineLimits) -> KnobRow {
-    let knob = at.knob();
+    let knob = at.definition();
     let (brief, long) = match &reading {
         Ok(r) => (value::format_short(knob, &r.value), value::format_with_meaning(knob, &r.value, machine)),
         Err(fail) => ("-".into(), format!("- {}", fail.message())),
@@ -237,7 +237,7 @@ fn knob_row(root: &Root, at: KnobId, reading: Result<KnobReading, KnobError>, ma
 /// What is written to, in words a person can check.
 fn write_destination(at: &KnobId) -> String {
     let live = Root::live();
-    let file = match at.knob().location {
+    let file = match at.definition().location {
         KnobLocation::Sysctl(file) => live.proc(&format!("sys/{file}")),
         KnobLocation::Sys(file) => live.sys(file),
         KnobLocation::Queue(file) => live.sys(&format!("block/{}/queue/{file}", at.instance())),
@@ -283,7 +283,7 @@ fn outcome_summary(change: &ChangeSet) -> String {
 }
 
 fn changed_knob_row(m: &KnobChange) -> ChangedKnobRow {
-    let knob = m.knob.knob();
+    let knob = m.knob.definition();
     let own = |all: &[(KnobId, String)]| all.first().map(|(_, v)| v.clone());
     let old = own(&m.before).unwrap_or_default();
     let new = m.after.as_deref().and_then(own).unwrap_or_else(|| m.target.clone());

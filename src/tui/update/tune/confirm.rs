@@ -239,7 +239,7 @@ pub fn ask_persist(app: &mut App) {
         (None, Ok(reading)) => reading.value.clone(),
         (None, Err(fail)) => return refused(app, fail.message().to_owned()),
     };
-    let pair = matches!(row.id.knob().link, crate::tuning::knob::KnobLink::Pair(_));
+    let pair = matches!(row.id.definition().link, crate::tuning::knob::KnobLink::Pair(_));
     if pair && value == "0" {
         let why = format!("{shown} is 0 because the other half of its pair is in force; persist that one");
         return refused(app, why);

@@ -72,7 +72,7 @@ pub fn set_pending(app: &mut App, name: &str, value: String) {
     let tune = &mut app.views.tune;
     let Some(row) = tune.knob(name) else { return };
     let same = row.reading.as_ref().is_ok_and(|r| r.value == value);
-    let other = match row.id.knob().link {
+    let other = match row.id.definition().link {
         KnobLink::Pair(other) => row.id.sibling(other).map(|o| o.to_string()),
         _ => None,
     };
@@ -91,7 +91,7 @@ pub fn set_pending(app: &mut App, name: &str, value: String) {
 pub fn cycle_choice(app: &App, p: &mut Prompt, key: KeyCode) {
     let tune = &app.views.tune;
     let Some(row) = tune.editing_knob.as_ref().and_then(|name| tune.knob(name)) else { return };
-    let knob = row.id.knob();
+    let knob = row.id.definition();
     let fixed = |words: &[&str]| words.iter().map(|w| w.to_string()).collect::<Vec<_>>();
     let words = match (knob.values, knob.unit) {
         (AllowedValues::Listed, _) => row.reading.as_ref().map(|r| r.choices.clone()).unwrap_or_default(),
