@@ -76,7 +76,7 @@ pub struct MemRaw {
 }
 
 /// A line of `/proc/swaps`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwapArea {
     /// Device or file, unescaped and raw: clean it before showing.
     pub name: String,

@@ -48,6 +48,12 @@ impl RawBytes {
     }
 }
 
+impl AsRef<[u8]> for RawBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl From<&[u8]> for RawBytes {
     fn from(bytes: &[u8]) -> Self {
         Self(bytes.into())

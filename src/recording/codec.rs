@@ -1,177 +1,366 @@
-//! Numbers and texts as bytes, and back: every reading is bounded and can fail, none can panic.
+//! The primitives of a frame's payload, each for both directions.
+//!
+//! A layout is one function over a [`Wire`]: it writes a value, or reads it back into the same place. Writer and
+//! reader can therefore not disagree. Every read is bounded and can fail, none can panic; writing cannot fail.
 
-/// What is wrong with bytes that should have been ours, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use crate::model::latency::{BUCKETS, SparseHistogram};
+use crate::model::reading::{BlockedRead, Reading};
+use crate::model::timestamp::Timestamp;
+use crate::sanitize::sanitize;
+
+/// Rows of one table at most: no machine has as many devices, mounts or traced files.
+pub const MAX_ROWS: usize = 65_536;
+/// Reasons of one reading at most.
+const MAX_REASONS: usize = 64;
+
+/// Why bytes cannot be decoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct DecodeError(pub &'static str);
 
-impl std::fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
+/// What a layout returns; only reading can fail.
+pub type Coded = Result<(), DecodeError>;
+
+/// One direction of a payload.
+pub enum Wire<'a> {
+    /// Appends to these bytes.
+    Write(&'a mut Vec<u8>),
+    /// Takes from the front of these bytes.
+    Read(&'a [u8]),
 }
 
-impl std::error::Error for DecodeError {}
+/// A signed number as an unsigned one that is small if its absolute value is.
+pub fn zigzag(n: i64) -> u64 {
+    ((n << 1) ^ (n >> 63)) as u64
+}
 
-/// Bytes still to be read.
-#[derive(Debug, Clone, Copy)]
-pub struct ByteReader<'a>(pub &'a [u8]);
+/// The number that [`zigzag`] was given.
+pub fn unzigzag(n: u64) -> i64 {
+    (n >> 1) as i64 ^ -((n & 1) as i64)
+}
 
-impl<'a> ByteReader<'a> {
-    /// Nothing is left.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+/// Appends a section: tag, length, body. A reader skips tags that it does not know.
+pub fn put_section(out: &mut Vec<u8>, mut tag: u64, body: &[u8]) {
+    let mut wire = Wire::Write(out);
+    let _ = wire.nums([&mut tag, &mut (body.len() as u64)]);
+    out.extend_from_slice(body);
+}
+
+/// The next section of `payload`, which is advanced; `None` at its end.
+pub fn next_section<'a>(payload: &mut &'a [u8]) -> Result<Option<(u64, &'a [u8])>, DecodeError> {
+    if payload.is_empty() {
+        return Ok(None);
+    }
+    let mut wire = Wire::Read(payload);
+    let (mut tag, mut body) = (0, &[][..]);
+    wire.num(&mut tag)?;
+    wire.blob(&mut body)?;
+    if let Wire::Read(rest) = wire {
+        *payload = rest;
+    }
+    Ok(Some((tag, body)))
+}
+
+impl<'a> Wire<'a> {
+    /// Whether values are read, not written.
+    pub fn is_read(&self) -> bool {
+        matches!(self, Wire::Read(_))
+    }
+
+    /// Whether everything has been read.
+    pub fn is_at_end(&self) -> bool {
+        matches!(self, Wire::Read([]))
     }
 
     /// One byte.
-    pub fn byte(&mut self) -> Result<u8, DecodeError> {
-        let (first, rest) = self.0.split_first().ok_or(DecodeError("ends too early"))?;
-        self.0 = rest;
-        Ok(*first)
+    pub fn byte(&mut self, value: &mut u8) -> Coded {
+        match self {
+            Wire::Write(out) => out.push(*value),
+            Wire::Read(bytes) => {
+                let (first, rest) = bytes.split_first().ok_or(DecodeError("the data ends too early"))?;
+                (*value, *bytes) = (*first, rest);
+            }
+        }
+        Ok(())
     }
 
-    /// A number in seven bits a byte, lowest first.
-    pub fn varint(&mut self) -> Result<u64, DecodeError> {
-        let mut n = 0;
+    /// An unsigned number as LEB128: seven bits a byte, lowest first.
+    pub fn num<T: Copy + Into<u64> + TryFrom<u64>>(&mut self, value: &mut T) -> Coded {
+        if let Wire::Write(out) = self {
+            let mut n: u64 = (*value).into();
+            while n >= 0x80 {
+                out.push(n as u8 | 0x80);
+                n >>= 7;
+            }
+            out.push(n as u8);
+            return Ok(());
+        }
+        let (mut n, mut byte) = (0, 0u8);
         for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
+            self.byte(&mut byte)?;
             let bits = u64::from(byte & 0x7f);
             if shift == 63 && bits > 1 {
                 break;
             }
             n |= bits << shift;
             if byte < 0x80 {
-                return Ok(n);
+                *value = T::try_from(n).map_err(|_| DecodeError("a number is too large for its field"))?;
+                return Ok(());
             }
         }
-        Err(DecodeError("a number of more than 64 bits"))
+        Err(DecodeError("a number has more than 64 bits"))
     }
 
-    /// A number that may be negative.
-    pub fn signed_varint(&mut self) -> Result<i64, DecodeError> {
-        let n = self.varint()?;
-        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+    /// The values of several fields.
+    pub fn nums<T: Copy + Into<u64> + TryFrom<u64>, const N: usize>(&mut self, values: [&mut T; N]) -> Coded {
+        values.into_iter().try_for_each(|value| self.num(value))
     }
 
-    /// A number of at most 32 bits.
-    pub fn varint_u32(&mut self) -> Result<u32, DecodeError> {
-        u32::try_from(self.varint()?).map_err(|_| DecodeError("a number of more than 32 bits"))
+    /// A signed number, zigzag-encoded.
+    pub fn signed(&mut self, value: &mut i64) -> Coded {
+        let mut n = zigzag(*value);
+        self.num(&mut n)?;
+        *value = unzigzag(n);
+        Ok(())
     }
 
-    /// How many of something follow: never more than could stand in what is left.
-    pub fn count(&mut self) -> Result<usize, DecodeError> {
-        let n = self.varint()?;
-        if n > self.0.len() as u64 { Err(DecodeError("counts more than there is")) } else { Ok(n as usize) }
+    /// A number as its wrapping difference to `base`.
+    pub fn delta(&mut self, base: u64, value: &mut u64) -> Coded {
+        let mut by = value.wrapping_sub(base) as i64;
+        self.signed(&mut by)?;
+        *value = base.wrapping_add(by as u64);
+        Ok(())
     }
 
-    /// So many bytes.
-    pub fn bytes(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
-        if n > self.0.len() {
-            return Err(DecodeError("ends too early"));
+    /// A number as the difference to the one before it in a list.
+    pub fn chained(&mut self, last: &mut u64, value: &mut u64) -> Coded {
+        self.delta(*last, value)?;
+        *last = *value;
+        Ok(())
+    }
+
+    /// A yes or no.
+    pub fn flag(&mut self, value: &mut bool) -> Coded {
+        let mut n = u64::from(*value);
+        self.num(&mut n)?;
+        *value = n != 0;
+        Ok(())
+    }
+
+    /// The number of items of a list. When reading, never more than `max`, nor than bytes are left: each item takes
+    /// at least one.
+    pub fn count(&mut self, len: usize, max: usize) -> Result<usize, DecodeError> {
+        let mut n = len as u64;
+        self.num(&mut n)?;
+        match self {
+            Wire::Read(bytes) if n > bytes.len() as u64 || n > max as u64 => {
+                Err(DecodeError("a list is longer than it can be"))
+            }
+            _ => Ok(n as usize),
         }
-        let (bytes, rest) = self.0.split_at(n);
-        self.0 = rest;
-        Ok(bytes)
+    }
+
+    fn take(&mut self, n: u64) -> Result<&'a [u8], DecodeError> {
+        let Wire::Read(bytes) = self else { return Ok(&[]) };
+        let n = usize::try_from(n).ok().filter(|n| *n <= bytes.len()).ok_or(DecodeError("the data ends too early"))?;
+        let (taken, rest) = bytes.split_at(n);
+        *bytes = rest;
+        Ok(taken)
     }
 
     /// Bytes with their length before them.
-    pub fn blob(&mut self) -> Result<&'a [u8], DecodeError> {
-        let n = self.count()?;
-        self.bytes(n)
-    }
-
-    /// A blob that may not be there.
-    pub fn optional_blob(&mut self) -> Result<Option<&'a [u8]>, DecodeError> {
-        match self.varint()? {
-            0 => Ok(None),
-            n if n - 1 > self.0.len() as u64 => Err(DecodeError("ends too early")),
-            n => self.bytes(n as usize - 1).map(Some),
-        }
-    }
-
-    /// A text; what is not UTF-8 in it is replaced.
-    pub fn string(&mut self) -> Result<String, DecodeError> {
-        Ok(String::from_utf8_lossy(self.blob()?).into_owned())
-    }
-
-    /// The figures of a row, as differences to those before; see [`put_row`]. Figures this program does not
-    /// know are passed over, those the writer did not know stay as they are.
-    pub fn apply_row_delta(&mut self, row: &mut [u64]) -> Result<(), DecodeError> {
-        let mut mask = self.varint()?;
-        while mask != 0 {
-            let at = mask.trailing_zeros() as usize;
-            mask &= mask - 1;
-            let by = self.signed_varint()?;
-            if let Some(cell) = row.get_mut(at) {
-                *cell = cell.wrapping_add(by as u64);
-            }
+    pub fn blob<T: AsRef<[u8]> + From<&'a [u8]>>(&mut self, value: &mut T) -> Coded {
+        let mut n = value.as_ref().len() as u64;
+        self.num(&mut n)?;
+        match self {
+            Wire::Write(out) => out.extend_from_slice(value.as_ref()),
+            Wire::Read(_) => *value = self.take(n)?.into(),
         }
         Ok(())
     }
-}
 
-/// Appends a number.
-pub fn put_varint(out: &mut Vec<u8>, mut n: u64) {
-    while n >= 0x80 {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
+    /// Bytes that may be missing: their length plus one, or 0.
+    pub fn optional_blob<T: AsRef<[u8]> + From<&'a [u8]>>(&mut self, value: &mut Option<T>) -> Coded {
+        let mut n = value.as_ref().map_or(0, |bytes| bytes.as_ref().len() as u64 + 1);
+        self.num(&mut n)?;
+        match self {
+            Wire::Write(out) => value.iter().for_each(|bytes| out.extend_from_slice(bytes.as_ref())),
+            Wire::Read(_) => *value = n.checked_sub(1).map(|n| self.take(n)).transpose()?.map(Into::into),
+        }
+        Ok(())
     }
-    out.push(n as u8);
-}
 
-/// Appends a number that may be negative.
-pub fn put_signed_varint(out: &mut Vec<u8>, n: i64) {
-    put_varint(out, ((n << 1) ^ (n >> 63)) as u64);
-}
+    /// Text as bytes; what is not UTF-8 in it is replaced when it is read.
+    pub fn text<T: AsRef<str> + From<String>>(&mut self, value: &mut T) -> Coded {
+        self.converted_text(value, |bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
 
-/// Appends bytes, their length first.
-pub fn put_blob(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_varint(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
+    /// Text that is only ever shown: sanitized when it is read, because the file may come from anybody.
+    pub fn shown_text<T: AsRef<str> + From<String>>(&mut self, value: &mut T) -> Coded {
+        self.converted_text(value, sanitize)
+    }
 
-/// Appends bytes that may not be there.
-pub fn put_optional_blob(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    match bytes {
-        None => put_varint(out, 0),
-        Some(bytes) => {
-            put_varint(out, bytes.len() as u64 + 1);
-            out.extend_from_slice(bytes);
+    fn converted_text<T: AsRef<str> + From<String>>(&mut self, value: &mut T, read: fn(&'a [u8]) -> String) -> Coded {
+        match self {
+            Wire::Write(_) => self.blob(&mut Vec::from(value.as_ref())),
+            Wire::Read(_) => {
+                let mut bytes = &[][..];
+                self.blob(&mut bytes)?;
+                *value = read(bytes).into();
+                Ok(())
+            }
         }
     }
-}
 
-/// Appends the figures that differ: which ones (a bit each, so at most 64), then by how much. Figures are only
-/// ever added at the end of a row, so old and new programs understand each other.
-pub fn put_row_delta(out: &mut Vec<u8>, before: &[u64], now: &[u64]) {
-    let pairs = || before.iter().zip(now).enumerate().filter(|(_, (a, b))| a != b);
-    put_varint(out, pairs().fold(0, |mask, (at, _)| mask | 1 << at));
-    for (_, (a, b)) in pairs() {
-        put_signed_varint(out, b.wrapping_sub(*a) as i64);
+    /// [`Self::shown_text`] that may be missing.
+    pub fn optional_shown_text<T: AsRef<str> + From<String>>(&mut self, value: &mut Option<T>) -> Coded {
+        let mut bytes = value.as_ref().map(|text| text.as_ref().as_bytes().to_vec());
+        self.optional_blob(&mut bytes)?;
+        if self.is_read() {
+            *value = bytes.map(|bytes| sanitize(bytes).into());
+        }
+        Ok(())
     }
-}
 
-/// Reasons of one reading at most.
-const MAX_REASONS: usize = 64;
-
-/// Appends what a reading had to do without, and why.
-pub fn put_reasons(out: &mut Vec<u8>, reasons: &[String]) {
-    put_varint(out, reasons.len() as u64);
-    reasons.iter().for_each(|why| put_blob(out, why.as_bytes()));
-}
-
-/// What [`put_reasons`] wrote, cleaned: they are only ever shown.
-pub fn get_reasons(inp: &mut ByteReader) -> Result<Vec<String>, DecodeError> {
-    let reasons = inp.count()?;
-    if reasons > MAX_REASONS {
-        return Err(DecodeError("more reasons than there can be"));
+    /// A list: its length, then its items. Reading replaces what `items` holds.
+    pub fn list<T: Clone + Default>(
+        &mut self,
+        max: usize,
+        items: &mut Vec<T>,
+        mut item: impl FnMut(&mut Self, &mut T) -> Coded,
+    ) -> Coded {
+        for mut value in self.items(max, std::mem::take(items), T::default())? {
+            item(self, &mut value)?;
+            items.push(value);
+        }
+        Ok(())
     }
-    (0..reasons).map(|_| inp.blob().map(crate::sanitize::sanitize)).collect()
-}
 
-/// Appends a section: what it is, its length, its content. A reader passes over what it does not know.
-pub fn put_section(out: &mut Vec<u8>, tag: u64, body: &[u8]) {
-    put_varint(out, tag);
-    put_blob(out, body);
+    /// The length of a list, and its items to be coded: `given` when writing, as many `blank` ones when reading.
+    pub fn items<T: Clone>(
+        &mut self,
+        max: usize,
+        given: Vec<T>,
+        blank: T,
+    ) -> Result<impl Iterator<Item = T> + use<T>, DecodeError> {
+        let n = self.count(given.len(), max)?;
+        let given = if self.is_read() { Vec::new() } else { given };
+        let missing = n - given.len();
+        Ok(given.into_iter().chain(std::iter::repeat_n(blank, missing)))
+    }
+
+    /// Texts for people, such as why a part of a reading is missing.
+    pub fn reasons(&mut self, reasons: &mut Vec<String>) -> Coded {
+        self.list(MAX_REASONS, reasons, |w, why| w.shown_text(why))
+    }
+
+    /// The cells of a row that differ from `base`: a bit mask of at most 64, then the differences. Cells are only ever
+    /// added at the end of a row, so that old and new versions understand each other. When reading, `row` starts as
+    /// `base`.
+    pub fn row(&mut self, base: &[u64], row: &mut [u64]) -> Coded {
+        let pairs = base.iter().zip(row.iter()).enumerate();
+        let mut mask = pairs.filter(|(_, (a, b))| a != b).fold(0, |mask, (at, _)| mask | 1u64 << at);
+        self.num(&mut mask)?;
+        while mask != 0 {
+            let at = mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            // A cell of a newer version is read and dropped.
+            let mut unknown = 0;
+            self.delta(base.get(at).copied().unwrap_or_default(), row.get_mut(at).unwrap_or(&mut unknown))?;
+        }
+        Ok(())
+    }
+
+    /// The buckets of a histogram that differ from `base`: the distance from the one before, and the difference.
+    pub fn histogram(&mut self, base: &SparseHistogram, cur: &mut SparseHistogram, buckets: usize) -> Coded {
+        let mut changed = Vec::new();
+        if !self.is_read() {
+            let removed = base.buckets().iter().filter(|b| cur.count_at(b.0) == 0).map(|b| (b.0, 0));
+            let all = cur.buckets().iter().copied().chain(removed);
+            changed.extend(all.map(|(at, n)| (at, n.wrapping_sub(base.count_at(at)))).filter(|(_, by)| *by != 0));
+            changed.sort_unstable_by_key(|c| c.0);
+        }
+        let n = self.count(changed.len(), usize::MAX)?;
+        if n == 0 {
+            *cur = base.clone();
+            return Ok(());
+        }
+        let mut dense = [0u32; BUCKETS];
+        base.buckets().iter().for_each(|b| dense[usize::from(b.0)] = b.1);
+        let mut last = 0usize;
+        for i in 0..n {
+            let (at, mut by) = changed.get(i).copied().unwrap_or_default();
+            let mut gap = u64::from(at).wrapping_sub(last as u64);
+            self.num(&mut gap)?;
+            self.num(&mut by)?;
+            last = last.saturating_add(gap as usize);
+            let bucket = dense[..buckets].get_mut(last).ok_or(DecodeError("a histogram has no such bucket"))?;
+            *bucket = bucket.wrapping_add(by);
+        }
+        if self.is_read() {
+            *cur = SparseHistogram::from_dense(dense);
+        }
+        Ok(())
+    }
+
+    /// A sequence number and both clocks. The wall clock nearly always advances as the boot clock does.
+    pub fn clock(&mut self, base: (u64, Timestamp), seq: &mut u64, time: &mut Timestamp) -> Coded {
+        let mut boot = time.boot_ns.wrapping_sub(base.1.boot_ns) as i64;
+        let mut wall = time.wall_ns.wrapping_sub(base.1.wall_ns).wrapping_sub(boot);
+        self.delta(base.0, seq)?;
+        self.signed(&mut boot)?;
+        self.signed(&mut wall)?;
+        time.boot_ns = base.1.boot_ns.wrapping_add(boot as u64);
+        time.wall_ns = base.1.wall_ns.wrapping_add(boot).wrapping_add(wall);
+        Ok(())
+    }
+
+    /// Whether there is a value, or why not. Reading makes the value a default one if there was none before.
+    pub fn outcome<T: Default>(&mut self, reading: &mut Reading<T>) -> Coded {
+        let mut kind = match reading {
+            Reading::Ok(_) => 0,
+            Reading::Denied(_) => 1,
+            Reading::Absent(_) => 2,
+            Reading::Blocked(_) => 3,
+        };
+        self.byte(&mut kind)?;
+        if self.is_read() {
+            match kind {
+                0 if reading.ok().is_some() => {}
+                0 => *reading = Reading::Ok(T::default()),
+                1 => *reading = Reading::Denied(String::new()),
+                2 => *reading = Reading::Absent(String::new()),
+                3 => *reading = Reading::Blocked(BlockedRead { since_boot_ns: 0, waiting_on: String::new() }),
+                _ => return Err(DecodeError("a reading has an unknown outcome")),
+            }
+        }
+        match reading {
+            Reading::Ok(_) => Ok(()),
+            Reading::Denied(why) | Reading::Absent(why) => self.shown_text(why),
+            Reading::Blocked(b) => {
+                self.num(&mut b.since_boot_ns)?;
+                self.shown_text(&mut b.waiting_on)
+            }
+        }
+    }
+
+    /// A reading as the difference to the one before: nothing if they are equal, else the outcome and its value by
+    /// `layout`. When reading, `cur` starts as a copy of `base`.
+    pub fn reading<T: Default + PartialEq>(
+        &mut self,
+        base: &Reading<T>,
+        cur: &mut Reading<T>,
+        layout: impl FnOnce(&mut Self, &T, &mut T) -> Coded,
+    ) -> Coded {
+        if !self.is_read() && base == cur {
+            return Ok(());
+        }
+        self.outcome(cur)?;
+        match cur {
+            Reading::Ok(cur) => layout(self, base.ok().unwrap_or(&T::default()), cur),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -179,47 +368,71 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
+        let mut out = Vec::new();
+        layout(&mut Wire::Write(&mut out)).unwrap();
+        out
+    }
+
     #[test]
     fn truncated_or_oversized_input_is_rejected() {
-        assert_eq!(ByteReader(&[]).varint(), Err(DecodeError("ends too early")));
-        assert_eq!(ByteReader(&[0x80]).varint(), Err(DecodeError("ends too early")));
-        assert!(ByteReader(&[0xff; 11]).varint().is_err());
-        assert!(ByteReader(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]).varint().is_err());
-        assert_eq!(ByteReader(&[5, 1, 2]).blob(), Err(DecodeError("counts more than there is")));
-        assert!(ByteReader(&[0xff, 0xff, 0xff, 0xff, 0x1f]).varint_u32().is_err());
-        assert!(ByteReader(&[9, 1]).optional_blob().is_err());
+        let num = |bytes: &'static [u8]| Wire::Read(bytes).num(&mut 0u64);
+        assert!(num(&[]).is_err() && num(&[0x80]).is_err() && num(&[0xff; 11]).is_err());
+        assert!(num(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]).is_err());
+        assert!(Wire::Read(&[5, 1, 2]).blob(&mut Vec::new()).is_err());
+        assert!(Wire::Read(&[5, 1, 2]).count(0, 9).is_err());
+        assert!(Wire::Read(&[2, 1, 2]).count(0, 1).is_err());
+        assert!(Wire::Read(&[0xff, 0xff, 0xff, 0xff, 0x1f]).num(&mut 0u32).is_err());
+        assert!(Wire::Read(&[9, 1]).optional_blob(&mut None::<Vec<u8>>).is_err());
     }
 
     #[test]
     fn rows_of_other_versions_are_understood() {
-        let mut out = Vec::new();
-        put_row_delta(&mut out, &[1, 2, 3], &[1, 5, 9]);
+        let out = written(|w| w.row(&[1, 2, 3], &mut [1, 5, 9]));
         let (mut older, mut newer) = ([1, 2], [1, 2, 3, 77]);
-        ByteReader(&out).apply_row_delta(&mut older).unwrap();
-        ByteReader(&out).apply_row_delta(&mut newer).unwrap();
+        Wire::Read(&out).row(&[1, 2], &mut older).unwrap();
+        Wire::Read(&out).row(&[1, 2, 3, 77], &mut newer).unwrap();
         assert_eq!((older, newer), ([1, 5], [1, 5, 9, 77]));
     }
 
     proptest! {
         #[test]
-        fn numbers_come_back(n in any::<u64>(), s in any::<i64>(), b in any::<Option<Vec<u8>>>()) {
-            let mut out = Vec::new();
-            put_varint(&mut out, n);
-            put_signed_varint(&mut out, s);
-            put_optional_blob(&mut out, b.as_deref());
-            let mut inp = ByteReader(&out);
-            prop_assert_eq!((inp.varint()?, inp.signed_varint()?), (n, s));
-            prop_assert_eq!(inp.optional_blob()?, b.as_deref());
-            prop_assert!(inp.is_empty());
+        fn values_round_trip(n in any::<u64>(), s in any::<i64>(), b in any::<Option<Vec<u8>>>(), base in any::<u64>()) {
+            let out = written(|w| {
+                w.num(&mut n.clone())?;
+                w.signed(&mut s.clone())?;
+                w.optional_blob(&mut b.clone())?;
+                w.delta(base, &mut n.clone())
+            });
+            let mut w = Wire::Read(&out);
+            let (mut n2, mut s2, mut b2, mut d2) = (0u64, 0, None, 0);
+            w.num(&mut n2)?;
+            w.signed(&mut s2)?;
+            w.optional_blob(&mut b2)?;
+            w.delta(base, &mut d2)?;
+            prop_assert_eq!((n2, s2, b2, d2), (n, s, b, n));
+            prop_assert!(w.is_at_end());
         }
 
         #[test]
-        fn rows_come_back(pairs in proptest::collection::vec(any::<(u64, u64)>(), 0..64)) {
-            let (mut a, b): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
-            let mut out = Vec::new();
-            put_row_delta(&mut out, &a, &b);
-            ByteReader(&out).apply_row_delta(&mut a)?;
-            prop_assert_eq!(a, b);
+        fn rows_round_trip(pairs in proptest::collection::vec(any::<(u64, u64)>(), 0..64)) {
+            let (base, row): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
+            let out = written(|w| w.row(&base, &mut row.clone()));
+            let mut read = base.clone();
+            Wire::Read(&out).row(&base, &mut read)?;
+            prop_assert_eq!(read, row);
         }
+
+        #[test]
+        fn histograms_round_trip(a in any_histogram(), b in any_histogram()) {
+            let out = written(|w| w.histogram(&a, &mut b.clone(), BUCKETS));
+            let mut read = SparseHistogram::default();
+            Wire::Read(&out).histogram(&a, &mut read, BUCKETS)?;
+            prop_assert_eq!(read, b);
+        }
+    }
+
+    fn any_histogram() -> impl Strategy<Value = SparseHistogram> {
+        proptest::collection::btree_map(0..BUCKETS as u16, 1..=u32::MAX, 0..4).prop_map(SparseHistogram::from_sparse)
     }
 }

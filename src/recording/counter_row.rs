@@ -1,297 +1,366 @@
-//! The counters of a sample as rows of plain figures, so that one way of writing differences serves all.
+//! The counters of a sample as rows of numbers, so that one way of writing differences serves all.
 //!
-//! A figure that may be unknown has a bit in the row's first cell. New figures go to the end of a row.
+//! Each struct lists its cells once, in the order of the file. A cell that may be unknown has a bit in the row's cell
+//! of flags. New cells go to the end of a row.
 
-use super::codec::DecodeError;
+use super::codec::{Coded, DecodeError, MAX_ROWS, Wire};
+use super::table::TableRow;
 use crate::model::cpu::CpuRaw;
-use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
+use crate::model::disk::DiskRaw;
 use crate::model::memory::{MemRaw, SwapArea, VmRaw};
 use crate::model::network::{NetFsKind, NetFsRaw, NicRaw};
-use crate::model::pressure::{PressureRaw, PsiAverages, ResourcePressure};
+use crate::model::pressure::PressureRaw;
 
-/// A struct of counters as a row.
-pub trait CounterRow: Sized {
-    /// Its figures; always as many, at most 64.
-    fn to_row(&self) -> Vec<u64>;
-    /// The same from figures: as many as [`Cells::cells`] gives of an empty one.
-    fn from_row(cells: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError>;
-    /// Its texts, raw.
+/// Cells of a row at most: a bit mask says which ones changed.
+const MAX_CELLS: usize = 64;
+
+/// The cells of one row, filled from a struct or read into it.
+pub struct Cells<'r> {
+    row: &'r mut [u64],
+    is_read: bool,
+    /// The next cell.
+    next: usize,
+    /// The cell of flags.
+    flags: usize,
+    is_out_of_range: bool,
+}
+
+impl Cells<'_> {
+    /// Whether the struct is filled from the row.
+    pub fn is_read(&self) -> bool {
+        self.is_read
+    }
+
+    /// The next cell.
+    pub fn num<T: Copy + Into<u64> + TryFrom<u64>>(&mut self, value: &mut T) {
+        let cell = &mut self.row[self.next];
+        self.next += 1;
+        match T::try_from(*cell) {
+            _ if !self.is_read => *cell = (*value).into(),
+            Ok(read) => *value = read,
+            Err(_) => self.is_out_of_range = true,
+        }
+    }
+
+    /// The next cells.
+    pub fn nums<const N: usize>(&mut self, values: [&mut u64; N]) {
+        values.into_iter().for_each(|value| self.num(value));
+    }
+
+    /// Skips the cell of flags.
+    pub fn flags(&mut self) {
+        self.next += 1;
+    }
+
+    /// A bit of the flags.
+    pub fn flag(&mut self, bit: usize, value: &mut bool) {
+        let cell = &mut self.row[self.flags];
+        match self.is_read {
+            true => *value = *cell >> bit & 1 == 1,
+            false => *cell |= u64::from(*value) << bit,
+        }
+    }
+
+    /// Whether there is a value, as a bit of the flags; `value` has been coded already.
+    pub fn present<T>(&mut self, bit: usize, option: &mut Option<T>, value: T) {
+        let mut is_some = option.is_some();
+        self.flag(bit, &mut is_some);
+        if self.is_read {
+            *option = is_some.then_some(value);
+        }
+    }
+
+    /// The next cell, and whether it is known.
+    pub fn option<T: Copy + Default + Into<u64> + TryFrom<u64>>(&mut self, bit: usize, option: &mut Option<T>) {
+        let mut value = option.unwrap_or_default();
+        let mut is_some = option.is_some();
+        self.flag(bit, &mut is_some);
+        match self.is_read && !is_some {
+            // Whatever stands in an unknown cell need not fit.
+            true => self.next += 1,
+            false => self.num(&mut value),
+        }
+        if self.is_read {
+            *option = is_some.then_some(value);
+        }
+    }
+
+    /// The next cells, with the flags from 0 on.
+    fn options<const N: usize>(&mut self, options: [&mut Option<u64>; N]) {
+        options.into_iter().enumerate().for_each(|(bit, option)| self.option(bit, option));
+    }
+
+    /// A percentage: the kernel prints two decimals, so it is twice a whole number of hundredths. Anything else keeps
+    /// all its bits but the last, which is set.
+    fn percent(&mut self, value: &mut f64) {
+        let hundredths = (*value * 100.0).round();
+        let mut cell = match (0.0..1e9).contains(&hundredths) && hundredths / 100.0 == *value {
+            true => (hundredths as u64) << 1,
+            false => value.to_bits() | 1,
+        };
+        self.num(&mut cell);
+        if self.is_read {
+            let read = if cell & 1 == 0 { (cell >> 1) as f64 / 100.0 } else { f64::from_bits(cell) };
+            *value = if read.is_finite() { read } else { 0.0 };
+        }
+    }
+}
+
+/// A struct of counters that is a row.
+pub trait CounterRow: Clone {
+    /// How many cells.
+    const CELLS: usize;
+    /// The index of the cell of flags, if there is one.
+    const FLAGS: usize = 0;
+    /// How many texts.
+    const LABELS: usize = 0;
+
+    /// Codes its cells in the order of the file.
+    fn cells(&mut self, c: &mut Cells);
+    /// Its texts, as raw bytes: they are coded with the list of rows.
     fn labels(&self) -> Vec<Option<&[u8]>> {
         Vec::new()
     }
-    /// How many figures.
-    const COLUMNS: usize;
-    /// How many texts.
-    const LABEL_COUNT: usize = 0;
+    /// Takes over its texts; those that an older version did not write are missing.
+    fn set_labels(&mut self, _labels: &[Option<Vec<u8>>]) {}
 }
 
-/// The bits of what is known, and the values with 0 for the unknown ones.
-fn pack_options<const N: usize>(values: [Option<u64>; N]) -> (u64, [u64; N]) {
-    let bits = values.iter().enumerate().filter(|(_, v)| v.is_some()).fold(0, |bits, (at, _)| bits | 1 << at);
-    (bits, values.map(Option::unwrap_or_default))
+/// The cells of `value`, in as many of `row` as it has.
+pub fn to_row<T: CounterRow>(value: &T, row: &mut [u64]) {
+    row.fill(0);
+    let (next, flags) = (0, T::FLAGS);
+    value.clone().cells(&mut Cells { row, is_read: false, next, flags, is_out_of_range: false });
 }
 
-fn unpack_option(bits: u64, at: usize, cells: &[u64]) -> Option<u64> {
-    (bits >> at & 1 == 1).then(|| cells[at])
+/// Codes the cells of `cur` as differences to those of `base`.
+pub fn code_row<T: CounterRow>(w: &mut Wire, base: &T, cur: &mut T) -> Coded {
+    let (mut before, mut row) = ([0; MAX_CELLS], [0; MAX_CELLS]);
+    let (before, row) = (&mut before[..T::CELLS], &mut row[..T::CELLS]);
+    to_row(base, before);
+    match w.is_read() {
+        true => row.copy_from_slice(before),
+        false => to_row(cur, row),
+    }
+    w.row(before, row)?;
+    if w.is_read() {
+        let mut cells = Cells { row, is_read: true, next: 0, flags: T::FLAGS, is_out_of_range: false };
+        cur.cells(&mut cells);
+        if cells.is_out_of_range {
+            return Err(DecodeError("a number is too large for its field"));
+        }
+    }
+    Ok(())
 }
 
-fn to_u32(n: u64) -> Result<u32, DecodeError> {
-    u32::try_from(n).map_err(|_| DecodeError("a number of more than 32 bits"))
+impl<T: CounterRow + Default> TableRow for T {
+    fn is_same(&self, other: &Self) -> bool {
+        self.labels() == other.labels()
+    }
+
+    fn identity(&mut self, _: &mut Wire) -> Coded {
+        Ok(())
+    }
+
+    fn identities(rows: &mut Vec<Self>, w: &mut Wire) -> Coded {
+        let n = w.count(rows.len(), MAX_ROWS)?;
+        let each = w.count(T::LABELS, usize::MAX)?;
+        if w.is_read() {
+            *rows = vec![T::default(); n];
+        }
+        for row in rows {
+            let mut labels: Vec<Option<Vec<u8>>> = vec![None; each];
+            if !w.is_read() {
+                labels = row.labels().into_iter().map(|label| label.map(<[u8]>::to_vec)).collect();
+            }
+            labels.iter_mut().try_for_each(|label| w.optional_blob(label))?;
+            if w.is_read() {
+                row.set_labels(&labels);
+            }
+        }
+        Ok(())
+    }
+
+    fn differs(&self, base: &Self) -> bool {
+        let (mut a, mut b) = ([0; MAX_CELLS], [0; MAX_CELLS]);
+        to_row(self, &mut a);
+        to_row(base, &mut b);
+        a != b
+    }
+
+    fn values(&mut self, base: &Self, w: &mut Wire) -> Coded {
+        code_row(w, base, self)
+    }
 }
 
-fn label_text(labels: &[Option<&[u8]>], at: usize) -> String {
-    String::from_utf8_lossy(labels.get(at).copied().flatten().unwrap_or_default()).into_owned()
+/// The text of a label; what is not UTF-8 in it is replaced.
+fn label(labels: &[Option<Vec<u8>>], index: usize) -> Option<String> {
+    labels.get(index).and_then(Option::as_ref).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }
 
 impl CounterRow for CpuRaw {
-    const COLUMNS: usize = 13;
+    const CELLS: usize = 13;
 
-    fn to_row(&self) -> Vec<u64> {
-        let mut out = self.ticks.to_vec();
-        out.extend([u64::from(self.cpus), self.forks, self.blocked_tasks]);
-        out
-    }
-
-    fn from_row(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
-        let mut ticks = [0; 10];
-        ticks.copy_from_slice(&c[..10]);
-        Ok(Self { ticks, cpus: to_u32(c[10])?, forks: c[11], blocked_tasks: c[12] })
+    fn cells(&mut self, c: &mut Cells) {
+        self.ticks.iter_mut().for_each(|n| c.num(n));
+        c.num(&mut self.cpus);
+        c.nums([&mut self.forks, &mut self.blocked_tasks]);
     }
 }
 
 impl CounterRow for DiskRaw {
-    const COLUMNS: usize = 20;
-    const LABEL_COUNT: usize = 1;
+    const CELLS: usize = 20;
+    const FLAGS: usize = 17;
+    const LABELS: usize = 1;
 
-    fn to_row(&self) -> Vec<u64> {
-        let (r, w) = (self.read, self.write);
-        let (d, f) = (self.discard.unwrap_or_default(), self.flush.unwrap_or_default());
-        let bits = u64::from(self.discard.is_some()) | u64::from(self.flush.is_some()) << 1;
-        // What moves on a busy device comes first: its bits fit into fewer bytes.
-        vec![
-            w.ios,
-            w.sectors,
-            w.ms,
-            self.busy_ms,
-            self.queue_ms,
-            w.merged,
-            self.in_flight,
-            r.ios,
-            r.sectors,
-            r.ms,
-            f.0,
-            f.1,
-            r.merged,
-            d.ios,
-            d.merged,
-            d.sectors,
-            d.ms,
-            bits,
-            u64::from(self.id.major),
-            u64::from(self.id.minor),
-        ]
+    fn cells(&mut self, c: &mut Cells) {
+        let (mut discard, mut flush) = (self.discard.unwrap_or_default(), self.flush.unwrap_or_default());
+        let (r, w, d, f) = (&mut self.read, &mut self.write, &mut discard, &mut flush);
+        // What changes on a busy device comes first: its bits fit into fewer bytes.
+        c.nums([&mut w.ios, &mut w.sectors, &mut w.ms, &mut self.busy_ms, &mut self.queue_ms, &mut w.merged]);
+        c.nums([&mut self.in_flight, &mut r.ios, &mut r.sectors, &mut r.ms, &mut f.0, &mut f.1, &mut r.merged]);
+        c.nums([&mut d.ios, &mut d.merged, &mut d.sectors, &mut d.ms]);
+        c.present(0, &mut self.discard, discard);
+        c.present(1, &mut self.flush, flush);
+        c.flags();
+        c.num(&mut self.id.major);
+        c.num(&mut self.id.minor);
     }
 
     fn labels(&self) -> Vec<Option<&[u8]>> {
         vec![Some(self.name.as_bytes())]
     }
 
-    fn from_row(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
-        let discard = DiskOpRaw { ios: c[13], merged: c[14], sectors: c[15], ms: c[16] };
-        Ok(Self {
-            id: DevId { major: to_u32(c[18])?, minor: to_u32(c[19])? },
-            name: label_text(labels, 0).into(),
-            read: DiskOpRaw { ios: c[7], merged: c[12], sectors: c[8], ms: c[9] },
-            write: DiskOpRaw { ios: c[0], merged: c[5], sectors: c[1], ms: c[2] },
-            discard: (c[17] & 1 != 0).then_some(discard),
-            flush: (c[17] & 2 != 0).then_some((c[10], c[11])),
-            in_flight: c[6],
-            busy_ms: c[3],
-            queue_ms: c[4],
-        })
+    fn set_labels(&mut self, labels: &[Option<Vec<u8>>]) {
+        self.name = label(labels, 0).unwrap_or_default().into();
     }
 }
 
 impl CounterRow for VmRaw {
-    const COLUMNS: usize = 18;
+    const CELLS: usize = 18;
+    const FLAGS: usize = 16;
 
-    fn to_row(&self) -> Vec<u64> {
-        let (bits, values) = pack_options([
-            self.nr_dirty,
-            self.nr_writeback,
-            self.nr_dirtied,
-            self.nr_written,
-            self.nr_dirty_threshold,
-            self.nr_dirty_background_threshold,
-            self.pgpgout,
-            self.pgpgin,
-            self.pgmajfault,
-            self.nr_writeback_temp,
-            self.pswpin,
-            self.pswpout,
-            self.pgscan_kswapd,
-            self.pgscan_direct,
-            self.allocstall,
-            self.oom_kill,
+    fn cells(&mut self, c: &mut Cells) {
+        c.options([
+            &mut self.nr_dirty,
+            &mut self.nr_writeback,
+            &mut self.nr_dirtied,
+            &mut self.nr_written,
+            &mut self.nr_dirty_threshold,
+            &mut self.nr_dirty_background_threshold,
+            &mut self.pgpgout,
+            &mut self.pgpgin,
+            &mut self.pgmajfault,
+            &mut self.nr_writeback_temp,
+            &mut self.pswpin,
+            &mut self.pswpout,
+            &mut self.pgscan_kswapd,
+            &mut self.pgscan_direct,
+            &mut self.allocstall,
+            &mut self.oom_kill,
         ]);
-        let mut out = values.to_vec();
-        out.extend([bits, self.page_size]);
-        out
-    }
-
-    fn from_row(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
-        let at = |n| unpack_option(c[16], n, c);
-        Ok(Self {
-            page_size: c[17],
-            nr_dirty: at(0),
-            nr_writeback: at(1),
-            nr_writeback_temp: at(9),
-            nr_dirtied: at(2),
-            nr_written: at(3),
-            nr_dirty_threshold: at(4),
-            nr_dirty_background_threshold: at(5),
-            pgpgin: at(7),
-            pgpgout: at(6),
-            pswpin: at(10),
-            pswpout: at(11),
-            pgmajfault: at(8),
-            pgscan_kswapd: at(12),
-            pgscan_direct: at(13),
-            allocstall: at(14),
-            oom_kill: at(15),
-        })
+        c.flags();
+        c.num(&mut self.page_size);
     }
 }
 
 impl CounterRow for MemRaw {
-    const COLUMNS: usize = 13;
+    const CELLS: usize = 13;
+    const FLAGS: usize = 12;
 
-    fn to_row(&self) -> Vec<u64> {
-        let (bits, v) = pack_options([self.available, self.anon, self.shmem]);
-        let first = [self.free, v[0], self.cached, self.dirty, v[1], self.writeback, self.buffers];
-        let rest = [v[2], self.swap_free, self.swap_cached, self.total, self.swap_total, bits];
-        first.into_iter().chain(rest).collect()
-    }
-
-    fn from_row(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
-        let at = |bit: u32, n: usize| (c[12] >> bit & 1 == 1).then(|| c[n]);
-        Ok(Self {
-            total: c[10],
-            free: c[0],
-            available: at(0, 1),
-            buffers: c[6],
-            cached: c[2],
-            dirty: c[3],
-            writeback: c[5],
-            anon: at(1, 4),
-            shmem: at(2, 7),
-            swap_total: c[11],
-            swap_free: c[8],
-            swap_cached: c[9],
-        })
+    fn cells(&mut self, c: &mut Cells) {
+        c.num(&mut self.free);
+        c.option(0, &mut self.available);
+        c.nums([&mut self.cached, &mut self.dirty]);
+        c.option(1, &mut self.anon);
+        c.nums([&mut self.writeback, &mut self.buffers]);
+        c.option(2, &mut self.shmem);
+        c.nums([&mut self.swap_free, &mut self.swap_cached, &mut self.total, &mut self.swap_total]);
+        c.flags();
     }
 }
 
 impl CounterRow for SwapArea {
-    const COLUMNS: usize = 3;
-    const LABEL_COUNT: usize = 2;
+    const CELLS: usize = 3;
+    const LABELS: usize = 2;
 
-    fn to_row(&self) -> Vec<u64> {
-        vec![self.used_bytes, self.size_bytes, self.priority as u64]
+    fn cells(&mut self, c: &mut Cells) {
+        let mut priority = self.priority as u64;
+        c.nums([&mut self.used_bytes, &mut self.size_bytes, &mut priority]);
+        self.priority = priority as i64;
     }
 
     fn labels(&self) -> Vec<Option<&[u8]>> {
         vec![Some(self.name.as_bytes()), Some(self.kind.as_bytes())]
     }
 
-    fn from_row(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
-        let (name, kind) = (label_text(labels, 0), label_text(labels, 1));
-        Ok(Self { name, kind, used_bytes: c[0], size_bytes: c[1], priority: c[2] as i64 })
+    fn set_labels(&mut self, labels: &[Option<Vec<u8>>]) {
+        self.name = label(labels, 0).unwrap_or_default();
+        self.kind = label(labels, 1).unwrap_or_default();
     }
-}
-
-/// A percentage as the kernel prints it has two decimals: a small whole number, doubled. Anything else keeps
-/// its bits but the last.
-fn encode_percent(n: f64) -> u64 {
-    let hundredths = (n * 100.0).round();
-    if (0.0..1e9).contains(&hundredths) && hundredths / 100.0 == n {
-        return (hundredths as u64) << 1;
-    }
-    n.to_bits() | 1
-}
-
-fn decode_percent(n: u64) -> f64 {
-    let n = if n & 1 == 0 { (n >> 1) as f64 / 100.0 } else { f64::from_bits(n) };
-    if n.is_finite() { n } else { 0.0 }
 }
 
 impl CounterRow for PressureRaw {
-    const COLUMNS: usize = 25;
+    const CELLS: usize = 25;
+    const FLAGS: usize = 24;
 
-    fn to_row(&self) -> Vec<u64> {
-        let all = [self.io, self.memory, self.cpu].map(|p| [p.some, p.full]);
-        let stalls = all.iter().flatten();
-        let bits = stalls.clone().enumerate().fold(0, |bits, (at, s)| bits | u64::from(s.is_some()) << at);
-        let figures = stalls.flat_map(|s| {
-            let s = s.unwrap_or_default();
-            [s.total_us, encode_percent(s.avg10), encode_percent(s.avg60), encode_percent(s.avg300)]
-        });
-        figures.chain([bits]).collect()
-    }
-
-    fn from_row(c: &[u64], _: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
-        let stall = |n: usize| {
-            let v = &c[4 * n..];
-            let (avg10, avg60, avg300) = (decode_percent(v[1]), decode_percent(v[2]), decode_percent(v[3]));
-            (c[24] >> n & 1 == 1).then_some(PsiAverages { total_us: v[0], avg10, avg60, avg300 })
-        };
-        let both = |n: usize| ResourcePressure { some: stall(n), full: stall(n + 1) };
-        Ok(Self { io: both(0), memory: both(2), cpu: both(4) })
+    fn cells(&mut self, c: &mut Cells) {
+        let resources = [&mut self.io, &mut self.memory, &mut self.cpu];
+        for (bit, line) in resources.into_iter().flat_map(|r| [&mut r.some, &mut r.full]).enumerate() {
+            let mut averages = line.unwrap_or_default();
+            c.num(&mut averages.total_us);
+            [&mut averages.avg10, &mut averages.avg60, &mut averages.avg300].into_iter().for_each(|n| c.percent(n));
+            c.present(bit, line, averages);
+        }
+        c.flags();
     }
 }
 
 impl CounterRow for NicRaw {
-    const COLUMNS: usize = 4;
-    const LABEL_COUNT: usize = 1;
+    const CELLS: usize = 4;
+    const FLAGS: usize = 2;
+    const LABELS: usize = 1;
 
-    fn to_row(&self) -> Vec<u64> {
-        let speed = self.speed_bits;
-        vec![self.rx_bytes, self.tx_bytes, u64::from(speed.is_some()), speed.unwrap_or_default()]
+    fn cells(&mut self, c: &mut Cells) {
+        c.nums([&mut self.rx_bytes, &mut self.tx_bytes]);
+        c.flags();
+        c.option(0, &mut self.speed_bits);
     }
 
     fn labels(&self) -> Vec<Option<&[u8]>> {
         vec![Some(self.name.as_bytes())]
     }
 
-    fn from_row(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
-        let speed_bits = (c[2] == 1).then_some(c[3]);
-        Ok(Self { name: label_text(labels, 0), rx_bytes: c[0], tx_bytes: c[1], speed_bits })
+    fn set_labels(&mut self, labels: &[Option<Vec<u8>>]) {
+        self.name = label(labels, 0).unwrap_or_default();
     }
 }
 
 impl CounterRow for NetFsRaw {
-    const COLUMNS: usize = 16;
-    const LABEL_COUNT: usize = 5;
+    const CELLS: usize = 16;
+    const FLAGS: usize = 12;
+    const LABELS: usize = 5;
 
-    fn to_row(&self) -> Vec<u64> {
-        let (bits, values) = pack_options([
-            self.age_s,
-            self.read_bytes,
-            self.write_bytes,
-            self.ops,
-            self.read_ops,
-            self.write_ops,
-            self.rtt_ms,
-            self.execute_ms,
-            self.queue_ms,
-            self.retransmits,
-            self.timeouts,
-            self.errors,
+    fn cells(&mut self, c: &mut Cells) {
+        c.options([
+            &mut self.age_s,
+            &mut self.read_bytes,
+            &mut self.write_bytes,
+            &mut self.ops,
+            &mut self.read_ops,
+            &mut self.write_ops,
+            &mut self.rtt_ms,
+            &mut self.execute_ms,
+            &mut self.queue_ms,
+            &mut self.retransmits,
+            &mut self.timeouts,
+            &mut self.errors,
         ]);
-        let mut out = values.to_vec();
-        let cifs = u64::from(self.kind == NetFsKind::Cifs);
-        out.extend([bits, cifs, u64::from(self.dev.major), u64::from(self.dev.minor)]);
-        out
+        c.flags();
+        let mut is_cifs = u64::from(self.kind == NetFsKind::Cifs);
+        c.num(&mut is_cifs);
+        self.kind = if is_cifs == 1 { NetFsKind::Cifs } else { NetFsKind::Nfs };
+        c.num(&mut self.dev.major);
+        c.num(&mut self.dev.minor);
     }
 
     fn labels(&self) -> Vec<Option<&[u8]>> {
@@ -304,30 +373,9 @@ impl CounterRow for NetFsRaw {
         ]
     }
 
-    fn from_row(c: &[u64], labels: &[Option<&[u8]>]) -> Result<Self, DecodeError> {
-        let at = |n| unpack_option(c[12], n, c);
-        let raw = |n: usize| labels.get(n).copied().flatten().unwrap_or_default();
-        let text = |n: usize| labels.get(n).copied().flatten().map(|_| label_text(labels, n));
-        Ok(Self {
-            kind: if c[13] == 1 { NetFsKind::Cifs } else { NetFsKind::Nfs },
-            dev: DevId { major: to_u32(c[14])?, minor: to_u32(c[15])? },
-            mount: raw(0).into(),
-            server: raw(1).into(),
-            version: text(2),
-            address: text(3),
-            interface: text(4),
-            age_s: at(0),
-            read_bytes: at(1),
-            write_bytes: at(2),
-            ops: at(3),
-            read_ops: at(4),
-            write_ops: at(5),
-            retransmits: at(9),
-            timeouts: at(10),
-            errors: at(11),
-            queue_ms: at(8),
-            rtt_ms: at(6),
-            execute_ms: at(7),
-        })
+    fn set_labels(&mut self, labels: &[Option<Vec<u8>>]) {
+        let raw = |index: usize| labels.get(index).cloned().flatten().unwrap_or_default();
+        (self.mount, self.server) = (raw(0).into(), raw(1).into());
+        (self.version, self.address, self.interface) = (label(labels, 2), label(labels, 3), label(labels, 4));
     }
 }

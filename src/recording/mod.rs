@@ -16,16 +16,14 @@ pub mod decoder;
 pub mod encoder;
 pub mod file_worker;
 pub mod frame;
-pub mod io_accounting;
-pub mod latency;
-pub mod memory_stalls;
 pub mod reader;
-pub mod request_pattern;
 pub mod sample;
 pub mod state;
 pub mod syncs;
+pub mod table;
 pub mod tasks;
 pub mod time_spec;
+pub mod traced;
 pub mod writer;
 
 #[cfg(test)]

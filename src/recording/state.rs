@@ -4,10 +4,11 @@
 //! name that a later program adds is passed over, one that an old file lacks takes its default.
 
 use super::Observation;
-use super::codec::{ByteReader, DecodeError, put_section, put_varint};
-use super::sample::{get_sample, put_sample};
+use super::codec::{Coded, DecodeError, Wire, next_section, put_section};
+use super::sample::{decode_sample, encode_sample};
 use super::tasks::RecordedTasks;
 use crate::model::kernel_log::{KmsgRecord, LogClock};
+use crate::model::process::ProcessUpdate;
 use crate::model::queue::QueueAttrs;
 use crate::model::reading::{BlockedRead, Reading};
 use crate::model::sample::Sample;
@@ -104,21 +105,15 @@ pub struct CodecState {
 }
 
 impl CodecState {
-    /// Appends all that is known, or (not `complete`) the counters and what else changed since [`State::mark`]. `key` is the number of the key frame: this one's if `complete`.
-    pub fn put_base(&self, out: &mut Vec<u8>, key: u32, complete: bool) {
-        let mut body = Vec::new();
-        put_varint(&mut body, u64::from(key));
-        body.push(u8::from(complete));
-        put_section(out, tag::BASE_KEY, &body);
-        body.clear();
+    /// Appends everything known, or (not `is_complete`) the counters and what else changed since the last key frame.
+    /// `key` is the number of the key frame: this one's if it is complete.
+    pub fn put_base(&mut self, out: &mut Vec<u8>, key: u32, is_complete: bool) {
+        put_section(out, tag::BASE_KEY, &written(|w| base_key(w, &mut key.clone(), &mut is_complete.clone())));
         if let Some(sample) = &self.sample {
-            put_sample(&mut body, None, sample);
-            put_section(out, tag::BASE_SAMPLE, &body);
+            put_section(out, tag::BASE_SAMPLE, &encode_sample(None, sample));
         }
-        body.clear();
-        self.tasks.put_base(&mut body, complete);
-        put_section(out, tag::BASE_TASKS, &body);
-        let rest = if complete { &self.slow_state } else { &self.slow_changes };
+        put_section(out, tag::BASE_TASKS, &written(|w| self.tasks.code_base(w, is_complete)));
+        let rest = if is_complete { &self.slow_state } else { &self.slow_changes };
         put_section(out, tag::BASE_SLOW_STATE, &to_json(rest));
     }
 
@@ -130,54 +125,25 @@ impl CodecState {
 
     /// Appends news, and takes it in.
     pub fn encode(&mut self, out: &mut Vec<u8>, entry: &Observation) {
-        let mut body = Vec::new();
-        let tag = match entry {
+        let (tag, body) = match entry {
             Observation::Sample(sample) => {
-                put_sample(&mut body, self.sample.as_ref(), sample);
+                let body = encode_sample(self.sample.as_ref(), sample);
                 self.sample = Some((**sample).clone());
-                tag::SAMPLE
+                (tag::SAMPLE, body)
             }
-            Observation::Tasks(look) => {
-                self.tasks.encode(&mut body, look);
-                tag::TASKS
-            }
+            Observation::Tasks(update) => (tag::TASKS, written(|w| self.tasks.code(w, &mut (**update).clone()))),
             Observation::KernelLog(records, clock) => {
                 let LogClock { mono_ns, wall_ns } = *clock;
-                body = to_json(&LogBatch { mono_ns, wall_ns, records: records.clone() });
-                tag::KERNEL_LOG
+                (tag::KERNEL_LOG, to_json(&LogBatch { mono_ns, wall_ns, records: records.clone() }))
             }
-            Observation::Topology(topology) => {
-                body = to_json(topology);
-                tag::TOPOLOGY
-            }
-            Observation::Queues(queues) => {
-                body = to_json(queues);
-                tag::QUEUES
-            }
-            Observation::Unavailable(gaps) => {
-                body = to_json(gaps);
-                tag::UNAVAILABLE
-            }
-            Observation::KernelLogState(state) => {
-                body = to_json(state);
-                tag::KERNEL_LOG_STATE
-            }
-            Observation::BlockedSources(list) => {
-                body = to_json(list);
-                tag::BLOCKED
-            }
-            Observation::HungTaskWarnings(left) => {
-                body = to_json(left);
-                tag::HUNG_TASK_WARNINGS
-            }
-            Observation::Facts(facts) => {
-                body = to_json(facts);
-                tag::FACTS
-            }
-            Observation::DiskSpace(room) => {
-                body = to_json(room);
-                tag::DISK_SPACE
-            }
+            Observation::Topology(topology) => (tag::TOPOLOGY, to_json(topology)),
+            Observation::Queues(queues) => (tag::QUEUES, to_json(queues)),
+            Observation::Unavailable(list) => (tag::UNAVAILABLE, to_json(list)),
+            Observation::KernelLogState(state) => (tag::KERNEL_LOG_STATE, to_json(state)),
+            Observation::BlockedSources(list) => (tag::BLOCKED, to_json(list)),
+            Observation::HungTaskWarnings(left) => (tag::HUNG_TASK_WARNINGS, to_json(left)),
+            Observation::Facts(facts) => (tag::FACTS, to_json(facts)),
+            Observation::DiskSpace(space) => (tag::DISK_SPACE, to_json(space)),
         };
         self.remember(entry);
         put_section(out, tag, &body);
@@ -229,15 +195,13 @@ impl CodecState {
 
     /// What a frame says was known before it, taken in; nothing but which key frame it belongs to where the
     /// rest is known already.
-    pub fn get_base(&mut self, payload: &[u8], known: bool) -> Result<(), DecodeError> {
-        let mut inp = ByteReader(payload);
-        while !inp.is_empty() {
-            let (tag, body) = (inp.varint()?, inp.blob()?);
+    pub fn get_base(&mut self, mut payload: &[u8], known: bool) -> Result<(), DecodeError> {
+        while let Some((tag, body)) = next_section(&mut payload)? {
             match tag {
-                tag::BASE_KEY => self.begin_base(&mut ByteReader(body), known)?,
+                tag::BASE_KEY => self.begin_base(body, known)?,
                 _ if known => {}
-                tag::BASE_SAMPLE => self.sample = Some(get_sample(&mut ByteReader(body), None)?),
-                tag::BASE_TASKS => self.tasks.get_base(&mut ByteReader(body))?,
+                tag::BASE_SAMPLE => self.sample = Some(decode_sample(body, None)?),
+                tag::BASE_TASKS => self.tasks.code_base(&mut Wire::Read(body), false)?,
                 tag::BASE_SLOW_STATE => self.slow_state.merge(sanitize_slow_state(from_json(body)?)),
                 _ => {}
             }
@@ -246,12 +210,13 @@ impl CodecState {
     }
 
     /// A base begins. One that builds on a key frame that was not read has to do without.
-    fn begin_base(&mut self, inp: &mut ByteReader, known: bool) -> Result<(), DecodeError> {
-        let (key, complete) = (Some(inp.varint_u32()?), inp.byte()? != 0);
-        if !known && (complete || self.key_number != key) {
-            *self = Self { is_partial: !complete, ..Self::default() };
+    fn begin_base(&mut self, body: &[u8], known: bool) -> Result<(), DecodeError> {
+        let (mut key, mut is_complete) = (0, false);
+        base_key(&mut Wire::Read(body), &mut key, &mut is_complete)?;
+        if !known && (is_complete || self.key_number != Some(key)) {
+            *self = Self { is_partial: !is_complete, ..Self::default() };
         }
-        self.key_number = key;
+        self.key_number = Some(key);
         Ok(())
     }
 
@@ -261,11 +226,9 @@ impl CodecState {
     }
 
     /// What a frame brings, taken in.
-    pub fn decode(&mut self, payload: &[u8]) -> Result<Vec<Observation>, DecodeError> {
-        let mut inp = ByteReader(payload);
+    pub fn decode(&mut self, mut payload: &[u8]) -> Result<Vec<Observation>, DecodeError> {
         let mut news = Vec::new();
-        while !inp.is_empty() {
-            let (tag, body) = (inp.varint()?, inp.blob()?);
+        while let Some((tag, body)) = next_section(&mut payload)? {
             if let Some(entry) = self.decode_observation(tag, body)? {
                 self.remember(&entry);
                 news.push(entry);
@@ -277,11 +240,15 @@ impl CodecState {
     fn decode_observation(&mut self, tag: u64, body: &[u8]) -> Result<Option<Observation>, DecodeError> {
         Ok(Some(match tag {
             tag::SAMPLE => {
-                let sample = get_sample(&mut ByteReader(body), self.sample.as_ref())?;
+                let sample = decode_sample(body, self.sample.as_ref())?;
                 self.sample = Some(sample.clone());
                 Observation::Sample(Box::new(sample))
             }
-            tag::TASKS => Observation::Tasks(Box::new(self.tasks.decode(&mut ByteReader(body))?)),
+            tag::TASKS => {
+                let mut update = Reading::Ok(ProcessUpdate::default());
+                self.tasks.code(&mut Wire::Read(body), &mut update)?;
+                Observation::Tasks(Box::new(update))
+            }
             tag::TOPOLOGY => Observation::Topology(Box::new(sanitize_topology(from_json(body)?))),
             tag::QUEUES => Observation::Queues(sanitize_queues(from_json(body)?)),
             tag::UNAVAILABLE => Observation::Unavailable(from_json(body)?),
@@ -316,6 +283,20 @@ impl CodecState {
         out.extend([room, network_room].into_iter().flatten().map(Observation::DiskSpace));
         out
     }
+}
+
+/// Which key frame a base belongs to, and whether it is that frame's own.
+fn base_key(w: &mut Wire, key: &mut u32, is_complete: &mut bool) -> Coded {
+    w.num(key)?;
+    w.flag(is_complete)
+}
+
+/// The bytes of a layout.
+fn written(layout: impl FnOnce(&mut Wire) -> Coded) -> Vec<u8> {
+    let mut out = Vec::new();
+    // Only reading can fail.
+    let _ = layout(&mut Wire::Write(&mut out));
+    out
 }
 
 fn to_json(value: &impl Serialize) -> Vec<u8> {

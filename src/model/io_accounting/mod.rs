@@ -16,10 +16,11 @@ pub use coarse_histogram::LATENCY_BUCKETS;
 pub use rates::{DeviceIo, IoAttribution, IoRates, OwnerIo, UnattributedIo};
 
 /// What is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountKind {
     /// Reads, by who submitted them.
+    #[default]
     Read,
     /// Writes, by who submitted them: a flusher or jbd2 for page cache.
     Write,
@@ -48,7 +49,7 @@ impl AccountKind {
 }
 
 /// Whose account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AccountKey {
     /// Process id.
     pub pid: u32,
@@ -63,7 +64,7 @@ pub struct AccountKey {
 }
 
 /// What has been counted since the account was opened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoAccount {
     /// Whose.
     pub key: AccountKey,

@@ -21,7 +21,7 @@ pub struct TaskChange {
 }
 
 /// A task one of whose files is being read and does not return.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedTask {
     /// Who.
     pub key: TaskKey,

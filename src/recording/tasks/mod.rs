@@ -1,25 +1,23 @@
-//! Looks at the tasks as differences to the look before, and the whole table for a frame that stands by itself.
+//! Process updates as differences to the update before, and the whole table for a frame that stands by itself.
 //!
-//! Writer and reader keep the same table ([`Tasks`]) and change it in the same way, so a row costs a few
-//! bytes. Which row is told by its task number; a number that means another task now comes with its whole key.
+//! Writer and reader keep the same table ([`RecordedTasks`]) and change it in the same way, so a row costs a few bytes.
+//! A row is identified by its task number; a number that has been reused comes with the whole key.
 
 mod keyframe;
 mod row;
 
-use super::codec::{ByteReader, DecodeError, put_blob, put_row_delta, put_signed_varint, put_varint};
-use super::sample::{get_clock, get_outcome, put_clock, put_outcome};
+use super::codec::{Coded, DecodeError, Wire, unzigzag, zigzag};
+use super::counter_row::code_row;
 use crate::model::process::{ProcessUpdate, TaskChange, TaskKey, TaskNames, TaskRaw};
 use crate::model::reading::Reading;
-use crate::sanitize::sanitize;
-use row::{
-    COLUMNS, from_row, get_blocked, get_delta, get_key, get_names, get_notes, get_tid_delta, put_blocked, put_delta,
-    put_key, put_names, put_notes, to_row,
-};
+use row::{EMPTY, blocked_task, chained_tid, task_key, task_names};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Tasks of one machine: beyond it a recording is not believed, and a recorder leaves the rest out.
+/// Tasks of one machine at most: a reader refuses more, a writer leaves them out.
 const MAX_TASKS: usize = 131_072;
+const TOO_MANY_TASKS: DecodeError = DecodeError("there are more tasks than a machine can have");
+const TID_TOO_LARGE: DecodeError = DecodeError("a task number has more than 32 bits");
 
 /// One task as both sides know it.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,117 +30,145 @@ struct RecordedTask {
     names: Option<Arc<TaskNames>>,
 }
 
-/// The table as of the newest look.
+impl RecordedTask {
+    const EMPTY: Self = Self { raw: EMPTY, at_ns: 0, state_since_ns: 0, names: None };
+}
+
+/// The table as of the newest update.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecordedTasks {
     rows: BTreeMap<u32, RecordedTask>,
     users: BTreeMap<u32, Arc<str>>,
     wait_channels: BTreeMap<u32, Arc<str>>,
-    /// The newest look without its rows.
+    /// The newest update without its rows.
     last_update: ProcessUpdate,
-    /// Why there is no newest look.
+    /// Why there is no newest update.
     unavailable: Option<Reading<()>>,
-    /// Rows changed since [`Tasks::mark`], and whether their names did; what ended since then.
+    /// Rows changed since the key frame, and whether their names did.
     changed_since_key: BTreeMap<u32, bool>,
     ended_since_key: BTreeSet<TaskKey>,
 }
 
-const FLAG_THREADS: u64 = 1;
-const FLAG_RESET: u64 = 2;
-const FLAG_HAS_PREV: u64 = 4;
-const FLAG_PREV_IS_LAST: u64 = 8;
-const FLAG_SAME_DELAYS: u64 = 16;
-const FLAG_SAME_NOTES: u64 = 32;
-const FLAG_BLOCKED: u64 = 64;
+mod flag {
+    pub const THREADS: u64 = 1;
+    pub const RESET: u64 = 2;
+    pub const HAS_PREV: u64 = 4;
+    pub const PREV_IS_LAST: u64 = 8;
+    pub const SAME_DELAYS: u64 = 16;
+    pub const SAME_NOTES: u64 = 32;
+    pub const BLOCKED: u64 = 64;
+}
 
-/// How many of something that a task has at most one of.
-fn bounded_count(inp: &mut ByteReader) -> Result<usize, DecodeError> {
-    match inp.count()? {
-        n if n > MAX_TASKS => Err(DecodeError("more tasks than any machine has")),
-        n => Ok(n),
-    }
+/// The last values of the columns that are coded as differences from row to row.
+struct Cursor {
+    tid: u64,
+    scanned_ns: u64,
+    previous_scan_ns: u64,
 }
 
 impl RecordedTasks {
-    /// From now on counts what [`Tasks::put_base`] writes when it is not to be complete.
+    /// A key frame has been written: from now on an incomplete base holds what changes after it.
     pub fn mark_key_frame(&mut self) {
         self.changed_since_key.clear();
         self.ended_since_key.clear();
     }
 
-    /// Appends a look, and takes it in.
-    pub fn encode(&mut self, out: &mut Vec<u8>, look: &Reading<ProcessUpdate>) {
-        if !put_outcome(out, look) {
-            self.unavailable = Some(look.clone().map(|_| ()));
-            return;
-        }
-        let Some(update) = look.ok() else { return };
-        self.put_head(out, update);
-        self.put_changed(out, update);
-        put_varint(out, update.exited.len() as u64);
-        for key in &update.exited {
-            put_key(out, key);
-            self.remove(key);
-        }
-        let names: Vec<_> = update.names.iter().filter(|(key, _)| self.contains(key)).collect();
-        put_varint(out, names.len() as u64);
-        let mut tid = 0;
-        for (key, names) in names {
-            put_delta(out, &mut tid, u64::from(key.tid));
-            put_names(out, names);
-            self.set_names(key.tid, names.clone());
-        }
-        put_varint(out, update.users.len() as u64);
-        for (uid, name) in &update.users {
-            put_varint(out, u64::from(*uid));
-            put_blob(out, name.as_bytes());
-            self.users.insert(*uid, name.clone());
-        }
-        let waits: Vec<_> = update.wait_channels.iter().filter(|(key, _)| self.contains(key)).collect();
-        put_varint(out, waits.len() as u64);
-        tid = 0;
-        for (key, wait) in waits {
-            put_delta(out, &mut tid, u64::from(key.tid));
-            put_blob(out, wait.as_bytes());
-            self.wait_channels.insert(key.tid, wait.clone());
-        }
-        if !update.blocked.is_empty() {
-            put_blocked(out, &update.blocked);
-        }
-    }
-
-    fn put_head(&mut self, out: &mut Vec<u8>, update: &ProcessUpdate) {
-        let head = &self.last_update;
-        let mut bits = 0;
-        for (bit, on) in [
-            (FLAG_THREADS, update.rows_are_threads),
-            (FLAG_RESET, update.reset),
-            (FLAG_HAS_PREV, update.previous_time.is_some()),
-            (FLAG_PREV_IS_LAST, update.previous_time == Some(head.time)),
-            (FLAG_SAME_DELAYS, update.delays == head.delays),
-            (FLAG_SAME_NOTES, update.notes == head.notes),
-            (FLAG_BLOCKED, !update.blocked.is_empty()),
-        ] {
-            bits |= if on { bit } else { 0 };
-        }
-        put_varint(out, bits);
-        put_clock(out, head.seq, head.time, update.seq, update.time);
-        if let Some(prev) = update.previous_time.filter(|p| *p != head.time) {
-            put_clock(out, 0, head.time, 0, prev);
-        }
-        put_varint(out, update.duration_ns);
-        put_signed_varint(out, (update.total as i64).wrapping_sub(head.total as i64));
-        put_signed_varint(out, (update.hidden_count as i64).wrapping_sub(head.hidden_count as i64));
-        if bits & FLAG_SAME_DELAYS == 0 {
-            put_outcome(out, &update.delays);
-        }
-        if bits & FLAG_SAME_NOTES == 0 {
-            put_notes(out, &update.notes);
-        }
+    /// An update, which the table takes over. When writing, what a table cannot hold is removed from it.
+    pub fn code(&mut self, w: &mut Wire, reading: &mut Reading<ProcessUpdate>) -> Coded {
+        w.outcome(reading)?;
+        let Reading::Ok(update) = reading else {
+            self.unavailable = Some(reading.clone().map(|_| ()));
+            return Ok(());
+        };
+        let has_blocked = self.code_head(w, update)?;
         self.apply_head(update);
+        self.code_changes(w, update)?;
+        w.list(MAX_TASKS, &mut update.exited, |w, key| {
+            task_key(w, key)?;
+            self.remove(key);
+            Ok(())
+        })?;
+        update.names.retain(|(key, _)| self.contains(key));
+        let mut last = 0;
+        w.list(MAX_TASKS, &mut update.names, |w, (key, names)| {
+            chained_tid(w, &mut last, &mut key.tid)?;
+            task_names(w, Arc::make_mut(names))?;
+            *key = self.key_of(key.tid).unwrap_or(*key);
+            self.set_names(key.tid, names.clone());
+            Ok(())
+        })?;
+        w.list(MAX_TASKS, &mut update.users, |w, (uid, name)| {
+            w.num(uid)?;
+            w.text(name)?;
+            self.users.insert(*uid, name.clone());
+            Ok(())
+        })?;
+        update.wait_channels.retain(|(key, _)| self.contains(key));
+        last = 0;
+        w.list(MAX_TASKS, &mut update.wait_channels, |w, (key, wait)| {
+            chained_tid(w, &mut last, &mut key.tid)?;
+            w.shown_text(wait)?;
+            if let Some(known) = self.key_of(key.tid) {
+                *key = known;
+                self.wait_channels.insert(key.tid, wait.clone());
+            }
+            Ok(())
+        })?;
+        // Tasks that only the writer knows, because a key frame could not be read.
+        update.names.retain(|(key, _)| self.contains(key));
+        update.wait_channels.retain(|(key, _)| self.contains(key));
+        if has_blocked {
+            w.list(usize::MAX, &mut update.blocked, blocked_task)?;
+            self.last_update.blocked.clone_from(&update.blocked);
+        }
+        Ok(())
     }
 
-    /// Takes in what a look says of itself.
+    /// What an update says about itself; returns whether it has blocked tasks.
+    fn code_head(&self, w: &mut Wire, update: &mut ProcessUpdate) -> Result<bool, DecodeError> {
+        let head = &self.last_update;
+        let flags = [
+            (flag::THREADS, update.rows_are_threads),
+            (flag::RESET, update.reset),
+            (flag::HAS_PREV, update.previous_time.is_some()),
+            (flag::PREV_IS_LAST, update.previous_time == Some(head.time)),
+            (flag::SAME_DELAYS, update.delays == head.delays),
+            (flag::SAME_NOTES, update.notes == head.notes),
+            (flag::BLOCKED, !update.blocked.is_empty()),
+        ];
+        let mut bits: u64 = flags.iter().filter(|(_, is_set)| *is_set).map(|(bit, _)| bit).sum();
+        w.num(&mut bits)?;
+        let is_set = |flag: u64| bits & flag != 0;
+        (update.rows_are_threads, update.reset) = (is_set(flag::THREADS), is_set(flag::RESET));
+        w.clock((head.seq, head.time), &mut update.seq, &mut update.time)?;
+        update.previous_time = match (is_set(flag::HAS_PREV), is_set(flag::PREV_IS_LAST)) {
+            (false, _) => None,
+            (true, true) => Some(head.time),
+            (true, false) => {
+                let mut previous = update.previous_time.unwrap_or_default();
+                w.clock((0, head.time), &mut 0, &mut previous)?;
+                Some(previous)
+            }
+        };
+        w.num(&mut update.duration_ns)?;
+        for (base, size) in [(head.total, &mut update.total), (head.hidden_count, &mut update.hidden_count)] {
+            let mut by = (*size as i64).wrapping_sub(base as i64);
+            w.signed(&mut by)?;
+            *size = (base as i64).wrapping_add(by).max(0) as usize;
+        }
+        // Whoever takes the update may reserve as much memory.
+        update.total = if w.is_read() { update.total.min(MAX_TASKS) } else { update.total };
+        match is_set(flag::SAME_DELAYS) {
+            true => update.delays = head.delays.clone(),
+            false => w.outcome(&mut update.delays)?,
+        }
+        match is_set(flag::SAME_NOTES) {
+            true => update.notes.clone_from(&head.notes),
+            false => w.list(usize::MAX, &mut update.notes, |w, note| w.shown_text(note))?,
+        }
+        Ok(is_set(flag::BLOCKED))
+    }
+
     fn apply_head(&mut self, update: &ProcessUpdate) {
         if update.reset {
             self.ended_since_key.extend(self.rows.values().map(|row| row.raw.key));
@@ -164,136 +190,53 @@ impl RecordedTasks {
         };
     }
 
-    fn put_changed(&mut self, out: &mut Vec<u8>, update: &ProcessUpdate) {
-        let room = MAX_TASKS.saturating_sub(self.rows.len());
-        let fits = update.changed.len() <= room;
-        let changed: Vec<&TaskChange> =
-            update.changed.iter().filter(|c| fits || self.rows.contains_key(&c.raw.key.tid)).collect();
-        put_varint(out, changed.len() as u64);
-        let (mut tid, mut at, mut since) = (0, update.time.boot_ns, update.time.boot_ns);
-        for change in changed {
-            let row = self.rows.get(&change.raw.key.tid);
-            put_delta(out, &mut tid, u64::from(change.raw.key.tid) << 1 | u64::from(row.is_some()));
-            put_row_delta(out, &row.map_or([0; COLUMNS], |row| to_row(&row.raw)), &to_row(&change.raw));
-            put_delta(out, &mut at, change.scanned_ns);
-            // Mostly the time of its own last change, or that of all which did not run.
-            match row.is_some_and(|row| row.at_ns == change.previous_scan_ns) {
-                true => put_varint(out, 1),
-                false => {
-                    let by = change.previous_scan_ns.wrapping_sub(since) as i64;
-                    put_varint(out, (((by << 1) ^ (by >> 63)) as u64) << 1);
-                    since = change.previous_scan_ns;
-                }
-            }
-            self.apply_change(change);
+    fn code_changes(&mut self, w: &mut Wire, update: &mut ProcessUpdate) -> Coded {
+        if update.changed.len() > MAX_TASKS.saturating_sub(self.rows.len()) {
+            update.changed.retain(|change| self.rows.contains_key(&change.raw.key.tid));
         }
+        let boot_ns = update.time.boot_ns;
+        let mut cursor = Cursor { tid: 0, scanned_ns: boot_ns, previous_scan_ns: boot_ns };
+        let blank = TaskChange { raw: EMPTY, scanned_ns: 0, previous_scan_ns: 0 };
+        for mut change in w.items(MAX_TASKS, std::mem::take(&mut update.changed), blank)? {
+            if self.code_change(w, &mut cursor, &mut change)? {
+                self.apply_change(&change);
+                update.changed.push(change);
+            }
+        }
+        Ok(())
     }
 
-    /// What [`Tasks::put`] wrote, taken in likewise.
-    pub fn decode(&mut self, inp: &mut ByteReader) -> Result<Reading<ProcessUpdate>, DecodeError> {
-        match get_outcome(inp)? {
-            Reading::Ok(()) => {}
-            Reading::Denied(why) => return Ok(self.set_unavailable(Reading::Denied(why))),
-            Reading::Absent(why) => return Ok(self.set_unavailable(Reading::Absent(why))),
-            Reading::Blocked(b) => return Ok(self.set_unavailable(Reading::Blocked(b))),
+    /// One changed row; false if it is of a task that only the writer knows: its identity was in a lost key frame.
+    fn code_change(&self, w: &mut Wire, cursor: &mut Cursor, change: &mut TaskChange) -> Result<bool, DecodeError> {
+        let tid = change.raw.key.tid;
+        let mut word = u64::from(tid) << 1 | u64::from(self.rows.contains_key(&tid));
+        w.chained(&mut cursor.tid, &mut word)?;
+        let tid = u32::try_from(word >> 1).map_err(|_| TID_TOO_LARGE)?;
+        let is_known = word & 1 == 1;
+        let row = self.rows.get(&tid).filter(|_| is_known);
+        let is_unknown = is_known && row.is_none();
+        match is_unknown {
+            // Differences to values that are not known may not fit.
+            true => w.row(&[], &mut [])?,
+            false => code_row(w, row.map_or(&EMPTY, |row| &row.raw), &mut change.raw)?,
         }
-        let (mut update, blocked) = self.get_head(inp)?;
-        self.apply_head(&update);
-        update.changed = self.get_changed(inp, &update)?;
-        for _ in 0..bounded_count(inp)? {
-            let key = get_key(inp)?;
-            self.remove(&key);
-            update.exited.push(key);
+        change.raw.key.tid = tid;
+        w.chained(&mut cursor.scanned_ns, &mut change.scanned_ns)?;
+        // Usually the time of the row's own last scan (1), or the one of all rows that did not run.
+        let own = row.map(|row| row.at_ns);
+        let by = change.previous_scan_ns.wrapping_sub(cursor.previous_scan_ns) as i64;
+        let mut n = if own == Some(change.previous_scan_ns) { 1 } else { zigzag(by) << 1 };
+        w.num(&mut n)?;
+        if n & 1 == 1 {
+            change.previous_scan_ns = own.unwrap_or_default();
+        } else {
+            cursor.previous_scan_ns = cursor.previous_scan_ns.wrapping_add(unzigzag(n >> 1) as u64);
+            change.previous_scan_ns = cursor.previous_scan_ns;
         }
-        let mut tid = 0;
-        for _ in 0..bounded_count(inp)? {
-            let tid = get_tid_delta(inp, &mut tid)?;
-            let names = get_names(inp)?;
-            if let Some(key) = self.key_of(tid) {
-                self.set_names(tid, names.clone());
-                update.names.push((key, names));
-            }
+        match !is_known && self.rows.len() >= MAX_TASKS {
+            true => Err(TOO_MANY_TASKS),
+            false => Ok(!is_unknown),
         }
-        for _ in 0..bounded_count(inp)? {
-            let (uid, name) = (inp.varint_u32()?, Arc::<str>::from(inp.string()?));
-            self.users.insert(uid, name.clone());
-            update.users.push((uid, name));
-        }
-        let mut tid = 0;
-        for _ in 0..bounded_count(inp)? {
-            let (tid, wait) = (get_tid_delta(inp, &mut tid)?, Arc::<str>::from(sanitize(inp.blob()?)));
-            if let Some(key) = self.key_of(tid) {
-                self.wait_channels.insert(tid, wait.clone());
-                update.wait_channels.push((key, wait));
-            }
-        }
-        if blocked {
-            update.blocked = get_blocked(inp)?;
-            self.last_update.blocked = update.blocked.clone();
-        }
-        Ok(Reading::Ok(update))
-    }
-
-    fn set_unavailable(&mut self, why: Reading<()>) -> Reading<ProcessUpdate> {
-        self.unavailable = Some(why.clone());
-        why.map(|()| ProcessUpdate::default())
-    }
-
-    fn get_head(&self, inp: &mut ByteReader) -> Result<(ProcessUpdate, bool), DecodeError> {
-        let head = &self.last_update;
-        let bits = inp.varint()?;
-        let (seq, at) = get_clock(inp, head.seq, head.time)?;
-        let mut update = ProcessUpdate { seq, time: at, ..ProcessUpdate::default() };
-        if bits & FLAG_HAS_PREV != 0 {
-            let last = bits & FLAG_PREV_IS_LAST != 0;
-            update.previous_time = Some(if last { head.time } else { get_clock(inp, 0, head.time)?.1 });
-        }
-        update.duration_ns = inp.varint()?;
-        let near = |before: usize, by: i64| (before as i64).wrapping_add(by).max(0) as usize;
-        update.total = near(head.total, inp.signed_varint()?);
-        update.hidden_count = near(head.hidden_count, inp.signed_varint()?);
-        update.rows_are_threads = bits & FLAG_THREADS != 0;
-        update.reset = bits & FLAG_RESET != 0;
-        update.delays = if bits & FLAG_SAME_DELAYS != 0 { head.delays.clone() } else { get_outcome(inp)? };
-        update.notes = if bits & FLAG_SAME_NOTES != 0 { head.notes.clone() } else { get_notes(inp)? };
-        // Room is made for so many rows by whoever takes it.
-        update.total = update.total.min(MAX_TASKS);
-        Ok((update, bits & FLAG_BLOCKED != 0))
-    }
-
-    fn get_changed(&mut self, inp: &mut ByteReader, update: &ProcessUpdate) -> Result<Vec<TaskChange>, DecodeError> {
-        let n = bounded_count(inp)?;
-        let mut changed = Vec::new();
-        let (mut tid, mut at, mut since) = (0, update.time.boot_ns, update.time.boot_ns);
-        for _ in 0..n {
-            let word = get_delta(inp, &mut tid)?;
-            let tid = u32::try_from(word >> 1).map_err(|_| DecodeError("a task number of more than 32 bits"))?;
-            let known = word & 1 == 1;
-            let row = self.rows.get(&tid).filter(|_| known);
-            let mut figures = row.map_or([0; COLUMNS], |row| to_row(&row.raw));
-            let own = row.map_or(0, |row| row.at_ns);
-            inp.apply_row_delta(&mut figures)?;
-            let at_ns = get_delta(inp, &mut at)?;
-            let since_ns = match inp.varint()? {
-                n if n & 1 == 1 => own,
-                n => {
-                    let n = n >> 1;
-                    since = since.wrapping_add(((n >> 1) as i64 ^ -((n & 1) as i64)) as u64);
-                    since
-                }
-            };
-            if known && row.is_none() {
-                // Known to the writer, not to us: what it did is told, not who it is. A key frame is missing.
-                continue;
-            }
-            let change = TaskChange { raw: from_row(tid, &figures)?, scanned_ns: at_ns, previous_scan_ns: since_ns };
-            if self.rows.len() >= MAX_TASKS && !known {
-                return Err(DecodeError("more tasks than any machine has"));
-            }
-            self.apply_change(&change);
-            changed.push(change);
-        }
-        Ok(changed)
     }
 
     fn key_of(&self, tid: u32) -> Option<TaskKey> {

@@ -3,7 +3,9 @@
 mod damage;
 mod hostile;
 mod seek;
+mod wire_format;
 
+use super::codec::{Coded, Wire};
 use super::encoder::FrameEncoder;
 use super::frame::RecordingHeader;
 use super::reader::{ReadAt, RecordingReader};
@@ -39,6 +41,39 @@ impl TestRng {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % n.max(1)
+    }
+}
+
+/// The size of a reading as the difference to `base`, and what a reader makes of it. An unchanged reading is not written.
+pub fn round_trip<T: Clone + Default + PartialEq>(
+    base: &Reading<T>,
+    cur: &Reading<T>,
+    layout: fn(&mut Wire, &T, &mut T) -> Coded,
+) -> (usize, Reading<T>) {
+    let (mut out, mut read) = (Vec::new(), base.clone());
+    Wire::Write(&mut out).reading(base, &mut cur.clone(), layout).unwrap();
+    if !out.is_empty() {
+        let mut wire = Wire::Read(&out);
+        wire.reading(base, &mut read, layout).unwrap();
+        assert!(wire.is_at_end());
+    }
+    (out.len(), read)
+}
+
+/// A changed byte, or a cut there, is rejected or read as something else.
+pub fn assert_damage_is_harmless<T: Clone + Default + PartialEq>(
+    (base, cur): &(Reading<T>, Reading<T>),
+    at: proptest::sample::Index,
+    to: u8,
+    layout: fn(&mut Wire, &T, &mut T) -> Coded,
+) {
+    let mut out = Vec::new();
+    Wire::Write(&mut out).reading(base, &mut cur.clone(), layout).unwrap();
+    if !out.is_empty() {
+        let at = at.index(out.len());
+        out[at] = to;
+        let _ = Wire::Read(&out).reading(base, &mut base.clone(), layout);
+        let _ = Wire::Read(&out[..at]).reading(base, &mut base.clone(), layout);
     }
 }
 
